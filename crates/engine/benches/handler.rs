@@ -14,12 +14,12 @@ mod plain;
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
 
-use engine::{CpuSampleStats, Interrupted, SampleProducer, Sampler, Subscriber};
+use engine::{CpuSampleStats, Hal, Interrupted, SampleProducer, Sampler, Subscriber};
 use model::Mode;
 use plain::PlainCpu;
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
-use pmu::state::CounterSet;
-use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex, Source};
+use pmu::state::{self, CounterSet};
+use pmu::{Cpu, CurrentCpu, ProcessorIndex, Source};
 use protocol::{Sample, modes};
 use simulation::SimMachine;
 
@@ -52,12 +52,12 @@ fn main() {
 /// `n` counters, whose samples go to so many.
 fn set_up(cpu: &impl Cpu, n: u8, subscribers: u8) -> (Sampler, Vec<sample_ring::Consumer<Sample, CpuSampleStats>>) {
     let current = CurrentCpu::new(cpu, PROCESSOR);
-    let hal = Hal::new(cpu, PROCESSORS).expect("memory");
+    let hal = Hal::with_states(cpu, PROCESSORS, 0, state::allocate).expect("memory");
     hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).expect("a free slot");
     let state = hal.state_for(Source(6), true).expect("a source that general counters count").with_owner(1);
     let state = state.with_interval(INTERVAL).with_user(true).with_kernel(true);
     let counters = (0..n).map(|_| hal.reserve(PROCESSOR, state).expect("a free counter")).collect();
-    let sampler = Sampler::new(hal, PROCESSORS, 10_000_000).expect("memory");
+    let sampler = Sampler::new(hal, 10_000_000);
     sampler.set_budget(900);
     let subscribe = |subscriber| {
         let (producer, fetched): (SampleProducer, _) =

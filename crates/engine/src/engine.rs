@@ -2,14 +2,14 @@
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
-use pmu::{Hal, HalError, Interface, ProcessorIndex, ProfileInterface, Selection};
+use pmu::{HalError, Interface, ProcessorIndex, ProfileInterface, Selection};
 use protocol::status::STATUS_SUCCESS;
 
 use crate::boxed::Boxed;
 use crate::clients::{ClientId, Clients};
 use crate::identity::Identity;
 use crate::platform::{EngineContext, Platform};
-use crate::sampler::Sampler;
+use crate::sampler::{Hal, Sampler};
 use crate::sessions::Sessions;
 
 /// Version of the driver: major, minor, patch, zero.
@@ -54,7 +54,7 @@ impl<M: Platform> Engine<M> {
             Ok((hal, Identity::of(cpu)))
         })?;
         platform.on_each_processor(&|current| hal.probe(current));
-        let sampler = Sampler::new(hal, processors, platform.clock_frequency()).and_then(Boxed::new);
+        let sampler = Boxed::new(Sampler::new(hal, platform.clock_frequency()));
         let sampler = sampler.ok_or(HalError::NoMemory)?;
         Ok(Self { platform, version, sampler, identity, clients: Clients::default(), sessions: Sessions::default() })
     }

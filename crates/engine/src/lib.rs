@@ -56,5 +56,7 @@ pub use clients::ClientId;
 pub use engine::{Engine, Version};
 pub use platform::{AreaAllocator, AreaRefused, ControlArea, Platform};
 pub use requests::{Completion, Request, Samples};
-pub use sampler::{CpuSampleStats, Interrupted, MAX_SAMPLERS, SampleProducer, Sampler, Subscriber, TICKS_PER_SECOND};
+pub use sampler::{
+    CpuSampleStats, Hal, Interrupted, MAX_SAMPLERS, SampleProducer, Sampler, Subscriber, TICKS_PER_SECOND,
+};
 pub use suspend_time::SuspendTime;

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use pmu::interval::IntervalRange;
 use pmu::state::{CounterSet, CounterState};
-use pmu::{Hal, ProcessorIndex, Source};
+use pmu::{ProcessorIndex, Source};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_SUPPORTED};
 use protocol::{
     ALL_SOURCES, BRANCHES, DEFAULT_BUDGET, ErrorCode, EventRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, RING,
@@ -18,7 +18,7 @@ use crate::platform::{EngineContext, Platform};
 use crate::processor_set::choose;
 use crate::reply::{Refusal, Reply, invalid};
 use crate::rings::Rings;
-use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber};
+use crate::sampler::{BRANCH_STATS, Hal, MAX_SAMPLERS, Subscriber};
 use crate::session::{Count, Place, Session};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 
@@ -254,7 +254,7 @@ impl<M: Platform> Planner<'_, M> {
         let EngineContext { sampler, hal, .. } = self.context;
         let way = |state: CounterState| state.with_owner(0).with_active(false);
         let same = |other: CounterState| !other.is_free() && other.owner() != state.owner() && way(other) == way(state);
-        let mut found = hal.row(processor).counters(same).iter();
+        let mut found = hal.cpu_counters(processor).counters(same).iter();
         found.find(|counter| !sampler.is_moved(processor, *counter))
     }
 

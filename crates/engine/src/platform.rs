@@ -3,10 +3,10 @@
 use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex};
+use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 
 use crate::reply::Refusal;
-use crate::sampler::Sampler;
+use crate::sampler::{Hal, Sampler};
 use crate::suspend_time::ASLEEP;
 use crate::time::Timestamp;
 

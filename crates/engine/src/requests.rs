@@ -239,7 +239,8 @@ impl<M: Platform> Engine<M> {
         let processor_counters = |processor| self.sampler.hal().interface_of(processor).counters();
         let counters = || ProcessorIndex::first(processors).map(processor_counters);
         let (interrupts, account) = (self.sampler.interrupts(), self.sessions.account());
-        let in_use = |processor| self.sampler.hal().row(processor).counters(|state| !state.is_free()).iter().count();
+        let in_use =
+            |processor| self.sampler.hal().cpu_counters(processor).counters(|state| !state.is_free()).iter().count();
         InfoReply {
             header: ReplyHeader::new_zeroed(),
             driver: self.version,

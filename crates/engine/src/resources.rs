@@ -98,11 +98,12 @@ impl Resources {
         force: bool,
         EngineContext { platform, hal, .. }: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
-        if processors.iter().all(|processor| hal.holds(*processor)) {
+        if processors.iter().all(|processor| hal.is_initialized(*processor)) {
             return Ok(());
         }
         self.reserve(platform)?;
-        let is_new = |processor: ProcessorIndex| processors.binary_search(&processor).is_ok() && !hal.holds(processor);
+        let is_new =
+            |processor: ProcessorIndex| processors.binary_search(&processor).is_ok() && !hal.is_initialized(processor);
         if !force {
             let found = FirstFailure::none();
             platform.on_each_processor(&|current| {

@@ -1,8 +1,8 @@
 //! Code that runs at PROFILE_LEVEL while a session samples: the interrupt of a counter that overflowed, and the tick
 //! that resumes a throttled processor.
 //!
-//! Each processor has a [`PerCpu`], which only that processor accesses, at PROFILE_LEVEL. An interrupt cannot occur in
-//! between, so that its parts need no lock and no memory order. The samples leave through rings, which the sessions
+//! Each processor has a [`PerCpuSampling`] in its [`pmu::PerCpu`], which only that processor accesses, at PROFILE_LEVEL.
+//! An interrupt cannot occur in between, so that its parts need no lock and no memory order. The samples leave through rings, which the sessions
 //! read.
 
 mod ds_buffers;
@@ -15,11 +15,10 @@ mod storm;
 mod subscriptions;
 mod throttle;
 
-use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use pmu::state::{self, CounterSet, CounterState};
-use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex, lvt_pmi};
+use pmu::state::{CounterSet, CounterState};
+use pmu::{Cpu, CurrentCpu, PerCpu, ProcessorIndex, lvt_pmi};
 use protocol::{ALL_SOURCES, Sample, SampleKind};
 
 pub(crate) use ds_buffers::{DsBuffers, most_before};
@@ -28,7 +27,7 @@ pub use sample_stats::{BRANCH_STATS, CpuSampleStats, SampleStats};
 
 use crate::suspend_time::SuspendTime;
 pub(crate) use per_cpu::put;
-use per_cpu::{Interrupts, PerCpu};
+use per_cpu::{Interrupts, PerCpuSampling};
 use subscriptions::CounterSubscriptions;
 pub use subscriptions::{MAX_SAMPLERS, Subscriber};
 
@@ -48,11 +47,13 @@ pub struct Interrupted {
     pub modes: u32,
 }
 
+/// The HAL functions, with what the sampler keeps for each processor.
+pub type Hal = pmu::Hal<PerCpuSampling>;
+
 /// The HAL functions, and the subscribers of the samples of each counter.
 #[derive(Debug)]
 pub struct Sampler {
     hal: Hal,
-    per_cpu: Box<[PerCpu]>,
     /// Time that interrupts may take between two ticks, in units of the clock.
     budget: AtomicU64,
     /// Units of the clock per second.
@@ -61,10 +62,19 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Makes a sampler for a clock with `clock` units per second. Returns `None` if memory is short.
-    pub fn new(hal: Hal, maximum_processors: u32, clock: u64) -> Option<Self> {
-        let per_cpu = state::allocate(maximum_processors, 1)?;
-        Some(Self { hal, per_cpu, budget: AtomicU64::new(0), clock, sleeps: SuspendTime::default() })
+    /// Makes a sampler for a clock with `clock` units per second.
+    pub fn new(hal: Hal, clock: u64) -> Self {
+        Self { hal, budget: AtomicU64::new(0), clock, sleeps: SuspendTime::default() }
+    }
+
+    /// Returns what the sampler keeps for a processor, or `None` if the processor does not exist.
+    #[inline]
+    fn per_cpu(&self, processor: ProcessorIndex) -> Option<&PerCpuSampling> {
+        self.hal.per_cpu(processor).map(PerCpu::extension)
+    }
+
+    fn each_cpu(&self) -> impl Iterator<Item = &PerCpuSampling> {
+        self.hal.each_cpu().map(PerCpu::extension)
     }
 
     /// Returns the HAL functions.
@@ -88,7 +98,7 @@ impl Sampler {
     /// # IRQL
     /// Any.
     pub fn interrupts(&self) -> Interrupts {
-        self.per_cpu.iter().map(PerCpu::interrupts).fold(Interrupts::default(), |sum, one| Interrupts {
+        self.each_cpu().map(PerCpuSampling::interrupts).fold(Interrupts::default(), |sum, one| Interrupts {
             served: sum.served + one.served,
             spurious: sum.spurious + one.spurious,
             throttles: sum.throttles + one.throttles,
@@ -96,7 +106,7 @@ impl Sampler {
     }
 
     fn subscriptions(&self, processor: ProcessorIndex, counter: u8) -> Option<&CounterSubscriptions> {
-        self.per_cpu.get(processor.as_usize())?.subscriptions(counter)
+        self.per_cpu(processor)?.subscriptions(counter)
     }
 
     /// Serves a performance monitor interrupt of the current processor: loads every counter that overflowed again, and
@@ -112,7 +122,7 @@ impl Sampler {
         clock: impl Fn() -> u64,
         interrupted: &Interrupted,
     ) -> bool {
-        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return false };
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
         let begin = clock();
         if per_cpu.is_special() {
             return self.interrupt_special(current, per_cpu, begin, clock, interrupted);
@@ -126,7 +136,7 @@ impl Sampler {
     fn interrupt_special(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
-        per_cpu: &PerCpu,
+        per_cpu: &PerCpuSampling,
         begin: u64,
         clock: impl Fn() -> u64,
         interrupted: &Interrupted,
@@ -146,7 +156,7 @@ impl Sampler {
     fn serve<const STORING: bool>(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
-        per_cpu: &PerCpu,
+        per_cpu: &PerCpuSampling,
         begin: u64,
         clock: impl Fn() -> u64,
         interrupted: &Interrupted,
@@ -159,7 +169,7 @@ impl Sampler {
         {
             let (source, interval) = subscriptions.loaded();
             if subscriptions.frequency().is_some() {
-                subscriptions.reloaded(self.hal.row(current.index()).get(counter).interval());
+                subscriptions.reloaded(self.hal.cpu_counters(current.index()).get(counter).interval());
             }
             watermark_hit |= per_cpu.deliver(
                 subscriptions,
@@ -192,8 +202,8 @@ impl Sampler {
 
     /// Stops sampling on the current processor until the next tick.
     #[cold]
-    fn pause(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu, now: u64) -> bool {
-        let sampling = self.hal.row(current.index()).counters(CounterState::is_sampling);
+    fn pause(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: u64) -> bool {
+        let sampling = self.hal.cpu_counters(current.index()).counters(CounterState::is_sampling);
         if sampling.is_empty() && per_cpu.throttle.is_waiting() {
             return false; // an interrupt that was on its way when the pause began
         }
@@ -214,7 +224,7 @@ impl Sampler {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn tick(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) -> bool {
-        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return false };
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
         let mut watermark_hit = false;
         if per_cpu.has_ds_buffers() {
             // The interrupt may have come while it was masked.
@@ -230,9 +240,9 @@ impl Sampler {
             watermark_hit |= per_cpu.tell(&event(SampleKind::Resumed, current.index(), now, now.wrapping_sub(since)));
         }
         let elapsed = per_cpu.elapsed(now);
-        let row = self.hal.row(current.index());
+        let cpu_counters = self.hal.cpu_counters(current.index());
         for (counter, subscriptions) in per_cpu.all_subscriptions() {
-            let state = row.get(counter);
+            let state = cpu_counters.get(counter);
             if let Some(frequency) = subscriptions.frequency().filter(|_| state.is_sampling()) {
                 let events = subscriptions.events_since(self.count(current, counter, now));
                 let interval = frequency::next(state.interval(), events, elapsed, self.clock, frequency);
@@ -262,7 +272,7 @@ impl Sampler {
     /// PROFILE_LEVEL.
     pub fn fall_asleep(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) {
         let late = self.without_records(current, now, || self.hal.save(current).0);
-        if let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) {
+        if let Some(per_cpu) = self.per_cpu(current.index()) {
             self.suspend(current, per_cpu, now);
             for (counter, subscriptions) in
                 late.iter().filter_map(|counter| Some((counter, per_cpu.subscriptions(counter)?)))
@@ -282,12 +292,12 @@ impl Sampler {
             // The HAL has set the entry up again. If it has not, the entry is left as it is.
             let _ = lvt_pmi::enable(current.cpu());
         }
-        if let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) {
+        if let Some(per_cpu) = self.per_cpu(current.index()) {
             self.resume(current, per_cpu);
         }
         self.hal.restore(current);
         let record = event(SampleKind::Slept, current.index(), now, slept);
-        self.per_cpu.get(current.index().as_usize()).is_some_and(|per_cpu| per_cpu.tell(&record))
+        self.per_cpu(current.index()).is_some_and(|per_cpu| per_cpu.tell(&record))
     }
 
     /// Starts counters that were reserved on the current processor.
@@ -297,7 +307,7 @@ impl Sampler {
     pub fn start(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
         for counter in counters.iter() {
             if let Some(subscriptions) = self.subscriptions(current.index(), counter) {
-                let state = self.hal.row(current.index()).get(counter);
+                let state = self.hal.cpu_counters(current.index()).get(counter);
                 subscriptions.set_source(self.hal.source(state).0);
                 subscriptions.reloaded(state.interval());
             }
@@ -318,7 +328,7 @@ impl Sampler {
         counters: CounterSet,
     ) {
         // The slot is empty: the engine gives a number to one session at a time.
-        put(self.per_cpu.get(current.index().as_usize()).and_then(|per_cpu| per_cpu.slot(subscriber)), producer);
+        put(self.per_cpu(current.index()).and_then(|per_cpu| per_cpu.slot(subscriber)), producer);
         for subscriptions in counters.iter().filter_map(|counter| self.subscriptions(current.index(), counter)) {
             subscriptions.add(subscriber);
         }
@@ -354,7 +364,7 @@ impl Sampler {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn leave(&self, current: CurrentCpu<'_, impl Cpu>, subscriber: Subscriber, counters: CounterSet, now: u64) {
-        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return };
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return };
         let (mut alone, mut shared) = (CounterSet::NONE, CounterSet::NONE);
         for counter in counters.iter() {
             match self.subscriptions(current.index(), counter) {
@@ -381,7 +391,7 @@ impl Sampler {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn withdraw(&self, current: CurrentCpu<'_, impl Cpu>, subscriber: Subscriber) -> Option<SampleProducer> {
-        self.per_cpu.get(current.index().as_usize())?.withdraw(subscriber)
+        self.per_cpu(current.index())?.withdraw(subscriber)
     }
 }
 

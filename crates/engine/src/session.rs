@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::state::CounterSet;
-use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex};
+use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 use protocol::{ALL_SOURCES, BRANCHES, CountRecord, DETACHED, SessionEvent, TIMER, flags};
 
 use crate::clients::ClientId;
@@ -16,7 +16,7 @@ use crate::hardware_recording::HardwareRecording;
 use crate::platform::{EngineContext, Platform};
 use crate::reply::Reply;
 use crate::rings::Rings;
-use crate::sampler::{BRANCH_STATS, Sampler, Subscriber};
+use crate::sampler::{BRANCH_STATS, Hal, Sampler, Subscriber};
 use crate::time::Timestamp;
 
 /// Events that were started together.
@@ -231,7 +231,7 @@ impl Session {
     pub fn begin(&self, current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler, now: u64) {
         let hal = sampler.hal();
         let counters = self.counters(current.index(), ALL_SOURCES);
-        let is_own = |counter: &u8| hal.row(current.index()).get(*counter).owner() == self.tag;
+        let is_own = |counter: &u8| hal.cpu_counters(current.index()).get(*counter).owner() == self.tag;
         let own: CounterSet = counters.iter().filter(is_own).collect();
         for (counter, count) in self.counting(current.index(), ALL_SOURCES).filter(|(counter, _)| !is_own(counter)) {
             count.begin(sampler.count(current, counter, now));
@@ -318,6 +318,6 @@ impl Session {
 
     /// Frees the counters on one processor.
     pub fn release_on(&self, processor: ProcessorIndex, hal: &Hal) {
-        hal.free(processor, hal.row(processor).counters(|state| state.owner() == self.tag));
+        hal.free(processor, hal.cpu_counters(processor).counters(|state| state.owner() == self.tag));
     }
 }

@@ -119,7 +119,7 @@ fn the_places_of_raw_events_that_no_session_counts_are_used_again() {
     let [one] = client.read(&mut engine, kept)[..] else { panic!("one event on one processor") };
     assert_eq!(one.count, u64::from(2 * MAX_RAW));
     let hal = engine.sampler().hal();
-    let state = hal.row(ProcessorIndex::BOOT).get(u8::try_from(one.counter).unwrap());
+    let state = hal.cpu_counters(ProcessorIndex::BOOT).get(u8::try_from(one.counter).unwrap());
     assert_eq!(hal.source(state).0, event(0), "what goes on is still itself, also where it is set up anew");
     // A single request can exceed the slots; it leaves nothing behind.
     let many: Vec<u32> = (600..).take(MAX_EVENTS).map(event).collect();

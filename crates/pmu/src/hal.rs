@@ -15,7 +15,7 @@ mod sources;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
 pub use error::{HalError, MAX_RAW};
 
@@ -24,65 +24,29 @@ use crate::current_cpu::ProcessorIndex;
 use crate::hypervisor::Hypervisor;
 use crate::interface::{Interface, ProfileInterface, Support};
 use crate::interval::IntervalRange;
+use crate::per_cpu::PerCpu;
 use crate::selection::{self, Selection};
 use crate::source::ProfileSource;
-use crate::state::{self, ActiveCell, CounterCell, CounterSet, CounterState, CpuCounters, PmuSnapshot, Total};
-
-/// State of the counters of one processor.
-#[derive(Debug)]
-struct PerCpuPmu {
-    /// Counters that count.
-    active: ActiveCell,
-    by_us: AtomicBool,
-    known: PmuSnapshot,
-    /// Counters, as a set, that may have overflowed without being served: a status register may still report them.
-    stale: AtomicU32,
-    /// Set from [`Hal::save`] to [`Hal::restore`]: the registers are about to be lost and must not be touched.
-    asleep: AtomicBool,
-}
-
-impl PerCpuPmu {
-    fn new(capabilities: u64) -> Self {
-        Self {
-            active: ActiveCell::default(),
-            by_us: AtomicBool::default(),
-            known: PmuSnapshot::new(capabilities),
-            stale: AtomicU32::default(),
-            asleep: AtomicBool::default(),
-        }
-    }
-
-    fn is_asleep(&self) -> bool {
-        self.asleep.load(Ordering::Relaxed)
-    }
-
-    fn stale(&self) -> CounterSet {
-        CounterSet::from_bits(self.stale.load(Ordering::Relaxed).into())
-    }
-
-    fn set_stale(&self, counters: CounterSet) {
-        self.stale.store(counters.bits(), Ordering::Relaxed);
-    }
-}
+use crate::state::{self, CounterCell, CounterSet, CounterState, CpuCounters, PerCpuPmu};
 
 /// HalpProfileInterface with its state and the intervals.
+///
+/// `E` is what the caller keeps for each processor, in the [`PerCpu`] of that processor.
 #[derive(Debug)]
-pub struct Hal {
+pub struct Hal<E = ()> {
     selection: Selection,
     hypervisor: Hypervisor,
     /// Interface of the boot processor.
     interface: Interface,
     /// Whether CPUID enumerates the registers of the interface.
     enumerated: bool,
-    /// Cells of a row: the number of counters of the processor that has most.
-    places: u8,
-    /// One row of cells per processor. `None` if memory was short.
+    /// Cells for each processor: the number of counters of the processor that has most.
+    cells_per_cpu: u8,
+    /// Cells of all processors, in their order. `None` if memory was short.
     states: Option<Box<[CounterCell]>>,
-    /// Running totals, in the order of `states`.
-    totals: Box<[Total]>,
-    /// Per processor: the active counters, the saved registers, the capabilities, and whether it sleeps.
-    held: Box<[PerCpuPmu]>,
-    /// One interval per row of the table of the interface.
+    /// What each processor owns besides its cells.
+    per_cpu: Box<[PerCpu<E>]>,
+    /// One interval per entry of the table of the interface.
     intervals: Box<[AtomicU32]>,
     /// Raw events in use, or 0 in a free slot. The state of a counter has the index of its slot.
     raw: Box<[AtomicU32]>,
@@ -130,7 +94,7 @@ pub struct SourceInformation {
 }
 
 impl Hal {
-    /// Chooses the interface and allocates its state. `cpu` is the boot processor.
+    /// Chooses the interface and allocates its state, without an extension per processor. `cpu` is the boot processor.
     ///
     /// # Errors
     /// [`HalError::NoMemory`] if memory is short. If it is short for the state of the counters, the HAL stops the
@@ -141,12 +105,14 @@ impl Hal {
     pub fn new(cpu: &impl Cpuid, maximum_processors: u32) -> Result<Self, HalError> {
         Self::with_states(cpu, maximum_processors, 0, state::allocate)
     }
+}
 
-    /// As [`new`](Self::new), with at least `most_counters` counters per processor, because other processors may have
-    /// more than the boot processor, and with the allocation of the states by the caller.
+impl<E: Default> Hal<E> {
+    /// As [`new`](Hal::new), with at least `most_counters` counters per processor, because other processors may have
+    /// more than the boot processor, with the allocation of the states by the caller, and with an extension per processor.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// As [`new`](Hal::new).
     ///
     /// # IRQL
     /// PASSIVE_LEVEL.
@@ -158,14 +124,13 @@ impl Hal {
     ) -> Result<Self, HalError> {
         let selection = Selection::of_boot_processor(cpu);
         let interface = Interface::new(selection.interface, cpu);
-        let places = interface.counters().max(most_counters).min(CounterSet::MOST);
-        let states = allocate(maximum_processors, places);
+        let cells_per_cpu = interface.counters().max(most_counters).min(CounterSet::MOST);
+        let states = allocate(maximum_processors, cells_per_cpu);
         if states.is_none() && !matches!(interface, Interface::Emon(_)) {
             return Err(HalError::NoMemory);
         }
-        let totals = state::allocate(maximum_processors, places).ok_or(HalError::NoMemory)?;
         let capabilities = interface.capabilities();
-        let held = filled(maximum_processors as usize, |_| PerCpuPmu::new(capabilities))?;
+        let per_cpu = filled(maximum_processors as usize, |_| PerCpu::new(capabilities))?;
         let sources = interface.sources();
         let intervals = filled(sources.len(), |index| {
             let range = sources.get(index).map_or(IntervalRange::COUNTER, |row| IntervalRange::of(row.source));
@@ -179,17 +144,18 @@ impl Hal {
             hypervisor: Hypervisor::of(cpu),
             interface,
             enumerated,
-            places,
+            cells_per_cpu,
             states,
-            totals,
-            held,
+            per_cpu,
             intervals,
             raw,
             handler,
             handler_owner,
         })
     }
+}
 
+impl<E> Hal<E> {
     /// Returns the interface that was chosen, and the reason.
     #[must_use]
     pub const fn selection(&self) -> Selection {
@@ -219,9 +185,13 @@ impl Hal {
     #[must_use]
     #[inline]
     pub fn interface_of(&self, processor: ProcessorIndex) -> Interface {
-        self.held
-            .get(processor.as_usize())
-            .map_or(self.interface, |held| self.interface.with_capabilities(held.known.capabilities()))
+        self.pmu(processor).map_or(self.interface, |pmu| self.interface_with(pmu))
+    }
+
+    /// Returns the interface with the capabilities of a processor.
+    #[inline]
+    fn interface_with(&self, pmu: &PerCpuPmu) -> Interface {
+        self.interface.with_capabilities(pmu.snapshot.capabilities())
     }
 
     /// Returns the bytes of the state of the counters.
@@ -230,20 +200,38 @@ impl Hal {
         self.states.as_deref().map_or(0, size_of_val)
     }
 
-    /// Returns the cells and totals of a processor. The row is empty if the processor does not exist or memory was
-    /// short.
+    /// Returns what a processor owns, or `None` if it does not exist.
     #[must_use]
-    pub fn row(&self, processor: ProcessorIndex) -> CpuCounters<'_> {
-        let places = usize::from(self.places);
-        let begin = processor.as_usize() * places;
-        let range = begin..begin + places;
-        let cells = self.states.as_deref().and_then(|states| states.get(range.clone()));
-        match (cells, self.totals.get(range), self.held.get(processor.as_usize())) {
-            (Some(cells), Some(totals), Some(held)) => {
-                CpuCounters { cells, totals, active: held.active.load(), known: &held.known, raw: &self.raw }
-            }
-            _ => CpuCounters::default(),
-        }
+    #[inline]
+    pub fn per_cpu(&self, processor: ProcessorIndex) -> Option<&PerCpu<E>> {
+        self.per_cpu.get(processor.as_usize())
+    }
+
+    /// Iterates over what each processor owns, in their order.
+    pub fn each_cpu(&self) -> impl Iterator<Item = &PerCpu<E>> {
+        self.per_cpu.iter()
+    }
+
+    #[inline]
+    fn pmu(&self, processor: ProcessorIndex) -> Option<&PerCpuPmu> {
+        self.per_cpu(processor).map(|per_cpu| &per_cpu.pmu)
+    }
+
+    /// Returns the counters of a processor. There are none if the processor does not exist or memory was short.
+    #[must_use]
+    pub fn cpu_counters(&self, processor: ProcessorIndex) -> CpuCounters<'_> {
+        self.find(processor).unwrap_or_default()
+    }
+
+    /// Returns the counters of a processor with its PMU state, or `None` if it does not exist: the one lookup of each
+    /// HAL function.
+    #[inline]
+    fn find(&self, processor: ProcessorIndex) -> Option<CpuCounters<'_>> {
+        let pmu = self.pmu(processor)?;
+        let cells_per_cpu = usize::from(self.cells_per_cpu);
+        let begin = processor.as_usize() * cells_per_cpu;
+        let cells = self.states.as_deref().and_then(|states| states.get(begin..begin + cells_per_cpu));
+        Some(CpuCounters { cells: cells.unwrap_or_default(), active: pmu.active(), pmu, raw: &self.raw })
     }
 }
 

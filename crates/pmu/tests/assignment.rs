@@ -33,7 +33,7 @@ proptest! {
     ) {
         let machine = machine(general, fixed);
         let hal = Hal::new(machine.processor(0), 1).unwrap();
-        let row = hal.row(ProcessorIndex::BOOT);
+        let row = hal.cpu_counters(ProcessorIndex::BOOT);
         let state = |source: &u32| hal.state_for(Source(*source), false).unwrap().with_owner(1);
         for counter in (0..hal.interface().counters()).filter(|counter| taken >> counter & 1 == 1) {
             row.set(counter, CounterState::FREE.with_owner(2));

@@ -96,7 +96,7 @@ impl Bench {
     /// With PerfMonV2 each start with an interval costs one more write, which clears the status and so unfreezes
     /// counters that other software froze. Checking first would cost as much.
     fn thaw(&self, counters: CounterSet) -> u64 {
-        let row = self.hal.row(ProcessorIndex::BOOT);
+        let row = self.hal.cpu_counters(ProcessorIndex::BOOT);
         let sampling = counters.iter().any(|counter| row.get(counter).interrupt());
         u64::from(self.is_global && !self.is_intel() && sampling)
     }

@@ -142,7 +142,7 @@ fn the_state_is_8_bytes_per_counter_per_processor_in_one_allocation() {
         for processors in [1, 2, 64, 2_048] {
             let machine = SimMachine::named(identity, 1);
             let mut asked = Vec::new();
-            let hal = Hal::with_states(machine.processor(0), processors, 0, |processors, counters| {
+            let hal = <Hal>::with_states(machine.processor(0), processors, 0, |processors, counters| {
                 asked.push((processors, counters));
                 state::allocate::<CounterCell>(processors, counters)
             });
@@ -154,7 +154,7 @@ fn the_state_is_8_bytes_per_counter_per_processor_in_one_allocation() {
 
 #[test]
 fn without_memory_amd64_refuses_to_start_and_emon_has_no_source() {
-    let without = |identity| Hal::with_states(SimMachine::named(identity, 1).processor(0), 64, 0, |_, _| None);
+    let without = |identity| <Hal>::with_states(SimMachine::named(identity, 1).processor(0), 64, 0, |_, _| None);
     assert_eq!(without("amd-legacy").err(), Some(HalError::NoMemory));
     let hal = without("intel-v1").unwrap();
     assert_eq!(hal.state_bytes(), 0);

@@ -1,4 +1,4 @@
-//! State of one processor: the subscribers of the samples of its counters.
+//! What the sampler keeps for each processor: subscribers, rings, budget and statistics of the interrupt.
 
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -44,10 +44,9 @@ const STORED: u8 = 1;
 /// The processor is silenced: spurious interrupts came in a storm.
 const SILENCED: u8 = 1 << 1;
 
-/// State that only its processor accesses, at PROFILE_LEVEL.
+/// What the sampler keeps for each processor, in its [`pmu::PerCpu`]. Only the processor accesses it, at PROFILE_LEVEL.
 #[derive(Debug, Default)]
-#[repr(align(64))]
-pub struct PerCpu {
+pub struct PerCpuSampling {
     all_subscriptions: [CounterSubscriptions; CounterSet::MOST as usize],
     producers: [Slot<SampleProducer>; MAX_SAMPLERS as usize],
     /// Time in the handler.
@@ -76,7 +75,7 @@ pub struct PerCpu {
     pebs_sequence: AtomicU64,
 }
 
-impl PerCpu {
+impl PerCpuSampling {
     /// Returns the subscriptions of a counter.
     #[inline]
     pub fn subscriptions(&self, counter: u8) -> Option<&CounterSubscriptions> {

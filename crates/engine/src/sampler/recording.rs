@@ -1,19 +1,19 @@
 //! Delivery of what the processor itself records, precise records and branches, to the subscribers.
 
 use pmu::state::CounterSet;
-use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex};
+use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN, modes};
 
 use super::ds_buffers::{self, DsBuffers, Fetched};
-use super::per_cpu::PerCpu;
+use super::per_cpu::PerCpuSampling;
 use super::sample_stats::{BRANCH_STATS, SampleStats};
-use super::{Interrupted, Sampler};
+use super::{Hal, Interrupted, Sampler};
 use crate::boxed::Boxed;
 
 /// Destination of the records that are fetched.
 struct DrainContext<'a> {
     hal: &'a Hal,
-    per_cpu: &'a PerCpu,
+    per_cpu: &'a PerCpuSampling,
     processor: ProcessorIndex,
     /// Time at which the records are fetched.
     time: u64,
@@ -28,7 +28,7 @@ impl Sampler {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub(crate) fn install(&self, current: CurrentCpu<'_, impl Cpu>, mut ds_buffers: Boxed<DsBuffers>) {
-        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return core::mem::forget(ds_buffers) };
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return core::mem::forget(ds_buffers) };
         if !self.hal.is_asleep(current.index()) {
             ds_buffers.install(current.cpu());
         }
@@ -40,7 +40,7 @@ impl Sampler {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub(crate) fn uninstall(&self, current: CurrentCpu<'_, impl Cpu>) -> Option<Boxed<DsBuffers>> {
-        let per_cpu = self.per_cpu.get(current.index().as_usize())?;
+        let per_cpu = self.per_cpu(current.index())?;
         let mut ds_buffers = per_cpu.take_ds_buffers()?;
         ds_buffers.uninstall(current.cpu());
         Some(ds_buffers)
@@ -51,7 +51,7 @@ impl Sampler {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub(crate) fn end_branches(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) {
-        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return };
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return };
         per_cpu.with_ds_buffers(|ds_buffers| {
             self.aside(current.index(), per_cpu, now, |drain| drain.branches(current, ds_buffers, false));
             ds_buffers.end_branches();
@@ -65,7 +65,7 @@ impl Sampler {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub(super) fn pause_branches(&self, current: CurrentCpu<'_, impl Cpu>, paused: bool, now: u64) -> bool {
-        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return false };
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
         let traced = per_cpu.with_ds_buffers(|ds_buffers| {
             if paused {
                 self.aside(current.index(), per_cpu, now, |drain| drain.branches(current, ds_buffers, false));
@@ -89,7 +89,7 @@ impl Sampler {
         time: u64,
         interrupted: Option<&Interrupted>,
     ) -> bool {
-        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return false };
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
         let watermark_hit = per_cpu.with_ds_buffers(|ds_buffers| {
             let mut drain = self.drain_context(current.index(), per_cpu, time);
             if let Some(Interrupted { process, thread, .. }) =
@@ -109,13 +109,13 @@ impl Sampler {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub(super) fn record(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
-        let row = self.hal.row(current.index());
-        let precise = counters.and(row.counters(|state| state.precise()));
+        let cpu_counters = self.hal.cpu_counters(current.index());
+        let precise = counters.and(cpu_counters.counters(|state| state.precise()));
         if precise.is_empty() {
             return;
         }
         let initial = |counter| self.hal.initial_count(current.index(), counter);
-        if let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) {
+        if let Some(per_cpu) = self.per_cpu(current.index()) {
             per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.record(current.cpu(), precise, initial));
         }
     }
@@ -128,11 +128,11 @@ impl Sampler {
     pub(super) fn stop(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
-        per_cpu: &PerCpu,
+        per_cpu: &PerCpuSampling,
         counters: CounterSet,
         now: u64,
     ) -> CounterSet {
-        let precise = counters.and(self.hal.row(current.index()).counters(|state| state.precise()));
+        let precise = counters.and(self.hal.cpu_counters(current.index()).counters(|state| state.precise()));
         let stop = || self.hal.stop(current, counters).0;
         if precise.is_empty() {
             return stop();
@@ -153,7 +153,7 @@ impl Sampler {
         now: u64,
         work: impl FnOnce() -> R,
     ) -> R {
-        match self.per_cpu.get(current.index().as_usize()).filter(|per_cpu| per_cpu.has_ds_buffers()) {
+        match self.per_cpu(current.index()).filter(|per_cpu| per_cpu.has_ds_buffers()) {
             None => work(),
             Some(per_cpu) => self.hal.with_frozen(current, || {
                 per_cpu.with_ds_buffers(|ds_buffers| {
@@ -171,7 +171,7 @@ impl Sampler {
     /// PROFILE_LEVEL.
     pub(crate) fn count(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, now: u64) -> u64 {
         let count = || self.hal.count(current, counter);
-        let is_precise = self.hal.row(current.index()).get(counter).precise();
+        let is_precise = self.hal.cpu_counters(current.index()).get(counter).precise();
         if is_precise { self.without_records(current, now, count) } else { count() }
     }
 
@@ -179,7 +179,7 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(super) fn suspend(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu, now: u64) {
+    pub(super) fn suspend(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: u64) {
         per_cpu.with_ds_buffers(|ds_buffers| {
             self.aside(current.index(), per_cpu, now, |drain| drain.branches(current, ds_buffers, false));
             ds_buffers.uninstall(current.cpu());
@@ -190,19 +190,19 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(super) fn resume(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu) {
+    pub(super) fn resume(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling) {
         if !self.hal.is_asleep(current.index()) {
             return;
         }
         per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.install(current.cpu()));
-        self.record(current, self.hal.row(current.index()).counters(|state| state.active()));
+        self.record(current, self.hal.cpu_counters(current.index()).counters(|state| state.active()));
     }
 
     /// Returns the destination of records that are fetched at `time`.
     const fn drain_context<'a>(
         &'a self,
         processor: ProcessorIndex,
-        per_cpu: &'a PerCpu,
+        per_cpu: &'a PerCpuSampling,
         time: u64,
     ) -> DrainContext<'a> {
         DrainContext { hal: &self.hal, per_cpu, processor, time, who: (UNKNOWN, UNKNOWN), watermark_hit: false }
@@ -212,7 +212,7 @@ impl Sampler {
     fn aside(
         &self,
         processor: ProcessorIndex,
-        per_cpu: &PerCpu,
+        per_cpu: &PerCpuSampling,
         now: u64,
         fetch: impl FnOnce(&mut DrainContext<'_>) -> bool,
     ) {
@@ -292,7 +292,7 @@ impl DrainContext<'_> {
 mod tests {
     use core::sync::atomic::{AtomicU64, Ordering};
 
-    use pmu::{Cpuid, Msr};
+    use pmu::{Cpuid, Msr, state};
     use raw_cpuid::CpuIdResult;
 
     use super::*;
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn a_store_that_comes_to_a_sleeping_processor_touches_no_register_until_it_is_awake() {
         let cpu = Counting::default();
-        let sampler = Sampler::new(Hal::new(&cpu, 1).unwrap(), 1, 1_000).unwrap();
+        let sampler = Sampler::new(Hal::with_states(&cpu, 1, 0, state::allocate).unwrap(), 1_000);
         let current = CurrentCpu::new(&cpu, ProcessorIndex::BOOT);
         sampler.fall_asleep(current, 0);
         sampler.install(current, Boxed::new(DsBuffers::new()).unwrap());

@@ -95,7 +95,7 @@ fn what_is_stopped_while_it_is_throttled_does_not_come_back() {
         let counting = client.started(&mut engine, 0, &[6]);
         // A second session would receive a record if the tick restarted anything.
         let other = started(client, &mut engine, 64, on(&[]), &[event(11, SHORT)]);
-        let active = || engine.sampler().hal().row(ProcessorIndex::BOOT).active.all;
+        let active = || engine.sampler().hal().cpu_counters(ProcessorIndex::BOOT).active.all;
         let (before, writes) = (active(), machine.processor(0).model().accesses().wrmsr);
         machine.tick_sampling(&engine, 0);
         assert_eq!((active(), machine.processor(0).model().accesses().wrmsr), (before, writes), "{name}");

@@ -4,34 +4,31 @@ use super::{Hal, OverflowStatus};
 use crate::cpu::Cpu;
 use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::interface::ProfileInterface;
-use crate::state::{self, CounterSet, Total};
+use crate::state::{self, CounterSet, CounterState, Total};
 
-impl Hal {
+impl<E> Hal<E> {
     /// HalStartProfileInterrupt on the current processor, for counters that were [reserved](Self::reserve) there.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn start(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
-        let row = self.row(current.index());
-        if self.is_asleep(current.index()) {
-            self.set_active(current.index(), counters, true);
-        } else if !counters.is_empty() {
-            let interface = self.interface.with_capabilities(row.known.capabilities());
+        let Some(cpu_counters) = self.find(current.index()).filter(|_| !counters.is_empty()) else { return };
+        if !cpu_counters.pmu.is_asleep() {
+            let interface = self.interface_with(cpu_counters.pmu);
             for counter in counters.iter() {
-                if let Some(total) = row.total(counter) {
-                    total.loaded(self.initial_count(current.index(), counter));
+                if let Some(total) = cpu_counters.total(counter) {
+                    total.loaded(cpu_counters.get(counter).initial_count(interface.width_of(counter)));
                 }
             }
-            if let Some(held) = self.held.get(current.index().as_usize()) {
-                let stale = held.stale().and(counters).and(row.counters(|state| state.interrupt()));
-                if !stale.is_empty() {
-                    interface.forget(current.cpu(), stale);
-                    held.set_stale(held.stale().without(stale));
-                }
+            let stale = cpu_counters.pmu.stale();
+            let loaded = stale.and(counters).and(cpu_counters.counters(|state| state.interrupt()));
+            if !loaded.is_empty() {
+                interface.forget(current.cpu(), loaded);
+                cpu_counters.pmu.set_stale(stale.without(loaded));
             }
-            interface.enable(current.cpu(), row, counters);
-            self.set_active(current.index(), counters, true);
+            interface.enable(current.cpu(), cpu_counters, counters);
         }
+        cpu_counters.set_active(counters, true);
     }
 
     /// HalStopProfileInterrupt on the current processor. Adds the values of the counters to their totals, which remain
@@ -41,23 +38,19 @@ impl Hal {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn stop(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) -> OverflowStatus {
-        let row = self.row(current.index());
         let mut overflowed = CounterSet::NONE;
-        if self.is_asleep(current.index()) {
-            self.set_active(current.index(), counters, false);
-        } else if !counters.is_empty() {
-            let interface = self.interface.with_capabilities(row.known.capabilities());
-            interface.disable(current.cpu(), row, counters);
+        let Some(cpu_counters) = self.find(current.index()).filter(|_| !counters.is_empty()) else {
+            return OverflowStatus(overflowed);
+        };
+        if !cpu_counters.pmu.is_asleep() {
+            let interface = self.interface_with(cpu_counters.pmu);
+            interface.disable(current.cpu(), cpu_counters, counters);
             let mut doubtful = CounterSet::NONE;
             for counter in counters.iter() {
-                let state = row.get(counter);
-                if let (true, Some(total)) = (state.active(), row.total(counter)) {
+                let state = cpu_counters.get(counter);
+                if let (true, Some(total)) = (state.active(), cpu_counters.total(counter)) {
                     let (value, width) = (interface.read(current.cpu(), counter), interface.width_of(counter));
-                    if state.precise() {
-                        total.follow(value, 64_u8.saturating_sub(width));
-                    } else {
-                        total.update(value, width);
-                    }
+                    update(total, state, value, width);
                     if !state.interrupt() {
                         doubtful = doubtful.with(counter); // it may have wrapped
                     } else if value & state::top_bit(state::mask(width)) == 0 {
@@ -65,26 +58,10 @@ impl Hal {
                     }
                 }
             }
-            if let Some(held) = self.held.get(current.index().as_usize()) {
-                held.set_stale(held.stale().or(doubtful).or(overflowed));
-            }
-            self.set_active(current.index(), counters, false);
+            cpu_counters.pmu.set_stale(cpu_counters.pmu.stale().or(doubtful).or(overflowed));
         }
+        cpu_counters.set_active(counters, false);
         OverflowStatus(overflowed)
-    }
-
-    pub(super) fn set_active(&self, processor: ProcessorIndex, counters: CounterSet, active: bool) {
-        let row = self.row(processor);
-        for counter in counters.iter() {
-            row.set(counter, row.get(counter).with_active(active));
-        }
-        if let Some(held) = self.held.get(processor.as_usize()) {
-            if held.is_asleep() {
-                held.active.clear();
-            } else {
-                held.active.update(row.cells);
-            }
-        }
     }
 
     /// Returns what a counter of the current processor has counted since its start, with one RDPMC if it runs. A
@@ -93,16 +70,12 @@ impl Hal {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn count(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8) -> u64 {
-        let row = self.row(current.index());
-        let interface = self.interface.with_capabilities(row.known.capabilities());
-        match row.total(counter) {
-            Some(total) if row.active.all.has(counter) => {
+        let Some(cpu_counters) = self.find(current.index()) else { return 0 };
+        let interface = self.interface_with(cpu_counters.pmu);
+        match cpu_counters.total(counter) {
+            Some(total) if cpu_counters.active.all.has(counter) => {
                 let (value, width) = (interface.read(current.cpu(), counter), interface.width_of(counter));
-                if row.get(counter).precise() {
-                    total.follow(value, 64_u8.saturating_sub(width))
-                } else {
-                    total.update(value, width)
-                }
+                update(total, cpu_counters.get(counter), value, width)
             }
             total => total.map_or(0, Total::counted),
         }
@@ -114,12 +87,18 @@ impl Hal {
     /// Any.
     #[must_use]
     pub fn total(&self, processor: ProcessorIndex, counter: u8) -> u64 {
-        self.row(processor).total(counter).map_or(0, Total::counted)
+        self.cpu_counters(processor).total(counter).map_or(0, Total::counted)
     }
 
     /// Returns the value with which a counter of `processor` is loaded at its start and after each overflow.
     #[must_use]
     pub fn initial_count(&self, processor: ProcessorIndex, counter: u8) -> u64 {
-        self.row(processor).get(counter).initial_count(self.interface_of(processor).width_of(counter))
+        let Some(cpu_counters) = self.find(processor) else { return 0 };
+        cpu_counters.get(counter).initial_count(self.interface_with(cpu_counters.pmu).width_of(counter))
     }
+}
+
+/// Adds the events up to `value` to the total of a counter in this state. Returns the total.
+fn update(total: &Total, state: CounterState, value: u64, width: u8) -> u64 {
+    if state.precise() { total.follow(value, 64_u8.saturating_sub(width)) } else { total.update(value, width) }
 }

@@ -55,7 +55,7 @@ const _: () = assert!(size_of::<HalProfileSourceInformationBuffer>() == 12);
 const _: () = assert!(core::mem::offset_of!(HalProfileSourceInformationBuffer, supported) == 4);
 const _: () = assert!(core::mem::offset_of!(HalProfileSourceInformationBuffer, interval) == 8);
 
-impl Hal {
+impl<E> Hal<E> {
     /// Implements HalSetSystemInformation for the profiling classes. `owner` identifies the calling process, which owns
     /// the handler that it registers; it must not be zero.
     ///

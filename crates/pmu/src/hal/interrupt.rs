@@ -7,7 +7,7 @@ use crate::interface::{ProfileInterface, Reloaded};
 use crate::lvt_pmi;
 use crate::state::CounterSet;
 
-impl Hal {
+impl<E> Hal<E> {
     /// Serves a performance monitor interrupt of the current processor: CheckOverflowStatus, then a load of every
     /// counter that overflowed, each with a call of `handler`. Touches nothing while no handler is registered or the
     /// processor is [asleep](Self::is_asleep). Nothing allocates, locks or waits.
@@ -19,35 +19,41 @@ impl Hal {
         if self.interrupt_handler().is_none() {
             return OverflowStatus(CounterSet::NONE);
         }
-        let row = self.row(current.index());
-        if row.active.all.is_empty() {
+        let Some(cpu_counters) = self.find(current.index()) else { return OverflowStatus(CounterSet::NONE) };
+        if cpu_counters.active.all.is_empty() {
             // While a processor is asleep none of its counters is active.
-            if !self.is_asleep(current.index()) {
+            if !cpu_counters.pmu.is_asleep() {
                 self.acknowledge(current);
                 lvt_pmi::unmask(current.cpu());
             }
             return OverflowStatus(CounterSet::NONE);
         }
-        let interface = self.interface.with_capabilities(row.known.capabilities());
-        let overflowed =
-            interface.serve(current.cpu(), row, |Reloaded { counter, state, value, initial, missing_bits }| {
-                if let Some(total) = row.total(counter) {
+        let interface = self.interface_with(cpu_counters.pmu);
+        let overflowed = interface.serve(
+            current.cpu(),
+            cpu_counters,
+            |Reloaded { counter, state, value, initial, missing_bits }| {
+                if let Some(total) = cpu_counters.total(counter) {
                     total.overflowed(value, initial, missing_bits);
                 }
                 handler(Overflow { counter, state });
-            });
+            },
+        );
         OverflowStatus(overflowed)
     }
 
     /// Clears the overflows of the driver's counters in the status register of the current processor, if the processor
-    /// is held and awake.
+    /// is [initialized](Self::is_initialized) and awake.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     #[cold]
     pub fn acknowledge(&self, current: CurrentCpu<'_, impl Cpu>) {
-        if self.holds(current.index()) && !self.is_asleep(current.index()) {
-            self.interface_of(current.index()).acknowledge(current.cpu());
+        if let Some(pmu) = self.pmu(current.index())
+            && pmu.is_initialized()
+            && !pmu.is_asleep()
+        {
+            self.interface_with(pmu).acknowledge(current.cpu());
         }
     }
 
@@ -58,11 +64,9 @@ impl Hal {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn silence(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
-        if self.is_asleep(current.index()) {
-            return;
-        }
-        if self.holds(current.index()) {
-            self.interface_of(current.index()).disarm(current.cpu(), self.row(current.index()), counters);
+        let Some(cpu_counters) = self.find(current.index()).filter(|found| !found.pmu.is_asleep()) else { return };
+        if cpu_counters.pmu.is_initialized() {
+            self.interface_with(cpu_counters.pmu).disarm(current.cpu(), cpu_counters, counters);
         }
         self.acknowledge(current);
         lvt_pmi::mask(current.cpu());
@@ -74,12 +78,11 @@ impl Hal {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn with_frozen<R>(&self, current: CurrentCpu<'_, impl Cpu>, work: impl FnOnce() -> R) -> R {
-        if self.is_asleep(current.index()) {
-            return work();
-        }
-        self.interface_of(current.index()).freeze(current.cpu(), self.row(current.index()));
+        let Some(before) = self.find(current.index()).filter(|found| !found.pmu.is_asleep()) else { return work() };
+        self.interface_with(before.pmu).freeze(current.cpu(), before);
         let result = work();
-        self.interface_of(current.index()).unfreeze(current.cpu(), self.row(current.index()));
+        // `work` may have stopped counters.
+        self.interface_with(before.pmu).unfreeze(current.cpu(), before.reloaded());
         result
     }
 
@@ -90,8 +93,10 @@ impl Hal {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn recorded(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, initial: u64) -> u32 {
-        let missing_bits = 64_u8.saturating_sub(self.interface_of(current.index()).width_of(counter));
-        if let Some(total) = self.row(current.index()).total(counter) {
+        if let Some(cpu_counters) = self.find(current.index())
+            && let Some(total) = cpu_counters.total(counter)
+        {
+            let missing_bits = 64_u8.saturating_sub(self.interface_with(cpu_counters.pmu).width_of(counter));
             total.overflowed(0, initial, missing_bits);
         }
         (initial.wrapping_neg() & 0xFFFF_FFFF) as u32
@@ -103,11 +108,10 @@ impl Hal {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn check_overflow(&self, current: CurrentCpu<'_, impl Cpu>) -> OverflowStatus {
-        if self.is_asleep(current.index()) {
-            return OverflowStatus(CounterSet::NONE);
-        }
-        OverflowStatus(
-            self.interface_of(current.index()).check_overflow(current.cpu(), self.row(current.index()).active),
-        )
+        let overflowed = self
+            .pmu(current.index())
+            .filter(|pmu| !pmu.is_asleep())
+            .map(|pmu| self.interface_with(pmu).check_overflow(current.cpu(), pmu.active()));
+        OverflowStatus(overflowed.unwrap_or_default())
     }
 }

@@ -1,46 +1,43 @@
 //! The registers of the current processor: whether another program uses them, and from their initialization to their
 //! release.
 
-use core::sync::atomic::Ordering;
-
 use super::Hal;
 use crate::cpu::Cpu;
 use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::debug_store::Facilities;
 use crate::interface::{Enabled, Interface, ProfileInterface};
-use crate::state::CounterSet;
+use crate::state::{CounterSet, PerCpuPmu};
 
-impl Hal {
+impl<E> Hal<E> {
     /// Reads the capabilities of the current processor, which may differ from those of the boot processor. Touches no
-    /// register. Does nothing while the processor is [held](Self::holds).
+    /// register. Does nothing while the processor is [initialized](Self::is_initialized).
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn probe(&self, current: CurrentCpu<'_, impl Cpu>) {
-        if let Some(held) = self.held.get(current.index().as_usize())
-            && !held.by_us.load(Ordering::Relaxed)
+        if let Some(pmu) = self.pmu(current.index())
+            && !pmu.is_initialized()
         {
-            held.known.set_capabilities(Interface::new(self.selection.interface, current.cpu()).capabilities());
+            pmu.snapshot.set_capabilities(Interface::new(self.selection.interface, current.cpu()).capabilities());
         }
     }
 
     /// Stores which counters of `processor` record which events precisely, as [`debug_store`](crate::debug_store) found
     /// them.
     pub fn probe_precise(&self, processor: ProcessorIndex, Facilities { counters, events, .. }: Facilities) {
-        if let Some(held) = self.held.get(processor.as_usize()) {
-            held.known.set_capabilities(self.interface_of(processor).with_precise(counters, events).capabilities());
+        if let Some(pmu) = self.pmu(processor) {
+            pmu.snapshot.set_capabilities(self.interface_with(pmu).with_precise(counters, events).capabilities());
         }
     }
 
     /// Returns a counter of the current processor that another program has enabled. Reads one register per counter up
-    /// to that one. Reads none if the processor is held or asleep.
+    /// to that one. Reads none if the processor is initialized or asleep.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn in_use_elsewhere(&self, current: CurrentCpu<'_, impl Cpu>) -> Option<Enabled> {
-        let held = self.held.get(current.index().as_usize())?;
-        let is_open = !held.by_us.load(Ordering::Relaxed) && !held.is_asleep();
-        is_open.then(|| self.interface_of(current.index()).enabled(current.cpu())).flatten()
+        let pmu = self.pmu(current.index()).filter(|pmu| !pmu.is_initialized() && !pmu.is_asleep())?;
+        self.interface_with(pmu).enabled(current.cpu())
     }
 
     /// InitializeProfiling on the current processor. Returns whether its counters work; if not, none may be started
@@ -49,42 +46,42 @@ impl Hal {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn initialize(&self, current: CurrentCpu<'_, impl Cpu>) -> bool {
-        let Some(held) = self.held.get(current.index().as_usize()) else { return false };
-        let is_first = !held.by_us.swap(true, Ordering::Relaxed);
-        if held.is_asleep() {
+        let Some(pmu) = self.pmu(current.index()) else { return false };
+        let is_first = !pmu.set_initialized(true);
+        if pmu.is_asleep() {
             return true;
         }
-        let interface = self.interface_of(current.index()).examined(current.cpu());
-        held.known.set_capabilities(interface.capabilities());
+        let interface = self.interface_with(pmu).examined(current.cpu());
+        pmu.snapshot.set_capabilities(interface.capabilities());
         let saved = interface.initialize(current.cpu());
         if is_first {
-            held.known.set_saved(saved);
+            pmu.snapshot.set_saved(saved);
         }
-        held.set_stale(CounterSet::NONE);
+        pmu.set_stale(CounterSet::NONE);
         interface.readback_ok(current.cpu())
     }
 
-    /// Returns whether the driver holds the counters of `processor`: from [`initialize`](Self::initialize) to
+    /// Returns whether the driver uses the registers of `processor`: from [`initialize`](Self::initialize) to
     /// [`release`](Self::release).
     ///
     /// # IRQL
     /// Any.
     #[must_use]
-    pub fn holds(&self, processor: ProcessorIndex) -> bool {
-        self.held.get(processor.as_usize()).is_some_and(|held| held.by_us.load(Ordering::Relaxed))
+    pub fn is_initialized(&self, processor: ProcessorIndex) -> bool {
+        self.pmu(processor).is_some_and(PerCpuPmu::is_initialized)
     }
 
     /// Restores what [`initialize`](Self::initialize) found on the current processor, with the select registers
-    /// cleared. Does nothing if the processor is not held.
+    /// cleared. Does nothing if the processor is not [initialized](Self::is_initialized).
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn release(&self, current: CurrentCpu<'_, impl Cpu>) {
-        if let Some(held) = self.held.get(current.index().as_usize())
-            && held.by_us.swap(false, Ordering::Relaxed)
-            && !held.is_asleep()
+        if let Some(pmu) = self.pmu(current.index())
+            && pmu.set_initialized(false)
+            && !pmu.is_asleep()
         {
-            self.interface_of(current.index()).release(current.cpu(), held.known.saved());
+            self.interface_with(pmu).release(current.cpu(), pmu.snapshot.saved());
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::interface::ProfileInterface;
 use crate::source::Source;
 use crate::state::{CounterSet, CounterState};
 
-impl Hal {
+impl<E> Hal<E> {
     /// Returns the state of a counter for a source, with an interrupt after every interval in force or without. The
     /// caller adds the modes and the owner. A raw event takes a slot until [`keep_raw`](Self::keep_raw) frees it. The
     /// caller holds the planning lock.
@@ -48,11 +48,11 @@ impl Hal {
         wanted: &[CounterState],
         assigned: &mut [u8],
     ) -> Result<(), usize> {
-        let row = self.row(processor);
-        self.interface_of(processor).assign(row, wanted, assigned)?;
+        let cpu_counters = self.cpu_counters(processor);
+        self.interface_of(processor).assign(cpu_counters, wanted, assigned)?;
         for (state, counter) in wanted.iter().zip(assigned) {
-            row.set(*counter, state.with_active(false));
-            if let Some(total) = row.total(*counter) {
+            cpu_counters.set(*counter, state.with_active(false));
+            if let Some(total) = cpu_counters.total(*counter) {
                 total.clear();
             }
         }
@@ -64,8 +64,8 @@ impl Hal {
     /// # IRQL
     /// PROFILE_LEVEL on that processor, or any while the counter does not run.
     pub fn set_counter_interval(&self, processor: ProcessorIndex, counter: u8, interval: u32) {
-        let row = self.row(processor);
-        row.set(counter, row.get(counter).with_interval(interval));
+        let cpu_counters = self.cpu_counters(processor);
+        cpu_counters.set(counter, cpu_counters.get(counter).with_interval(interval));
     }
 
     /// Gives a counter of the current processor to another owner.
@@ -73,14 +73,15 @@ impl Hal {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn hand_over(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, owner: u16) {
-        let row = self.row(current.index());
-        row.set(counter, row.get(counter).owned_by(owner));
+        let cpu_counters = self.cpu_counters(current.index());
+        cpu_counters.set(counter, cpu_counters.get(counter).owned_by(owner));
     }
 
     /// Frees `counters` of `processor`, which must have been stopped.
     pub fn free(&self, processor: ProcessorIndex, counters: CounterSet) {
+        let cpu_counters = self.cpu_counters(processor);
         for counter in counters.iter() {
-            self.row(processor).set(counter, CounterState::FREE);
+            cpu_counters.set(counter, CounterState::FREE);
         }
     }
 }

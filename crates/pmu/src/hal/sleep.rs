@@ -1,21 +1,19 @@
 //! Sleep: the registers of a processor lose their values.
 
-use core::sync::atomic::Ordering;
-
-use super::{Hal, OverflowStatus, PerCpuPmu};
+use super::{Hal, OverflowStatus};
 use crate::cpu::Cpu;
 use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::interface::ProfileInterface;
-use crate::state::CounterSet;
+use crate::state::{CounterSet, CpuCounters, PerCpuPmu};
 
-impl Hal {
+impl<E> Hal<E> {
     /// Returns whether the registers of `processor` must not be touched because it [sleeps](Self::save).
     ///
     /// # IRQL
     /// PROFILE_LEVEL on that processor. Elsewhere the answer may be stale.
     #[must_use]
     pub fn is_asleep(&self, processor: ProcessorIndex) -> bool {
-        self.held.get(processor.as_usize()).is_some_and(PerCpuPmu::is_asleep)
+        self.pmu(processor).is_some_and(PerCpuPmu::is_asleep)
     }
 
     /// Prepares the current processor for the loss of its registers: stops its counters, keeps their counts, and leaves
@@ -26,16 +24,16 @@ impl Hal {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn save(&self, current: CurrentCpu<'_, impl Cpu>) -> OverflowStatus {
-        let Some(held) = self.held.get(current.index().as_usize()).filter(|held| !held.is_asleep()) else {
+        let Some(cpu_counters) = self.find(current.index()).filter(|found| !found.pmu.is_asleep()) else {
             return OverflowStatus(CounterSet::NONE);
         };
-        let active = self.row(current.index()).active.all;
-        let overflowed = self.stop(current, active);
-        if self.holds(current.index()) {
-            self.interface_of(current.index()).release(current.cpu(), held.known.saved());
+        let CpuCounters { pmu, active, .. } = cpu_counters;
+        let overflowed = self.stop(current, active.all);
+        if pmu.is_initialized() {
+            self.interface_with(pmu).release(current.cpu(), pmu.snapshot.saved());
         }
-        held.asleep.store(true, Ordering::Relaxed);
-        self.set_active(current.index(), active, true);
+        pmu.set_asleep(true);
+        cpu_counters.set_active(active.all, true);
         overflowed
     }
 
@@ -45,14 +43,15 @@ impl Hal {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn restore(&self, current: CurrentCpu<'_, impl Cpu>) {
-        if let Some(held) = self.held.get(current.index().as_usize())
-            && held.asleep.swap(false, Ordering::Relaxed)
-            && self.holds(current.index())
+        if let Some(cpu_counters) = self.find(current.index())
+            && cpu_counters.pmu.set_asleep(false)
+            && cpu_counters.pmu.is_initialized()
         {
-            let active = self.row(current.index()).counters(|state| state.active());
-            self.set_active(current.index(), active, false);
-            held.known.set_saved(self.interface_of(current.index()).initialize(current.cpu()));
-            held.set_stale(CounterSet::NONE);
+            let CpuCounters { pmu, .. } = cpu_counters;
+            let active = cpu_counters.counters(|state| state.active());
+            cpu_counters.set_active(active, false);
+            pmu.snapshot.set_saved(self.interface_with(pmu).initialize(current.cpu()));
+            pmu.set_stale(CounterSet::NONE);
             self.start(current, active);
         }
     }

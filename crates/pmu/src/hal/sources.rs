@@ -3,14 +3,14 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Hal, HalError, PerCpuPmu, SourceInformation};
+use super::{Hal, HalError, SourceInformation};
 use crate::current_cpu::ProcessorIndex;
 use crate::interface::{Interface, ProfileInterface, Support};
 use crate::interval::IntervalRange;
 use crate::source::{ProfileSource, Source};
 use crate::state::{CounterSet, CounterState};
 
-impl Hal {
+impl<E> Hal<E> {
     /// HalQueryProfileSourceList: returns every source of the interface, in ascending order.
     pub fn source_list(&self) -> impl Iterator<Item = SourceInformation> {
         (0_u16..).zip(self.interface.sources()).map(|(index, source)| self.information(index, *source))
@@ -42,8 +42,8 @@ impl Hal {
     /// Returns the support on some processor, or that of the boot processor if no processor supports the source.
     pub(super) fn support(&self, source: &ProfileSource) -> Support {
         let support = self.support_by(&self.interface, source);
-        let of = |held: &PerCpuPmu| self.interface.with_capabilities(held.known.capabilities());
-        let elsewhere = || self.held.iter().any(|held| self.support_by(&of(held), source) == Support::Supported);
+        let is_supported = |interface| self.support_by(&interface, source) == Support::Supported;
+        let elsewhere = || self.per_cpu.iter().any(|per_cpu| is_supported(self.interface_with(&per_cpu.pmu)));
         if support != Support::Supported && elsewhere() { Support::Supported } else { support }
     }
 
@@ -125,7 +125,7 @@ impl Hal {
     /// Returns what a counter in this state counts.
     #[must_use]
     pub fn profile_source(&self, state: CounterState) -> Option<ProfileSource> {
-        self.row(ProcessorIndex::BOOT).source_of(self.interface.sources(), state)
+        self.cpu_counters(ProcessorIndex::BOOT).source_of(self.interface.sources(), state)
     }
 
     /// Returns the source that a counter in this state counts.
@@ -147,7 +147,7 @@ impl Hal {
     /// # Errors
     /// [`HalError::Unsupported`].
     pub fn check_on(&self, processor: ProcessorIndex, state: CounterState) -> Result<(), HalError> {
-        let source = self.row(processor).source_of(self.interface.sources(), state);
+        let source = self.cpu_counters(processor).source_of(self.interface.sources(), state);
         match source.map(|source| (source.source, self.support_by(&self.interface_of(processor), &source))) {
             None | Some((_, Support::Supported)) => Ok(()),
             Some((source, support)) => Err(HalError::Unsupported(source, support)),

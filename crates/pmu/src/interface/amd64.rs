@@ -236,7 +236,7 @@ impl Amd64 {
         row: CpuCounters<'_>,
         overflowed: impl FnMut(Reloaded),
     ) -> CounterSet {
-        let control = row.known.control();
+        let control = row.pmu.snapshot.control();
         global.stop(cpu, control);
         let status = global.status(cpu);
         let ours = CounterSet::from_bits(status.overflowed().into()).and(row.active.interrupting);

@@ -178,8 +178,8 @@ impl Emon {
     /// Writes IA32_PERF_GLOBAL_CTRL with these counters on. Bits outside the interface, such as the counter of slots
     /// and the metrics, keep the values that were found.
     fn let_count(self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        let control = row.known.saved().global & !self.capabilities.own() | self.bits(counters);
-        row.known.set_control(control);
+        let control = row.pmu.snapshot.saved().global & !self.capabilities.own() | self.bits(counters);
+        row.pmu.snapshot.set_control(control);
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control);
     }
 
@@ -398,13 +398,13 @@ impl ProfileInterface for Emon {
     /// One write; unfreezing takes another.
     fn freeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
         if self.has_global_control() && !row.active.all.is_empty() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, row.known.control() & !self.capabilities.own());
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, row.pmu.snapshot.control() & !self.capabilities.own());
         }
     }
 
     fn unfreeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
         if self.has_global_control() && !row.active.all.is_empty() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, row.known.control());
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, row.pmu.snapshot.control());
         }
     }
 
@@ -426,7 +426,7 @@ impl Emon {
     /// entry may be lost.
     #[inline]
     fn serve_by_status(self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        let (control, own) = (row.known.control(), self.capabilities.own());
+        let (control, own) = (row.pmu.snapshot.control(), self.capabilities.own());
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control & !own);
         let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & own;
         let ours = self.counters_in(status).and(row.active.interrupting);

@@ -241,7 +241,7 @@ impl ProfileInterface for NetBurst {
     /// Never inlined: `Hal::start` inlines the other interfaces, and this one costs them registers there.
     #[inline(never)]
     fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        let thread = Standing::of(row.known.saved()).thread();
+        let thread = Standing::of(row.pmu.snapshot.saved()).thread();
         for counter in counters.iter() {
             let (state, number) = (row.get(counter), self.of_core(thread, counter));
             if let Some(event) = Event::of(state) {
@@ -255,7 +255,7 @@ impl ProfileInterface for NetBurst {
 
     /// Writes the CCCRs without enable and OVF_PMI flags, and without a pending OVF: N writes.
     fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        let thread = Standing::of(row.known.saved()).thread();
+        let thread = Standing::of(row.pmu.snapshot.saved()).thread();
         for counter in counters.iter() {
             if let Some(event) = Event::of(row.get(counter)) {
                 let cccr = MSR_BPU_CCCR0.at(self.of_core(thread, counter));
@@ -282,7 +282,7 @@ impl ProfileInterface for NetBurst {
     /// between the check of its OVF and the unmasking waits for the next interrupt or tick.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, mut overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        let (mut served, thread) = (CounterSet::NONE, Standing::of(row.known.saved()).thread());
+        let (mut served, thread) = (CounterSet::NONE, Standing::of(row.pmu.snapshot.saved()).thread());
         for counter in row.active.interrupting.iter() {
             let number = self.of_core(thread, counter);
             let register = MSR_BPU_CCCR0.at(number);

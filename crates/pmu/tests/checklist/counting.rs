@@ -142,7 +142,7 @@ fn d14_each_counter_counts_in_its_own_modes() {
             let mut wanted = Vec::new();
             for (counter, (user, kernel)) in usable.iter().zip(modes.iter().cycle().skip(first)) {
                 bench.reserve_on(*counter, None);
-                let row = bench.hal.row(ProcessorIndex::BOOT);
+                let row = bench.hal.cpu_counters(ProcessorIndex::BOOT);
                 row.set(*counter, row.get(*counter).with_user(*user).with_kernel(*kernel));
                 wanted.push(u64::from(*user) * 30 + u64::from(*kernel) * 7);
             }

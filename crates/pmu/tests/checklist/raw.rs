@@ -97,7 +97,7 @@ fn a_raw_event_counts_what_it_selects_and_nothing_else() {
         let event = raw(0xA1, 0x03).with_cmask(2).with_edge(true);
         let other = raw(0xA1, 0x03).with_cmask(2);
         let counters = [event, other].map(|event| bench.reserve(event.source().0, None));
-        let states = counters.map(|counter| bench.hal.row(ProcessorIndex::BOOT).get(counter));
+        let states = counters.map(|counter| bench.hal.cpu_counters(ProcessorIndex::BOOT).get(counter));
         assert_eq!(states.map(|state| bench.hal.source(state)), [event, other].map(RawEvent::source), "{name}");
         bench.start(counters);
         let meant = Selected { event: 0xA1, umask: 0x03, cmask: 2, invert: false, edge: true };

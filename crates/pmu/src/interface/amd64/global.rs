@@ -53,8 +53,8 @@ impl Global {
     /// Lets exactly these counters of the driver count; other bits keep the values that were found.
     pub fn let_through(self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         let ours = GlobalCtl::new().with_enabled(low(counters));
-        let control = row.known.saved().global & !self.own.into_bits() | ours.into_bits();
-        row.known.set_control(control);
+        let control = row.pmu.snapshot.saved().global & !self.own.into_bits() | ours.into_bits();
+        row.pmu.snapshot.set_control(control);
         set_control(cpu, control);
     }
 

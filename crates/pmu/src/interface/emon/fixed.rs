@@ -43,5 +43,5 @@ pub fn control(capabilities: PmuCapabilities, row: CpuCounters<'_>, counters: Co
     (0..MAX_FIXED)
         .filter(|number| counters.has(capabilities.count() + number))
         .map(|number| started(row.get(capabilities.count() + number)).to_register(number))
-        .fold(others(capabilities, row.known.saved().fixed), |register, bits| register | bits)
+        .fold(others(capabilities, row.pmu.snapshot.saved().fixed), |register, bits| register | bits)
 }
