@@ -145,7 +145,7 @@ impl Sampler {
             self.keep_silent(current, per_cpu);
             return false;
         }
-        let watermark_hit = self.fetch(current, begin, Some(interrupted));
+        let watermark_hit = self.fetch(current, per_cpu, begin, Some(interrupted));
         self.serve::<true>(current, per_cpu, begin, clock, interrupted) || watermark_hit
     }
 
@@ -164,9 +164,7 @@ impl Sampler {
         let pebs_sequence = if STORING { per_cpu.pebs_sequence() } else { 0 };
         let overflowed = self.hal.interrupt(current, |_| ()).0;
         let mut watermark_hit = false;
-        for (counter, subscriptions) in
-            overflowed.iter().filter_map(|counter| Some((counter, per_cpu.subscriptions(counter)?)))
-        {
+        for (counter, subscriptions) in per_cpu.subscriptions_of(overflowed) {
             let (source, interval) = subscriptions.loaded();
             if subscriptions.frequency().is_some() {
                 subscriptions.reloaded(self.hal.cpu_counters(current.index()).get(counter).interval());
@@ -208,12 +206,8 @@ impl Sampler {
             return false; // an interrupt that was on its way when the pause began
         }
         let late = self.stop(current, per_cpu, sampling, now);
-        let traced = self.pause_branches(current, true, now);
-        for (counter, subscriptions) in
-            late.iter().filter_map(|counter| Some((counter, self.subscriptions(current.index(), counter)?)))
-        {
-            per_cpu.stats(subscriptions, counter, SampleStats::throttle);
-        }
+        let traced = self.pause_branches(current, per_cpu, true, now);
+        per_cpu.count_overflows(late, SampleStats::throttle);
         per_cpu.throttle.begin(sampling, traced, now);
         per_cpu.tell(&event(SampleKind::Throttled, current.index(), now, 0))
     }
@@ -228,14 +222,14 @@ impl Sampler {
         let mut watermark_hit = false;
         if per_cpu.has_ds_buffers() {
             // The interrupt may have come while it was masked.
-            watermark_hit = self.fetch(current, now, None) | per_cpu.take_watermark_hit();
+            watermark_hit = self.fetch(current, per_cpu, now, None) | per_cpu.take_watermark_hit();
         }
         self.recover(current, per_cpu);
         watermark_hit |= per_cpu.tell_silenced(&event(SampleKind::Silenced, current.index(), now, 0));
         if let Some((counters, traced, since)) = per_cpu.throttle.next_window() {
             self.start(current, counters);
             if traced {
-                self.pause_branches(current, false, now);
+                self.pause_branches(current, per_cpu, false, now);
             }
             watermark_hit |= per_cpu.tell(&event(SampleKind::Resumed, current.index(), now, now.wrapping_sub(since)));
         }
@@ -271,15 +265,10 @@ impl Sampler {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn fall_asleep(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) {
-        let late = self.without_records(current, now, || self.hal.save(current).0);
-        if let Some(per_cpu) = self.per_cpu(current.index()) {
-            self.suspend(current, per_cpu, now);
-            for (counter, subscriptions) in
-                late.iter().filter_map(|counter| Some((counter, per_cpu.subscriptions(counter)?)))
-            {
-                per_cpu.stats(subscriptions, counter, SampleStats::lose);
-            }
-        }
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return };
+        let late = self.without_records(current, per_cpu, now, || self.hal.save(current).0);
+        self.suspend(current, per_cpu, now);
+        per_cpu.count_overflows(late, SampleStats::lose);
     }
 
     /// Starts the counters of the current processor again after a sleep of `slept` units of the clock. Returns whether
@@ -292,12 +281,10 @@ impl Sampler {
             // The HAL has set the entry up again. If it has not, the entry is left as it is.
             let _ = lvt_pmi::enable(current.cpu());
         }
-        if let Some(per_cpu) = self.per_cpu(current.index()) {
-            self.resume(current, per_cpu);
-        }
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
+        self.resume(current, per_cpu);
         self.hal.restore(current);
-        let record = event(SampleKind::Slept, current.index(), now, slept);
-        self.per_cpu(current.index()).is_some_and(|per_cpu| per_cpu.tell(&record))
+        per_cpu.tell(&event(SampleKind::Slept, current.index(), now, slept))
     }
 
     /// Starts counters that were reserved on the current processor.
@@ -305,14 +292,14 @@ impl Sampler {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn start(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
-        for counter in counters.iter() {
-            if let Some(subscriptions) = self.subscriptions(current.index(), counter) {
-                let state = self.hal.cpu_counters(current.index()).get(counter);
-                subscriptions.set_source(self.hal.source(state).0);
-                subscriptions.reloaded(state.interval());
-            }
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return };
+        let cpu_counters = self.hal.cpu_counters(current.index());
+        for (counter, subscriptions) in per_cpu.subscriptions_of(counters) {
+            let state = cpu_counters.get(counter);
+            subscriptions.set_source(self.hal.source(state).0);
+            subscriptions.reloaded(state.interval());
         }
-        self.record(current, counters);
+        self.record(current, per_cpu, counters);
         self.hal.start(current, counters);
     }
 
@@ -328,8 +315,9 @@ impl Sampler {
         counters: CounterSet,
     ) {
         // The slot is empty: the engine gives a number to one session at a time.
-        put(self.per_cpu(current.index()).and_then(|per_cpu| per_cpu.slot(subscriber)), producer);
-        for subscriptions in counters.iter().filter_map(|counter| self.subscriptions(current.index(), counter)) {
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return put(None, producer) };
+        put(per_cpu.slot(subscriber), producer);
+        for (_, subscriptions) in per_cpu.subscriptions_of(counters) {
             subscriptions.add(subscriber);
         }
     }
@@ -365,13 +353,10 @@ impl Sampler {
     /// PROFILE_LEVEL.
     pub fn leave(&self, current: CurrentCpu<'_, impl Cpu>, subscriber: Subscriber, counters: CounterSet, now: u64) {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return };
-        let (mut alone, mut shared) = (CounterSet::NONE, CounterSet::NONE);
-        for counter in counters.iter() {
-            match self.subscriptions(current.index(), counter) {
-                Some(subscriptions) if subscriptions.has_others(subscriber) => shared = shared.with(counter),
-                _ => alone = alone.with(counter),
-            }
-        }
+        let is_shared = |(_, subscriptions): &(u8, &CounterSubscriptions)| subscriptions.has_others(subscriber);
+        let shared: CounterSet =
+            per_cpu.subscriptions_of(counters).filter(is_shared).map(|(counter, _)| counter).collect();
+        let alone = counters.without(shared);
         let mut late = self.stop(current, per_cpu, alone, now);
         if !shared.is_empty() {
             late = late.or(self.hal.check_overflow(current).0.and(shared));
@@ -380,7 +365,7 @@ impl Sampler {
             per_cpu.count_for(subscriber, counter, SampleStats::lose);
         }
         // After the stop: records from before it still belong to this subscriber.
-        for subscriptions in counters.iter().filter_map(|counter| per_cpu.subscriptions(counter)) {
+        for (_, subscriptions) in per_cpu.subscriptions_of(counters) {
             subscriptions.remove(subscriber);
         }
         per_cpu.throttle.forget(alone);

@@ -82,6 +82,12 @@ impl PerCpuSampling {
         self.all_subscriptions.get(usize::from(counter))
     }
 
+    /// Returns the subscriptions of these counters.
+    #[inline]
+    pub fn subscriptions_of(&self, counters: CounterSet) -> impl Iterator<Item = (u8, &CounterSubscriptions)> {
+        counters.iter().filter_map(|counter| Some((counter, self.subscriptions(counter)?)))
+    }
+
     /// Returns the subscriptions of every counter.
     pub fn all_subscriptions(&self) -> impl Iterator<Item = (u8, &CounterSubscriptions)> {
         (0..).zip(&self.all_subscriptions)
@@ -259,10 +265,12 @@ impl PerCpuSampling {
         watermark_hit
     }
 
-    /// Counts an overflow without a sample for every subscriber of the counter.
-    pub fn stats(&self, subscriptions: &CounterSubscriptions, counter: u8, account: fn(&SampleStats)) {
-        for subscriber in subscriptions.subscribers().iter() {
-            self.count_for(subscriber, counter, account);
+    /// Counts an overflow without a sample of each of `counters`, for every subscriber of the counter.
+    pub fn count_overflows(&self, counters: CounterSet, account: fn(&SampleStats)) {
+        for (counter, subscriptions) in self.subscriptions_of(counters) {
+            for subscriber in subscriptions.subscribers().iter() {
+                self.count_for(subscriber, counter, account);
+            }
         }
     }
 

@@ -64,8 +64,13 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(super) fn pause_branches(&self, current: CurrentCpu<'_, impl Cpu>, paused: bool, now: u64) -> bool {
-        let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
+    pub(super) fn pause_branches(
+        &self,
+        current: CurrentCpu<'_, impl Cpu>,
+        per_cpu: &PerCpuSampling,
+        paused: bool,
+        now: u64,
+    ) -> bool {
         let traced = per_cpu.with_ds_buffers(|ds_buffers| {
             if paused {
                 self.aside(current.index(), per_cpu, now, |drain| drain.branches(current, ds_buffers, false));
@@ -86,10 +91,10 @@ impl Sampler {
     pub(super) fn fetch(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
+        per_cpu: &PerCpuSampling,
         time: u64,
         interrupted: Option<&Interrupted>,
     ) -> bool {
-        let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
         let watermark_hit = per_cpu.with_ds_buffers(|ds_buffers| {
             let mut drain = self.drain_context(current.index(), per_cpu, time);
             if let Some(Interrupted { process, thread, .. }) =
@@ -108,16 +113,14 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(super) fn record(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
+    pub(super) fn record(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, counters: CounterSet) {
         let cpu_counters = self.hal.cpu_counters(current.index());
         let precise = counters.and(cpu_counters.counters(|state| state.precise()));
         if precise.is_empty() {
             return;
         }
         let initial = |counter| self.hal.initial_count(current.index(), counter);
-        if let Some(per_cpu) = self.per_cpu(current.index()) {
-            per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.record(current.cpu(), precise, initial));
-        }
+        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.record(current.cpu(), precise, initial));
     }
 
     /// Stops counters of the current processor, and fetches the records of the precise ones. Returns the counters that
@@ -137,7 +140,7 @@ impl Sampler {
         if precise.is_empty() {
             return stop();
         }
-        let overflowed = self.without_records(current, now, stop);
+        let overflowed = self.without_records(current, per_cpu, now, stop);
         per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.forget(current.cpu(), precise));
         overflowed
     }
@@ -150,18 +153,19 @@ impl Sampler {
     pub(super) fn without_records<R>(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
+        per_cpu: &PerCpuSampling,
         now: u64,
         work: impl FnOnce() -> R,
     ) -> R {
-        match self.per_cpu(current.index()).filter(|per_cpu| per_cpu.has_ds_buffers()) {
-            None => work(),
-            Some(per_cpu) => self.hal.with_frozen(current, || {
-                per_cpu.with_ds_buffers(|ds_buffers| {
-                    self.aside(current.index(), per_cpu, now, |drain| drain.precise(current, ds_buffers));
-                });
-                work()
-            }),
+        if !per_cpu.has_ds_buffers() {
+            return work();
         }
+        self.hal.with_frozen(current, || {
+            per_cpu.with_ds_buffers(|ds_buffers| {
+                self.aside(current.index(), per_cpu, now, |drain| drain.precise(current, ds_buffers));
+            });
+            work()
+        })
     }
 
     /// Returns what a counter of the current processor has counted, as [`Hal::count`], after the pending records were
@@ -172,7 +176,10 @@ impl Sampler {
     pub(crate) fn count(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, now: u64) -> u64 {
         let count = || self.hal.count(current, counter);
         let is_precise = self.hal.cpu_counters(current.index()).get(counter).precise();
-        if is_precise { self.without_records(current, now, count) } else { count() }
+        match self.per_cpu(current.index()).filter(|_| is_precise) {
+            Some(per_cpu) => self.without_records(current, per_cpu, now, count),
+            None => count(),
+        }
     }
 
     /// Takes the Debug Store of the current processor out of use before a sleep. No precise record is pending.
@@ -195,7 +202,7 @@ impl Sampler {
             return;
         }
         per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.install(current.cpu()));
-        self.record(current, self.hal.cpu_counters(current.index()).counters(|state| state.active()));
+        self.record(current, per_cpu, self.hal.cpu_counters(current.index()).counters(|state| state.active()));
     }
 
     /// Returns the destination of records that are fetched at `time`.
@@ -244,12 +251,11 @@ impl DrainContext<'_> {
     /// Delivers one record for each counter to which it belongs.
     fn record(&mut self, current: CurrentCpu<'_, impl Cpu>, record: Fetched) {
         let (process, thread) = self.who;
+        if !record.is_told {
+            return self.per_cpu.count_overflows(record.counters, SampleStats::lose);
+        }
         for counter in record.counters.iter() {
             let Some(subscriptions) = self.per_cpu.subscriptions(counter) else { continue };
-            if !record.is_told {
-                self.per_cpu.stats(subscriptions, counter, SampleStats::lose);
-                continue;
-            }
             let (source, interval) = subscriptions.loaded();
             let initial = ds_buffers::initial(current.cpu(), counter);
             subscriptions.reloaded(self.hal.recorded(current, counter, initial));

@@ -39,12 +39,10 @@ impl Sampler {
     #[cold]
     fn serve_lost(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling) {
         let overflowed = self.hal.interrupt(current, |_| ()).0;
-        for (counter, subscriptions) in
-            overflowed.iter().filter_map(|counter| Some((counter, per_cpu.subscriptions(counter)?)))
-        {
+        for (counter, subscriptions) in per_cpu.subscriptions_of(overflowed) {
             subscriptions.reloaded(self.hal.cpu_counters(current.index()).get(counter).interval());
-            per_cpu.stats(subscriptions, counter, SampleStats::lose);
         }
+        per_cpu.count_overflows(overflowed, SampleStats::lose);
     }
 
     /// Counts an interrupt of the current processor that found no overflow of the driver's counters. Too many of them
@@ -61,12 +59,8 @@ impl Sampler {
     fn silence(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: u64) -> bool {
         let cpu_counters = self.hal.cpu_counters(current.index());
         let late = self.stop(current, per_cpu, cpu_counters.counters(CounterState::is_sampling), now);
-        self.pause_branches(current, true, now);
-        for (counter, subscriptions) in
-            late.iter().filter_map(|counter| Some((counter, per_cpu.subscriptions(counter)?)))
-        {
-            per_cpu.stats(subscriptions, counter, SampleStats::lose);
-        }
+        self.pause_branches(current, per_cpu, true, now);
+        per_cpu.count_overflows(late, SampleStats::lose);
         // Throttled counters as well: the next tick must not resume them.
         let all = cpu_counters.counters(|state| state.interrupt());
         self.hal.silence(current, all);
@@ -89,10 +83,10 @@ impl Sampler {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn rouse(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) -> CounterSet {
-        if !self.end_silence(current) {
+        let Some(per_cpu) = self.per_cpu(current.index()).filter(|_| self.end_silence(current)) else {
             return CounterSet::NONE;
-        }
-        self.pause_branches(current, false, now);
+        };
+        self.pause_branches(current, per_cpu, false, now);
         self.hal.cpu_counters(current.index()).counters(|state| state.interrupt() && !state.active())
     }
 
