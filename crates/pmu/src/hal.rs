@@ -42,8 +42,10 @@ pub struct Hal<E = ()> {
     enumerated: bool,
     /// Cells for each processor: the number of counters of the processor that has most.
     cells_per_cpu: u8,
-    /// Cells of all processors, in their order. `None` if memory was short.
-    states: Option<Box<[CounterCell]>>,
+    /// Cells of all processors, in their order. There are none if memory was short.
+    states: Box<[CounterCell]>,
+    /// Whether memory was short for the cells.
+    is_stateless: bool,
     /// What each processor owns besides its cells.
     per_cpu: Box<[PerCpu<E>]>,
     /// One interval per entry of the table of the interface.
@@ -145,7 +147,8 @@ impl<E: Default> Hal<E> {
             interface,
             enumerated,
             cells_per_cpu,
-            states,
+            is_stateless: states.is_none(),
+            states: states.unwrap_or_default(),
             per_cpu,
             intervals,
             raw,
@@ -197,7 +200,7 @@ impl<E> Hal<E> {
     /// Returns the bytes of the state of the counters.
     #[must_use]
     pub fn state_bytes(&self) -> usize {
-        self.states.as_deref().map_or(0, size_of_val)
+        size_of_val(&*self.states)
     }
 
     /// Returns what a processor owns, or `None` if it does not exist.
@@ -230,7 +233,7 @@ impl<E> Hal<E> {
         let pmu = self.pmu(processor)?;
         let cells_per_cpu = usize::from(self.cells_per_cpu);
         let begin = processor.as_usize() * cells_per_cpu;
-        let cells = self.states.as_deref().and_then(|states| states.get(begin..begin + cells_per_cpu));
+        let cells = self.states.get(begin..begin + cells_per_cpu);
         Some(CpuCounters { cells: cells.unwrap_or_default(), active: pmu.active(), pmu, raw: &self.raw })
     }
 }

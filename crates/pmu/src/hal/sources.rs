@@ -49,7 +49,7 @@ impl<E> Hal<E> {
 
     pub(super) fn support_by(&self, interface: &Interface, source: &ProfileSource) -> Support {
         match source.source.raw() {
-            _ if self.states.is_none() => Support::NoMemory,
+            _ if self.is_stateless => Support::NoMemory,
             Some(event) => interface.raw_support(event),
             None => interface.support(source),
         }
