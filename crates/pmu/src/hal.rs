@@ -233,8 +233,10 @@ impl<E> Hal<E> {
         let pmu = self.pmu(processor)?;
         let cells_per_cpu = usize::from(self.cells_per_cpu);
         let begin = processor.as_usize() * cells_per_cpu;
-        let cells = self.states.get(begin..begin + cells_per_cpu);
-        Some(CpuCounters { cells: cells.unwrap_or_default(), active: pmu.active(), pmu, raw: &self.raw })
+        Some(match self.states.get(begin..begin + cells_per_cpu) {
+            Some(cells) => CpuCounters { cells, active: pmu.active(), pmu, raw: &self.raw },
+            None => CpuCounters { pmu, ..CpuCounters::default() },
+        })
     }
 }
 
