@@ -14,7 +14,7 @@ mod plain;
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
 
-use engine::{CpuSampleStats, Hal, Interrupted, SampleProducer, Sampler, Subscriber};
+use engine::{CpuSampleStats, Hal, Interrupted, SampleProducer, Sampler, Subscriber, Ticks};
 use model::Mode;
 use plain::PlainCpu;
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
@@ -82,7 +82,7 @@ fn accesses(name: &str, n: u8, k: u8) -> [u64; 3] {
     let _ = sampler.hal().stop(current, later);
     sampler.start(current, later);
     let before = cpu.model().accesses();
-    sampler.interrupt(current, || 0, &WHAT);
+    sampler.interrupt(current, || Ticks(0), &WHAT);
     let after = cpu.model().accesses();
     assert_eq!(rings.iter().map(sample_ring::Consumer::len).sum::<usize>(), usize::from(k));
     [after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr, after.rdpmc - before.rdpmc]
@@ -91,7 +91,7 @@ fn accesses(name: &str, n: u8, k: u8) -> [u64; 3] {
 /// The clock and what was interrupted are the kernel's to tell, and no part of what is counted.
 #[inline(never)]
 fn measured_interrupt(sampler: &Sampler, current: CurrentCpu<'_, PlainCpu>) {
-    black_box(sampler.interrupt(current, || current.cpu().clock.load(Ordering::Relaxed), &WHAT));
+    black_box(sampler.interrupt(current, || Ticks(current.cpu().clock.load(Ordering::Relaxed)), &WHAT));
 }
 
 /// Callgrind writes what it has counted whenever it comes here.

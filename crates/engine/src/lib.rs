@@ -14,7 +14,7 @@
 //! | `resources` | counters, timers and the interrupt, which sessions share |
 //! | `areas` | the control areas of processors |
 //! | `hardware_recording` | events that processors record themselves |
-//! | `time` | points in time |
+//! | `time` | times and durations, by their units |
 //! | `suspend_time` | how long the machine slept |
 //! | `clients` | open handles of the device |
 //! | `requests` | one function for each request of [`protocol`] |
@@ -60,3 +60,4 @@ pub use sampler::{
     CpuSampleStats, Hal, Interrupted, MAX_SAMPLERS, SampleProducer, Sampler, Subscriber, TICKS_PER_SECOND,
 };
 pub use suspend_time::SuspendTime;
+pub use time::{Duration100ns, Ticks};

@@ -267,7 +267,7 @@ impl<M: Platform> Engine<M> {
             discarded: account.discarded,
             throttles: interrupts.throttles,
             sleeps: self.sampler.sleeps().times(),
-            asleep: self.sampler.asleep(self.platform.clock()),
+            asleep: self.sampler.asleep(self.platform.clock()).0,
             hypervisor: self.sampler.hal().hypervisor() as u32,
             reserved: u32::from(self.sessions.are_counters_reserved()),
             least_counters: u32::from(counters().min().unwrap_or_default()),

@@ -9,6 +9,7 @@ use sample_ring::{Consumer, Slot};
 
 use crate::reply::{Refusal, Reply};
 use crate::sampler::{BRANCH_STATS, CpuSampleStats, SampleProducer, SampleStats, Subscriber, put};
+use crate::time::Ticks;
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 
 /// Rings of a session that samples.
@@ -107,7 +108,7 @@ impl Rings {
     }
 
     /// Writes as many records as fit into the reply, from each ring in turn; returns how many of them are samples.
-    pub fn tell(&mut self, now: u64, reply: &mut Reply<'_>) -> u64 {
+    pub fn tell(&mut self, now: Ticks, reply: &mut Reply<'_>) -> u64 {
         let count = self.each.len();
         let mut told = 0;
         for turn in 0..count {
@@ -162,7 +163,7 @@ impl Ring {
         })
     }
 
-    fn tell(&mut self, now: u64, reply: &mut Reply<'_>) -> u64 {
+    fn tell(&mut self, now: Ticks, reply: &mut Reply<'_>) -> u64 {
         let mut told = 0;
         self.samples.drain(reply.room::<Sample>(), |records| {
             told += records
@@ -175,7 +176,7 @@ impl Ring {
         while reply.room::<Sample>() > 0 {
             let Some((index, source, lost)) = self.untold().next() else { break };
             reply.push(&Sample {
-                time: now,
+                time: now.0,
                 ip: lost,
                 process: 0,
                 thread: 0,

@@ -26,6 +26,7 @@ pub use per_cpu::SampleProducer;
 pub use sample_stats::{BRANCH_STATS, CpuSampleStats, SampleStats};
 
 use crate::suspend_time::SuspendTime;
+use crate::time::{Duration100ns, Ticks};
 pub(crate) use per_cpu::put;
 use per_cpu::{Interrupts, PerCpuSampling};
 use subscriptions::CounterSubscriptions;
@@ -119,7 +120,7 @@ impl Sampler {
     pub fn interrupt(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
-        clock: impl Fn() -> u64,
+        clock: impl Fn() -> Ticks,
         interrupted: &Interrupted,
     ) -> bool {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
@@ -137,8 +138,8 @@ impl Sampler {
         &self,
         current: CurrentCpu<'_, impl Cpu>,
         per_cpu: &PerCpuSampling,
-        begin: u64,
-        clock: impl Fn() -> u64,
+        begin: Ticks,
+        clock: impl Fn() -> Ticks,
         interrupted: &Interrupted,
     ) -> bool {
         if per_cpu.is_silenced() {
@@ -157,8 +158,8 @@ impl Sampler {
         &self,
         current: CurrentCpu<'_, impl Cpu>,
         per_cpu: &PerCpuSampling,
-        begin: u64,
-        clock: impl Fn() -> u64,
+        begin: Ticks,
+        clock: impl Fn() -> Ticks,
         interrupted: &Interrupted,
     ) -> bool {
         let pebs_sequence = if STORING { per_cpu.pebs_sequence() } else { 0 };
@@ -173,7 +174,7 @@ impl Sampler {
                 subscriptions,
                 counter,
                 Sample {
-                    time: begin,
+                    time: begin.0,
                     ip: interrupted.ip,
                     process: interrupted.process,
                     thread: interrupted.thread,
@@ -192,7 +193,7 @@ impl Sampler {
             per_cpu.count_served();
         }
         let end = clock();
-        if per_cpu.throttle.spend(end.wrapping_sub(begin), self.budget.load(Ordering::Relaxed)) {
+        if per_cpu.throttle.spend(end.since(begin), Ticks(self.budget.load(Ordering::Relaxed))) {
             watermark_hit |= self.pause(current, per_cpu, end);
         }
         watermark_hit
@@ -200,7 +201,7 @@ impl Sampler {
 
     /// Stops sampling on the current processor until the next tick.
     #[cold]
-    fn pause(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: u64) -> bool {
+    fn pause(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: Ticks) -> bool {
         let sampling = self.hal.cpu_counters(current.index()).counters(CounterState::is_sampling);
         if sampling.is_empty() && per_cpu.throttle.is_waiting() {
             return false; // an interrupt that was on its way when the pause began
@@ -209,7 +210,7 @@ impl Sampler {
         let traced = self.pause_branches(current, per_cpu, true, now);
         per_cpu.count_overflows(late, SampleStats::throttle);
         per_cpu.throttle.begin(sampling, traced, now);
-        per_cpu.tell(&event(SampleKind::Throttled, current.index(), now, 0))
+        per_cpu.tell(&event(SampleKind::Throttled, current.index(), now, Ticks(0)))
     }
 
     /// Recovers overflows whose interrupts were lost, resumes the current processor if it is throttled, and adapts the
@@ -217,7 +218,7 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn tick(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) -> bool {
+    pub fn tick(&self, current: CurrentCpu<'_, impl Cpu>, now: Ticks) -> bool {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
         let mut watermark_hit = false;
         if per_cpu.has_ds_buffers() {
@@ -225,13 +226,13 @@ impl Sampler {
             watermark_hit = self.fetch(current, per_cpu, now, None) | per_cpu.take_watermark_hit();
         }
         self.recover(current, per_cpu);
-        watermark_hit |= per_cpu.tell_silenced(&event(SampleKind::Silenced, current.index(), now, 0));
+        watermark_hit |= per_cpu.tell_silenced(&event(SampleKind::Silenced, current.index(), now, Ticks(0)));
         if let Some((counters, traced, since)) = per_cpu.throttle.next_window() {
             self.start(current, counters);
             if traced {
                 self.pause_branches(current, per_cpu, false, now);
             }
-            watermark_hit |= per_cpu.tell(&event(SampleKind::Resumed, current.index(), now, now.wrapping_sub(since)));
+            watermark_hit |= per_cpu.tell(&event(SampleKind::Resumed, current.index(), now, now.since(since)));
         }
         let elapsed = per_cpu.elapsed(now);
         let cpu_counters = self.hal.cpu_counters(current.index());
@@ -246,17 +247,15 @@ impl Sampler {
         watermark_hit
     }
 
-    /// Returns the account of sleeps, in units of the clock. The caller [begins](SuspendTime::begin) a sleep before the
+    /// Returns the account of sleeps. The caller [begins](SuspendTime::begin) a sleep before the
     /// first processor is asleep, and [ends](SuspendTime::end) it before the first processor is awake.
     pub const fn sleeps(&self) -> &SuspendTime {
         &self.sleeps
     }
 
-    /// Returns how long the machine has slept up to `now`, in units of 100 ns.
-    pub fn asleep(&self, now: u64) -> u64 {
-        const UNITS: u128 = 10_000_000;
-        let units = u128::from(self.sleeps.asleep(now)) * UNITS / u128::from(self.clock.max(1));
-        u64::try_from(units).unwrap_or(u64::MAX)
+    /// Returns how long the machine has slept up to `now`.
+    pub fn asleep(&self, now: Ticks) -> Duration100ns {
+        self.sleeps.asleep(now).duration(self.clock)
     }
 
     /// Stops the counters of the current processor before the machine sleeps, and restores the registers as they were
@@ -264,19 +263,19 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn fall_asleep(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) {
+    pub fn fall_asleep(&self, current: CurrentCpu<'_, impl Cpu>, now: Ticks) {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return };
         let late = self.without_records(current, per_cpu, now, || self.hal.save(current).0);
         self.suspend(current, per_cpu, now);
         per_cpu.count_overflows(late, SampleStats::lose);
     }
 
-    /// Starts the counters of the current processor again after a sleep of `slept` units of the clock. Returns whether
-    /// a ring has become half full.
+    /// Starts the counters of the current processor again after a sleep of the duration `slept`. Returns whether a
+    /// ring has become half full.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn wake(&self, current: CurrentCpu<'_, impl Cpu>, now: u64, slept: u64) -> bool {
+    pub fn wake(&self, current: CurrentCpu<'_, impl Cpu>, now: Ticks, slept: Ticks) -> bool {
         if self.hal.interrupt_handler().is_some() {
             // The HAL has set the entry up again. If it has not, the entry is left as it is.
             let _ = lvt_pmi::enable(current.cpu());
@@ -351,7 +350,7 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn leave(&self, current: CurrentCpu<'_, impl Cpu>, subscriber: Subscriber, counters: CounterSet, now: u64) {
+    pub fn leave(&self, current: CurrentCpu<'_, impl Cpu>, subscriber: Subscriber, counters: CounterSet, now: Ticks) {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return };
         let is_shared = |(_, subscriptions): &(u8, &CounterSubscriptions)| subscriptions.has_others(subscriber);
         let shared: CounterSet =
@@ -381,10 +380,10 @@ impl Sampler {
 }
 
 /// Returns a record that is not a sample.
-const fn event(kind: SampleKind, processor: ProcessorIndex, time: u64, value: u64) -> Sample {
+const fn event(kind: SampleKind, processor: ProcessorIndex, time: Ticks, value: Ticks) -> Sample {
     Sample {
-        time,
-        ip: value,
+        time: time.0,
+        ip: value.0,
         process: 0,
         thread: 0,
         processor: processor.number(),

@@ -17,7 +17,7 @@ use crate::platform::{EngineContext, Platform};
 use crate::reply::Reply;
 use crate::rings::Rings;
 use crate::sampler::{BRANCH_STATS, Hal, Sampler, Subscriber};
-use crate::time::Timestamp;
+use crate::time::{Ticks, Timestamp};
 
 /// Events that were started together.
 #[derive(Debug)]
@@ -158,8 +158,8 @@ impl Session {
                         Place::Branches => BRANCHES,
                     },
                     count: if matches!(place, Place::Branches) { samples + lost } else { count.load() },
-                    enabled: now.time.saturating_sub(begun.time),
-                    asleep: now.asleep.saturating_sub(begun.asleep),
+                    enabled: now.time.saturating_since(begun.time).0,
+                    asleep: now.asleep.saturating_since(begun.asleep).0,
                     samples,
                     lost,
                     throttled,
@@ -228,7 +228,7 @@ impl Session {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn begin(&self, current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler, now: u64) {
+    pub fn begin(&self, current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler, now: Ticks) {
         let hal = sampler.hal();
         let counters = self.counters(current.index(), ALL_SOURCES);
         let is_own = |counter: &u8| hal.cpu_counters(current.index()).get(*counter).owner() == self.tag;
@@ -258,7 +258,7 @@ impl Session {
         current: CurrentCpu<'_, impl Cpu>,
         source: u32,
         sampler: &Sampler,
-        now: u64,
+        now: Ticks,
         successor: impl Fn(Subscriber) -> Option<u16>,
     ) {
         let hal = sampler.hal();

@@ -12,6 +12,7 @@ use super::storm::Storm;
 use super::subscriptions::{CounterSubscriptions, MAX_SAMPLERS, Subscriber, Subscribers};
 use super::throttle::Throttle;
 use crate::boxed::Boxed;
+use crate::time::Ticks;
 
 /// Writing end of the ring of a session.
 pub type SampleProducer = Producer<Sample, CpuSampleStats>;
@@ -295,9 +296,9 @@ impl PerCpuSampling {
     }
 
     /// Returns the time since the last call.
-    pub fn elapsed(&self, now: u64) -> u64 {
-        let before = self.ticked.load(Ordering::Relaxed);
-        self.ticked.store(now, Ordering::Relaxed);
-        now.wrapping_sub(before)
+    pub fn elapsed(&self, now: Ticks) -> Ticks {
+        let before = Ticks(self.ticked.load(Ordering::Relaxed));
+        self.ticked.store(now.0, Ordering::Relaxed);
+        now.since(before)
     }
 }

@@ -9,6 +9,7 @@ use super::per_cpu::PerCpuSampling;
 use super::sample_stats::{BRANCH_STATS, SampleStats};
 use super::{Hal, Interrupted, Sampler};
 use crate::boxed::Boxed;
+use crate::time::Ticks;
 
 /// Destination of the records that are fetched.
 struct DrainContext<'a> {
@@ -16,7 +17,7 @@ struct DrainContext<'a> {
     per_cpu: &'a PerCpuSampling,
     processor: ProcessorIndex,
     /// Time at which the records are fetched.
-    time: u64,
+    time: Ticks,
     /// Process and thread of the records.
     who: (u32, u32),
     watermark_hit: bool,
@@ -50,7 +51,7 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(crate) fn end_branches(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) {
+    pub(crate) fn end_branches(&self, current: CurrentCpu<'_, impl Cpu>, now: Ticks) {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return };
         per_cpu.with_ds_buffers(|ds_buffers| {
             self.aside(current.index(), per_cpu, now, |drain| drain.branches(current, ds_buffers, false));
@@ -69,7 +70,7 @@ impl Sampler {
         current: CurrentCpu<'_, impl Cpu>,
         per_cpu: &PerCpuSampling,
         paused: bool,
-        now: u64,
+        now: Ticks,
     ) -> bool {
         let traced = per_cpu.with_ds_buffers(|ds_buffers| {
             if paused {
@@ -92,7 +93,7 @@ impl Sampler {
         &self,
         current: CurrentCpu<'_, impl Cpu>,
         per_cpu: &PerCpuSampling,
-        time: u64,
+        time: Ticks,
         interrupted: Option<&Interrupted>,
     ) -> bool {
         let watermark_hit = per_cpu.with_ds_buffers(|ds_buffers| {
@@ -133,7 +134,7 @@ impl Sampler {
         current: CurrentCpu<'_, impl Cpu>,
         per_cpu: &PerCpuSampling,
         counters: CounterSet,
-        now: u64,
+        now: Ticks,
     ) -> CounterSet {
         let precise = counters.and(self.hal.cpu_counters(current.index()).counters(|state| state.precise()));
         let stop = || self.hal.stop(current, counters).0;
@@ -154,7 +155,7 @@ impl Sampler {
         &self,
         current: CurrentCpu<'_, impl Cpu>,
         per_cpu: &PerCpuSampling,
-        now: u64,
+        now: Ticks,
         work: impl FnOnce() -> R,
     ) -> R {
         if !per_cpu.has_ds_buffers() {
@@ -173,7 +174,7 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(crate) fn count(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, now: u64) -> u64 {
+    pub(crate) fn count(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, now: Ticks) -> u64 {
         let count = || self.hal.count(current, counter);
         let is_precise = self.hal.cpu_counters(current.index()).get(counter).precise();
         match self.per_cpu(current.index()).filter(|_| is_precise) {
@@ -186,7 +187,7 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(super) fn suspend(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: u64) {
+    pub(super) fn suspend(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: Ticks) {
         per_cpu.with_ds_buffers(|ds_buffers| {
             self.aside(current.index(), per_cpu, now, |drain| drain.branches(current, ds_buffers, false));
             ds_buffers.uninstall(current.cpu());
@@ -210,7 +211,7 @@ impl Sampler {
         &'a self,
         processor: ProcessorIndex,
         per_cpu: &'a PerCpuSampling,
-        time: u64,
+        time: Ticks,
     ) -> DrainContext<'a> {
         DrainContext { hal: &self.hal, per_cpu, processor, time, who: (UNKNOWN, UNKNOWN), watermark_hit: false }
     }
@@ -220,7 +221,7 @@ impl Sampler {
         &self,
         processor: ProcessorIndex,
         per_cpu: &PerCpuSampling,
-        now: u64,
+        now: Ticks,
         fetch: impl FnOnce(&mut DrainContext<'_>) -> bool,
     ) {
         let mut drain = self.drain_context(processor, per_cpu, now);
@@ -280,7 +281,7 @@ impl DrainContext<'_> {
         const KERNEL_HALF: u64 = 1 << 63;
         let mode = if ip & KERNEL_HALF == 0 { modes::USER } else { modes::KERNEL };
         Sample {
-            time: self.time,
+            time: self.time.0,
             ip,
             process: UNKNOWN,
             thread: UNKNOWN,
@@ -355,10 +356,10 @@ mod tests {
         let cpu = Counting::default();
         let sampler = Sampler::new(Hal::with_states(&cpu, 1, 0, state::allocate).unwrap(), 1_000);
         let current = CurrentCpu::new(&cpu, ProcessorIndex::BOOT);
-        sampler.fall_asleep(current, 0);
+        sampler.fall_asleep(current, Ticks(0));
         sampler.install(current, Boxed::new(DsBuffers::new()).unwrap());
         assert_eq!(cpu.0.load(Ordering::Relaxed), 0);
-        sampler.wake(current, 1, 1);
+        sampler.wake(current, Ticks(1), Ticks(1));
         assert_ne!(cpu.0.load(Ordering::Relaxed), 0);
     }
 }

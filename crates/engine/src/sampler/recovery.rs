@@ -6,6 +6,7 @@ use protocol::SampleKind;
 
 use super::per_cpu::PerCpuSampling;
 use super::{SampleStats, Sampler, event};
+use crate::time::Ticks;
 
 impl Sampler {
     /// Serves counters of the current processor whose interrupts were lost, and unmasks the entry of the local vector
@@ -49,14 +50,19 @@ impl Sampler {
     /// in a row silence the processor. Returns whether a ring has become half full.
     #[cold]
     #[inline(never)]
-    pub(super) fn note_spurious(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: u64) -> bool {
+    pub(super) fn note_spurious(
+        &self,
+        current: CurrentCpu<'_, impl Cpu>,
+        per_cpu: &PerCpuSampling,
+        now: Ticks,
+    ) -> bool {
         per_cpu.count_spurious() && self.silence(current, per_cpu, now)
     }
 
     /// Stops every sampling counter of the current processor, and masks the entry of the local vector table, until
     /// [`rouse`](Self::rouse). Returns whether a ring has become half full.
     #[cold]
-    fn silence(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: u64) -> bool {
+    fn silence(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: Ticks) -> bool {
         let cpu_counters = self.hal.cpu_counters(current.index());
         let late = self.stop(current, per_cpu, cpu_counters.counters(CounterState::is_sampling), now);
         self.pause_branches(current, per_cpu, true, now);
@@ -67,7 +73,7 @@ impl Sampler {
         per_cpu.throttle.forget(all);
         per_cpu.throttle.forget_branches();
         per_cpu.silence();
-        per_cpu.tell_silenced(&event(SampleKind::Silenced, current.index(), now, 0))
+        per_cpu.tell_silenced(&event(SampleKind::Silenced, current.index(), now, Ticks(0)))
     }
 
     /// Counts an interrupt of a silenced processor, and masks the entry again. The interrupt was pending, or came
@@ -82,7 +88,7 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn rouse(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) -> CounterSet {
+    pub fn rouse(&self, current: CurrentCpu<'_, impl Cpu>, now: Ticks) -> CounterSet {
         let Some(per_cpu) = self.per_cpu(current.index()).filter(|_| self.end_silence(current)) else {
             return CounterSet::NONE;
         };

@@ -105,12 +105,12 @@ fn what_needs_a_register_is_refused_while_the_machine_sleeps_and_changes_nothing
     let client = Client::open(&mut engine, 1, 10);
     let starts = [&[event(2, SHORT)][..], &[PRECISE], &[TRACE], &[event(2, 0), TRACE]];
     let stages: [(&str, Stage); 3] = [
-        ("about to sleep", |_, engine| engine.sampler().sleeps().begin(0)),
+        ("about to sleep", |_, engine| engine.sampler().sleeps().begin(engine::Ticks(0))),
         ("asleep", |machine, engine| machine.fall_asleep(engine)),
         // The sleep time has ended, but no processor is awake yet.
         ("waking", |machine, engine| {
             machine.fall_asleep(engine);
-            engine.sampler().sleeps().end(0);
+            engine.sampler().sleeps().end(engine::Ticks(0));
         }),
     ];
     for (beside, (stage, go_there)) in [false, true].into_iter().flat_map(|beside| stages.map(|stage| (beside, stage)))
