@@ -82,7 +82,7 @@ impl OverflowStatus {
 /// HAL_PROFILE_SOURCE_INFORMATION, with the limits of the source.
 #[derive(Debug, Clone, Copy)]
 pub struct SourceInformation {
-    /// Row of the table of the interface, or a row made for a raw event.
+    /// Entry of the table of the interface, or one made for a raw event.
     pub source: ProfileSource,
     /// Whether the source is supported.
     pub support: Support,
@@ -111,7 +111,8 @@ impl Hal {
 
 impl<E: Default> Hal<E> {
     /// As [`new`](Hal::new), with at least `most_counters` counters per processor, because other processors may have
-    /// more than the boot processor, with the allocation of the states by the caller, and with an extension per processor.
+    /// more than the boot processor, with the allocation of the states by the caller, and with an extension for each
+    /// processor.
     ///
     /// # Errors
     /// As [`new`](Hal::new).
@@ -135,7 +136,7 @@ impl<E: Default> Hal<E> {
         let per_cpu = filled(maximum_processors as usize, |_| PerCpu::new(capabilities))?;
         let sources = interface.sources();
         let intervals = filled(sources.len(), |index| {
-            let range = sources.get(index).map_or(IntervalRange::COUNTER, |row| IntervalRange::of(row.source));
+            let range = sources.get(index).map_or(IntervalRange::COUNTER, |entry| IntervalRange::of(entry.source));
             AtomicU32::new(range.default)
         })?;
         let raw = filled(usize::from(MAX_RAW), |_| AtomicU32::new(0))?;

@@ -96,8 +96,8 @@ impl Bench {
     /// With PerfMonV2 each start with an interval costs one more write, which clears the status and so unfreezes
     /// counters that other software froze. Checking first would cost as much.
     fn thaw(&self, counters: CounterSet) -> u64 {
-        let row = self.hal.cpu_counters(ProcessorIndex::BOOT);
-        let sampling = counters.iter().any(|counter| row.get(counter).interrupt());
+        let cpu_counters = self.hal.cpu_counters(ProcessorIndex::BOOT);
+        let sampling = counters.iter().any(|counter| cpu_counters.get(counter).interrupt());
         u64::from(self.is_global && !self.is_intel() && sampling)
     }
 

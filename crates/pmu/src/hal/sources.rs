@@ -24,8 +24,8 @@ impl<E> Hal<E> {
         if let Some(event) = source.raw() {
             return Ok(self.information(u16::MAX, ProfileSource::of_raw(event)));
         }
-        let (index, row) = self.interface.find(source).ok_or(HalError::UnknownSource(source))?;
-        Ok(self.information(index, *row))
+        let (index, entry) = self.interface.find(source).ok_or(HalError::UnknownSource(source))?;
+        Ok(self.information(index, *entry))
     }
 
     pub(super) fn information(&self, index: u16, source: ProfileSource) -> SourceInformation {
@@ -94,20 +94,20 @@ impl<E> Hal<E> {
     /// # IRQL
     /// Any.
     pub fn keep_raw(&self, is_used: impl Fn(u16) -> bool) {
-        for (index, place) in self.raw_places() {
+        for (index, slot) in self.raw_slots() {
             if !is_used(index) {
-                place.store(0, Ordering::Relaxed);
+                slot.store(0, Ordering::Relaxed);
             }
         }
     }
 
     /// Returns the slots of raw events, each with the index that the state of a counter has for it.
-    pub(super) fn raw_places(&self) -> impl Iterator<Item = (u16, &AtomicU32)> {
+    pub(super) fn raw_slots(&self) -> impl Iterator<Item = (u16, &AtomicU32)> {
         let first = u16::try_from(self.interface.sources().len()).unwrap_or(u16::MAX);
         (first..).zip(&self.raw)
     }
 
-    /// Returns the index of a source: of its row, or of the slot of a raw event, which is taken if the event has none
+    /// Returns the index of a source: of its entry, or of the slot of a raw event, which is taken if the event has none
     /// yet.
     ///
     /// # Errors
@@ -116,9 +116,9 @@ impl<E> Hal<E> {
         if source.raw().is_none() {
             return self.interface.find(source).map(|(index, _)| index).ok_or(HalError::UnknownSource(source));
         }
-        let place_with = |number: u32| self.raw_places().find(|(_, place)| place.load(Ordering::Relaxed) == number);
-        let (index, place) = place_with(source.0).or_else(|| place_with(0)).ok_or(HalError::TooManyRaw(source))?;
-        place.store(source.0, Ordering::Relaxed);
+        let slot_with = |number: u32| self.raw_slots().find(|(_, slot)| slot.load(Ordering::Relaxed) == number);
+        let (index, slot) = slot_with(source.0).or_else(|| slot_with(0)).ok_or(HalError::TooManyRaw(source))?;
+        slot.store(source.0, Ordering::Relaxed);
         Ok(index)
     }
 

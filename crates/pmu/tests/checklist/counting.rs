@@ -142,8 +142,8 @@ fn d14_each_counter_counts_in_its_own_modes() {
             let mut wanted = Vec::new();
             for (counter, (user, kernel)) in usable.iter().zip(modes.iter().cycle().skip(first)) {
                 bench.reserve_on(*counter, None);
-                let row = bench.hal.cpu_counters(ProcessorIndex::BOOT);
-                row.set(*counter, row.get(*counter).with_user(*user).with_kernel(*kernel));
+                let cpu_counters = bench.hal.cpu_counters(ProcessorIndex::BOOT);
+                cpu_counters.set(*counter, cpu_counters.get(*counter).with_user(*user).with_kernel(*kernel));
                 wanted.push(u64::from(*user) * 30 + u64::from(*kernel) * 7);
             }
             bench.start(usable.iter().copied());
