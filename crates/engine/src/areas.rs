@@ -303,9 +303,9 @@ impl Examined {
     pub fn of<M: Platform>(processors: &[ProcessorIndex], context: EngineContext<'_, M>) -> Result<Self, Refusal> {
         let found = try_collect(processors.iter().map(|_| Slot::empty()), processors.len())?;
         context.on_awake(processors, |current| {
-            if let Some(place) = processors.binary_search(&current.index()).ok().and_then(|index| found.get(index)) {
+            if let Some(slot) = processors.binary_search(&current.index()).ok().and_then(|index| found.get(index)) {
                 // The slot is new, so it is empty.
-                let _ = place.put(debug_store::examine(current.cpu()));
+                let _ = slot.try_put(debug_store::examine(current.cpu()));
             }
         })?;
         Ok(Self(found))
@@ -313,6 +313,6 @@ impl Examined {
 
     /// Iterates over the features of the processors.
     pub fn iter(&self) -> impl Iterator<Item = Result<Facilities, MissingFeature>> + '_ {
-        self.0.iter().map(|place| place.with(|found| *found).unwrap_or(Err(MissingFeature::NoDebugStore)))
+        self.0.iter().map(|slot| slot.try_with(|found| *found).unwrap_or(Err(MissingFeature::NoDebugStore)))
     }
 }

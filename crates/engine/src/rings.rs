@@ -8,7 +8,7 @@ use protocol::{Sample, SampleKind};
 use sample_ring::{Consumer, Slot};
 
 use crate::reply::{Refusal, Reply};
-use crate::sampler::{BRANCH_STATS, CpuSampleStats, SampleProducer, SampleStats, Subscriber, put};
+use crate::sampler::{BRANCH_STATS, CpuSampleStats, SampleProducer, SampleStats, Subscriber, put_or_leak};
 use crate::time::Ticks;
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 
@@ -66,7 +66,7 @@ impl Rings {
         let events = try_collect(counters.iter().map(|(counter, source)| (*counter, *source, 0)), counters.len())?;
         let slot = Slot::empty();
         // The slot is new, so it is empty.
-        let _ = slot.put(producer);
+        let _ = slot.try_put(producer);
         self.each.try_push(Ring { processor, producer: slot, samples, delivered: 0, events })
     }
 
@@ -77,13 +77,13 @@ impl Rings {
 
     /// Takes the producer of a processor's ring.
     pub fn take_producer(&self, processor: ProcessorIndex) -> Option<SampleProducer> {
-        self.ring(processor)?.producer.take()
+        self.ring(processor)?.producer.try_take()
     }
 
     /// Puts the producer of a processor's ring back.
     pub fn put_producer(&self, processor: ProcessorIndex, producer: SampleProducer) {
         // The slot has been empty since the producer was taken.
-        put(self.ring(processor).map(|ring| &ring.producer), producer);
+        put_or_leak(self.ring(processor).map(|ring| &ring.producer), producer);
     }
 
     /// Returns the counters that are sampled on a processor.

@@ -27,7 +27,7 @@ pub use sample_stats::{BRANCH_STATS, CpuSampleStats, SampleStats};
 
 use crate::suspend_time::SuspendTime;
 use crate::time::{Duration100ns, Ticks};
-pub(crate) use per_cpu::put;
+pub(crate) use per_cpu::put_or_leak;
 use per_cpu::{Interrupts, PerCpuSampling};
 use subscriptions::CounterSubscriptions;
 pub use subscriptions::{MAX_SAMPLERS, Subscriber};
@@ -314,8 +314,8 @@ impl Sampler {
         counters: CounterSet,
     ) {
         // The slot is empty: the engine gives a number to one session at a time.
-        let Some(per_cpu) = self.per_cpu(current.index()) else { return put(None, producer) };
-        put(per_cpu.slot(subscriber), producer);
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return put_or_leak(None, producer) };
+        put_or_leak(per_cpu.slot(subscriber), producer);
         for (_, subscriptions) in per_cpu.subscriptions_of(counters) {
             subscriptions.add(subscriber);
         }

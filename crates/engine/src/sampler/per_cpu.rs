@@ -32,9 +32,9 @@ pub struct Interrupts {
 ///
 /// # IRQL
 /// PROFILE_LEVEL.
-pub fn put(slot: Option<&Slot<SampleProducer>>, producer: SampleProducer) {
+pub fn put_or_leak(slot: Option<&Slot<SampleProducer>>, producer: SampleProducer) {
     core::mem::forget(match slot {
-        Some(slot) => slot.put(producer).err(),
+        Some(slot) => slot.try_put(producer).err(),
         None => Some(producer),
     });
 }
@@ -152,19 +152,19 @@ impl PerCpuSampling {
     /// Puts the Debug Store into use.
     pub fn put_ds_buffers(&self, ds_buffers: Boxed<DsBuffers>) {
         // The slot is empty: one session at a time has the Debug Store. Memory cannot be freed here.
-        core::mem::forget(self.ds_buffers.put(ds_buffers));
+        core::mem::forget(self.ds_buffers.try_put(ds_buffers));
         self.set_special(STORED, true);
     }
 
     /// Takes the Debug Store out of use.
     pub fn take_ds_buffers(&self) -> Option<Boxed<DsBuffers>> {
         self.set_special(STORED, false);
-        self.ds_buffers.take()
+        self.ds_buffers.try_take()
     }
 
     /// Runs `work` with the Debug Store, if it is in use.
     pub fn with_ds_buffers<R>(&self, work: impl FnOnce(&mut DsBuffers) -> R) -> Option<R> {
-        if self.has_ds_buffers() { self.ds_buffers.with(|ds_buffers| work(ds_buffers)) } else { None }
+        if self.has_ds_buffers() { self.ds_buffers.try_with(|ds_buffers| work(ds_buffers)) } else { None }
     }
 
     /// Returns the number of precise records that the processor has written, or 0 if none are recorded.
@@ -259,7 +259,7 @@ impl PerCpuSampling {
     pub fn tell(&self, record: &Sample) -> bool {
         let mut watermark_hit = false;
         for producer in &self.producers {
-            producer.with(|producer| {
+            producer.try_with(|producer| {
                 watermark_hit |= matches!(producer.push(*record), Pushed::Stored { watermark_hit: true });
             });
         }
@@ -281,7 +281,7 @@ impl PerCpuSampling {
     }
 
     fn with<R>(&self, subscriber: Subscriber, work: impl FnOnce(&mut SampleProducer) -> R) -> Option<R> {
-        self.producers.get(usize::from(subscriber.0))?.with(work)
+        self.producers.get(usize::from(subscriber.0))?.try_with(work)
     }
 
     /// Returns the slot of the writing end of a subscriber.
@@ -292,7 +292,7 @@ impl PerCpuSampling {
     /// Takes the writing end of a subscriber.
     pub fn withdraw(&self, subscriber: Subscriber) -> Option<SampleProducer> {
         self.set_told(subscriber);
-        self.producers.get(usize::from(subscriber.0))?.take()
+        self.producers.get(usize::from(subscriber.0))?.try_take()
     }
 
     /// Returns the time since the last call.
