@@ -137,7 +137,7 @@ impl Areas {
         }
         let freed = request.operation == area::FREE;
         for (processor, facilities) in processors.iter().zip(found.iter()) {
-            reply.push(&self.record(*processor, facilities, freed));
+            reply.push(&self.area_record(*processor, facilities, freed));
         }
         Ok(())
     }
@@ -197,7 +197,7 @@ impl Areas {
         })
     }
 
-    fn record(
+    fn area_record(
         &self,
         processor: ProcessorIndex,
         facilities: Result<Facilities, MissingFeature>,
@@ -208,7 +208,7 @@ impl Areas {
             (if known.maker == AreaAllocator::Kernel { area::OF_KERNEL } else { 0 })
                 | (if known.used { area::USED } else { 0 })
         });
-        let (flags, format, missing_feature) = told(facilities);
+        let (flags, format, missing_feature) = record_fields(facilities);
         AreaRecord {
             processor: processor.number(),
             status: match known {
@@ -279,7 +279,7 @@ fn refused(processor: ProcessorIndex, status: u32, address: u64) -> Refusal {
 
 /// Returns the features of a processor as in an [`AreaRecord`]: flags, format, and one more than the number of the
 /// missing feature.
-fn told(facilities: Result<Facilities, MissingFeature>) -> (u32, u32, u32) {
+fn record_fields(facilities: Result<Facilities, MissingFeature>) -> (u32, u32, u32) {
     let Facilities { branches, precise, modes, .. } = match facilities {
         Ok(facilities) => facilities,
         Err(missing_feature) => return (0, 0, missing_feature.numbers().0 + 1),

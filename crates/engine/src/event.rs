@@ -39,7 +39,7 @@ pub enum Service {
 
 impl Service {
     /// Returns whether the processor itself records the event.
-    pub const fn is_recorded(&self) -> bool {
+    pub const fn uses_debug_store(&self) -> bool {
         match self {
             Self::Timer => false,
             Self::Branches { .. } => true,

@@ -70,7 +70,7 @@ impl<M: Platform> Planner<'_, M> {
     pub fn plan(
         &self,
         number: u64,
-        applicant: Requester,
+        requester: Requester,
         header: &StartHeader,
         events: &[EventRequest],
         reply: &mut Reply<'_>,
@@ -105,8 +105,8 @@ impl<M: Platform> Planner<'_, M> {
         let mut session = Session {
             number,
             tag: self.free_tag()?,
-            owner: (!detached).then_some(applicant.client),
-            process: applicant.process,
+            owner: (!detached).then_some(requester.client),
+            process: requester.process,
             places: try_with_capacity(events.len() * processors.len())?,
             counts: try_with_capacity(events.len() * processors.len())?,
             begun: try_with_capacity(processors.len())?,
@@ -114,7 +114,7 @@ impl<M: Platform> Planner<'_, M> {
             everywhere: header.processors.is_empty(),
             events: planned,
             rings,
-            recording,
+            hardware_recording: recording,
         };
         for processor in processors {
             if let Err(refusal) = self.extend(&mut session, processor, reply) {
@@ -189,7 +189,7 @@ impl<M: Platform> Planner<'_, M> {
         (0..width).try_for_each(|_| session.counts.try_push(Count::default()))?;
         session.begun.try_push(self.context.moment())?;
         session.processors.try_push(processor)?;
-        if let Some(recording) = &mut session.recording {
+        if let Some(recording) = &mut session.hardware_recording {
             recording.add(processor)?;
         }
         add_ring(session, processor)
@@ -202,7 +202,7 @@ impl<M: Platform> Planner<'_, M> {
         events: &[Event],
         processors: &[ProcessorIndex],
     ) -> Result<(), Refusal> {
-        if let Some(other) = self.others.iter().find(|other| other.records()) {
+        if let Some(other) = self.others.iter().find(|other| other.uses_debug_store()) {
             return Err(Refusal::new(STATUS_DEVICE_BUSY, ErrorCode::DebugStoreTaken).detail(other.number, 0));
         }
         match self.context.platform.is_shadowed() {

@@ -200,7 +200,10 @@ impl<M: Platform> Engine<M> {
             Input::Info => return write(output, &self.info(), size_of::<InfoReply>()),
             input if input.reserved() != 0 => Err(invalid(ErrorCode::BadFlags, input.reserved())),
             Input::ListSources => {
-                self.sampler.hal().source_list().for_each(|source| reply.push(&self.record(&source, source.interval)));
+                self.sampler
+                    .hal()
+                    .source_list()
+                    .for_each(|source| reply.push(&self.source_record(&source, source.interval)));
                 Ok(())
             }
             Input::QuerySource(wanted) => self.query_source(wanted, reply),
@@ -275,7 +278,7 @@ impl<M: Platform> Engine<M> {
         }
     }
 
-    fn record(&self, source: &SourceInformation, previous_interval: u32) -> SourceRecord {
+    fn source_record(&self, source: &SourceInformation, previous_interval: u32) -> SourceRecord {
         let mut record = SourceRecord {
             source: source.source.source.0,
             support: source.support as u32,
@@ -298,7 +301,7 @@ impl<M: Platform> Engine<M> {
 
     fn query_source(&self, wanted: SourceRequest, reply: &mut Reply<'_>) -> Result<(), Refusal> {
         let source = self.sampler.hal().source_information(Source(wanted.source))?;
-        reply.push(&self.record(&source, source.interval));
+        reply.push(&self.source_record(&source, source.interval));
         Ok(())
     }
 
@@ -313,7 +316,7 @@ impl<M: Platform> Engine<M> {
             // The timers exist, because they run.
             self.platform.start_timers(interval);
         }
-        reply.push(&self.record(&self.sampler.hal().source_information(source)?, previous));
+        reply.push(&self.source_record(&self.sampler.hal().source_information(source)?, previous));
         Ok(())
     }
 
@@ -325,9 +328,9 @@ impl<M: Platform> Engine<M> {
         reply: &mut Reply<'_>,
     ) -> Result<(), Refusal> {
         let process = self.clients.get_mut(client).map_or(0, |client| client.process);
-        let applicant = Requester { client, process };
+        let requester = Requester { client, process };
         let context = EngineContext::new(&self.platform, &self.sampler);
-        let number = self.sessions.start(applicant, header, events, context, reply)?;
+        let number = self.sessions.start(requester, header, events, context, reply)?;
         reply.set_detail(number, self.sampler.clock());
         Ok(())
     }

@@ -104,25 +104,25 @@ impl Rings {
 
     /// Returns whether all records and losses have been delivered.
     pub fn are_empty(&self) -> bool {
-        self.each.iter().all(|ring| ring.samples.is_empty() && ring.untold().next().is_none())
+        self.each.iter().all(|ring| ring.samples.is_empty() && ring.unreported().next().is_none())
     }
 
     /// Writes as many records as fit into the reply, from each ring in turn; returns how many of them are samples.
-    pub fn tell(&mut self, now: Ticks, reply: &mut Reply<'_>) -> u64 {
+    pub fn write(&mut self, now: Ticks, reply: &mut Reply<'_>) -> u64 {
         let count = self.each.len();
-        let mut told = 0;
+        let mut written = 0;
         for turn in 0..count {
             let index = (self.next + turn) % count;
             if let Some(ring) = self.each.get_mut(index) {
-                told += ring.tell(now, reply);
+                written += ring.write(now, reply);
                 if reply.room::<Sample>() == 0 {
                     // The next request begins with the next ring: this one may always fill a whole reply.
                     self.next = (index + 1) % count;
-                    return told;
+                    return written;
                 }
             }
         }
-        told
+        written
     }
 
     /// Returns the totals of the samples, without the delivered ones.
@@ -155,26 +155,26 @@ impl Ring {
     }
 
     /// Events with lost samples that have not been reported yet: index, source, number of lost samples.
-    fn untold(&self) -> impl Iterator<Item = (usize, u32, u64)> + '_ {
+    fn unreported(&self) -> impl Iterator<Item = (usize, u32, u64)> + '_ {
         let stats = self.samples.side();
-        self.events.iter().enumerate().filter_map(|(index, (counter, source, told))| {
+        self.events.iter().enumerate().filter_map(|(index, (counter, source, reported))| {
             let [_, lost, _] = stats.of(*counter)?.read();
-            Some((index, *source, lost - told)).filter(|(.., untold)| *untold > 0)
+            Some((index, *source, lost - reported)).filter(|(.., unreported)| *unreported > 0)
         })
     }
 
-    fn tell(&mut self, now: Ticks, reply: &mut Reply<'_>) -> u64 {
-        let mut told = 0;
+    fn write(&mut self, now: Ticks, reply: &mut Reply<'_>) -> u64 {
+        let mut written = 0;
         self.samples.drain(reply.room::<Sample>(), |records| {
-            told += records
+            written += records
                 .iter()
                 .filter(|record| SampleKind::from_number(record.kind).is_some_and(SampleKind::is_sample))
                 .count() as u64;
             reply.push_all(records);
         });
-        self.delivered += told;
+        self.delivered += written;
         while reply.room::<Sample>() > 0 {
-            let Some((index, source, lost)) = self.untold().next() else { break };
+            let Some((index, source, lost)) = self.unreported().next() else { break };
             reply.push(&Sample {
                 time: now.0,
                 ip: lost,
@@ -191,6 +191,6 @@ impl Ring {
                 *so_far += lost;
             }
         }
-        told
+        written
     }
 }

@@ -210,7 +210,7 @@ impl Sampler {
         let traced = self.pause_branches(current, per_cpu, true, now);
         per_cpu.count_overflows(late, SampleStats::throttle);
         per_cpu.throttle.begin(sampling, traced, now);
-        per_cpu.tell(&event(SampleKind::Throttled, current.index(), now, Ticks(0)))
+        per_cpu.push_to_all(&event(SampleKind::Throttled, current.index(), now, Ticks(0)))
     }
 
     /// Recovers overflows whose interrupts were lost, resumes the current processor if it is throttled, and adapts the
@@ -226,13 +226,13 @@ impl Sampler {
             watermark_hit = self.fetch(current, per_cpu, now, None) | per_cpu.take_watermark_hit();
         }
         self.recover(current, per_cpu);
-        watermark_hit |= per_cpu.tell_silenced(&event(SampleKind::Silenced, current.index(), now, Ticks(0)));
+        watermark_hit |= per_cpu.push_silenced(&event(SampleKind::Silenced, current.index(), now, Ticks(0)));
         if let Some((counters, traced, since)) = per_cpu.throttle.next_window() {
             self.start(current, counters);
             if traced {
                 self.pause_branches(current, per_cpu, false, now);
             }
-            watermark_hit |= per_cpu.tell(&event(SampleKind::Resumed, current.index(), now, now.since(since)));
+            watermark_hit |= per_cpu.push_to_all(&event(SampleKind::Resumed, current.index(), now, now.since(since)));
         }
         let elapsed = per_cpu.elapsed(now);
         let cpu_counters = self.hal.cpu_counters(current.index());
@@ -283,7 +283,7 @@ impl Sampler {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
         self.resume(current, per_cpu);
         self.hal.restore(current);
-        per_cpu.tell(&event(SampleKind::Slept, current.index(), now, slept))
+        per_cpu.push_to_all(&event(SampleKind::Slept, current.index(), now, slept))
     }
 
     /// Starts counters that were reserved on the current processor.
@@ -298,7 +298,7 @@ impl Sampler {
             subscriptions.set_source(self.hal.source(state).0);
             subscriptions.reloaded(state.interval());
         }
-        self.record(current, per_cpu, counters);
+        self.start_precise(current, per_cpu, counters);
         self.hal.start(current, counters);
     }
 

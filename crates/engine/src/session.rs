@@ -45,7 +45,7 @@ pub struct Session {
     /// Rings of the samples, if an event is sampled.
     pub rings: Option<Rings>,
     /// Recording by the processors, if an event is precise or of branches.
-    pub recording: Option<HardwareRecording>,
+    pub hardware_recording: Option<HardwareRecording>,
 }
 
 /// Count of an event on a processor.
@@ -123,8 +123,8 @@ impl Session {
     }
 
     /// Returns whether an event runs that processors record themselves.
-    pub fn records(&self) -> bool {
-        self.events.iter().any(|event| event.running && event.service.is_recorded())
+    pub fn uses_debug_store(&self) -> bool {
+        self.events.iter().any(|event| event.running && event.service.uses_debug_store())
     }
 
     /// Updates the counts of events that timers serve.
@@ -241,7 +241,8 @@ impl Session {
         {
             sampler.subscribe(current, rings.subscriber, producer, rings.counters(current.index()));
         }
-        if let Some(ds_buffers) = self.recording.as_ref().and_then(|recording| recording.take(current.index())) {
+        if let Some(ds_buffers) = self.hardware_recording.as_ref().and_then(|recording| recording.take(current.index()))
+        {
             sampler.install(current, ds_buffers);
         }
         let stopped = if self.rings.is_some() { sampler.rouse(current, now) } else { CounterSet::NONE };
@@ -268,18 +269,18 @@ impl Session {
         if let Some(rings) = &self.rings {
             sampler.leave(current, rings.subscriber, counters.and(ringed), now);
             for counter in counters.and(ringed).iter() {
-                if let Some(heir) = sampler.subscribers(current.index(), counter).find_map(&successor) {
-                    hal.hand_over(current, counter, heir);
+                if let Some(new_owner) = sampler.subscribers(current.index(), counter).find_map(&successor) {
+                    hal.hand_over(current, counter, new_owner);
                 }
             }
             let rest = self.counters(current.index(), ALL_SOURCES).without(counters);
             let left = |event: &&Event| event.running && !event.is_running(source);
             let traced = self.events.iter().filter(left).any(|event| matches!(event.service, Service::Branches { .. }));
-            if let Some(recording) = self.recording.as_ref().filter(|_| self.records()) {
+            if let Some(recording) = self.hardware_recording.as_ref().filter(|_| self.uses_debug_store()) {
                 if !traced {
                     sampler.end_branches(current, now);
                 }
-                if !self.events.iter().filter(left).any(|event| event.service.is_recorded())
+                if !self.events.iter().filter(left).any(|event| event.service.uses_debug_store())
                     && let Some(ds_buffers) = sampler.uninstall(current)
                 {
                     recording.put(current.index(), ds_buffers);

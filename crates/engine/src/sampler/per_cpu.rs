@@ -60,8 +60,8 @@ pub struct PerCpuSampling {
     waiting: AtomicU32,
     /// Interrupts up to the last tick.
     interrupts: AtomicU64,
-    /// Subscribers, as a set, that have not been told yet that the processor was silenced.
-    untold: AtomicU8,
+    /// Subscribers, as a set, that have no record of the silence yet.
+    unreported: AtomicU8,
     /// Time of the last tick.
     ticked: AtomicU64,
     /// Debug Store of the processor, while a session uses it.
@@ -119,10 +119,10 @@ impl PerCpuSampling {
         self.special() & SILENCED != 0
     }
 
-    /// Marks the processor as silenced, which every subscriber has to be [told](Self::tell_silenced).
+    /// Marks the processor as silenced, which is [reported] to every subscriber(Self::push_silenced).
     pub fn silence(&self) {
         self.set_special(SILENCED, true);
-        self.untold.store(u8::MAX, Ordering::Relaxed);
+        self.unreported.store(u8::MAX, Ordering::Relaxed);
     }
 
     /// Marks the processor as not silenced.
@@ -130,23 +130,23 @@ impl PerCpuSampling {
         self.set_special(SILENCED, false);
     }
 
-    /// Pushes the record of a silence for each subscriber that has not been told yet and has room in its ring. Returns
+    /// Pushes the record of a silence for each subscriber that has none yet and has room in its ring. Returns
     /// whether a ring has become half full.
-    pub fn tell_silenced(&self, record: &Sample) -> bool {
+    pub fn push_silenced(&self, record: &Sample) -> bool {
         let mut watermark_hit = false;
-        for subscriber in Subscribers::from_bits(self.untold.load(Ordering::Relaxed)).iter() {
+        for subscriber in Subscribers::from_bits(self.unreported.load(Ordering::Relaxed)).iter() {
             let pushed = self.with(subscriber, |producer| producer.push(*record));
             watermark_hit |= matches!(pushed, Some(Pushed::Stored { watermark_hit: true }));
             if !matches!(pushed, Some(Pushed::Full)) {
-                self.set_told(subscriber);
+                self.set_reported(subscriber);
             }
         }
         watermark_hit
     }
 
-    fn set_told(&self, subscriber: Subscriber) {
-        let others = self.untold.load(Ordering::Relaxed) & !(1 << (subscriber.0 & 7));
-        self.untold.store(others, Ordering::Relaxed);
+    fn set_reported(&self, subscriber: Subscriber) {
+        let others = self.unreported.load(Ordering::Relaxed) & !(1 << (subscriber.0 & 7));
+        self.unreported.store(others, Ordering::Relaxed);
     }
 
     /// Puts the Debug Store into use.
@@ -256,7 +256,7 @@ impl PerCpuSampling {
     }
 
     /// Pushes a record for every session that samples on the processor. It is dropped if a ring is full.
-    pub fn tell(&self, record: &Sample) -> bool {
+    pub fn push_to_all(&self, record: &Sample) -> bool {
         let mut watermark_hit = false;
         for producer in &self.producers {
             producer.try_with(|producer| {
@@ -291,7 +291,7 @@ impl PerCpuSampling {
 
     /// Takes the writing end of a subscriber.
     pub fn withdraw(&self, subscriber: Subscriber) -> Option<SampleProducer> {
-        self.set_told(subscriber);
+        self.set_reported(subscriber);
         self.producers.get(usize::from(subscriber.0))?.try_take()
     }
 

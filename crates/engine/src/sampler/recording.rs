@@ -4,7 +4,7 @@ use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN, modes};
 
-use super::ds_buffers::{self, DsBuffers, Fetched};
+use super::ds_buffers::{self, DsBuffers, FetchedRecord};
 use super::per_cpu::PerCpuSampling;
 use super::sample_stats::{BRANCH_STATS, SampleStats};
 use super::{Hal, Interrupted, Sampler};
@@ -19,7 +19,7 @@ struct DrainContext<'a> {
     /// Time at which the records are fetched.
     time: Ticks,
     /// Process and thread of the records.
-    who: (u32, u32),
+    thread: (u32, u32),
     watermark_hit: bool,
 }
 
@@ -101,7 +101,7 @@ impl Sampler {
             if let Some(Interrupted { process, thread, .. }) =
                 interrupted.filter(|_| ds_buffers.is_attributed(current.cpu()))
             {
-                drain.who = (*process, *thread);
+                drain.thread = (*process, *thread);
             }
             let fetched = ds_buffers.is_due(current.cpu()) && drain.all(current, ds_buffers);
             per_cpu.set_pebs_sequence(ds_buffers.written(current.cpu()), fetched);
@@ -114,14 +114,19 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(super) fn record(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, counters: CounterSet) {
+    pub(super) fn start_precise(
+        &self,
+        current: CurrentCpu<'_, impl Cpu>,
+        per_cpu: &PerCpuSampling,
+        counters: CounterSet,
+    ) {
         let cpu_counters = self.hal.cpu_counters(current.index());
         let precise = counters.and(cpu_counters.counters(|state| state.precise()));
         if precise.is_empty() {
             return;
         }
         let initial = |counter| self.hal.initial_count(current.index(), counter);
-        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.record(current.cpu(), precise, initial));
+        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.start_precise(current.cpu(), precise, initial));
     }
 
     /// Stops counters of the current processor, and fetches the records of the precise ones. Returns the counters that
@@ -142,7 +147,7 @@ impl Sampler {
             return stop();
         }
         let overflowed = self.without_records(current, per_cpu, now, stop);
-        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.forget(current.cpu(), precise));
+        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.stop_precise(current.cpu(), precise));
         overflowed
     }
 
@@ -203,7 +208,7 @@ impl Sampler {
             return;
         }
         per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.install(current.cpu()));
-        self.record(current, per_cpu, self.hal.cpu_counters(current.index()).counters(|state| state.active()));
+        self.start_precise(current, per_cpu, self.hal.cpu_counters(current.index()).counters(|state| state.active()));
     }
 
     /// Returns the destination of records that are fetched at `time`.
@@ -213,7 +218,7 @@ impl Sampler {
         per_cpu: &'a PerCpuSampling,
         time: Ticks,
     ) -> DrainContext<'a> {
-        DrainContext { hal: &self.hal, per_cpu, processor, time, who: (UNKNOWN, UNKNOWN), watermark_hit: false }
+        DrainContext { hal: &self.hal, per_cpu, processor, time, thread: (UNKNOWN, UNKNOWN), watermark_hit: false }
     }
 
     /// Fetches outside of an interrupt. The next tick reports that a ring has become half full.
@@ -250,16 +255,16 @@ impl DrainContext<'_> {
     }
 
     /// Delivers one record for each counter to which it belongs.
-    fn record(&mut self, current: CurrentCpu<'_, impl Cpu>, record: Fetched) {
-        let (process, thread) = self.who;
-        if !record.is_told {
+    fn record(&mut self, current: CurrentCpu<'_, impl Cpu>, record: FetchedRecord) {
+        let (process, thread) = self.thread;
+        if !record.is_certain {
             return self.per_cpu.count_overflows(record.counters, SampleStats::lose);
         }
         for counter in record.counters.iter() {
             let Some(subscriptions) = self.per_cpu.subscriptions(counter) else { continue };
             let (source, interval) = subscriptions.loaded();
             let initial = ds_buffers::initial(current.cpu(), counter);
-            subscriptions.reloaded(self.hal.recorded(current, counter, initial));
+            subscriptions.reloaded(self.hal.count_pebs_record(current, counter, initial));
             let kind = if record.is_exact { SampleKind::Precise } else { SampleKind::PreciseNext };
             let sample = self.sample(record.ip, record.number, source, interval, kind);
             self.watermark_hit |= self.per_cpu.deliver(subscriptions, counter, Sample { process, thread, ..sample });

@@ -73,7 +73,7 @@ impl Sampler {
         per_cpu.throttle.forget(all);
         per_cpu.throttle.forget_branches();
         per_cpu.silence();
-        per_cpu.tell_silenced(&event(SampleKind::Silenced, current.index(), now, Ticks(0)))
+        per_cpu.push_silenced(&event(SampleKind::Silenced, current.index(), now, Ticks(0)))
     }
 
     /// Counts an interrupt of a silenced processor, and masks the entry again. The interrupt was pending, or came

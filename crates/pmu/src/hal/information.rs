@@ -83,14 +83,14 @@ impl<E> Hal<E> {
         match class {
             HAL_PROFILE_SOURCE_INFORMATION => {
                 let asked: HalProfileSourceInformationBuffer = exactly(buffer)?;
-                let told = tell(&self.source_information(Source(asked.profile_source))?);
-                buffer.copy_from_slice(told.as_bytes());
+                let written = to_buffer(&self.source_information(Source(asked.profile_source))?);
+                buffer.copy_from_slice(written.as_bytes());
                 Ok(buffer.len())
             }
             HAL_QUERY_PROFILE_SOURCE_LIST => {
                 let entries = buffer.chunks_exact_mut(size_of::<HalProfileSourceInformationBuffer>());
                 for (entry, source) in entries.zip(self.source_list()) {
-                    entry.copy_from_slice(tell(&source).as_bytes());
+                    entry.copy_from_slice(to_buffer(&source).as_bytes());
                 }
                 Ok(self.source_list().count() * size_of::<HalProfileSourceInformationBuffer>())
             }
@@ -127,7 +127,7 @@ impl<E> Hal<E> {
     }
 }
 
-fn tell(source: &super::SourceInformation) -> HalProfileSourceInformationBuffer {
+fn to_buffer(source: &super::SourceInformation) -> HalProfileSourceInformationBuffer {
     HalProfileSourceInformationBuffer {
         profile_source: source.source.source.0,
         supported: u8::from(source.support == Support::Supported),

@@ -92,7 +92,7 @@ impl<E> Hal<E> {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn recorded(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, initial: u64) -> u32 {
+    pub fn count_pebs_record(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, initial: u64) -> u32 {
         if let Some(cpu_counters) = self.find(current.index())
             && let Some(total) = cpu_counters.total(counter)
         {
