@@ -34,7 +34,7 @@ fn entry(bytes: &[u8]) -> (u32, u8, u32) {
 }
 
 #[test]
-fn an_interval_that_was_set_is_told_and_clamped() {
+fn an_interval_is_clamped_and_reported() {
     let hal = hal("intel-v1");
     assert_eq!(information(&hal, 2), Ok((2, 1, 65_536)));
     for (wanted, used) in [(5_000, 5_000), (0, 4_096), (u64::MAX, 0x7FFF_FFFF), (1 << 32, 0x7FFF_FFFF)] {

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_learnt_from_an_idle_processor() {
+    fn an_idle_processor_keeps_its_interval() {
         assert_eq!(next(65_536, 0, Ticks(CLOCK), CLOCK, 1_000), 65_536);
     }
 }

@@ -357,7 +357,7 @@ mod tests {
 
     /// The machine can fall asleep after a start has checked everything that it needs.
     #[test]
-    fn a_store_that_comes_to_a_sleeping_processor_touches_no_register_until_it_is_awake() {
+    fn a_debug_store_installed_during_a_sleep_touches_no_register_until_the_wake() {
         let cpu = Counting::default();
         let sampler = Sampler::new(Hal::with_states(&cpu, 1, 0, state::allocate).unwrap(), 1_000);
         let current = CurrentCpu::new(&cpu, ProcessorIndex::BOOT);

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_goes_on_once_unless_it_is_forgotten() {
+    fn stopped_counters_are_resumed_once_unless_they_are_removed() {
         let throttle = Throttle::default();
         let two = CounterSet::NONE.with(1).with(3);
         throttle.begin(two, false, Ticks(7));
