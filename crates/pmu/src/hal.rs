@@ -1,8 +1,8 @@
 //! The HAL functions (HAL PMU design, section 2) over a profile interface. Each returns a status with its cause.
 //!
 //! [`Hal`] is shared by all processors. The caller of the functions that plan (which counter, source and interval)
-//! holds a lock of its own. Functions that touch registers take a [`CurrentCpu`]: they run on that processor at
-//! PROFILE_LEVEL.
+//! holds a lock of its own. Functions that touch registers take a [`CurrentCpu`](crate::CurrentCpu): they run on that
+//! processor at PROFILE_LEVEL.
 
 mod counting;
 mod error;

@@ -119,7 +119,7 @@ impl PerCpuSampling {
         self.special() & SILENCED != 0
     }
 
-    /// Marks the processor as silenced, which is [reported] to every subscriber(Self::push_silenced).
+    /// Marks the processor as silenced, which [`push_silenced`](Self::push_silenced) reports to every subscriber.
     pub fn silence(&self) {
         self.set_special(SILENCED, true);
         self.unreported.store(u8::MAX, Ordering::Relaxed);
