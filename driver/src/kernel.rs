@@ -3,7 +3,7 @@
 use core::cell::{Cell, OnceCell};
 use core::num::NonZeroU64;
 
-use engine::{AreaAllocator, AreaRefused, ControlArea, Platform};
+use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks};
 use pmu::{CurrentCpu, ProcessorIndex};
 use protocol::NtStatus;
 
@@ -51,7 +51,7 @@ impl Platform for Kernel {
         cpu::on_each_processor(work);
     }
 
-    fn now(&self) -> u64 {
+    fn now(&self) -> Duration100ns {
         clock::now()
     }
 
@@ -113,7 +113,7 @@ impl Platform for Kernel {
         clock::frequency()
     }
 
-    fn clock(&self) -> u64 {
+    fn clock(&self) -> Ticks {
         clock::ticks()
     }
 

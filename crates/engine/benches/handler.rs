@@ -15,11 +15,11 @@ use std::hint::black_box;
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 
-use engine::{CpuSampleStats, Interrupted, SampleProducer, Sampler, Subscriber};
+use engine::{CpuSampleStats, Hal, Interrupted, SampleProducer, Sampler, Subscriber, Ticks};
 use model::Mode;
 use plain::PlainCpu;
-use pmu::state::CounterSet;
-use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex, Source};
+use pmu::state::{self, CounterSet};
+use pmu::{Cpu, CurrentCpu, ProcessorIndex, Source};
 use protocol::SampleRecord;
 use simulation::SimMachine;
 
@@ -57,12 +57,12 @@ fn set_up(
     subscribers: u8,
 ) -> (Sampler, Vec<sample_ring::Consumer<SampleRecord, CpuSampleStats>>) {
     let current = CurrentCpu::new(cpu, PROCESSOR);
-    let hal = Hal::new(cpu, PROCESSORS).expect("memory");
+    let hal = Hal::with_states(cpu, PROCESSORS, 0, state::allocate).expect("memory");
     hal.set_interrupt_handler(Some(NonZeroU64::MIN), 1).expect("a free slot");
     let state = hal.state_for(Source(6), true).expect("a source that general counters count").with_owner(1);
     let state = state.with_interval(INTERVAL).with_user(true).with_kernel(true);
     let counters = (0..n).map(|_| hal.reserve(PROCESSOR, state).expect("a free counter")).collect();
-    let sampler = Sampler::new(hal, PROCESSORS, 10_000_000).expect("memory");
+    let sampler = Sampler::new(hal, 10_000_000);
     sampler.set_budget(900);
     let subscribe = |subscriber| {
         let (producer, fetched): (SampleProducer, _) =
@@ -87,7 +87,7 @@ fn accesses(name: &str, n: u8, k: u8) -> [u64; 3] {
     let _ = sampler.hal().stop(current, later);
     sampler.start(current, later);
     let before = cpu.model().accesses();
-    sampler.interrupt(current, || 0, &WHAT);
+    sampler.interrupt(current, || Ticks(0), &WHAT);
     let after = cpu.model().accesses();
     assert_eq!(rings.iter().map(sample_ring::Consumer::len).sum::<usize>(), usize::from(k));
     [after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr, after.rdpmc - before.rdpmc]
@@ -96,7 +96,7 @@ fn accesses(name: &str, n: u8, k: u8) -> [u64; 3] {
 /// The clock and what was interrupted are the kernel's to tell, and no part of what is counted.
 #[inline(never)]
 fn measured_interrupt(sampler: &Sampler, current: CurrentCpu<'_, PlainCpu>) {
-    black_box(sampler.interrupt(current, || current.cpu().clock.load(Ordering::Relaxed), &WHAT));
+    black_box(sampler.interrupt(current, || Ticks(current.cpu().clock.load(Ordering::Relaxed)), &WHAT));
 }
 
 /// Callgrind writes what it has counted whenever it comes here.

@@ -13,9 +13,9 @@ use protocol::status::{
 use protocol::{AreaRecord, AreaRequest, ErrorCode, area};
 use sample_ring::Slot;
 
-use crate::plan::{choose, invalid};
 use crate::platform::{AreaAllocator, AreaRefused, ControlArea, EngineContext, Platform};
-use crate::reply::{Refusal, Reply, lacks};
+use crate::processor_set::choose;
+use crate::reply::{Refusal, Reply, invalid, lacks};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect};
 
 /// The control areas of the driver.
@@ -138,7 +138,7 @@ impl Areas {
         }
         let freed = request.operation == area::FREE;
         for (processor, facilities) in processors.iter().zip(found.iter()) {
-            reply.push(&self.record(*processor, facilities, freed));
+            reply.push(&self.area_record(*processor, facilities, freed));
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Areas {
         })
     }
 
-    fn record(
+    fn area_record(
         &self,
         processor: ProcessorIndex,
         facilities: Result<Facilities, MissingFeature>,
@@ -209,7 +209,7 @@ impl Areas {
             (if known.maker == AreaAllocator::Kernel { area::OF_KERNEL } else { 0 })
                 | (if known.used { area::USED } else { 0 })
         });
-        let (flags, format, missing_feature) = told(facilities);
+        let (flags, format, missing_feature) = record_fields(facilities);
         AreaRecord {
             processor: processor.number(),
             status: match known {
@@ -281,7 +281,7 @@ fn refused(processor: ProcessorIndex, status: NtStatus, address: u64) -> Refusal
 
 /// Returns the features of a processor as in an [`AreaRecord`]: flags, format, and one more than the number of the
 /// missing feature.
-fn told(facilities: Result<Facilities, MissingFeature>) -> (u32, u32, u32) {
+fn record_fields(facilities: Result<Facilities, MissingFeature>) -> (u32, u32, u32) {
     let Facilities { branches, precise, modes, .. } = match facilities {
         Ok(facilities) => facilities,
         Err(missing_feature) => return (0, 0, missing_feature.numbers().0 + 1),
@@ -305,9 +305,9 @@ impl Examined {
     pub fn of<M: Platform>(processors: &[ProcessorIndex], context: EngineContext<'_, M>) -> Result<Self, Refusal> {
         let found = try_collect(processors.iter().map(|_| Slot::empty()), processors.len())?;
         context.on_awake(processors, |current| {
-            if let Some(place) = processors.binary_search(&current.index()).ok().and_then(|index| found.get(index)) {
+            if let Some(slot) = processors.binary_search(&current.index()).ok().and_then(|index| found.get(index)) {
                 // The slot is new, so it is empty.
-                let _ = place.put(debug_store::examine(current.cpu()));
+                let _ = slot.try_put(debug_store::examine(current.cpu()));
             }
         })?;
         Ok(Self(found))
@@ -315,6 +315,6 @@ impl Examined {
 
     /// Iterates over the features of the processors.
     pub fn iter(&self) -> impl Iterator<Item = Result<Facilities, MissingFeature>> + '_ {
-        self.0.iter().map(|place| place.with(|found| *found).unwrap_or(Err(MissingFeature::NoDebugStore)))
+        self.0.iter().map(|slot| slot.try_with(|found| *found).unwrap_or(Err(MissingFeature::NoDebugStore)))
     }
 }

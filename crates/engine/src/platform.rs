@@ -3,13 +3,13 @@
 use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex};
+use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 use protocol::NtStatus;
 
 use crate::reply::Refusal;
-use crate::sampler::Sampler;
-use crate::session::Timestamp;
+use crate::sampler::{Hal, Sampler};
 use crate::suspend_time::ASLEEP;
+use crate::time::{Duration100ns, Ticks, Timestamp};
 
 /// Processors, timers, interrupts and memory of the system.
 pub trait Platform {
@@ -35,8 +35,8 @@ pub trait Platform {
     /// PROFILE_LEVEL, for `work`.
     fn on_each_processor(&self, work: &(impl Fn(CurrentCpu<'_, Self::Cpu>) + Sync));
 
-    /// Returns the time since a fixed moment, in units of 100 ns.
-    fn now(&self) -> u64;
+    /// Returns the time since a fixed moment.
+    fn now(&self) -> Duration100ns;
 
     /// Returns the smallest interval of the platform's timers, in units of 100 ns, that is at least `wanted`.
     fn timer_interval(&self, wanted: u32) -> u32;
@@ -55,7 +55,7 @@ pub trait Platform {
     fn clock_frequency(&self) -> u64;
 
     /// Returns the time by that clock.
-    fn clock(&self) -> u64;
+    fn clock(&self) -> Ticks;
 
     /// Adds a processor that became active: running timers run there as well. Returns false if a timer is unavailable;
     /// then the processor must not be used for events that need one.

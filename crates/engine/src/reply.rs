@@ -3,7 +3,9 @@
 use pmu::debug_store::MissingFeature;
 use pmu::hal::MAX_RAW;
 use pmu::{HalError, ProcessorIndex};
-use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED, STATUS_SUCCESS};
+use protocol::status::{
+    STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER, STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED, STATUS_SUCCESS,
+};
 use protocol::{ErrorCode, NtStatus, ReplyHeader};
 use zerocopy::{FromZeros, Immutable, IntoBytes};
 
@@ -52,6 +54,11 @@ impl Refusal {
             ..ReplyHeader::new_zeroed()
         }
     }
+}
+
+/// Returns the refusal for a value that is out of range.
+pub const fn invalid(cause: ErrorCode, detail: u64) -> Refusal {
+    Refusal::new(STATUS_INVALID_PARAMETER, cause).detail(detail, 0)
 }
 
 /// Returns the refusal for a Debug Store feature that a processor lacks.

@@ -107,7 +107,7 @@ fn nothing_is_served_before_the_versions_agree() {
 }
 
 #[test]
-fn an_answer_never_carries_what_the_buffer_held_before() {
+fn a_reply_never_contains_old_bytes_of_the_buffer() {
     let machine = SimMachine::named("intel-v1", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -118,7 +118,7 @@ fn an_answer_never_carries_what_the_buffer_held_before() {
 }
 
 #[test]
-fn a_list_that_has_no_room_tells_its_whole_length_and_whole_records_only() {
+fn a_list_without_room_reports_its_total_and_only_whole_records() {
     let machine = SimMachine::named("amd-legacy", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -131,7 +131,7 @@ fn a_list_that_has_no_room_tells_its_whole_length_and_whole_records_only() {
 }
 
 #[test]
-fn info_tells_what_the_leaves_say() {
+fn info_reports_what_cpuid_enumerates() {
     for identity in cpuid_dumps::all() {
         let machine = SimMachine::new(identity, 3);
         let mut engine = engine(&machine);
@@ -152,7 +152,7 @@ fn info_tells_what_the_leaves_say() {
 }
 
 #[test]
-fn intervals_are_clamped_and_the_one_before_is_told() {
+fn intervals_are_clamped_and_the_previous_one_is_reported() {
     let machine = SimMachine::named("intel-v1", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -177,7 +177,7 @@ fn intervals_are_clamped_and_the_one_before_is_told() {
 }
 
 #[test]
-fn each_refusal_tells_its_cause_and_changes_nothing() {
+fn each_refusal_has_its_error_code_and_changes_nothing() {
     let machine = SimMachine::named("intel-half-events", 2);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);

@@ -212,7 +212,7 @@ pub fn is_at(cpu: &impl Cpu, address: u64) -> bool {
 pub fn release(cpu: &impl Cpu, address: u64, saved: SavedDebugStore, records: bool) {
     if is_at(cpu, address) {
         if records {
-            record(cpu, CounterSet::NONE);
+            enable_pebs(cpu, CounterSet::NONE);
         }
         cpu.wrmsr(IA32_DS_AREA, saved.area);
     }
@@ -240,7 +240,7 @@ pub fn trace(cpu: &impl Cpu, modes: Modes, saved: SavedDebugStore) {
 ///
 /// # IRQL
 /// PROFILE_LEVEL.
-pub fn record(cpu: &impl Cpu, counters: CounterSet) {
+pub fn enable_pebs(cpu: &impl Cpu, counters: CounterSet) {
     cpu.wrmsr(IA32_PEBS_ENABLE, PebsEnable::new().with_general(counters.bits()).into_bits());
 }
 

@@ -152,38 +152,38 @@ fn concurrent_push_and_drain_keep_order_and_report_every_loss() {
 #[test]
 fn slot_holds_one_value_and_returns_it_once() {
     let slot = Slot::empty();
-    assert_eq!((slot.take(), slot.with(|value: &mut u32| *value)), (None, None));
-    assert_eq!(slot.put(1), Ok(()));
-    assert_eq!(slot.put(2), Err(2));
-    assert_eq!(slot.with(|value| std::mem::replace(value, 3)), Some(1));
-    assert_eq!((slot.take(), slot.take()), (Some(3), None));
+    assert_eq!((slot.try_take(), slot.try_with(|value: &mut u32| *value)), (None, None));
+    assert_eq!(slot.try_put(1), Ok(()));
+    assert_eq!(slot.try_put(2), Err(2));
+    assert_eq!(slot.try_with(|value| std::mem::replace(value, 3)), Some(1));
+    assert_eq!((slot.try_take(), slot.try_take()), (Some(3), None));
 }
 
 #[test]
 fn slot_in_use_rejects_every_other_access() {
     let slot = Slot::empty();
-    slot.put(1).unwrap();
-    let inside = slot.with(|_| (slot.take(), slot.with(|value| *value), slot.put(2)));
+    slot.try_put(1).unwrap();
+    let inside = slot.try_with(|_| (slot.try_take(), slot.try_with(|value| *value), slot.try_put(2)));
     assert_eq!(inside, Some((None, None, Err(2))));
-    assert_eq!(slot.take(), Some(1));
+    assert_eq!(slot.try_take(), Some(1));
 }
 
 #[test]
 fn slot_keeps_its_value_if_the_user_panics() {
     let slot = Slot::empty();
-    slot.put(7).unwrap();
-    let outcome = catch_unwind(AssertUnwindSafe(|| slot.with(|_| panic!("in the middle"))));
+    slot.try_put(7).unwrap();
+    let outcome = catch_unwind(AssertUnwindSafe(|| slot.try_with(|_| panic!("in the middle"))));
     assert!(outcome.is_err());
-    assert_eq!(slot.take(), Some(7));
+    assert_eq!(slot.try_take(), Some(7));
 }
 
 #[test]
 fn slot_drops_its_value() {
     let drops = Arc::new(AtomicUsize::new(0));
     let slot = Slot::empty();
-    assert!(slot.put(DropCounter(drops.clone())).is_ok());
-    drop(slot.take());
-    assert!(slot.put(DropCounter(drops.clone())).is_ok());
+    assert!(slot.try_put(DropCounter(drops.clone())).is_ok());
+    drop(slot.try_take());
+    assert!(slot.try_put(DropCounter(drops.clone())).is_ok());
     drop(slot);
     assert_eq!(drops.load(Ordering::Relaxed), 2);
 }

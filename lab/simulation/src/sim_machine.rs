@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use cpuid_dumps::CpuIdentity;
-use engine::{AreaAllocator, AreaRefused, ControlArea, Engine, Interrupted, Platform};
+use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Engine, Interrupted, Platform, Ticks};
 use model::{CounterId, InterruptMode, LedgerEntry, Mode, Processor, Selected};
 use pmu::{CurrentCpu, ProcessorIndex};
 use protocol::NtStatus;
@@ -383,8 +383,8 @@ impl Platform for &SimMachine {
         }
     }
 
-    fn now(&self) -> u64 {
-        self.clock.load(Ordering::Relaxed)
+    fn now(&self) -> Duration100ns {
+        Duration100ns(self.clock.load(Ordering::Relaxed))
     }
 
     /// Rounds up to milliseconds.
@@ -412,8 +412,8 @@ impl Platform for &SimMachine {
         10_000_000
     }
 
-    fn clock(&self) -> u64 {
-        self.clock.fetch_add(self.pace.load(Ordering::Relaxed), Ordering::Relaxed)
+    fn clock(&self) -> Ticks {
+        Ticks(self.clock.fetch_add(self.pace.load(Ordering::Relaxed), Ordering::Relaxed))
     }
 
     fn add_processor(&self, _processor: ProcessorIndex) -> bool {

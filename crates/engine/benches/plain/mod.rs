@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cpuid_dumps::CpuIdentity;
-use engine::{AreaAllocator, AreaRefused, ControlArea, Platform};
+use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks};
 use pmu::state::CounterSet;
 use pmu::{Cpu, Cpuid, CurrentCpu, Msr, ProcessorIndex};
 use protocol::NtStatus;
@@ -109,8 +109,8 @@ impl Platform for &Plain {
         work(CurrentCpu::new(&self.cpu, ProcessorIndex::BOOT));
     }
 
-    fn now(&self) -> u64 {
-        0
+    fn now(&self) -> Duration100ns {
+        Duration100ns(0)
     }
 
     fn timer_interval(&self, wanted: u32) -> u32 {
@@ -131,8 +131,8 @@ impl Platform for &Plain {
         10_000_000
     }
 
-    fn clock(&self) -> u64 {
-        self.cpu.clock.load(Ordering::Relaxed)
+    fn clock(&self) -> Ticks {
+        Ticks(self.cpu.clock.load(Ordering::Relaxed))
     }
 
     fn add_processor(&self, _processor: ProcessorIndex) -> bool {

@@ -59,7 +59,7 @@ fn a_session_is_enabled_from_the_moment_its_counters_start() {
 type Trouble<'a> = &'a dyn Fn(&SimMachine);
 
 #[test]
-fn where_something_of_a_session_can_not_be_had_on_it_the_session_stays_where_it_is() {
+fn a_session_is_not_extended_if_a_resource_is_unavailable_on_the_added_processor() {
     for name in IDENTITIES {
         // An unavailable resource, and whether counting, sampling and ProfileTime work without it.
         let troubles: [(&str, Trouble, [bool; 3]); 4] = [

@@ -11,7 +11,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::scene::{IDENTITIES, NOWHERE, SHORT, engine, event, header, on, records, run, started};
 
 #[test]
-fn counts_go_on_after_a_sleep_and_tell_how_long_it_was() {
+fn counts_continue_after_a_sleep_and_report_its_length() {
     for name in IDENTITIES {
         let machine = SimMachine::named(name, 2);
         let mut engine = engine(&machine);
@@ -38,7 +38,7 @@ fn counts_go_on_after_a_sleep_and_tell_how_long_it_was() {
 }
 
 #[test]
-fn who_samples_is_told_of_each_sleep_on_each_processor_and_goes_on() {
+fn a_sampling_session_gets_a_record_of_each_sleep_on_each_processor_and_continues() {
     for name in IDENTITIES {
         let machine = SimMachine::named(name, 2);
         let mut engine = engine(&machine);
@@ -59,7 +59,7 @@ fn who_samples_is_told_of_each_sleep_on_each_processor_and_goes_on() {
 }
 
 #[test]
-fn what_is_started_and_stopped_while_the_machine_falls_asleep_is_so_when_it_is_awake() {
+fn starts_and_stops_while_the_machine_falls_asleep_take_effect_when_it_wakes() {
     for name in IDENTITIES {
         let machine = SimMachine::named(name, 1);
         let mut engine = engine(&machine);
@@ -99,18 +99,18 @@ type Stage = fn(&SimMachine, &Engine<&SimMachine>);
 
 /// Starting to sample or record requires register accesses.
 #[test]
-fn what_needs_a_register_is_refused_while_the_machine_sleeps_and_changes_nothing() {
+fn requests_that_need_a_register_are_refused_during_a_sleep_and_change_nothing() {
     let machine = SimMachine::named("haswell-4710mq", 2);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let starts = [&[event(2, SHORT)][..], &[PRECISE], &[TRACE], &[event(2, 0), TRACE]];
     let stages: [(&str, Stage); 3] = [
-        ("about to sleep", |_, engine| engine.sampler().sleeps().begin(0)),
+        ("about to sleep", |_, engine| engine.sampler().sleeps().begin(engine::Ticks(0))),
         ("asleep", |machine, engine| machine.fall_asleep(engine)),
         // The sleep time has ended, but no processor is awake yet.
         ("waking", |machine, engine| {
             machine.fall_asleep(engine);
-            engine.sampler().sleeps().end(0);
+            engine.sampler().sleeps().end(engine::Ticks(0));
         }),
     ];
     for (beside, (stage, go_there)) in [false, true].into_iter().flat_map(|beside| stages.map(|stage| (beside, stage)))

@@ -244,7 +244,7 @@ fn record() -> EventRequest {
 }
 
 #[test]
-fn of_what_is_shut_off_that_of_the_records_is_told_first() {
+fn unavailable_pebs_is_reported_before_unavailable_bts() {
     for (misc_enable, missing_feature) in [
         (1 << 7 | 1 << 11, MissingFeature::BranchesUnavailable),
         (1 << 7 | 1 << 12, MissingFeature::PebsUnavailable),
@@ -273,7 +273,7 @@ fn an_area_that_a_session_has_used_points_to_no_buffer_of_it() {
 }
 
 #[test]
-fn an_area_that_was_in_its_register_before_is_there_behind() {
+fn an_area_address_in_the_register_is_restored() {
     let machine = machine("haswell-4710mq", 2, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);

@@ -54,7 +54,7 @@ fn an_interrupt_comes_when_the_buffer_is_full_and_not_before() {
 }
 
 #[test]
-fn a_full_ring_loses_what_it_has_no_room_for_and_tells_how_much() {
+fn a_full_ring_loses_samples_and_reports_how_many() {
     let machine = machine("nehalem-920", 1, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -178,7 +178,7 @@ fn branches_that_come_before_the_interrupt_does_have_room() {
 }
 
 #[test]
-fn what_was_recorded_before_a_throttle_is_told_before_it() {
+fn branches_recorded_before_a_throttle_are_delivered_before_its_record() {
     let machine = machine("haswell-4710mq", 2, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);

@@ -46,7 +46,7 @@ fn a_record_has_the_instruction_of_the_event_in_every_format() {
 }
 
 #[test]
-fn counts_are_exact_whenever_one_asks() {
+fn counts_are_exact_at_every_read() {
     for (name, format, _) in FORMATS {
         for batch in [1, 7] {
             let machine = machine(name, format, 1);
@@ -71,7 +71,7 @@ fn counts_are_exact_whenever_one_asks() {
 }
 
 #[test]
-fn an_interrupt_comes_after_a_batch_and_nobody_is_named_for_its_records() {
+fn an_interrupt_comes_after_a_batch_and_its_records_have_no_thread() {
     let machine = machine("skylake-6600k", 3, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -157,7 +157,7 @@ fn a_frequency_moves_the_interval_from_the_next_load_on() {
 }
 
 #[test]
-fn a_record_that_was_fetched_at_a_stop_is_nobody_s_and_its_interrupt_is_late() {
+fn a_record_fetched_at_a_stop_has_no_thread_and_its_interrupt_is_late() {
     let machine = machine("haswell-4710mq", 2, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -188,7 +188,7 @@ fn precise_events_get_the_counters_that_record_before_others_get_them() {
 }
 
 #[test]
-fn a_record_is_somebody_s_only_where_the_interrupt_came_for_it_alone() {
+fn a_record_has_a_thread_only_if_it_alone_caused_the_interrupt() {
     let machine = machine("skylake-6600k", 3, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -212,7 +212,7 @@ fn a_record_is_somebody_s_only_where_the_interrupt_came_for_it_alone() {
 }
 
 #[test]
-fn a_ring_that_a_read_fills_half_is_told_with_the_next_tick_once() {
+fn a_ring_half_filled_by_a_read_is_reported_once_by_the_next_tick() {
     let machine = machine("skylake-6600k", 3, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -225,7 +225,7 @@ fn a_ring_that_a_read_fills_half_is_told_with_the_next_tick_once() {
 }
 
 #[test]
-fn a_record_that_can_not_be_told_is_lost_to_whose_it_may_be() {
+fn an_ambiguous_record_is_a_lost_sample_of_each_candidate() {
     /// First word of an adaptive record: the size is in bits 63:48.
     const LONG: u64 = 0x1000 << 48;
     for (name, format, offset, word, lost) in [
@@ -273,7 +273,7 @@ fn no_fixed_counter_records_where_there_are_few_general_ones() {
 
 /// At most the interval of the lost record is missing.
 #[test]
-fn a_record_that_can_not_be_told_makes_no_count_too_high() {
+fn an_ambiguous_record_makes_no_count_too_high() {
     for reads in [true, false] {
         let machine = machine("skylake-6600k", 3, 1);
         let mut engine = engine(&machine);

@@ -29,7 +29,7 @@ fn refusal(machine: &SimMachine, header: &StartHeader, events: &[EventRequest]) 
 }
 
 #[test]
-fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
+fn unsafe_foreign_or_missing_debug_stores_are_refused_with_their_reason() {
     let (trace, record) = (branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL));
     let missing_feature = |missing_feature: MissingFeature| [missing_feature.numbers().0.into(), 0];
     let cases: [Case<Obstacle>; 13] = [
@@ -102,7 +102,7 @@ fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
 }
 
 #[test]
-fn processors_without_it_say_what_they_lack() {
+fn processors_without_a_debug_store_report_the_missing_feature() {
     let (trace, record) = (branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL));
     for (name, event, cause, detail) in [
         ("amd-legacy", trace, ErrorCode::NoDebugStore, [MissingFeature::NotIntel.numbers().0.into(), 0]),

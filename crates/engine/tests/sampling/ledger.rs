@@ -315,7 +315,7 @@ fn nonzero(sums: &Sums) -> Sums {
 
 proptest! {
     #[test]
-    fn it_adds_up_for_each_session_and_processor(
+    fn every_overflow_is_accounted_for_each_session_and_processor(
         name in prop::sample::select(IDENTITIES.to_vec()),
         mode in prop::sample::select(InterruptMode::ALL.to_vec()),
         steps in prop::collection::vec(step(false), 1..150),
@@ -325,7 +325,7 @@ proptest! {
     }
 
     #[test]
-    fn it_adds_up_when_clients_are_killed(
+    fn every_overflow_is_accounted_when_clients_are_killed(
         name in prop::sample::select(IDENTITIES.to_vec()),
         mode in prop::sample::select(InterruptMode::ALL.to_vec()),
         steps in prop::collection::vec(step(true), 1..150),
@@ -336,7 +336,7 @@ proptest! {
 }
 
 #[test]
-fn a_full_ring_loses_what_it_has_no_room_for_and_tells_how_much() {
+fn a_full_ring_loses_samples_and_reports_how_many() {
     for (name, machine) in machines(1) {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 1);

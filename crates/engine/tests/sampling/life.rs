@@ -9,7 +9,7 @@ use super::scene::{
 };
 
 #[test]
-fn a_sample_tells_what_was_interrupted_where_when_and_by_what() {
+fn a_sample_has_the_interrupted_code_the_time_and_the_event() {
     for (name, machine) in machines(2) {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
@@ -29,7 +29,7 @@ fn a_sample_tells_what_was_interrupted_where_when_and_by_what() {
 }
 
 #[test]
-fn the_interrupt_is_taken_for_the_first_that_samples_and_given_back_after_the_last() {
+fn the_interrupt_is_acquired_for_the_first_sampling_session_and_released_after_the_last() {
     for machine in boards("intel-v2", 2) {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
@@ -116,7 +116,7 @@ fn the_last_samples_can_be_fetched_after_the_stop_and_then_the_session_is_gone()
 }
 
 #[test]
-fn an_interrupt_that_is_nobodys_is_counted_and_harmless() {
+fn a_spurious_interrupt_is_counted_and_harmless() {
     // The session uses three counters.
     for (name, machine) in machines(1).filter(|(name, _)| !name.starts_with("p6")) {
         let mut engine = engine(&machine);

@@ -55,7 +55,7 @@ const _: () = assert!(size_of::<HalProfileSourceInformationBuffer>() == 12);
 const _: () = assert!(core::mem::offset_of!(HalProfileSourceInformationBuffer, supported) == 4);
 const _: () = assert!(core::mem::offset_of!(HalProfileSourceInformationBuffer, interval) == 8);
 
-impl Hal {
+impl<E> Hal<E> {
     /// Implements HalSetSystemInformation for the profiling classes. `owner` identifies the calling process, which owns
     /// the handler that it registers; it must not be zero.
     ///
@@ -85,14 +85,14 @@ impl Hal {
         match class {
             HAL_PROFILE_SOURCE_INFORMATION => {
                 let asked: HalProfileSourceInformationBuffer = exactly(buffer)?;
-                let told = tell(&self.source_information(Source(asked.profile_source))?);
-                buffer.copy_from_slice(told.as_bytes());
+                let written = to_buffer(&self.source_information(Source(asked.profile_source))?);
+                buffer.copy_from_slice(written.as_bytes());
                 Ok(buffer.len())
             }
             HAL_QUERY_PROFILE_SOURCE_LIST => {
                 let entries = buffer.chunks_exact_mut(size_of::<HalProfileSourceInformationBuffer>());
                 for (entry, source) in entries.zip(self.source_list()) {
-                    entry.copy_from_slice(tell(&source).as_bytes());
+                    entry.copy_from_slice(to_buffer(&source).as_bytes());
                 }
                 Ok(self.source_list().count() * size_of::<HalProfileSourceInformationBuffer>())
             }
@@ -134,7 +134,7 @@ impl Hal {
     }
 }
 
-fn tell(source: &super::SourceInformation) -> HalProfileSourceInformationBuffer {
+fn to_buffer(source: &super::SourceInformation) -> HalProfileSourceInformationBuffer {
     HalProfileSourceInformationBuffer {
         profile_source: source.source.source.0,
         supported: u8::from(source.support == Support::Supported),

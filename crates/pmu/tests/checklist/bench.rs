@@ -486,7 +486,7 @@ impl Bench {
 
     /// Stops and frees all counters and returns the totals.
     pub fn finish(&self) -> Vec<u64> {
-        let counters = self.hal.row(ProcessorIndex::BOOT).counters(|state| !state.is_free());
+        let counters = self.hal.cpu_counters(ProcessorIndex::BOOT).counters(|state| !state.is_free());
         self.stop(counters);
         let totals = counters.iter().map(|counter| self.hal.total(ProcessorIndex::BOOT, counter)).collect();
         self.hal.free(ProcessorIndex::BOOT, counters);
