@@ -59,8 +59,14 @@ fn number(support: Support) -> u32 {
         Support::NotOnThisFamily => Number::NotOnThisFamily,
         Support::NoRawEvents => Number::NoRawEvents,
         Support::NoSuchEvent => Number::NoSuchEvent,
+        Support::ModelNotKnown => Number::ModelNotKnown,
+        Support::NoSecondUnitMask => Number::NoSecondUnitMask,
+        Support::NoEquality => Number::NoEquality,
     }) as u32
 }
+
+/// Reasons for which a source is not shown.
+const HIDDEN: [Support; 2] = [Support::NotOnThisFamily, Support::ModelNotKnown];
 
 #[derive(Serialize)]
 struct Diagnosis {
@@ -157,9 +163,10 @@ fn leaf_a(leaf: &LeafA) -> String {
     format!("version {version}, {counters} counters, {width} bits, {events} events, EBX {ebx}")
 }
 
-/// Returns the sources to show. The sources of other families are many, and only `--json` has them.
+/// Returns the sources to show. The sources of other families, or of other models, are many, and only `--json` has them.
 fn shown(diagnosis: &Diagnosis) -> impl Iterator<Item = &SourceDiagnosis> {
-    diagnosis.sources.iter().filter(|source| source.support != number(Support::NotOnThisFamily))
+    let hidden = HIDDEN.map(number);
+    diagnosis.sources.iter().filter(move |source| !hidden.contains(&source.support))
 }
 
 /// Formats the table. The longest names leave no space for a longer last heading.
@@ -181,7 +188,9 @@ fn summary(diagnosis: &Diagnosis) -> String {
     let mut all = format!("{usable} of {} sources can be used; Time is served by a timer.", diagnosis.sources.len());
     let hidden = diagnosis.sources.len().saturating_sub(shown(diagnosis).count());
     if hidden > 0 {
-        let _ = write!(all, "\n{hidden} are not of this processor's family: client diagnose --json");
+        let is_known = diagnosis.sources.iter().all(|source| source.support != number(Support::ModelNotKnown));
+        let why = if is_known { "not of this processor's family" } else { "not known for this processor's model" };
+        let _ = write!(all, "\n{hidden} are {why}: client diagnose --json");
     }
     if diagnosis.hypervisor.is_none() {
         return all;
