@@ -83,6 +83,21 @@ pub enum Support {
     NoRawEvents = 6,
     /// Raw event: its number is wider than the event numbers of the processor.
     NoSuchEvent = 7,
+    /// Amd64: the processor's model belongs to no known generation, so the event's number is not known.
+    ModelNotKnown = 8,
+    /// Raw event: its unit mask has more than 8 bits, but the select registers have no UMASK2.
+    NoSecondUnitMask = 9,
+    /// Raw event: it compares for equality, but the select registers have no EQ.
+    NoEquality = 10,
+}
+
+/// Returns the reason for which select registers with or without UMASK2 and EQ do not take a raw event, if there is one.
+fn lacks_version_6(event: RawEvent, umask2: bool, eq: bool) -> Option<Support> {
+    match event {
+        _ if event.umask() > 0xFF && !umask2 => Some(Support::NoSecondUnitMask),
+        _ if event.equality() && !eq => Some(Support::NoEquality),
+        _ => None,
+    }
 }
 
 /// A counter that overflowed and was reloaded.

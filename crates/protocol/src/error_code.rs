@@ -156,11 +156,17 @@ pub enum Support {
     NoRawEvents = 6,
     /// A raw event with a number wider than the event numbers of the processor.
     NoSuchEvent = 7,
+    /// The processor's model belongs to no known generation, so the event's number is not known.
+    ModelNotKnown = 8,
+    /// A raw event with a unit mask above 0xFF, but the processor's unit masks have 8 bits.
+    NoSecondUnitMask = 9,
+    /// A raw event that compares for equality, but the processor cannot.
+    NoEquality = 10,
 }
 
 impl Support {
     /// All values, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Supported,
         Self::NotInInterface,
         Self::EventNotEnumerated,
@@ -169,6 +175,9 @@ impl Support {
         Self::NotOnThisFamily,
         Self::NoRawEvents,
         Self::NoSuchEvent,
+        Self::ModelNotKnown,
+        Self::NoSecondUnitMask,
+        Self::NoEquality,
     ];
 
     /// Returns the value with this number.
@@ -246,6 +255,6 @@ mod tests {
         }
         assert_eq!(MissingFeature::from_number(10), None);
         assert_eq!(ErrorCode::from_number(36), None);
-        assert_eq!(Support::from_number(8), None);
+        assert_eq!(Support::from_number(11), None);
     }
 }
