@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::context::Context;
 use crate::cli::Json;
 use crate::connection::{Connection, version};
+use crate::errata::{self, ProcessorErratum};
 use crate::error::Error;
 use crate::format::{grouped, properties};
 use crate::processor_identity::ProcessorIdentity;
@@ -39,6 +40,8 @@ struct Info {
     /// Why there are no counters, and what makes them available.
     #[serde(rename = "blocker")]
     unavailable: Option<Unavailable>,
+    /// Errata that make named sources count wrongly.
+    errata: Vec<ProcessorErratum>,
     driver_version: String,
     driver_protocol: u32,
     sampling: Totals,
@@ -66,6 +69,7 @@ impl From<&InfoReply> for Info {
             hypervisor_number: reply.hypervisor,
             counters_reserved: reply.reserved != 0,
             unavailable: Unavailable::of(reply.interface, reply.reason, reply.hypervisor),
+            errata: errata::all(reply),
             driver_version: version(reply.driver),
             driver_protocol: reply.protocol,
             sampling: Totals::from(reply),
@@ -96,6 +100,10 @@ fn rows(info: &Info) -> String {
         ("Hypervisor", info.hypervisor.clone()),
         ("Driver", format!("{}, protocol {}", info.driver_version, info.driver_protocol)),
     ];
+    if !info.errata.is_empty() {
+        let numbers = errata::numbers(info.errata.iter().map(|of| &of.erratum));
+        rows.push(("Errata", format!("{numbers}; client list names the sources")));
+    }
     rows.extend(info.sampling.rows());
     let mut text = properties(&rows);
     if let Some(unavailable) = &info.unavailable {
