@@ -95,16 +95,19 @@ impl Diagnosis {
         let hal = Hal::new(cpu, 1).map_err(|_| OutOfMemory)?;
         let (selection, interface) = (hal.selection(), hal.interface());
         let (reason_number, hypervisor_number) = (selection.reason as u32, Hypervisor::of(cpu) as u32);
+        let identity = cpuid::identity(cpu);
+        let unavailable =
+            Unavailable::of(selection.interface as u32, reason_number, hypervisor_number, &identity.vendor);
         Ok(Self {
             windows10: selection.windows10.name(),
             interface: selection.interface.name(),
             reason: selection.reason.to_string(),
             reason_number,
             cpuid,
-            identity: cpuid::identity(cpu),
+            identity,
             hypervisor: cpuid::hypervisor(cpu).map(|vendor| format::text(&vendor)),
             hypervisor_number,
-            unavailable: Unavailable::of(selection.interface as u32, reason_number, hypervisor_number),
+            unavailable,
             leaf_a: cpuid::leaf_a(cpu),
             counters: interface.counters(),
             fixed_counters: interface.fixed_counters(),

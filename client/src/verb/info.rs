@@ -10,7 +10,7 @@ use crate::cli::Json;
 use crate::connection::{Connection, version};
 use crate::errata::{self, ProcessorErratum};
 use crate::error::Error;
-use crate::format::{grouped, properties};
+use crate::format::{grouped, properties, text};
 use crate::processor_identity::ProcessorIdentity;
 use crate::reason;
 use crate::totals::Totals;
@@ -68,7 +68,7 @@ impl From<&InfoReply> for Info {
             hypervisor: unavailable::hypervisor(reply.hypervisor),
             hypervisor_number: reply.hypervisor,
             counters_reserved: reply.reserved != 0,
-            unavailable: Unavailable::of(reply.interface, reply.reason, reply.hypervisor),
+            unavailable: Unavailable::of(reply.interface, reply.reason, reply.hypervisor, &text(&reply.vendor)),
             errata: errata::all(reply),
             driver_version: version(reply.driver),
             driver_protocol: reply.protocol,

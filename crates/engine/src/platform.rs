@@ -3,7 +3,7 @@
 use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex};
+use pmu::{Cpu, CurrentCpu, Hal, Options, ProcessorIndex};
 
 use crate::reply::Refusal;
 use crate::sampler::Sampler;
@@ -14,6 +14,11 @@ use crate::suspend_time::ASLEEP;
 pub trait Platform {
     /// Registers of a processor, for the code that runs on it.
     type Cpu: Cpu;
+
+    /// Returns the options of the driver.
+    fn options(&self) -> Options {
+        Options::default()
+    }
 
     /// Returns the number of active processors, which are numbered from 0. It may grow, but never shrinks.
     fn processors(&self) -> u32;

@@ -17,7 +17,7 @@ use crate::hypervisor::Hypervisor;
 use crate::interface::{Enabled, Interface, ProfileInterface, Reloaded, Support};
 use crate::interval::IntervalRange;
 use crate::lvt_pmi;
-use crate::selection::{self, Selection};
+use crate::selection::{self, Options, Selection};
 use crate::source::{ProfileSource, Source};
 use crate::state::{self, ActiveCell, CounterCell, CounterSet, CounterState, CpuCounters, PmuSnapshot, Total};
 
@@ -175,10 +175,10 @@ impl Hal {
     /// # IRQL
     /// PASSIVE_LEVEL.
     pub fn new(cpu: &impl Cpuid, maximum_processors: u32) -> Result<Self, HalError> {
-        Self::with_states(cpu, maximum_processors, 0, state::allocate)
+        Self::with_states(cpu, Options::default(), maximum_processors, 0, state::allocate)
     }
 
-    /// As [`new`](Self::new), with at least `most_counters` counters per processor, because other processors may have
+    /// As [`new`](Self::new), with options of the driver, with at least `most_counters` counters per processor, because other processors may have
     /// more than the boot processor, and with the allocation of the states by the caller.
     ///
     /// # Errors
@@ -188,11 +188,12 @@ impl Hal {
     /// PASSIVE_LEVEL.
     pub fn with_states(
         cpu: &impl Cpuid,
+        options: Options,
         maximum_processors: u32,
         most_counters: u8,
         allocate: impl FnOnce(u32, u8) -> Option<Box<[CounterCell]>>,
     ) -> Result<Self, HalError> {
-        let selection = Selection::of_boot_processor(cpu);
+        let selection = Selection::with_options(cpu, options);
         let interface = Interface::new(selection.interface, cpu);
         let places = interface.counters().max(most_counters).min(CounterSet::MOST);
         let states = allocate(maximum_processors, places);

@@ -41,5 +41,5 @@ pub use current_cpu::{CurrentCpu, ProcessorIndex};
 pub use hal::{Hal, HalError};
 pub use hypervisor::Hypervisor;
 pub use interface::{Interface, Kind, ProfileInterface, Support};
-pub use selection::{Reason, Selection};
+pub use selection::{Options, Reason, Selection};
 pub use source::{ProfileSource, Source};
