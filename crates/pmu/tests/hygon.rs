@@ -1,7 +1,5 @@
 //! Hygon's processors, without and with the driver's option for them.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
 use model::Mode;
 use pmu::state::{self, CounterSet};
 use pmu::{Hal, Kind, Options, ProcessorIndex, Reason, Selection, Source};

@@ -20,7 +20,8 @@ impl<C: Cpuid> Cpuid for Edited<'_, C> {
     fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
         let mut registers = self.cpu.cpuid(leaf, subleaf);
         match (leaf, subleaf) {
-            (0x23, 0 | 1) => [registers.eax, registers.ebx] = self.leaf_23[subleaf as usize],
+            (0x23, 0) => [registers.eax, registers.ebx] = self.leaf_23[0],
+            (0x23, 1) => [registers.eax, registers.ebx] = self.leaf_23[1],
             (7, 1) if !self.has_leaf => registers.eax &= !(1 << 8),
             _ => {}
         }

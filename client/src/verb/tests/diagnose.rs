@@ -278,8 +278,7 @@ proptest! {
         let has_some = json["interface"] != "Emon" || json["leaf_a"]["width"] != 0 || json["fixed_counters"] != 0;
         prop_assert_eq!(json["counters"] != 0, sources.len() > 1 && has_some);
         // Sources of other families are only in the output for programs.
-        use protocol::Support::{ModelNotKnown, NotOnThisFamily};
-        let hidden = [NotOnThisFamily, ModelNotKnown].map(|support| crate::support::sentence(support as u32));
+        let hidden = [protocol::Support::NotOnThisFamily, protocol::Support::ModelNotKnown].map(|support| crate::support::sentence(support as u32));
         let rows = sources.iter().filter(|source| !hidden.iter().any(|text| source["reason"] == *text)).count();
         let text = run_anywhere("diagnose --cpuid -", dump.as_bytes()).out;
         prop_assert!(text.is_ascii() && text.lines().all(|line| line.len() <= 80), "{}", text);
