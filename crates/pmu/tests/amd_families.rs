@@ -113,6 +113,30 @@ fn data_cache_misses_of_family_15_select_their_unit() {
     }
 }
 
+/// Unit mask and event of sources whose units the guides number in another way than those of the K8, by family.
+const RENUMBERED: [(u32, &[(u32, u64)]); 6] = [
+    // Both memory controllers: hits, misses and conflicts; turnarounds of modules, to writes, to reads.
+    (0x10, &[(0x94, 0x09E0), (0x95, 0x12E0), (0x96, 0x24E0), (0x9A, 0x09E3), (0x9B, 0x12E3), (0x9C, 0x24E3)]),
+    // Turnarounds to writes, to reads, of modules; HyperTransport with addresses before data.
+    (0x11, &[(0x9A, 0x24E3), (0x9B, 0x09E3), (0x9C, 0x12E3), (0xB1, 0x04F6), (0xB2, 0x08F6), (0xB3, 0x10F6)]),
+    (0x12, &[(0x99, 0x1BE3), (0x9B, 0x09E3), (0x9C, 0x12E3), (0x51, 0x3F7D), (0x57, 0x0F7E)]),
+    // Misses of the L2 TLB by stores and loads, without those of the L1 TLB.
+    (0x14, &[(0x46, 0x0C46), (0x45, 0x0045), (0x51, 0x0B7D), (0x57, 0x037E)]),
+    (0x15, &[(0x33, 0x0F42), (0x39, 0x0043), (0x51, 0x5F7D), (0x57, 0x177E), (0x63, 0x0785), (0x8A, 0x1FDB)]),
+    (0x16, &[(0x46, 0x0C46), (0x45, 0x0045), (0x2B, 0x0322), (0x47, 0x0347), (0x0D, 0x03CB)]),
+];
+
+#[test]
+fn units_that_a_family_numbers_in_another_way_are_selected_by_its_numbers() {
+    for (family, rows) in RENUMBERED {
+        let interface = interface(family, 1);
+        for (source, select) in rows {
+            let row = interface.find(Source(*source)).unwrap().1;
+            assert_eq!(row.select, 0x3_0000 | select, "{family:#x} {}", row.name);
+        }
+    }
+}
+
 #[test]
 fn the_generation_depends_on_family_and_model() {
     /// RetireTokenStall, in [family, model, unit mask].
