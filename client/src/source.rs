@@ -3,10 +3,11 @@
 use pmu::Kind;
 use pmu::interval::IntervalRange;
 use pmu::source::RawEvent;
-use protocol::{BRANCHES, SourceRecord};
+use protocol::{BRANCHES, InfoReply, SourceRecord};
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::errata::{self, SourceErratum};
 use crate::error::UserError;
 use crate::event::SourceName;
 use crate::exit::Exit;
@@ -92,6 +93,8 @@ pub struct SourceInfo {
     pub counters: Vec<u32>,
     /// Number of processors on which it currently runs.
     pub running: u32,
+    /// Errata of the processor that make it count wrongly.
+    pub errata: Vec<SourceErratum>,
     /// A [`pmu::Support`].
     #[serde(skip)]
     pub support: u32,
@@ -111,8 +114,17 @@ impl From<&SourceRecord> for SourceInfo {
             select: format::select(record.select),
             counters: (0..u32::BITS).filter(|counter| record.counters >> counter & 1 == 1).collect(),
             running: record.running,
+            errata: Vec::new(),
             support: record.support,
         }
+    }
+}
+
+impl SourceInfo {
+    /// Adds the errata of the processor.
+    #[must_use]
+    pub fn with_errata(self, info: &InfoReply) -> Self {
+        Self { errata: errata::of_source(info, self.id), ..self }
     }
 }
 
@@ -131,6 +143,7 @@ impl From<RawEvent> for SourceInfo {
             select: format::select(event.select()),
             counters: Vec::new(),
             running: 0,
+            errata: Vec::new(),
             support: 0,
         }
     }

@@ -78,10 +78,10 @@ const fn decimal(text: &str) -> u16 {
 #[expect(unsafe_code, reason = "the I/O manager finds the entry point by its name, which no other symbol has")]
 #[unsafe(export_name = "DriverEntry")]
 #[unsafe(link_section = "INIT")] // Windows discards this section after the call
-extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, _registry_path: PCUNICODE_STRING) -> NTSTATUS {
+extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, registry_path: PCUNICODE_STRING) -> NTSTATUS {
     ENGINE.initialize();
     interrupt::initialize();
-    let Ok(engine) = Engine::new(Kernel::default(), VERSION) else { return STATUS_INSUFFICIENT_RESOURCES };
+    let Ok(engine) = Engine::new(Kernel::new(registry_path), VERSION) else { return STATUS_INSUFFICIENT_RESOURCES };
     interrupt::publish(engine.sampler()); // a separate allocation: the engine may move
     *ENGINE.lock() = Some(engine);
     let made = ATTENDANT

@@ -23,7 +23,7 @@ EVENTS
   an interval, the first is that of the source (client query SOURCE), and it is
   adjusted to take as many samples per second as -F says. Without -e: cycles.
   An event without a source can be given as a raw event, as with perf:
-    cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/
+    cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also eq, umask=0x8050
   with u or k after the last slash for one mode alone. The numbers are in the
   processor's manual; a wrong number samples nothing, or something else.
 

@@ -3,6 +3,7 @@
 use super::context::Context;
 use crate::cli::QueryArgs;
 use crate::connection::Connection;
+use crate::errata;
 use crate::error::Error;
 use crate::format::properties;
 use crate::processors::ranges;
@@ -11,7 +12,7 @@ use crate::source::SourceInfo;
 pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
     let connection = Connection::open(context.system()?)?;
     let id = connection.sources()?.find(&args.source)?.id;
-    let source = SourceInfo::from(&connection.source(id)?);
+    let source = SourceInfo::from(&connection.source(id)?).with_errata(&connection.info()?);
     if args.format.json {
         return context.json(&source);
     }
@@ -24,7 +25,7 @@ pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
         1 => "on 1 processor".to_owned(),
         number => format!("on {number} processors"),
     };
-    context.say(&properties(&[
+    let mut rows = vec![
         ("Id", format!("{} ({:#04x})", source.id, source.id)),
         ("Name", source.name),
         ("Supported", source.reason.map_or_else(|| "yes".to_owned(), |reason| format!("no: {reason}"))),
@@ -34,5 +35,9 @@ pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
         ("Select", source.select),
         ("Counters", counters(&source.counters)),
         ("Running", running),
-    ]))
+    ];
+    if !source.errata.is_empty() {
+        rows.push(("Errata", errata::numbers(source.errata.iter())));
+    }
+    context.say(&properties(&rows))
 }

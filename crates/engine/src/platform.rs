@@ -3,7 +3,7 @@
 use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use pmu::{Cpu, CurrentCpu, ProcessorIndex};
+use pmu::{Cpu, CurrentCpu, Options, ProcessorIndex};
 use protocol::NtStatus;
 
 use crate::reply::Refusal;
@@ -15,6 +15,11 @@ use crate::time::{Duration100ns, Ticks, Timestamp};
 pub trait Platform {
     /// Registers of a processor, for the code that runs on it.
     type Cpu: Cpu;
+
+    /// Returns the options of the driver.
+    fn options(&self) -> Options {
+        Options::default()
+    }
 
     /// Returns the number of active processors, which are numbered from 0. It may grow, but never shrinks.
     fn processors(&self) -> u32;

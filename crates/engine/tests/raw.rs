@@ -13,7 +13,7 @@ use simulation::{Client, SimMachine};
 use zerocopy::IntoBytes;
 
 fn raw(event: u16, umask: u8) -> u32 {
-    RawEvent::NONE.with_event(event).with_umask(umask).source().0
+    RawEvent::NONE.with_event(event).with_umask(umask.into()).source().0
 }
 
 fn engine(machine: &SimMachine) -> Engine<&SimMachine> {

@@ -25,7 +25,7 @@ use crate::hypervisor::Hypervisor;
 use crate::interface::{Interface, ProfileInterface, Support};
 use crate::interval::IntervalRange;
 use crate::per_cpu::PerCpu;
-use crate::selection::{self, Selection};
+use crate::selection::{self, Options, Selection};
 use crate::source::ProfileSource;
 use crate::state::{self, CounterCell, CounterSet, CounterState, CpuCounters, PerCpuPmu};
 
@@ -105,14 +105,14 @@ impl Hal {
     /// # IRQL
     /// PASSIVE_LEVEL.
     pub fn new(cpu: &impl Cpuid, maximum_processors: u32) -> Result<Self, HalError> {
-        Self::with_states(cpu, maximum_processors, 0, state::allocate)
+        Self::with_states(cpu, Options::default(), maximum_processors, 0, state::allocate)
     }
 }
 
 impl<E: Default> Hal<E> {
-    /// As [`new`](Hal::new), with at least `most_counters` counters per processor, because other processors may have
-    /// more than the boot processor, with the allocation of the states by the caller, and with an extension for each
-    /// processor.
+    /// As [`new`](Hal::new), with options of the driver, with at least `most_counters` counters per processor, because
+    /// other processors may have more than the boot processor, with the allocation of the states by the caller, and
+    /// with an extension for each processor.
     ///
     /// # Errors
     /// As [`new`](Hal::new).
@@ -121,11 +121,12 @@ impl<E: Default> Hal<E> {
     /// PASSIVE_LEVEL.
     pub fn with_states(
         cpu: &impl Cpuid,
+        options: Options,
         maximum_processors: u32,
         most_counters: u8,
         allocate: impl FnOnce(u32, u8) -> Option<Box<[CounterCell]>>,
     ) -> Result<Self, HalError> {
-        let selection = Selection::of_boot_processor(cpu);
+        let selection = Selection::with_options(cpu, options);
         let interface = Interface::new(selection.interface, cpu);
         let cells_per_cpu = interface.counters().max(most_counters).min(CounterSet::MOST);
         let states = allocate(maximum_processors, cells_per_cpu);

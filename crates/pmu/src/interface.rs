@@ -83,11 +83,17 @@ pub enum Support {
     NoRawEvents = 6,
     /// Raw event: its number is wider than the event numbers of the processor.
     NoSuchEvent = 7,
+    /// Amd64: the processor's model belongs to no known generation, so the event's number is not known.
+    ModelNotKnown = 8,
+    /// Raw event: its unit mask has more than 8 bits, but the select registers have no UMASK2.
+    NoSecondUnitMask = 9,
+    /// Raw event: it compares for equality, but the select registers have no EQ.
+    NoEquality = 10,
 }
 
 impl Support {
     /// All values, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Supported,
         Self::NotInInterface,
         Self::EventNotEnumerated,
@@ -96,12 +102,24 @@ impl Support {
         Self::NotOnThisFamily,
         Self::NoRawEvents,
         Self::NoSuchEvent,
+        Self::ModelNotKnown,
+        Self::NoSecondUnitMask,
+        Self::NoEquality,
     ];
 
     /// Returns the value with this number.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|support| *support as u32 == number)
+    }
+}
+
+/// Returns the reason for which select registers with or without UMASK2 and EQ do not take a raw event, if there is one.
+fn lacks_version_6(event: RawEvent, umask2: bool, eq: bool) -> Option<Support> {
+    match event {
+        _ if event.umask() > 0xFF && !umask2 => Some(Support::NoSecondUnitMask),
+        _ if event.equality() && !eq => Some(Support::NoEquality),
+        _ => None,
     }
 }
 

@@ -6,6 +6,7 @@
 //! | [`source`] | KPROFILE_SOURCE, and the entries of an interface's table |
 //! | [`selection`] | selection of a profile interface from the boot processor |
 //! | [`debug_store`] | Intel's Debug Store: its features on a processor, and its registers |
+//! | [`errata`] | errata that make a source count wrongly |
 //! | [`hypervisor`] | detection of a hypervisor |
 //! | [`interface`] | Default, Emon, Amd64, NetBurst, P6, Pentium: their registers, tables and operations |
 //! | [`interval`] | ranges and defaults of intervals |
@@ -26,6 +27,7 @@ extern crate alloc;
 pub mod cpu;
 pub mod current_cpu;
 pub mod debug_store;
+pub mod errata;
 pub mod hal;
 pub mod hypervisor;
 pub mod interface;
@@ -42,5 +44,5 @@ pub use hal::{Hal, HalError};
 pub use hypervisor::Hypervisor;
 pub use interface::{Interface, Kind, ProfileInterface, Support};
 pub use per_cpu::PerCpu;
-pub use selection::{Reason, Selection};
+pub use selection::{Options, Reason, Selection};
 pub use source::{ProfileSource, Source};

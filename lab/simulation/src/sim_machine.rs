@@ -340,13 +340,17 @@ impl SimMachine {
         self.processor(processor).model().run(mode, events);
     }
 
-    /// Converts a counter number to the model's identifier. Fixed counters follow the general ones, which Intel's leaf
-    /// 0AH enumerates.
+    /// Converts a counter number to the model's identifier. Fixed counters follow the general ones, which Intel's leaves
+    /// 0AH and 23H enumerate.
     #[must_use]
     pub fn counter(&self, processor: u32, counter: u8) -> CounterId {
         let model = self.processor(processor).model();
         let [last, vendor, ..] = model.cpuid(0, 0);
-        let [_, general, ..] = model.cpuid(0xA, 0)[0].to_le_bytes();
+        let [_, of_leaf_a, ..] = model.cpuid(0xA, 0)[0].to_le_bytes();
+        // ArchPerfmonExt, CPUID.7.1:EAX[8], announces leaf 23H.
+        let has_leaf_23 = last >= 0x23 && model.cpuid(7, 1)[0] >> 8 & 1 == 1;
+        let of_leaf_23 = u8::try_from(model.cpuid(0x23, 1)[0].count_ones()).unwrap_or(u8::MAX);
+        let general = if has_leaf_23 { of_leaf_23 } else { of_leaf_a };
         let is_intel = vendor.to_le_bytes() == *b"Genu" && last >= 0xA;
         let fixed = counter.checked_sub(general.min(MAX_GENERAL)).filter(|_| is_intel);
         fixed.map_or(CounterId::General(counter), CounterId::Fixed)

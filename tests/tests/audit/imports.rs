@@ -94,6 +94,8 @@ const EXPORTS: &[(&str, &str, Release, Level)] = &[
     ("ntoskrnl.exe", "RtlGetVersion", Windows2000, Thread),
     ("ntoskrnl.exe", "SeSinglePrivilegeCheck", Windows2000, Thread),
     ("ntoskrnl.exe", "ZwClose", Windows2000, Thread),
+    ("ntoskrnl.exe", "ZwOpenKey", Windows2000, Thread),
+    ("ntoskrnl.exe", "ZwQueryValueKey", Windows2000, Thread),
     ("ntoskrnl.exe", "ZwSetSecurityObject", Windows2000, Thread),
     ("ntoskrnl.exe", "ZwWaitForSingleObject", Windows2000, Thread),
     ("ntoskrnl.exe", "memcpy", Windows2000, Any),

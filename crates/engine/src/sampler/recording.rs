@@ -368,7 +368,8 @@ mod tests {
     #[test]
     fn a_debug_store_installed_during_a_sleep_touches_no_register_until_the_wake() {
         let cpu = Counting::default();
-        let sampler = Sampler::new(Hal::with_states(&cpu, 1, 0, state::allocate).unwrap(), 1_000);
+        let sampler =
+            Sampler::new(Hal::with_states(&cpu, pmu::Options::default(), 1, 0, state::allocate).unwrap(), 1_000);
         let current = CurrentCpu::new(&cpu, ProcessorIndex::BOOT);
         sampler.fall_asleep(current, Ticks(0));
         sampler.install(current, Boxed::new(DsBuffers::new()).unwrap());

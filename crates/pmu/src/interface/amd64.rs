@@ -6,9 +6,10 @@
 //! | PerfCtrExtCore | six, with register names of their own | none |
 //! | PerfMonV2 too, and no hypervisor | as many as CPUID reports, at most six | a control and a status register |
 //!
-//! The HAL knows the first line, and the events of the K8. Zen processors count other events: `generation.rs`
-//! identifies the processor, `zen.rs` has its events.
+//! The HAL knows the first line, and the events of the K8. Later processors count other events: `generation.rs`
+//! identifies the processor, `families.rs` has the events of families 10h to 16h, `zen.rs` those of Zen.
 
+mod families;
 mod generation;
 mod global;
 mod sources;
@@ -41,13 +42,11 @@ fn extended_perfmon(cpu: &impl Cpuid) -> (Leaf80000022Eax, Leaf80000022Ebx) {
 #[derive(Debug, Clone, Copy)]
 pub struct Amd64 {
     bank: Bank,
-    /// All counters.
-    all: CounterSet,
+    /// Number of counters.
+    count: u8,
     /// The global registers, with PerfMonV2.
     global: Option<Global>,
-    sources: &'static [ProfileSource],
-    /// Whether event numbers have 12 bits; otherwise they have 8.
-    has_wide_events: bool,
+    generation: Generation,
     /// Whether the northbridge has its own counters, so that the core does not count its events.
     has_northbridge_counters: bool,
 }
@@ -66,13 +65,18 @@ impl Amd64 {
         let is_bare = Hypervisor::of(cpu) == Hypervisor::None;
         let version_2 = features.perf_ctr_ext_core() && eax.perf_mon_v2() && is_bare;
         let mask = state::mask(WIDTH);
+        let count = match features.perf_ctr_ext_core() {
+            true if version_2 => ebx.num_perf_ctr_core().min(CORE_COUNTERS),
+            true => CORE_COUNTERS,
+            false => LEGACY_COUNTERS,
+        };
+        let all = CounterSet::first(count);
         let bank = if features.perf_ctr_ext_core() {
-            let count = if version_2 { ebx.num_perf_ctr_core().min(CORE_COUNTERS) } else { CORE_COUNTERS };
             Bank {
                 selects: Msr::new(perfmon::PERF_CTL0),
                 counters: Msr::new(perfmon::PERF_CTR0),
                 stride: STRIDE,
-                count,
+                all,
                 mask,
             }
         } else {
@@ -80,18 +84,16 @@ impl Amd64 {
                 selects: Msr::new(perfmon::PERF_LEGACY_CTL0),
                 counters: Msr::new(perfmon::PERF_LEGACY_CTR0),
                 stride: 1,
-                count: LEGACY_COUNTERS,
+                all,
                 mask,
             }
         };
-        let all = CounterSet::first(bank.count);
-        let generation = Generation::of(cpu, eax.perf_mon_v2());
+        let generation = Generation::of(cpu);
         Self {
             bank,
-            all,
+            count,
             global: version_2.then(|| Global::new(all, eax.lbr_and_pmc_freeze())),
-            sources: generation.sources(),
-            has_wide_events: generation.has_wide_events(),
+            generation,
             has_northbridge_counters: features.perf_ctr_ext_nb(),
         }
     }
@@ -99,12 +101,12 @@ impl Amd64 {
     /// Returns the sources of the processor's family, with a select of zero for those that it lacks.
     #[must_use]
     pub const fn sources(&self) -> &'static [ProfileSource] {
-        self.sources
+        self.generation.sources()
     }
 
     /// Returns the event select register for a counter in this state.
     fn select(self, cpu_counters: CpuCounters<'_>, state: CounterState) -> u64 {
-        PerfEvtSel::from_bits(cpu_counters.select_of(self.sources, state))
+        PerfEvtSel::from_bits(cpu_counters.select_of(self.sources(), state))
             .with_usr(state.user())
             .with_os(state.kernel())
             .with_int(state.interrupt())
@@ -115,20 +117,23 @@ impl Amd64 {
 
 impl ProfileInterface for Amd64 {
     fn counters(&self) -> u8 {
-        self.bank.count
+        self.count
     }
 
     fn width(&self) -> u8 {
         WIDTH
     }
 
-    /// The HAL does not check the processor, and offers the events of the K8 on every one.
+    /// The HAL does not check the processor, and offers the events of the K8 on every one. The sources of a model that
+    /// is not known are refused, because its events may have other numbers.
     fn support(&self, source: &ProfileSource) -> Support {
         /// EventSelect\[7:5\] all set: an event of the northbridge (Linux, arch/x86/events/amd/core.c,
         /// `amd_is_nb_event`).
         const NORTHBRIDGE: u8 = 0xE0;
         let event = PerfEvtSel::from_bits(source.select).event_select();
-        if source.select == 0 || self.has_northbridge_counters && event & NORTHBRIDGE == NORTHBRIDGE {
+        if source.select == 0 && self.generation == Generation::Unknown {
+            Support::ModelNotKnown
+        } else if source.select == 0 || self.has_northbridge_counters && event & NORTHBRIDGE == NORTHBRIDGE {
             Support::NotOnThisFamily
         } else {
             Support::Supported
@@ -136,11 +141,10 @@ impl ProfileInterface for Amd64 {
     }
 
     fn raw_support(&self, event: RawEvent) -> Support {
-        if event.event() > 0xFF && !self.has_wide_events {
-            Support::NoSuchEvent
-        } else {
-            self.support(&ProfileSource::of_raw(event))
+        if event.event() > 0xFF && !self.generation.has_wide_events() {
+            return Support::NoSuchEvent;
         }
+        super::lacks_version_6(event, false, false).unwrap_or_else(|| self.support(&ProfileSource::of_raw(event)))
     }
 
     fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled> {
@@ -154,7 +158,7 @@ impl ProfileInterface for Amd64 {
         let Some(global) = self.global else { return SavedMsrs::default() };
         let saved = global::control(cpu);
         global.stop(cpu, saved);
-        global.thaw(cpu, self.all);
+        global.thaw(cpu, self.bank.all);
         SavedMsrs { global: saved, ..SavedMsrs::default() }
     }
 
@@ -221,7 +225,7 @@ impl ProfileInterface for Amd64 {
     fn release(&self, cpu: &impl Cpu, saved: SavedMsrs) {
         self.bank.clear(cpu);
         if let Some(global) = self.global {
-            global.thaw(cpu, self.all);
+            global.thaw(cpu, self.bank.all);
             global::set_control(cpu, saved.global);
         }
     }

@@ -1,10 +1,11 @@
-//! The Emon interface: Intel's architectural performance monitoring, versions 1 to 5 (HAL Emon interface; SDM Vol. 3B,
+//! The Emon interface: Intel's architectural performance monitoring, versions 1 to 6 (HAL Emon interface; SDM Vol. 3B,
 //! 21.2).
 //!
 //! Version 1 has only select registers and counters. From version 2 on, a counter counts only while its bit in
 //! IA32_PERF_GLOBAL_CTRL is set too, so one write stops any number of counters. There are also fixed counters, each for
 //! one event. Their indexes follow those of the general counters. They are assigned first, which keeps the general
-//! counters for other events.
+//! counters for other events. Where leaf 0x23 exists, it has the bitmaps of the counters, and says whether the select
+//! registers have UMASK2 and EQ; leaf 0xA may then report fewer counters.
 //!
 //! | with N general and F fixed counters, k of them overflowed | writes, reads, RDPMC |
 //! |---|---|
@@ -145,17 +146,11 @@ impl Emon {
     #[inline]
     const fn bank(self) -> Bank {
         let counters = if self.capabilities.full_width() { IA32_A_PMC0 } else { IA32_PMC0 };
-        Bank {
-            selects: IA32_PERFEVTSEL0,
-            counters,
-            stride: 1,
-            count: self.capabilities.count(),
-            mask: self.capabilities.mask(),
-        }
+        Bank { selects: IA32_PERFEVTSEL0, counters, stride: 1, all: self.general(), mask: self.capabilities.mask() }
     }
 
     const fn general(self) -> CounterSet {
-        CounterSet::first(self.capabilities.count())
+        CounterSet::from_bits(self.capabilities.general() as u64)
     }
 
     /// Returns the fixed counters, by their indexes in this interface.
@@ -216,7 +211,7 @@ impl Counters for Emon {
 }
 
 impl ProfileInterface for Emon {
-    /// General counters, then indexes for fixed ones up to the last usable one.
+    /// Indexes for general counters up to the last one, then for fixed ones up to the last usable one.
     fn counters(&self) -> u8 {
         self.capabilities.counters()
     }
@@ -275,12 +270,15 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// Event numbers have 8 bits. If the table contains the event too, leaf 0xA decides whether it exists, whatever the
+    /// Event numbers have 8 bits, unit masks 16 where leaf 0x23 reports UMASK2. If the table contains the event too, leaf 0xA decides whether it exists, whatever the
     /// other fields say.
     fn raw_support(&self, event: RawEvent) -> Support {
         let plain = RawEvent::NONE.with_umask(event.umask()).with_event(event.event() & 0xFF);
         if event.event() != plain.event() {
             return Support::NoSuchEvent;
+        }
+        if let Some(lack) = super::lacks_version_6(event, self.capabilities.umask2(), self.capabilities.eq()) {
+            return lack;
         }
         let listed = SOURCES.iter().find(|source| source.ebx_bit.is_some() && source.select == plain.select());
         listed.map_or(Support::Supported, |source| self.support(source))

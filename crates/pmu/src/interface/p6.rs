@@ -20,8 +20,13 @@ pub use sources::SOURCES;
 const PERF_EVT_SEL0: Msr = Msr::new(p6::PERF_EVT_SEL0);
 const PERF_CTR0: Msr = Msr::new(p6::PERF_CTR0);
 
-const BANK: Bank =
-    Bank { selects: PERF_EVT_SEL0, counters: PERF_CTR0, stride: 1, count: COUNTERS, mask: state::mask(WIDTH) };
+const BANK: Bank = Bank {
+    selects: PERF_EVT_SEL0,
+    counters: PERF_CTR0,
+    stride: 1,
+    all: CounterSet::first(COUNTERS),
+    mask: state::mask(WIDTH),
+};
 
 /// The first counter; its select register has the enable flag of both counters.
 const FIRST: CounterSet = CounterSet::NONE.with(0);
@@ -62,7 +67,10 @@ impl ProfileInterface for P6 {
 
     /// Event numbers have 8 bits.
     fn raw_support(&self, event: RawEvent) -> Support {
-        if event.event() > 0xFF { Support::NoSuchEvent } else { Support::Supported }
+        match super::lacks_version_6(event, false, false) {
+            _ if event.event() > 0xFF => Support::NoSuchEvent,
+            lack => lack.unwrap_or(Support::Supported),
+        }
     }
 
     /// One read, and a second one if the enable flag is set and the first counter is idle.

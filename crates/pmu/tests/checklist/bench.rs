@@ -210,12 +210,12 @@ pub fn leaf_a_eax(version: u8, counters: u8, width: u8, length: u8) -> u32 {
 /// Returns an AMD processor of family 19h with long mode, optionally with PerfCtrExtCore, and with PerfMonV2 and its
 /// number of counters.
 pub fn amd(extended: bool, version_2: Option<u8>) -> Processor {
-    amd_of_family(0x19, u32::from(extended) << 23, version_2)
+    amd_of_family(0x19, 0x11, u32::from(extended) << 23, version_2)
 }
 
 /// Returns an AMD processor of any family with this ECX of leaf 80000001H.
-pub fn amd_of_family(family: u32, features: u32, version_2: Option<u8>) -> Processor {
-    let signature = family.min(0xF) << 8 | family.saturating_sub(0xF) << 20;
+pub fn amd_of_family(family: u32, model: u32, features: u32, version_2: Option<u8>) -> Processor {
+    let signature = family.min(0xF) << 8 | family.saturating_sub(0xF) << 20 | (model >> 4) << 16 | (model & 0xF) << 4;
     Processor::new(Box::new(move |leaf, _| match leaf {
         0 => [1, 0x6874_7541, 0x444D_4163, 0x6974_6E65],
         0x8000_0000 => [0x8000_0022, 0, 0, 0],

@@ -27,7 +27,7 @@ const GENERATIONS: [(&str, u32); 13] = [
 ];
 
 fn raw(event: u16, umask: u8) -> RawEvent {
-    RawEvent::NONE.with_event(event).with_umask(umask)
+    RawEvent::NONE.with_event(event).with_umask(umask.into())
 }
 
 /// Returns the select value for both modes, enabled and with interrupt, by the figures in the manuals.
@@ -203,7 +203,7 @@ fn a_raw_event_keeps_no_interval() {
 
 #[test]
 fn numbers_of_neither_a_source_nor_a_raw_event_are_unknown() {
-    let hal: Hal = Bench::idle(amd_of_family(0x19, 0, None)).hal;
+    let hal: Hal = Bench::idle(amd_of_family(0x19, 0x21, 0, None)).hal;
     for number in [0xFFFF_FFFF, 0x7FFF_FFFF, 0xC000_0000, 0x4000_0000, 0x0000_0FFF] {
         assert_eq!(hal.startable(Source(number)), Err(HalError::UnknownSource(Source(number))), "{number:#x}");
     }

@@ -182,7 +182,8 @@ impl Intel {
                 let any = if self.leaf.any_thread { 0 } else { 1 << ANY };
                 let adaptive = if self.leaf.pebs_baseline() { 1 << SELECT_ADAPTIVE } else { 0 };
                 let select = self.selects.get_mut(number)?;
-                refuse_reserved(value, SELECT_RESERVED & !adaptive | any).map(|()| *select = Select(value))
+                refuse_reserved(value, SELECT_RESERVED & !adaptive & !self.leaf.select_bits | any)
+                    .map(|()| *select = Select(value))
             }
             Register::Counter(number) => {
                 self.general.get_mut(number)?.write(extend_sign_of_bit_31(value));

@@ -80,5 +80,9 @@ irql_checked! {
     DISPATCH_LEVEL KeClearEvent(event: Pointer);
     DISPATCH_LEVEL KeReadStateEvent(event: Pointer) -> i32;
     APC_LEVEL KeDelayExecutionThread(mode: i8, alertable: u8, interval: Pointer) -> NtStatus;
+    PASSIVE_LEVEL ZwOpenKey(key: Pointer, access: u32, attributes: Pointer) -> NtStatus;
+    PASSIVE_LEVEL ZwQueryValueKey(
+        key: Pointer, name: Pointer, class: i32, buffer: Pointer, length: u32, used: Pointer
+    ) -> NtStatus;
     APC_LEVEL ExSetTimerResolution(resolution: u32, set: u8) -> u32;
 }

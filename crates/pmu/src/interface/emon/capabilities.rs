@@ -2,7 +2,7 @@
 //! differ (SDM Vol. 3B, "Performance Monitoring on Hybrid Processors").
 
 use bitfield_struct::bitfield;
-use x86_defs::cpuid::{Leaf1Ecx, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, leaf};
+use x86_defs::cpuid::{Leaf1Ecx, Leaf23Eax, Leaf23Ebx, Leaf71Eax, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, leaf};
 use x86_defs::intel::perfmon::GlobalCtrl;
 
 use super::precise::PreciseEvents;
@@ -24,9 +24,9 @@ const LEAST_WIDTH: u8 = 32;
 #[bitfield(u64)]
 #[derive(PartialEq, Eq)]
 pub struct PmuCapabilities {
-    /// One bit for each general counter.
+    /// Bit i: general counter i exists.
     #[bits(10)]
-    general: u16,
+    pub general: u16,
     /// Whether general counters support full-width writes. CPUID does not report this.
     pub full_width: bool,
     /// 64 minus the width of a general counter.
@@ -54,9 +54,13 @@ pub struct PmuCapabilities {
     /// The [`PreciseEvents`] that they record; set together with `precise`.
     #[bits(2)]
     precise_events_bits: u8,
-    #[bits(9)]
-    __: u16,
-    /// Number of general counters.
+    /// Whether the select registers have UMASK2.
+    pub umask2: bool,
+    /// Whether the select registers have EQ.
+    pub eq: bool,
+    #[bits(7)]
+    __: u8,
+    /// Number of indexes of general counters: one more than that of the last one.
     #[bits(4)]
     pub count: u8,
 }
@@ -85,13 +89,41 @@ impl PmuCapabilities {
         // Values are masked to the width of their fields, because a check would be a panic.
         Self::new()
             .with_version(eax.version())
-            .with_count(count & 0xF)
-            .with_general((state::mask(count) & 0x3FF) as u16)
+            .with_general_counters(state::mask(count))
             .with_missing_bits(64_u8.saturating_sub(eax.width()) & 0x3F)
             .with_absent((ebx.into_bits() & 0x7F) as u8)
             .with_enumerated(eax.ebx_length().min(7) & 0xF)
             .with_has_capabilities(Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).pdcm())
             .fixed_by(LeafAEdx::from_bits(perfmon.edx), LeafAEcx::from_bits(perfmon.ecx))
+            .extended_by_leaf_23(cpu)
+    }
+
+    /// Sets the general counters by their bitmap; those without an address are ignored.
+    const fn with_general_counters(self, bitmap: u64) -> Self {
+        let general = (bitmap & 0x3FF) as u16;
+        let count = u16::BITS - general.leading_zeros();
+        self.with_general(general).with_count((count & 0xF) as u8)
+    }
+
+    /// Replaces the counters by those of leaf 0x23, and adds the bits of the select registers that it reports.
+    fn extended_by_leaf_23(self, cpu: &impl Cpuid) -> Self {
+        let last_subleaf_of_7 = cpu.cpuid(leaf::STRUCTURED_FEATURES, 0).eax;
+        let has_leaf = cpu.cpuid(leaf::VENDOR, 0).eax >= leaf::ARCHITECTURAL_PERFMON_EXTENDED
+            && last_subleaf_of_7 >= 1
+            && Leaf71Eax::from_bits(cpu.cpuid(leaf::STRUCTURED_FEATURES, 1).eax).arch_perfmon_ext();
+        if !has_leaf || self.count() == 0 {
+            return self;
+        }
+        let main = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON_EXTENDED, 0);
+        let selects = Leaf23Ebx::from_bits(main.ebx);
+        let extended = self.with_umask2(selects.umask2()).with_eq(selects.eq());
+        if !Leaf23Eax::from_bits(main.eax).counters() {
+            return extended;
+        }
+        let counters = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON_EXTENDED, 1);
+        // A width that is too small leaves no usable fixed counter in either leaf.
+        let fixed = if 64 - self.fixed_missing_bits() < LEAST_WIDTH { 0 } else { counters.ebx & 0b111 };
+        extended.with_general_counters(counters.eax.into()).with_fixed((fixed & 0b111) as u8)
     }
 
     /// Adds the fixed counters. Fixed counter i exists if it is below the number in EDX, or from version 5 on if its

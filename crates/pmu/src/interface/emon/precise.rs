@@ -111,7 +111,7 @@ impl PreciseEvents {
     /// records it; a raw event is recorded with its own encoding or not at all.
     pub(super) fn form_of(self, source: &ProfileSource) -> Option<&'static PreciseForm> {
         let select = PerfEvtSel::from_bits(source.select);
-        if select.cmask() != 0 || select.inv() || select.edge() {
+        if select.cmask() != 0 || select.inv() || select.edge() || select.eq() || select.umask2() != 0 {
             return None;
         }
         let wanted = (select.event_select(), select.umask());
