@@ -15,7 +15,7 @@ use crate::source::Sources;
 pub struct OnProcessor {
     /// The processor.
     pub processor: u32,
-    /// The counter on this processor; none if a timer counts.
+    /// The counter on this processor; `None` if a timer counts the event.
     pub counter: Option<u32>,
     /// Events.
     pub count: u64,

@@ -45,7 +45,7 @@ impl ServiceState {
 pub struct LoadedModule {
     /// Lowest address.
     pub base: u64,
-    /// Size in bytes of address space.
+    /// Size in the address space, in bytes.
     pub size: u64,
     /// The file.
     pub path: PathBuf,

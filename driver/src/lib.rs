@@ -1,8 +1,8 @@
 //! halprof.sys: the HAL's hardware performance counter profiling as a WDM driver.
 //!
 //! This crate is a thin shell around [`engine`]: it creates the device, forwards requests, and gives the engine access
-//! to the processors. All kernel code with unsafe blocks is here: one file per Windows facility under `nt`, and all
-//! inline assembly in `cpu.rs`.
+//! to the processors. All unsafe code of halprof that runs in the kernel is here, except that of `sample-ring`. Each
+//! Windows facility has a file under `nt`, and all inline assembly is in `cpu.rs`.
 
 #![no_std]
 
@@ -42,8 +42,8 @@ static POWER_STATE: PowerState = PowerState::new(interrupt::power_changed);
 /// Extends sessions to processors that are added.
 static PROCESSOR_CHANGE: ProcessorChange = ProcessorChange::new(add_processor);
 
-/// Maximum time between two reads of the counters, in units of 100 ns. Short enough that no counter wraps unnoticed: even
-/// at ten events per nanosecond, a 40-bit counter takes almost two minutes to wrap.
+/// Maximum time between two reads of the counters, in units of 100 ns. No counter may wrap unnoticed: at ten events per
+/// nanosecond, a 40-bit counter wraps after almost two minutes.
 const FOLLOW: u64 = 10 * 10_000_000;
 
 /// Time of the last read, in units of 100 ns.

@@ -173,8 +173,8 @@ impl Lab {
     /// The program cannot be started or does not end. An exit code is not an error.
     pub fn client(&self, arguments: &[&str]) -> Result<ProgramOutput> {
         let ran = self.wine.run(&self.client, arguments)?;
-        // The client never fails without a message. On a busy machine Wine sometimes ends a program before it begins;
-        // that is printed and the program started again.
+        // The client never fails without a message. On a busy machine, Wine sometimes ends a program before it begins.
+        // The program is then started again, and a message is printed.
         if (ran.code, ran.out.as_str(), ran.err.as_str()) != (1, "", "") {
             return Ok(ran);
         }

@@ -82,8 +82,8 @@ impl Format {
         ((self.least_size() as u64 / 8) & 0xFF) as u8
     }
 
-    /// Reads the fields that every record has, in place: `at` returns the word at a byte offset. Returns `None` if an
-    /// adaptive record does not have [`least_size`](Self::least_size).
+    /// Reads the fields that every record has, in place: `at` returns the word at a byte offset. Returns `None` if the
+    /// size of an adaptive record is not [`least_size`](Self::least_size).
     pub fn record(self, at: impl Fn(usize) -> u64) -> Option<PebsRecord> {
         if self.size().is_none() {
             let format = RecordFormat::from_bits(at(offset_of!(BasicGroup, format)));

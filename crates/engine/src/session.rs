@@ -112,17 +112,17 @@ impl Session {
         self.counting(processor, source).map(|(counter, _)| counter).collect()
     }
 
-    /// Returns whether an event runs that a counter serves.
+    /// Returns whether a counter serves a running event.
     pub fn uses_counters(&self) -> bool {
         self.events.iter().any(|event| event.running && matches!(event.service, Service::Counter { .. }))
     }
 
-    /// Returns whether an event runs that the timer serves.
+    /// Returns whether a timer serves a running event.
     pub fn uses_timers(&self) -> bool {
         self.events.iter().any(|event| event.running && matches!(event.service, Service::Timer))
     }
 
-    /// Returns whether an event runs that processors record themselves.
+    /// Returns whether the processors themselves record a running event.
     pub fn uses_debug_store(&self) -> bool {
         self.events.iter().any(|event| event.running && event.service.uses_debug_store())
     }
@@ -310,7 +310,7 @@ impl Session {
         }
     }
 
-    /// Frees every counter that was reserved for the session. None of them may count.
+    /// Frees every counter that was reserved for the session. All of them must have been stopped.
     pub fn release(&self, hal: &Hal) {
         for processor in &self.processors {
             self.release_on(*processor, hal);

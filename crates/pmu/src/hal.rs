@@ -63,7 +63,7 @@ pub struct Hal<E = ()> {
 pub struct Overflow {
     /// Number of the counter on the processor that was interrupted.
     pub counter: u8,
-    /// Its state. [`Hal::source`] returns what it counts.
+    /// State of the counter. [`Hal::source`] returns the event that it counts.
     pub state: CounterState,
 }
 

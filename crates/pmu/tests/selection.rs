@@ -95,7 +95,7 @@ impl Leaves {
         }
     }
 
-    /// Returns the expectation by the rules of the first Windows 10 HAL, in one expression each.
+    /// Returns the interface that the first Windows 10 HAL selects, the one that halprof selects, and the reason.
     fn expected(self) -> (Kind, Kind, Reason) {
         let masked = self.hypervisor == Hypervisor::Masking;
         let default = |reason| (Kind::Default, Kind::Default, reason);

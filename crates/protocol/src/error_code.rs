@@ -10,11 +10,12 @@ pub enum ErrorCode {
     VersionMismatch = 1,
     /// No source has the number in `source`.
     UnknownSource = 2,
-    /// `source` is unsupported; `detail[0]` is the reason, a number of `pmu::Support`. If `detail[1]` is 1, only `processor` does
-    /// not support it.
+    /// `source` is unsupported; `detail[0]` is the reason, a number of `pmu::Support`. If `detail[1]` is 1, only
+    /// `processor` does not support it.
     UnsupportedSource = 3,
-    /// No counter on `processor` is free for `source`; `detail` = counters there that can count it, counters requested
-    /// that must be among them. Records: the [`SessionEvent`](crate::SessionEvent)s that use these counters.
+    /// No counter on `processor` is free for `source`; `detail` = number of counters there that can count it, number of
+    /// requested events that only these counters can count. Records: the [`SessionEvent`](crate::SessionEvent)s that
+    /// use these counters.
     NoFreeCounter = 4,
     /// Out of memory; `detail[0]` = bytes requested, if known.
     NoMemory = 5,

@@ -83,7 +83,7 @@ pub struct Process {
 pub struct Module {
     /// Lowest address.
     pub base: u64,
-    /// Size in bytes of address space.
+    /// Size in the address space, in bytes.
     pub size: u64,
     /// Path of the file.
     pub path: String,

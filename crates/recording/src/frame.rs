@@ -13,7 +13,7 @@ pub const MAX_SAMPLES: usize = 1 << 16;
 /// fit.
 pub const MAX_JSON: usize = 32 << 20;
 
-/// Signature of the file: not valid text, and corrupted by a transfer in text mode.
+/// Signature of the file. It is not valid UTF-8, and a transfer in text mode changes its line feed.
 pub const MAGIC: [u8; 8] = *b"\x89HALPRF\n";
 
 const _: () = assert!(cfg!(target_endian = "little"), "layouts are written as they are in memory");

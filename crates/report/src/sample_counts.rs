@@ -87,7 +87,7 @@ pub struct LossStats {
     pub sleeps: u64,
     /// Total duration of sleep, in units of the recording's clock.
     pub slept: u64,
-    /// How often sampling stopped because too many interrupts came that no counter explained.
+    /// Number of times that sampling stopped because of too many spurious interrupts.
     pub silences: u64,
 }
 
@@ -103,7 +103,7 @@ pub struct SampleCounts {
 }
 
 impl SampleCounts {
-    /// Creates an empty tally.
+    /// Creates counts without samples.
     #[must_use]
     pub fn new(detail: Detail) -> Self {
         Self { detail, ..Self::default() }

@@ -225,46 +225,46 @@ pub enum Answer {
     Done,
     /// The command was refused for this reason.
     Refused(String),
-    /// To `Identities` and `Images`.
+    /// Answers `Identities` and `Images`.
     Names(Vec<String>),
-    /// To `Ledger`.
+    /// Answers `Ledger`.
     Ledger(Vec<Vec<LedgerEntry>>),
-    /// To `EnabledCounters`.
+    /// Answers `EnabledCounters`.
     EnabledCounters(Vec<Vec<EnabledCounter>>),
-    /// To `Accesses`.
+    /// Answers `Accesses`.
     Accesses(Vec<Accesses>),
-    /// To `Violations`.
+    /// Answers `Violations`.
     Violations(Vec<Violation>),
-    /// To `Pool`.
+    /// Answers `Pool`.
     Pool(Pool),
-    /// To `Ticks`.
+    /// Answers `Ticks`.
     Ticks(Ticks),
-    /// To `Skipped`: ticks of the time-stamp counter since the identity was set.
+    /// Answers `Skipped`: ticks of the time-stamp counter since the identity was set.
     Skipped(Vec<u64>),
-    /// To `InterruptSites`.
+    /// Answers `InterruptSites`.
     InterruptSites(Vec<Vec<SiteInterrupts>>),
-    /// To `Handler`.
+    /// Answers `Handler`.
     Handler(Handler),
-    /// To `Descriptor`.
+    /// Answers `Descriptor`.
     Descriptor(Option<Descriptor>),
-    /// To `AddProcessor`: whether the new processor runs.
+    /// Answers `AddProcessor`: whether the new processor runs.
     Added(bool),
-    /// To `Lvt`.
+    /// Answers `Lvt`.
     Lvt(u32),
-    /// To `ReadMsr`.
+    /// Answers `ReadMsr`.
     Msr(u64),
-    /// To `FailedCall`: the name of the function that failed, if one did.
+    /// Answers `FailedCall`: the name of the function that failed, if one did.
     FailedCall(Option<String>),
-    /// To `CountersReserved`.
+    /// Answers `CountersReserved`.
     CountersReserved(bool),
-    /// To `ControlAreas`: the address of each processor's area.
+    /// Answers `ControlAreas`: the address of each processor's area.
     ControlAreas(Vec<Option<u64>>),
-    /// To `DebugStore`.
+    /// Answers `DebugStore`.
     DebugStore(Vec<DebugStore>),
-    /// To `DsWrites`.
+    /// Answers `DsWrites`.
     DsWrites(Vec<DsWrites>),
-    /// To `PendingRequests`.
+    /// Answers `PendingRequests`.
     PendingRequests(usize),
-    /// To `Threads`.
+    /// Answers `Threads`.
     Threads(usize),
 }

@@ -40,7 +40,7 @@ fn format_of_model(model: u32) -> u64 {
         0x1A | 0x1E | 0x1F | 0x2E | 0x25 | 0x2C | 0x2F | 0x2A | 0x2D | 0x3A | 0x3E => 1,
         // Haswell, Broadwell; Silvermont, Airmont; Knights Landing
         0x3C | 0x3F | 0x45 | 0x46 | 0x3D | 0x47 | 0x4F | 0x56 | 0x37 | 0x4A | 0x4D | 0x4C | 0x5A | 0x57 | 0x85 => 2,
-        // Skylake to Comet Lake, their servers to Cooper Lake; Goldmont, Goldmont Plus
+        // Skylake to Comet Lake, server processors up to Cooper Lake; Goldmont, Goldmont Plus
         0x4E | 0x5E | 0x55 | 0x8E | 0x9E | 0xA5 | 0xA6 | 0x66 | 0x5C | 0x5F | 0x7A => 3,
         // Ice Lake, Tiger Lake, Rocket Lake, Alder Lake, Raptor Lake, Sapphire Rapids, Emerald Rapids, Gracemont; then
         // Tremont, Lakefield, Meteor Lake, Arrow Lake-U, Granite Rapids, Sierra Forest, Grand Ridge

@@ -88,7 +88,7 @@ impl CpuIdentity {
     }
 }
 
-/// One identity for each generation of counters on which 64-bit Windows runs, by vendor and age.
+/// One identity for each generation of counters in processors that run 64-bit Windows, by vendor and age.
 pub const GENERATIONS: [&str; 16] = [
     "netburst-irwindale",
     "netburst-cedarmill",

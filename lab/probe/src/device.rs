@@ -27,8 +27,8 @@ pub enum Buffer {
 
 impl Buffer {
     /// Returns pointer and length. A null pointer has length 0 regardless of the command, as the Windows I/O manager
-    /// passes it to a driver. Wine's ntdll does not send a request with a null pointer and a length. It takes the
-    /// output length for a handle to wait on. Depending on the object with that handle, it hangs, fails with
+    /// passes it to a driver. Wine's ntdll does not send a request with a null pointer and a length. It interprets the
+    /// output length as a handle and waits on it. Depending on the object with that handle, it hangs, fails with
     /// ERROR_INVALID_HANDLE or reports success.
     fn parts(&mut self) -> (*mut u8, u32) {
         match self {
@@ -42,7 +42,7 @@ impl Buffer {
 #[derive(Clone, Copy)]
 pub struct OpenOptions {
     pub writable: bool,
-    /// Whether requests may complete out of order. Each is waited for nevertheless.
+    /// Whether requests may complete out of order. [`Handle::control`] waits for its request in both cases.
     pub overlapped: bool,
 }
 

@@ -35,7 +35,7 @@ impl Answer {
         ReplyHeader::read_from_prefix(&self.bytes).expect("an answer with a header").0
     }
 
-    /// Returns the records of a reply with samples, by their kinds.
+    /// Parses the records of a reply to a request for samples.
     ///
     /// # Errors
     /// If one of them is of an unknown kind or damaged.

@@ -160,7 +160,7 @@ impl SimMachine {
         self.clock.fetch_add(units, Ordering::Relaxed);
     }
 
-    /// Makes the timer of a processor expire, if it runs.
+    /// Makes the timer of a processor expire `times` times, if the timers run.
     pub fn tick(&self, processor: u32, times: u64) {
         if let (Some(ticks), true) = (self.ticks.get(processor as usize), self.timer().is_some()) {
             ticks.fetch_add(times, Ordering::Relaxed);

@@ -77,7 +77,7 @@ impl Prefix {
         Ok(())
     }
 
-    /// Returns a command without prompts to install Mono and Gecko, and without a display.
+    /// Returns a command that runs without a display and does not prompt to install Mono or Gecko.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command

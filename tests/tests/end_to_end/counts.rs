@@ -19,7 +19,7 @@ const NETBURST: [Source; 4] = [
 const ARCHITECTURAL: [Source; 4] =
     [("TotalIssues", 0xC0, 0), ("TotalCycles", 0x3C, 0), ("CacheMisses", 0x2E, 0x41), ("LLCReference", 0x2E, 0x4F)];
 
-/// Sources on processors with fixed counters: more than there are general counters.
+/// Sources on processors with fixed counters.
 const FIXED: [Source; 4] = [
     ("TotalIssues", 0xC0, 0),
     ("UnhaltedReferenceCycles", 0x3C, 1),

@@ -307,7 +307,7 @@ fn unloading_while_recording_restores_the_registers() {
     lab.finish().unwrap();
 }
 
-/// Returns a start request for branches and precise instructions on all processors.
+/// Returns a start request for branches and precise samples of instructions on all processors.
 fn start() -> String {
     let header = StartHeader { flags: 0, ring: 64, budget: 900, batch: 4, processors: ProcessorSet::EMPTY };
     let branches = EventRequest { source: BRANCHES, modes: modes::BOTH, interval: 64, frequency: 0 };

@@ -23,7 +23,7 @@ fn remove(machine: &Machine, name: &str) {
     }
 }
 
-/// Runs a section of the INF: Wine has no driver store.
+/// Runs a section of the INF directly, because Wine has no driver store.
 fn setup(machine: &Machine, section: &str, inf: &str) -> ProgramOutput {
     machine.run("rundll32", &["setupapi,InstallHinfSection", section, "132", inf]).unwrap()
 }

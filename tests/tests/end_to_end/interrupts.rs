@@ -1,4 +1,4 @@
-//! Sampling in each interrupt mode of a masked LVT entry.
+//! Sampling in each `InterruptMode`: the effects that an overflow can have while the LVT entry is masked.
 
 use std::thread::sleep;
 use std::time::Duration;

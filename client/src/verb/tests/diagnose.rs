@@ -240,7 +240,8 @@ fn verbs_that_need_a_driver_report_that_this_is_not_windows() {
     }
 }
 
-/// Generates leaves that affect the choice, with registers that are valid in some cases.
+/// Generates CPUID dumps of the leaves that select the interface. The vendor and the highest leaf are valid in some of
+/// them; all other registers are arbitrary.
 fn leaves() -> impl Strategy<Value = String> {
     let leaf =
         prop::sample::select(vec![1_u32, 7, 0xA, 0x4000_0000, 0x4000_0001, 0x4000_0003, 0x8000_0001, 0x8000_0002]);

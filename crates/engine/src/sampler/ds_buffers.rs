@@ -265,8 +265,8 @@ impl DsBuffers {
         count > 0
     }
 
-    /// Passes each branch to `each`, oldest first, and empties the buffer. Returns whether there were any. None is
-    /// recorded in the meantime, and none afterwards unless `go_on`.
+    /// Passes each branch to `each`, oldest first, and empties the buffer. Returns whether there were any. No
+    /// branches are recorded meanwhile, and recording resumes afterwards only if `go_on` is true.
     pub fn fetch_branches(&mut self, cpu: &impl Cpu, go_on: bool, mut each: impl FnMut(BtsRecord)) -> bool {
         let (Some(branches), true) = (&self.branches, self.installed) else { return false };
         self.freeze_branches(cpu);

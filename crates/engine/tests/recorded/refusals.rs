@@ -191,7 +191,7 @@ fn numbers_out_of_their_range_are_refused_and_touch_no_register() {
     }
 }
 
-/// Core 2 hangs with a buffer larger than a page.
+/// Core 2 hangs if the buffer of precise records is larger than a page (Linux, intel_ds_init).
 #[test]
 fn the_batches_of_core_2_fit_a_page() {
     let machine = machine("core2-e5200", 0, 2);

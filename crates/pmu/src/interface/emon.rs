@@ -319,7 +319,7 @@ impl ProfileInterface for Emon {
         self.bank().readback_ok(cpu) && self.fixed().iter().all(|counter| self.fixed_readback_ok(cpu, counter))
     }
 
-    /// One write; none in version 1.
+    /// Costs one write; none in version 1.
     fn forget(&self, cpu: &impl Cpu, counters: CounterSet) {
         if self.has_global_control() {
             cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.bits(counters));
@@ -344,7 +344,7 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// One write; in version 1 one for each counter.
+    /// Costs one write; in version 1, one for each counter.
     fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         if self.has_global_control() {
             self.let_count(cpu, cpu_counters, cpu_counters.active.all.without(counters));
@@ -353,7 +353,7 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// One read; in version 1 one RDPMC for each counter with an interval.
+    /// Costs one read; in version 1, one RDPMC for each counter with an interval.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
         if self.has_global_control() {
             self.counters_in(cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & PmuCapabilities::EVERY).and(active.interrupting)
@@ -398,7 +398,7 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// One write; unfreezing takes another.
+    /// Costs one write; unfreezing costs another.
     fn freeze(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) {
         if self.has_global_control() && !cpu_counters.active.all.is_empty() {
             cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, cpu_counters.pmu.snapshot.control() & !self.capabilities.own());

@@ -162,7 +162,7 @@ impl Counters for Bank {
 }
 
 /// Reloads the counters that a status register reports as overflowed, and passes each to `overflowed`: one RDPMC and
-/// one write each. RDPMC reads the events since the overflow, so that the count stays exact.
+/// one write each. RDPMC reads the events since the overflow. The count stays exact only if the counters are stopped.
 #[inline]
 pub fn reload_overflowed(
     bank: impl Counters,

@@ -6,7 +6,7 @@ use super::{Client, Error, ask};
 
 /// Every method also fails if [`ask`](Self::ask) does.
 impl Client {
-    /// [`Command::Violations`].
+    /// Sends [`Command::Violations`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -14,7 +14,7 @@ impl Client {
         ask!(self, Command::Violations, Answer::Violations(violations) => violations)
     }
 
-    /// [`Command::Pool`].
+    /// Sends [`Command::Pool`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -22,7 +22,7 @@ impl Client {
         ask!(self, Command::Pool, Answer::Pool(pool) => pool)
     }
 
-    /// [`Command::PendingRequests`].
+    /// Sends [`Command::PendingRequests`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -30,7 +30,7 @@ impl Client {
         ask!(self, Command::PendingRequests, Answer::PendingRequests(requests) => requests)
     }
 
-    /// [`Command::Threads`].
+    /// Sends [`Command::Threads`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -38,7 +38,7 @@ impl Client {
         ask!(self, Command::Threads, Answer::Threads(threads) => threads)
     }
 
-    /// [`Command::Descriptor`].
+    /// Sends [`Command::Descriptor`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -46,7 +46,7 @@ impl Client {
         ask!(self, Command::Descriptor, Answer::Descriptor(descriptor) => descriptor)
     }
 
-    /// [`Command::Images`].
+    /// Sends [`Command::Images`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).

@@ -6,7 +6,7 @@ use super::{Client, Error, ask};
 
 /// Every method also fails if [`ask`](Self::ask) does.
 impl Client {
-    /// [`Command::SetTime`].
+    /// Sends [`Command::SetTime`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -14,31 +14,31 @@ impl Client {
         ask!(self, Command::SetTime(time), Answer::Done => ())
     }
 
-    /// [`Command::Run`].
+    /// Sends [`Command::Run`].
     ///
     /// # Errors
-    /// Also if the time is real, there is no such processor, or it stays at HIGH_LEVEL.
+    /// If the time is real, there is no such processor, or it stays at HIGH_LEVEL.
     pub fn run(&mut self, processor: u32, user: &[EventCount], kernel: &[EventCount]) -> Result<(), Error> {
         ask!(self, Command::Run { processor, user: user.to_vec(), kernel: kernel.to_vec() }, Answer::Done => ())
     }
 
-    /// [`Command::Branch`].
+    /// Sends [`Command::Branch`].
     ///
     /// # Errors
-    /// Also if the time is real, there is no such processor, or it stays at HIGH_LEVEL.
+    /// If the time is real, there is no such processor, or it stays at HIGH_LEVEL.
     pub fn branch(&mut self, processor: u32, user: bool, from: u64, step: u64, count: u64) -> Result<(), Error> {
         ask!(self, Command::Branch { processor, user, from, step, count }, Answer::Done => ())
     }
 
-    /// [`Command::Tick`].
+    /// Sends [`Command::Tick`].
     ///
     /// # Errors
-    /// Also if the time is real, there is no such processor, or the routines do not end.
+    /// If the time is real, there is no such processor, or the routines do not end.
     pub fn tick(&mut self, processor: u32, times: u64) -> Result<(), Error> {
         ask!(self, Command::Tick { processor, times }, Answer::Done => ())
     }
 
-    /// [`Command::Ticks`].
+    /// Sends [`Command::Ticks`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -46,7 +46,7 @@ impl Client {
         ask!(self, Command::Ticks, Answer::Ticks(ticks) => ticks)
     }
 
-    /// [`Command::Skipped`].
+    /// Sends [`Command::Skipped`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -54,23 +54,23 @@ impl Client {
         ask!(self, Command::Skipped, Answer::Skipped(skipped) => skipped)
     }
 
-    /// [`Command::Sleep`].
+    /// Sends [`Command::Sleep`].
     ///
     /// # Errors
-    /// Also if the machine sleeps.
+    /// If the machine sleeps.
     pub fn sleep(&mut self) -> Result<(), Error> {
         ask!(self, Command::Sleep, Answer::Done => ())
     }
 
-    /// [`Command::Wake`].
+    /// Sends [`Command::Wake`].
     ///
     /// # Errors
-    /// Also if the machine does not sleep.
+    /// If the machine does not sleep.
     pub fn wake(&mut self, milliseconds: u64) -> Result<(), Error> {
         ask!(self, Command::Wake { milliseconds }, Answer::Done => ())
     }
 
-    /// [`Command::Advance`].
+    /// Sends [`Command::Advance`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -78,7 +78,7 @@ impl Client {
         ask!(self, Command::Advance { milliseconds }, Answer::Done => ())
     }
 
-    /// [`Command::HoldCounter`].
+    /// Sends [`Command::HoldCounter`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -86,15 +86,15 @@ impl Client {
         ask!(self, Command::HoldCounter(hold), Answer::Done => ())
     }
 
-    /// [`Command::SetInterruptSites`].
+    /// Sends [`Command::SetInterruptSites`].
     ///
     /// # Errors
-    /// Also if no site has a weight, or there is no such processor.
+    /// If no site has a weight, or there is no such processor.
     pub fn set_interrupt_sites(&mut self, processor: u32, sites: &[InterruptSite]) -> Result<(), Error> {
         ask!(self, Command::SetInterruptSites { processor, sites: sites.to_vec() }, Answer::Done => ())
     }
 
-    /// [`Command::InterruptSites`].
+    /// Sends [`Command::InterruptSites`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -102,7 +102,7 @@ impl Client {
         ask!(self, Command::InterruptSites, Answer::InterruptSites(sites) => sites)
     }
 
-    /// [`Command::Ledger`].
+    /// Sends [`Command::Ledger`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -110,7 +110,7 @@ impl Client {
         ask!(self, Command::Ledger, Answer::Ledger(ledger) => ledger)
     }
 
-    /// [`Command::ClearLedger`].
+    /// Sends [`Command::ClearLedger`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -118,7 +118,7 @@ impl Client {
         ask!(self, Command::ClearLedger, Answer::Done => ())
     }
 
-    /// [`Command::DsWrites`].
+    /// Sends [`Command::DsWrites`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).

@@ -6,7 +6,7 @@ use super::{Client, Error, ask};
 
 /// Every method also fails if [`ask`](Self::ask) does.
 impl Client {
-    /// [`Command::SetWindows`].
+    /// Sends [`Command::SetWindows`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -14,7 +14,7 @@ impl Client {
         ask!(self, Command::SetWindows { build }, Answer::Done => ())
     }
 
-    /// [`Command::SetKvaShadow`].
+    /// Sends [`Command::SetKvaShadow`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -22,7 +22,7 @@ impl Client {
         ask!(self, Command::SetKvaShadow(shadow), Answer::Done => ())
     }
 
-    /// [`Command::SetControlAreas`].
+    /// Sends [`Command::SetControlAreas`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -30,15 +30,15 @@ impl Client {
         ask!(self, Command::SetControlAreas(areas), Answer::Done => ())
     }
 
-    /// [`Command::OccupyControlArea`].
+    /// Sends [`Command::OccupyControlArea`].
     ///
     /// # Errors
-    /// Also if there is no such processor, or its area is allocated.
+    /// If there is no such processor, or its area is allocated.
     pub fn occupy_control_area(&mut self, processor: u32) -> Result<(), Error> {
         ask!(self, Command::OccupyControlArea { processor }, Answer::Done => ())
     }
 
-    /// [`Command::ControlAreas`].
+    /// Sends [`Command::ControlAreas`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -46,7 +46,7 @@ impl Client {
         ask!(self, Command::ControlAreas, Answer::ControlAreas(areas) => areas)
     }
 
-    /// [`Command::NotifyPower`].
+    /// Sends [`Command::NotifyPower`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -54,7 +54,7 @@ impl Client {
         ask!(self, Command::NotifyPower { first, second }, Answer::Done => ())
     }
 
-    /// [`Command::HalUnmasks`].
+    /// Sends [`Command::HalUnmasks`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -62,7 +62,7 @@ impl Client {
         ask!(self, Command::HalUnmasks(unmasks), Answer::Done => ())
     }
 
-    /// [`Command::HideFrames`].
+    /// Sends [`Command::HideFrames`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -70,7 +70,7 @@ impl Client {
         ask!(self, Command::HideFrames(hide), Answer::Done => ())
     }
 
-    /// [`Command::RefuseHandler`].
+    /// Sends [`Command::RefuseHandler`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -78,7 +78,7 @@ impl Client {
         ask!(self, Command::RefuseHandler(refuse), Answer::Done => ())
     }
 
-    /// [`Command::Handler`].
+    /// Sends [`Command::Handler`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -86,7 +86,7 @@ impl Client {
         ask!(self, Command::Handler, Answer::Handler(handler) => handler)
     }
 
-    /// [`Command::RefuseCounters`].
+    /// Sends [`Command::RefuseCounters`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -94,7 +94,7 @@ impl Client {
         ask!(self, Command::RefuseCounters(status), Answer::Done => ())
     }
 
-    /// [`Command::CountersReserved`].
+    /// Sends [`Command::CountersReserved`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -102,7 +102,7 @@ impl Client {
         ask!(self, Command::CountersReserved, Answer::CountersReserved(reserved) => reserved)
     }
 
-    /// [`Command::DenyPrivilege`].
+    /// Sends [`Command::DenyPrivilege`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -110,7 +110,7 @@ impl Client {
         ask!(self, Command::DenyPrivilege(deny), Answer::Done => ())
     }
 
-    /// [`Command::FailAllocation`].
+    /// Sends [`Command::FailAllocation`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -118,7 +118,7 @@ impl Client {
         ask!(self, Command::FailAllocation(nth), Answer::Done => ())
     }
 
-    /// [`Command::FailCall`].
+    /// Sends [`Command::FailCall`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -126,7 +126,7 @@ impl Client {
         ask!(self, Command::FailCall(nth), Answer::Done => ())
     }
 
-    /// [`Command::FailedCall`].
+    /// Sends [`Command::FailedCall`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
@@ -134,10 +134,10 @@ impl Client {
         ask!(self, Command::FailedCall, Answer::FailedCall(function) => function)
     }
 
-    /// [`Command::CancelAt`].
+    /// Sends [`Command::CancelAt`].
     ///
     /// # Errors
-    /// Also if there is only one processor.
+    /// If there is only one processor.
     pub fn cancel_at(&mut self, moment: Option<CancelMoment>) -> Result<(), Error> {
         ask!(self, Command::CancelAt(moment), Answer::Done => ())
     }

@@ -24,8 +24,9 @@ pub struct PmiSignal {
 
 #[derive(Clone, Copy, Default)]
 struct State {
-    /// The number of notifications, and the last one that the thread has handled.
+    /// The number of notifications.
     requested: u64,
+    /// The number of the last notification that the thread has handled.
     handled: u64,
     stop: bool,
 }

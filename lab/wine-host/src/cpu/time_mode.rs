@@ -9,7 +9,7 @@ pub struct TimeMode {
 }
 
 impl Default for TimeMode {
-    /// Returns real time, awake.
+    /// Returns the mode of a machine that is awake and runs in real time.
     fn default() -> Self {
         Self { real: AtomicBool::new(true), asleep: AtomicBool::new(false) }
     }
