@@ -13,6 +13,8 @@ pub fn word(number: u32) -> &'static str {
         Some(Support::NotOnThisFamily) => "no: family",
         Some(Support::NoRawEvents) => "no: raw",
         Some(Support::NoSuchEvent) => "no: event number",
+        Some(Support::NoCounter) => "no: no counter",
+        Some(Support::NeedsTwoCounters) => "no: two counters",
         None => "no: unknown",
     }
 }
@@ -28,6 +30,10 @@ pub fn sentence(number: u32) -> String {
         Some(Support::NotOnThisFamily) => "processors of this family have no such event, or not in their cores",
         Some(Support::NoRawEvents) => "the profile interface of this machine does not support raw events",
         Some(Support::NoSuchEvent) => "events of this processor have numbers below 0x100",
+        Some(Support::NoCounter) => "no general counter of this processor counts the event with this unit mask",
+        Some(Support::NeedsTwoCounters) => {
+            "the event can occur more than 15 times in a cycle, and one counter would miss the rest"
+        }
         None => return format!("for the reason {number}, which this client does not know"),
     }
     .to_owned()

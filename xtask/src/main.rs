@@ -9,6 +9,7 @@
 mod artifacts;
 mod bench;
 mod checks;
+mod constraints;
 mod consumers;
 mod demo;
 #[cfg(test)]
@@ -101,6 +102,9 @@ enum Command {
     /// and the consumer tests. Takes about 40 minutes.
     Soak,
 
+    /// Generate the tables of event constraints from the facts in crates/pmu/facts
+    Constraints,
+
     /// Count the instructions of starts, stops, reads and interrupts
     ///
     /// On Linux, under callgrind: how many each takes on one processor besides its accesses to model-specific
@@ -145,6 +149,7 @@ fn execute(command: &Command) -> Result<()> {
         Command::Package => package::run(&workspace),
         Command::Install => installed::install(&workspace),
         Command::Uninstall => installed::uninstall(&workspace),
+        Command::Constraints => constraints::run(&workspace),
         Command::Bench { time } => bench::run(&workspace, *time),
         Command::CleanLab => prefix::clean_lab(&workspace),
     }

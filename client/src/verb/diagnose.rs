@@ -59,6 +59,8 @@ fn number(support: Support) -> u32 {
         Support::NotOnThisFamily => Number::NotOnThisFamily,
         Support::NoRawEvents => Number::NoRawEvents,
         Support::NoSuchEvent => Number::NoSuchEvent,
+        Support::NoCounter => Number::NoCounter,
+        Support::NeedsTwoCounters => Number::NeedsTwoCounters,
     }) as u32
 }
 

@@ -39,10 +39,10 @@ fn raw_events_and_sources_of_the_table_count_side_by_side_and_the_holders_are_to
         let machine = SimMachine::named(name, 2);
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
-        let sources = [raw(0xA1, 0x04), 2, raw(0xA1, 0x05)];
+        let sources = [raw(0xA5, 0x04), 2, raw(0xA5, 0x05)];
         let session = client.started(&mut engine, 0, &sources);
         let events = |selected: Selected| match (selected.event, selected.umask) {
-            (0xA1, umask) => u64::from(umask),
+            (0xA5, umask) => u64::from(umask),
             _ => 1_000,
         };
         machine.run(0, Mode::User, &events);

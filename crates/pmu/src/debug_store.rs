@@ -10,7 +10,7 @@ use x86_defs::intel::debug_control::{self, DebugCtl};
 use x86_defs::intel::debug_store::{self as registers, PebsEnable};
 
 use crate::cpu::{self, Cpu, Cpuid, Msr};
-use crate::interface::emon::{self, PreciseEvents};
+use crate::interface::emon::{self, Microarchitecture};
 use crate::state::CounterSet;
 
 const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
@@ -70,8 +70,8 @@ pub struct Facilities {
     pub precise: Result<Format, MissingFeature>,
     /// Number of general counters that record, starting with counter 0.
     pub counters: u8,
-    /// The events that they record.
-    pub events: PreciseEvents,
+    /// The microarchitecture, which determines the events that they record.
+    pub microarchitecture: Microarchitecture,
     /// Whether BTS can be restricted to one mode.
     pub modes: bool,
 }
@@ -130,7 +130,7 @@ pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
             None => Err(MissingFeature::UnknownFormat(format)),
         },
         counters: if is_alone(cpu) { 1 } else { counters(format) },
-        events: PreciseEvents::of(cpu),
+        microarchitecture: Microarchitecture::of(cpu),
         modes: wide.ds_cpl(),
     })
 }

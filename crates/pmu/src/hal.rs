@@ -10,6 +10,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use crate::constraints::Listing;
 use crate::cpu::{Cpu, Cpuid};
 use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::debug_store::Facilities;
@@ -136,6 +137,8 @@ pub struct SourceInformation {
     /// Counters that can count the source. Empty for ProfileTime, which needs none. Sources compete for nothing except
     /// counters.
     pub counters: CounterSet,
+    /// Whether these counters are known to count it.
+    pub listing: Listing,
 }
 
 /// HalpProfileInterface with its state and the intervals.
@@ -273,11 +276,11 @@ impl Hal {
         }
     }
 
-    /// Stores which counters of `processor` record which events precisely, as [`debug_store`](crate::debug_store) found
+    /// Stores which counters of `processor` record precisely, as [`debug_store`](crate::debug_store) found
     /// them.
-    pub fn probe_precise(&self, processor: ProcessorIndex, Facilities { counters, events, .. }: Facilities) {
+    pub fn probe_precise(&self, processor: ProcessorIndex, Facilities { counters, .. }: Facilities) {
         if let Some(held) = self.held.get(processor.as_usize()) {
-            held.known.set_capabilities(self.interface_of(processor).with_precise(counters, events).capabilities());
+            held.known.set_capabilities(self.interface_of(processor).with_precise(counters).capabilities());
         }
     }
 
@@ -351,7 +354,8 @@ impl Hal {
         } else {
             self.interface.counters_for(&source)
         };
-        SourceInformation { source, support, interval: self.interval(index), range, counters }
+        let listing = self.interface.listing(&source);
+        SourceInformation { source, support, interval: self.interval(index), range, counters, listing }
     }
 
     /// Returns the support on some processor, or that of the boot processor if no processor supports the source.

@@ -9,6 +9,7 @@ pub mod p6;
 pub mod pentium;
 mod unmanaged;
 
+use crate::constraints::Listing;
 use crate::cpu::{Cpu, Cpuid};
 use crate::source::{ProfileSource, RawEvent, Source};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
@@ -83,6 +84,10 @@ pub enum Support {
     NoRawEvents = 6,
     /// Raw event: its number is wider than the event numbers of the processor.
     NoSuchEvent = 7,
+    /// Raw event: no general counter of the processor counts it.
+    NoCounter = 8,
+    /// Raw event of AMD: it can occur more than 15 times in a cycle, and takes two counters that are merged.
+    NeedsTwoCounters = 9,
 }
 
 /// A counter that overflowed and was reloaded.
@@ -144,6 +149,12 @@ pub trait ProfileInterface {
     fn counters_for(&self, source: &ProfileSource) -> CounterSet {
         let _ = source;
         CounterSet::first(self.counters())
+    }
+
+    /// Returns whether the counters of a source are known.
+    fn listing(&self, source: &ProfileSource) -> Listing {
+        let _ = source;
+        Listing::Known
     }
 
     /// Assigns a counter that is free in `row` to each of `wanted`, and writes it to the same index of `assigned`. It
@@ -333,12 +344,11 @@ impl Interface {
         }
     }
 
-    /// Returns the interface for a processor on which the first `counters` general counters record these events
-    /// precisely.
+    /// Returns the interface for a processor on which the first `counters` general counters record precisely.
     #[must_use]
-    pub const fn with_precise(self, counters: u8, events: emon::PreciseEvents) -> Self {
+    pub const fn with_precise(self, counters: u8) -> Self {
         match self {
-            Self::Emon(emon) => Self::Emon(emon.with_precise(counters, events)),
+            Self::Emon(emon) => Self::Emon(emon.with_precise(counters)),
             _ => self,
         }
     }
@@ -396,6 +406,10 @@ impl ProfileInterface for Interface {
 
     fn counters_for(&self, source: &ProfileSource) -> CounterSet {
         each!(self, interface => interface.counters_for(source))
+    }
+
+    fn listing(&self, source: &ProfileSource) -> Listing {
+        each!(self, interface => interface.listing(source))
     }
 
     fn assign(&self, row: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {

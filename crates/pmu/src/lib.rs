@@ -2,6 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`constraints`] | which counters count and record an event |
 //! | [`cpu`] | access to the processor: CPUID, model-specific registers, RDPMC |
 //! | [`source`] | KPROFILE_SOURCE, and the entries of an interface's table |
 //! | [`selection`] | selection of a profile interface from the boot processor |
@@ -10,6 +11,7 @@
 //! | [`interface`] | Default, Emon, Amd64, NetBurst, P6, Pentium: their registers, tables and operations |
 //! | [`interval`] | ranges and defaults of intervals |
 //! | [`lvt_pmi`] | the LVT entry for performance counters in the local APIC |
+//! | `placement` | placement of events on counters |
 //! | `misc_enable` | performance monitoring features that an Intel processor has enabled |
 //! | [`state`] | 8 bytes of state per counter per processor |
 //! | [`hal`] | the HAL functions on top of these modules |
@@ -22,6 +24,7 @@
 
 extern crate alloc;
 
+pub mod constraints;
 pub mod cpu;
 pub mod current_cpu;
 pub mod debug_store;
@@ -30,6 +33,7 @@ pub mod hypervisor;
 pub mod interface;
 pub mod interval;
 pub mod lvt_pmi;
+mod placement;
 pub mod selection;
 pub mod source;
 pub mod state;

@@ -96,10 +96,11 @@ fn every_supported_source_counts_what_the_model_counted_and_stops() {
         let supported = hal.source_list().filter(|source| source.support == Support::Supported);
         let supported: Vec<Source> = supported.map(|source| source.source.source).skip(1).collect(); // ProfileTime
         assert!(!supported.is_empty(), "{}", identity.name);
-        // On NetBurst some sources exclude each other, and a fixed counter does not serve every source.
+        // On NetBurst and family 15h of AMD some sources exclude each other, and a fixed counter does not serve every source.
         let kind = hal.selection().interface;
         let general = usize::from(identity.expected.counters - identity.expected.fixed);
-        let at_once = if kind == Kind::NetBurst { 1 } else { general };
+        let is_alone = kind == Kind::NetBurst || identity.name.starts_with("bulldozer");
+        let at_once = if is_alone { 1 } else { general };
         for sources in supported.chunks(at_once) {
             cpu.model().clear_ledger();
             let started = started(&hal, cpu, sources);

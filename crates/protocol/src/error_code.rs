@@ -156,11 +156,15 @@ pub enum Support {
     NoRawEvents = 6,
     /// A raw event with a number wider than the event numbers of the processor.
     NoSuchEvent = 7,
+    /// A raw event that no general counter of the processor counts.
+    NoCounter = 8,
+    /// A raw event of AMD that takes two merged counters, because it can occur more than 15 times in a cycle.
+    NeedsTwoCounters = 9,
 }
 
 impl Support {
     /// All values, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Supported,
         Self::NotInInterface,
         Self::EventNotEnumerated,
@@ -169,6 +173,8 @@ impl Support {
         Self::NotOnThisFamily,
         Self::NoRawEvents,
         Self::NoSuchEvent,
+        Self::NoCounter,
+        Self::NeedsTwoCounters,
     ];
 
     /// Returns the value with this number.
@@ -246,6 +252,6 @@ mod tests {
         }
         assert_eq!(MissingFeature::from_number(10), None);
         assert_eq!(ErrorCode::from_number(36), None);
-        assert_eq!(Support::from_number(8), None);
+        assert_eq!(Support::from_number(10), None);
     }
 }

@@ -19,8 +19,10 @@ use x86_defs::cpuid::{Leaf80000001Ecx, Leaf80000022Eax, Leaf80000022Ebx, leaf};
 
 use super::unmanaged::{self, Bank};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
+use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::hypervisor::Hypervisor;
+use crate::placement;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 use generation::Generation;
@@ -45,9 +47,7 @@ pub struct Amd64 {
     all: CounterSet,
     /// The global registers, with PerfMonV2.
     global: Option<Global>,
-    sources: &'static [ProfileSource],
-    /// Whether event numbers have 12 bits; otherwise they have 8.
-    has_wide_events: bool,
+    generation: Generation,
     /// Whether the northbridge has its own counters, so that the core does not count its events.
     has_northbridge_counters: bool,
 }
@@ -90,8 +90,7 @@ impl Amd64 {
             bank,
             all,
             global: version_2.then(|| Global::new(all, eax.lbr_and_pmc_freeze())),
-            sources: generation.sources(),
-            has_wide_events: generation.has_wide_events(),
+            generation,
             has_northbridge_counters: features.perf_ctr_ext_nb(),
         }
     }
@@ -99,12 +98,19 @@ impl Amd64 {
     /// Returns the sources of the processor's family, with a select of zero for those that it lacks.
     #[must_use]
     pub const fn sources(&self) -> &'static [ProfileSource] {
-        self.sources
+        self.generation.sources()
+    }
+
+    /// Returns the class of the event of a source, if a table lists it.
+    fn class(&self, source: &ProfileSource) -> Option<Class> {
+        let select = PerfEvtSel::from_bits(source.select);
+        let number = u16::from(select.event_select_high()) << 8 | u16::from(select.event_select());
+        self.generation.constraints()?.find(number, select.unit_mask())
     }
 
     /// Returns the event select register for a counter in this state.
     fn select(self, row: CpuCounters<'_>, state: CounterState) -> u64 {
-        PerfEvtSel::from_bits(row.select_of(self.sources, state))
+        PerfEvtSel::from_bits(row.select_of(self.sources(), state))
             .with_usr(state.user())
             .with_os(state.kernel())
             .with_int(state.interrupt())
@@ -122,6 +128,21 @@ impl ProfileInterface for Amd64 {
         WIDTH
     }
 
+    fn counters_for(&self, source: &ProfileSource) -> CounterSet {
+        self.class(source).map_or(self.all, |class| class.counters().and(self.all))
+    }
+
+    /// Only family 15h has events that some counters do not count.
+    fn listing(&self, source: &ProfileSource) -> Listing {
+        let is_known = self.generation.constraints().is_none() || self.class(source).is_some();
+        if is_known { Listing::Known } else { Listing::Unlisted }
+    }
+
+    fn assign(&self, row: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+        let counters_of = |source: &ProfileSource, _| self.counters_for(source);
+        placement::assign_states(row, self.sources(), CounterSet::NONE, wanted, assigned, counters_of)
+    }
+
     /// The HAL does not check the processor, and offers the events of the K8 on every one.
     fn support(&self, source: &ProfileSource) -> Support {
         /// EventSelect\[7:5\] all set: an event of the northbridge (Linux, arch/x86/events/amd/core.c,
@@ -136,10 +157,15 @@ impl ProfileInterface for Amd64 {
     }
 
     fn raw_support(&self, event: RawEvent) -> Support {
-        if event.event() > 0xFF && !self.has_wide_events {
+        if event.event() > 0xFF && !self.generation.has_wide_events() {
             Support::NoSuchEvent
         } else {
-            self.support(&ProfileSource::of_raw(event))
+            let source = ProfileSource::of_raw(event);
+            match self.support(&source) {
+                Support::Supported if self.generation.has_large_increments(event.event()) => Support::NeedsTwoCounters,
+                Support::Supported if self.counters_for(&source).is_empty() => Support::NoCounter,
+                support => support,
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 use x86_defs::cpuid::{Signature, leaf};
 
 use super::{SOURCES, zen};
+use crate::constraints::{Table, tables};
 use crate::cpu::Cpuid;
 use crate::source::ProfileSource;
 
@@ -14,6 +15,8 @@ pub enum Generation {
     K8,
     /// Families 10h to 16h: the same events, and more that the HAL's table does not have.
     K10,
+    /// Family 15h: the same, with events that only some counters count.
+    Bulldozer,
     /// Family 17h: Zen, Zen+ and Zen 2.
     Zen,
     /// Family 19h: Zen 3, and Zen 4 under a hypervisor that hides PerfMonV2.
@@ -31,6 +34,7 @@ impl Generation {
         let signature = Signature::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).eax);
         match signature.family() {
             ..=0xF => Self::K8,
+            0x15 => Self::Bulldozer,
             0x10..=0x16 => Self::K10,
             0x17 | 0x18 => Self::Zen,
             0x19 if version_2 => Self::Zen4,
@@ -45,10 +49,27 @@ impl Generation {
         !matches!(self, Self::K8)
     }
 
+    /// Returns the counters of each event, or `None` if all counters are alike.
+    pub const fn constraints(self) -> Option<&'static Table> {
+        match self {
+            Self::Bulldozer => Some(&tables::BULLDOZER),
+            _ => None,
+        }
+    }
+
+    /// Returns whether an event can occur more than 15 times in a cycle, the most that one counter can add. It then
+    /// takes an even counter and the following odd one, which are merged (PPR for family 17h, "Large Increment per Cycle
+    /// Events").
+    pub const fn has_large_increments(self, event: u16) -> bool {
+        /// Retired SSE and AVX FLOPs.
+        const FLOPS: u16 = 0x003;
+        matches!(self, Self::Zen | Self::Zen3 | Self::Zen4 | Self::Zen5) && event == FLOPS
+    }
+
     /// Returns the table of sources.
     pub const fn sources(self) -> &'static [ProfileSource] {
         match self {
-            Self::K8 | Self::K10 => &SOURCES,
+            Self::K8 | Self::K10 | Self::Bulldozer => &SOURCES,
             Self::Zen => &zen::ZEN,
             Self::Zen3 => &zen::ZEN3,
             Self::Zen4 => &zen::ZEN4,
