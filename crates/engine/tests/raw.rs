@@ -67,6 +67,9 @@ fn what_a_processor_does_not_take_by_numbers_is_refused_before_a_register_is_tou
         ("nehalem-920", raw(0xC5, 0x00), Support::EventNotAvailable),
         ("k8-clawhammer", raw(0x1C0, 0), Support::NoSuchEvent),
         ("zen4-7700x", raw(0xE9, 0), Support::NotOnThisFamily),
+        ("zen4-7700x", raw(0x03, 0x0F), Support::NeedsTwoCounters),
+        ("bulldozer-fx8150", raw(0x31, 0x03), Support::NoCounter),
+        ("skylake-6600k", raw(0x00, 0x01), Support::NoCounter),
         ("netburst-cedarmill", raw(0xC0, 0), Support::NoRawEvents),
         ("k7-barton", raw(0xC0, 0), Support::NoRawEvents),
     ] {
@@ -98,6 +101,27 @@ fn a_query_tells_what_a_raw_event_selects_and_where_it_can_be_counted() {
     let input = [event.source().0, 100_000];
     let header = client.ask(&mut engine, Code::SetInterval, input.as_bytes(), 4096).header();
     assert_eq!((header.cause, header.source), (ErrorCode::NoInterval as u32, event.source().0));
+}
+
+#[test]
+fn a_query_tells_which_counters_count_an_event_and_whether_that_is_known() {
+    for (name, event, counters, unlisted) in [
+        ("skylake-6600k", raw(0xD1, 0x20), 0b1111, 0),
+        ("skylake-6600k", raw(0xA1, 0x01), 0xFF, 0),
+        ("skylake-6600k", raw(0xA1, 0x03), 0xFF, 1),
+        ("sapphire-rapids-2475x", raw(0xD1, 0x20), 0b1111, 0),
+        ("bulldozer-fx8150", raw(0x00, 0x01), 0b11_1000, 0),
+        ("bulldozer-fx8150", raw(0xA1, 0x01), 0b11_1111, 1),
+        ("zen4-7700x", raw(0xC0, 0), 0b11_1111, 0),
+        ("k10-thuban", raw(0xC0, 0), 0b1111, 0),
+        ("intel-hybrid", 2, 0x1FF, 0),
+    ] {
+        let machine = SimMachine::named(name, 1);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let record = query(client, &mut engine, event);
+        assert_eq!((record.counters, record.unlisted), (counters, unlisted), "{name} {event:#x}");
+    }
 }
 
 #[test]
