@@ -394,7 +394,7 @@ fn every_missing_feature_of_a_refusal_is_explained() {
         let why = missing_feature::sentence(u32::try_from(number).unwrap_or(u32::MAX), 3);
         assert!(report.contains(&why) && report.contains("\n  try: "), "{report}");
     }
-    assert_eq!(MissingFeature::ALL.len(), 10);
+    assert_eq!(MissingFeature::ALL.len(), 12);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //!
 //! These functions are called only for sessions that request branches or precise samples.
 
+mod errata;
+
 use debug_store::Layout;
 use debug_store::pebs::Format;
 use x86_defs::cpuid::{Leaf1Ecx, Leaf1Edx, LeafAEax, Signature, VENDOR_INTEL, leaf};
@@ -40,6 +42,10 @@ pub enum MissingFeature {
     NotPrecise,
     /// The profile interface is not Emon of version 2 or later.
     NotInInterface,
+    /// Errata of the processor make precise records unusable.
+    Errata,
+    /// Precise records need a newer revision of the microcode.
+    OldMicrocode,
 }
 
 impl MissingFeature {
@@ -57,6 +63,8 @@ impl MissingFeature {
             Self::UnknownFormat(format) => (7, format),
             Self::NotPrecise => (8, 0),
             Self::NotInInterface => (9, 0),
+            Self::Errata => (10, 0),
+            Self::OldMicrocode => (11, 0),
         }
     }
 }
@@ -94,7 +102,7 @@ pub struct ForeignUse {
     pub records: u64,
 }
 
-/// Examines the current processor. It reads only registers that CPUID enumerates, at most two.
+/// Examines the current processor. It reads only registers that CPUID enumerates, at most three.
 ///
 /// # Errors
 /// The missing feature, if it makes the whole Debug Store unusable.
@@ -126,7 +134,7 @@ pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
         branches: if enabled.bts_unavailable() { Err(MissingFeature::BranchesUnavailable) } else { Ok(()) },
         precise: match Format::from_number(format) {
             _ if enabled.pebs_unavailable() => Err(MissingFeature::PebsUnavailable),
-            Some(format) => Ok(format),
+            Some(format) => errata::check(cpu).map(|()| format),
             None => Err(MissingFeature::UnknownFormat(format)),
         },
         counters: if is_alone(cpu) { 1 } else { counters(format) },

@@ -235,6 +235,33 @@ fn one_counter_records_on_the_small_cores_up_to_goldmont_and_on_knights() {
     }
 }
 
+/// The steppings and revisions of Linux, `intel_sandybridge_quirk`, and Core 2 of model 0Fh, by `intel_clovertown_quirk`.
+#[test]
+fn errata_and_old_microcode_turn_precise_records_off() {
+    use MissingFeature::{Errata, OldMicrocode};
+    for (signature, revision, precise, reads) in [
+        (0x206A7, 0x27, Err(OldMicrocode), 1),
+        (0x206A7, 0x28, Ok(Format::Nehalem), 1),
+        (0x206A6, 0x7FFF_FFFF, Err(OldMicrocode), 1),
+        (0x206D6, 0x617, Err(OldMicrocode), 1),
+        (0x206D6, 0x618, Ok(Format::Nehalem), 1),
+        (0x206D7, 0x70B, Err(OldMicrocode), 1),
+        (0x206D7, 0x70C, Ok(Format::Nehalem), 1),
+        (0x206D5, 0x7FFF_FFFF, Err(OldMicrocode), 1),
+        (0x006FB, 0xBA, Err(Errata), 0),
+        (0x1067A, 0, Ok(Format::Nehalem), 0), // Penryn
+        (0x306A9, 0, Ok(Format::Nehalem), 0),
+    ] {
+        let cpu = processor("haswell-4710mq", Some(signature), Some(1));
+        cpu.model().set_microcode(revision);
+        let found = examine(&cpu).unwrap();
+        assert_eq!((found.branches, found.precise), (Ok(()), precise), "{signature:#x}, {revision:#x}");
+        let accesses = cpu.model().accesses();
+        // IA32_MISC_ENABLE, IA32_PERF_CAPABILITIES, and for Sandy Bridge IA32_BIOS_SIGN_ID.
+        assert_eq!((accesses.rdmsr, accesses.wrmsr, accesses.faulted), (2 + reads, 0, 0), "{signature:#x}");
+    }
+}
+
 /// A Haswell with modified CPUID. Without PDCM it has no IA32_PERF_CAPABILITIES.
 #[test]
 fn what_cpuid_does_not_promise_is_not_touched() {

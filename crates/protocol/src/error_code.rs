@@ -208,11 +208,15 @@ pub enum MissingFeature {
     NotPrecise = 8,
     /// The profile interface has no precise events.
     NotInInterface = 9,
+    /// Errata of the processor make precise records unusable.
+    Errata = 10,
+    /// Precise records need a newer revision of the microcode.
+    OldMicrocode = 11,
 }
 
 impl MissingFeature {
     /// All values, in the order of their numbers.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::NotIntel,
         Self::NoDebugStore,
         Self::NotWide,
@@ -223,6 +227,8 @@ impl MissingFeature {
         Self::UnknownFormat,
         Self::NotPrecise,
         Self::NotInInterface,
+        Self::Errata,
+        Self::OldMicrocode,
     ];
 
     /// Returns the value with this number.
@@ -250,7 +256,7 @@ mod tests {
             assert_eq!(missing_feature as u32, number);
             assert_eq!(MissingFeature::from_number(number), Some(missing_feature));
         }
-        assert_eq!(MissingFeature::from_number(10), None);
+        assert_eq!(MissingFeature::from_number(12), None);
         assert_eq!(ErrorCode::from_number(36), None);
         assert_eq!(Support::from_number(10), None);
     }

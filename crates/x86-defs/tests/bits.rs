@@ -9,6 +9,7 @@ use x86_defs::{
     intel::{
         debug_control::DebugCtl,
         debug_store::{PebsEnable, bts::BtsFlags, pebs::RecordFormat},
+        microcode::BiosSignId,
         misc_enable::MiscEnable,
         netburst::{Cccr, Escr},
         p6,
@@ -119,6 +120,7 @@ fn intel_fixed_counter_control() {
 
 #[test]
 fn intel_debug_registers() {
+    layout!(BiosSignId, u64, fields: revision 63:32; none: 31:0);
     layout!(MiscEnable, u64, fields: perfmon_available 7:7, bts_unavailable 11:11, pebs_unavailable 12:12;
         none: 6:0, 10:8, 63:13);
     layout!(DebugCtl, u64, fields: lbr 0:0, btf 1:1, bld 2:2, tr 6:6, bts 7:7, btint 8:8, bts_off_os 9:9,
