@@ -35,8 +35,8 @@ pub fn sentence(number: u32, detail: u64) -> String {
              (errata AJ67, AJ68, AJ69, AJ106)"
         }
         Some(MissingFeature::OldMicrocode) => {
-            "precise records need newer microcode: on Sandy Bridge revision 28h (model\n  \
-             2Ah), 618h or 70Ch (model 2Dh, stepping 6 or 7)"
+            "precise records of Sandy Bridge need newer microcode:\n  \
+             revision 28h (model 2Ah), 618h or 70Ch (model 2Dh, stepping 6 or 7)"
         }
         None => return format!("for the reason {number}, which this client does not know"),
     }

@@ -170,6 +170,12 @@ pub trait ProfileInterface {
         Ok(())
     }
 
+    /// Returns the state with an interval that the processor counts correctly: the same, or a slightly shorter one.
+    fn with_safe_interval(&self, row: CpuCounters<'_>, state: CounterState) -> CounterState {
+        let _ = row;
+        state
+    }
+
     /// QueryInformation: returns whether the processor has the event of a table entry.
     fn support(&self, source: &ProfileSource) -> Support;
 
@@ -414,6 +420,10 @@ impl ProfileInterface for Interface {
 
     fn assign(&self, row: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
         each!(self, interface => interface.assign(row, wanted, assigned))
+    }
+
+    fn with_safe_interval(&self, row: CpuCounters<'_>, state: CounterState) -> CounterState {
+        each!(self, interface => interface.with_safe_interval(row, state))
     }
 
     fn support(&self, source: &ProfileSource) -> Support {

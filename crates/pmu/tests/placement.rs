@@ -235,3 +235,28 @@ fn the_tables_take_few_bytes() {
     let all = intel.sum::<usize>() + tables::BULLDOZER.bytes() + tables::P6.bytes();
     assert!((10_000..12_000).contains(&all), "{all} bytes");
 }
+
+/// Errata BDM11 and BDM55, by the name of Linux's function `bdw_limit_period`.
+#[test]
+fn the_period_of_precise_instructions_is_a_multiple_of_64_on_broadwell() {
+    for (name, event, umask, expected) in [
+        ("broadwell", 0xC0, 0x01, [128, 128, 128, 128, 99_968, 100_032]),
+        ("broadwell", 0xC0, 0x02, [1, 64, 127, 191, 100_000, 100_032]),
+        ("haswell", 0xC0, 0x01, [1, 64, 127, 191, 100_000, 100_032]),
+    ] {
+        let generation = INTEL.iter().find(|generation| generation.name == name).unwrap();
+        let machine = generation.machine();
+        let hal = Hal::new(machine.processor(0), 1).unwrap();
+        let state = hal.state_for(raw(event, umask).source(), true).unwrap().with_owner(1);
+        let safe = |interval| hal.with_safe_interval(ProcessorIndex::BOOT, state.with_interval(interval)).interval();
+        assert_eq!([1, 64, 127, 191, 100_000, 100_032].map(safe), expected, "{name} {event:#x}/{umask:#x}");
+        let counter = hal.reserve(ProcessorIndex::BOOT, state).unwrap();
+        hal.set_counter_interval(ProcessorIndex::BOOT, counter, 100_000);
+        assert_eq!(hal.row(ProcessorIndex::BOOT).get(counter).interval(), expected[4], "{name}");
+        // Both processors record TotalIssues by C0/01.
+        let named = hal.state_for(Source(2), true).unwrap().with_interval(100_000);
+        let safe = |state| hal.with_safe_interval(ProcessorIndex::BOOT, state).interval();
+        let precise = if name == "broadwell" { 99_968 } else { 100_000 };
+        assert_eq!([safe(named), safe(named.with_precise(true))], [100_000, precise], "{name}");
+    }
+}

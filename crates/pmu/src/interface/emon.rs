@@ -269,6 +269,17 @@ impl ProfileInterface for Emon {
         placement::assign_states(row, &SOURCES, self.fixed(), wanted, assigned, counters_of)
     }
 
+    /// On Broadwell, INST_RETIRED.PREC_DIST needs a multiple of 64, at least 128 (errata BDM11, BDM55; Linux,
+    /// arch/x86/events/intel/core.c, `bdw_limit_period`).
+    fn with_safe_interval(&self, row: CpuCounters<'_>, state: CounterState) -> CounterState {
+        const PREC_DIST: (u8, u8) = (0xC0, 0x01);
+        let select = PerfEvtSel::from_bits(self.select(row, state));
+        let is_affected = self.capabilities.microarchitecture() == Microarchitecture::Broadwell
+            && state.interrupt()
+            && (select.event_select(), select.umask()) == PREC_DIST;
+        if is_affected { state.with_interval((state.interval() & !63).max(128)) } else { state }
+    }
+
     fn support(&self, source: &ProfileSource) -> Support {
         match source.ebx_bit {
             Some(bit) if !self.capabilities.enumerates(bit) => Support::EventNotEnumerated,
