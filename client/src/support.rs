@@ -15,6 +15,7 @@ pub fn word(number: u32) -> &'static str {
         Some(Support::NoSuchEvent) => "no: event number",
         Some(Support::NoCounter) => "no: no counter",
         Some(Support::NeedsTwoCounters) => "no: two counters",
+        Some(Support::OtherCore) => "no: other core",
         None => "no: unknown",
     }
 }
@@ -34,6 +35,7 @@ pub fn sentence(number: u32) -> String {
         Some(Support::NeedsTwoCounters) => {
             "the event can occur more than 15 times in a cycle, and one counter would miss the rest"
         }
+        Some(Support::OtherCore) => "only the first core of each processor counts events of the northbridge",
         None => return format!("for the reason {number}, which this client does not know"),
     }
     .to_owned()

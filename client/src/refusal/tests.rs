@@ -384,7 +384,7 @@ fn every_support_value_of_a_refused_source_is_explained() {
         let why = support::sentence(u32::try_from(number).unwrap_or(u32::MAX));
         assert!(report.contains(&why), "{report}");
     }
-    assert_eq!(Support::ALL.len(), 10);
+    assert_eq!(Support::ALL.len(), 11);
 }
 
 #[test]

@@ -61,6 +61,7 @@ fn number(support: Support) -> u32 {
         Support::NoSuchEvent => Number::NoSuchEvent,
         Support::NoCounter => Number::NoCounter,
         Support::NeedsTwoCounters => Number::NeedsTwoCounters,
+        Support::OtherCore => Number::OtherCore,
     }) as u32
 }
 

@@ -88,6 +88,8 @@ pub enum Support {
     NoCounter = 8,
     /// Raw event of AMD: it can occur more than 15 times in a cycle, and takes two counters that are merged.
     NeedsTwoCounters = 9,
+    /// Amd64: an event of the northbridge, which only the first core of each processor counts.
+    OtherCore = 10,
 }
 
 /// A counter that overflowed and was reloaded.
@@ -323,6 +325,7 @@ impl Interface {
     pub const fn capabilities(&self) -> u64 {
         match self {
             Self::Emon(emon) => emon.capabilities().into_bits(),
+            Self::Amd64(amd64) => amd64.capabilities(),
             _ => 0,
         }
     }
@@ -333,6 +336,7 @@ impl Interface {
     pub const fn with_capabilities(self, capabilities: u64) -> Self {
         match self {
             Self::Emon(_) => Self::Emon(emon::Emon::with_capabilities(emon::PmuCapabilities::from_bits(capabilities))),
+            Self::Amd64(amd64) => Self::Amd64(amd64.with_capabilities(capabilities)),
             _ => self,
         }
     }

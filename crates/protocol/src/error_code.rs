@@ -160,11 +160,13 @@ pub enum Support {
     NoCounter = 8,
     /// A raw event of AMD that takes two merged counters, because it can occur more than 15 times in a cycle.
     NeedsTwoCounters = 9,
+    /// An event of AMD's northbridge, which only the first core of each processor counts.
+    OtherCore = 10,
 }
 
 impl Support {
     /// All values, in the order of their numbers.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Supported,
         Self::NotInInterface,
         Self::EventNotEnumerated,
@@ -175,6 +177,7 @@ impl Support {
         Self::NoSuchEvent,
         Self::NoCounter,
         Self::NeedsTwoCounters,
+        Self::OtherCore,
     ];
 
     /// Returns the value with this number.
@@ -258,6 +261,6 @@ mod tests {
         }
         assert_eq!(MissingFeature::from_number(12), None);
         assert_eq!(ErrorCode::from_number(36), None);
-        assert_eq!(Support::from_number(10), None);
+        assert_eq!(Support::from_number(11), None);
     }
 }

@@ -4,7 +4,8 @@ use x86_defs::{
     amd,
     cpuid::{
         Leaf1AEax, Leaf1Ebx, Leaf1Ecx, Leaf1Edx, Leaf4Eax, Leaf7Edx, Leaf40000003Ebx, Leaf40000003Edx, Leaf80000001Ecx,
-        Leaf80000001Edx, Leaf80000022Eax, Leaf80000022Ebx, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, Signature,
+        Leaf80000001Edx, Leaf80000008Ecx, Leaf80000022Eax, Leaf80000022Ebx, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx,
+        Signature,
     },
     intel::{
         debug_control::DebugCtl,
@@ -79,6 +80,7 @@ fn cpuid_hypervisor_and_extended_leaves() {
     layout!(Leaf40000003Edx, u32, fields: performance_monitors_available 2:2; none: 1:0, 31:3);
     layout!(Leaf80000001Ecx, u32, fields: perf_ctr_ext_core 23:23, perf_ctr_ext_nb 24:24; none: 22:0, 31:25);
     layout!(Leaf80000001Edx, u32, fields: long_mode 29:29; none: 28:0, 31:30);
+    layout!(Leaf80000008Ecx, u32, fields: cores_minus_1 7:0, apic_id_size 15:12; none: 11:8, 31:16);
     layout!(Leaf80000022Eax, u32, fields: perf_mon_v2 0:0, lbr_stack 1:1, lbr_and_pmc_freeze 2:2; none: 31:3);
     layout!(Leaf80000022Ebx, u32, fields: num_perf_ctr_core 3:0, lbr_stack_size 9:4, num_perf_ctr_nb 15:10; none: 31:16);
 }

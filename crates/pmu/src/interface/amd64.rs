@@ -50,6 +50,8 @@ pub struct Amd64 {
     generation: Generation,
     /// Whether the northbridge has its own counters, so that the core does not count its events.
     has_northbridge_counters: bool,
+    /// Whether this core counts events of the northbridge.
+    counts_northbridge: bool,
 }
 
 impl Amd64 {
@@ -92,7 +94,21 @@ impl Amd64 {
             global: version_2.then(|| Global::new(all, eax.lbr_and_pmc_freeze())),
             generation,
             has_northbridge_counters: features.perf_ctr_ext_nb(),
+            counts_northbridge: generation.counts_northbridge(cpu),
         }
+    }
+
+    /// Returns what distinguishes the processor from others: 1 if it does not count events of the northbridge.
+    #[must_use]
+    pub const fn capabilities(&self) -> u64 {
+        !self.counts_northbridge as u64
+    }
+
+    /// Returns the interface for a processor with these [`capabilities`](Self::capabilities).
+    #[must_use]
+    #[inline]
+    pub const fn with_capabilities(self, capabilities: u64) -> Self {
+        Self { counts_northbridge: capabilities == 0, ..self }
     }
 
     /// Returns the sources of the processor's family, with a select of zero for those that it lacks.
@@ -149,8 +165,11 @@ impl ProfileInterface for Amd64 {
         /// `amd_is_nb_event`).
         const NORTHBRIDGE: u8 = 0xE0;
         let event = PerfEvtSel::from_bits(source.select).event_select();
-        if source.select == 0 || self.has_northbridge_counters && event & NORTHBRIDGE == NORTHBRIDGE {
+        let is_northbridge = event & NORTHBRIDGE == NORTHBRIDGE;
+        if source.select == 0 || self.has_northbridge_counters && is_northbridge {
             Support::NotOnThisFamily
+        } else if is_northbridge && !self.counts_northbridge {
+            Support::OtherCore
         } else {
             Support::Supported
         }
