@@ -58,8 +58,9 @@ enum Command {
     Test {
         /// Run the tests that need a program from outside, and no others
         ///
-        /// Each program is installed below target/tools first. Today this is cargo-make, which runs the tasks of
-        /// Makefile.toml, `test` among them.
+        /// Each program is installed first, below target/tools or with apt-get. Today these are libpfm4, with whose
+        /// encodings of events ours are compared (on Linux), and cargo-make, which runs the tasks of Makefile.toml,
+        /// `test` among them.
         #[arg(long)]
         consumers: bool,
     },

@@ -12,7 +12,7 @@ const MOST: usize = CounterSet::MOST as usize;
 /// An assignment in progress.
 #[derive(Debug)]
 struct Matching {
-    /// Counters that nobody else uses.
+    /// Counters that no session uses.
     free: CounterSet,
     /// Counters that are taken first if there is a choice.
     preferred: CounterSet,
