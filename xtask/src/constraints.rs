@@ -18,6 +18,7 @@ const TABLES: &str = "crates/pmu/src/constraints/tables.rs";
 
 /// A row of a file of facts; the README there explains the columns.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "the columns of the file")]
 pub struct Fact {
     /// The vendor's name; may be empty.
     pub name: String,

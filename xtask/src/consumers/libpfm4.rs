@@ -131,7 +131,9 @@ fn compare(workspace: &Workspace, encodings: &Encodings) -> Result<usize> {
         for (source, event, umask) in EMON {
             let entry = Kind::Emon.sources().iter().find(|entry| entry.source.0 == source);
             let ours = entry.context("a source of Emon is missing")?.select & !CONTROL;
-            pmus.iter().for_each(|pmu| check(pmu, event, umask, ours));
+            for pmu in pmus {
+                check(pmu, event, umask, ours);
+            }
         }
     }
     for (identity, pmu) in AMD {
