@@ -273,11 +273,15 @@ impl ProfileInterface for Emon {
     /// arch/x86/events/intel/core.c, `bdw_limit_period`).
     fn with_safe_interval(&self, row: CpuCounters<'_>, state: CounterState) -> CounterState {
         const PREC_DIST: (u8, u8) = (0xC0, 0x01);
+        if self.capabilities.microarchitecture() != Microarchitecture::Broadwell || !state.interrupt() {
+            return state;
+        }
         let select = PerfEvtSel::from_bits(self.select(row, state));
-        let is_affected = self.capabilities.microarchitecture() == Microarchitecture::Broadwell
-            && state.interrupt()
-            && (select.event_select(), select.umask()) == PREC_DIST;
-        if is_affected { state.with_interval((state.interval() & !63).max(128)) } else { state }
+        if (select.event_select(), select.umask()) == PREC_DIST {
+            state.with_interval((state.interval() & !63).max(128))
+        } else {
+            state
+        }
     }
 
     fn support(&self, source: &ProfileSource) -> Support {
