@@ -114,6 +114,8 @@ fn a_query_tells_which_counters_count_an_event_and_whether_that_is_known() {
         ("bulldozer-fx8150", raw(0xA1, 0x01), 0b11_1111, 1),
         ("zen4-7700x", raw(0xC0, 0), 0b11_1111, 0),
         ("k10-thuban", raw(0xC0, 0), 0b1111, 0),
+        ("core2-e5200", raw(0x12, 0), 0b10, 0),
+        ("core2-e5200", raw(0x04, 0), 0b11, 0),
         ("intel-hybrid", 2, 0x1FF, 0),
     ] {
         let machine = SimMachine::named(name, 1);

@@ -255,10 +255,16 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// Leaf 0xA enumerates the events of the interface's table.
+    /// Leaf 0xA enumerates the events of the interface's table. Core and Core 2 list the events with constraints, and no
+    /// others.
     fn listing(&self, source: &ProfileSource) -> Listing {
-        let is_listed = source.source.raw().is_none() || self.class(source).is_some();
-        if is_listed { Listing::Known } else { Listing::Unlisted }
+        let is_complete =
+            matches!(self.capabilities.microarchitecture(), Microarchitecture::Core | Microarchitecture::Core2);
+        if source.source.raw().is_none() || is_complete || self.class(source).is_some() {
+            Listing::Known
+        } else {
+            Listing::Unlisted
+        }
     }
 
     /// Assigns fixed counters first, which keeps the general counters for other events.
