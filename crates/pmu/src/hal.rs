@@ -361,7 +361,7 @@ impl Hal {
     /// Returns the support on some processor, or that of the boot processor if no processor supports the source.
     fn support(&self, source: &ProfileSource) -> Support {
         let support = self.support_by(&self.interface, source);
-        let of = |held: &PerCpuPmu| self.interface.with_capabilities(held.known.capabilities());
+        let of = |held: &PerCpuPmu| self.interface.of_processor(held.known.capabilities());
         let elsewhere = || self.held.iter().any(|held| self.support_by(&of(held), source) == Support::Supported);
         if support != Support::Supported && elsewhere() { Support::Supported } else { support }
     }
@@ -438,8 +438,10 @@ impl Hal {
     /// # Errors
     /// [`HalError::Unsupported`].
     pub fn check_on(&self, processor: ProcessorIndex, state: CounterState) -> Result<(), HalError> {
-        let source = self.row(processor).source_of(self.interface.sources(), state);
-        match source.map(|source| (source.source, self.support_by(&self.interface_of(processor), &source))) {
+        let row = self.row(processor);
+        let interface = self.interface.of_processor(row.known.capabilities());
+        let source = row.source_of(self.interface.sources(), state);
+        match source.map(|source| (source.source, self.support_by(&interface, &source))) {
             None | Some((_, Support::Supported)) => Ok(()),
             Some((source, support)) => Err(HalError::Unsupported(source, support)),
         }
@@ -570,7 +572,7 @@ impl Hal {
         if held.is_asleep() {
             return true;
         }
-        let interface = self.interface_of(current.index()).examined(current.cpu());
+        let interface = self.interface.of_processor(held.known.capabilities()).examined(current.cpu());
         held.known.set_capabilities(interface.capabilities());
         let saved = interface.initialize(current.cpu());
         if is_first {

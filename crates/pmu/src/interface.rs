@@ -330,13 +330,23 @@ impl Interface {
         }
     }
 
-    /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities).
+    /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities), complete. Only
+    /// [`support`](ProfileInterface::support) differs from [`with_capabilities`](Self::with_capabilities), which the
+    /// interrupt uses and which copies less.
+    #[must_use]
+    pub const fn of_processor(self, capabilities: u64) -> Self {
+        match self {
+            Self::Amd64(amd64) => Self::Amd64(amd64.with_capabilities(capabilities)),
+            _ => self.with_capabilities(capabilities),
+        }
+    }
+
+    /// Returns the same interface for the registers of a processor with these [`capabilities`](Self::capabilities).
     #[must_use]
     #[inline]
     pub const fn with_capabilities(self, capabilities: u64) -> Self {
         match self {
             Self::Emon(_) => Self::Emon(emon::Emon::with_capabilities(emon::PmuCapabilities::from_bits(capabilities))),
-            Self::Amd64(amd64) => Self::Amd64(amd64.with_capabilities(capabilities)),
             _ => self,
         }
     }
