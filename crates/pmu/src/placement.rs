@@ -34,7 +34,7 @@ impl Matching {
     }
 
     /// Gives a counter to one more event, by the shortest augmenting path. Returns whether there is one.
-    fn add(&mut self, event: usize, counters_of: &impl Fn(usize) -> CounterSet) -> bool {
+    fn add(&mut self, event: usize, counters_of: &dyn Fn(usize) -> CounterSet) -> bool {
         // The counter whose event would move to this one; the counter itself at the beginning of a path.
         let mut from = [0_u8; MOST];
         let mut level = counters_of(event).and(self.free);
@@ -93,10 +93,10 @@ fn assign(
     free: CounterSet,
     preferred: CounterSet,
     assigned: &mut [u8],
-    counters_of: impl Fn(usize) -> CounterSet,
+    counters_of: &dyn Fn(usize) -> CounterSet,
 ) -> Result<(), usize> {
     let mut matching = Matching { free, preferred, events: [0; MOST], taken: CounterSet::NONE };
-    if let Some(event) = (0..assigned.len()).find(|event| !matching.add(*event, &counters_of)) {
+    if let Some(event) = (0..assigned.len()).find(|event| !matching.add(*event, counters_of)) {
         return Err(event);
     }
     for counter in matching.taken.iter() {
@@ -126,5 +126,5 @@ pub fn assign_states(
         let state = wanted.get(event).copied().unwrap_or_default();
         row.source_of(sources, state).map_or(CounterSet::NONE, |source| counters_of(&source, state))
     };
-    assign(row.counters(CounterState::is_free), preferred, assigned, of)
+    assign(row.counters(CounterState::is_free), preferred, assigned, &of)
 }
