@@ -169,7 +169,8 @@ EVENTS
   An event without a source can be given as a raw event, as with perf:
     cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also eq, umask=0x8050
   with u or k after the last slash for one mode alone. The numbers are in the
-  processor's manual; a wrong number counts nothing, or something else.
+  processor's manual; a wrong number counts nothing, or something else. The
+  driver knows on which counters most events count; client query EVENT says so.
 
 CSV
   [CPUn,]count,unit,event,enabled_ns,percent_running,metric,metric_unit

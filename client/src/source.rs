@@ -91,6 +91,8 @@ pub struct SourceInfo {
     pub select: String,
     /// The counters of a processor that can count it; empty if a timer counts.
     pub counters: Vec<u32>,
+    /// Whether no table of the driver lists the event, so that it may count nothing on some of these counters.
+    pub unlisted: bool,
     /// Number of processors on which it currently runs.
     pub running: u32,
     /// Errata of the processor that make it count wrongly.
@@ -113,6 +115,7 @@ impl From<&SourceRecord> for SourceInfo {
             maximum: record.maximum,
             select: format::select(record.select),
             counters: (0..u32::BITS).filter(|counter| record.counters >> counter & 1 == 1).collect(),
+            unlisted: record.unlisted != 0,
             running: record.running,
             errata: Vec::new(),
             support: record.support,
@@ -142,6 +145,7 @@ impl From<RawEvent> for SourceInfo {
             maximum: range.maximum,
             select: format::select(event.select()),
             counters: Vec::new(),
+            unlisted: false,
             running: 0,
             errata: Vec::new(),
             support: 0,

@@ -31,9 +31,10 @@ PRECISE EVENTS
   With :p (or :up, :kp; :pp means the same) the processor itself records which
   instruction caused the event (Intel's PEBS); an interrupt comes a few
   instructions later. The sources of instructions, branches and mispredicted
-  branches have a precise form. With --batch the processor writes more than one
-  record before it interrupts: this costs less, but the records do not have a
-  process. `client report --merge` infers the process where it can.
+  branches have a precise form, and raw events that Intel lists as precise.
+  With --batch the processor writes more than one record before it interrupts:
+  this costs less, but the records do not have a process. `client report
+  --merge` infers the process where it can.
 
 EXIT CODE
   The exit code of COMMAND. If the client itself fails: see client --help.

@@ -16,8 +16,11 @@ pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
     if args.format.json {
         return context.json(&source);
     }
-    let counters = |numbers: &[u32]| match numbers {
+    let counters = match source.counters.as_slice() {
         [] => "none: a timer counts it".to_owned(),
+        numbers if source.unlisted => {
+            format!("any of {}, but unlisted: it may count nothing on some", ranges(numbers.iter().copied()))
+        }
         numbers => format!("any of {}", ranges(numbers.iter().copied())),
     };
     let running = match source.running {
@@ -33,7 +36,7 @@ pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
         ("Min", source.minimum.to_string()),
         ("Max", source.maximum.to_string()),
         ("Select", source.select),
-        ("Counters", counters(&source.counters)),
+        ("Counters", counters),
         ("Running", running),
     ];
     if !source.errata.is_empty() {

@@ -223,8 +223,8 @@ mod asking {
         let system = FakeSystem::running(FakeDriver::default());
         let wanted = json!({
             "id": 2, "name": "TotalIssues", "supported": true, "reason": null, "interval": 65536, "minimum": 4096,
-            "maximum": 2_147_483_647, "select": "0x000300c0", "counters": [0, 1, 2], "running": 0,
-            "errata": []
+            "maximum": 2_147_483_647, "select": "0x000300c0", "counters": [0, 1, 2], "unlisted": false,
+            "running": 0, "errata": []
         });
         assert_eq!(run(&system, "query ProfileTotalIssues --json").json(), wanted);
         assert_eq!(run(&system, "list --json").json()["sources"][0], wanted);
@@ -295,6 +295,16 @@ mod asking {
         assert_eq!(labels(block), labels(&run(&on(0x0003_06C3), "info").out));
         let version = format!("protocol {}", protocol::PROTOCOL_VERSION);
         assert!(block.lines().any(|line| line.starts_with("Driver ") && line.ends_with(&version)), "{block}");
+    }
+
+    #[test]
+    fn query_shows_that_no_table_lists_an_event() {
+        let raw = pmu::source::RawEvent::NONE.with_event(0xA1).with_umask(3);
+        let sources = vec![protocol::SourceRecord { unlisted: 1, ..record(raw.source().0, "", 0) }];
+        let system = FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() });
+        let out = run(&system, "query cpu/event=0xa1,umask=0x03/").out;
+        assert!(out.contains("Counters   any of 0-2, but unlisted: it may count nothing on some\n"), "{out}");
+        assert_eq!(run(&system, "query cpu/event=0xa1,umask=0x03/ --json").json()["unlisted"], true);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //!
 //! These functions are called only for sessions that request branches or precise samples.
 
+mod errata;
+
 use debug_store::Layout;
 use debug_store::pebs::Format;
 use x86_defs::cpuid::{Leaf1Ecx, Leaf1Edx, LeafAEax, Signature, VENDOR_INTEL, leaf};
@@ -10,7 +12,7 @@ use x86_defs::intel::debug_control::{self, DebugCtl};
 use x86_defs::intel::debug_store::{self as registers, PebsEnable};
 
 use crate::cpu::{self, Cpu, Cpuid, Msr};
-use crate::interface::emon::{self, PreciseEvents};
+use crate::interface::emon::{self, Microarchitecture};
 use crate::state::CounterSet;
 
 const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
@@ -40,11 +42,15 @@ pub enum MissingFeature {
     NotPrecise,
     /// The profile interface is not Emon of version 2 or later.
     NotInInterface,
+    /// Errata of the processor make precise records unusable.
+    Errata,
+    /// Precise records need a newer revision of the microcode.
+    OldMicrocode,
 }
 
 impl MissingFeature {
     /// All values, in the order of their numbers; the unknown format is 0.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::NotIntel,
         Self::NoDebugStore,
         Self::NotWide,
@@ -55,6 +61,8 @@ impl MissingFeature {
         Self::UnknownFormat(0),
         Self::NotPrecise,
         Self::NotInInterface,
+        Self::Errata,
+        Self::OldMicrocode,
     ];
 
     /// Returns the value with these numbers. The second is ignored if the first has none.
@@ -78,6 +86,8 @@ impl MissingFeature {
             Self::UnknownFormat(format) => (7, format),
             Self::NotPrecise => (8, 0),
             Self::NotInInterface => (9, 0),
+            Self::Errata => (10, 0),
+            Self::OldMicrocode => (11, 0),
         }
     }
 }
@@ -91,8 +101,8 @@ pub struct Facilities {
     pub precise: Result<Format, MissingFeature>,
     /// Number of general counters that record, starting with counter 0.
     pub counters: u8,
-    /// The events that they record.
-    pub events: PreciseEvents,
+    /// The microarchitecture, which determines the events that they record.
+    pub microarchitecture: Microarchitecture,
     /// Whether BTS can be restricted to one mode.
     pub modes: bool,
 }
@@ -115,7 +125,7 @@ pub struct ForeignUse {
     pub records: u64,
 }
 
-/// Examines the current processor. It reads only registers that CPUID enumerates, at most two.
+/// Examines the current processor. It reads only registers that CPUID enumerates, at most three.
 ///
 /// # Errors
 /// The missing feature, if it makes the whole Debug Store unusable.
@@ -147,11 +157,11 @@ pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
         branches: if enabled.bts_unavailable() { Err(MissingFeature::BranchesUnavailable) } else { Ok(()) },
         precise: match Format::from_number(format) {
             _ if enabled.pebs_unavailable() => Err(MissingFeature::PebsUnavailable),
-            Some(format) => Ok(format),
+            Some(format) => errata::check(cpu).map(|()| format),
             None => Err(MissingFeature::UnknownFormat(format)),
         },
         counters: if is_alone(cpu) { 1 } else { counters(format) },
-        events: PreciseEvents::of(cpu),
+        microarchitecture: Microarchitecture::of(cpu),
         modes: wide.ds_cpl(),
     })
 }

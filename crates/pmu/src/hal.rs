@@ -19,6 +19,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 
 pub use error::{HalError, MAX_RAW};
 
+use crate::constraints::Listing;
 use crate::cpu::Cpuid;
 use crate::current_cpu::ProcessorIndex;
 use crate::hypervisor::Hypervisor;
@@ -93,6 +94,8 @@ pub struct SourceInformation {
     /// Counters that can count the source. Empty for ProfileTime, which needs none. Sources compete for nothing except
     /// counters.
     pub counters: CounterSet,
+    /// Whether these counters are known to count it.
+    pub listing: Listing,
 }
 
 impl Hal {
@@ -197,6 +200,12 @@ impl<E> Hal<E> {
     #[inline]
     fn interface_with(&self, pmu: &PerCpuPmu) -> Interface {
         self.interface.with_capabilities(pmu.snapshot.capabilities())
+    }
+
+    /// Returns the interface with the capabilities of a processor, for planning: [`interface_with`](Self::interface_with)
+    /// copies less, and does not decide which events the processor supports.
+    fn whole_interface_with(&self, pmu: &PerCpuPmu) -> Interface {
+        self.interface.of_processor(pmu.snapshot.capabilities())
     }
 
     /// Returns the bytes of the state of the counters.

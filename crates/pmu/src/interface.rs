@@ -9,6 +9,7 @@ pub mod p6;
 pub mod pentium;
 mod unmanaged;
 
+use crate::constraints::Listing;
 use crate::cpu::{Cpu, Cpuid};
 use crate::source::{ProfileSource, RawEvent, Source};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
@@ -89,11 +90,17 @@ pub enum Support {
     NoSecondUnitMask = 9,
     /// Raw event: it compares for equality, but the select registers have no EQ.
     NoEquality = 10,
+    /// Raw event: no general counter of the processor counts it.
+    NoCounter = 11,
+    /// Raw event of AMD: it can occur more than 15 times in a cycle, and takes two counters that are merged.
+    NeedsTwoCounters = 12,
+    /// Amd64: an event of the northbridge, which only the first core of each processor counts.
+    OtherCore = 13,
 }
 
 impl Support {
     /// All values, in the order of their numbers.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Supported,
         Self::NotInInterface,
         Self::EventNotEnumerated,
@@ -105,6 +112,9 @@ impl Support {
         Self::ModelNotKnown,
         Self::NoSecondUnitMask,
         Self::NoEquality,
+        Self::NoCounter,
+        Self::NeedsTwoCounters,
+        Self::OtherCore,
     ];
 
     /// Returns the value with this number.
@@ -184,6 +194,12 @@ pub trait ProfileInterface {
         CounterSet::first(self.counters())
     }
 
+    /// Returns whether the counters of a source are known.
+    fn listing(&self, source: &ProfileSource) -> Listing {
+        let _ = source;
+        Listing::Known
+    }
+
     /// Assigns a counter that is free in `cpu_counters` to each of `wanted`, and writes it to the same index of
     /// `assigned`. It considers all of them together.
     ///
@@ -195,6 +211,12 @@ pub trait ProfileInterface {
             *place = free.next().ok_or(index)?;
         }
         Ok(())
+    }
+
+    /// Returns the state with an interval that the processor counts correctly: the same, or a slightly shorter one.
+    fn with_safe_interval(&self, cpu_counters: CpuCounters<'_>, state: CounterState) -> CounterState {
+        let _ = cpu_counters;
+        state
     }
 
     /// QueryInformation: returns whether the processor has the event of a table entry.
@@ -344,11 +366,23 @@ impl Interface {
     pub const fn capabilities(&self) -> u64 {
         match self {
             Self::Emon(emon) => emon.capabilities().into_bits(),
+            Self::Amd64(amd64) => amd64.capabilities(),
             _ => 0,
         }
     }
 
-    /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities).
+    /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities), complete. Only
+    /// [`support`](ProfileInterface::support) differs from [`with_capabilities`](Self::with_capabilities), which the
+    /// interrupt uses and which copies less.
+    #[must_use]
+    pub const fn of_processor(self, capabilities: u64) -> Self {
+        match self {
+            Self::Amd64(amd64) => Self::Amd64(amd64.with_capabilities(capabilities)),
+            _ => self.with_capabilities(capabilities),
+        }
+    }
+
+    /// Returns the same interface for the registers of a processor with these [`capabilities`](Self::capabilities).
     #[must_use]
     #[inline]
     pub const fn with_capabilities(self, capabilities: u64) -> Self {
@@ -371,12 +405,11 @@ impl Interface {
         }
     }
 
-    /// Returns the interface for a processor on which the first `counters` general counters record these events
-    /// precisely.
+    /// Returns the interface for a processor on which the first `counters` general counters record precisely.
     #[must_use]
-    pub const fn with_precise(self, counters: u8, events: emon::PreciseEvents) -> Self {
+    pub const fn with_precise(self, counters: u8) -> Self {
         match self {
-            Self::Emon(emon) => Self::Emon(emon.with_precise(counters, events)),
+            Self::Emon(emon) => Self::Emon(emon.with_precise(counters)),
             _ => self,
         }
     }
@@ -436,8 +469,16 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.counters_for(source))
     }
 
+    fn listing(&self, source: &ProfileSource) -> Listing {
+        each!(self, interface => interface.listing(source))
+    }
+
     fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
         each!(self, interface => interface.assign(cpu_counters, wanted, assigned))
+    }
+
+    fn with_safe_interval(&self, cpu_counters: CpuCounters<'_>, state: CounterState) -> CounterState {
+        each!(self, interface => interface.with_safe_interval(cpu_counters, state))
     }
 
     fn support(&self, source: &ProfileSource) -> Support {

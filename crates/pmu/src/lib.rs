@@ -2,6 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`constraints`] | which counters count and record an event |
 //! | [`cpu`] | access to the processor: CPUID, model-specific registers, RDPMC |
 //! | [`source`] | KPROFILE_SOURCE, and the entries of an interface's table |
 //! | [`selection`] | selection of a profile interface from the boot processor |
@@ -11,6 +12,7 @@
 //! | [`interface`] | Default, Emon, Amd64, NetBurst, P6, Pentium: their registers, tables and operations |
 //! | [`interval`] | ranges and defaults of intervals |
 //! | [`lvt_pmi`] | the LVT entry for performance counters in the local APIC |
+//! | `placement` | placement of events on counters |
 //! | `misc_enable` | performance monitoring features that an Intel processor has enabled |
 //! | `per_cpu` | what one processor owns |
 //! | [`state`] | 8 bytes of state per counter per processor |
@@ -24,6 +26,7 @@
 
 extern crate alloc;
 
+pub mod constraints;
 pub mod cpu;
 pub mod current_cpu;
 pub mod debug_store;
@@ -34,6 +37,7 @@ pub mod interface;
 pub mod interval;
 pub mod lvt_pmi;
 mod per_cpu;
+mod placement;
 pub mod selection;
 pub mod source;
 pub mod state;

@@ -112,6 +112,11 @@ impl Processor {
         self.debug_store.set_misc_enable(value);
     }
 
+    /// Sets the revision of the microcode, which otherwise is newer than every known update.
+    pub fn set_microcode(&mut self, revision: u32) {
+        self.debug_store.set_microcode(revision);
+    }
+
     /// Maps the memory of the Debug Store. Before this call, no memory is mapped.
     pub fn set_memory(&mut self, memory: Box<dyn Memory>) {
         self.debug_store.set_memory(memory);

@@ -20,8 +20,10 @@ use x86_defs::cpuid::{Leaf80000001Ecx, Leaf80000022Eax, Leaf80000022Ebx, leaf};
 
 use super::unmanaged::{self, Bank};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
+use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::hypervisor::Hypervisor;
+use crate::placement;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 use generation::Generation;
@@ -49,6 +51,8 @@ pub struct Amd64 {
     generation: Generation,
     /// Whether the northbridge has its own counters, so that the core does not count its events.
     has_northbridge_counters: bool,
+    /// Whether this core counts events of the northbridge.
+    counts_northbridge: bool,
 }
 
 impl Amd64 {
@@ -95,13 +99,34 @@ impl Amd64 {
             global: version_2.then(|| Global::new(all, eax.lbr_and_pmc_freeze())),
             generation,
             has_northbridge_counters: features.perf_ctr_ext_nb(),
+            counts_northbridge: generation.counts_northbridge(cpu),
         }
+    }
+
+    /// Returns what distinguishes the processor from others: 1 if it does not count events of the northbridge.
+    #[must_use]
+    pub const fn capabilities(&self) -> u64 {
+        !self.counts_northbridge as u64
+    }
+
+    /// Returns the interface for a processor with these [`capabilities`](Self::capabilities).
+    #[must_use]
+    #[inline]
+    pub const fn with_capabilities(self, capabilities: u64) -> Self {
+        Self { counts_northbridge: capabilities == 0, ..self }
     }
 
     /// Returns the sources of the processor's family, with a select of zero for those that it lacks.
     #[must_use]
     pub const fn sources(&self) -> &'static [ProfileSource] {
         self.generation.sources()
+    }
+
+    /// Returns the class of the event of a source, if a table lists it.
+    fn class(&self, source: &ProfileSource) -> Option<Class> {
+        let select = PerfEvtSel::from_bits(source.select);
+        let number = u16::from(select.event_select_high()) << 8 | u16::from(select.event_select());
+        self.generation.constraints()?.find(number, select.unit_mask())
     }
 
     /// Returns the event select register for a counter in this state.
@@ -124,6 +149,21 @@ impl ProfileInterface for Amd64 {
         WIDTH
     }
 
+    fn counters_for(&self, source: &ProfileSource) -> CounterSet {
+        self.class(source).map_or(self.bank.all, |class| class.counters().and(self.bank.all))
+    }
+
+    /// Only family 15h has events that some counters do not count.
+    fn listing(&self, source: &ProfileSource) -> Listing {
+        let is_known = self.generation.constraints().is_none() || self.class(source).is_some();
+        if is_known { Listing::Known } else { Listing::Unlisted }
+    }
+
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+        let counters_of = |source: &ProfileSource, _| self.counters_for(source);
+        placement::assign_states(cpu_counters, self.sources(), CounterSet::NONE, wanted, assigned, counters_of)
+    }
+
     /// The HAL does not check the processor, and offers the events of the K8 on every one. The sources of a model that
     /// is not known are refused, because its events may have other numbers.
     fn support(&self, source: &ProfileSource) -> Support {
@@ -131,10 +171,13 @@ impl ProfileInterface for Amd64 {
         /// `amd_is_nb_event`).
         const NORTHBRIDGE: u8 = 0xE0;
         let event = PerfEvtSel::from_bits(source.select).event_select();
+        let is_northbridge = event & NORTHBRIDGE == NORTHBRIDGE;
         if source.select == 0 && self.generation == Generation::Unknown {
             Support::ModelNotKnown
-        } else if source.select == 0 || self.has_northbridge_counters && event & NORTHBRIDGE == NORTHBRIDGE {
+        } else if source.select == 0 || self.has_northbridge_counters && is_northbridge {
             Support::NotOnThisFamily
+        } else if is_northbridge && !self.counts_northbridge {
+            Support::OtherCore
         } else {
             Support::Supported
         }
@@ -144,7 +187,12 @@ impl ProfileInterface for Amd64 {
         if event.event() > 0xFF && !self.generation.has_wide_events() {
             return Support::NoSuchEvent;
         }
-        super::lacks_version_6(event, false, false).unwrap_or_else(|| self.support(&ProfileSource::of_raw(event)))
+        let source = ProfileSource::of_raw(event);
+        match super::lacks_version_6(event, false, false).unwrap_or_else(|| self.support(&source)) {
+            Support::Supported if self.generation.has_large_increments(event.event()) => Support::NeedsTwoCounters,
+            Support::Supported if self.counters_for(&source).is_empty() => Support::NoCounter,
+            support => support,
+        }
     }
 
     fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled> {

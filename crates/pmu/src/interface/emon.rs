@@ -17,6 +17,7 @@
 
 mod capabilities;
 mod fixed;
+mod microarchitecture;
 mod precise;
 mod sources;
 
@@ -24,14 +25,16 @@ use x86_defs::intel::perfmon::{self, FixedControl, GLOBAL_FIXED_SHIFT, GlobalSta
 
 use super::unmanaged::{self, Bank, Counters, Place};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
+use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::lvt_pmi;
+use crate::placement;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
 pub use capabilities::PmuCapabilities;
-pub use precise::PreciseEvents;
-use precise::PreciseForm;
+pub use microarchitecture::Microarchitecture;
+pub use precise::PreciseForm;
 pub use sources::SOURCES;
 
 const IA32_PERFEVTSEL0: Msr = Msr::new(perfmon::IA32_PERFEVTSEL0);
@@ -109,25 +112,27 @@ impl Emon {
         Self { capabilities: self.capabilities.with_full_width(whole) }
     }
 
-    /// Returns the interface for a processor on which the first `counters` general counters record these events
-    /// precisely.
+    /// Returns the interface for a processor on which the first `counters` general counters record precisely.
     #[must_use]
-    pub const fn with_precise(self, counters: u8, events: PreciseEvents) -> Self {
-        Self { capabilities: self.capabilities.recording(counters, events) }
+    pub const fn with_precise(self, counters: u8) -> Self {
+        Self { capabilities: self.capabilities.recording(counters) }
     }
 
     /// Returns the counters that record a source precisely.
     #[must_use]
     pub fn precise(self, source: &ProfileSource) -> CounterSet {
-        let form = self.capabilities.precise_events().form_of(source);
-        let counters = form.map_or(CounterSet::NONE, PreciseForm::counters);
+        let form = self.capabilities.microarchitecture().precise_form(source);
+        let counters = form.map_or(CounterSet::NONE, |form| form.counters());
         counters.and(CounterSet::first(self.capabilities.precise())).and(self.general())
     }
 
     /// Returns the event select register for a counter in this state, without the bits that the state contains itself.
     fn select(self, cpu_counters: CpuCounters<'_>, state: CounterState) -> u64 {
         let Some(source) = cpu_counters.source_of(&SOURCES, state) else { return 0 };
-        let form = self.capabilities.precise_events().form_of(&source).filter(|_| state.precise());
+        if !state.precise() {
+            return source.select;
+        }
+        let form = self.capabilities.microarchitecture().precise_form(&source);
         form.map_or(source.select, |form| form.select(source.select))
     }
 
@@ -185,6 +190,12 @@ impl Emon {
         CounterSet::from_bits(global & 0xFFFF_FFFF | global >> GLOBAL_FIXED_SHIFT << self.capabilities.count())
     }
 
+    /// Returns the counters that count and record the event of a source, if a table lists it.
+    fn class(self, source: &ProfileSource) -> Option<Class> {
+        let select = PerfEvtSel::from_bits(source.select);
+        self.capabilities.microarchitecture().table().find(select.event_select().into(), select.umask())
+    }
+
     /// Returns the index of the fixed counter that counts the event of a source.
     fn fixed_for(self, source: &ProfileSource) -> Option<u8> {
         let number = fixed::number_for(source)?;
@@ -231,35 +242,47 @@ impl ProfileInterface for Emon {
     }
 
     fn counters_for(&self, source: &ProfileSource) -> CounterSet {
+        let general = || self.class(source).map_or(self.general(), |class| class.counters().and(self.general()));
         match self.fixed_for(source) {
             Some(counter) if fixed::is_alone(source) => CounterSet::NONE.with(counter),
-            Some(counter) => self.general().with(counter),
-            None => self.general(),
+            Some(counter) => general().with(counter),
+            None => general(),
         }
     }
 
-    /// Assigns precise events first, in ascending order of the number of counters that can record them. Then it assigns
-    /// the other events, to fixed counters where possible. No other order serves more events: the sets of counters that
-    /// record are nested; and a fixed counter takes events of one kind only, so that using it leaves a general counter
-    /// to another event, and all events of that kind are equal.
-    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
-        let mut free = cpu_counters.counters(CounterState::is_free);
-        let all = || wanted.iter().enumerate();
-        let open_to = |state: &CounterState| {
-            cpu_counters.source_of(&SOURCES, *state).map_or(0, |source| self.precise(&source).len())
-        };
-        let precise = || all().filter(|(_, state)| state.precise());
-        let ordered =
-            (0..=self.counters().into()).flat_map(|open| precise().filter(move |(_, state)| open_to(state) == open));
-        for (index, state) in ordered.chain(all().filter(|(_, state)| !state.precise())) {
-            let Some(place) = assigned.get_mut(index) else { return Err(index) };
-            let source = cpu_counters.source_of(&SOURCES, *state).ok_or(index)?;
-            let fitting = free.and(if state.precise() { self.precise(&source) } else { self.counters_for(&source) });
-            let fixed = fitting.and(self.fixed()).iter().next();
-            *place = fixed.or_else(|| fitting.iter().next()).ok_or(index)?;
-            free = free.without(CounterSet::NONE.with(*place));
+    /// Leaf 0xA enumerates the events of the interface's table. Core and Core 2 list the events with constraints, and no
+    /// others.
+    fn listing(&self, source: &ProfileSource) -> Listing {
+        let is_complete =
+            matches!(self.capabilities.microarchitecture(), Microarchitecture::Core | Microarchitecture::Core2);
+        if source.source.raw().is_none() || is_complete || self.class(source).is_some() {
+            Listing::Known
+        } else {
+            Listing::Unlisted
         }
-        Ok(())
+    }
+
+    /// Assigns fixed counters first, which keeps the general counters for other events.
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+        let counters_of = |source: &ProfileSource, state: CounterState| {
+            if state.precise() { self.precise(source) } else { self.counters_for(source) }
+        };
+        placement::assign_states(cpu_counters, &SOURCES, self.fixed(), wanted, assigned, counters_of)
+    }
+
+    /// On Broadwell, INST_RETIRED.PREC_DIST needs a multiple of 64, at least 128 (errata BDM11, BDM55; Linux,
+    /// arch/x86/events/intel/core.c, `bdw_limit_period`).
+    fn with_safe_interval(&self, cpu_counters: CpuCounters<'_>, state: CounterState) -> CounterState {
+        const PREC_DIST: (u8, u8) = (0xC0, 0x01);
+        if self.capabilities.microarchitecture() != Microarchitecture::Broadwell || !state.interrupt() {
+            return state;
+        }
+        let select = PerfEvtSel::from_bits(self.select(cpu_counters, state));
+        if (select.event_select(), select.umask()) == PREC_DIST {
+            state.with_interval((state.interval() & !63).max(128))
+        } else {
+            state
+        }
     }
 
     fn support(&self, source: &ProfileSource) -> Support {
@@ -281,7 +304,10 @@ impl ProfileInterface for Emon {
             return lack;
         }
         let listed = SOURCES.iter().find(|source| source.ebx_bit.is_some() && source.select == plain.select());
-        listed.map_or(Support::Supported, |source| self.support(source))
+        match listed.map_or(Support::Supported, |source| self.support(source)) {
+            Support::Supported if self.counters_for(&ProfileSource::of_raw(event)).is_empty() => Support::NoCounter,
+            support => support,
+        }
     }
 
     /// One read for each general counter, and one for all fixed ones.

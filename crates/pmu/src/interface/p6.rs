@@ -10,10 +10,12 @@ use x86_defs::intel::p6::{self, COUNTERS, PerfEvtSel, WIDTH};
 
 use super::unmanaged::{self, Bank, Counters};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
+use crate::constraints::tables;
 use crate::cpu::{Cpu, Msr};
 use crate::lvt_pmi;
+use crate::placement;
 use crate::source::{ProfileSource, RawEvent};
-use crate::state::{self, Active, CounterSet, CpuCounters, SavedMsrs};
+use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
 pub use sources::SOURCES;
 
@@ -27,6 +29,9 @@ const BANK: Bank = Bank {
     all: CounterSet::first(COUNTERS),
     mask: state::mask(WIDTH),
 };
+
+/// All counters.
+const ALL: CounterSet = CounterSet::first(COUNTERS);
 
 /// The first counter; its select register has the enable flag of both counters.
 const FIRST: CounterSet = CounterSet::NONE.with(0);
@@ -58,6 +63,17 @@ impl ProfileInterface for P6 {
 
     fn width(&self) -> u8 {
         WIDTH
+    }
+
+    fn counters_for(&self, source: &ProfileSource) -> CounterSet {
+        let select = PerfEvtSel::from_bits(source.select);
+        let class = tables::P6.find(select.event_select().into(), select.umask());
+        class.map_or(ALL, |class| class.counters().and(ALL))
+    }
+
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+        let counters_of = |source: &ProfileSource, _| self.counters_for(source);
+        placement::assign_states(cpu_counters, &SOURCES, CounterSet::NONE, wanted, assigned, counters_of)
     }
 
     /// Every processor of this interface supports the whole table.

@@ -429,6 +429,30 @@ impl Bench {
         self.hal.source_list().filter(|source| source.support == Support::Supported && !source.counters.is_empty())
     }
 
+    /// Returns the number of sources that always find counters together.
+    pub fn sources_at_once(&self) -> usize {
+        let alike = self.counted().all(|source| source.counters == self.usable());
+        if alike { self.counters().into() } else { 1 }
+    }
+
+    /// Returns the counters that can count a source of the interface's table: all, but on family 15h of AMD, by Linux,
+    /// `amd_get_event_constraints_f15h`.
+    pub fn counters_of_family(&self, source: u32) -> CounterSet {
+        let signature = self.model().cpuid(1, 0)[0];
+        if self.hal.interface().kind() != Kind::Amd64 || signature >> 20 & 0xFF != 6 {
+            return CounterSet::first(CounterSet::MOST);
+        }
+        let select = self.hal.source_information(Source(source)).unwrap().source.select;
+        let (event, umask) = (select & 0xFF, select >> 8 & 0xFF);
+        CounterSet::from_bits(match event {
+            0x00 if umask & 0xF0 != 0 && umask & 0x0F != 0 => 1 << 3,
+            0x00..=0x1F => 0b11_1000,
+            0x23 | 0x43 | 0x45 | 0x46 | 0x54 | 0x55 | 0x60..=0x9F | 0xD0..=0xDA => 0b111,
+            0x20..=0x5F | 0xC0..=0xCF | 0xDB..=0xDF => 0b11_1111,
+            _ => 0,
+        })
+    }
+
     /// Returns the first source that a second counter can count as well.
     pub fn anywhere(&self) -> u32 {
         *self.sources().first().unwrap()

@@ -88,6 +88,7 @@ fn d12_a_source_goes_to_the_fixed_counter_that_counts_it_and_then_to_general_one
         let general: CounterSet = (0..bench.general()).collect();
         for source in bench.sources() {
             let fixed = (0..identity.expected.fixed).find(|number| BY_FIXED[usize::from(*number)].contains(&source));
+            let general = bench.counters_of_family(source).and(general);
             let wanted = match fixed.map(|number| CounterSet::NONE.with(bench.general() + number)) {
                 // At the rate of the time-stamp counter, which general counters cannot count.
                 Some(fixed) if source == REFERENCE_CYCLES => fixed,
@@ -337,7 +338,7 @@ fn d24_every_counter_of_amd_counts_and_overflows_through_its_own_registers() {
     for processor in identities.chain(made_up) {
         let bench = Bench::new(processor);
         let most = bench.counters();
-        for sources in bench.sources().chunks(most.into()) {
+        for sources in bench.sources().chunks(bench.sources_at_once()) {
             let counters: Vec<_> = sources.iter().map(|source| bench.reserve(*source, None)).collect();
             bench.start(counters);
             bench.run_events(&work);

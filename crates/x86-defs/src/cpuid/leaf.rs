@@ -45,5 +45,8 @@ pub const BRAND_STRING_FIRST: u32 = 0x8000_0002;
 /// Last of the three leaves of the brand string (same references).
 pub const BRAND_STRING_LAST: u32 = 0x8000_0004;
 
+/// Number of cores in ECX: [`Leaf80000008Ecx`](super::Leaf80000008Ecx) (APM Vol. 3 E.4.7).
+pub const EXTENDED_CORES: u32 = 0x8000_0008;
+
 /// Extended performance monitoring and debug of AMD: [`Leaf80000022Eax`](super::Leaf80000022Eax) (APM Vol. 3 E.4.24).
 pub const EXTENDED_PERFMON: u32 = 0x8000_0022;

@@ -90,6 +90,10 @@ impl DebugStore {
         self.memory = Some(memory);
     }
 
+    pub(crate) fn set_microcode(&mut self, revision: u32) {
+        self.registers.set_microcode(revision);
+    }
+
     pub(crate) fn set_misc_enable(&mut self, value: u64) {
         self.registers.set_misc_enable(value);
     }

@@ -19,6 +19,11 @@ const MONITORING_AVAILABLE: u64 = 1 << 7;
 const BTS_UNAVAILABLE: u64 = 1 << 11;
 const PEBS_UNAVAILABLE: u64 = 1 << 12;
 
+/// `IA32_BIOS_SIGN_ID`: the revision of the microcode in bits 63:32. The model refuses writes, which no test needs.
+const BIOS_SIGN_ID: u32 = 0x8B;
+/// A revision that is newer than every known update.
+const NEWEST_MICROCODE: u32 = 0x7FFF_FFFF;
+
 /// `IA32_DEBUGCTL`.
 const DEBUGCTL: u32 = 0x1D9;
 /// `LBR` and `BTF`, at the same position on every processor.
@@ -146,6 +151,7 @@ impl Pebs {
 pub(super) struct Registers {
     features: Features,
     misc_enable: u64,
+    microcode: u32,
     debugctl: u64,
     area: u64,
     pebs_enable: u64,
@@ -158,7 +164,15 @@ impl Registers {
         let features = Features::read(cpuid, perf_capabilities);
         let unavailable = if features.store.is_some() { 0 } else { BTS_UNAVAILABLE | PEBS_UNAVAILABLE };
         let available = if monitors { MONITORING_AVAILABLE } else { 0 };
-        Self { features, misc_enable: available | unavailable, debugctl: 0, area: 0, pebs_enable: 0, data_cfg: 0 }
+        Self {
+            features,
+            misc_enable: available | unavailable,
+            microcode: NEWEST_MICROCODE,
+            debugctl: 0,
+            area: 0,
+            pebs_enable: 0,
+            data_cfg: 0,
+        }
     }
 
     /// Resets the registers, except `IA32_MISC_ENABLE`.
@@ -171,6 +185,11 @@ impl Registers {
         self.misc_enable = value & (MONITORING_AVAILABLE | BTS_UNAVAILABLE | PEBS_UNAVAILABLE);
     }
 
+    /// Sets the revision of the microcode.
+    pub(super) fn set_microcode(&mut self, revision: u32) {
+        self.microcode = revision;
+    }
+
     fn pebs(&self) -> Option<Pebs> {
         self.features.pebs.filter(|_| self.misc_enable & PEBS_UNAVAILABLE == 0)
     }
@@ -179,6 +198,7 @@ impl Registers {
     pub(super) fn rdmsr(&self, msr: u32) -> Option<u64> {
         match msr {
             MISC_ENABLE => self.features.misc_enable.then_some(self.misc_enable),
+            BIOS_SIGN_ID => self.features.misc_enable.then_some(u64::from(self.microcode) << 32),
             DEBUGCTL => self.features.store.map(|_| self.debugctl),
             DS_AREA => self.features.store.map(|_| self.area),
             PEBS_ENABLE => self.pebs().map(|_| self.pebs_enable),

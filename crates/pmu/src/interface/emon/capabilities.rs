@@ -5,7 +5,7 @@ use bitfield_struct::bitfield;
 use x86_defs::cpuid::{Leaf1Ecx, Leaf23Eax, Leaf23Ebx, Leaf71Eax, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, leaf};
 use x86_defs::intel::perfmon::GlobalCtrl;
 
-use super::precise::PreciseEvents;
+use super::Microarchitecture;
 use crate::cpu::Cpuid;
 use crate::state;
 
@@ -51,14 +51,14 @@ pub struct PmuCapabilities {
     /// Number of general counters that record precisely (PEBS), starting with counter 0. CPUID does not report this.
     #[bits(3)]
     pub precise: u8,
-    /// The [`PreciseEvents`] that they record; set together with `precise`.
-    #[bits(2)]
-    precise_events_bits: u8,
+    /// Number of the [`Microarchitecture`].
+    #[bits(6)]
+    microarchitecture_number: u8,
     /// Whether the select registers have UMASK2.
     pub umask2: bool,
     /// Whether the select registers have EQ.
     pub eq: bool,
-    #[bits(7)]
+    #[bits(3)]
     __: u8,
     /// Number of indexes of general counters: one more than that of the last one.
     #[bits(4)]
@@ -93,6 +93,7 @@ impl PmuCapabilities {
             .with_missing_bits(64_u8.saturating_sub(eax.width()) & 0x3F)
             .with_absent((ebx.into_bits() & 0x7F) as u8)
             .with_enumerated(eax.ebx_length().min(7) & 0xF)
+            .with_microarchitecture_number(Microarchitecture::of(cpu) as u8 & 0x3F)
             .with_has_capabilities(Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).pdcm())
             .fixed_by(LeafAEdx::from_bits(perfmon.edx), LeafAEcx::from_bits(perfmon.ecx))
             .extended_by_leaf_23(cpu)
@@ -139,16 +140,16 @@ impl PmuCapabilities {
         self.with_fixed((usable & 0b111) as u8).with_fixed_missing_bits(64_u8.saturating_sub(edx.fixed_width()) & 0x3F)
     }
 
-    /// Returns the events that are recorded precisely.
+    /// Returns the microarchitecture.
     #[must_use]
-    pub const fn precise_events(self) -> PreciseEvents {
-        PreciseEvents::from_bits(self.precise_events_bits())
+    pub const fn microarchitecture(self) -> Microarchitecture {
+        Microarchitecture::from_number(self.microarchitecture_number())
     }
 
-    /// Returns the capabilities with this number of general counters that record these events, starting with counter 0.
+    /// Returns the capabilities with this number of general counters that record, starting with counter 0.
     #[must_use]
-    pub const fn recording(self, counters: u8, events: PreciseEvents) -> Self {
-        self.with_precise(counters & 7).with_precise_events_bits(events as u8)
+    pub const fn recording(self, counters: u8) -> Self {
+        self.with_precise(counters & 7)
     }
 
     /// Returns the number of counter indexes: general counters, then fixed ones up to the last usable one.
