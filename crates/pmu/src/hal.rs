@@ -731,16 +731,17 @@ impl Hal {
         result
     }
 
-    /// Accounts one overflow of a precise counter of the current processor. The processor recorded it and loaded the
-    /// counter with `initial`. Returns the interval that `initial` stands for. The counters are
-    /// [frozen](Self::with_frozen), or do not run.
+    /// Accounts one record of a precise counter of the current processor. The processor wrote it at the overflow or
+    /// [after it](Interface::events_to_record), and loaded the counter with `initial`. Returns the interval that
+    /// `initial` stands for. The counters are [frozen](Self::with_frozen), or do not run.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn recorded(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, initial: u64) -> u32 {
-        let missing_bits = 64_u8.saturating_sub(self.interface_of(current.index()).width_of(counter));
+        let interface = self.interface_of(current.index());
+        let missing_bits = 64_u8.saturating_sub(interface.width_of(counter));
         if let Some(total) = self.row(current.index()).total(counter) {
-            total.overflowed(0, initial, missing_bits);
+            total.overflowed(interface.events_to_record(counter), initial, missing_bits);
         }
         (initial.wrapping_neg() & 0xFFFF_FFFF) as u32
     }

@@ -352,6 +352,16 @@ impl Interface {
         }
     }
 
+    /// Returns how many events of a counter that records precisely follow its overflow until the record is written,
+    /// including the event that writes it.
+    #[must_use]
+    pub const fn events_to_record(&self, counter: u8) -> u64 {
+        match self {
+            Self::Emon(emon) => emon.capabilities().precise_events().events_to_record(counter),
+            _ => 0,
+        }
+    }
+
     /// Returns the table entry of a source, and its index.
     #[must_use]
     pub fn find(&self, source: Source) -> Option<(u16, &'static ProfileSource)> {

@@ -190,7 +190,8 @@ impl Total {
     }
 
     /// Accounts an overflow: the register held `value`, is loaded with `initial`, and has 64 minus `missing_bits` bits.
-    /// If the processor reloaded it by itself, `value` is 0, which takes back the events read after the overflow.
+    /// If the processor reloaded it by itself, `value` is the number of events from the overflow to the load, which takes
+    /// back the events read after that.
     pub fn overflowed(&self, value: u64, initial: u64, missing_bits: u8) {
         // Only this processor writes here, at PROFILE_LEVEL, so no locked exchange is needed.
         let events = sign_extended(value.wrapping_sub(self.held.load(Ordering::Relaxed)), missing_bits);

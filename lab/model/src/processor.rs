@@ -211,10 +211,10 @@ impl Processor {
     ///
     /// A counter that overflows with its interrupt enabled makes an interrupt pending, unless one is pending or the
     /// status bit of the counter is already set (Intel, version 2 and later). [`LedgerEntry::interrupts`] describes how
-    /// overflows merge. Each overflow of a counter that is enabled in `IA32_PEBS_ENABLE` writes a record to memory and
-    /// reloads the counter, and the record that reaches the threshold interrupts. Such a counter raises an overflow
-    /// interrupt and sets its status bit only if its control register enables the interrupt. For an event or counter
-    /// without PEBS support, `IA32_PEBS_ENABLE` has no effect.
+    /// overflows merge. After an overflow of a counter that is enabled in `IA32_PEBS_ENABLE`, its next event writes a
+    /// record to memory and reloads the counter, and the record that reaches the threshold interrupts. In between, the
+    /// status bit of the counter is set. The overflow itself interrupts only if the control register of the counter
+    /// enables the interrupt. For an event or counter without PEBS support, `IA32_PEBS_ENABLE` has no effect.
     pub fn run(&mut self, mode: Mode, events: &dyn Fn(Selected) -> u64) {
         for counter in self.pmu.running() {
             let counts = match mode {
@@ -248,13 +248,13 @@ impl Processor {
             return (overflows, overflows > 0 && interrupt && !was_stuck);
         };
         let Some(counter) = self.pmu.counter_mut(id) else { return (0, false) };
-        let Counted { overflows, reached } = self.debug_store.count(counter, precise, events);
+        let Counted { overflows, reached, overflowed } = self.debug_store.count(counter, precise, events);
         if reached {
             self.pmu.note_buffer();
         }
         let interrupts = overflows > 0 && interrupt && !was_stuck;
-        if interrupts {
-            self.pmu.note_overflow(id);
+        if let Some(overflowed) = overflowed {
+            self.pmu.set_overflow(id, overflowed);
         }
         (overflows, reached || interrupts)
     }

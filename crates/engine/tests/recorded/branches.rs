@@ -106,7 +106,7 @@ fn branches_that_were_stopped_stay_so_whatever_is_throttled_meanwhile() {
             stop(&mut engine);
         }
         machine.set_pace(20_000); // over the budget with the first interrupt
-        super::scene::run(&machine, &engine, 0, 1, 5_000);
+        super::scene::run(&machine, &engine, 0, 1, 5_001);
         if !stopped_first {
             stop(&mut engine);
         }
@@ -114,7 +114,7 @@ fn branches_that_were_stopped_stay_so_whatever_is_throttled_meanwhile() {
         machine.tick_sampling(&engine, 0);
         branch(&machine, &engine, 0, Mode::User, 1);
         assert_eq!(stored(&machine, 0).branches, 0);
-        super::scene::run(&machine, &engine, 0, 1, 5_000);
+        super::scene::run(&machine, &engine, 0, 1, 5_001);
         assert_eq!(super::scene::records(&machine, 0), 2, "what was not stopped goes on");
     }
 }
@@ -143,7 +143,7 @@ fn branches_and_counters_go_together_and_stop_one_by_one() {
     let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH), cycles, precise]);
     let step = |engine: &engine::Engine<_>, machine: &simulation::SimMachine| {
         branch(machine, engine, 0, Mode::User, 1);
-        super::scene::run(machine, engine, 0, 2, 5_000);
+        super::scene::run(machine, engine, 0, 2, 5_001);
     };
     step(&engine, &machine);
     assert_eq!(stopped(client, &mut engine, session, Some(BRANCHES))[0].samples, 1);
@@ -186,7 +186,7 @@ fn what_was_recorded_before_a_throttle_is_told_before_it() {
     let session = started(client, &mut engine, &header, &events);
     branch(&machine, &engine, 0, Mode::User, 1);
     machine.set_pace(20_000); // over the budget with the first interrupt
-    super::scene::run(&machine, &engine, 0, 1, 5_000);
+    super::scene::run(&machine, &engine, 0, 1, 5_001);
     let kinds: Vec<u16> = fetched(client, &mut engine, session).iter().map(|sample| sample.kind).collect();
     let expected = [SampleKind::Sample, SampleKind::Branch, SampleKind::Throttled].map(|kind| kind as u16);
     assert_eq!(kinds, expected);

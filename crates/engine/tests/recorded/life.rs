@@ -6,8 +6,8 @@ use protocol::modes;
 use simulation::{Client, SimMachine};
 
 use super::scene::{
-    INSTRUCTIONS, INTERVAL, branch, branches, engine, fetched, header, interrupted, is_left_clean, machine, precise,
-    records, registers, run, set_register, started, stopped, stored,
+    INSTRUCTIONS, INTERVAL, TO_RECORD, branch, branches, engine, fetched, header, interrupted, is_left_clean, machine,
+    precise, records, registers, run, set_register, started, stopped, stored,
 };
 
 /// LBR and FREEZE_LBRS_ON_PMI in IA32_DEBUGCTL, set by other software.
@@ -135,7 +135,7 @@ fn whatever_is_fetched_tells_when() {
     for (what, fetch) in fetch {
         machine.pass(1_000_000);
         machine.processor(0).model().branch(Mode::User, any_branch(1));
-        machine.run(0, Mode::User, &|_| INTERVAL.into());
+        machine.run(0, Mode::User, &|_| TO_RECORD);
         fetch(&machine, &mut engine, client, session);
         let told = fetched(client, &mut engine, session);
         assert!(!told.is_empty(), "{what}");
@@ -154,9 +154,9 @@ fn sessions_follow_each_other() {
     let client = Client::open(&mut engine, 1, 10);
     for round in 1..=20 {
         let session = started(client, &mut engine, &header(round), &[precise(INSTRUCTIONS, INTERVAL)]);
-        run(&machine, &engine, 0, 0x1000, 3 * u64::from(INTERVAL));
+        run(&machine, &engine, 0, 0x1000, 3 * TO_RECORD);
         let counts = stopped(client, &mut engine, session, None);
-        assert_eq!((counts[0].samples, counts[0].count), (3, 3 * u64::from(INTERVAL)), "{round}");
+        assert_eq!((counts[0].samples, counts[0].count), (3, 3 * TO_RECORD), "{round}");
         let marks: Vec<u64> = fetched(client, &mut engine, session).iter().map(|sample| sample.pebs_sequence).collect();
         assert_eq!(marks, [0, 1, 2], "each begins to count anew");
         assert!(is_left_clean(&machine));
@@ -175,7 +175,7 @@ fn what_is_stopped_asleep_records_no_more_when_it_is_awake() {
     stopped(client, &mut engine, session, Some(INSTRUCTIONS));
     machine.wake(&engine);
     assert_eq!(registers(&machine, 0)[1], Some(1 << counter));
-    run(&machine, &engine, 0, 0x1000, INTERVAL.into());
+    run(&machine, &engine, 0, 0x1000, TO_RECORD);
     assert_eq!(fetched(client, &mut engine, session).iter().filter(|sample| sample.ip != 0).count(), 1);
 }
 

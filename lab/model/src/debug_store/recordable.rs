@@ -4,6 +4,7 @@
 
 use crate::{
     bits::{bit, byte},
+    counter::CounterId,
     select::Selected,
 };
 
@@ -54,5 +55,11 @@ impl Recordable {
             (Self::GoldenCove, 0xC0, _) => !1,
             _ => !0,
         }
+    }
+
+    /// Returns whether a counter records the selected event with precise distribution: at the overflow itself instead
+    /// of at the next event (column `PDISTCounter` of the event files; SDM, "PDist: Precise Distribution").
+    pub(super) fn is_distributed(self, counter: CounterId, Selected { event, .. }: Selected) -> bool {
+        matches!((self, counter, event), (Self::GoldenCove, CounterId::General(0), 0xC4 | 0xC5))
     }
 }

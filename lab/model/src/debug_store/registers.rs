@@ -222,7 +222,17 @@ impl Registers {
             CounterId::General(number) => bit(pebs.recordable.counters(selected), number.into()),
             CounterId::Fixed(_) => true,
         };
-        (can_record && self.pebs_enable & counter_bit(counter) != 0).then_some(pebs.format)
+        (can_record && self.has_pebs(counter)).then_some(pebs.format)
+    }
+
+    /// Returns whether the records of `counter` have precise distribution.
+    pub(super) fn is_distributed(&self, counter: CounterId, selected: Selected) -> bool {
+        self.pebs().is_some_and(|pebs| pebs.recordable.is_distributed(counter, selected))
+    }
+
+    /// Returns whether PEBS is enabled for `counter`.
+    pub(super) fn has_pebs(&self, counter: CounterId) -> bool {
+        self.pebs_enable & counter_bit(counter) != 0
     }
 
     /// Returns whether the overflows of any counter write records.

@@ -293,9 +293,10 @@ impl Pmu for Intel {
         general.chain(fixed).chain(buffer).any(|bit| self.status & bit != 0)
     }
 
-    fn note_overflow(&mut self, id: CounterId) {
+    fn set_overflow(&mut self, id: CounterId, overflowed: bool) {
         if self.leaf.version >= 2 {
-            self.status |= status_bit(id);
+            let others = self.status & !status_bit(id);
+            self.status = if overflowed { others | status_bit(id) } else { others };
         }
     }
 
@@ -306,7 +307,7 @@ impl Pmu for Intel {
     fn count(&mut self, id: CounterId, events: u64) -> u64 {
         let overflows = self.counter_mut(id).map_or(0, |counter| counter.add(events));
         if overflows > 0 {
-            self.note_overflow(id);
+            self.set_overflow(id, true);
         }
         overflows
     }

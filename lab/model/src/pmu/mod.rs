@@ -50,8 +50,8 @@ pub(crate) trait Pmu: Send {
         false
     }
 
-    /// Sets the overflow bit of a counter, if the unit has a status register.
-    fn note_overflow(&mut self, _: CounterId) {}
+    /// Sets or clears the overflow bit of a counter, if the unit has a status register.
+    fn set_overflow(&mut self, _: CounterId, _overflowed: bool) {}
 
     /// Sets the bit of the PEBS buffer, if the unit has a status register.
     fn note_buffer(&mut self) {}
