@@ -64,6 +64,7 @@ pub struct Processor {
     /// At most one interrupt is pending: the APIC has one entry for all counters.
     pending: bool,
     interrupt_mode: InterruptMode,
+    masks_on_delivery: bool,
     ignores_absent_msrs: bool,
     ledger: Ledger,
     accesses: Accesses,
@@ -83,6 +84,7 @@ impl Processor {
             perf_capabilities: 0,
             pending: false,
             interrupt_mode: InterruptMode::default(),
+            masks_on_delivery: false,
             ignores_absent_msrs: false,
             ledger: Ledger::default(),
             accesses: Accesses::default(),
@@ -135,6 +137,12 @@ impl Processor {
     /// Sets the behavior of interrupts at the LVT entry.
     pub fn set_interrupt_mode(&mut self, mode: InterruptMode) {
         self.interrupt_mode = mode;
+    }
+
+    /// Makes delivery mask the LVT entry whatever the vendor, as some hypervisors do for AMD guests (Linux commit
+    /// 49ff3b4aec51, "KVM: x86/pmu: Do not mask LVTPC when handling a PMI on AMD platforms").
+    pub fn set_masked_on_delivery(&mut self) {
+        self.masks_on_delivery = true;
     }
 
     /// Returns the other thread of the core, which shares the performance monitoring registers; `cpuid` is that of the
@@ -215,17 +223,33 @@ impl Processor {
     /// record to memory and reloads the counter, and the record that reaches the threshold interrupts. In between, the
     /// status bit of the counter is set. The overflow itself interrupts only if the control register of the counter
     /// enables the interrupt. For an event or counter without PEBS support, `IA32_PEBS_ENABLE` has no effect.
+    ///
+    /// The first interrupt that `IA32_DEBUGCTL` lets freeze the counters does so at the end of this call.
     pub fn run(&mut self, mode: Mode, events: &dyn Fn(Selected) -> u64) {
+        self.run_counters(events, |counter| match mode {
+            Mode::User => counter.user,
+            Mode::Kernel => counter.kernel,
+        });
+    }
+
+    /// Executes code in System Management Mode. Firmware runs parts of it at CPL 3, so counters of either mode count
+    /// (Linux commit a01994f5e5c7), unless `IA32_DEBUGCTL.FREEZE_WHILE_SMM` freezes them (SDM, "Freezing LBR and
+    /// Performance Counters on PMI"; Vol. 4, `IA32_DEBUGCTL`).
+    pub fn run_in_smm(&mut self, events: &dyn Fn(Selected) -> u64) {
+        if !self.debug_store.freezes_in_smm() {
+            self.run_counters(events, |_| true);
+        }
+    }
+
+    fn run_counters(&mut self, events: &dyn Fn(Selected) -> u64, counts: impl Fn(&Running) -> bool) {
+        let mut freezes = false;
         for counter in self.pmu.running() {
-            let counts = match mode {
-                Mode::User => counter.user,
-                Mode::Kernel => counter.kernel,
-            };
-            let counted = if counts { events(counter.selected) } else { 0 };
+            let counted = if counts(&counter) { events(counter.selected) } else { 0 };
             if counted == 0 {
                 continue;
             }
             let (overflows, interrupts) = self.count(&counter, counted);
+            freezes |= interrupts;
             let raised = interrupts && self.raise();
             self.ledger.add(LedgerEntry {
                 counter: counter.id,
@@ -236,6 +260,9 @@ impl Processor {
                 overflows,
                 interrupts: u64::from(raised),
             });
+        }
+        if freezes {
+            self.pmu.freeze(self.debug_store.freeze());
         }
     }
 
@@ -330,7 +357,7 @@ impl Processor {
     }
 
     /// Delivers the pending performance interrupt if there is one and the APIC does not block it. Delivery masks the
-    /// LVT entry on Intel but not on AMD. Returns whether an interrupt was delivered.
+    /// LVT entry on Intel, but on AMD only [on request](Self::set_masked_on_delivery). Returns whether an interrupt was delivered.
     ///
     /// Stopping the counter or clearing its status does not cancel a pending interrupt. Its handling while the entry is
     /// masked depends on the [mode](InterruptMode).
@@ -338,7 +365,7 @@ impl Processor {
         let taken = self.interrupt_due();
         if taken {
             self.pending = false;
-            if self.pmu.masks_lvt_on_delivery() {
+            if self.pmu.masks_lvt_on_delivery() || self.masks_on_delivery {
                 self.apic.mask_lvt();
             }
         }

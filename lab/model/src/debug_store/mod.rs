@@ -27,6 +27,7 @@ pub use pebs::INSTRUCTION_LENGTH;
 use crate::{
     counter::{Counter, CounterId},
     fault::GeneralProtection,
+    pmu::Freeze,
     processor::Mode,
     select::Selected,
 };
@@ -124,6 +125,16 @@ impl DebugStore {
         let written = self.registers.wrmsr(msr, value);
         self.armed.retain(|counter| self.registers.has_pebs(*counter));
         written
+    }
+
+    /// Returns what an interrupt of a counter freezes by `IA32_DEBUGCTL`.
+    pub(crate) fn freeze(&self) -> Freeze {
+        self.registers.freeze()
+    }
+
+    /// Returns whether `IA32_DEBUGCTL` freezes the counters in System Management Mode.
+    pub(crate) fn freezes_in_smm(&self) -> bool {
+        self.registers.freezes_in_smm()
     }
 
     fn area(&self) -> Area<'_> {
