@@ -14,10 +14,10 @@ static HEAP: dhat::Alloc = dhat::Alloc;
 const MANY: u32 = 256;
 
 /// Bytes for each processor besides the state of its counters: 16 for the total of each counter; 8 for the enabled
-/// counters; 24 for the saved and current registers; 8 for the counters that it has; 8 for its ownership, sleep state
+/// counters; 32 for the saved and current registers; 8 for the counters that it has; 8 for its ownership, sleep state
 /// and counters with a possibly stale status; and the state of the interrupt handler.
 const fn beside_state(counters: usize) -> usize {
-    counters * 16 + 8 + 40 + DESK
+    counters * 16 + 8 + 48 + DESK
 }
 
 /// 32 counters of 24 bytes, 8 ring slots, one slot for the Debug Store, the budget and the interrupt statistics.

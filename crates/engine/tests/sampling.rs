@@ -25,3 +25,5 @@ mod sharing;
 mod storms;
 #[path = "sampling/throttle.rs"]
 mod throttle;
+#[path = "sampling/unkind.rs"]
+mod unkind;

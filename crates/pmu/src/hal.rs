@@ -766,6 +766,21 @@ impl Hal {
         )
     }
 
+    /// Returns the active counters of the current processor that wait for [`interrupt`](Self::interrupt): they have
+    /// overflowed, or another program has frozen or stopped them. On a processor that is asleep there is none.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn stuck(&self, current: CurrentCpu<'_, impl Cpu>) -> CounterSet {
+        let row = self.row(current.index());
+        // While a processor is asleep none of its counters is active.
+        if row.active.all.is_empty() {
+            CounterSet::NONE
+        } else {
+            self.interface_of(current.index()).stuck(current.cpu(), row)
+        }
+    }
+
     /// Prepares the current processor for the loss of its registers: stops its counters, keeps their counts, and leaves
     /// the registers as [`release`](Self::release) does. No register is touched until [`restore`](Self::restore): a
     /// start or a stop in between only changes the state. Returns what [`stop`](Self::stop) returns. Repeated calls

@@ -195,6 +195,13 @@ pub trait ProfileInterface {
     /// CheckOverflowStatus: returns the active counters with an interval that have overflowed.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet;
 
+    /// Returns the active counters that wait for the handler: those that [overflowed](Self::check_overflow), or all of
+    /// them if another program has frozen or stopped them in a global register. [`serve`](Self::serve) lets them run
+    /// again. The driver must own the registers.
+    fn stuck(&self, cpu: &impl Cpu, row: CpuCounters<'_>) -> CounterSet {
+        self.check_overflow(cpu, row.active)
+    }
+
     /// Serves a performance monitor interrupt: finds overflowed counters, reloads each and passes it to `overflowed`.
     /// It acknowledges the status register, whatever it reports about the driver's counters, and unmasks the LVT entry
     /// if the processor masked it. Returns the overflowed counters; none if the interrupt was late or belongs to other
@@ -446,6 +453,10 @@ impl ProfileInterface for Interface {
 
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
         each!(self, interface => interface.check_overflow(cpu, active))
+    }
+
+    fn stuck(&self, cpu: &impl Cpu, row: CpuCounters<'_>) -> CounterSet {
+        each!(self, interface => interface.stuck(cpu, row))
     }
 
     #[inline]

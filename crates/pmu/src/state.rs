@@ -345,6 +345,8 @@ pub struct SavedMsrs {
     pub global: u64,
     /// Value of the control register of the fixed counters.
     pub fixed: u64,
+    /// Bits of the debug control register that were changed, because they stop counters.
+    pub freeze: u64,
 }
 
 /// Known values of a processor, in shared memory.
@@ -352,6 +354,7 @@ pub struct SavedMsrs {
 pub struct PmuSnapshot {
     global: AtomicU64,
     fixed: AtomicU64,
+    freeze: AtomicU64,
     capabilities: AtomicU64,
     control: AtomicU64,
 }
@@ -363,6 +366,7 @@ impl PmuSnapshot {
         Self {
             global: AtomicU64::new(0),
             fixed: AtomicU64::new(0),
+            freeze: AtomicU64::new(0),
             capabilities: AtomicU64::new(capabilities),
             control: AtomicU64::new(0),
         }
@@ -371,7 +375,11 @@ impl PmuSnapshot {
     /// Returns the saved values of its control registers.
     #[must_use]
     pub fn saved(&self) -> SavedMsrs {
-        SavedMsrs { global: self.global.load(Ordering::Relaxed), fixed: self.fixed.load(Ordering::Relaxed) }
+        SavedMsrs {
+            global: self.global.load(Ordering::Relaxed),
+            fixed: self.fixed.load(Ordering::Relaxed),
+            freeze: self.freeze.load(Ordering::Relaxed),
+        }
     }
 
     /// Returns the current value of the global control register while some of the driver's counters count, which saves
@@ -390,6 +398,7 @@ impl PmuSnapshot {
     pub fn set_saved(&self, saved: SavedMsrs) {
         self.global.store(saved.global, Ordering::Relaxed);
         self.fixed.store(saved.fixed, Ordering::Relaxed);
+        self.freeze.store(saved.freeze, Ordering::Relaxed);
     }
 
     /// Returns the [`Interface::capabilities`](crate::Interface::capabilities) of the processor.

@@ -113,9 +113,11 @@ pub fn records(machine: &SimMachine, processor: u32) -> u64 {
     stored(machine, processor).records.values().sum()
 }
 
-/// Returns the number of overflows of all counters of a processor.
+/// Returns the number of overflows of all counters of a processor, without those whose record did not fit into the
+/// buffer: no register tells of them.
 pub fn overflows(machine: &SimMachine, processor: u32) -> u64 {
-    machine.processor(processor).model().ledger().entries().map(|entry| entry.overflows).sum()
+    let refused = stored(machine, processor).records_refused;
+    machine.processor(processor).model().ledger().entries().map(|entry| entry.overflows).sum::<u64>() - refused
 }
 
 /// Returns the total of a counter in the model's ledger.
