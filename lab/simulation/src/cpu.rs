@@ -14,23 +14,12 @@ pub struct ModelCpu {
     local_writes: AtomicU64,
     /// Number of accesses until events occur, and the number of each event. Disabled if the first is 0.
     meanwhile: (AtomicU64, AtomicU64),
-    /// The next register write of another program.
-    foreign: Mutex<Option<ForeignWrite>>,
     /// The control area, with its maximum size.
     area: Box<[AtomicU64; AREA_WORDS]>,
     /// Whether the control area is allocated.
     has_area: AtomicBool,
     /// Whether the machine sleeps. While it does, a register access panics.
     asleep: AtomicBool,
-}
-
-/// A register write of another program between two accesses of the code under test.
-#[derive(Debug, Clone, Copy)]
-struct ForeignWrite {
-    /// Number of accesses until the write.
-    left: u64,
-    msr: u32,
-    value: u64,
 }
 
 /// Size of the area in words: 0xA0 bytes.
@@ -45,7 +34,6 @@ impl ModelCpu {
             local_reads: AtomicU64::new(0),
             local_writes: AtomicU64::new(0),
             meanwhile: (AtomicU64::new(0), AtomicU64::new(0)),
-            foreign: Mutex::new(None),
             area: Box::new([const { AtomicU64::new(0) }; AREA_WORDS]),
             has_area: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
@@ -104,31 +92,8 @@ impl ModelCpu {
         self.model().uncounted(|model| model.wrmsr(msr, value)).is_ok()
     }
 
-    /// Writes a register as another program does, immediately before the access with this number from now (1 is the
-    /// next). Replaces a write that is still due; 0 cancels it.
-    ///
-    /// # Panics
-    /// The access panics if the processor refuses the write.
-    pub fn write_foreign_before_access(&self, number: u64, msr: u32, value: u64) {
-        *lock(&self.foreign) = number.checked_sub(1).map(|left| ForeignWrite { left, msr, value });
-    }
-
-    /// Makes the write of another program if it is due.
-    fn pass_foreign_write(&self) {
-        let mut foreign = lock(&self.foreign);
-        match *foreign {
-            Some(ForeignWrite { left: 0, msr, value }) => {
-                assert!(self.write_foreign(msr, value), "wrmsr {msr:#x} {value:#x} of another program");
-                *foreign = None;
-            }
-            Some(ref mut write) => write.left -= 1,
-            None => {}
-        }
-    }
-
-    /// Locks the model for an access by the code under test, and makes due events and foreign writes occur.
+    /// Locks the model for an access by the code under test, and makes due events occur.
     fn accessed(&self) -> MutexGuard<'_, Processor> {
-        self.pass_foreign_write();
         let (left, count) = &self.meanwhile;
         let mut model = self.model();
         let number = left.load(Ordering::Relaxed);
@@ -143,12 +108,8 @@ impl ModelCpu {
 
     /// Locks the model, to run it or to query it.
     pub fn model(&self) -> MutexGuard<'_, Processor> {
-        lock(&self.model)
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the token of code that runs on the processor `number` at PROFILE_LEVEL, with the registers that `cpu` accesses.
