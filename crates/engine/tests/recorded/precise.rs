@@ -195,7 +195,7 @@ fn a_record_that_was_fetched_at_a_stop_is_nobody_s_and_its_interrupt_is_late() {
 
 #[test]
 fn precise_events_get_the_counters_that_record_before_others_get_them() {
-    let machine = SimMachine::named("skylake-6600k", 1);
+    let machine = SimMachine::named("skylake-6600k", 1).with_interrupt_mode(super::MODE);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let plain = |source| EventRequest { source, modes: modes::BOTH, interval: 0, frequency: 0 };
@@ -281,7 +281,7 @@ fn no_fixed_counter_records_where_there_are_few_general_ones() {
     };
     let mut processor = model::Processor::new(Box::new(leaves)).with_perf_capabilities(0x200);
     processor.set_memory(Box::new(host_memory::Own));
-    let machine = SimMachine::of([processor]);
+    let machine = SimMachine::of([processor]).with_interrupt_mode(super::MODE);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let session = started(client, &mut engine, &header(0), &[precise(INSTRUCTIONS, INTERVAL)]);
@@ -363,7 +363,7 @@ fn named_events_are_recorded_by_the_encodings_and_on_the_counters_that_can() {
         ("sapphire-rapids-2475x", plain, 1..=7),
     ] {
         for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
-            let machine = SimMachine::named(name, 1);
+            let machine = SimMachine::named(name, 1).with_interrupt_mode(super::MODE);
             let mut engine = engine(&machine);
             let client = Client::open(&mut engine, 1, 10);
             let events = order.map(|index| precise(NAMED[index], INTERVAL));
@@ -388,7 +388,7 @@ fn named_events_are_recorded_by_the_encodings_and_on_the_counters_that_can() {
 
 #[test]
 fn an_event_that_is_not_precise_keeps_its_encoding_beside_one_that_is() {
-    let machine = SimMachine::named("skylake-6600k", 1);
+    let machine = SimMachine::named("skylake-6600k", 1).with_interrupt_mode(super::MODE);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let plain = |source| EventRequest { source, modes: modes::BOTH, interval: INTERVAL, frequency: 0 };
@@ -405,7 +405,7 @@ fn an_event_by_its_numbers_is_recorded_as_it_is_or_refused() {
         ("skylake-6600k", [(0xC0, 0), (0xC4, 0), (0xC5, 0)], [(0xC0, 1), (0xC4, 4), (0xC5, 4)]),
         ("alder-lake-12900k", [(0xC0, 1), (0xC4, 4), (0xC5, 4)], [(0xC0, 0), (0xC4, 0), (0xC5, 0)]),
     ] {
-        let machine = SimMachine::named(name, 1);
+        let machine = SimMachine::named(name, 1).with_interrupt_mode(super::MODE);
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         for (event, umask) in refused {
@@ -421,7 +421,7 @@ fn an_event_by_its_numbers_is_recorded_as_it_is_or_refused() {
 
 #[test]
 fn two_precise_events_of_instructions_need_the_one_counter_that_records_them() {
-    let machine = SimMachine::named("skylake-6600k", 1);
+    let machine = SimMachine::named("skylake-6600k", 1).with_interrupt_mode(super::MODE);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let events = [precise(2, INTERVAL), precise(INSTRUCTIONS, 5_000)];

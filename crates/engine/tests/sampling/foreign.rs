@@ -52,6 +52,9 @@ pub fn write(machine: &SimMachine, name: &str, processor: u32, register: usize, 
     let cpu = machine.processor(processor);
     // A register for setting status bits reads as zero. Not every processor can freeze.
     let Ok(found) = cpu.model().uncounted(|model| model.rdmsr(msr)) else { return };
+    if machine.is_asleep() {
+        return;
+    }
     let value = match change {
         Change::Clear(own) => found & !(bits & own),
         Change::Set(own) => found | own,

@@ -235,10 +235,7 @@ fn check(name: &str, mode: InterruptMode, steps: Vec<Step>, kills: bool, wakes: 
             }
             Step::RunUnserved { processor, events } => machine.run(processor, Mode::User, &|_| events),
             Step::Mask { processor } => machine.processor(processor).model().set_lvt(MASKED),
-            Step::Foreign { processor, register, bits } if !machine.is_asleep() => {
-                foreign::write(&machine, name, processor, register, bits);
-            }
-            Step::Foreign { .. } => {}
+            Step::Foreign { processor, register, bits } => foreign::write(&machine, name, processor, register, bits),
             Step::Spurious { processor, count } => {
                 for _ in 0..count {
                     let (current, clock) = (machine.current(processor), || (&machine).clock());
