@@ -4,6 +4,7 @@ use crate::{
     CpuidFunction,
     apic::Apic,
     architectural,
+    countable::Countable,
     counter::CounterId,
     debug_store::{Branch, Counted, DebugStore, Memory, Precise, Stored},
     fault::GeneralProtection,
@@ -58,6 +59,7 @@ pub struct Interrupting {
 pub struct Processor {
     cpuid: CpuidFunction,
     perf_capabilities: u64,
+    countable: Countable,
     pmu: Box<dyn Pmu>,
     debug_store: DebugStore,
     apic: Apic,
@@ -80,6 +82,7 @@ impl Processor {
             debug_store: DebugStore::new(&cpuid, 0, pmu.is_there()),
             pmu,
             apic: Apic::new(&cpuid),
+            countable: Countable::read(&cpuid),
             cpuid,
             perf_capabilities: 0,
             pending: false,
@@ -215,7 +218,7 @@ impl Processor {
     }
 
     /// Executes code in `mode`. For each counter that counts in that mode, `events` returns the number of occurrences
-    /// of the selected event.
+    /// of the selected event. A counter that cannot count its event counts nothing.
     ///
     /// A counter that overflows with its interrupt enabled makes an interrupt pending, unless one is pending or the
     /// status bit of the counter is already set (Intel, version 2 and later). [`LedgerEntry::interrupts`] describes how
@@ -241,9 +244,16 @@ impl Processor {
         }
     }
 
+    /// Returns the counters that are enabled in any mode and can count their event.
+    fn running(&self) -> Vec<Running> {
+        let mut running = self.pmu.running();
+        running.retain(|counter| self.countable.counts(counter.id, counter.selected));
+        running
+    }
+
     fn run_counters(&mut self, events: &dyn Fn(Selected) -> u64, counts: impl Fn(&Running) -> bool) {
         let mut freezes = false;
-        for counter in self.pmu.running() {
+        for counter in self.running() {
             let counted = if counts(&counter) { events(counter.selected) } else { 0 };
             if counted == 0 {
                 continue;
@@ -330,7 +340,7 @@ impl Processor {
     /// needs.
     #[must_use]
     pub fn interrupting_counters(&self) -> Vec<Interrupting> {
-        let running = self.pmu.running();
+        let running = self.running();
         let sharing = running.iter().map(|counter| u64::from(self.precise(counter).is_some())).sum();
         let interrupting = |counter: &Running| {
             let Running { id, selected, user, kernel, interrupt } = *counter;
@@ -346,11 +356,12 @@ impl Processor {
     /// Returns the number of events until counter `id` overflows, or `None` if it counts in no mode.
     #[must_use]
     pub fn until_overflow(&self, id: CounterId) -> Option<u64> {
-        self.pmu.running().iter().find(|counter| counter.id == id)?;
+        self.running().iter().find(|counter| counter.id == id)?;
         self.pmu.until_overflow(id)
     }
 
-    /// Returns the counters that count now in any mode: general counters first, then by number.
+    /// Returns the counters that are enabled in any mode, whether or not they can count their event: general counters
+    /// first, then by number.
     #[must_use]
     pub fn enabled_counters(&self) -> Vec<(CounterId, Selected)> {
         self.pmu.running().iter().map(|counter| (counter.id, counter.selected)).collect()
