@@ -741,7 +741,7 @@ impl Hal {
         let interface = self.interface_of(current.index());
         let missing_bits = 64_u8.saturating_sub(interface.width_of(counter));
         if let Some(total) = self.row(current.index()).total(counter) {
-            total.overflowed(interface.events_to_record(counter), initial, missing_bits);
+            total.recorded(interface.events_to_record(counter), initial, missing_bits);
         }
         (initial.wrapping_neg() & 0xFFFF_FFFF) as u32
     }

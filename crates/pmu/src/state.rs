@@ -189,9 +189,16 @@ impl Total {
         counted
     }
 
+    /// Accounts an overflow that the processor recorded `delay` events later, when it loaded the register with `initial`.
+    /// If the register was read between the overflow and the record, the event after that read wrote the record. Takes
+    /// back the events that were read after the load.
+    pub fn recorded(&self, delay: u64, initial: u64, missing_bits: u8) {
+        let held = self.held.load(Ordering::Relaxed);
+        let has_overflowed = held & top_bit(all_but(missing_bits)) == 0;
+        self.overflowed(if has_overflowed { held.wrapping_add(1) } else { delay }, initial, missing_bits);
+    }
+
     /// Accounts an overflow: the register held `value`, is loaded with `initial`, and has 64 minus `missing_bits` bits.
-    /// If the processor reloaded it by itself, `value` is the number of events from the overflow to the load, which takes
-    /// back the events read after that.
     pub fn overflowed(&self, value: u64, initial: u64, missing_bits: u8) {
         // Only this processor writes here, at PROFILE_LEVEL, so no locked exchange is needed.
         let events = sign_extended(value.wrapping_sub(self.held.load(Ordering::Relaxed)), missing_bits);

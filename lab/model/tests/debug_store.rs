@@ -627,9 +627,15 @@ fn a_record_at_the_threshold_sets_status_bit_62_and_interrupts_once() {
     assert!(processor.take_interrupt());
     processor.wrmsr(STATUS_RESET, BUFFER_FULL).unwrap();
     processor.run(Mode::Kernel, &|_| 22);
-    assert_eq!((processor.rdmsr(STATUS), processor.interrupt_pending()), (Ok(0), false));
+    assert_eq!((processor.rdmsr(STATUS), processor.interrupt_pending()), (Ok(1), false));
     let records = BTreeMap::from([(CounterId::General(0), 5)]);
-    assert_eq!(processor.stored(), &Stored { records, records_refused: 2, ..Stored::default() });
+    // The counter is not reloaded, and each event after the overflow tries to write the record.
+    assert_eq!(processor.stored(), &Stored { records, records_refused: 12, ..Stored::default() });
+    assert_eq!(processor.rdpmc(0), Ok(12));
+    words.set(AREA + 0x28, PEBS);
+    processor.run(Mode::Kernel, &|_| 1);
+    assert_eq!(processor.stored().records, BTreeMap::from([(CounterId::General(0), 6)]));
+    assert_eq!(processor.rdpmc(0), Ok(10_u64.wrapping_neg() & 0xFFFF_FFFF_FFFF));
     processor.clear_ledger();
     assert_eq!(processor.stored(), &Stored::default());
 }
@@ -780,7 +786,10 @@ proptest! {
         // An event after each overflow writes its record.
         let expected = events.checked_sub(u64::from(first) + 1).map_or(0, |more| 1 + more / (period + 1));
         prop_assert_eq!(bulk.stored().records.values().sum::<u64>(), expected.min(room));
-        prop_assert_eq!(bulk.stored().records_refused, expected.saturating_sub(room));
+        // Each event after the overflow whose record does not fit.
+        let written = u64::from(first) + 1 + room.saturating_sub(1) * (period + 1);
+        let full = if room == 0 { u64::from(first) } else { written + period };
+        prop_assert_eq!(bulk.stored().records_refused, events.saturating_sub(full));
         prop_assert_eq!(bulk.stored(), single.stored());
         prop_assert_eq!(bulk_words.all(), single_words.all());
         prop_assert_eq!(bulk.rdpmc(0), single.rdpmc(0));

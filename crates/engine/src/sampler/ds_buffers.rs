@@ -233,6 +233,12 @@ impl DsBuffers {
                 || (self.precise.is_some() && watermark_hit(word::PEBS_INDEX, word::PEBS_INTERRUPT_THRESHOLD)))
     }
 
+    /// Returns the counters that record precisely if their buffer has no room for a record, otherwise none.
+    pub fn counters_of_full(&self, cpu: &impl Cpu) -> CounterSet {
+        let full = self.precise.as_ref().filter(|precise| self.installed && precise.is_full(cpu));
+        full.map(|precise| precise.counters).unwrap_or_default()
+    }
+
     /// Returns the number of precise records that the processor has written: its PebsIndex, summed over all buffers.
     pub fn written(&self, cpu: &impl Cpu) -> u64 {
         let waiting = self.precise.as_ref().map_or(0, |precise| precise.waiting(cpu));
@@ -287,6 +293,11 @@ impl DsBuffers {
 impl Precise {
     fn waiting(&self, cpu: &impl Cpu) -> usize {
         written(cpu, word::PEBS_BUFFER_BASE, &self.words) / self.format.least_size().max(1)
+    }
+
+    fn is_full(&self, cpu: &impl Cpu) -> bool {
+        let room = size_of_val::<[AtomicU64]>(&self.words) / self.format.least_size().max(1);
+        self.waiting(cpu) >= room
     }
 
     /// Returns the counters to which a record with these bits belongs, and whether that is certain. If one counter

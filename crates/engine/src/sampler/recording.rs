@@ -235,7 +235,12 @@ impl DrainContext<'_> {
 
     /// Fetches precise records, while the counters are frozen. Returns whether there were any.
     fn precise(&mut self, current: CurrentCpu<'_, impl Cpu>, ds_buffers: &mut DsBuffers) -> bool {
+        let full = ds_buffers.counters_of_full(current.cpu());
         let fetched = ds_buffers.fetch_precise(current.cpu(), |record| self.record(current, record));
+        // A record that did not fit is written by the next event. Until then, the counter counts on from its overflow.
+        for counter in full.iter() {
+            self.hal.count(current, counter);
+        }
         // Their intervals may have been adapted, which takes effect with the next load.
         ds_buffers.set_initial(current.cpu(), |counter| self.hal.initial_count(current.index(), counter));
         fetched

@@ -132,10 +132,9 @@ fn counted_so_far(machine: &SimMachine, counts: &[CountRecord]) -> Counted {
     counts.iter().filter(|count| count.source != BRANCHES).map(of).collect()
 }
 
-/// Returns whether a count is what the model has counted since the session began. A record that did not fit into the
-/// buffer hides the events of its interval.
+/// Returns whether a count is what the model has counted since the session began.
 fn is_exact(machine: &SimMachine, count: &CountRecord, begun: &Counted) -> bool {
-    if count.source == BRANCHES || stored(machine, count.processor).records_refused > 0 {
+    if count.source == BRANCHES {
         return true;
     }
     let before = begun.get(&(count.processor, count.counter)).copied().unwrap_or_default();

@@ -486,3 +486,23 @@ fn an_index_beyond_its_buffer_ends_the_fetch_at_the_end_of_the_buffer() {
         }
     });
 }
+
+#[test]
+fn a_buffer_that_was_full_costs_no_event_and_its_last_overflow_is_recorded_after_it_is_empty() {
+    for (name, format, _) in FORMATS {
+        let machine = machine(name, format, 1);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let session = started(client, &mut engine, &header(1), &[precise(INSTRUCTIONS, INTERVAL)]);
+        // The interrupt is late.
+        machine.run(0, Mode::User, &|_| 500 * TO_RECORD);
+        assert!(super::scene::stored(&machine, 0).records_refused > 0, "{name} {format}: it was not full");
+        machine.tick_sampling(&engine, 0);
+        machine.deliver(&engine, 0, &interrupted(0));
+        run(&machine, &engine, 0, 0x1000, 3 * TO_RECORD);
+        let counts = stopped(client, &mut engine, session, None);
+        assert_eq!(counts[0].count, counted(&machine, 0, counts[0].counter), "{name} {format}");
+        let accounted = (counts[0].samples, counts[0].lost + counts[0].throttled);
+        assert_eq!(accounted, (records(&machine, 0), super::scene::overflows(&machine, 0) - records(&machine, 0)));
+    }
+}

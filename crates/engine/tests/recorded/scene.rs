@@ -113,11 +113,9 @@ pub fn records(machine: &SimMachine, processor: u32) -> u64 {
     stored(machine, processor).records.values().sum()
 }
 
-/// Returns the number of overflows of all counters of a processor, without those whose record did not fit into the
-/// buffer: no register tells of them.
+/// Returns the number of overflows of all counters of a processor.
 pub fn overflows(machine: &SimMachine, processor: u32) -> u64 {
-    let refused = stored(machine, processor).records_refused;
-    machine.processor(processor).model().ledger().entries().map(|entry| entry.overflows).sum::<u64>() - refused
+    machine.processor(processor).model().ledger().entries().map(|entry| entry.overflows).sum()
 }
 
 /// Returns the total of a counter in the model's ledger.

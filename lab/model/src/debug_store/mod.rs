@@ -3,8 +3,9 @@
 //!
 //! An overflow arms PEBS and sets the status bit of its counter. The next event of that counter writes the record, clears
 //! the bit and reloads the counter (SDM, "PEBS Programming Environment" of Sandy Bridge; "Processor Event Based Sampling"
-//! of Nehalem). A counter with precise distribution writes the record at the overflow itself. On a real machine, an
-//! access to unmapped memory is fatal. The model counts it, drops the record and leaves the index unchanged.
+//! of Nehalem). A counter with precise distribution writes the record at the overflow itself. If the record does not fit,
+//! nothing of that happens: the counter counts on from zero, and the next event tries again. On a real machine, an access
+//! to unmapped memory is fatal. The model counts it, drops the record and leaves the index unchanged.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -45,7 +46,7 @@ pub struct Stored {
     pub branches_refused: u64,
     /// PEBS records written, by counter.
     pub records: BTreeMap<CounterId, u64>,
-    /// PEBS records dropped for the same reasons.
+    /// Events that could not write a PEBS record for the same reasons.
     pub records_refused: u64,
     /// Records of either kind dropped because of unmapped memory.
     pub faults: u64,
@@ -191,6 +192,7 @@ impl DebugStore {
     pub(crate) fn count(&mut self, counter: &mut Counter, precise: Precise, mut events: u64) -> Counted {
         let mut sum = Counted::default();
         loop {
+            let mut delay = 1;
             if !self.armed.contains(&precise.id) {
                 let left = counter.until_overflow();
                 if events < left {
@@ -205,26 +207,23 @@ impl DebugStore {
                 sum.overflows += overflows;
                 self.armed.insert(precise.id);
                 sum.overflowed = Some(true);
+                delay = precise.delay;
             }
-            if events < precise.delay {
+            if events < delay {
                 break;
             }
-            events -= precise.delay;
-            counter.add(precise.delay);
-            self.armed.remove(&precise.id);
-            sum.overflowed = Some(false);
+            events -= delay;
+            counter.add(delay);
             match self.record_and_reload(counter, precise) {
                 Ok(Outcome::Written { reached }) => {
                     *self.stored.records.entry(precise.id).or_default() += 1;
                     sum.reached |= reached;
                 }
-                // The save area does not change within this call, so later overflows have the same result.
+                // The save area does not change within this call, so later events have the same result.
                 Ok(Outcome::Refused) => {
-                    let period = counter.until_overflow().saturating_add(precise.delay);
-                    let more = events / period;
-                    events %= period;
-                    self.stored.records_refused += 1 + more;
-                    sum.overflows += more;
+                    self.stored.records_refused += 1 + events;
+                    sum.overflows += counter.add(events);
+                    break;
                 }
                 Err(Unmapped) => {
                     let more = counter.add(std::mem::take(&mut events));
@@ -232,16 +231,20 @@ impl DebugStore {
                     sum.overflows += more;
                 }
             }
+            self.armed.remove(&precise.id);
+            sum.overflowed = Some(false);
         }
         sum
     }
 
-    /// Writes a record if it fits, and reloads the counter. After an access to unmapped memory, the counter continues
-    /// with its value.
+    /// Writes a record and reloads the counter, if the record fits. After an access to unmapped memory, the counter
+    /// continues with its value.
     fn record_and_reload(&self, counter: &mut Counter, precise: Precise) -> Result<Outcome, Unmapped> {
         let reset = self.reset_value(precise)?;
         let outcome = self.area().append(Section::Pebs, &self.record(precise), false)?;
-        counter.write(reset);
+        if outcome != Outcome::Refused {
+            counter.write(reset);
+        }
         Ok(outcome)
     }
 
@@ -259,8 +262,8 @@ impl DebugStore {
         }
         let reloaded = counter.loaded(self.reset_value(precise).ok()?).until_overflow();
         let period = reloaded.saturating_add(precise.delay);
-        let overflow = if self.armed.contains(&precise.id) { 0 } else { counter.until_overflow() };
-        let first = overflow.saturating_add(precise.delay);
+        let overflow = counter.until_overflow().saturating_add(precise.delay);
+        let first = if self.armed.contains(&precise.id) { 1 } else { overflow };
         Some(first.saturating_add(period.saturating_mul(records - 1)))
     }
 }
