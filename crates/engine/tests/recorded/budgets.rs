@@ -35,6 +35,20 @@ fn an_interrupt_of_precise_records_takes_three_writes_more_than_one_without_over
     }
 }
 
+/// The counter is read once more (1 P), because the processor has not reloaded it.
+#[test]
+fn an_interrupt_that_finds_a_full_buffer_reads_each_precise_counter() {
+    for (name, format, _) in FORMATS {
+        let machine = machine(name, format, 1);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        started(client, &mut engine, &header(1), &[precise(INSTRUCTIONS, INTERVAL)]);
+        let before = machine.processor(0).model().accesses();
+        run(&machine, &engine, 0, 1, 500 * TO_RECORD);
+        assert_eq!(since(&machine, before), (1, 6, 1), "{name} {format}");
+    }
+}
+
 /// Recording is switched off and on again (2 R, 2 W). No counter counts, so none is accessed.
 #[test]
 fn an_interrupt_of_branches_takes_two_reads_and_two_writes() {
