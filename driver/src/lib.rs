@@ -118,13 +118,13 @@ fn add_processor(processor: ProcessorIndex) {
 fn work() -> u64 {
     let mut engine = ENGINE.lock();
     let Some(engine) = engine.as_mut() else { return FOLLOW };
-    let now = clock::now();
+    let now = clock::now().0;
     if now.saturating_sub(FOLLOWED.load(Ordering::Relaxed)) >= FOLLOW {
         engine.accumulate_counts();
         FOLLOWED.store(now, Ordering::Relaxed);
     }
     let deadline = waiting::go_on(engine);
-    deadline.map_or(FOLLOW, |deadline| deadline.saturating_sub(clock::now()).min(FOLLOW))
+    deadline.map_or(FOLLOW, |deadline| deadline.saturating_sub(clock::now().0).min(FOLLOW))
 }
 
 /// Wakes the thread to serve waiting requests. The device must exist.

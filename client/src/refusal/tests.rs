@@ -1,6 +1,8 @@
 //! Exit code, text and remedy of every cause.
 
-use protocol::{MissingFeature, SessionEvent, Support, modes, status};
+use pmu::Support;
+use pmu::debug_store::MissingFeature;
+use protocol::{SessionEvent, modes, status};
 use zerocopy::FromZeros;
 
 use super::*;
@@ -15,7 +17,7 @@ fn refused(cause: u32, detail: [u64; 2], session_events: &[SessionEvent]) -> Ref
     Refusal {
         request: "Start",
         header: ReplyHeader {
-            status: status::STATUS_NOT_FOUND,
+            status: status::STATUS_NOT_FOUND.number(),
             cause,
             source: 6,
             processor: 1,
@@ -363,6 +365,11 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 57] {
             "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 6) does not know: NTSTATUS 0xC0000225",
         ),
     ]
+}
+
+/// Returns the report of every refusal.
+pub fn reports() -> Vec<String> {
+    table().iter().map(|(cause, detail, ..)| refusal(*cause, *detail, &[]).report()).collect()
 }
 
 #[test]

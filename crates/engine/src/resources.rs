@@ -3,10 +3,9 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::{ProcessorIndex, Source, debug_store, lvt_pmi};
-use protocol::ErrorCode;
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
+use protocol::{ErrorCode, NtStatus};
 
 use crate::areas::{AreaUse, Areas};
 use crate::hardware_recording::HardwareRecording;
@@ -57,7 +56,7 @@ impl Resources {
         force: bool,
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
-        if session.records() {
+        if session.uses_debug_store() {
             // The HAL then refuses the counters to other drivers.
             self.reserve(context.platform)?;
         }
@@ -74,7 +73,7 @@ impl Resources {
         if session.rings.is_some() {
             self.take_interrupt(&session.processors, context)?;
         }
-        if let Some(recording) = &session.recording {
+        if let Some(recording) = &session.hardware_recording {
             self.take_areas(recording, session, context)?;
         }
         Ok(())
@@ -98,18 +97,19 @@ impl Resources {
         force: bool,
         EngineContext { platform, hal, .. }: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
-        if processors.iter().all(|processor| hal.holds(*processor)) {
+        if processors.iter().all(|processor| hal.is_initialized(*processor)) {
             return Ok(());
         }
         self.reserve(platform)?;
-        let is_new = |processor: ProcessorIndex| processors.binary_search(&processor).is_ok() && !hal.holds(processor);
+        let is_new =
+            |processor: ProcessorIndex| processors.binary_search(&processor).is_ok() && !hal.is_initialized(processor);
         if !force {
             let found = FirstFailure::none();
             platform.on_each_processor(&|current| {
                 if is_new(current.index())
                     && let Some(enabled) = hal.in_use_elsewhere(current)
                 {
-                    found.tell(current.index(), u64::from(enabled.counter), enabled.select);
+                    found.set(current.index(), u64::from(enabled.counter), enabled.select);
                 }
             });
             found.refuse(STATUS_DEVICE_BUSY, ErrorCode::ForeignUse)?;
@@ -117,7 +117,7 @@ impl Resources {
         let idle = FirstFailure::none();
         platform.on_each_processor(&|current| {
             if is_new(current.index()) && !hal.initialize(current) {
-                idle.tell(current.index(), 0, 0);
+                idle.set(current.index(), 0, 0);
             }
         });
         idle.refuse(STATUS_NOT_SUPPORTED, ErrorCode::CountersDoNotWork)
@@ -137,7 +137,7 @@ impl Resources {
             if let Ok(facilities) = debug_store::examine(current.cpu())
                 && let Some(in_use_elsewhere) = debug_store::in_use_elsewhere(current.cpu(), &facilities)
             {
-                found.tell(current.index(), in_use_elsewhere.control, in_use_elsewhere.records);
+                found.set(current.index(), in_use_elsewhere.control, in_use_elsewhere.records);
             }
         })?;
         found.refuse(STATUS_DEVICE_BUSY, ErrorCode::DebugStoreInUse)?;
@@ -170,7 +170,7 @@ impl Resources {
         let shut = FirstFailure::none();
         context.on_awake(processors, |current| {
             if let Err(entry) = lvt_pmi::enable(current.cpu()) {
-                shut.tell(current.index(), u64::from(entry.into_bits()), 0);
+                shut.set(current.index(), u64::from(entry.into_bits()), 0);
             }
         })?;
         shut.refuse(STATUS_NOT_SUPPORTED, ErrorCode::InterruptNotEnabled)?;
@@ -179,7 +179,7 @@ impl Resources {
                 .begin_sampling()
                 .map_err(|status| Refusal::new(status, ErrorCode::HandlerRefused).detail(status.into(), 0))?;
             self.interrupt = Interrupt::Ours;
-            hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &handler.get().to_le_bytes(), SYSTEM)?;
+            hal.set_interrupt_handler(Some(handler), SYSTEM)?;
         }
         Ok(())
     }
@@ -201,7 +201,7 @@ impl Resources {
     pub fn release<M: Platform>(&mut self, sessions: &[Session], context: EngineContext<'_, M>) {
         let EngineContext { platform, sampler, hal } = context;
         let counters_used = sessions.iter().any(Session::uses_counters);
-        if !sessions.iter().any(Session::records) {
+        if !sessions.iter().any(Session::uses_debug_store) {
             self.areas.release(context);
         }
         if self.reserved && !counters_used {
@@ -210,7 +210,7 @@ impl Resources {
         if self.interrupt != Interrupt::Free && !sessions.iter().any(|session| session.subscriber().is_some()) {
             if self.interrupt == Interrupt::Ours {
                 // Cannot fail: the driver has the slot.
-                let _ = hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &[0; 8], SYSTEM);
+                let _ = hal.set_interrupt_handler(None, SYSTEM);
                 platform.end_sampling();
             }
             if sampler.is_silenced() {
@@ -224,7 +224,7 @@ impl Resources {
             platform.stop_timers();
             self.timed = false;
         }
-        if self.reserved && !counters_used && !sessions.iter().any(Session::records) {
+        if self.reserved && !counters_used && !sessions.iter().any(Session::uses_debug_store) {
             platform.free_counters();
             self.reserved = false;
         }
@@ -243,7 +243,7 @@ impl FirstFailure {
         Self { processor: AtomicU32::new(NOWHERE), detail: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
-    fn tell(&self, processor: ProcessorIndex, first: u64, second: u64) {
+    fn set(&self, processor: ProcessorIndex, first: u64, second: u64) {
         let exchanged =
             self.processor.compare_exchange(NOWHERE, processor.number(), Ordering::Relaxed, Ordering::Relaxed);
         if exchanged.is_ok() {
@@ -254,7 +254,7 @@ impl FirstFailure {
     }
 
     /// Returns the refusal, if a processor failed.
-    fn refuse(self, status: u32, cause: ErrorCode) -> Result<(), Refusal> {
+    fn refuse(self, status: NtStatus, cause: ErrorCode) -> Result<(), Refusal> {
         let [first, second] = self.detail.map(AtomicU64::into_inner);
         match self.processor.into_inner() {
             NOWHERE => Ok(()),

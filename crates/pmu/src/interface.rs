@@ -63,7 +63,7 @@ impl Kind {
     }
 }
 
-/// Whether a source is supported, and if not, why. The protocol uses these numbers.
+/// Whether a source is supported, and if not, why. Replies have these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Support {
@@ -83,6 +83,26 @@ pub enum Support {
     NoRawEvents = 6,
     /// Raw event: its number is wider than the event numbers of the processor.
     NoSuchEvent = 7,
+}
+
+impl Support {
+    /// All values, in the order of their numbers.
+    pub const ALL: [Self; 8] = [
+        Self::Supported,
+        Self::NotInInterface,
+        Self::EventNotEnumerated,
+        Self::EventNotAvailable,
+        Self::NoMemory,
+        Self::NotOnThisFamily,
+        Self::NoRawEvents,
+        Self::NoSuchEvent,
+    ];
+
+    /// Returns the value with this number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|support| *support as u32 == number)
+    }
 }
 
 /// A counter that overflowed and was reloaded.
@@ -111,7 +131,7 @@ pub struct Enabled {
 
 /// HalpProfileInterface: operations that every interface implements with its own registers.
 ///
-/// The functions that take a [`Cpu`] act on the current processor, with its own `row` of states. None of them fails,
+/// The functions that take a [`Cpu`] act on the current processor, with its own `cpu_counters`. None of them fails,
 /// allocates or waits.
 ///
 /// # IRQL
@@ -146,13 +166,13 @@ pub trait ProfileInterface {
         CounterSet::first(self.counters())
     }
 
-    /// Assigns a counter that is free in `row` to each of `wanted`, and writes it to the same index of `assigned`. It
-    /// considers all of them together.
+    /// Assigns a counter that is free in `cpu_counters` to each of `wanted`, and writes it to the same index of
+    /// `assigned`. It considers all of them together.
     ///
     /// # Errors
     /// The index of an event without a counter. No other assignment would serve all events.
-    fn assign(&self, row: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
-        let mut free = row.counters(CounterState::is_free).iter();
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+        let mut free = cpu_counters.counters(CounterState::is_free).iter();
         for (index, place) in assigned.iter_mut().enumerate().take(wanted.len()) {
             *place = free.next().ok_or(index)?;
         }
@@ -185,12 +205,12 @@ pub trait ProfileInterface {
         let _ = (cpu, counters);
     }
 
-    /// EnableMonitoring: loads `counters` by their states in `row` and starts them. Counters that are active in `row`
-    /// keep counting.
-    fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet);
+    /// EnableMonitoring: loads `counters` by their states in `cpu_counters` and starts them. Counters that are active
+    /// there keep counting.
+    fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet);
 
-    /// DisableMonitoring: stops `counters`. Other active counters of `row` keep counting.
-    fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet);
+    /// DisableMonitoring: stops `counters`. Other active counters of `cpu_counters` keep counting.
+    fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet);
 
     /// CheckOverflowStatus: returns the active counters with an interval that have overflowed.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet;
@@ -198,15 +218,15 @@ pub trait ProfileInterface {
     /// Returns the active counters that wait for the handler: those that [overflowed](Self::check_overflow), or all of
     /// them if another program has frozen or stopped them in a global register. [`serve`](Self::serve) lets them run
     /// again. The driver must own the registers.
-    fn stuck(&self, cpu: &impl Cpu, row: CpuCounters<'_>) -> CounterSet {
-        self.check_overflow(cpu, row.active)
+    fn stuck(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) -> CounterSet {
+        self.check_overflow(cpu, cpu_counters.active)
     }
 
     /// Serves a performance monitor interrupt: finds overflowed counters, reloads each and passes it to `overflowed`.
     /// It acknowledges the status register, whatever it reports about the driver's counters, and unmasks the LVT entry
     /// if the processor masked it. Returns the overflowed counters; none if the interrupt was late or belongs to other
     /// software. The driver must own the registers.
-    fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet;
+    fn serve(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet;
 
     /// Clears the status bits of the driver's counters. The driver must own the registers.
     fn acknowledge(&self, cpu: &impl Cpu) {
@@ -215,18 +235,18 @@ pub trait ProfileInterface {
 
     /// Clears the interrupt enable bits of `counters`, which are stopped, if [`disable`](Self::disable) leaves them
     /// set.
-    fn disarm(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        let _ = (cpu, row, counters);
+    fn disarm(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        let _ = (cpu, cpu_counters, counters);
     }
 
     /// Stops all active counters until [`unfreeze`](Self::unfreeze), if one register controls all of them.
-    fn freeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
-        let _ = (cpu, row);
+    fn freeze(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) {
+        let _ = (cpu, cpu_counters);
     }
 
     /// Restarts the counters that [`freeze`](Self::freeze) stopped.
-    fn unfreeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
-        let _ = (cpu, row);
+    fn unfreeze(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) {
+        let _ = (cpu, cpu_counters);
     }
 
     /// Stops all counters, clears their select registers, and restores the values that [`initialize`](Self::initialize)
@@ -372,7 +392,7 @@ impl Interface {
     /// Returns the table entry of a source, and its index.
     #[must_use]
     pub fn find(&self, source: Source) -> Option<(u16, &'static ProfileSource)> {
-        (0..).zip(self.sources()).find(|(_, row)| row.source == source)
+        (0..).zip(self.sources()).find(|(_, entry)| entry.source == source)
     }
 }
 
@@ -415,8 +435,8 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.counters_for(source))
     }
 
-    fn assign(&self, row: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
-        each!(self, interface => interface.assign(row, wanted, assigned))
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+        each!(self, interface => interface.assign(cpu_counters, wanted, assigned))
     }
 
     fn support(&self, source: &ProfileSource) -> Support {
@@ -443,41 +463,41 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.forget(cpu, counters));
     }
 
-    fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        each!(self, interface => interface.enable(cpu, row, counters));
+    fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        each!(self, interface => interface.enable(cpu, cpu_counters, counters));
     }
 
-    fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        each!(self, interface => interface.disable(cpu, row, counters));
+    fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        each!(self, interface => interface.disable(cpu, cpu_counters, counters));
     }
 
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
         each!(self, interface => interface.check_overflow(cpu, active))
     }
 
-    fn stuck(&self, cpu: &impl Cpu, row: CpuCounters<'_>) -> CounterSet {
-        each!(self, interface => interface.stuck(cpu, row))
+    fn stuck(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) -> CounterSet {
+        each!(self, interface => interface.stuck(cpu, cpu_counters))
     }
 
     #[inline]
-    fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        each!(self, interface => interface.serve(cpu, row, overflowed))
+    fn serve(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
+        each!(self, interface => interface.serve(cpu, cpu_counters, overflowed))
     }
 
     fn acknowledge(&self, cpu: &impl Cpu) {
         each!(self, interface => interface.acknowledge(cpu));
     }
 
-    fn disarm(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        each!(self, interface => interface.disarm(cpu, row, counters));
+    fn disarm(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        each!(self, interface => interface.disarm(cpu, cpu_counters, counters));
     }
 
-    fn freeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
-        each!(self, interface => interface.freeze(cpu, row));
+    fn freeze(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) {
+        each!(self, interface => interface.freeze(cpu, cpu_counters));
     }
 
-    fn unfreeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
-        each!(self, interface => interface.unfreeze(cpu, row));
+    fn unfreeze(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) {
+        each!(self, interface => interface.unfreeze(cpu, cpu_counters));
     }
 
     fn release(&self, cpu: &impl Cpu, saved: SavedMsrs) {

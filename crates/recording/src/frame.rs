@@ -1,6 +1,6 @@
 //! Layouts of the file header and of block headers.
 
-use protocol::Sample;
+use protocol::SampleRecord;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Version of the file format; any change of layout or meaning increments it.
@@ -89,7 +89,7 @@ impl BlockKind {
     /// Returns the maximum size of the payload in bytes.
     pub fn max_payload(self) -> usize {
         match self {
-            Self::Samples => MAX_SAMPLES * size_of::<Sample>(),
+            Self::Samples => MAX_SAMPLES * size_of::<SampleRecord>(),
             Self::Session | Self::Process | Self::Summary => MAX_JSON,
         }
     }

@@ -1,6 +1,6 @@
 //! Answers of the lab. Lists of lists have one entry for each processor, by number.
 
-use crate::Place;
+use crate::InterruptSite;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -36,7 +36,7 @@ pub struct LedgerEntry {
 
 /// The configuration of an enabled counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Enabled {
+pub struct EnabledCounter {
     /// The counter.
     pub counter: Counter,
     /// Event select.
@@ -77,15 +77,15 @@ pub struct DebugStore {
 
 /// Totals of the records that a processor's Debug Store wrote to memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stored {
+pub struct DsWrites {
     /// Branch records written.
     pub branches: u64,
     /// Branch records dropped because the buffer was full.
-    pub branches_refused: u64,
+    pub branches_dropped: u64,
     /// PEBS records written, by counter. Counters without records are missing.
     pub records: Vec<(Counter, u64)>,
     /// PEBS records dropped because the buffer was full.
-    pub records_refused: u64,
+    pub records_dropped: u64,
     /// Records dropped because of unmapped memory, which would crash a real machine.
     pub faults: u64,
 }
@@ -161,7 +161,7 @@ pub struct PoolTag {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
     /// Number of successful allocations since the lab started.
-    pub made: u64,
+    pub total_allocations: u64,
     /// Allocations that were not freed.
     pub allocations: u64,
     /// Their bytes.
@@ -190,11 +190,11 @@ pub struct Handler {
 
 /// A place, and the number of its interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Visited {
-    /// The place.
-    pub place: Place,
-    /// Number of handler calls there since the scene was set.
-    pub times: u64,
+pub struct SiteInterrupts {
+    /// The site.
+    pub site: InterruptSite,
+    /// Number of handler calls there since the sites were set.
+    pub interrupts: u64,
 }
 
 /// Timers and the DPCs that they queued.
@@ -229,8 +229,8 @@ pub enum Answer {
     Names(Vec<String>),
     /// To `Ledger`.
     Ledger(Vec<Vec<LedgerEntry>>),
-    /// To `Enabled`.
-    Enabled(Vec<Vec<Enabled>>),
+    /// To `EnabledCounters`.
+    EnabledCounters(Vec<Vec<EnabledCounter>>),
     /// To `Accesses`.
     Accesses(Vec<Accesses>),
     /// To `Violations`.
@@ -241,8 +241,8 @@ pub enum Answer {
     Ticks(Ticks),
     /// To `Skipped`: ticks of the time-stamp counter since the identity was set.
     Skipped(Vec<u64>),
-    /// To `Scene`.
-    Scene(Vec<Vec<Visited>>),
+    /// To `InterruptSites`.
+    InterruptSites(Vec<Vec<SiteInterrupts>>),
     /// To `Handler`.
     Handler(Handler),
     /// To `Descriptor`.
@@ -255,16 +255,16 @@ pub enum Answer {
     Msr(u64),
     /// To `FailedCall`: the name of the function that failed, if one did.
     FailedCall(Option<String>),
-    /// To `Reserved`.
-    Reserved(bool),
+    /// To `CountersReserved`.
+    CountersReserved(bool),
     /// To `ControlAreas`: the address of each processor's area.
     ControlAreas(Vec<Option<u64>>),
     /// To `DebugStore`.
     DebugStore(Vec<DebugStore>),
-    /// To `Stored`.
-    Stored(Vec<Stored>),
-    /// To `Waiting`.
-    Waiting(usize),
+    /// To `DsWrites`.
+    DsWrites(Vec<DsWrites>),
+    /// To `PendingRequests`.
+    PendingRequests(usize),
     /// To `Threads`.
     Threads(usize),
 }

@@ -13,7 +13,7 @@ const FREEZE_WHILE_SMM: u64 = 1 << 12;
 /// "GenuineIntel", in EBX, ECX, EDX.
 const INTEL: [u32; 3] = [0x756E_6547, 0x6C65_746E, 0x4965_6E69];
 
-/// Returns whether this is an Intel processor with DS (CPUID.1:EDX[21]).
+/// Returns whether this is an Intel processor with DS (`CPUID.1:EDX[21]`).
 pub(crate) fn has(leaves: &Dump) -> bool {
     let [_, vendor @ ..] = leaves.cpuid(0, 0);
     let [.., features] = leaves.cpuid(1, 0);

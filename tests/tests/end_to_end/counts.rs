@@ -151,7 +151,7 @@ fn read_and_stop_return_the_counts_of_the_model() {
 #[test]
 fn stat_prints_the_counts_of_the_model() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
-    lab.live().unwrap();
+    lab.run_in_real_time().unwrap();
     for (identity, sources) in CASES.into_iter().filter(|(identity, _)| SOME.contains(identity)) {
         lab.become_processor(identity).unwrap();
         lab.install().unwrap();

@@ -25,6 +25,8 @@ mod generations;
 mod identities;
 mod inf;
 #[cfg(not(windows))]
+mod interrupt_sites;
+#[cfg(not(windows))]
 mod interrupts;
 #[cfg(not(windows))]
 mod life;
@@ -39,8 +41,6 @@ mod power;
 mod record;
 #[cfg(not(windows))]
 mod sampling;
-#[cfg(not(windows))]
-mod scene;
 mod skipped;
 #[cfg(not(windows))]
 mod sources;

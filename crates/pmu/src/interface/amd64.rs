@@ -104,8 +104,8 @@ impl Amd64 {
     }
 
     /// Returns the event select register for a counter in this state.
-    fn select(self, row: CpuCounters<'_>, state: CounterState) -> u64 {
-        PerfEvtSel::from_bits(row.select_of(self.sources, state))
+    fn select(self, cpu_counters: CpuCounters<'_>, state: CounterState) -> u64 {
+        PerfEvtSel::from_bits(cpu_counters.select_of(self.sources, state))
             .with_usr(state.user())
             .with_os(state.kernel())
             .with_int(state.interrupt())
@@ -166,21 +166,21 @@ impl ProfileInterface for Amd64 {
     /// 2N writes; with PerfMonV2 one more, and with an interval another one. A counter that last counted without an
     /// interval may have left its status bit set, and the next interrupt would take that for an overflow. Counters that
     /// other software has frozen since would never overflow. So [`forget`](ProfileInterface::forget) has nothing to do.
-    fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        let stale = counters.and(row.counters(|state| state.interrupt()));
+    fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        let stale = counters.and(cpu_counters.counters(|state| state.interrupt()));
         if let (Some(global), false) = (self.global, stale.is_empty()) {
             global.thaw(cpu, stale);
         }
-        self.bank.load(cpu, row, counters, |state| self.select(row, state));
+        self.bank.load(cpu, cpu_counters, counters, |state| self.select(cpu_counters, state));
         if let Some(global) = self.global {
-            global.let_through(cpu, row, row.active.all.or(counters));
+            global.let_through(cpu, cpu_counters, cpu_counters.active.all.or(counters));
         }
     }
 
     /// N writes; with PerfMonV2 one.
-    fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
+    fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         match self.global {
-            Some(global) => global.let_through(cpu, row, row.active.all.without(counters)),
+            Some(global) => global.let_through(cpu, cpu_counters, cpu_counters.active.all.without(counters)),
             None => self.bank.clear_selects(cpu, counters),
         }
     }
@@ -194,13 +194,14 @@ impl ProfileInterface for Amd64 {
     }
 
     /// With PerfMonV2 two reads, of the status and of the global control register.
-    fn stuck(&self, cpu: &impl Cpu, row: CpuCounters<'_>) -> CounterSet {
-        let Some(global) = self.global else { return self.check_overflow(cpu, row.active) };
+    fn stuck(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) -> CounterSet {
+        let active = cpu_counters.active;
+        let Some(global) = self.global else { return self.check_overflow(cpu, active) };
         let status = global.status(cpu);
-        if status.pmcs_frozen() || global.is_changed(cpu, row.known.control()) {
-            row.active.all
+        if status.pmcs_frozen() || global.is_changed(cpu, cpu_counters.pmu.snapshot.control()) {
+            active.all
         } else {
-            CounterSet::from_bits(status.overflowed().into()).and(row.active.interrupting)
+            CounterSet::from_bits(status.overflowed().into()).and(active.interrupting)
         }
     }
 
@@ -210,12 +211,12 @@ impl ProfileInterface for Amd64 {
     /// AMD's processors do not mask the LVT entry, but hypervisors do (KVM before Linux 49ff3b4aec51), so that it is
     /// unmasked if it is masked. Without global registers that is done first, as in version 1 of Emon.
     #[inline]
-    fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
+    fn serve(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
         if let Some(global) = self.global {
-            return self.serve_by_status(global, cpu, row, overflowed);
+            return self.serve_by_status(global, cpu, cpu_counters, overflowed);
         }
         lvt_pmi::unmask(cpu);
-        self.bank.serve(cpu, row, overflowed)
+        self.bank.serve(cpu, cpu_counters, overflowed)
     }
 
     /// With PerfMonV2 one read and one write, otherwise none.
@@ -248,14 +249,14 @@ impl Amd64 {
         self,
         global: Global,
         cpu: &impl Cpu,
-        row: CpuCounters<'_>,
+        cpu_counters: CpuCounters<'_>,
         overflowed: impl FnMut(Reloaded),
     ) -> CounterSet {
-        let control = row.known.control();
+        let control = cpu_counters.pmu.snapshot.control();
         global.stop(cpu, control);
         let status = global.status(cpu);
-        let ours = CounterSet::from_bits(status.overflowed().into()).and(row.active.interrupting);
-        unmanaged::reload_overflowed(self.bank, cpu, row, ours, overflowed);
+        let ours = CounterSet::from_bits(status.overflowed().into()).and(cpu_counters.active.interrupting);
+        unmanaged::reload_overflowed(self.bank, cpu, cpu_counters, ours, overflowed);
         // Also clears bits of counters that were stopped before their interrupt arrived. Writes even if no bit is set:
         // spurious interrupts are too rare for a branch.
         global::clear(cpu, status);

@@ -104,7 +104,7 @@ fn an_interrupt_with_k_of_n_counters_overflowed_and_a_check_for_it() {
 }
 
 #[test]
-fn an_interrupt_looks_at_the_local_vector_once_and_writes_it_only_where_it_is_masked() {
+fn an_interrupt_reads_the_lvt_entry_once_and_writes_it_only_if_it_is_masked() {
     const MASKED: u32 = 0x0001_00FE;
     const OPEN: u32 = 0xFE;
     for name in NETBURST.map(|(name, _)| name).into_iter().chain(P6) {

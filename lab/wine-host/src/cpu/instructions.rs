@@ -1,10 +1,8 @@
 //! The instructions that fault in user mode or that the lab replaces: cpuid, rdmsr, wrmsr and rdpmc.
 
 use crate::{
-    cpu::{
-        machine::MACHINE,
-        processor::{self, State},
-    },
+    cpu::{processor::State, processors},
+    state::machine::MACHINE,
     violation,
 };
 use bench_protocol::{Instruction, Violation};
@@ -31,7 +29,7 @@ pub fn execute(instruction: [u8; 2], context: &mut CONTEXT, site: Site) -> bool 
     let (eax, ecx) = (low(context.Rax), low(context.Rcx));
     match instruction {
         UD2 if site.was_cpuid => {
-            let answer = processor::with_current_state(|_, state| state.processor.cpuid(eax, ecx)).unwrap_or_default();
+            let answer = processors::with_current_state(|_, state| state.processor.cpuid(eax, ecx)).unwrap_or_default();
             [context.Rax, context.Rbx, context.Rcx, context.Rdx] = answer.map(u64::from);
         }
         RDMSR => {
@@ -68,7 +66,7 @@ fn access(
     body: impl FnOnce(&mut State) -> Result<u64, GeneralProtection>,
 ) -> u64 {
     check_awake(|| format!("{instruction:?} of {register:#x}"));
-    let result = processor::with_current_state(|processor, state| {
+    let result = processors::with_current_state(|processor, state| {
         body(state).map_err(|_| Violation::GeneralProtection { processor, instruction, register, value })
     });
     match result {

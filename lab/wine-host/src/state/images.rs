@@ -1,0 +1,13 @@
+//! The loaded drivers.
+
+use std::{collections::BTreeSet, ops::Range};
+
+/// A loaded driver.
+pub struct LoadedImage {
+    pub name: String,
+    pub addresses: Range<usize>,
+    /// The addresses of its original cpuid instructions.
+    pub cpuids: BTreeSet<usize>,
+    /// Whether it imports the function that reserves counters.
+    pub can_reserve: bool,
+}
