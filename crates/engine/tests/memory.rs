@@ -14,7 +14,7 @@ static HEAP: dhat::Alloc = dhat::Alloc;
 const MANY: u32 = 256;
 
 /// Bytes of the `PerCpu` of each processor, in whole cache lines. For the HAL functions: 16 for the total of each of 32
-/// counters, 8 for the active counters, 32 for the saved and current registers and the capabilities, and 8 for the
+/// counters, 8 for the active counters, 40 for the saved and current registers and the capabilities, and 8 for the
 /// counters with a possibly stale status and the state of the registers. For the sampler: 24 for each of 32 counters,
 /// 8 ring slots, one slot for the Debug Store, the budget and the interrupt statistics.
 const PER_CPU: usize = 1_728;

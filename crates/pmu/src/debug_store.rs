@@ -119,7 +119,7 @@ pub struct Modes {
 /// Registers of another program that uses the Debug Store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForeignUse {
-    /// IA32_DEBUGCTL.
+    /// IA32_DEBUGCTL, without FREEZE_WHILE_SMM.
     pub control: u64,
     /// IA32_PEBS_ENABLE, or 0 if the processor lacks it.
     pub records: u64,
@@ -188,11 +188,11 @@ pub struct SavedDebugStore {
 /// # IRQL
 /// PROFILE_LEVEL.
 pub fn in_use_elsewhere(cpu: &impl Cpu, facilities: &Facilities) -> Option<ForeignUse> {
-    let control = cpu.rdmsr(IA32_DEBUGCTL);
+    // The driver itself may have set FREEZE_WHILE_SMM.
+    let traced = DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL)).with_freeze_while_smm(false);
     let records = if facilities.precise.is_ok() { cpu.rdmsr(IA32_PEBS_ENABLE) } else { 0 };
-    let traced = DebugCtl::from_bits(control);
     let is_used = traced.tr() || traced.bts() || traced.btint() || records != 0;
-    is_used.then_some(ForeignUse { control, records })
+    is_used.then_some(ForeignUse { control: traced.into_bits(), records })
 }
 
 /// Sets the save area of the current processor to this address; returns the previous registers.

@@ -255,6 +255,13 @@ pub trait ProfileInterface {
     /// CheckOverflowStatus: returns the active counters with an interval that have overflowed.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet;
 
+    /// Returns the active counters that wait for the handler: those that [overflowed](Self::check_overflow), or all of
+    /// them if another program has frozen or stopped them in a global register. [`serve`](Self::serve) lets them run
+    /// again. The driver must own the registers.
+    fn stuck(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) -> CounterSet {
+        self.check_overflow(cpu, cpu_counters.active)
+    }
+
     /// Serves a performance monitor interrupt: finds overflowed counters, reloads each and passes it to `overflowed`.
     /// It acknowledges the status register, whatever it reports about the driver's counters, and unmasks the LVT entry
     /// if the processor masked it. Returns the overflowed counters; none if the interrupt was late or belongs to other
@@ -423,6 +430,16 @@ impl Interface {
         }
     }
 
+    /// Returns how many events of a counter that records precisely follow its overflow until the record is written,
+    /// including the event that writes it.
+    #[must_use]
+    pub const fn events_to_record(&self, counter: u8) -> u64 {
+        match self {
+            Self::Emon(emon) => emon.capabilities().microarchitecture().events_to_record(counter),
+            _ => 0,
+        }
+    }
+
     /// Returns the table entry of a source, and its index.
     #[must_use]
     pub fn find(&self, source: Source) -> Option<(u16, &'static ProfileSource)> {
@@ -515,6 +532,10 @@ impl ProfileInterface for Interface {
 
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
         each!(self, interface => interface.check_overflow(cpu, active))
+    }
+
+    fn stuck(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) -> CounterSet {
+        each!(self, interface => interface.stuck(cpu, cpu_counters))
     }
 
     #[inline]

@@ -7,6 +7,9 @@ use cpuid_dump::Dump;
 /// well.
 const PEBS_BASELINE: u64 = 1 << 14;
 
+/// FREEZE_WHILE_SMM in IA32_PERF_CAPABILITIES (SDM Vol. 4): IA32_DEBUGCTL can stop the counters in SMM.
+const FREEZE_WHILE_SMM: u64 = 1 << 12;
+
 /// "GenuineIntel", in EBX, ECX, EDX.
 const INTEL: [u32; 3] = [0x756E_6547, 0x6C65_746E, 0x4965_6E69];
 
@@ -17,8 +20,8 @@ pub(crate) fn has(leaves: &Dump) -> bool {
     vendor == INTEL && features >> 21 & 1 == 1
 }
 
-/// Returns the PEBS fields of IA32_PERF_CAPABILITIES: the record format in bits 11:8, and PEBS_BASELINE. All other bits
-/// are 0. The result is 0 if CPUID reports no such register (PDCM) or no Debug Store.
+/// Returns the fields of IA32_PERF_CAPABILITIES that the model knows: the record format in bits 11:8, PEBS_BASELINE, and
+/// FREEZE_WHILE_SMM from Nehalem on. All other bits are 0. The result is 0 if CPUID reports no such register (PDCM) or no Debug Store.
 pub(crate) fn perf_capabilities(leaves: &Dump) -> u64 {
     let [signature, _, features, _] = leaves.cpuid(1, 0);
     let has_register = features >> 15 & 1 == 1;
@@ -26,7 +29,8 @@ pub(crate) fn perf_capabilities(leaves: &Dump) -> u64 {
         return 0;
     }
     let format = format_of_model(signature >> 12 & 0xF0 | signature >> 4 & 0xF);
-    format << 8 | if format >= 4 { PEBS_BASELINE } else { 0 }
+    let smm = if format >= 1 { FREEZE_WHILE_SMM } else { 0 };
+    format << 8 | smm | if format >= 4 { PEBS_BASELINE } else { 0 }
 }
 
 /// Returns PEBS_FMT for a model of family 6, for the microarchitectures that have an identity.

@@ -87,6 +87,11 @@ impl ModelCpu {
         left.store(number, Ordering::Relaxed);
     }
 
+    /// Writes a register as another program does. The access is not counted. Returns whether the processor accepted it.
+    pub fn write_foreign(&self, msr: u32, value: u64) -> bool {
+        self.model().uncounted(|model| model.wrmsr(msr, value)).is_ok()
+    }
+
     /// Locks the model for an access by the code under test, and makes due events occur.
     fn accessed(&self) -> MutexGuard<'_, Processor> {
         let (left, count) = &self.meanwhile;

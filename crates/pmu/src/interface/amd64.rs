@@ -23,9 +23,9 @@ use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::hypervisor::Hypervisor;
-use crate::placement;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
+use crate::{lvt_pmi, placement};
 use generation::Generation;
 use global::Global;
 
@@ -244,15 +244,30 @@ impl ProfileInterface for Amd64 {
         }
     }
 
+    /// With PerfMonV2 two reads, of the status and of the global control register.
+    fn stuck(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) -> CounterSet {
+        let active = cpu_counters.active;
+        let Some(global) = self.global else { return self.check_overflow(cpu, active) };
+        let status = global.status(cpu);
+        if status.pmcs_frozen() || global.is_changed(cpu, cpu_counters.pmu.snapshot.control()) {
+            active.all
+        } else {
+            CounterSet::from_bits(status.overflowed().into()).and(active.interrupting)
+        }
+    }
+
     /// One RDPMC for each counter with an interval, one write for each that overflowed. With PerfMonV2, k overflowed
-    /// counters take one read, 3 + k writes and k RDPMCs, and the driver's counters stand still meanwhile. AMD
-    /// processors do not mask the LVT entry, so it is left alone.
+    /// counters take one read, 3 + k writes and k RDPMCs, and the driver's counters stand still meanwhile.
+    ///
+    /// AMD's processors do not mask the LVT entry, but hypervisors do (KVM before Linux 49ff3b4aec51), so that it is
+    /// unmasked if it is masked. Without global registers that is done first, as in version 1 of Emon.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        match self.global {
-            Some(global) => self.serve_by_status(global, cpu, cpu_counters, overflowed),
-            None => self.bank.serve(cpu, cpu_counters, overflowed),
+        if let Some(global) = self.global {
+            return self.serve_by_status(global, cpu, cpu_counters, overflowed);
         }
+        lvt_pmi::unmask(cpu);
+        self.bank.serve(cpu, cpu_counters, overflowed)
     }
 
     /// With PerfMonV2 one read and one write, otherwise none.
@@ -296,6 +311,7 @@ impl Amd64 {
         // Also clears bits of counters that were stopped before their interrupt arrived. Writes even if no bit is set:
         // spurious interrupts are too rare for a branch.
         global::clear(cpu, status);
+        lvt_pmi::unmask(cpu);
         global::set_control(cpu, control);
         ours
     }

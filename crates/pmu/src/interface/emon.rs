@@ -17,6 +17,7 @@
 
 mod capabilities;
 mod fixed;
+mod freeze;
 mod microarchitecture;
 mod precise;
 mod sources;
@@ -100,16 +101,19 @@ impl Emon {
         self.capabilities
     }
 
-    /// Returns the interface with the capability that only a register of the current processor reports: one read, if
+    /// Returns the interface with the capabilities that only a register of the current processor reports: one read, if
     /// the processor has that register.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     #[must_use]
     pub fn examined(self, cpu: &impl Cpu) -> Self {
-        let whole = self.capabilities.has_capabilities()
-            && PerfCapabilities::from_bits(cpu.rdmsr(IA32_PERF_CAPABILITIES)).fw_write();
-        Self { capabilities: self.capabilities.with_full_width(whole) }
+        if !self.capabilities.has_capabilities() {
+            return self;
+        }
+        let found = PerfCapabilities::from_bits(cpu.rdmsr(IA32_PERF_CAPABILITIES));
+        let capabilities = self.capabilities.with_full_width(found.fw_write());
+        Self { capabilities: capabilities.with_freeze_while_smm(found.freeze_while_smm()) }
     }
 
     /// Returns the interface for a processor on which the first `counters` general counters record precisely.
@@ -186,7 +190,8 @@ impl Emon {
     /// Returns the counters of these bits in the global registers.
     #[inline]
     const fn counters_in(self, global: u64) -> CounterSet {
-        // General counters have lower bits than fixed ones in both forms, so no bit is lost.
+        // General counters have lower bits than fixed ones in both forms, so no bit is lost. Other bits of the upper half
+        // give no counter of the interface.
         CounterSet::from_bits(global & 0xFFFF_FFFF | global >> GLOBAL_FIXED_SHIFT << self.capabilities.count())
     }
 
@@ -323,8 +328,9 @@ impl ProfileInterface for Emon {
         })
     }
 
-    /// N writes for N general counters; from version 2 on two writes and one read more, and with fixed counters another
-    /// write and another read. Counters outside the interface keep counting.
+    /// N writes for N general counters; from version 2 on two writes and one read more, with fixed counters another
+    /// write and another read, and with IA32_PERF_CAPABILITIES another read and, if IA32_DEBUGCTL changes, another
+    /// write. Counters outside the interface keep counting.
     fn initialize(&self, cpu: &impl Cpu) -> SavedMsrs {
         self.bank().clear(cpu);
         if !self.has_global_control() {
@@ -332,8 +338,9 @@ impl ProfileInterface for Emon {
         }
         let global = cpu.rdmsr(IA32_PERF_GLOBAL_CTRL);
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, global & !self.capabilities.own());
-        cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.capabilities.own());
-        let mut saved = SavedMsrs { global, fixed: 0 };
+        let freeze = freeze::take(cpu, self.capabilities);
+        cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.capabilities.clearable());
+        let mut saved = SavedMsrs { global, fixed: 0, freeze };
         if !self.fixed().is_empty() {
             saved.fixed = cpu.rdmsr(IA32_FIXED_CTR_CTRL);
             cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::others(self.capabilities, saved.fixed));
@@ -388,6 +395,22 @@ impl ProfileInterface for Emon {
         }
     }
 
+    /// Reads the global control register as well: the counters stand still if another program has changed it, or while
+    /// CTR_Frz is set. Two reads; in version 1 as [`check_overflow`](ProfileInterface::check_overflow).
+    fn stuck(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) -> CounterSet {
+        let active = cpu_counters.active;
+        if !self.has_global_control() {
+            return self.check_overflow(cpu, active);
+        }
+        let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS);
+        let changed = cpu.rdmsr(IA32_PERF_GLOBAL_CTRL) ^ cpu_counters.pmu.snapshot.control();
+        if GlobalStatus::from_bits(status).ctr_frz() || changed & self.capabilities.own() != 0 {
+            active.all
+        } else {
+            self.counters_in(status & PmuCapabilities::EVERY).and(active.interrupting)
+        }
+    }
+
     /// Also unmasks the LVT entry, which the processor masked when it delivered the interrupt. From version 2 on, the
     /// driver's counters stand still meanwhile.
     ///
@@ -406,7 +429,7 @@ impl ProfileInterface for Emon {
     /// One read and one write; none in version 1.
     fn acknowledge(&self, cpu: &impl Cpu) {
         if self.has_global_control() {
-            let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & self.capabilities.own();
+            let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & self.capabilities.clearable();
             cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, status);
         }
     }
@@ -443,7 +466,8 @@ impl ProfileInterface for Emon {
             cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::others(self.capabilities, saved.fixed));
         }
         if self.has_global_control() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.capabilities.own());
+            cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.capabilities.clearable());
+            freeze::put_back(cpu, saved.freeze);
             cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, saved.global);
         }
     }
@@ -462,11 +486,11 @@ impl Emon {
     ) -> CounterSet {
         let (control, own) = (cpu_counters.pmu.snapshot.control(), self.capabilities.own());
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control & !own);
-        let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & own;
+        let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & self.capabilities.clearable();
         let ours = self.counters_in(status).and(cpu_counters.active.interrupting);
         unmanaged::reload_overflowed(self, cpu, cpu_counters, ours, overflowed);
-        // Also clears bits of counters that were stopped before their interrupt arrived. Writes even if no bit is set:
-        // spurious interrupts are too rare for a branch.
+        // Also clears bits of counters that were stopped before their interrupt arrived, and those of frozen counters,
+        // which would not count. Writes even if no bit is set: spurious interrupts are too rare for a branch.
         cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, status);
         lvt_pmi::unmask(cpu);
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control);

@@ -21,6 +21,9 @@ pub const FIXED_CTR_CTRL: u32 = 0x38D;
 /// IA32_PERF_CAPABILITIES.
 pub const PERF_CAPABILITIES: u32 = 0x345;
 
+/// `IA32_DEBUGCTL` (SDM Vol. 4, "Architectural MSRs").
+pub const DEBUGCTL: u32 = 0x1D9;
+
 /// The global registers.
 #[derive(Debug, Clone, Copy)]
 pub struct Global {
@@ -381,7 +384,10 @@ impl Bench {
         own.extend(FIXED_CTR0..FIXED_CTR0 + u32::from(fixed));
         own.extend((fixed > 0).then_some(FIXED_CTR_CTRL));
         let [_, _, features, _] = self.model().cpuid(1, 0);
-        own.extend((self.kind() == Kind::Emon && features >> 15 & 1 == 1).then_some(PERF_CAPABILITIES));
+        if self.kind() == Kind::Emon && features >> 15 & 1 == 1 {
+            own.push(PERF_CAPABILITIES);
+            own.extend(self.global.map(|_| DEBUGCTL));
+        }
         own
     }
 

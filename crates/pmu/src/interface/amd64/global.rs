@@ -64,6 +64,12 @@ impl Global {
         set_control(cpu, control & !self.own.into_bits());
     }
 
+    /// Returns whether another program has started or stopped counters of the driver: the control register does not
+    /// contain `control`. One read.
+    pub fn is_changed(self, cpu: &impl Cpu, control: u64) -> bool {
+        (cpu.rdmsr(PERF_CNTR_GLOBAL_CTL) ^ control) & self.own.into_bits() != 0
+    }
+
     /// Reads the status bits that the driver may clear: overflows, and the bit of frozen counters.
     pub fn status(self, cpu: &impl Cpu) -> GlobalStatus {
         GlobalStatus::from_bits(cpu.rdmsr(PERF_CNTR_GLOBAL_STATUS) & self.clearable.into_bits())

@@ -3,7 +3,7 @@
 
 use bitfield_struct::bitfield;
 use x86_defs::cpuid::{Leaf1Ecx, Leaf23Eax, Leaf23Ebx, Leaf71Eax, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, leaf};
-use x86_defs::intel::perfmon::GlobalCtrl;
+use x86_defs::intel::perfmon::{GlobalCtrl, GlobalStatus};
 
 use super::Microarchitecture;
 use crate::cpu::Cpuid;
@@ -20,7 +20,8 @@ pub const MAX_FIXED: u8 = 3;
 /// Minimum width of a fixed counter that can be armed with every interval.
 const LEAST_WIDTH: u8 = 32;
 
-/// The counters of a processor. Bits 0 to 9 and 32 to 34 have the positions of these counters in the global registers.
+/// The counters of a processor. Bits 0 to 9 and 32 to 34 have the positions of these counters in the global registers,
+/// and bits 58 and 59 those of LBR_Frz and CTR_Frz in the status.
 #[bitfield(u64)]
 #[derive(PartialEq, Eq)]
 pub struct PmuCapabilities {
@@ -58,8 +59,12 @@ pub struct PmuCapabilities {
     pub umask2: bool,
     /// Whether the select registers have EQ.
     pub eq: bool,
-    #[bits(3)]
-    __: u8,
+    /// Whether counters can stand still in System Management Mode. CPUID does not report this.
+    pub freeze_while_smm: bool,
+    /// Whether the status has LBR_Frz.
+    lbr_frz: bool,
+    /// Whether the status has CTR_Frz.
+    ctr_frz: bool,
     /// Number of indexes of general counters: one more than that of the last one.
     #[bits(4)]
     pub count: u8,
@@ -70,9 +75,20 @@ const _: () = assert!(
     "`own` and `EVERY` are values of the global registers"
 );
 
+const _: () = assert!(
+    PmuCapabilities::FREEZES == PmuCapabilities::new().with_lbr_frz(true).with_ctr_frz(true).into_bits(),
+    "`clearable` is a value of the status"
+);
+
+/// The first version whose status has LBR_Frz and CTR_Frz (SDM Vol. 3B 21.2.4).
+const FIRST_WITH_FREEZES: u8 = 4;
+
 impl PmuCapabilities {
     /// The bits of all possible counters in the global registers.
     pub const EVERY: u64 = Self::new().with_general(0x3FF).with_fixed(0b111).into_bits();
+
+    /// LBR_Frz and CTR_Frz of the status.
+    const FREEZES: u64 = GlobalStatus::new().with_lbr_frz(true).with_ctr_frz(true).into_bits();
 
     /// Reads the CPUID leaves of the current processor; without leaf 0xA it has no counters.
     ///
@@ -89,6 +105,8 @@ impl PmuCapabilities {
         // Values are masked to the width of their fields, because a check would be a panic.
         Self::new()
             .with_version(eax.version())
+            .with_lbr_frz(eax.version() >= FIRST_WITH_FREEZES)
+            .with_ctr_frz(eax.version() >= FIRST_WITH_FREEZES)
             .with_general_counters(state::mask(count))
             .with_missing_bits(64_u8.saturating_sub(eax.width()) & 0x3F)
             .with_absent((ebx.into_bits() & 0x7F) as u8)
@@ -169,6 +187,19 @@ impl PmuCapabilities {
     #[must_use]
     pub const fn own(self) -> u64 {
         self.into_bits() & Self::EVERY
+    }
+
+    /// Returns the bits of the status that the driver clears: those of the counters, LBR_Frz and CTR_Frz.
+    #[must_use]
+    pub const fn clearable(self) -> u64 {
+        self.into_bits() & (Self::EVERY | Self::FREEZES)
+    }
+
+    /// Returns whether the processor can freeze counters and last branch records on an interrupt (SDM Vol. 4,
+    /// IA32_DEBUGCTL).
+    #[must_use]
+    pub const fn can_freeze(self) -> bool {
+        self.version() >= 2 && self.has_capabilities()
     }
 
     /// Returns the mask of a general counter.
