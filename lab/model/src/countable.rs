@@ -2,7 +2,9 @@
 //! nothing.
 //!
 //! The tables have the events whose column `Counter` in Intel's event files (perfmon, August 2026) names fewer counters
-//! than the processor has. Events that no table has count on every counter.
+//! than the processor has, and for AMD's family 15h the rules of its BKDG ("Performance Monitor Events", column of each
+//! event; the same as Linux, arch/x86/events/amd/core.c, `amd_get_event_constraints_f15h`). Events that no table has
+//! count on every counter.
 
 use crate::{
     bits::byte,
@@ -82,6 +84,7 @@ const GRACEMONT: &[Rule] = &[(&[0xD0], &[0x05], 0x3)];
 pub(crate) enum Countable {
     Table(&'static [Rule]),
     Skylake,
+    Family15,
 }
 
 impl Countable {
@@ -90,6 +93,7 @@ impl Countable {
         let (family, model) = (family(signature), byte(signature, 19, 16) << 4 | byte(signature, 7, 4));
         match vendor(cpuid).as_slice() {
             b"GenuineIntel" if family == 6 => Self::of_family_6(model, is_atom(cpuid)),
+            b"AuthenticAMD" if family == 0x15 => Self::Family15,
             _ => Self::Table(&[]),
         }
     }
@@ -133,6 +137,43 @@ impl Countable {
             Self::Skylake if cmask == 0 => find(SKYLAKE),
             Self::Skylake if (event, umask) == (0xC0, 0x01) => 0xD,
             Self::Skylake => !0,
+            Self::Family15 => of_family_15(event, umask),
         }
+    }
+}
+
+/// Returns the counters that count an event of family 15h.
+fn of_family_15(event: u16, umask: u8) -> u64 {
+    const ALL: u64 = 0x3F;
+    const FIRST_THREE: u64 = 0x07;
+    const LAST_THREE: u64 = 0x38;
+    const NONE: u64 = 0;
+    let has_several_units = umask.count_ones() > 1;
+    match event & 0xF0 {
+        // Floating point.
+        0x00 | 0x10 => match event {
+            0x000 if umask & 0xF0 != 0 && umask & 0x0F != 0 => 1 << 3,
+            0x004 if has_several_units => 1 << 3,
+            0x003 | 0x00B | 0x00D => 1 << 3,
+            _ => LAST_THREE,
+        },
+        // Load and store, data cache, execution.
+        0x20..=0x50 | 0xC0 => match event {
+            0x031 if has_several_units => NONE,
+            0x023 | 0x031 | 0x043 | 0x045 | 0x046 | 0x054 | 0x055 => FIRST_THREE,
+            0x02D => 1 << 3,
+            0x02E => 1 << 3 | 1 << 0,
+            0x1C0 => LAST_THREE,
+            _ => ALL,
+        },
+        // The unit that two cores share, instruction cache, decoder.
+        0x60..=0x90 | 0xD0 => match event {
+            0x08F | 0x187 | 0x188 => 1 << 0,
+            0x0DB..=0x0DF | 0x1D6 | 0x1D8 => ALL,
+            _ => FIRST_THREE,
+        },
+        // Northbridge: it has counters of its own.
+        0xE0 | 0xF0 => NONE,
+        _ => ALL,
     }
 }

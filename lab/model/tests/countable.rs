@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{EN, INT, Leaf, OS, USR, cpuid, version};
+use common::{EN, INT, Leaf, OS, USR, amd_leaves, cpuid, version};
 use model::{Mode, Processor};
 
 const NEHALEM: u32 = 0x0001_06A5;
@@ -15,6 +15,7 @@ const SKYLAKE: u32 = 0x0005_06E3;
 const ICE_LAKE: u32 = 0x0007_06E5;
 const ALDER_LAKE: u32 = 0x0009_0672;
 const LUNAR_LAKE: u32 = 0x000B_06D1;
+const BULLDOZER: u32 = 0x0060_0F12;
 
 /// Creates an Intel processor with 8 general counters; `core_type` is that of a hybrid.
 fn intel(signature: u32, core_type: Option<u32>) -> Processor {
@@ -24,6 +25,12 @@ fn intel(signature: u32, core_type: Option<u32>) -> Processor {
         leaves[0].1[0] = 0x1A;
         leaves.extend([(7, [0, 0, 0, 1 << 15]), (0x1A, [core_type << 24, 0, 0, 0])]);
     }
+    Processor::new(cpuid(leaves))
+}
+
+fn bulldozer() -> Processor {
+    let mut leaves = amd_leaves(1 << 23, [0; 4]);
+    leaves.push((1, [BULLDOZER, 0, 0, 0]));
     Processor::new(cpuid(leaves))
 }
 
@@ -74,5 +81,38 @@ fn an_event_counts_on_the_counters_of_the_event_files() {
         let mut processor = intel(signature, core_type);
         let found = counting(&mut processor, |number| 0x186 + number, 8, event);
         assert_eq!(found, counters, "{signature:#x} {core_type:?} {event:#x}");
+    }
+}
+
+#[test]
+fn an_event_of_family_15h_counts_on_the_counters_of_its_unit() {
+    const EXTENDED: u64 = 1 << 32;
+    for (event, counters) in [
+        (0x0700, 0x38),
+        (0x1100, 0x08),
+        (0x0103, 0x08),
+        (0x0301, 0x38),
+        (0x0004, 0x38),
+        (0x0304, 0x08),
+        (0x0123, 0x07),
+        (0x012D, 0x08),
+        (0x012E, 0x09),
+        (0x0131, 0x07),
+        (0x0331, 0x00),
+        (0x0141, 0x3F),
+        (0x0143, 0x07),
+        (0x017D, 0x07),
+        (0x0180, 0x07),
+        (0x018F, 0x01),
+        (EXTENDED | 0x87, 0x01),
+        (0x00C0, 0x3F),
+        (EXTENDED | 0xC0, 0x38),
+        (0x00D0, 0x07),
+        (0x00DC, 0x3F),
+        (EXTENDED | 0xD8, 0x3F),
+        (0x01E0, 0x00),
+    ] {
+        let found = counting(&mut bulldozer(), |number| 0xC001_0200 + 2 * number, 6, event);
+        assert_eq!(found, counters, "{event:#x}");
     }
 }
