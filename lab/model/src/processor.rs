@@ -6,13 +6,14 @@ use crate::{
     architectural,
     counter::CounterId,
     debug_store::{Branch, Counted, DebugStore, Memory, Precise, Stored},
-    fault::GeneralProtection,
+    fault::{FaultingAccess, GeneralProtection},
     identity,
     interrupt_mode::InterruptMode,
     ledger::{Ledger, LedgerEntry},
     pmu::{Pmu, Running},
     select::Selected,
 };
+use std::collections::BTreeSet;
 
 /// The privilege level of execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +66,7 @@ pub struct Processor {
     pending: bool,
     interrupt_mode: InterruptMode,
     ignores_absent_msrs: bool,
+    faulting: BTreeSet<FaultingAccess>,
     ledger: Ledger,
     accesses: Accesses,
 }
@@ -84,6 +86,7 @@ impl Processor {
             pending: false,
             interrupt_mode: InterruptMode::default(),
             ignores_absent_msrs: false,
+            faulting: BTreeSet::new(),
             ledger: Ledger::default(),
             accesses: Accesses::default(),
         }
@@ -132,6 +135,11 @@ impl Processor {
         self
     }
 
+    /// Makes exactly these accesses fault, whatever CPUID enumerates, like a hypervisor that lacks a register.
+    pub fn set_faulting(&mut self, faulting: impl IntoIterator<Item = FaultingAccess>) {
+        self.faulting = faulting.into_iter().collect();
+    }
+
     /// Sets the behavior of interrupts at the LVT entry.
     pub fn set_interrupt_mode(&mut self, mode: InterruptMode) {
         self.interrupt_mode = mode;
@@ -174,6 +182,9 @@ impl Processor {
     /// The register does not exist.
     pub fn rdmsr(&mut self, msr: u32) -> Result<u64, GeneralProtection> {
         self.accesses.rdmsr += 1;
+        if self.faulting.contains(&FaultingAccess::Rdmsr(msr)) {
+            return self.note(Err(GeneralProtection));
+        }
         let value = self.apic.rdmsr(msr).or_else(|| self.debug_store.rdmsr(msr)).or_else(|| self.pmu.rdmsr(msr));
         let absent = if self.ignores_absent_msrs { Ok(0) } else { Err(GeneralProtection) };
         self.note(value.map_or(absent, Ok))
@@ -185,6 +196,9 @@ impl Processor {
     /// The register does not exist or is read-only, or `value` sets a reserved bit.
     pub fn wrmsr(&mut self, msr: u32, value: u64) -> Result<(), GeneralProtection> {
         self.accesses.wrmsr += 1;
+        if self.faulting.contains(&FaultingAccess::Wrmsr(msr)) {
+            return self.note(Err(GeneralProtection));
+        }
         let was_open = self.apic.delivers();
         let written = self.apic.wrmsr(msr, value).or_else(|| self.debug_store.wrmsr(msr, value));
         let written = written.or_else(|| self.pmu.wrmsr(msr, value));
@@ -202,7 +216,8 @@ impl Processor {
     /// The counter does not exist.
     pub fn rdpmc(&mut self, index: u32) -> Result<u64, GeneralProtection> {
         self.accesses.rdpmc += 1;
-        let value = self.pmu.rdpmc(index).ok_or(GeneralProtection);
+        let is_faulting = self.faulting.contains(&FaultingAccess::Rdpmc(index));
+        let value = self.pmu.rdpmc(index).filter(|_| !is_faulting).ok_or(GeneralProtection);
         self.note(value)
     }
 
