@@ -186,6 +186,7 @@ pub static IDENTITIES: &[Identity] = &[
     made_up!("amd-hyperv-masked", "AMD family 17h under Hyper-V, counters masked", default(MASKED)),
     made_up!("amd-hyperv-open", "AMD family 17h under Hyper-V, counters offered", amd(6, ZEN, SIX)),
     made_up!("amd-kvm", "AMD family 17h under KVM without Hyper-V enlightenments", amd(6, ZEN, SIX)),
+    made_up!("amd-kvm-perfmon-v2", "AMD Zen 4 under KVM, with PerfMonV2", amd(6, ZEN4, SIX_BY_V2)),
     made_up!("intel-v1", "Intel, version 1", emon(4, 40, ALL, CLEAR)),
     made_up!("intel-v2", "Intel, version 2", emon(4, 48, ALL, CLEAR).and_fixed(3)),
     made_up!(
