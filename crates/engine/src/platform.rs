@@ -3,7 +3,10 @@
 use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex};
+use pmu::first_access::{Phase, RegisterGroup};
+use pmu::{Cpu, CurrentCpu, GuardedCpu, Hal, ProcessorIndex};
+use protocol::status::STATUS_NOT_SUPPORTED;
+use protocol::{ErrorCode, RegisterFault};
 
 use crate::reply::Refusal;
 use crate::sampler::Sampler;
@@ -14,6 +17,9 @@ use crate::suspend_time::ASLEEP;
 pub trait Platform {
     /// Registers of a processor, for the code that runs on it.
     type Cpu: Cpu;
+
+    /// Registers of a processor, for a thread that is pinned to it.
+    type PinnedCpu: GuardedCpu;
 
     /// Returns the number of active processors, which are numbered from 0. It may grow, but never shrinks.
     fn processors(&self) -> u32;
@@ -26,6 +32,15 @@ pub trait Platform {
     /// # IRQL
     /// Any, for `work`.
     fn on_boot_processor<T>(&self, work: impl FnOnce(&Self::Cpu) -> T) -> T;
+
+    /// Runs `work` on a processor, on this thread, which is pinned to the processor meanwhile.
+    ///
+    /// # Errors
+    /// The NTSTATUS with which the thread did not get there; then `work` did not run.
+    ///
+    /// # IRQL
+    /// Below DISPATCH_LEVEL, for the caller and for `work`.
+    fn on_processor<T>(&self, processor: ProcessorIndex, work: impl FnOnce(&Self::PinnedCpu) -> T) -> Result<T, u32>;
 
     /// Runs `work` on every active processor at the same time, with the token of that processor, and returns when all
     /// are done.
@@ -190,6 +205,42 @@ impl<M: Platform> EngineContext<'_, M> {
             }
         });
         if asleep.into_inner() { Err(ASLEEP) } else { Ok(()) }
+    }
+
+    /// Accesses the registers of `group` for the first time, on each of `processors` on which that was not done yet. It
+    /// stops at the first fault, which is remembered as well: no register of the processor is accessed again for the
+    /// same purpose.
+    ///
+    /// # Errors
+    /// [`ErrorCode::RegisterFault`]; [`ASLEEP`]; or the platform's failure to run on a processor.
+    pub fn access_first(
+        &self,
+        processors: &[ProcessorIndex],
+        group: RegisterGroup,
+        phase: Phase,
+    ) -> Result<(), Refusal> {
+        for processor in processors.iter().copied() {
+            let result = match self.hal.first_accessed(processor, group, phase) {
+                Some(known) => known,
+                None => {
+                    self.check_awake()?;
+                    let access = |cpu: &M::PinnedCpu| self.hal.access_first(processor, group, phase, cpu);
+                    self.platform.on_processor(processor, access).map_err(|status| {
+                        Refusal::new(status, ErrorCode::NoSuchProcessor)
+                            .processor(processor)
+                            .detail(self.platform.processors().into(), 0)
+                    })?
+                }
+            };
+            result.map_err(|fault| {
+                let (access, interface) = (fault.access as u8, self.hal.interface().kind() as u8);
+                let fault = RegisterFault { number: fault.number, access, interface };
+                Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::RegisterFault)
+                    .processor(processor)
+                    .detail(fault.to_detail(), self.hal.hypervisor() as u64)
+            })?;
+        }
+        Ok(())
     }
 
     /// Refuses if the machine sleeps or is about to.

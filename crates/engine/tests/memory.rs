@@ -15,9 +15,10 @@ const MANY: u32 = 256;
 
 /// Bytes for each processor besides the state of its counters: 16 for the total of each counter; 8 for the enabled
 /// counters; 24 for the saved and current registers; 8 for the counters that it has; 8 for its ownership, sleep state
-/// and counters with a possibly stale status; and the state of the interrupt handler.
+/// and counters with a possibly stale status; 40 for the results of the first accesses; and the state of the interrupt
+/// handler.
 const fn beside_state(counters: usize) -> usize {
-    counters * 16 + 8 + 40 + DESK
+    counters * 16 + 8 + 40 + 40 + DESK
 }
 
 /// 32 counters of 24 bytes, 8 ring slots, one slot for the Debug Store, the budget and the interrupt statistics.
@@ -34,6 +35,7 @@ fn engine_bytes(name: &str, processors: u32) -> [usize; 3] {
     let before = bytes();
     let mut engine = Engine::new(&machine, [0; 4]).unwrap();
     let made = bytes() - before;
+    machine.all().for_each(|cpu| cpu.require_guards(false)); // what is noted of guards takes memory
     let client = Client::open(&mut engine, 1, 10);
     let header = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
     let events = [2, 6, 11].map(|source| EventRequest { source, modes: modes::BOTH, interval: 0, frequency: 0 });

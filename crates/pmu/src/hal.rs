@@ -4,6 +4,7 @@
 //! holds a lock of its own. Functions that touch registers take a [`CurrentCpu`]: they run on that processor at
 //! PROFILE_LEVEL.
 
+mod first_access;
 pub mod information;
 
 use alloc::boxed::Box;
@@ -20,6 +21,7 @@ use crate::lvt_pmi;
 use crate::selection::{self, Selection};
 use crate::source::{ProfileSource, Source};
 use crate::state::{self, ActiveCell, CounterCell, CounterSet, CounterState, CpuCounters, PmuSnapshot, Total};
+use first_access::FirstAccesses;
 
 /// Number of different raw events that can be in use at a time.
 pub const MAX_RAW: u16 = 256;
@@ -155,6 +157,8 @@ pub struct Hal {
     totals: Box<[Total]>,
     /// Per processor: the active counters, the saved registers, the capabilities, and whether it sleeps.
     held: Box<[PerCpuPmu]>,
+    /// Per processor: the results of the first accesses.
+    first_accesses: Box<[FirstAccesses]>,
     /// One interval per row of the table of the interface.
     intervals: Box<[AtomicU32]>,
     /// Raw events in use, or 0 in a free slot. The state of a counter has the index of its slot.
@@ -202,6 +206,7 @@ impl Hal {
         let totals = state::allocate(maximum_processors, places).ok_or(HalError::NoMemory)?;
         let capabilities = interface.capabilities();
         let held = filled(maximum_processors as usize, |_| PerCpuPmu::new(capabilities))?;
+        let first_accesses = filled(maximum_processors as usize, |_| FirstAccesses::default())?;
         let sources = interface.sources();
         let intervals = filled(sources.len(), |index| {
             let range = sources.get(index).map_or(IntervalRange::COUNTER, |row| IntervalRange::of(row.source));
@@ -219,6 +224,7 @@ impl Hal {
             states,
             totals,
             held,
+            first_accesses,
             intervals,
             raw,
             handler,
@@ -752,12 +758,12 @@ impl Hal {
     }
 
     /// CheckOverflowStatus alone: returns the active counters with an interval that have overflowed. On a processor
-    /// that is asleep there is none.
+    /// that is asleep or not [held](Self::holds) there is none.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn check_overflow(&self, current: CurrentCpu<'_, impl Cpu>) -> OverflowStatus {
-        if self.is_asleep(current.index()) {
+        if self.is_asleep(current.index()) || !self.holds(current.index()) {
             return OverflowStatus(CounterSet::NONE);
         }
         OverflowStatus(

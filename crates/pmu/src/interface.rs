@@ -10,6 +10,7 @@ pub mod pentium;
 mod unmanaged;
 
 use crate::cpu::{Cpu, Cpuid};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::source::{ProfileSource, RawEvent, Source};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
@@ -306,6 +307,7 @@ impl Interface {
     pub const fn capabilities(&self) -> u64 {
         match self {
             Self::Emon(emon) => emon.capabilities().into_bits(),
+            Self::Amd64(amd64) => amd64.capabilities(),
             _ => 0,
         }
     }
@@ -316,7 +318,27 @@ impl Interface {
     pub const fn with_capabilities(self, capabilities: u64) -> Self {
         match self {
             Self::Emon(_) => Self::Emon(emon::Emon::with_capabilities(emon::PmuCapabilities::from_bits(capabilities))),
+            Self::Amd64(amd64) => Self::Amd64(amd64.with_capabilities(capabilities)),
             _ => self,
+        }
+    }
+
+    /// Accesses for the first time the registers of the interface, and the counters that it reads by RDPMC: every one
+    /// that any other function touches. Returns the interface without the optional registers that fault.
+    ///
+    /// # Errors
+    /// The fault of another register.
+    ///
+    /// # IRQL
+    /// Below DISPATCH_LEVEL.
+    pub(crate) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
+        match self {
+            Self::Default(_) => Ok(self),
+            Self::Emon(emon) => emon.access_first(first).map(Self::Emon),
+            Self::Amd64(amd64) => amd64.access_first(first).map(Self::Amd64),
+            Self::NetBurst(netburst) => netburst.access_first(first).map(|()| self),
+            Self::P6(_) => p6::access_first(first).map(|()| self),
+            Self::Pentium(_) => pentium::access_first(first).map(|()| self),
         }
     }
 

@@ -5,6 +5,7 @@
 //! | [`cpu`] | access to the processor: CPUID, model-specific registers, RDPMC |
 //! | [`source`] | KPROFILE_SOURCE, and the entries of an interface's table |
 //! | [`selection`] | selection of a profile interface from the boot processor |
+//! | [`first_access`] | the first access of each register, guarded against faults |
 //! | [`debug_store`] | Intel's Debug Store: its features on a processor, and its registers |
 //! | [`hypervisor`] | detection of a hypervisor |
 //! | [`interface`] | Default, Emon, Amd64, NetBurst, P6, Pentium: their registers, tables and operations |
@@ -25,6 +26,7 @@ extern crate alloc;
 pub mod cpu;
 pub mod current_cpu;
 pub mod debug_store;
+pub mod first_access;
 pub mod hal;
 pub mod hypervisor;
 pub mod interface;
@@ -36,6 +38,7 @@ pub mod state;
 
 pub use cpu::{Cpu, Cpuid, Msr};
 pub use current_cpu::{CurrentCpu, ProcessorIndex};
+pub use first_access::GuardedCpu;
 pub use hal::{Hal, HalError};
 pub use hypervisor::Hypervisor;
 pub use interface::{Interface, Kind, ProfileInterface, Support};

@@ -16,7 +16,7 @@ mod request;
 mod sample;
 pub mod status;
 
-pub use error_code::{ErrorCode, MissingFeature, Support};
+pub use error_code::{ErrorCode, MissingFeature, RegisterFault, Support};
 pub use layout::{
     AreaRecord, AreaRequest, BRANCH_BUFFER, CountRecord, DEFAULT_BUDGET, EventRequest, Hello, HelloReply, InfoReply,
     IntervalRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, NAME_LENGTH, PROCESSOR_WORDS, ProcessorSet, RING,

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | long mode alone | four, with the register names of the K7 | none: the counter's value shows overflow |
 //! | PerfCtrExtCore | six, with register names of their own | none |
-//! | PerfMonV2 too, and no hypervisor | as many as CPUID reports, at most six | a control and a status register |
+//! | PerfMonV2 too | as many as CPUID reports, at most six | a control and a status register, if they answer |
 //!
 //! The HAL knows the first line, and the events of the K8. Zen processors count other events: `generation.rs`
 //! identifies the processor, `zen.rs` has its events.
@@ -20,7 +20,7 @@ use x86_defs::cpuid::{Leaf80000001Ecx, Leaf80000022Eax, Leaf80000022Ebx, leaf};
 use super::unmanaged::{self, Bank};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Cpuid, Msr};
-use crate::hypervisor::Hypervisor;
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 use generation::Generation;
@@ -61,10 +61,8 @@ impl Amd64 {
     pub fn new(cpu: &impl Cpuid) -> Self {
         let features = Leaf80000001Ecx::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).ecx);
         let (eax, ebx) = extended_perfmon(cpu);
-        // The global registers control only the six core counters. Windows itself does not access them, so a hypervisor
-        // that enumerates but lacks them would crash the machine at the first access.
-        let is_bare = Hypervisor::of(cpu) == Hypervisor::None;
-        let version_2 = features.perf_ctr_ext_core() && eax.perf_mon_v2() && is_bare;
+        // The global registers control only the six core counters.
+        let version_2 = features.perf_ctr_ext_core() && eax.perf_mon_v2();
         let mask = state::mask(WIDTH);
         let bank = if features.perf_ctr_ext_core() {
             let count = if version_2 { ebx.num_perf_ctr_core().min(CORE_COUNTERS) } else { CORE_COUNTERS };
@@ -94,6 +92,27 @@ impl Amd64 {
             has_wide_events: generation.has_wide_events(),
             has_northbridge_counters: features.perf_ctr_ext_nb(),
         }
+    }
+
+    /// Returns the capabilities of the processor: bit 0, whether its global registers are used.
+    #[must_use]
+    pub const fn capabilities(&self) -> u64 {
+        self.global.is_some() as u64
+    }
+
+    /// Returns the interface for a processor with these [`capabilities`](Self::capabilities).
+    #[must_use]
+    #[inline]
+    pub const fn with_capabilities(self, capabilities: u64) -> Self {
+        Self { global: if capabilities & 1 == 1 { self.global } else { None }, ..self }
+    }
+
+    /// Accesses every register for the first time. A hypervisor may enumerate the global registers and not have them:
+    /// Windows does not access them. The interface that is returned then does without.
+    pub(super) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
+        self.bank.access_first(first)?;
+        let answers = self.global.is_some() && global::access_first(first).is_ok();
+        Ok(self.with_capabilities(answers.into()))
     }
 
     /// Returns the sources of the processor's family, with a select of zero for those that it lacks.

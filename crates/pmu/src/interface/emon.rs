@@ -24,6 +24,7 @@ use x86_defs::intel::perfmon::{self, FixedControl, GLOBAL_FIXED_SHIFT, GlobalSta
 use super::unmanaged::{self, Bank, Counters, Place};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Cpuid, Msr};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
@@ -41,7 +42,7 @@ const IA32_FIXED_CTR_CTRL: Msr = Msr::new(perfmon::IA32_FIXED_CTR_CTRL);
 const IA32_PERF_GLOBAL_CTRL: Msr = Msr::new(perfmon::IA32_PERF_GLOBAL_CTRL);
 const IA32_PERF_GLOBAL_STATUS: Msr = Msr::new(perfmon::IA32_PERF_GLOBAL_STATUS);
 const IA32_PERF_GLOBAL_OVF_CTRL: Msr = Msr::new(perfmon::IA32_PERF_GLOBAL_OVF_CTRL);
-const IA32_PERF_CAPABILITIES: Msr = Msr::new(perfmon::IA32_PERF_CAPABILITIES);
+pub(crate) const IA32_PERF_CAPABILITIES: Msr = Msr::new(perfmon::IA32_PERF_CAPABILITIES);
 
 /// Returns the value of an event select register that starts a counter in this state.
 const fn started(select: u64, state: CounterState) -> PerfEvtSel {
@@ -50,14 +51,6 @@ const fn started(select: u64, state: CounterState) -> PerfEvtSel {
         .with_os(state.kernel())
         .with_int(state.interrupts())
         .with_en(true)
-}
-
-/// Reads PEBS_FMT of the current processor, which must have IA32_PERF_CAPABILITIES.
-///
-/// # IRQL
-/// Any at which the thread stays on its processor.
-pub fn pebs_format(cpu: &impl Cpu) -> u8 {
-    PerfCapabilities::from_bits(cpu.rdmsr(IA32_PERF_CAPABILITIES)).pebs_format()
 }
 
 /// Clears the PEBS status of the current processor after its records have been fetched.
@@ -106,6 +99,27 @@ impl Emon {
         let whole = self.capabilities.has_capabilities()
             && PerfCapabilities::from_bits(cpu.rdmsr(IA32_PERF_CAPABILITIES)).fw_write();
         Self { capabilities: self.capabilities.with_full_width(whole) }
+    }
+
+    /// Accesses every register for the first time. Returns the [examined](Self::examined) interface.
+    pub(super) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
+        let whole = self.capabilities.has_capabilities()
+            && PerfCapabilities::from_bits(first.read(IA32_PERF_CAPABILITIES)?).fw_write();
+        let examined = Self { capabilities: self.capabilities.with_full_width(whole) };
+        examined.bank().access_first(first)?;
+        let fixed = examined.fixed();
+        if !fixed.is_empty() {
+            first.read_write(IA32_FIXED_CTR_CTRL)?;
+        }
+        for counter in fixed.iter() {
+            Counters::access_first(examined, first, counter)?;
+        }
+        if examined.has_global_control() {
+            first.read_write(IA32_PERF_GLOBAL_CTRL)?;
+            first.read(IA32_PERF_GLOBAL_STATUS)?;
+            first.write_zero(IA32_PERF_GLOBAL_OVF_CTRL)?;
+        }
+        Ok(examined)
     }
 
     /// Returns the interface for a processor on which the first `counters` general counters record these events

@@ -11,6 +11,7 @@ use x86_defs::intel::p6::{self, COUNTERS, PerfEvtSel, WIDTH};
 use super::unmanaged::{self, Bank, Counters};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Msr};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{self, Active, CounterSet, CpuCounters, SavedMsrs};
@@ -40,6 +41,11 @@ fn started(row: CpuCounters<'_>, counter: u8) -> PerfEvtSel {
 
 const fn counts(select: PerfEvtSel) -> bool {
     select.usr() || select.os()
+}
+
+/// Accesses every register for the first time.
+pub(super) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+    BANK.access_first(first)
 }
 
 /// The P6 interface.
