@@ -3,7 +3,7 @@
 use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use pmu::first_access::{Phase, RegisterGroup};
+use pmu::first_access::{Fault, Phase, RegisterGroup};
 use pmu::{Cpu, CurrentCpu, GuardedCpu, Hal, ProcessorIndex};
 use protocol::status::STATUS_NOT_SUPPORTED;
 use protocol::{ErrorCode, RegisterFault};
@@ -220,18 +220,8 @@ impl<M: Platform> EngineContext<'_, M> {
         phase: Phase,
     ) -> Result<(), Refusal> {
         for processor in processors.iter().copied() {
-            let result = match self.hal.first_accessed(processor, group, phase) {
-                Some(known) => known,
-                None => {
-                    self.check_awake()?;
-                    let access = |cpu: &M::PinnedCpu| self.hal.access_first(processor, group, phase, cpu);
-                    self.platform.on_processor(processor, access).map_err(|status| {
-                        Refusal::new(status, ErrorCode::NoSuchProcessor)
-                            .processor(processor)
-                            .detail(self.platform.processors().into(), 0)
-                    })?
-                }
-            };
+            let known = self.hal.first_accessed(processor, group, phase);
+            let result = known.map_or_else(|| self.access_first_on(processor, group, phase), Ok)?;
             result.map_err(|fault| {
                 let (access, interface) = (fault.access as u8, self.hal.interface().kind() as u8);
                 let fault = RegisterFault { number: fault.number, access, interface };
@@ -241,6 +231,21 @@ impl<M: Platform> EngineContext<'_, M> {
             })?;
         }
         Ok(())
+    }
+
+    fn access_first_on(
+        &self,
+        processor: ProcessorIndex,
+        group: RegisterGroup,
+        phase: Phase,
+    ) -> Result<Result<(), Fault>, Refusal> {
+        self.check_awake()?;
+        let access = |cpu: &M::PinnedCpu| self.hal.access_first(processor, group, phase, cpu);
+        self.platform.on_processor(processor, access).map_err(|status| {
+            Refusal::new(status, ErrorCode::NoSuchProcessor)
+                .processor(processor)
+                .detail(self.platform.processors().into(), 0)
+        })
     }
 
     /// Refuses if the machine sleeps or is about to.

@@ -4,7 +4,7 @@
 //! The machine of these tests panics at every unguarded access that no guarded one preceded, so that each test of the
 //! engine shows that no register is forgotten.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::collections::BTreeSet;
 

@@ -119,7 +119,7 @@ pub enum Phase {
 
 /// Performs the accesses of one phase on the current processor.
 #[derive(Debug)]
-pub struct FirstAccess<'a, C> {
+pub(crate) struct FirstAccess<'a, C> {
     cpu: &'a C,
     phase: Phase,
 }

@@ -95,18 +95,12 @@ impl ModelCpu {
         if let Some(count) = &mut *since_fault {
             *count += 1;
         }
-        match outcome {
-            Ok(value) => {
-                if self.must_guard() {
-                    self.first.lock().unwrap_or_else(PoisonError::into_inner).insert((access, number));
-                }
-                Ok(value)
-            }
-            Err(GeneralProtection) => {
-                since_fault.get_or_insert(0);
-                Err(first_access::GeneralProtection)
-            }
+        if outcome.is_err() {
+            since_fault.get_or_insert(0);
+        } else if self.must_guard() {
+            self.first.lock().unwrap_or_else(PoisonError::into_inner).insert((access, number));
         }
+        outcome.map_err(|_| first_access::GeneralProtection)
     }
 
     /// Sets whether the machine sleeps. While it does, a register access by the code under test panics.
