@@ -8,11 +8,11 @@ use crate::{
     lock::lock,
     nt,
 };
-use bench_protocol::{Happened, Time};
+use bench_protocol::{Happened, Instruction, Time};
 use cpuid_dumps::Identity;
 use model::{Memory, Mode, Processor, Selected};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, OnceLock},
     time::Duration,
 };
@@ -56,6 +56,8 @@ pub struct State {
     pub processor: Processor,
     /// Number of calls of the profile interrupt's handler.
     pub delivered: u64,
+    /// Accesses whose faults the driver would have handled, and that did not fault.
+    pub guarded: BTreeSet<(Instruction, u32)>,
     /// The places at which interrupts arrive.
     pub sites: InterruptSites,
     /// Set while an interrupt is handled. No events happen then, because a real handler takes no noticeable time.
@@ -96,6 +98,7 @@ impl ProcessorType {
         State {
             processor: if self.x2apic { processor.with_x2apic() } else { processor },
             delivered: 0,
+            guarded: BTreeSet::new(),
             sites: InterruptSites::default(),
             interrupted: false,
             clock: Clock::default(),

@@ -71,8 +71,10 @@ unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i3
             let site = Site {
                 was_cpuid: loaded_images::was_cpuid(at),
                 must_reserve: loaded_images::can_reserve(at) && !hal::reserved(),
+                guards: loaded_images::guards(at),
             };
-            instructions::execute(instruction, context, site).then_some(instruction.len())
+            // A fault that the driver handles itself goes on to its handler.
+            instructions::execute(instruction, context, site).is_ok_and(|known| known).then_some(instruction.len())
         };
         let Some(length) = length.and_then(|length| u64::try_from(length).ok()) else {
             return EXCEPTION_CONTINUE_SEARCH;

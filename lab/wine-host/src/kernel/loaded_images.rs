@@ -18,6 +18,8 @@ pub struct LoadedImage {
     pub cpuids: BTreeSet<usize>,
     /// Whether it imports the function that reserves counters.
     pub can_reserve: bool,
+    /// The addresses of the instructions whose faults it handles itself.
+    pub guarded: Vec<Range<usize>>,
 }
 
 static LOADED: RwLock<Vec<LoadedImage>> = RwLock::new(Vec::new());
@@ -45,6 +47,13 @@ pub fn code_at(address: usize) -> Option<&'static [u8]> {
 /// Returns whether the address is in a driver that can reserve counters, and so must do it.
 pub fn can_reserve(address: usize) -> bool {
     loaded().iter().any(|image| image.can_reserve && image.addresses.contains(&address))
+}
+
+/// Returns whether the driver at the address handles faults, and if so, whether that of the instruction there.
+pub fn guards(address: usize) -> Option<bool> {
+    let images = loaded();
+    let image = images.iter().find(|image| image.addresses.contains(&address) && !image.guarded.is_empty())?;
+    Some(image.guarded.iter().any(|scope| scope.contains(&address)))
 }
 
 /// Returns whether a cpuid instruction was replaced at the address.
