@@ -6,7 +6,7 @@ use core::num::NonZeroU64;
 use engine::{AreaAllocator, AreaRefused, ControlArea, Platform};
 use pmu::{CurrentCpu, ProcessorIndex};
 
-use crate::cpu::{self, Processor};
+use crate::cpu::{self, PinnedProcessor, Processor};
 use crate::interrupt::Sampling;
 use crate::nt::hal::Reservation;
 use crate::nt::timers::{FineClock, Timers};
@@ -33,6 +33,7 @@ impl Drop for Kernel {
 
 impl Platform for Kernel {
     type Cpu = Processor;
+    type PinnedCpu = PinnedProcessor;
 
     fn processors(&self) -> u32 {
         processors::active()
@@ -44,6 +45,10 @@ impl Platform for Kernel {
 
     fn on_boot_processor<T>(&self, work: impl FnOnce(&Processor) -> T) -> T {
         cpu::on_boot_processor(work)
+    }
+
+    fn on_processor<T>(&self, processor: ProcessorIndex, work: impl FnOnce(&PinnedProcessor) -> T) -> Result<T, u32> {
+        cpu::on_processor(processor, work).map_err(i32::cast_unsigned)
     }
 
     fn on_each_processor(&self, work: &(impl Fn(CurrentCpu<'_, Processor>) + Sync)) {
@@ -101,7 +106,7 @@ impl Platform for Kernel {
     }
 
     fn open_local_apic(&self) -> Result<(), u32> {
-        self.on_boot_processor(local_apic::open).map_err(i32::cast_unsigned)
+        cpu::on_processor(ProcessorIndex::BOOT, local_apic::open).flatten().map_err(i32::cast_unsigned)
     }
 
     fn close_local_apic(&self) {

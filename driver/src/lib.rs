@@ -2,7 +2,7 @@
 //!
 //! This crate is a thin shell around [`engine`]: it creates the device, forwards requests, and gives the engine access
 //! to the processors. All kernel code with unsafe blocks is here: one file per Windows facility under `nt`, and all
-//! inline assembly in `cpu.rs`.
+//! assembly in `cpu.rs` and `cpu/`.
 
 #![no_std]
 
