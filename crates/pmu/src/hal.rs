@@ -263,7 +263,7 @@ impl Hal {
     pub fn interface_of(&self, processor: ProcessorIndex) -> Interface {
         self.held
             .get(processor.as_usize())
-            .map_or(self.interface, |held| self.interface.with_capabilities(held.known.capabilities()))
+            .map_or(self.interface, |held| self.interface.of_processor(held.known.capabilities()))
     }
 
     /// Reads the capabilities of the current processor, which may differ from those of the boot processor. Touches no

@@ -312,14 +312,24 @@ impl Interface {
         }
     }
 
-    /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities).
+    /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities), for the functions
+    /// that take a row of states: Amd64 finds them there.
     #[must_use]
     #[inline]
     pub const fn with_capabilities(self, capabilities: u64) -> Self {
         match self {
             Self::Emon(_) => Self::Emon(emon::Emon::with_capabilities(emon::PmuCapabilities::from_bits(capabilities))),
-            Self::Amd64(amd64) => Self::Amd64(amd64.with_capabilities(capabilities)),
             _ => self,
+        }
+    }
+
+    /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities), also for the functions
+    /// that take no row of states.
+    #[must_use]
+    pub const fn of_processor(self, capabilities: u64) -> Self {
+        match self {
+            Self::Amd64(amd64) => Self::Amd64(amd64.with_capabilities(capabilities)),
+            _ => self.with_capabilities(capabilities),
         }
     }
 

@@ -102,9 +102,14 @@ impl Amd64 {
 
     /// Returns the interface for a processor with these [`capabilities`](Self::capabilities).
     #[must_use]
-    #[inline]
     pub const fn with_capabilities(self, capabilities: u64) -> Self {
         Self { global: if capabilities & 1 == 1 { self.global } else { None }, ..self }
+    }
+
+    /// Returns the global registers, if the processor of this row has them.
+    #[inline]
+    fn global_of(self, row: CpuCounters<'_>) -> Option<Global> {
+        self.global.filter(|_| row.known.capabilities() & 1 == 1)
     }
 
     /// Accesses every register for the first time. A hypervisor may enumerate the global registers and not have them:
@@ -186,18 +191,18 @@ impl ProfileInterface for Amd64 {
     /// other software has frozen since would never overflow. So [`forget`](ProfileInterface::forget) has nothing to do.
     fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
         let stale = counters.and(row.counters(|state| state.interrupt()));
-        if let (Some(global), false) = (self.global, stale.is_empty()) {
+        if let (Some(global), false) = (self.global_of(row), stale.is_empty()) {
             global.thaw(cpu, stale);
         }
         self.bank.load(cpu, row, counters, |state| self.select(row, state));
-        if let Some(global) = self.global {
+        if let Some(global) = self.global_of(row) {
             global.let_through(cpu, row, row.active.all.or(counters));
         }
     }
 
     /// N writes; with PerfMonV2 one.
     fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        match self.global {
+        match self.global_of(row) {
             Some(global) => global.let_through(cpu, row, row.active.all.without(counters)),
             None => self.bank.clear_selects(cpu, counters),
         }
@@ -216,7 +221,7 @@ impl ProfileInterface for Amd64 {
     /// processors do not mask the LVT entry, so it is left alone.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        match self.global {
+        match self.global_of(row) {
             Some(global) => self.serve_by_status(global, cpu, row, overflowed),
             None => self.bank.serve(cpu, row, overflowed),
         }
@@ -231,8 +236,8 @@ impl ProfileInterface for Amd64 {
     }
 
     /// With PerfMonV2 one write for each counter, otherwise none.
-    fn disarm(&self, cpu: &impl Cpu, _row: CpuCounters<'_>, counters: CounterSet) {
-        if self.global.is_some() {
+    fn disarm(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
+        if self.global_of(row).is_some() {
             self.bank.clear_selects(cpu, counters);
         }
     }
