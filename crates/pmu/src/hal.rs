@@ -263,6 +263,13 @@ impl Hal {
     pub fn interface_of(&self, processor: ProcessorIndex) -> Interface {
         self.held
             .get(processor.as_usize())
+            .map_or(self.interface, |held| self.interface.with_capabilities(held.known.capabilities()))
+    }
+
+    /// As [`interface_of`](Self::interface_of), also for the functions that take no row of states.
+    fn whole_interface_of(&self, processor: ProcessorIndex) -> Interface {
+        self.held
+            .get(processor.as_usize())
             .map_or(self.interface, |held| self.interface.of_processor(held.known.capabilities()))
     }
 
@@ -283,7 +290,8 @@ impl Hal {
     /// them.
     pub fn probe_precise(&self, processor: ProcessorIndex, Facilities { counters, events, .. }: Facilities) {
         if let Some(held) = self.held.get(processor.as_usize()) {
-            held.known.set_capabilities(self.interface_of(processor).with_precise(counters, events).capabilities());
+            held.known
+                .set_capabilities(self.whole_interface_of(processor).with_precise(counters, events).capabilities());
         }
     }
 
@@ -562,7 +570,7 @@ impl Hal {
         if held.is_asleep() {
             return true;
         }
-        let interface = self.interface_of(current.index()).examined(current.cpu());
+        let interface = self.whole_interface_of(current.index()).examined(current.cpu());
         held.known.set_capabilities(interface.capabilities());
         let saved = interface.initialize(current.cpu());
         if is_first {
@@ -592,7 +600,7 @@ impl Hal {
             && held.by_us.swap(false, Ordering::Relaxed)
             && !held.is_asleep()
         {
-            self.interface_of(current.index()).release(current.cpu(), held.known.saved());
+            self.whole_interface_of(current.index()).release(current.cpu(), held.known.saved());
         }
     }
 
@@ -701,7 +709,7 @@ impl Hal {
     #[cold]
     pub fn acknowledge(&self, current: CurrentCpu<'_, impl Cpu>) {
         if self.holds(current.index()) && !self.is_asleep(current.index()) {
-            self.interface_of(current.index()).acknowledge(current.cpu());
+            self.whole_interface_of(current.index()).acknowledge(current.cpu());
         }
     }
 
@@ -767,7 +775,7 @@ impl Hal {
             return OverflowStatus(CounterSet::NONE);
         }
         OverflowStatus(
-            self.interface_of(current.index()).check_overflow(current.cpu(), self.row(current.index()).active),
+            self.whole_interface_of(current.index()).check_overflow(current.cpu(), self.row(current.index()).active),
         )
     }
 
@@ -785,7 +793,7 @@ impl Hal {
         let active = self.row(current.index()).active.all;
         let overflowed = self.stop(current, active);
         if self.holds(current.index()) {
-            self.interface_of(current.index()).release(current.cpu(), held.known.saved());
+            self.whole_interface_of(current.index()).release(current.cpu(), held.known.saved());
         }
         held.asleep.store(true, Ordering::Relaxed);
         self.set_active(current.index(), active, true);
@@ -804,7 +812,7 @@ impl Hal {
         {
             let active = self.row(current.index()).counters(|state| state.active());
             self.set_active(current.index(), active, false);
-            held.known.set_saved(self.interface_of(current.index()).initialize(current.cpu()));
+            held.known.set_saved(self.whole_interface_of(current.index()).initialize(current.cpu()));
             held.set_stale(CounterSet::NONE);
             self.start(current, active);
         }

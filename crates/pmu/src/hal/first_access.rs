@@ -81,7 +81,7 @@ impl Hal {
         processor: ProcessorIndex,
         first: &FirstAccess<'_, impl GuardedCpu>,
     ) -> Result<(), Fault> {
-        let interface = self.interface_of(processor).access_first(first)?;
+        let interface = self.whole_interface_of(processor).access_first(first)?;
         if let Some(held) = self.held.get(processor.as_usize()) {
             held.known.set_capabilities(interface.capabilities());
         }
