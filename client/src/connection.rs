@@ -7,8 +7,8 @@ use std::time::Duration;
 use pmu::Hypervisor;
 use protocol::{
     ALL_SOURCES, AreaRecord, AreaRequest, Code, CountRecord, ErrorCode, EventRequest, Hello, HelloReply, InfoReply,
-    IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, Sample, SamplesRequest, SessionEvent,
-    SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
+    IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, SampleRecord, SamplesRequest,
+    SessionEvent, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
 use thiserror::Error as ThisError;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -85,7 +85,7 @@ pub struct Connection {
 pub struct Started {
     /// Number of the session.
     pub session: u64,
-    /// Units per second of [`Sample::time`].
+    /// Units per second of [`SampleRecord::time`].
     pub clock: u64,
 }
 
@@ -93,7 +93,7 @@ pub struct Started {
 #[derive(Debug)]
 pub struct Batch {
     /// The samples, in the order in which the driver returned them.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<SampleRecord>,
     /// Whether the session is stopped and has no more samples.
     pub is_last: bool,
 }
@@ -160,7 +160,7 @@ impl Connection {
     pub fn samples(&self, session: u64, wait: Duration, max: usize) -> Result<Batch, Error> {
         let wait = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX);
         let request = SamplesRequest { session, wait, reserved: 0 };
-        let reply = self.succeed::<Sample>(Code::Samples, request.as_bytes(), max)?;
+        let reply = self.succeed::<SampleRecord>(Code::Samples, request.as_bytes(), max)?;
         let samples = reply.records().map_err(|cause| malformed(Code::Samples, cause))?;
         let [last, _] = reply.header.detail;
         Ok(Batch { samples, is_last: last != 0 })
@@ -169,8 +169,9 @@ impl Connection {
     /// Stops a source of a session and returns its final counts.
     pub fn stop(&self, session: u64, source: u32) -> Result<Vec<CountRecord>, Error> {
         // The driver returns the final counts only once, so the buffer must be large enough for all that run now.
-        let running = self.ask::<CountRecord>(Code::Read, SessionRequest { session }.as_bytes(), 0)?.header.total;
-        let room = room_for(Code::Read, running)?;
+        let running =
+            self.send_request::<CountRecord>(Code::Read, SessionRequest { session }.as_bytes(), 0)?.header.total;
+        let room = next_capacity(Code::Read, running)?;
         let request = StopRequest { session, source, reserved: 0 };
         let reply = self.succeed::<CountRecord>(Code::Stop, request.as_bytes(), room + FIRST_ROOM)?;
         reply.records().map_err(|cause| malformed(Code::Stop, cause))
@@ -225,14 +226,14 @@ impl Connection {
             if reply.header.total == reply.header.count {
                 return Ok(records);
             }
-            room = room_for(code, reply.header.total)? + FIRST_ROOM;
+            room = next_capacity(code, reply.header.total)? + FIRST_ROOM;
         }
         Err(malformed(code, Malformed::Growing))
     }
 
     /// Sends a request; a refusal by the driver is an error.
     fn succeed<T: FromBytes + IntoBytes>(&self, code: Code, input: &[u8], room: usize) -> Result<Reply, Error> {
-        let reply = self.ask::<T>(code, input, room)?;
+        let reply = self.send_request::<T>(code, input, room)?;
         if reply.is_success() {
             return Ok(reply);
         }
@@ -245,7 +246,7 @@ impl Connection {
         Err(self.refused(code, reply.header, &session_events))
     }
 
-    fn ask<T>(&self, code: Code, input: &[u8], room: usize) -> Result<Reply, Error> {
+    fn send_request<T>(&self, code: Code, input: &[u8], room: usize) -> Result<Reply, Error> {
         let mut buffer = vec![0; size_of::<ReplyHeader>() + room * size_of::<T>()];
         let length = self.device.request(code, input, &mut buffer).map_err(|cause| {
             if is_denied(&cause) {
@@ -278,13 +279,13 @@ impl Connection {
 }
 
 /// Returns the number of records for the next buffer if the driver reports `total` records.
-fn room_for(code: Code, total: u32) -> Result<usize, Error> {
+fn next_capacity(code: Code, total: u32) -> Result<usize, Error> {
     let room = total as usize;
     if room <= MAX_RECORDS { Ok(room) } else { Err(malformed(code, Malformed::Absurd { total })) }
 }
 
 /// Returns the error for more samples than the rings of a session can hold.
-pub fn endless() -> Error {
+pub fn too_many_samples() -> Error {
     malformed(Code::Samples, Malformed::Endless)
 }
 

@@ -6,7 +6,7 @@ use protocol::CountRecord;
 use serde::Serialize;
 
 use crate::event;
-use crate::format::{grouped, per_second, seconds, table, whole};
+use crate::format::{grouped, per_second, rounded, seconds, table};
 use crate::processors::ranges;
 use crate::source::Sources;
 
@@ -15,7 +15,7 @@ use crate::source::Sources;
 pub struct OnProcessor {
     /// The processor.
     pub processor: u32,
-    /// The counter on this processor; none if a timer counts.
+    /// The counter on this processor; `None` if a timer counts the event.
     pub counter: Option<u32>,
     /// Events.
     pub count: u64,
@@ -83,7 +83,7 @@ pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
                 session: record.session,
                 id: record.source,
                 name: sources.name(record.source),
-                modes: event::letters(record.modes),
+                modes: event::mode_letters(record.modes),
                 count: 0,
                 enabled_seconds: 0.0,
                 asleep_seconds: 0.0,
@@ -128,7 +128,7 @@ pub fn counts_table(events: &[EventCount], per_cpu: bool) -> String {
     let mut rows = Vec::new();
     for event in events {
         let row = |cpu: String, count: u64, rate: Option<f64>, seconds: f64| {
-            vec![event.label(), cpu, grouped(count), whole(rate), format!("{seconds:.3}")]
+            vec![event.label(), cpu, grouped(count), rounded(rate), format!("{seconds:.3}")]
         };
         if per_cpu {
             for one in &event.processors {

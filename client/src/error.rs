@@ -77,4 +77,4 @@ impl UserError for OutOfMemory {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -108,7 +108,7 @@ impl FromStr for EventName {
 impl EventName {
     /// Parses an event that can be precise.
     fn sampled(text: &str) -> Result<Self, String> {
-        let (source, letters) = divided(text);
+        let (source, letters) = split_modes(text);
         if source.is_empty() {
             return Err("the name of a source is empty".to_owned());
         }
@@ -143,7 +143,7 @@ fn modes_of(letters: &str) -> Option<u32> {
 
 /// Splits an event into its source and the letters of its modes, which follow a colon or the final slash of a raw
 /// event.
-fn divided(text: &str) -> (&str, Option<&str>) {
+fn split_modes(text: &str) -> (&str, Option<&str>) {
     let end = text.strip_prefix(raw_event::PREFIX).and_then(|rest| rest.find('/'));
     let behind = end.map(|end| text.split_at(raw_event::PREFIX.len() + end + 1));
     match behind {
@@ -191,7 +191,7 @@ pub fn suffix(bits: u32) -> &'static str {
 }
 
 /// Returns the letters of these modes.
-pub fn letters(bits: u32) -> &'static str {
+pub fn mode_letters(bits: u32) -> &'static str {
     match bits {
         modes::BOTH => "uk",
         modes::USER => "u",
@@ -274,7 +274,7 @@ mod tests {
             let typed = format!("A{}", suffix(bits)).parse::<SampledEvent>();
             let wanted = (bits != modes::PRECISE).then_some(bits);
             assert_eq!(typed.ok().map(|typed| typed.event.modes), wanted);
-            assert_eq!(modes_of(letters(bits)), wanted);
+            assert_eq!(modes_of(mode_letters(bits)), wanted);
         }
     }
 

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use protocol::{
-    AreaRecord, AreaRequest, Code, CountRecord, ErrorCode, EventRequest, HelloReply, InfoReply, NAME_LENGTH,
-    PROTOCOL_VERSION, ReplyHeader, Sample, SessionEvent, SourceRecord, StartHeader, StopRequest, modes, status,
+    AreaRecord, AreaRequest, Code, CountRecord, CounterKind, CounterSample, ErrorCode, EventRequest, HelloReply,
+    InfoReply, Mode, NAME_LENGTH, PROTOCOL_VERSION, PreciseKind, PreciseSample, ReplyHeader, SampleRecord,
+    SessionEvent, SourceRecord, StartHeader, StopRequest, modes, status,
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
@@ -66,9 +67,16 @@ pub fn count(source: u32, processor: u32, count: u64, enabled: u64) -> CountReco
 }
 
 /// Creates a sample of a process in user mode.
-pub fn sample(process: u32, time: u64) -> Sample {
-    let modes = u16::try_from(modes::USER).unwrap();
-    Sample { time, process, thread: 8, ip: 0x40_1000, source: 0x13, interval: 65_536, modes, ..Sample::new_zeroed() }
+pub fn sample(process: u32, time: u64) -> SampleRecord {
+    let (kind, mode) = (CounterKind::Sample, Mode::User);
+    let (ip, thread, processor, source, interval, pebs_sequence) = (0x40_1000, 8, 0, 0x13, 65_536, 0);
+    CounterSample { time, ip, process, thread, processor, source, interval, kind, mode, pebs_sequence }.into()
+}
+
+/// Creates a precise sample of the same instruction.
+pub fn precise_sample(process: u32, kind: PreciseKind) -> SampleRecord {
+    let (time, ip, thread, processor, source, interval, mode) = (1, 0x40_1000, 8, 0, 0x13, 65_536, Mode::User);
+    PreciseSample { time, ip, process, thread, processor, source, interval, kind, mode, number: 0 }.into()
 }
 
 /// Creates a module of 4 KiB without a file.
@@ -83,7 +91,7 @@ pub struct FakeDriver {
     /// Replies to Read and Stop.
     pub counts: RefCell<Vec<CountRecord>>,
     /// Replies to Samples, in order.
-    pub samples: RefCell<VecDeque<Vec<Sample>>>,
+    pub samples: RefCell<VecDeque<Vec<SampleRecord>>>,
     /// Number of replies after which requests for samples fail.
     pub fail_samples_after: Cell<Option<u32>>,
     /// Reply to ListSessions.
@@ -176,7 +184,13 @@ impl Device for Rc<FakeDriver> {
         }
         let mut header = ReplyHeader::new_zeroed();
         if let Some((_, cause, detail)) = self.refuse.filter(|(refused, _, _)| *refused == code) {
-            header = ReplyHeader { status: status::STATUS_NOT_FOUND, cause: cause as u32, source: 6, detail, ..header };
+            header = ReplyHeader {
+                status: status::STATUS_NOT_FOUND.number(),
+                cause: cause as u32,
+                source: 6,
+                detail,
+                ..header
+            };
             return Ok(list(output, header, &self.session_events));
         }
         Ok(match code {
@@ -195,7 +209,7 @@ impl Device for Rc<FakeDriver> {
                     self.refused_sources.iter().find(|(source, ..)| is_asked(*source))
                 {
                     let (source, cause, detail) = (*source, *cause as u32, *detail);
-                    header = ReplyHeader { status: status::STATUS_NOT_FOUND, cause, source, detail, ..header };
+                    header = ReplyHeader { status: status::STATUS_NOT_FOUND.number(), cause, source, detail, ..header };
                 }
                 list::<SessionEvent>(output, ReplyHeader { detail: [7, CLOCK], ..header }, &[])
             }
@@ -363,7 +377,7 @@ impl System for FakeSystem {
         left == Some(0)
     }
 
-    fn is_watched(&self, _: bool) -> bool {
+    fn shows_progress(&self, _: bool) -> bool {
         false
     }
 

@@ -23,7 +23,7 @@ pub fn grouped(number: u64) -> String {
 }
 
 /// Formats a rate without its fraction, with commas; `-` without a rate.
-pub fn whole(rate: Option<f64>) -> String {
+pub fn rounded(rate: Option<f64>) -> String {
     rate.map_or_else(|| "-".to_owned(), |rate| group(&format!("{rate:.0}")))
 }
 
@@ -99,12 +99,12 @@ pub fn properties(rows: &[(&str, String)]) -> String {
 /// Returns the text in a field of fixed length, without control characters, which a terminal could execute.
 pub fn text(bytes: &[u8]) -> String {
     let text: String =
-        until_zero(bytes).iter().map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { ' ' }).collect();
+        until_nul(bytes).iter().map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { ' ' }).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the bytes before the first zero, or all bytes.
-pub fn until_zero(bytes: &[u8]) -> &[u8] {
+pub fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
@@ -153,8 +153,8 @@ mod tests {
     fn there_is_no_rate_without_elapsed_time() {
         assert_eq!(per_second(5, 0), None);
         assert_eq!(per_second(5, 20_000_000), Some(2.5));
-        assert_eq!(whole(per_second(5_000_000, 10_000_000)), "5,000,000");
-        assert_eq!(whole(None), "-");
+        assert_eq!(rounded(per_second(5_000_000, 10_000_000)), "5,000,000");
+        assert_eq!(rounded(None), "-");
     }
 
     #[test]

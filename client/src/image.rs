@@ -28,7 +28,7 @@ impl Image {
 
     /// Returns whether a module of `size` bytes of address space can be loaded from this file. The path that Windows
     /// reports can lead to another file: a newer one, or one for programs of another width.
-    pub fn fills(&self, size: u64) -> bool {
+    pub fn matches_module_size(&self, size: u64) -> bool {
         u64::from(self.size).div_ceil(PAGE) == size.div_ceil(PAGE)
     }
 }
@@ -106,7 +106,7 @@ pub mod tests {
     fn a_module_of_another_size_does_not_match_the_file() {
         let image = read(&tiny()).unwrap();
         for (size, fills) in [(0x3000, true), (0x2FFF, true), (0x2001, true), (0x2000, false), (0x3001, false)] {
-            assert_eq!(image.fills(size), fills, "{size:#x}");
+            assert_eq!(image.matches_module_size(size), fills, "{size:#x}");
         }
     }
 }

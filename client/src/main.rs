@@ -29,6 +29,8 @@ mod processes;
 mod processor_identity;
 mod processors;
 mod progress;
+#[cfg(test)]
+mod quotations;
 mod raw_event;
 mod reason;
 mod record_counts;

@@ -1,11 +1,11 @@
 //! Texts for [`MissingFeature`]: features of the Debug Store that a processor does not have.
 
-use protocol::MissingFeature;
+use pmu::debug_store::MissingFeature;
 
 /// Returns why branches or precise records are not supported. `detail` is that of the refusal. All lines except the
 /// first are indented.
 pub fn sentence(number: u32, detail: u64) -> String {
-    match MissingFeature::from_number(number) {
+    match MissingFeature::from_numbers(number, u8::try_from(detail).unwrap_or(u8::MAX)) {
         Some(MissingFeature::NotIntel) => "only Intel processors have the Debug Store",
         Some(MissingFeature::NoDebugStore) => "the processor has no Debug Store (CPUID.1:EDX[21])",
         Some(MissingFeature::NotWide) => "its Debug Store has no 64-bit form (CPUID.1:ECX[2], DTES64)",
@@ -25,8 +25,8 @@ pub fn sentence(number: u32, detail: u64) -> String {
             "the processor cannot omit the branches of one mode\n  \
              (CPUID.1:ECX[4], DS-CPL)"
         }
-        Some(MissingFeature::UnknownFormat) => {
-            return format!("its precise records have format {detail}, which this driver does not know");
+        Some(MissingFeature::UnknownFormat(format)) => {
+            return format!("its precise records have format {format}, which this driver does not know");
         }
         Some(MissingFeature::NotPrecise) => "the processor makes no precise records of this event",
         Some(MissingFeature::NotInInterface) => "the profile interface of this machine has no precise events",

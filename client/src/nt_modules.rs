@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use zerocopy::FromBytes;
 
-use crate::format::until_zero;
+use crate::format::until_nul;
 use crate::system::LoadedModule;
 
 /// RTL_PROCESS_MODULE_INFORMATION of 64-bit Windows (phnt, ntldr.h), with names for the used fields.
@@ -32,7 +32,7 @@ pub fn parse(bytes: &[u8], windows: &str) -> Vec<LoadedModule> {
         .filter_map(|entry| Entry::read_from_bytes(entry).ok())
         .filter(|entry| entry.base != 0)
         .map(|entry| {
-            let path = String::from_utf8_lossy(until_zero(&entry.path)).into_owned();
+            let path = String::from_utf8_lossy(until_nul(&entry.path)).into_owned();
             LoadedModule { base: entry.base, size: entry.size.into(), path: win32_path(&path, windows) }
         })
         .collect()

@@ -1,12 +1,13 @@
 //! Names of the NTSTATUS values that the kernel or the driver returns for a control area (source: ntstatus.h).
 
+use protocol::NtStatus;
 use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
     STATUS_NOT_IMPLEMENTED, STATUS_NOT_SUPPORTED, STATUS_RETRY, STATUS_SUCCESS,
 };
 
 /// Returns the name of a status, or its number if it has no name here.
-pub fn name(status: u32) -> String {
+pub fn name(status: NtStatus) -> String {
     match status {
         STATUS_SUCCESS => "STATUS_SUCCESS".to_owned(),
         STATUS_DEVICE_BUSY => "STATUS_DEVICE_BUSY".to_owned(),
@@ -16,8 +17,13 @@ pub fn name(status: u32) -> String {
         STATUS_MEMORY_NOT_ALLOCATED => "STATUS_MEMORY_NOT_ALLOCATED".to_owned(),
         STATUS_INVALID_INFO_CLASS => "STATUS_INVALID_INFO_CLASS".to_owned(),
         STATUS_RETRY => "STATUS_RETRY".to_owned(),
-        status => format!("0x{status:08X}"),
+        status => status.to_string(),
     }
+}
+
+/// Returns the status in a detail of a refusal.
+pub fn of_detail(detail: u64) -> NtStatus {
+    NtStatus::new(u32::try_from(detail).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]
@@ -38,7 +44,7 @@ mod tests {
             (0xC000_009A, "0xC000009A"),
             (0x103, "0x00000103"),
         ] {
-            assert_eq!(name(status), wanted);
+            assert_eq!(name(NtStatus::new(status)), wanted);
         }
     }
 }

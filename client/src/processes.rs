@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use protocol::{Sample, SampleKind, UNKNOWN};
+use protocol::{SampleRecord, UNKNOWN};
 use recording::{KERNEL, Module, Process};
 
 use crate::image::Image;
@@ -60,11 +60,11 @@ impl Processes {
         self.schedule_process(command, now);
     }
 
-    /// Schedules queries of the processes of `samples`.
-    pub fn schedule(&mut self, samples: &[Sample], now: Instant) {
+    /// Schedules queries of the processes of the samples among `records`.
+    pub fn schedule(&mut self, records: &[SampleRecord], now: Instant) {
         let mut last = None;
-        let is_sample = |sample: &&Sample| SampleKind::from_number(sample.kind).is_some_and(SampleKind::is_sample);
-        for sample in samples.iter().filter(is_sample).filter(|sample| sample.process != UNKNOWN) {
+        let samples = records.iter().filter_map(|record| record.parse().ok()?.sample());
+        for sample in samples.filter(|sample| sample.process != UNKNOWN) {
             if last.replace(sample.process) != Some(sample.process) {
                 self.schedule_process(sample.process, now);
             }
@@ -108,7 +108,7 @@ impl Processes {
     }
 
     /// Returns the time of the next query of the command.
-    pub fn due(&self) -> Option<Instant> {
+    pub fn next_query(&self) -> Option<Instant> {
         self.command.and_then(|command| self.tracked.get(&command)).map(|tracked| tracked.due)
     }
 
@@ -143,7 +143,7 @@ impl Processes {
         let text = path.to_string_lossy().into_owned();
         let image = self.images.entry(path).or_insert_with_key(|path| Image::read(path));
         let (timestamp, image_size, debug) = match image {
-            Some(image) if image.fills(size) => (image.timestamp, image.size, image.debug.clone()),
+            Some(image) if image.matches_module_size(size) => (image.timestamp, image.size, image.debug.clone()),
             _ => (0, 0, None),
         };
         Module { base, size, path: text, timestamp, image_size, debug }
@@ -165,8 +165,10 @@ impl TrackedProcess {
 
 #[cfg(test)]
 mod tests {
+    use protocol::{LostRecord, PreciseKind};
+
     use super::*;
-    use crate::fake::{FakeDriver, FakeSystem, module, sample};
+    use crate::fake::{FakeDriver, FakeSystem, module, precise_sample, sample};
 
     fn system() -> FakeSystem {
         let system = FakeSystem::running(FakeDriver::default());
@@ -176,7 +178,7 @@ mod tests {
     }
 
     /// IDs, names and bases of modules.
-    fn told(changes: &[Process]) -> Vec<(u32, &str, Vec<u64>)> {
+    fn module_bases(changes: &[Process]) -> Vec<(u32, &str, Vec<u64>)> {
         let bases = |process: &Process| process.modules.iter().map(|module| module.base).collect();
         changes.iter().map(|process| (process.id, process.name.as_str(), bases(process))).collect()
     }
@@ -187,14 +189,14 @@ mod tests {
         let mut processes = Processes::default();
         processes.schedule(&[sample(12, 1), sample(12, 2), sample(0, 3), sample(99, 4)], begin);
         let changes = processes.query_scheduled(&system, begin, Duration::MAX);
-        assert_eq!(told(&changes), [(12, "app.exe", vec![0x40_0000]), (0, "Idle", vec![]), (99, "", vec![])]);
+        assert_eq!(module_bases(&changes), [(12, "app.exe", vec![0x40_0000]), (0, "Idle", vec![]), (99, "", vec![])]);
 
         system.modules.borrow_mut().get_mut(&12).unwrap().push(module(0x50_0000, "late.dll"));
         system.processes.borrow_mut().push((99, "slow.exe".into()));
         let later = begin + Duration::from_secs(1);
         processes.schedule(&[sample(12, 1), sample(0, 3), sample(99, 4)], later);
         let changes = processes.query_scheduled(&system, later, Duration::MAX);
-        assert_eq!(told(&changes), [(12, "app.exe", vec![0x50_0000]), (99, "slow.exe", vec![])]);
+        assert_eq!(module_bases(&changes), [(12, "app.exe", vec![0x50_0000]), (99, "slow.exe", vec![])]);
     }
 
     #[test]
@@ -225,11 +227,10 @@ mod tests {
         processes.query_scheduled(&system, begin, Duration::MAX);
         let later = begin + Duration::from_mins(1);
         processes.schedule(&[], later);
-        let lost = Sample { kind: SampleKind::Lost as u16, ..sample(77, 1) };
-        let without_process = Sample { kind: SampleKind::Precise as u16, ..sample(UNKNOWN, 1) };
-        processes.schedule(&[lost, without_process], later);
+        let lost = LostRecord::new(1, 0, 0x13, 77).into();
+        processes.schedule(&[lost, precise_sample(UNKNOWN, PreciseKind::Precise)], later);
         assert!(!processes.has_scheduled(), "only samples with a process schedule a query");
-        processes.schedule(&[Sample { process: 78, ..without_process }], later);
+        processes.schedule(&[precise_sample(78, PreciseKind::Precise)], later);
         assert!(processes.has_scheduled(), "a precise record is a sample");
     }
 
@@ -251,11 +252,11 @@ mod tests {
         let mut processes = Processes::default();
         system.kernel.borrow_mut().push(module(0xF000_0000, "ntoskrnl.exe"));
         let first: Vec<Process> = processes.query_kernel(&system, begin).into_iter().collect();
-        assert_eq!(told(&first), [(KERNEL, "kernel", vec![0xF000_0000])]);
+        assert_eq!(module_bases(&first), [(KERNEL, "kernel", vec![0xF000_0000])]);
         assert_eq!(processes.query_kernel(&system, begin), None);
         system.kernel.borrow_mut().push(module(0xF100_0000, "late.sys"));
         let second: Vec<Process> = processes.query_kernel(&system, begin).into_iter().collect();
-        assert_eq!(told(&second), [(KERNEL, "kernel", vec![0xF100_0000])]);
+        assert_eq!(module_bases(&second), [(KERNEL, "kernel", vec![0xF100_0000])]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Counts of the records of a recording by kind.
 
-use protocol::{Sample, SampleKind};
+use protocol::{PauseKind, Record, SampleRecord, StopKind};
 
 /// Counts of records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,18 +21,20 @@ pub struct RecordCounts {
 
 impl RecordCounts {
     /// Adds records.
-    pub fn add(&mut self, records: &[Sample]) {
+    pub fn add(&mut self, records: &[SampleRecord]) {
         for record in records {
-            match SampleKind::from_number(record.kind) {
-                Some(kind) if kind.is_sample() => self.samples += 1,
-                Some(SampleKind::Lost) => self.lost = self.lost.saturating_add(record.ip),
-                Some(SampleKind::Throttled) => self.pauses += 1,
-                Some(SampleKind::Resumed) => {
+            match record.parse() {
+                Ok(Record::Sample(_) | Record::Precise(_) | Record::Branch(_)) => self.samples += 1,
+                Ok(Record::Lost(lost)) => self.lost = self.lost.saturating_add(lost.count),
+                Ok(Record::Stop(stop)) => match stop.kind {
+                    StopKind::Throttled => self.pauses += 1,
+                    StopKind::Silenced => self.silences += 1,
+                },
+                Ok(Record::Pause(pause)) if pause.kind == PauseKind::Resumed => {
                     self.ended += 1;
-                    self.paused = self.paused.saturating_add(record.ip);
+                    self.paused = self.paused.saturating_add(pause.duration);
                 }
-                Some(SampleKind::Silenced) => self.silences += 1,
-                _ => {}
+                Ok(Record::Pause(_)) | Err(_) => {}
             }
         }
     }
@@ -52,19 +54,43 @@ impl RecordCounts {
 
 #[cfg(test)]
 mod tests {
+    use protocol::{
+        BRANCHES, BranchKind, BranchRecord, LostRecord, Mode, PauseRecord, PreciseKind, Prediction, StopRecord, UNKNOWN,
+    };
+    use zerocopy::{FromZeros, IntoBytes};
+
     use super::*;
-    use crate::fake::sample;
+    use crate::fake::{precise_sample, sample};
+
+    fn branch() -> SampleRecord {
+        let (process, thread, kind, mode) = (UNKNOWN, UNKNOWN, BranchKind::Branch, Mode::User);
+        let (prediction, source) = (Prediction::NotReported, BRANCHES);
+        BranchRecord { time: 1, from: 3, process, thread, processor: 0, source, prediction, kind, mode, to: 4 }.into()
+    }
 
     #[test]
     fn each_kind_of_record_is_counted_separately() {
-        let of = |kind: u16, ip: u64| Sample { kind, ip, ..sample(4, 1) };
+        let lost = |count| LostRecord::new(1, 0, 0x13, count).into();
+        let stop = |kind| StopRecord::new(kind, 1, 0).into();
+        let pause = |kind, duration| PauseRecord::new(kind, 1, 0, duration).into();
         let mut record_counts = RecordCounts::default();
-        record_counts.add(&[of(0, 5), of(0, 6), of(1, 30), of(2, 7), of(3, 8), of(4, 9), of(1, 12)]);
+        record_counts.add(&[
+            sample(4, 5),
+            sample(4, 6),
+            lost(30),
+            stop(StopKind::Throttled),
+            pause(PauseKind::Resumed, 8),
+            pause(PauseKind::Slept, 9),
+            lost(12),
+        ]);
         let expected = RecordCounts { samples: 2, lost: 42, pauses: 1, ended: 1, paused: 8, silences: 0 };
         assert_eq!(record_counts, expected);
-        record_counts.add(&[of(5, 1), of(6, 2), of(7, 3), of(8, 4), of(9, 5)]);
+        let mut unknown = SampleRecord::new_zeroed();
+        unknown.as_mut_bytes()[36] = 9;
+        let precise = [PreciseKind::Precise, PreciseKind::PreciseNext].map(|kind| precise_sample(4, kind));
+        record_counts.add(&[precise[0], precise[1], branch(), stop(StopKind::Silenced), unknown]);
         assert_eq!(record_counts, RecordCounts { samples: 5, silences: 1, ..expected });
-        record_counts.add(&[of(1, u64::MAX), of(3, u64::MAX)]);
+        record_counts.add(&[lost(u64::MAX), pause(PauseKind::Resumed, u64::MAX)]);
         assert_eq!((record_counts.lost, record_counts.ended, record_counts.paused), (u64::MAX, 2, u64::MAX));
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use protocol::{CountRecord, Sample};
+use protocol::{CountRecord, SampleRecord};
 use recording::{Count, Process, Session, Summary, WriteError, Writer};
 use thiserror::Error as ThisError;
 
@@ -66,7 +66,7 @@ pub trait SampleObserver {
     /// Receives a process, or modules that it loaded later.
     fn process(&mut self, process: &Process);
     /// Receives samples.
-    fn samples(&mut self, samples: &[Sample]);
+    fn samples(&mut self, samples: &[SampleRecord]);
 }
 
 /// A recording in progress.
@@ -87,7 +87,7 @@ pub fn open(path: &Path) -> Result<File, Error> {
 }
 
 /// Removes the file if it is empty, after a recording that did not start.
-pub fn abandon(file: &File, path: &Path) {
+pub fn remove_if_empty(file: &File, path: &Path) {
     if file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0) {
         // If this fails, an empty file remains.
         let _ = fs::remove_file(path);
@@ -112,7 +112,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
             observer,
             system,
             processes,
-            progress: Progress::new(system.is_watched(!session.command.is_empty())),
+            progress: Progress::new(system.shows_progress(!session.command.is_empty())),
             record_counts: RecordCounts::default(),
         })
     }
@@ -141,7 +141,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
     pub fn step(&mut self, samples: Samples, until: Option<Instant>) -> Result<bool, Error> {
         let now = Instant::now();
         let longest = if self.processes.has_scheduled() { SHORT_WAIT } else { WAIT };
-        let due = [until, self.processes.due()].into_iter().flatten().min();
+        let due = [until, self.processes.next_query()].into_iter().flatten().min();
         let wait = due.map_or(longest, |due| due.saturating_duration_since(now).min(longest));
         let (_, is_last) = self.fetch(samples, wait)?;
         self.query_processes(MAX_QUERY_TIME)?;
@@ -157,7 +157,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
             if is_last || count == 0 {
                 break;
             }
-            records = records.checked_sub(count).ok_or_else(connection::endless)?;
+            records = records.checked_sub(count).ok_or_else(connection::too_many_samples)?;
         }
         self.query_processes(Duration::MAX)?;
         let kernel = self.processes.query_kernel(self.system, Instant::now());

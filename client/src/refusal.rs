@@ -5,14 +5,14 @@ mod register_fault;
 
 use std::fmt;
 
-use protocol::{ErrorCode, PROTOCOL_VERSION, ReplyHeader};
+use protocol::{ErrorCode, NtStatus, PROTOCOL_VERSION, ReplyHeader};
 
 use crate::error::UserError;
 use crate::exit::Exit;
 use crate::format::grouped;
 use crate::sessions::RunningSession;
-use crate::support;
 use crate::unavailable::{self, OTHER_PROFILERS};
+use crate::{ntstatus, support};
 
 /// The remedy if client and driver are of different versions.
 pub const SAME_VERSION: &str = "client install, with the halprof.sys that came with this client.exe";
@@ -177,9 +177,10 @@ impl UserError for Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { request, source, .. } = self;
-        let ReplyHeader { status, cause, processor, detail: [first, second], .. } = self.header;
+        let ReplyHeader { cause, processor, detail: [first, second], .. } = self.header;
+        let (status, told) = (NtStatus::new(self.header.status), ntstatus::of_detail(first));
         match self.cause() {
-            Some(ErrorCode::None) => write!(f, "the driver failed the request {request}: NTSTATUS 0x{status:08X}"),
+            Some(ErrorCode::None) => write!(f, "the driver failed the request {request}: NTSTATUS {status}"),
             Some(ErrorCode::VersionMismatch) => {
                 write!(f, "this client has protocol version {first}, and the driver has version {second}")
             }
@@ -235,14 +236,13 @@ impl fmt::Display for Refusal {
             ),
             Some(ErrorCode::HandlerRefused) => write!(
                 f,
-                "Windows did not accept a handler of the performance interrupt: NTSTATUS 0x{first:08X}\n  \
+                "Windows did not accept a handler of the performance interrupt: NTSTATUS {told}\n  \
                  because: another driver has it, or this machine's HAL has none"
             ),
             Some(ErrorCode::NothingSampled) => write!(f, "session {first} samples nothing"),
-            Some(ErrorCode::CountersTaken) => write!(
-                f,
-                "another driver has the counters: HalAllocateHardwareCounters returned\n  NTSTATUS 0x{first:08X}"
-            ),
+            Some(ErrorCode::CountersTaken) => {
+                write!(f, "another driver has the counters: HalAllocateHardwareCounters returned\n  NTSTATUS {told}")
+            }
             Some(ErrorCode::ForeignUse) => write!(
                 f,
                 "counter {first} on CPU {processor} is in use by another program that did not reserve it\n  \
@@ -254,7 +254,7 @@ impl fmt::Display for Refusal {
                  its entry in the local APIC is {first:#x}; Windows uses vector 0xfe, delivered as fixed"
             ),
             Some(ErrorCode::ApicNotReached) => {
-                write!(f, "the local APIC cannot be accessed: NTSTATUS 0x{first:08X}")
+                write!(f, "the local APIC cannot be accessed: NTSTATUS {told}")
             }
             Some(ErrorCode::NoInterval) => {
                 write!(f, "{source} is a raw event, and raw events have no stored interval")
@@ -271,7 +271,7 @@ impl fmt::Display for Refusal {
             None => write!(
                 f,
                 "the driver failed the request {request} for the reason {cause}, which this client\n  \
-                 (protocol version {PROTOCOL_VERSION}) does not know: NTSTATUS 0x{status:08X}"
+                 (protocol version {PROTOCOL_VERSION}) does not know: NTSTATUS {status}"
             ),
         }
     }
@@ -282,4 +282,4 @@ fn active(number: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

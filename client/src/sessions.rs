@@ -48,7 +48,7 @@ pub fn by_session(session_events: &[SessionEvent], sources: &Sources) -> Vec<Run
             id: session_event.source,
             label: format!("{name}{}", event::suffix(session_event.modes)),
             name,
-            modes: event::letters(session_event.modes),
+            modes: event::mode_letters(session_event.modes),
             processors: session_event.processors,
             first_processor: session_event.first_processor,
         };

@@ -92,7 +92,7 @@ pub struct SourceInfo {
     pub counters: Vec<u32>,
     /// Number of processors on which it currently runs.
     pub running: u32,
-    /// A [`protocol::Support`].
+    /// A [`pmu::Support`].
     #[serde(skip)]
     pub support: u32,
 }

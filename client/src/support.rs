@@ -1,6 +1,6 @@
 //! Texts for [`Support`].
 
-use protocol::Support;
+use pmu::Support;
 
 /// Returns the text for a column of a table: `yes`, or why the source is not supported.
 pub fn word(number: u32) -> &'static str {

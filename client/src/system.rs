@@ -45,7 +45,7 @@ impl ServiceState {
 pub struct LoadedModule {
     /// Lowest address.
     pub base: u64,
-    /// Size in bytes of address space.
+    /// Size in the address space, in bytes.
     pub size: u64,
     /// The file.
     pub path: PathBuf,
@@ -77,7 +77,7 @@ pub trait System {
     fn interrupted(&self) -> bool;
     /// Returns whether progress can be shown on standard error: it is a terminal, and the command, if there is one,
     /// does not write to it.
-    fn is_watched(&self, command: bool) -> bool;
+    fn shows_progress(&self, command: bool) -> bool;
     /// Returns the ID and the file name of the program of every process.
     fn processes(&self) -> io::Result<Vec<(u32, String)>>;
     /// Returns the modules of a process.

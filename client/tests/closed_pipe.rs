@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use protocol::{Sample, SampleKind, modes};
+use protocol::{CounterKind, CounterSample, Mode, SampleRecord, modes};
 use recording::{Count, RecordedEvent, Session, Summary, Writer};
 
 const CYCLES: u32 = 0x13;
@@ -32,7 +32,7 @@ fn record(path: &Path) {
         batch: 0,
         events: vec![event],
     };
-    let sample = |number: u64| Sample {
+    let sample = |number: u64| CounterSample {
         time: number,
         ip: 0x1_4000_0000 + 16 * number,
         process: 8,
@@ -40,11 +40,11 @@ fn record(path: &Path) {
         processor: 0,
         source: CYCLES,
         interval: 65_536,
-        kind: SampleKind::Sample as u16,
-        modes: 1,
+        kind: CounterKind::Sample,
+        mode: Mode::User,
         pebs_sequence: 0,
     };
-    let samples: Vec<Sample> = (0..10_000).map(sample).collect();
+    let samples: Vec<SampleRecord> = (0..10_000).map(|number| sample(number).into()).collect();
     let count =
         Count { source: CYCLES, modes: modes::BOTH, processor: 0, count: 0, samples: 10_000, lost: 0, throttled: 0 };
     let summary = Summary { elapsed: 10_000_000, counts: vec![count], interrupted_by_user: false, exit_code: None };

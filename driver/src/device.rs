@@ -77,7 +77,7 @@ fn serve(mut request: Request<'_>) -> NTSTATUS {
         return request.complete(STATUS_DELETE_PENDING, 0);
     };
     let (status, information) = match request.major() {
-        Major::Create => (engine.open(client, current_process()).cast_signed(), 0),
+        Major::Create => (engine.open(client, current_process()).into(), 0),
         Major::Release => {
             engine.close(client);
             waiting::cancel(Some(client));
@@ -93,7 +93,7 @@ fn serve(mut request: Request<'_>) -> NTSTATUS {
             if code == Code::Stop as u32 {
                 crate::wake(); // a request may wait for samples of the stopped session
             }
-            (done.status.cast_signed(), done.information)
+            (done.status.into(), done.information)
         }
         Major::Other => (STATUS_INVALID_DEVICE_REQUEST, 0),
     };

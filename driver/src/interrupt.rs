@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use engine::{Interrupted, Sampler, TICKS_PER_SECOND};
 use pmu::ProcessorIndex;
-use protocol::modes;
+use protocol::Mode;
 use wdk_sys::{NTSTATUS, STATUS_INSUFFICIENT_RESOURCES};
 
 use crate::cpu;
@@ -150,7 +150,7 @@ unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
         ip,
         process: irp::current_process(),
         thread: irp::current_thread(),
-        modes: if is_user { modes::USER } else { modes::KERNEL },
+        mode: if is_user { Mode::User } else { Mode::Kernel },
     };
     // SAFETY: the HAL calls the handler at PROFILE_LEVEL
     if unsafe { cpu::with_current(|current| sampler.interrupt(current, clock::ticks, &interrupted)) } {

@@ -3,8 +3,9 @@
 use core::cell::{Cell, OnceCell};
 use core::num::NonZeroU64;
 
-use engine::{AreaAllocator, AreaRefused, ControlArea, Platform};
+use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks};
 use pmu::{CurrentCpu, ProcessorIndex};
+use protocol::NtStatus;
 
 use crate::cpu::{self, PinnedProcessor, Processor};
 use crate::interrupt::Sampling;
@@ -47,15 +48,19 @@ impl Platform for Kernel {
         cpu::on_boot_processor(work)
     }
 
-    fn on_processor<T>(&self, processor: ProcessorIndex, work: impl FnOnce(&PinnedProcessor) -> T) -> Result<T, u32> {
-        cpu::on_processor(processor, work).map_err(i32::cast_unsigned)
+    fn on_processor<T>(
+        &self,
+        processor: ProcessorIndex,
+        work: impl FnOnce(&PinnedProcessor) -> T,
+    ) -> Result<T, NtStatus> {
+        cpu::on_processor(processor, work).map_err(NtStatus::from)
     }
 
     fn on_each_processor(&self, work: &(impl Fn(CurrentCpu<'_, Processor>) + Sync)) {
         cpu::on_each_processor(work);
     }
 
-    fn now(&self) -> u64 {
+    fn now(&self) -> Duration100ns {
         clock::now()
     }
 
@@ -95,8 +100,8 @@ impl Platform for Kernel {
         ticks && self.timers.get().is_none_or(|timers| timers.adopt(processor))
     }
 
-    fn reserve_counters(&self) -> Result<(), u32> {
-        let reservation = Reservation::new().map_err(i32::cast_unsigned)?;
+    fn reserve_counters(&self) -> Result<(), NtStatus> {
+        let reservation = Reservation::new().map_err(NtStatus::from)?;
         self.reservation.set(Some(reservation));
         Ok(())
     }
@@ -105,8 +110,8 @@ impl Platform for Kernel {
         self.reservation.take();
     }
 
-    fn open_local_apic(&self) -> Result<(), u32> {
-        cpu::on_processor(ProcessorIndex::BOOT, local_apic::open).flatten().map_err(i32::cast_unsigned)
+    fn open_local_apic(&self) -> Result<(), NtStatus> {
+        cpu::on_processor(ProcessorIndex::BOOT, local_apic::open).flatten().map_err(NtStatus::from)
     }
 
     fn close_local_apic(&self) {
@@ -117,12 +122,12 @@ impl Platform for Kernel {
         clock::frequency()
     }
 
-    fn clock(&self) -> u64 {
+    fn clock(&self) -> Ticks {
         clock::ticks()
     }
 
-    fn is_shadowed(&self) -> Result<bool, u32> {
-        control_area::is_shadowed().map_err(i32::cast_unsigned)
+    fn is_shadowed(&self) -> Result<bool, NtStatus> {
+        control_area::is_shadowed().map_err(NtStatus::from)
     }
 
     fn current_processor(&self) -> ProcessorIndex {
@@ -133,12 +138,12 @@ impl Platform for Kernel {
         control_area::allocate(processor, by)
     }
 
-    fn free_area(&self, processor: ProcessorIndex) -> Result<(), u32> {
-        control_area::free(processor).map_err(i32::cast_unsigned)
+    fn free_area(&self, processor: ProcessorIndex) -> Result<(), NtStatus> {
+        control_area::free(processor).map_err(NtStatus::from)
     }
 
-    fn begin_sampling(&self) -> Result<NonZeroU64, u32> {
-        let (sampling, handler) = Sampling::begin().map_err(i32::cast_unsigned)?;
+    fn begin_sampling(&self) -> Result<NonZeroU64, NtStatus> {
+        let (sampling, handler) = Sampling::begin().map_err(NtStatus::from)?;
         self.sampling.set(Some(sampling));
         Ok(handler)
     }

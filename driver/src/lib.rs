@@ -1,8 +1,8 @@
 //! halprof.sys: the HAL's hardware performance counter profiling as a WDM driver.
 //!
 //! This crate is a thin shell around [`engine`]: it creates the device, forwards requests, and gives the engine access
-//! to the processors. All kernel code with unsafe blocks is here: one file per Windows facility under `nt`, and all
-//! assembly in `cpu.rs` and `cpu/`.
+//! to the processors. All unsafe code of halprof that runs in the kernel is here, except that of `sample-ring`. Each
+//! Windows facility has a file under `nt`, and all assembly is in `cpu.rs` and `cpu/`.
 
 #![no_std]
 
@@ -42,8 +42,8 @@ static POWER_STATE: PowerState = PowerState::new(interrupt::power_changed);
 /// Extends sessions to processors that are added.
 static PROCESSOR_CHANGE: ProcessorChange = ProcessorChange::new(add_processor);
 
-/// Maximum time between two reads of the counters, in units of 100 ns. Short enough that no counter wraps unnoticed: even
-/// at ten events per nanosecond, a 40-bit counter takes almost two minutes to wrap.
+/// Maximum time between two reads of the counters, in units of 100 ns. No counter may wrap unnoticed: at ten events per
+/// nanosecond, a 40-bit counter wraps after almost two minutes.
 const FOLLOW: u64 = 10 * 10_000_000;
 
 /// Time of the last read, in units of 100 ns.
@@ -118,13 +118,13 @@ fn add_processor(processor: ProcessorIndex) {
 fn work() -> u64 {
     let mut engine = ENGINE.lock();
     let Some(engine) = engine.as_mut() else { return FOLLOW };
-    let now = clock::now();
+    let now = clock::now().0;
     if now.saturating_sub(FOLLOWED.load(Ordering::Relaxed)) >= FOLLOW {
         engine.accumulate_counts();
         FOLLOWED.store(now, Ordering::Relaxed);
     }
     let deadline = waiting::go_on(engine);
-    deadline.map_or(FOLLOW, |deadline| deadline.saturating_sub(clock::now()).min(FOLLOW))
+    deadline.map_or(FOLLOW, |deadline| deadline.saturating_sub(clock::now().0).min(FOLLOW))
 }
 
 /// Wakes the thread to serve waiting requests. The device must exist.

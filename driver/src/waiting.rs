@@ -20,9 +20,9 @@ const MILLISECOND: u64 = 10_000;
 /// At most APC_LEVEL.
 pub fn begin(engine: &mut Engine<Kernel>, mut request: Request<'_>) -> NTSTATUS {
     match ask(engine, &mut request, true) {
-        Ok(done) => request.complete(done.status.cast_signed(), done.information),
+        Ok(done) => request.complete(done.status.into(), done.information),
         Err(milliseconds) => {
-            let deadline = clock::now() + u64::from(milliseconds) * MILLISECOND;
+            let deadline = clock::now().0 + u64::from(milliseconds) * MILLISECOND;
             let key = request.file();
             match PENDING.insert(request, key, deadline) {
                 Ok(()) => {
@@ -43,8 +43,8 @@ pub fn go_on(engine: &mut Engine<Kernel>) -> Option<u64> {
     let mut served = 0;
     // A request that keeps waiting goes back to the table, below the index `served`.
     while let Some((mut request, key, deadline)) = PENDING.take_nth(served, |_| true) {
-        if let Ok(done) = ask(engine, &mut request, clock::now() < deadline) {
-            request.complete(done.status.cast_signed(), done.information);
+        if let Ok(done) = ask(engine, &mut request, clock::now().0 < deadline) {
+            request.complete(done.status.into(), done.information);
             continue;
         }
         served += 1;

@@ -1,4 +1,4 @@
-//! Links the DLL without C runtime and entry point: it only forwards one call.
+//! Links the DLL without the C runtime and without an entry point, because it only forwards one call.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use bench_protocol::{Stored, Time, Violation};
+use bench_protocol::{DsWrites, Time, Violation};
 
 use crate::probe::Probe;
-use crate::program::Ran;
+use crate::program::ProgramOutput;
 use crate::wine::{Wine, artifacts};
 use crate::workload::Workload;
 
@@ -65,10 +65,10 @@ impl Services {
 
     /// Stops a driver if it runs, and deletes its service and its file if they exist.
     fn remove(&mut self, wine: &Wine, name: &str) -> Result<()> {
-        for deed in ["unload", "delete"] {
-            match self.0.service(deed, name)? {
+        for action in ["unload", "delete"] {
+            match self.0.service(action, name)? {
                 Ok(()) | Err(ERROR_SERVICE_DOES_NOT_EXIST | ERROR_SERVICE_NOT_ACTIVE) => {}
-                Err(error) => bail!("{deed} {name}: {error}\n{}", wine.log_text()),
+                Err(error) => bail!("{action} {name}: {error}\n{}", wine.log_text()),
             }
         }
         match fs::remove_file(wine.drive_c(&format!("{DRIVERS}/{name}.sys"))) {
@@ -121,7 +121,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Boots a machine of this identity. Events occur only on commands of the test; see [`Lab::live`].
+    /// Boots a machine of this identity. Events occur only on commands of the test; see [`Lab::run_in_real_time`].
     ///
     /// # Errors
     /// Something is missing, or the identity does not exist.
@@ -133,7 +133,7 @@ impl Lab {
         let (client, probe) = (path("client.exe"), path("probe.exe"));
         let mut lab = Self { wire: bench.wire, services: bench.services, wine: bench.wine, client, probe };
         lab.become_processor(identity)?;
-        lab.scripted()?;
+        lab.run_by_script()?;
         Ok(lab)
     }
 
@@ -149,15 +149,15 @@ impl Lab {
     ///
     /// # Errors
     /// The connection to the lab is lost.
-    pub fn live(&mut self) -> Result<()> {
-        Ok(self.wire.set_time(Time::Live)?)
+    pub fn run_in_real_time(&mut self) -> Result<()> {
+        Ok(self.wire.set_time(Time::Real)?)
     }
 
     /// Makes events occur only on commands of the test.
     ///
     /// # Errors
     /// The connection to the lab is lost.
-    pub fn scripted(&mut self) -> Result<()> {
+    pub fn run_by_script(&mut self) -> Result<()> {
         Ok(self.wire.set_time(Time::Script)?)
     }
 
@@ -171,10 +171,10 @@ impl Lab {
     ///
     /// # Errors
     /// The program cannot be started or does not end. An exit code is not an error.
-    pub fn client(&self, arguments: &[&str]) -> Result<Ran> {
+    pub fn client(&self, arguments: &[&str]) -> Result<ProgramOutput> {
         let ran = self.wine.run(&self.client, arguments)?;
-        // The client never fails without a message. On a busy machine Wine sometimes ends a program before it begins;
-        // that is printed and the program started again.
+        // The client never fails without a message. On a busy machine, Wine sometimes ends a program before it begins.
+        // The program is then started again, and a message is printed.
         if (ran.code, ran.out.as_str(), ran.err.as_str()) != (1, "", "") {
             return Ok(ran);
         }
@@ -212,7 +212,7 @@ impl Lab {
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn target(&self) -> Result<Workload> {
+    pub fn workload(&self) -> Result<Workload> {
         let program = artifacts()?.join("workload.exe");
         Workload::start(self.wine.program(&program.to_string_lossy(), &[]))
     }
@@ -264,8 +264,8 @@ impl Lab {
     ///
     /// # Errors
     /// The connection to the lab is lost.
-    pub fn counting(&mut self) -> Result<usize> {
-        Ok(self.wire.enabled()?.iter().map(Vec::len).sum())
+    pub fn enabled_counters(&mut self) -> Result<usize> {
+        Ok(self.wire.enabled_counters()?.iter().map(Vec::len).sum())
     }
 
     /// Returns the number of processors that have a control area, regardless of its owner.
@@ -280,8 +280,8 @@ impl Lab {
     ///
     /// # Errors
     /// The connection to the lab is lost, or there is no such processor.
-    pub fn stored(&mut self, processor: usize) -> Result<Stored> {
-        self.wire.stored()?.into_iter().nth(processor).context("no such processor")
+    pub fn ds_writes(&mut self, processor: usize) -> Result<DsWrites> {
+        self.wire.ds_writes()?.into_iter().nth(processor).context("no such processor")
     }
 
     /// Returns the number of events (event, unit mask) that the model delivered to the counters of a processor.
@@ -294,13 +294,13 @@ impl Lab {
         Ok(entries.iter().filter(|entry| (entry.event, entry.umask) == (event, umask)).map(|entry| entry.counted).sum())
     }
 
-    /// Uninstalls the driver and checks that it [left nothing](Self::left_nothing).
+    /// Uninstalls the driver and checks that it [left nothing](Self::check_clean).
     ///
     /// # Errors
     /// The driver left something behind or violated a rule.
     pub fn finish(mut self) -> Result<()> {
         self.uninstall()?;
-        self.left_nothing()?;
+        self.check_clean()?;
         if let Ok(mut next) = CLEAN_BENCH.lock() {
             *next = Some(Bench { services: self.services, wine: self.wine, wire: self.wire });
         }
@@ -312,21 +312,21 @@ impl Lab {
     ///
     /// # Errors
     /// The driver left something behind or violated a rule.
-    pub fn left_nothing(&mut self) -> Result<()> {
+    pub fn check_clean(&mut self) -> Result<()> {
         let violations: Vec<String> = self.wire.violations()?.iter().map(Violation::to_string).collect();
         ensure!(violations.is_empty(), "the driver did what it must not: {violations:#?}");
         // Wine keeps the image of a driver after a failed DriverEntry, so the lab does not see it unload.
         ensure!(self.wire.threads()? == 0, "a thread of the driver still runs");
         let pool = self.wire.pool()?;
         ensure!(pool.allocations == 0, "the driver left memory behind: {pool:?}");
-        let stored = self.wire.stored()?;
+        let stored = self.wire.ds_writes()?;
         ensure!(
             stored.iter().all(|stored| stored.faults == 0),
             "a processor wrote to memory that is not mapped: {stored:?}"
         );
-        ensure!(self.counting()? == 0, "counters are still enabled: {:?}", self.wire.enabled()?);
+        ensure!(self.enabled_counters()? == 0, "counters are still enabled: {:?}", self.wire.enabled_counters()?);
         ensure!(self.wire.handler()?.registration.is_none(), "the handler is still registered");
-        ensure!(!self.wire.reserved()?, "the counters are still reserved");
+        ensure!(!self.wire.counters_reserved()?, "the counters are still reserved");
         Ok(())
     }
 }

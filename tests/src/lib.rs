@@ -19,7 +19,7 @@ pub use lab::Lab;
 pub use machine::Machine;
 pub use pe::{checksum, checksum_place};
 pub use probe::{Probe, Reply, hex};
-pub use program::Ran;
+pub use program::ProgramOutput;
 pub use walk::{Image, Reach};
 pub use wine::{Wine, artifacts, package};
 pub use workload::{Description, Function, SHARES, Workload};

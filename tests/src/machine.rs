@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::lab::Lab;
-use crate::program::Ran;
+use crate::program::ProgramOutput;
 use crate::wine::package;
 
 /// The client's exit code if the driver is not installed.
@@ -29,7 +29,7 @@ impl Machine {
         let lab = if cfg!(windows) { None } else { Some(Lab::boot("haswell-4710mq")?) };
         let mut machine = Self { lab };
         if let Some(lab) = &mut machine.lab {
-            lab.live()?;
+            lab.run_in_real_time()?;
         }
         let status = machine.client(&["status"])?;
         ensure!(
@@ -45,10 +45,12 @@ impl Machine {
     ///
     /// # Errors
     /// The program cannot be started or does not end. An exit code is not an error.
-    pub fn run(&self, program: &str, arguments: &[&str]) -> Result<Ran> {
+    pub fn run(&self, program: &str, arguments: &[&str]) -> Result<ProgramOutput> {
         match &self.lab {
             Some(lab) => lab.wine().run(program, arguments),
-            None => Ran::run(Command::new(program).args(arguments), format!("{program} {}", arguments.join(" "))),
+            None => {
+                ProgramOutput::run(Command::new(program).args(arguments), format!("{program} {}", arguments.join(" ")))
+            }
         }
     }
 
@@ -56,7 +58,7 @@ impl Machine {
     ///
     /// # Errors
     /// The program cannot be started or does not end. An exit code is not an error.
-    pub fn client(&self, arguments: &[&str]) -> Result<Ran> {
+    pub fn client(&self, arguments: &[&str]) -> Result<ProgramOutput> {
         self.run(&package()?.join("client.exe").to_string_lossy(), arguments)
     }
 
@@ -64,7 +66,7 @@ impl Machine {
     ///
     /// # Errors
     /// The path of the package is not set.
-    pub fn packed(&self, name: &str) -> Result<String> {
+    pub fn package_file(&self, name: &str) -> Result<String> {
         let path = package()?.join(name).to_string_lossy().into_owned();
         // Drive Z: of Wine is the root of the file system.
         Ok(if self.lab.is_some() { format!("Z:{}", path.replace('/', "\\")) } else { path })

@@ -52,7 +52,7 @@ impl Probe {
         // The thread ends with the program, or when the receiver is dropped.
         thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| lines.send(line)));
         let mut probe = Self { child, to, from };
-        probe.say("pid")?;
+        probe.command("pid")?;
         Ok(probe)
     }
 
@@ -60,7 +60,7 @@ impl Probe {
     ///
     /// # Errors
     /// The program has ended.
-    pub fn say(&mut self, line: &str) -> Result<String> {
+    pub fn command(&mut self, line: &str) -> Result<String> {
         self.send(line)?;
         self.answer(line)
     }
@@ -84,7 +84,7 @@ impl Probe {
     /// # Errors
     /// The program has ended.
     pub fn open(&mut self, how: &str) -> Result<std::result::Result<u32, u32>> {
-        let answer = self.say(&format!("open {how}"))?;
+        let answer = self.command(&format!("open {how}"))?;
         match answer.split_once(' ') {
             Some(("handle", number)) => Ok(Ok(number.parse()?)),
             Some(("error", code)) => Ok(Err(code.parse()?)),
@@ -97,8 +97,8 @@ impl Probe {
     ///
     /// # Errors
     /// The program has ended.
-    pub fn service(&mut self, deed: &str, name: &str) -> Result<std::result::Result<(), u32>> {
-        self.done(&format!("{deed} {name}"))
+    pub fn service(&mut self, action: &str, name: &str) -> Result<std::result::Result<(), u32>> {
+        self.done(&format!("{action} {name}"))
     }
 
     /// Creates the service of a driver in a load-order group. The inner result is the Win32 error.
@@ -110,7 +110,7 @@ impl Probe {
     }
 
     fn done(&mut self, line: &str) -> Result<std::result::Result<(), u32>> {
-        let answer = self.say(line)?;
+        let answer = self.command(line)?;
         match answer.split_once(' ') {
             None if answer == "ok" => Ok(Ok(())),
             Some(("error", code)) => Ok(Err(code.parse()?)),
@@ -123,24 +123,24 @@ impl Probe {
     /// # Errors
     /// The program has ended.
     pub fn control(&mut self, handle: u32, code: u32, input: &str, output: &str) -> Result<Reply> {
-        self.begin(handle, code, input, output)?;
-        self.end_of_request()
+        self.send_request(handle, code, input, output)?;
+        self.wait_for_result()
     }
 
-    /// Sends a request that may be pended, without waiting. [`end_of_request`](Self::end_of_request) returns its
+    /// Sends a request that may be pended, without waiting. [`wait_for_result`](Self::wait_for_result) returns its
     /// result.
     ///
     /// # Errors
     /// The program has ended.
-    pub fn begin(&mut self, handle: u32, code: u32, input: &str, output: &str) -> Result<()> {
+    pub fn send_request(&mut self, handle: u32, code: u32, input: &str, output: &str) -> Result<()> {
         self.send(&format!("ioctl {handle} {code:#x} {input} {output}"))
     }
 
-    /// Waits for the result of a request that `begin` sent.
+    /// Waits for the result of a request that [`send_request`](Self::send_request) sent.
     ///
     /// # Errors
     /// The program has ended.
-    pub fn end_of_request(&mut self) -> Result<Reply> {
+    pub fn wait_for_result(&mut self) -> Result<Reply> {
         let answer = self.answer("ioctl")?;
         let mut words = answer.split(' ');
         match (words.next(), words.next(), words.next()) {
@@ -154,20 +154,20 @@ impl Probe {
     ///
     /// # Errors
     /// The program has ended.
-    pub fn aside(&mut self, handle: u32, code: u32, input: &str, output: &str) -> Result<u32> {
-        let answer = self.say(&format!("aside {handle} {code:#x} {input} {output}"))?;
+    pub fn spawn_request(&mut self, handle: u32, code: u32, input: &str, output: &str) -> Result<u32> {
+        let answer = self.command(&format!("spawn {handle} {code:#x} {input} {output}"))?;
         let number =
-            answer.strip_prefix("aside ").with_context(|| format!("unexpected answer of probe.exe: {answer:?}"))?;
+            answer.strip_prefix("spawned ").with_context(|| format!("unexpected answer of probe.exe: {answer:?}"))?;
         Ok(number.parse()?)
     }
 
-    /// Waits for the result of a request that `aside` sent.
+    /// Waits for the result of a request that `spawn_request` sent.
     ///
     /// # Errors
     /// The program has ended.
-    pub fn join(&mut self, aside: u32) -> Result<Reply> {
-        self.send(&format!("join {aside}"))?;
-        self.end_of_request()
+    pub fn join(&mut self, request: u32) -> Result<Reply> {
+        self.send(&format!("join {request}"))?;
+        self.wait_for_result()
     }
 
     /// Terminates the program, as Task Manager does.

@@ -11,7 +11,7 @@ const TIME_LIMIT: Duration = Duration::from_mins(1);
 
 /// The result of a program.
 #[derive(Debug, Clone)]
-pub struct Ran {
+pub struct ProgramOutput {
     /// The command line.
     pub line: String,
     /// Exit code, or -1 if a signal ended the program.
@@ -22,7 +22,7 @@ pub struct Ran {
     pub err: String,
 }
 
-impl Ran {
+impl ProgramOutput {
     /// Runs a program and waits until it exits.
     pub(crate) fn run(command: &mut Command, line: String) -> Result<Self> {
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();

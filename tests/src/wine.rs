@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use wine_prefix::Prefix;
 
-use crate::program::Ran;
-
-const WINE: &str = "/usr/lib/wine/wine64";
-const SERVER: &str = "/usr/lib/wine/wineserver64";
+use crate::program::ProgramOutput;
 
 /// Returns the folder with halprof.sys, client.exe and the files of the lab, which `cargo xtask` passes in the
 /// environment.
@@ -38,7 +36,7 @@ fn path_from(variable: &str) -> Result<PathBuf> {
 /// A running Wine. Dropping it ends all its processes.
 #[derive(Debug)]
 pub struct Wine {
-    prefix: PathBuf,
+    prefix: Prefix,
 }
 
 impl Wine {
@@ -47,23 +45,23 @@ impl Wine {
     /// # Errors
     /// Wine or the prefix is missing.
     pub fn boot() -> Result<Self> {
-        let wine = Self { prefix: path_from("HALPROF_PREFIX")? };
-        wine.shut_down()?;
+        let wine = Self { prefix: Prefix::new(&path_from("HALPROF_PREFIX")?).with_driver_output() };
+        wine.prefix.stop().context("cannot stop Wine")?;
         // `-p` keeps the server, and so the drivers, when the last program exits. The server and all services inherit
         // this output. It has to be a file, because a pipe to them would never be closed.
         let log = File::create(wine.log()).with_context(|| format!("cannot write {}", wine.log().display()))?;
         let output = || log.try_clone().context("cannot share the log");
-        let mut server = wine.command(SERVER);
+        let mut server = wine.prefix.server();
         let ran = server.arg("-p").stdin(Stdio::null()).stdout(output()?).stderr(output()?).status();
         ensure!(ran.context("cannot start wineserver")?.success(), "wineserver failed: {}", wine.log().display());
-        let mut first = wine.command(WINE);
+        let mut first = wine.prefix.wine();
         let ran = first.args(["cmd", "/c", "ver"]).stdin(Stdio::null()).stdout(output()?).stderr(output()?).status();
         ensure!(ran.context("cannot start wine")?.success(), "wine failed: {}", wine.log().display());
         Ok(wine)
     }
 
     fn log(&self) -> PathBuf {
-        self.prefix.join("wine.log")
+        self.prefix.folder().join("wine.log")
     }
 
     /// Returns the output of the drivers and of other services.
@@ -72,19 +70,10 @@ impl Wine {
         fs::read(self.log()).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
-    fn shut_down(&self) -> Result<()> {
-        for option in ["-k", "-w"] {
-            let mut server = self.command(SERVER);
-            // The exit code does not matter: it is an error if no server runs.
-            let _ = server.arg(option).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
-        }
-        Ok(())
-    }
-
     /// Returns the path of a file on drive C:. `path` is relative to the root and uses `/`.
     #[must_use]
     pub fn drive_c(&self, path: &str) -> PathBuf {
-        self.prefix.join("drive_c").join(path)
+        self.prefix.drive_c(path)
     }
 
     /// Copies a file to drive C:.
@@ -102,7 +91,7 @@ impl Wine {
     /// Returns a command that runs a Windows program, given by its path on Linux or its name on Windows.
     #[must_use]
     pub fn program(&self, program: &str, arguments: &[&str]) -> Command {
-        let mut command = self.command(WINE);
+        let mut command = self.prefix.wine();
         command.arg(program).args(arguments);
         command
     }
@@ -111,27 +100,16 @@ impl Wine {
     ///
     /// # Errors
     /// The program cannot be started or does not end. An exit code is not an error.
-    pub fn run(&self, program: &str, arguments: &[&str]) -> Result<Ran> {
+    pub fn run(&self, program: &str, arguments: &[&str]) -> Result<ProgramOutput> {
         let name = Path::new(program).file_name().map_or(program.into(), |name| name.to_string_lossy());
         let line = format!("{name} {}", arguments.join(" "));
-        Ran::run(&mut self.program(program, arguments), line)
-    }
-
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        command
-            .env("WINEPREFIX", &self.prefix)
-            .env("WINEDEBUG", "-all,+debugstr")
-            .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
-            .env_remove("DISPLAY")
-            .env_remove("WAYLAND_DISPLAY");
-        command
+        ProgramOutput::run(&mut self.program(program, arguments), line)
     }
 }
 
 impl Drop for Wine {
     fn drop(&mut self) {
         // An error has no consequence: the next boot ends what is left.
-        let _ = self.shut_down();
+        let _ = self.prefix.stop();
     }
 }

@@ -4,24 +4,26 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result};
-use bench_protocol::Place;
+use bench_protocol::InterruptSite;
 use serde::Deserialize;
 
-/// Share of the interrupts in each function by [`Workload::places`], in percent. The remainder is in the kernel.
+/// Share of the interrupts in each function by [`Workload::interrupt_sites`], in percent. The remainder is in the
+/// kernel.
 pub const SHARES: [(&str, u32); 3] = [("alpha", 45), ("beta", 30), ("gamma", 15)];
 
 /// Number of addresses in each function that are interrupted.
 const ADDRESSES: u32 = 4;
 
 /// An address in the kernel's process that belongs to no module.
-const KERNEL: Place = Place { ip: 0xFFFF_F801_2345_6000, user: false, process: 4, thread: 8, weight: 0 };
+const KERNEL: InterruptSite =
+    InterruptSite { ip: 0xFFFF_F801_2345_6000, user: false, process: 4, thread: 8, weight: 0 };
 
 /// A running workload.exe. Dropping it ends the program.
 #[derive(Debug)]
 pub struct Workload {
     child: Child,
     /// Its description of itself.
-    pub says: Description,
+    pub description: Description,
 }
 
 /// The line that workload.exe prints.
@@ -53,21 +55,21 @@ impl Workload {
         let mut line = String::new();
         let out = child.stdout.take().context("no pipe from workload.exe")?;
         BufReader::new(out).read_line(&mut line).context("workload.exe printed nothing")?;
-        let says = serde_json::from_str(&line).with_context(|| format!("workload.exe printed {line:?}"))?;
-        Ok(Self { child, says })
+        let description = serde_json::from_str(&line).with_context(|| format!("workload.exe printed {line:?}"))?;
+        Ok(Self { child, description })
     }
 
     /// Returns where a processor is interrupted, by [`SHARES`]: at several addresses of each function.
     #[must_use]
-    pub fn places(&self) -> Vec<Place> {
-        let Description { process, thread, functions } = &self.says;
+    pub fn interrupt_sites(&self) -> Vec<InterruptSite> {
+        let Description { process, thread, functions } = &self.description;
         let shared = functions.iter().filter_map(|function| {
             let (_, percent) = SHARES.iter().find(|(name, _)| function.name == *name)?;
             Some((function, percent))
         });
         let inside = shared.flat_map(|(function, percent)| {
             let step = function.size / u64::from(ADDRESSES);
-            (0..ADDRESSES).map(move |number| Place {
+            (0..ADDRESSES).map(move |number| InterruptSite {
                 ip: function.address + step * u64::from(number),
                 user: true,
                 process: *process,
@@ -76,7 +78,7 @@ impl Workload {
             })
         });
         let rest: u32 = 100 - SHARES.iter().map(|(_, percent)| percent).sum::<u32>();
-        inside.chain([Place { weight: rest * ADDRESSES, ..KERNEL }]).collect()
+        inside.chain([InterruptSite { weight: rest * ADDRESSES, ..KERNEL }]).collect()
     }
 }
 

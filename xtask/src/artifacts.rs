@@ -1,7 +1,6 @@
 //! Builds the files that run on Windows and collects them in one folder.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -9,12 +8,12 @@ use std::{
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::{
-    kit::Kit,
-    prerequisites::{GNU, MSVC},
-    run,
-    workspace::{Workspace, copy_if_different},
-};
+use crate::{files, kit::Kit, run, workspace::Workspace};
+
+/// The target of the driver and of the test bench's no_std binaries, and of the client on Windows.
+pub const MSVC: &str = "x86_64-pc-windows-msvc";
+/// The target of the programs with std that run under Wine; mingw-w64 links them.
+pub const GNU: &str = "x86_64-pc-windows-gnu";
 
 /// The DLL that std takes random numbers from; Wine 8 lacks it.
 pub const PRNG: &str = "bcryptprimitives.dll";
@@ -97,15 +96,15 @@ impl Group {
 /// Builds everything and returns the folder with the files.
 pub fn build(workspace: &Workspace) -> Result<PathBuf> {
     let folder = workspace.artifacts();
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    files::make_folder(&folder)?;
     for group in groups() {
-        run::shown(&mut group.cargo(workspace, "build")?)?;
+        run::verbose(&mut group.cargo(workspace, "build")?)?;
         if group.kit {
             copy_bindings(group.cargo(workspace, "build")?, &folder.join("bindings"))?;
         }
         let built = workspace.target().join(group.target).join(group.profile);
         for (_, made, name) in group.files {
-            copy_if_different(&built.join(made), &folder.join(name))?;
+            files::copy_if_different(&built.join(made), &folder.join(name))?;
         }
     }
     Ok(folder)
@@ -114,12 +113,12 @@ pub fn build(workspace: &Workspace) -> Result<PathBuf> {
 /// Copies the bindings that bindgen generated from the kernel's headers, for the test that compares them with
 /// Microsoft's. Only cargo knows which of its output folders this build used.
 fn copy_bindings(mut build: Command, folder: &Path) -> Result<()> {
-    let messages = run::text(build.args(["--quiet", "--message-format", "json"]))?;
+    let messages = run::output(build.args(["--quiet", "--message-format", "json"]))?;
     let made = messages.lines().find_map(bindings).context("cargo did not report the build script of wdk-sys")?;
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    files::make_folder(folder)?;
     ["constants.rs", "ntddk.rs", "types.rs"]
         .iter()
-        .try_for_each(|name| copy_if_different(&made.join(name), &folder.join(name)))
+        .try_for_each(|name| files::copy_if_different(&made.join(name), &folder.join(name)))
 }
 
 /// Returns the output folder of the build script of wdk-sys if `message`, a line of cargo's output, reports it.

@@ -18,7 +18,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::{run, workspace::Workspace};
+use crate::{files, run, workspace::Workspace};
 
 /// The profile of `halprof.sys`: link-time optimization changes the counts considerably.
 const PROFILE: &str = "driver";
@@ -66,7 +66,7 @@ pub fn run(workspace: &Workspace, time: bool) -> Result<()> {
         for (package, bench) in TIMED {
             let mut command = cargo(workspace, "bench");
             command.args(["--locked", "--profile", PROFILE, "--package", package, "--bench", bench]);
-            run::shown(&mut command)?;
+            run::verbose(&mut command)?;
         }
     }
     Ok(())
@@ -97,7 +97,7 @@ fn cargo(workspace: &Workspace, subcommand: &str) -> Command {
 fn build(workspace: &Workspace, package: &str, bench: &str) -> Result<PathBuf> {
     let mut command = cargo(workspace, "build");
     command.args(["--locked", "--profile", PROFILE, "--package", package, "--bench", bench]);
-    let messages = run::text(command.arg("--message-format=json-render-diagnostics"))?;
+    let messages = run::output(command.arg("--message-format=json-render-diagnostics"))?;
     executable(&messages, bench).context("cargo did not report the executable of the bench")
 }
 
@@ -111,7 +111,7 @@ fn executable(messages: &str, name: &str) -> Option<PathBuf> {
 /// Runs a bench under callgrind and returns its operations.
 fn measure(workspace: &Workspace, program: &Path, bench: &str, which: &str) -> Result<Vec<Operation>> {
     let folder = workspace.target().join("bench");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    files::make_folder(&folder)?;
     let counts = folder.join(format!("callgrind.{bench}.{which}"));
     let mut command = Command::new("valgrind");
     command.args(["--quiet", "--tool=callgrind", "--combine-dumps=yes", "--toggle-collect=*measured_*"]);
@@ -119,8 +119,8 @@ fn measure(workspace: &Workspace, program: &Path, bench: &str, which: &str) -> R
     command.arg(format!("--callgrind-out-file={}", counts.display())).arg(program);
     // Callgrind appends to a file that exists.
     let _ = fs::remove_file(&counts);
-    let output = run::text(&mut command)?;
-    let text = fs::read_to_string(&counts).with_context(|| format!("cannot read {}", counts.display()))?;
+    let output = run::output(&mut command)?;
+    let text = files::read_text(&counts)?;
     operations(&output, &parts(&text)?)
 }
 

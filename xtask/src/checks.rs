@@ -1,4 +1,4 @@
-//! Every check and every test, cheap ones first, with the time that each took and the time it may take.
+//! Every check and test, cheap ones first, with the duration and the time budget of each.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::{
     artifacts::{self, Group},
     consumers,
-    demo::{self, Show},
+    demo::{self, DemoProcessors},
     elevated, package, prerequisites, reproducible, run,
     workspace::Workspace,
 };
@@ -18,7 +18,8 @@ const WINDOWS_ONLY: [&str; 6] = ["driver", "shim", "faulty-driver", "bcryptprimi
 /// One part of the whole.
 struct Stage<'a> {
     name: &'a str,
-    /// The time it may take in a clean clone on two cores. A slower machine exceeds it, so that only the report says so.
+    /// Time that it may take in a clean clone on two cores. Exceeding it is reported but does not fail, because machines
+    /// differ.
     budget: Duration,
     work: Box<dyn Fn() -> Result<()> + 'a>,
 }
@@ -53,7 +54,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     outcome
 }
 
-/// What is too long for every change.
+/// Runs the checks that take too long for every change.
 pub fn soak(workspace: &Workspace) -> Result<()> {
     const CASES: &str = "20000";
     const ROUNDS: usize = 3;
@@ -65,8 +66,8 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
     reproducible::check(workspace)?;
     let mut native = workspace.cargo("test");
     // Optimized: the cases take their time, not the build.
-    run::shown(native.args(["--quiet", "--locked", "--release"]).env("PROPTEST_CASES", CASES))?;
-    demo::run(workspace, Show::Generations)?;
+    run::verbose(native.args(["--quiet", "--locked", "--release"]).env("PROPTEST_CASES", CASES))?;
+    demo::run(workspace, DemoProcessors::Generations)?;
     for round in 1..=ROUNDS {
         println!("\n== round {round} of {ROUNDS} ==");
         end_to_end_tests(workspace, Scope::Soak)?;
@@ -83,19 +84,19 @@ fn line(name: &str, time: Duration, budget: Option<Duration>, passed: bool) -> S
     format!("  {name:24} {:>12}  {result}{over}", run::duration(time))
 }
 
-/// The stages in order. Their budgets, in seconds, add up to 20 minutes on Linux. The Windows lints use the profile of the build,
-/// so that both share the build scripts and procedural macros.
+/// Returns the stages in order. Their budgets, in seconds, add up to 20 minutes on Linux. The Windows lints use the
+/// profile of the build, so that both share the build scripts and procedural macros.
 fn stages(workspace: &Workspace) -> Vec<Stage<'_>> {
     let mut stages = vec![
         Stage::new("prerequisites", 90, || elevated::ensure().and_then(|()| prerequisites::for_testing(workspace))),
-        Stage::new("format", 10, || run::shown(workspace.cargo("fmt").args(["--all", "--check"]))),
+        Stage::new("format", 10, || run::verbose(workspace.cargo("fmt").args(["--all", "--check"]))),
         Stage::new("lints, native", 120, || native_lints(workspace)),
     ];
     let groups = artifacts::groups().iter();
     stages.extend(groups.map(|group| Stage::new(group.lints, 60, || windows_lints(workspace, group))));
     stages.extend([
-        Stage::new("tests, native", 240, || run::shown(workspace.cargo("test").args(["--quiet", "--locked"]))),
-        Stage::new("tests, every order", 60, || loom(workspace)),
+        Stage::new("tests, native", 240, || run::verbose(workspace.cargo("test").args(["--quiet", "--locked"]))),
+        Stage::new("tests, loom", 60, || loom(workspace)),
         Stage::new("documentation", 60, || documentation(workspace)),
         Stage::new("build", 240, || artifacts::build(workspace).map(|_| ())),
         Stage::new("package", 20, || package::make(workspace).map(|_| ())),
@@ -110,25 +111,33 @@ fn native_lints(workspace: &Workspace) -> Result<()> {
     for package in WINDOWS_ONLY {
         command.args(["--exclude", package]);
     }
-    run::shown(command.args(["--all-targets", "--", "-D", "warnings"]))
+    run::verbose(command.args(["--all-targets", "--", "-D", "warnings"]))
 }
 
-/// Builds the documentation of the native packages; a broken link fails.
+/// Builds the documentation of every package for its own target. A broken link fails, and so does a public item without
+/// documentation.
 fn documentation(workspace: &Workspace) -> Result<()> {
-    let mut command = workspace.cargo("doc");
-    run::shown(command.args(["--quiet", "--no-deps", "--locked"]).env("RUSTDOCFLAGS", "-D warnings"))
+    let mut native = workspace.cargo("doc");
+    native.arg("--locked");
+    let windows = artifacts::groups().iter().map(|group| group.cargo(workspace, "doc"));
+    for command in std::iter::once(Ok(native)).chain(windows) {
+        let mut command = command?;
+        command.args(["--quiet", "--no-deps", "--document-private-items"]);
+        run::verbose(command.env("RUSTDOCFLAGS", "-D warnings"))?;
+    }
+    Ok(())
 }
 
 fn windows_lints(workspace: &Workspace, group: &Group) -> Result<()> {
-    run::shown(group.cargo(workspace, "clippy")?.args(["--", "-D", "warnings"]))
+    run::verbose(group.cargo(workspace, "clippy")?.args(["--", "-D", "warnings"]))
 }
 
-/// The ring between interrupt and request, in every order of what both do. In a folder of its own: all is compiled
-/// anew with loom's atomics.
+/// Runs the model checker loom on the ring, which tries every order of the operations of both ends. It has a target
+/// folder of its own, because everything is compiled with loom's atomics.
 fn loom(workspace: &Workspace) -> Result<()> {
     let mut command = workspace.cargo("test");
     command.args(["--quiet", "--locked", "--release", "--package", "sample-ring", "--test", "loom"]);
-    run::shown(command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", workspace.target().join("loom")))
+    run::verbose(command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", workspace.target().join("loom")))
 }
 
 /// How much the end-to-end tests repeat.
@@ -140,7 +149,7 @@ enum Scope {
     Soak,
 }
 
-/// One at a time: the driver, its service and its counters are the whole machine's.
+/// Runs the end-to-end tests one at a time, because driver, service and counters exist once per machine.
 fn end_to_end_tests(workspace: &Workspace, scope: Scope) -> Result<()> {
     let mut command = workspace.cargo("test");
     command.args(["--locked", "--package", "tests", "--", "--test-threads=1"]);

@@ -1,4 +1,4 @@
-//! Tests with programs from outside: what halprof makes is given to the programs for which it is made.
+//! Consumer tests: external programs use what halprof produces for them.
 //!
 //! Each program is installed below `target/tools`. A program that cannot be installed fails the test.
 
@@ -24,7 +24,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
 /// Runs the tasks of Makefile.toml as a user does.
 fn cargo_make(workspace: &Workspace) -> Result<()> {
     let path = install(workspace, "cargo-make", CARGO_MAKE)?;
-    TASKS.iter().try_for_each(|words| run::shown(workspace.cargo("make").args(*words).env("PATH", &path)))
+    TASKS.iter().try_for_each(|words| run::verbose(workspace.cargo("make").args(*words).env("PATH", &path)))
 }
 
 /// Installs a program from crates.io unless that release is installed already. Returns a PATH that finds it.
@@ -32,7 +32,7 @@ fn install(workspace: &Workspace, package: &str, release: &str) -> Result<OsStri
     let tools = workspace.tools();
     let mut command = workspace.cargo("install");
     command.args(["--quiet", "--locked", "--version", release, "--root"]).arg(&tools).arg(package);
-    run::shown(command.env("CARGO_TARGET_DIR", tools.join("build")))?;
+    run::verbose(command.env("CARGO_TARGET_DIR", tools.join("build")))?;
     let inherited = env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(tools.join("bin")).chain(env::split_paths(&inherited));
     env::join_paths(folders).context("a folder of PATH cannot be part of a list")

@@ -8,17 +8,17 @@ use crate::{artifacts, elevated, package, prefix, prerequisites, run, workspace:
 
 /// Processors that the demo shows.
 #[derive(Clone, Copy)]
-pub enum Show<'a> {
+pub enum DemoProcessors<'a> {
     /// The demo's own selection.
-    Usual,
+    Default,
     /// One processor, by the name of its identity.
-    Processor(&'a str),
+    Named(&'a str),
     /// One processor of each generation.
     Generations,
 }
 
 /// Builds what is missing and runs the demo.
-pub fn run(workspace: &Workspace, show: Show<'_>) -> Result<()> {
+pub fn run(workspace: &Workspace, processors: DemoProcessors<'_>) -> Result<()> {
     elevated::ensure()?;
     prerequisites::for_building(workspace)?;
     artifacts::build(workspace)?;
@@ -27,10 +27,10 @@ pub fn run(workspace: &Workspace, show: Show<'_>) -> Result<()> {
     }
     let mut command = workspace.cargo("run");
     command.args(["--quiet", "--locked", "--package", "tests", "--bin", "demo", "--"]);
-    match show {
-        Show::Usual => {}
-        Show::Processor(name) => drop(command.args(["--processor", name])),
-        Show::Generations => drop(command.arg("--generations")),
+    match processors {
+        DemoProcessors::Default => {}
+        DemoProcessors::Named(name) => drop(command.args(["--processor", name])),
+        DemoProcessors::Generations => drop(command.arg("--generations")),
     }
     on_bench(workspace, &mut command)
 }
@@ -40,10 +40,10 @@ pub fn run(workspace: &Workspace, show: Show<'_>) -> Result<()> {
 pub fn on_bench(workspace: &Workspace, command: &mut Command) -> Result<()> {
     command.env("HALPROF_ARTIFACTS", workspace.artifacts()).env("HALPROF_PACKAGE", workspace.package());
     if cfg!(windows) {
-        return run::shown(command);
+        return run::verbose(command);
     }
     let prefix = prefix::ensure(workspace)?;
-    let ran = run::shown(command.env("HALPROF_PREFIX", &prefix));
+    let ran = run::verbose(command.env("HALPROF_PREFIX", &prefix));
     prefix::stop_server(&prefix)?;
     ran
 }

@@ -1,4 +1,4 @@
-//! Tests of the tracked text: its wording, and the files that documents name.
+//! Tests of the tracked text: its wording, the files that documents name, and the length of files.
 
 use std::{fs, path::Path, process::Command};
 
@@ -81,4 +81,19 @@ fn every_path_that_a_document_names_exists() {
         }
     }
     assert!(named > 50, "{named}");
+}
+
+/// Tables would be listed here; none has that many lines.
+#[test]
+fn no_file_is_longer_than_600_lines_except_tests() {
+    const MAX: usize = 600;
+    const EXTENSIONS: [&str; 6] = [".rs", ".md", ".toml", ".h", ".inf", ".yml"];
+    let is_limited = |file: &&String| {
+        let is_test = file.contains("tests/") || file.ends_with("tests.rs");
+        EXTENSIONS.iter().any(|extension| file.ends_with(extension)) && !is_test
+    };
+    let files = tracked_files();
+    let lengths = files.iter().filter(is_limited).map(|file| (file, text(file).unwrap_or_default().lines().count()));
+    let long: Vec<_> = lengths.filter(|(_, lines)| *lines > MAX).collect();
+    assert!(long.is_empty(), "longer than {MAX} lines: {long:?}");
 }

@@ -2,14 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
-use crate::run;
+use crate::{files, run};
 
 /// The library folder of Debian's mingw-w64.
 const MINGW_LIBRARIES: &str = "/usr/x86_64-w64-mingw32/lib";
@@ -57,14 +56,13 @@ impl ImportLibrary {
 
     /// Creates NAME.lib in `folder`, and the NAME.def that it is made from.
     pub fn make(&self, folder: &Path) -> Result<()> {
-        let symbols = run::text(Command::new("llvm-nm").arg("--quiet").arg(self.source()))?;
+        let symbols = run::output(Command::new("llvm-nm").arg("--quiet").arg(self.source()))?;
         let exports = self.exports(&symbols);
         ensure!(exports.len() > self.additional.len(), "{} contains no imports", self.source().display());
 
         let definition = folder.join(self.name).with_extension("def");
-        fs::write(&definition, self.definition(&exports))
-            .with_context(|| format!("cannot write {}", definition.display()))?;
-        run::text(
+        files::write(&definition, self.definition(&exports))?;
+        run::output(
             Command::new("llvm-dlltool")
                 .args(["-m", "i386:x86-64", "-d"])
                 .arg(&definition)

@@ -11,7 +11,7 @@ pub fn install(workspace: &Workspace) -> Result<()> {
     ensure_windows()?;
     elevated::ensure()?;
     package::run(workspace)?;
-    run::shown(Command::new(workspace.package().join("client.exe")).arg("install"))
+    run::verbose(Command::new(workspace.package().join("client.exe")).arg("install"))
 }
 
 /// Stops and removes the driver with the client of the package.
@@ -20,7 +20,7 @@ pub fn uninstall(workspace: &Workspace) -> Result<()> {
     elevated::ensure()?;
     let client = workspace.package().join("client.exe");
     ensure!(client.is_file(), "{} is missing: run `cargo xtask package`", client.display());
-    run::shown(Command::new(client).arg("uninstall"))
+    run::verbose(Command::new(client).arg("uninstall"))
 }
 
 fn ensure_windows() -> Result<()> {

@@ -20,6 +20,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 
 use crate::{
+    files,
     import_library::{IMPORT_LIBRARIES, ImportLibrary},
     run,
     wdk_port::{self, EDITS},
@@ -85,16 +86,14 @@ impl Kit {
             return Ok(kit);
         }
         println!("Preparing the stand-in for the Windows Driver Kit in {}", kit.folder.display());
-        if kit.folder.exists() {
-            fs::remove_dir_all(&kit.folder).with_context(|| format!("cannot remove {}", kit.folder.display()))?;
-        }
+        files::remove_folder(&kit.folder)?;
         for source in &sources {
             kit.port(source)?;
         }
         kit.lay_out_headers(&clang)?;
         kit.make_libraries()?;
         make_program(&kit.folder.join(LINKER.0), LINKER.1)?;
-        fs::write(stamp_file, wanted)?;
+        files::write(&stamp_file, wanted)?;
         Ok(kit)
     }
 
@@ -117,17 +116,17 @@ impl Kit {
         }
         // Only the crate `windows` uses windows-future, and on Linux it is empty, so an empty library suffices.
         let library = copy.join("src/lib.rs");
-        fs::write(&library, "#![no_std]\n").with_context(|| format!("cannot write {}", library.display()))
+        files::write(&library, "#![no_std]\n")
     }
 
     fn lay_out_headers(&self, clang: &Clang) -> Result<()> {
         let include = self.folder.join("Include").join(CONTENT_VERSION);
         let (crt, shared) = (include.join("km/crt"), include.join("shared"));
-        make_folder(&crt)?;
-        make_folder(&shared)?;
+        files::make_folder(&crt)?;
+        files::make_folder(&shared)?;
 
         for (path, text) in OVERLAY {
-            fs::write(include.join(path), text).with_context(|| format!("cannot write {path}"))?;
+            files::write(&include.join(path), text)?;
         }
         for header in files_in(&clang.headers)? {
             let name = header.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -151,14 +150,13 @@ impl Kit {
 
     fn make_libraries(&self) -> Result<()> {
         let folder = self.folder.join("Lib").join(CONTENT_VERSION).join("km/x64");
-        make_folder(&folder)?;
+        files::make_folder(&folder)?;
         for library in IMPORT_LIBRARIES {
             library.make(&folder)?;
         }
         // wdk-build links this library for the stack cookies of C code. Rust code does not use it, so an empty archive
         // suffices.
-        fs::write(folder.join("BufferOverflowFastFailK.lib"), "!<arch>\n")?;
-        Ok(())
+        files::write(&folder.join("BufferOverflowFastFailK.lib"), "!<arch>\n")
     }
 }
 
@@ -184,7 +182,7 @@ impl Clang {
 
 /// Returns the sources of the crates in [`PORTED`] in cargo's registry.
 fn ported_sources(workspace: &Workspace) -> Result<Vec<CrateSource>> {
-    let metadata = run::text(workspace.cargo("metadata").args(["--format-version", "1", "--locked"]))?;
+    let metadata = run::output(workspace.cargo("metadata").args(["--format-version", "1", "--locked"]))?;
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is not JSON")?;
     let packages = metadata.get("packages").and_then(Value::as_array).context("cargo metadata has no packages")?;
     PORTED.into_iter().map(|name| source(packages, name)).collect()
@@ -240,10 +238,6 @@ fn digest<T: Hash + ?Sized>(value: &T) -> u64 {
     hasher.finish()
 }
 
-fn make_folder(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))
-}
-
 /// Returns the entries of a folder, sorted by name. An empty folder is an error.
 fn files_in(folder: &Path) -> Result<BTreeSet<PathBuf>> {
     let context = || format!("cannot read {}", folder.display());
@@ -256,13 +250,13 @@ fn files_in(folder: &Path) -> Result<BTreeSet<PathBuf>> {
 
 /// Copies a package without the marker files of cargo's registry, which begin with a dot.
 fn copy_folder(from: &Path, to: &Path) -> Result<()> {
-    make_folder(to)?;
+    files::make_folder(to)?;
     for path in files_in(from)? {
         let name = path.file_name().unwrap_or_default();
         if path.is_dir() {
             copy_folder(&path, &to.join(name))?;
         } else if !name.to_string_lossy().starts_with('.') {
-            fs::copy(&path, to.join(name)).with_context(|| format!("cannot copy {}", path.display()))?;
+            files::copy(&path, &to.join(name))?;
         }
     }
     Ok(())
@@ -272,15 +266,15 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
 #[cfg(unix)]
 fn make_program(path: &Path, text: &str) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    fs::write(path, text)
-        .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o755)))
-        .with_context(|| format!("cannot make {}", path.display()))
+    files::write(path, text)?;
+    let executable = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(path, executable).with_context(|| format!("cannot make {} executable", path.display()))
 }
 
 /// Never called: on Windows the WDK is used.
 #[cfg(not(unix))]
 fn make_program(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text).with_context(|| format!("cannot make {}", path.display()))
+    files::write(path, text)
 }
 
 #[cfg(unix)]

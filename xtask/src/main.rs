@@ -14,6 +14,7 @@ mod demo;
 #[cfg(test)]
 mod documents;
 mod elevated;
+mod files;
 mod import_library;
 mod installed;
 mod kit;
@@ -29,11 +30,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use cpuid_dumps::Identity;
+use cpuid_dumps::CpuIdentity;
 
-use crate::{demo::Show, workspace::Workspace};
+use crate::{demo::DemoProcessors, workspace::Workspace};
 
-/// Build, test and show halprof. What is missing on a Debian system is installed first, and said.
+/// Build, test and show halprof. On Debian, missing packages are listed and installed first.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Arguments {
@@ -53,7 +54,7 @@ enum Command {
     ///
     /// Formatting, lints of all packages, the native tests, the build, the package, and the tests of the real driver from
     /// end to end. On Windows these run on this machine's own processor, from an elevated prompt, and those that need the
-    /// model are named with the reason. Stops at the first stage that fails; the end says what each took.
+    /// model are listed with the reason. Stops at the first stage that fails, and ends with the duration of each.
     Test {
         /// Run the tests that need a program from outside, and no others
         ///
@@ -68,10 +69,10 @@ enum Command {
     /// Builds what is needed, then installs the driver, shows what it found, counts events and uninstalls it. On Linux
     /// this happens under Wine and the counters are those of a model; on Windows they are the machine's own.
     Demo {
-        /// The processor that the model plays, by name; without it the demo chooses
-        #[arg(long, value_name = "NAME", value_parser = cpuid_dumps::named)]
-        processor: Option<&'static Identity>,
-        /// One after the other, a processor of each generation
+        /// Name of the processor that the model simulates; the demo has a default
+        #[arg(long, value_name = "NAME", value_parser = cpuid_dumps::parse_name)]
+        processor: Option<&'static CpuIdentity>,
+        /// Show a processor of each generation, one after the other
         #[arg(long, conflicts_with = "processor")]
         generations: bool,
     },
@@ -113,7 +114,7 @@ enum Command {
 
     /// Stop the test bench's Wine and remove target/lab
     ///
-    /// Takes away the built files and the Wine prefix, nothing else. The next build or demo makes them again.
+    /// Removes the built files and the Wine prefix, nothing else. The next build or demo creates them again.
     CleanLab,
 }
 
@@ -139,9 +140,9 @@ fn execute(command: &Command) -> Result<()> {
         Command::Test { consumers: true } => consumers::run(&workspace),
         Command::Test { consumers: false } => checks::run(&workspace),
         Command::Soak => checks::soak(&workspace),
-        Command::Demo { generations: true, .. } => demo::run(&workspace, Show::Generations),
-        Command::Demo { processor: Some(identity), .. } => demo::run(&workspace, Show::Processor(identity.name)),
-        Command::Demo { .. } => demo::run(&workspace, Show::Usual),
+        Command::Demo { generations: true, .. } => demo::run(&workspace, DemoProcessors::Generations),
+        Command::Demo { processor: Some(identity), .. } => demo::run(&workspace, DemoProcessors::Named(identity.name)),
+        Command::Demo { .. } => demo::run(&workspace, DemoProcessors::Default),
         Command::Package => package::run(&workspace),
         Command::Install => installed::install(&workspace),
         Command::Uninstall => installed::uninstall(&workspace),
@@ -176,7 +177,7 @@ mod tests {
         file.remove("tasks").unwrap()
     }
 
-    /// What a document calls with this command: lines that begin with it, and code between backquotes in other lines.
+    /// Returns the calls of this command in a document: lines that begin with it, and code between backquotes.
     fn calls<'a>(text: &'a str, command: &str) -> Vec<Vec<&'a str>> {
         let spans = text.lines().flat_map(|line| line.split('`'));
         let found = spans.filter_map(|span| span.trim().strip_prefix(command)?.strip_prefix(' '));

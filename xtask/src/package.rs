@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use crate::{artifacts, prerequisites, workspace::Workspace};
+use crate::{artifacts, files, prerequisites, workspace::Workspace};
 
 /// The file that is signed.
 const DRIVER: &str = "halprof.sys";
@@ -29,7 +29,7 @@ const CATALOG: &str = "halprof.cat";
 const BUILT: &[&str] = &["client.exe", "halprof.pdb"];
 
 /// Files of the repository that are copied into the package.
-const WRITTEN: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT", "docs/windows.md"];
+const WRITTEN: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY.md", "docs/windows.md"];
 
 /// Builds everything and makes the package.
 pub fn run(workspace: &Workspace) -> Result<()> {
@@ -53,19 +53,16 @@ pub fn run(workspace: &Workspace) -> Result<()> {
 /// Makes the package from the built files, replacing an earlier one.
 pub fn make(workspace: &Workspace) -> Result<PathBuf> {
     let (built, folder) = (workspace.artifacts(), workspace.package());
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-    }
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    files::remove_folder(&folder)?;
+    files::make_folder(&folder)?;
     for name in BUILT {
-        copy(&built.join(name), &folder)?;
+        copy_into(&built.join(name), &folder)?;
     }
     for name in WRITTEN {
-        copy(&workspace.root().join(name), &folder)?;
+        copy_into(&workspace.root().join(name), &folder)?;
     }
     let stamped = inf::stamp(inf::TEMPLATE, SystemTime::now(), env!("CARGO_PKG_VERSION"))?;
-    let path = folder.join("halprof.inf");
-    fs::write(&path, stamped).with_context(|| format!("cannot write {}", path.display()))?;
+    files::write(&folder.join("halprof.inf"), stamped)?;
 
     let (unsigned, signed) = (built.join(DRIVER), folder.join(DRIVER));
     if cfg!(windows) {
@@ -73,19 +70,14 @@ pub fn make(workspace: &Workspace) -> Result<PathBuf> {
     } else {
         debian::sign(workspace, &unsigned, &folder)?;
     }
-    authenticode::ensure_only_signed(&read(&unsigned)?, &read(&signed)?)
+    authenticode::ensure_only_signed(&files::read(&unsigned)?, &files::read(&signed)?)
         .with_context(|| format!("signing changed the content of {}", unsigned.display()))?;
     Ok(folder)
 }
 
-fn copy(from: &Path, folder: &Path) -> Result<()> {
+fn copy_into(from: &Path, folder: &Path) -> Result<()> {
     let name = from.file_name().with_context(|| format!("{} is not a file", from.display()))?;
-    fs::copy(from, folder.join(name)).with_context(|| format!("cannot copy {}", from.display()))?;
-    Ok(())
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+    files::copy(from, &folder.join(name))
 }
 
 /// Returns the names of the files in the package, sorted.
@@ -96,4 +88,31 @@ fn contents(folder: &Path) -> Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_package_contains_every_license_and_notice_of_the_repository() {
+        let workspace = Workspace::find().unwrap();
+        let names = contents(workspace.root()).unwrap();
+        let legal = |name: &&String| ["LICENSE", "NOTICE", "THIRD-PARTY"].iter().any(|word| name.starts_with(word));
+        let legal: Vec<&String> = names.iter().filter(legal).collect();
+        assert!(legal.len() >= 3, "{legal:?}");
+        let absent: Vec<_> = legal.into_iter().filter(|name| !WRITTEN.contains(&name.as_str())).collect();
+        assert!(absent.is_empty(), "not in the package: {absent:?}");
+    }
+
+    #[test]
+    fn the_table_of_the_package_in_the_document_names_every_file() {
+        let document = include_str!("../../docs/windows.md");
+        let table = document.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+        let listed: Vec<&str> = table.flat_map(|cell| cell.split(", ")).map(|name| name.trim_matches('`')).collect();
+        let files = [DRIVER, CERTIFICATE, CATALOG, "halprof.inf"].into_iter().chain(BUILT.iter().copied());
+        for name in files.chain(WRITTEN.iter().map(|path| path.rsplit('/').next().unwrap_or_default())) {
+            assert!(listed.contains(&name), "docs/windows.md does not name {name}, only {listed:?}");
+        }
+    }
 }

@@ -3,20 +3,13 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
     time::Duration,
 };
 
 use anyhow::{Context, Result};
+use wine_prefix::Prefix;
 
-use crate::{
-    artifacts::PRNG,
-    run,
-    workspace::{Workspace, copy_if_different},
-};
-
-const WINE: &str = "/usr/lib/wine/wine64";
-const SERVER: &str = "/usr/lib/wine/wineserver64";
+use crate::{artifacts::PRNG, files, run, workspace::Workspace};
 
 /// Increased when prefixes of an earlier version can no longer be used.
 const PREFIX_VERSION: u32 = 1;
@@ -24,27 +17,22 @@ const PREFIX_VERSION: u32 = 1;
 /// Time limit for creating a prefix, which takes 2 to 5 seconds on an idle machine.
 const BOOT_LIMIT: Duration = Duration::from_mins(3);
 
-/// Returns whether Wine is where Debian installs it.
-pub fn wine_is_installed() -> bool {
-    Path::new(WINE).is_file() && Path::new(SERVER).is_file()
-}
-
 /// Returns the prefix in target/lab, with the DLL that Wine lacks. Creates it if it is missing or of another version.
 pub fn ensure(workspace: &Workspace) -> Result<PathBuf> {
     let prefix = workspace.prefix();
     let stamp = prefix.join("halprof-stamp");
-    let wanted = format!("{PREFIX_VERSION} {}", run::text(wine(&prefix, WINE).arg("--version"))?);
+    let wanted = format!("{PREFIX_VERSION} {}", run::output(Prefix::new(&prefix).wine().arg("--version"))?);
     if !fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
         remove(&prefix)?;
-        fs::create_dir_all(&prefix).with_context(|| format!("cannot make {}", prefix.display()))?;
-        let mut boot = wine(&prefix, WINE);
+        files::make_folder(&prefix)?;
+        let mut boot = Prefix::new(&prefix).wine();
         run::logged("Wine prefix", boot.args(["wineboot", "-i"]), &workspace.log("wineboot"), BOOT_LIMIT)?;
         // A service created while this first server shuts down would be lost.
         stop_server(&prefix)?;
-        fs::write(stamp, wanted)?;
+        files::write(&stamp, wanted)?;
     }
     let system = prefix.join("drive_c/windows/system32");
-    copy_if_different(&workspace.artifacts().join(PRNG), &system.join(PRNG))?;
+    files::copy_if_different(&workspace.artifacts().join(PRNG), &system.join(PRNG))?;
     Ok(prefix)
 }
 
@@ -56,7 +44,7 @@ pub fn clean_lab(workspace: &Workspace) -> Result<()> {
         return Ok(());
     }
     remove(&workspace.prefix())?;
-    fs::remove_dir_all(&lab).with_context(|| format!("cannot remove {}", lab.display()))?;
+    files::remove_folder(&lab)?;
     println!("Removed {}", lab.display());
     Ok(())
 }
@@ -65,32 +53,13 @@ fn remove(prefix: &Path) -> Result<()> {
     if !prefix.exists() {
         return Ok(());
     }
-    if wine_is_installed() {
+    if wine_prefix::is_installed() {
         stop_server(prefix)?;
     }
-    fs::remove_dir_all(prefix).with_context(|| format!("cannot remove {}", prefix.display()))
+    files::remove_folder(prefix)
 }
 
 /// Ends every process of the prefix and waits for the last one to exit.
 pub fn stop_server(prefix: &Path) -> Result<()> {
-    for option in ["-k", "-w"] {
-        // The exit code does not matter: it is an error if no server runs.
-        let mut command = wine(prefix, SERVER);
-        command.arg(option).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().context("cannot start wineserver")?;
-    }
-    Ok(())
-}
-
-/// Returns a command for a program of Wine in this prefix: without debug output, without prompts to install Mono and
-/// Gecko, and without a display.
-fn wine(prefix: &Path, program: &str) -> Command {
-    let mut command = Command::new(program);
-    command
-        .env("WINEPREFIX", prefix)
-        .env("WINEDEBUG", "-all")
-        .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
-        .env_remove("DISPLAY")
-        .env_remove("WAYLAND_DISPLAY");
-    command
+    Prefix::new(prefix).stop().context("cannot start wineserver")
 }

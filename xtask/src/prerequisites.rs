@@ -14,15 +14,16 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{import_library::IMPORT_LIBRARIES, kit::Clang, prefix, run, workspace::Workspace};
+use crate::{
+    artifacts::{GNU, MSVC},
+    import_library::IMPORT_LIBRARIES,
+    kit::Clang,
+    run,
+    workspace::Workspace,
+};
 
 /// Time limit for an installation, which downloads packages.
 const INSTALL_LIMIT: Duration = Duration::from_mins(45);
-
-/// The target of the driver and of the test bench's no_std binaries, and of the client on Windows.
-pub const MSVC: &str = "x86_64-pc-windows-msvc";
-/// The target of the programs with std that run under Wine; mingw-w64 links them.
-pub const GNU: &str = "x86_64-pc-windows-gnu";
 
 /// A Debian package.
 struct Package {
@@ -32,7 +33,7 @@ struct Package {
 }
 
 const PACKAGES: &[Package] = &[
-    Package { name: "wine64", reason: "runs the driver and the client", present: prefix::wine_is_installed },
+    Package { name: "wine64", reason: "runs the driver and the client", present: wine_prefix::is_installed },
     Package {
         name: "libclang-dev",
         reason: "bindgen reads the kernel's headers with it",
@@ -114,7 +115,7 @@ fn system_packages(workspace: &Workspace) -> Result<()> {
         "this system has no apt-get: install the packages above another way (the names are Debian's), then run the \
          command again"
     );
-    if run::text(Command::new("id").arg("-u"))?.trim() != "0" {
+    if run::output(Command::new("id").arg("-u"))?.trim() != "0" {
         bail!(
             "only root can install packages. Run this line, then repeat the command:\n\n    {}\n",
             apt_command_line(&names)
@@ -147,11 +148,11 @@ fn apt_command_line(names: &[&str]) -> String {
 
 fn toolchain_parts(parts: &[ToolchainPart]) -> Result<()> {
     let root =
-        run::text(Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).args(["--print", "sysroot"]))?;
+        run::output(Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).args(["--print", "sysroot"]))?;
     let root = PathBuf::from(root.trim());
     for part in parts.iter().filter(|part| !is_installed(&root, part)) {
         println!("The Rust {} {} is missing ({}); rustup adds it:", part.kind, part.name, part.reason);
-        run::shown(Command::new("rustup").args([part.kind, "add", part.name])).with_context(|| {
+        run::verbose(Command::new("rustup").args([part.kind, "add", part.name])).with_context(|| {
             format!("this Rust toolchain lacks the {} {}, and rustup cannot add it", part.kind, part.name)
         })?;
         ensure!(

@@ -11,11 +11,13 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::files;
+
 /// Number of lines of the log that are shown if the command failed.
 const TAIL: usize = 25;
 
 /// Runs a command and shows its output.
-pub fn shown(command: &mut Command) -> Result<()> {
+pub fn verbose(command: &mut Command) -> Result<()> {
     println!("$ {}", line(command));
     let status = command.status().with_context(|| cannot_start(command))?;
     ensure!(status.success(), "`{}` failed ({status})", line(command));
@@ -26,7 +28,7 @@ pub fn shown(command: &mut Command) -> Result<()> {
 /// fails, shows the end of the output. Stops the command after `limit`.
 pub fn logged(what: &str, command: &mut Command, log: &Path, limit: Duration) -> Result<()> {
     if let Some(folder) = log.parent() {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        files::make_folder(folder)?;
     }
     let output = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
@@ -65,7 +67,7 @@ fn timed(what: &str, command: &mut Command, limit: Duration) -> Result<()> {
 }
 
 /// Returns the standard output of a command. The command inherits standard error.
-pub fn text(command: &mut Command) -> Result<String> {
+pub fn output(command: &mut Command) -> Result<String> {
     let output = command.stderr(Stdio::inherit()).output().with_context(|| cannot_start(command))?;
     ensure!(output.status.success(), "`{}` failed ({})", line(command), output.status);
     String::from_utf8(output.stdout).with_context(|| format!("`{}` did not print UTF-8", line(command)))

@@ -4,9 +4,11 @@
 //! arguments to the linker) is portable except for the registry, two `cfg` guards and a symbolic link. If an anchor
 //! does not occur as often as expected, the edit fails, so that a new version of wdk-build is never ported in part.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+
+use crate::files;
 
 /// A text replacement in one file.
 pub struct Edit {
@@ -94,8 +96,8 @@ pub const EDITS: &[Edit] = &[
 pub fn port(package: &Path) -> Result<()> {
     for edit in EDITS {
         let path = package.join(edit.file);
-        let old = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        fs::write(&path, edited(&old, edit)?).with_context(|| format!("cannot write {}", path.display()))?;
+        let old = files::read_text(&path)?;
+        files::write(&path, edited(&old, edit)?)?;
     }
     Ok(())
 }

@@ -85,12 +85,3 @@ impl Workspace {
         command
     }
 }
-
-/// Copies a file only if its content differs. An unchanged file keeps its timestamp, so that nothing is rebuilt.
-pub fn copy_if_different(from: &Path, to: &Path) -> Result<()> {
-    let content = std::fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
-    if std::fs::read(to).is_ok_and(|old| old == content) {
-        return Ok(());
-    }
-    std::fs::write(to, content).with_context(|| format!("cannot write {}", to.display()))
-}

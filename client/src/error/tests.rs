@@ -204,6 +204,11 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
     ]
 }
 
+/// Returns the report of every error that is not a refusal.
+pub fn reports() -> Vec<String> {
+    table().iter().map(|(error, ..)| error.report()).collect()
+}
+
 #[test]
 fn every_error_has_its_code_and_ends_with_a_remedy_or_a_cause() {
     for (error, exit, last) in table() {

@@ -1,10 +1,11 @@
 //! Texts for refusals about the Debug Store: branches, precise events and control areas.
 
+use pmu::debug_store::MissingFeature;
 use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
     STATUS_NOT_SUPPORTED, STATUS_RETRY,
 };
-use protocol::{ErrorCode, MissingFeature, ReplyHeader};
+use protocol::{ErrorCode, NtStatus, ReplyHeader};
 
 use crate::unavailable::OTHER_PROFILERS;
 use crate::{missing_feature, ntstatus, raw_event};
@@ -38,12 +39,13 @@ pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String 
         }
         ErrorCode::Shadowed => format!(
             "Windows does not say whether it keeps two page tables per process (kernel\n  \
-             VA shadowing, against Meltdown): NTSTATUS 0x{first:08X}; with two, the\n  \
+             VA shadowing, against Meltdown): NTSTATUS {}; with two, the\n  \
              processor would write its records where user code has nothing mapped, and the\n  \
-             machine would stop"
+             machine would stop",
+            ntstatus::of_detail(first)
         ),
         ErrorCode::NotPrecise => format!("{source} cannot be sampled precisely\n  because: {}", why(first, second)),
-        ErrorCode::ControlArea => control_area_text(processor, narrow(first), second),
+        ErrorCode::ControlArea => control_area_text(processor, ntstatus::of_detail(first), second),
         ErrorCode::BadBuffer if header.detail == [0, 0] => {
             "records per interrupt were requested, but no event is precise".to_owned()
         }
@@ -54,9 +56,9 @@ pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String 
 
 /// Returns what to do about it; `None` for other causes.
 pub fn remedy(cause: ErrorCode, source: &str, header: &ReplyHeader) -> Option<String> {
-    let [first, _] = header.detail;
+    let [first, second] = header.detail;
     let text = match cause {
-        ErrorCode::NoDebugStore => match missing_feature(first) {
+        ErrorCode::NoDebugStore => match missing_feature(first, second) {
             Some(MissingFeature::NoModes) => "the same without --user and --kernel",
             Some(MissingFeature::NotInInterface) => WITHOUT_P,
             _ => "-C with processors that have it   (client control-area shows which)",
@@ -74,7 +76,7 @@ pub fn remedy(cause: ErrorCode, source: &str, header: &ReplyHeader) -> Option<St
              or {source} without :p"
         ),
         ErrorCode::NotPrecise => format!("{source} without :p"),
-        ErrorCode::ControlArea if narrow(first) == STATUS_DEVICE_BUSY => SESSIONS.to_owned(),
+        ErrorCode::ControlArea if ntstatus::of_detail(first) == STATUS_DEVICE_BUSY => SESSIONS.to_owned(),
         ErrorCode::ControlArea => "client control-area   (shows all areas)".to_owned(),
         ErrorCode::BadBuffer if header.detail == [0, 0] => "--batch with an event that ends in :p".to_owned(),
         ErrorCode::BadBuffer => "--buffer or --batch in that range".to_owned(),
@@ -83,8 +85,8 @@ pub fn remedy(cause: ErrorCode, source: &str, header: &ReplyHeader) -> Option<St
     Some(text)
 }
 
-fn missing_feature(number: u64) -> Option<MissingFeature> {
-    MissingFeature::from_number(narrow(number))
+fn missing_feature(number: u64, detail: u64) -> Option<MissingFeature> {
+    MissingFeature::from_numbers(narrow(number), u8::try_from(detail).unwrap_or(u8::MAX))
 }
 
 fn why(number: u64, detail: u64) -> String {
@@ -98,7 +100,7 @@ fn narrow(number: u64) -> u32 {
 
 /// Returns the text for a status of a control area, from the kernel or the driver. `address` is that of the area, or
 /// zero if it was not reported.
-fn control_area_text(processor: u32, status: u32, address: u64) -> String {
+fn control_area_text(processor: u32, status: NtStatus, address: u64) -> String {
     let name = ntstatus::name(status);
     let refused = format!("the kernel refused the control area of CPU {processor} with\n  {name}");
     match status {

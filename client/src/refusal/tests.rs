@@ -1,6 +1,8 @@
 //! Exit code, text and remedy of every cause.
 
-use protocol::{MissingFeature, SessionEvent, Support, modes, status};
+use pmu::Support;
+use pmu::debug_store::MissingFeature;
+use protocol::{SessionEvent, modes, status};
 use zerocopy::FromZeros;
 
 use super::*;
@@ -15,7 +17,7 @@ fn refused(cause: u32, detail: [u64; 2], session_events: &[SessionEvent]) -> Ref
     Refusal {
         request: "Start",
         header: ReplyHeader {
-            status: status::STATUS_NOT_FOUND,
+            status: status::STATUS_NOT_FOUND.number(),
             cause,
             source: 6,
             processor: 1,
@@ -38,7 +40,7 @@ fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 62] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 63] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -364,6 +366,12 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 62] {
         ),
         (
             36,
+            [0x0100_0000_038F, 1],
+            Exit::UnsupportedSource,
+            "error: CPU 1 faulted (#GP) when it read IA32_PERF_GLOBAL_CTRL (MSR 0x38f)\n  because: CPUID enumerates the counters, but the hypervisor lacks some of them\n  try: give this virtual machine a whole virtual PMU, or hide the PMU from it\n  (KVM: -cpu host,pmu=on or pmu=off)",
+        ),
+        (
+            36,
             [0x0101_0000_0390, 2],
             Exit::UnsupportedSource,
             "error: CPU 1 faulted (#GP) when it wrote IA32_PERF_GLOBAL_OVF_CTRL (MSR 0x390)\n  because: CPUID enumerates the counters, but the hypervisor lacks some of them\n  try: give this virtual machine counters that work, or hide them from it; on a\n  Hyper-V host, with the machine off:\n  Set-VMProcessor NAME -Perfmon @(\"pmu\",\"lbr\",\"pebs\"), or @()",
@@ -393,6 +401,11 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 62] {
             "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 6) does not know: NTSTATUS 0xC0000225",
         ),
     ]
+}
+
+/// Returns the report of every refusal.
+pub fn reports() -> Vec<String> {
+    table().iter().map(|(cause, detail, ..)| refusal(*cause, *detail, &[]).report()).collect()
 }
 
 #[test]

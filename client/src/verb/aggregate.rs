@@ -307,7 +307,7 @@ fn source(loaded: &LoadedRecording, id: u32, columns: &[Column], limits: Limits)
 fn settings(event: &RecordedEvent) -> EventSettings {
     let RecordedEvent { name, modes, interval, frequency, .. } = event;
     let label = format!("{name}{}", event::suffix(*modes));
-    EventSettings { modes: event::letters(*modes), interval: *interval, frequency: *frequency, label }
+    EventSettings { modes: event::mode_letters(*modes), interval: *interval, frequency: *frequency, label }
 }
 
 /// Returns losses and pauses by processor. The final counts include losses after the last sample, so they take

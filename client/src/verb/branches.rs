@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use protocol::{BRANCHES, DEFAULT_BUDGET, EventRequest, Sample};
+use protocol::{BRANCHES, DEFAULT_BUDGET, EventRequest, SampleRecord};
 use recording::Process;
 use report::{Branch, BranchCount, BranchCounts, Processes, SampleLocation, SymbolIndex};
 use serde::Serialize;
@@ -47,7 +47,7 @@ impl SampleObserver for BranchTrace {
         self.processes.add(process);
     }
 
-    fn samples(&mut self, samples: &[Sample]) {
+    fn samples(&mut self, samples: &[SampleRecord]) {
         self.branches.record(samples);
     }
 }

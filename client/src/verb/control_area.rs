@@ -1,6 +1,6 @@
 //! `control-area`: the PROCESSOR_PROFILE_CONTROL_AREA of processors, and what their Debug Store has.
 
-use protocol::{AreaRecord, AreaRequest, ProcessorSet, area};
+use protocol::{AreaRecord, AreaRequest, NtStatus, ProcessorSet, area};
 use serde::Serialize;
 
 use super::context::Context;
@@ -56,7 +56,7 @@ impl From<&AreaRecord> for ControlArea {
             size: is_there.then_some(size),
             owner: is_there.then_some(owner),
             used: has(area::USED),
-            status: ntstatus::name(status),
+            status: ntstatus::name(NtStatus::new(status)),
             branches: has(area::BRANCHES),
             branches_by_mode: has(area::BRANCHES) && has(area::MODES),
             precise_format: has(area::PRECISE).then_some(format),

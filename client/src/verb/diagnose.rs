@@ -33,7 +33,7 @@ struct SourceDiagnosis {
 
 impl From<SourceInformation> for SourceDiagnosis {
     fn from(SourceInformation { source, support, .. }: SourceInformation) -> Self {
-        let number = number(support);
+        let number = support as u32;
         let supported = support::is_supported(number);
         Self {
             id: source.source.0,
@@ -45,21 +45,6 @@ impl From<SourceInformation> for SourceDiagnosis {
             raw_select: source.select,
         }
     }
-}
-
-/// Returns the number that the driver would reply, which has a text.
-fn number(support: Support) -> u32 {
-    use protocol::Support as Number;
-    (match support {
-        Support::Supported => Number::Supported,
-        Support::NotInInterface => Number::NotInInterface,
-        Support::EventNotEnumerated => Number::EventNotEnumerated,
-        Support::EventNotAvailable => Number::EventNotAvailable,
-        Support::NoMemory => Number::NoMemory,
-        Support::NotOnThisFamily => Number::NotOnThisFamily,
-        Support::NoRawEvents => Number::NoRawEvents,
-        Support::NoSuchEvent => Number::NoSuchEvent,
-    }) as u32
 }
 
 #[derive(Serialize)]
@@ -159,7 +144,7 @@ fn leaf_a(leaf: &LeafA) -> String {
 
 /// Returns the sources to show. The sources of other families are many, and only `--json` has them.
 fn shown(diagnosis: &Diagnosis) -> impl Iterator<Item = &SourceDiagnosis> {
-    diagnosis.sources.iter().filter(|source| source.support != number(Support::NotOnThisFamily))
+    diagnosis.sources.iter().filter(|source| source.support != Support::NotOnThisFamily as u32)
 }
 
 /// Formats the table. The longest names leave no space for a longer last heading.

@@ -31,7 +31,7 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
         &["Id", "Interval", "Min", "Max"],
         &rows,
     ))?;
-    if let Some(sentence) = together(&listed) {
+    if let Some(sentence) = simultaneous_sources(&listed) {
         context.say(&format!("\n{sentence}"))?;
     }
     let hidden = sources.iter().count() - listed.len();
@@ -43,7 +43,7 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
 }
 
 /// Returns how many sources can be counted at the same time, if all of them use the same counters.
-fn together(listed: &[&SourceInfo]) -> Option<String> {
+fn simultaneous_sources(listed: &[&SourceInfo]) -> Option<String> {
     let mut counted = listed.iter().filter(|source| source.supported && !source.counters.is_empty());
     let counters = &counted.next()?.counters;
     let alike = counted.all(|source| source.counters == *counters);

@@ -207,9 +207,10 @@ impl LoadedRecording {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        let unknown = self.contents.sample_counts.unknown();
-        if unknown > 0 {
-            notes.push(format!("warning: {unknown} records are of kinds that this client does not know"));
+        let unreadable = self.contents.sample_counts.unreadable();
+        if unreadable > 0 {
+            notes
+                .push(format!("warning: {unreadable} records are damaged, or of kinds that this client does not know"));
         }
         let (absent, worse): (Vec<&Missing>, Vec<&Missing>) =
             self.symbol_index.missing().iter().partition(|missing| missing.reason == Reason::NotFound);

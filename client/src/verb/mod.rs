@@ -24,6 +24,7 @@ mod start;
 mod stat;
 mod status;
 mod stop;
+mod summary;
 mod tables;
 mod timeline;
 mod uninstall;

@@ -126,7 +126,7 @@ impl Sampling<'_> {
         let command = (!args.command.is_empty()).then(|| command::start(&args.command)).transpose();
         let mut child = command.inspect_err(|_| {
             if let Some((path, file)) = &file {
-                recorder::abandon(file, path);
+                recorder::remove_if_empty(file, path);
             }
         })?;
         let mut recorder = Recorder::begin(file, observer, &session, system, processes)?;

@@ -8,7 +8,7 @@ use super::events::{StartedEvent, events, label};
 use crate::cli::StartArgs;
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::event::letters;
+use crate::event::mode_letters;
 use crate::processors::named;
 
 #[derive(Serialize)]
@@ -32,7 +32,7 @@ pub fn run(args: &StartArgs, context: &mut Context) -> Result<(), Error> {
         let started = |event: &protocol::EventRequest| StartedEvent {
             id: event.source,
             name: sources.name(event.source),
-            modes: letters(event.modes),
+            modes: mode_letters(event.modes),
         };
         let processors = args.processors.map(|list| list.0.iter().collect());
         return context.json(&Started { session, events: events.iter().map(started).collect(), processors });

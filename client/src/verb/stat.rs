@@ -148,9 +148,9 @@ fn text(stat: &Stat, per_cpu: bool) -> String {
                 writeln!(text, "CPU{processor:<5}{:>20}  {label}", grouped(*count))
             })
         } else {
-            let beside = metric.as_ref().map_or_else(String::new, |metric| format!("  #{}", beside(metric)));
+            let column = metric.as_ref().map_or_else(String::new, |metric| format!("  #{}", metric_column(metric)));
             let count = grouped(event.count);
-            let line = format!("{count:>20}  {label:width$}{beside}");
+            let line = format!("{count:>20}  {label:width$}{column}");
             writeln!(text, "{}", line.trim_end())
         };
     }
@@ -161,7 +161,7 @@ fn text(stat: &Stat, per_cpu: bool) -> String {
     text
 }
 
-fn beside(Metric { value, unit }: &Metric) -> String {
+fn metric_column(Metric { value, unit }: &Metric) -> String {
     if unit.starts_with('%') { format!("{value:9.2}{unit}") } else { format!("{value:9.3} {unit}") }
 }
 

@@ -247,6 +247,18 @@ mod asking {
     }
 
     #[test]
+    fn the_document_shows_the_lines_of_info() {
+        fn labels(text: &str) -> Vec<&str> {
+            text.lines().map(|line| line.get(..16).unwrap_or(line).trim_end()).collect()
+        }
+        let document = include_str!("../../../docs/windows.md");
+        let block = document.split("```").find(|block| block.starts_with("\nInterface ")).unwrap().trim();
+        assert_eq!(labels(block), labels(&run(&FakeSystem::running(FakeDriver::default()), "info").out));
+        let version = format!("protocol {}", protocol::PROTOCOL_VERSION);
+        assert!(block.lines().last().is_some_and(|line| line.ends_with(&version)), "{block}");
+    }
+
+    #[test]
     fn info_shows_the_interface_and_the_reason() {
         let system = FakeSystem::running(FakeDriver::default());
         assert_eq!(

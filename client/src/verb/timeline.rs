@@ -2,14 +2,14 @@
 
 use std::io;
 
-use protocol::SampleKind;
+use protocol::RecordKind;
 use report::{SampleLocation, TimelineSample};
 use serde::Serialize;
 
 use super::aggregate::{Aggregate, Header, Limits, WithoutSymbols, without_symbols};
 use super::context::Context;
 use super::load::LoadedRecording;
-use super::report::summary;
+use super::summary::summary;
 use crate::cli::ReportArgs;
 use crate::columns::{CONSOLE, fit};
 use crate::error::Error;
@@ -112,11 +112,11 @@ fn line(ordered: &TimelineSample, loaded: &LoadedRecording) -> TimelineRow {
     TimelineRow {
         processor: sample.processor,
         time_ns: contents.nanoseconds(sample.time),
-        number: sample.pebs_sequence,
+        number: ordered.pebs_sequence,
         event: contents.source_name(sample.source).into_owned(),
         kind: match ordered.kind {
-            SampleKind::Precise => "precise",
-            SampleKind::PreciseNext => "precise_next",
+            RecordKind::Precise => "precise",
+            RecordKind::PreciseNext => "precise_next",
             _ => "sample",
         },
         process: sample.process.into(),

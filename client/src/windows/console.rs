@@ -14,7 +14,7 @@ use super::convert::succeeded;
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Reports Ctrl-C and Ctrl-Break as handled, so Windows does not end this process.
-unsafe extern "system" fn note(event: u32) -> BOOL {
+unsafe extern "system" fn control_handler(event: u32) -> BOOL {
     let ours = matches!(event, CTRL_C_EVENT | CTRL_BREAK_EVENT);
     if ours {
         INTERRUPTED.store(true, Ordering::Relaxed);
@@ -25,8 +25,8 @@ unsafe extern "system" fn note(event: u32) -> BOOL {
 /// Prevents Ctrl-C from ending this process. Unlike the flag of `SetConsoleCtrlHandler(NULL, TRUE)`, a handler is not
 /// inherited, so Ctrl-C still ends the command.
 pub fn note_interrupts() -> io::Result<()> {
-    // SAFETY: `note` has the signature of a handler, touches one atomic and lives as long as the process.
-    succeeded(unsafe { SetConsoleCtrlHandler(Some(note), 1) })
+    // SAFETY: `control_handler` has the signature of a handler, touches one atomic and lives as long as the process.
+    succeeded(unsafe { SetConsoleCtrlHandler(Some(control_handler), 1) })
 }
 
 /// Returns whether Ctrl-C or Ctrl-Break was pressed since [`note_interrupts`].

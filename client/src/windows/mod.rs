@@ -66,7 +66,7 @@ impl System for Windows {
         console::interrupted()
     }
 
-    fn is_watched(&self, command: bool) -> bool {
+    fn shows_progress(&self, command: bool) -> bool {
         io::stderr().is_terminal() && !(command && io::stdout().is_terminal())
     }
 

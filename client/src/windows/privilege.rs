@@ -28,7 +28,7 @@ pub fn enable(name: &str) -> io::Result<()> {
     // SAFETY: a null system name means this machine, the name is zero-terminated, and both it and `luid` outlive the
     // call.
     succeeded(unsafe { LookupPrivilegeValueW(null(), name.as_ptr(), &raw mut luid) })?;
-    let token = own_token()?;
+    let token = process_token()?;
     let wanted = TOKEN_PRIVILEGES {
         PrivilegeCount: 1,
         Privileges: [LUID_AND_ATTRIBUTES { Luid: luid, Attributes: SE_PRIVILEGE_ENABLED }],
@@ -40,7 +40,7 @@ pub fn enable(name: &str) -> io::Result<()> {
     succeeded(answer)
 }
 
-fn own_token() -> io::Result<OwnedHandle> {
+fn process_token() -> io::Result<OwnedHandle> {
     // SAFETY: the function has no preconditions. Its result is a pseudo-handle that need not be closed.
     let process = unsafe { GetCurrentProcess() };
     let mut token = null_mut();

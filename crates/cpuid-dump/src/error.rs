@@ -12,12 +12,12 @@ pub enum ParseError {
     Line {
         /// Line number, from 1.
         line: usize,
-        /// Defect of the line.
+        /// The error in the line.
         cause: LineError,
     },
 }
 
-/// Defect of a line.
+/// An error in one line.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LineError {

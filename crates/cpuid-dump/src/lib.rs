@@ -118,7 +118,8 @@ impl Dump {
     }
 }
 
-/// Writes the first format, one leaf per line, with the subleaf unless it is 0.
+/// Writes the dump in the first format of the [crate documentation](crate), one leaf per line. The subleaf is written
+/// unless it is 0.
 impl fmt::Display for Dump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (leaf, subleaf, [eax, ebx, ecx, edx]) in self.leaves() {

@@ -22,8 +22,8 @@ impl Buffer {
         usize::try_from(bytes).ok().filter(|bytes| *bytes <= length).unwrap_or(0)
     }
 
-    /// Returns the threshold for an interrupt after `records` records of `size` bytes, but after at least one record
-    /// and at the end of the buffer at the latest.
+    /// Returns the threshold for an interrupt after `records` records of `size` bytes. 0 records count as 1, and the
+    /// threshold is at most the end of the buffer.
     #[must_use]
     pub const fn threshold(self, size: u64, records: u64) -> u64 {
         let records = if records == 0 { 1 } else { records };

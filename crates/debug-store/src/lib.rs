@@ -5,18 +5,15 @@
 //! |---|---|
 //! | `area` | which layout of the control area a build of Windows has |
 //! | `buffer` | bounds of a buffer and how much of it has been written |
-//! | `branch` | BTS records |
-//! | `pebs` | PEBS records, by format |
+//! | `pebs` | the address and the counters of a PEBS record, by format |
 //!
 //! [`x86_defs::intel::debug_store`] defines the registers, the save area and the records.
 //!
-//! The contents of a buffer are untrusted: no value makes the code read beyond the buffer, panic, or take longer than
-//! linear time.
+//! The contents of a buffer are untrusted: no value makes the code read beyond the buffer or panic.
 
 #![cfg_attr(not(test), no_std)]
 
 pub mod area;
-pub mod branch;
 pub mod buffer;
 pub mod pebs;
 

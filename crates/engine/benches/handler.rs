@@ -12,15 +12,15 @@
 mod plain;
 
 use std::hint::black_box;
+use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 
-use engine::{CpuSampleStats, Interrupted, SampleProducer, Sampler, Subscriber};
+use engine::{CpuSampleStats, Hal, Interrupted, SampleProducer, Sampler, Subscriber, Ticks};
 use model::Mode;
 use plain::PlainCpu;
-use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
-use pmu::state::CounterSet;
-use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex, Source};
-use protocol::{Sample, modes};
+use pmu::state::{self, CounterSet};
+use pmu::{Cpu, CurrentCpu, ProcessorIndex, Source};
+use protocol::SampleRecord;
 use simulation::SimMachine;
 
 /// The interfaces with counters, each with a processor that has four of them at least.
@@ -33,7 +33,8 @@ const PROCESSORS: u32 = 64;
 
 const INTERVAL: u32 = 65_536;
 
-const WHAT: Interrupted = Interrupted { ip: 0xFFFF_F800_0000_1234, process: 4, thread: 8, modes: modes::KERNEL };
+const WHAT: Interrupted =
+    Interrupted { ip: 0xFFFF_F800_0000_1234, process: 4, thread: 8, mode: protocol::Mode::Kernel };
 
 fn main() {
     for (interface, name) in INTERFACES {
@@ -50,14 +51,18 @@ fn main() {
 }
 
 /// `n` counters, whose samples go to so many.
-fn set_up(cpu: &impl Cpu, n: u8, subscribers: u8) -> (Sampler, Vec<sample_ring::Consumer<Sample, CpuSampleStats>>) {
+fn set_up(
+    cpu: &impl Cpu,
+    n: u8,
+    subscribers: u8,
+) -> (Sampler, Vec<sample_ring::Consumer<SampleRecord, CpuSampleStats>>) {
     let current = CurrentCpu::new(cpu, PROCESSOR);
-    let hal = Hal::new(cpu, PROCESSORS).expect("memory");
-    hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).expect("a free slot");
+    let hal = Hal::with_states(cpu, PROCESSORS, 0, state::allocate).expect("memory");
+    hal.set_interrupt_handler(Some(NonZeroU64::MIN), 1).expect("a free slot");
     let state = hal.state_for(Source(6), true).expect("a source that general counters count").with_owner(1);
     let state = state.with_interval(INTERVAL).with_user(true).with_kernel(true);
     let counters = (0..n).map(|_| hal.reserve(PROCESSOR, state).expect("a free counter")).collect();
-    let sampler = Sampler::new(hal, PROCESSORS, 10_000_000).expect("memory");
+    let sampler = Sampler::new(hal, 10_000_000);
     sampler.set_budget(900);
     let subscribe = |subscriber| {
         let (producer, fetched): (SampleProducer, _) =
@@ -82,7 +87,7 @@ fn accesses(name: &str, n: u8, k: u8) -> [u64; 3] {
     let _ = sampler.hal().stop(current, later);
     sampler.start(current, later);
     let before = cpu.model().accesses();
-    sampler.interrupt(current, || 0, &WHAT);
+    sampler.interrupt(current, || Ticks(0), &WHAT);
     let after = cpu.model().accesses();
     assert_eq!(rings.iter().map(sample_ring::Consumer::len).sum::<usize>(), usize::from(k));
     [after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr, after.rdpmc - before.rdpmc]
@@ -91,7 +96,7 @@ fn accesses(name: &str, n: u8, k: u8) -> [u64; 3] {
 /// The clock and what was interrupted are the kernel's to tell, and no part of what is counted.
 #[inline(never)]
 fn measured_interrupt(sampler: &Sampler, current: CurrentCpu<'_, PlainCpu>) {
-    black_box(sampler.interrupt(current, || current.cpu().clock.load(Ordering::Relaxed), &WHAT));
+    black_box(sampler.interrupt(current, || Ticks(current.cpu().clock.load(Ordering::Relaxed)), &WHAT));
 }
 
 /// Callgrind writes what it has counted whenever it comes here.

@@ -12,10 +12,12 @@ mod plain;
 use std::fs::File;
 use std::time::Instant;
 
-use engine::{Engine, Interrupted, Samples};
+use engine::{Engine, Interrupted, Samples, Ticks};
 use plain::{Plain, PlainCpu};
+use protocol::status::STATUS_SUCCESS;
 use protocol::{
-    Code, EventRequest, Hello, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, Sample, SamplesRequest, StartHeader, modes,
+    Code, EventRequest, Hello, Mode, PROTOCOL_VERSION, ProcessorSet, Record, ReplyHeader, SampleRecord, SamplesRequest,
+    StartHeader, modes,
 };
 use recording::{Session, Writer};
 use simulation::boot;
@@ -36,21 +38,21 @@ fn main() {
         let machine = Plain { cpu: PlainCpu::new(name, 1) };
         let mut engine = Engine::new(&machine, [0; 4]).expect("memory");
         let session = start(&mut engine);
-        let mut buffer = vec![0; size_of::<ReplyHeader>() + RING as usize * size_of::<Sample>()];
+        let mut buffer = vec![0; size_of::<ReplyHeader>() + RING as usize * size_of::<SampleRecord>()];
         let (mut written, mut lost) = (0, 0);
         let begun = Instant::now();
         for number in 0..SAMPLES {
             let interrupted =
-                Interrupted { ip: 0x1_4000_0000 + number % 4_096, process: 1_000, thread: 1_001, modes: modes::USER };
-            let watermark_hit = engine.sampler().interrupt(boot(&machine.cpu), || number, &interrupted);
+                Interrupted { ip: 0x1_4000_0000 + number % 4_096, process: 1_000, thread: 1_001, mode: Mode::User };
+            let watermark_hit = engine.sampler().interrupt(boot(&machine.cpu), || Ticks(number), &interrupted);
             if watermark_hit || number + 1 == SAMPLES {
                 let request = SamplesRequest { session, wait: 0, reserved: 0 };
                 let fetch = Samples { client: CLIENT, input: request.as_bytes(), output: &mut buffer, may_wait: false };
                 engine.samples(fetch).expect("it does not wait");
                 let (header, rest) = ReplyHeader::read_from_prefix(&buffer).expect("an answer");
-                let bytes = rest.get(..header.count as usize * size_of::<Sample>()).unwrap_or_default();
-                let records = <[Sample]>::ref_from_bytes(bytes).expect("records");
-                lost += records.iter().filter(|one| one.kind != 0).map(|one| one.ip).sum::<u64>();
+                let bytes = rest.get(..header.count as usize * size_of::<SampleRecord>()).unwrap_or_default();
+                let records = <[SampleRecord]>::ref_from_bytes(bytes).expect("records");
+                lost += records.iter().filter_map(lost_samples).sum::<u64>();
                 written += records.len() as u64;
                 writer.samples(records).expect("room on the disk");
             }
@@ -86,13 +88,13 @@ fn description() -> Session {
 
 /// Opens a handle and samples one source on the one processor.
 fn start(engine: &mut Engine<&Plain>) -> u64 {
-    assert_eq!(engine.open(CLIENT, 1), 0);
+    assert_eq!(engine.open(CLIENT, 1), STATUS_SUCCESS);
     let mut ask = |code: Code, input: &[u8]| {
         let mut buffer = input.to_vec();
         buffer.resize(512, 0);
         let (input, output) = (input.len(), buffer.len());
         let request = engine::Request { client: CLIENT, code: code as u32, buffer: &mut buffer, input, output };
-        assert_eq!(engine.serve(request).status, 0);
+        assert_eq!(engine.serve(request).status, STATUS_SUCCESS);
         ReplyHeader::read_from_prefix(&buffer).expect("an answer").0
     };
     ask(Code::Hello, Hello { version: PROTOCOL_VERSION, reserved: 0 }.as_bytes());
@@ -102,4 +104,11 @@ fn start(engine: &mut Engine<&Plain>) -> u64 {
     assert_eq!(started.status, 0);
     let [session, _] = started.detail;
     session
+}
+
+fn lost_samples(record: &SampleRecord) -> Option<u64> {
+    match record.parse() {
+        Ok(Record::Lost(lost)) => Some(lost.count),
+        _ => None,
+    }
 }

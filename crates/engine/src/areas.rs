@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use pmu::ProcessorIndex;
 use pmu::debug_store::{self, Facilities, MissingFeature};
 use pmu::first_access::{Phase, RegisterGroup};
+use protocol::NtStatus;
 use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
     STATUS_NOT_IMPLEMENTED, STATUS_NOT_SUPPORTED, STATUS_RETRY, STATUS_SUCCESS,
@@ -13,9 +14,9 @@ use protocol::status::{
 use protocol::{AreaRecord, AreaRequest, ErrorCode, area};
 use sample_ring::Slot;
 
-use crate::plan::{choose, invalid};
 use crate::platform::{AreaAllocator, AreaRefused, ControlArea, EngineContext, Platform};
-use crate::reply::{Refusal, Reply, lacks};
+use crate::processor_set::choose;
+use crate::reply::{Refusal, Reply, invalid, lacks};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect};
 
 /// The control areas of the driver.
@@ -30,7 +31,7 @@ struct Area {
     made: ControlArea,
     maker: AreaAllocator,
     /// NTSTATUS of the kernel's last operation.
-    status: u32,
+    status: NtStatus,
     /// Whether a client allocated the area and has not freed it.
     kept: bool,
     /// Whether a session uses the area.
@@ -138,7 +139,7 @@ impl Areas {
         }
         let freed = request.operation == area::FREE;
         for (processor, facilities) in processors.iter().zip(found.iter()) {
-            reply.push(&self.record(*processor, facilities, freed));
+            reply.push(&self.area_record(*processor, facilities, freed));
         }
         Ok(())
     }
@@ -200,7 +201,7 @@ impl Areas {
         })
     }
 
-    fn record(
+    fn area_record(
         &self,
         processor: ProcessorIndex,
         facilities: Result<Facilities, MissingFeature>,
@@ -211,14 +212,15 @@ impl Areas {
             (if known.maker == AreaAllocator::Kernel { area::OF_KERNEL } else { 0 })
                 | (if known.used { area::USED } else { 0 })
         });
-        let (flags, format, missing_feature) = told(facilities);
+        let (flags, format, missing_feature) = record_fields(facilities);
         AreaRecord {
             processor: processor.number(),
             status: match known {
                 Some(known) => known.status,
                 None if freed => STATUS_SUCCESS,
                 None => STATUS_MEMORY_NOT_ALLOCATED,
-            },
+            }
+            .number(),
             address: known.map_or(0, |known| known.made.address),
             size: known.map_or(0, |known| known.made.size),
             flags: flags | of_area,
@@ -259,7 +261,7 @@ fn make(
     processor: ProcessorIndex,
     need: AreaUse,
     platform: &impl Platform,
-) -> Result<(ControlArea, AreaAllocator, u32), Refusal> {
+) -> Result<(ControlArea, AreaAllocator, NtStatus), Refusal> {
     let AreaRefused { status, address } = match platform.allocate_area(processor, AreaAllocator::Kernel) {
         Ok(made) => return Ok((made, AreaAllocator::Kernel, STATUS_SUCCESS)),
         Err(refused) => refused,
@@ -276,13 +278,13 @@ fn make(
     Ok((made, AreaAllocator::Driver, status))
 }
 
-fn refused(processor: ProcessorIndex, status: u32, address: u64) -> Refusal {
+fn refused(processor: ProcessorIndex, status: NtStatus, address: u64) -> Refusal {
     Refusal::new(status, ErrorCode::ControlArea).processor(processor).detail(status.into(), address)
 }
 
 /// Returns the features of a processor as in an [`AreaRecord`]: flags, format, and one more than the number of the
 /// missing feature.
-fn told(facilities: Result<Facilities, MissingFeature>) -> (u32, u32, u32) {
+fn record_fields(facilities: Result<Facilities, MissingFeature>) -> (u32, u32, u32) {
     let Facilities { branches, precise, modes, .. } = match facilities {
         Ok(facilities) => facilities,
         Err(missing_feature) => return (0, 0, missing_feature.numbers().0 + 1),
@@ -307,9 +309,9 @@ impl Examined {
         context.access_first(processors, RegisterGroup::DebugStoreFeatures, Phase::Read)?;
         let found = try_collect(processors.iter().map(|_| Slot::empty()), processors.len())?;
         context.on_awake(processors, |current| {
-            if let Some(place) = processors.binary_search(&current.index()).ok().and_then(|index| found.get(index)) {
+            if let Some(slot) = processors.binary_search(&current.index()).ok().and_then(|index| found.get(index)) {
                 // The slot is new, so it is empty.
-                let _ = place.put(debug_store::examine(current.cpu()));
+                let _ = slot.try_put(debug_store::examine(current.cpu()));
             }
         })?;
         Ok(Self(found))
@@ -317,6 +319,6 @@ impl Examined {
 
     /// Iterates over the features of the processors.
     pub fn iter(&self) -> impl Iterator<Item = Result<Facilities, MissingFeature>> + '_ {
-        self.0.iter().map(|place| place.with(|found| *found).unwrap_or(Err(MissingFeature::NoDebugStore)))
+        self.0.iter().map(|slot| slot.try_with(|found| *found).unwrap_or(Err(MissingFeature::NoDebugStore)))
     }
 }

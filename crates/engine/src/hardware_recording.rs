@@ -11,11 +11,10 @@ use sample_ring::Slot;
 
 use crate::areas::Examined;
 use crate::boxed::Boxed;
-use crate::plan::invalid;
+use crate::event::{Event, Service};
 use crate::platform::{EngineContext, Platform};
-use crate::reply::{Refusal, lacks};
+use crate::reply::{Refusal, invalid, lacks};
 use crate::sampler::{DsBuffers, Subscriber, most_before};
-use crate::session::{Event, Service};
 use crate::try_vec::{NO_MEMORY, TryPush};
 
 /// Recording of a session by its processors.
@@ -143,7 +142,7 @@ impl HardwareRecording {
         }
         let slot = Slot::empty();
         // The slot is empty.
-        let _ = slot.put(Boxed::new(ds_buffers).ok_or(NO_MEMORY)?);
+        let _ = slot.try_put(Boxed::new(ds_buffers).ok_or(NO_MEMORY)?);
         self.each.try_push(Trace { processor, ds_buffers: slot, address: AtomicU64::new(0) })
     }
 
@@ -162,7 +161,7 @@ impl HardwareRecording {
     /// Takes the Debug Store for use on a processor.
     pub fn take(&self, processor: ProcessorIndex) -> Option<Boxed<DsBuffers>> {
         let trace = self.of(processor)?;
-        let mut ds_buffers = trace.ds_buffers.take()?;
+        let mut ds_buffers = trace.ds_buffers.try_take()?;
         ds_buffers.set_area(trace.address.load(Ordering::Relaxed));
         Some(ds_buffers)
     }
@@ -171,7 +170,7 @@ impl HardwareRecording {
     pub fn put(&self, processor: ProcessorIndex, ds_buffers: Boxed<DsBuffers>) {
         // The slot is empty since the store was taken. Memory cannot be freed here.
         core::mem::forget(match self.of(processor) {
-            Some(trace) => trace.ds_buffers.put(ds_buffers).err(),
+            Some(trace) => trace.ds_buffers.try_put(ds_buffers).err(),
             None => Some(ds_buffers),
         });
     }

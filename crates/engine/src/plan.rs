@@ -4,22 +4,22 @@ use alloc::vec::Vec;
 
 use pmu::interval::IntervalRange;
 use pmu::state::{CounterSet, CounterState};
-use pmu::{Hal, ProcessorIndex, Source};
-use protocol::status::{
-    STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER, STATUS_NOT_SUPPORTED,
-};
+use pmu::{ProcessorIndex, Source};
+use protocol::status::{STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_SUPPORTED};
 use protocol::{
-    ALL_SOURCES, BRANCHES, DEFAULT_BUDGET, ErrorCode, EventRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, ProcessorSet,
-    RING, StartHeader, flags, modes,
+    ALL_SOURCES, BRANCHES, DEFAULT_BUDGET, ErrorCode, EventRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, RING,
+    StartHeader, flags, modes,
 };
 
 use crate::clients::ClientId;
+use crate::event::{Event, Service};
 use crate::hardware_recording::{self, HardwareRecording};
 use crate::platform::{EngineContext, Platform};
-use crate::reply::{Refusal, Reply};
+use crate::processor_set::choose;
+use crate::reply::{Refusal, Reply, invalid};
 use crate::rings::Rings;
-use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber};
-use crate::session::{Count, Event, Place, Service, Session};
+use crate::sampler::{BRANCH_STATS, Hal, MAX_SAMPLERS, Subscriber};
+use crate::session::{Count, Place, Session};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 
 /// Maximum number of sessions: the number of tags that the state of a counter can hold.
@@ -70,7 +70,7 @@ impl<M: Platform> Planner<'_, M> {
     pub fn plan(
         &self,
         number: u64,
-        applicant: Requester,
+        requester: Requester,
         header: &StartHeader,
         events: &[EventRequest],
         reply: &mut Reply<'_>,
@@ -105,8 +105,8 @@ impl<M: Platform> Planner<'_, M> {
         let mut session = Session {
             number,
             tag: self.free_tag()?,
-            owner: (!detached).then_some(applicant.client),
-            process: applicant.process,
+            owner: (!detached).then_some(requester.client),
+            process: requester.process,
             places: try_with_capacity(events.len() * processors.len())?,
             counts: try_with_capacity(events.len() * processors.len())?,
             begun: try_with_capacity(processors.len())?,
@@ -114,7 +114,7 @@ impl<M: Platform> Planner<'_, M> {
             everywhere: header.processors.is_empty(),
             events: planned,
             rings,
-            recording,
+            hardware_recording: recording,
         };
         for processor in processors {
             if let Err(refusal) = self.extend(&mut session, processor, reply) {
@@ -189,7 +189,7 @@ impl<M: Platform> Planner<'_, M> {
         (0..width).try_for_each(|_| session.counts.try_push(Count::default()))?;
         session.begun.try_push(self.context.moment())?;
         session.processors.try_push(processor)?;
-        if let Some(recording) = &mut session.recording {
+        if let Some(recording) = &mut session.hardware_recording {
             recording.add(processor)?;
         }
         add_ring(session, processor)
@@ -202,7 +202,7 @@ impl<M: Platform> Planner<'_, M> {
         events: &[Event],
         processors: &[ProcessorIndex],
     ) -> Result<(), Refusal> {
-        if let Some(other) = self.others.iter().find(|other| other.records()) {
+        if let Some(other) = self.others.iter().find(|other| other.uses_debug_store()) {
             return Err(Refusal::new(STATUS_DEVICE_BUSY, ErrorCode::DebugStoreTaken).detail(other.number, 0));
         }
         match self.context.platform.is_shadowed() {
@@ -254,7 +254,7 @@ impl<M: Platform> Planner<'_, M> {
         let EngineContext { sampler, hal, .. } = self.context;
         let way = |state: CounterState| state.with_owner(0).with_active(false);
         let same = |other: CounterState| !other.is_free() && other.owner() != state.owner() && way(other) == way(state);
-        let mut found = hal.row(processor).counters(same).iter();
+        let mut found = hal.cpu_counters(processor).counters(same).iter();
         found.find(|counter| !sampler.is_moved(processor, *counter))
     }
 
@@ -358,24 +358,4 @@ fn add_ring(session: &mut Session, processor: ProcessorIndex) -> Result<(), Refu
 
 fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<(), Refusal> {
     items.try_reserve(more).map_err(|_| NO_MEMORY)
-}
-
-/// Returns the refusal for a value that is out of range.
-pub const fn invalid(cause: ErrorCode, detail: u64) -> Refusal {
-    Refusal::new(STATUS_INVALID_PARAMETER, cause).detail(detail, 0)
-}
-
-/// Returns the requested processors in ascending order: all active ones, or those of the set, which must be active.
-pub fn choose(wanted: &ProcessorSet, active: u32) -> Result<Vec<ProcessorIndex>, Refusal> {
-    let mut indices = wanted.iter().map(ProcessorIndex::new);
-    if let Some(processor) = indices.find(|processor| processor.number() >= active) {
-        return Err(invalid(ErrorCode::NoSuchProcessor, u64::from(active)).processor(processor));
-    }
-    let expected = active as usize;
-    let chosen = if wanted.is_empty() {
-        try_collect(ProcessorIndex::first(active), expected)?
-    } else {
-        try_collect(wanted.iter().map(ProcessorIndex::new), expected)?
-    };
-    if chosen.is_empty() { Err(invalid(ErrorCode::NoProcessor, u64::from(active))) } else { Ok(chosen) }
 }

@@ -4,14 +4,14 @@ use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use pmu::first_access::{Fault, Phase, RegisterGroup};
-use pmu::{Cpu, CurrentCpu, GuardedCpu, Hal, ProcessorIndex};
+use pmu::{Cpu, CurrentCpu, GuardedCpu, ProcessorIndex};
 use protocol::status::STATUS_NOT_SUPPORTED;
-use protocol::{ErrorCode, RegisterFault};
+use protocol::{ErrorCode, NtStatus, RegisterFault};
 
 use crate::reply::Refusal;
-use crate::sampler::Sampler;
-use crate::session::Timestamp;
+use crate::sampler::{Hal, Sampler};
 use crate::suspend_time::ASLEEP;
+use crate::time::{Duration100ns, Ticks, Timestamp};
 
 /// Processors, timers, interrupts and memory of the system.
 pub trait Platform {
@@ -40,7 +40,11 @@ pub trait Platform {
     ///
     /// # IRQL
     /// Below DISPATCH_LEVEL, for the caller and for `work`.
-    fn on_processor<T>(&self, processor: ProcessorIndex, work: impl FnOnce(&Self::PinnedCpu) -> T) -> Result<T, u32>;
+    fn on_processor<T>(
+        &self,
+        processor: ProcessorIndex,
+        work: impl FnOnce(&Self::PinnedCpu) -> T,
+    ) -> Result<T, NtStatus>;
 
     /// Runs `work` on every active processor at the same time, with the token of that processor, and returns when all
     /// are done.
@@ -49,8 +53,8 @@ pub trait Platform {
     /// PROFILE_LEVEL, for `work`.
     fn on_each_processor(&self, work: &(impl Fn(CurrentCpu<'_, Self::Cpu>) + Sync));
 
-    /// Returns the time since a fixed moment, in units of 100 ns.
-    fn now(&self) -> u64;
+    /// Returns the time since a fixed moment.
+    fn now(&self) -> Duration100ns;
 
     /// Returns the smallest interval of the platform's timers, in units of 100 ns, that is at least `wanted`.
     fn timer_interval(&self, wanted: u32) -> u32;
@@ -69,7 +73,7 @@ pub trait Platform {
     fn clock_frequency(&self) -> u64;
 
     /// Returns the time by that clock.
-    fn clock(&self) -> u64;
+    fn clock(&self) -> Ticks;
 
     /// Adds a processor that became active: running timers run there as well. Returns false if a timer is unavailable;
     /// then the processor must not be used for events that need one.
@@ -79,7 +83,7 @@ pub trait Platform {
     ///
     /// # Errors
     /// The NTSTATUS of the HAL.
-    fn reserve_counters(&self) -> Result<(), u32>;
+    fn reserve_counters(&self) -> Result<(), NtStatus>;
 
     /// HalFreeHardwareCounters. No counter runs any more.
     fn free_counters(&self);
@@ -88,7 +92,7 @@ pub trait Platform {
     ///
     /// # Errors
     /// The NTSTATUS of the call that failed.
-    fn open_local_apic(&self) -> Result<(), u32>;
+    fn open_local_apic(&self) -> Result<(), NtStatus>;
 
     /// Undoes [`open_local_apic`](Self::open_local_apic). [`Cpu::lvt_pmi`] is not called any more.
     fn close_local_apic(&self);
@@ -99,14 +103,14 @@ pub trait Platform {
     ///
     /// # Errors
     /// The NTSTATUS of the call that failed; then nothing is registered.
-    fn begin_sampling(&self) -> Result<NonZeroU64, u32>;
+    fn begin_sampling(&self) -> Result<NonZeroU64, NtStatus>;
 
     /// Returns whether user code runs with its own page tables, in which the memory of the kernel is not mapped: kernel
     /// VA shadowing.
     ///
     /// # Errors
     /// The NTSTATUS of a system that does not report it.
-    fn is_shadowed(&self) -> Result<bool, u32>;
+    fn is_shadowed(&self) -> Result<bool, NtStatus>;
 
     /// Returns the processor on which this thread runs at this moment. The thread may move at any time.
     fn current_processor(&self) -> ProcessorIndex;
@@ -122,7 +126,7 @@ pub trait Platform {
     ///
     /// # Errors
     /// The NTSTATUS of the kernel.
-    fn free_area(&self, processor: ProcessorIndex) -> Result<(), u32>;
+    fn free_area(&self, processor: ProcessorIndex) -> Result<(), NtStatus>;
 
     /// Returns the interrupt to the HAL. When this returns, no processor is in the sampler or will enter it.
     fn end_sampling(&self);
@@ -150,7 +154,7 @@ pub struct ControlArea {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AreaRefused {
     /// NTSTATUS of the kernel.
-    pub status: u32,
+    pub status: NtStatus,
     /// Address of an existing area that the kernel reported, or 0.
     pub address: u64,
 }

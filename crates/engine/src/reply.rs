@@ -3,15 +3,17 @@
 use pmu::debug_store::MissingFeature;
 use pmu::hal::MAX_RAW;
 use pmu::{HalError, ProcessorIndex};
-use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED, STATUS_SUCCESS};
-use protocol::{ErrorCode, ReplyHeader};
+use protocol::status::{
+    STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER, STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED, STATUS_SUCCESS,
+};
+use protocol::{ErrorCode, NtStatus, ReplyHeader};
 use zerocopy::{FromZeros, Immutable, IntoBytes};
 
 /// A refusal of a request, with the details for the header of the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     /// NTSTATUS.
-    pub status: u32,
+    pub status: NtStatus,
     cause: ErrorCode,
     source: u32,
     processor: u32,
@@ -19,7 +21,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    pub const fn new(status: u32, cause: ErrorCode) -> Self {
+    pub const fn new(status: NtStatus, cause: ErrorCode) -> Self {
         Self { status, cause, source: 0, processor: 0, detail: [0; 2] }
     }
 
@@ -43,8 +45,20 @@ impl Refusal {
 
     pub fn header(self) -> ReplyHeader {
         let Self { status, cause, source, processor, detail } = self;
-        ReplyHeader { status, cause: cause as u32, source, processor, detail, ..ReplyHeader::new_zeroed() }
+        ReplyHeader {
+            status: status.number(),
+            cause: cause as u32,
+            source,
+            processor,
+            detail,
+            ..ReplyHeader::new_zeroed()
+        }
     }
+}
+
+/// Returns the refusal for a value that is out of range.
+pub const fn invalid(cause: ErrorCode, detail: u64) -> Refusal {
+    Refusal::new(STATUS_INVALID_PARAMETER, cause).detail(detail, 0)
 }
 
 /// Returns the refusal for a Debug Store feature that a processor lacks.
@@ -131,7 +145,7 @@ impl<'a> Reply<'a> {
     /// Writes the header; returns the length of the reply in bytes.
     pub fn finish(&mut self, outcome: Result<(), Refusal>) -> usize {
         let header = match outcome {
-            Ok(()) => ReplyHeader { status: STATUS_SUCCESS, detail: self.detail, ..ReplyHeader::new_zeroed() },
+            Ok(()) => ReplyHeader { status: STATUS_SUCCESS.number(), detail: self.detail, ..ReplyHeader::new_zeroed() },
             Err(refusal) => refusal.header(),
         };
         let header = ReplyHeader { count: self.count, total: self.total, ..header };

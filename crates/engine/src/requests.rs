@@ -11,16 +11,16 @@ use protocol::status::{
 };
 use protocol::{
     AreaRequest, Code, ErrorCode, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, Method, NAME_LENGTH,
-    PROTOCOL_VERSION, ReplyHeader, RequestSpec, SamplesRequest, SessionRequest, SourceRecord, SourceRequest,
+    NtStatus, PROTOCOL_VERSION, ReplyHeader, RequestSpec, SamplesRequest, SessionRequest, SourceRecord, SourceRequest,
     StartHeader, StopRequest,
 };
 use zerocopy::{FromBytes, FromZeros};
 
-use crate::Engine;
 use crate::clients::ClientId;
-use crate::plan::{Requester, invalid};
+use crate::engine::Engine;
+use crate::plan::Requester;
 use crate::platform::{EngineContext, Platform};
-use crate::reply::{Refusal, Reply, write};
+use crate::reply::{Refusal, Reply, invalid, write};
 use crate::try_vec::try_collect;
 
 /// A METHOD_BUFFERED request: one buffer for input and output.
@@ -55,13 +55,13 @@ pub struct Samples<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     /// NTSTATUS.
-    pub status: u32,
+    pub status: NtStatus,
     /// Number of bytes that are returned to the client.
     pub information: usize,
 }
 
 impl Completion {
-    const fn failed(status: u32) -> Self {
+    const fn failed(status: NtStatus) -> Self {
         Self { status, information: 0 }
     }
 }
@@ -180,7 +180,13 @@ impl<M: Platform> Engine<M> {
     }
 
     /// Checks a request against the table, before its input is read.
-    fn admit(&mut self, client: ClientId, code: u32, input: usize, output: usize) -> Result<&'static RequestSpec, u32> {
+    fn admit(
+        &mut self,
+        client: ClientId,
+        code: u32,
+        input: usize,
+        output: usize,
+    ) -> Result<&'static RequestSpec, NtStatus> {
         let spec = protocol::find(code).ok_or(STATUS_INVALID_DEVICE_REQUEST)?;
         match self.clients.get_mut(client) {
             // Unknown handles are those refused at open: the kernel need not block their requests.
@@ -200,7 +206,10 @@ impl<M: Platform> Engine<M> {
             Input::Info => return write(output, &self.info(), size_of::<InfoReply>()),
             input if input.reserved() != 0 => Err(invalid(ErrorCode::BadFlags, input.reserved())),
             Input::ListSources => {
-                self.sampler.hal().source_list().for_each(|source| reply.push(&self.record(&source, source.interval)));
+                self.sampler
+                    .hal()
+                    .source_list()
+                    .for_each(|source| reply.push(&self.source_record(&source, source.interval)));
                 Ok(())
             }
             Input::QuerySource(wanted) => self.query_source(wanted, reply),
@@ -239,7 +248,8 @@ impl<M: Platform> Engine<M> {
         let processor_counters = |processor| self.sampler.hal().interface_of(processor).counters();
         let counters = || ProcessorIndex::first(processors).map(processor_counters);
         let (interrupts, account) = (self.sampler.interrupts(), self.sessions.account());
-        let in_use = |processor| self.sampler.hal().row(processor).counters(|state| !state.is_free()).iter().count();
+        let in_use =
+            |processor| self.sampler.hal().cpu_counters(processor).counters(|state| !state.is_free()).iter().count();
         InfoReply {
             header: ReplyHeader::new_zeroed(),
             driver: self.version,
@@ -266,7 +276,7 @@ impl<M: Platform> Engine<M> {
             discarded: account.discarded,
             throttles: interrupts.throttles,
             sleeps: self.sampler.sleeps().times(),
-            asleep: self.sampler.asleep(self.platform.clock()),
+            asleep: self.sampler.asleep(self.platform.clock()).0,
             hypervisor: self.sampler.hal().hypervisor() as u32,
             reserved: u32::from(self.sessions.are_counters_reserved()),
             least_counters: u32::from(counters().min().unwrap_or_default()),
@@ -274,7 +284,7 @@ impl<M: Platform> Engine<M> {
         }
     }
 
-    fn record(&self, source: &SourceInformation, previous_interval: u32) -> SourceRecord {
+    fn source_record(&self, source: &SourceInformation, previous_interval: u32) -> SourceRecord {
         let mut record = SourceRecord {
             source: source.source.source.0,
             support: source.support as u32,
@@ -297,7 +307,7 @@ impl<M: Platform> Engine<M> {
 
     fn query_source(&self, wanted: SourceRequest, reply: &mut Reply<'_>) -> Result<(), Refusal> {
         let source = self.sampler.hal().source_information(Source(wanted.source))?;
-        reply.push(&self.record(&source, source.interval));
+        reply.push(&self.source_record(&source, source.interval));
         Ok(())
     }
 
@@ -312,7 +322,7 @@ impl<M: Platform> Engine<M> {
             // The timers exist, because they run.
             self.platform.start_timers(interval);
         }
-        reply.push(&self.record(&self.sampler.hal().source_information(source)?, previous));
+        reply.push(&self.source_record(&self.sampler.hal().source_information(source)?, previous));
         Ok(())
     }
 
@@ -324,9 +334,9 @@ impl<M: Platform> Engine<M> {
         reply: &mut Reply<'_>,
     ) -> Result<(), Refusal> {
         let process = self.clients.get_mut(client).map_or(0, |client| client.process);
-        let applicant = Requester { client, process };
+        let requester = Requester { client, process };
         let context = EngineContext::new(&self.platform, &self.sampler);
-        let number = self.sessions.start(applicant, header, events, context, reply)?;
+        let number = self.sessions.start(requester, header, events, context, reply)?;
         reply.set_detail(number, self.sampler.clock());
         Ok(())
     }

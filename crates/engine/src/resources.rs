@@ -4,10 +4,9 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pmu::first_access::{Phase, RegisterGroup};
-use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
 use pmu::{ProcessorIndex, Source, debug_store, lvt_pmi};
-use protocol::ErrorCode;
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
+use protocol::{ErrorCode, NtStatus};
 
 use crate::areas::{AreaUse, Areas};
 use crate::hardware_recording::HardwareRecording;
@@ -59,14 +58,14 @@ impl Resources {
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
         let processors = &session.processors;
-        let is_held = |processor: &ProcessorIndex| context.hal.holds(*processor);
+        let is_initialized = |processor: &ProcessorIndex| context.hal.is_initialized(*processor);
         let needs = Needs {
-            counters: session.uses_counters() && !processors.iter().all(is_held),
+            counters: session.uses_counters() && !processors.iter().all(is_initialized),
             local_apic: session.rings.is_some(),
-            debug_store: session.recording.is_some(),
+            debug_store: session.hardware_recording.is_some(),
         };
         // Before the registers are touched: the HAL then refuses them to other drivers.
-        if needs.counters || session.records() {
+        if needs.counters || session.uses_debug_store() {
             self.reserve(context.platform)?;
         }
         access_first(processors, needs, force, context)?;
@@ -83,7 +82,7 @@ impl Resources {
         if session.rings.is_some() {
             self.take_interrupt(processors, context)?;
         }
-        if let Some(recording) = &session.recording {
+        if let Some(recording) = &session.hardware_recording {
             self.take_areas(recording, processors, context.platform)?;
         }
         Ok(())
@@ -135,7 +134,7 @@ impl Resources {
         let shut = FirstFailure::none();
         context.on_awake(processors, |current| {
             if let Err(entry) = lvt_pmi::enable(current.cpu()) {
-                shut.tell(current.index(), u64::from(entry.into_bits()), 0);
+                shut.set(current.index(), u64::from(entry.into_bits()), 0);
             }
         })?;
         shut.refuse(STATUS_NOT_SUPPORTED, ErrorCode::InterruptNotEnabled)?;
@@ -144,7 +143,7 @@ impl Resources {
                 .begin_sampling()
                 .map_err(|status| Refusal::new(status, ErrorCode::HandlerRefused).detail(status.into(), 0))?;
             self.interrupt = Interrupt::Ours;
-            hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &handler.get().to_le_bytes(), SYSTEM)?;
+            hal.set_interrupt_handler(Some(handler), SYSTEM)?;
         }
         Ok(())
     }
@@ -172,7 +171,7 @@ impl Resources {
     pub fn release<M: Platform>(&mut self, sessions: &[Session], context: EngineContext<'_, M>) {
         let EngineContext { platform, sampler, hal } = context;
         let counters_used = sessions.iter().any(Session::uses_counters);
-        if !sessions.iter().any(Session::records) {
+        if !sessions.iter().any(Session::uses_debug_store) {
             self.areas.release(context);
         }
         if self.reserved && !counters_used {
@@ -181,7 +180,7 @@ impl Resources {
         if self.interrupt != Interrupt::Free && !sessions.iter().any(|session| session.subscriber().is_some()) {
             if self.interrupt == Interrupt::Ours {
                 // Cannot fail: the driver has the slot.
-                let _ = hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &[0; 8], SYSTEM);
+                let _ = hal.set_interrupt_handler(None, SYSTEM);
                 platform.end_sampling();
             }
             if sampler.is_silenced() {
@@ -195,7 +194,7 @@ impl Resources {
             platform.stop_timers();
             self.timed = false;
         }
-        if self.reserved && !counters_used && !sessions.iter().any(Session::records) {
+        if self.reserved && !counters_used && !sessions.iter().any(Session::uses_debug_store) {
             platform.free_counters();
             self.reserved = false;
         }
@@ -241,7 +240,7 @@ fn access_first<M: Platform>(
     access(Phase::Write)
 }
 
-/// Refuses if another program has enabled a counter of a processor that is not held yet.
+/// Refuses if another program has enabled a counter of a processor that is not initialized yet.
 fn check_counters<M: Platform>(
     processors: &[ProcessorIndex],
     EngineContext { platform, hal, .. }: EngineContext<'_, M>,
@@ -251,7 +250,7 @@ fn check_counters<M: Platform>(
         if processors.binary_search(&current.index()).is_ok()
             && let Some(enabled) = hal.in_use_elsewhere(current)
         {
-            found.tell(current.index(), u64::from(enabled.counter), enabled.select);
+            found.set(current.index(), u64::from(enabled.counter), enabled.select);
         }
     });
     found.refuse(STATUS_DEVICE_BUSY, ErrorCode::ForeignUse)
@@ -264,22 +263,22 @@ fn check_debug_store<M: Platform>(processors: &[ProcessorIndex], context: Engine
         if let Ok(facilities) = debug_store::examine(current.cpu())
             && let Some(in_use_elsewhere) = debug_store::in_use_elsewhere(current.cpu(), &facilities)
         {
-            found.tell(current.index(), in_use_elsewhere.control, in_use_elsewhere.records);
+            found.set(current.index(), in_use_elsewhere.control, in_use_elsewhere.records);
         }
     })?;
     found.refuse(STATUS_DEVICE_BUSY, ErrorCode::DebugStoreInUse)
 }
 
-/// Initializes the counters of processors that are not held yet.
+/// Initializes the counters of processors that are not initialized yet.
 fn initialize<M: Platform>(
     processors: &[ProcessorIndex],
     EngineContext { platform, hal, .. }: EngineContext<'_, M>,
 ) -> Result<(), Refusal> {
     let idle = FirstFailure::none();
     platform.on_each_processor(&|current| {
-        let is_new = processors.binary_search(&current.index()).is_ok() && !hal.holds(current.index());
+        let is_new = processors.binary_search(&current.index()).is_ok() && !hal.is_initialized(current.index());
         if is_new && !hal.initialize(current) {
-            idle.tell(current.index(), 0, 0);
+            idle.set(current.index(), 0, 0);
         }
     });
     idle.refuse(STATUS_NOT_SUPPORTED, ErrorCode::CountersDoNotWork)
@@ -297,7 +296,7 @@ impl FirstFailure {
         Self { processor: AtomicU32::new(NOWHERE), detail: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
-    fn tell(&self, processor: ProcessorIndex, first: u64, second: u64) {
+    fn set(&self, processor: ProcessorIndex, first: u64, second: u64) {
         let exchanged =
             self.processor.compare_exchange(NOWHERE, processor.number(), Ordering::Relaxed, Ordering::Relaxed);
         if exchanged.is_ok() {
@@ -308,7 +307,7 @@ impl FirstFailure {
     }
 
     /// Returns the refusal, if a processor failed.
-    fn refuse(self, status: u32, cause: ErrorCode) -> Result<(), Refusal> {
+    fn refuse(self, status: NtStatus, cause: ErrorCode) -> Result<(), Refusal> {
         let [first, second] = self.detail.map(AtomicU64::into_inner);
         match self.processor.into_inner() {
             NOWHERE => Ok(()),

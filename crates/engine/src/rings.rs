@@ -4,11 +4,12 @@ use alloc::vec::Vec;
 
 use pmu::ProcessorIndex;
 use pmu::state::CounterSet;
-use protocol::{Sample, SampleKind};
+use protocol::{LostRecord, RecordKind, SampleRecord};
 use sample_ring::{Consumer, Slot};
 
 use crate::reply::{Refusal, Reply};
-use crate::sampler::{BRANCH_STATS, CpuSampleStats, SampleProducer, SampleStats, Subscriber, put};
+use crate::sampler::{BRANCH_STATS, CpuSampleStats, SampleProducer, SampleStats, Subscriber, put_or_leak};
+use crate::time::Ticks;
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 
 /// Rings of a session that samples.
@@ -31,7 +32,7 @@ struct Ring {
     processor: ProcessorIndex,
     /// The producer, while the processor does not have it.
     producer: Slot<SampleProducer>,
-    samples: Consumer<Sample, CpuSampleStats>,
+    samples: Consumer<SampleRecord, CpuSampleStats>,
     /// Number of samples delivered.
     delivered: u64,
     /// Each counter of the session there, and [`BRANCH_STATS`] for branches, with its source and the number of lost
@@ -65,7 +66,7 @@ impl Rings {
         let events = try_collect(counters.iter().map(|(counter, source)| (*counter, *source, 0)), counters.len())?;
         let slot = Slot::empty();
         // The slot is new, so it is empty.
-        let _ = slot.put(producer);
+        let _ = slot.try_put(producer);
         self.each.try_push(Ring { processor, producer: slot, samples, delivered: 0, events })
     }
 
@@ -76,13 +77,13 @@ impl Rings {
 
     /// Takes the producer of a processor's ring.
     pub fn take_producer(&self, processor: ProcessorIndex) -> Option<SampleProducer> {
-        self.ring(processor)?.producer.take()
+        self.ring(processor)?.producer.try_take()
     }
 
     /// Puts the producer of a processor's ring back.
     pub fn put_producer(&self, processor: ProcessorIndex, producer: SampleProducer) {
         // The slot has been empty since the producer was taken.
-        put(self.ring(processor).map(|ring| &ring.producer), producer);
+        put_or_leak(self.ring(processor).map(|ring| &ring.producer), producer);
     }
 
     /// Returns the counters that are sampled on a processor.
@@ -103,25 +104,25 @@ impl Rings {
 
     /// Returns whether all records and losses have been delivered.
     pub fn are_empty(&self) -> bool {
-        self.each.iter().all(|ring| ring.samples.is_empty() && ring.untold().next().is_none())
+        self.each.iter().all(|ring| ring.samples.is_empty() && ring.unreported().next().is_none())
     }
 
     /// Writes as many records as fit into the reply, from each ring in turn; returns how many of them are samples.
-    pub fn tell(&mut self, now: u64, reply: &mut Reply<'_>) -> u64 {
+    pub fn write(&mut self, now: Ticks, reply: &mut Reply<'_>) -> u64 {
         let count = self.each.len();
-        let mut told = 0;
+        let mut written = 0;
         for turn in 0..count {
             let index = (self.next + turn) % count;
             if let Some(ring) = self.each.get_mut(index) {
-                told += ring.tell(now, reply);
-                if reply.room::<Sample>() == 0 {
+                written += ring.write(now, reply);
+                if reply.room::<SampleRecord>() == 0 {
                     // The next request begins with the next ring: this one may always fill a whole reply.
                     self.next = (index + 1) % count;
-                    return told;
+                    return written;
                 }
             }
         }
-        told
+        written
     }
 
     /// Returns the totals of the samples, without the delivered ones.
@@ -154,42 +155,28 @@ impl Ring {
     }
 
     /// Events with lost samples that have not been reported yet: index, source, number of lost samples.
-    fn untold(&self) -> impl Iterator<Item = (usize, u32, u64)> + '_ {
+    fn unreported(&self) -> impl Iterator<Item = (usize, u32, u64)> + '_ {
         let stats = self.samples.side();
-        self.events.iter().enumerate().filter_map(|(index, (counter, source, told))| {
+        self.events.iter().enumerate().filter_map(|(index, (counter, source, reported))| {
             let [_, lost, _] = stats.of(*counter)?.read();
-            Some((index, *source, lost - told)).filter(|(.., untold)| *untold > 0)
+            Some((index, *source, lost - reported)).filter(|(.., unreported)| *unreported > 0)
         })
     }
 
-    fn tell(&mut self, now: u64, reply: &mut Reply<'_>) -> u64 {
-        let mut told = 0;
-        self.samples.drain(reply.room::<Sample>(), |records| {
-            told += records
-                .iter()
-                .filter(|record| SampleKind::from_number(record.kind).is_some_and(SampleKind::is_sample))
-                .count() as u64;
+    fn write(&mut self, now: Ticks, reply: &mut Reply<'_>) -> u64 {
+        let mut written = 0;
+        self.samples.drain(reply.room::<SampleRecord>(), |records| {
+            written += records.iter().filter(|record| record.kind().is_some_and(RecordKind::is_sample)).count() as u64;
             reply.push_all(records);
         });
-        self.delivered += told;
-        while reply.room::<Sample>() > 0 {
-            let Some((index, source, lost)) = self.untold().next() else { break };
-            reply.push(&Sample {
-                time: now,
-                ip: lost,
-                process: 0,
-                thread: 0,
-                processor: self.processor.number(),
-                source,
-                interval: 0,
-                kind: SampleKind::Lost as u16,
-                modes: 0,
-                pebs_sequence: 0,
-            });
+        self.delivered += written;
+        while reply.room::<SampleRecord>() > 0 {
+            let Some((index, source, lost)) = self.unreported().next() else { break };
+            reply.push(&SampleRecord::from(LostRecord::new(now.0, self.processor.number(), source, lost)));
             if let Some((.., so_far)) = self.events.get_mut(index) {
                 *so_far += lost;
             }
         }
-        told
+        written
     }
 }

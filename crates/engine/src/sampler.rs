@@ -1,8 +1,8 @@
 //! Code that runs at PROFILE_LEVEL while a session samples: the interrupt of a counter that overflowed, and the tick
 //! that resumes a throttled processor.
 //!
-//! Each processor has a [`PerCpu`], which only that processor accesses, at PROFILE_LEVEL. An interrupt cannot occur in
-//! between, so that its parts need no lock and no memory order. The samples leave through rings, which the sessions
+//! Each processor has a [`PerCpuSampling`] in its [`pmu::PerCpu`], which only that processor accesses, at PROFILE_LEVEL.
+//! An interrupt cannot occur in between, so that its parts need no lock and no memory order. The samples leave through rings, which the sessions
 //! read.
 
 mod ds_buffers;
@@ -12,22 +12,25 @@ mod recording;
 mod recovery;
 mod sample_stats;
 mod storm;
+mod subscriptions;
 mod throttle;
 
-use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use pmu::state::{self, CounterSet, CounterState};
-use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex, lvt_pmi};
-use protocol::{ALL_SOURCES, Sample, SampleKind};
+use pmu::state::{CounterSet, CounterState};
+use pmu::{Cpu, CurrentCpu, PerCpu, ProcessorIndex, lvt_pmi};
+use protocol::{CounterKind, CounterSample, Mode, PauseKind, PauseRecord, SampleRecord, StopKind, StopRecord};
 
 pub(crate) use ds_buffers::{DsBuffers, most_before};
-pub use per_cpu::{MAX_SAMPLERS, SampleProducer, Subscriber};
+pub use per_cpu::SampleProducer;
 pub use sample_stats::{BRANCH_STATS, CpuSampleStats, SampleStats};
 
 use crate::suspend_time::SuspendTime;
-pub(crate) use per_cpu::put;
-use per_cpu::{CounterSubscriptions, PerCpu};
+use crate::time::{Duration100ns, Ticks};
+pub(crate) use per_cpu::put_or_leak;
+use per_cpu::{Interrupts, PerCpuSampling};
+use subscriptions::CounterSubscriptions;
+pub use subscriptions::{MAX_SAMPLERS, Subscriber};
 
 /// Ticks of each processor per second while a session samples.
 pub const TICKS_PER_SECOND: u32 = 100;
@@ -41,15 +44,17 @@ pub struct Interrupted {
     pub process: u32,
     /// Thread.
     pub thread: u32,
-    /// Mode, one of [`protocol::modes`].
-    pub modes: u32,
+    /// Mode.
+    pub mode: Mode,
 }
+
+/// The HAL functions, with what the sampler keeps for each processor.
+pub type Hal = pmu::Hal<PerCpuSampling>;
 
 /// The HAL functions, and the subscribers of the samples of each counter.
 #[derive(Debug)]
 pub struct Sampler {
     hal: Hal,
-    per_cpu: Box<[PerCpu]>,
     /// Time that interrupts may take between two ticks, in units of the clock.
     budget: AtomicU64,
     /// Units of the clock per second.
@@ -57,22 +62,20 @@ pub struct Sampler {
     sleeps: SuspendTime,
 }
 
-/// Numbers of interrupts.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Interrupts {
-    /// All interrupts.
-    pub served: u64,
-    /// Interrupts that found no overflow of the driver's counters.
-    pub spurious: u64,
-    /// Interrupts after which a processor had spent its budget.
-    pub throttles: u64,
-}
-
 impl Sampler {
-    /// Makes a sampler for a clock with `clock` units per second. Returns `None` if memory is short.
-    pub fn new(hal: Hal, maximum_processors: u32, clock: u64) -> Option<Self> {
-        let per_cpu = state::allocate(maximum_processors, 1)?;
-        Some(Self { hal, per_cpu, budget: AtomicU64::new(0), clock, sleeps: SuspendTime::default() })
+    /// Makes a sampler for a clock with `clock` units per second.
+    pub fn new(hal: Hal, clock: u64) -> Self {
+        Self { hal, budget: AtomicU64::new(0), clock, sleeps: SuspendTime::default() }
+    }
+
+    /// Returns what the sampler keeps for a processor, or `None` if the processor does not exist.
+    #[inline]
+    fn per_cpu(&self, processor: ProcessorIndex) -> Option<&PerCpuSampling> {
+        self.hal.per_cpu(processor).map(PerCpu::extension)
+    }
+
+    fn each_cpu(&self) -> impl Iterator<Item = &PerCpuSampling> {
+        self.hal.each_cpu().map(PerCpu::extension)
     }
 
     /// Returns the HAL functions.
@@ -96,7 +99,7 @@ impl Sampler {
     /// # IRQL
     /// Any.
     pub fn interrupts(&self) -> Interrupts {
-        self.per_cpu.iter().map(PerCpu::interrupts).fold(Interrupts::default(), |sum, one| Interrupts {
+        self.each_cpu().map(PerCpuSampling::interrupts).fold(Interrupts::default(), |sum, one| Interrupts {
             served: sum.served + one.served,
             spurious: sum.spurious + one.spurious,
             throttles: sum.throttles + one.throttles,
@@ -104,7 +107,7 @@ impl Sampler {
     }
 
     fn subscriptions(&self, processor: ProcessorIndex, counter: u8) -> Option<&CounterSubscriptions> {
-        self.per_cpu.get(processor.as_usize())?.subscriptions(counter)
+        self.per_cpu(processor)?.subscriptions(counter)
     }
 
     /// Serves a performance monitor interrupt of the current processor: loads every counter that overflowed again, and
@@ -117,10 +120,10 @@ impl Sampler {
     pub fn interrupt(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
-        clock: impl Fn() -> u64,
+        clock: impl Fn() -> Ticks,
         interrupted: &Interrupted,
     ) -> bool {
-        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return false };
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
         let begin = clock();
         if per_cpu.is_special() {
             return self.interrupt_special(current, per_cpu, begin, clock, interrupted);
@@ -134,16 +137,16 @@ impl Sampler {
     fn interrupt_special(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
-        per_cpu: &PerCpu,
-        begin: u64,
-        clock: impl Fn() -> u64,
+        per_cpu: &PerCpuSampling,
+        begin: Ticks,
+        clock: impl Fn() -> Ticks,
         interrupted: &Interrupted,
     ) -> bool {
         if per_cpu.is_silenced() {
             self.keep_silent(current, per_cpu);
             return false;
         }
-        let watermark_hit = self.fetch(current, begin, Some(interrupted));
+        let watermark_hit = self.fetch(current, per_cpu, begin, Some(interrupted));
         self.serve::<true>(current, per_cpu, begin, clock, interrupted) || watermark_hit
     }
 
@@ -154,36 +157,34 @@ impl Sampler {
     fn serve<const STORING: bool>(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
-        per_cpu: &PerCpu,
-        begin: u64,
-        clock: impl Fn() -> u64,
+        per_cpu: &PerCpuSampling,
+        begin: Ticks,
+        clock: impl Fn() -> Ticks,
         interrupted: &Interrupted,
     ) -> bool {
         let pebs_sequence = if STORING { per_cpu.pebs_sequence() } else { 0 };
         let overflowed = self.hal.interrupt(current, |_| ()).0;
         let mut watermark_hit = false;
-        for (counter, subscriptions) in
-            overflowed.iter().filter_map(|counter| Some((counter, per_cpu.subscriptions(counter)?)))
-        {
+        for (counter, subscriptions) in per_cpu.subscriptions_of(overflowed) {
             let (source, interval) = subscriptions.loaded();
             if subscriptions.frequency().is_some() {
-                subscriptions.reloaded(self.hal.row(current.index()).get(counter).interval());
+                subscriptions.reloaded(self.hal.cpu_counters(current.index()).get(counter).interval());
             }
             watermark_hit |= per_cpu.deliver(
                 subscriptions,
                 counter,
-                Sample {
-                    time: begin,
+                &SampleRecord::from(CounterSample {
+                    time: begin.0,
                     ip: interrupted.ip,
                     process: interrupted.process,
                     thread: interrupted.thread,
                     processor: current.index().number(),
                     source,
                     interval,
-                    kind: SampleKind::Sample as u16,
-                    modes: (interrupted.modes & 0xFFFF) as u16,
+                    kind: CounterKind::Sample,
+                    mode: interrupted.mode,
                     pebs_sequence,
-                },
+                }),
             );
         }
         if overflowed.is_empty() && !(STORING && per_cpu.has_fetched()) {
@@ -192,7 +193,7 @@ impl Sampler {
             per_cpu.count_served();
         }
         let end = clock();
-        if per_cpu.throttle.spend(end.wrapping_sub(begin), self.budget.load(Ordering::Relaxed)) {
+        if per_cpu.throttle.spend(end.since(begin), Ticks(self.budget.load(Ordering::Relaxed))) {
             watermark_hit |= self.pause(current, per_cpu, end);
         }
         watermark_hit
@@ -200,20 +201,16 @@ impl Sampler {
 
     /// Stops sampling on the current processor until the next tick.
     #[cold]
-    fn pause(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu, now: u64) -> bool {
-        let sampling = self.hal.row(current.index()).counters(CounterState::is_sampling);
+    fn pause(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: Ticks) -> bool {
+        let sampling = self.hal.cpu_counters(current.index()).counters(CounterState::is_sampling);
         if sampling.is_empty() && per_cpu.throttle.is_waiting() {
             return false; // an interrupt that was on its way when the pause began
         }
         let late = self.stop(current, per_cpu, sampling, now);
-        let traced = self.pause_branches(current, true, now);
-        for (counter, subscriptions) in
-            late.iter().filter_map(|counter| Some((counter, self.subscriptions(current.index(), counter)?)))
-        {
-            per_cpu.stats(subscriptions, counter, SampleStats::throttle);
-        }
+        let traced = self.pause_branches(current, per_cpu, true, now);
+        per_cpu.count_overflows(late, SampleStats::throttle);
         per_cpu.throttle.begin(sampling, traced, now);
-        per_cpu.tell(&event(SampleKind::Throttled, current.index(), now, 0))
+        per_cpu.push_to_all(&stopped(StopKind::Throttled, current.index(), now))
     }
 
     /// Recovers overflows whose interrupts were lost, resumes the current processor if it is throttled, and adapts the
@@ -221,26 +218,27 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn tick(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) -> bool {
-        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return false };
+    pub fn tick(&self, current: CurrentCpu<'_, impl Cpu>, now: Ticks) -> bool {
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
         let mut watermark_hit = false;
         if per_cpu.has_ds_buffers() {
             // The interrupt may have come while it was masked.
-            watermark_hit = self.fetch(current, now, None) | per_cpu.take_watermark_hit();
+            watermark_hit = self.fetch(current, per_cpu, now, None) | per_cpu.take_watermark_hit();
         }
         self.recover(current, per_cpu);
-        watermark_hit |= per_cpu.tell_silenced(&event(SampleKind::Silenced, current.index(), now, 0));
+        watermark_hit |= per_cpu.push_silenced(&stopped(StopKind::Silenced, current.index(), now));
         if let Some((counters, traced, since)) = per_cpu.throttle.next_window() {
             self.start(current, counters);
             if traced {
-                self.pause_branches(current, false, now);
+                self.pause_branches(current, per_cpu, false, now);
             }
-            watermark_hit |= per_cpu.tell(&event(SampleKind::Resumed, current.index(), now, now.wrapping_sub(since)));
+            let record = paused(PauseKind::Resumed, current.index(), now, now.since(since));
+            watermark_hit |= per_cpu.push_to_all(&record);
         }
         let elapsed = per_cpu.elapsed(now);
-        let row = self.hal.row(current.index());
+        let cpu_counters = self.hal.cpu_counters(current.index());
         for (counter, subscriptions) in per_cpu.all_subscriptions() {
-            let state = row.get(counter);
+            let state = cpu_counters.get(counter);
             if let Some(frequency) = subscriptions.frequency().filter(|_| state.is_sampling()) {
                 let events = subscriptions.events_since(self.count(current, counter, now));
                 let interval = frequency::next(state.interval(), events, elapsed, self.clock, frequency);
@@ -250,17 +248,15 @@ impl Sampler {
         watermark_hit
     }
 
-    /// Returns the account of sleeps, in units of the clock. The caller [begins](SuspendTime::begin) a sleep before the
+    /// Returns the account of sleeps. The caller [begins](SuspendTime::begin) a sleep before the
     /// first processor is asleep, and [ends](SuspendTime::end) it before the first processor is awake.
     pub const fn sleeps(&self) -> &SuspendTime {
         &self.sleeps
     }
 
-    /// Returns how long the machine has slept up to `now`, in units of 100 ns.
-    pub fn asleep(&self, now: u64) -> u64 {
-        const UNITS: u128 = 10_000_000;
-        let units = u128::from(self.sleeps.asleep(now)) * UNITS / u128::from(self.clock.max(1));
-        u64::try_from(units).unwrap_or(u64::MAX)
+    /// Returns how long the machine has slept up to `now`.
+    pub fn asleep(&self, now: Ticks) -> Duration100ns {
+        self.sleeps.asleep(now).duration(self.clock)
     }
 
     /// Stops the counters of the current processor before the machine sleeps, and restores the registers as they were
@@ -268,34 +264,27 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn fall_asleep(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) {
-        let late = self.without_records(current, now, || self.hal.save(current).0);
-        if let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) {
-            self.suspend(current, per_cpu, now);
-            for (counter, subscriptions) in
-                late.iter().filter_map(|counter| Some((counter, per_cpu.subscriptions(counter)?)))
-            {
-                per_cpu.stats(subscriptions, counter, SampleStats::lose);
-            }
-        }
+    pub fn fall_asleep(&self, current: CurrentCpu<'_, impl Cpu>, now: Ticks) {
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return };
+        let late = self.without_records(current, per_cpu, now, || self.hal.save(current).0);
+        self.suspend(current, per_cpu, now);
+        per_cpu.count_overflows(late, SampleStats::lose);
     }
 
-    /// Starts the counters of the current processor again after a sleep of `slept` units of the clock. Returns whether
-    /// a ring has become half full.
+    /// Starts the counters of the current processor again after a sleep of the duration `slept`. Returns whether a
+    /// ring has become half full.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn wake(&self, current: CurrentCpu<'_, impl Cpu>, now: u64, slept: u64) -> bool {
+    pub fn wake(&self, current: CurrentCpu<'_, impl Cpu>, now: Ticks, slept: Ticks) -> bool {
         if self.hal.interrupt_handler().is_some() {
             // The HAL has set the entry up again. If it has not, the entry is left as it is.
             let _ = lvt_pmi::enable(current.cpu());
         }
-        if let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) {
-            self.resume(current, per_cpu);
-        }
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
+        self.resume(current, per_cpu);
         self.hal.restore(current);
-        let record = event(SampleKind::Slept, current.index(), now, slept);
-        self.per_cpu.get(current.index().as_usize()).is_some_and(|per_cpu| per_cpu.tell(&record))
+        per_cpu.push_to_all(&paused(PauseKind::Slept, current.index(), now, slept))
     }
 
     /// Starts counters that were reserved on the current processor.
@@ -303,14 +292,14 @@ impl Sampler {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn start(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
-        for counter in counters.iter() {
-            if let Some(subscriptions) = self.subscriptions(current.index(), counter) {
-                let state = self.hal.row(current.index()).get(counter);
-                subscriptions.set_source(self.hal.source(state).0);
-                subscriptions.reloaded(state.interval());
-            }
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return };
+        let cpu_counters = self.hal.cpu_counters(current.index());
+        for (counter, subscriptions) in per_cpu.subscriptions_of(counters) {
+            let state = cpu_counters.get(counter);
+            subscriptions.set_source(self.hal.source(state).0);
+            subscriptions.reloaded(state.interval());
         }
-        self.record(current, counters);
+        self.start_precise(current, per_cpu, counters);
         self.hal.start(current, counters);
     }
 
@@ -326,8 +315,9 @@ impl Sampler {
         counters: CounterSet,
     ) {
         // The slot is empty: the engine gives a number to one session at a time.
-        put(self.per_cpu.get(current.index().as_usize()).and_then(|per_cpu| per_cpu.slot(subscriber)), producer);
-        for subscriptions in counters.iter().filter_map(|counter| self.subscriptions(current.index(), counter)) {
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return put_or_leak(None, producer) };
+        put_or_leak(per_cpu.slot(subscriber), producer);
+        for (_, subscriptions) in per_cpu.subscriptions_of(counters) {
             subscriptions.add(subscriber);
         }
     }
@@ -361,15 +351,12 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn leave(&self, current: CurrentCpu<'_, impl Cpu>, subscriber: Subscriber, counters: CounterSet, now: u64) {
-        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return };
-        let (mut alone, mut shared) = (CounterSet::NONE, CounterSet::NONE);
-        for counter in counters.iter() {
-            match self.subscriptions(current.index(), counter) {
-                Some(subscriptions) if subscriptions.has_others(subscriber) => shared = shared.with(counter),
-                _ => alone = alone.with(counter),
-            }
-        }
+    pub fn leave(&self, current: CurrentCpu<'_, impl Cpu>, subscriber: Subscriber, counters: CounterSet, now: Ticks) {
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return };
+        let is_shared = |(_, subscriptions): &(u8, &CounterSubscriptions)| subscriptions.has_others(subscriber);
+        let shared: CounterSet =
+            per_cpu.subscriptions_of(counters).filter(is_shared).map(|(counter, _)| counter).collect();
+        let alone = counters.without(shared);
         let mut late = self.stop(current, per_cpu, alone, now);
         if !shared.is_empty() {
             late = late.or(self.hal.check_overflow(current).0.and(shared));
@@ -378,7 +365,7 @@ impl Sampler {
             per_cpu.count_for(subscriber, counter, SampleStats::lose);
         }
         // After the stop: records from before it still belong to this subscriber.
-        for subscriptions in counters.iter().filter_map(|counter| per_cpu.subscriptions(counter)) {
+        for (_, subscriptions) in per_cpu.subscriptions_of(counters) {
             subscriptions.remove(subscriber);
         }
         per_cpu.throttle.forget(alone);
@@ -389,22 +376,16 @@ impl Sampler {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn withdraw(&self, current: CurrentCpu<'_, impl Cpu>, subscriber: Subscriber) -> Option<SampleProducer> {
-        self.per_cpu.get(current.index().as_usize())?.withdraw(subscriber)
+        self.per_cpu(current.index())?.withdraw(subscriber)
     }
 }
 
-/// Returns a record that is not a sample.
-const fn event(kind: SampleKind, processor: ProcessorIndex, time: u64, value: u64) -> Sample {
-    Sample {
-        time,
-        ip: value,
-        process: 0,
-        thread: 0,
-        processor: processor.number(),
-        source: ALL_SOURCES,
-        interval: 0,
-        kind: kind as u16,
-        modes: 0,
-        pebs_sequence: 0,
-    }
+/// Returns the record that sampling stopped on a processor.
+fn stopped(kind: StopKind, processor: ProcessorIndex, time: Ticks) -> SampleRecord {
+    StopRecord::new(kind, time.0, processor.number()).into()
+}
+
+/// Returns the record that sampling goes on after a pause on a processor.
+fn paused(kind: PauseKind, processor: ProcessorIndex, time: Ticks, duration: Ticks) -> SampleRecord {
+    PauseRecord::new(kind, time.0, processor.number(), duration.0).into()
 }

@@ -6,50 +6,18 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use pmu::state::{CounterSet, CounterState};
-use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex};
+use pmu::state::CounterSet;
+use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 use protocol::{ALL_SOURCES, BRANCHES, CountRecord, DETACHED, SessionEvent, TIMER, flags};
 
 use crate::clients::ClientId;
+use crate::event::{Event, Service};
 use crate::hardware_recording::HardwareRecording;
 use crate::platform::{EngineContext, Platform};
 use crate::reply::Reply;
 use crate::rings::Rings;
-use crate::sampler::{BRANCH_STATS, Sampler, Subscriber};
-
-/// An event of a session, on all processors of the session.
-#[derive(Debug, Clone, Copy)]
-pub struct Event {
-    /// KPROFILE_SOURCE.
-    pub source: u32,
-    /// [`modes`](protocol::modes).
-    pub modes: u32,
-    /// The event is sampled.
-    pub sampled: bool,
-    /// How the event is served.
-    pub service: Service,
-    /// The event has not been stopped.
-    pub running: bool,
-}
-
-/// How an event is served.
-#[derive(Debug, Clone, Copy)]
-pub enum Service {
-    /// By the timer of the processor.
-    Timer,
-    /// By a counter.
-    Counter {
-        /// State of the counter, without the owner.
-        state: CounterState,
-        /// Samples per second to which the interval is adapted, or 0 for a constant interval.
-        frequency: u32,
-    },
-    /// By the Branch Trace Store.
-    Branches {
-        /// Branches before an interrupt.
-        before: u32,
-    },
-}
+use crate::sampler::{BRANCH_STATS, Hal, Sampler, Subscriber};
+use crate::time::{Ticks, Timestamp};
 
 /// Events that were started together.
 #[derive(Debug)]
@@ -77,16 +45,7 @@ pub struct Session {
     /// Rings of the samples, if an event is sampled.
     pub rings: Option<Rings>,
     /// Recording by the processors, if an event is precise or of branches.
-    pub recording: Option<HardwareRecording>,
-}
-
-/// A point in time of a session.
-#[derive(Debug, Clone, Copy)]
-pub struct Timestamp {
-    /// Units of 100 ns.
-    pub time: u64,
-    /// How long the machine had slept by then, in the same units.
-    pub asleep: u64,
+    pub hardware_recording: Option<HardwareRecording>,
 }
 
 /// Count of an event on a processor.
@@ -153,19 +112,19 @@ impl Session {
         self.counting(processor, source).map(|(counter, _)| counter).collect()
     }
 
-    /// Returns whether an event runs that a counter serves.
+    /// Returns whether a counter serves a running event.
     pub fn uses_counters(&self) -> bool {
         self.events.iter().any(|event| event.running && matches!(event.service, Service::Counter { .. }))
     }
 
-    /// Returns whether an event runs that the timer serves.
+    /// Returns whether a timer serves a running event.
     pub fn uses_timers(&self) -> bool {
         self.events.iter().any(|event| event.running && matches!(event.service, Service::Timer))
     }
 
-    /// Returns whether an event runs that processors record themselves.
-    pub fn records(&self) -> bool {
-        self.events.iter().any(|event| event.running && event.service.is_recorded())
+    /// Returns whether the processors themselves record a running event.
+    pub fn uses_debug_store(&self) -> bool {
+        self.events.iter().any(|event| event.running && event.service.uses_debug_store())
     }
 
     /// Updates the counts of events that timers serve.
@@ -199,8 +158,8 @@ impl Session {
                         Place::Branches => BRANCHES,
                     },
                     count: if matches!(place, Place::Branches) { samples + lost } else { count.load() },
-                    enabled: now.time.saturating_sub(begun.time),
-                    asleep: now.asleep.saturating_sub(begun.asleep),
+                    enabled: now.time.saturating_since(begun.time).0,
+                    asleep: now.asleep.saturating_since(begun.asleep).0,
                     samples,
                     lost,
                     throttled,
@@ -269,10 +228,10 @@ impl Session {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn begin(&self, current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler, now: u64) {
+    pub fn begin(&self, current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler, now: Ticks) {
         let hal = sampler.hal();
         let counters = self.counters(current.index(), ALL_SOURCES);
-        let is_own = |counter: &u8| hal.row(current.index()).get(*counter).owner() == self.tag;
+        let is_own = |counter: &u8| hal.cpu_counters(current.index()).get(*counter).owner() == self.tag;
         let own: CounterSet = counters.iter().filter(is_own).collect();
         for (counter, count) in self.counting(current.index(), ALL_SOURCES).filter(|(counter, _)| !is_own(counter)) {
             count.begin(sampler.count(current, counter, now));
@@ -282,7 +241,8 @@ impl Session {
         {
             sampler.subscribe(current, rings.subscriber, producer, rings.counters(current.index()));
         }
-        if let Some(ds_buffers) = self.recording.as_ref().and_then(|recording| recording.take(current.index())) {
+        if let Some(ds_buffers) = self.hardware_recording.as_ref().and_then(|recording| recording.take(current.index()))
+        {
             sampler.install(current, ds_buffers);
         }
         let stopped = if self.rings.is_some() { sampler.rouse(current, now) } else { CounterSet::NONE };
@@ -299,7 +259,7 @@ impl Session {
         current: CurrentCpu<'_, impl Cpu>,
         source: u32,
         sampler: &Sampler,
-        now: u64,
+        now: Ticks,
         successor: impl Fn(Subscriber) -> Option<u16>,
     ) {
         let hal = sampler.hal();
@@ -309,18 +269,18 @@ impl Session {
         if let Some(rings) = &self.rings {
             sampler.leave(current, rings.subscriber, counters.and(ringed), now);
             for counter in counters.and(ringed).iter() {
-                if let Some(heir) = sampler.subscribers(current.index(), counter).find_map(&successor) {
-                    hal.hand_over(current, counter, heir);
+                if let Some(new_owner) = sampler.subscribers(current.index(), counter).find_map(&successor) {
+                    hal.hand_over(current, counter, new_owner);
                 }
             }
             let rest = self.counters(current.index(), ALL_SOURCES).without(counters);
             let left = |event: &&Event| event.running && !event.is_running(source);
             let traced = self.events.iter().filter(left).any(|event| matches!(event.service, Service::Branches { .. }));
-            if let Some(recording) = self.recording.as_ref().filter(|_| self.records()) {
+            if let Some(recording) = self.hardware_recording.as_ref().filter(|_| self.uses_debug_store()) {
                 if !traced {
                     sampler.end_branches(current, now);
                 }
-                if !self.events.iter().filter(left).any(|event| event.service.is_recorded())
+                if !self.events.iter().filter(left).any(|event| event.service.uses_debug_store())
                     && let Some(ds_buffers) = sampler.uninstall(current)
                 {
                     recording.put(current.index(), ds_buffers);
@@ -350,7 +310,7 @@ impl Session {
         }
     }
 
-    /// Frees every counter that was reserved for the session. None of them may count.
+    /// Frees every counter that was reserved for the session. All of them must have been stopped.
     pub fn release(&self, hal: &Hal) {
         for processor in &self.processors {
             self.release_on(*processor, hal);
@@ -359,24 +319,6 @@ impl Session {
 
     /// Frees the counters on one processor.
     pub fn release_on(&self, processor: ProcessorIndex, hal: &Hal) {
-        hal.free(processor, hal.row(processor).counters(|state| state.owner() == self.tag));
-    }
-}
-
-impl Service {
-    /// Returns whether the processor itself records the event.
-    pub const fn is_recorded(&self) -> bool {
-        match self {
-            Self::Timer => false,
-            Self::Branches { .. } => true,
-            Self::Counter { state, .. } => state.precise(),
-        }
-    }
-}
-
-impl Event {
-    /// Returns whether the event runs and is of this source, or any with [`ALL_SOURCES`].
-    pub const fn is_running(&self, source: u32) -> bool {
-        self.running && (source == ALL_SOURCES || source == self.source)
+        hal.free(processor, hal.cpu_counters(processor).counters(|state| state.owner() == self.tag));
     }
 }

@@ -48,14 +48,14 @@ impl Sessions {
     /// the sessions that hold the counters.
     pub fn start<M: Platform>(
         &mut self,
-        applicant: Requester,
+        requester: Requester,
         header: &StartHeader,
         events: &[EventRequest],
         context: EngineContext<'_, M>,
         reply: &mut Reply<'_>,
     ) -> Result<u64, Refusal> {
         let planner = Planner { context, others: &self.all };
-        let session = planner.plan(self.last_number + 1, applicant, header, events, reply)?;
+        let session = planner.plan(self.last_number + 1, requester, header, events, reply)?;
         let number = session.number;
         // Stored before it begins, so that what has begun can always be ended.
         if let Err(session) = self.all.try_place(session) {
@@ -98,7 +98,7 @@ impl Sessions {
         for session in &mut self.all {
             let is_fit = (timed || !session.uses_timers())
                 && (counts || !session.uses_counters())
-                && session.recording.is_none()
+                && session.hardware_recording.is_none()
                 && (samples || session.subscriber().is_none());
             let is_new = session.processors.binary_search(&processor).is_err();
             let is_wanted = session.everywhere && session.has(ALL_SOURCES) && is_new && is_fit;
@@ -263,7 +263,7 @@ impl Sessions {
         if may_wait && !stopped && !rings.are_half_full() {
             return Ok(false);
         }
-        self.account.delivered += rings.tell(platform.clock(), reply);
+        self.account.delivered += rings.write(platform.clock(), reply);
         if stopped && rings.are_empty() {
             reply.set_detail(1, 0);
             self.forget(|session| session.number == number);

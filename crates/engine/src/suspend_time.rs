@@ -6,6 +6,7 @@ use protocol::ErrorCode;
 use protocol::status::STATUS_DEVICE_NOT_READY;
 
 use crate::reply::Refusal;
+use crate::time::Ticks;
 
 /// The refusal of requests that access registers while the machine sleeps.
 pub const ASLEEP: Refusal = Refusal::new(STATUS_DEVICE_NOT_READY, ErrorCode::Asleep);
@@ -25,9 +26,9 @@ impl SuspendTime {
     ///
     /// # IRQL
     /// Any.
-    pub fn begin(&self, now: u64) {
+    pub fn begin(&self, now: Ticks) {
         if !self.sleeping.swap(true, Ordering::AcqRel) {
-            self.since.store(now, Ordering::Relaxed);
+            self.since.store(now.0, Ordering::Relaxed);
         }
     }
 
@@ -35,13 +36,13 @@ impl SuspendTime {
     ///
     /// # IRQL
     /// Any.
-    pub fn end(&self, now: u64) -> u64 {
+    pub fn end(&self, now: Ticks) -> Ticks {
         if !self.sleeping.swap(false, Ordering::AcqRel) {
-            return 0;
+            return Ticks(0);
         }
-        let slept = now.saturating_sub(self.since.load(Ordering::Relaxed));
+        let slept = now.saturating_since(self.since());
         self.times.fetch_add(1, Ordering::Relaxed);
-        self.asleep.fetch_add(slept, Ordering::Relaxed);
+        self.asleep.fetch_add(slept.0, Ordering::Relaxed);
         slept
     }
 
@@ -59,9 +60,13 @@ impl SuspendTime {
     }
 
     /// Returns the total time asleep up to `now`.
-    pub fn asleep(&self, now: u64) -> u64 {
-        let this_time = if self.is_sleeping() { now.saturating_sub(self.since.load(Ordering::Relaxed)) } else { 0 };
-        self.asleep.load(Ordering::Relaxed) + this_time
+    pub fn asleep(&self, now: Ticks) -> Ticks {
+        let this_time = if self.is_sleeping() { now.saturating_since(self.since()) } else { Ticks(0) };
+        Ticks(self.asleep.load(Ordering::Relaxed) + this_time.0)
+    }
+
+    fn since(&self) -> Ticks {
+        Ticks(self.since.load(Ordering::Relaxed))
     }
 }
 
@@ -72,12 +77,14 @@ mod tests {
     #[test]
     fn sleeps_add_up_and_a_call_out_of_turn_changes_nothing() {
         let sleeps = SuspendTime::default();
-        assert_eq!((sleeps.end(5), sleeps.asleep(5), sleeps.times()), (0, 0, 0));
-        sleeps.begin(10);
-        sleeps.begin(12);
-        assert_eq!((sleeps.asleep(15), sleeps.times()), (5, 0), "in the middle");
-        assert_eq!((sleeps.end(30), sleeps.asleep(40), sleeps.times()), (20, 20, 1));
-        sleeps.begin(50);
-        assert_eq!((sleeps.end(53), sleeps.end(60), sleeps.asleep(70), sleeps.times()), (3, 0, 23, 2));
+        let end = |now| sleeps.end(Ticks(now)).0;
+        let asleep = |now| sleeps.asleep(Ticks(now)).0;
+        assert_eq!((end(5), asleep(5), sleeps.times()), (0, 0, 0));
+        sleeps.begin(Ticks(10));
+        sleeps.begin(Ticks(12));
+        assert_eq!((asleep(15), sleeps.times()), (5, 0), "in the middle");
+        assert_eq!((end(30), asleep(40), sleeps.times()), (20, 20, 1));
+        sleeps.begin(Ticks(50));
+        assert_eq!((end(53), end(60), asleep(70), sleeps.times()), (3, 0, 23, 2));
     }
 }

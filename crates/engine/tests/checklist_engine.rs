@@ -48,14 +48,22 @@ fn d29_every_flag_that_does_not_exist_is_refused_alone_and_with_one_that_does() 
     for bit in (0..32).filter(|bit| flags::ALL >> bit & 1 == 0) {
         for wanted in [1 << bit, 1 << bit | flags::DETACHED] {
             let header = client.start(&mut engine, wanted, ProcessorSet::EMPTY, &[EVENT]).header();
-            assert_eq!((header.status, header.cause), (STATUS_INVALID_PARAMETER, ErrorCode::BadFlags as u32), "{bit}");
+            assert_eq!(
+                (header.status, header.cause),
+                (STATUS_INVALID_PARAMETER.number(), ErrorCode::BadFlags as u32),
+                "{bit}"
+            );
             assert_eq!(header.detail, [u64::from(wanted), 0]);
         }
     }
     for bit in (0..32).filter(|bit| modes::BOTH >> bit & 1 == 0) {
         for wanted in [1 << bit, 1 << bit | modes::BOTH] {
             let header = client.start(&mut engine, 0, ProcessorSet::EMPTY, &[EVENT, (2, wanted)]).header();
-            assert_eq!((header.status, header.cause), (STATUS_INVALID_PARAMETER, ErrorCode::BadModes as u32), "{bit}");
+            assert_eq!(
+                (header.status, header.cause),
+                (STATUS_INVALID_PARAMETER.number(), ErrorCode::BadModes as u32),
+                "{bit}"
+            );
         }
     }
     nothing_happened(&mut engine, client, &machine);
@@ -93,7 +101,10 @@ fn d29_a_processor_that_does_not_exist_is_refused_wherever_it_stands() {
         let mut wanted = ProcessorSet::EMPTY;
         assert!(wanted.insert(0) && wanted.insert(processor));
         let header = client.start(&mut engine, 0, wanted, &[EVENT]).header();
-        assert_eq!((header.status, header.cause), (STATUS_INVALID_PARAMETER, ErrorCode::NoSuchProcessor as u32));
+        assert_eq!(
+            (header.status, header.cause),
+            (STATUS_INVALID_PARAMETER.number(), ErrorCode::NoSuchProcessor as u32)
+        );
         assert_eq!(header.processor, processor);
     }
     nothing_happened(&mut engine, client, &machine);

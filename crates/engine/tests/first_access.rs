@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use cpuid_dumps::Identity;
+use cpuid_dumps::CpuIdentity;
 use engine::{Engine, Interrupted};
 use model::{FaultingAccess, Mode, Processor};
 use pmu::first_access::Access;
@@ -30,7 +30,7 @@ const fn event(source: u32, modes: u32, interval: u32) -> EventRequest {
 }
 
 /// Returns the identities that have counters.
-fn with_counters() -> impl Iterator<Item = &'static Identity> {
+fn with_counters() -> impl Iterator<Item = &'static CpuIdentity> {
     cpuid_dumps::all().iter().filter(|identity| {
         let machine = SimMachine::new(identity, 1);
         let engine = Engine::new(&machine, [0; 4]).unwrap();
@@ -41,7 +41,7 @@ fn with_counters() -> impl Iterator<Item = &'static Identity> {
 
 /// Returns a session that touches every register that a session can touch on this identity: all counters, an interrupt,
 /// branches and precise events.
-fn events(identity: &'static Identity) -> Vec<EventRequest> {
+fn events(identity: &'static CpuIdentity) -> Vec<EventRequest> {
     let machine = SimMachine::new(identity, 1);
     let engine = Engine::new(&machine, [0; 4]).unwrap();
     let hal = engine.sampler().hal();
@@ -71,7 +71,7 @@ fn start(client: Client, engine: &mut Engine<&SimMachine>, events: &[EventReques
     client.start_with(engine, header, events)
 }
 
-const NOWHERE: Interrupted = Interrupted { ip: 1, process: 2, thread: 3, modes: modes::USER };
+const NOWHERE: Interrupted = Interrupted { ip: 1, process: 2, thread: 3, mode: protocol::Mode::User };
 
 /// Lives a whole life on the machine and returns the guarded accesses that were made on processor 1, with the events
 /// that were really started.

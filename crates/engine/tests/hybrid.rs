@@ -4,9 +4,10 @@
 
 use engine::Engine;
 use model::{Accesses, Mode, Processor, Selected};
+use pmu::Support;
 use pmu::state::CounterSet;
 use pmu::{ProcessorIndex, ProfileInterface, Source};
-use protocol::{CountRecord, ErrorCode, ProcessorSet, Support, modes};
+use protocol::{CountRecord, ErrorCode, ProcessorSet, modes};
 use simulation::{Client, SimMachine};
 
 /// The identities of the two kinds: eight general and three fixed counters; six of another width and two fixed ones.
@@ -52,7 +53,7 @@ fn each_processor_has_the_counters_of_its_own_leaves_whichever_kind_boots() {
             let interface = hal.interface_of(ProcessorIndex::new(number));
             assert_eq!((interface.counters(), interface.width()), (kind.counters, kind.width), "{first}, {number}");
             assert_eq!(
-                hal.row(ProcessorIndex::new(number)).cells.len(),
+                hal.cpu_counters(ProcessorIndex::new(number)).cells.len(),
                 11,
                 "{first}, {number}: room for the larger kind"
             );
@@ -116,7 +117,7 @@ fn a_source_that_one_kind_lacks_is_refused_where_it_is_asked_of_that_kind_and_ha
         let unavailable = [Support::EventNotAvailable as u64, 1];
         assert_eq!(refusal, (ErrorCode::UnsupportedSource as u32, MISSES, lacking, unavailable), "{first}");
         assert_eq!(
-            engine.sampler().hal().row(ProcessorIndex::new(1 - lacking)).counters(|state| !state.is_free()),
+            engine.sampler().hal().cpu_counters(ProcessorIndex::new(1 - lacking)).counters(|state| !state.is_free()),
             CounterSet::NONE
         );
         let there = client.start(&mut engine, 0, only(&[1 - lacking, 3 - lacking]), &[(MISSES, modes::BOTH)]);

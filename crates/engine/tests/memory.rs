@@ -13,16 +13,12 @@ static HEAP: dhat::Alloc = dhat::Alloc;
 /// Four groups of 64 processors.
 const MANY: u32 = 256;
 
-/// Bytes for each processor besides the state of its counters: 16 for the total of each counter; 8 for the enabled
-/// counters; 24 for the saved and current registers; 8 for the counters that it has; 8 for its ownership, sleep state
-/// and counters with a possibly stale status; 40 for the results of the first accesses; and the state of the interrupt
-/// handler.
-const fn beside_state(counters: usize) -> usize {
-    counters * 16 + 8 + 40 + 40 + DESK
-}
-
-/// 32 counters of 24 bytes, 8 ring slots, one slot for the Debug Store, the budget and the interrupt statistics.
-const DESK: usize = 1_152;
+/// Bytes of the `PerCpu` of each processor, in whole cache lines. For the HAL functions: 16 for the total of each of 32
+/// counters, 8 for the active counters, 32 for the saved and current registers and the capabilities, 8 for the
+/// counters with a possibly stale status and the state of the registers, and 40 for the results of the first accesses.
+/// For the sampler: 24 for each of 32 counters, 8 ring slots, one slot for the Debug Store, the budget and the interrupt
+/// statistics.
+const PER_CPU: usize = 1_792;
 
 fn bytes() -> usize {
     dhat::HeapStats::get().curr_bytes
@@ -55,14 +51,14 @@ fn a_processor_costs_8_bytes_for_each_counter_besides_what_is_documented_and_a_s
         ("intel-v1", 4),
         ("intel-v2", 7),
         ("alder-lake-12900k", 9),
-        // Every processor has a row with the size for the kind with most counters.
+        // Every processor has as many cells as the kind with most counters.
         ("intel-hybrid", 11),
     ] {
         let [[one, one_state, one_left], [many, many_state, many_left]] =
             [1, MANY].map(|count| engine_bytes(name, count));
         let more = MANY as usize - 1;
         assert_eq!(many_state - one_state, more * counters * 8, "{name}");
-        assert_eq!(many - one, more * (counters * 8 + beside_state(counters)), "{name}");
+        assert_eq!(many - one, more * (counters * 8 + PER_CPU), "{name}");
         assert_eq!(many_left, one_left, "{name}");
     }
 }

@@ -5,9 +5,10 @@
 use engine::Engine;
 use model::{Mode, Selected};
 use pmu::ProcessorIndex;
+use pmu::Support;
 use pmu::hal::MAX_RAW;
 use pmu::source::RawEvent;
-use protocol::{Code, ErrorCode, MAX_EVENTS, ProcessorSet, SessionEvent, SourceRecord, Support, flags, modes};
+use protocol::{Code, ErrorCode, MAX_EVENTS, ProcessorSet, SessionEvent, SourceRecord, flags, modes};
 use simulation::{Client, SimMachine};
 use zerocopy::IntoBytes;
 
@@ -34,7 +35,7 @@ fn query(client: Client, engine: &mut Engine<&SimMachine>, source: u32) -> Sourc
 }
 
 #[test]
-fn raw_events_and_sources_of_the_table_count_side_by_side_and_the_holders_are_told() {
+fn raw_events_and_sources_of_the_table_count_side_by_side_and_their_sessions_are_listed() {
     for name in ["haswell-4710mq", "intel-v1", "zen4-7700x", "bulldozer-fx8150", "intel-hybrid"] {
         let machine = SimMachine::named(name, 2);
         let mut engine = engine(&machine);
@@ -61,7 +62,7 @@ fn raw_events_and_sources_of_the_table_count_side_by_side_and_the_holders_are_to
 }
 
 #[test]
-fn what_a_processor_does_not_take_by_numbers_is_refused_before_a_register_is_touched() {
+fn unsupported_raw_events_are_refused_before_a_register_is_touched() {
     for (name, event, support) in [
         ("haswell-4710mq", raw(0x100, 0), Support::NoSuchEvent),
         ("nehalem-920", raw(0xC5, 0x00), Support::EventNotAvailable),
@@ -101,7 +102,7 @@ fn a_query_tells_what_a_raw_event_selects_and_where_it_can_be_counted() {
 }
 
 #[test]
-fn the_places_of_raw_events_that_no_session_counts_are_used_again() {
+fn slots_of_raw_events_that_no_session_counts_are_reused() {
     let machine = SimMachine::named("zen4-7700x", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -119,7 +120,7 @@ fn the_places_of_raw_events_that_no_session_counts_are_used_again() {
     let [one] = client.read(&mut engine, kept)[..] else { panic!("one event on one processor") };
     assert_eq!(one.count, u64::from(2 * MAX_RAW));
     let hal = engine.sampler().hal();
-    let state = hal.row(ProcessorIndex::BOOT).get(u8::try_from(one.counter).unwrap());
+    let state = hal.cpu_counters(ProcessorIndex::BOOT).get(u8::try_from(one.counter).unwrap());
     assert_eq!(hal.source(state).0, event(0), "what goes on is still itself, also where it is set up anew");
     // A single request can exceed the slots; it leaves nothing behind.
     let many: Vec<u32> = (600..).take(MAX_EVENTS).map(event).collect();
@@ -129,7 +130,7 @@ fn the_places_of_raw_events_that_no_session_counts_are_used_again() {
 }
 
 #[test]
-fn who_finds_no_counter_is_told_how_many_could_count_the_event() {
+fn a_refusal_without_a_free_counter_reports_how_many_could_count_the_event() {
     let machine = SimMachine::named("haswell-4710mq", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);

@@ -3,13 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use engine::{ClientId, Completion, Engine};
+use pmu::Support;
 use protocol::status::{
-    STATUS_BUFFER_TOO_SMALL, STATUS_INFO_LENGTH_MISMATCH, STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_DEVICE_STATE,
-    STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED, STATUS_PRIVILEGE_NOT_HELD, STATUS_REVISION_MISMATCH,
+    STATUS_BUFFER_TOO_SMALL, STATUS_INFO_LENGTH_MISMATCH, STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_DEVICE_REQUEST,
+    STATUS_INVALID_DEVICE_STATE, STATUS_INVALID_PARAMETER, STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED,
+    STATUS_PRIVILEGE_NOT_HELD, STATUS_REVISION_MISMATCH, STATUS_SUCCESS,
 };
 use protocol::{
     Code, ErrorCode, Hello, HelloReply, InfoReply, IntervalRequest, PROTOCOL_VERSION, ProcessorSet, REQUESTS,
-    RequestSpec, SessionEvent, Size, SourceRecord, SourceRequest, Support, flags, modes,
+    RequestSpec, SessionEvent, Size, SourceRecord, SourceRequest, flags, modes,
 };
 use simulation::{Client, SimMachine};
 use zerocopy::{FromBytes, IntoBytes};
@@ -82,12 +84,12 @@ fn nothing_is_served_before_the_versions_agree() {
     let all_refused =
         |engine: &mut Engine<&SimMachine>| refused(engine, Some(Code::Hello), STATUS_INVALID_DEVICE_STATE);
     refused(&mut engine, None, STATUS_PRIVILEGE_NOT_HELD); // not open, so even Hello is refused
-    assert_eq!(engine.open(client.0, 10), 0);
+    assert_eq!(engine.open(client.0, 10), STATUS_SUCCESS);
     all_refused(&mut engine);
     for version in [0, PROTOCOL_VERSION + 1, u32::MAX] {
         let answer = client.ask(&mut engine, Code::Hello, Hello { version, reserved: 0 }.as_bytes(), 72);
         let reply = HelloReply::read_from_bytes(&answer.bytes).unwrap();
-        assert_eq!(reply.header.status, STATUS_REVISION_MISMATCH);
+        assert_eq!(reply.header.status, STATUS_REVISION_MISMATCH.number());
         assert_eq!(reply.header.cause, ErrorCode::VersionMismatch as u32);
         assert_eq!(reply.header.detail, [u64::from(version), u64::from(PROTOCOL_VERSION)]);
         all_refused(&mut engine);
@@ -105,7 +107,7 @@ fn nothing_is_served_before_the_versions_agree() {
 }
 
 #[test]
-fn an_answer_never_carries_what_the_buffer_held_before() {
+fn a_reply_never_contains_old_bytes_of_the_buffer() {
     let machine = SimMachine::named("intel-v1", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -116,7 +118,7 @@ fn an_answer_never_carries_what_the_buffer_held_before() {
 }
 
 #[test]
-fn a_list_that_has_no_room_tells_its_whole_length_and_whole_records_only() {
+fn a_list_without_room_reports_its_total_and_only_whole_records() {
     let machine = SimMachine::named("amd-legacy", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -129,7 +131,7 @@ fn a_list_that_has_no_room_tells_its_whole_length_and_whole_records_only() {
 }
 
 #[test]
-fn info_tells_what_the_leaves_say() {
+fn info_reports_what_cpuid_enumerates() {
     for identity in cpuid_dumps::all() {
         let machine = SimMachine::new(identity, 3);
         let mut engine = engine(&machine);
@@ -150,7 +152,7 @@ fn info_tells_what_the_leaves_say() {
 }
 
 #[test]
-fn intervals_are_clamped_and_the_one_before_is_told() {
+fn intervals_are_clamped_and_the_previous_one_is_reported() {
     let machine = SimMachine::named("intel-v1", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -175,7 +177,7 @@ fn intervals_are_clamped_and_the_one_before_is_told() {
 }
 
 #[test]
-fn each_refusal_tells_its_cause_and_changes_nothing() {
+fn each_refusal_has_its_error_code_and_changes_nothing() {
     let machine = SimMachine::named("intel-half-events", 2);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -194,15 +196,15 @@ fn each_refusal_tells_its_cause_and_changes_nothing() {
             STATUS_NOT_SUPPORTED,
             ErrorCode::UnsupportedSource,
         ),
-        ("a timer in one mode", 0, all, vec![(0, modes::USER)], 0xC000_000D, ErrorCode::BadModes),
-        ("no mode", 0, all, vec![(19, 0)], 0xC000_000D, ErrorCode::BadModes),
-        ("mode 4", 0, all, vec![(19, 7)], 0xC000_000D, ErrorCode::BadModes),
-        ("flags", 4, all, vec![(19, both)], 0xC000_000D, ErrorCode::BadFlags),
-        ("processor", 0, far, vec![(19, both)], 0xC000_000D, ErrorCode::NoSuchProcessor),
-        ("counters", 0, all, vec![(19, both); 6], 0xC000_009A, ErrorCode::NoFreeCounter),
+        ("a timer in one mode", 0, all, vec![(0, modes::USER)], STATUS_INVALID_PARAMETER, ErrorCode::BadModes),
+        ("no mode", 0, all, vec![(19, 0)], STATUS_INVALID_PARAMETER, ErrorCode::BadModes),
+        ("mode 4", 0, all, vec![(19, 7)], STATUS_INVALID_PARAMETER, ErrorCode::BadModes),
+        ("flags", 4, all, vec![(19, both)], STATUS_INVALID_PARAMETER, ErrorCode::BadFlags),
+        ("processor", 0, far, vec![(19, both)], STATUS_INVALID_PARAMETER, ErrorCode::NoSuchProcessor),
+        ("counters", 0, all, vec![(19, both); 6], STATUS_INSUFFICIENT_RESOURCES, ErrorCode::NoFreeCounter),
     ] {
         let header = client.start(&mut engine, flags, set, &events).header();
-        assert_eq!((header.status, header.cause), (status, cause as u32), "{what}");
+        assert_eq!((header.status, header.cause), (status.number(), cause as u32), "{what}");
         assert_eq!(client.tell::<_, SessionEvent>(&mut engine, Code::ListSessions), [], "{what}");
         for cpu in machine.all() {
             let accesses = cpu.model().accesses();

@@ -147,7 +147,7 @@ fn a_source_of_a_session_stops_alone_and_the_session_ends_with_its_last() {
 }
 
 #[test]
-fn a_refusal_for_want_of_counters_names_who_has_them_and_takes_none() {
+fn a_refusal_for_lack_of_counters_lists_their_sessions_and_reserves_none() {
     let machine = SimMachine::named("amd-legacy", PROCESSORS);
     let mut engine = engine(&machine);
     let [first, second] = [1, 2].map(|handle| Client::open(&mut engine, handle, 100 + u32::try_from(handle).unwrap()));
@@ -214,7 +214,7 @@ fn profile_time_takes_the_nearest_interval_of_its_timer_at_once() {
 }
 
 #[test]
-fn registers_that_only_pretend_are_found_out_and_nothing_starts() {
+fn registers_that_drop_writes_are_detected_and_nothing_starts() {
     let of = |name: &str| {
         let dump = cpuid_dumps::find(name).unwrap().cpuid();
         model::Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)))
@@ -267,7 +267,7 @@ fn following_touches_nothing_where_nothing_counts() {
 }
 
 #[test]
-fn counters_that_a_hypervisor_does_not_promise_are_never_touched() {
+fn counters_that_a_hypervisor_does_not_enumerate_are_never_touched() {
     for (name, promised) in
         [("kvm-qemu-amd", false), ("amd-kvm", true), ("amd-hyperv-open", true), ("amd-legacy", true)]
     {

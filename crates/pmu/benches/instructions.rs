@@ -13,7 +13,7 @@ use std::hint::black_box;
 use pmu::{CurrentCpu, ProcessorIndex};
 use scene::{INTERFACES, Scene, Use, measured_interrupt, measured_read, measured_start, measured_stop};
 
-/// Any but the first: a row's place has to be computed.
+/// Not the first processor, so that the position of its counters is computed.
 const PROCESSOR: ProcessorIndex = ProcessorIndex::new(5);
 
 fn main() {

@@ -22,7 +22,7 @@ const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
 const IA32_PEBS_ENABLE: Msr = Msr::new(registers::IA32_PEBS_ENABLE);
 const IA32_DS_AREA: Msr = Msr::new(registers::IA32_DS_AREA);
 
-/// A missing feature. The protocol uses its numbers.
+/// A missing feature. Replies have its [numbers](Self::numbers).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingFeature {
     /// The vendor is not Intel.
@@ -48,7 +48,28 @@ pub enum MissingFeature {
 }
 
 impl MissingFeature {
-    /// Returns the number for the client, and the number that belongs to it.
+    /// All values, in the order of their numbers; the unknown format is 0.
+    pub const ALL: [Self; 10] = [
+        Self::NotIntel,
+        Self::NoDebugStore,
+        Self::NotWide,
+        Self::NoMonitoring,
+        Self::BranchesUnavailable,
+        Self::PebsUnavailable,
+        Self::NoModes,
+        Self::UnknownFormat(0),
+        Self::NotPrecise,
+        Self::NotInInterface,
+    ];
+
+    /// Returns the value with these numbers. The second is ignored if the first has none.
+    #[must_use]
+    pub fn from_numbers(number: u32, detail: u8) -> Option<Self> {
+        let found = Self::ALL.into_iter().find(|missing_feature| missing_feature.numbers().0 == number)?;
+        Some(if matches!(found, Self::UnknownFormat(_)) { Self::UnknownFormat(detail) } else { found })
+    }
+
+    /// Returns the number of the value, and the number that belongs to it.
     #[must_use]
     pub const fn numbers(self) -> (u32, u8) {
         match self {
@@ -238,7 +259,7 @@ pub fn is_at(cpu: &impl Cpu, address: u64) -> bool {
 pub fn release(cpu: &impl Cpu, address: u64, saved: SavedDebugStore, records: bool) {
     if is_at(cpu, address) {
         if records {
-            record(cpu, CounterSet::NONE);
+            enable_pebs(cpu, CounterSet::NONE);
         }
         cpu.wrmsr(IA32_DS_AREA, saved.area);
     }
@@ -266,7 +287,7 @@ pub fn trace(cpu: &impl Cpu, modes: Modes, saved: SavedDebugStore) {
 ///
 /// # IRQL
 /// PROFILE_LEVEL.
-pub fn record(cpu: &impl Cpu, counters: CounterSet) {
+pub fn enable_pebs(cpu: &impl Cpu, counters: CounterSet) {
     cpu.wrmsr(IA32_PEBS_ENABLE, PebsEnable::new().with_general(counters.bits()).into_bits());
 }
 

@@ -8,7 +8,11 @@
 //! Each interface lists its registers in one function, next to its other accesses. Which registers it needs may depend
 //! on what others contain, so that the list is code: it reads what it finds.
 
+mod results;
+
 use core::fmt;
+
+pub(crate) use results::FirstAccesses;
 
 use crate::cpu::{Cpuid, Msr};
 

@@ -64,7 +64,7 @@ impl Kind {
     }
 }
 
-/// Whether a source is supported, and if not, why. The protocol uses these numbers.
+/// Whether a source is supported, and if not, why. Replies have these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Support {
@@ -84,6 +84,26 @@ pub enum Support {
     NoRawEvents = 6,
     /// Raw event: its number is wider than the event numbers of the processor.
     NoSuchEvent = 7,
+}
+
+impl Support {
+    /// All values, in the order of their numbers.
+    pub const ALL: [Self; 8] = [
+        Self::Supported,
+        Self::NotInInterface,
+        Self::EventNotEnumerated,
+        Self::EventNotAvailable,
+        Self::NoMemory,
+        Self::NotOnThisFamily,
+        Self::NoRawEvents,
+        Self::NoSuchEvent,
+    ];
+
+    /// Returns the value with this number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|support| *support as u32 == number)
+    }
 }
 
 /// A counter that overflowed and was reloaded.
@@ -112,7 +132,7 @@ pub struct Enabled {
 
 /// HalpProfileInterface: operations that every interface implements with its own registers.
 ///
-/// The functions that take a [`Cpu`] act on the current processor, with its own `row` of states. None of them fails,
+/// The functions that take a [`Cpu`] act on the current processor, with its own `cpu_counters`. None of them fails,
 /// allocates or waits.
 ///
 /// # IRQL
@@ -147,13 +167,13 @@ pub trait ProfileInterface {
         CounterSet::first(self.counters())
     }
 
-    /// Assigns a counter that is free in `row` to each of `wanted`, and writes it to the same index of `assigned`. It
-    /// considers all of them together.
+    /// Assigns a counter that is free in `cpu_counters` to each of `wanted`, and writes it to the same index of
+    /// `assigned`. It considers all of them together.
     ///
     /// # Errors
     /// The index of an event without a counter. No other assignment would serve all events.
-    fn assign(&self, row: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
-        let mut free = row.counters(CounterState::is_free).iter();
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+        let mut free = cpu_counters.counters(CounterState::is_free).iter();
         for (index, place) in assigned.iter_mut().enumerate().take(wanted.len()) {
             *place = free.next().ok_or(index)?;
         }
@@ -186,12 +206,12 @@ pub trait ProfileInterface {
         let _ = (cpu, counters);
     }
 
-    /// EnableMonitoring: loads `counters` by their states in `row` and starts them. Counters that are active in `row`
-    /// keep counting.
-    fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet);
+    /// EnableMonitoring: loads `counters` by their states in `cpu_counters` and starts them. Counters that are active
+    /// there keep counting.
+    fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet);
 
-    /// DisableMonitoring: stops `counters`. Other active counters of `row` keep counting.
-    fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet);
+    /// DisableMonitoring: stops `counters`. Other active counters of `cpu_counters` keep counting.
+    fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet);
 
     /// CheckOverflowStatus: returns the active counters with an interval that have overflowed.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet;
@@ -200,7 +220,7 @@ pub trait ProfileInterface {
     /// It acknowledges the status register, whatever it reports about the driver's counters, and unmasks the LVT entry
     /// if the processor masked it. Returns the overflowed counters; none if the interrupt was late or belongs to other
     /// software. The driver must own the registers.
-    fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet;
+    fn serve(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet;
 
     /// Clears the status bits of the driver's counters. The driver must own the registers.
     fn acknowledge(&self, cpu: &impl Cpu) {
@@ -209,18 +229,18 @@ pub trait ProfileInterface {
 
     /// Clears the interrupt enable bits of `counters`, which are stopped, if [`disable`](Self::disable) leaves them
     /// set.
-    fn disarm(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        let _ = (cpu, row, counters);
+    fn disarm(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        let _ = (cpu, cpu_counters, counters);
     }
 
     /// Stops all active counters until [`unfreeze`](Self::unfreeze), if one register controls all of them.
-    fn freeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
-        let _ = (cpu, row);
+    fn freeze(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) {
+        let _ = (cpu, cpu_counters);
     }
 
     /// Restarts the counters that [`freeze`](Self::freeze) stopped.
-    fn unfreeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
-        let _ = (cpu, row);
+    fn unfreeze(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) {
+        let _ = (cpu, cpu_counters);
     }
 
     /// Stops all counters, clears their select registers, and restores the values that [`initialize`](Self::initialize)
@@ -313,7 +333,7 @@ impl Interface {
     }
 
     /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities), for the functions
-    /// that take a row of states: Amd64 finds them there.
+    /// that take [`CpuCounters`]: Amd64 finds them there.
     #[must_use]
     #[inline]
     pub const fn with_capabilities(self, capabilities: u64) -> Self {
@@ -324,7 +344,7 @@ impl Interface {
     }
 
     /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities), also for the functions
-    /// that take no row of states.
+    /// that do not take [`CpuCounters`].
     #[must_use]
     pub const fn of_processor(self, capabilities: u64) -> Self {
         match self {
@@ -387,7 +407,7 @@ impl Interface {
     /// Returns the table entry of a source, and its index.
     #[must_use]
     pub fn find(&self, source: Source) -> Option<(u16, &'static ProfileSource)> {
-        (0..).zip(self.sources()).find(|(_, row)| row.source == source)
+        (0..).zip(self.sources()).find(|(_, entry)| entry.source == source)
     }
 }
 
@@ -430,8 +450,8 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.counters_for(source))
     }
 
-    fn assign(&self, row: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
-        each!(self, interface => interface.assign(row, wanted, assigned))
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+        each!(self, interface => interface.assign(cpu_counters, wanted, assigned))
     }
 
     fn support(&self, source: &ProfileSource) -> Support {
@@ -458,12 +478,12 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.forget(cpu, counters));
     }
 
-    fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        each!(self, interface => interface.enable(cpu, row, counters));
+    fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        each!(self, interface => interface.enable(cpu, cpu_counters, counters));
     }
 
-    fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        each!(self, interface => interface.disable(cpu, row, counters));
+    fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        each!(self, interface => interface.disable(cpu, cpu_counters, counters));
     }
 
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
@@ -471,24 +491,24 @@ impl ProfileInterface for Interface {
     }
 
     #[inline]
-    fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        each!(self, interface => interface.serve(cpu, row, overflowed))
+    fn serve(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
+        each!(self, interface => interface.serve(cpu, cpu_counters, overflowed))
     }
 
     fn acknowledge(&self, cpu: &impl Cpu) {
         each!(self, interface => interface.acknowledge(cpu));
     }
 
-    fn disarm(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        each!(self, interface => interface.disarm(cpu, row, counters));
+    fn disarm(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        each!(self, interface => interface.disarm(cpu, cpu_counters, counters));
     }
 
-    fn freeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
-        each!(self, interface => interface.freeze(cpu, row));
+    fn freeze(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) {
+        each!(self, interface => interface.freeze(cpu, cpu_counters));
     }
 
-    fn unfreeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
-        each!(self, interface => interface.unfreeze(cpu, row));
+    fn unfreeze(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) {
+        each!(self, interface => interface.unfreeze(cpu, cpu_counters));
     }
 
     fn release(&self, cpu: &impl Cpu, saved: SavedMsrs) {

@@ -12,6 +12,7 @@
 //! | [`interval`] | ranges and defaults of intervals |
 //! | [`lvt_pmi`] | the LVT entry for performance counters in the local APIC |
 //! | `misc_enable` | performance monitoring features that an Intel processor has enabled |
+//! | `per_cpu` | what one processor owns |
 //! | [`state`] | 8 bytes of state per counter per processor |
 //! | [`hal`] | the HAL functions on top of these modules |
 //!
@@ -32,6 +33,7 @@ pub mod hypervisor;
 pub mod interface;
 pub mod interval;
 pub mod lvt_pmi;
+mod per_cpu;
 pub mod selection;
 pub mod source;
 pub mod state;
@@ -42,5 +44,6 @@ pub use first_access::GuardedCpu;
 pub use hal::{Hal, HalError};
 pub use hypervisor::Hypervisor;
 pub use interface::{Interface, Kind, ProfileInterface, Support};
+pub use per_cpu::PerCpu;
 pub use selection::{Reason, Selection};
 pub use source::{ProfileSource, Source};

@@ -6,10 +6,11 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use bitfield_struct::bitfield;
 
+use crate::first_access::FirstAccesses;
 use crate::source::{ProfileSource, Source};
 
 /// State of a counter. All zero: free.
@@ -152,10 +153,14 @@ pub fn allocate<T: Default>(processors: u32, counters: u8) -> Option<Box<[T]>> {
 pub struct Total {
     counted: AtomicU64,
     /// Value of the register at the last update of `counted`.
-    held: AtomicU64,
+    value: AtomicU64,
 }
 
 impl Total {
+    const fn new() -> Self {
+        Self { counted: AtomicU64::new(0), value: AtomicU64::new(0) }
+    }
+
     /// Returns the number of events up to the last update.
     #[must_use]
     pub fn counted(&self) -> u64 {
@@ -169,13 +174,13 @@ impl Total {
 
     /// Notes that the register was loaded with this value.
     pub fn loaded(&self, value: u64) {
-        self.held.store(value, Ordering::Relaxed);
+        self.value.store(value, Ordering::Relaxed);
     }
 
     /// Adds the events up to this value, for a counter that the processor may have reloaded by itself. If it has,
     /// processing its record [adds](Self::overflowed) the missing events.
     pub fn follow(&self, value: u64, missing_bits: u8) -> u64 {
-        let events = sign_extended(value.wrapping_sub(self.held.swap(value, Ordering::Relaxed)), missing_bits);
+        let events = sign_extended(value.wrapping_sub(self.value.swap(value, Ordering::Relaxed)), missing_bits);
         let counted = self.counted().wrapping_add(events);
         self.counted.store(counted, Ordering::Relaxed);
         counted
@@ -183,7 +188,7 @@ impl Total {
 
     /// Adds the events up to this value of the register, which has wrapped at most once since the last update.
     pub fn update(&self, value: u64, width: u8) -> u64 {
-        let events = value.wrapping_sub(self.held.swap(value, Ordering::Relaxed)) & mask(width);
+        let events = value.wrapping_sub(self.value.swap(value, Ordering::Relaxed)) & mask(width);
         let counted = self.counted().wrapping_add(events);
         self.counted.store(counted, Ordering::Relaxed);
         counted
@@ -193,8 +198,8 @@ impl Total {
     /// If the processor reloaded it by itself, `value` is 0, which takes back the events read after the overflow.
     pub fn overflowed(&self, value: u64, initial: u64, missing_bits: u8) {
         // Only this processor writes here, at PROFILE_LEVEL, so no locked exchange is needed.
-        let events = sign_extended(value.wrapping_sub(self.held.load(Ordering::Relaxed)), missing_bits);
-        self.held.store(initial, Ordering::Relaxed);
+        let events = sign_extended(value.wrapping_sub(self.value.load(Ordering::Relaxed)), missing_bits);
+        self.value.store(initial, Ordering::Relaxed);
         self.counted.store(self.counted().wrapping_add(events), Ordering::Relaxed);
     }
 }
@@ -300,6 +305,10 @@ impl FromIterator<u8> for CounterSet {
 pub struct ActiveCell(AtomicU64);
 
 impl ActiveCell {
+    const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
     /// Returns the active counters.
     #[must_use]
     pub fn load(&self) -> Active {
@@ -403,26 +412,91 @@ impl PmuSnapshot {
     }
 }
 
-/// Snapshot for a default `CpuCounters`.
-static NOTHING: PmuSnapshot = PmuSnapshot::new(0);
+/// PMU state of one processor. Only the processor writes it, at PROFILE_LEVEL, except for the total of a counter that is
+/// being reserved and the capabilities, which the thread with the engine's lock writes.
+#[derive(Debug)]
+pub struct PerCpuPmu {
+    /// Running totals by counter index.
+    totals: [Total; CounterSet::MOST as usize],
+    active: ActiveCell,
+    /// Known values of registers, and the capabilities.
+    pub snapshot: PmuSnapshot,
+    /// Counters, as a set, that may have overflowed without being served: a status register may still report them.
+    stale: AtomicU32,
+    initialized: AtomicBool,
+    asleep: AtomicBool,
+    /// Results of the first accesses.
+    pub(crate) first_accesses: FirstAccesses,
+}
 
-impl Default for &PmuSnapshot {
+/// State of a processor that does not exist, for a default `CpuCounters`.
+static NO_CPU: PerCpuPmu = PerCpuPmu::new(0);
+
+impl Default for &PerCpuPmu {
     fn default() -> Self {
-        &NOTHING
+        &NO_CPU
     }
 }
 
-/// The states and totals of one processor.
+impl PerCpuPmu {
+    /// Creates the state of a processor with these [`Interface::capabilities`](crate::Interface::capabilities).
+    pub(crate) const fn new(capabilities: u64) -> Self {
+        Self {
+            totals: [const { Total::new() }; CounterSet::MOST as usize],
+            active: ActiveCell::new(),
+            snapshot: PmuSnapshot::new(capabilities),
+            stale: AtomicU32::new(0),
+            initialized: AtomicBool::new(false),
+            asleep: AtomicBool::new(false),
+            first_accesses: FirstAccesses::new(),
+        }
+    }
+
+    /// Returns the active counters.
+    pub(crate) fn active(&self) -> Active {
+        self.active.load()
+    }
+
+    /// Returns whether the driver has initialized the registers of the processor, and has not released them.
+    pub(crate) fn is_initialized(&self) -> bool {
+        self.initialized.load(Ordering::Relaxed)
+    }
+
+    /// Sets that value; returns the previous one.
+    pub(crate) fn set_initialized(&self, initialized: bool) -> bool {
+        self.initialized.swap(initialized, Ordering::Relaxed)
+    }
+
+    /// Returns whether the registers are about to be lost and must not be touched.
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed)
+    }
+
+    /// Sets that value; returns the previous one.
+    pub(crate) fn set_asleep(&self, asleep: bool) -> bool {
+        self.asleep.swap(asleep, Ordering::Relaxed)
+    }
+
+    /// Returns the counters that may have overflowed without being served.
+    pub(crate) fn stale(&self) -> CounterSet {
+        CounterSet::from_bits(self.stale.load(Ordering::Relaxed).into())
+    }
+
+    /// Sets those counters.
+    pub(crate) fn set_stale(&self, counters: CounterSet) {
+        self.stale.store(counters.bits(), Ordering::Relaxed);
+    }
+}
+
+/// The states of the counters of one processor, with its PMU state.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CpuCounters<'a> {
     /// States by counter index.
     pub cells: &'a [CounterCell],
-    /// Totals by counter index.
-    pub totals: &'a [Total],
-    /// The active counters.
+    /// The active counters, as they were when this value was made.
     pub active: Active,
-    /// Saved registers and capabilities.
-    pub known: &'a PmuSnapshot,
+    /// PMU state of the processor.
+    pub pmu: &'a PerCpuPmu,
     /// The raw events in use on any processor, by number.
     pub raw: &'a [AtomicU32],
 }
@@ -453,13 +527,33 @@ impl<'a> CpuCounters<'a> {
     /// Returns the total of a counter.
     #[must_use]
     pub fn total(self, counter: u8) -> Option<&'a Total> {
-        self.totals.get(usize::from(counter))
+        self.pmu.totals.get(usize::from(counter))
     }
 
     /// Sets the state of a counter; does nothing if the counter does not exist.
     pub fn set(self, counter: u8, state: CounterState) {
         if let Some(cell) = self.cells.get(usize::from(counter)) {
             cell.store(state);
+        }
+    }
+
+    /// Returns the same counters with those that are active now.
+    pub(crate) fn reloaded(self) -> Self {
+        Self { active: self.pmu.active(), ..self }
+    }
+
+    /// Marks these counters as active or inactive.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL on the processor.
+    pub(crate) fn set_active(self, counters: CounterSet, active: bool) {
+        for counter in counters.iter() {
+            self.set(counter, self.get(counter).with_active(active));
+        }
+        if self.pmu.is_asleep() {
+            self.pmu.active.clear();
+        } else {
+            self.pmu.active.update(self.cells);
         }
     }
 

@@ -33,10 +33,10 @@ proptest! {
     ) {
         let machine = machine(general, fixed);
         let hal = Hal::new(machine.processor(0), 1).unwrap();
-        let row = hal.row(ProcessorIndex::BOOT);
+        let cpu_counters = hal.cpu_counters(ProcessorIndex::BOOT);
         let state = |source: &u32| hal.state_for(Source(*source), false).unwrap().with_owner(1);
         for counter in (0..hal.interface().counters()).filter(|counter| taken >> counter & 1 == 1) {
-            row.set(counter, CounterState::FREE.with_owner(2));
+            cpu_counters.set(counter, CounterState::FREE.with_owner(2));
         }
         let choice = |source: &u32| hal.source_information(Source(*source)).unwrap().counters.iter().collect();
         let choices: Vec<Vec<u8>> = wanted.iter().map(choice).collect();
@@ -46,12 +46,12 @@ proptest! {
         let mut assigned = vec![u8::MAX; wanted.len()];
         let outcome = hal.reserve_all(ProcessorIndex::BOOT, &states, &mut assigned);
         prop_assert_eq!(outcome, if most == wanted.len() { Ok(()) } else { Err(most) });
-        let held = row.counters(|state| state.owner() == 1);
+        let held = cpu_counters.counters(|state| state.owner() == 1);
         if outcome.is_ok() {
             prop_assert_eq!(held.len() as usize, wanted.len(), "one each: {:?}", assigned);
             for (counter, (choice, state)) in assigned.iter().zip(choices.iter().zip(states)) {
                 prop_assert!(choice.contains(counter) && taken >> counter & 1 == 0, "{:?}", assigned);
-                prop_assert_eq!(row.get(*counter), state);
+                prop_assert_eq!(cpu_counters.get(*counter), state);
             }
         } else {
             prop_assert!(held.is_empty(), "all or none");

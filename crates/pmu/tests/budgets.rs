@@ -96,8 +96,8 @@ impl Bench {
     /// With PerfMonV2 each start with an interval costs one more write, which clears the status and so unfreezes
     /// counters that other software froze. Checking first would cost as much.
     fn thaw(&self, counters: CounterSet) -> u64 {
-        let row = self.hal.row(ProcessorIndex::BOOT);
-        let sampling = counters.iter().any(|counter| row.get(counter).interrupt());
+        let cpu_counters = self.hal.cpu_counters(ProcessorIndex::BOOT);
+        let sampling = counters.iter().any(|counter| cpu_counters.get(counter).interrupt());
         u64::from(self.is_global && !self.is_intel() && sampling)
     }
 
@@ -204,7 +204,7 @@ fn a_start_with_intervals_costs_one_write_more_where_a_status_may_be_stale_and_o
 }
 
 #[test]
-fn initialization_and_release_cost_so_much() {
+fn initialization_and_release_have_fixed_costs() {
     for (name, global) in all() {
         let identity = cpuid_dumps::find(name).unwrap();
         let bench = Bench::new(name);
@@ -257,7 +257,7 @@ fn an_interrupt_with_k_of_n_counters_overflowed() {
 }
 
 #[test]
-fn an_interrupt_while_none_of_our_counters_runs_costs_what_the_status_takes_and_nothing_once_they_are_not_ours() {
+fn an_interrupt_without_active_counters_costs_the_status_and_nothing_after_release() {
     for (name, global) in all() {
         let bench = Bench::new(name);
         let serve = || _ = bench.hal.interrupt(bench.machine.current(0), |_| ());
@@ -270,7 +270,7 @@ fn an_interrupt_while_none_of_our_counters_runs_costs_what_the_status_takes_and_
 }
 
 #[test]
-fn an_interrupt_looks_at_the_local_vector_once_and_writes_it_only_where_intel_masked_it() {
+fn an_interrupt_reads_the_lvt_entry_once_and_writes_it_only_if_intel_masked_it() {
     const MASKED: u32 = 0x0001_00FE;
     const OPEN: u32 = 0xFE;
     for (name, _) in all() {
@@ -295,7 +295,7 @@ fn an_interrupt_looks_at_the_local_vector_once_and_writes_it_only_where_intel_ma
 }
 
 #[test]
-fn looking_for_somebody_elses_counters_costs_a_read_for_each_up_to_the_first_and_one_for_all_fixed_ones() {
+fn detecting_foreign_counters_reads_each_up_to_the_first_and_one_register_for_all_fixed_ones() {
     const EN: u64 = 1 << 22;
     for (name, _) in all() {
         let machine = SimMachine::named(name, 1);

@@ -2,8 +2,9 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-use cpuid_dumps::Identity;
+use cpuid_dumps::CpuIdentity;
 use model::{Mode, Selected};
+use pmu::debug_store::MissingFeature;
 use pmu::state::CounterSet;
 use pmu::{Hal, Kind, ProcessorIndex, ProfileInterface, Source, Support};
 use simulation::{ModelCpu, SimMachine, boot};
@@ -31,7 +32,7 @@ fn started(hal: &Hal, cpu: &ModelCpu, sources: &[Source]) -> Vec<u8> {
 
 #[test]
 fn each_processor_gets_the_interface_that_its_leaves_ask_for() {
-    for Identity { name, expected, .. } in cpuid_dumps::all() {
+    for CpuIdentity { name, expected, .. } in cpuid_dumps::all() {
         let machine = SimMachine::named(name, 1);
         let hal = hal(&machine);
         let (selection, interface) = (hal.selection(), hal.interface());
@@ -228,4 +229,20 @@ fn a_counter_started_beside_others_leaves_them_undisturbed() {
         let counts = [first, second].map(|set| set.iter().map(|counter| hal.count(boot(cpu), counter)).sum::<u64>());
         assert_eq!(counts, [200, 200], "{name}");
     }
+}
+
+#[test]
+fn every_support_value_and_missing_feature_has_its_number() {
+    for (number, support) in (0..).zip(Support::ALL) {
+        assert_eq!((support as u32, Support::from_number(number)), (number, Some(support)));
+    }
+    assert_eq!(Support::from_number(8), None);
+    for (number, missing_feature) in (0..).zip(MissingFeature::ALL) {
+        assert_eq!(missing_feature.numbers().0, number);
+        let (number, detail) = missing_feature.numbers();
+        assert_eq!(MissingFeature::from_numbers(number, detail), Some(missing_feature));
+    }
+    assert_eq!(MissingFeature::from_numbers(10, 0), None);
+    assert_eq!(MissingFeature::from_numbers(7, 6), Some(MissingFeature::UnknownFormat(6)));
+    assert_eq!(MissingFeature::from_numbers(8, 6), Some(MissingFeature::NotPrecise));
 }

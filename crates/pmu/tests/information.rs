@@ -2,6 +2,8 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+use std::num::NonZeroU64;
+
 use pmu::hal::information::{
     HAL_PROFILE_SOURCE_INFORMATION, HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, HAL_PROFILE_SOURCE_INTERVAL,
     HAL_QUERY_PROFILE_SOURCE_LIST,
@@ -34,7 +36,7 @@ fn entry(bytes: &[u8]) -> (u32, u8, u32) {
 }
 
 #[test]
-fn an_interval_that_was_set_is_told_and_clamped() {
+fn an_interval_is_clamped_and_reported() {
     let hal = hal("intel-v1");
     assert_eq!(information(&hal, 2), Ok((2, 1, 65_536)));
     for (wanted, used) in [(5_000, 5_000), (0, 4_096), (u64::MAX, 0x7FFF_FFFF), (1 << 32, 0x7FFF_FFFF)] {
@@ -127,6 +129,10 @@ fn the_interrupt_handler_has_one_slot_and_its_owner_gives_it_back() {
     assert_eq!((set(0x3000, 7), told()), (Ok(()), Some(0x3000)), "its owner may replace it");
     assert_eq!((set(0, 7), told()), (Ok(()), None));
     assert_eq!((set(0x2000, 8), told()), (Ok(()), Some(0x2000)));
+    let typed = |address, owner| hal.set_interrupt_handler(NonZeroU64::new(address), owner);
+    assert_eq!((typed(0x4000, 7), told()), (Err(HalError::HandlerTaken), Some(0x2000)), "the slot is the same");
+    assert_eq!((typed(0x4000, 8), told()), (Ok(()), Some(0x4000)));
+    assert_eq!((typed(0, 8), told()), (Ok(()), None));
 }
 
 #[test]
@@ -142,7 +148,7 @@ fn the_state_is_8_bytes_per_counter_per_processor_in_one_allocation() {
         for processors in [1, 2, 64, 2_048] {
             let machine = SimMachine::named(identity, 1);
             let mut asked = Vec::new();
-            let hal = Hal::with_states(machine.processor(0), processors, 0, |processors, counters| {
+            let hal = <Hal>::with_states(machine.processor(0), processors, 0, |processors, counters| {
                 asked.push((processors, counters));
                 state::allocate::<CounterCell>(processors, counters)
             });
@@ -154,7 +160,7 @@ fn the_state_is_8_bytes_per_counter_per_processor_in_one_allocation() {
 
 #[test]
 fn without_memory_amd64_refuses_to_start_and_emon_has_no_source() {
-    let without = |identity| Hal::with_states(SimMachine::named(identity, 1).processor(0), 64, 0, |_, _| None);
+    let without = |identity| <Hal>::with_states(SimMachine::named(identity, 1).processor(0), 64, 0, |_, _| None);
     assert_eq!(without("amd-legacy").err(), Some(HalError::NoMemory));
     let hal = without("intel-v1").unwrap();
     assert_eq!(hal.state_bytes(), 0);

@@ -95,7 +95,7 @@ impl Leaves {
         }
     }
 
-    /// Returns the expectation by the rules of the first Windows 10 HAL, in one expression each.
+    /// Returns the interface that the first Windows 10 HAL selects, the one that halprof selects, and the reason.
     fn expected(self) -> (Kind, Kind, Reason) {
         let masked = self.hypervisor == Hypervisor::Masking;
         let default = |reason| (Kind::Default, Kind::Default, reason);
@@ -116,7 +116,7 @@ impl Leaves {
 }
 
 #[test]
-fn the_whole_product_of_conditions_is_decided_as_the_hal_decides() {
+fn every_combination_of_conditions_selects_the_interface_that_the_hal_selects() {
     let vendors =
         [b"AuthenticAMD", b"GenuineIntel", b"HygonGenuine", b"CentaurHauls", b"  Shanghai  ", b"AMDisbetter!"];
     let mut seen = 0;
@@ -154,7 +154,7 @@ fn the_whole_product_of_conditions_is_decided_as_the_hal_decides() {
 }
 
 #[test]
-fn an_interface_of_old_is_taken_by_its_family_alone_where_no_leaf_a_and_no_hypervisor_is() {
+fn an_old_interface_is_selected_by_its_family_alone_without_leaf_a_and_hypervisor() {
     let mut taken = std::collections::BTreeMap::new();
     // Every family and model of two types, including extended ones.
     for signature in 0..0x200_u32 {
@@ -201,7 +201,7 @@ fn an_interface_of_old_is_taken_by_its_family_alone_where_no_leaf_a_and_no_hyper
 }
 
 #[test]
-fn a_hypervisor_is_told_by_its_leaves_and_the_root_partition_by_cpu_management_alone() {
+fn a_hypervisor_is_detected_by_its_leaves_and_the_root_partition_by_cpu_management_alone() {
     const CPU_MANAGEMENT: u32 = 1 << 12;
     for (present, interface, privileges, wanted) in [
         (false, *b"Hv#1", CPU_MANAGEMENT, pmu::Hypervisor::None),

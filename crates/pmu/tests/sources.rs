@@ -77,7 +77,7 @@ fn zen_rows(column: usize) -> Vec<(u64, &'static str, u64)> {
 }
 
 #[test]
-fn a_zen_has_the_events_of_its_own_generation_and_tells_of_the_others_that_it_has_not() {
+fn a_zen_has_the_events_of_its_generation_and_reports_the_others_as_missing() {
     let columns = [0, 0, 1, 2, 3];
     for (name, column) in ZENS.into_iter().zip(columns) {
         let interface = interface_of(name);
@@ -100,7 +100,7 @@ fn a_zen_has_the_events_of_its_own_generation_and_tells_of_the_others_that_it_ha
 }
 
 #[test]
-fn what_the_generations_of_zen_disagree_about_is_encoded_as_each_has_it() {
+fn events_that_differ_between_generations_of_zen_are_encoded_for_each() {
     for (source, selects) in [
         (0x08, [0x3_C860, 0x3_C860, 0x3_E860, 0x3_E860, 0x3_E060]), // DcacheMisses
         (0x09, [0x3_1060, 0x3_1060, 0x1_0003_188E, 0x1_0003_188E, 0x1_0003_188E]), // IcacheMisses
@@ -156,7 +156,7 @@ const P6: [(u32, u64); 8] =
 const PENTIUM: [(u32, u64); 7] = [(2, 0x16), (6, 0x12), (8, 0x29), (9, 0x0E), (13, 0x22), (20, 0x0C), (21, 0x28)];
 
 #[test]
-fn the_tables_of_old_are_those_of_the_manuals_in_both_modes() {
+fn the_tables_of_the_old_interfaces_are_those_of_the_manuals_in_both_modes() {
     let table = |kind: Kind| kind.sources().iter().skip(1).map(|row| (row.source.0, row.select)).collect::<Vec<_>>();
     // ESCR: event select 30:25, event mask 24:9, T0_OS, T0_USR. PerfEvtSel: OS, USR. CESR: CC0 3.
     assert_eq!(table(Kind::NetBurst), NETBURST.map(|(source, event, mask)| (source, event << 25 | mask << 9 | 0xC)));

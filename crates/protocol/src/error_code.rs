@@ -1,4 +1,4 @@
-//! Reasons for which requests are refused and sources are unsupported.
+//! Reasons for which requests are refused.
 
 /// Reason of a refusal. Each variant names the further fields of [`ReplyHeader`](crate::ReplyHeader) that it fills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,11 +10,12 @@ pub enum ErrorCode {
     VersionMismatch = 1,
     /// No source has the number in `source`.
     UnknownSource = 2,
-    /// `source` is unsupported; `detail[0]` is the reason, a [`Support`]. If `detail[1]` is 1, only `processor` does
-    /// not support it.
+    /// `source` is unsupported; `detail[0]` is the reason, a number of `pmu::Support`. If `detail[1]` is 1, only
+    /// `processor` does not support it.
     UnsupportedSource = 3,
-    /// No counter on `processor` is free for `source`; `detail` = counters there that can count it, counters requested
-    /// that must be among them. Records: the [`SessionEvent`](crate::SessionEvent)s that use these counters.
+    /// No counter on `processor` is free for `source`; `detail` = number of counters there that can count it, number of
+    /// requested events that only these counters can count. Records: the [`SessionEvent`](crate::SessionEvent)s that
+    /// use these counters.
     NoFreeCounter = 4,
     /// Out of memory; `detail[0]` = bytes requested, if known.
     NoMemory = 5,
@@ -66,8 +67,8 @@ pub enum ErrorCode {
     NoInterval = 26,
     /// Too many raw events for `source` to be added; `detail[0]` = maximum number of different raw events at a time.
     TooManyRawEvents = 27,
-    /// `processor` lacks a requested Debug Store feature; `detail` = a [`MissingFeature`], and its number if it has
-    /// one.
+    /// `processor` lacks a requested Debug Store feature; `detail` = the numbers of a
+    /// `pmu::debug_store::MissingFeature`.
     NoDebugStore = 28,
     /// Another program uses the Debug Store of `processor`; `detail` = IA32_DEBUGCTL, IA32_PEBS_ENABLE.
     DebugStoreInUse = 29,
@@ -76,7 +77,8 @@ pub enum ErrorCode {
     /// Kernel VA shadowing is on, so the Debug Store buffers would not be mapped while user code runs; or, with
     /// `detail[0]` = an NTSTATUS, Windows does not report whether it is on.
     Shadowed = 31,
-    /// `source` cannot be sampled precisely; `detail[0]` = a [`MissingFeature`] of the event, not of the processor.
+    /// `source` cannot be sampled precisely; `detail` = the numbers of a
+    /// `pmu::debug_store::MissingFeature` of the event, not of the processor.
     NotPrecise = 32,
     /// An operation on the control area of `processor` failed; `detail` = the kernel's NTSTATUS, the address that it
     /// reported. STATUS_DEVICE_BUSY: a session uses the area. STATUS_RETRY: IA32_DS_AREA holds its address.
@@ -167,96 +169,6 @@ impl RegisterFault {
     }
 }
 
-/// Whether this machine supports a source, and if not, why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Support {
-    /// The source is supported.
-    Supported = 0,
-    /// The profile interface chosen for the boot processor has no such source.
-    NotInInterface = 1,
-    /// CPUID leaf 0xA enumerates too few events for this source (EAX\[31:24\]).
-    EventNotEnumerated = 2,
-    /// CPUID leaf 0xA reports that the event is not available (its bit in EBX is set).
-    EventNotAvailable = 3,
-    /// The driver could not allocate the state of the counters when it started.
-    NoMemory = 4,
-    /// The processor family does not have this event, or does not count it in the core.
-    NotOnThisFamily = 5,
-    /// A raw event, but the registers of the profile interface do not take an event and a unit mask.
-    NoRawEvents = 6,
-    /// A raw event with a number wider than the event numbers of the processor.
-    NoSuchEvent = 7,
-}
-
-impl Support {
-    /// All values, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
-        Self::Supported,
-        Self::NotInInterface,
-        Self::EventNotEnumerated,
-        Self::EventNotAvailable,
-        Self::NoMemory,
-        Self::NotOnThisFamily,
-        Self::NoRawEvents,
-        Self::NoSuchEvent,
-    ];
-
-    /// Returns the value with this number.
-    #[must_use]
-    pub fn from_number(number: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|support| *support as u32 == number)
-    }
-}
-
-/// A feature that the Debug Store of a processor lacks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum MissingFeature {
-    /// The vendor of the processor is not Intel.
-    NotIntel = 0,
-    /// CPUID.1:EDX\[21\] (DS) is clear.
-    NoDebugStore = 1,
-    /// CPUID.1:ECX\[2\] (DTES64) is clear: the DS save area does not have its 64-bit layout.
-    NotWide = 2,
-    /// IA32_MISC_ENABLE\[7\] is clear: performance monitoring is not available.
-    NoMonitoring = 3,
-    /// IA32_MISC_ENABLE\[11\] is set: the Branch Trace Store is unavailable.
-    BranchesUnavailable = 4,
-    /// IA32_MISC_ENABLE\[12\] is set: PEBS is unavailable.
-    PebsUnavailable = 5,
-    /// CPUID.1:ECX\[4\] (DS-CPL) is clear: BTS cannot be restricted to one mode.
-    NoModes = 6,
-    /// The records have an unknown format; the number of the format follows.
-    UnknownFormat = 7,
-    /// PEBS does not record overflows of this event.
-    NotPrecise = 8,
-    /// The profile interface has no precise events.
-    NotInInterface = 9,
-}
-
-impl MissingFeature {
-    /// All values, in the order of their numbers.
-    pub const ALL: [Self; 10] = [
-        Self::NotIntel,
-        Self::NoDebugStore,
-        Self::NotWide,
-        Self::NoMonitoring,
-        Self::BranchesUnavailable,
-        Self::PebsUnavailable,
-        Self::NoModes,
-        Self::UnknownFormat,
-        Self::NotPrecise,
-        Self::NotInInterface,
-    ];
-
-    /// Returns the value with this number.
-    #[must_use]
-    pub fn from_number(number: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|missing_feature| *missing_feature as u32 == number)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,17 +179,7 @@ mod tests {
             assert_eq!(cause as u32, number);
             assert_eq!(ErrorCode::from_number(number), Some(cause));
         }
-        for (number, support) in (0_u32..).zip(Support::ALL) {
-            assert_eq!(support as u32, number);
-            assert_eq!(Support::from_number(number), Some(support));
-        }
-        for (number, missing_feature) in (0_u32..).zip(MissingFeature::ALL) {
-            assert_eq!(missing_feature as u32, number);
-            assert_eq!(MissingFeature::from_number(number), Some(missing_feature));
-        }
-        assert_eq!(MissingFeature::from_number(10), None);
         assert_eq!(ErrorCode::from_number(37), None);
-        assert_eq!(Support::from_number(8), None);
     }
 
     #[test]

@@ -165,7 +165,7 @@ layout! {
     128 SourceRecord {
         /// KPROFILE_SOURCE.
         source: u32,
-        /// A [`Support`](crate::Support).
+        /// A number of `pmu::Support`.
         support: u32,
         /// The current interval.
         interval: u32,
@@ -279,31 +279,6 @@ layout! {
         reserved: u32,
     }
 
-    /// Out: a sample, or an event of the sampling itself; see [`SampleKind`](crate::SampleKind).
-    48 Sample {
-        /// Time, in units of the clock; [`Code::Start`](crate::Code::Start) returned its frequency.
-        time: u64,
-        /// Instruction pointer of a sample; [`SampleKind`](crate::SampleKind) describes its use in other kinds.
-        ip: u64,
-        /// Interrupted process; 0 is the idle process.
-        process: u32,
-        /// Interrupted thread.
-        thread: u32,
-        /// Processor.
-        processor: u32,
-        /// KPROFILE_SOURCE; [`ALL_SOURCES`](crate::ALL_SOURCES) stands for all sources sampled on the processor.
-        source: u32,
-        /// Number of events that the sample represents.
-        interval: u32,
-        /// A [`SampleKind`](crate::SampleKind).
-        kind: u16,
-        /// Interrupted mode of a sample, one of [`modes`].
-        modes: u16,
-        /// For a sample, the number of precise records that the processor had written by then (PebsIndex), which orders
-        /// the sample among them. For a precise record, its own number, from 0. For a branch, its target.
-        pebs_sequence: u64,
-    }
-
     /// In: an operation on control areas, and the processors that it concerns.
     272 AreaRequest {
         /// One of [`area`].
@@ -332,7 +307,7 @@ layout! {
         /// Format of the PEBS records.
         format: u32,
         /// Zero, or why the Debug Store is unavailable: one more than the number of a
-        /// [`MissingFeature`](crate::MissingFeature).
+        /// `pmu::debug_store::MissingFeature`.
         missing_feature: u32,
     }
 

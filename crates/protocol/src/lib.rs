@@ -12,19 +12,24 @@
 
 mod error_code;
 mod layout;
+mod record;
 mod request;
-mod sample;
 pub mod status;
 
-pub use error_code::{ErrorCode, MissingFeature, RegisterFault, Support};
+pub use error_code::{ErrorCode, RegisterFault};
 pub use layout::{
     AreaRecord, AreaRequest, BRANCH_BUFFER, CountRecord, DEFAULT_BUDGET, EventRequest, Hello, HelloReply, InfoReply,
     IntervalRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, NAME_LENGTH, PROCESSOR_WORDS, ProcessorSet, RING,
-    ReplyHeader, Sample, SamplesRequest, SessionEvent, SessionRequest, SourceRecord, SourceRequest, StartHeader,
-    StopRequest, area, flags, modes,
+    ReplyHeader, SamplesRequest, SessionEvent, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
+    area, flags, modes,
+};
+pub use record::{
+    AnySample, BranchKind, BranchRecord, CounterKind, CounterSample, LostKind, LostRecord, Mode, PauseKind,
+    PauseRecord, PreciseKind, PreciseSample, Prediction, Record, RecordError, RecordKind, SampleRecord, StopKind,
+    StopRecord, Zero,
 };
 pub use request::{Access, Code, Method, REQUESTS, RequestSpec, Size, find};
-pub use sample::SampleKind;
+pub use status::NtStatus;
 
 /// The version that both sides exchange in [`Hello`]; it changes with any layout, code or meaning.
 pub const PROTOCOL_VERSION: u32 = 6;
@@ -50,7 +55,7 @@ pub const TIMER: u32 = u32::MAX;
 /// As a source: every branch that a processor takes, recorded by its Branch Trace Store. It uses no counter.
 pub const BRANCHES: u32 = 0x7FFF_FFFF;
 
-/// In a [`Sample`]: the process or the thread is unknown.
+/// In an [`AnySample`]: the process or the thread is unknown.
 pub const UNKNOWN: u32 = u32::MAX;
 
 /// As a session number: all detached sessions.

@@ -3,9 +3,10 @@
 
 use crate::MAX_EVENTS;
 use crate::layout::{
-    AreaRequest, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, ReplyHeader, Sample, SamplesRequest,
+    AreaRequest, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, ReplyHeader, SamplesRequest,
     SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
+use crate::record::SampleRecord;
 
 /// Device type of the codes: vendors use 0x8000 and above (WDK, "Specifying Device Types").
 const DEVICE_TYPE: u32 = 0x8A9F;
@@ -62,7 +63,7 @@ pub enum Code {
     SetInterval = control_code(4, Access::ReadWrite),
     /// [`StartHeader`] and [`EventRequest`]s in, [`ReplyHeader`] out: HalStartProfileInterrupt, all or nothing.
     /// `detail[0]` of the reply is the number of the session, `detail[1]` the frequency of
-    /// [`Sample::time`](crate::Sample::time) in units per second. On [`crate::ErrorCode::NoFreeCounter`] the records
+    /// [`SampleRecord::time`] in units per second. On [`crate::ErrorCode::NoFreeCounter`] the records
     /// are the [`crate::SessionEvent`]s that use the counters.
     Start = control_code(5, Access::ReadWrite),
     /// [`StopRequest`] in, [`ReplyHeader`] and the final [`crate::CountRecord`]s out: HalStopProfileInterrupt.
@@ -71,7 +72,7 @@ pub enum Code {
     Read = control_code(7, Access::Read),
     /// Nothing in, [`ReplyHeader`] and [`crate::SessionEvent`]s out: the sessions and the counters that they use.
     ListSessions = control_code(8, Access::Read),
-    /// [`SamplesRequest`] in, [`ReplyHeader`] and [`Sample`](crate::Sample)s out. May wait, and can be cancelled
+    /// [`SamplesRequest`] in, [`ReplyHeader`] and [`SampleRecord`]s out. May wait, and can be cancelled
     /// meanwhile. `detail[0]` is 1 if the session has been stopped and these are its last samples.
     Samples = code_with(Method::OutDirect, 9, Access::Read),
     /// [`AreaRequest`] in, [`ReplyHeader`] and [`AreaRecord`](crate::AreaRecord)s out:
@@ -139,7 +140,7 @@ const fn request(code: Code, name: &'static str, access: Access, input: Size, ou
 const NOTHING: Size = Size::Exactly(0);
 const HEADER: Size = Size::AtLeast(size_of::<ReplyHeader>());
 const ONE_SOURCE: Size = Size::AtLeast(size_of::<ReplyHeader>() + size_of::<SourceRecord>());
-const ONE_SAMPLE: Size = Size::AtLeast(size_of::<ReplyHeader>() + size_of::<Sample>());
+const ONE_SAMPLE: Size = Size::AtLeast(size_of::<ReplyHeader>() + size_of::<SampleRecord>());
 const EVENTS: Size =
     Size::Entries { head: size_of::<StartHeader>(), entry: size_of::<EventRequest>(), most: MAX_EVENTS };
 

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::io::{self, sink};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use protocol::Sample;
+use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
 use recording::{Reader, Session, Summary, Writer};
 
 const SAMPLES: usize = 1 << 20;
@@ -29,8 +29,8 @@ fn session() -> Session {
     }
 }
 
-fn samples() -> Vec<Sample> {
-    let sample = |time| Sample {
+fn samples() -> Vec<SampleRecord> {
+    let sample = |time| CounterSample {
         time,
         ip: time.wrapping_mul(0x9E37_79B9_7F4A_7C15),
         process: 4,
@@ -38,14 +38,14 @@ fn samples() -> Vec<Sample> {
         processor: 0,
         source: 0x13,
         interval: 65_536,
-        kind: 0,
-        modes: 1,
+        kind: CounterKind::Sample,
+        mode: Mode::User,
         pebs_sequence: 0,
     };
-    (0..SAMPLES as u64).map(sample).collect()
+    (0..SAMPLES as u64).map(|time| sample(time).into()).collect()
 }
 
-fn write<W: io::Write>(sink: W, samples: &[Sample], batch: usize) -> W {
+fn write<W: io::Write>(sink: W, samples: &[SampleRecord], batch: usize) -> W {
     let mut writer = Writer::new(sink, &session()).unwrap();
     for samples in samples.chunks(batch) {
         writer.samples(samples).unwrap();

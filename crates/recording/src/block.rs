@@ -1,6 +1,6 @@
 //! Contents of the blocks.
 
-use protocol::Sample;
+use protocol::SampleRecord;
 use serde::{Deserialize, Serialize};
 
 /// In [`Process::id`]: the kernel, which has modules but is not a process. In a sample the same number means
@@ -15,7 +15,7 @@ pub enum Block {
     /// A process, or modules that it loaded later.
     Process(Process),
     /// Samples and losses, throttling and sleep, in the order in which the driver returned them.
-    Samples(Vec<Sample>),
+    Samples(Vec<SampleRecord>),
     /// The last block: the end of the recording.
     Summary(Summary),
 }
@@ -36,7 +36,7 @@ pub struct Session {
     pub computer: Option<String>,
     /// The command and its arguments; empty if no command was run.
     pub command: Vec<String>,
-    /// Units per second of [`Sample::time`].
+    /// Units per second of [`SampleRecord::time`].
     pub clock: u64,
     /// The sampled processors, in ascending order.
     pub processors: Vec<u32>,
@@ -83,7 +83,7 @@ pub struct Process {
 pub struct Module {
     /// Lowest address.
     pub base: u64,
-    /// Size in bytes of address space.
+    /// Size in the address space, in bytes.
     pub size: u64,
     /// Path of the file.
     pub path: String,

@@ -1,6 +1,6 @@
 //! Layouts of the file header and of block headers.
 
-use protocol::Sample;
+use protocol::SampleRecord;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Version of the file format; any change of layout or meaning increments it.
@@ -13,7 +13,7 @@ pub const MAX_SAMPLES: usize = 1 << 16;
 /// fit.
 pub const MAX_JSON: usize = 32 << 20;
 
-/// Signature of the file: not valid text, and corrupted by a transfer in text mode.
+/// Signature of the file. It is not valid UTF-8, and a transfer in text mode changes its line feed.
 pub const MAGIC: [u8; 8] = *b"\x89HALPRF\n";
 
 const _: () = assert!(cfg!(target_endian = "little"), "layouts are written as they are in memory");
@@ -89,7 +89,7 @@ impl BlockKind {
     /// Returns the maximum size of the payload in bytes.
     pub fn max_payload(self) -> usize {
         match self {
-            Self::Samples => MAX_SAMPLES * size_of::<Sample>(),
+            Self::Samples => MAX_SAMPLES * size_of::<SampleRecord>(),
             Self::Session | Self::Process | Self::Summary => MAX_JSON,
         }
     }

@@ -17,9 +17,10 @@
 //! | 4 | CRC-32 of the payload |
 //! | 4 | CRC-32 of the preceding 20 bytes |
 //!
-//! The payload of a sample block is an array of [`Sample`](protocol::Sample), 48 bytes each. The payload of every other
-//! kind is a JSON object. Each block is written with one system call, so if the writer is terminated, all earlier
-//! blocks stay readable.
+//! The payload of a sample block is an array of [`SampleRecord`](protocol::SampleRecord), 48 bytes each, as the driver
+//! returned them. Their kinds have the layouts of [`Record`](protocol::Record). A record of an unknown kind or with
+//! invalid fields does not affect the others. The payload of every other kind of block is a JSON object. Each
+//! block is written with one system call, so if the writer is terminated, all earlier blocks stay readable.
 //!
 //! | module | contents |
 //! |---|---|

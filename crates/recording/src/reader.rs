@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use protocol::Sample;
+use protocol::SampleRecord;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use zerocopy::{FromZeros, IntoBytes};
@@ -182,7 +182,7 @@ impl<R: Read> Reader<R> {
         if header.length as usize > kind.max_payload() {
             return Err(BlockError::TooLong { length: header.length, max: kind.max_payload() });
         }
-        if kind == BlockKind::Samples && !(header.length as usize).is_multiple_of(size_of::<Sample>()) {
+        if kind == BlockKind::Samples && !(header.length as usize).is_multiple_of(size_of::<SampleRecord>()) {
             return Err(BlockError::PartialSample(header.length));
         }
         Ok(kind)
@@ -194,8 +194,8 @@ impl<R: Read> Reader<R> {
         serde_json::from_slice(&payload).map_err(|cause| self.damaged(cause.into()))
     }
 
-    fn samples(&mut self, header: &BlockHeader) -> Result<Vec<Sample>, ReadError> {
-        let mut samples = vec![Sample::new_zeroed(); header.length as usize / size_of::<Sample>()];
+    fn samples(&mut self, header: &BlockHeader) -> Result<Vec<SampleRecord>, ReadError> {
+        let mut samples = vec![SampleRecord::new_zeroed(); header.length as usize / size_of::<SampleRecord>()];
         self.payload(header, samples.as_mut_bytes())?;
         Ok(samples)
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use protocol::Sample;
+use protocol::SampleRecord;
 use serde::Serialize;
 use thiserror::Error;
 use zerocopy::IntoBytes;
@@ -67,7 +67,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// If a block cannot be written.
-    pub fn samples(&mut self, samples: &[Sample]) -> Result<(), WriteError> {
+    pub fn samples(&mut self, samples: &[SampleRecord]) -> Result<(), WriteError> {
         samples.chunks(MAX_SAMPLES).try_for_each(|samples| self.block(BlockKind::Samples, samples.as_bytes()))
     }
 

@@ -9,27 +9,17 @@ use std::io::{self, Read, Write};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use protocol::Sample;
+use protocol::SampleRecord;
 use recording::{
     Block, Count, DebugFile, MAX_SAMPLES, Module, Process, ReadError, RecordedEvent, Session, Summary, WriteError,
     Writer,
 };
 use support::{block_ranges, forged, process, read, sample, session, small, summary, written};
+use zerocopy::{FromBytes, IntoBytes};
 
-fn any_sample() -> impl Strategy<Value = Sample> {
-    let numbers = any::<(u64, u64, u32, u32, u32, u32, u32, u16, u16, u64)>();
-    numbers.prop_map(|(time, ip, process, thread, processor, source, interval, kind, modes, pebs_sequence)| Sample {
-        time,
-        ip,
-        process,
-        thread,
-        processor,
-        source,
-        interval,
-        kind,
-        modes,
-        pebs_sequence,
-    })
+/// Generates records of any content: a recording stores what the driver returned.
+fn any_sample() -> impl Strategy<Value = SampleRecord> {
+    any::<[u64; 6]>().prop_map(|words| SampleRecord::read_from_bytes(words.as_bytes()).unwrap())
 }
 
 fn any_event() -> impl Strategy<Value = RecordedEvent> {
@@ -129,7 +119,7 @@ fn layout_is_as_documented() {
 
 #[test]
 fn samples_are_split_over_as_many_blocks_as_needed() {
-    let samples: Vec<Sample> = (0..=2 * MAX_SAMPLES as u64).map(sample).collect();
+    let samples: Vec<SampleRecord> = (0..=2 * MAX_SAMPLES as u64).map(sample).collect();
     let mut writer = Writer::new(Vec::new(), &session()).unwrap();
     writer.samples(&[]).unwrap();
     writer.samples(&samples).unwrap();

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use protocol::{Sample, SampleKind, modes};
+use protocol::{CounterKind, CounterSample, Mode, SampleRecord, modes};
 use recording::{Module, Process, RecordedEvent, Session, Summary, Writer};
 
 const MODULES: u64 = 50;
@@ -38,14 +38,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     if text { script(samples, BufWriter::new(file)) } else { recording(samples, file) }
 }
 
-fn recording(mut samples: impl Iterator<Item = Sample>, file: File) -> Result<(), Box<dyn Error>> {
+fn recording(mut samples: impl Iterator<Item = CounterSample>, file: File) -> Result<(), Box<dyn Error>> {
     let mut writer = Writer::new(file, &session())?;
     for id in 0..PROCESSES {
         let modules = (0..MODULES).map(module).collect();
         writer.process(&Process { id: 4 * (id + 1), name: format!("program{id}.exe"), modules })?;
     }
     loop {
-        let batch: Vec<Sample> = samples.by_ref().take(BATCH).collect();
+        let batch: Vec<SampleRecord> = samples.by_ref().take(BATCH).map(SampleRecord::from).collect();
         if batch.is_empty() {
             break;
         }
@@ -57,8 +57,8 @@ fn recording(mut samples: impl Iterator<Item = Sample>, file: File) -> Result<()
 }
 
 /// Writes one frame per sample, because a sample is one address.
-fn script(samples: impl Iterator<Item = Sample>, mut out: impl Write) -> Result<(), Box<dyn Error>> {
-    for Sample { time, ip, process, thread, processor, interval, .. } in samples {
+fn script(samples: impl Iterator<Item = CounterSample>, mut out: impl Write) -> Result<(), Box<dyn Error>> {
+    for CounterSample { time, ip, process, thread, processor, interval, .. } in samples {
         let program = process / 4 - 1;
         let (seconds, rest) = (time / CLOCK, time % CLOCK / 10);
         writeln!(
@@ -109,15 +109,15 @@ struct Samples {
 }
 
 impl Iterator for Samples {
-    type Item = Sample;
+    type Item = CounterSample;
 
     /// The product of two uniformly distributed numbers makes few addresses hot and many cold.
-    fn next(&mut self) -> Option<Sample> {
+    fn next(&mut self) -> Option<CounterSample> {
         self.time += 10;
         let location =
             self.random.below(MODULES * ADDRESSES) * self.random.below(MODULES * ADDRESSES) / (MODULES * ADDRESSES);
         let process = 4 * (1 + u32::try_from(location % u64::from(PROCESSES)).ok()?);
-        Some(Sample {
+        Some(CounterSample {
             time: self.time,
             ip: base(location % MODULES) + location / MODULES * 64,
             process,
@@ -125,8 +125,8 @@ impl Iterator for Samples {
             processor: u32::try_from(self.random.below(PROCESSORS.into())).ok()?,
             source: 25,
             interval: INTERVAL,
-            kind: SampleKind::Sample as u16,
-            modes: u16::try_from(modes::USER).ok()?,
+            kind: CounterKind::Sample,
+            mode: Mode::User,
             pebs_sequence: 0,
         })
     }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::AddAssign;
 
-use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN, modes};
+use protocol::{BRANCHES, BranchRecord, Mode, Prediction, Record, SampleRecord, UNKNOWN};
 use rustc_hash::FxHashMap;
 
 use crate::sample_counts::SampleLocation;
@@ -20,8 +20,8 @@ pub struct Branch {
 }
 
 impl Branch {
-    fn of(sample: &Sample) -> Self {
-        Self { kernel: u32::from(sample.modes) == modes::KERNEL, from: sample.ip, to: sample.pebs_sequence }
+    fn of(record: &BranchRecord) -> Self {
+        Self { kernel: record.mode == Mode::Kernel, from: record.from, to: record.to }
     }
 
     /// Returns the location of the branch instruction.
@@ -70,12 +70,15 @@ pub struct BranchCounts {
 }
 
 impl BranchCounts {
-    /// Counts the branches among `samples`.
-    pub fn record(&mut self, samples: &[Sample]) {
-        for sample in samples.iter().filter(|sample| sample.kind == SampleKind::Branch as u16) {
-            let once = BranchCount { count: 1, predicted: sample.interval.min(1).into() };
-            *self.taken.entry(Branch::of(sample)).or_default() += once;
-            self.total += once;
+    /// Counts the branches among `records`.
+    pub fn record(&mut self, records: &[SampleRecord]) {
+        for record in records {
+            if let Ok(Record::Branch(branch)) = record.parse() {
+                let predicted = u64::from(branch.prediction == Prediction::Predicted);
+                let once = BranchCount { count: 1, predicted };
+                *self.taken.entry(Branch::of(&branch)).or_default() += once;
+                self.total += once;
+            }
         }
     }
 

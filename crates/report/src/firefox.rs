@@ -16,7 +16,7 @@ use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, LibraryHandle, LibraryInfo, MarkerTiming,
     ProcessHandle, Profile, ReferenceTimestamp, SamplingInterval, SymbolTable, ThreadHandle, Timestamp,
 };
-use protocol::{ALL_SOURCES, Sample, SampleKind, UNKNOWN};
+use protocol::{ALL_SOURCES, AnySample, PauseKind, Record, StopKind, UNKNOWN};
 use recording::Module;
 use rustc_hash::FxHashMap;
 
@@ -26,7 +26,7 @@ use crate::modules::{ModuleId, file_name};
 use crate::processes::UNKNOWN_NAME;
 use crate::proportion::real;
 use crate::read::{Contents, ExportError, for_each_record};
-use crate::sample_counts::{Detail, SampleLocation, events};
+use crate::sample_counts::{Detail, SampleLocation};
 use crate::symbol_index::SymbolIndex;
 
 /// A process ID that Windows never uses: process IDs are multiples of four.
@@ -115,20 +115,16 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn add(&mut self, record: &Sample) {
-        let time = self.contents.nanoseconds(record.time);
-        match SampleKind::from_number(record.kind) {
-            Some(kind) if kind.is_sample() => {
-                if self.filter.selects(record.source, record.process) {
-                    self.sample(record, kind, time);
-                }
-            }
-            Some(kind) if self.filter.selects_source(record.source) => self.loss_marker(kind, record, time),
+    fn add(&mut self, record: &Record) {
+        let time = self.contents.nanoseconds(record.time());
+        match record.sample() {
+            Some(sample) if self.filter.selects(sample.source, sample.process) => self.sample(&sample, time),
+            None if self.filter.selects_source(record.source()) => self.loss_marker(record, time),
             Some(_) | None => {}
         }
     }
 
-    fn sample(&mut self, sample: &Sample, kind: SampleKind, time: u64) {
+    fn sample(&mut self, sample: &AnySample, time: u64) {
         let frame = self.frame(&SampleLocation::of(sample, Detail::default()));
         let interval = self.interval;
         let track = self.track(sample);
@@ -140,7 +136,7 @@ impl<'a> Builder<'a> {
         let stack = self.profile.intern_stack(thread, None, frame);
         let time = Timestamp::from_nanos_since_reference(time);
         // The profiler multiplies by a weight of type "samples", the default; the largest interval is i32::MAX.
-        let weight = i32::try_from(events(sample, kind)).unwrap_or(i32::MAX);
+        let weight = i32::try_from(sample.events).unwrap_or(i32::MAX);
         self.profile.add_sample(thread, time, Some(stack), delta, weight);
     }
 
@@ -172,8 +168,8 @@ impl<'a> Builder<'a> {
         *self.processes.entry(id).or_insert_with(|| self.profile.add_process(name, id, start))
     }
 
-    fn track(&mut self, sample: &Sample) -> &mut Track {
-        let Sample { process, thread, source, .. } = *sample;
+    fn track(&mut self, sample: &AnySample) -> &mut Track {
+        let AnySample { process, thread, source, .. } = *sample;
         let start = Timestamp::from_nanos_since_reference(0);
         let contents = self.contents;
         let owner = self.process(process);
@@ -203,33 +199,37 @@ impl<'a> Builder<'a> {
         })
     }
 
-    fn loss_marker(&mut self, kind: SampleKind, record: &Sample, nanoseconds: u64) {
-        let track = self.processor(record.processor);
-        let source = match record.source {
+    fn loss_marker(&mut self, record: &Record, nanoseconds: u64) {
+        let track = self.processor(record.processor());
+        let source = match record.source() {
             ALL_SOURCES => self.profile.intern_string("all sources"),
             source => self.profile.intern_string(&self.contents.source_name(source)),
         };
         let time = Timestamp::from_nanos_since_reference(nanoseconds);
-        match kind {
-            SampleKind::Sample | SampleKind::Precise | SampleKind::PreciseNext | SampleKind::Branch => {}
-            SampleKind::Lost => {
-                let lost = Lost { source, samples: real(record.ip) };
+        match record {
+            Record::Sample(_) | Record::Precise(_) | Record::Branch(_) => {}
+            Record::Lost(lost) => {
+                let lost = Lost { source, samples: real(lost.count) };
                 self.profile.add_marker(track, MarkerTiming::Instant(time), lost);
             }
-            SampleKind::Throttled => {
-                self.profile.add_marker(track, MarkerTiming::IntervalStart(time), Throttled { source });
-            }
-            SampleKind::Resumed => {
-                self.profile.add_marker(track, MarkerTiming::IntervalEnd(time), Throttled { source });
-            }
-            SampleKind::Slept => {
-                let slept = self.contents.duration(record.ip);
-                let begin = Timestamp::from_nanos_since_reference(nanoseconds.saturating_sub(slept));
-                self.profile.add_marker(track, MarkerTiming::Interval(begin, time), Slept { source });
-            }
-            SampleKind::Silenced => {
-                self.profile.add_marker(track, MarkerTiming::Instant(time), Silenced { source });
-            }
+            Record::Stop(stop) => match stop.kind {
+                StopKind::Throttled => {
+                    self.profile.add_marker(track, MarkerTiming::IntervalStart(time), Throttled { source });
+                }
+                StopKind::Silenced => {
+                    self.profile.add_marker(track, MarkerTiming::Instant(time), Silenced { source });
+                }
+            },
+            Record::Pause(pause) => match pause.kind {
+                PauseKind::Resumed => {
+                    self.profile.add_marker(track, MarkerTiming::IntervalEnd(time), Throttled { source });
+                }
+                PauseKind::Slept => {
+                    let slept = self.contents.duration(pause.duration);
+                    let begin = Timestamp::from_nanos_since_reference(nanoseconds.saturating_sub(slept));
+                    self.profile.add_marker(track, MarkerTiming::Interval(begin, time), Slept { source });
+                }
+            },
         }
     }
 }

@@ -25,7 +25,7 @@ struct AddressSpace {
 }
 
 impl AddressSpace {
-    /// Adds a module and removes every module that overlaps it: those were unloaded before.
+    /// Adds a module and removes every module that overlaps it, because that one must have been unloaded before.
     fn load(&mut self, base: u64, loaded: LoadedModule) {
         let end = base.saturating_add(loaded.size);
         let below =

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Read};
 
-use protocol::Sample;
+use protocol::Record;
 use recording::{Block, ReadError, Reader, Session, Summary};
 use thiserror::Error;
 
@@ -93,14 +93,15 @@ pub enum ExportError {
     Write(#[from] io::Error),
 }
 
-/// Passes every record of a recording to `each`, up to the first damaged block.
+/// Passes every record of a recording to `each`, up to the first damaged block. Records that cannot be read are left
+/// out: [`SampleCounts::unreadable`] has counted them.
 pub(crate) fn for_each_record(
     input: impl Read,
-    mut each: impl FnMut(&Sample) -> io::Result<()>,
+    mut each: impl FnMut(&Record) -> io::Result<()>,
 ) -> Result<(), ExportError> {
     for block in Reader::new(input)?.map_while(Result::ok) {
         if let Block::Samples(records) = block {
-            records.iter().try_for_each(&mut each)?;
+            records.iter().filter_map(|record| record.parse().ok()).try_for_each(|record| each(&record))?;
         }
     }
     Ok(())

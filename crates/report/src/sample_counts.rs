@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use protocol::{Sample, SampleKind, modes};
+use protocol::{AnySample, Mode, PauseKind, PauseRecord, PreciseKind, PreciseSample, Record, SampleRecord, StopKind};
 use rustc_hash::FxHashMap;
 
 /// Properties that distinguish locations in addition to source, process, mode and address. Each needs more memory.
@@ -33,21 +33,16 @@ pub struct SampleLocation {
 }
 
 impl SampleLocation {
-    pub(crate) fn of(sample: &Sample, detail: Detail) -> Self {
+    pub(crate) fn of(sample: &AnySample, detail: Detail) -> Self {
         Self {
             source: sample.source,
             process: sample.process,
             thread: if detail.thread { sample.thread } else { 0 },
             processor: if detail.processor { sample.processor } else { 0 },
-            kernel: u32::from(sample.modes) == modes::KERNEL,
+            kernel: sample.mode == Mode::Kernel,
             ip: sample.ip,
         }
     }
-}
-
-/// Returns the number of events that a sample represents. A branch is one event: its `interval` has another meaning.
-pub(crate) fn events(sample: &Sample, kind: SampleKind) -> u64 {
-    if kind == SampleKind::Branch { 1 } else { sample.interval.into() }
 }
 
 /// Number of samples and of the events that they represent.
@@ -92,7 +87,7 @@ pub struct LossStats {
     pub sleeps: u64,
     /// Total duration of sleep, in units of the recording's clock.
     pub slept: u64,
-    /// How often sampling stopped because too many interrupts came that no counter explained.
+    /// Number of times that sampling stopped because of too many spurious interrupts.
     pub silences: u64,
 }
 
@@ -104,52 +99,61 @@ pub struct SampleCounts {
     totals: BTreeMap<u32, Total>,
     loss_stats: BTreeMap<(u32, u32), LossStats>,
     earliest: Option<u64>,
-    unknown: u64,
+    unreadable: u64,
 }
 
 impl SampleCounts {
-    /// Creates an empty tally.
+    /// Creates counts without samples.
     #[must_use]
     pub fn new(detail: Detail) -> Self {
         Self { detail, ..Self::default() }
     }
 
-    /// Counts `samples`, in any order.
-    pub fn add(&mut self, samples: &[Sample]) {
-        for sample in samples {
-            self.add_one(sample);
+    /// Counts `records`, in any order.
+    pub fn add(&mut self, records: &[SampleRecord]) {
+        for record in records {
+            match record.parse() {
+                Ok(record) => self.add_one(&record),
+                Err(_) => self.unreadable += 1,
+            }
         }
-        let earliest = samples.iter().map(|sample| sample.time).min();
+        let earliest = records.iter().map(SampleRecord::time).min();
         self.earliest = self.earliest.into_iter().chain(earliest).min();
     }
 
-    fn add_one(&mut self, sample: &Sample) {
-        let Some(kind) = SampleKind::from_number(sample.kind) else {
-            self.unknown += 1;
-            return;
-        };
-        if kind.is_sample() {
-            let events = events(sample, kind);
-            let weight = SampleWeight { samples: 1, events };
-            *self.locations.entry(SampleLocation::of(sample, self.detail)).or_default() += weight;
-            let total = self.totals.entry(sample.source).or_default();
-            total.weight += weight;
-            total.precise += u64::from(kind == SampleKind::Precise);
-            total.precise_next += u64::from(kind == SampleKind::PreciseNext);
-            total.squares += u128::from(events * events);
-            return;
+    fn add_one(&mut self, record: &Record) {
+        if let Some(sample) = record.sample() {
+            return self.add_sample(&sample, record);
         }
-        let stats = self.loss_stats.entry((sample.source, sample.processor)).or_default();
-        match kind {
-            SampleKind::Sample | SampleKind::Precise | SampleKind::PreciseNext | SampleKind::Branch => {}
-            SampleKind::Lost => stats.lost = stats.lost.saturating_add(sample.ip),
-            SampleKind::Throttled => stats.pauses += 1,
-            SampleKind::Resumed => stats.paused = stats.paused.saturating_add(sample.ip),
-            SampleKind::Slept => {
-                stats.sleeps += 1;
-                stats.slept = stats.slept.saturating_add(sample.ip);
+        let stats = self.loss_stats.entry((record.source(), record.processor())).or_default();
+        match record {
+            Record::Sample(_) | Record::Precise(_) | Record::Branch(_) => {}
+            Record::Lost(lost) => stats.lost = stats.lost.saturating_add(lost.count),
+            Record::Stop(stop) => match stop.kind {
+                StopKind::Throttled => stats.pauses += 1,
+                StopKind::Silenced => stats.silences += 1,
+            },
+            Record::Pause(PauseRecord { kind: PauseKind::Resumed, duration, .. }) => {
+                stats.paused = stats.paused.saturating_add(*duration);
             }
-            SampleKind::Silenced => stats.silences += 1,
+            Record::Pause(PauseRecord { kind: PauseKind::Slept, duration, .. }) => {
+                stats.sleeps += 1;
+                stats.slept = stats.slept.saturating_add(*duration);
+            }
+        }
+    }
+
+    fn add_sample(&mut self, sample: &AnySample, record: &Record) {
+        let weight = SampleWeight { samples: 1, events: sample.events };
+        *self.locations.entry(SampleLocation::of(sample, self.detail)).or_default() += weight;
+        let total = self.totals.entry(sample.source).or_default();
+        total.weight += weight;
+        total.squares += u128::from(sample.events * sample.events);
+        if let Record::Precise(PreciseSample { kind, .. }) = record {
+            match kind {
+                PreciseKind::Precise => total.precise += 1,
+                PreciseKind::PreciseNext => total.precise_next += 1,
+            }
         }
     }
 
@@ -189,9 +193,9 @@ impl SampleCounts {
         self.earliest
     }
 
-    /// Returns the number of records of unknown kinds.
+    /// Returns the number of records of unknown kinds and of damaged records.
     #[must_use]
-    pub fn unknown(&self) -> u64 {
-        self.unknown
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable
     }
 }

@@ -2,11 +2,11 @@
 
 use std::io::{self, Read, Write};
 
-use protocol::{Sample, SampleKind, UNKNOWN, modes};
+use protocol::{AnySample, Mode, PauseKind, PreciseKind, Record, StopKind, UNKNOWN};
 
 use crate::filter::Filter;
 use crate::read::{Contents, ExportError, for_each_record};
-use crate::sample_counts::{Detail, SampleLocation, events};
+use crate::sample_counts::{Detail, SampleLocation};
 use crate::symbol_index::SymbolIndex;
 
 /// Names of the fields; the first line of the output.
@@ -52,48 +52,56 @@ struct Lines<'a, W: Write> {
 }
 
 impl<W: Write> Lines<'_, W> {
-    fn write(&mut self, record: &Sample) -> io::Result<()> {
-        let Some(kind) = SampleKind::from_number(record.kind) else { return Ok(()) };
-        let time = self.contents.nanoseconds(record.time).to_string();
-        let processor = record.processor.to_string();
-        let source = match record.source {
+    fn write(&mut self, record: &Record) -> io::Result<()> {
+        let time = self.contents.nanoseconds(record.time()).to_string();
+        let processor = record.processor().to_string();
+        let source = match record.source() {
             protocol::ALL_SOURCES => "".into(),
             source => self.contents.source_name(source),
         };
-        let (word, detail) = match kind {
-            SampleKind::Sample | SampleKind::Precise | SampleKind::PreciseNext | SampleKind::Branch => {
-                if self.filter.selects(record.source, record.process) {
-                    self.write_sample(record, kind, [&time, &processor, &source])?;
-                }
-                return Ok(());
+        let duration = |units| self.contents.duration(units).to_string();
+        let (word, detail) = match record {
+            Record::Sample(_) => ("sample", String::new()),
+            Record::Precise(sample) => {
+                let word = match sample.kind {
+                    PreciseKind::Precise => "precise",
+                    PreciseKind::PreciseNext => "precise_next",
+                };
+                (word, sample.number.to_string())
             }
-            SampleKind::Lost => ("lost", record.ip.to_string()),
-            SampleKind::Throttled => ("throttled", String::new()),
-            SampleKind::Resumed => ("resumed", self.contents.duration(record.ip).to_string()),
-            SampleKind::Slept => ("slept", self.contents.duration(record.ip).to_string()),
-            SampleKind::Silenced => ("silenced", String::new()),
+            Record::Branch(branch) => ("branch", format!("{:#018x}", branch.to)),
+            Record::Lost(lost) => ("lost", lost.count.to_string()),
+            Record::Stop(stop) => match stop.kind {
+                StopKind::Throttled => ("throttled", String::new()),
+                StopKind::Silenced => ("silenced", String::new()),
+            },
+            Record::Pause(pause) => match pause.kind {
+                PauseKind::Resumed => ("resumed", duration(pause.duration)),
+                PauseKind::Slept => ("slept", duration(pause.duration)),
+            },
         };
-        if self.filter.selects_source(record.source) {
-            let fields = [&time, word, &processor, &source, "", "", "", "", "", "", "", "", &detail];
-            self.out.write_record(fields)?;
+        match record.sample() {
+            Some(sample) if self.filter.selects(sample.source, sample.process) => {
+                self.write_sample(&sample, [&time, word, &processor, &source, &detail])
+            }
+            None if self.filter.selects_source(record.source()) => {
+                let fields = [&time, word, &processor, &source, "", "", "", "", "", "", "", "", &detail];
+                Ok(self.out.write_record(fields)?)
+            }
+            Some(_) | None => Ok(()),
         }
-        Ok(())
     }
 
     fn write_sample(
         &mut self,
-        sample: &Sample,
-        kind: SampleKind,
-        [time, processor, source]: [&str; 3],
+        sample: &AnySample,
+        [time, word, processor, source, detail]: [&str; 5],
     ) -> io::Result<()> {
         let location = SampleLocation::of(sample, Detail::default());
-        let (word, detail) = match kind {
-            SampleKind::Precise => ("precise", sample.pebs_sequence.to_string()),
-            SampleKind::PreciseNext => ("precise_next", sample.pebs_sequence.to_string()),
-            SampleKind::Branch => ("branch", format!("{:#018x}", sample.pebs_sequence)),
-            _ => ("sample", String::new()),
+        let mode = match sample.mode {
+            Mode::User => "u",
+            Mode::Kernel => "k",
         };
-        let mode = if u32::from(sample.modes) == modes::KERNEL { "k" } else { "u" };
         let fields = [
             time,
             word,
@@ -103,11 +111,11 @@ impl<W: Write> Lines<'_, W> {
             self.contents.processes.name_or_unknown(sample.process),
             &id_text(sample.thread),
             mode,
-            &events(sample, kind).to_string(),
+            &sample.events.to_string(),
             &format!("{:#018x}", sample.ip),
             self.symbol_index.module(&location),
             &self.symbol_index.symbol(&location),
-            &detail,
+            detail,
         ];
         Ok(self.out.write_record(fields)?)
     }

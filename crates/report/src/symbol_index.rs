@@ -72,7 +72,7 @@ pub struct SymbolIndex {
 }
 
 impl SymbolIndex {
-    /// Resolves every location of the tally that `filter` selects.
+    /// Resolves every location of the counts that `filter` selects.
     #[must_use]
     pub fn new(contents: &Contents, filter: &Filter, finder: &SymbolFinder) -> Self {
         let locations = contents.sample_counts.locations().map(|(location, _)| *location);

@@ -146,7 +146,7 @@ fn debug_file(module: &Module) -> Option<(&str, DebugId)> {
 fn no_debug_file(path: PathBuf, error: Error) -> Reason {
     match error {
         Error::UnmatchedDebugId(..) => Reason::OtherBuild(path),
-        // wholesym also tries files that cannot exist; the last one is the file at `path`.
+        // wholesym also tries files that cannot exist. The last error belongs to the file at `path`.
         Error::NoSuccessfulCandidate(mut errors) => match errors.pop() {
             Some(last) => no_debug_file(path, last),
             None => Reason::NotFound,

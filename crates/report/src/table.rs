@@ -15,9 +15,9 @@ use crate::symbol_index::{Name, Owner, SymbolIndex};
 pub enum Column {
     /// The process.
     Process,
-    /// The thread; requires a tally with [`Detail::thread`](crate::Detail::thread).
+    /// The thread; requires counts with [`Detail::thread`](crate::Detail::thread).
     Thread,
-    /// The processor; requires a tally with [`Detail::processor`](crate::Detail::processor).
+    /// The processor; requires counts with [`Detail::processor`](crate::Detail::processor).
     Processor,
     /// The module.
     Module,
@@ -80,7 +80,7 @@ pub struct TableRow {
     pub address: Option<u64>,
 }
 
-/// A table.
+/// The samples of a source, grouped into rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
     /// All samples of the source, including those in no row.

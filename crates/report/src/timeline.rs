@@ -1,8 +1,8 @@
 //! Ordinary samples and precise records in one order per processor.
 //!
-//! The precise records of a processor are numbered from 0 ([`pebs_sequence`](Sample::pebs_sequence)). The mark of an ordinary sample is
-//! the number of records before it: a sample with mark 5 is between records 4 and 5. Times do not give this order,
-//! because the records of most processors have the time at which they were fetched.
+//! The precise records of a processor are numbered from 0. An ordinary sample has the number of records before it: a
+//! sample with 5 is between records 4 and 5. Times do not give this order, because the records of most processors have
+//! the time at which they were fetched.
 //!
 //! A record of a batch has no process. It is assigned to one if the nearest ordinary samples before and after it have
 //! the same process and thread, and no record between them names another. As far as the samples show, nothing else ran
@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use protocol::{Sample, SampleKind, UNKNOWN};
+use protocol::{AnySample, Record, RecordKind, UNKNOWN};
 
 use crate::filter::Filter;
 use crate::read::{ExportError, for_each_record};
@@ -21,18 +21,22 @@ use crate::sample_counts::{Detail, SampleLocation};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimelineSample {
     /// The sample, with the inferred process and thread if it had none.
-    pub sample: Sample,
+    pub sample: AnySample,
+    /// Number of a precise record, or the number of precise records before an ordinary sample.
+    pub pebs_sequence: u64,
     /// `Sample`, `Precise` or `PreciseNext`.
-    pub kind: SampleKind,
+    pub kind: RecordKind,
     /// Whether process and thread were inferred from the neighboring samples.
     pub inferred: bool,
 }
+
+const _: () = assert!(size_of::<TimelineSample>() == 64);
 
 impl TimelineSample {
     /// Returns whether the sample is a PEBS record.
     #[must_use]
     pub fn is_precise(&self) -> bool {
-        self.kind != SampleKind::Sample
+        self.kind != RecordKind::Sample
     }
 
     /// Returns the location without thread and processor.
@@ -43,12 +47,12 @@ impl TimelineSample {
 
     /// Returns the sort key among samples of one processor. Samples with equal keys keep the order of the file.
     fn order(&self) -> (u64, bool) {
-        (self.sample.pebs_sequence, self.is_precise())
+        (self.pebs_sequence, self.is_precise())
     }
 
     /// Returns process and thread if both are known.
     fn owner(&self) -> Option<(u32, u32)> {
-        let Sample { process, thread, .. } = self.sample;
+        let AnySample { process, thread, .. } = self.sample;
         (process != UNKNOWN && thread != UNKNOWN).then_some((process, thread))
     }
 
@@ -58,7 +62,7 @@ impl TimelineSample {
 }
 
 /// Returns the samples of a recording that `filter` selects, by processor and then in the order of the module
-/// documentation. BranchCounts have no position in this order and are omitted. All samples are in memory at once, 56 bytes
+/// documentation. Branches have no position in this order and are omitted. All samples are in memory at once, 64 bytes
 /// each.
 ///
 /// # Errors
@@ -66,11 +70,14 @@ impl TimelineSample {
 pub fn timeline(filter: &Filter, input: impl Read) -> Result<Vec<TimelineSample>, ExportError> {
     let mut processors: BTreeMap<u32, Vec<TimelineSample>> = BTreeMap::new();
     for_each_record(input, |record| {
-        let kind = SampleKind::from_number(record.kind);
-        let ordered = [SampleKind::Sample, SampleKind::Precise, SampleKind::PreciseNext];
-        if let Some(kind) = kind.filter(|kind| ordered.contains(kind)) {
-            let samples = processors.entry(record.processor).or_default();
-            samples.push(TimelineSample { sample: *record, kind, inferred: false });
+        let pebs_sequence = match record {
+            Record::Sample(sample) => sample.pebs_sequence,
+            Record::Precise(sample) => sample.number,
+            Record::Branch(_) | Record::Lost(_) | Record::Stop(_) | Record::Pause(_) => return Ok(()),
+        };
+        if let Some(sample) = record.sample() {
+            let samples = processors.entry(sample.processor).or_default();
+            samples.push(TimelineSample { sample, pebs_sequence, kind: record.kind(), inferred: false });
         }
         Ok(())
     })?;
@@ -93,7 +100,7 @@ fn infer(samples: &mut [TimelineSample]) {
             && stretch.iter().all(|one| one.can_be_of(process, thread))
         {
             for record in stretch.iter_mut().filter(|one| one.sample.process == UNKNOWN) {
-                record.sample = Sample { process, thread, ..record.sample };
+                record.sample = AnySample { process, thread, ..record.sample };
                 record.inferred = true;
             }
         }

@@ -10,6 +10,8 @@ mod damage;
 mod exports;
 #[path = "reading/kinds.rs"]
 mod kinds;
+#[path = "reading/old_recordings.rs"]
+mod old_recordings;
 #[path = "reading/support.rs"]
 mod support;
 #[path = "reading/symbols.rs"]

@@ -214,13 +214,6 @@ impl<T, S> Consumer<T, S> {
 }
 
 impl<T: Copy + Send, S> Consumer<T, S> {
-    /// Removes and returns the oldest item.
-    pub fn pop(&mut self) -> Option<T> {
-        let mut item = None;
-        self.drain(1, |items| item = items.first().copied());
-        item
-    }
-
     /// Passes the oldest items, at most `max`, to `visit` in one or two slices, removes them and returns their number.
     /// If `visit` panics, the items stay in the ring.
     pub fn drain(&mut self, max: usize, mut visit: impl FnMut(&[T])) -> usize {

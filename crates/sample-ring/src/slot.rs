@@ -71,7 +71,7 @@ impl<T> Slot<T> {
     ///
     /// # Errors
     /// Returns the value if the slot is not empty.
-    pub fn put(&self, value: T) -> Result<(), T> {
+    pub fn try_put(&self, value: T) -> Result<(), T> {
         let Some(_claim) = Claim::new(&self.state, EMPTY, FULL) else { return Err(value) };
         self.value.with_mut(|cell| {
             // SAFETY: the claim gives exclusive access
@@ -82,7 +82,7 @@ impl<T> Slot<T> {
     }
 
     /// Removes and returns the value; `None` if the slot is empty or in use.
-    pub fn take(&self) -> Option<T> {
+    pub fn try_take(&self) -> Option<T> {
         let _claim = Claim::new(&self.state, FULL, EMPTY)?;
         Some(self.value.with(|cell| {
             // SAFETY: the claim gives exclusive access
@@ -97,7 +97,7 @@ impl<T> Slot<T> {
     /// # IRQL
     /// Any.
     #[inline]
-    pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
+    pub fn try_with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
         let _claim = Claim::new(&self.state, FULL, FULL)?;
         self.value.with_mut(|cell| {
             // SAFETY: the claim gives exclusive access
@@ -122,6 +122,6 @@ impl<T> fmt::Debug for Slot<T> {
 
 impl<T> Drop for Slot<T> {
     fn drop(&mut self) {
-        drop(self.take());
+        drop(self.try_take());
     }
 }

@@ -17,12 +17,11 @@ const STEPS: usize = if cfg!(miri) { 30 } else { 400 };
 #[derive(Debug, Clone)]
 enum Step {
     Push,
-    Pop,
     Drain(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![3 => Just(Step::Push), 1 => Just(Step::Pop), 1 => (0..12_usize).prop_map(Step::Drain)]
+    prop_oneof![3 => Just(Step::Push), 2 => (0..12_usize).prop_map(Step::Drain)]
 }
 
 proptest! {
@@ -43,7 +42,6 @@ proptest! {
                         prop_assert_eq!(watermark_hit, queue.len() == (capacity / 2).max(1));
                     }
                 },
-                Step::Pop => prop_assert_eq!(consumer.pop(), queue.pop_front()),
                 Step::Drain(max) => {
                     let mut seen = Vec::new();
                     let (mut calls, wanted) = (0, queue.len().min(max));
@@ -66,7 +64,7 @@ fn ring_that_is_always_drained_never_reaches_half() {
     let (mut producer, mut consumer) = channel(64, ()).unwrap();
     for number in 0..640 {
         assert_eq!(producer.push(number), Pushed::Stored { watermark_hit: false });
-        consumer.pop();
+        consumer.drain(1, |_| ());
     }
 }
 
@@ -115,7 +113,9 @@ fn items_stay_in_the_ring_if_the_visitor_panics() {
     producer.push(2);
     let outcome = catch_unwind(AssertUnwindSafe(|| consumer.drain(2, |_| panic!("in the middle"))));
     assert!(outcome.is_err());
-    assert_eq!((consumer.pop(), consumer.pop(), consumer.pop()), (Some(1), Some(2), None));
+    let mut items = Vec::new();
+    consumer.drain(3, |part| items.extend_from_slice(part));
+    assert_eq!(items, [1, 2]);
 }
 
 #[test]
@@ -152,38 +152,38 @@ fn concurrent_push_and_drain_keep_order_and_report_every_loss() {
 #[test]
 fn slot_holds_one_value_and_returns_it_once() {
     let slot = Slot::empty();
-    assert_eq!((slot.take(), slot.with(|value: &mut u32| *value)), (None, None));
-    assert_eq!(slot.put(1), Ok(()));
-    assert_eq!(slot.put(2), Err(2));
-    assert_eq!(slot.with(|value| std::mem::replace(value, 3)), Some(1));
-    assert_eq!((slot.take(), slot.take()), (Some(3), None));
+    assert_eq!((slot.try_take(), slot.try_with(|value: &mut u32| *value)), (None, None));
+    assert_eq!(slot.try_put(1), Ok(()));
+    assert_eq!(slot.try_put(2), Err(2));
+    assert_eq!(slot.try_with(|value| std::mem::replace(value, 3)), Some(1));
+    assert_eq!((slot.try_take(), slot.try_take()), (Some(3), None));
 }
 
 #[test]
 fn slot_in_use_rejects_every_other_access() {
     let slot = Slot::empty();
-    slot.put(1).unwrap();
-    let inside = slot.with(|_| (slot.take(), slot.with(|value| *value), slot.put(2)));
+    slot.try_put(1).unwrap();
+    let inside = slot.try_with(|_| (slot.try_take(), slot.try_with(|value| *value), slot.try_put(2)));
     assert_eq!(inside, Some((None, None, Err(2))));
-    assert_eq!(slot.take(), Some(1));
+    assert_eq!(slot.try_take(), Some(1));
 }
 
 #[test]
 fn slot_keeps_its_value_if_the_user_panics() {
     let slot = Slot::empty();
-    slot.put(7).unwrap();
-    let outcome = catch_unwind(AssertUnwindSafe(|| slot.with(|_| panic!("in the middle"))));
+    slot.try_put(7).unwrap();
+    let outcome = catch_unwind(AssertUnwindSafe(|| slot.try_with(|_| panic!("in the middle"))));
     assert!(outcome.is_err());
-    assert_eq!(slot.take(), Some(7));
+    assert_eq!(slot.try_take(), Some(7));
 }
 
 #[test]
 fn slot_drops_its_value() {
     let drops = Arc::new(AtomicUsize::new(0));
     let slot = Slot::empty();
-    assert!(slot.put(DropCounter(drops.clone())).is_ok());
-    drop(slot.take());
-    assert!(slot.put(DropCounter(drops.clone())).is_ok());
+    assert!(slot.try_put(DropCounter(drops.clone())).is_ok());
+    drop(slot.try_take());
+    assert!(slot.try_put(DropCounter(drops.clone())).is_ok());
     drop(slot);
     assert_eq!(drops.load(Ordering::Relaxed), 2);
 }

@@ -57,7 +57,7 @@ fn race<A>(
                     }
                 })
             };
-            let fetched = (0..fetches).filter_map(|_| consumer.pop()).count();
+            let fetched = (0..fetches).map(|_| consumer.drain(1, |_| ())).sum();
             let decision = decide(&mut consumer, fetched, &woken);
             writer.join().unwrap();
             check(&consumer, decision, woken.load(Ordering::Acquire));
@@ -106,7 +106,7 @@ fn side_is_dropped_once_with_the_writes_of_both_ends() {
             producer.push(0);
             producer.side().counts[0].store(1, Ordering::Relaxed);
         });
-        consumer.pop();
+        consumer.drain(1, |_| ());
         consumer.side().counts[1].store(2, Ordering::Relaxed);
         drop(consumer);
         other.join().unwrap();
@@ -122,7 +122,7 @@ fn concurrently<A: Send + 'static, B>(
 ) -> (Arc<Slot<usize>>, A, B) {
     let slot = Arc::new(Slot::empty());
     if let Some(value) = first {
-        slot.put(value).unwrap();
+        slot.try_put(value).unwrap();
     }
     let other = {
         let slot = slot.clone();
@@ -134,7 +134,7 @@ fn concurrently<A: Send + 'static, B>(
 
 /// Increments the value and returns the previous one.
 fn add(slot: &Slot<usize>) -> Option<usize> {
-    slot.with(|value| {
+    slot.try_with(|value| {
         *value += 1;
         *value - 1
     })
@@ -146,15 +146,15 @@ fn value_is_used_by_one_thread_at_a_time() {
         let (slot, there, here) = concurrently(Some(0), add, add);
         let used = usize::from(there.is_some()) + usize::from(here.is_some());
         assert!(used >= 1);
-        assert_eq!(slot.take(), Some(used));
+        assert_eq!(slot.try_take(), Some(used));
     });
 }
 
 #[test]
 fn value_is_taken_before_or_after_its_use_or_stays() {
     loom::model(|| {
-        let (slot, used, taken) = concurrently(Some(5), add, Slot::take);
-        let left = slot.take();
+        let (slot, used, taken) = concurrently(Some(5), add, Slot::try_take);
+        let left = slot.try_take();
         match (used, taken) {
             (None, Some(5)) | (Some(5), Some(6)) => assert_eq!(left, None),
             (Some(5), None) => assert_eq!(left, Some(6)),
@@ -166,11 +166,11 @@ fn value_is_taken_before_or_after_its_use_or_stays() {
 #[test]
 fn value_is_used_completely_stored_or_not_at_all() {
     loom::model(|| {
-        let (slot, used, put) = concurrently(None, add, |slot| slot.put(5));
+        let (slot, used, put) = concurrently(None, add, |slot| slot.try_put(5));
         assert_eq!(put, Ok(()));
         match used {
-            Some(5) => assert_eq!(slot.take(), Some(6)),
-            None => assert_eq!(slot.take(), Some(5)),
+            Some(5) => assert_eq!(slot.try_take(), Some(6)),
+            None => assert_eq!(slot.try_take(), Some(5)),
             other => panic!("{other:?}"),
         }
     });
@@ -179,22 +179,22 @@ fn value_is_used_completely_stored_or_not_at_all() {
 #[test]
 fn one_of_two_concurrent_puts_or_takes_succeeds() {
     loom::model(|| {
-        let (slot, there, here) = concurrently(None, |slot| slot.put(1), |slot| slot.put(2));
-        let stays = slot.take().unwrap();
+        let (slot, there, here) = concurrently(None, |slot| slot.try_put(1), |slot| slot.try_put(2));
+        let stays = slot.try_take().unwrap();
         assert_eq!([there, here], if stays == 1 { [Ok(()), Err(2)] } else { [Err(1), Ok(())] });
     });
     loom::model(|| {
-        let (slot, there, here) = concurrently(Some(3), Slot::take, Slot::take);
+        let (slot, there, here) = concurrently(Some(3), Slot::try_take, Slot::try_take);
         assert!([(Some(3), None), (None, Some(3))].contains(&(there, here)));
-        assert_eq!(slot.take(), None);
+        assert_eq!(slot.try_take(), None);
     });
 }
 
 #[test]
 fn put_during_take_succeeds_or_returns_the_value() {
     loom::model(|| {
-        let (slot, put, taken) = concurrently(Some(1), |slot| slot.put(2), Slot::take);
+        let (slot, put, taken) = concurrently(Some(1), |slot| slot.try_put(2), Slot::try_take);
         assert_eq!(taken, Some(1));
-        assert_eq!(slot.take(), if put.is_ok() { Some(2) } else { None });
+        assert_eq!(slot.try_take(), if put.is_ok() { Some(2) } else { None });
     });
 }

@@ -1,20 +1,18 @@
 //! Clocks of the kernel.
 
+use engine::{Duration100ns, Ticks};
 use wdk_sys::LARGE_INTEGER;
 use wdk_sys::ntddk::KeQueryPerformanceCounter;
-
-/// Units of 100 ns in a second.
-const UNITS: u128 = 10_000_000;
 
 /// Returns the performance counter.
 ///
 /// # IRQL
 /// Any.
-pub fn ticks() -> u64 {
+pub fn ticks() -> Ticks {
     // SAFETY: the pointer is optional
     let ticks = unsafe { KeQueryPerformanceCounter(core::ptr::null_mut()) };
     // SAFETY: every bit pattern is a `QuadPart`
-    unsafe { ticks.QuadPart }.cast_unsigned()
+    Ticks(unsafe { ticks.QuadPart }.cast_unsigned())
 }
 
 /// Returns the frequency of the performance counter in ticks per second, which never changes.
@@ -29,11 +27,10 @@ pub fn frequency() -> u64 {
     unsafe { frequency.QuadPart }.unsigned_abs().max(1)
 }
 
-/// Returns the time since an arbitrary start, in units of 100 ns.
+/// Returns the time since an arbitrary start.
 ///
 /// # IRQL
 /// Any.
-pub fn now() -> u64 {
-    let units = u128::from(ticks()) * UNITS / u128::from(frequency());
-    u64::try_from(units).unwrap_or(u64::MAX)
+pub fn now() -> Duration100ns {
+    ticks().duration(frequency())
 }

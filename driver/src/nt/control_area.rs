@@ -97,7 +97,7 @@ pub fn word(word: u8) -> Option<&'static AtomicU64> {
 /// # IRQL
 /// At most APC_LEVEL.
 pub fn allocate(processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
-    let refused = |status: NTSTATUS| AreaRefused { status: status.cast_unsigned(), address: 0 };
+    let refused = |status: NTSTATUS| AreaRefused { status: status.into(), address: 0 };
     let place = PLACES.get(processor.as_usize()).ok_or_else(|| refused(STATUS_INVALID_PARAMETER))?;
     let worker = Worker::new().ok_or_else(|| refused(STATUS_INSUFFICIENT_RESOURCES))?;
     let mut made = Err(refused(STATUS_INSUFFICIENT_RESOURCES));
@@ -143,7 +143,7 @@ pub fn free(processor: ProcessorIndex) -> Result<(), NTSTATUS> {
     }
     let mut freed = Err(STATUS_INSUFFICIENT_RESOURCES);
     worker.run(&mut || {
-        freed = ask_kernel(processor, false).map(|_| ()).map_err(|refused| refused.status.cast_signed());
+        freed = ask_kernel(processor, false).map(|_| ()).map_err(|refused| refused.status.into());
     });
     if freed.is_err() {
         place.words.store(words, Ordering::Release);
@@ -178,7 +178,7 @@ pub fn is_shadowed() -> Result<bool, NTSTATUS> {
 /// # IRQL
 /// PASSIVE_LEVEL.
 fn ask_kernel(processor: ProcessorIndex, allocate: bool) -> Result<*mut AtomicU64, AreaRefused> {
-    let refused = |status: NTSTATUS| AreaRefused { status: status.cast_unsigned(), address: 0 };
+    let refused = |status: NTSTATUS| AreaRefused { status: status.into(), address: 0 };
     let set = routine(&SET_NAME).ok_or_else(|| refused(STATUS_NOT_IMPLEMENTED))?;
     // SAFETY: this routine has this signature in every version of Windows
     let set = unsafe { core::mem::transmute::<*mut c_void, Set>(set) };
@@ -191,7 +191,7 @@ fn ask_kernel(processor: ProcessorIndex, allocate: bool) -> Result<*mut AtomicU6
         STATUS_SUCCESS => Err(refused(STATUS_NOT_SUPPORTED)),
         status => {
             let address = request.area.expose_provenance() as u64;
-            Err(AreaRefused { status: status.cast_unsigned(), address })
+            Err(AreaRefused { status: status.into(), address })
         }
     }
 }

@@ -90,7 +90,7 @@ impl Pending {
         self.take_nth(0, wanted)
     }
 
-    /// Removes such a request from the table entries at `from` and later.
+    /// Removes a request like [`take`](Self::take), but only from the table entries at `from` and later.
     ///
     /// # IRQL
     /// At most DISPATCH_LEVEL.

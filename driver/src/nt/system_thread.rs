@@ -107,7 +107,7 @@ impl SystemThread {
         // SAFETY: `start` referenced it; an unlimited wait is allowed at PASSIVE_LEVEL
         let _ =
             unsafe { KeWaitForSingleObject(thread, _KWAIT_REASON::Executive, KERNEL_MODE, 0, core::ptr::null_mut()) };
-        // SAFETY: the reference from `start`
+        // SAFETY: `start` took this reference, and the swap above ensures that it is released once
         unsafe { ObfDereferenceObject(thread) };
     }
 

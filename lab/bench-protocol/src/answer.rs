@@ -1,6 +1,6 @@
 //! Answers of the lab. Lists of lists have one entry for each processor, by number.
 
-use crate::Place;
+use crate::InterruptSite;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -36,7 +36,7 @@ pub struct LedgerEntry {
 
 /// The configuration of an enabled counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Enabled {
+pub struct EnabledCounter {
     /// The counter.
     pub counter: Counter,
     /// Event select.
@@ -77,15 +77,15 @@ pub struct DebugStore {
 
 /// Totals of the records that a processor's Debug Store wrote to memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stored {
+pub struct DsWrites {
     /// Branch records written.
     pub branches: u64,
     /// Branch records dropped because the buffer was full.
-    pub branches_refused: u64,
+    pub branches_dropped: u64,
     /// PEBS records written, by counter. Counters without records are missing.
     pub records: Vec<(Counter, u64)>,
     /// PEBS records dropped because the buffer was full.
-    pub records_refused: u64,
+    pub records_dropped: u64,
     /// Records dropped because of unmapped memory, which would crash a real machine.
     pub faults: u64,
 }
@@ -161,7 +161,7 @@ pub struct PoolTag {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
     /// Number of successful allocations since the lab started.
-    pub made: u64,
+    pub total_allocations: u64,
     /// Allocations that were not freed.
     pub allocations: u64,
     /// Their bytes.
@@ -190,11 +190,11 @@ pub struct Handler {
 
 /// A place, and the number of its interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Visited {
-    /// The place.
-    pub place: Place,
-    /// Number of handler calls there since the scene was set.
-    pub times: u64,
+pub struct SiteInterrupts {
+    /// The site.
+    pub site: InterruptSite,
+    /// Number of handler calls there since the sites were set.
+    pub interrupts: u64,
 }
 
 /// Timers and the DPCs that they queued.
@@ -225,46 +225,46 @@ pub enum Answer {
     Done,
     /// The command was refused for this reason.
     Refused(String),
-    /// To `Identities` and `Images`.
+    /// Answers `Identities` and `Images`.
     Names(Vec<String>),
-    /// To `Ledger`.
+    /// Answers `Ledger`.
     Ledger(Vec<Vec<LedgerEntry>>),
-    /// To `Enabled`.
-    Enabled(Vec<Vec<Enabled>>),
-    /// To `Accesses`.
+    /// Answers `EnabledCounters`.
+    EnabledCounters(Vec<Vec<EnabledCounter>>),
+    /// Answers `Accesses`.
     Accesses(Vec<Accesses>),
-    /// To `Violations`.
+    /// Answers `Violations`.
     Violations(Vec<Violation>),
-    /// To `Pool`.
+    /// Answers `Pool`.
     Pool(Pool),
-    /// To `Ticks`.
+    /// Answers `Ticks`.
     Ticks(Ticks),
-    /// To `Skipped`: ticks of the time-stamp counter since the identity was set.
+    /// Answers `Skipped`: ticks of the time-stamp counter since the identity was set.
     Skipped(Vec<u64>),
-    /// To `Scene`.
-    Scene(Vec<Vec<Visited>>),
-    /// To `Handler`.
+    /// Answers `InterruptSites`.
+    InterruptSites(Vec<Vec<SiteInterrupts>>),
+    /// Answers `Handler`.
     Handler(Handler),
-    /// To `Descriptor`.
+    /// Answers `Descriptor`.
     Descriptor(Option<Descriptor>),
-    /// To `AddProcessor`: whether the new processor runs.
+    /// Answers `AddProcessor`: whether the new processor runs.
     Added(bool),
-    /// To `Lvt`.
+    /// Answers `Lvt`.
     Lvt(u32),
-    /// To `ReadMsr`.
+    /// Answers `ReadMsr`.
     Msr(u64),
-    /// To `FailedCall`: the name of the function that failed, if one did.
+    /// Answers `FailedCall`: the name of the function that failed, if one did.
     FailedCall(Option<String>),
-    /// To `Reserved`.
-    Reserved(bool),
-    /// To `ControlAreas`: the address of each processor's area.
+    /// Answers `CountersReserved`.
+    CountersReserved(bool),
+    /// Answers `ControlAreas`: the address of each processor's area.
     ControlAreas(Vec<Option<u64>>),
-    /// To `DebugStore`.
+    /// Answers `DebugStore`.
     DebugStore(Vec<DebugStore>),
-    /// To `Stored`.
-    Stored(Vec<Stored>),
-    /// To `Waiting`.
-    Waiting(usize),
-    /// To `Threads`.
+    /// Answers `DsWrites`.
+    DsWrites(Vec<DsWrites>),
+    /// Answers `PendingRequests`.
+    PendingRequests(usize),
+    /// Answers `Threads`.
     Threads(usize),
 }

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 /// Event select, unit mask and number of events. A counter mask or edge detection of a counter does not change the
 /// number.
-pub type Happened = (u16, u8, u64);
+pub type EventCount = (u16, u8, u64);
 
 /// A location at which a processor can be interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct InterruptSite {
     /// Instruction pointer.
     pub ip: u64,
     /// Whether the code runs in user mode.
@@ -17,7 +17,7 @@ pub struct Place {
     pub process: u32,
     /// The current thread.
     pub thread: u32,
-    /// Frequency of this place relative to the other places.
+    /// Frequency of this site relative to the other sites.
     pub weight: u32,
 }
 
@@ -28,9 +28,9 @@ pub enum Time {
     /// at every overflow that interrupts, and at least every 10 ms. At such an overflow it stops until the handler has
     /// returned, and the handler takes no model time. So each overflow has its own interrupt, and counters that the
     /// handler loads count from there on. For the limit of this, see [`Command::Skipped`]. While branches are stored, a
-    /// processor takes about 20,000 per second, from one place of its scene to the next. Timers expire when they are
-    /// due.
-    Live,
+    /// processor takes about 20,000 per second, from one of its interrupt sites to the next. Timers expire when they
+    /// are due.
+    Real,
     /// Only [`Command::Run`], [`Command::Branch`] and, for timers, [`Command::Tick`] make anything happen.
     Script,
 }
@@ -54,28 +54,28 @@ impl InterruptMode {
 
 /// Whether Windows unmaps the kernel while user code runs: `SystemKernelVaShadowInformation`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Shadow {
+pub enum KvaShadow {
     /// The kernel stays mapped.
     Off,
     /// The kernel is unmapped.
     On,
     /// The query fails with this NTSTATUS.
-    Untold(u32),
+    QueryFails(u32),
 }
 
 /// How the kernel handles requests for `PROCESSOR_PROFILE_CONTROL_AREA`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Areas {
+pub enum ControlAreaMode {
     /// `SystemProcessorProfileControlArea` allocates areas on processors with PEBS.
-    Served,
+    Supported,
     /// The information class does not exist: `STATUS_INVALID_INFO_CLASS`.
     Missing,
     /// Reported behavior of ordinary Intel PCs since Windows 10 2004: Windows allocates the area of every processor
     /// with PEBS at boot and writes its address to `IA32_DS_AREA` then and after each sleep. Allocating fails with
     /// `STATUS_ADDRESS_ALREADY_EXISTS`; freeing succeeds without effect.
-    OfWindows,
-    /// Like `Served`, but freeing an area fails with this NTSTATUS.
-    NotFreed(u32),
+    OwnedByWindows,
+    /// Like `Supported`, but freeing an area fails with this NTSTATUS.
+    FreeFails(u32),
 }
 
 /// A point at which a driver sets or clears a cancel routine under a spin lock (IoSetCancelRoutine).
@@ -166,9 +166,9 @@ pub enum Command {
         build: u32,
     },
     /// Sets the state of KVA shadowing that `ZwQuerySystemInformation` returns.
-    SetShadow(Shadow),
+    SetKvaShadow(KvaShadow),
     /// Sets how `ZwSetSystemInformation` handles control areas.
-    SetControlAreas(Areas),
+    SetControlAreas(ControlAreaMode),
     /// Allocates the control area of a processor for other software than the driver. Refused if the area is allocated.
     OccupyControlArea {
         /// Which processor.
@@ -206,7 +206,7 @@ pub enum Command {
         count: u64,
     },
     /// Returns the totals of each processor's Debug Store since the identity was set or since [`Command::ClearLedger`].
-    Stored,
+    DsWrites,
     /// Puts the machine to sleep. Calls the callbacks of `\Callback\PowerState`, then resets the performance monitoring
     /// registers of all processors. Until [`Command::Wake`], time stands still for events and timers, and the driver
     /// must not access those registers. Refused if the machine sleeps already.
@@ -237,15 +237,15 @@ pub enum Command {
     /// before has run.
     SetTime(Time),
     /// Makes events occur on a processor, those in user mode first. Answered when the handler has run for the interrupt
-    /// that they raised. PEBS records are written with the place of the next interrupt. Refused unless the time is
+    /// that they raised. PEBS records are written with the site of the next interrupt. Refused unless the time is
     /// [`Time::Script`].
     Run {
         /// Which processor.
         processor: u32,
         /// Events in user mode.
-        user: Vec<Happened>,
+        user: Vec<EventCount>,
         /// Events in kernel mode.
-        kernel: Vec<Happened>,
+        kernel: Vec<EventCount>,
     },
     /// Makes timers expire. Each round expires every timer that is set on the processor, regardless of its due time.
     /// Its DPC runs to completion, including DPCs that it queues there, before the next round. Answered when all rounds
@@ -267,24 +267,24 @@ pub enum Command {
     /// Returns the real time that each processor skipped because interrupts came faster than this machine can call the
     /// handler. A processor falls behind the time-stamp counter by at most 100 ms and skips the rest.
     Skipped,
-    /// Sets the places at which a processor is interrupted. Initially this is kernel code of the idle process. Over as
-    /// many interrupts as the sum of the weights, each place occurs exactly as often as its weight, and is never ahead
-    /// by more than one interrupt. An interrupt for a PEBS buffer occurs three bytes after the place of its records.
+    /// Sets the sites at which a processor is interrupted. Initially this is kernel code of the idle process. Over as
+    /// many interrupts as the sum of the weights, each site occurs exactly as often as its weight, and is never ahead
+    /// by more than one interrupt. An interrupt for a PEBS buffer occurs three bytes after the site of its records.
     /// Refused if all weights are zero or the processor does not exist.
-    SetScene {
+    SetInterruptSites {
         /// Which processor.
         processor: u32,
-        /// The places.
-        places: Vec<Place>,
+        /// The sites.
+        sites: Vec<InterruptSite>,
     },
-    /// Returns the number of handler calls at each place of the scene.
-    Scene,
+    /// Returns the number of handler calls at each interrupt site.
+    InterruptSites,
     /// Returns the ledger of each processor.
     Ledger,
-    /// Clears the ledgers and the totals of [`Command::Stored`].
+    /// Clears the ledgers and the totals of [`Command::DsWrites`].
     ClearLedger,
     /// Returns the enabled counters of each processor.
-    Enabled,
+    EnabledCounters,
     /// Returns the register accesses on each processor since the identity was set.
     Accesses,
     /// Returns the violations that the driver committed. Each is reported once.
@@ -305,9 +305,9 @@ pub enum Command {
     /// are free.
     RefuseCounters(Option<u32>),
     /// Returns whether a driver holds the counters by `HalAllocateHardwareCounters`.
-    Reserved,
+    CountersReserved,
     /// Returns the number of requests that drivers marked pending and did not complete.
-    Waiting,
+    PendingRequests,
     /// Returns the number of running threads that drivers created.
     Threads,
     /// Cancels the next request with which a driver reaches this point, on another processor, up to the point where the

@@ -9,8 +9,8 @@ mod client;
 mod command;
 
 pub use answer::{
-    Accesses, Answer, Counter, DebugStore, Descriptor, Enabled, Handler, Instruction, LedgerEntry, Pool, PoolTag,
-    Registration, Stored, Ticks, Violation, Visited,
+    Accesses, Answer, Counter, DebugStore, Descriptor, DsWrites, EnabledCounter, Handler, Instruction, LedgerEntry,
+    Pool, PoolTag, Registration, SiteInterrupts, Ticks, Violation,
 };
 pub use client::{Client, Error};
-pub use command::{Areas, CancelMoment, Command, Happened, InterruptMode, Place, Shadow, Time};
+pub use command::{CancelMoment, Command, ControlAreaMode, EventCount, InterruptMode, InterruptSite, KvaShadow, Time};

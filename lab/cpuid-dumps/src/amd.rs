@@ -30,7 +30,7 @@ const fn sources<const LENGTH: usize>(with_northbridge: bool) -> [u32; LENGTH] {
 /// Families before 17h: all sources of the HAL's table.
 pub static K8: [u32; 175] = sources(true);
 
-/// Families before 17h with separate northbridge counters (80000001:ECX[24]): all except the northbridge sources.
+/// Families before 17h with separate northbridge counters (`80000001:ECX[24]`): all except the northbridge sources.
 pub static WITHOUT_NORTHBRIDGE: [u32; 132] = sources(false);
 
 /// Family 17h: Zen and Zen 2.

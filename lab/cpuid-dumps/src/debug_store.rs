@@ -10,7 +10,7 @@ const PEBS_BASELINE: u64 = 1 << 14;
 /// "GenuineIntel", in EBX, ECX, EDX.
 const INTEL: [u32; 3] = [0x756E_6547, 0x6C65_746E, 0x4965_6E69];
 
-/// Returns whether this is an Intel processor with DS (CPUID.1:EDX[21]).
+/// Returns whether this is an Intel processor with DS (`CPUID.1:EDX[21]`).
 pub(crate) fn has(leaves: &Dump) -> bool {
     let [_, vendor @ ..] = leaves.cpuid(0, 0);
     let [.., features] = leaves.cpuid(1, 0);
@@ -40,7 +40,7 @@ fn format_of_model(model: u32) -> u64 {
         0x1A | 0x1E | 0x1F | 0x2E | 0x25 | 0x2C | 0x2F | 0x2A | 0x2D | 0x3A | 0x3E => 1,
         // Haswell, Broadwell
         0x3C | 0x3F | 0x45 | 0x46 | 0x3D | 0x47 | 0x4F | 0x56 => 2,
-        // Skylake to Comet Lake, their servers to Cooper Lake; Goldmont, Goldmont Plus
+        // Skylake to Comet Lake, server processors up to Cooper Lake; Goldmont, Goldmont Plus
         0x4E | 0x5E | 0x55 | 0x8E | 0x9E | 0xA5 | 0xA6 | 0x66 | 0x5C | 0x5F | 0x7A => 3,
         // Ice Lake, Tiger Lake, Rocket Lake, Alder Lake, Raptor Lake, Sapphire Rapids, Emerald Rapids, Gracemont
         0x7D | 0x7E | 0x6A | 0x6C | 0x8C | 0x8D | 0xA7 | 0x97 | 0x9A | 0xB7 | 0xBA | 0xBF | 0x8F | 0xCF | 0xBE => 4,

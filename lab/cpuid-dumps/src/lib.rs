@@ -11,11 +11,9 @@ use cpuid_dump::Dump;
 
 /// A processor.
 #[derive(Clone, Copy, Debug)]
-pub struct Identity {
+pub struct CpuIdentity {
     /// Its name; the file is `identities/<name>.cpuid`.
     pub name: &'static str,
-    /// One-line description.
-    pub description: &'static str,
     /// Whether the leaves were read from a processor. Otherwise they are made up.
     pub real: bool,
     /// The text of the file, which also states the origin of the leaves.
@@ -23,7 +21,7 @@ pub struct Identity {
     /// The expected outcome.
     pub expected: Expected,
     /// The name of the identity of the processors with odd numbers, on a machine with two kinds of processors.
-    pub beside: Option<&'static str>,
+    pub odd_processors: Option<&'static str>,
 }
 
 /// The expected outcome for a processor, determined by hand from the leaves and not by the code under test.
@@ -48,7 +46,7 @@ pub struct Expected {
     pub why: &'static str,
 }
 
-impl Identity {
+impl CpuIdentity {
     /// Returns the CPUID leaves.
     ///
     /// # Panics
@@ -85,12 +83,12 @@ impl Identity {
     /// Returns the identity of processor `number` on a machine that has this identity as processor 0.
     #[must_use]
     pub fn of_processor(&self, number: u32) -> &Self {
-        let other = if number % 2 == 1 { self.beside } else { None };
+        let other = if number % 2 == 1 { self.odd_processors } else { None };
         other.and_then(find).unwrap_or(self)
     }
 }
 
-/// One identity for each generation of counters on which 64-bit Windows runs, by vendor and age.
+/// One identity for each generation of counters in processors that run 64-bit Windows, by vendor and age.
 pub const GENERATIONS: [&str; 16] = [
     "netburst-irwindale",
     "netburst-cedarmill",
@@ -112,13 +110,13 @@ pub const GENERATIONS: [&str; 16] = [
 
 /// Returns every identity, the real ones first.
 #[must_use]
-pub fn all() -> &'static [Identity] {
+pub fn all() -> &'static [CpuIdentity] {
     table::IDENTITIES
 }
 
 /// Returns the identity with this name.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static Identity> {
+pub fn find(name: &str) -> Option<&'static CpuIdentity> {
     all().iter().find(|identity| identity.name == name)
 }
 
@@ -126,19 +124,19 @@ pub fn find(name: &str) -> Option<&'static Identity> {
 ///
 /// # Errors
 /// If there is none; the error names the nearest ones.
-pub fn named(name: &str) -> Result<&'static Identity, String> {
-    /// How many are named.
+pub fn parse_name(name: &str) -> Result<&'static CpuIdentity, String> {
+    /// The number of names in the error.
     const NEAREST: usize = 3;
     find(name).ok_or_else(|| {
-        let mut names: Vec<(f64, &str)> = all().iter().map(|one| (likeness(name, one.name), one.name)).collect();
+        let mut names: Vec<(f64, &str)> = all().iter().map(|one| (similarity(name, one.name), one.name)).collect();
         names.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         let nearest: Vec<&str> = names.iter().take(NEAREST).map(|(_, name)| *name).collect();
         format!("no processor has this name; the nearest ones: {}", nearest.join(", "))
     })
 }
 
-/// How near two names are; a part of a name is nearer than a misspelling.
-fn likeness(wanted: &str, name: &str) -> f64 {
+/// Returns the similarity of two names; a part of a name is more similar than a misspelling.
+fn similarity(wanted: &str, name: &str) -> f64 {
     let wanted = wanted.to_ascii_lowercase();
     let is_part = !wanted.is_empty() && name.contains(&wanted);
     strsim::jaro_winkler(&wanted, name) + if is_part { 1.0 } else { 0.0 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use cpuid_dumps::{Expected, Identity, all, find, named};
+use cpuid_dumps::{CpuIdentity, Expected, all, find, parse_name};
 
 const AMD: [u32; 3] = [0x6874_7541, 0x444D_4163, 0x6974_6E65];
 const INTEL: [u32; 3] = [0x756E_6547, 0x6C65_746E, 0x4965_6E69];
 
-fn vendor(identity: &Identity) -> [u32; 3] {
+fn vendor(identity: &CpuIdentity) -> [u32; 3] {
     let [_, ebx, ecx, edx] = identity.cpuid().cpuid(0, 0);
     [ebx, ecx, edx]
 }
@@ -57,7 +57,7 @@ fn each_interface_is_selected_only_for_its_vendor() {
 
 #[test]
 fn every_outcome_is_consistent() {
-    for Identity { name, expected, .. } in all() {
+    for CpuIdentity { name, expected, .. } in all() {
         let Expected { windows10, interface, counters, fixed, width, supported, why } = *expected;
         assert!(!why.is_empty(), "{name}");
         match interface {
@@ -76,7 +76,7 @@ fn every_outcome_is_consistent() {
 #[test]
 fn the_outcome_of_amd64_agrees_with_the_extended_leaves() {
     for identity in all().iter().filter(|identity| identity.expected.interface == "Amd64") {
-        let Identity { name, expected, .. } = identity;
+        let CpuIdentity { name, expected, .. } = identity;
         let dump = identity.cpuid();
         let [signature, _, features, _] = dump.cpuid(0x8000_0001, 0);
         let [base, extended] = [signature >> 8 & 0xF, signature >> 20 & 0xFF];
@@ -124,7 +124,7 @@ fn the_outcome_of_emon_agrees_with_leaf_a() {
 
 #[test]
 fn the_brand_string_of_a_real_processor_is_text() {
-    let has_brand = |identity: &&Identity| identity.cpuid().cpuid(0x8000_0000, 0)[0] >= 0x8000_0004;
+    let has_brand = |identity: &&CpuIdentity| identity.cpuid().cpuid(0x8000_0000, 0)[0] >= 0x8000_0004;
     for identity in all().iter().filter(|identity| identity.real).filter(has_brand) {
         let dump = identity.cpuid();
         let words = (0x8000_0002..=0x8000_0004).flat_map(|leaf| dump.cpuid(leaf, 0));
@@ -143,7 +143,7 @@ fn only_processors_before_2001_have_no_brand_string() {
 
 #[test]
 fn the_older_interfaces_are_selected_for_their_families_without_leaf_a() {
-    for Identity { name, expected, .. } in all() {
+    for CpuIdentity { name, expected, .. } in all() {
         let family = match expected.interface {
             "NetBurst" => 0xF,
             "P6" => 6,
@@ -163,21 +163,21 @@ fn there_are_at_least_24_real_processors() {
 }
 
 /// Returns the core type (CPUID.1A:EAX[31:24]) of a hybrid processor (CPUID.7.0:EDX[15]).
-fn hybrid_type(identity: &Identity) -> Option<u32> {
+fn hybrid_type(identity: &CpuIdentity) -> Option<u32> {
     let ([.., features], [native, ..]) = (identity.cpuid().cpuid(7, 0), identity.cpuid().cpuid(0x1A, 0));
     (features >> 15 & 1 == 1).then_some(native >> 24)
 }
 
 #[test]
 fn processors_with_odd_numbers_report_the_other_core_type() {
-    let machines: Vec<_> = all().iter().filter(|identity| identity.beside.is_some()).collect();
+    let machines: Vec<_> = all().iter().filter(|identity| identity.odd_processors.is_some()).collect();
     assert!(!machines.is_empty());
     for identity in machines {
         let kinds = [0, 1, 2, 3].map(|number| identity.of_processor(number));
         assert_eq!(kinds.map(hybrid_type), [0x40, 0x20, 0x40, 0x20].map(Some), "{}", identity.name);
         assert_eq!(kinds.map(|kind| kind.name), [kinds[0].name, kinds[1].name, kinds[0].name, kinds[1].name]);
     }
-    for identity in all().iter().filter(|identity| identity.beside.is_none()) {
+    for identity in all().iter().filter(|identity| identity.odd_processors.is_none()) {
         assert_eq!(identity.of_processor(1).name, identity.name);
     }
 }
@@ -241,8 +241,8 @@ fn find_requires_the_exact_name() {
 }
 
 #[test]
-fn a_name_that_does_not_exist_comes_back_with_the_nearest_ones() {
-    assert_eq!(named("zen4-7700x").unwrap().name, "zen4-7700x");
+fn an_unknown_name_is_refused_with_the_most_similar_names() {
+    assert_eq!(parse_name("zen4-7700x").unwrap().name, "zen4-7700x");
     for (wanted, nearest) in [
         ("zen4", "zen4-7700x"),
         ("ZEN5", "zen5-9800x3d"),
@@ -251,11 +251,11 @@ fn a_name_that_does_not_exist_comes_back_with_the_nearest_ones() {
         ("sapphire_rapids", "sapphire-rapids-2475x"),
         ("6300u", "hyperv-root-6300u"),
     ] {
-        let told = named(wanted).unwrap_err();
-        assert!(told.starts_with(&format!("no processor has this name; the nearest ones: {nearest}, ")), "{told}");
-        assert_eq!(told.split(", ").count(), 3, "{told}");
+        let error = parse_name(wanted).unwrap_err();
+        assert!(error.starts_with(&format!("no processor has this name; the nearest ones: {nearest}, ")), "{error}");
+        assert_eq!(error.split(", ").count(), 3, "{error}");
     }
     for wanted in ["", "quux", "\u{1F9A5}"] {
-        assert!(named(wanted).unwrap_err().contains("the nearest ones: "), "{wanted:?}");
+        assert!(parse_name(wanted).unwrap_err().contains("the nearest ones: "), "{wanted:?}");
     }
 }

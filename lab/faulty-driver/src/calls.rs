@@ -59,12 +59,12 @@ impl CallResults {
     }
 }
 
-/// Makes all the calls. The request must have direct output. A careless driver maps pages as executable and creates its
-/// device without FILE_DEVICE_SECURE_OPEN, so that the I/O manager does not check access to names below it.
-pub fn make(driver: Pointer, device: Pointer, request: &Irp, careless: bool) {
+/// Makes all the calls. The request must have direct output. An insecure driver maps pages as executable and creates
+/// its device without FILE_DEVICE_SECURE_OPEN, so that the I/O manager does not check access to names below it.
+pub fn make(driver: Pointer, device: Pointer, request: &Irp, insecure: bool) {
     let mut results = CallResults::default();
-    memory(&mut results, request, if careless { PRIORITY } else { PRIORITY | NO_EXECUTE });
-    objects(&mut results, driver, device, if careless { 0 } else { SECURE_OPEN });
+    memory(&mut results, request, if insecure { PRIORITY } else { PRIORITY | NO_EXECUTE });
+    objects(&mut results, driver, device, if insecure { 0 } else { SECURE_OPEN });
     thread(&mut results);
     // SAFETY: this is the driver's device.
     let item = unsafe { kernel::IoAllocateWorkItem(device) };

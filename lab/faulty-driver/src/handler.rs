@@ -44,7 +44,7 @@ const ACTIONS: [fn(); 10] = [
     },
     || {
         // SAFETY: null, or a request that PEND stored, which is taken once.
-        if let Some(request) = unsafe { HELD.swap(ptr::null_mut(), Ordering::SeqCst).as_mut() } {
+        if let Some(request) = unsafe { PENDED.swap(ptr::null_mut(), Ordering::SeqCst).as_mut() } {
             request.complete(STATUS_SUCCESS, &[]);
         }
     },
@@ -74,8 +74,8 @@ static MUTEX: Shared = Shared::new();
 static ACTION: AtomicU32 = AtomicU32::new(0);
 static MILLISECONDS: AtomicU32 = AtomicU32::new(0);
 static RUNNING: AtomicU32 = AtomicU32::new(0);
-static HELD: AtomicPtr<Irp> = AtomicPtr::new(ptr::null_mut());
-static SEEN: [AtomicU32; 9] = [const { AtomicU32::new(0) }; 9];
+static PENDED: AtomicPtr<Irp> = AtomicPtr::new(ptr::null_mut());
+static OBSERVED: [AtomicU32; 9] = [const { AtomicU32::new(0) }; 9];
 
 /// Initializes the kernel's objects. DriverEntry calls this once.
 pub fn initialize() {
@@ -138,15 +138,15 @@ pub fn end(early: bool) -> [u32; 2] {
 
 pub fn report() -> Report {
     let mut report = [0; 9];
-    for (number, seen) in report.iter_mut().zip(&SEEN) {
+    for (number, seen) in report.iter_mut().zip(&OBSERVED) {
         *number = seen.load(Ordering::SeqCst);
     }
     report
 }
 
 /// Keeps a request for the handler to complete.
-pub fn hold(irp: *mut Irp) {
-    HELD.store(irp, Ordering::SeqCst);
+pub fn pend(irp: *mut Irp) {
+    PENDED.store(irp, Ordering::SeqCst);
 }
 
 pub type Handler = unsafe extern "system" fn(*const [u64; 50]);
@@ -193,7 +193,7 @@ pub unsafe extern "system" fn interrupt(frame: *const [u64; 50]) {
     // SAFETY: the function has no preconditions.
     let thread = unsafe { kernel::PsGetCurrentThreadId() };
     let number = |id: Pointer| u32::try_from(id.addr()).unwrap_or(u32::MAX);
-    let [calls, seen @ ..] = &SEEN;
+    let [calls, seen @ ..] = &OBSERVED;
     calls.fetch_add(1, Ordering::SeqCst);
     let values = [at(RIP), at(CS) & 0xFFFF, number(process), number(thread), processor::current(), level()];
     for (seen, value) in seen.iter().zip(values) {
@@ -211,7 +211,7 @@ pub unsafe extern "system" fn interrupt(frame: *const [u64; 50]) {
 }
 
 unsafe extern "system" fn deferred(_dpc: Pointer, _context: Pointer, _first: Pointer, _second: Pointer) {
-    let [.., on, at] = &SEEN;
+    let [.., on, at] = &OBSERVED;
     on.store(processor::current(), Ordering::SeqCst);
     at.store(level(), Ordering::SeqCst);
 }

@@ -48,7 +48,7 @@ pub struct ObjectAttributes<'a> {
 }
 
 impl<'a> ObjectAttributes<'a> {
-    /// Returns the attributes of an object with this name, in any case (OBJ_CASE_INSENSITIVE).
+    /// Returns the attributes of an object with this name. Letter case is ignored (OBJ_CASE_INSENSITIVE).
     pub const fn new(name: &'a Text) -> Self {
         Self { length: 0x30, root: ptr::null_mut(), name, attributes: 0x40, security: [ptr::null_mut(); 2] }
     }

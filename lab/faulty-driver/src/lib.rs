@@ -1,7 +1,7 @@
 //! faulty-driver.sys: a driver that breaks the rules for drivers on request, so that tests can check that the lab
 //! notices. It also makes permitted calls, which the lab must allow.
 //!
-//! [`code`] lists its requests, which the other modules serve.
+//! `code` lists its requests, which the other modules serve.
 //!
 //! It uses one counter: the first of AMD's legacy counters or of Intel's general counters.
 
@@ -69,7 +69,7 @@ mod code {
     /// Output: the result of `processor::time`, the numbers of active and of possible processors, and a bit for each
     /// processor on which KeIpiGenericCall ran its routine.
     pub const MACHINE: u32 = of(0x80D);
-    /// METHOD_OUT_DIRECT: makes the calls of `calls`. Input: 1 to make some of them carelessly; see `calls::make`.
+    /// METHOD_OUT_DIRECT: makes the calls of `calls`. Input: 1 to make some of them insecurely; see `calls::make`.
     pub const CALLS: u32 = of(0x80E) | 2;
     /// Output: a bit for each of these calls that failed.
     pub const CALLS_REPORT: u32 = of(0x80F);
@@ -133,7 +133,7 @@ unsafe extern "system" fn dispatch(device: Pointer, irp: *mut Irp) -> NtStatus {
         code::END => request.complete(STATUS_SUCCESS, &handler::end(first == 1)),
         code::PEND => {
             request.mark_pending();
-            handler::hold(irp);
+            handler::pend(irp);
             STATUS_PENDING
         }
         code::BREAK_COMPLETION => break_completion(request, first),
@@ -180,12 +180,12 @@ fn serve_power(what: u32) -> NtStatus {
     }
 }
 
-fn serve_processor_change(flags: u32, unwanted: u32) -> NtStatus {
+fn serve_processor_change(flags: u32, rejected: u32) -> NtStatus {
     if flags == u32::MAX {
         processor_change::unregister();
         return STATUS_SUCCESS;
     }
-    processor_change::register(flags, unwanted.checked_sub(1))
+    processor_change::register(flags, rejected.checked_sub(1))
 }
 
 fn serve_apic(what: u32, value: u32) -> [u32; 8] {

@@ -20,14 +20,14 @@ static REGISTRATION: AtomicPtr<core::ffi::c_void> = AtomicPtr::new(ptr::null_mut
 static CALLS: AtomicU32 = AtomicU32::new(0);
 static SEEN: [[AtomicU32; 2]; REPORTED] = [const { [const { AtomicU32::new(0) }; 2] }; REPORTED];
 
-/// The status that the callback returns before the processor `UNWANTED` is added.
+/// The status that the callback returns before the processor `REJECTED` is added.
 static REJECTION: AtomicI32 = AtomicI32::new(STATUS_SUCCESS);
-static UNWANTED: AtomicU32 = AtomicU32::new(0);
+static REJECTED: AtomicU32 = AtomicU32::new(0);
 
-/// Registers the callback with these flags. The callback rejects processor `unwanted`.
-pub fn register(flags: u32, unwanted: Option<u32>) -> NtStatus {
-    REJECTION.store(if unwanted.is_some() { STATUS_UNSUCCESSFUL } else { STATUS_SUCCESS }, Ordering::SeqCst);
-    UNWANTED.store(unwanted.unwrap_or(u32::MAX), Ordering::SeqCst);
+/// Registers the callback with these flags. The callback rejects processor `rejected`.
+pub fn register(flags: u32, rejected: Option<u32>) -> NtStatus {
+    REJECTION.store(if rejected.is_some() { STATUS_UNSUCCESSFUL } else { STATUS_SUCCESS }, Ordering::SeqCst);
+    REJECTED.store(rejected.unwrap_or(u32::MAX), Ordering::SeqCst);
     CALLS.store(0, Ordering::SeqCst);
     // SAFETY: called at PASSIVE_LEVEL; the routine has the required type.
     let registration = unsafe { kernel::KeRegisterProcessorChangeCallback(changed, ptr::null_mut(), flags) };
@@ -65,7 +65,7 @@ unsafe extern "system" fn changed(_context: Pointer, change: *const Change, answ
         seen.store(digits.into_iter().fold(0, |number, digit| number << 4 | digit), Ordering::SeqCst);
         of.store(status.cast_unsigned(), Ordering::SeqCst);
     }
-    if stage == 0 && index == UNWANTED.load(Ordering::SeqCst) {
+    if stage == 0 && index == REJECTED.load(Ordering::SeqCst) {
         // SAFETY: the pointer is valid during the call, and the status is writable.
         unsafe { answer.write(REJECTION.load(Ordering::SeqCst)) };
     }

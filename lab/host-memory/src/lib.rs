@@ -18,9 +18,9 @@ use std::{
 /// The provenance of memory must be exposed (`expose_provenance`) before a processor gets its address. Memory that code
 /// in another language allocated is exposed already.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Own;
+pub struct ProcessMemory;
 
-impl Memory for Own {
+impl Memory for ProcessMemory {
     fn read(&self, address: u64) -> Option<u64> {
         word(address).map(|word| word.load(Ordering::Acquire))
     }

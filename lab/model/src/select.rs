@@ -32,9 +32,9 @@ pub struct Selected {
     pub umask: u8,
     /// Counter mask: if not zero, count cycles with at least this many events.
     pub cmask: u8,
-    /// Count cycles with fewer events than `cmask` instead.
+    /// Whether cycles with fewer events than `cmask` are counted instead.
     pub invert: bool,
-    /// Count only cycles in which the condition becomes true.
+    /// Whether only cycles in which the condition becomes true are counted.
     pub edge: bool,
 }
 

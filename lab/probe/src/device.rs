@@ -27,8 +27,8 @@ pub enum Buffer {
 
 impl Buffer {
     /// Returns pointer and length. A null pointer has length 0 regardless of the command, as the Windows I/O manager
-    /// passes it to a driver. Wine's ntdll does not send a request with a null pointer and a length. It takes the
-    /// output length for a handle to wait on. Depending on the object with that handle, it hangs, fails with
+    /// passes it to a driver. Wine's ntdll does not send a request with a null pointer and a length. It interprets the
+    /// output length as a handle and waits on it. Depending on the object with that handle, it hangs, fails with
     /// ERROR_INVALID_HANDLE or reports success.
     fn parts(&mut self) -> (*mut u8, u32) {
         match self {
@@ -40,9 +40,9 @@ impl Buffer {
 
 /// How to open a device.
 #[derive(Clone, Copy)]
-pub struct How {
+pub struct OpenOptions {
     pub writable: bool,
-    /// Whether requests may complete out of order. Each is waited for nevertheless.
+    /// Whether requests may complete out of order. [`Handle::control`] waits for its request in both cases.
     pub overlapped: bool,
 }
 
@@ -60,18 +60,18 @@ unsafe impl Send for Handle {}
 pub struct Device(Handle);
 
 impl Device {
-    pub fn open(name: &str, how: How) -> Result<Self, Win32Error> {
+    pub fn open(name: &str, options: OpenOptions) -> Result<Self, Win32Error> {
         let name: Vec<u16> = name.encode_utf16().chain([0]).collect();
-        let access = if how.writable { GENERIC_READ | GENERIC_WRITE } else { GENERIC_READ };
+        let access = if options.writable { GENERIC_READ | GENERIC_WRITE } else { GENERIC_READ };
         let share = FILE_SHARE_READ | FILE_SHARE_WRITE;
-        let flags = if how.overlapped { FILE_FLAG_OVERLAPPED } else { 0 };
+        let flags = if options.overlapped { FILE_FLAG_OVERLAPPED } else { 0 };
         let (security, template) = (ptr::null(), ptr::null_mut());
         // SAFETY: the name ends with NUL, and the other pointers may be null.
         let number = unsafe { CreateFileW(name.as_ptr(), access, share, security, OPEN_EXISTING, flags, template) };
         if number == INVALID_HANDLE_VALUE {
             return Err(last_error());
         }
-        Ok(Self(Handle { number, overlapped: how.overlapped }))
+        Ok(Self(Handle { number, overlapped: options.overlapped }))
     }
 
     pub fn handle(&self) -> Handle {

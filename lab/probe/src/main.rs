@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `open [ro] [overlapped] [NAME]` | `handle N` |
 //! | `ioctl N CODE INPUT OUTPUT` | `ok BYTES HEX` |
-//! | `aside N CODE INPUT OUTPUT` | `aside K`: the same, on a thread of its own |
+//! | `spawn N CODE INPUT OUTPUT` | `spawned K`: the same, on a thread of its own |
 //! | `join K` | the answer that `ioctl` would have given; waits for it |
 //! | `cancel N` | `ok`: cancellation of the handle's pending requests is requested |
 //! | `close N` | `ok` |

@@ -1,7 +1,7 @@
 //! Reads the commands of a test and answers them.
 
 use crate::{
-    device::{Buffer, Device, How, Win32Error},
+    device::{Buffer, Device, OpenOptions, Win32Error},
     service,
 };
 use std::{
@@ -25,11 +25,11 @@ impl From<Win32Error> for Error {
     }
 }
 
-/// The devices and threads that earlier commands opened and started.
+/// The devices that earlier commands opened, and the threads of the requests that they spawned.
 #[derive(Default)]
 struct Session {
     devices: BTreeMap<u32, Device>,
-    aside: BTreeMap<u32, JoinHandle<Result<Vec<u8>, Win32Error>>>,
+    requests: BTreeMap<u32, JoinHandle<Result<Vec<u8>, Win32Error>>>,
 }
 
 /// Executes commands and prints their results until the input ends.
@@ -56,17 +56,18 @@ impl Session {
             ["open", ref rest @ ..] => {
                 let (writable, rest) = rest.strip_prefix(&["ro"]).map_or((true, rest), |rest| (false, rest));
                 let (overlapped, rest) = rest.strip_prefix(&["overlapped"]).map_or((false, rest), |rest| (true, rest));
-                let device = Device::open(rest.first().copied().unwrap_or(DEVICE), How { writable, overlapped })?;
+                let device =
+                    Device::open(rest.first().copied().unwrap_or(DEVICE), OpenOptions { writable, overlapped })?;
                 Ok(format!("handle {}", add(&mut self.devices, device)))
             }
             ["ioctl", ref request @ ..] => answered(self.request(request)?()),
-            ["aside", ref request @ ..] => {
+            ["spawn", ref request @ ..] => {
                 let thread = thread::spawn(self.request(request)?);
-                Ok(format!("aside {}", add(&mut self.aside, thread)))
+                Ok(format!("spawned {}", add(&mut self.requests, thread)))
             }
             ["join", thread] => {
                 let thread =
-                    number(thread).and_then(|thread| self.aside.remove(&thread)).ok_or(Error::Bad("thread"))?;
+                    number(thread).and_then(|thread| self.requests.remove(&thread)).ok_or(Error::Bad("thread"))?;
                 answered(thread.join().map_err(|_| Error::Bad("thread, which failed"))?)
             }
             ["cancel", handle] => {

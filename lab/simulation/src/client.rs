@@ -1,14 +1,15 @@
 //! A client of the engine that exchanges [`protocol`] requests and answers without a kernel.
 
 use engine::{ClientId, Completion, Engine, Platform, Request, Samples};
+use protocol::status::STATUS_SUCCESS;
 use protocol::{
-    ALL_SOURCES, Code, CountRecord, EventRequest, Hello, Method, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, Sample,
-    SamplesRequest, SessionRequest, StartHeader, StopRequest, modes,
+    ALL_SOURCES, Code, CountRecord, EventRequest, Hello, Method, NtStatus, PROTOCOL_VERSION, ProcessorSet, Record,
+    RecordError, ReplyHeader, SampleRecord, SamplesRequest, SessionRequest, StartHeader, StopRequest, modes,
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// The request is pending (ntstatus.h).
-pub const STATUS_PENDING: u32 = 0x103;
+pub const STATUS_PENDING: NtStatus = NtStatus::new(0x103);
 
 /// An open handle.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +35,14 @@ impl Answer {
         ReplyHeader::read_from_prefix(&self.bytes).expect("an answer with a header").0
     }
 
+    /// Parses the records of a reply to a request for samples.
+    ///
+    /// # Errors
+    /// If one of them is of an unknown kind or damaged.
+    pub fn try_samples(&self) -> Result<Vec<Record>, RecordError> {
+        self.records::<SampleRecord>().iter().map(SampleRecord::parse).collect()
+    }
+
     /// Returns the records after the header, as many as the header reports.
     #[must_use]
     pub fn records<T: FromBytes>(&self) -> Vec<T> {
@@ -50,9 +59,9 @@ impl Client {
     /// Panics if either is refused.
     pub fn open<M: Platform>(engine: &mut Engine<M>, handle: usize, process: u32) -> Self {
         let client = Self(ClientId(handle));
-        assert_eq!(engine.open(client.0, process), 0, "open");
+        assert_eq!(engine.open(client.0, process), STATUS_SUCCESS, "open");
         let hello = Hello { version: PROTOCOL_VERSION, reserved: 0 };
-        assert_eq!(client.ask(engine, Code::Hello, hello.as_bytes(), 256).completion.status, 0, "hello");
+        assert_eq!(client.ask(engine, Code::Hello, hello.as_bytes(), 256).completion.status, STATUS_SUCCESS, "hello");
         client
     }
 
@@ -128,7 +137,7 @@ impl Client {
         room: usize,
     ) -> Option<Answer> {
         let request = SamplesRequest { session, wait: wait.unwrap_or_default(), reserved: 0 };
-        let mut output = vec![0xEE; size_of::<ReplyHeader>() + room * size_of::<Sample>()];
+        let mut output = vec![0xEE; size_of::<ReplyHeader>() + room * size_of::<SampleRecord>()];
         let samples =
             Samples { client: self.0, input: request.as_bytes(), output: &mut output, may_wait: wait.is_some() };
         let completion = engine.samples(samples).ok()?;

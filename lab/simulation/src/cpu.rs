@@ -170,7 +170,8 @@ impl ModelCpu {
     }
 }
 
-/// Returns the token of code that runs on the processor `number` at PROFILE_LEVEL, with the registers that `cpu` accesses.
+/// Returns the token of code that runs on the processor `number` at PROFILE_LEVEL, with the registers that `cpu`
+/// accesses.
 pub const fn current<C: Cpu>(cpu: &C, number: u32) -> CurrentCpu<'_, C> {
     CurrentCpu::new(cpu, ProcessorIndex::new(number))
 }
@@ -180,7 +181,10 @@ pub const fn boot<C: Cpu>(cpu: &C) -> CurrentCpu<'_, C> {
     current(cpu, ProcessorIndex::BOOT.number())
 }
 
-/// Returns the result of an access.
+/// Returns the value of an access.
+///
+/// # Panics
+/// Panics if the access faulted, which would stop a real machine.
 #[track_caller]
 pub fn served<T>(outcome: Result<T, GeneralProtection>, access: &dyn std::fmt::Display) -> T {
     match outcome {

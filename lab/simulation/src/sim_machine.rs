@@ -3,10 +3,11 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use cpuid_dumps::Identity;
-use engine::{AreaAllocator, AreaRefused, ControlArea, Engine, Interrupted, Platform};
+use cpuid_dumps::CpuIdentity;
+use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Engine, Interrupted, Platform, Ticks};
 use model::{CounterId, InterruptMode, LedgerEntry, Mode, Processor, Selected};
 use pmu::{CurrentCpu, ProcessorIndex};
+use protocol::NtStatus;
 
 use crate::cpu::{self, ModelCpu, served};
 
@@ -85,13 +86,13 @@ impl SimMachine {
     /// Creates a machine with `count` active processors of an identity, after reset. Odd processors get the identity's
     /// counterpart for them, if it has one.
     #[must_use]
-    pub fn new(identity: &'static Identity, count: u32) -> Self {
+    pub fn new(identity: &'static CpuIdentity, count: u32) -> Self {
         let processor = |number| {
             let identity = identity.of_processor(number);
             let dump = identity.cpuid();
             let processor = Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
             let mut processor = processor.with_perf_capabilities(identity.perf_capabilities());
-            processor.set_memory(Box::new(host_memory::Own));
+            processor.set_memory(Box::new(host_memory::ProcessMemory));
             processor
         };
         Self::of((0..count).map(processor))
@@ -167,7 +168,7 @@ impl SimMachine {
         self.clock.fetch_add(units, Ordering::Relaxed);
     }
 
-    /// Makes the timer of a processor expire, if it runs.
+    /// Makes the timer of a processor expire `times` times, if the timers run.
     pub fn tick(&self, processor: u32, times: u64) {
         if let (Some(ticks), true) = (self.ticks.get(processor as usize), self.timer().is_some()) {
             ticks.fetch_add(times, Ordering::Relaxed);
@@ -232,16 +233,16 @@ impl SimMachine {
         self.refusals[call as usize].store(status, Ordering::Relaxed);
     }
 
-    fn attempt(&self, call: Call) -> Result<(), u32> {
+    fn attempt(&self, call: Call) -> Result<(), NtStatus> {
         self.pass(self.cost.load(Ordering::Relaxed));
         self.refusal(call)
     }
 
-    fn refusal(&self, call: Call) -> Result<(), u32> {
+    fn refusal(&self, call: Call) -> Result<(), NtStatus> {
         #[expect(clippy::indexing_slicing, reason = "there is one for each call")]
         match self.refusals[call as usize].load(Ordering::Relaxed) {
             SUCCESS => Ok(()),
-            refusal => Err(refusal),
+            refusal => Err(NtStatus::new(refusal)),
         }
     }
 
@@ -392,7 +393,7 @@ impl Platform for &SimMachine {
         work(self.processor(0))
     }
 
-    fn on_processor<T>(&self, processor: ProcessorIndex, work: impl FnOnce(&ModelCpu) -> T) -> Result<T, u32> {
+    fn on_processor<T>(&self, processor: ProcessorIndex, work: impl FnOnce(&ModelCpu) -> T) -> Result<T, NtStatus> {
         self.refusal(Call::PinThread)?;
         Ok(work(self.processor(processor.number())))
     }
@@ -403,8 +404,8 @@ impl Platform for &SimMachine {
         }
     }
 
-    fn now(&self) -> u64 {
-        self.clock.load(Ordering::Relaxed)
+    fn now(&self) -> Duration100ns {
+        Duration100ns(self.clock.load(Ordering::Relaxed))
     }
 
     /// Rounds up to milliseconds.
@@ -432,15 +433,15 @@ impl Platform for &SimMachine {
         10_000_000
     }
 
-    fn clock(&self) -> u64 {
-        self.clock.fetch_add(self.pace.load(Ordering::Relaxed), Ordering::Relaxed)
+    fn clock(&self) -> Ticks {
+        Ticks(self.clock.fetch_add(self.pace.load(Ordering::Relaxed), Ordering::Relaxed))
     }
 
     fn add_processor(&self, _processor: ProcessorIndex) -> bool {
         !self.fails(Call::AdoptProcessor)
     }
 
-    fn reserve_counters(&self) -> Result<(), u32> {
+    fn reserve_counters(&self) -> Result<(), NtStatus> {
         self.attempt(Call::ReserveCounters)?;
         assert!(!self.reserved.swap(true, Ordering::Relaxed), "reserved twice");
         Ok(())
@@ -450,7 +451,7 @@ impl Platform for &SimMachine {
         assert!(self.reserved.swap(false, Ordering::Relaxed), "freed, but not reserved");
     }
 
-    fn open_local_apic(&self) -> Result<(), u32> {
+    fn open_local_apic(&self) -> Result<(), NtStatus> {
         self.attempt(Call::OpenLocalApic)?;
         assert!(!self.apic.swap(true, Ordering::Relaxed), "opened twice");
         Ok(())
@@ -461,11 +462,11 @@ impl Platform for &SimMachine {
         assert!(!self.is_sampling(), "closed under the handler");
     }
 
-    fn is_shadowed(&self) -> Result<bool, u32> {
+    fn is_shadowed(&self) -> Result<bool, NtStatus> {
         match self.shadow.load(Ordering::Relaxed) {
             0 => Ok(false),
             1 => Ok(true),
-            status => Err(status),
+            status => Err(NtStatus::new(status)),
         }
     }
 
@@ -477,17 +478,17 @@ impl Platform for &SimMachine {
         let (status, first, address) = &self.area_refusal;
         let status = status.load(Ordering::Relaxed);
         if by == AreaAllocator::Kernel && status != SUCCESS && processor.number() >= first.load(Ordering::Relaxed) {
-            return Err(AreaRefused { status, address: address.load(Ordering::Relaxed) });
+            return Err(AreaRefused { status: NtStatus::new(status), address: address.load(Ordering::Relaxed) });
         }
         Ok(ControlArea { address: self.processor(processor.number()).allocate_area(), size: 0xA0 })
     }
 
-    fn free_area(&self, processor: ProcessorIndex) -> Result<(), u32> {
+    fn free_area(&self, processor: ProcessorIndex) -> Result<(), NtStatus> {
         self.processor(processor.number()).free_area();
         Ok(())
     }
 
-    fn begin_sampling(&self) -> Result<NonZeroU64, u32> {
+    fn begin_sampling(&self) -> Result<NonZeroU64, NtStatus> {
         self.attempt(Call::BeginSampling)?;
         assert!(!self.sampling.swap(true, Ordering::Relaxed), "registered twice");
         Ok(NonZeroU64::MIN)

@@ -9,23 +9,31 @@
 //! | the commands of a test, and their answers | crate `bench-protocol`; `control/server.rs`, `control/answer.rs` |
 //! | the loading of a driver | `loader/driver_load.rs`; `loader/pe.rs` and `loader/cpuid_scan.rs` read its image |
 //! | the list of replaced imports | `loader/imports.rs` |
+//! | the state of the lab, from one root | `state/machine.rs` |
 //! | injected failures | `fault_injection.rs` |
 //! | cpuid, rdmsr, wrmsr, rdpmc | `kernel/exceptions.rs`, `cpu/instructions.rs`; the APIC's registers: `cpu/apic.rs`, `cpu/mmio.rs` |
-//! | the processors, their events and branches | `cpu/processor.rs`, `cpu/clock.rs`, `cpu/branches.rs` |
+//! | the processors, their events and branches | `cpu/processor.rs`, `cpu/processors.rs`, `cpu/clock.rs`, `cpu/branches.rs` |
 //! | the memory that a Debug Store accesses | `kernel/ds_memory.rs`; control areas: `kernel/control_areas.rs` |
 //! | the processor of a thread | `cpu/affinity.rs`, `kernel/processor_numbers.rs`, `kernel/group_affinity.rs` |
 //! | the hot-add of processors | `kernel/processor_change.rs` |
 //! | system information | `kernel/system_information.rs`, `kernel/version.rs` |
 //! | sleep and its notification | `kernel/power.rs`, `kernel/callbacks.rs`, `kernel/time.rs` |
 //! | IRQL | `kernel/irql.rs`; the locks of a processor: `cpu/fair_lock.rs` |
-//! | DPCs and timers | `kernel/dpc.rs`, `kernel/timer.rs`; queues: `kernel/dpc_queues.rs`, `kernel/timers.rs`; their threads: `kernel/deferred.rs` |
+//! | DPCs and timers | `kernel/dpc.rs`, `kernel/timer.rs`; queues: `state/dpc_queues.rs`, `state/timers.rs`; their threads: `kernel/deferred.rs` |
 //! | the profile interrupt | `kernel/interrupt.rs`; its handler: `kernel/hal.rs`; the interrupted code: `cpu/interrupt_sites.rs`, `kernel/current_ids.rs` |
-//! | requests: dispatch, cancel, completion | `kernel/requests.rs`, `kernel/irp_tracker.rs` |
+//! | requests: dispatch, cancel, completion | `kernel/requests.rs`, `state/irp_tracker.rs` |
 //! | a cancel at the worst moment | `kernel/cancel_race.rs`, `cpu/xchg.rs` |
 //! | devices, work items, system threads | `kernel/devices.rs`, `kernel/work_items.rs`, `kernel/system_threads.rs` |
 //!
-//! Imports go one way: `control` uses `loader`, `loader` uses `kernel`, `kernel` uses `cpu`. Modules that call no
-//! Windows function are built and tested on every system.
+//! One static, `MACHINE`, owns the state that the foreign callbacks share. `state` declares that state and uses the
+//! types of `cpu`; the functions that the driver or Wine call are in `kernel`, `loader` and `control`. Other statics:
+//!
+//! - thread-locals, which belong to a thread of Windows and not to the machine;
+//! - `HalDispatchTable`, because a driver imports the address of the table itself;
+//! - the frequency of the time-stamp counter in `nt.rs`, which is measured once and never changes.
+//!
+//! Imports go one way: `control` uses `loader`, `loader` uses `kernel`, `kernel` uses `state` and `cpu`. No two files
+//! import each other. Modules that call no Windows function are built and tested on every system.
 
 #[cfg(windows)]
 mod control;
@@ -36,5 +44,6 @@ pub mod loader;
 mod lock;
 #[cfg(windows)]
 mod nt;
+pub mod state;
 #[cfg(windows)]
 mod violation;

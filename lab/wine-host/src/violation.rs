@@ -1,19 +1,14 @@
 //! The list of violations: actions of the driver that real Windows or real hardware punishes.
 
-use crate::{lock::lock, nt};
+use crate::{lock::lock, nt, state::machine::MACHINE};
 use bench_protocol::Violation;
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Mutex,
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The list stops growing here, so that a driver that repeats a violation in a loop does not fill the memory.
 const MAX_VIOLATIONS: usize = 1_000;
 
-static LIST: Mutex<Vec<Violation>> = Mutex::new(Vec::new());
-
 pub fn record(violation: Violation) {
-    let mut list = lock(&LIST);
+    let mut list = lock(&MACHINE.violations);
     if list.len() < MAX_VIOLATIONS {
         nt::print(&format!("violation: {violation}"));
         list.push(violation);
@@ -26,7 +21,7 @@ pub fn other(text: impl Into<String>) {
 
 /// Removes and returns the violations.
 pub fn take() -> Vec<Violation> {
-    std::mem::take(&mut *lock(&LIST))
+    std::mem::take(&mut *lock(&MACHINE.violations))
 }
 
 /// Runs code that a driver or Wine calls. A panic must not unwind into the foreign caller: it is recorded as a

@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use cpuid_dumps::Identity;
+use cpuid_dumps::CpuIdentity;
 use serde_json::Value;
 use tests::{Lab, package};
 
@@ -17,9 +17,9 @@ struct Arguments {
         long = "processor",
         value_name = "NAME",
         default_values = ["haswell-4710mq", "amd-legacy"],
-        value_parser = cpuid_dumps::named
+        value_parser = cpuid_dumps::parse_name
     )]
-    processors: Vec<&'static Identity>,
+    processors: Vec<&'static CpuIdentity>,
     /// Show one processor of each generation after the other
     #[arg(long, conflicts_with = "processors")]
     generations: bool,
@@ -83,18 +83,18 @@ fn run(arguments: &Arguments) -> Result<()> {
     for name in if arguments.generations { &cpuid_dumps::GENERATIONS[..] } else { &chosen } {
         println!("\n======== {name} ========");
         let mut lab = Lab::boot(name)?;
-        let target = lab.target()?;
+        let workload = lab.workload()?;
         for processor in 0..lab.processors()? {
-            lab.wire.set_scene(processor, &target.places())?;
+            lab.wire.set_interrupt_sites(processor, &workload.interrupt_sites())?;
         }
-        lab.live()?;
+        lab.run_in_real_time()?;
         let client = |arguments: &[&str]| {
             let ran = lab.client(arguments)?;
             print!("{}{}", shortened(&ran.out), ran.err);
             Ok(ran.code)
         };
         show(|| records(&lab), client)?;
-        drop(target);
+        drop(workload);
         lab.finish()?;
     }
     println!("\nThe driver left no memory, counter or handler behind and called no function at too high an IRQL.");

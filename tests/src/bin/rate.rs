@@ -18,11 +18,11 @@ fn main() -> Result<()> {
         for interval in INTERVALS {
             lab.wire.clear_ledger()?;
             let skipped = skipped_mticks(&mut lab)?;
-            lab.live()?;
+            lab.run_in_real_time()?;
             let (event, seconds) = (format!("TotalIssues@{interval}"), SECONDS.to_string());
             let arguments = ["record", "-a", "--duration", &seconds, "--budget", "90", "-e", &event, "-o", RECORDING];
             lab.client(&arguments)?.success()?;
-            lab.scripted()?;
+            lab.run_by_script()?;
             let skipped = skipped_mticks(&mut lab)?.saturating_sub(skipped);
             let ledger = lab.wire.ledger()?;
             let overflows: u64 = ledger.iter().flatten().map(|entry| entry.overflows).sum();

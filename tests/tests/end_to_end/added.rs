@@ -35,7 +35,7 @@ fn a_session_on_all_processors_counts_on_an_added_processor() {
         assert_eq!(counts("Time"), [0, 0, 7, 7], "{identity}");
         assert_eq!(counts("BranchInstructions"), [0], "{identity}: it is on processor 0 alone");
         lab.uninstall().unwrap();
-        lab.left_nothing().unwrap();
+        lab.check_clean().unwrap();
     }
     lab.finish().unwrap();
 }
@@ -58,12 +58,12 @@ fn a_session_on_all_processors_samples_on_an_added_processor() {
             }
         }
         let (records, _) = sampler.fetch(30);
-        let of_records: Vec<u32> = records.iter().map(|record| record.processor).collect();
+        let of_records: Vec<u32> = records.iter().map(protocol::Record::processor).collect();
         assert_eq!(of_records, [1, 1, 1, 7, 7, 7], "{identity}");
         assert_eq!(sampler.stop(), [[0, 0, 0], [3, 0, 0], [3, 0, 0]], "{identity}");
         drop(sampler);
         lab.uninstall().unwrap();
-        lab.left_nothing().unwrap();
+        lab.check_clean().unwrap();
     }
     lab.finish().unwrap();
 }

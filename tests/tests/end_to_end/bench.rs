@@ -3,11 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use bench_protocol::{Place, Violation};
+use bench_protocol::{InterruptSite, Violation};
 use tests::{Lab, Probe, Reply, hex};
 use zerocopy::IntoBytes;
 
-use crate::scene::totals;
+use crate::interrupt_sites::totals;
 
 /// Control codes of the faulty driver, from their function numbers.
 pub const fn code(function: u32) -> u32 {
@@ -17,11 +17,11 @@ pub const fn code(function: u32) -> u32 {
 pub const BEGIN: u32 = code(0x800);
 pub const REPORT: u32 = code(0x801);
 pub const END: u32 = code(0x802);
-const HOLD: u32 = code(0x803);
-const FATE: u32 = code(0x804);
+const PEND: u32 = code(0x803);
+const BREAK_COMPLETION: u32 = code(0x804);
 
 /// Its actions at HIGH_LEVEL: the functions that each calls above their maximum IRQLs, and these IRQLs.
-const DEEDS: [&[(&str, u8)]; 10] = [
+const ACTIONS: [&[(&str, u8)]; 10] = [
     &[],
     &[("ExAllocatePool2", 2), ("ExFreePool", 2)],
     &[("KeSetEvent", 2)],
@@ -40,7 +40,7 @@ const HIGH_LEVEL: u8 = 15;
 const PERIOD: u64 = 1_000_000;
 
 /// The action that completes a request.
-const COMPLETES: usize = 6;
+const COMPLETE_PENDING: usize = 6;
 
 /// A machine with the faulty driver loaded and its device open.
 pub struct Bench {
@@ -87,7 +87,7 @@ impl Bench {
     }
 
     /// Returns the violations since the last call, as text.
-    pub fn noticed(&mut self) -> Vec<String> {
+    pub fn new_violations(&mut self) -> Vec<String> {
         self.violations().iter().map(ToString::to_string).collect()
     }
 
@@ -115,9 +115,14 @@ fn a_handler_gets_the_interrupted_state_and_its_dpc_runs_on_its_processor() {
     let mut bench = Bench::start();
     bench.ask(BEGIN, &[0, 0], 0);
     for (processor, user) in [(0, false), (1, true), (1, false), (0, true)] {
-        let place =
-            Place { ip: 0x1234_5678 + u64::from(processor), user, process: 40 + processor, thread: 50, weight: 1 };
-        bench.lab.wire.set_scene(processor, &[place]).unwrap();
+        let place = InterruptSite {
+            ip: 0x1234_5678 + u64::from(processor),
+            user,
+            process: 40 + processor,
+            thread: 50,
+            weight: 1,
+        };
+        bench.lab.wire.set_interrupt_sites(processor, &[place]).unwrap();
         bench.interrupt(processor);
         let begun = Instant::now();
         let report = loop {
@@ -142,20 +147,20 @@ fn a_handler_gets_the_interrupted_state_and_its_dpc_runs_on_its_processor() {
 #[test]
 fn only_calls_that_high_level_forbids_are_reported() {
     let mut bench = Bench::start();
-    for (deed, functions) in (0_u32..).zip(DEEDS) {
-        let held = (deed as usize == COMPLETES)
-            .then(|| bench.probe.aside(bench.handle, HOLD, "-", "0").unwrap())
+    for (action, functions) in (0_u32..).zip(ACTIONS) {
+        let pending = (action as usize == COMPLETE_PENDING)
+            .then(|| bench.probe.spawn_request(bench.handle, PEND, "-", "0").unwrap())
             .inspect(|_| std::thread::sleep(Duration::from_millis(50)));
-        bench.ask(BEGIN, &[deed, 0], 0);
+        bench.ask(BEGIN, &[action, 0], 0);
         bench.interrupt(1);
         let expected: Vec<Violation> =
             functions.iter().map(|(function, allowed)| level(function, HIGH_LEVEL, *allowed)).collect();
         // Actions that change the IRQL may cause further violations.
-        assert_eq!(bench.violations()[..expected.len()], expected, "deed {deed}");
+        assert_eq!(bench.violations()[..expected.len()], expected, "action {action}");
         bench.ask(END, &[], 2);
         bench.violations();
-        if let Some(held) = held {
-            assert_eq!(bench.probe.join(held).unwrap(), Reply::Done(vec![]));
+        if let Some(pending) = pending {
+            assert_eq!(bench.probe.join(pending).unwrap(), Reply::Done(vec![]));
         }
     }
     bench.finish();
@@ -164,7 +169,7 @@ fn only_calls_that_high_level_forbids_are_reported() {
 #[test]
 fn violations_of_the_completion_rules_are_reported() {
     let mut bench = Bench::start();
-    let fates = [
+    let rules = [
         "was reported as pending and not marked pending",
         "was marked pending and not reported as pending",
         "was completed and can still be cancelled",
@@ -172,17 +177,17 @@ fn violations_of_the_completion_rules_are_reported() {
         "IofCompleteRequest of a request that the driver does not have",
         "was completed with STATUS_PENDING",
     ];
-    for (fate, what) in (0_u32..).zip(fates) {
-        let aside = bench.probe.aside(bench.handle, FATE, &hex(fate.as_bytes()), "4").unwrap();
+    for (rule, what) in (0_u32..).zip(rules) {
+        let request = bench.probe.spawn_request(bench.handle, BREAK_COMPLETION, &hex(rule.as_bytes()), "4").unwrap();
         let begun = Instant::now();
         let mut violations = Vec::new();
         while violations.is_empty() && begun.elapsed() < Duration::from_secs(5) {
             violations = bench.violations();
         }
         let first = violations.first().map(ToString::to_string).unwrap_or_default();
-        assert!(first.ends_with(what), "{fate}: {violations:?}");
-        if fate < 5 {
-            bench.probe.join(aside).unwrap();
+        assert!(first.ends_with(what), "{rule}: {violations:?}");
+        if rule < 5 {
+            bench.probe.join(request).unwrap();
         }
     }
     let Bench { mut lab, probe, .. } = bench;
@@ -195,7 +200,7 @@ fn violations_of_the_completion_rules_are_reported() {
 #[test]
 fn keipigenericcall_returns_when_no_unregistered_handler_runs() {
     let mut bench = Bench::start();
-    bench.lab.live().unwrap();
+    bench.lab.run_in_real_time().unwrap();
     let (mut before, begun) = (0, Instant::now());
     // A slow handler runs most of the time even on a busy machine.
     while before < 5 && begun.elapsed() < Duration::from_mins(1) {
@@ -206,7 +211,7 @@ fn keipigenericcall_returns_when_no_unregistered_handler_runs() {
         assert_eq!(ran[1], 0, "after the call");
     }
     assert!(before >= 5, "the handler still runs after it was unregistered, because no other code waits for it");
-    bench.lab.scripted().unwrap();
+    bench.lab.run_by_script().unwrap();
     bench.finish();
 }
 
@@ -216,7 +221,7 @@ fn freeing_memory_that_a_handler_may_still_use_is_reported() {
     for (early, noticed) in [(0, 0), (1, 1), (0, 0)] {
         bench.ask(BEGIN, &[0, 0], 0);
         bench.ask(END, &[early], 2);
-        let violations = bench.noticed();
+        let violations = bench.new_violations();
         assert_eq!(violations.len(), noticed, "{violations:?}");
         assert!(violations.iter().all(|text| text.contains("ExFreePool before a call on all processors")));
     }
@@ -228,7 +233,7 @@ fn a_processor_with_a_slow_handler_falls_behind_and_reports_the_skipped_time() {
     // One processor: with slow handlers on both, nothing else would run.
     let mut bench = Bench::start_on("amd-legacy", |lab| lab.wire.set_processors(1, 1).unwrap());
     assert_eq!(bench.lab.wire.skipped().unwrap(), [0]);
-    bench.lab.live().unwrap();
+    bench.lab.run_in_real_time().unwrap();
     // The handler takes 3 ms, and an overflow occurs every 0.3 ms.
     bench.ask(BEGIN, &[0, 3], 0);
     let begun = Instant::now();
@@ -237,7 +242,7 @@ fn a_processor_with_a_slow_handler_falls_behind_and_reports_the_skipped_time() {
         std::thread::sleep(Duration::from_millis(10));
     }
     bench.ask(END, &[], 2);
-    bench.lab.scripted().unwrap();
+    bench.lab.run_by_script().unwrap();
     let skipped = bench.lab.wire.skipped().unwrap();
     let delivered = bench.lab.wire.handler().unwrap().delivered;
     for (processor, ledger) in bench.lab.wire.ledger().unwrap().iter().enumerate() {

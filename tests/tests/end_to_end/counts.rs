@@ -19,7 +19,7 @@ const NETBURST: [Source; 4] = [
 const ARCHITECTURAL: [Source; 4] =
     [("TotalIssues", 0xC0, 0), ("TotalCycles", 0x3C, 0), ("CacheMisses", 0x2E, 0x41), ("LLCReference", 0x2E, 0x4F)];
 
-/// Sources on processors with fixed counters: more than there are general counters.
+/// Sources on processors with fixed counters.
 const FIXED: [Source; 4] = [
     ("TotalIssues", 0xC0, 0),
     ("UnhaltedReferenceCycles", 0x3C, 1),
@@ -151,7 +151,7 @@ fn read_and_stop_return_the_counts_of_the_model() {
 #[test]
 fn stat_prints_the_counts_of_the_model() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
-    lab.live().unwrap();
+    lab.run_in_real_time().unwrap();
     for (identity, sources) in CASES.into_iter().filter(|(identity, _)| SOME.contains(identity)) {
         lab.become_processor(identity).unwrap();
         lab.install().unwrap();

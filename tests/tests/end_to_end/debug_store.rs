@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use bench_protocol::{Areas, DebugStore, Shadow};
-use protocol::{BRANCHES, Code, EventRequest, ProcessorSet, StartHeader, modes};
+use bench_protocol::{ControlAreaMode, DebugStore, KvaShadow};
+use protocol::{BRANCHES, Code, EventRequest, ProcessorSet, Record, RecordKind, StartHeader, modes};
 use serde_json::Value;
 use tests::{Lab, Probe, Reply, hex};
 use zerocopy::IntoBytes;
 
-use crate::life::{greet, header};
+use crate::life::{connect, header};
 
 /// An identity for each PEBS format.
 const FORMATS: [(&str, u64); 5] =
@@ -34,14 +34,14 @@ fn is_soon_idle(lab: &mut Lab) -> bool {
 
 /// Replaces the machine and loads the driver on it.
 fn become_processor(lab: &mut Lab, probe: &mut Probe, identity: &str) {
-    become_machine(lab, probe, identity, Areas::Served);
+    become_machine(lab, probe, identity, ControlAreaMode::Supported);
 }
 
 /// Replaces the machine, sets how its kernel handles control areas, and loads the driver.
-fn become_machine(lab: &mut Lab, probe: &mut Probe, identity: &str, areas: Areas) {
+fn become_machine(lab: &mut Lab, probe: &mut Probe, identity: &str, areas: ControlAreaMode) {
     probe.service("unload", "halprof").unwrap().unwrap();
-    lab.left_nothing().unwrap();
-    lab.scripted().unwrap();
+    lab.check_clean().unwrap();
+    lab.run_by_script().unwrap();
     lab.become_processor(identity).unwrap();
     lab.wire.set_control_areas(areas).unwrap();
     probe.service("load", "halprof").unwrap().unwrap();
@@ -90,20 +90,20 @@ fn a_refused_area_is_reported_and_remaining_areas_are_freed_at_unload() {
     assert_eq!(refused.code, TAKEN, "{}", refused.err);
     assert!(refused.err.contains("CPU 1") && refused.err.contains("ALREADY_EXISTS"), "{}", refused.err);
     assert_eq!(lab.control_areas().unwrap(), 1, "all or none: the other's");
-    become_machine(&mut lab, &mut probe, "skylake-6600k", Areas::Missing);
+    become_machine(&mut lab, &mut probe, "skylake-6600k", ControlAreaMode::Missing);
     let made = json(&lab, &["control-area", "allocate", "--json"]);
     assert_eq!(made["areas"][0]["owner"], "halprof", "{made}");
     assert_eq!(lab.control_areas().unwrap(), 0, "the kernel knows of none");
     lab.uninstall().unwrap();
-    lab.left_nothing().unwrap();
-    lab.wire.set_control_areas(Areas::Served).unwrap();
+    lab.check_clean().unwrap();
+    lab.wire.set_control_areas(ControlAreaMode::Supported).unwrap();
     lab.install().unwrap();
     lab.client(&["control-area", "allocate"]).unwrap().success().unwrap();
     // The driver keeps an area that the kernel refuses to free, and frees it later.
-    lab.wire.set_control_areas(Areas::NotFreed(0xC000_0001)).unwrap();
+    lab.wire.set_control_areas(ControlAreaMode::FreeFails(0xC000_0001)).unwrap();
     let refused = lab.client(&["control-area", "free"]).unwrap();
     assert!(refused.code == TAKEN && refused.err.contains("0xC0000001"), "{}", refused.err);
-    lab.wire.set_control_areas(Areas::Served).unwrap();
+    lab.wire.set_control_areas(ControlAreaMode::Supported).unwrap();
     lab.uninstall().unwrap();
     assert_eq!(lab.control_areas().unwrap(), 0, "freed at the unload");
     drop(probe);
@@ -116,24 +116,24 @@ fn every_branch_record_is_delivered_or_reported_lost() {
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
     for (identity, mode, areas) in [
-        ("haswell-4710mq", None, Areas::OfWindows),
-        ("alder-lake-12900k", Some("--user"), Areas::Served),
-        ("core2-e5200", None, Areas::Served),
+        ("haswell-4710mq", None, ControlAreaMode::OwnedByWindows),
+        ("alder-lake-12900k", Some("--user"), ControlAreaMode::Supported),
+        ("core2-e5200", None, ControlAreaMode::Supported),
     ] {
         become_machine(&mut lab, &mut probe, identity, areas);
         let found = (lab.wire.debug_store().unwrap(), lab.wire.control_areas().unwrap());
-        lab.live().unwrap();
+        lab.run_in_real_time().unwrap();
         let arguments = ["branches", "-C", "0", "--duration", "0.4", "--buffer", "512", "--json"];
         let arguments: Vec<&str> = arguments.into_iter().chain(mode).collect();
         let told = json(&lab, &arguments);
-        lab.scripted().unwrap();
-        let stored = lab.wire.stored().unwrap();
+        lab.run_by_script().unwrap();
+        let stored = lab.wire.ds_writes().unwrap();
         let of = |name: &str| told[name].as_u64().unwrap_or_else(|| panic!("no {name} in {told}"));
         assert_eq!(of("records") + of("lost"), stored[0].branches, "{identity}: {told}");
         assert!(of("records") > 2_000, "{identity}: {told}");
         assert_eq!((stored[1].branches, stored[0].faults), (0, 0), "{identity}: one processor was asked for");
         assert_eq!((lab.wire.debug_store().unwrap(), lab.wire.control_areas().unwrap()), found, "{identity}");
-        assert_eq!(found.0[0].area != 0, areas == Areas::OfWindows, "{identity}");
+        assert_eq!(found.0[0].area != 0, areas == ControlAreaMode::OwnedByWindows, "{identity}");
     }
     let shown = lab.client(&["branches", "-C", "0-1", "--duration", "0.4"]).unwrap().success().unwrap();
     assert!(shown.out.lines().all(|line| line.len() <= 80), "{}", shown.out);
@@ -148,29 +148,30 @@ fn precise_samples_have_a_known_skid_and_add_up_in_every_format() {
     let mut probe = lab.probe().unwrap();
     for (identity, format) in FORMATS {
         // On an ordinary Intel PC, Windows has allocated the areas.
-        let areas = if format >= 3 { Areas::OfWindows } else { Areas::Served };
+        let areas = if format >= 3 { ControlAreaMode::OwnedByWindows } else { ControlAreaMode::Supported };
         become_machine(&mut lab, &mut probe, identity, areas);
         let found = lab.wire.debug_store().unwrap();
-        lab.live().unwrap();
+        lab.run_in_real_time().unwrap();
         let arguments = ["record", "-a", "--duration", "0.2", "-e", "InstructionRetired:p@4M", "-o", "C:\\precise.rec"];
         lab.client(&arguments).unwrap().success().unwrap();
-        lab.scripted().unwrap();
+        lab.run_by_script().unwrap();
         let file = std::fs::File::open(lab.wine().drive_c("precise.rec")).unwrap();
-        let mut samples = Vec::new();
+        let mut samples: Vec<Record> = Vec::new();
         let mut counts = Vec::new();
         for block in recording::Reader::new(file).unwrap() {
             match block.unwrap() {
-                recording::Block::Samples(more) => samples.extend(more),
+                recording::Block::Samples(more) => samples.extend(more.iter().map(|record| record.parse().unwrap())),
                 recording::Block::Summary(summary) => counts = summary.counts,
                 _ => {}
             }
         }
-        let (kind, next) = if format >= 2 { (5, 0) } else { (6, 4) };
-        let precise: Vec<_> = samples.iter().filter(|sample| sample.kind == kind).collect();
+        let (kind, next) = if format >= 2 { (RecordKind::Precise, 0) } else { (RecordKind::PreciseNext, 4) };
+        let precise = samples.iter().filter(|record| record.kind() == kind).filter_map(Record::sample);
+        let precise: Vec<_> = precise.collect();
         assert!(precise.len() > 100, "{identity}: {} of {}", precise.len(), samples.len());
         // The places are 16 bytes apart, and interrupts occur three bytes after them.
         assert!(precise.iter().all(|sample| sample.ip % 16 == next), "{identity}");
-        for (processor, stored) in (0..).zip(lab.wire.stored().unwrap()) {
+        for (processor, stored) in (0..).zip(lab.wire.ds_writes().unwrap()) {
             let count = counts.iter().find(|count| count.processor == processor).unwrap();
             let written: u64 = stored.records.iter().map(|(_, records)| records).sum();
             let fetched = precise.iter().filter(|sample| sample.processor == processor).count() as u64;
@@ -190,11 +191,11 @@ fn precise_samples_have_a_known_skid_and_add_up_in_every_format() {
 fn merged_reports_order_samples_and_precise_records_together() {
     let mut lab = Lab::boot("skylake-6600k").unwrap();
     lab.install().unwrap();
-    lab.live().unwrap();
+    lab.run_in_real_time().unwrap();
     let events = "InstructionRetired:p@4M,TotalCycles@7M";
     let arguments = ["record", "-a", "--duration", "0.2", "-e", events, "--batch", "16", "-o", "C:\\merge.rec"];
     lab.client(&arguments).unwrap().success().unwrap();
-    lab.scripted().unwrap();
+    lab.run_by_script().unwrap();
     let merged = json(&lab, &["report", "--merge", "C:\\merge.rec", "--json", "--limit", "100000"]);
     let rows = merged["samples"].as_array().unwrap_or_else(|| panic!("{merged}"));
     let (mut last, mut kinds) = ((0, 0), [0, 0]);
@@ -218,11 +219,11 @@ fn recording_is_refused_with_its_reason() {
     const RECORD: [&str; 6] = ["record", "-a", "--duration", "0.4", "-e", "InstructionRetired:p"];
     const TRACE: [&str; 3] = ["branches", "--duration", "0.4"];
     let cases: [(&str, Obstacle, &[&str], i32, &str); 10] = [
-        ("haswell-4710mq", |lab| lab.wire.set_shadow(Shadow::On).unwrap(), &TRACE, UNSUPPORTED, "VA shadow"),
-        ("haswell-4710mq", |lab| lab.wire.set_shadow(Shadow::On).unwrap(), &RECORD, UNSUPPORTED, "VA shadow"),
+        ("haswell-4710mq", |lab| lab.wire.set_kva_shadow(KvaShadow::On).unwrap(), &TRACE, UNSUPPORTED, "VA shadow"),
+        ("haswell-4710mq", |lab| lab.wire.set_kva_shadow(KvaShadow::On).unwrap(), &RECORD, UNSUPPORTED, "VA shadow"),
         (
             "haswell-4710mq",
-            |lab| lab.wire.set_shadow(Shadow::Untold(0xC000_0003)).unwrap(),
+            |lab| lab.wire.set_kva_shadow(KvaShadow::QueryFails(0xC000_0003)).unwrap(),
             &RECORD,
             UNSUPPORTED,
             "0xC0000003",
@@ -264,7 +265,7 @@ fn recording_is_refused_with_its_reason() {
         assert_eq!(ran.code, code, "{identity} {arguments:?}: {}", ran.err);
         assert!(ran.err.contains(said), "{identity} {arguments:?}: {}", ran.err);
         assert_eq!(lab.wire.debug_store().unwrap(), before, "{identity} {arguments:?}");
-        assert_eq!((lab.control_areas().unwrap(), lab.counting().unwrap()), (0, 0), "{identity} {arguments:?}");
+        assert_eq!((lab.control_areas().unwrap(), lab.enabled_counters().unwrap()), (0, 0), "{identity} {arguments:?}");
     }
     drop(probe);
     lab.finish().unwrap();
@@ -282,10 +283,10 @@ fn unloading_while_recording_restores_the_registers() {
         lab.become_processor(identity).unwrap();
         (0..2).for_each(|processor| lab.wire.set_debug_store(processor, 0, OTHERS, None).unwrap());
         let found = lab.wire.debug_store().unwrap();
-        lab.live().unwrap();
+        lab.run_in_real_time().unwrap();
         for round in 0..10_u64 {
             probe.service("load", "halprof").unwrap().unwrap();
-            let handle = greet(&mut probe);
+            let handle = connect(&mut probe);
             match probe.control(handle, Code::Start as u32, &start(), "4096").unwrap() {
                 Reply::Done(bytes) => assert_eq!((header(&bytes).status, header(&bytes).cause), (0, 0), "{identity}"),
                 Reply::Failed(error) => panic!("{identity}, round {round}: {error}"),
@@ -293,20 +294,20 @@ fn unloading_while_recording_restores_the_registers() {
             let running = lab.wire.debug_store().unwrap();
             assert!(running.iter().all(|of| of.area != 0), "{running:?}");
             std::thread::sleep(Duration::from_millis(round % 9));
-            probe.say(&format!("close {handle}")).unwrap();
+            probe.command(&format!("close {handle}")).unwrap();
             probe.service("unload", "halprof").unwrap().unwrap();
             assert_eq!(lab.wire.debug_store().unwrap(), found, "{identity}, round {round}");
             assert_eq!(lab.control_areas().unwrap(), 0, "{identity}, round {round}");
-            lab.left_nothing().unwrap();
+            lab.check_clean().unwrap();
         }
-        let stored = lab.wire.stored().unwrap();
+        let stored = lab.wire.ds_writes().unwrap();
         assert!(stored.iter().all(|of| of.branches > 0 && !of.records.is_empty() && of.faults == 0), "{stored:?}");
     }
     drop(probe);
     lab.finish().unwrap();
 }
 
-/// Returns a start request for branches and precise instructions on all processors.
+/// Returns a start request for branches and precise samples of instructions on all processors.
 fn start() -> String {
     let header = StartHeader { flags: 0, ring: 64, budget: 900, batch: 4, processors: ProcessorSet::EMPTY };
     let branches = EventRequest { source: BRANCHES, modes: modes::BOTH, interval: 64, frequency: 0 };
@@ -318,9 +319,9 @@ fn start() -> String {
 fn killing_a_client_stops_its_recording() {
     let mut lab = Lab::boot("skylake-6600k").unwrap();
     lab.install().unwrap();
-    lab.live().unwrap();
+    lab.run_in_real_time().unwrap();
     let mut probe = lab.probe().unwrap();
-    let handle = greet(&mut probe);
+    let handle = connect(&mut probe);
     match probe.control(handle, Code::Start as u32, &start(), "4096").unwrap() {
         Reply::Done(bytes) => assert_eq!(header(&bytes).status, 0),
         Reply::Failed(error) => panic!("{error}"),
@@ -328,7 +329,7 @@ fn killing_a_client_stops_its_recording() {
     std::thread::sleep(Duration::from_millis(50));
     probe.kill().unwrap();
     assert!(is_soon_idle(&mut lab));
-    assert_eq!((lab.control_areas().unwrap(), lab.counting().unwrap()), (0, 0));
+    assert_eq!((lab.control_areas().unwrap(), lab.enabled_counters().unwrap()), (0, 0));
     lab.finish().unwrap();
 }
 
@@ -337,7 +338,7 @@ fn recording_continues_after_a_sleep() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
-    let handle = greet(&mut probe);
+    let handle = connect(&mut probe);
     match probe.control(handle, Code::Start as u32, &start(), "4096").unwrap() {
         Reply::Done(bytes) => assert_eq!(header(&bytes).status, 0),
         Reply::Failed(error) => panic!("{error}"),
@@ -347,8 +348,8 @@ fn recording_continues_after_a_sleep() {
     assert!(idle(&mut lab), "off before the power goes");
     lab.wire.wake(500).unwrap();
     lab.wire.branch(0, true, 0x1000, 16, 100).unwrap();
-    assert_eq!(lab.wire.stored().unwrap()[0].branches, 200);
-    probe.say(&format!("close {handle}")).unwrap();
+    assert_eq!(lab.wire.ds_writes().unwrap()[0].branches, 200);
+    probe.command(&format!("close {handle}")).unwrap();
     assert!(is_soon_idle(&mut lab));
     drop(probe);
     lab.finish().unwrap();

@@ -4,7 +4,7 @@ use protocol::{Code, ErrorCode, Hello, HelloReply, InfoReply, PROTOCOL_VERSION, 
 use tests::{Lab, Reply, hex};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::life::{greet, start, start_request};
+use crate::life::{connect, start, start_request};
 
 /// Win32 errors to which NTSTATUS values are mapped (RtlNtStatusToDosError, ntstatus.h).
 const ERROR_INVALID_FUNCTION: u32 = 1;
@@ -52,7 +52,7 @@ fn opening_the_device_requires_the_privilege() {
     assert_eq!(ran.code, 5, "{}{}", ran.out, ran.err);
     assert!(ran.err.contains("SeSystemProfilePrivilege"), "{}", ran.err);
     lab.wire.deny_privilege(false).unwrap();
-    greet(&mut probe);
+    connect(&mut probe);
     drop(probe);
     lab.finish().unwrap();
 }
@@ -69,9 +69,10 @@ fn invalid_requests_fail_and_change_nothing() {
     let mut lab = Lab::boot("intel-v1").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
-    let handle = greet(&mut probe);
+    let handle = connect(&mut probe);
     assert_eq!(start(&mut probe, handle, &[2]).status, 0);
-    let before = (lab.wire.enabled().unwrap(), lab.wire.accesses().unwrap(), lab.wire.pool().unwrap().allocations);
+    let before =
+        (lab.wire.enabled_counters().unwrap(), lab.wire.accesses().unwrap(), lab.wire.pool().unwrap().allocations);
     let failed = |reply: Reply, wanted: &[u32], what: &str| match reply {
         Reply::Failed(code) => assert!(wanted.contains(&code), "{what}: error {code}"),
         Reply::Done(bytes) => panic!("{what}: {} bytes", bytes.len()),
@@ -96,7 +97,8 @@ fn invalid_requests_fail_and_change_nothing() {
             failed(probe.control(handle, code, &right, "4096").unwrap(), &[ERROR_INVALID_FUNCTION], "unknown code");
         }
     }
-    let after = (lab.wire.enabled().unwrap(), lab.wire.accesses().unwrap(), lab.wire.pool().unwrap().allocations);
+    let after =
+        (lab.wire.enabled_counters().unwrap(), lab.wire.accesses().unwrap(), lab.wire.pool().unwrap().allocations);
     assert_eq!(before, after);
     drop(probe);
     lab.finish().unwrap();
@@ -116,7 +118,7 @@ fn hello_is_required_and_a_version_mismatch_reports_both_versions() {
     let reply = HelloReply::read_from_bytes(&bytes).unwrap();
     assert_eq!(reply.header.detail, [u64::from(PROTOCOL_VERSION) + 6, u64::from(PROTOCOL_VERSION)]);
     assert_eq!(probe.control(handle, Code::Start as u32, &start_request(&[2]), "4096").unwrap(), refused);
-    assert_eq!(lab.counting().unwrap(), 0);
+    assert_eq!(lab.enabled_counters().unwrap(), 0);
     drop(probe);
     lab.finish().unwrap();
 }
@@ -134,7 +136,7 @@ fn a_read_only_handle_cannot_change_anything() {
     assert!(matches!(probe.control(handle, Code::Info as u32, "-", &room).unwrap(), Reply::Done(_)));
     let reply = probe.control(handle, Code::Start as u32, &start_request(&[2]), "4096").unwrap();
     assert!(matches!(reply, Reply::Failed(_)), "{reply:?}");
-    assert_eq!(lab.counting().unwrap(), 0);
+    assert_eq!(lab.enabled_counters().unwrap(), 0);
     drop(probe);
     lab.finish().unwrap();
 }
@@ -144,7 +146,7 @@ fn a_failed_allocation_is_reported_and_leaks_nothing() {
     let mut lab = Lab::boot("intel-v1").unwrap();
     lab.install().unwrap();
     let mut probe = lab.probe().unwrap();
-    let handle = greet(&mut probe);
+    let handle = connect(&mut probe);
     let before = lab.wire.pool().unwrap().allocations;
     let mut refused = 0;
     for nth in 1.. {
@@ -158,11 +160,11 @@ fn a_failed_allocation_is_reported_and_leaks_nothing() {
         }
         assert_eq!(answer.cause, ErrorCode::NoMemory as u32, "allocation {nth}");
         refused += 1;
-        assert_eq!(lab.counting().unwrap(), 0, "allocation {nth}");
+        assert_eq!(lab.enabled_counters().unwrap(), 0, "allocation {nth}");
         assert!(nth < 100);
     }
     assert!(refused > 3, "{refused} allocations failed in turn");
-    assert_eq!(lab.counting().unwrap(), 4);
+    assert_eq!(lab.enabled_counters().unwrap(), 4);
     assert!(lab.wire.pool().unwrap().allocations > before);
     drop(probe);
     lab.finish().unwrap();
@@ -188,5 +190,5 @@ fn a_driver_without_memory_fails_to_load_and_leaks_nothing() {
     lab.client(&["list"]).unwrap().success().unwrap();
     // Wine keeps the file of a driver that failed to load, so uninstall could not remove it.
     lab.stop().unwrap();
-    lab.left_nothing().unwrap();
+    lab.check_clean().unwrap();
 }

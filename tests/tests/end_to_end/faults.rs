@@ -22,28 +22,28 @@ fn ask(probe: &mut Probe, handle: u32, code: Code, input: &str, room: usize) -> 
 /// whether all did.
 ///
 /// If unregistering the interrupt handler fails, a second session repeats it.
-fn life(lab: &mut Lab, probe: &mut Probe) -> bool {
+fn run_life_cycle(lab: &mut Lab, probe: &mut Probe) -> bool {
     if probe.service("load", "halprof").unwrap().is_err() {
         return false;
     }
-    let mut whole = open_and_live(lab, probe);
+    let mut complete = open_and_use(lab, probe);
     if lab.wire.handler().unwrap().registration.is_some() {
-        whole = false;
-        assert!(open_and_live(lab, probe), "the session after one that could not give the interrupt back");
+        complete = false;
+        assert!(open_and_use(lab, probe), "the session after one that could not give the interrupt back");
     }
     probe.service("unload", "halprof").unwrap().unwrap();
-    whole
+    complete
 }
 
-fn open_and_live(lab: &mut Lab, probe: &mut Probe) -> bool {
+fn open_and_use(lab: &mut Lab, probe: &mut Probe) -> bool {
     probe.open("").unwrap().is_ok_and(|handle| {
-        let done = lived(lab, probe, handle);
-        probe.say(&format!("close {handle}")).unwrap();
+        let done = use_device(lab, probe, handle);
+        probe.command(&format!("close {handle}")).unwrap();
         done
     })
 }
 
-fn lived(lab: &mut Lab, probe: &mut Probe, handle: u32) -> bool {
+fn use_device(lab: &mut Lab, probe: &mut Probe, handle: u32) -> bool {
     let hello = protocol::Hello { version: protocol::PROTOCOL_VERSION, reserved: 0 };
     if ask(probe, handle, Code::Hello, &hex(hello.as_bytes()), 72).is_none() {
         return false;
@@ -64,7 +64,7 @@ fn lived(lab: &mut Lab, probe: &mut Probe, handle: u32) -> bool {
 }
 
 /// More calls than a life cycle makes.
-const MOST: u64 = 300;
+const MAX_CALLS: u64 = 300;
 
 #[test]
 fn a_failure_of_any_kernel_call_leaves_nothing_behind() {
@@ -73,24 +73,24 @@ fn a_failure_of_any_kernel_call_leaves_nothing_behind() {
         lab.install().unwrap();
         let mut probe = lab.probe().unwrap();
         probe.service("unload", "halprof").unwrap().unwrap();
-        assert!(life(&mut lab, &mut probe), "{identity}: without a fault");
+        assert!(run_life_cycle(&mut lab, &mut probe), "{identity}: without a fault");
         let mut failed: BTreeMap<String, u32> = BTreeMap::new();
         let mut last = None;
-        for nth in 1..MOST {
+        for nth in 1..MAX_CALLS {
             lab.wire.fail_call(Some(nth)).unwrap();
-            let whole = life(&mut lab, &mut probe);
+            let complete = run_life_cycle(&mut lab, &mut probe);
             let name = lab.wire.failed_call().unwrap();
             lab.wire.fail_call(None).unwrap();
             let Some(name) = name else {
-                last = Some(whole);
+                last = Some(complete);
                 break;
             };
-            lab.left_nothing().unwrap_or_else(|error| panic!("{identity}, {name} (call {nth}): {error:#}"));
+            lab.check_clean().unwrap_or_else(|error| panic!("{identity}, {name} (call {nth}): {error:#}"));
             let times = failed.entry(name.clone()).or_default();
             *times += 1;
-            // One check per function is enough outside the soak: `left_nothing` has already found anything left behind.
+            // One check per function is enough outside the soak: `check_clean` has already found anything left behind.
             if *times == 1 || is_soak() {
-                assert!(life(&mut lab, &mut probe), "{identity}, after {name} (call {nth}): the next life");
+                assert!(run_life_cycle(&mut lab, &mut probe), "{identity}, after {name} (call {nth}): the next life");
             }
         }
         assert_eq!(last, Some(true), "{identity}: in the end nothing failed");
@@ -113,7 +113,7 @@ fn a_failure_of_any_kernel_call_leaves_nothing_behind() {
             assert!(failed.get(name).is_some_and(|times| *times >= least), "{identity}: {name}, of {failed:?}");
         }
         drop(probe);
-        lab.left_nothing().unwrap();
+        lab.check_clean().unwrap();
         // Wine keeps the file of a driver after a failed DriverEntry, so the bench is not reused.
     }
 }
@@ -122,7 +122,7 @@ fn a_failure_of_any_kernel_call_leaves_nothing_behind() {
 fn a_driver_stays_loaded_while_the_hal_calls_its_handler() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
-    for nth in 1..MOST {
+    for nth in 1..MAX_CALLS {
         let mut sampler = Sampler::start(&lab, 64, 10_000, 900);
         lab.wire.fail_call(Some(nth)).unwrap();
         sampler.stop();

@@ -36,7 +36,7 @@ fn raw_events_count_together_with_table_events() {
             assert!(status.out.contains("TotalIssues") && !status.out.contains(RAW), "{identity}: {}", status.out);
             lab.client(&["stop", "--all"]).unwrap().success().unwrap();
         }
-        assert_eq!(lab.counting().unwrap(), 0, "{identity}");
+        assert_eq!(lab.enabled_counters().unwrap(), 0, "{identity}");
         lab.stop().unwrap();
     }
     lab.finish().unwrap();
@@ -62,11 +62,11 @@ fn a_raw_event_that_exceeds_the_register_is_refused_with_the_limits() {
 fn a_raw_event_is_sampled_and_reported_under_its_name() {
     let mut lab = Lab::boot("zen4-7700x").unwrap();
     lab.install().unwrap();
-    lab.live().unwrap();
+    lab.run_in_real_time().unwrap();
     let event = "cpu/event=0xc0,umask=0x00/@4M";
     let arguments = ["record", "-a", "--duration", "0.3", "-e", event, "-o", "C:\\raw.rec"];
     lab.client(&arguments).unwrap().success().unwrap();
-    lab.scripted().unwrap();
+    lab.run_by_script().unwrap();
     let report = lab.client(&["report", "C:\\raw.rec"]).unwrap().success().unwrap();
     assert!(report.out.contains("cpu/event=0xc0/"), "{}", report.out);
     lab.finish().unwrap();
@@ -102,6 +102,6 @@ fn each_processor_of_a_hybrid_machine_uses_its_own_counters() {
     assert_eq!(misses.code, 7, "{}", misses.err);
     assert!(misses.err.contains("not supported on CPU 1, but is on others"), "{}", misses.err);
     start(&["LLCMisses"], "0").success().unwrap();
-    assert_eq!(lab.counting().unwrap(), 1);
+    assert_eq!(lab.enabled_counters().unwrap(), 1);
     lab.finish().unwrap();
 }

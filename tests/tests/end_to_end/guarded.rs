@@ -35,8 +35,8 @@ fn a_register_that_faults_is_reported_by_name_and_nothing_is_held() {
             assert_eq!(ran.code, UNSUPPORTED, "{identity}: {}", ran.err);
             assert!(ran.err.contains("CPU 0 faulted (#GP) when it read"), "{}", ran.err);
             assert!(ran.err.contains(name) && ran.err.contains("\n  try: "), "{}", ran.err);
-            assert!(!lab.wire.reserved().unwrap(), "{identity}");
-            assert_eq!(lab.counting().unwrap(), 0, "{identity}");
+            assert!(!lab.wire.counters_reserved().unwrap(), "{identity}");
+            assert_eq!(lab.enabled_counters().unwrap(), 0, "{identity}");
             // The fault is remembered: no register is accessed again.
             let now = lab.wire.accesses().unwrap();
             assert_eq!(accesses.get_or_insert_with(|| now.clone()), &now, "{identity}");
@@ -44,7 +44,7 @@ fn a_register_that_faults_is_reported_by_name_and_nothing_is_held() {
         }
         lab.wire.set_faulting(&[]).unwrap();
         lab.uninstall().unwrap();
-        lab.left_nothing().unwrap();
+        lab.check_clean().unwrap();
         // The driver that is loaded next tries again.
         lab.install().unwrap();
         lab.client(&["stat", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]).unwrap().success().unwrap();
@@ -80,7 +80,7 @@ fn perfmon_v2_is_used_under_a_hypervisor_if_its_registers_answer_and_sampling_wo
         assert_eq!(sampler.stop(), [[4, 0, 0], [4, 0, 0]], "{faulting:x?}");
         drop(sampler);
         lab.uninstall().unwrap();
-        lab.left_nothing().unwrap();
+        lab.check_clean().unwrap();
     }
     lab.finish().unwrap();
 }

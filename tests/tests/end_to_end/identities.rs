@@ -4,7 +4,7 @@ use protocol::{Code, InfoReply};
 use tests::{Lab, Reply};
 use zerocopy::FromBytes;
 
-use crate::life::greet;
+use crate::life::connect;
 
 #[test]
 fn the_driver_chooses_the_expected_interface_for_every_identity() {
@@ -13,7 +13,7 @@ fn the_driver_chooses_the_expected_interface_for_every_identity() {
     for identity in cpuid_dumps::all() {
         lab.become_processor(identity.name).unwrap();
         lab.install().unwrap();
-        let handle = greet(&mut probe);
+        let handle = connect(&mut probe);
         let reply = probe.control(handle, Code::Info as u32, "-", &size_of::<InfoReply>().to_string()).unwrap();
         let Reply::Done(bytes) = reply else { panic!("{}: {reply:?}", identity.name) };
         let info = InfoReply::read_from_bytes(&bytes).unwrap();
@@ -22,7 +22,7 @@ fn the_driver_chooses_the_expected_interface_for_every_identity() {
         let told = (names[info.interface as usize], names[info.windows10 as usize]);
         assert_eq!(told, (expected.interface, expected.windows10), "{}: {}", identity.name, info.reason);
         assert_eq!((info.counters, info.width), (expected.counters.into(), expected.width.into()), "{}", identity.name);
-        assert_eq!(probe.say(&format!("close {handle}")).unwrap(), "ok");
+        assert_eq!(probe.command(&format!("close {handle}")).unwrap(), "ok");
         lab.stop().unwrap();
     }
     drop(probe);

@@ -1,10 +1,10 @@
 //! Installing with halprof.inf from the package.
 
-use tests::{Machine, Ran};
+use tests::{Machine, ProgramOutput};
 
 /// Adds the driver package and returns the name under which Windows stores it.
 fn add(machine: &Machine) -> String {
-    let inf = machine.packed("halprof.inf").unwrap();
+    let inf = machine.package_file("halprof.inf").unwrap();
     if cfg!(windows) {
         let added = machine.run("pnputil", &["/add-driver", &inf, "/install"]).unwrap().success().unwrap();
         let name = added.out.split_whitespace().find(|word| word.starts_with("oem") && word.contains(".inf"));
@@ -23,8 +23,8 @@ fn remove(machine: &Machine, name: &str) {
     }
 }
 
-/// Runs a section of the INF: Wine has no driver store.
-fn setup(machine: &Machine, section: &str, inf: &str) -> Ran {
+/// Runs a section of the INF directly, because Wine has no driver store.
+fn setup(machine: &Machine, section: &str, inf: &str) -> ProgramOutput {
     machine.run("rundll32", &["setupapi,InstallHinfSection", section, "132", inf]).unwrap()
 }
 

@@ -8,16 +8,16 @@ use tests::{Lab, Probe, Reply, hex, rounds};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Opens the device and negotiates the version.
-pub fn greet(probe: &mut Probe) -> u32 {
-    greet_with(probe, "")
+pub fn connect(probe: &mut Probe) -> u32 {
+    connect_with(probe, "")
 }
 
 /// Opens the device with another kind of handle and negotiates the version.
-pub fn greet_with(probe: &mut Probe, kind: &str) -> u32 {
+pub fn connect_with(probe: &mut Probe, kind: &str) -> u32 {
     let handle = probe.open(kind).unwrap().expect("the device opens");
     let hello = Hello { version: PROTOCOL_VERSION, reserved: 0 };
     let reply = probe.control(handle, Code::Hello as u32, &hex(hello.as_bytes()), "72").unwrap();
-    assert!(matches!(reply, Reply::Done(bytes) if header(&bytes).status == STATUS_SUCCESS));
+    assert!(matches!(reply, Reply::Done(bytes) if header(&bytes).status == STATUS_SUCCESS.number()));
     handle
 }
 
@@ -45,10 +45,10 @@ pub fn start(probe: &mut Probe, handle: u32, sources: &[u32]) -> ReplyHeader {
 }
 
 /// Waits until exactly this many counters are enabled, because a killed process takes some time to end.
-pub fn counting_becomes(lab: &mut Lab, wanted: usize) {
+pub fn wait_for_enabled_counters(lab: &mut Lab, wanted: usize) {
     let begun = Instant::now();
-    while lab.counting().unwrap() != wanted {
-        assert!(begun.elapsed() < Duration::from_secs(10), "{} count, not {wanted}", lab.counting().unwrap());
+    while lab.enabled_counters().unwrap() != wanted {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{} count, not {wanted}", lab.enabled_counters().unwrap());
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -60,18 +60,22 @@ fn repeated_life_cycles_leave_nothing_behind() {
         lab.client(&["install"]).unwrap().success().unwrap();
 
         let (mut first, mut second) = (lab.probe().unwrap(), lab.probe().unwrap());
-        let handles = [greet(&mut first), greet(&mut second)];
-        assert_eq!(start(&mut first, handles[0], &[2, 6]).status, STATUS_SUCCESS, "round {round}");
-        assert_eq!(start(&mut second, handles[1], &[8, 9]).status, STATUS_SUCCESS, "round {round}");
-        counting_becomes(&mut lab, 8);
+        let handles = [connect(&mut first), connect(&mut second)];
+        assert_eq!(start(&mut first, handles[0], &[2, 6]).status, STATUS_SUCCESS.number(), "round {round}");
+        assert_eq!(start(&mut second, handles[1], &[8, 9]).status, STATUS_SUCCESS.number(), "round {round}");
+        wait_for_enabled_counters(&mut lab, 8);
 
         first.kill().unwrap();
-        counting_becomes(&mut lab, 4);
-        assert_eq!(start(&mut second, handles[1], &[2, 6]).status, STATUS_SUCCESS, "free again, round {round}");
+        wait_for_enabled_counters(&mut lab, 4);
+        assert_eq!(
+            start(&mut second, handles[1], &[2, 6]).status,
+            STATUS_SUCCESS.number(),
+            "free again, round {round}"
+        );
 
         // The handle is still open, and its session is running.
         lab.stop().unwrap();
-        counting_becomes(&mut lab, 0);
+        wait_for_enabled_counters(&mut lab, 0);
         drop(second);
         let pool = lab.wire.pool().unwrap();
         assert_eq!((pool.allocations, lab.wire.images().unwrap().len()), (0, 0), "round {round}: {pool:?}");
@@ -90,10 +94,10 @@ fn killing_a_client_during_stat_frees_its_counters() {
     lab.install().unwrap();
     let hang = ["stat", "-e", "TotalIssues,TotalCycles", "--", "cmd", "/c", "pause"];
     let mut child = lab.client_running(&hang).unwrap();
-    counting_becomes(&mut lab, 4);
+    wait_for_enabled_counters(&mut lab, 4);
     child.kill().unwrap();
     child.wait().unwrap();
-    counting_becomes(&mut lab, 0);
+    wait_for_enabled_counters(&mut lab, 0);
     lab.finish().unwrap();
 }
 
@@ -102,9 +106,9 @@ fn a_detached_session_outlives_its_client_and_ends_with_the_driver() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
-    assert_eq!(lab.counting().unwrap(), 2);
+    assert_eq!(lab.enabled_counters().unwrap(), 2);
     lab.client(&["uninstall"]).unwrap().success().unwrap();
-    assert_eq!(lab.counting().unwrap(), 0);
+    assert_eq!(lab.enabled_counters().unwrap(), 0);
     lab.finish().unwrap();
 }
 

@@ -31,7 +31,7 @@ fn sampling_is_refused_if_windows_has_not_enabled_the_interrupt() {
         lab.client(&["stat", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]).unwrap().success().unwrap();
         lab.wire.set_lvt(1, OF_WINDOWS).unwrap();
         lab.uninstall().unwrap();
-        lab.left_nothing().unwrap();
+        lab.check_clean().unwrap();
     }
     lab.finish().unwrap();
 }
@@ -55,7 +55,7 @@ fn every_interrupt_is_delivered_even_if_the_hal_leaves_the_entry_masked() {
         assert_eq!(sampler.stop(), [[4, 0, 0], [4, 0, 0]], "{identity}, x2APIC {x2apic}");
         drop(sampler);
         lab.uninstall().unwrap();
-        lab.left_nothing().unwrap();
+        lab.check_clean().unwrap();
     }
     lab.finish().unwrap();
 }

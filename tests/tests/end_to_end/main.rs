@@ -27,6 +27,8 @@ mod guarded;
 mod identities;
 mod inf;
 #[cfg(not(windows))]
+mod interrupt_sites;
+#[cfg(not(windows))]
 mod interrupts;
 #[cfg(not(windows))]
 mod life;
@@ -41,8 +43,6 @@ mod power;
 mod record;
 #[cfg(not(windows))]
 mod sampling;
-#[cfg(not(windows))]
-mod scene;
 mod skipped;
 #[cfg(not(windows))]
 mod sources;

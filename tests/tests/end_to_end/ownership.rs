@@ -27,18 +27,18 @@ fn counters_that_the_hal_refuses_are_reported_and_not_accessed() {
             }
             assert_eq!(lab.wire.accesses().unwrap(), before, "{identity}");
             lab.wire.refuse_counters(None).unwrap();
-            assert!(!lab.wire.reserved().unwrap(), "{identity}");
+            assert!(!lab.wire.counters_reserved().unwrap(), "{identity}");
         }
         lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
-        assert!(lab.wire.reserved().unwrap(), "{identity}");
+        assert!(lab.wire.counters_reserved().unwrap(), "{identity}");
         let info = lab.client(&["info"]).unwrap().success().unwrap();
         assert!(info.out.contains("reserved with the HAL"), "{}", info.out);
         lab.client(&["stop", "--all"]).unwrap().success().unwrap();
-        assert!(!lab.wire.reserved().unwrap(), "{identity}");
+        assert!(!lab.wire.counters_reserved().unwrap(), "{identity}");
         // Unloading the driver frees them as well.
         lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
         lab.uninstall().unwrap();
-        lab.left_nothing().unwrap();
+        lab.check_clean().unwrap();
     }
     lab.finish().unwrap();
 }
@@ -56,12 +56,12 @@ fn a_foreign_counter_is_reported_and_used_only_with_force() {
         assert!(ran.err.contains("counter 1 on CPU 1 is in use by another program"), "{}", ran.err);
         assert!(ran.err.contains("--force") && ran.err.contains("0x4300c0"), "{}", ran.err);
         assert_eq!(lab.wire.read_msr(1, register).unwrap(), THEIRS, "{identity}");
-        assert!(!lab.wire.reserved().unwrap(), "{identity}");
+        assert!(!lab.wire.counters_reserved().unwrap(), "{identity}");
         // A processor without such a counter needs no --force.
         lab.client(&["stat", "-C", "0", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]).unwrap().success().unwrap();
         assert_eq!(lab.wire.read_msr(1, register).unwrap(), THEIRS, "{identity}");
         lab.client(&["start", "TotalIssues", "--force"]).unwrap().success().unwrap();
-        assert_eq!(lab.counting().unwrap(), 2, "{identity}: ours alone");
+        assert_eq!(lab.enabled_counters().unwrap(), 2, "{identity}: ours alone");
         lab.uninstall().unwrap();
     }
     lab.finish().unwrap();

@@ -7,7 +7,7 @@ use object::Object;
 use object::read::pe::PeFile64;
 use tests::{Machine, artifacts, checksum, checksum_place, package, rounds};
 
-fn packed(name: &str) -> Vec<u8> {
+fn read_from_package(name: &str) -> Vec<u8> {
     fs::read(package().unwrap().join(name)).unwrap()
 }
 
@@ -18,8 +18,17 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
 #[test]
 fn the_package_has_all_files_and_no_private_key() {
     let mut wanted = BTreeSet::from(
-        ["LICENSE-APACHE", "LICENSE-MIT", "client.exe", "halprof.cer", "halprof.inf", "halprof.pdb", "halprof.sys"]
-            .map(str::to_owned),
+        [
+            "LICENSE-APACHE",
+            "LICENSE-MIT",
+            "THIRD-PARTY.md",
+            "client.exe",
+            "halprof.cer",
+            "halprof.inf",
+            "halprof.pdb",
+            "halprof.sys",
+        ]
+        .map(str::to_owned),
     );
     wanted.insert("windows.md".to_owned());
     if cfg!(windows) {
@@ -29,31 +38,31 @@ fn the_package_has_all_files_and_no_private_key() {
     let names: BTreeSet<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     assert_eq!(names, wanted);
     for name in names {
-        assert!(!contains(&packed(&name), b"-----BEGIN PRIVATE KEY"), "{name}");
+        assert!(!contains(&read_from_package(&name), b"-----BEGIN PRIVATE KEY"), "{name}");
     }
 }
 
 #[test]
 fn the_signed_driver_has_a_valid_checksum_and_the_packaged_certificate() {
-    let bytes = packed("halprof.sys");
+    let bytes = read_from_package("halprof.sys");
     let at = checksum_place(&bytes).unwrap();
     assert_eq!(bytes[at..at + 4], checksum(&bytes, at).to_le_bytes());
     assert!(bytes.len() > fs::read(artifacts().unwrap().join("halprof.sys")).unwrap().len());
-    assert!(contains(&bytes, &packed("halprof.cer")), "signed by another");
+    assert!(contains(&bytes, &read_from_package("halprof.cer")), "signed by another");
 }
 
 #[test]
 fn the_pdb_matches_the_driver() {
-    let bytes = packed("halprof.sys");
+    let bytes = read_from_package("halprof.sys");
     let file = PeFile64::parse(&*bytes).unwrap();
     let wanted = file.pdb_info().unwrap().expect("the driver names its debug information");
     assert_eq!(String::from_utf8_lossy(wanted.path()), "halprof.pdb", "by its name alone");
-    assert!(contains(&packed("halprof.pdb"), &wanted.guid()), "of another build");
+    assert!(contains(&read_from_package("halprof.pdb"), &wanted.guid()), "of another build");
 }
 
 #[test]
 fn the_inf_has_the_version_of_the_driver() {
-    let text = String::from_utf8(packed("halprof.inf")).unwrap();
+    let text = String::from_utf8(read_from_package("halprof.inf")).unwrap();
     let stamp = text.lines().find_map(|line| line.strip_prefix("DriverVer")).expect("a stamp");
     assert!(stamp.ends_with(&format!(",{}.0", env!("CARGO_PKG_VERSION"))), "{stamp}");
 }
@@ -65,7 +74,7 @@ fn the_packaged_driver_installs_counts_and_uninstalls_cleanly() {
     assert!(first.out.contains("service halprof started"), "{}", first.out);
     assert_eq!(
         fs::read(machine.driver().unwrap()).unwrap(),
-        packed("halprof.sys"),
+        read_from_package("halprof.sys"),
         "signed, as it lies in the package"
     );
     let again = machine.client(&["install"]).unwrap().success().unwrap();
@@ -104,7 +113,7 @@ fn each_setup_mistake_is_reported_with_advice() {
     machine.client(&["install", "--no-start"]).unwrap().success().unwrap();
     says(&["info"], 4, "try: client install");
     machine.client(&["install"]).unwrap().success().unwrap();
-    let program = machine.packed("client.exe").unwrap();
+    let program = machine.package_file("client.exe").unwrap();
     says(&["install", "--driver", &program], 15, "because: it is a program or library, not a driver (subsystem 3)");
     machine.client(&["status"]).unwrap().success().unwrap();
     says(&["query", "TotalCycels"], 6, "did you mean: TotalCycles");
@@ -127,7 +136,7 @@ fn the_service_stops_and_starts_with_sc() {
 
 #[test]
 fn the_driver_file_is_unchanged_after_its_life_cycle() {
-    let before = packed("halprof.sys");
+    let before = read_from_package("halprof.sys");
     let machine = Machine::boot().unwrap();
     machine.client(&["install"]).unwrap().success().unwrap();
     let installed = machine.driver().unwrap();
@@ -135,6 +144,6 @@ fn the_driver_file_is_unchanged_after_its_life_cycle() {
     machine.client(&["start", "Time"]).unwrap().success().unwrap();
     machine.client(&["stop", "Time"]).unwrap().success().unwrap();
     assert_eq!(fs::read(&installed).unwrap(), before, "after it ran");
-    assert_eq!(packed("halprof.sys"), before);
+    assert_eq!(read_from_package("halprof.sys"), before);
     machine.finish().unwrap();
 }

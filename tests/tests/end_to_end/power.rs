@@ -1,6 +1,6 @@
 //! Sleep: counting continues afterwards, and results report the sleep.
 
-use protocol::{Sample, SampleKind};
+use protocol::{Record, RecordKind};
 use serde_json::Value;
 use tests::{Lab, first_or_all};
 
@@ -39,7 +39,7 @@ fn counting_continues_after_a_sleep_and_reports_its_duration() {
         let info = lab.client(&["info"]).unwrap().success().unwrap();
         assert!(info.out.contains("once, for 3."), "{identity}: {}", info.out);
         lab.uninstall().unwrap();
-        lab.left_nothing().unwrap();
+        lab.check_clean().unwrap();
     }
     lab.finish().unwrap();
 }
@@ -58,15 +58,15 @@ fn sampling_continues_after_a_sleep_and_records_it_on_every_processor() {
         }
         lab.wire.run(0, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
         let (records, _) = sampler.fetch(100);
-        let of = |processor, kind: SampleKind| {
-            let is_it = |record: &&Sample| (record.processor, record.kind) == (processor, kind as u16);
+        let of = |processor, kind: RecordKind| {
+            let is_it = |record: &&Record| (record.processor(), record.kind()) == (processor, kind);
             records.iter().filter(is_it).count()
         };
-        assert_eq!([0, 1].map(|processor| of(processor, SampleKind::Slept)), [2, 2], "{identity}");
-        assert_eq!([0, 1].map(|processor| of(processor, SampleKind::Sample)), [3, 0], "{identity}");
+        assert_eq!([0, 1].map(|processor| of(processor, RecordKind::Slept)), [2, 2], "{identity}");
+        assert_eq!([0, 1].map(|processor| of(processor, RecordKind::Sample)), [3, 0], "{identity}");
         drop(sampler);
         lab.uninstall().unwrap();
-        lab.left_nothing().unwrap();
+        lab.check_clean().unwrap();
     }
     lab.finish().unwrap();
 }
@@ -85,7 +85,7 @@ fn an_idle_driver_accesses_no_register_across_a_sleep() {
     lab.client(&["start", "BranchInstructions"]).unwrap().success().unwrap();
     lab.client(&["stop", "TotalIssues"]).unwrap().success().unwrap();
     lab.wire.wake(10).unwrap();
-    assert_eq!(lab.counting().unwrap(), 2);
+    assert_eq!(lab.enabled_counters().unwrap(), 2);
     lab.wire.run(0, &[(0xC4, 0, 55)], &[]).unwrap();
     let read = lab.client(&["stop", "--all", "--json"]).unwrap().success().unwrap();
     let read: Value = serde_json::from_str(&read.out).unwrap();

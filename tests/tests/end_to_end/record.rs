@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use report::{Column, Contents, Detail, Filter, SymbolFinder, SymbolIndex, Table, TableRow};
 use tests::{Lab, SHARES, artifacts};
 
-use crate::life::counting_becomes;
+use crate::life::wait_for_enabled_counters;
 
 /// TotalIssues.
 const SOURCE: u32 = 2;
@@ -41,15 +41,15 @@ fn the_report_shows_the_true_shares_of_the_functions() {
     for identity in ["zen4-7700x", "haswell-4710mq"] {
         let mut lab = Lab::boot(identity).unwrap();
         lab.install().unwrap();
-        let target = lab.target().unwrap();
+        let workload = lab.workload().unwrap();
         for processor in 0..2 {
-            lab.wire.set_scene(processor, &target.places()).unwrap();
+            lab.wire.set_interrupt_sites(processor, &workload.interrupt_sites()).unwrap();
         }
-        lab.live().unwrap();
+        lab.run_in_real_time().unwrap();
         let file = lab.wine().drive_c("halprof.rec");
         let arguments = ["record", "-a", "--duration", "0.5", "-e", "TotalIssues@4M", "-o", "C:\\halprof.rec"];
         let ran = lab.client(&arguments).unwrap().success().unwrap();
-        lab.scripted().unwrap();
+        lab.run_by_script().unwrap();
         assert!(ran.err.contains("recorded"), "{}", ran.err);
 
         let (contents, table) = read(&file, &[Column::Process, Column::Module, Column::Symbol]);
@@ -57,7 +57,7 @@ fn the_report_shows_the_true_shares_of_the_functions() {
         assert!(samples > 200, "{identity}: {samples}");
         for (name, percent) in SHARES {
             let row = row(&table, name);
-            assert_eq!(row.process, Some(target.says.process), "{identity} {name}");
+            assert_eq!(row.process, Some(workload.description.process), "{identity} {name}");
             assert!(row.module.as_deref().is_some_and(|module| module.contains("workload")), "{row:?}");
             let wanted = f64::from(percent) / 100.0;
             assert!((row.interval.low..=row.interval.high).contains(&wanted), "{identity}: {row:?}, not {wanted}");
@@ -69,17 +69,17 @@ fn the_report_shows_the_true_shares_of_the_functions() {
             addresses.rows.iter().map(|row| (row.address.unwrap(), row.weight.samples)).collect();
         let summary = contents.summary.expect("a whole recording");
         let mut missing: u64 = summary.counts.iter().map(|count| count.lost + count.throttled).sum();
-        let mut visited: BTreeMap<u64, u64> = BTreeMap::new();
-        for one in lab.wire.scene().unwrap().into_iter().flatten() {
-            *visited.entry(one.place.ip).or_default() += one.times;
+        let mut interrupted: BTreeMap<u64, u64> = BTreeMap::new();
+        for one in lab.wire.interrupt_sites().unwrap().into_iter().flatten() {
+            *interrupted.entry(one.site.ip).or_default() += one.interrupts;
         }
-        assert!(found.keys().all(|address| visited.contains_key(address)), "{identity}: nothing else was there");
-        for (address, times) in &visited {
+        assert!(found.keys().all(|address| interrupted.contains_key(address)), "{identity}: nothing else was there");
+        for (address, times) in &interrupted {
             let samples = found.get(address).copied().unwrap_or_default();
             assert!(samples <= *times && times - samples <= missing, "{identity}: {address:#x}: {samples} of {times}");
             missing -= times - samples;
         }
-        drop(target);
+        drop(workload);
         lab.finish().unwrap();
     }
 }
@@ -88,17 +88,17 @@ fn the_report_shows_the_true_shares_of_the_functions() {
 fn the_client_reports_exports_and_draws_its_recording() {
     let mut lab = Lab::boot("zen4-7700x").unwrap();
     lab.install().unwrap();
-    let target = lab.target().unwrap();
+    let workload = lab.workload().unwrap();
     for processor in 0..2 {
-        lab.wire.set_scene(processor, &target.places()).unwrap();
+        lab.wire.set_interrupt_sites(processor, &workload.interrupt_sites()).unwrap();
     }
-    lab.live().unwrap();
+    lab.run_in_real_time().unwrap();
     let recorded =
         ["record", "-e", "TotalIssues@4M", "-F", "500", "-o", "C:\\halprof.rec", "--", "cmd", "/c", "exit 3"];
     assert_eq!(lab.client(&recorded).unwrap().code, 3, "the command's own code");
     let all = ["record", "-a", "--duration", "0.5", "-e", "TotalIssues@4M", "-o", "C:\\halprof.rec"];
     lab.client(&all).unwrap().success().unwrap();
-    lab.scripted().unwrap();
+    lab.run_by_script().unwrap();
 
     let report = lab.client(&["report", "C:\\halprof.rec"]).unwrap().success().unwrap();
     for (name, _) in SHARES {
@@ -117,7 +117,7 @@ fn the_client_reports_exports_and_draws_its_recording() {
     drawn.success().unwrap();
     let svg = std::fs::read_to_string(lab.wine().drive_c("halprof.svg")).unwrap();
     assert!(svg.starts_with("<?xml") && svg.contains("alpha"), "{svg}");
-    drop(target);
+    drop(workload);
     lab.finish().unwrap();
 }
 
@@ -125,7 +125,7 @@ fn the_client_reports_exports_and_draws_its_recording() {
 fn a_killed_recording_keeps_every_complete_block() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
-    lab.live().unwrap();
+    lab.run_in_real_time().unwrap();
     let arguments = ["record", "-a", "--duration", "30", "-e", "TotalIssues@4M", "-o", "C:\\halprof.rec"];
     let file = lab.wine().drive_c("halprof.rec");
     let _ = std::fs::remove_file(&file); // left by an earlier test
@@ -138,8 +138,8 @@ fn a_killed_recording_keeps_every_complete_block() {
     }
     client.kill().unwrap();
     client.wait().unwrap();
-    counting_becomes(&mut lab, 0);
-    lab.scripted().unwrap();
+    wait_for_enabled_counters(&mut lab, 0);
+    lab.run_by_script().unwrap();
     let contents = Contents::read(File::open(file).unwrap(), Detail { thread: false, processor: true }).unwrap();
     assert!(contents.damage.is_some(), "it did not end by itself");
     assert!(contents.sample_counts.total(SOURCE).weight.samples > 100, "what was written is there");
@@ -150,9 +150,9 @@ fn a_killed_recording_keeps_every_complete_block() {
 fn record_samples_cycles_at_one_kilohertz_by_default() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
-    lab.live().unwrap();
+    lab.run_in_real_time().unwrap();
     let ran = lab.client(&["record", "-a", "--duration", "2", "-o", "C:\\halprof.rec"]).unwrap().success().unwrap();
-    lab.scripted().unwrap();
+    lab.run_by_script().unwrap();
     assert!(ran.err.starts_with("[ sampling TotalCycles, about 1,000 samples a second on each CPU ]\n"), "{}", ran.err);
     let report = lab.client(&["report", "C:\\halprof.rec", "--json"]).unwrap().json().unwrap();
     let source = &report["sources"][0];

@@ -4,14 +4,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use protocol::{
-    Code, EventRequest, ProcessorSet, ReplyHeader, Sample, SampleKind, SamplesRequest, SessionRequest, StartHeader,
-    StopRequest, modes,
+    Code, EventRequest, Mode, ProcessorSet, Record, ReplyHeader, SampleRecord, SamplesRequest, SessionRequest,
+    StartHeader, StopRequest, modes,
 };
 use tests::{Lab, Probe, Reply, hex, is_soak, rounds};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::counts::SOME;
-use crate::life::{greet_with, header};
+use crate::life::{connect_with, header};
 
 /// Returns event select and unit mask of TotalIssues: INSTR_RETIRED on NetBurst, otherwise the same for all vendors.
 fn total_issues(identity: &str) -> (u16, u8) {
@@ -60,7 +60,7 @@ impl Sampler {
     /// Requests a session from a new client and returns the answer.
     pub fn ask(lab: &Lab, kind: &str, ring: u32, interval: u32, budget: u32) -> (Probe, u32, ReplyHeader) {
         let mut probe = lab.probe().unwrap();
-        let handle = greet_with(&mut probe, kind);
+        let handle = connect_with(&mut probe, kind);
         let (header, _) = ask(&mut probe, handle, Code::Start, &start_sampling(ring, interval, budget), 4_096);
         (probe, handle, header)
     }
@@ -70,7 +70,7 @@ impl Sampler {
     }
 
     /// Fetches the available records without waiting. Returns them and whether they were the last.
-    pub fn fetch(&mut self, room: usize) -> (Vec<Sample>, bool) {
+    pub fn fetch(&mut self, room: usize) -> (Vec<Record>, bool) {
         let input = self.wanted(0);
         let (header, bytes) = ask(&mut self.probe, self.handle, Code::Samples, &input, 48 + 40 * room);
         assert_eq!((header.status, header.cause), (0, 0));
@@ -80,12 +80,12 @@ impl Sampler {
     /// Requests samples and leaves the request pending.
     pub fn wait(&mut self, milliseconds: u32, room: usize) {
         let input = self.wanted(milliseconds);
-        self.probe.begin(self.handle, Code::Samples as u32, &input, &(48 + 40 * room).to_string()).unwrap();
+        self.probe.send_request(self.handle, Code::Samples as u32, &input, &(48 + 40 * room).to_string()).unwrap();
     }
 
     /// Waits for the result of the pending request.
-    pub fn waited(&mut self) -> Vec<Sample> {
-        match self.probe.end_of_request().unwrap() {
+    pub fn waited(&mut self) -> Vec<Record> {
+        match self.probe.wait_for_result().unwrap() {
             Reply::Done(bytes) => records(header(&bytes), &bytes),
             Reply::Failed(code) => panic!("the request that waited failed: {code}"),
         }
@@ -113,12 +113,12 @@ fn all<T: FromBytes>(header: ReplyHeader, bytes: &[u8]) -> Vec<T> {
     records.take(header.count as usize).collect()
 }
 
-fn records(header: ReplyHeader, bytes: &[u8]) -> Vec<Sample> {
-    all(header, bytes)
+fn records(header: ReplyHeader, bytes: &[u8]) -> Vec<Record> {
+    all::<SampleRecord>(header, bytes).iter().map(|record| record.parse().unwrap()).collect()
 }
 
-pub const fn is_sample(record: &Sample) -> bool {
-    record.kind == SampleKind::Sample as u16
+pub const fn is_sample(record: &Record) -> bool {
+    matches!(record, Record::Sample(_))
 }
 
 /// Returns the overflows of each processor in the model's ledger.
@@ -144,11 +144,14 @@ fn every_overflow_becomes_a_sample_on_its_processor() {
         let (records, last) = sampler.fetch(100);
         assert!(!last);
         let on = |processor| {
-            records.iter().filter(|record| record.processor == processor).filter(|record| is_sample(record)).count()
+            records.iter().filter(|record| record.processor() == processor).filter(|record| is_sample(record)).count()
         };
         assert_eq!((on(0), on(1), records.len()), (5, 10, 15), "{identity}");
-        assert!(records.iter().all(|record| (record.source, record.interval) == (SOURCE, INTERVAL)), "{identity}");
-        assert!(records.is_sorted_by_key(|record| (record.processor, record.time)), "{identity}");
+        let of_source = |record: &Record| {
+            record.sample().is_some_and(|sample| (sample.source, sample.events) == (SOURCE, INTERVAL.into()))
+        };
+        assert!(records.iter().all(of_source), "{identity}");
+        assert!(records.is_sorted_by_key(|record| (record.processor(), record.time())), "{identity}");
         assert_eq!(sampler.stop(), [[5, 0, 0], [10, 0, 0]], "{identity}");
         assert_eq!(overflows(&mut lab), [5, 10], "{identity}");
         assert!(lab.wire.handler().unwrap().registration.is_none(), "{identity}: given back");
@@ -168,7 +171,8 @@ fn a_full_ring_reports_its_lost_samples() {
     }
     let (records, _) = sampler.fetch(200);
     let delivered = records.iter().filter(|record| is_sample(record)).count();
-    let lost: u64 = records.iter().filter(|one| one.kind == SampleKind::Lost as u16).map(|one| one.ip).sum();
+    let lost = |record: &Record| if let Record::Lost(lost) = record { lost.count } else { 0 };
+    let lost: u64 = records.iter().map(lost).sum();
     assert_eq!((delivered, lost), (64, 36));
     assert_eq!(sampler.stop(), [[0, 0, 0], [64, 36, 0]]);
     assert_eq!(overflows(&mut lab), [0, 100]);
@@ -201,7 +205,7 @@ fn a_request_waits_for_half_a_ring_its_timeout_or_the_unload() {
     sleep(Duration::from_millis(100));
     lab.stop().unwrap();
     // The driver completes the request with STATUS_CANCELLED, unless Wine ends it first.
-    let ended = sampler.probe.end_of_request().unwrap();
+    let ended = sampler.probe.wait_for_result().unwrap();
     assert!(matches!(ended, Reply::Failed(ERROR_OPERATION_ABORTED | ERROR_ACCESS_DENIED)), "{ended:?}");
     drop(sampler);
     lab.finish().unwrap();
@@ -217,7 +221,7 @@ fn killing_a_waiting_client_leaves_nothing_behind() {
         lab.wire.run(0, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
         sampler.probe.kill().unwrap();
         let begun = Instant::now();
-        while lab.counting().unwrap() != 0 {
+        while lab.enabled_counters().unwrap() != 0 {
             assert!(begun.elapsed() < Duration::from_secs(10), "round {round}");
             sleep(Duration::from_millis(5));
         }
@@ -236,7 +240,7 @@ fn two_clients_share_a_counter_and_each_has_every_sample() {
     let mut lab = Lab::boot("intel-v1").unwrap();
     lab.install().unwrap();
     let mut samplers = [0; 2].map(|_| Sampler::start(&lab, 64, INTERVAL, 900));
-    assert_eq!(lab.counting().unwrap(), 2, "one on each of two processors");
+    assert_eq!(lab.enabled_counters().unwrap(), 2, "one on each of two processors");
     for _ in 0..7 {
         lab.wire.run(1, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
     }
@@ -256,16 +260,16 @@ fn two_clients_share_a_counter_and_each_has_every_sample() {
 fn the_driver_unloads_while_sampling() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
-    lab.live().unwrap();
+    lab.run_in_real_time().unwrap();
     for round in 0..rounds(2, 5) {
         let sampler = Sampler::start(&lab, 1 << 12, 100_000, 900);
         sleep(Duration::from_millis(100));
         lab.stop().unwrap();
         drop(sampler);
-        lab.left_nothing().unwrap_or_else(|error| panic!("round {round}: {error}"));
+        lab.check_clean().unwrap_or_else(|error| panic!("round {round}: {error}"));
         lab.install().unwrap(); // starts what is installed
     }
-    lab.scripted().unwrap();
+    lab.run_by_script().unwrap();
     lab.finish().unwrap();
 }
 
@@ -296,8 +300,9 @@ fn an_interrupt_without_a_trap_frame_is_sampled_at_address_zero() {
         lab.wire.run(0, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap();
     }
     let (records, _) = sampler.fetch(10);
-    let places: Vec<_> = records.iter().map(|record| (record.ip == 0, u32::from(record.modes))).collect();
-    assert_eq!(places, [(true, modes::KERNEL), (true, modes::KERNEL), (false, modes::KERNEL)]);
+    let places = records.iter().filter_map(Record::sample).map(|sample| (sample.ip == 0, sample.mode));
+    let places: Vec<_> = places.collect();
+    assert_eq!(places, [(true, Mode::Kernel), (true, Mode::Kernel), (false, Mode::Kernel)]);
     assert_eq!(sampler.stop(), [[3, 0, 0], [0, 0, 0]]);
     drop(sampler);
     lab.finish().unwrap();

@@ -6,7 +6,7 @@ use protocol::{
 use tests::{Lab, Probe, Reply, first_or_all, hex, rounds};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::life::{greet, header, start};
+use crate::life::{connect, header, start};
 
 const PROCESSORS: u32 = 2;
 
@@ -25,7 +25,7 @@ fn all_sources_of_both_interfaces_start_count_and_stop_four_at_a_time() {
         lab.become_processor(identity).unwrap();
         lab.install().unwrap();
         let mut probe = lab.probe().unwrap();
-        let handle = greet(&mut probe);
+        let handle = connect(&mut probe);
         let sources: Vec<SourceRecord> = ask(&mut probe, handle, Code::ListSources, &[]);
         assert_eq!(sources.len(), rows, "{identity}");
         assert!(sources.iter().all(|source| source.support == 0), "{identity}");
@@ -52,7 +52,7 @@ fn all_sources_of_both_interfaces_start_count_and_stop_four_at_a_time() {
                 assert_eq!(read.count, 2 * happened[place].2, "{identity} {read:?}");
                 assert_eq!((stopped.source, stopped.count), (read.source, read.count));
             }
-            assert_eq!(lab.counting().unwrap(), 0, "{identity}, round {round}");
+            assert_eq!(lab.enabled_counters().unwrap(), 0, "{identity}, round {round}");
         }
         drop(probe);
         lab.uninstall().unwrap();
@@ -75,7 +75,7 @@ fn profile_time_counts_the_timer_ticks_of_each_processor() {
         lab.wire.tick(0, 12).unwrap();
         lab.wire.tick(1, 30).unwrap();
         let mut probe = lab.probe().unwrap();
-        let handle = greet(&mut probe);
+        let handle = connect(&mut probe);
         let read: Vec<CountRecord> =
             ask(&mut probe, handle, Code::Read, SessionRequest { session: DETACHED }.as_bytes());
         let read: Vec<_> = read.iter().map(|record| (record.processor, record.count, record.counter)).collect();
@@ -93,7 +93,7 @@ fn profile_time_counts_the_timer_ticks_of_each_processor() {
 #[test]
 fn unloading_cancels_running_timers() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
-    lab.live().unwrap();
+    lab.run_in_real_time().unwrap();
     for _ in 0..rounds(2, 5) {
         lab.install().unwrap();
         lab.client(&["start", "Time", "TotalIssues"]).unwrap().success().unwrap();

@@ -10,8 +10,8 @@ use crate::bench::{BEGIN, Bench, END, REPORT, code};
 
 const POWER: u32 = code(0x805);
 const POWER_REPORT: u32 = code(0x806);
-const ADDED: u32 = code(0x807);
-const ADDED_REPORT: u32 = code(0x808);
+const PROCESSOR_CHANGE: u32 = code(0x807);
+const PROCESSOR_CHANGE_REPORT: u32 = code(0x808);
 const APIC: u32 = code(0x809);
 const WRITE: u32 = code(0x80A);
 const READ: u32 = code(0x80B);
@@ -19,16 +19,16 @@ const RESERVE: u32 = code(0x80C);
 const MACHINE: u32 = code(0x80D);
 const CALLS: u32 = code(0x80E) | 2;
 const CALLS_REPORT: u32 = code(0x80F);
-const FORGET: u32 = code(0x810);
+const LEAK: u32 = code(0x810);
 
 /// Control codes and inputs of the faulty driver; see its `lib.rs`.
-const LISTEN: u32 = 0;
-const LEAVE: u32 = 1;
-const FIND: u32 = 2;
-const FIND_OTHER: u32 = 3;
+const REGISTER: u32 = 0;
+const UNREGISTER: u32 = 1;
+const OPEN: u32 = 2;
+const OPEN_OTHER: u32 = 3;
 const NO_FLAGS: u32 = 0;
 const ADD_EXISTING: u32 = 1;
-const LEAVE_PROCESSORS: u32 = u32::MAX;
+const UNREGISTER_PROCESSOR_CHANGE: u32 = u32::MAX;
 const MAP: u32 = 0;
 const ENTRIES: u32 = 1;
 const SET_ENTRIES: u32 = 2;
@@ -36,9 +36,9 @@ const UNMAP: u32 = 3;
 const END_OF_INTERRUPT: u32 = 4;
 const READ_WIDE: u32 = 5;
 const MAP_WRONGLY: u32 = 6;
-const TAKE: u32 = 0;
+const ACQUIRE: u32 = 0;
 const FREE: u32 = 1;
-const CARELESS: u32 = 1;
+const INSECURE: u32 = 1;
 const WORK_ITEM: u32 = 0;
 const THREAD: u32 = 1;
 const QUEUE_TOO_LATE: u32 = 2;
@@ -64,7 +64,7 @@ impl Bench {
     }
 
     /// Returns the number of handler calls.
-    fn handled(&mut self) -> u32 {
+    fn handler_calls(&mut self) -> u32 {
         self.ask(REPORT, &[], 9)[0]
     }
 
@@ -74,8 +74,8 @@ impl Bench {
 
     /// Returns the calls of the processor change callback: stage, index, number, active processors and IRQL as digits,
     /// and the status.
-    fn added(&mut self) -> Vec<(u32, u32)> {
-        let report = self.ask(ADDED_REPORT, &[], 33);
+    fn processor_changes(&mut self) -> Vec<(u32, u32)> {
+        let report = self.ask(PROCESSOR_CHANGE_REPORT, &[], 33);
         let calls = report[1..].chunks_exact(2).map(|call| (call[0], call[1]));
         calls.take(report[0] as usize).collect()
     }
@@ -84,7 +84,7 @@ impl Bench {
 #[test]
 fn power_callbacks_are_called_at_dispatch_level_around_a_sleep() {
     let mut bench = Bench::start();
-    assert_eq!(bench.ask(POWER, &[LISTEN], 1), [0]);
+    assert_eq!(bench.ask(POWER, &[REGISTER], 1), [0]);
     let before = bench.machine();
     bench.lab.wire.sleep().unwrap();
     assert_eq!(bench.ask(POWER_REPORT, &[], 4), [1, 3, 0, 2]);
@@ -98,9 +98,9 @@ fn power_callbacks_are_called_at_dispatch_level_around_a_sleep() {
     }
     bench.lab.wire.notify_power(5, 7).unwrap();
     assert_eq!(bench.ask(POWER_REPORT, &[], 4), [3, 5, 7, 2]);
-    bench.ask(POWER, &[LEAVE], 1);
+    bench.ask(POWER, &[UNREGISTER], 1);
     bench.lab.wire.notify_power(1, 0).unwrap();
-    assert_eq!(bench.ask(POWER_REPORT, &[], 4)[0], 3, "it listens no more");
+    assert_eq!(bench.ask(POWER_REPORT, &[], 4)[0], 3, "the callback is unregistered");
     bench.finish();
 }
 
@@ -109,19 +109,19 @@ fn a_sleep_resets_the_registers_and_forbids_accesses() {
     let mut bench = Bench::start();
     bench.ask(BEGIN, &[0, 0], 0);
     bench.lab.wire.set_lvt(1, 0x1_0000).unwrap();
-    assert_eq!(bench.lab.counting().unwrap(), 2);
+    assert_eq!(bench.lab.enabled_counters().unwrap(), 2);
     bench.lab.wire.sleep().unwrap();
-    assert_eq!(bench.lab.counting().unwrap(), 0);
+    assert_eq!(bench.lab.enabled_counters().unwrap(), 0);
     assert_eq!([0, 1].map(|processor| bench.lab.wire.lvt(processor).unwrap()), [0xFE; 2]);
     assert!(bench.lab.wire.run(0, &[], &[]).is_err() && bench.lab.wire.tick(0, 1).is_err());
     assert!(bench.lab.wire.add_processor().is_err());
-    assert_eq!(bench.noticed(), NOTHING);
+    assert_eq!(bench.new_violations(), NOTHING);
     bench.ask(READ, &[COUNTER], 2);
-    assert_eq!(bench.noticed(), ["Rdmsr of 0xc0010004 while the machine sleeps"]);
+    assert_eq!(bench.new_violations(), ["Rdmsr of 0xc0010004 while the machine sleeps"]);
     bench.lab.wire.wake(0).unwrap();
     assert_eq!(bench.ask(READ, &[COUNTER], 2), [0, 0]);
     bench.interrupt(0);
-    assert_eq!(bench.handled(), 0, "nothing counts any more");
+    assert_eq!(bench.handler_calls(), 0, "nothing counts any more");
     bench.ask(END, &[], 2);
     bench.finish();
 }
@@ -129,7 +129,7 @@ fn a_sleep_resets_the_registers_and_forbids_accesses() {
 #[test]
 fn real_time_stands_still_during_a_sleep() {
     let mut bench = Bench::start();
-    bench.lab.live().unwrap();
+    bench.lab.run_in_real_time().unwrap();
     bench.lab.wire.sleep().unwrap();
     for processor in 0..2 {
         bench.lab.wire.write_msr(processor, SELECT, SELECTED.into()).unwrap();
@@ -140,7 +140,7 @@ fn real_time_stands_still_during_a_sleep() {
     bench.lab.wire.wake(0).unwrap();
     std::thread::sleep(Duration::from_millis(60));
     assert!(counted(&mut bench.lab).iter().all(|count| *count > 0));
-    bench.lab.scripted().unwrap();
+    bench.lab.run_by_script().unwrap();
     for processor in 0..2 {
         bench.lab.wire.write_msr(processor, SELECT, 0).unwrap();
     }
@@ -150,18 +150,18 @@ fn real_time_stands_still_during_a_sleep() {
 #[test]
 fn callback_objects_are_found_by_name_and_leaks_are_reported() {
     let mut bench = Bench::start();
-    assert_eq!(bench.ask(POWER, &[FIND_OTHER], 1), [NOT_FOUND]);
-    assert_eq!(bench.ask(POWER, &[FIND], 1), [0]);
+    assert_eq!(bench.ask(POWER, &[OPEN_OTHER], 1), [NOT_FOUND]);
+    assert_eq!(bench.ask(POWER, &[OPEN], 1), [0]);
     let reference = "a driver was unloaded that had a reference of \\Callback\\PowerState";
     assert_eq!(bench.unload(), [reference]);
     let mut bench = Bench::start();
-    assert_eq!(bench.ask(POWER, &[LISTEN], 1), [0]);
+    assert_eq!(bench.ask(POWER, &[REGISTER], 1), [0]);
     let registered = "a driver was unloaded that had registered a callback, with ExRegisterCallback";
     assert_eq!(bench.unload(), [registered, reference]);
 }
 
 #[test]
-fn added_processors_take_part_in_everything() {
+fn added_processors_run_calls_interrupts_and_dpcs() {
     let mut bench = Bench::start_on("amd-legacy", |lab| {
         for (active, maximum) in [(0, 1), (3, 2), (1, 99)] {
             assert!(lab.wire.set_processors(active, maximum).is_err(), "{active} of {maximum}");
@@ -171,17 +171,17 @@ fn added_processors_take_part_in_everything() {
     assert!(bench.lab.wire.set_processors(1, 1).is_err(), "a driver is loaded");
     assert_eq!(bench.lab.processors().unwrap(), 1);
     assert_eq!(bench.machine()[2..], [1, 4, 0b1]);
-    assert_eq!(bench.ask(ADDED, &[NO_FLAGS, 0], 1), [0]);
-    assert_eq!(bench.added(), [], "not of those that run");
+    assert_eq!(bench.ask(PROCESSOR_CHANGE, &[NO_FLAGS, 0], 1), [0]);
+    assert_eq!(bench.processor_changes(), [], "not of those that run");
     for added in 1..4 {
         assert!(bench.lab.wire.add_processor().unwrap());
-        let [.., start, complete] = bench.added()[..] else { panic!("two calls") };
+        let [.., start, complete] = bench.processor_changes()[..] else { panic!("two calls") };
         let call = |stage: u32, active: u32| (stage << 16 | added << 12 | added << 8 | active << 4, 0);
         assert_eq!([start, complete], [call(0, added), call(1, added + 1)]);
         assert_eq!(bench.machine()[2..], [added + 1, 4, (1 << (added + 1)) - 1]);
     }
     assert!(bench.lab.wire.add_processor().is_err(), "there can be four");
-    bench.ask(ADDED, &[LEAVE_PROCESSORS], 1);
+    bench.ask(PROCESSOR_CHANGE, &[UNREGISTER_PROCESSOR_CHANGE], 1);
     bench.ask(BEGIN, &[0, 0], 0);
     for processor in (0..4).rev() {
         bench.interrupt(processor);
@@ -198,17 +198,17 @@ fn added_processors_take_part_in_everything() {
 #[test]
 fn a_driver_can_reject_a_processor_and_be_notified_of_active_ones() {
     let mut bench = Bench::start_on("amd-legacy", |lab| lab.wire.set_processors(2, 3).unwrap());
-    bench.ask(ADDED, &[NO_FLAGS, 2 + 1], 1);
+    bench.ask(PROCESSOR_CHANGE, &[NO_FLAGS, 2 + 1], 1);
     assert!(!bench.lab.wire.add_processor().unwrap());
-    assert_eq!(bench.added(), [(0x0_2220, 0), (0x2_2220, UNSUCCESSFUL)]);
+    assert_eq!(bench.processor_changes(), [(0x0_2220, 0), (0x2_2220, UNSUCCESSFUL)]);
     assert_eq!(bench.machine()[2..], [2, 3, 0b11]);
-    bench.ask(ADDED, &[LEAVE_PROCESSORS], 1);
-    assert_eq!(bench.ask(ADDED, &[ADD_EXISTING, 0], 1), [0]);
-    assert_eq!(bench.added(), [(0x0_0020, 0), (0x0_1120, 0), (0x1_0020, 0), (0x1_1120, 0)]);
-    bench.ask(ADDED, &[LEAVE_PROCESSORS], 1);
-    assert_eq!(bench.ask(ADDED, &[ADD_EXISTING, 1 + 1], 1), [UNSUCCESSFUL]);
-    assert_eq!(bench.added(), [(0x0_0020, 0), (0x0_1120, 0), (0x2_0020, UNSUCCESSFUL)]);
-    assert_eq!(bench.ask(ADDED, &[NO_FLAGS, 0], 1), [0]);
+    bench.ask(PROCESSOR_CHANGE, &[UNREGISTER_PROCESSOR_CHANGE], 1);
+    assert_eq!(bench.ask(PROCESSOR_CHANGE, &[ADD_EXISTING, 0], 1), [0]);
+    assert_eq!(bench.processor_changes(), [(0x0_0020, 0), (0x0_1120, 0), (0x1_0020, 0), (0x1_1120, 0)]);
+    bench.ask(PROCESSOR_CHANGE, &[UNREGISTER_PROCESSOR_CHANGE], 1);
+    assert_eq!(bench.ask(PROCESSOR_CHANGE, &[ADD_EXISTING, 1 + 1], 1), [UNSUCCESSFUL]);
+    assert_eq!(bench.processor_changes(), [(0x0_0020, 0), (0x0_1120, 0), (0x2_0020, UNSUCCESSFUL)]);
+    assert_eq!(bench.ask(PROCESSOR_CHANGE, &[NO_FLAGS, 0], 1), [0]);
     let left = "a driver was unloaded that had registered a callback, with KeRegisterProcessorChangeCallback";
     assert_eq!(bench.unload(), [left]);
 }
@@ -222,25 +222,25 @@ fn each_processor_accesses_its_own_memory_mapped_apic() {
     assert_eq!(bench.entries()[..2], [0xFE, 0x1_0400]);
     bench.ask(APIC, &[SET_ENTRIES, 0x1_0010], 0);
     assert_eq!([0, 1].map(|processor| bench.lab.wire.lvt(processor).unwrap()), [0x1_0010, 0x1_0011]);
-    assert_eq!(bench.noticed(), NOTHING);
+    assert_eq!(bench.new_violations(), NOTHING);
 
     bench.ask(APIC, &[END_OF_INTERRUPT], 0);
-    assert_eq!(bench.noticed(), ["the APIC's register 0xb0 is written, which is the HAL's"]);
+    assert_eq!(bench.new_violations(), ["the APIC's register 0xb0 is written, which is the HAL's"]);
     bench.ask(APIC, &[READ_WIDE], 0);
-    assert_eq!(bench.noticed(), ["Mov_r64_rm64 at the APIC's register 0x340, which takes moves of 32 bits"]);
+    assert_eq!(bench.new_violations(), ["Mov_r64_rm64 at the APIC's register 0x340, which takes moves of 32 bits"]);
     assert_eq!(bench.ask(APIC, &[MAP_WRONGLY], 1), [0]);
-    assert_eq!(bench.noticed().len(), 3, "cached, too long, elsewhere");
+    assert_eq!(bench.new_violations().len(), 3, "cached, too long, elsewhere");
     bench.lab.wire.sleep().unwrap();
     bench.entries();
-    assert_eq!(bench.noticed(), ["an access to the LVT performance entry while the machine sleeps"; 2]);
+    assert_eq!(bench.new_violations(), ["an access to the LVT performance entry while the machine sleeps"; 2]);
     bench.lab.wire.wake(0).unwrap();
 
     bench.ask(APIC, &[UNMAP], 0);
-    assert_eq!(bench.noticed(), NOTHING);
+    assert_eq!(bench.new_violations(), NOTHING);
     assert_eq!(bench.entries()[..2], [0, 0]);
-    assert_eq!(bench.noticed(), ["the APIC's register 0x340 is read, which is no longer mapped"; 2]);
+    assert_eq!(bench.new_violations(), ["the APIC's register 0x340 is read, which is no longer mapped"; 2]);
     bench.ask(APIC, &[UNMAP], 0);
-    assert!(bench.noticed()[0].ends_with("which is not mapped"));
+    assert!(bench.new_violations()[0].ends_with("which is not mapped"));
     assert_eq!(bench.ask(APIC, &[MAP], 1), [1]);
     assert_eq!(bench.unload(), ["a driver was unloaded that had mapped the APIC's registers"]);
 }
@@ -256,12 +256,12 @@ fn the_lvt_entry_is_an_msr_in_x2apic_mode() {
     entries.sort_unstable();
     assert_eq!(entries, [0xFE, 0x1_00FE]);
     assert_eq!(bench.ask(APIC, &[MAP], 1), [0]);
-    assert_eq!(bench.noticed(), ["MmMapIoSpaceEx of the APIC in x2APIC mode"]);
+    assert_eq!(bench.new_violations(), ["MmMapIoSpaceEx of the APIC in x2APIC mode"]);
     bench.finish();
     // Setting an identity replaces the machine.
     let mut bench = Bench::start();
     bench.ask(READ, &[0x834], 2);
-    assert!(bench.noticed()[0].starts_with("Rdmsr of 0x834"));
+    assert!(bench.new_violations()[0].starts_with("Rdmsr of 0x834"));
     bench.finish();
 }
 
@@ -271,22 +271,22 @@ fn a_hal_that_leaves_the_entry_masked_delivers_one_interrupt() {
     bench.ask(BEGIN, &[0, 0], 0);
     for interrupts in 1..4 {
         bench.interrupt(0);
-        assert_eq!(bench.handled(), interrupts);
+        assert_eq!(bench.handler_calls(), interrupts);
     }
     bench.lab.wire.hal_unmasks(false).unwrap();
     for _ in 0..3 {
         bench.interrupt(0);
-        assert_eq!((bench.handled(), bench.lab.wire.lvt(0).unwrap()), (4, 0x1_00FE));
+        assert_eq!((bench.handler_calls(), bench.lab.wire.lvt(0).unwrap()), (4, 0x1_00FE));
     }
     bench.lab.wire.set_lvt(0, 0xFE).unwrap();
     let begun = Instant::now();
-    while bench.handled() < 5 {
+    while bench.handler_calls() < 5 {
         assert!(begun.elapsed() < Duration::from_secs(5), "the one that waits comes");
     }
     bench.lab.wire.set_lvt(0, 0x4FE).unwrap();
     bench.interrupt(0);
-    assert_eq!(bench.handled(), 5);
-    assert_eq!(bench.noticed(), ["an interrupt came through the LVT entry 0x4fe, which is not the HAL's"]);
+    assert_eq!(bench.handler_calls(), 5);
+    assert_eq!(bench.new_violations(), ["an interrupt came through the LVT entry 0x4fe, which is not the HAL's"]);
     bench.ask(END, &[], 2);
     bench.finish();
 }
@@ -296,26 +296,26 @@ fn counters_are_reserved_or_refused_with_the_set_status() {
     let mut bench = Bench::start();
     for status in [BUSY, INSUFFICIENT] {
         bench.lab.wire.refuse_counters(Some(status)).unwrap();
-        assert_eq!(bench.ask(RESERVE, &[TAKE], 1), [status]);
-        assert!(!bench.lab.wire.reserved().unwrap());
+        assert_eq!(bench.ask(RESERVE, &[ACQUIRE], 1), [status]);
+        assert!(!bench.lab.wire.counters_reserved().unwrap());
     }
     bench.lab.wire.refuse_counters(None).unwrap();
-    assert_eq!(bench.ask(RESERVE, &[TAKE], 1), [0]);
-    assert_eq!(bench.ask(RESERVE, &[TAKE], 1), [INSUFFICIENT], "they are taken");
-    assert!(bench.lab.wire.reserved().unwrap());
+    assert_eq!(bench.ask(RESERVE, &[ACQUIRE], 1), [0]);
+    assert_eq!(bench.ask(RESERVE, &[ACQUIRE], 1), [INSUFFICIENT], "they are taken");
+    assert!(bench.lab.wire.counters_reserved().unwrap());
     bench.ask(WRITE, &[SELECT, SELECTED], 0);
-    assert_eq!(bench.noticed(), NOTHING);
+    assert_eq!(bench.new_violations(), NOTHING);
     bench.ask(RESERVE, &[FREE], 1);
-    assert!(!bench.lab.wire.reserved().unwrap());
+    assert!(!bench.lab.wire.counters_reserved().unwrap());
     for processor in 0..2 {
         bench.lab.wire.write_msr(processor, SELECT, 0).unwrap();
     }
     bench.ask(WRITE, &[SELECT, SELECTED], 0);
-    assert_eq!(bench.noticed(), ["0xc0010000, value 0x4300c0, starts a counter that is not reserved"]);
+    assert_eq!(bench.new_violations(), ["0xc0010000, value 0x4300c0, starts a counter that is not reserved"]);
     for processor in 0..2 {
         bench.lab.wire.write_msr(processor, SELECT, 0).unwrap();
     }
-    assert_eq!(bench.ask(RESERVE, &[TAKE], 1), [0]);
+    assert_eq!(bench.ask(RESERVE, &[ACQUIRE], 1), [0]);
     assert_eq!(bench.unload(), ["a driver was unloaded that had hardware counters"]);
 }
 
@@ -354,7 +354,7 @@ const FALLIBLE: [&str; 19] = [
 ];
 
 #[test]
-fn each_call_that_can_fail_does_so_in_its_turn() {
+fn each_call_that_can_fail_fails_on_request() {
     let mut bench = Bench::start();
     bench.ask(CALLS, &[], 1);
     assert_eq!(bench.ask(CALLS_REPORT, &[], 1), [0], "none was asked for");
@@ -375,9 +375,9 @@ fn each_call_that_can_fail_does_so_in_its_turn() {
 #[test]
 fn insecure_calls_are_reported() {
     let mut bench = Bench::start();
-    bench.ask(CALLS, &[CARELESS], 1);
+    bench.ask(CALLS, &[INSECURE], 1);
     assert_eq!(
-        bench.noticed(),
+        bench.new_violations(),
         [
             "MmMapLockedPagesSpecifyCache maps a client's pages as executable",
             "any user can open \\Device\\another\\x: IoCreateDevice without FILE_DEVICE_SECURE_OPEN",
@@ -389,13 +389,13 @@ fn insecure_calls_are_reported() {
 #[test]
 fn leaked_work_items_and_threads_are_reported() {
     let mut bench = Bench::start();
-    bench.ask(FORGET, &[QUEUE_TOO_LATE], 0);
-    assert_eq!(bench.noticed(), ["IoQueueWorkItem for a device that is deleted"]);
-    bench.ask(FORGET, &[WORK_ITEM], 0);
+    bench.ask(LEAK, &[QUEUE_TOO_LATE], 0);
+    assert_eq!(bench.new_violations(), ["IoQueueWorkItem for a device that is deleted"]);
+    bench.ask(LEAK, &[WORK_ITEM], 0);
     // Call 2 is ObReferenceObjectByHandle. If it fails, the lab starts the thread only after the unload, so it outlives
     // the driver.
     bench.lab.wire.fail_call(Some(2)).unwrap();
-    bench.ask(FORGET, &[THREAD], 0);
+    bench.ask(LEAK, &[THREAD], 0);
     assert_eq!(bench.lab.wire.failed_call().unwrap().as_deref(), Some("ObReferenceObjectByHandle"));
     let left = ["a driver was unloaded while a thread of it ran", "a driver was unloaded that had work items"];
     assert_eq!(bench.unload(), left);

@@ -3,7 +3,7 @@
 use protocol::Code;
 use tests::{Lab, Reply, rounds};
 
-use crate::life::{greet, header};
+use crate::life::{connect, header};
 use crate::sampling::start_sampling;
 
 #[test]
@@ -13,12 +13,12 @@ fn nothing_runs_after_unloading_at_the_full_interrupt_rate() {
     for identity in ["zen4-7700x", "haswell-4710mq"] {
         lab.become_processor(identity).unwrap();
         lab.install().unwrap();
-        lab.live().unwrap();
+        lab.run_in_real_time().unwrap();
         let mut probe = lab.probe().unwrap();
         probe.service("unload", "halprof").unwrap().unwrap();
         for round in 0..rounds(20, 100) {
             probe.service("load", "halprof").unwrap().unwrap();
-            let handle = greet(&mut probe);
+            let handle = connect(&mut probe);
             // The shortest interval, which no machine can keep up with, and one with occasional interrupts.
             let input = start_sampling(64, if round % 2 == 0 { 4_096 } else { 100_000 }, 900);
             match probe.control(handle, Code::Start as u32, &input, "4096").unwrap() {
@@ -26,14 +26,14 @@ fn nothing_runs_after_unloading_at_the_full_interrupt_rate() {
                 Reply::Failed(error) => panic!("{identity}, round {round}: {error}"),
             }
             std::thread::sleep(std::time::Duration::from_millis(round as u64 % 7));
-            probe.say(&format!("close {handle}")).unwrap();
+            probe.command(&format!("close {handle}")).unwrap();
             probe.service("unload", "halprof").unwrap().unwrap();
-            lab.left_nothing().unwrap();
+            lab.check_clean().unwrap();
         }
         let ledger = lab.wire.ledger().unwrap();
         interrupted += ledger.iter().flatten().map(|entry| entry.interrupts).sum::<u64>();
         drop(probe);
-        lab.scripted().unwrap();
+        lab.run_by_script().unwrap();
         lab.uninstall().unwrap();
     }
     assert!(interrupted > 200, "{interrupted} interrupts in all");

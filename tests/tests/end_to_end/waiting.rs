@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bench_protocol::CancelMoment;
-use protocol::{Code, Sample, SamplesRequest, StopRequest};
+use protocol::{Code, SampleRecord, SamplesRequest, StopRequest};
 use tests::{Lab, Reply, hex};
 use zerocopy::IntoBytes;
 
@@ -26,30 +26,30 @@ const LONG: u32 = 600_000;
 
 /// Returns the output length for this many samples, in the format of the probe.
 fn room(samples: usize) -> String {
-    (48 + samples * size_of::<Sample>()).to_string()
+    (48 + samples * size_of::<SampleRecord>()).to_string()
 }
 
 /// Requests samples on a separate thread. The request completes with 32 samples or after `wait` milliseconds.
-fn ask_aside(sampler: &mut Sampler, wait: u32) -> u32 {
+fn spawn_samples_request(sampler: &mut Sampler, wait: u32) -> u32 {
     let input = hex(SamplesRequest { session: sampler.session, wait, reserved: 0 }.as_bytes());
-    sampler.probe.aside(sampler.handle, Code::Samples as u32, &input, &room(64)).unwrap()
+    sampler.probe.spawn_request(sampler.handle, Code::Samples as u32, &input, &room(64)).unwrap()
 }
 
 /// Requests samples on a separate thread and waits until the request is pending in the driver.
-fn wait_aside(lab: &mut Lab, sampler: &mut Sampler) -> u32 {
-    let aside = ask_aside(sampler, LONG);
+fn spawn_pending_request(lab: &mut Lab, sampler: &mut Sampler) -> u32 {
+    let request = spawn_samples_request(sampler, LONG);
     let begun = Instant::now();
-    while lab.wire.waiting().unwrap() == 0 {
+    while lab.wire.pending_requests().unwrap() == 0 {
         assert!(begun.elapsed() < Duration::from_secs(5), "the driver does not let the request wait");
         std::thread::sleep(Duration::from_millis(1));
     }
-    aside
+    request
 }
 
 /// Cancels the pending request and checks its result.
-fn cancel(sampler: &mut Sampler, aside: u32) {
-    assert_eq!(sampler.probe.say(&format!("cancel {}", sampler.handle)).unwrap(), "ok");
-    assert_eq!(sampler.probe.join(aside).unwrap(), Reply::Failed(ERROR_OPERATION_ABORTED));
+fn cancel(sampler: &mut Sampler, request: u32) {
+    assert_eq!(sampler.probe.command(&format!("cancel {}", sampler.handle)).unwrap(), "ok");
+    assert_eq!(sampler.probe.join(request).unwrap(), Reply::Failed(ERROR_OPERATION_ABORTED));
 }
 
 fn overflow(lab: &mut Lab, times: u32) {
@@ -59,10 +59,10 @@ fn overflow(lab: &mut Lab, times: u32) {
     }
 }
 
-fn nothing_counts_soon(lab: &mut Lab) {
+fn wait_until_idle(lab: &mut Lab) {
     let begun = Instant::now();
-    while lab.counting().unwrap() != 0 || lab.wire.handler().unwrap().registration.is_some() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", lab.wire.enabled().unwrap());
+    while lab.enabled_counters().unwrap() != 0 || lab.wire.handler().unwrap().registration.is_some() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", lab.wire.enabled_counters().unwrap());
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -74,17 +74,17 @@ fn a_pending_request_can_be_cancelled_and_the_session_continues() {
     for kind in KINDS {
         let mut sampler = Sampler::start_with(&lab, kind, 64, INTERVAL, 900);
         for round in 0..5 {
-            let aside = wait_aside(&mut lab, &mut sampler);
+            let request = spawn_pending_request(&mut lab, &mut sampler);
             overflow(&mut lab, 3);
-            cancel(&mut sampler, aside);
+            cancel(&mut sampler, request);
             assert_eq!(sampler.fetch(64).0.len(), 3, "{kind} {round}: nothing is lost with it");
         }
-        let aside = wait_aside(&mut lab, &mut sampler);
+        let request = spawn_pending_request(&mut lab, &mut sampler);
         overflow(&mut lab, 32);
-        let Reply::Done(bytes) = sampler.probe.join(aside).unwrap() else { panic!("{kind}: no samples") };
+        let Reply::Done(bytes) = sampler.probe.join(request).unwrap() else { panic!("{kind}: no samples") };
         assert_eq!((header(&bytes).status, header(&bytes).count), (0, 32), "{kind}");
         drop(sampler);
-        nothing_counts_soon(&mut lab);
+        wait_until_idle(&mut lab);
     }
     lab.finish().unwrap();
 }
@@ -97,8 +97,8 @@ fn a_cancelled_request_frees_its_slot() {
     lab.install().unwrap();
     let mut sampler = Sampler::start_with(&lab, "overlapped", 64, INTERVAL, 900);
     for _ in 0..CANCELS {
-        let aside = wait_aside(&mut lab, &mut sampler);
-        cancel(&mut sampler, aside);
+        let request = spawn_pending_request(&mut lab, &mut sampler);
+        cancel(&mut sampler, request);
     }
     drop(sampler);
     lab.finish().unwrap();
@@ -112,11 +112,11 @@ fn a_racing_cancellation_completes_the_request_once() {
     // The driver sets the cancel routine when it pends the request; later its thread clears and sets it again.
     for moment in [CancelMoment::BeforeSet, CancelMoment::AfterSet, CancelMoment::BeforeTake, CancelMoment::AfterTake] {
         lab.wire.cancel_at(Some(moment)).unwrap();
-        let aside = ask_aside(&mut sampler, 3_000);
-        let ended = sampler.probe.join(aside).unwrap();
+        let request = spawn_samples_request(&mut sampler, 3_000);
+        let ended = sampler.probe.join(request).unwrap();
         assert_eq!(ended, Reply::Failed(ERROR_OPERATION_ABORTED), "{moment:?}");
         assert_eq!(lab.wire.violations().unwrap(), [], "{moment:?}");
-        assert_eq!(lab.wire.waiting().unwrap(), 0, "{moment:?}");
+        assert_eq!(lab.wire.pending_requests().unwrap(), 0, "{moment:?}");
     }
     overflow(&mut lab, 3);
     assert_eq!(sampler.fetch(64).0.len(), 3, "the session goes on");
@@ -129,13 +129,13 @@ fn a_stop_completes_the_pending_request_with_the_last_samples() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     lab.install().unwrap();
     let mut sampler = Sampler::start_with(&lab, "overlapped", 64, INTERVAL, 900);
-    let aside = wait_aside(&mut lab, &mut sampler);
+    let request = spawn_pending_request(&mut lab, &mut sampler);
     overflow(&mut lab, 5);
     let begun = Instant::now();
     let stop = StopRequest { session: sampler.session, source: protocol::ALL_SOURCES, reserved: 0 };
     let stopped = sampler.probe.control(sampler.handle, Code::Stop as u32, &hex(stop.as_bytes()), "4096").unwrap();
     assert!(matches!(stopped, Reply::Done(_)), "{stopped:?}");
-    let Reply::Done(bytes) = sampler.probe.join(aside).unwrap() else { panic!("no samples") };
+    let Reply::Done(bytes) = sampler.probe.join(request).unwrap() else { panic!("no samples") };
     let waited = begun.elapsed();
     assert!(waited < Duration::from_secs(5), "{waited:?}: the driver would look after 10 s by itself");
     let header = header(&bytes);
@@ -150,11 +150,11 @@ fn closing_a_handle_with_a_pending_request_ends_the_session() {
     lab.install().unwrap();
     for kind in KINDS {
         let mut sampler = Sampler::start_with(&lab, kind, 64, INTERVAL, 900);
-        let aside = wait_aside(&mut lab, &mut sampler);
-        assert_eq!(sampler.probe.say(&format!("close {}", sampler.handle)).unwrap(), "ok", "{kind}");
-        let ended = sampler.probe.join(aside).unwrap();
+        let request = spawn_pending_request(&mut lab, &mut sampler);
+        assert_eq!(sampler.probe.command(&format!("close {}", sampler.handle)).unwrap(), "ok", "{kind}");
+        let ended = sampler.probe.join(request).unwrap();
         assert!(matches!(ended, Reply::Failed(ERROR_OPERATION_ABORTED | ERROR_INVALID_HANDLE)), "{kind}: {ended:?}");
-        nothing_counts_soon(&mut lab);
+        wait_until_idle(&mut lab);
         drop(sampler);
     }
     lab.finish().unwrap();

@@ -22,7 +22,7 @@ use driver::Source;
 
 /// How the driver uses a type that differs from the official one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
+enum UsedBy {
     /// The driver has memory for it or for a type that contains it, so its size must be right.
     Value,
     /// Part of such a type, which has the right size nevertheless.
@@ -33,36 +33,40 @@ enum By {
 
 /// Types that differ in mingw-w64, in fields that the driver's source does not name. `assertions` and the compiler
 /// check that on both systems.
-const KNOWN: &[(&str, By, &str)] = &[
-    ("_CM_PARTIAL_RESOURCE_DESCRIPTOR__bindgen_ty_1", By::Pointer, "hardware resources, in IO_STACK_LOCATION"),
-    ("_COMPRESSED_DATA_INFO", By::Pointer, "for file systems, in FAST_IO_DISPATCH; opaque in mingw-w64"),
-    ("_DEVOBJ_EXTENSION", By::Pointer, "the I/O manager's, in DEVICE_OBJECT; undocumented members"),
+const KNOWN_DIFFERENCES: &[(&str, UsedBy, &str)] = &[
+    ("_CM_PARTIAL_RESOURCE_DESCRIPTOR__bindgen_ty_1", UsedBy::Pointer, "hardware resources, in IO_STACK_LOCATION"),
+    ("_COMPRESSED_DATA_INFO", UsedBy::Pointer, "for file systems, in FAST_IO_DISPATCH; opaque in mingw-w64"),
+    ("_DEVOBJ_EXTENSION", UsedBy::Pointer, "the I/O manager's, in DEVICE_OBJECT; undocumented members"),
     (
         "_DISPATCHER_HEADER__bindgen_ty_1",
-        By::Value,
+        UsedBy::Value,
         "one word with different names for its bytes; only the kernel writes it",
     ),
-    ("_DISPATCHER_HEADER__bindgen_ty_1__bindgen_ty_1", By::Part, "the same"),
-    ("_ERESOURCE", By::Pointer, "for file systems, in DEVICE_OBJECT's queues"),
-    ("_ERESOURCE.ExclusiveWaiters", By::Pointer, "the same"),
-    ("_ERESOURCE.SharedWaiters", By::Pointer, "the same"),
-    ("_ERESOURCE__bindgen_ty_1", By::Pointer, "the same"),
-    ("_FAST_MUTEX.Owner", By::Value, "a pointer that only the kernel writes"),
-    ("_IO_COMPLETION_CONTEXT", By::Pointer, "the I/O manager's, in FILE_OBJECT"),
-    ("_IO_RESOURCE_DESCRIPTOR__bindgen_ty_1", By::Pointer, "hardware resources, in IO_STACK_LOCATION"),
-    ("_IO_RESOURCE_DESCRIPTOR__bindgen_ty_1__bindgen_ty_3", By::Pointer, "the same"),
-    ("_IRP", By::Value, "UserIosb is in a union"),
-    ("_IRP__bindgen_ty_2__bindgen_ty_1, officially _IRP__bindgen_ty_3__bindgen_ty_1", By::Value, "UserApcContext too"),
-    ("_KAPC", By::Value, "members reserved"),
-    ("_KDPC", By::Value, "a union and another list at the beginning; KeInitializeDpc writes it"),
-    ("_KTIMER", By::Value, "a member split; KeInitializeTimerEx writes it"),
-    ("_KTIMER.Processor", By::Value, "the same"),
-    ("_LIST_ENTRY, officially _SINGLE_LIST_ENTRY", By::Part, "in KDPC, beside another member"),
-    ("_WAIT_CONTEXT_BLOCK", By::Value, "a union, in DEVICE_OBJECT; the HAL's"),
+    ("_DISPATCHER_HEADER__bindgen_ty_1__bindgen_ty_1", UsedBy::Part, "the same"),
+    ("_ERESOURCE", UsedBy::Pointer, "for file systems, in DEVICE_OBJECT's queues"),
+    ("_ERESOURCE.ExclusiveWaiters", UsedBy::Pointer, "the same"),
+    ("_ERESOURCE.SharedWaiters", UsedBy::Pointer, "the same"),
+    ("_ERESOURCE__bindgen_ty_1", UsedBy::Pointer, "the same"),
+    ("_FAST_MUTEX.Owner", UsedBy::Value, "a pointer that only the kernel writes"),
+    ("_IO_COMPLETION_CONTEXT", UsedBy::Pointer, "the I/O manager's, in FILE_OBJECT"),
+    ("_IO_RESOURCE_DESCRIPTOR__bindgen_ty_1", UsedBy::Pointer, "hardware resources, in IO_STACK_LOCATION"),
+    ("_IO_RESOURCE_DESCRIPTOR__bindgen_ty_1__bindgen_ty_3", UsedBy::Pointer, "the same"),
+    ("_IRP", UsedBy::Value, "UserIosb is in a union"),
+    (
+        "_IRP__bindgen_ty_2__bindgen_ty_1, officially _IRP__bindgen_ty_3__bindgen_ty_1",
+        UsedBy::Value,
+        "UserApcContext too",
+    ),
+    ("_KAPC", UsedBy::Value, "members reserved"),
+    ("_KDPC", UsedBy::Value, "a union and another list at the beginning; KeInitializeDpc writes it"),
+    ("_KTIMER", UsedBy::Value, "a member split; KeInitializeTimerEx writes it"),
+    ("_KTIMER.Processor", UsedBy::Value, "the same"),
+    ("_LIST_ENTRY, officially _SINGLE_LIST_ENTRY", UsedBy::Part, "in KDPC, beside another member"),
+    ("_WAIT_CONTEXT_BLOCK", UsedBy::Value, "a union, in DEVICE_OBJECT; the HAL's"),
 ];
 
 /// Constants of headers that the official bindings do not cover, with the source of each value.
-const ELSEWHERE: &[(&str, i128, &str)] = &[
+const CONSTANTS_ELSEWHERE: &[(&str, i128, &str)] = &[
     // The bindings cover the WDK's wdm.h and ntddk.h only.
     ("SystemKernelVaShadowInformation", 196, "Windows SDK, winternl.h"),
     ("KvaShadowEnabled", 1, "Windows SDK, winternl.h: the first bit of KvaShadowFlags"),
@@ -72,7 +76,7 @@ const ELSEWHERE: &[(&str, i128, &str)] = &[
 type Names = (&'static str, &'static str);
 
 /// Structures that the driver declares itself, with their fields.
-const OWN: &[(Names, &[Names])] = &[
+const OWN_STRUCTURES: &[(Names, &[Names])] = &[
     (("Dispatch", "HAL_DISPATCH"), &[("set", "HalSetSystemInformation")]),
     (
         ("TrapFrame", "_KTRAP_FRAME"),
@@ -124,7 +128,7 @@ fn everything_that_the_driver_uses_is_declared_as_in_the_genuine_wdk() {
     println!("{} names, {} structures and unions", names.len(), comparison.composites.len());
     assert!(names.len() > 100 && comparison.composites.len() > 100, "too few names were found");
 
-    let mut stale: BTreeSet<&str> = KNOWN.iter().map(|(place, ..)| *place).collect();
+    let mut stale: BTreeSet<&str> = KNOWN_DIFFERENCES.iter().map(|(place, ..)| *place).collect();
     let unknown: Vec<&String> = comparison
         .differences
         .iter()
@@ -132,7 +136,7 @@ fn everything_that_the_driver_uses_is_declared_as_in_the_genuine_wdk() {
             let (place, what) = difference.split_once(": ").unwrap();
             stale.remove(place);
             let sized = what.starts_with("size") || what.starts_with("alignment");
-            !KNOWN.iter().any(|(known, by, _)| *known == place && !(sized && *by == By::Value))
+            !KNOWN_DIFFERENCES.iter().any(|(known, by, _)| *known == place && !(sized && *by == UsedBy::Value))
         })
         .collect();
     assert!(unknown.is_empty(), "{unknown:#?}");
@@ -142,14 +146,15 @@ fn everything_that_the_driver_uses_is_declared_as_in_the_genuine_wdk() {
 #[test]
 fn constants_that_the_driver_declares_itself_have_the_official_values() {
     let official = official();
-    let mut unused: BTreeSet<&str> = ELSEWHERE.iter().map(|(name, ..)| *name).collect();
+    let mut unused: BTreeSet<&str> = CONSTANTS_ELSEWHERE.iter().map(|(name, ..)| *name).collect();
     let mut compared = BTreeSet::new();
     for constant in driver().constants {
         let value = constant.stands_for.as_ref().map_or_else(
             || official.constant(&constant.name),
             |name| {
                 unused.remove(name.as_str());
-                let elsewhere = ELSEWHERE.iter().find(|(known, ..)| known == name).map(|(_, value, _)| *value);
+                let elsewhere =
+                    CONSTANTS_ELSEWHERE.iter().find(|(known, ..)| known == name).map(|(_, value, _)| *value);
                 let value = official.constant(name).or(elsewhere);
                 assert!(value.is_some(), "{}: the source of the value of {name} is unknown", constant.file.display());
                 value
@@ -176,7 +181,7 @@ fn constants_that_the_driver_declares_itself_have_the_official_values() {
 fn structures_that_the_driver_declares_itself_have_the_official_layout() {
     let official = official();
     let mut asserted = driver().asserted;
-    for ((own, theirs), fields) in OWN {
+    for ((own, theirs), fields) in OWN_STRUCTURES {
         for (field, other) in *fields {
             let offset = asserted.remove(&format!("{own},{field}"));
             assert!(offset.is_some(), "the driver does not assert the offset of {own}.{field}");

@@ -1,14 +1,13 @@
 //! The certificate for test signing and its key. They are made once on each machine and kept in target/signing.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use crate::{run, workspace::Workspace};
+use crate::{files, run, workspace::Workspace};
 
 /// Subject of the certificate, by which it is also found on Windows.
 pub const SUBJECT: &str = "halprof test signing";
@@ -49,9 +48,9 @@ impl Certificate {
         if certificate.key.is_file() && certificate.pem.is_file() {
             return Ok(certificate);
         }
-        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        files::make_folder(&folder)?;
         let request = folder.join("request.cnf");
-        fs::write(&request, REQUEST).with_context(|| format!("cannot write {}", request.display()))?;
+        files::write(&request, REQUEST)?;
         let mut openssl = Command::new("openssl");
         openssl.args(["req", "-x509", "-newkey", "rsa:3072", "-sha256", "-nodes", "-days", DAYS, "-batch", "-config"]);
         openssl.arg(request).arg("-keyout").arg(&certificate.key).arg("-out").arg(&certificate.pem);

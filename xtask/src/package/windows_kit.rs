@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 
 use super::{CATALOG, CERTIFICATE, DRIVER, certificate::SUBJECT};
-use crate::run;
+use crate::{files, run};
 
 /// A program of the Windows SDK or the WDK.
 struct Tool {
@@ -37,9 +37,9 @@ const KITS: &str = "Windows Kits\\10\\bin";
 pub fn sign(unsigned: &Path, folder: &Path) -> Result<()> {
     let (signtool, inf2cat) = (SIGNTOOL.find()?, INF2CAT.find()?);
     let (driver, catalog) = (folder.join(DRIVER), folder.join(CATALOG));
-    fs::copy(unsigned, &driver).with_context(|| format!("cannot copy {}", unsigned.display()))?;
+    files::copy(unsigned, &driver)?;
 
-    let thumbprint = run::text(&mut powershell(&certificate_script(&folder.join(CERTIFICATE))))?;
+    let thumbprint = run::output(&mut powershell(&certificate_script(&folder.join(CERTIFICATE))))?;
     let sign = |file: &Path| {
         let mut command = Command::new(&signtool);
         command.args(["sign", "/fd", "SHA256", "/d", "halprof", "/sha1", thumbprint.trim()]).arg(file);

@@ -2,41 +2,37 @@
 
 use std::collections::VecDeque;
 
-use protocol::{ALL_SOURCES, BRANCHES, EventRequest, Sample, SampleKind, StartHeader, UNKNOWN};
+use protocol::{
+    BRANCHES, BranchKind, BranchRecord, EventRequest, Mode, PauseKind, PauseRecord, Prediction, SampleRecord,
+    StartHeader, StopKind, StopRecord, UNKNOWN,
+};
 use recording::{Block, Reader};
 
 use super::*;
-use crate::fake::{CLOCK, module, sample};
+use crate::fake::{CLOCK, module};
 
 const APP: u64 = 0x40_0000;
 const NT: u64 = 0xFFFF_F800_0000_0000;
 
 /// Creates a branch on processor 0.
-fn branch(from: u64, to: u64, predicted: u32) -> Sample {
-    let modes = if from < NT { modes::USER } else { modes::KERNEL };
-    Sample {
-        kind: SampleKind::Branch as u16,
-        source: BRANCHES,
-        ip: from,
-        pebs_sequence: to,
-        interval: predicted,
-        modes: modes.try_into().unwrap(),
-        ..sample(UNKNOWN, 1)
-    }
+fn branch(from: u64, to: u64, prediction: Prediction) -> SampleRecord {
+    let (time, process, thread, processor, source) = (1, UNKNOWN, UNKNOWN, 0, BRANCHES);
+    let (kind, mode) = (BranchKind::Branch, if from < NT { Mode::User } else { Mode::Kernel });
+    BranchRecord { time, from, process, thread, processor, source, prediction, kind, mode, to }.into()
 }
 
 /// Returns eight branches, five of them equal.
-fn records(predicted: u32) -> Vec<Sample> {
-    let mut records = vec![branch(APP + 0x10, APP + 0x80, predicted); 4];
-    records.push(branch(APP + 0x10, APP + 0x80, 0));
-    records.push(branch(APP + 0x20, NT + 0x100, 0));
-    records.extend([branch(NT + 0x200, NT + 0x300, predicted); 2]);
+fn records(prediction: Prediction) -> Vec<SampleRecord> {
+    let mut records = vec![branch(APP + 0x10, APP + 0x80, prediction); 4];
+    records.push(branch(APP + 0x10, APP + 0x80, Prediction::NotReported));
+    records.push(branch(APP + 0x20, NT + 0x100, Prediction::NotReported));
+    records.extend([branch(NT + 0x200, NT + 0x300, prediction); 2]);
     records
 }
 
-fn system(records: &[Sample]) -> FakeSystem {
+fn system(records: &[SampleRecord]) -> FakeSystem {
     let driver = FakeDriver::default();
-    driver.samples.replace(records.chunks(3).map(<[Sample]>::to_vec).collect::<VecDeque<_>>());
+    driver.samples.replace(records.chunks(3).map(<[SampleRecord]>::to_vec).collect::<VecDeque<_>>());
     let count = |processor, lost| CountRecord { samples: 4, lost, ..count(BRANCHES, processor, 4, SECOND) };
     driver.counts.replace(vec![count(0, 2), count(3, 0)]);
     let system = FakeSystem::running(driver);
@@ -84,7 +80,7 @@ fn a_ring_of_less_than_two_buffers_is_rejected_before_the_start() {
 
 #[test]
 fn the_most_frequent_branches_come_first_with_source_and_target() {
-    let ran = run(&system(&records(1)), "branches --duration 0.001");
+    let ran = run(&system(&records(Prediction::Predicted)), "branches --duration 0.001");
     let (table, _) = ran.out.split_once("\nElapsed").unwrap();
     insta::assert_snapshot!(table);
     assert!(ran.out.lines().all(|line| line.len() <= 80), "{}", ran.out);
@@ -94,8 +90,8 @@ fn the_most_frequent_branches_come_first_with_source_and_target() {
 
 #[test]
 fn number_and_duration_of_pauses_are_reported() {
-    let of = |kind: SampleKind, ip| Sample { kind: kind as u16, ip, source: ALL_SOURCES, ..sample(0, 1) };
-    let (throttled, resumed) = (of(SampleKind::Throttled, 0), of(SampleKind::Resumed, 1_000 * CLOCK));
+    let throttled = StopRecord::new(StopKind::Throttled, 1, 0).into();
+    let resumed = PauseRecord::new(PauseKind::Resumed, 1, 0, 1_000 * CLOCK).into();
     let warning = |times: &str, percent: u32| {
         format!(
             "warning: recording paused {times}: interrupts had {percent} % of a\n  \
@@ -129,7 +125,7 @@ fn number_and_duration_of_pauses_are_reported() {
         ),
     ] {
         let system = || {
-            let system = system(&[&records(1)[..], loss_records].concat());
+            let system = system(&[&records(Prediction::Predicted)[..], loss_records].concat());
             system.driver.counts.replace(vec![count(BRANCHES, 0, 4, SECOND)]);
             system
         };
@@ -151,13 +147,13 @@ fn number_and_duration_of_pauses_are_reported() {
 
 #[test]
 fn no_prediction_share_is_shown_without_prediction_bits() {
-    let ran = run(&system(&records(0)), "branches --duration 0.001 --csv --top 1");
+    let ran = run(&system(&records(Prediction::NotReported)), "branches --duration 0.001 --csv --top 1");
     assert_eq!(
         ran.out,
         "count,share,predicted,from_address,from_module,from_symbol,to_address,to_module,to_symbol\n\
          5,0.625000,,0x0000000000400010,[unknown],0x0000000000400010,0x0000000000400080,[unknown],0x0000000000400080\n"
     );
-    let text = run(&system(&records(0)), "branches --duration 0.001").out;
+    let text = run(&system(&records(Prediction::NotReported)), "branches --duration 0.001").out;
     assert!(text.lines().nth(2).unwrap().ends_with("  -"), "{text}");
     let none = run(&system(&[]), "branches --duration 0.001").out;
     assert!(none.starts_with("no branches\n\nRecords     0, of 0 different branches\n"), "{none}");
@@ -165,7 +161,7 @@ fn no_prediction_share_is_shown_without_prediction_bits() {
 
 #[test]
 fn json_has_every_number_and_null_for_unknown_ones() {
-    let mut traced = run(&system(&records(1)), "branches --duration 0.001 --json --top 2").json();
+    let mut traced = run(&system(&records(Prediction::Predicted)), "branches --duration 0.001 --json --top 2").json();
     assert!(traced.as_object_mut().unwrap().remove("elapsed_seconds").unwrap().as_f64().unwrap() > 0.0);
     assert_eq!(
         traced,
@@ -195,7 +191,7 @@ fn report_reads_the_file_that_branches_wrote() {
     let path = folder.path().join("app.rec");
     let name = path.to_str().unwrap();
     let words = ["branches", "-o", name, "--"].into_iter().chain(EXIT_3.split(' ')).chain(["exit 3"]);
-    let ran = run_words(&system(&records(1)), &words.collect::<Vec<_>>());
+    let ran = run_words(&system(&records(Prediction::Predicted)), &words.collect::<Vec<_>>());
     assert_eq!(ran.outcome.as_ref().unwrap(), &3, "the code of the command");
     assert!(ran.err.starts_with(&format!("[ written to {name}, ")), "{}", ran.err);
 
@@ -204,7 +200,7 @@ fn report_reads_the_file_that_branches_wrote() {
     assert_eq!((session.events[0].name.as_str(), session.events[0].interval, session.batch), ("Branches", 4_096, 0));
     let samples =
         blocks.iter().filter_map(|block| if let Block::Samples(samples) = block { Some(samples) } else { None });
-    assert_eq!(samples.flatten().copied().collect::<Vec<_>>(), records(1));
+    assert_eq!(samples.flatten().copied().collect::<Vec<_>>(), records(Prediction::Predicted));
 
     let report = run_anywhere(&format!("report {name} -e branches --sort symbol"), b"").out;
     let (_, report) = report.split_once("\nEvent ").unwrap();

@@ -1,6 +1,7 @@
 //! Tests of `control-area`.
 
-use protocol::{AreaRecord, AreaRequest, MissingFeature, area};
+use pmu::debug_store::MissingFeature;
+use protocol::{AreaRecord, AreaRequest, area};
 use zerocopy::FromBytes;
 
 use super::*;
@@ -17,7 +18,7 @@ fn system() -> FakeSystem {
         area(0, 0, 0xFFFF_9A01_2345_6000, all | area::OF_KERNEL | area::USED),
         AreaRecord { size: 0x60, ..area(1, 0xC000_00BB, 0xFFFF_9A01_2345_7000, area::BRANCHES) },
         area(2, 0xC000_0018, 0, all),
-        AreaRecord { missing_feature: MissingFeature::PebsUnavailable as u32 + 1, ..area(3, 0xC000_009A, 0, 0) },
+        AreaRecord { missing_feature: MissingFeature::PebsUnavailable.numbers().0 + 1, ..area(3, 0xC000_009A, 0, 0) },
     ];
     FakeSystem::running(FakeDriver { areas, ..FakeDriver::default() })
 }
@@ -64,7 +65,7 @@ fn json_has_null_for_a_missing_area() {
             {
                 "processor": 3, "address": null, "size": null, "owner": null, "used": false, "status": "0xC000009A",
                 "branches": false, "branches_by_mode": false, "precise_format": null,
-                "lack": crate::missing_feature::sentence(MissingFeature::PebsUnavailable as u32, 4)
+                "lack": crate::missing_feature::sentence(MissingFeature::PebsUnavailable.numbers().0, 4)
             }
         ]})
     );
@@ -74,7 +75,7 @@ fn json_has_null_for_a_missing_area() {
 fn an_unknown_format_is_reported_by_its_number() {
     let unknown = AreaRecord {
         format: 6,
-        missing_feature: MissingFeature::UnknownFormat as u32 + 1,
+        missing_feature: MissingFeature::UnknownFormat(6).numbers().0 + 1,
         ..area(0, 0, 0, area::BRANCHES)
     };
     let system = FakeSystem::running(FakeDriver { areas: vec![unknown], ..FakeDriver::default() });
@@ -84,12 +85,12 @@ fn an_unknown_format_is_reported_by_its_number() {
     assert!(out.ends_with(note), "{out}");
     let shown = &run(&system, "control-area --json").json()["areas"][0];
     assert_eq!(shown["precise_format"], Value::Null);
-    assert_eq!(shown["lack"], crate::missing_feature::sentence(MissingFeature::UnknownFormat as u32, 6));
+    assert_eq!(shown["lack"], crate::missing_feature::sentence(MissingFeature::UnknownFormat(6).numbers().0, 6));
 }
 
 #[test]
 fn missing_branches_are_reported_with_the_format_of_precise_records() {
-    let missing_feature = MissingFeature::BranchesUnavailable as u32 + 1;
+    let missing_feature = MissingFeature::BranchesUnavailable.numbers().0 + 1;
     let precise_alone = AreaRecord { missing_feature, ..area(0, 0, 0, area::PRECISE | area::MODES) };
     let system = FakeSystem::running(FakeDriver { areas: vec![precise_alone], ..FakeDriver::default() });
     let out = run(&system, "control-area").out;

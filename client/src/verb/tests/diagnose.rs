@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use cpuid_dumps::Identity;
+use cpuid_dumps::CpuIdentity;
 
 use super::*;
 
@@ -22,7 +22,7 @@ CPUID 0000000A: 07300403-00000000-00000000-00000603
 
 #[test]
 fn diagnose_matches_the_expectation_of_every_dump() {
-    for Identity { name, dump, expected, .. } in cpuid_dumps::all() {
+    for CpuIdentity { name, dump, expected, .. } in cpuid_dumps::all() {
         let json = diagnose(dump.as_bytes()).json();
         assert_eq!((&json["windows10"], &json["interface"]), (&json!(expected.windows10), &json!(expected.interface)));
         assert_eq!((&json["counters"], &json["width"]), (&json!(expected.counters), &json!(expected.width)), "{name}");
@@ -171,7 +171,7 @@ fn diagnose_without_a_dump_uses_this_processor() {
 
 #[test]
 fn every_diagnosis_fits_a_console() {
-    for Identity { name, .. } in cpuid_dumps::all() {
+    for CpuIdentity { name, .. } in cpuid_dumps::all() {
         let text = text(name);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
@@ -230,7 +230,8 @@ fn verbs_that_need_a_driver_report_that_this_is_not_windows() {
     }
 }
 
-/// Generates leaves that affect the choice, with registers that are valid in some cases.
+/// Generates CPUID dumps of the leaves that select the interface. The vendor and the highest leaf are valid in some of
+/// them; all other registers are arbitrary.
 fn leaves() -> impl Strategy<Value = String> {
     let leaf =
         prop::sample::select(vec![1_u32, 7, 0xA, 0x4000_0000, 0x4000_0001, 0x4000_0003, 0x8000_0001, 0x8000_0002]);
@@ -268,7 +269,7 @@ proptest! {
         let has_some = json["interface"] != "Emon" || json["leaf_a"]["width"] != 0 || json["fixed_counters"] != 0;
         prop_assert_eq!(json["counters"] != 0, sources.len() > 1 && has_some);
         // Sources of other families are only in the output for programs.
-        let family = crate::support::sentence(protocol::Support::NotOnThisFamily as u32);
+        let family = crate::support::sentence(pmu::Support::NotOnThisFamily as u32);
         let rows = sources.iter().filter(|source| source["reason"] != *family).count();
         let text = run_anywhere("diagnose --cpuid -", dump.as_bytes()).out;
         prop_assert!(text.is_ascii() && text.lines().all(|line| line.len() <= 80), "{}", text);

@@ -51,6 +51,12 @@ impl Machine {
     }
 }
 
+/// Checks that docs/windows.md quotes this output.
+fn assert_quoted(out: &str) {
+    let document = include_str!("../../../../docs/windows.md");
+    assert!(document.contains(&format!("`{}`", out.trim_end())), "docs/windows.md does not quote {out}");
+}
+
 #[test]
 fn installing_twice_is_installing_once() {
     let machine = Machine::new(None);
@@ -59,6 +65,7 @@ fn installing_twice_is_installing_once() {
     assert_eq!(machine.installed(), Some(driver("new")));
     let again = machine.install(&[]);
     assert_eq!(again.out, "already installed, with the same file, and running\n");
+    assert_quoted(&again.out);
     assert_eq!(machine.done(), ["register"]);
 }
 
@@ -187,7 +194,9 @@ fn uninstalling_twice_is_uninstalling_once() {
     assert!(machine.install(&[]).outcome.is_ok());
     assert!(run(&machine.system, "uninstall").outcome.is_ok());
     assert_eq!((machine.system.service.get(), machine.installed()), (None, None));
-    assert_eq!(run(&machine.system, "uninstall").out, "not installed; nothing to do\n");
+    let out = run(&machine.system, "uninstall").out;
+    assert_eq!(out, "not installed; nothing to do\n");
+    assert_quoted(&out);
 }
 
 #[test]
@@ -201,7 +210,9 @@ fn a_driver_installed_by_the_inf_is_started_but_not_replaced_or_removed() {
     assert_eq!(machine.install(&["--no-start"]).out, format!("{found}\n"));
     assert_eq!(machine.install(&[]).out, format!("{found}\nservice halprof started\n"));
     assert_eq!(machine.done(), ["start"]);
-    assert_eq!(machine.install(&[]).out, format!("{found}, and running\n"));
+    let out = machine.install(&[]).out;
+    assert_eq!(out, format!("{found}, and running\n"));
+    assert_quoted(&out);
 
     fs::write(&packaged, driver("old")).unwrap();
     for failure in [machine.install(&[]).failure(), run(&machine.system, "uninstall").failure()] {

@@ -3,12 +3,15 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use protocol::{ALL_SOURCES, EventRequest, Sample, SampleKind, SamplesRequest, StartHeader, UNKNOWN};
+use protocol::{
+    EventRequest, LostRecord, PauseKind, PauseRecord, PreciseKind, SampleRecord, SamplesRequest, StartHeader, StopKind,
+    StopRecord, UNKNOWN,
+};
 use recording::{Block, Count, KERNEL, Process, Reader, Session, Summary};
 use zerocopy::FromBytes;
 
 use super::*;
-use crate::fake::{CLOCK, module, sample};
+use crate::fake::{CLOCK, module, precise_sample, sample};
 
 /// A driver with samples, and the path of a recording.
 struct Bench {
@@ -17,7 +20,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(batches: &[&[Sample]]) -> Self {
+    fn new(batches: &[&[SampleRecord]]) -> Self {
         let driver = FakeDriver::default();
         driver.samples.replace(batches.iter().map(|batch| batch.to_vec()).collect::<VecDeque<_>>());
         driver.counts.replace(vec![
@@ -69,7 +72,7 @@ impl LoadedRecording {
         summary
     }
 
-    fn samples(&self) -> Vec<Sample> {
+    fn samples(&self) -> Vec<SampleRecord> {
         let samples = self.0.iter().filter_map(|block| match block {
             Block::Samples(samples) => Some(samples),
             _ => None,
@@ -86,13 +89,9 @@ impl LoadedRecording {
     }
 }
 
-fn of_kind(kind: SampleKind, ip: u64) -> Sample {
-    Sample { kind: kind as u16, ip, process: 0, source: ALL_SOURCES, ..sample(0, 9) }
-}
-
 #[test]
 fn record_writes_the_samples_and_exits_with_the_code_of_the_command() {
-    let batches: [&[Sample]; 3] = [&[sample(12, 1)], &[sample(0, 2)], &[sample(12, 3), sample(4, 4)]];
+    let batches: [&[SampleRecord]; 3] = [&[sample(12, 1)], &[sample(0, 2)], &[sample(12, 3), sample(4, 4)]];
     let bench = Bench::new(&batches);
     bench.system.processes.replace(vec![(4, "System".into()), (12, "app.exe".into())]);
     bench.system.modules.borrow_mut().insert(12, vec![module(0x40_0000, "C:\\app.exe")]);
@@ -194,8 +193,8 @@ fn a_batch_without_a_precise_event_is_rejected_before_the_start() {
 
 #[test]
 fn precise_records_count_as_samples_and_can_have_no_process() {
-    let of = |process, kind: SampleKind| Sample { kind: kind as u16, ..sample(process, 1) };
-    let records = [of(12, SampleKind::Precise), of(UNKNOWN, SampleKind::PreciseNext), of(12, SampleKind::Sample)];
+    let of = precise_sample;
+    let records = [of(12, PreciseKind::Precise), of(UNKNOWN, PreciseKind::PreciseNext), sample(12, 1)];
     let bench = Bench::new(&[&records]);
     bench.system.processes.replace(vec![(12, "app.exe".into())]);
     let ran = bench.record("-e 0x13:p -a --duration 0.001");
@@ -229,7 +228,7 @@ fn record_without_events_samples_cycles_or_instructions_and_reports_it() {
 
 #[test]
 fn samples_after_the_stop_are_fetched_without_waiting() {
-    let many: Vec<Sample> = (0..20_000).map(|time| sample(12, time)).collect();
+    let many: Vec<SampleRecord> = (0..20_000).map(|time| sample(12, time)).collect();
     let bench = Bench::new(&[&many[..10], &many[10..4_000], &many[4_000..]]);
     bench.record("-a --duration 0.000001").outcome.unwrap();
     assert_eq!(bench.recording().samples(), many);
@@ -245,9 +244,10 @@ fn samples_after_the_stop_are_fetched_without_waiting() {
 
 #[test]
 fn lost_and_throttled_samples_are_reported_with_a_remedy() {
-    let paused = of_kind(SampleKind::Resumed, 1_000 * CLOCK);
-    let bench =
-        Bench::new(&[&[sample(12, 1), of_kind(SampleKind::Lost, 40), of_kind(SampleKind::Throttled, 0), paused]]);
+    let lost = LostRecord::new(9, 0, 0x13, 40).into();
+    let throttled = StopRecord::new(StopKind::Throttled, 9, 0).into();
+    let paused = PauseRecord::new(PauseKind::Resumed, 9, 0, 1_000 * CLOCK).into();
+    let bench = Bench::new(&[&[sample(12, 1), lost, throttled, paused]]);
     bench.system.driver.counts.replace(vec![
         CountRecord { samples: 1, lost: 1_000, throttled: 0, ..count(0x13, 0, 9, SECOND) },
         CountRecord { samples: 0, lost: 234, throttled: 5_678, ..count(0x13, 1, 9, SECOND) },
@@ -272,7 +272,7 @@ fn lost_and_throttled_samples_are_reported_with_a_remedy() {
 
 #[test]
 fn processors_that_an_interrupt_storm_silenced_are_reported_with_a_remedy() {
-    let silenced = of_kind(SampleKind::Silenced, 0);
+    let silenced = StopRecord::new(StopKind::Silenced, 9, 0).into();
     for (records, processors) in [(&[sample(12, 1), silenced][..], "1 CPU"), (&[silenced, silenced], "2 CPUs")] {
         let bench = Bench::new(&[records]);
         let ran = bench.record("-e 0x13 -a --duration 0.001");

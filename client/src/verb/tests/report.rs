@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use protocol::{Sample, SampleKind, UNKNOWN};
+use protocol::{
+    CounterKind, CounterSample, LostRecord, Mode, PauseKind, PauseRecord, PreciseKind, PreciseSample, SampleRecord,
+    StopKind, StopRecord, UNKNOWN,
+};
 use recording::{Count, DebugFile, KERNEL, Module, Process, RecordedEvent, Session, Summary, Writer};
 use tempfile::TempDir;
 
@@ -51,9 +54,8 @@ fn processes() -> [Process; 3] {
     ]
 }
 
-fn record(source: u32, interval: u32, process: u32, ip: u64) -> Sample {
-    let mode = if ip >= NT { modes::KERNEL } else { modes::USER };
-    Sample {
+fn record(source: u32, interval: u32, process: u32, ip: u64) -> CounterSample {
+    CounterSample {
         time: 1000,
         ip,
         process,
@@ -61,25 +63,29 @@ fn record(source: u32, interval: u32, process: u32, ip: u64) -> Sample {
         processor: process % 2,
         source,
         interval,
-        kind: SampleKind::Sample as u16,
-        modes: mode.try_into().unwrap(),
+        kind: CounterKind::Sample,
+        mode: if ip >= NT { Mode::Kernel } else { Mode::User },
         pebs_sequence: 0,
     }
 }
 
 /// Creates a recording of 2,000 samples of cycles and 4 of misses, a loss, a pause of 0.5 ms and a sleep of 3.2 s. More
 /// samples were lost after the last one.
-fn records() -> Vec<Sample> {
+fn records() -> Vec<SampleRecord> {
     let cycles = [(1200, 8, APP + 0x1000), (500, 8, NT + 0x50), (298, 4321, NTDLL + 0x20), (2, 99, 0x1000)];
-    let mut records: Vec<Sample> =
-        cycles.into_iter().flat_map(|(number, process, ip)| vec![record(25, 100_003, process, ip); number]).collect();
-    records.extend([1000, 1000, 500, 3000].map(|interval| record(11, interval, 8, APP + u64::from(interval))));
-    let paused = Sample { kind: SampleKind::Resumed as u16, ip: 5000, ..record(ALL_SOURCES, 0, 1, 0) };
-    records.push(Sample { kind: SampleKind::Throttled as u16, ip: 0, ..paused });
-    records.push(paused);
-    records.push(Sample { kind: SampleKind::Slept as u16, ip: 32_000_000, ..paused });
-    records.push(Sample { kind: SampleKind::Silenced as u16, ip: 0, ..paused });
-    records.push(Sample { kind: SampleKind::Lost as u16, ..record(25, 0, 1, 30) });
+    let mut records: Vec<SampleRecord> = cycles
+        .into_iter()
+        .flat_map(|(number, process, ip)| vec![record(25, 100_003, process, ip).into(); number])
+        .collect();
+    let misses = [1000, 1000, 500, 3000].map(|interval| record(11, interval, 8, APP + u64::from(interval)));
+    records.extend(misses.map(SampleRecord::from));
+    records.extend::<[SampleRecord; 5]>([
+        StopRecord::new(StopKind::Throttled, 1000, 1).into(),
+        PauseRecord::new(PauseKind::Resumed, 1000, 1, 5000).into(),
+        PauseRecord::new(PauseKind::Slept, 1000, 1, 32_000_000).into(),
+        StopRecord::new(StopKind::Silenced, 1000, 1).into(),
+        LostRecord::new(1000, 1, 25, 30).into(),
+    ]);
     records
 }
 
@@ -174,18 +180,27 @@ fn precise() -> File {
         ],
         ..session()
     };
-    let of = |kind: SampleKind, source, process, pebs_sequence, ip| Sample {
-        kind: kind as u16,
-        time: 1000 + 12_345 * pebs_sequence,
+    let of = |source, process: u32, number, ip| CounterSample {
+        time: 1000 + 12_345 * number,
+        process,
         thread: if process == UNKNOWN { UNKNOWN } else { process + 1 },
         processor: 0,
-        pebs_sequence,
-        ..record(source, 1009, process % (1 << 31), ip)
+        pebs_sequence: number,
+        ..record(source, 1009, 0, ip)
     };
-    let ordinary = |process, pebs_sequence, ip| of(SampleKind::Sample, 25, process, pebs_sequence, ip);
-    let nobodys =
-        |pebs_sequence, ip| Sample { process: UNKNOWN, ..of(SampleKind::Precise, 2, UNKNOWN, pebs_sequence, ip) };
-    let next = |pebs_sequence, ip| of(SampleKind::PreciseNext, 11, 4321, pebs_sequence, ip);
+    let precise = |kind, sample: CounterSample| {
+        let CounterSample { time, ip, process, thread, processor, source, interval, mode, .. } = sample;
+        let number = sample.pebs_sequence;
+        PreciseSample { time, ip, process, thread, processor, source, interval, kind, mode, number }
+    };
+    let ordinary = |process, number, ip| of(25, process, number, ip).into();
+    let nobodys = |number, ip| precise(PreciseKind::Precise, of(2, UNKNOWN, number, ip)).into();
+    let next = |number, ip| {
+        SampleRecord::from(PreciseSample {
+            processor: 1,
+            ..precise(PreciseKind::PreciseNext, of(11, 4321, number, ip))
+        })
+    };
     let mut records = vec![
         ordinary(8, 0, APP + 0x10),
         ordinary(8, 2, NT + 0x20),
@@ -196,7 +211,7 @@ fn precise() -> File {
         nobodys(3, NT + 0x22),
         nobodys(4, APP + 0x13),
     ];
-    records.extend([next(0, NTDLL + 0x31), next(1, NTDLL + 0x32)].map(|sample| Sample { processor: 1, ..sample }));
+    records.extend([next(0, NTDLL + 0x31), next(1, NTDLL + 0x32)]);
     let mut writer = Writer::new(Vec::new(), &session).unwrap();
     for process in processes() {
         writer.process(&process).unwrap();

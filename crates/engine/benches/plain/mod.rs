@@ -4,11 +4,12 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cpuid_dumps::Identity;
-use engine::{AreaAllocator, AreaRefused, ControlArea, Platform};
+use cpuid_dumps::CpuIdentity;
+use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks};
 use pmu::first_access::GeneralProtection;
 use pmu::state::CounterSet;
 use pmu::{Cpu, Cpuid, CurrentCpu, GuardedCpu, Msr, ProcessorIndex};
+use protocol::NtStatus;
 use protocol::status::STATUS_NOT_SUPPORTED;
 use raw_cpuid::CpuIdResult;
 
@@ -17,7 +18,7 @@ const STATUS: [u32; 2] = [0x38E, 0xC000_0300];
 
 /// A processor with some counters that have overflowed at every look.
 pub struct PlainCpu {
-    identity: &'static Identity,
+    identity: &'static CpuIdentity,
     status: AtomicU64,
     counters: [AtomicU64; 4],
     written: AtomicU64,
@@ -121,7 +122,7 @@ impl Platform for &Plain {
         work(&self.cpu)
     }
 
-    fn on_processor<T>(&self, _processor: ProcessorIndex, work: impl FnOnce(&PlainCpu) -> T) -> Result<T, u32> {
+    fn on_processor<T>(&self, _processor: ProcessorIndex, work: impl FnOnce(&PlainCpu) -> T) -> Result<T, NtStatus> {
         Ok(work(&self.cpu))
     }
 
@@ -129,8 +130,8 @@ impl Platform for &Plain {
         work(CurrentCpu::new(&self.cpu, ProcessorIndex::BOOT));
     }
 
-    fn now(&self) -> u64 {
-        0
+    fn now(&self) -> Duration100ns {
+        Duration100ns(0)
     }
 
     fn timer_interval(&self, wanted: u32) -> u32 {
@@ -151,27 +152,27 @@ impl Platform for &Plain {
         10_000_000
     }
 
-    fn clock(&self) -> u64 {
-        self.cpu.clock.load(Ordering::Relaxed)
+    fn clock(&self) -> Ticks {
+        Ticks(self.cpu.clock.load(Ordering::Relaxed))
     }
 
     fn add_processor(&self, _processor: ProcessorIndex) -> bool {
         false
     }
 
-    fn reserve_counters(&self) -> Result<(), u32> {
+    fn reserve_counters(&self) -> Result<(), NtStatus> {
         Ok(())
     }
 
     fn free_counters(&self) {}
 
-    fn open_local_apic(&self) -> Result<(), u32> {
+    fn open_local_apic(&self) -> Result<(), NtStatus> {
         Ok(())
     }
 
     fn close_local_apic(&self) {}
 
-    fn is_shadowed(&self) -> Result<bool, u32> {
+    fn is_shadowed(&self) -> Result<bool, NtStatus> {
         Ok(false)
     }
 
@@ -183,11 +184,11 @@ impl Platform for &Plain {
         Err(AreaRefused { status: STATUS_NOT_SUPPORTED, address: 0 })
     }
 
-    fn free_area(&self, _processor: ProcessorIndex) -> Result<(), u32> {
+    fn free_area(&self, _processor: ProcessorIndex) -> Result<(), NtStatus> {
         Ok(())
     }
 
-    fn begin_sampling(&self) -> Result<NonZeroU64, u32> {
+    fn begin_sampling(&self) -> Result<NonZeroU64, NtStatus> {
         Ok(NonZeroU64::MIN)
     }
 

@@ -15,7 +15,7 @@ use protocol::MAX_BATCH;
 use x86_defs::intel::debug_store::area::word;
 use x86_defs::intel::debug_store::bts::{BtsFlags, BtsRecord};
 
-use super::per_cpu::Subscriber;
+use super::subscriptions::Subscriber;
 
 /// Words that the processor writes.
 type Words = Box<[AtomicU64]>;
@@ -83,7 +83,7 @@ struct Precise {
 
 /// A precise record.
 #[derive(Debug, Clone, Copy)]
-pub struct Fetched {
+pub struct FetchedRecord {
     /// Instruction pointer.
     pub ip: u64,
     /// The instruction at `ip` is the one that caused the event.
@@ -91,7 +91,7 @@ pub struct Fetched {
     /// Counters that overflowed. If the record is ambiguous, each of them is charged with one lost sample.
     pub counters: CounterSet,
     /// The counters are certain.
-    pub is_told: bool,
+    pub is_certain: bool,
     /// Sequence number of the record on the processor.
     pub number: u64,
 }
@@ -198,12 +198,12 @@ impl DsBuffers {
     }
 
     /// Starts precise recording for more counters. The processor loads each with its initial count after a record.
-    pub fn record(&mut self, cpu: &impl Cpu, counters: CounterSet, initial: impl Fn(u8) -> u64) {
+    pub fn start_precise(&mut self, cpu: &impl Cpu, counters: CounterSet, initial: impl Fn(u8) -> u64) {
         if let (Some(precise), true) = (&mut self.precise, self.installed) {
             precise.counters = precise.counters.or(counters);
             let all = precise.counters;
             self.set_initial(cpu, initial);
-            registers::record(cpu, all);
+            registers::enable_pebs(cpu, all);
         }
     }
 
@@ -216,11 +216,11 @@ impl DsBuffers {
     }
 
     /// Ends precise recording for these counters, which do not run.
-    pub fn forget(&mut self, cpu: &impl Cpu, counters: CounterSet) {
+    pub fn stop_precise(&mut self, cpu: &impl Cpu, counters: CounterSet) {
         if let (Some(precise), true) = (&mut self.precise, self.installed) {
             precise.counters = precise.counters.without(counters);
             if registers::is_at(cpu, self.area) {
-                registers::record(cpu, precise.counters);
+                registers::enable_pebs(cpu, precise.counters);
             }
         }
     }
@@ -246,7 +246,7 @@ impl DsBuffers {
 
     /// Passes each precise record to `each`, oldest first, and empties the buffer. Returns whether there were any. No
     /// counter that records may count in the meantime.
-    pub fn fetch_precise(&mut self, cpu: &impl Cpu, mut each: impl FnMut(Fetched)) -> bool {
+    pub fn fetch_precise(&mut self, cpu: &impl Cpu, mut each: impl FnMut(FetchedRecord)) -> bool {
         let (Some(precise), true) = (&self.precise, self.installed) else { return false };
         let length = precise.format.least_size();
         let count = precise.waiting(cpu);
@@ -254,8 +254,8 @@ impl DsBuffers {
             let word = |offset: usize| precise.words.get((begin + offset) / 8).map_or(0, load);
             let unreadable = PebsRecord { ip: 0, is_exact: false, counters: Some(0) };
             let PebsRecord { ip, is_exact, counters } = precise.format.record(word).unwrap_or(unreadable);
-            let (counters, is_told) = precise.those(counters);
-            each(Fetched { ip, is_exact, counters, is_told, number: self.fetched });
+            let (counters, is_certain) = precise.counters_of(counters);
+            each(FetchedRecord { ip, is_exact, counters, is_certain, number: self.fetched });
             self.fetched = self.fetched.wrapping_add(1);
         }
         cpu.set_save_area(word::PEBS_INDEX, address(&precise.words));
@@ -265,8 +265,8 @@ impl DsBuffers {
         count > 0
     }
 
-    /// Passes each branch to `each`, oldest first, and empties the buffer. Returns whether there were any. None is
-    /// recorded in the meantime, and none afterwards unless `go_on`.
+    /// Passes each branch to `each`, oldest first, and empties the buffer. Returns whether there were any. No
+    /// branches are recorded meanwhile, and recording resumes afterwards only if `go_on` is true.
     pub fn fetch_branches(&mut self, cpu: &impl Cpu, go_on: bool, mut each: impl FnMut(BtsRecord)) -> bool {
         let (Some(branches), true) = (&self.branches, self.installed) else { return false };
         self.freeze_branches(cpu);
@@ -293,7 +293,7 @@ impl Precise {
     /// records, it is that one. The word of formats 1 to 3 is the status at the time (SDM Vol. 3B, "PEBS Record
     /// Format"), in which other bits may be set or the bit may be cleared by then. Later formats have the counters
     /// themselves.
-    fn those(&self, counters: Option<u64>) -> (CounterSet, bool) {
+    fn counters_of(&self, counters: Option<u64>) -> (CounterSet, bool) {
         if self.counters.len() == 1 {
             return (self.counters, true);
         }
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn a_record_is_of_the_counter_that_it_names_or_lost_to_one_that_records() {
         let set = |counters: &[u8]| counters.iter().copied().collect::<CounterSet>();
-        for (format, recording, bits, whose, is_told) in [
+        for (format, recording, bits, expected, is_certain) in [
             (Format::Core2, &[0][..], None, &[0][..], true),
             (Format::Nehalem, &[2], Some(0), &[2], true),
             (Format::Skylake, &[2], Some(1 << 62 | 0b1011), &[2], true),
@@ -365,7 +365,7 @@ mod tests {
         ] {
             let words = state::allocate(1, 1).unwrap();
             let precise = Precise { words, before: 1, format, counters: set(recording) };
-            assert_eq!(precise.those(bits), (set(whose), is_told), "{format:?} {recording:?} {bits:?}");
+            assert_eq!(precise.counters_of(bits), (set(expected), is_certain), "{format:?} {recording:?} {bits:?}");
         }
     }
 }

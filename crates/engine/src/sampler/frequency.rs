@@ -2,16 +2,18 @@
 
 use pmu::interval::IntervalRange;
 
-/// Returns the interval that follows `interval`, after `events` events in `elapsed` units of a clock of `clock` units
+use crate::time::Ticks;
+
+/// Returns the interval that follows `interval`, after `events` events in the time `elapsed` by a clock of `clock` units
 /// per second, for `frequency` samples per second.
 ///
 /// A longer interval is taken at once, since the shorter one costs the processor too much. A shorter interval is
 /// approached by an eighth of the distance, since a rate that falls for a moment often rises again.
-pub fn next(interval: u32, events: u64, elapsed: u64, clock: u64, frequency: u32) -> u32 {
+pub fn next(interval: u32, events: u64, elapsed: Ticks, clock: u64, frequency: u32) -> u32 {
     if events == 0 {
         return interval;
     }
-    let parts = u128::from(elapsed.max(1)) * u128::from(frequency.max(1));
+    let parts = u128::from(elapsed.0.max(1)) * u128::from(frequency.max(1));
     let wanted = u128::from(events) * u128::from(clock) / parts;
     let wanted = IntervalRange::COUNTER.clamp(u32::try_from(wanted).unwrap_or(u32::MAX));
     if wanted > interval { wanted } else { interval - (interval - wanted).div_ceil(8) }
@@ -34,7 +36,7 @@ mod tests {
         ) {
             let mut interval = first;
             for _ in 0..200 {
-                interval = next(interval, rate / 100, CLOCK / 100, CLOCK, frequency);
+                interval = next(interval, rate / 100, Ticks(CLOCK / 100), CLOCK, frequency);
             }
             let samples = rate / u64::from(interval);
             let wanted = u64::from(frequency).min(rate / 4_096);
@@ -49,13 +51,13 @@ mod tests {
             clock: u64,
             frequency: u32,
         ) {
-            let next = next(interval, events, elapsed, clock, frequency);
+            let next = next(interval, events, Ticks(elapsed), clock, frequency);
             prop_assert!((4_096..=0x7FFF_FFFF).contains(&next));
         }
     }
 
     #[test]
-    fn nothing_is_learnt_from_an_idle_processor() {
-        assert_eq!(next(65_536, 0, CLOCK, CLOCK, 1_000), 65_536);
+    fn an_idle_processor_keeps_its_interval() {
+        assert_eq!(next(65_536, 0, Ticks(CLOCK), CLOCK, 1_000), 65_536);
     }
 }

@@ -1,128 +1,40 @@
-//! State of one processor: the subscribers of the samples of its counters.
+//! What the sampler keeps for each processor: subscribers, rings, budget and statistics of the interrupt.
 
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use pmu::state::CounterSet;
-use protocol::Sample;
+use protocol::SampleRecord;
 use sample_ring::{Producer, Pushed, Slot};
 
 use super::ds_buffers::DsBuffers;
-use super::sample_stats::add_one;
+use super::sample_stats::{CpuSampleStats, SampleStats, add_one};
 use super::storm::Storm;
+use super::subscriptions::{CounterSubscriptions, MAX_SAMPLERS, Subscriber, Subscribers};
 use super::throttle::Throttle;
 use crate::boxed::Boxed;
-
-use super::{CpuSampleStats, Interrupts, SampleStats};
-
-/// Maximum number of sessions that sample at a time.
-pub const MAX_SAMPLERS: u8 = 8;
+use crate::time::Ticks;
 
 /// Writing end of the ring of a session.
-pub type SampleProducer = Producer<Sample, CpuSampleStats>;
+pub type SampleProducer = Producer<SampleRecord, CpuSampleStats>;
 
-/// A session that samples, by its number on every processor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Subscriber(pub u8);
-
-/// A set of subscribers.
+/// Numbers of interrupts.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Subscribers(u8);
-
-impl Subscribers {
-    /// Returns the subscribers in ascending order.
-    pub fn iter(self) -> impl Iterator<Item = Subscriber> + use<> {
-        let mut left = self.0;
-        core::iter::from_fn(move || {
-            let after = left & left.checked_sub(1)?;
-            let subscriber = Subscriber((left.trailing_zeros() & 7) as u8);
-            left = after;
-            Some(subscriber)
-        })
-    }
-}
-
-/// What the handler needs to know about a counter besides its state.
-#[derive(Debug, Default)]
-pub struct CounterSubscriptions {
-    /// Bit n is subscriber n.
-    subscribers: AtomicU8,
-    /// KPROFILE_SOURCE that it counts.
-    source: AtomicU32,
-    /// Interval with which the counter was loaded.
-    loaded: AtomicU32,
-    /// Samples per second to which the interval is adapted, or 0.
-    frequency: AtomicU32,
-    /// Count of the counter at the last tick.
-    counted: AtomicU64,
-}
-
-impl CounterSubscriptions {
-    /// Returns the subscribers.
-    pub fn subscribers(&self) -> Subscribers {
-        Subscribers(self.subscribers.load(Ordering::Relaxed))
-    }
-
-    /// Adds a subscriber.
-    pub fn add(&self, subscriber: Subscriber) {
-        self.subscribers.store(self.subscribers().0 | 1 << (subscriber.0 & 7), Ordering::Relaxed);
-    }
-
-    /// Removes a subscriber.
-    pub fn remove(&self, subscriber: Subscriber) {
-        self.subscribers.store(self.others(subscriber), Ordering::Relaxed);
-    }
-
-    /// Returns whether there is another subscriber.
-    pub fn has_others(&self, subscriber: Subscriber) -> bool {
-        self.others(subscriber) != 0
-    }
-
-    fn others(&self, subscriber: Subscriber) -> u8 {
-        self.subscribers().0 & !(1 << (subscriber.0 & 7))
-    }
-
-    /// Returns what the counter counts, and the interval with which it was loaded.
-    pub fn loaded(&self) -> (u32, u32) {
-        (self.source.load(Ordering::Relaxed), self.loaded.load(Ordering::Relaxed))
-    }
-
-    /// Sets what the counter counts.
-    pub fn set_source(&self, source: u32) {
-        self.source.store(source, Ordering::Relaxed);
-    }
-
-    /// Sets the interval with which the counter was loaded.
-    pub fn reloaded(&self, interval: u32) {
-        self.loaded.store(interval, Ordering::Relaxed);
-    }
-
-    /// Returns the samples per second to which the interval is adapted, if it is.
-    pub fn frequency(&self) -> Option<u32> {
-        Some(self.frequency.load(Ordering::Relaxed)).filter(|frequency| *frequency != 0)
-    }
-
-    /// Sets the samples per second to which the interval is adapted, or 0 for a constant interval. The count of events
-    /// begins anew.
-    pub fn set_frequency(&self, frequency: u32) {
-        self.frequency.store(frequency, Ordering::Relaxed);
-        self.counted.store(0, Ordering::Relaxed);
-    }
-
-    /// Returns the events since the last call, from the count of now.
-    pub fn events_since(&self, count: u64) -> u64 {
-        let before = self.counted.load(Ordering::Relaxed);
-        self.counted.store(count, Ordering::Relaxed);
-        count.saturating_sub(before)
-    }
+pub struct Interrupts {
+    /// All interrupts.
+    pub served: u64,
+    /// Interrupts that found no overflow of the driver's counters.
+    pub spurious: u64,
+    /// Interrupts after which a processor had spent its budget.
+    pub throttles: u64,
 }
 
 /// Puts the writing end of a ring into an empty slot. An end without a slot leaks, since memory cannot be freed here.
 ///
 /// # IRQL
 /// PROFILE_LEVEL.
-pub fn put(slot: Option<&Slot<SampleProducer>>, producer: SampleProducer) {
+pub fn put_or_leak(slot: Option<&Slot<SampleProducer>>, producer: SampleProducer) {
     core::mem::forget(match slot {
-        Some(slot) => slot.put(producer).err(),
+        Some(slot) => slot.try_put(producer).err(),
         None => Some(producer),
     });
 }
@@ -133,10 +45,9 @@ const STORED: u8 = 1;
 /// The processor is silenced: spurious interrupts came in a storm.
 const SILENCED: u8 = 1 << 1;
 
-/// State that only its processor accesses, at PROFILE_LEVEL.
+/// What the sampler keeps for each processor, in its [`pmu::PerCpu`]. Only the processor accesses it, at PROFILE_LEVEL.
 #[derive(Debug, Default)]
-#[repr(align(64))]
-pub struct PerCpu {
+pub struct PerCpuSampling {
     all_subscriptions: [CounterSubscriptions; CounterSet::MOST as usize],
     producers: [Slot<SampleProducer>; MAX_SAMPLERS as usize],
     /// Time in the handler.
@@ -149,8 +60,8 @@ pub struct PerCpu {
     waiting: AtomicU32,
     /// Interrupts up to the last tick.
     interrupts: AtomicU64,
-    /// Subscribers, as a set, that have not been told yet that the processor was silenced.
-    untold: AtomicU8,
+    /// Subscribers, as a set, that have no record of the silence yet.
+    unreported: AtomicU8,
     /// Time of the last tick.
     ticked: AtomicU64,
     /// Debug Store of the processor, while a session uses it.
@@ -165,11 +76,17 @@ pub struct PerCpu {
     pebs_sequence: AtomicU64,
 }
 
-impl PerCpu {
+impl PerCpuSampling {
     /// Returns the subscriptions of a counter.
     #[inline]
     pub fn subscriptions(&self, counter: u8) -> Option<&CounterSubscriptions> {
         self.all_subscriptions.get(usize::from(counter))
+    }
+
+    /// Returns the subscriptions of these counters.
+    #[inline]
+    pub fn subscriptions_of(&self, counters: CounterSet) -> impl Iterator<Item = (u8, &CounterSubscriptions)> {
+        counters.iter().filter_map(|counter| Some((counter, self.subscriptions(counter)?)))
     }
 
     /// Returns the subscriptions of every counter.
@@ -202,10 +119,10 @@ impl PerCpu {
         self.special() & SILENCED != 0
     }
 
-    /// Marks the processor as silenced, which every subscriber has to be [told](Self::tell_silenced).
+    /// Marks the processor as silenced, which [`push_silenced`](Self::push_silenced) reports to every subscriber.
     pub fn silence(&self) {
         self.set_special(SILENCED, true);
-        self.untold.store(u8::MAX, Ordering::Relaxed);
+        self.unreported.store(u8::MAX, Ordering::Relaxed);
     }
 
     /// Marks the processor as not silenced.
@@ -213,41 +130,41 @@ impl PerCpu {
         self.set_special(SILENCED, false);
     }
 
-    /// Pushes the record of a silence for each subscriber that has not been told yet and has room in its ring. Returns
+    /// Pushes the record of a silence for each subscriber that has none yet and has room in its ring. Returns
     /// whether a ring has become half full.
-    pub fn tell_silenced(&self, record: &Sample) -> bool {
+    pub fn push_silenced(&self, record: &SampleRecord) -> bool {
         let mut watermark_hit = false;
-        for subscriber in Subscribers(self.untold.load(Ordering::Relaxed)).iter() {
+        for subscriber in Subscribers::from_bits(self.unreported.load(Ordering::Relaxed)).iter() {
             let pushed = self.with(subscriber, |producer| producer.push(*record));
             watermark_hit |= matches!(pushed, Some(Pushed::Stored { watermark_hit: true }));
             if !matches!(pushed, Some(Pushed::Full)) {
-                self.set_told(subscriber);
+                self.set_reported(subscriber);
             }
         }
         watermark_hit
     }
 
-    fn set_told(&self, subscriber: Subscriber) {
-        let others = self.untold.load(Ordering::Relaxed) & !(1 << (subscriber.0 & 7));
-        self.untold.store(others, Ordering::Relaxed);
+    fn set_reported(&self, subscriber: Subscriber) {
+        let others = self.unreported.load(Ordering::Relaxed) & !(1 << (subscriber.0 & 7));
+        self.unreported.store(others, Ordering::Relaxed);
     }
 
     /// Puts the Debug Store into use.
     pub fn put_ds_buffers(&self, ds_buffers: Boxed<DsBuffers>) {
         // The slot is empty: one session at a time has the Debug Store. Memory cannot be freed here.
-        core::mem::forget(self.ds_buffers.put(ds_buffers));
+        core::mem::forget(self.ds_buffers.try_put(ds_buffers));
         self.set_special(STORED, true);
     }
 
     /// Takes the Debug Store out of use.
     pub fn take_ds_buffers(&self) -> Option<Boxed<DsBuffers>> {
         self.set_special(STORED, false);
-        self.ds_buffers.take()
+        self.ds_buffers.try_take()
     }
 
     /// Runs `work` with the Debug Store, if it is in use.
     pub fn with_ds_buffers<R>(&self, work: impl FnOnce(&mut DsBuffers) -> R) -> Option<R> {
-        if self.has_ds_buffers() { self.ds_buffers.with(|ds_buffers| work(ds_buffers)) } else { None }
+        if self.has_ds_buffers() { self.ds_buffers.try_with(|ds_buffers| work(ds_buffers)) } else { None }
     }
 
     /// Returns the number of precise records that the processor has written, or 0 if none are recorded.
@@ -310,10 +227,10 @@ impl PerCpu {
 
     /// Pushes a sample for every subscriber of the counter. Returns whether a ring has become half full.
     #[inline]
-    pub fn deliver(&self, subscriptions: &CounterSubscriptions, counter: u8, sample: Sample) -> bool {
+    pub fn deliver(&self, subscriptions: &CounterSubscriptions, counter: u8, record: &SampleRecord) -> bool {
         let mut watermark_hit = false;
         for subscriber in subscriptions.subscribers().iter() {
-            watermark_hit |= self.push(subscriber, counter, sample);
+            watermark_hit |= self.push(subscriber, counter, record);
         }
         watermark_hit
     }
@@ -321,10 +238,10 @@ impl PerCpu {
     /// Pushes a sample for one subscriber, and counts it for a counter or for the branches. Returns whether the ring
     /// has become half full.
     #[inline]
-    pub fn push(&self, subscriber: Subscriber, counter: u8, sample: Sample) -> bool {
+    pub fn push(&self, subscriber: Subscriber, counter: u8, record: &SampleRecord) -> bool {
         let mut watermark_hit = false;
         self.with(subscriber, |producer| {
-            let pushed = producer.push(sample);
+            let pushed = producer.push(*record);
             if let Some(stats) = producer.side().of(counter) {
                 match pushed {
                     Pushed::Stored { watermark_hit: half } => {
@@ -339,20 +256,22 @@ impl PerCpu {
     }
 
     /// Pushes a record for every session that samples on the processor. It is dropped if a ring is full.
-    pub fn tell(&self, record: &Sample) -> bool {
+    pub fn push_to_all(&self, record: &SampleRecord) -> bool {
         let mut watermark_hit = false;
         for producer in &self.producers {
-            producer.with(|producer| {
+            producer.try_with(|producer| {
                 watermark_hit |= matches!(producer.push(*record), Pushed::Stored { watermark_hit: true });
             });
         }
         watermark_hit
     }
 
-    /// Counts an overflow without a sample for every subscriber of the counter.
-    pub fn stats(&self, subscriptions: &CounterSubscriptions, counter: u8, account: fn(&SampleStats)) {
-        for subscriber in subscriptions.subscribers().iter() {
-            self.count_for(subscriber, counter, account);
+    /// Counts an overflow without a sample of each of `counters`, for every subscriber of the counter.
+    pub fn count_overflows(&self, counters: CounterSet, account: fn(&SampleStats)) {
+        for (counter, subscriptions) in self.subscriptions_of(counters) {
+            for subscriber in subscriptions.subscribers().iter() {
+                self.count_for(subscriber, counter, account);
+            }
         }
     }
 
@@ -362,7 +281,7 @@ impl PerCpu {
     }
 
     fn with<R>(&self, subscriber: Subscriber, work: impl FnOnce(&mut SampleProducer) -> R) -> Option<R> {
-        self.producers.get(usize::from(subscriber.0))?.with(work)
+        self.producers.get(usize::from(subscriber.0))?.try_with(work)
     }
 
     /// Returns the slot of the writing end of a subscriber.
@@ -372,14 +291,14 @@ impl PerCpu {
 
     /// Takes the writing end of a subscriber.
     pub fn withdraw(&self, subscriber: Subscriber) -> Option<SampleProducer> {
-        self.set_told(subscriber);
-        self.producers.get(usize::from(subscriber.0))?.take()
+        self.set_reported(subscriber);
+        self.producers.get(usize::from(subscriber.0))?.try_take()
     }
 
     /// Returns the time since the last call.
-    pub fn elapsed(&self, now: u64) -> u64 {
-        let before = self.ticked.load(Ordering::Relaxed);
-        self.ticked.store(now, Ordering::Relaxed);
-        now.wrapping_sub(before)
+    pub fn elapsed(&self, now: Ticks) -> Ticks {
+        let before = Ticks(self.ticked.load(Ordering::Relaxed));
+        self.ticked.store(now.0, Ordering::Relaxed);
+        now.since(before)
     }
 }

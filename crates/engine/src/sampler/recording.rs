@@ -1,24 +1,25 @@
 //! Delivery of what the processor itself records, precise records and branches, to the subscribers.
 
 use pmu::state::CounterSet;
-use pmu::{Cpu, CurrentCpu, Hal, ProcessorIndex};
-use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN, modes};
+use pmu::{Cpu, CurrentCpu, ProcessorIndex};
+use protocol::{BRANCHES, BranchKind, BranchRecord, Mode, PreciseKind, PreciseSample, Prediction, UNKNOWN};
 
-use super::ds_buffers::{self, DsBuffers, Fetched};
-use super::per_cpu::PerCpu;
+use super::ds_buffers::{self, DsBuffers, FetchedRecord};
+use super::per_cpu::PerCpuSampling;
 use super::sample_stats::{BRANCH_STATS, SampleStats};
-use super::{Interrupted, Sampler};
+use super::{Hal, Interrupted, Sampler};
 use crate::boxed::Boxed;
+use crate::time::Ticks;
 
 /// Destination of the records that are fetched.
 struct DrainContext<'a> {
     hal: &'a Hal,
-    per_cpu: &'a PerCpu,
+    per_cpu: &'a PerCpuSampling,
     processor: ProcessorIndex,
     /// Time at which the records are fetched.
-    time: u64,
+    time: Ticks,
     /// Process and thread of the records.
-    who: (u32, u32),
+    thread: (u32, u32),
     watermark_hit: bool,
 }
 
@@ -28,7 +29,7 @@ impl Sampler {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub(crate) fn install(&self, current: CurrentCpu<'_, impl Cpu>, mut ds_buffers: Boxed<DsBuffers>) {
-        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return core::mem::forget(ds_buffers) };
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return core::mem::forget(ds_buffers) };
         if !self.hal.is_asleep(current.index()) {
             ds_buffers.install(current.cpu());
         }
@@ -40,7 +41,7 @@ impl Sampler {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub(crate) fn uninstall(&self, current: CurrentCpu<'_, impl Cpu>) -> Option<Boxed<DsBuffers>> {
-        let per_cpu = self.per_cpu.get(current.index().as_usize())?;
+        let per_cpu = self.per_cpu(current.index())?;
         let mut ds_buffers = per_cpu.take_ds_buffers()?;
         ds_buffers.uninstall(current.cpu());
         Some(ds_buffers)
@@ -50,8 +51,8 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(crate) fn end_branches(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) {
-        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return };
+    pub(crate) fn end_branches(&self, current: CurrentCpu<'_, impl Cpu>, now: Ticks) {
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return };
         per_cpu.with_ds_buffers(|ds_buffers| {
             self.aside(current.index(), per_cpu, now, |drain| drain.branches(current, ds_buffers, false));
             ds_buffers.end_branches();
@@ -64,8 +65,13 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(super) fn pause_branches(&self, current: CurrentCpu<'_, impl Cpu>, paused: bool, now: u64) -> bool {
-        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return false };
+    pub(super) fn pause_branches(
+        &self,
+        current: CurrentCpu<'_, impl Cpu>,
+        per_cpu: &PerCpuSampling,
+        paused: bool,
+        now: Ticks,
+    ) -> bool {
         let traced = per_cpu.with_ds_buffers(|ds_buffers| {
             if paused {
                 self.aside(current.index(), per_cpu, now, |drain| drain.branches(current, ds_buffers, false));
@@ -86,16 +92,16 @@ impl Sampler {
     pub(super) fn fetch(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
-        time: u64,
+        per_cpu: &PerCpuSampling,
+        time: Ticks,
         interrupted: Option<&Interrupted>,
     ) -> bool {
-        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) else { return false };
         let watermark_hit = per_cpu.with_ds_buffers(|ds_buffers| {
             let mut drain = self.drain_context(current.index(), per_cpu, time);
             if let Some(Interrupted { process, thread, .. }) =
                 interrupted.filter(|_| ds_buffers.is_attributed(current.cpu()))
             {
-                drain.who = (*process, *thread);
+                drain.thread = (*process, *thread);
             }
             let fetched = ds_buffers.is_due(current.cpu()) && drain.all(current, ds_buffers);
             per_cpu.set_pebs_sequence(ds_buffers.written(current.cpu()), fetched);
@@ -108,16 +114,19 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(super) fn record(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
-        let row = self.hal.row(current.index());
-        let precise = counters.and(row.counters(|state| state.precise()));
+    pub(super) fn start_precise(
+        &self,
+        current: CurrentCpu<'_, impl Cpu>,
+        per_cpu: &PerCpuSampling,
+        counters: CounterSet,
+    ) {
+        let cpu_counters = self.hal.cpu_counters(current.index());
+        let precise = counters.and(cpu_counters.counters(|state| state.precise()));
         if precise.is_empty() {
             return;
         }
         let initial = |counter| self.hal.initial_count(current.index(), counter);
-        if let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()) {
-            per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.record(current.cpu(), precise, initial));
-        }
+        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.start_precise(current.cpu(), precise, initial));
     }
 
     /// Stops counters of the current processor, and fetches the records of the precise ones. Returns the counters that
@@ -128,17 +137,17 @@ impl Sampler {
     pub(super) fn stop(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
-        per_cpu: &PerCpu,
+        per_cpu: &PerCpuSampling,
         counters: CounterSet,
-        now: u64,
+        now: Ticks,
     ) -> CounterSet {
-        let precise = counters.and(self.hal.row(current.index()).counters(|state| state.precise()));
+        let precise = counters.and(self.hal.cpu_counters(current.index()).counters(|state| state.precise()));
         let stop = || self.hal.stop(current, counters).0;
         if precise.is_empty() {
             return stop();
         }
-        let overflowed = self.without_records(current, now, stop);
-        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.forget(current.cpu(), precise));
+        let overflowed = self.without_records(current, per_cpu, now, stop);
+        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.stop_precise(current.cpu(), precise));
         overflowed
     }
 
@@ -150,18 +159,19 @@ impl Sampler {
     pub(super) fn without_records<R>(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
-        now: u64,
+        per_cpu: &PerCpuSampling,
+        now: Ticks,
         work: impl FnOnce() -> R,
     ) -> R {
-        match self.per_cpu.get(current.index().as_usize()).filter(|per_cpu| per_cpu.has_ds_buffers()) {
-            None => work(),
-            Some(per_cpu) => self.hal.with_frozen(current, || {
-                per_cpu.with_ds_buffers(|ds_buffers| {
-                    self.aside(current.index(), per_cpu, now, |drain| drain.precise(current, ds_buffers));
-                });
-                work()
-            }),
+        if !per_cpu.has_ds_buffers() {
+            return work();
         }
+        self.hal.with_frozen(current, || {
+            per_cpu.with_ds_buffers(|ds_buffers| {
+                self.aside(current.index(), per_cpu, now, |drain| drain.precise(current, ds_buffers));
+            });
+            work()
+        })
     }
 
     /// Returns what a counter of the current processor has counted, as [`Hal::count`], after the pending records were
@@ -169,17 +179,20 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(crate) fn count(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, now: u64) -> u64 {
+    pub(crate) fn count(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, now: Ticks) -> u64 {
         let count = || self.hal.count(current, counter);
-        let is_precise = self.hal.row(current.index()).get(counter).precise();
-        if is_precise { self.without_records(current, now, count) } else { count() }
+        let is_precise = self.hal.cpu_counters(current.index()).get(counter).precise();
+        match self.per_cpu(current.index()).filter(|_| is_precise) {
+            Some(per_cpu) => self.without_records(current, per_cpu, now, count),
+            None => count(),
+        }
     }
 
     /// Takes the Debug Store of the current processor out of use before a sleep. No precise record is pending.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(super) fn suspend(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu, now: u64) {
+    pub(super) fn suspend(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: Ticks) {
         per_cpu.with_ds_buffers(|ds_buffers| {
             self.aside(current.index(), per_cpu, now, |drain| drain.branches(current, ds_buffers, false));
             ds_buffers.uninstall(current.cpu());
@@ -190,30 +203,30 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(super) fn resume(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu) {
+    pub(super) fn resume(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling) {
         if !self.hal.is_asleep(current.index()) {
             return;
         }
         per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.install(current.cpu()));
-        self.record(current, self.hal.row(current.index()).counters(|state| state.active()));
+        self.start_precise(current, per_cpu, self.hal.cpu_counters(current.index()).counters(|state| state.active()));
     }
 
     /// Returns the destination of records that are fetched at `time`.
     const fn drain_context<'a>(
         &'a self,
         processor: ProcessorIndex,
-        per_cpu: &'a PerCpu,
-        time: u64,
+        per_cpu: &'a PerCpuSampling,
+        time: Ticks,
     ) -> DrainContext<'a> {
-        DrainContext { hal: &self.hal, per_cpu, processor, time, who: (UNKNOWN, UNKNOWN), watermark_hit: false }
+        DrainContext { hal: &self.hal, per_cpu, processor, time, thread: (UNKNOWN, UNKNOWN), watermark_hit: false }
     }
 
     /// Fetches outside of an interrupt. The next tick reports that a ring has become half full.
     fn aside(
         &self,
         processor: ProcessorIndex,
-        per_cpu: &PerCpu,
-        now: u64,
+        per_cpu: &PerCpuSampling,
+        now: Ticks,
         fetch: impl FnOnce(&mut DrainContext<'_>) -> bool,
     ) {
         let mut drain = self.drain_context(processor, per_cpu, now);
@@ -242,20 +255,29 @@ impl DrainContext<'_> {
     }
 
     /// Delivers one record for each counter to which it belongs.
-    fn record(&mut self, current: CurrentCpu<'_, impl Cpu>, record: Fetched) {
-        let (process, thread) = self.who;
+    fn record(&mut self, current: CurrentCpu<'_, impl Cpu>, record: FetchedRecord) {
+        let (process, thread) = self.thread;
+        if !record.is_certain {
+            return self.per_cpu.count_overflows(record.counters, SampleStats::lose);
+        }
         for counter in record.counters.iter() {
             let Some(subscriptions) = self.per_cpu.subscriptions(counter) else { continue };
-            if !record.is_told {
-                self.per_cpu.stats(subscriptions, counter, SampleStats::lose);
-                continue;
-            }
             let (source, interval) = subscriptions.loaded();
             let initial = ds_buffers::initial(current.cpu(), counter);
-            subscriptions.reloaded(self.hal.recorded(current, counter, initial));
-            let kind = if record.is_exact { SampleKind::Precise } else { SampleKind::PreciseNext };
-            let sample = self.sample(record.ip, record.number, source, interval, kind);
-            self.watermark_hit |= self.per_cpu.deliver(subscriptions, counter, Sample { process, thread, ..sample });
+            subscriptions.reloaded(self.hal.count_pebs_record(current, counter, initial));
+            let sample = PreciseSample {
+                time: self.time.0,
+                ip: record.ip,
+                process,
+                thread,
+                processor: self.processor.number(),
+                source,
+                interval,
+                kind: if record.is_exact { PreciseKind::Precise } else { PreciseKind::PreciseNext },
+                mode: mode_of(record.ip),
+                number: record.number,
+            };
+            self.watermark_hit |= self.per_cpu.deliver(subscriptions, counter, &sample.into());
         }
     }
 
@@ -263,36 +285,35 @@ impl DrainContext<'_> {
     fn branches(&mut self, current: CurrentCpu<'_, impl Cpu>, ds_buffers: &mut DsBuffers, go_on: bool) -> bool {
         let Some(subscriber) = ds_buffers.traced_for() else { return false };
         ds_buffers.fetch_branches(current.cpu(), go_on, |branch| {
-            let sample =
-                self.sample(branch.from, branch.to, BRANCHES, u32::from(branch.flags.predicted()), SampleKind::Branch);
-            self.watermark_hit |= self.per_cpu.push(subscriber, BRANCH_STATS, sample);
+            let record = BranchRecord {
+                time: self.time.0,
+                from: branch.from,
+                process: UNKNOWN,
+                thread: UNKNOWN,
+                processor: self.processor.number(),
+                source: BRANCHES,
+                prediction: if branch.flags.predicted() { Prediction::Predicted } else { Prediction::NotReported },
+                kind: BranchKind::Branch,
+                mode: mode_of(branch.from),
+                to: branch.to,
+            };
+            self.watermark_hit |= self.per_cpu.push(subscriber, BRANCH_STATS, &record.into());
         })
     }
+}
 
-    const fn sample(&self, ip: u64, pebs_sequence: u64, source: u32, interval: u32, kind: SampleKind) -> Sample {
-        /// Set in the addresses of the kernel.
-        const KERNEL_HALF: u64 = 1 << 63;
-        let mode = if ip & KERNEL_HALF == 0 { modes::USER } else { modes::KERNEL };
-        Sample {
-            time: self.time,
-            ip,
-            process: UNKNOWN,
-            thread: UNKNOWN,
-            processor: self.processor.number(),
-            source,
-            interval,
-            kind: kind as u16,
-            modes: (mode & 0xFFFF) as u16,
-            pebs_sequence,
-        }
-    }
+/// Returns the mode of an instruction by the half of the address space in which it is.
+const fn mode_of(ip: u64) -> Mode {
+    /// Set in the addresses of the kernel.
+    const KERNEL_HALF: u64 = 1 << 63;
+    if ip & KERNEL_HALF == 0 { Mode::User } else { Mode::Kernel }
 }
 
 #[cfg(test)]
 mod tests {
     use core::sync::atomic::{AtomicU64, Ordering};
 
-    use pmu::{Cpuid, Msr};
+    use pmu::{Cpuid, Msr, state};
     use raw_cpuid::CpuIdResult;
 
     use super::*;
@@ -345,14 +366,14 @@ mod tests {
 
     /// The machine can fall asleep after a start has checked everything that it needs.
     #[test]
-    fn a_store_that_comes_to_a_sleeping_processor_touches_no_register_until_it_is_awake() {
+    fn a_debug_store_installed_during_a_sleep_touches_no_register_until_the_wake() {
         let cpu = Counting::default();
-        let sampler = Sampler::new(Hal::new(&cpu, 1).unwrap(), 1, 1_000).unwrap();
+        let sampler = Sampler::new(Hal::with_states(&cpu, 1, 0, state::allocate).unwrap(), 1_000);
         let current = CurrentCpu::new(&cpu, ProcessorIndex::BOOT);
-        sampler.fall_asleep(current, 0);
+        sampler.fall_asleep(current, Ticks(0));
         sampler.install(current, Boxed::new(DsBuffers::new()).unwrap());
         assert_eq!(cpu.0.load(Ordering::Relaxed), 0);
-        sampler.wake(current, 1, 1);
+        sampler.wake(current, Ticks(1), Ticks(1));
         assert_ne!(cpu.0.load(Ordering::Relaxed), 0);
     }
 }

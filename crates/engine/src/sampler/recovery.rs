@@ -2,10 +2,11 @@
 
 use pmu::state::{CounterSet, CounterState};
 use pmu::{Cpu, CurrentCpu, lvt_pmi};
-use protocol::SampleKind;
+use protocol::StopKind;
 
-use super::per_cpu::PerCpu;
-use super::{SampleStats, Sampler, event};
+use super::per_cpu::PerCpuSampling;
+use super::{SampleStats, Sampler, stopped};
+use crate::time::Ticks;
 
 impl Sampler {
     /// Serves counters of the current processor whose interrupts were lost, and unmasks the entry of the local vector
@@ -17,12 +18,12 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(super) fn recover(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu) {
+    pub(super) fn recover(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling) {
         per_cpu.storm.next_window();
         if per_cpu.is_silenced() || self.hal.is_asleep(current.index()) {
             return;
         }
-        let is_sampled = !self.hal.row(current.index()).active.interrupting.is_empty();
+        let is_sampled = !self.hal.cpu_counters(current.index()).active.interrupting.is_empty();
         if !is_sampled && !per_cpu.has_ds_buffers() {
             return; // nothing of ours interrupts, so the entry is left alone
         }
@@ -37,48 +38,47 @@ impl Sampler {
 
     /// Loads every counter that overflowed again, and counts the samples as lost.
     #[cold]
-    fn serve_lost(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu) {
+    fn serve_lost(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling) {
         let overflowed = self.hal.interrupt(current, |_| ()).0;
-        for (counter, subscriptions) in
-            overflowed.iter().filter_map(|counter| Some((counter, per_cpu.subscriptions(counter)?)))
-        {
-            subscriptions.reloaded(self.hal.row(current.index()).get(counter).interval());
-            per_cpu.stats(subscriptions, counter, SampleStats::lose);
+        for (counter, subscriptions) in per_cpu.subscriptions_of(overflowed) {
+            subscriptions.reloaded(self.hal.cpu_counters(current.index()).get(counter).interval());
         }
+        per_cpu.count_overflows(overflowed, SampleStats::lose);
     }
 
     /// Counts an interrupt of the current processor that found no overflow of the driver's counters. Too many of them
     /// in a row silence the processor. Returns whether a ring has become half full.
     #[cold]
     #[inline(never)]
-    pub(super) fn note_spurious(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu, now: u64) -> bool {
+    pub(super) fn note_spurious(
+        &self,
+        current: CurrentCpu<'_, impl Cpu>,
+        per_cpu: &PerCpuSampling,
+        now: Ticks,
+    ) -> bool {
         per_cpu.count_spurious() && self.silence(current, per_cpu, now)
     }
 
     /// Stops every sampling counter of the current processor, and masks the entry of the local vector table, until
     /// [`rouse`](Self::rouse). Returns whether a ring has become half full.
     #[cold]
-    fn silence(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu, now: u64) -> bool {
-        let row = self.hal.row(current.index());
-        let late = self.stop(current, per_cpu, row.counters(CounterState::is_sampling), now);
-        self.pause_branches(current, true, now);
-        for (counter, subscriptions) in
-            late.iter().filter_map(|counter| Some((counter, per_cpu.subscriptions(counter)?)))
-        {
-            per_cpu.stats(subscriptions, counter, SampleStats::lose);
-        }
+    fn silence(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: Ticks) -> bool {
+        let cpu_counters = self.hal.cpu_counters(current.index());
+        let late = self.stop(current, per_cpu, cpu_counters.counters(CounterState::is_sampling), now);
+        self.pause_branches(current, per_cpu, true, now);
+        per_cpu.count_overflows(late, SampleStats::lose);
         // Throttled counters as well: the next tick must not resume them.
-        let all = row.counters(|state| state.interrupt());
+        let all = cpu_counters.counters(|state| state.interrupt());
         self.hal.silence(current, all);
         per_cpu.throttle.forget(all);
         per_cpu.throttle.forget_branches();
         per_cpu.silence();
-        per_cpu.tell_silenced(&event(SampleKind::Silenced, current.index(), now, 0))
+        per_cpu.push_silenced(&stopped(StopKind::Silenced, current.index(), now))
     }
 
     /// Counts an interrupt of a silenced processor, and masks the entry again. The interrupt was pending, or came
     /// because the HAL unmasked the entry.
-    pub(super) fn keep_silent(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu) {
+    pub(super) fn keep_silent(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling) {
         let _ = per_cpu.count_spurious();
         self.hal.silence(current, CounterSet::NONE);
     }
@@ -88,12 +88,12 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn rouse(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) -> CounterSet {
-        if !self.end_silence(current) {
+    pub fn rouse(&self, current: CurrentCpu<'_, impl Cpu>, now: Ticks) -> CounterSet {
+        let Some(per_cpu) = self.per_cpu(current.index()).filter(|_| self.end_silence(current)) else {
             return CounterSet::NONE;
-        }
-        self.pause_branches(current, false, now);
-        self.hal.row(current.index()).counters(|state| state.interrupt() && !state.active())
+        };
+        self.pause_branches(current, per_cpu, false, now);
+        self.hal.cpu_counters(current.index()).counters(|state| state.interrupt() && !state.active())
     }
 
     /// Returns whether a processor is silenced.
@@ -101,7 +101,7 @@ impl Sampler {
     /// # IRQL
     /// Any.
     pub fn is_silenced(&self) -> bool {
-        self.per_cpu.iter().any(PerCpu::is_silenced)
+        self.each_cpu().any(PerCpuSampling::is_silenced)
     }
 
     /// Unmasks the entry of the local vector table of the current processor, if it is silenced. On a processor that
@@ -110,7 +110,7 @@ impl Sampler {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn end_silence(&self, current: CurrentCpu<'_, impl Cpu>) -> bool {
-        let Some(per_cpu) = self.per_cpu.get(current.index().as_usize()).filter(|per_cpu| per_cpu.is_silenced()) else {
+        let Some(per_cpu) = self.per_cpu(current.index()).filter(|per_cpu| per_cpu.is_silenced()) else {
             return false;
         };
         per_cpu.end_silence();

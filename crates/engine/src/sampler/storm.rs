@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_in_a_row_are_let_pass_and_a_tick_or_an_overflow_begins_anew() {
+    fn the_limit_in_a_row_passes_and_a_tick_or_an_overflow_begins_anew() {
         let storm = Storm::default();
         let pass = |served| (0..MAX_IN_A_ROW).for_each(|number| assert!(!storm.note(served), "{number}"));
         pass(0);

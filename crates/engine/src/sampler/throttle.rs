@@ -4,6 +4,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use pmu::state::CounterSet;
 
+use crate::time::Ticks;
+
 /// State of one processor, which only that processor accesses.
 #[derive(Debug, Default)]
 pub struct Throttle {
@@ -20,18 +22,18 @@ pub struct Throttle {
 
 impl Throttle {
     /// Adds time in the handler. Returns whether the sum since the last tick exceeds the budget.
-    pub fn spend(&self, time: u64, budget: u64) -> bool {
-        let spent = self.spent.load(Ordering::Relaxed).saturating_add(time);
+    pub fn spend(&self, time: Ticks, budget: Ticks) -> bool {
+        let spent = self.spent.load(Ordering::Relaxed).saturating_add(time.0);
         self.spent.store(spent, Ordering::Relaxed);
-        spent > budget
+        spent > budget.0
     }
 
     /// Notes counters that were stopped until the next tick, and the recording of branches if it was `traced`.
-    pub fn begin(&self, counters: CounterSet, traced: bool, now: u64) {
+    pub fn begin(&self, counters: CounterSet, traced: bool, now: Ticks) {
         self.traced.fetch_or(traced, Ordering::Relaxed);
         let waiting = self.waiting().or(counters);
         self.waiting.store(waiting.bits(), Ordering::Relaxed);
-        self.since.store(now, Ordering::Relaxed);
+        self.since.store(now.0, Ordering::Relaxed);
         self.times.store(self.times().wrapping_add(1), Ordering::Relaxed);
     }
 
@@ -52,13 +54,13 @@ impl Throttle {
 
     /// Begins a new window, at a tick. Returns the counters that were stopped, whether the branches were, and since
     /// when.
-    pub fn next_window(&self) -> Option<(CounterSet, bool, u64)> {
+    pub fn next_window(&self) -> Option<(CounterSet, bool, Ticks)> {
         self.spent.store(0, Ordering::Relaxed);
         let waiting = self.waiting();
         self.waiting.store(0, Ordering::Relaxed);
         let traced = self.traced.load(Ordering::Relaxed);
         self.forget_branches();
-        (traced || !waiting.is_empty()).then(|| (waiting, traced, self.since.load(Ordering::Relaxed)))
+        (traced || !waiting.is_empty()).then(|| (waiting, traced, Ticks(self.since.load(Ordering::Relaxed))))
     }
 
     /// Returns how often the budget was exceeded.
@@ -78,25 +80,26 @@ mod tests {
     #[test]
     fn the_budget_is_for_all_interrupts_between_two_ticks_together() {
         let throttle = Throttle::default();
-        assert_eq!([throttle.spend(60, 100), throttle.spend(40, 100), throttle.spend(1, 100)], [false, false, true]);
+        let spend = |time| throttle.spend(Ticks(time), Ticks(100));
+        assert_eq!([spend(60), spend(40), spend(1)], [false, false, true]);
         assert_eq!(throttle.next_window(), None);
-        assert_eq!([throttle.spend(100, 100), throttle.spend(u64::MAX, 100)], [false, true]);
+        assert_eq!([spend(100), spend(u64::MAX)], [false, true]);
     }
 
     #[test]
-    fn what_waits_goes_on_once_unless_it_is_forgotten() {
+    fn stopped_counters_are_resumed_once_unless_they_are_removed() {
         let throttle = Throttle::default();
         let two = CounterSet::NONE.with(1).with(3);
-        throttle.begin(two, false, 7);
+        throttle.begin(two, false, Ticks(7));
         throttle.forget(CounterSet::NONE.with(3));
-        assert_eq!(throttle.next_window(), Some((CounterSet::NONE.with(1), false, 7)));
+        assert_eq!(throttle.next_window(), Some((CounterSet::NONE.with(1), false, Ticks(7))));
         assert_eq!(throttle.next_window(), None);
-        throttle.begin(two, false, 9);
+        throttle.begin(two, false, Ticks(9));
         throttle.forget(two);
         assert_eq!((throttle.next_window(), throttle.times()), (None, 2));
-        throttle.begin(CounterSet::NONE, true, 11);
-        assert_eq!(throttle.next_window(), Some((CounterSet::NONE, true, 11)));
-        throttle.begin(CounterSet::NONE, true, 12);
+        throttle.begin(CounterSet::NONE, true, Ticks(11));
+        assert_eq!(throttle.next_window(), Some((CounterSet::NONE, true, Ticks(11))));
+        throttle.begin(CounterSet::NONE, true, Ticks(12));
         throttle.forget_branches();
         assert_eq!(throttle.next_window(), None);
     }

@@ -1,6 +1,6 @@
 //! Sessions on all processors extend to added processors.
 
-use protocol::{CountRecord, SampleKind};
+use protocol::{CountRecord, RecordKind};
 use simulation::{Call, Client, SimMachine};
 
 use super::scene::{IDENTITIES, SHORT, engine, event, on, records, run, started};
@@ -24,7 +24,7 @@ fn a_session_on_every_processor_goes_to_one_that_is_added_and_one_on_some_does_n
         let told = |one: &CountRecord| (one.processor, one.source, one.count, one.samples, one.enabled);
         let wanted = [(0, 2, 100, 0, 1_500), (0, 0, 0, 0, 1_500), (1, 2, 4_096, 1, 500), (1, 0, 0, 0, 500)];
         assert_eq!(read.iter().map(told).collect::<Vec<_>>(), wanted, "{name}");
-        assert_eq!(records(client, &mut engine, everywhere, SampleKind::Sample), [(1, 1)], "{name}");
+        assert_eq!(records(client, &mut engine, everywhere, RecordKind::Sample), [(1, 1)], "{name}");
         let on_which = |session, engine: &mut _| -> Vec<u32> {
             client.read(engine, session).iter().map(|one| one.processor).collect()
         };
@@ -59,7 +59,7 @@ fn a_session_is_enabled_from_the_moment_its_counters_start() {
 type Trouble<'a> = &'a dyn Fn(&SimMachine);
 
 #[test]
-fn where_something_of_a_session_can_not_be_had_on_it_the_session_stays_where_it_is() {
+fn a_session_is_not_extended_if_a_resource_is_unavailable_on_the_added_processor() {
     for name in IDENTITIES {
         // An unavailable resource, and whether counting, sampling and ProfileTime work without it.
         let troubles: [(&str, Trouble, [bool; 3]); 4] = [
@@ -103,7 +103,7 @@ fn sessions_that_share_a_counter_share_it_on_the_added_processor_as_well() {
         assert_eq!(machine.processor(1).model().enabled_counters().len(), 1, "{name}");
         run(&machine, &engine, 1, u64::from(SHORT));
         for session in both {
-            assert_eq!(records(client, &mut engine, session, SampleKind::Sample), [(1, 1)], "{name}");
+            assert_eq!(records(client, &mut engine, session, RecordKind::Sample), [(1, 1)], "{name}");
         }
     }
 }

@@ -22,7 +22,7 @@ fn accesses(machine: &SimMachine) -> Vec<Accesses> {
 }
 
 #[test]
-fn counters_that_the_hal_does_not_give_are_not_touched() {
+fn counters_that_the_hal_does_not_reserve_are_not_touched() {
     for name in IDENTITIES {
         let machine = SimMachine::named(name, 2);
         let mut engine = engine(&machine);
@@ -67,7 +67,7 @@ fn the_counters_are_reserved_from_the_first_session_that_takes_one_to_the_last()
 }
 
 #[test]
-fn a_counter_that_another_enabled_is_told_and_taken_only_by_force() {
+fn a_counter_enabled_elsewhere_is_reported_and_taken_only_by_force() {
     for name in IDENTITIES {
         let machine = SimMachine::named(name, 3);
         let mut engine = engine(&machine);

@@ -2,7 +2,7 @@
 
 use engine::{Engine, Interrupted};
 use model::Mode;
-use protocol::{EventRequest, ProcessorSet, Sample, SampleKind, StartHeader, modes};
+use protocol::{EventRequest, ProcessorSet, Record, RecordKind, StartHeader, modes};
 use simulation::{Client, SimMachine};
 
 /// Identities with each kind of counters.
@@ -45,7 +45,7 @@ pub fn started(
 }
 
 /// The interrupted code, which does not matter here.
-pub const NOWHERE: Interrupted = Interrupted { ip: 1, process: 2, thread: 3, modes: modes::USER };
+pub const NOWHERE: Interrupted = Interrupted { ip: 1, process: 2, thread: 3, mode: protocol::Mode::User };
 
 /// Makes `count` of every event occur on the processor and delivers the interrupts.
 pub fn run(machine: &SimMachine, engine: &Engine<&SimMachine>, processor: u32, count: u64) {
@@ -53,9 +53,20 @@ pub fn run(machine: &SimMachine, engine: &Engine<&SimMachine>, processor: u32, c
     machine.deliver(engine, processor, &NOWHERE);
 }
 
-/// Fetches all records and returns processor and value of those of one kind.
-pub fn records(client: Client, engine: &mut Engine<&SimMachine>, session: u64, kind: SampleKind) -> Vec<(u32, u64)> {
+/// Fetches all records and returns those of one kind: the processor, and the address of a sample or the duration of a
+/// pause.
+pub fn records(client: Client, engine: &mut Engine<&SimMachine>, session: u64, kind: RecordKind) -> Vec<(u32, u64)> {
     let answer = client.samples(engine, session, None, 100_000).unwrap();
-    let records = answer.records::<Sample>();
-    records.iter().filter(|record| record.kind == kind as u16).map(|one| (one.processor, one.ip)).collect()
+    let value = |record: &Record| match record {
+        Record::Sample(sample) => sample.ip,
+        Record::Pause(pause) => pause.duration,
+        other => unreachable!("{other:?}"),
+    };
+    answer
+        .try_samples()
+        .unwrap()
+        .iter()
+        .filter(|one| one.kind() == kind)
+        .map(|one| (one.processor(), value(one)))
+        .collect()
 }

@@ -3,7 +3,7 @@
 use engine::Engine;
 use proptest::prelude::*;
 use protocol::{
-    AreaRequest, BRANCHES, Code, ErrorCode, EventRequest, InfoReply, ProcessorSet, SampleKind, StartHeader, area, modes,
+    AreaRequest, BRANCHES, Code, ErrorCode, EventRequest, InfoReply, ProcessorSet, RecordKind, StartHeader, area, modes,
 };
 use simulation::{Client, SimMachine};
 use zerocopy::{FromBytes, IntoBytes};
@@ -11,7 +11,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::scene::{IDENTITIES, NOWHERE, SHORT, engine, event, header, on, records, run, started};
 
 #[test]
-fn counts_go_on_after_a_sleep_and_tell_how_long_it_was() {
+fn counts_continue_after_a_sleep_and_report_its_length() {
     for name in IDENTITIES {
         let machine = SimMachine::named(name, 2);
         let mut engine = engine(&machine);
@@ -38,7 +38,7 @@ fn counts_go_on_after_a_sleep_and_tell_how_long_it_was() {
 }
 
 #[test]
-fn who_samples_is_told_of_each_sleep_on_each_processor_and_goes_on() {
+fn a_sampling_session_gets_a_record_of_each_sleep_on_each_processor_and_continues() {
     for name in IDENTITIES {
         let machine = SimMachine::named(name, 2);
         let mut engine = engine(&machine);
@@ -50,7 +50,7 @@ fn who_samples_is_told_of_each_sleep_on_each_processor_and_goes_on() {
             machine.pass(length);
             machine.wake(&engine);
             run(&machine, &engine, 0, u64::from(SHORT));
-            let told = records(client, &mut engine, session, SampleKind::Slept);
+            let told = records(client, &mut engine, session, RecordKind::Slept);
             assert_eq!(told, [(0, length), (1, length)], "{name}");
         }
         let counts = client.stop(&mut engine, session, None).records::<protocol::CountRecord>();
@@ -59,7 +59,7 @@ fn who_samples_is_told_of_each_sleep_on_each_processor_and_goes_on() {
 }
 
 #[test]
-fn what_is_started_and_stopped_while_the_machine_falls_asleep_is_so_when_it_is_awake() {
+fn starts_and_stops_while_the_machine_falls_asleep_take_effect_when_it_wakes() {
     for name in IDENTITIES {
         let machine = SimMachine::named(name, 1);
         let mut engine = engine(&machine);
@@ -99,18 +99,18 @@ type Stage = fn(&SimMachine, &Engine<&SimMachine>);
 
 /// Starting to sample or record requires register accesses.
 #[test]
-fn what_needs_a_register_is_refused_while_the_machine_sleeps_and_changes_nothing() {
+fn requests_that_need_a_register_are_refused_during_a_sleep_and_change_nothing() {
     let machine = SimMachine::named("haswell-4710mq", 2);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let starts = [&[event(2, SHORT)][..], &[PRECISE], &[TRACE], &[event(2, 0), TRACE]];
     let stages: [(&str, Stage); 3] = [
-        ("about to sleep", |_, engine| engine.sampler().sleeps().begin(0)),
+        ("about to sleep", |_, engine| engine.sampler().sleeps().begin(engine::Ticks(0))),
         ("asleep", |machine, engine| machine.fall_asleep(engine)),
         // The sleep time has ended, but no processor is awake yet.
         ("waking", |machine, engine| {
             machine.fall_asleep(engine);
-            engine.sampler().sleeps().end(0);
+            engine.sampler().sleeps().end(engine::Ticks(0));
         }),
     ];
     for (beside, (stage, go_there)) in [false, true].into_iter().flat_map(|beside| stages.map(|stage| (beside, stage)))
@@ -149,7 +149,7 @@ fn one_of_two_sessions_that_share_a_counter_stops_while_the_machine_sleeps() {
         client.stop(&mut engine, first, None);
         machine.wake(&engine);
         run(&machine, &engine, 0, SHORT.into());
-        assert_eq!(records(client, &mut engine, second, SampleKind::Sample).len(), 2, "{name}");
+        assert_eq!(records(client, &mut engine, second, RecordKind::Sample).len(), 2, "{name}");
     }
 }
 

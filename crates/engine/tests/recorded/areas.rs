@@ -2,9 +2,8 @@
 
 use engine::Engine;
 use model::Mode;
-use protocol::{
-    AreaRecord, AreaRequest, Code, ErrorCode, EventRequest, MissingFeature, ProcessorSet, StartHeader, area, modes,
-};
+use pmu::debug_store::MissingFeature;
+use protocol::{AreaRecord, AreaRequest, Code, ErrorCode, EventRequest, ProcessorSet, StartHeader, area, modes};
 use simulation::{Answer, Client, SimMachine};
 use zerocopy::IntoBytes;
 
@@ -103,7 +102,7 @@ fn where_one_processor_refuses_none_has_an_area() {
     machine.processor(1).model().set_misc_enable(1 << 7 | 1 << 12);
     machine.refuse_areas(0, 0, 0);
     let answer = refused(&ask(client, &mut engine, area::ALLOCATE, None));
-    let missing_feature = MissingFeature::PebsUnavailable as u64;
+    let missing_feature = MissingFeature::PebsUnavailable.numbers().0.into();
     assert_eq!(answer, (NOT_SUPPORTED, ErrorCode::NoDebugStore as u32, 1, [missing_feature, 0]));
     assert!(is_left_clean(&machine));
 }
@@ -125,12 +124,12 @@ fn without_debug_store_pebs_or_intel_it_is_not_supported() {
         let (status, cause, _, detail) = refused(&ask(client, &mut engine, area::ALLOCATE, None));
         assert_eq!(
             (status, cause, detail[0]),
-            (NOT_SUPPORTED, ErrorCode::NoDebugStore as u32, missing_feature as u64),
+            (NOT_SUPPORTED, ErrorCode::NoDebugStore as u32, missing_feature.numbers().0.into()),
             "{name}"
         );
         assert_eq!(
             done(&ask(client, &mut engine, area::QUERY, None))[0].missing_feature,
-            missing_feature as u32 + 1,
+            missing_feature.numbers().0 + 1,
             "{name}"
         );
         assert!(is_left_clean(&machine));
@@ -143,7 +142,7 @@ fn a_format_that_is_not_known_is_no_matter_for_the_area_and_is_told() {
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let made = done(&ask(client, &mut engine, area::ALLOCATE, None));
-    assert_eq!((made[0].format, made[0].missing_feature), (6, MissingFeature::UnknownFormat as u32 + 1));
+    assert_eq!((made[0].format, made[0].missing_feature), (6, MissingFeature::UnknownFormat(6).numbers().0 + 1));
     assert_eq!(made[0].flags & (area::PRECISE | area::BRANCHES | area::OF_KERNEL), area::BRANCHES | area::OF_KERNEL);
     engine.shut_down();
     assert!(is_left_clean(&machine));
@@ -245,7 +244,7 @@ fn record() -> EventRequest {
 }
 
 #[test]
-fn of_what_is_shut_off_that_of_the_records_is_told_first() {
+fn unavailable_pebs_is_reported_before_unavailable_bts() {
     for (misc_enable, missing_feature) in [
         (1 << 7 | 1 << 11, MissingFeature::BranchesUnavailable),
         (1 << 7 | 1 << 12, MissingFeature::PebsUnavailable),
@@ -256,7 +255,7 @@ fn of_what_is_shut_off_that_of_the_records_is_told_first() {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let told = done(&ask(client, &mut engine, area::QUERY, None));
-        assert_eq!(told[0].missing_feature, missing_feature as u32 + 1, "{misc_enable:#x}");
+        assert_eq!(told[0].missing_feature, missing_feature.numbers().0 + 1, "{misc_enable:#x}");
     }
 }
 
@@ -274,7 +273,7 @@ fn an_area_that_a_session_has_used_points_to_no_buffer_of_it() {
 }
 
 #[test]
-fn an_area_that_was_in_its_register_before_is_there_behind() {
+fn an_area_address_in_the_register_is_restored() {
     let machine = machine("haswell-4710mq", 2, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);

@@ -1,11 +1,12 @@
 //! Branches: all branches of the requested modes, in order.
 
 use model::Mode;
-use protocol::{BRANCHES, EventRequest, SampleKind, UNKNOWN, modes};
+use protocol::{BRANCHES, EventRequest, LostRecord, Mode as WireMode, Prediction, Record, RecordKind, UNKNOWN, modes};
 use simulation::Client;
 
 use super::scene::{
-    BUFFER, branch, branches, engine, fetched, header, interrupted, is_left_clean, machine, started, stopped, stored,
+    BUFFER, branch, branch_record, branches, engine, fetched, header, interrupted, is_left_clean, machine, started,
+    stopped, stored,
 };
 
 const KERNEL: u64 = 0xFFFF_F800_0000_0000;
@@ -25,13 +26,13 @@ fn every_branch_of_the_modes_comes_once_and_in_order() {
         let samples = fetched(client, &mut engine, session);
         assert_eq!((samples.len() as u64, stored(&machine, 1).branches), (expected, expected), "{modes}");
         let wanted = (0..500_u64).filter(|number| if number % 2 == 0 { modes & 1 != 0 } else { modes & 2 != 0 });
-        for (number, sample) in wanted.zip(samples) {
-            let (mode, base) = if number % 2 == 0 { (modes::USER, 0) } else { (modes::KERNEL, KERNEL) };
-            let from = base + number * 8;
-            assert_eq!((sample.ip, sample.pebs_sequence, u32::from(sample.modes)), (from, from + 0x100, mode));
-            assert_eq!((sample.kind, sample.source, sample.processor), (SampleKind::Branch as u16, BRANCHES, 1));
-            assert_eq!(sample.interval, u32::from(from & 0x10 != 0), "predicted");
-            assert_eq!((sample.process, sample.thread), (UNKNOWN, UNKNOWN));
+        for (number, record) in wanted.zip(samples) {
+            let (mode, base) = if number % 2 == 0 { (WireMode::User, 0) } else { (WireMode::Kernel, KERNEL) };
+            let (branch, from) = (branch_record(&record), base + number * 8);
+            assert_eq!((branch.from, branch.to, branch.mode), (from, from + 0x100, mode));
+            assert_eq!((branch.source, branch.processor), (BRANCHES, 1));
+            assert_eq!(branch.prediction == Prediction::Predicted, from & 0x10 != 0);
+            assert_eq!((branch.process, branch.thread), (UNKNOWN, UNKNOWN));
         }
         assert_eq!((counts[1].count, counts[1].samples, counts[1].counter), (expected, expected, BRANCHES));
         assert_eq!((counts[0].count, counts.len()), (0, 2));
@@ -53,7 +54,7 @@ fn an_interrupt_comes_when_the_buffer_is_full_and_not_before() {
 }
 
 #[test]
-fn a_full_ring_loses_what_it_has_no_room_for_and_tells_how_much() {
+fn a_full_ring_loses_samples_and_reports_how_many() {
     let machine = machine("nehalem-920", 1, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -65,8 +66,8 @@ fn a_full_ring_loses_what_it_has_no_room_for_and_tells_how_much() {
     let counts = stopped(client, &mut engine, session, None);
     assert_eq!((counts[0].samples, counts[0].lost, counts[0].count), (64, 192, 256));
     let told = fetched(client, &mut engine, session);
-    assert_eq!((told.len(), told[64].kind, told[64].ip), (65, SampleKind::Lost as u16, 192));
-    assert_eq!(told[64].source, BRANCHES);
+    assert_eq!(told.len(), 65);
+    assert!(matches!(told[64], Record::Lost(LostRecord { count: 192, source: BRANCHES, .. })), "{:?}", told[64]);
 }
 
 #[test]
@@ -86,8 +87,8 @@ fn a_processor_over_its_budget_records_no_branches_until_the_next_tick() {
     branch(&machine, &engine, 0, Mode::User, 7);
     stopped(client, &mut engine, session, None);
     let told = fetched(client, &mut engine, session);
-    let kinds: Vec<u16> = told.iter().map(|sample| sample.kind).skip(BUFFER as usize).collect();
-    let expected = [SampleKind::Throttled, SampleKind::Resumed, SampleKind::Branch].map(|kind| kind as u16);
+    let kinds: Vec<RecordKind> = told.iter().map(Record::kind).skip(BUFFER as usize).collect();
+    let expected = [RecordKind::Throttled, RecordKind::Resumed, RecordKind::Branch];
     assert_eq!(kinds, expected);
     assert!(is_left_clean(&machine));
 }
@@ -171,12 +172,13 @@ fn branches_that_come_before_the_interrupt_does_have_room() {
         machine.processor(0).model().branch(Mode::User, model::Branch { from: number, to: 0, predicted: false });
     }
     machine.deliver(&engine, 0, &interrupted(0));
-    let told: Vec<u64> = fetched(client, &mut engine, session).iter().map(|sample| sample.ip).collect();
+    let told: Vec<u64> =
+        fetched(client, &mut engine, session).iter().map(|record| branch_record(record).from).collect();
     assert_eq!(told, (0..all).collect::<Vec<_>>());
 }
 
 #[test]
-fn what_was_recorded_before_a_throttle_is_told_before_it() {
+fn branches_recorded_before_a_throttle_are_delivered_before_its_record() {
     let machine = machine("haswell-4710mq", 2, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -187,8 +189,8 @@ fn what_was_recorded_before_a_throttle_is_told_before_it() {
     branch(&machine, &engine, 0, Mode::User, 1);
     machine.set_pace(20_000); // over the budget with the first interrupt
     super::scene::run(&machine, &engine, 0, 1, 5_000);
-    let kinds: Vec<u16> = fetched(client, &mut engine, session).iter().map(|sample| sample.kind).collect();
-    let expected = [SampleKind::Sample, SampleKind::Branch, SampleKind::Throttled].map(|kind| kind as u16);
+    let kinds: Vec<RecordKind> = fetched(client, &mut engine, session).iter().map(Record::kind).collect();
+    let expected = [RecordKind::Sample, RecordKind::Branch, RecordKind::Throttled];
     assert_eq!(kinds, expected);
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::{InterruptMode, Mode};
 use proptest::prelude::*;
-use protocol::{BRANCHES, CountRecord, Sample, SampleKind, modes};
+use protocol::{BRANCHES, CountRecord, PreciseSample, Record, modes};
 use simulation::Client;
 
 use super::scene::{
@@ -103,15 +103,15 @@ impl Told {
         }
     }
 
-    fn records(&mut self, records: &[Sample]) {
+    fn records(&mut self, records: &[Record]) {
         for record in records {
-            match SampleKind::from_number(record.kind).unwrap() {
-                SampleKind::Branch => *self.fetched.entry((record.processor, true)).or_default() += 1,
-                SampleKind::Precise | SampleKind::PreciseNext => {
-                    *self.fetched.entry((record.processor, false)).or_default() += 1;
-                    let next = self.next.entry(record.processor).or_default();
-                    assert!(record.pebs_sequence >= *next, "in the order in which they were written");
-                    *next = record.pebs_sequence + 1;
+            match record {
+                Record::Branch(branch) => *self.fetched.entry((branch.processor, true)).or_default() += 1,
+                Record::Precise(PreciseSample { processor, number, .. }) => {
+                    *self.fetched.entry((*processor, false)).or_default() += 1;
+                    let next = self.next.entry(*processor).or_default();
+                    assert!(number >= next, "in the order in which they were written");
+                    *next = number + 1;
                 }
                 _ => {}
             }
@@ -134,7 +134,7 @@ fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<St
                 (0..count).for_each(|number| branch(&machine, &engine, processor, Mode::Kernel, number));
             }
             (Step::Fetch { room }, Some((client, number))) => {
-                told.records(&client.samples(&mut engine, number, None, room).unwrap().records::<Sample>());
+                told.records(&client.samples(&mut engine, number, None, room).unwrap().try_samples().unwrap());
             }
             (Step::Read, Some((client, number))) => {
                 for count in client.read(&mut engine, number) {
@@ -169,7 +169,7 @@ fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<St
             }
             (Step::Stop, Some((client, number))) => {
                 told.counts(&client.stop(&mut engine, number, None).records::<CountRecord>());
-                told.records(&client.samples(&mut engine, number, None, 100_000).unwrap().records::<Sample>());
+                told.records(&client.samples(&mut engine, number, None, 100_000).unwrap().try_samples().unwrap());
                 session = None;
             }
             (Step::Kill, Some((client, _))) => {
@@ -186,7 +186,7 @@ fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<St
     }
     if let Some((client, number)) = session {
         told.counts(&client.stop(&mut engine, number, None).records::<CountRecord>());
-        told.records(&client.samples(&mut engine, number, None, 100_000).unwrap().records::<Sample>());
+        told.records(&client.samples(&mut engine, number, None, 100_000).unwrap().try_samples().unwrap());
     }
     for processor in 0..PROCESSORS {
         machine.deliver(&engine, processor, &interrupted(processor)); // late interrupts
@@ -235,11 +235,11 @@ fn for_each_processor_and_kind_what_was_written_is_delivered_or_lost() {
                 (0..5).for_each(|number| branch(&machine, &engine, processor, Mode::Kernel, number));
             }
             if round % 30 == 0 {
-                told.records(&client.samples(&mut engine, session, None, 50).unwrap().records::<Sample>());
+                told.records(&client.samples(&mut engine, session, None, 50).unwrap().try_samples().unwrap());
             }
         }
         told.counts(&client.stop(&mut engine, session, None).records::<CountRecord>());
-        told.records(&client.samples(&mut engine, session, None, 100_000).unwrap().records::<Sample>());
+        told.records(&client.samples(&mut engine, session, None, 100_000).unwrap().try_samples().unwrap());
         for processor in 0..PROCESSORS {
             for (is_branch, written) in
                 [(true, stored(&machine, processor).branches), (false, records(&machine, processor))]

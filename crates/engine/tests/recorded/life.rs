@@ -2,12 +2,12 @@
 
 use engine::Engine;
 use model::Mode;
-use protocol::modes;
+use protocol::{Record, modes};
 use simulation::{Client, SimMachine};
 
 use super::scene::{
     INSTRUCTIONS, INTERVAL, branch, branches, engine, fetched, header, interrupted, is_left_clean, machine, precise,
-    records, registers, run, set_register, started, stopped, stored,
+    precise_sample, records, registers, run, set_register, started, stopped, stored,
 };
 
 /// LBR and FREEZE_LBRS_ON_PMI in IA32_DEBUGCTL, set by other software.
@@ -139,7 +139,7 @@ fn whatever_is_fetched_tells_when() {
         fetch(&machine, &mut engine, client, session);
         let told = fetched(client, &mut engine, session);
         assert!(!told.is_empty(), "{what}");
-        assert!(told.iter().all(|sample| sample.time == engine::Platform::clock(&&machine)), "{what}: {told:?}");
+        assert!(told.iter().all(|sample| sample.time() == engine::Platform::clock(&&machine).0), "{what}: {told:?}");
     }
 }
 
@@ -157,8 +157,9 @@ fn sessions_follow_each_other() {
         run(&machine, &engine, 0, 0x1000, 3 * u64::from(INTERVAL));
         let counts = stopped(client, &mut engine, session, None);
         assert_eq!((counts[0].samples, counts[0].count), (3, 3 * u64::from(INTERVAL)), "{round}");
-        let marks: Vec<u64> = fetched(client, &mut engine, session).iter().map(|sample| sample.pebs_sequence).collect();
-        assert_eq!(marks, [0, 1, 2], "each begins to count anew");
+        let numbers: Vec<u64> =
+            fetched(client, &mut engine, session).iter().map(|record| precise_sample(record).number).collect();
+        assert_eq!(numbers, [0, 1, 2], "each begins to count anew");
         assert!(is_left_clean(&machine));
     }
 }
@@ -176,7 +177,10 @@ fn what_is_stopped_asleep_records_no_more_when_it_is_awake() {
     machine.wake(&engine);
     assert_eq!(registers(&machine, 0)[1], Some(1 << counter));
     run(&machine, &engine, 0, 0x1000, INTERVAL.into());
-    assert_eq!(fetched(client, &mut engine, session).iter().filter(|sample| sample.ip != 0).count(), 1);
+    assert_eq!(
+        fetched(client, &mut engine, session).iter().filter_map(Record::sample).filter(|sample| sample.ip != 0).count(),
+        1
+    );
 }
 
 #[test]

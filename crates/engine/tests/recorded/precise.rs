@@ -2,12 +2,12 @@
 
 use model::{CounterId, Mode};
 use pmu::source::RawEvent;
-use protocol::{ErrorCode, EventRequest, SampleKind, UNKNOWN, modes};
+use protocol::{ErrorCode, EventRequest, Mode as WireMode, PreciseKind, Record, UNKNOWN, modes};
 use simulation::{Client, SimMachine};
 
 use super::scene::{
     BUFFER, FORMATS, INSTRUCTIONS, INTERVAL, branch, branches, counted, engine, fetched, header, interrupted,
-    is_left_clean, machine, precise, records, run, started, stopped,
+    is_left_clean, machine, precise, precise_sample, records, run, started, stopped,
 };
 
 /// BranchInstructionRetired.
@@ -29,14 +29,14 @@ fn a_record_has_the_instruction_of_the_event_in_every_format() {
         }
         let samples = fetched(client, &mut engine, session);
         assert_eq!(samples.len(), 40, "{name} {format}");
-        let kind = if exact { SampleKind::Precise } else { SampleKind::PreciseNext };
-        for (step, sample) in (0..).zip(samples) {
+        let kind = if exact { PreciseKind::Precise } else { PreciseKind::PreciseNext };
+        for (step, sample) in (0..).zip(samples.iter().map(precise_sample)) {
             let (base, mode) =
-                if step % 2 == 0 { (0x40_0000, modes::USER) } else { (0xFFFF_F800_0000_0000, modes::KERNEL) };
+                if step % 2 == 0 { (0x40_0000, WireMode::User) } else { (0xFFFF_F800_0000_0000, WireMode::Kernel) };
             let ip = base + step * 0x10 + if exact { 0 } else { model::INSTRUCTION_LENGTH };
-            assert_eq!((sample.ip, sample.kind, u32::from(sample.modes)), (ip, kind as u16, mode), "{name} {format}");
+            assert_eq!((sample.ip, sample.kind, sample.mode), (ip, kind, mode), "{name} {format}");
             assert_eq!((sample.process, sample.thread, sample.processor), (101, 200, 1), "who was interrupted made it");
-            assert_eq!((sample.pebs_sequence, sample.source, sample.interval), (step, INSTRUCTIONS, INTERVAL));
+            assert_eq!((sample.number, sample.source, sample.interval), (step, INSTRUCTIONS, INTERVAL));
         }
         let counts = stopped(client, &mut engine, session, None);
         assert_eq!((counts[1].samples, counts[1].lost, counts[1].count), (40, 0, 40 * u64::from(INTERVAL)));
@@ -46,7 +46,7 @@ fn a_record_has_the_instruction_of_the_event_in_every_format() {
 }
 
 #[test]
-fn counts_are_exact_whenever_one_asks() {
+fn counts_are_exact_at_every_read() {
     for (name, format, _) in FORMATS {
         for batch in [1, 7] {
             let machine = machine(name, format, 1);
@@ -71,7 +71,7 @@ fn counts_are_exact_whenever_one_asks() {
 }
 
 #[test]
-fn an_interrupt_comes_after_a_batch_and_nobody_is_named_for_its_records() {
+fn an_interrupt_comes_after_a_batch_and_its_records_have_no_thread() {
     let machine = machine("skylake-6600k", 3, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -80,11 +80,11 @@ fn an_interrupt_comes_after_a_batch_and_nobody_is_named_for_its_records() {
         run(&machine, &engine, 0, 0x1000 + step, INTERVAL.into());
         let told = fetched(client, &mut engine, session);
         assert_eq!(told.len(), if step % 10 == 0 { 10 } else { 0 }, "{step}");
-        assert!(told.iter().all(|sample| (sample.process, sample.thread) == (UNKNOWN, UNKNOWN)));
+        assert!(told.iter().map(precise_sample).all(|sample| (sample.process, sample.thread) == (UNKNOWN, UNKNOWN)));
     }
     stopped(client, &mut engine, session, None);
-    let rest: Vec<_> =
-        fetched(client, &mut engine, session).iter().map(|sample| (sample.ip, sample.pebs_sequence)).collect();
+    let rest: Vec<_> = fetched(client, &mut engine, session).iter().map(precise_sample).collect();
+    let rest: Vec<_> = rest.iter().map(|sample| (sample.ip, sample.number)).collect();
     assert_eq!(rest, [(0x1015, 20), (0x1016, 21), (0x1017, 22), (0x1018, 23), (0x1019, 24)], "fetched at the stop");
 }
 
@@ -98,18 +98,17 @@ fn ordinary_samples_say_how_many_records_were_written_before_them() {
     for _ in 0..50 {
         run(&machine, &engine, 0, 0x1000, 1_000);
         let written = records(&machine, 0);
-        for sample in fetched(client, &mut engine, session) {
-            assert_eq!(
-                (sample.source, sample.kind, sample.pebs_sequence),
-                (CYCLES, SampleKind::Sample as u16, written)
-            );
+        for record in fetched(client, &mut engine, session) {
+            let Record::Sample(sample) = record else { panic!("{record:?}") };
+            assert_eq!((sample.source, sample.pebs_sequence), (CYCLES, written));
             assert_eq!((sample.ip, sample.process), (0xBAD, 100));
         }
     }
     let counts = stopped(client, &mut engine, session, None);
     assert_eq!((counts[0].samples, counts[1].samples), (12, 5));
-    let marks: Vec<u64> = fetched(client, &mut engine, session).iter().map(|sample| sample.pebs_sequence).collect();
-    assert_eq!(marks, (0..12).collect::<Vec<_>>());
+    let numbers: Vec<u64> =
+        fetched(client, &mut engine, session).iter().map(|record| precise_sample(record).number).collect();
+    assert_eq!(numbers, (0..12).collect::<Vec<_>>());
 }
 
 #[test]
@@ -126,9 +125,10 @@ fn two_precise_events_have_records_of_their_own() {
         let counts = stopped(client, &mut engine, session, None);
         let told = fetched(client, &mut engine, session);
         for (count, interval) in counts.iter().zip([4_096, 5_000]) {
-            let own = told.iter().filter(|sample| sample.source == count.source);
+            let own = told.iter().filter(|sample| sample.source() == count.source);
             assert_eq!((count.count, count.samples), (100_000, 100_000 / interval), "{name} {format}");
-            assert_eq!(own.filter(|sample| u64::from(sample.interval) == interval).count() as u64, count.samples);
+            let as_long = own.filter(|record| u64::from(precise_sample(record).interval) == interval);
+            assert_eq!(as_long.count() as u64, count.samples);
         }
     }
 }
@@ -149,7 +149,7 @@ fn a_frequency_moves_the_interval_from_the_next_load_on() {
         assert_eq!(client.read(&mut engine, session)[0].count, expected);
     }
     let samples = fetched(client, &mut engine, session);
-    let recent: Vec<u32> = samples.iter().rev().take(20).map(|sample| sample.interval).collect();
+    let recent: Vec<u32> = samples.iter().rev().take(20).map(|sample| precise_sample(sample).interval).collect();
     // 20 million events per second at a thousand samples per second.
     assert!(recent.iter().all(|interval| (15_000..25_000).contains(interval)), "{recent:?}");
     let lost = stopped(client, &mut engine, session, None)[0].lost;
@@ -157,7 +157,7 @@ fn a_frequency_moves_the_interval_from_the_next_load_on() {
 }
 
 #[test]
-fn a_record_that_was_fetched_at_a_stop_is_nobody_s_and_its_interrupt_is_late() {
+fn a_record_fetched_at_a_stop_has_no_thread_and_its_interrupt_is_late() {
     let machine = machine("haswell-4710mq", 2, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -167,7 +167,8 @@ fn a_record_that_was_fetched_at_a_stop_is_nobody_s_and_its_interrupt_is_late() {
     let counts = stopped(client, &mut engine, session, None);
     assert_eq!((counts[0].samples, counts[0].lost), (1, 0));
     let told = fetched(client, &mut engine, session);
-    assert_eq!((told.len(), told[0].ip, told[0].process), (1, 0x1234, UNKNOWN));
+    let sample = precise_sample(&told[0]);
+    assert_eq!((told.len(), sample.ip, sample.process), (1, 0x1234, UNKNOWN));
     machine.deliver(&engine, 0, &interrupted(0));
     assert!(is_left_clean(&machine));
 }
@@ -187,13 +188,14 @@ fn precise_events_get_the_counters_that_record_before_others_get_them() {
 }
 
 #[test]
-fn a_record_is_somebody_s_only_where_the_interrupt_came_for_it_alone() {
+fn a_record_has_a_thread_only_if_it_alone_caused_the_interrupt() {
     let machine = machine("skylake-6600k", 3, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let nobody_s = |engine: &mut engine::Engine<&SimMachine>, session, expected: usize| {
         let told = fetched(client, engine, session);
-        let precise: Vec<_> = told.iter().filter(|sample| sample.kind == SampleKind::Precise as u16).collect();
+        let precise: Vec<_> =
+            told.iter().filter(|record| matches!(record, Record::Precise(_))).map(precise_sample).collect();
         assert_eq!(precise.len(), expected);
         assert!(precise.iter().all(|sample| (sample.process, sample.thread) == (UNKNOWN, UNKNOWN)));
     };
@@ -210,7 +212,7 @@ fn a_record_is_somebody_s_only_where_the_interrupt_came_for_it_alone() {
 }
 
 #[test]
-fn a_ring_that_a_read_fills_half_is_told_with_the_next_tick_once() {
+fn a_ring_half_filled_by_a_read_is_reported_once_by_the_next_tick() {
     let machine = machine("skylake-6600k", 3, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -223,7 +225,7 @@ fn a_ring_that_a_read_fills_half_is_told_with_the_next_tick_once() {
 }
 
 #[test]
-fn a_record_that_can_not_be_told_is_lost_to_whose_it_may_be() {
+fn an_ambiguous_record_is_a_lost_sample_of_each_candidate() {
     /// First word of an adaptive record: the size is in bits 63:48.
     const LONG: u64 = 0x1000 << 48;
     for (name, format, offset, word, lost) in [
@@ -241,10 +243,10 @@ fn a_record_that_can_not_be_told_is_lost_to_whose_it_may_be() {
         let session = started(client, &mut engine, &header(0), &events);
         machine.run(0, Mode::User, &|_| INTERVAL.into());
         let buffer = pmu::Cpu::save_area(machine.processor(0), 4);
-        assert!(model::Memory::write(&host_memory::Own, buffer + offset, word));
+        assert!(model::Memory::write(&host_memory::ProcessMemory, buffer + offset, word));
         machine.deliver(&engine, 0, &interrupted(0));
         let told = fetched(client, &mut engine, session);
-        assert!(told.iter().all(|sample| sample.kind == SampleKind::Lost as u16), "{name} {format}: {told:?}");
+        assert!(told.iter().all(|record| matches!(record, Record::Lost(_))), "{name} {format}: {told:?}");
         let counts = stopped(client, &mut engine, session, None);
         assert_eq!([counts[0].samples, counts[1].samples], [0, 0], "{name} {format} {word:#x}");
         assert_eq!([counts[0].lost, counts[1].lost], lost, "{name} {format} {word:#x}");
@@ -259,7 +261,7 @@ fn no_fixed_counter_records_where_there_are_few_general_ones() {
         [if leaf == 0xA { eax & !0xFF00 | 0x200 } else { eax }, ebx, ecx, edx]
     };
     let mut processor = model::Processor::new(Box::new(leaves)).with_perf_capabilities(0x200);
-    processor.set_memory(Box::new(host_memory::Own));
+    processor.set_memory(Box::new(host_memory::ProcessMemory));
     let machine = SimMachine::of([processor]);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -271,7 +273,7 @@ fn no_fixed_counter_records_where_there_are_few_general_ones() {
 
 /// At most the interval of the lost record is missing.
 #[test]
-fn a_record_that_can_not_be_told_makes_no_count_too_high() {
+fn an_ambiguous_record_makes_no_count_too_high() {
     for reads in [true, false] {
         let machine = machine("skylake-6600k", 3, 1);
         let mut engine = engine(&machine);
@@ -282,7 +284,7 @@ fn a_record_that_can_not_be_told_makes_no_count_too_high() {
         let counter = client.read(&mut engine, session)[0].counter;
         machine.run(0, Mode::User, &|_| 2_000);
         let buffer = pmu::Cpu::save_area(machine.processor(0), 4);
-        assert!(model::Memory::write(&host_memory::Own, buffer + 0x90, 0b11));
+        assert!(model::Memory::write(&host_memory::ProcessMemory, buffer + 0x90, 0b11));
         machine.deliver(&engine, 0, &interrupted(0));
         let count = if reads {
             client.read(&mut engine, session)[0].count
@@ -305,7 +307,7 @@ fn a_sample_has_the_interval_with_which_the_processor_had_loaded_the_counter() {
         let left = machine.processor(0).model().until_overflow(CounterId::General(1)).unwrap();
         run(&machine, &engine, 0, 0x1000, left);
         let told = fetched(client, &mut engine, session);
-        assert_eq!((told.len(), u64::from(told[0].interval)), (1, left), "{step}");
+        assert_eq!((told.len(), u64::from(precise_sample(&told[0]).interval)), (1, left), "{step}");
         if step % 7 == 0 {
             machine.pass(step * 1_000);
             machine.tick_sampling(&engine, 0);

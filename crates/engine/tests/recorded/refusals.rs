@@ -1,6 +1,7 @@
 //! Every reason to refuse recording, and that a refusal changes nothing.
 
-use protocol::{BRANCH_BUFFER, ErrorCode, EventRequest, MAX_BATCH, MissingFeature, StartHeader, modes};
+use pmu::debug_store::MissingFeature;
+use protocol::{BRANCH_BUFFER, ErrorCode, EventRequest, MAX_BATCH, StartHeader, modes};
 use simulation::{Client, SimMachine};
 
 use super::scene::{
@@ -28,9 +29,9 @@ fn refusal(machine: &SimMachine, header: &StartHeader, events: &[EventRequest]) 
 }
 
 #[test]
-fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
+fn unsafe_foreign_or_missing_debug_stores_are_refused_with_their_reason() {
     let (trace, record) = (branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL));
-    let missing_feature = |missing_feature: MissingFeature| [missing_feature as u64, 0];
+    let missing_feature = |missing_feature: MissingFeature| [missing_feature.numbers().0.into(), 0];
     let cases: [Case<Obstacle>; 13] = [
         ("shadowed", |machine| machine.set_shadow(1), &[trace], ErrorCode::Shadowed, [0, 0]),
         ("shadowed", |machine| machine.set_shadow(1), &[record], ErrorCode::Shadowed, [0, 0]),
@@ -101,17 +102,27 @@ fn what_is_dangerous_or_another_s_or_not_there_is_refused_with_its_reason() {
 }
 
 #[test]
-fn processors_without_it_say_what_they_lack() {
+fn processors_without_a_debug_store_report_the_missing_feature() {
     let (trace, record) = (branches(modes::BOTH), precise(INSTRUCTIONS, INTERVAL));
     for (name, event, cause, detail) in [
-        ("amd-legacy", trace, ErrorCode::NoDebugStore, [MissingFeature::NotIntel as u64, 0]),
-        ("zen-1800x", precise(2, INTERVAL), ErrorCode::NoDebugStore, [MissingFeature::NotIntel as u64, 0]),
-        ("yonah-t2400", trace, ErrorCode::NoDebugStore, [MissingFeature::NotWide as u64, 0]),
-        ("netburst-cedarmill", trace, ErrorCode::NoDebugStore, [MissingFeature::NotInInterface as u64, 0]),
-        ("p6-dothan", trace, ErrorCode::NoDebugStore, [MissingFeature::NotWide as u64, 0]),
-        ("firecracker-cascade-lake", trace, ErrorCode::NoDebugStore, [MissingFeature::NoDebugStore as u64, 0]),
-        ("arrow-lake-245k", record, ErrorCode::NoDebugStore, [MissingFeature::UnknownFormat as u64, 6]),
-        ("core2-e5200", precise(0x1E, INTERVAL), ErrorCode::NotPrecise, [MissingFeature::NotPrecise as u64, 0]),
+        ("amd-legacy", trace, ErrorCode::NoDebugStore, [MissingFeature::NotIntel.numbers().0.into(), 0]),
+        ("zen-1800x", precise(2, INTERVAL), ErrorCode::NoDebugStore, [MissingFeature::NotIntel.numbers().0.into(), 0]),
+        ("yonah-t2400", trace, ErrorCode::NoDebugStore, [MissingFeature::NotWide.numbers().0.into(), 0]),
+        ("netburst-cedarmill", trace, ErrorCode::NoDebugStore, [MissingFeature::NotInInterface.numbers().0.into(), 0]),
+        ("p6-dothan", trace, ErrorCode::NoDebugStore, [MissingFeature::NotWide.numbers().0.into(), 0]),
+        (
+            "firecracker-cascade-lake",
+            trace,
+            ErrorCode::NoDebugStore,
+            [MissingFeature::NoDebugStore.numbers().0.into(), 0],
+        ),
+        ("arrow-lake-245k", record, ErrorCode::NoDebugStore, [MissingFeature::UnknownFormat(6).numbers().0.into(), 6]),
+        (
+            "core2-e5200",
+            precise(0x1E, INTERVAL),
+            ErrorCode::NotPrecise,
+            [MissingFeature::NotPrecise.numbers().0.into(), 0],
+        ),
     ] {
         let machine = SimMachine::named(name, 2);
         let told = refusal(&machine, &header(0), &[event]);
@@ -133,13 +144,13 @@ fn one_mode_alone_takes_a_processor_that_can_tell_them_apart() {
             [eax, ebx, if leaf == 1 { ecx & !(1 << 4) } else { ecx }, edx]
         };
         let mut processor = model::Processor::new(Box::new(leaves)).with_perf_capabilities(0x200);
-        processor.set_memory(Box::new(host_memory::Own));
+        processor.set_memory(Box::new(host_memory::ProcessMemory));
         processor
     };
     let machine = SimMachine::of([without(), without()]);
     for modes in [modes::USER, modes::KERNEL] {
         let told = refusal(&machine, &header(0), &[branches(modes)]);
-        assert_eq!((told.0, told.2), (ErrorCode::NoDebugStore as u32, [MissingFeature::NoModes as u64, 0]));
+        assert_eq!((told.0, told.2), (ErrorCode::NoDebugStore as u32, [MissingFeature::NoModes.numbers().0.into(), 0]));
     }
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -180,7 +191,7 @@ fn numbers_out_of_their_range_are_refused_and_touch_no_register() {
     }
 }
 
-/// Core 2 hangs with a buffer larger than a page.
+/// Core 2 hangs if the buffer of precise records is larger than a page (Linux, intel_ds_init).
 #[test]
 fn the_batches_of_core_2_fit_a_page() {
     let machine = machine("core2-e5200", 0, 2);
@@ -240,5 +251,5 @@ fn the_interface_is_that_of_the_boot_processor_and_has_to_be_emon() {
     assert!(second.insert(1));
     let header = StartHeader { processors: second, ..header(0) };
     let told = refusal(&machine, &header, &[branches(modes::BOTH)]);
-    assert_eq!(told, (ErrorCode::NoDebugStore as u32, 1, [MissingFeature::NotInInterface as u64, 0]));
+    assert_eq!(told, (ErrorCode::NoDebugStore as u32, 1, [MissingFeature::NotInInterface.numbers().0.into(), 0]));
 }

@@ -2,7 +2,10 @@
 
 use engine::{Engine, Interrupted};
 use model::{Branch, CounterId, Mode, Processor, Stored};
-use protocol::{BRANCHES, CountRecord, EventRequest, InfoReply, ProcessorSet, Sample, StartHeader, modes};
+use protocol::{
+    BRANCHES, BranchRecord, CountRecord, EventRequest, InfoReply, PreciseSample, ProcessorSet, Record, StartHeader,
+    modes,
+};
 use simulation::{Client, SimMachine};
 use zerocopy::FromBytes;
 
@@ -38,7 +41,7 @@ pub fn machine(name: &str, format: u8, processors: u32) -> SimMachine {
         let dump = identity.cpuid();
         let processor = Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
         let mut processor = processor.with_perf_capabilities(capabilities);
-        processor.set_memory(Box::new(host_memory::Own));
+        processor.set_memory(Box::new(host_memory::ProcessMemory));
         processor
     }))
 }
@@ -66,7 +69,7 @@ pub fn started(client: Client, engine: &mut Engine<&SimMachine>, header: &StartH
 }
 
 pub const fn interrupted(processor: u32) -> Interrupted {
-    Interrupted { ip: 0xBAD, process: 100 + processor, thread: 200, modes: modes::USER }
+    Interrupted { ip: 0xBAD, process: 100 + processor, thread: 200, mode: protocol::Mode::User }
 }
 
 /// Makes events occur at an address on the processor and delivers the interrupts.
@@ -84,10 +87,22 @@ pub fn branch(machine: &SimMachine, engine: &Engine<&SimMachine>, processor: u32
 }
 
 /// Fetches all records.
-pub fn fetched(client: Client, engine: &mut Engine<&SimMachine>, session: u64) -> Vec<Sample> {
+pub fn fetched(client: Client, engine: &mut Engine<&SimMachine>, session: u64) -> Vec<Record> {
     let answer = client.samples(engine, session, None, 100_000).unwrap();
     assert_eq!((answer.header().status, answer.header().cause), (0, 0));
-    answer.records()
+    answer.try_samples().unwrap()
+}
+
+/// Returns the precise sample that the record is.
+pub fn precise_sample(record: &Record) -> PreciseSample {
+    let Record::Precise(sample) = record else { unreachable!("{record:?}") };
+    *sample
+}
+
+/// Returns the branch that the record is.
+pub fn branch_record(record: &Record) -> BranchRecord {
+    let Record::Branch(branch) = record else { unreachable!("{record:?}") };
+    *branch
 }
 
 pub fn stopped(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use engine::{Engine, Platform};
 use model::{InterruptMode, Mode};
 use proptest::prelude::*;
-use protocol::{CountRecord, MAX_BUDGET, Sample, SampleKind};
+use protocol::{CountRecord, LostRecord, MAX_BUDGET, Record};
 use simulation::{Client, SimMachine};
 
 use super::scene::{
@@ -174,14 +174,17 @@ struct Told {
 }
 
 impl Told {
-    fn records(&mut self, records: &[Sample]) {
+    fn records(&mut self, records: &[Record]) {
         for record in records {
-            let key = (record.processor, record.source);
-            if is_sample(record) {
-                assert_eq!((record.ip, record.process), (0x1000 + u64::from(record.processor), 100 + record.processor));
-                *self.fetched.entry(key).or_default() += 1;
-            } else if record.kind == SampleKind::Lost as u16 {
-                *self.lost_records.entry(key).or_default() += record.ip;
+            let key = (record.processor(), record.source());
+            match record {
+                Record::Sample(sample) => {
+                    let processor = sample.processor;
+                    assert_eq!((sample.ip, sample.process), (0x1000 + u64::from(processor), 100 + processor));
+                    *self.fetched.entry(key).or_default() += 1;
+                }
+                Record::Lost(LostRecord { count, .. }) => *self.lost_records.entry(key).or_default() += count,
+                _ => {}
             }
         }
     }
@@ -232,7 +235,7 @@ fn check(name: &str, mode: InterruptMode, steps: Vec<Step>, kills: bool, wakes: 
             Step::Fetch { session, room } => {
                 if let Some(session) = chosen(session).and_then(|index| sessions.get(index)) {
                     let answer = session.client.samples(&mut engine, session.number, None, room).unwrap();
-                    told.records(&answer.records::<Sample>());
+                    told.records(&answer.try_samples().unwrap());
                 }
             }
             Step::StopOne { session, source } => {
@@ -287,7 +290,7 @@ fn check(name: &str, mode: InterruptMode, steps: Vec<Step>, kills: bool, wakes: 
         let answer = session.client.stop(&mut engine, session.number, None);
         session.end(&mut told, &raised, Some(&answer.records::<CountRecord>()))?;
         let answer = session.client.samples(&mut engine, session.number, None, 100_000).unwrap();
-        told.records(&answer.records::<Sample>());
+        told.records(&answer.try_samples().unwrap());
     }
     for processor in 0..PROCESSORS {
         machine.deliver(&engine, processor, &interrupted(processor)); // late interrupts
@@ -312,7 +315,7 @@ fn nonzero(sums: &Sums) -> Sums {
 
 proptest! {
     #[test]
-    fn it_adds_up_for_each_session_and_processor(
+    fn every_overflow_is_accounted_for_each_session_and_processor(
         name in prop::sample::select(IDENTITIES.to_vec()),
         mode in prop::sample::select(InterruptMode::ALL.to_vec()),
         steps in prop::collection::vec(step(false), 1..150),
@@ -322,7 +325,7 @@ proptest! {
     }
 
     #[test]
-    fn it_adds_up_when_clients_are_killed(
+    fn every_overflow_is_accounted_when_clients_are_killed(
         name in prop::sample::select(IDENTITIES.to_vec()),
         mode in prop::sample::select(InterruptMode::ALL.to_vec()),
         steps in prop::collection::vec(step(true), 1..150),
@@ -333,7 +336,7 @@ proptest! {
 }
 
 #[test]
-fn a_full_ring_loses_what_it_has_no_room_for_and_tells_how_much() {
+fn a_full_ring_loses_samples_and_reports_how_many() {
     for (name, machine) in machines(1) {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 1);
@@ -342,9 +345,9 @@ fn a_full_ring_loses_what_it_has_no_room_for_and_tells_how_much() {
             run(&machine, &engine, 0, 5_000);
         }
         let (records, last) = fetched(client, &mut engine, session);
-        let (samples, others): (Vec<Sample>, Vec<Sample>) = records.iter().copied().partition(is_sample);
+        let (samples, others): (Vec<Record>, Vec<Record>) = records.iter().copied().partition(is_sample);
         assert_eq!((samples.len(), others.len(), last), (64, 1, false), "{name}");
-        assert_eq!((others[0].kind, others[0].ip), (SampleKind::Lost as u16, 36), "{name}");
+        assert!(matches!(others[0], Record::Lost(LostRecord { count: 36, .. })), "{name}: {:?}", others[0]);
         run(&machine, &engine, 0, 5_000);
         assert_eq!(
             fetched(client, &mut engine, session).0.len(),

@@ -1,6 +1,6 @@
 //! The life of a sampling session, from its start to its last record.
 
-use protocol::{ErrorCode, SampleKind};
+use protocol::{ErrorCode, Record};
 use simulation::Client;
 
 use super::scene::{
@@ -9,7 +9,7 @@ use super::scene::{
 };
 
 #[test]
-fn a_sample_tells_what_was_interrupted_where_when_and_by_what() {
+fn a_sample_has_the_interrupted_code_the_time_and_the_event() {
     for (name, machine) in machines(2) {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
@@ -21,15 +21,15 @@ fn a_sample_tells_what_was_interrupted_where_when_and_by_what() {
         let (records, _) = fetched(client, &mut engine, session);
         let wanted = interrupted(1);
         assert_eq!(records.len(), 1, "{name}");
-        let record = records[0];
+        let Record::Sample(record) = records[0] else { panic!("{name}: {:?}", records[0]) };
         assert_eq!((record.ip, record.process, record.thread), (wanted.ip, wanted.process, wanted.thread), "{name}");
         assert_eq!((record.time, record.processor, record.source, record.interval), (77, 1, 6, SHORT), "{name}");
-        assert_eq!((record.kind, u32::from(record.modes)), (SampleKind::Sample as u16, wanted.modes), "{name}");
+        assert_eq!(record.mode, wanted.mode, "{name}");
     }
 }
 
 #[test]
-fn the_interrupt_is_taken_for_the_first_that_samples_and_given_back_after_the_last() {
+fn the_interrupt_is_acquired_for_the_first_sampling_session_and_released_after_the_last() {
     for machine in boards("intel-v2", 2) {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
@@ -62,7 +62,7 @@ fn a_session_counts_and_samples_at_once() {
         let read: Vec<_> =
             client.read(&mut engine, session).iter().map(|count| (count.source, count.count, count.samples)).collect();
         assert_eq!(read, [(2, 17_500, 0), (6, 17_500, 3)], "{name}");
-        assert!(fetched(client, &mut engine, session).0.iter().all(|record| record.source == 6), "{name}");
+        assert!(fetched(client, &mut engine, session).0.iter().all(|record| record.source() == 6), "{name}");
     }
 }
 
@@ -104,10 +104,10 @@ fn the_last_samples_can_be_fetched_after_the_stop_and_then_the_session_is_gone()
         for last in [0, 0, 1] {
             let answer = client.samples(&mut engine, session, None, 1).unwrap();
             assert_eq!((answer.header().count, answer.header().detail[0]), (1, last));
-            seen.extend(answer.records::<protocol::Sample>());
+            seen.extend(answer.try_samples().unwrap());
         }
-        seen.sort_by_key(|record| record.processor);
-        assert_eq!(seen.iter().map(|record| record.processor).collect::<Vec<_>>(), [0, 1, 1]);
+        seen.sort_by_key(Record::processor);
+        assert_eq!(seen.iter().map(Record::processor).collect::<Vec<_>>(), [0, 1, 1]);
         let answer = client.samples(&mut engine, session, None, 1).unwrap();
         assert_eq!(answer.header().cause, ErrorCode::NoSuchSession as u32);
         let all = info(client, &mut engine);
@@ -116,7 +116,7 @@ fn the_last_samples_can_be_fetched_after_the_stop_and_then_the_session_is_gone()
 }
 
 #[test]
-fn an_interrupt_that_is_nobodys_is_counted_and_harmless() {
+fn a_spurious_interrupt_is_counted_and_harmless() {
     // The session uses three counters.
     for (name, machine) in machines(1).filter(|(name, _)| !name.starts_with("p6")) {
         let mut engine = engine(&machine);
@@ -149,9 +149,9 @@ fn rings_are_fetched_in_turn_so_that_none_starves() {
         }
         let mut seen = [0; 3];
         for _ in 0..3 {
-            for record in client.samples(&mut engine, session, None, 60).unwrap().records::<protocol::Sample>() {
+            for record in client.samples(&mut engine, session, None, 60).unwrap().try_samples().unwrap() {
                 assert!(is_sample(&record));
-                seen[record.processor as usize] += 1;
+                seen[record.processor() as usize] += 1;
             }
             for _ in 0..60 {
                 run(&machine, &engine, 0, SHORT.into()); // the first always has enough for a full answer
@@ -183,7 +183,7 @@ fn an_interval_follows_the_frequency_wanted() {
         second(&mut engine);
         let samples = second(&mut engine);
         assert!((950..=1_050).contains(&samples.len()), "{name}: {}", samples.len());
-        let events: u64 = samples.iter().map(|sample| u64::from(sample.interval)).sum();
+        let events: u64 = samples.iter().filter_map(Record::sample).map(|sample| sample.events).sum();
         assert!((475_000_000..=525_000_000).contains(&events), "{name}: {events} of 500 million");
     }
 }

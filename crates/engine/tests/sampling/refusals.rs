@@ -6,7 +6,7 @@ use simulation::{Call, Client, SimMachine};
 use super::scene::{SHORT, boards, engine, event, header, is_left_clean, on, started};
 
 #[test]
-fn what_can_not_be_is_refused_with_its_cause_and_touches_no_register() {
+fn invalid_sampling_requests_are_refused_with_their_cause_and_touch_no_register() {
     let plain = header(64, on(&[]));
     let good = event(2, SHORT);
     let cases: [(&str, StartHeader, EventRequest, ErrorCode); 14] = [
@@ -81,7 +81,7 @@ fn a_handler_that_the_hal_refuses_is_told_and_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn samples_are_for_the_one_who_samples() {
+fn only_the_client_of_a_session_can_fetch_its_samples() {
     for machine in boards("intel-v2", 1) {
         let mut engine = engine(&machine);
         let (client, other) = (Client::open(&mut engine, 1, 10), Client::open(&mut engine, 2, 20));
@@ -98,7 +98,7 @@ fn samples_are_for_the_one_who_samples() {
 }
 
 #[test]
-fn no_more_than_eight_sample_at_a_time_and_a_place_is_free_again_after_a_stop() {
+fn at_most_eight_sessions_sample_and_a_stop_frees_a_subscriber_number() {
     for machine in boards("intel-v2", 1) {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);

@@ -2,7 +2,7 @@
 
 use engine::{Engine, Interrupted};
 use model::{InterruptMode, Mode};
-use protocol::{CountRecord, EventRequest, InfoReply, ProcessorSet, Sample, SampleKind, StartHeader, modes};
+use protocol::{CountRecord, EventRequest, InfoReply, ProcessorSet, Record, StartHeader, modes};
 use simulation::{Answer, Client, SimMachine};
 use zerocopy::FromBytes;
 
@@ -34,7 +34,7 @@ pub const SHORT: u32 = 5_000;
 
 /// Returns the interrupted code on a processor.
 pub const fn interrupted(processor: u32) -> Interrupted {
-    Interrupted { ip: 0x1000 + processor as u64, process: 100 + processor, thread: 200, modes: modes::USER }
+    Interrupted { ip: 0x1000 + processor as u64, process: 100 + processor, thread: 200, mode: protocol::Mode::User }
 }
 
 pub fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
@@ -77,11 +77,11 @@ pub fn run(machine: &SimMachine, engine: &Engine<&SimMachine>, processor: u32, c
 }
 
 /// Fetches all records, and returns whether they were the last.
-pub fn fetched(client: Client, engine: &mut Engine<&SimMachine>, session: u64) -> (Vec<Sample>, bool) {
+pub fn fetched(client: Client, engine: &mut Engine<&SimMachine>, session: u64) -> (Vec<Record>, bool) {
     let answer = client.samples(engine, session, None, 100_000).unwrap();
     let header = answer.header();
     assert_eq!((header.status, header.cause), (0, 0));
-    (answer.records(), header.detail[0] == 1)
+    (answer.try_samples().unwrap(), header.detail[0] == 1)
 }
 
 pub fn stopped(
@@ -100,8 +100,8 @@ pub fn info(client: Client, engine: &mut Engine<&SimMachine>) -> InfoReply {
     InfoReply::read_from_bytes(&answer.bytes).unwrap()
 }
 
-pub const fn is_sample(record: &Sample) -> bool {
-    record.kind == SampleKind::Sample as u16
+pub const fn is_sample(record: &Record) -> bool {
+    matches!(record, Record::Sample(_))
 }
 
 /// Returns event select and unit mask of a source on a processor, by the manuals.

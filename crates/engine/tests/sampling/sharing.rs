@@ -50,7 +50,7 @@ fn an_overflow_that_waits_when_one_of_two_leaves_is_lost_to_that_one_and_a_sampl
 }
 
 #[test]
-fn who_shared_a_counter_and_is_killed_leaves_it_to_the_other() {
+fn a_killed_client_leaves_a_shared_counter_to_the_other_session() {
     for last in [0, 1] {
         for machine in boards("amd-legacy", 1) {
             let mut engine = engine(&machine);
@@ -94,7 +94,7 @@ fn another_interval_mode_or_frequency_takes_a_counter_of_its_own() {
 }
 
 #[test]
-fn a_moved_interval_is_shared_with_nobody() {
+fn an_adapted_interval_is_not_shared() {
     for machine in boards("intel-v2", 1) {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
@@ -105,7 +105,7 @@ fn a_moved_interval_is_shared_with_nobody() {
 }
 
 #[test]
-fn without_a_counter_left_a_shared_one_can_still_be_had() {
+fn without_a_free_counter_a_shared_one_is_still_available() {
     for machine in boards("intel-v1", 1) {
         let mut engine = engine(&machine);
         let (first, second) = (Client::open(&mut engine, 1, 10), Client::open(&mut engine, 2, 20));
@@ -119,7 +119,7 @@ fn without_a_counter_left_a_shared_one_can_still_be_had() {
 }
 
 #[test]
-fn a_stopped_session_takes_nothing_with_it_that_another_has_by_then() {
+fn a_stopped_session_leaves_the_counters_of_later_sessions_alone() {
     for machine in boards("amd-legacy", 1) {
         let mut engine = engine(&machine);
         let (first, second) = (Client::open(&mut engine, 1, 10), Client::open(&mut engine, 2, 20));

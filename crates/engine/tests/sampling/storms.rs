@@ -2,7 +2,7 @@
 
 use engine::Engine;
 use model::{InterruptMode, Mode, Selected};
-use protocol::{ALL_SOURCES, SampleKind};
+use protocol::{ALL_SOURCES, RecordKind};
 use simulation::{Client, SimMachine};
 
 use super::scene::{
@@ -20,14 +20,14 @@ const OPEN: u32 = 0xFE;
 /// Delivers spurious interrupts.
 fn spurious(machine: &SimMachine, engine: &Engine<&SimMachine>, count: u64) {
     (0..count).for_each(|_| {
-        engine.sampler().interrupt(machine.current(0), || 0, &interrupted(0));
+        engine.sampler().interrupt(machine.current(0), || engine::Ticks(0), &interrupted(0));
     });
 }
 
 fn silenced(client: Client, engine: &mut Engine<&SimMachine>, session: u64) -> usize {
     let (records, _) = fetched(client, engine, session);
-    let told = records.iter().filter(|record| record.kind == SampleKind::Silenced as u16);
-    told.inspect(|record| assert_eq!((record.processor, record.source), (0, ALL_SOURCES))).count()
+    let told = records.iter().filter(|record| record.kind() == RecordKind::Silenced);
+    told.inspect(|record| assert_eq!((record.processor(), record.source()), (0, ALL_SOURCES))).count()
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn too_many_interrupts_in_a_row_silence_a_processor_until_a_session_starts_there
 }
 
 #[test]
-fn a_session_whose_ring_has_no_room_is_told_of_the_silence_once_it_has() {
+fn a_session_with_a_full_ring_gets_the_silence_record_once_there_is_room() {
     for (name, machine) in machines(1) {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
@@ -110,7 +110,7 @@ fn a_tick_or_an_overflow_in_between_begins_to_count_anew() {
 }
 
 #[test]
-fn what_is_throttled_when_the_storm_comes_does_not_go_on_with_the_next_tick() {
+fn counters_throttled_during_a_storm_are_not_resumed_by_the_next_tick() {
     for (name, machine) in machines(1) {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);

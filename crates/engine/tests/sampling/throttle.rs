@@ -1,6 +1,6 @@
 //! The budget for the time in the interrupt handler.
 
-use protocol::{ALL_SOURCES, SampleKind, StartHeader};
+use protocol::{ALL_SOURCES, PauseRecord, Record, RecordKind, StartHeader};
 use simulation::Client;
 
 use super::scene::{
@@ -12,7 +12,7 @@ use pmu::ProcessorIndex;
 const TICK: u64 = 100_000;
 
 #[test]
-fn over_its_budget_a_processor_samples_nothing_until_the_next_tick_and_tells_for_how_long() {
+fn over_its_budget_a_processor_samples_nothing_until_the_next_tick_and_reports_for_how_long() {
     for (name, machine) in machines(2) {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
@@ -33,13 +33,13 @@ fn over_its_budget_a_processor_samples_nothing_until_the_next_tick_and_tells_for
         run(&machine, &engine, 0, SHORT.into());
 
         let (records, _) = fetched(client, &mut engine, session);
-        let kinds: Vec<u16> = records.iter().map(|record| record.kind).collect();
-        let [sample, throttled, resumed] =
-            [SampleKind::Sample, SampleKind::Throttled, SampleKind::Resumed].map(|kind| kind as u16);
+        let kinds: Vec<RecordKind> = records.iter().map(Record::kind).collect();
+        let [sample, throttled, resumed] = [RecordKind::Sample, RecordKind::Throttled, RecordKind::Resumed];
         assert_eq!(kinds, [sample, sample, sample, throttled, resumed, sample], "{name}");
-        assert_eq!((records[3].processor, records[3].source), (0, ALL_SOURCES), "{name}");
-        assert_eq!(records[4].ip, records[4].time - records[3].time, "{name}");
-        assert!((TICK / 2..TICK).contains(&records[4].ip), "{name}: {}", records[4].ip);
+        assert_eq!((records[3].processor(), records[3].source()), (0, ALL_SOURCES), "{name}");
+        let Record::Pause(PauseRecord { time, duration, .. }) = records[4] else { panic!("{name}") };
+        assert_eq!(duration, time - records[3].time(), "{name}");
+        assert!((TICK / 2..TICK).contains(&duration), "{name}: {duration}");
         assert_eq!((info(client, &mut engine).throttles, info(client, &mut engine).throttled), (1, 0), "{name}");
         let counts = stopped(client, &mut engine, session, None);
         assert_eq!((counts[0].count, counts[0].samples), (4 * u64::from(SHORT), 4), "{name}: what ran counted");
@@ -47,7 +47,7 @@ fn over_its_budget_a_processor_samples_nothing_until_the_next_tick_and_tells_for
 }
 
 #[test]
-fn below_its_budget_nothing_is_throttled_however_long_it_goes() {
+fn below_its_budget_a_processor_is_never_throttled() {
     for machine in boards("amd-legacy", 1) {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
@@ -66,7 +66,7 @@ fn below_its_budget_nothing_is_throttled_however_long_it_goes() {
 }
 
 #[test]
-fn the_most_modest_session_sets_the_budget() {
+fn the_lowest_budget_of_the_sessions_applies() {
     for machine in boards("intel-v2", 1) {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
@@ -84,7 +84,7 @@ fn the_most_modest_session_sets_the_budget() {
 }
 
 #[test]
-fn what_is_stopped_while_it_is_throttled_does_not_come_back() {
+fn a_session_stopped_while_throttled_is_not_resumed() {
     for (name, machine) in machines(1) {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
@@ -95,7 +95,7 @@ fn what_is_stopped_while_it_is_throttled_does_not_come_back() {
         let counting = client.started(&mut engine, 0, &[6]);
         // A second session would receive a record if the tick restarted anything.
         let other = started(client, &mut engine, 64, on(&[]), &[event(11, SHORT)]);
-        let active = || engine.sampler().hal().row(ProcessorIndex::BOOT).active.all;
+        let active = || engine.sampler().hal().cpu_counters(ProcessorIndex::BOOT).active.all;
         let (before, writes) = (active(), machine.processor(0).model().accesses().wrmsr);
         machine.tick_sampling(&engine, 0);
         assert_eq!((active(), machine.processor(0).model().accesses().wrmsr), (before, writes), "{name}");

@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 use std::hint::black_box;
+use std::num::NonZeroU64;
 
-use cpuid_dumps::Identity;
-use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
+use cpuid_dumps::CpuIdentity;
 use pmu::state::CounterSet;
 use pmu::{Cpu, Cpuid, CurrentCpu, Hal, Msr, ProcessorIndex, Source};
 use raw_cpuid::CpuIdResult;
@@ -32,7 +32,7 @@ pub struct Accesses {
 ///
 /// Its functions are never inlined: callgrind can tell them from the logic that calls them.
 pub struct Recorder {
-    identity: &'static Identity,
+    identity: &'static CpuIdentity,
     /// What every RDMSR answers: among the operations here only a status register is read.
     status: u64,
     /// What RDPMC answers.
@@ -138,7 +138,7 @@ impl Scene {
             accesses: Cell::default(),
         };
         let hal = Hal::new(&cpu, PROCESSORS).expect("memory");
-        hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).expect("a free slot");
+        hal.set_interrupt_handler(Some(NonZeroU64::MIN), 1).expect("a free slot");
         let state = hal.state_for(Source(6), false).expect("a source that general counters count");
         let mut state = state.with_owner(1).with_user(true).with_kernel(true);
         if how != Use::Count {

@@ -55,7 +55,7 @@ const _: () = assert!(size_of::<HalProfileSourceInformationBuffer>() == 12);
 const _: () = assert!(core::mem::offset_of!(HalProfileSourceInformationBuffer, supported) == 4);
 const _: () = assert!(core::mem::offset_of!(HalProfileSourceInformationBuffer, interval) == 8);
 
-impl Hal {
+impl<E> Hal<E> {
     /// Implements HalSetSystemInformation for the profiling classes. `owner` identifies the calling process, which owns
     /// the handler that it registers; it must not be zero.
     ///
@@ -69,7 +69,9 @@ impl Hal {
                 let interval = u32::try_from(wanted.interval).unwrap_or(u32::MAX);
                 self.set_interval(Source(wanted.profile_source), interval).map(|_| ())
             }
-            HAL_PROFILE_SOURCE_INTERRUPT_HANDLER => self.set_interrupt_handler(exactly(buffer)?, owner),
+            HAL_PROFILE_SOURCE_INTERRUPT_HANDLER => {
+                self.set_interrupt_handler(NonZeroU64::new(exactly(buffer)?), owner)
+            }
             class => Err(HalError::InvalidClass(class)),
         }
     }
@@ -83,14 +85,14 @@ impl Hal {
         match class {
             HAL_PROFILE_SOURCE_INFORMATION => {
                 let asked: HalProfileSourceInformationBuffer = exactly(buffer)?;
-                let told = tell(&self.source_information(Source(asked.profile_source))?);
-                buffer.copy_from_slice(told.as_bytes());
+                let written = to_buffer(&self.source_information(Source(asked.profile_source))?);
+                buffer.copy_from_slice(written.as_bytes());
                 Ok(buffer.len())
             }
             HAL_QUERY_PROFILE_SOURCE_LIST => {
                 let entries = buffer.chunks_exact_mut(size_of::<HalProfileSourceInformationBuffer>());
                 for (entry, source) in entries.zip(self.source_list()) {
-                    entry.copy_from_slice(tell(&source).as_bytes());
+                    entry.copy_from_slice(to_buffer(&source).as_bytes());
                 }
                 Ok(self.source_list().count() * size_of::<HalProfileSourceInformationBuffer>())
             }
@@ -113,21 +115,26 @@ impl Hal {
         NonZeroU64::new(self.handler.load(Ordering::Acquire))
     }
 
-    /// Sets the single handler slot. The owner may replace its handler, and must remove it itself.
-    fn set_interrupt_handler(&self, address: u64, owner: u64) -> Result<(), HalError> {
+    /// Implements HalProfileSourceInterruptHandler: sets the single handler slot to an address, or removes the handler.
+    /// `owner` identifies the calling process and must not be zero. The owner may replace its handler, and must remove
+    /// it itself.
+    ///
+    /// # Errors
+    /// [`HalError::HandlerTaken`].
+    pub fn set_interrupt_handler(&self, handler: Option<NonZeroU64>, owner: u64) -> Result<(), HalError> {
         let taken = self.handler_owner.compare_exchange(0, owner, Ordering::AcqRel, Ordering::Acquire);
         if taken.is_err_and(|other| other != owner) {
             return Err(HalError::HandlerTaken);
         }
-        self.handler.store(address, Ordering::Release);
-        if address == 0 {
+        self.handler.store(handler.map_or(0, NonZeroU64::get), Ordering::Release);
+        if handler.is_none() {
             self.handler_owner.store(0, Ordering::Release);
         }
         Ok(())
     }
 }
 
-fn tell(source: &super::SourceInformation) -> HalProfileSourceInformationBuffer {
+fn to_buffer(source: &super::SourceInformation) -> HalProfileSourceInformationBuffer {
     HalProfileSourceInformationBuffer {
         profile_source: source.source.source.0,
         supported: u8::from(source.support == Support::Supported),

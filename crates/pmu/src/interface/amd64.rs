@@ -106,10 +106,10 @@ impl Amd64 {
         Self { global: if capabilities & 1 == 1 { self.global } else { None }, ..self }
     }
 
-    /// Returns the global registers, if the processor of this row has them.
+    /// Returns the global registers, if this processor has them.
     #[inline]
-    fn global_of(self, row: CpuCounters<'_>) -> Option<Global> {
-        self.global.filter(|_| row.known.capabilities() & 1 == 1)
+    fn global_of(self, cpu_counters: CpuCounters<'_>) -> Option<Global> {
+        self.global.filter(|_| cpu_counters.pmu.snapshot.capabilities() & 1 == 1)
     }
 
     /// Accesses every register for the first time. A hypervisor may enumerate the global registers and not have them:
@@ -127,8 +127,8 @@ impl Amd64 {
     }
 
     /// Returns the event select register for a counter in this state.
-    fn select(self, row: CpuCounters<'_>, state: CounterState) -> u64 {
-        PerfEvtSel::from_bits(row.select_of(self.sources, state))
+    fn select(self, cpu_counters: CpuCounters<'_>, state: CounterState) -> u64 {
+        PerfEvtSel::from_bits(cpu_counters.select_of(self.sources, state))
             .with_usr(state.user())
             .with_os(state.kernel())
             .with_int(state.interrupt())
@@ -189,21 +189,21 @@ impl ProfileInterface for Amd64 {
     /// 2N writes; with PerfMonV2 one more, and with an interval another one. A counter that last counted without an
     /// interval may have left its status bit set, and the next interrupt would take that for an overflow. Counters that
     /// other software has frozen since would never overflow. So [`forget`](ProfileInterface::forget) has nothing to do.
-    fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        let stale = counters.and(row.counters(|state| state.interrupt()));
-        if let (Some(global), false) = (self.global_of(row), stale.is_empty()) {
+    fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        let stale = counters.and(cpu_counters.counters(|state| state.interrupt()));
+        if let (Some(global), false) = (self.global_of(cpu_counters), stale.is_empty()) {
             global.thaw(cpu, stale);
         }
-        self.bank.load(cpu, row, counters, |state| self.select(row, state));
-        if let Some(global) = self.global_of(row) {
-            global.let_through(cpu, row, row.active.all.or(counters));
+        self.bank.load(cpu, cpu_counters, counters, |state| self.select(cpu_counters, state));
+        if let Some(global) = self.global_of(cpu_counters) {
+            global.let_through(cpu, cpu_counters, cpu_counters.active.all.or(counters));
         }
     }
 
     /// N writes; with PerfMonV2 one.
-    fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        match self.global_of(row) {
-            Some(global) => global.let_through(cpu, row, row.active.all.without(counters)),
+    fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        match self.global_of(cpu_counters) {
+            Some(global) => global.let_through(cpu, cpu_counters, cpu_counters.active.all.without(counters)),
             None => self.bank.clear_selects(cpu, counters),
         }
     }
@@ -220,10 +220,10 @@ impl ProfileInterface for Amd64 {
     /// counters take one read, 3 + k writes and k RDPMCs, and the driver's counters stand still meanwhile. AMD
     /// processors do not mask the LVT entry, so it is left alone.
     #[inline]
-    fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        match self.global_of(row) {
-            Some(global) => self.serve_by_status(global, cpu, row, overflowed),
-            None => self.bank.serve(cpu, row, overflowed),
+    fn serve(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
+        match self.global_of(cpu_counters) {
+            Some(global) => self.serve_by_status(global, cpu, cpu_counters, overflowed),
+            None => self.bank.serve(cpu, cpu_counters, overflowed),
         }
     }
 
@@ -236,8 +236,8 @@ impl ProfileInterface for Amd64 {
     }
 
     /// With PerfMonV2 one write for each counter, otherwise none.
-    fn disarm(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        if self.global_of(row).is_some() {
+    fn disarm(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        if self.global_of(cpu_counters).is_some() {
             self.bank.clear_selects(cpu, counters);
         }
     }
@@ -257,14 +257,14 @@ impl Amd64 {
         self,
         global: Global,
         cpu: &impl Cpu,
-        row: CpuCounters<'_>,
+        cpu_counters: CpuCounters<'_>,
         overflowed: impl FnMut(Reloaded),
     ) -> CounterSet {
-        let control = row.known.control();
+        let control = cpu_counters.pmu.snapshot.control();
         global.stop(cpu, control);
         let status = global.status(cpu);
-        let ours = CounterSet::from_bits(status.overflowed().into()).and(row.active.interrupting);
-        unmanaged::reload_overflowed(self.bank, cpu, row, ours, overflowed);
+        let ours = CounterSet::from_bits(status.overflowed().into()).and(cpu_counters.active.interrupting);
+        unmanaged::reload_overflowed(self.bank, cpu, cpu_counters, ours, overflowed);
         // Also clears bits of counters that were stopped before their interrupt arrived. Writes even if no bit is set:
         // spurious interrupts are too rare for a branch.
         global::clear(cpu, status);

@@ -138,8 +138,8 @@ impl Emon {
     }
 
     /// Returns the event select register for a counter in this state, without the bits that the state contains itself.
-    fn select(self, row: CpuCounters<'_>, state: CounterState) -> u64 {
-        let Some(source) = row.source_of(&SOURCES, state) else { return 0 };
+    fn select(self, cpu_counters: CpuCounters<'_>, state: CounterState) -> u64 {
+        let Some(source) = cpu_counters.source_of(&SOURCES, state) else { return 0 };
         let form = self.capabilities.precise_events().form_of(&source).filter(|_| state.precise());
         form.map_or(source.select, |form| form.select(source.select))
     }
@@ -191,9 +191,9 @@ impl Emon {
 
     /// Writes IA32_PERF_GLOBAL_CTRL with these counters on. Bits outside the interface, such as the counter of slots
     /// and the metrics, keep the values that were found.
-    fn let_count(self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        let control = row.known.saved().global & !self.capabilities.own() | self.bits(counters);
-        row.known.set_control(control);
+    fn let_count(self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        let control = cpu_counters.pmu.snapshot.saved().global & !self.capabilities.own() | self.bits(counters);
+        cpu_counters.pmu.snapshot.set_control(control);
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control);
     }
 
@@ -261,17 +261,18 @@ impl ProfileInterface for Emon {
     /// the other events, to fixed counters where possible. No other order serves more events: the sets of counters that
     /// record are nested; and a fixed counter takes events of one kind only, so that using it leaves a general counter
     /// to another event, and all events of that kind are equal.
-    fn assign(&self, row: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
-        let mut free = row.counters(CounterState::is_free);
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+        let mut free = cpu_counters.counters(CounterState::is_free);
         let all = || wanted.iter().enumerate();
-        let open_to =
-            |state: &CounterState| row.source_of(&SOURCES, *state).map_or(0, |source| self.precise(&source).len());
+        let open_to = |state: &CounterState| {
+            cpu_counters.source_of(&SOURCES, *state).map_or(0, |source| self.precise(&source).len())
+        };
         let precise = || all().filter(|(_, state)| state.precise());
         let ordered =
             (0..=self.counters().into()).flat_map(|open| precise().filter(move |(_, state)| open_to(state) == open));
         for (index, state) in ordered.chain(all().filter(|(_, state)| !state.precise())) {
             let Some(place) = assigned.get_mut(index) else { return Err(index) };
-            let source = row.source_of(&SOURCES, *state).ok_or(index)?;
+            let source = cpu_counters.source_of(&SOURCES, *state).ok_or(index)?;
             let fitting = free.and(if state.precise() { self.precise(&source) } else { self.counters_for(&source) });
             let fixed = fitting.and(self.fixed()).iter().next();
             *place = fixed.or_else(|| fitting.iter().next()).ok_or(index)?;
@@ -334,40 +335,41 @@ impl ProfileInterface for Emon {
         self.bank().readback_ok(cpu) && self.fixed().iter().all(|counter| self.fixed_readback_ok(cpu, counter))
     }
 
-    /// One write; none in version 1.
+    /// Costs one write; none in version 1.
     fn forget(&self, cpu: &impl Cpu, counters: CounterSet) {
         if self.has_global_control() {
             cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.bits(counters));
         }
     }
 
-    /// Reads no register: `row` has the other active counters.
-    fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        let all = row.active.all.or(counters);
-        self.bank()
-            .load(cpu, row, counters.and(self.general()), |state| started(self.select(row, state), state).into_bits());
+    /// Reads no register: `cpu_counters` has the other active counters.
+    fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        let all = cpu_counters.active.all.or(counters);
+        self.bank().load(cpu, cpu_counters, counters.and(self.general()), |state| {
+            started(self.select(cpu_counters, state), state).into_bits()
+        });
         let fixed = counters.and(self.fixed());
         for counter in fixed.iter() {
-            Counters::load(*self, cpu, counter, row.get(counter));
+            Counters::load(*self, cpu, counter, cpu_counters.get(counter));
         }
         if !fixed.is_empty() {
-            cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::control(self.capabilities, row, all));
+            cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::control(self.capabilities, cpu_counters, all));
         }
         if self.has_global_control() {
-            self.let_count(cpu, row, all);
+            self.let_count(cpu, cpu_counters, all);
         }
     }
 
-    /// One write; in version 1 one for each counter.
-    fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
+    /// Costs one write; in version 1, one for each counter.
+    fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         if self.has_global_control() {
-            self.let_count(cpu, row, row.active.all.without(counters));
+            self.let_count(cpu, cpu_counters, cpu_counters.active.all.without(counters));
         } else {
             self.bank().clear_selects(cpu, counters);
         }
     }
 
-    /// One read; in version 1 one RDPMC for each counter with an interval.
+    /// Costs one read; in version 1, one RDPMC for each counter with an interval.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
         if self.has_global_control() {
             self.counters_in(cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & PmuCapabilities::EVERY).and(active.interrupting)
@@ -382,12 +384,12 @@ impl ProfileInterface for Emon {
     /// Version 1 cannot stop all counters at once. The entry is therefore unmasked before the first counter is read,
     /// because the interrupt of an overflow behind a masked entry may be lost.
     #[inline]
-    fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
+    fn serve(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
         if self.has_global_control() {
-            self.serve_by_status(cpu, row, overflowed)
+            self.serve_by_status(cpu, cpu_counters, overflowed)
         } else {
             lvt_pmi::unmask(cpu);
-            self.bank().serve(cpu, row, overflowed)
+            self.bank().serve(cpu, cpu_counters, overflowed)
         }
     }
 
@@ -400,25 +402,28 @@ impl ProfileInterface for Emon {
     }
 
     /// One write for each general counter, and one for all fixed ones; none in version 1.
-    fn disarm(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
+    fn disarm(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         if self.has_global_control() {
             self.bank().clear_selects(cpu, counters.and(self.general()));
             if !counters.and(self.fixed()).is_empty() {
-                cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::control(self.capabilities, row, row.active.all));
+                cpu.wrmsr(
+                    IA32_FIXED_CTR_CTRL,
+                    fixed::control(self.capabilities, cpu_counters, cpu_counters.active.all),
+                );
             }
         }
     }
 
-    /// One write; unfreezing takes another.
-    fn freeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
-        if self.has_global_control() && !row.active.all.is_empty() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, row.known.control() & !self.capabilities.own());
+    /// Costs one write; unfreezing costs another.
+    fn freeze(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) {
+        if self.has_global_control() && !cpu_counters.active.all.is_empty() {
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, cpu_counters.pmu.snapshot.control() & !self.capabilities.own());
         }
     }
 
-    fn unfreeze(&self, cpu: &impl Cpu, row: CpuCounters<'_>) {
-        if self.has_global_control() && !row.active.all.is_empty() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, row.known.control());
+    fn unfreeze(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) {
+        if self.has_global_control() && !cpu_counters.active.all.is_empty() {
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, cpu_counters.pmu.snapshot.control());
         }
     }
 
@@ -439,12 +444,17 @@ impl Emon {
     /// another interrupt then; and before the counters restart, because the interrupt of an overflow behind a masked
     /// entry may be lost.
     #[inline]
-    fn serve_by_status(self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        let (control, own) = (row.known.control(), self.capabilities.own());
+    fn serve_by_status(
+        self,
+        cpu: &impl Cpu,
+        cpu_counters: CpuCounters<'_>,
+        overflowed: impl FnMut(Reloaded),
+    ) -> CounterSet {
+        let (control, own) = (cpu_counters.pmu.snapshot.control(), self.capabilities.own());
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control & !own);
         let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & own;
-        let ours = self.counters_in(status).and(row.active.interrupting);
-        unmanaged::reload_overflowed(self, cpu, row, ours, overflowed);
+        let ours = self.counters_in(status).and(cpu_counters.active.interrupting);
+        unmanaged::reload_overflowed(self, cpu, cpu_counters, ours, overflowed);
         // Also clears bits of counters that were stopped before their interrupt arrived. Writes even if no bit is set:
         // spurious interrupts are too rare for a branch.
         cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, status);

@@ -215,8 +215,8 @@ impl ProfileInterface for NetBurst {
         Event::of_source(source).map_or(CounterSet::NONE, |event| self.layout.counters_of(event.unit))
     }
 
-    fn assign(&self, row: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
-        assignment::assign(self.layout, row, wanted, assigned)
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+        assignment::assign(self.layout, cpu_counters, wanted, assigned)
     }
 
     /// Every processor of this interface supports the whole table.
@@ -268,10 +268,10 @@ impl ProfileInterface for NetBurst {
     ///
     /// Never inlined: `Hal::start` inlines the other interfaces, and this one costs them registers there.
     #[inline(never)]
-    fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        let thread = Standing::of(row.known.saved()).thread();
+    fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        let thread = Standing::of(cpu_counters.pmu.snapshot.saved()).thread();
         for counter in counters.iter() {
-            let (state, number) = (row.get(counter), self.of_core(thread, counter));
+            let (state, number) = (cpu_counters.get(counter), self.of_core(thread, counter));
             if let Some(event) = Event::of(state) {
                 let column = u8::from(SECOND_COLUMN.has(number));
                 cpu.wrmsr(event.unit.escr(column), escr(event, state, thread).into_bits());
@@ -282,10 +282,10 @@ impl ProfileInterface for NetBurst {
     }
 
     /// Writes the CCCRs without enable and OVF_PMI flags, and without a pending OVF: N writes.
-    fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        let thread = Standing::of(row.known.saved()).thread();
+    fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        let thread = Standing::of(cpu_counters.pmu.snapshot.saved()).thread();
         for counter in counters.iter() {
-            if let Some(event) = Event::of(row.get(counter)) {
+            if let Some(event) = Event::of(cpu_counters.get(counter)) {
                 let cccr = MSR_BPU_CCCR0.at(self.of_core(thread, counter));
                 cpu.wrmsr(cccr, event.unit.cccr().into_bits());
             }
@@ -309,9 +309,9 @@ impl ProfileInterface for NetBurst {
     /// is loaded, because the interrupt of an overflow behind a masked entry may be lost. A counter that overflows
     /// between the check of its OVF and the unmasking waits for the next interrupt or tick.
     #[inline]
-    fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, mut overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        let (mut served, thread) = (CounterSet::NONE, Standing::of(row.known.saved()).thread());
-        for counter in row.active.interrupting.iter() {
+    fn serve(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, mut overflowed: impl FnMut(Reloaded)) -> CounterSet {
+        let (mut served, thread) = (CounterSet::NONE, Standing::of(cpu_counters.pmu.snapshot.saved()).thread());
+        for counter in cpu_counters.active.interrupting.iter() {
             let number = self.of_core(thread, counter);
             let register = MSR_BPU_CCCR0.at(number);
             let cccr = Cccr::from_bits(cpu.rdmsr(register));
@@ -322,7 +322,7 @@ impl ProfileInterface for NetBurst {
         }
         lvt_pmi::unmask(cpu);
         for counter in served.iter() {
-            let (number, state) = (self.of_core(thread, counter), row.get(counter));
+            let (number, state) = (self.of_core(thread, counter), cpu_counters.get(counter));
             let (value, initial) = (cpu.rdpmc(u32::from(number)), state.initial_within(MASK));
             load(cpu, number, initial);
             overflowed(Reloaded { counter, state, value, initial, missing_bits: 64 - WIDTH });

@@ -31,9 +31,9 @@ const FIRST: CounterSet = CounterSet::NONE.with(0);
 const OPEN: PerfEvtSel = PerfEvtSel::new().with_en(true);
 
 /// Returns what starts a counter as its state says, once EN is set.
-fn started(row: CpuCounters<'_>, counter: u8) -> PerfEvtSel {
-    let state = row.get(counter);
-    PerfEvtSel::from_bits(row.select_of(&SOURCES, state))
+fn started(cpu_counters: CpuCounters<'_>, counter: u8) -> PerfEvtSel {
+    let state = cpu_counters.get(counter);
+    PerfEvtSel::from_bits(cpu_counters.select_of(&SOURCES, state))
         .with_usr(state.user())
         .with_os(state.kernel())
         .with_int(state.interrupt())
@@ -92,23 +92,23 @@ impl ProfileInterface for P6 {
 
     /// 2N writes, the first select register last, because it enables both counters; and one more to set its flag if
     /// only the second counter counts.
-    fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
+    fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         for counter in counters.iter() {
-            Counters::load(BANK, cpu, counter, row.get(counter));
+            Counters::load(BANK, cpu, counter, cpu_counters.get(counter));
         }
         if counters.has(1) {
-            cpu.wrmsr(PERF_EVT_SEL0.at(1), started(row, 1).into_bits());
+            cpu.wrmsr(PERF_EVT_SEL0.at(1), started(cpu_counters, 1).into_bits());
         }
         if counters.has(0) {
-            cpu.wrmsr(PERF_EVT_SEL0, started(row, 0).with_en(true).into_bits());
-        } else if row.active.all.is_empty() {
+            cpu.wrmsr(PERF_EVT_SEL0, started(cpu_counters, 0).with_en(true).into_bits());
+        } else if cpu_counters.active.all.is_empty() {
             cpu.wrmsr(PERF_EVT_SEL0, OPEN.into_bits());
         }
     }
 
     /// N writes; and one more to clear the flag if only the second counter was active.
-    fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        let left = row.active.all.without(counters);
+    fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        let left = cpu_counters.active.all.without(counters);
         BANK.clear_selects(cpu, counters.without(FIRST));
         if left.is_empty() {
             BANK.clear_selects(cpu, FIRST);
@@ -125,9 +125,9 @@ impl ProfileInterface for P6 {
     /// One RDPMC for each counter with an interval, one write for each that overflowed. The LVT entry is unmasked
     /// first, as in version 1 of Emon.
     #[inline]
-    fn serve(&self, cpu: &impl Cpu, row: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
+    fn serve(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
         lvt_pmi::unmask(cpu);
-        BANK.serve(cpu, row, overflowed)
+        BANK.serve(cpu, cpu_counters, overflowed)
     }
 
     fn release(&self, cpu: &impl Cpu, _found: SavedMsrs) {

@@ -25,9 +25,9 @@ fn half(state: CounterState) -> CesrHalf {
     CesrHalf::from_bits((select & 0xFFFF) as u16).with_user(state.user()).with_kernel(state.kernel())
 }
 
-/// Returns CESR with these counters on, as `row` says.
-fn cesr(row: CpuCounters<'_>, counters: CounterSet) -> Cesr {
-    let half = |counter| if counters.has(counter) { half(row.get(counter)) } else { CesrHalf::new() };
+/// Returns CESR with these counters on, as `cpu_counters` says.
+fn cesr(cpu_counters: CpuCounters<'_>, counters: CounterSet) -> Cesr {
+    let half = |counter| if counters.has(counter) { half(cpu_counters.get(counter)) } else { CesrHalf::new() };
     Cesr::new().with_counter0(half(0)).with_counter1(half(1))
 }
 
@@ -100,16 +100,16 @@ impl ProfileInterface for Pentium {
 
     /// One write for each counter, and one that starts all at once. The half of another counter is rewritten with its
     /// current value.
-    fn enable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
+    fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         for counter in counters.iter() {
             cpu.wrmsr(CTR0.at(counter), 0);
         }
-        cpu.wrmsr(CESR, cesr(row, row.active.all.or(counters)).into_bits());
+        cpu.wrmsr(CESR, cesr(cpu_counters, cpu_counters.active.all.or(counters)).into_bits());
     }
 
     /// One write.
-    fn disable(&self, cpu: &impl Cpu, row: CpuCounters<'_>, counters: CounterSet) {
-        cpu.wrmsr(CESR, cesr(row, row.active.all.without(counters)).into_bits());
+    fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        cpu.wrmsr(CESR, cesr(cpu_counters, cpu_counters.active.all.without(counters)).into_bits());
     }
 
     fn check_overflow(&self, _cpu: &impl Cpu, _active: Active) -> CounterSet {

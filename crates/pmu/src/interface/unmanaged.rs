@@ -87,12 +87,12 @@ impl Bank {
     pub fn load(
         self,
         cpu: &impl Cpu,
-        row: CpuCounters<'_>,
+        cpu_counters: CpuCounters<'_>,
         counters: CounterSet,
         select: impl Fn(CounterState) -> u64,
     ) {
         for counter in counters.iter() {
-            let state = row.get(counter);
+            let state = cpu_counters.get(counter);
             Counters::load(self, cpu, counter, state);
             cpu.wrmsr(self.select(counter), select(state));
         }
@@ -101,12 +101,17 @@ impl Bank {
     /// Serves an interrupt: one RDPMC for each counter with an interval, one write for each that overflowed. The
     /// counters keep counting; events between the two are lost.
     #[inline]
-    pub fn serve(self, cpu: &impl Cpu, row: CpuCounters<'_>, mut overflowed: impl FnMut(Reloaded)) -> CounterSet {
+    pub fn serve(
+        self,
+        cpu: &impl Cpu,
+        cpu_counters: CpuCounters<'_>,
+        mut overflowed: impl FnMut(Reloaded),
+    ) -> CounterSet {
         let (mut served, top_bit) = (CounterSet::NONE, state::top_bit(self.mask));
-        for counter in row.active.interrupting.iter() {
+        for counter in cpu_counters.active.interrupting.iter() {
             let value = cpu.rdpmc(u32::from(counter));
             if value & top_bit == 0 {
-                let state = row.get(counter);
+                let state = cpu_counters.get(counter);
                 let initial = state.armed_within(self.mask);
                 cpu.wrmsr(self.counter(counter), initial);
                 overflowed(Reloaded { counter, state, value, initial, missing_bits: self.missing_bits() });
@@ -172,17 +177,17 @@ impl Counters for Bank {
 }
 
 /// Reloads the counters that a status register reports as overflowed, and passes each to `overflowed`: one RDPMC and
-/// one write each. RDPMC reads the events since the overflow, so that the count stays exact.
+/// one write each. RDPMC reads the events since the overflow. The count stays exact only if the counters are stopped.
 #[inline]
 pub fn reload_overflowed(
     bank: impl Counters,
     cpu: &impl Cpu,
-    row: CpuCounters<'_>,
+    cpu_counters: CpuCounters<'_>,
     counters: CounterSet,
     mut overflowed: impl FnMut(Reloaded),
 ) {
     for counter in counters.iter() {
-        let (state, Place { register, index, missing_bits }) = (row.get(counter), bank.place(counter));
+        let (state, Place { register, index, missing_bits }) = (cpu_counters.get(counter), bank.place(counter));
         let value = cpu.rdpmc(index);
         let initial = state.armed_within(state::all_but(missing_bits));
         cpu.wrmsr(register, initial);

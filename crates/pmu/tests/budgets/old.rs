@@ -104,7 +104,7 @@ fn an_interrupt_with_k_of_n_counters_overflowed_and_a_check_for_it() {
 }
 
 #[test]
-fn an_interrupt_looks_at_the_local_vector_once_and_writes_it_only_where_it_is_masked() {
+fn an_interrupt_reads_the_lvt_entry_once_and_writes_it_only_if_it_is_masked() {
     const MASKED: u32 = 0x0001_00FE;
     const OPEN: u32 = 0xFE;
     for name in NETBURST.map(|(name, _)| name).into_iter().chain(P6) {
@@ -124,7 +124,8 @@ fn an_interrupt_looks_at_the_local_vector_once_and_writes_it_only_where_it_is_ma
 
 #[test]
 fn a_read_costs_one_access_and_initializing_looking_and_releasing_what_the_registers_are() {
-    // Identity; read; InitializeProfiling with the probe of the registers; search for foreign counters; release.
+    // Identity; read; InitializeProfiling with the probe of the registers; search for counters in use elsewhere;
+    // release.
     let cases: [(&str, Cost, Cost, Cost, Cost); 6] = [
         // 18 CCCRs, or 9 of a thread; 8 ESCRs, or 4. The probe writes one CCCR and one counter twice and restores them.
         ("netburst-cedarmill", (0, 0, 1), (4, 18 + 6, 0), (19, 0, 0), (0, 18 + 8, 0)),

@@ -122,7 +122,7 @@ fn every_subset_of_the_sources_runs_or_is_refused_as_the_search_says() {
                     ran += 1;
                 } else {
                     assert_eq!(
-                        bench.hal.row(ProcessorIndex::BOOT).counters(|state| !state.is_free()),
+                        bench.hal.cpu_counters(ProcessorIndex::BOOT).counters(|state| !state.is_free()),
                         CounterSet::NONE
                     );
                     refused += 1;

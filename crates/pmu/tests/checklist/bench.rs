@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::MutexGuard;
 
-use cpuid_dumps::Identity;
+use cpuid_dumps::CpuIdentity;
 use model::{CounterId, Mode, Processor, Selected};
 use pmu::hal::SourceInformation;
 use pmu::hal::information::HAL_PROFILE_SOURCE_INTERRUPT_HANDLER;
@@ -138,34 +138,34 @@ impl Cpu for Bench {
 }
 
 /// Returns the processor of an identity after reset.
-pub fn processor_of(identity: &Identity) -> Processor {
+pub fn processor_of(identity: &CpuIdentity) -> Processor {
     let dump = identity.cpuid();
     Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)))
 }
 
 /// Returns the identities with counters that interrupt: all except Pentium.
-pub fn with_counters() -> impl Iterator<Item = &'static Identity> {
+pub fn with_counters() -> impl Iterator<Item = &'static CpuIdentity> {
     cpuid_dumps::all().iter().filter(|identity| !["Default", "Pentium"].contains(&identity.expected.interface))
 }
 
 /// Returns those where every counter counts every event: all except NetBurst.
-pub fn with_equal_counters() -> impl Iterator<Item = &'static Identity> {
+pub fn with_equal_counters() -> impl Iterator<Item = &'static CpuIdentity> {
     with_counters().filter(|identity| identity.expected.interface != "NetBurst")
 }
 
 /// Returns those with this interface.
-pub fn of_interface(name: &str) -> impl Iterator<Item = &'static Identity> {
+pub fn of_interface(name: &str) -> impl Iterator<Item = &'static CpuIdentity> {
     with_counters().filter(move |identity| identity.expected.interface == name)
 }
 
 /// Returns the version in leaf 0xA, or 0 with another interface.
-pub fn version_of(identity: &Identity) -> u8 {
+pub fn version_of(identity: &CpuIdentity) -> u8 {
     let [eax, ..] = identity.cpuid().cpuid(0xA, 0);
     if identity.expected.interface == "Emon" { eax.to_le_bytes()[0] } else { 0 }
 }
 
 /// Returns the identities with global registers, and these registers.
-pub fn with_global_registers() -> impl Iterator<Item = (&'static Identity, Global)> {
+pub fn with_global_registers() -> impl Iterator<Item = (&'static CpuIdentity, Global)> {
     with_counters().filter_map(|identity| {
         let dump = identity.cpuid();
         Some((identity, Global::of(|leaf| dump.cpuid(leaf, 0))?))
@@ -173,7 +173,7 @@ pub fn with_global_registers() -> impl Iterator<Item = (&'static Identity, Globa
 }
 
 /// Returns those with fixed counters.
-pub fn with_fixed_counters() -> impl Iterator<Item = &'static Identity> {
+pub fn with_fixed_counters() -> impl Iterator<Item = &'static CpuIdentity> {
     with_counters().filter(|identity| identity.expected.fixed > 0)
 }
 
@@ -484,7 +484,7 @@ impl Bench {
 
     /// Stops and frees all counters and returns the totals.
     pub fn finish(&self) -> Vec<u64> {
-        let counters = self.hal.row(ProcessorIndex::BOOT).counters(|state| !state.is_free());
+        let counters = self.hal.cpu_counters(ProcessorIndex::BOOT).counters(|state| !state.is_free());
         self.stop(counters);
         let totals = counters.iter().map(|counter| self.hal.total(ProcessorIndex::BOOT, counter)).collect();
         self.hal.free(ProcessorIndex::BOOT, counters);

@@ -142,8 +142,8 @@ fn d14_each_counter_counts_in_its_own_modes() {
             let mut wanted = Vec::new();
             for (counter, (user, kernel)) in usable.iter().zip(modes.iter().cycle().skip(first)) {
                 bench.reserve_on(*counter, None);
-                let row = bench.hal.row(ProcessorIndex::BOOT);
-                row.set(*counter, row.get(*counter).with_user(*user).with_kernel(*kernel));
+                let cpu_counters = bench.hal.cpu_counters(ProcessorIndex::BOOT);
+                cpu_counters.set(*counter, cpu_counters.get(*counter).with_user(*user).with_kernel(*kernel));
                 wanted.push(u64::from(*user) * 30 + u64::from(*kernel) * 7);
             }
             bench.start(usable.iter().copied());
@@ -159,7 +159,7 @@ fn d14_each_counter_counts_in_its_own_modes() {
 }
 
 #[test]
-fn d16_an_interval_overflows_after_so_many_events_and_not_one_before() {
+fn d16_an_interval_overflows_after_exactly_that_many_events() {
     for identity in with_counters() {
         let usable = Bench::idle(processor_of(identity)).usable();
         let intervals = [4_096, 4_097, 65_536, 0x7FFF_FFFF];
@@ -239,7 +239,7 @@ fn d17_an_overflow_sets_the_status_of_its_counter_and_serving_clears_that_and_no
 }
 
 #[test]
-fn d17_a_status_that_a_count_without_interval_left_is_no_overflow_of_what_comes_after() {
+fn d17_a_stale_status_of_a_plain_count_is_no_overflow_of_the_next_event() {
     for (identity, global) in with_global_registers() {
         let bench = Bench::new(processor_of(identity));
         for counter in bench.usable().iter() {
@@ -260,7 +260,7 @@ fn d17_a_status_that_a_count_without_interval_left_is_no_overflow_of_what_comes_
 }
 
 #[test]
-fn d19_after_serving_a_further_overflow_interrupts_again_by_an_entry_that_is_open_and_else_as_it_was() {
+fn d19_after_serving_the_next_overflow_interrupts_again_through_an_unmasked_entry() {
     const MASKED: u32 = 1 << 16;
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity).with_x2apic());
@@ -287,7 +287,7 @@ fn d19_after_serving_a_further_overflow_interrupts_again_by_an_entry_that_is_ope
 }
 
 #[test]
-fn d16_a_count_has_what_came_between_an_overflow_and_its_reload() {
+fn d16_a_count_includes_the_events_between_an_overflow_and_its_reload() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
         let counter = bench.started(bench.anywhere(), Some(SHORT));
@@ -324,7 +324,7 @@ fn d20_a_reload_of_a_counter_that_runs_takes_effect() {
 }
 
 #[test]
-fn d24_every_counter_of_amd_counts_and_overflows_by_its_own_names() {
+fn d24_every_counter_of_amd_counts_and_overflows_through_its_own_registers() {
     let identities = of_interface("Amd64").map(processor_of);
     let made_up = [
         amd(false, None),
@@ -361,7 +361,7 @@ fn d24_every_counter_of_amd_counts_and_overflows_by_its_own_names() {
 }
 
 #[test]
-fn d24_the_names_of_the_k7_are_the_first_four_of_the_core() {
+fn d24_the_k7_registers_alias_the_first_four_core_registers() {
     for name in ["bulldozer-fx8150", "zen3-5950x", "zen5-9800x3d"] {
         let bench = Bench::named(name);
         for counter in 0..4 {
@@ -378,7 +378,7 @@ fn d24_the_names_of_the_k7_are_the_first_four_of_the_core() {
 }
 
 #[test]
-fn d24_what_somebody_left_in_the_global_control_of_amd_is_put_back_and_stops_nothing() {
+fn d24_a_foreign_value_of_amds_global_control_is_restored_and_stops_nothing() {
     for name in ["zen4-7700x", "zen5-9800x3d"] {
         for found in [0x3F, 0, 0b10] {
             let bench = Bench::idle(processor_of(cpuid_dumps::find(name).unwrap()));
@@ -405,7 +405,7 @@ fn d24_what_somebody_left_in_the_global_control_of_amd_is_put_back_and_stops_not
 }
 
 #[test]
-fn d25_without_a_status_register_the_top_bit_of_the_counter_tells_of_overflow() {
+fn d25_without_a_status_register_the_top_bit_of_the_counter_shows_the_overflow() {
     for name in PLAIN {
         let bench = Bench::named(name);
         let counter = bench.started(bench.anywhere(), Some(SHORT));

@@ -9,7 +9,7 @@ use simulation::boot;
 const KNOWN_EVENTS: u8 = 7;
 
 #[test]
-fn d01_counters_and_width_are_what_leaf_a_says_and_finding_out_touches_no_register() {
+fn d01_counters_and_width_come_from_leaf_a_and_discovery_touches_no_register() {
     for version in [1, 2, 3, 4, 5, 6] {
         for counters in 1..=10 {
             for width in [32, 40, 48] {
@@ -84,7 +84,7 @@ fn d03_an_event_is_there_if_its_bit_is_clear_and_below_the_length() {
 }
 
 #[test]
-fn d04_an_event_that_is_not_there_is_refused_with_its_reason_and_no_register_is_touched() {
+fn d04_a_missing_event_is_refused_with_its_reason_and_no_register_is_touched() {
     for (name, length, mask) in [("cut", 1, 0), ("masked", 7, 0x7E), ("both", 4, 0x0A)] {
         let bench = Bench::idle(intel([leaf_a_eax(2, 4, 48, length), mask, 0, 0]));
         let mut refused = 0;
@@ -109,7 +109,7 @@ fn d04_an_event_that_is_not_there_is_refused_with_its_reason_and_no_register_is_
 }
 
 #[test]
-fn d23_amd_has_the_counters_that_its_leaves_say_and_finding_out_touches_no_register() {
+fn d23_amd_counters_are_those_of_its_leaves_and_discovery_touches_no_register() {
     let identities = of_interface("Amd64").map(|identity| (processor_of(identity), identity.expected.counters));
     let made_up = [(amd(false, None), 4), (amd(true, None), 6)];
     // PerfMonV2 without PerfCtrExtCore is ignored.
@@ -130,7 +130,7 @@ fn d23_amd_has_the_counters_that_its_leaves_say_and_finding_out_touches_no_regis
 }
 
 #[test]
-fn d23_a_source_that_the_family_has_not_is_refused_with_that_reason_and_no_register_is_touched() {
+fn d23_a_source_that_the_family_lacks_is_refused_with_that_reason_and_no_register_is_touched() {
     for (family, features, version_2, supported) in [
         (0x0F, 0, None, 176),
         (0x10, 0, None, 176),
@@ -164,7 +164,7 @@ fn d23_a_source_that_the_family_has_not_is_refused_with_that_reason_and_no_regis
 }
 
 #[test]
-fn d27_registers_that_drop_writes_are_found_out() {
+fn d27_registers_that_drop_writes_are_detected() {
     let pretends = || {
         let nothing = model::Processor::new(Box::new(|_, _| [0; 4]));
         simulation::ModelCpu::new(nothing.with_absent_msrs_ignored())
@@ -212,7 +212,7 @@ fn d28_without_a_pmu_the_interface_is_default_and_nothing_is_touched() {
 }
 
 #[test]
-fn d28_memory_for_no_counter_is_never_missed() {
+fn d28_a_failed_allocation_for_no_counters_is_no_error() {
     let identity = cpuid_dumps::find("intel-hyperv-masked").unwrap();
     let machine = simulation::SimMachine::new(identity, 1);
     let hal = Hal::new(machine.processor(0), 2_048).unwrap();

@@ -56,7 +56,7 @@ fn the_entry_is_unmasked_after_the_status_is_clear_and_before_a_counter_can_over
 }
 
 #[test]
-fn the_status_of_our_counters_is_acknowledged_also_while_none_counts_and_no_register_once_they_are_not_ours() {
+fn the_status_is_acknowledged_while_no_counter_is_active_and_not_after_release() {
     for (identity, global) in with_global_registers() {
         let bench = Bench::new(processor_of(identity));
         let counter = bench.started(bench.anywhere(), Some(SHORT));
@@ -98,7 +98,7 @@ fn slots(bench: &Bench) -> bool {
 }
 
 #[test]
-fn counters_of_others_go_on_while_ours_stand_still_or_are_served() {
+fn foreign_counters_run_while_ours_are_frozen_or_served() {
     let mut seen = 0;
     for (identity, _) in with_global_registers() {
         let bench = Bench::idle(processor_of(identity));

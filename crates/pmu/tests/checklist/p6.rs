@@ -40,7 +40,7 @@ fn enabling_loads_the_counter_then_sets_its_select_up_with_int_and_en() {
 }
 
 #[test]
-fn the_second_counter_alone_needs_the_firsts_flag_and_both_start_at_once() {
+fn the_second_counter_alone_needs_the_enable_flag_of_the_first_and_both_start_at_once() {
     each(|bench| {
         bench.start([1]);
         let load = Access::Write(COUNTER0 + 1, INITIAL);
@@ -61,7 +61,7 @@ fn the_second_counter_alone_needs_the_firsts_flag_and_both_start_at_once() {
 }
 
 #[test]
-fn disabling_clears_en_and_int_of_the_counter_and_lets_the_other_go_on() {
+fn disabling_clears_en_and_int_of_the_counter_and_leaves_the_other_counting() {
     each(|bench| {
         for (stopped, left, first) in [(0, 1, Access::Write(SELECT0, EN)), (1, 0, Access::Write(SELECT1, 0))] {
             bench.start([0, 1]);
@@ -103,7 +103,7 @@ fn checking_for_overflow_examines_the_value_of_each_active_counter() {
 }
 
 #[test]
-fn somebody_elses_counter_is_one_that_is_let_count_and_counts_something() {
+fn a_foreign_counter_is_one_that_is_enabled_and_selects_an_event() {
     let cases = [(0, 0, None), (EN, 0, None), (0, BOTH_MODES | 0x79, None), (BOTH_MODES | 0x79, 0, None)];
     let found = [(EN | 1 << 16 | 0x79, 0, Some(0)), (EN, 1 << 17 | 0x79, Some(1)), (EN | FIRST, SECOND, Some(0))];
     for identity in of_interface("P6") {

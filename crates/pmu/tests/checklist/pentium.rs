@@ -102,7 +102,7 @@ fn counts_outlive_a_sleep_and_a_release_leaves_the_register_clear() {
 }
 
 #[test]
-fn somebody_elses_counter_is_found_and_registers_that_drop_writes_are_found_out() {
+fn a_foreign_counter_and_registers_that_drop_writes_are_detected() {
     each(|bench| {
         bench.release();
         for (cesr, counter) in [(0, None), (0x16, None), (0x40, Some(0)), (0x80, Some(0)), (0x40 << 16, Some(1))] {

@@ -58,7 +58,7 @@ fn selected(bench: &Bench, event: RawEvent) -> Result<u64, HalError> {
 
 /// Every 16-bit event and unit mask. Fields do not overlap, so the value with all other bits set is the worst case.
 #[test]
-fn every_event_that_can_be_said_writes_what_was_said_and_never_a_reserved_bit() {
+fn every_raw_event_writes_its_encoding_and_no_reserved_bit() {
     for (name, bits) in GENERATIONS {
         let bench = Bench::named(name);
         let mut refused = 0;
@@ -97,7 +97,7 @@ fn a_raw_event_counts_what_it_selects_and_nothing_else() {
         let event = raw(0xA1, 0x03).with_cmask(2).with_edge(true);
         let other = raw(0xA1, 0x03).with_cmask(2);
         let counters = [event, other].map(|event| bench.reserve(event.source().0, None));
-        let states = counters.map(|counter| bench.hal.row(ProcessorIndex::BOOT).get(counter));
+        let states = counters.map(|counter| bench.hal.cpu_counters(ProcessorIndex::BOOT).get(counter));
         assert_eq!(states.map(|state| bench.hal.source(state)), [event, other].map(RawEvent::source), "{name}");
         bench.start(counters);
         let meant = Selected { event: 0xA1, umask: 0x03, cmask: 2, invert: false, edge: true };
@@ -172,7 +172,7 @@ fn raw_events_leave_the_fixed_counters_to_the_sources_that_they_count() {
 }
 
 #[test]
-fn equal_raw_events_share_a_place_and_a_place_that_is_not_used_is_given_again() {
+fn equal_raw_events_share_a_slot_and_unused_slots_are_reused() {
     let bench = Bench::named("zen4-7700x");
     let event = |number: u16| {
         let [low, high] = number.to_le_bytes();
@@ -202,7 +202,7 @@ fn a_raw_event_keeps_no_interval() {
 }
 
 #[test]
-fn numbers_that_are_neither_a_row_nor_a_raw_event_are_unknown() {
+fn numbers_of_neither_a_source_nor_a_raw_event_are_unknown() {
     let hal: Hal = Bench::idle(amd_of_family(0x19, 0, None)).hal;
     for number in [0xFFFF_FFFF, 0x7FFF_FFFF, 0xC000_0000, 0x4000_0000, 0x0000_0FFF] {
         assert_eq!(hal.startable(Source(number)), Err(HalError::UnknownSource(Source(number))), "{number:#x}");

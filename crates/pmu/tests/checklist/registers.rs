@@ -82,7 +82,7 @@ fn d05_fixed_counters_too_narrow_for_an_interval_are_not_used() {
 const SLOTS: u32 = 3;
 
 #[test]
-fn d05_a_fixed_counter_that_no_source_needs_and_its_control_are_left_alone_and_go_on() {
+fn d05_an_unneeded_fixed_counter_and_its_control_are_left_unchanged() {
     let mut seen = 0;
     for identity in with_fixed_counters() {
         let bench = Bench::idle(processor_of(identity));
@@ -118,7 +118,7 @@ fn d05_a_fixed_counter_that_no_source_needs_and_its_control_are_left_alone_and_g
 }
 
 #[test]
-fn d05_a_fixed_counter_that_another_has_enabled_is_told_and_after_it_is_taken_stays_off() {
+fn d05_a_foreign_fixed_counter_is_reported_and_stays_off_after_it_was_taken() {
     for identity in with_fixed_counters() {
         for fixed in 0..identity.expected.fixed {
             let bench = Bench::idle(processor_of(identity));
@@ -196,7 +196,7 @@ fn d07_no_bit_but_those_of_the_counters_is_ever_set_in_control_and_global_regist
 }
 
 #[test]
-fn d08_the_reset_value_of_global_control_is_put_back() {
+fn d08_the_reset_value_of_global_control_is_restored() {
     for (identity, global) in with_global_registers() {
         let bench = Bench::idle(processor_of(identity));
         let reset = (1 << bench.general()) - 1;
@@ -233,7 +233,7 @@ fn d10_no_value_written_to_a_counter_exceeds_its_width() {
 }
 
 #[test]
-fn d10_counters_are_written_whole_where_the_capabilities_say_so_and_else_never() {
+fn d10_full_width_writes_are_used_only_if_the_capabilities_report_them() {
     for version in 1..=5 {
         for (width, fixed_width) in [(32, 48), (40, 32), (48, 40), (48, 48), (63, 63)] {
             for capabilities in [0, 1 << 13, !0, !(1 << 13)] {
@@ -254,7 +254,7 @@ fn d10_counters_are_written_whole_where_the_capabilities_say_so_and_else_never()
 }
 
 #[test]
-fn d10_the_whole_write_loads_what_the_narrow_one_does() {
+fn d10_a_full_width_write_loads_the_same_value_as_a_narrow_one() {
     for interval in [4_096, 0xFFFF, 0x1_0000, 0x7FFF_FFFF] {
         let held = [0, 1 << 13].map(|capabilities| {
             let bench = Bench::new(intel([leaf_a_eax(4, 2, 48, 7), 0, 0, 0]).with_perf_capabilities(capabilities));
@@ -266,7 +266,7 @@ fn d10_the_whole_write_loads_what_the_narrow_one_does() {
 }
 
 #[test]
-fn d11_rdpmc_asks_for_counters_that_exist_and_for_each() {
+fn d11_rdpmc_reads_every_existing_counter_and_no_other() {
     for identity in with_counters() {
         let bench = Bench::idle(processor_of(identity));
         let asked = bench.whole_life();
@@ -299,7 +299,7 @@ fn d15_no_counter_mask_is_ever_set_nor_what_goes_with_it() {
 }
 
 #[test]
-fn d18_the_interrupt_is_asked_for_if_an_interval_is_armed_and_not_otherwise() {
+fn d18_the_interrupt_bit_is_set_only_with_an_interval() {
     for name in ["amd-legacy", "zen4-7700x", "intel-v1", "intel-v2", "ice-lake-1065g7"] {
         let bench = Bench::named(name);
         for (source, armed, select) in selects_of_each_source(&bench) {
@@ -363,7 +363,7 @@ fn d26_event_1c2_is_not_0c2() {
 }
 
 #[test]
-fn d26_no_event_of_the_k8_exceeds_8_bits_and_each_source_is_written_as_it_is_told() {
+fn d26_no_event_of_the_k8_exceeds_8_bits_and_each_source_is_written_as_reported() {
     for identity in of_interface("Amd64") {
         let bench = Bench::new(processor_of(identity));
         let told: Vec<u64> = bench.hal.source_list().map(|source| source.source.select).collect();

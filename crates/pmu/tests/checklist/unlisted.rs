@@ -8,7 +8,7 @@ use pmu::ProcessorIndex;
 use simulation::boot;
 
 #[test]
-fn no_peer_an_interrupt_that_comes_after_the_stop_tells_of_nothing() {
+fn no_peer_a_late_interrupt_after_the_stop_reports_nothing() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
         let name = identity.name;
@@ -35,7 +35,7 @@ fn no_peer_an_interrupt_that_comes_after_the_stop_tells_of_nothing() {
 }
 
 #[test]
-fn no_peer_a_stop_tells_of_the_overflows_that_nobody_served() {
+fn no_peer_a_stop_reports_the_unserved_overflows() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
         let name = identity.name;
@@ -57,7 +57,7 @@ fn no_peer_a_stop_tells_of_the_overflows_that_nobody_served() {
 }
 
 #[test]
-fn no_peer_an_interrupt_for_which_nobody_is_registered_touches_nothing() {
+fn no_peer_an_interrupt_without_a_registered_handler_touches_nothing() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
         let counter = bench.started(bench.anywhere(), Some(SHORT));
@@ -75,7 +75,7 @@ fn no_peer_an_interrupt_for_which_nobody_is_registered_touches_nothing() {
 }
 
 #[test]
-fn no_peer_an_interrupt_that_comes_after_the_next_start_is_not_taken_for_the_new_owners() {
+fn no_peer_a_late_interrupt_after_the_next_start_is_not_attributed_to_the_new_owner() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
         let counter = bench.started(bench.anywhere(), Some(SHORT));
@@ -223,7 +223,7 @@ fn no_peer_counts_and_intervals_outlive_the_loss_of_registers() {
 }
 
 #[test]
-fn no_peer_what_was_stopped_before_the_sleep_is_stopped_after_it() {
+fn no_peer_counters_stopped_before_a_sleep_stay_stopped() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
         let counter = bench.started(bench.anywhere(), Some(SHORT));
@@ -239,7 +239,7 @@ fn no_peer_what_was_stopped_before_the_sleep_is_stopped_after_it() {
 }
 
 #[test]
-fn no_peer_what_firmware_starts_during_the_sleep_is_stopped_after_it() {
+fn no_peer_counters_that_firmware_starts_during_a_sleep_are_stopped_after_it() {
     for identity in with_counters() {
         let bench = Bench::new(processor_of(identity));
         let (counter, other) = (bench.started(bench.anywhere(), None), bench.general() - 1);
@@ -256,7 +256,7 @@ fn no_peer_what_firmware_starts_during_the_sleep_is_stopped_after_it() {
 }
 
 #[test]
-fn no_peer_an_interrupt_that_comes_after_the_release_leaves_what_release_put_back() {
+fn no_peer_a_late_interrupt_after_the_release_leaves_the_restored_registers() {
     for (identity, global) in with_global_registers() {
         let bench = Bench::idle(processor_of(identity));
         let reset = bench.msr(global.control);
@@ -286,7 +286,7 @@ fn no_peer_waking_without_a_session_leaves_the_registers_alone() {
 }
 
 #[test]
-fn no_peer_initializing_twice_does_not_forget_what_was_found() {
+fn no_peer_initializing_twice_keeps_the_saved_values() {
     for (identity, global) in with_global_registers() {
         let bench = Bench::idle(processor_of(identity));
         let reset = bench.msr(global.control);
@@ -301,7 +301,7 @@ fn no_peer_initializing_twice_does_not_forget_what_was_found() {
 const FROZEN: u64 = 1 << 59;
 
 #[test]
-fn no_peer_counters_that_somebody_left_frozen_go_on_when_something_is_started() {
+fn no_peer_frozen_counters_run_after_a_start() {
     for (freeze_before_initializing, interval) in [(true, None), (true, Some(SHORT)), (false, Some(SHORT))] {
         let bench = Bench::idle(amd(true, Some(6)));
         let freeze = || bench.set_msr(0xC000_0303, FROZEN | 1 << 58);
@@ -320,7 +320,7 @@ fn no_peer_counters_that_somebody_left_frozen_go_on_when_something_is_started() 
 }
 
 #[test]
-fn no_peer_counters_that_freeze_with_every_interrupt_go_on_after_it() {
+fn no_peer_counters_that_freeze_on_interrupt_run_after_it() {
     let bench = Bench::new(amd(true, Some(6)));
     bench.set_msr(0x1D9, 1 << 12); // DebugCtl
     let (armed, free) = (bench.started(bench.anywhere(), Some(SHORT)), bench.started(bench.anywhere(), None));
@@ -336,7 +336,7 @@ fn no_peer_counters_that_freeze_with_every_interrupt_go_on_after_it() {
 }
 
 #[test]
-fn no_peer_where_counters_can_not_be_frozen_the_bit_for_that_is_never_written() {
+fn no_peer_the_freeze_bit_is_never_written_if_unsupported() {
     // The bit is reserved there, so the model refuses it.
     let bench = Bench::idle(processor_of(cpuid_dumps::find("zen4-7700x").unwrap()));
     let [features, ..] = bench.model().cpuid(0x8000_0022, 0);

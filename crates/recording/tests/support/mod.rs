@@ -5,7 +5,7 @@
 use std::io;
 use std::ops::Range;
 
-use protocol::Sample;
+use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
 use recording::{
     Block, Count, DebugFile, KERNEL, Module, Process, ReadError, Reader, RecordedEvent, Session, Summary, Writer,
 };
@@ -47,9 +47,9 @@ pub fn process(id: u32) -> Process {
 }
 
 /// Returns a sample of processor 1.
-pub fn sample(time: u64) -> Sample {
+pub fn sample(time: u64) -> SampleRecord {
     let ip = 0x1_4000_1000 + time;
-    Sample {
+    CounterSample {
         time,
         ip,
         process: 4,
@@ -57,10 +57,11 @@ pub fn sample(time: u64) -> Sample {
         processor: 1,
         source: 0x13,
         interval: 65_536,
-        kind: 0,
-        modes: 1,
+        kind: CounterKind::Sample,
+        mode: Mode::User,
         pebs_sequence: 0,
     }
+    .into()
 }
 
 /// Returns the summary of a recording of one second.

@@ -51,87 +51,55 @@ impl StaticSchemaMarker for Lost {
     }
 }
 
-/// Interrupts had used up their time budget: nothing is sampled during this interval.
-pub struct Throttled {
-    pub source: StringHandle,
+/// Declares a marker whose only field is the source.
+macro_rules! source_marker {
+    ($(#[$attribute:meta])* $name:ident, $description:literal, $table_label:expr) => {
+        $(#[$attribute])*
+        pub struct $name {
+            pub source: StringHandle,
+        }
+
+        impl StaticSchemaMarker for $name {
+            const UNIQUE_MARKER_TYPE_NAME: &'static str = stringify!($name);
+            const DESCRIPTION: Option<&'static str> = Some($description);
+            const TABLE_LABEL: Option<&'static str> = $table_label;
+            const FIELDS: &'static [StaticSchemaMarkerField] = &[SOURCE];
+
+            fn name(&self, profile: &mut Profile) -> StringHandle {
+                profile.intern_string(Self::UNIQUE_MARKER_TYPE_NAME)
+            }
+
+            fn category(&self, _: &mut Profile) -> CategoryHandle {
+                CategoryHandle::OTHER
+            }
+
+            fn string_field_value(&self, _: u32) -> StringHandle {
+                self.source
+            }
+
+            /// The marker has no number field.
+            fn number_field_value(&self, _: u32) -> f64 {
+                0.0
+            }
+        }
+    };
 }
 
-impl StaticSchemaMarker for Throttled {
-    const UNIQUE_MARKER_TYPE_NAME: &'static str = "Throttled";
-    const DESCRIPTION: Option<&'static str> = Some("The interrupts of the processor had used up their time budget.");
-    const TABLE_LABEL: Option<&'static str> = Some("{marker.data.source}");
-    const FIELDS: &'static [StaticSchemaMarkerField] = &[SOURCE];
-
-    fn name(&self, profile: &mut Profile) -> StringHandle {
-        profile.intern_string("Throttled")
-    }
-
-    fn category(&self, _: &mut Profile) -> CategoryHandle {
-        CategoryHandle::OTHER
-    }
-
-    fn string_field_value(&self, _: u32) -> StringHandle {
-        self.source
-    }
-
-    /// The marker has no number field.
-    fn number_field_value(&self, _: u32) -> f64 {
-        0.0
-    }
-}
-
-/// The machine slept: nothing is sampled during this interval.
-pub struct Slept {
-    pub source: StringHandle,
-}
-
-impl StaticSchemaMarker for Slept {
-    const UNIQUE_MARKER_TYPE_NAME: &'static str = "Slept";
-    const DESCRIPTION: Option<&'static str> = Some("The machine slept.");
-    const FIELDS: &'static [StaticSchemaMarkerField] = &[SOURCE];
-
-    fn name(&self, profile: &mut Profile) -> StringHandle {
-        profile.intern_string("Slept")
-    }
-
-    fn category(&self, _: &mut Profile) -> CategoryHandle {
-        CategoryHandle::OTHER
-    }
-
-    fn string_field_value(&self, _: u32) -> StringHandle {
-        self.source
-    }
-
-    /// The marker has no number field.
-    fn number_field_value(&self, _: u32) -> f64 {
-        0.0
-    }
-}
-
-/// Interrupts came that no counter explained: nothing was sampled from this moment on.
-pub struct Silenced {
-    pub source: StringHandle,
-}
-
-impl StaticSchemaMarker for Silenced {
-    const UNIQUE_MARKER_TYPE_NAME: &'static str = "Silenced";
-    const DESCRIPTION: Option<&'static str> = Some("Too many interrupts in a row came that no counter explained.");
-    const FIELDS: &'static [StaticSchemaMarkerField] = &[SOURCE];
-
-    fn name(&self, profile: &mut Profile) -> StringHandle {
-        profile.intern_string("Silenced")
-    }
-
-    fn category(&self, _: &mut Profile) -> CategoryHandle {
-        CategoryHandle::OTHER
-    }
-
-    fn string_field_value(&self, _: u32) -> StringHandle {
-        self.source
-    }
-
-    /// There is no such field.
-    fn number_field_value(&self, _: u32) -> f64 {
-        0.0
-    }
-}
+source_marker!(
+    /// Interrupts had used up their time budget: nothing is sampled during this interval.
+    Throttled,
+    "The interrupts of the processor had used up their time budget.",
+    Some("{marker.data.source}")
+);
+source_marker!(
+    /// The machine slept: nothing is sampled during this interval.
+    Slept,
+    "The machine slept.",
+    None
+);
+source_marker!(
+    /// Interrupts came that no counter explained: nothing was sampled from this moment on.
+    Silenced,
+    "Too many interrupts in a row came that no counter explained.",
+    None
+);

@@ -1,16 +1,17 @@
 //! BranchCounts by source and target.
 
 use proptest::prelude::*;
-use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN};
+use protocol::{Prediction, SampleRecord, UNKNOWN};
 use report::{Branch, BranchCount, BranchCounts};
 
-use super::support::{APP, CYCLES, NT, NTDLL, sample};
+use super::support::{self, APP, CYCLES, NT, NTDLL, sample};
 
-fn branch(process: u32, from: u64, to: u64, predicted: u32) -> Sample {
-    Sample { kind: SampleKind::Branch as u16, pebs_sequence: to, ..sample(BRANCHES, process, from, predicted) }
+fn branch(process: u32, from: u64, to: u64, is_predicted: bool) -> SampleRecord {
+    let prediction = if is_predicted { Prediction::Predicted } else { Prediction::NotReported };
+    support::branch(process, from, to, prediction).into()
 }
 
-fn counted(samples: &[Sample]) -> BranchCounts {
+fn counted(samples: &[SampleRecord]) -> BranchCounts {
     let mut branches = BranchCounts::default();
     branches.record(samples);
     branches
@@ -19,7 +20,7 @@ fn counted(samples: &[Sample]) -> BranchCounts {
 #[test]
 fn branches_are_counted_by_source_and_target_across_processes() {
     for (from, to) in [(NT, NT + 8), (NT, APP), (APP, NT), (APP, APP + 8)] {
-        let branches = counted(&[branch(8, from, to, 1), branch(12, from, to, 0)]);
+        let branches = counted(&[branch(8, from, to, true), branch(12, from, to, false)]);
         let one = Branch { kernel: from == NT, from, to };
         assert_eq!(branches.top(2), [(one, BranchCount { count: 2, predicted: 1 })], "{from:#x} to {to:#x}");
         assert_eq!((branches.distinct(), branches.total()), (1, BranchCount { count: 2, predicted: 1 }));
@@ -29,7 +30,7 @@ fn branches_are_counted_by_source_and_target_across_processes() {
 #[test]
 fn branch_ends_are_in_the_kernel_if_their_addresses_are() {
     for (from, to, kernel) in [(APP, NT, [false, true]), (NT, NTDLL, [true, false]), (APP, NTDLL, [false, false])] {
-        let (branch, _) = counted(&[branch(8, from, to, 0)]).top(1)[0];
+        let (branch, _) = counted(&[branch(8, from, to, false)]).top(1)[0];
         let locations = [branch.source(), branch.target()];
         assert_eq!(locations.map(|location| location.kernel), kernel);
         assert_eq!(locations.map(|location| (location.process, location.ip)), [(UNKNOWN, from), (UNKNOWN, to)]);
@@ -39,11 +40,11 @@ fn branch_ends_are_in_the_kernel_if_their_addresses_are() {
 proptest! {
     #[test]
     fn most_frequent_branches_come_first_and_counts_add_up(
-        taken in prop::collection::vec((0_u64..4, 0_u64..4, 0_u32..2), 0..80), number in 0_usize..20
+        taken in prop::collection::vec((0_u64..4, 0_u64..4, any::<bool>()), 0..80), number in 0_usize..20
     ) {
-        let mut samples: Vec<Sample> =
+        let mut samples: Vec<SampleRecord> =
             taken.iter().map(|(from, to, predicted)| branch(8, APP + from, APP + to, *predicted)).collect();
-        samples.push(sample(CYCLES, 8, APP, 5));
+        samples.push(sample(CYCLES, 8, APP, 5).into());
         let branches = counted(&samples);
         let all = branches.top(usize::MAX);
         prop_assert_eq!(all.len(), branches.distinct());

@@ -1,26 +1,27 @@
 //! Precise records and branches among samples, and unknown processes.
 
-use protocol::{BRANCHES, Sample, SampleKind, UNKNOWN};
+use protocol::{BRANCHES, CounterSample, PreciseKind, PreciseSample, Prediction, SampleRecord, UNKNOWN};
 use recording::Block;
 use report::{Column, Contents, Filter, SampleWeight, Table, TableRow, Total, firefox, folded, samples_csv};
 
-use super::support::{APP, CYCLES, NT, file, processes, read, sample, symbol_index};
+use super::support::{APP, CYCLES, NT, branch, file, precise, processes, read, sample, symbol_index};
 
 const COLUMNS: [Column; 3] = [Column::Process, Column::Module, Column::Symbol];
 
 /// Returns samples of every kind.
-fn kinds() -> Vec<Sample> {
-    let of = |kind: SampleKind, ip| Sample { kind: kind as u16, pebs_sequence: 6, ..sample(CYCLES, 8, ip, 1000) };
-    let branch = |ip, interval| Sample { source: BRANCHES, interval, pebs_sequence: NT, ..of(SampleKind::Branch, ip) };
-    let of_unknown_process = |ip| Sample { process: UNKNOWN, thread: UNKNOWN, ..of(SampleKind::Precise, ip) };
+fn kinds() -> Vec<SampleRecord> {
+    let ordinary = |ip| CounterSample { pebs_sequence: 6, ..sample(CYCLES, 8, ip, 1000) };
+    let of_kind = |kind, ip| precise(kind, 6, ordinary(ip));
+    let of_unknown_process =
+        |ip| PreciseSample { process: UNKNOWN, thread: UNKNOWN, ..of_kind(PreciseKind::Precise, ip) };
     vec![
-        of(SampleKind::Sample, APP + 0x10),
-        of(SampleKind::Precise, APP + 0x20),
-        of(SampleKind::PreciseNext, APP + 0x20),
-        of_unknown_process(APP + 0x30),
-        of_unknown_process(NT + 0x40),
-        branch(APP + 0x50, 0),
-        branch(APP + 0x50, 1),
+        ordinary(APP + 0x10).into(),
+        of_kind(PreciseKind::Precise, APP + 0x20).into(),
+        of_kind(PreciseKind::PreciseNext, APP + 0x20).into(),
+        of_unknown_process(APP + 0x30).into(),
+        of_unknown_process(NT + 0x40).into(),
+        branch(8, APP + 0x50, NT, Prediction::NotReported).into(),
+        branch(8, APP + 0x50, NT, Prediction::Predicted).into(),
     ]
 }
 

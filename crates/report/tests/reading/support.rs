@@ -1,6 +1,9 @@
 //! A small recording for the tests.
 
-use protocol::{ALL_SOURCES, Sample, SampleKind, UNKNOWN, modes};
+use protocol::{
+    BRANCHES, BranchKind, BranchRecord, CounterKind, CounterSample, LostRecord, Mode, PauseKind, PauseRecord,
+    PreciseKind, PreciseSample, Prediction, SampleRecord, StopKind, StopRecord, UNKNOWN, modes,
+};
 use recording::{Block, Count, DebugFile, KERNEL, Module, Process, RecordedEvent, Session, Summary, Writer};
 use report::{Contents, Detail, Filter, SymbolFinder, SymbolIndex};
 
@@ -48,9 +51,8 @@ pub fn processes() -> [Process; 3] {
 }
 
 /// Returns a sample in kernel mode if `ip` is in the upper half, else in user mode.
-pub fn sample(source: u32, process: u32, ip: u64, interval: u32) -> Sample {
-    let mode = if ip >= 1 << 63 { modes::KERNEL } else { modes::USER };
-    Sample {
+pub fn sample(source: u32, process: u32, ip: u64, interval: u32) -> CounterSample {
+    CounterSample {
         time: 1000,
         ip,
         process,
@@ -58,30 +60,31 @@ pub fn sample(source: u32, process: u32, ip: u64, interval: u32) -> Sample {
         processor: 0,
         source,
         interval,
-        kind: SampleKind::Sample as u16,
-        modes: mode.try_into().unwrap(),
+        kind: CounterKind::Sample,
+        mode: mode_of(ip),
         pebs_sequence: 0,
     }
 }
 
-/// Returns a record of a loss, pause or sleep on processor 1.
-pub fn status_record(kind: SampleKind, source: u32, time: u64, detail: u64) -> Sample {
-    Sample {
-        time,
-        ip: detail,
-        process: 0,
-        thread: 0,
-        processor: 1,
-        source,
-        interval: 0,
-        kind: kind as u16,
-        modes: 0,
-        pebs_sequence: 0,
-    }
+/// Returns the precise sample with the fields of `sample`.
+pub fn precise(kind: PreciseKind, number: u64, sample: CounterSample) -> PreciseSample {
+    let CounterSample { time, ip, process, thread, processor, source, interval, mode, .. } = sample;
+    PreciseSample { time, ip, process, thread, processor, source, interval, kind, mode, number }
+}
+
+/// Returns a branch on processor 0.
+pub fn branch(process: u32, from: u64, to: u64, prediction: Prediction) -> BranchRecord {
+    let CounterSample { time, thread, processor, source, mode, .. } = sample(BRANCHES, process, from, 0);
+    let kind = BranchKind::Branch;
+    BranchRecord { time, from, process, thread, processor, source, prediction, kind, mode, to }
+}
+
+fn mode_of(ip: u64) -> Mode {
+    if ip >= 1 << 63 { Mode::Kernel } else { Mode::User }
 }
 
 /// Returns ten samples of cycles and two of mispredictions, a loss and a pause of 0.5 ms.
-pub fn records() -> Vec<Sample> {
+pub fn records() -> Vec<SampleRecord> {
     let cycles = [
         (8, APP + 0x1000),
         (8, APP + 0x1000),
@@ -94,17 +97,17 @@ pub fn records() -> Vec<Sample> {
         (12, 0x1234_5678),
         (99, 0x1000),
     ];
-    let mut records: Vec<Sample> = (1000_u64..)
+    let mut records: Vec<SampleRecord> = (1000_u64..)
         .step_by(10_000)
         .zip(cycles)
-        .map(|(time, (process, ip))| Sample { time, ..sample(CYCLES, process, ip, 100_003) })
+        .map(|(time, (process, ip))| CounterSample { time, ..sample(CYCLES, process, ip, 100_003) }.into())
         .collect();
-    records.push(Sample { time: 2000, processor: 1, ..sample(MISSES, 8, APP + 0x1000, 1009) });
-    records.push(Sample { time: 3000, processor: 1, ..sample(MISSES, 12, NTDLL + 0x40, 1009) });
-    records.push(status_record(SampleKind::Lost, CYCLES, 4000, 3));
-    records.push(status_record(SampleKind::Throttled, ALL_SOURCES, 5000, 0));
-    records.push(status_record(SampleKind::Resumed, ALL_SOURCES, 10_000, 5000));
-    records.push(status_record(SampleKind::Silenced, ALL_SOURCES, 11_000, 0));
+    records.push(CounterSample { time: 2000, processor: 1, ..sample(MISSES, 8, APP + 0x1000, 1009) }.into());
+    records.push(CounterSample { time: 3000, processor: 1, ..sample(MISSES, 12, NTDLL + 0x40, 1009) }.into());
+    records.push(LostRecord::new(4000, 1, CYCLES, 3).into());
+    records.push(StopRecord::new(StopKind::Throttled, 5000, 1).into());
+    records.push(PauseRecord::new(PauseKind::Resumed, 10_000, 1, 5000).into());
+    records.push(StopRecord::new(StopKind::Silenced, 11_000, 1).into());
     records
 }
 

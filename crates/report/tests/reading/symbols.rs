@@ -62,7 +62,7 @@ fn given(folder: &Path) -> SymbolFinder {
 /// Returns the names at these offsets in `module`, and the reason if no symbols were found.
 fn look_up(module: &Module, offsets: &[u64], finder: &SymbolFinder) -> (Vec<String>, Option<Reason>) {
     let process = Process { id: 8, name: "app.exe".to_owned(), modules: vec![module.clone()] };
-    let samples = offsets.iter().map(|offset| sample(CYCLES, 8, APP + offset, 1)).collect();
+    let samples = offsets.iter().map(|offset| sample(CYCLES, 8, APP + offset, 1).into()).collect();
     let bytes = file(&[Block::Process(process), Block::Samples(samples)]);
     let contents = Contents::read(bytes.as_slice(), Detail::default()).unwrap();
     let symbol_index = SymbolIndex::new(&contents, &Filter::default(), finder);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use proptest::prelude::*;
-use protocol::Sample;
+use protocol::{CounterSample, SampleRecord};
 use recording::{Block, Process};
 use report::{Column, Detail, Filter, Interval, SampleWeight, Table, TableRow};
 
@@ -63,7 +63,8 @@ fn share_refers_to_all_samples_of_the_source_with_any_filter() {
 
 #[test]
 fn kernel_without_modules_is_distinguished_from_unknown_addresses() {
-    let contents = read(&file(&[Block::Samples(vec![sample(CYCLES, 8, NT, 5), sample(CYCLES, 8, APP, 5)])]));
+    let contents =
+        read(&file(&[Block::Samples(vec![sample(CYCLES, 8, NT, 5).into(), sample(CYCLES, 8, APP, 5).into()])]));
     insta::assert_snapshot!(text(&table(&contents, &[Column::Module], &Filter::default())), @r"
     0.500 1 5 - | [kernel] | -
     0.500 1 5 - | [unknown] | -
@@ -73,7 +74,7 @@ fn kernel_without_modules_is_distinguished_from_unknown_addresses() {
 #[test]
 fn kernel_address_outside_all_modules_is_unknown() {
     let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
-    blocks.push(Block::Samples(vec![sample(CYCLES, 8, NT + 0x20_0000, 5)]));
+    blocks.push(Block::Samples(vec![sample(CYCLES, 8, NT + 0x20_0000, 5).into()]));
     let contents = read(&file(&blocks));
     insta::assert_snapshot!(text(&table(&contents, &[Column::Module], &Filter::default())), @"1.000 1 5 - | [unknown] | -");
 }
@@ -82,8 +83,8 @@ fn kernel_address_outside_all_modules_is_unknown() {
 fn confidence_interval_uses_the_effective_number_of_samples() {
     for (intervals, effective) in [([1000; 4], 4.0), ([1000, 2000, 500, 500], 16e6 / 5.5e6)] {
         let samples = intervals.into_iter().zip([APP, NT, NT, NT]);
-        let samples = samples.map(|(interval, ip)| sample(CYCLES, 8, ip, interval)).collect();
-        let contents = read(&file(&[Block::Samples(samples)]));
+        let samples: Vec<_> = samples.map(|(interval, ip)| sample(CYCLES, 8, ip, interval)).collect();
+        let contents = read(&file(&[block(&samples)]));
         let rows = table(&contents, &[Column::Address], &Filter::default()).rows;
         let row = rows.iter().find(|row| row.address == Some(APP)).unwrap();
         let wanted = Interval::wilson(0.25, effective);
@@ -110,7 +111,11 @@ fn losses_and_pauses_are_reported_by_source_and_processor() {
     assert_eq!(contents.duration(5000), 500_000);
 }
 
-fn any_sample() -> impl Strategy<Value = Sample> {
+fn block(samples: &[CounterSample]) -> Block {
+    Block::Samples(samples.iter().copied().map(SampleRecord::from).collect())
+}
+
+fn any_sample() -> impl Strategy<Value = CounterSample> {
     let ip = prop_oneof![
         APP..APP + 0x20,
         NTDLL..NTDLL + 0x20,
@@ -121,7 +126,10 @@ fn any_sample() -> impl Strategy<Value = Sample> {
     ];
     let source = prop_oneof![Just(CYCLES), Just(MISSES)];
     (ip, source, prop_oneof![Just(8_u32), Just(12), Just(99)], 0_u32..3, 1_u32..=u32::MAX).prop_map(
-        |(ip, source, process, processor, interval)| Sample { processor, ..sample(source, process, ip, interval) },
+        |(ip, source, process, processor, interval)| CounterSample {
+            processor,
+            ..sample(source, process, ip, interval)
+        },
     )
 }
 
@@ -138,10 +146,10 @@ proptest! {
         samples in prop::collection::vec(any_sample(), 0..60), columns in prop::sample::subsequence(COLUMNS.to_vec(), 0..=6)
     ) {
         let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
-        blocks.push(Block::Samples(samples.clone()));
+        blocks.push(block(&samples));
         let contents = read(&file(&blocks));
         let table = table(&contents, &columns, &Filter::default());
-        let wanted: Vec<&Sample> = samples.iter().filter(|sample| sample.source == CYCLES).collect();
+        let wanted: Vec<&CounterSample> = samples.iter().filter(|sample| sample.source == CYCLES).collect();
         let events = wanted.iter().map(|sample| u64::from(sample.interval)).sum();
         prop_assert_eq!(sum(&table.rows), SampleWeight { samples: wanted.len() as u64, events });
         prop_assert_eq!(table.total.weight, sum(&table.rows));
@@ -154,7 +162,7 @@ proptest! {
     fn selected_and_other_processes_add_up_to_the_total(
         samples in prop::collection::vec(any_sample(), 0..60), processes in prop::sample::subsequence(vec![8, 12, 99], 0..=3)
     ) {
-        let contents = read(&file(&[Block::Samples(samples)]));
+        let contents = read(&file(&[block(&samples)]));
         let (some, others): (BTreeSet<u32>, BTreeSet<u32>) = [8, 12, 99].into_iter().partition(|id| processes.contains(id));
         let of = |processes| table(&contents, &COLUMNS, &Filter { source: None, processes: Some(processes) }).rows;
         let mut sums = sum(&of(some));
@@ -172,10 +180,10 @@ proptest! {
         let mut rest = samples.as_slice();
         for cut in cuts {
             let (first, others) = rest.split_at(cut.min(rest.len()));
-            blocks.push(Block::Samples(first.to_vec()));
+            blocks.push(block(first));
             rest = others;
         }
-        blocks.push(Block::Samples(rest.to_vec()));
+        blocks.push(block(rest));
         let wanted = table(&read(&file(&blocks)), &COLUMNS, &Filter::default());
         let middle = seed.index(blocks.len());
         blocks.rotate_left(middle);
@@ -186,7 +194,7 @@ proptest! {
 
     #[test]
     fn less_detail_gives_the_same_table_for_the_remaining_columns(samples in prop::collection::vec(any_sample(), 0..60)) {
-        let bytes = file(&[Block::Samples(samples)]);
+        let bytes = file(&[block(&samples)]);
         let columns = [Column::Process, Column::Module, Column::Symbol, Column::Address];
         let coarse = report::Contents::read(bytes.as_slice(), Detail::default()).unwrap();
         prop_assert_eq!(

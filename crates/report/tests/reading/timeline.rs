@@ -3,33 +3,69 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use protocol::{Sample, SampleKind, UNKNOWN};
+use protocol::{CounterSample, PreciseKind, Prediction, SampleRecord, UNKNOWN};
 use recording::Block;
 use report::{Filter, SymbolFinder, SymbolIndex, TimelineSample, timeline};
 
-use super::support::{APP, CYCLES, MISSES, file, processes, read, sample};
+use super::support::{APP, CYCLES, MISSES, branch, file, precise, processes, read, sample};
 
-/// Returns an ordinary sample after `pebs_sequence` records, of thread `process + 1`.
-fn ordinary(process: u32, pebs_sequence: u64) -> Sample {
-    Sample { pebs_sequence, ..sample(MISSES, process, APP + 0x10, 5) }
+/// A sample of a history.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    /// A precise record, or an ordinary sample.
+    is_precise: bool,
+    /// Number of the precise record, or of the records before the ordinary sample.
+    number: u64,
+    time: u64,
+    process: u32,
+    thread: u32,
+    processor: u32,
+}
+
+impl Step {
+    fn record(self) -> SampleRecord {
+        let Self { is_precise, number, time, process, thread, processor } = self;
+        let of = |source, ip, interval| CounterSample {
+            time,
+            thread,
+            processor,
+            pebs_sequence: number,
+            ..sample(source, process, ip, interval)
+        };
+        if is_precise {
+            precise(PreciseKind::Precise, number, of(CYCLES, APP + 0x20, 7)).into()
+        } else {
+            of(MISSES, APP + 0x10, 5).into()
+        }
+    }
+}
+
+/// Returns an ordinary sample after `number` records, of thread `process + 1`.
+fn ordinary(process: u32, number: u64) -> Step {
+    let thread = if process == UNKNOWN { UNKNOWN } else { process + 1 };
+    Step { is_precise: false, number, time: 1000, process, thread, processor: 0 }
 }
 
 /// Returns the precise record with this number.
-fn record(process: u32, pebs_sequence: u64) -> Sample {
-    Sample { pebs_sequence, kind: SampleKind::Precise as u16, ..sample(CYCLES, process, APP + 0x20, 7) }
+fn record(process: u32, number: u64) -> Step {
+    Step { is_precise: true, ..ordinary(process, number) }
 }
 
-fn merge(samples: &[Sample], filter: &Filter) -> Vec<TimelineSample> {
-    timeline(filter, file(&[Block::Samples(samples.to_vec())]).as_slice()).unwrap()
+fn block(steps: &[Step]) -> Block {
+    Block::Samples(steps.iter().map(|step| step.record()).collect())
 }
 
-/// Returns whether each sample is precise, its mark and its process.
+fn merge(steps: &[Step], filter: &Filter) -> Vec<TimelineSample> {
+    timeline(filter, file(&[block(steps)]).as_slice()).unwrap()
+}
+
+/// Returns whether each sample is precise, its number and its process.
 fn summary(samples: &[TimelineSample]) -> Vec<(bool, u64, u32)> {
-    samples.iter().map(|one| (one.is_precise(), one.sample.pebs_sequence, one.sample.process)).collect()
+    samples.iter().map(|one| (one.is_precise(), one.pebs_sequence, one.sample.process)).collect()
 }
 
 #[test]
-fn ordinary_sample_follows_as_many_records_as_its_mark() {
+fn ordinary_sample_follows_as_many_records_as_it_says() {
     let samples = [record(8, 0), record(8, 1), record(8, 2), ordinary(8, 0), ordinary(8, 2), ordinary(12, 2)];
     assert_eq!(
         summary(&merge(&samples, &Filter::default())),
@@ -39,8 +75,8 @@ fn ordinary_sample_follows_as_many_records_as_its_mark() {
 
 #[test]
 fn process_is_inferred_only_between_samples_of_one_thread() {
-    let thread = |sample: Sample, thread| Sample { thread, ..sample };
-    let far = |sample: Sample| Sample { processor: 1, ..sample };
+    let thread = |step: Step, thread| Step { thread, ..step };
+    let far = |step: Step| Step { processor: 1, ..step };
     for (name, samples, wanted) in [
         ("both of one thread", vec![ordinary(8, 0), ordinary(8, 2)], 8),
         ("another process after it", vec![ordinary(8, 0), ordinary(12, 2)], UNKNOWN),
@@ -58,7 +94,7 @@ fn process_is_inferred_only_between_samples_of_one_thread() {
         ("the same thread between the two", vec![ordinary(8, 0), record(8, 1), ordinary(8, 2)], 8),
     ] {
         let timeline = merge(&[&samples[..], &[record(UNKNOWN, 0)]].concat(), &Filter::default());
-        let found = timeline.iter().find(|one| one.is_precise() && one.sample.pebs_sequence == 0).unwrap();
+        let found = timeline.iter().find(|one| one.is_precise() && one.pebs_sequence == 0).unwrap();
         assert_eq!((found.sample.process, found.inferred), (wanted, wanted != UNKNOWN), "{name}");
         assert_eq!(found.sample.thread, if wanted == UNKNOWN { UNKNOWN } else { wanted + 1 }, "{name}");
         assert_eq!(timeline.iter().filter(|one| one.inferred).count(), usize::from(found.inferred), "{name}");
@@ -67,18 +103,21 @@ fn process_is_inferred_only_between_samples_of_one_thread() {
 
 #[test]
 fn filter_applies_after_inference_and_branches_are_omitted() {
-    let branch = Sample { kind: SampleKind::Branch as u16, ..ordinary(8, 1) };
-    let samples = [ordinary(8, 0), record(UNKNOWN, 0), branch, ordinary(8, 1), record(UNKNOWN, 1), ordinary(12, 2)];
+    let steps = [ordinary(8, 0), record(UNKNOWN, 0), ordinary(8, 1), record(UNKNOWN, 1), ordinary(12, 2)];
+    let mut records: Vec<SampleRecord> = steps.map(Step::record).into();
+    records.insert(2, branch(8, APP, APP + 0x10, Prediction::NotReported).into());
+    let bytes = file(&[Block::Samples(records)]);
+    let merge = |filter| timeline(filter, bytes.as_slice()).unwrap();
     let of_cycles = Filter { source: Some(CYCLES), processes: None };
-    assert_eq!(summary(&merge(&samples, &of_cycles)), [(true, 0, 8), (true, 1, UNKNOWN)]);
+    assert_eq!(summary(&merge(&of_cycles)), [(true, 0, 8), (true, 1, UNKNOWN)]);
     let of_app = Filter { source: None, processes: Some([8].into()) };
-    assert_eq!(summary(&merge(&samples, &of_app)), [(false, 0, 8), (true, 0, 8), (false, 1, 8)]);
+    assert_eq!(summary(&merge(&of_app)), [(false, 0, 8), (true, 0, 8), (false, 1, 8)]);
 }
 
 #[test]
 fn record_address_is_resolved_in_the_inferred_process() {
     let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
-    blocks.push(Block::Samples(vec![ordinary(8, 0), record(UNKNOWN, 0), ordinary(8, 1), record(UNKNOWN, 1)]));
+    blocks.push(block(&[ordinary(8, 0), record(UNKNOWN, 0), ordinary(8, 1), record(UNKNOWN, 1)]));
     let bytes = file(&blocks);
     let timeline = timeline(&Filter::default(), bytes.as_slice()).unwrap();
     let locations: Vec<_> = timeline.iter().map(TimelineSample::location).collect();
@@ -91,9 +130,9 @@ fn record_address_is_resolved_in_the_inferred_process() {
     assert_eq!(names, ["app.exe+0x10", "app.exe+0x20", "app.exe+0x10", "0x0000000140000020"]);
 }
 
-/// Generates realistic histories: record numbers ascend, and the mark of an ordinary sample is the number of records
-/// before it. Records arrive late, when they are drained.
-fn history() -> impl Strategy<Value = Vec<Sample>> {
+/// Generates realistic histories: record numbers ascend, and an ordinary sample has the number of records before it.
+/// Records arrive late, when they are drained.
+fn history() -> impl Strategy<Value = Vec<Step>> {
     let step = (0_u32..3, prop_oneof![Just(8_u32), Just(12), Just(UNKNOWN)], any::<bool>(), any::<bool>());
     prop::collection::vec(step, 0..60).prop_map(|steps| {
         let mut numbers = BTreeMap::new();
@@ -101,10 +140,11 @@ fn history() -> impl Strategy<Value = Vec<Sample>> {
         for (time, (processor, process, is_record, is_drained)) in (1..).zip(steps) {
             let number: &mut u64 = numbers.entry(processor).or_default();
             if is_record {
-                late.push(Sample { time, processor, ..record(process, *number) });
+                late.push(Step { time, processor, ..record(process, *number) });
                 *number += 1;
             } else {
-                now.push(Sample { time, processor, ..ordinary(if process == UNKNOWN { 4 } else { process }, *number) });
+                let process = if process == UNKNOWN { 4 } else { process };
+                now.push(Step { time, processor, ..ordinary(process, *number) });
             }
             if is_drained {
                 now.append(&mut late);
@@ -117,18 +157,19 @@ fn history() -> impl Strategy<Value = Vec<Sample>> {
 
 proptest! {
     #[test]
-    fn merged_samples_appear_once_with_ascending_marks_per_processor(samples in history()) {
+    fn merged_samples_appear_once_with_ascending_numbers_per_processor(samples in history()) {
         let timeline = merge(&samples, &Filter::default());
-        let key = |sample: &Sample| (sample.processor, sample.pebs_sequence, sample.kind, sample.time, sample.ip);
+        let key = |step: &Step| (step.processor, step.number, step.is_precise, step.time);
         let mut wanted: Vec<_> = samples.iter().map(key).collect();
-        let mut found: Vec<_> = timeline.iter().map(|one| key(&one.sample)).collect();
+        let found = timeline.iter().map(|one| (one.sample.processor, one.pebs_sequence, one.is_precise(), one.sample.time));
+        let mut found: Vec<_> = found.collect();
         prop_assert!(found.is_sorted_by_key(|(processor, pebs_sequence, ..)| (*processor, *pebs_sequence)));
         wanted.sort_unstable();
         found.sort_unstable();
         prop_assert_eq!(found, wanted);
         for pair in timeline.windows(2).filter(|pair| pair[0].sample.processor == pair[1].sample.processor) {
-            let same = pair[0].sample.pebs_sequence == pair[1].sample.pebs_sequence;
-            prop_assert!(!(same && pair[0].is_precise()), "an ordinary sample comes before the record of its mark");
+            let same = pair[0].pebs_sequence == pair[1].pebs_sequence;
+            prop_assert!(!(same && pair[0].is_precise()), "an ordinary sample comes before the record of its number");
             prop_assert!(!same || pair[1].is_precise() || pair[0].sample.time < pair[1].sample.time);
         }
     }
@@ -139,7 +180,7 @@ proptest! {
         let timeline = merge(&samples, &Filter::default());
         for (index, one) in timeline.iter().enumerate() {
             let own = samples.iter().find(|sample| {
-                (sample.processor, sample.pebs_sequence, sample.kind) == (one.sample.processor, one.sample.pebs_sequence, one.sample.kind)
+                (sample.processor, sample.number, sample.is_precise) == (one.sample.processor, one.pebs_sequence, one.is_precise())
                     && sample.time == one.sample.time
             });
             let own = own.unwrap();
@@ -147,12 +188,12 @@ proptest! {
             let before = timeline[..index].iter().rev().take_while(here).find(|other| !other.is_precise());
             let after = timeline[index..].iter().take_while(here).find(|other| !other.is_precise());
             let side = |side: Option<&TimelineSample>| side.map(|other| (other.sample.process, other.sample.thread));
-            let between: Vec<&Sample> = samples.iter().filter(|sample| {
-                let (low, high) = (before.map(|one| one.sample.pebs_sequence), after.map(|one| one.sample.pebs_sequence));
+            let between: Vec<&Step> = samples.iter().filter(|sample| {
+                let (low, high) = (before.map(|one| one.pebs_sequence), after.map(|one| one.pebs_sequence));
                 sample.processor == one.sample.processor
-                    && sample.kind != 0
-                    && low.is_none_or(|low| sample.pebs_sequence >= low)
-                    && high.is_none_or(|high| sample.pebs_sequence < high)
+                    && sample.is_precise
+                    && low.is_none_or(|low| sample.number >= low)
+                    && high.is_none_or(|high| sample.number < high)
             }).collect();
             let agree = between.iter().all(|sample| [UNKNOWN, after.map_or(0, |one| one.sample.process)].contains(&sample.process));
             let inferred = own.process == UNKNOWN && before.is_some() && side(before) == side(after) && agree;

@@ -55,6 +55,6 @@ pub struct Leaf80000022Ebx {
     /// NumPerfCtrNB: northbridge counters.
     #[bits(6)]
     pub num_perf_ctr_nb: u8,
-    /// Counters outside the core and the northbridge; reserved before them.
+    /// Counters outside the core and the northbridge; reserved on processors without such counters.
     _other: u16,
 }

@@ -36,7 +36,7 @@ pub struct LeafAEbx {
     pub no_branch_mispredicts_retired: bool,
     /// Top-down slots.
     pub no_topdown_slots: bool,
-    /// Events of later versions; reserved before them.
+    /// Events of later versions; reserved in earlier ones.
     #[bits(24)]
     _other: u32,
 }

@@ -169,7 +169,7 @@ impl Intel {
         in_use
     }
 
-    /// Returns whether the global registers enable a counter. Version 1 has none.
+    /// Returns whether the global registers enable a counter; true in version 1, which has no global registers.
     fn globally_enabled(&self, control_bit: u64) -> bool {
         self.leaf.version < 2 || self.control & control_bit != 0 && !bit(self.status, CTR_FRZ)
     }

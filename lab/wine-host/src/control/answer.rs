@@ -3,18 +3,20 @@
 use crate::{
     cpu::{
         interrupt_sites::InterruptSites,
-        machine::MACHINE,
-        processor::{self, Core, State},
+        processor::{Core, State},
+        processors,
     },
     kernel::{
         callbacks, cancel_race, control_areas, deferred, hal, loaded_images, pool, power, processor_change, requests,
         security, system_information, system_threads, time, version,
     },
-    nt, violation,
+    nt,
+    state::machine::MACHINE,
+    violation,
 };
 use bench_protocol::{
-    Accesses, Answer, Command, Counter, DebugStore, Enabled, Handler, Happened, InterruptMode, Place, Registration,
-    Stored,
+    Accesses, Answer, Command, Counter, DebugStore, DsWrites, EnabledCounter, EventCount, Handler, InterruptMode,
+    InterruptSite, Registration,
 };
 use model::{Branch, CounterId, FaultingAccess, GeneralProtection, LedgerEntry, Mode, Processor, Selected};
 
@@ -34,7 +36,7 @@ pub fn answer(command: Command) -> Answer {
         Command::SetIdentity(name) => done(set_identity(&name)),
         Command::SetProcessors { active, maximum } => done(set_processors(active, maximum)),
         Command::AddProcessor => reply(add_processor()),
-        Command::SetApic { x2apic } => done(unloaded().map(|()| processor::set_apic(x2apic))),
+        Command::SetApic { x2apic } => done(unloaded().map(|()| processors::set_apic(x2apic))),
         Command::SetLvt { processor, value } => {
             done(core(processor).map(|core| core.with(|state| state.processor.set_lvt(value))))
         }
@@ -51,7 +53,7 @@ pub fn answer(command: Command) -> Answer {
             reply(uncounted(processor, |cpu| cpu.rdmsr(register)).map(Answer::Msr))
         }
         Command::SetWindows { build } => set(version::set_build, build),
-        Command::SetShadow(shadow) => set(system_information::set_shadow, shadow),
+        Command::SetKvaShadow(shadow) => set(system_information::set_kva_shadow, shadow),
         Command::SetControlAreas(areas) => set(control_areas::set_mode, areas),
         Command::OccupyControlArea { processor } => done(occupy(processor)),
         Command::ControlAreas => Answer::ControlAreas(control_areas::addresses()),
@@ -60,7 +62,7 @@ pub fn answer(command: Command) -> Answer {
         }
         Command::DebugStore => Answer::DebugStore(per_processor(debug_store)),
         Command::Branch { processor, user, from, step, count } => done(branch(processor, user, from, step, count)),
-        Command::Stored => Answer::Stored(per_processor(stored)),
+        Command::DsWrites => Answer::DsWrites(per_processor(ds_writes)),
         Command::Sleep => done(if power::sleep() { Ok(()) } else { refused(ASLEEP) }),
         Command::Wake { milliseconds } => {
             done(if power::wake(milliseconds) { Ok(()) } else { refused("the machine does not sleep") })
@@ -73,7 +75,7 @@ pub fn answer(command: Command) -> Answer {
             Answer::Done
         }
         Command::SetTime(time) => {
-            processor::set_time(time);
+            processors::set_time(time);
             deferred::time_changed();
             Answer::Done
         }
@@ -81,8 +83,8 @@ pub fn answer(command: Command) -> Answer {
         Command::Tick { processor, times } => done(tick(processor, times)),
         Command::Ticks => Answer::Ticks(deferred::ticks()),
         Command::Skipped => Answer::Skipped(per_processor(|state| state.skipped())),
-        Command::SetScene { processor, places } => done(set_scene(processor, places)),
-        Command::Scene => Answer::Scene(per_processor(|state| state.sites.visited().collect())),
+        Command::SetInterruptSites { processor, sites } => done(set_interrupt_sites(processor, sites)),
+        Command::InterruptSites => Answer::InterruptSites(per_processor(|state| state.sites.interrupts().collect())),
         Command::Ledger => {
             Answer::Ledger(per_processor(|state| state.processor.ledger().entries().map(entry).collect()))
         }
@@ -90,16 +92,16 @@ pub fn answer(command: Command) -> Answer {
             per_processor(|state| state.processor.clear_ledger());
             Answer::Done
         }
-        Command::Enabled => {
+        Command::EnabledCounters => {
             let enabled = |state: &mut State| state.processor.enabled_counters().into_iter().map(enabled).collect();
-            Answer::Enabled(per_processor(enabled))
+            Answer::EnabledCounters(per_processor(enabled))
         }
         Command::Accesses => Answer::Accesses(per_processor(|state| {
             let model::Accesses { rdmsr, wrmsr, rdpmc, faulted } = state.processor.accesses();
             Accesses { rdmsr, wrmsr, rdpmc, faulted }
         })),
         Command::Violations => Answer::Violations(violation::take()),
-        Command::Pool => Answer::Pool(pool::account()),
+        Command::Pool => Answer::Pool(pool::statistics()),
         Command::DenyPrivilege(deny) => set(security::deny, deny),
         Command::FailAllocation(nth) => set(pool::fail_nth, nth),
         Command::FailCall(nth) => set(|nth| MACHINE.faults.fail_nth(nth), nth),
@@ -108,8 +110,8 @@ pub fn answer(command: Command) -> Answer {
             hal::refuse_counters(status.map(nt::status));
             Answer::Done
         }
-        Command::Reserved => Answer::Reserved(hal::reserved()),
-        Command::Waiting => Answer::Waiting(requests::waiting()),
+        Command::CountersReserved => Answer::CountersReserved(hal::reserved()),
+        Command::PendingRequests => Answer::PendingRequests(requests::waiting()),
         Command::Threads => Answer::Threads(system_threads::running()),
         Command::CancelAt(moment) => {
             done(if cancel_race::arm(moment) { Ok(()) } else { refused("there is only one processor") })
@@ -129,7 +131,7 @@ fn set<T>(change: fn(T), value: T) -> Answer {
 }
 
 fn per_processor<T>(mut body: impl FnMut(&mut State) -> T) -> Vec<T> {
-    processor::active().iter().map(|core| core.with(&mut body)).collect()
+    processors::active().iter().map(|core| core.with(&mut body)).collect()
 }
 
 fn refused<T>(why: &str) -> Result<T, String> {
@@ -145,13 +147,13 @@ fn done(result: Result<(), String>) -> Answer {
 }
 
 fn core(processor: u32) -> Result<&'static Core, String> {
-    processor::find(processor).ok_or_else(|| format!("there is no processor {processor}"))
+    processors::find(processor).ok_or_else(|| format!("there is no processor {processor}"))
 }
 
 /// Returns a processor where events happen only by script.
-fn scripted(processor: u32) -> Result<&'static Core, String> {
+fn scripted_core(processor: u32) -> Result<&'static Core, String> {
     match core(processor)? {
-        _ if !MACHINE.time_mode.is_scripted() => refused("the time is live"),
+        _ if !MACHINE.time_mode.is_scripted() => refused("the time is real"),
         _ if MACHINE.time_mode.is_asleep() => refused(ASLEEP),
         core => Ok(core),
     }
@@ -163,7 +165,7 @@ fn unloaded() -> Result<(), String> {
 
 fn set_identity(name: &str) -> Result<(), String> {
     unloaded()?;
-    if !processor::reset(name) {
+    if !processors::reset(name) {
         return Err(format!("there is no identity {name}"));
     }
     hal::set_unmasks(true);
@@ -231,19 +233,19 @@ fn debug_store(state: &mut State) -> DebugStore {
     })
 }
 
-fn stored(state: &mut State) -> Stored {
+fn ds_writes(state: &mut State) -> DsWrites {
     let model::Stored { branches, branches_refused, records, records_refused, faults } = state.processor.stored();
-    Stored {
+    DsWrites {
         branches: *branches,
-        branches_refused: *branches_refused,
+        branches_dropped: *branches_refused,
         records: records.iter().map(|(id, count)| (counter(*id), *count)).collect(),
-        records_refused: *records_refused,
+        records_dropped: *records_refused,
         faults: *faults,
     }
 }
 
 fn branch(processor: u32, user: bool, from: u64, step: u64, count: u64) -> Result<(), String> {
-    let core = scripted(processor)?;
+    let core = scripted_core(processor)?;
     let mode = if user { Mode::User } else { Mode::Kernel };
     let mut number = 0;
     loop {
@@ -264,8 +266,8 @@ fn branch(processor: u32, user: bool, from: u64, step: u64, count: u64) -> Resul
     }
 }
 
-fn run(processor: u32, user: &[Happened], kernel: &[Happened]) -> Result<(), String> {
-    let core = scripted(processor)?;
+fn run(processor: u32, user: &[EventCount], kernel: &[EventCount]) -> Result<(), String> {
+    let core = scripted_core(processor)?;
     core.with(|state| {
         state.run(Mode::User, user);
         state.run(Mode::Kernel, kernel);
@@ -274,13 +276,13 @@ fn run(processor: u32, user: &[Happened], kernel: &[Happened]) -> Result<(), Str
 }
 
 fn tick(processor: u32, times: u64) -> Result<(), String> {
-    let core = scripted(processor)?;
+    let core = scripted_core(processor)?;
     if deferred::tick(core.number, times) { Ok(()) } else { refused("the processor stays at DISPATCH_LEVEL") }
 }
 
-fn set_scene(processor: u32, places: Vec<Place>) -> Result<(), String> {
+fn set_interrupt_sites(processor: u32, sites: Vec<InterruptSite>) -> Result<(), String> {
     let core = core(processor)?;
-    let sites = InterruptSites::new(places).ok_or("no place has a weight")?;
+    let sites = InterruptSites::new(sites).ok_or("no site has a weight")?;
     core.with(|state| state.sites = sites);
     Ok(())
 }
@@ -322,7 +324,7 @@ fn entry(entry: LedgerEntry) -> bench_protocol::LedgerEntry {
     bench_protocol::LedgerEntry { counter: counter(id), event, umask, user, kernel, counted, overflows, interrupts }
 }
 
-fn enabled((id, selected): (CounterId, Selected)) -> Enabled {
+fn enabled((id, selected): (CounterId, Selected)) -> EnabledCounter {
     let Selected { event, umask, cmask, invert, edge } = selected;
-    Enabled { counter: counter(id), event, umask, cmask, invert, edge }
+    EnabledCounter { counter: counter(id), event, umask, cmask, invert, edge }
 }

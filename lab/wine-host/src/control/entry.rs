@@ -4,14 +4,15 @@
 
 use crate::{
     control::server,
-    cpu::processor,
+    cpu::processors,
     kernel::{deferred, ds_memory::DsMemory, exceptions, interrupt, ipi, loaded_images},
     loader::{driver_load, hook},
     lock::lock,
     nt::{self, NtStatus},
+    state::machine::MACHINE,
     violation::catch_panic,
 };
-use std::{sync::Mutex, thread::JoinHandle};
+use std::thread::JoinHandle;
 
 /// The identity that is used if the file `identity` names none.
 const DEFAULT_IDENTITY: &str = "amd-legacy";
@@ -19,27 +20,24 @@ const DEFAULT_IDENTITY: &str = "amd-legacy";
 /// The status with which shim.sys gives up its reference to the library: the lab already runs.
 const RUNS_ALREADY: NtStatus = 1;
 
-/// The threads of the lab while it runs.
-static THREADS: Mutex<Option<Vec<JoinHandle<()>>>> = Mutex::new(None);
-
 /// Starts the lab. Returns another success code if it already runs, because it outlived its shim.
 #[unsafe(no_mangle)]
 pub extern "system" fn lab_start() -> NtStatus {
     catch_panic("lab_start", nt::UNSUCCESSFUL, || {
-        let mut threads = lock(&THREADS);
+        let mut threads = lock(&MACHINE.control.threads);
         if threads.is_some() {
             return RUNS_ALREADY;
         }
         let text = std::fs::read_to_string(format!("{}\\identity", server::FOLDER)).unwrap_or_default();
         let identity = if text.trim().is_empty() { DEFAULT_IDENTITY } else { text.trim() };
-        if !processor::start(identity, |number| Box::new(DsMemory { processor: number })) {
+        if !processors::start(identity, |number| Box::new(DsMemory { processor: number })) {
             nt::print(&format!("there is no identity {identity}"));
             return nt::NOT_FOUND;
         }
         match server::start() {
             Ok(server) => {
                 let running = threads.insert(vec![server]);
-                running.extend(processor::possible().iter().map(interrupt::start));
+                running.extend(processors::possible().iter().map(interrupt::start));
                 running.extend(ipi::start());
                 running.extend(deferred::start());
             }
@@ -52,7 +50,7 @@ pub extern "system" fn lab_start() -> NtStatus {
         if status < 0 {
             stop(threads.take());
         } else {
-            nt::print(&format!("{} processors, {identity}", processor::active().len()));
+            nt::print(&format!("{} processors, {identity}", processors::active().len()));
         }
         status
     })
@@ -67,7 +65,7 @@ pub extern "system" fn lab_stop() -> NtStatus {
             nt::print("not stopped, because a driver is loaded");
             return nt::UNSUCCESSFUL;
         }
-        stop(lock(&THREADS).take());
+        stop(lock(&MACHINE.control.threads).take());
         nt::print("stopped");
         nt::SUCCESS
     })

@@ -1,22 +1,17 @@
 //! The server of the bench protocol: one thread accepts, and one thread serves each connection.
 
-use crate::{control::answer::answer, lock::lock};
+use crate::{control::answer::answer, lock::lock, state::machine::MACHINE};
 use bench_protocol::Answer;
 use std::{
     collections::HashMap,
     fs,
     io::{self, BufRead, BufReader, Write},
-    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
-    sync::{Mutex, OnceLock},
+    net::{Shutdown, TcpListener, TcpStream},
     thread::{self, JoinHandle},
 };
 
 /// The lab's folder.
 pub const FOLDER: &str = "C:\\lab";
-
-/// The open connections; None if no more are accepted.
-static CONNECTIONS: Mutex<Option<HashMap<SocketAddr, TcpStream>>> = Mutex::new(None);
-static ADDRESS: OnceLock<SocketAddr> = OnceLock::new();
 
 fn port_file() -> String {
     format!("{FOLDER}\\port")
@@ -29,19 +24,19 @@ pub fn start() -> io::Result<JoinHandle<()>> {
     let unfinished = format!("{FOLDER}\\port.new");
     fs::write(&unfinished, format!("{}\n", address.port()))?;
     fs::rename(&unfinished, port_file())?;
-    *lock(&CONNECTIONS) = Some(HashMap::new());
-    ADDRESS.get_or_init(|| address);
+    *lock(&MACHINE.control.connections) = Some(HashMap::new());
+    MACHINE.control.address.get_or_init(|| address);
     Ok(thread::spawn(move || accept(&listener)))
 }
 
 pub fn stop() {
     // Tests must not find a closed port. An error means that the file is already gone.
     let _ = fs::remove_file(port_file());
-    for (_, stream) in lock(&CONNECTIONS).take().into_iter().flatten() {
+    for (_, stream) in lock(&MACHINE.control.connections).take().into_iter().flatten() {
         // An error means that the connection is already closed.
         let _ = stream.shutdown(Shutdown::Both);
     }
-    if let Some(address) = ADDRESS.get() {
+    if let Some(address) = MACHINE.control.address.get() {
         // Wakes the accepting thread. If the connection fails, the thread is not waiting.
         let _ = TcpStream::connect(address);
     }
@@ -54,14 +49,14 @@ fn accept(listener: &TcpListener) {
         threads = open;
         join(done);
         let connection = stream.and_then(|stream| Ok((stream.peer_addr()?, stream.try_clone()?, stream)));
-        let mut connections = lock(&CONNECTIONS);
+        let mut connections = lock(&MACHINE.control.connections);
         let Some(connections) = &mut *connections else { break };
-        if let Ok((peer, ours, stream)) = connection {
-            connections.insert(peer, ours);
+        if let Ok((peer, clone, stream)) = connection {
+            connections.insert(peer, clone);
             threads.push(thread::spawn(move || {
                 // An error ends only this connection, and the test sees it.
                 let _ = serve(stream);
-                if let Some(connections) = &mut *lock(&CONNECTIONS) {
+                if let Some(connections) = &mut *lock(&MACHINE.control.connections) {
                     connections.remove(&peer);
                 }
             }));

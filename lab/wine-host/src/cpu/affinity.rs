@@ -1,10 +1,7 @@
 //! The processor on which a thread runs. The number of processors is set by the test. An unrestricted thread runs on
 //! the processor that Wine reports, modulo that number.
 
-use crate::{
-    cpu::{machine::MACHINE, topology},
-    nt,
-};
+use crate::{cpu::topology, nt, state::machine::MACHINE};
 use std::cell::Cell;
 
 thread_local! {
@@ -15,8 +12,8 @@ thread_local! {
 /// Returns the processor on which this thread runs now.
 pub fn current_processor() -> u32 {
     let mask = MASK.get();
-    let told = nt::current_processor() % MACHINE.topology.active();
-    if mask.checked_shr(told).is_some_and(|rest| rest & 1 == 1) { told } else { mask.trailing_zeros() }
+    let reported = nt::current_processor() % MACHINE.topology.active();
+    if mask.checked_shr(reported).is_some_and(|rest| rest & 1 == 1) { reported } else { mask.trailing_zeros() }
 }
 
 /// Returns the only processor that this thread may use, if it is restricted to one.
@@ -30,6 +27,6 @@ pub fn bound_processor() -> Option<u32> {
 pub fn restrict(mask: usize) -> usize {
     let count = nt::processor_count();
     let possible = (0..topology::MAX_PROCESSORS).filter(|number| mask >> number & 1 == 1);
-    let wines = possible.fold(0, |wines, number| wines | 1 << (number % count));
-    if nt::set_affinity(wines) == 0 { 0 } else { MASK.replace(mask) }
+    let mask_of_wine = possible.fold(0, |mask_of_wine, number| mask_of_wine | 1 << (number % count));
+    if nt::set_affinity(mask_of_wine) == 0 { 0 } else { MASK.replace(mask) }
 }

@@ -4,67 +4,21 @@ use crate::{
     cpu::{
         instructions,
         mmio::{self, Instruction},
-        processor::{self, State},
+        processor::State,
+        processors,
     },
-    lock::lock,
-    nt,
-    nt::Pointer,
+    state::machine::MACHINE,
     violation,
 };
-use std::sync::Mutex;
 use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
-
-/// Size of the register page in bytes.
-pub const PAGE: usize = 0x1000;
 
 /// The LVT performance entry, the only register that drivers may access; the others belong to the HAL.
 const LVT_PERFORMANCE: usize = 0x340;
 
-struct Map {
-    address: usize,
-    /// False after the unmapping. The addresses are not reused, so that a late access is recognized.
-    mapped: bool,
-}
-
-static MAPS: Mutex<Vec<Map>> = Mutex::new(Vec::new());
-
-/// Reserves a page for the registers of the APIC. Returns null if no addresses are free.
-pub fn map() -> Pointer {
-    let page = nt::reserve(PAGE);
-    if !page.is_null() {
-        lock(&MAPS).push(Map { address: page.addr(), mapped: true });
-    }
-    page
-}
-
-/// Unmaps the page at `address`. Returns false if none is mapped there.
-pub fn unmap(address: usize) -> bool {
-    let mut maps = lock(&MAPS);
-    let map = maps.iter_mut().find(|map| map.address == address && map.mapped);
-    map.map(|map| map.mapped = false).is_some()
-}
-
-/// Unmaps every page. Returns false if none was mapped.
-pub fn unmap_all() -> bool {
-    let mut maps = lock(&MAPS);
-    let any = maps.iter().any(|map| map.mapped);
-    maps.iter_mut().for_each(|map| map.mapped = false);
-    any
-}
-
-/// Returns the offset of the register and whether its page is mapped. Returns None for other addresses.
-fn find(address: usize) -> Option<(usize, bool)> {
-    let within = |map: &Map| {
-        let offset = address.checked_sub(map.address).filter(|offset| *offset < PAGE)?;
-        Some((offset, map.mapped))
-    };
-    lock(&MAPS).iter().find_map(within)
-}
-
 /// Executes the first instruction of `code`, which faulted at `address`, on the current processor, and returns its
 /// length. Returns None if no registers of the APIC are or were mapped at the address.
 pub fn execute(code: &[u8], address: usize, context: &mut CONTEXT) -> Option<usize> {
-    let (offset, mapped) = find(address)?;
+    let (offset, mapped) = MACHINE.apic_pages.find(address)?;
     let (write, register, length) = match mmio::decode(code)? {
         Instruction::Move { write, register, length } => (write, register, length),
         Instruction::Other(name, length) => {
@@ -85,7 +39,7 @@ pub fn execute(code: &[u8], address: usize, context: &mut CONTEXT) -> Option<usi
         }
     };
     let value = u32::try_from(*register & 0xFFFF_FFFF).unwrap_or_default();
-    let answer = processor::with_current_state(|_, state| access(state, write.then_some(value)));
+    let answer = processors::with_current_state(|_, state| access(state, write.then_some(value)));
     if !write {
         *register = u64::from(answer.unwrap_or_default());
     }

@@ -1,6 +1,6 @@
-//! The branches that a processor takes in live time.
+//! The branches that a processor takes in real time.
 
-use bench_protocol::Place;
+use bench_protocol::InterruptSite;
 use model::{Branch, Mode};
 
 /// Of every ten branches, the first seven are taken in user mode, the others in kernel mode.
@@ -32,19 +32,19 @@ impl Branches {
         due
     }
 
-    /// Returns the next branch. It goes from one place to the next of its mode, or of any mode if none has the right
+    /// Returns the next branch. It goes from one site to the next of its mode, or of any mode if none has the right
     /// one.
-    pub fn next_branch(&mut self, places: &[Place]) -> Option<(Mode, Branch)> {
+    pub fn next_branch(&mut self, sites: &[InterruptSite]) -> Option<(Mode, Branch)> {
         let number = self.taken;
         self.taken = number.wrapping_add(1);
         let user = number % 10 < USER_OF_TEN;
-        let of_mode: Vec<_> = places.iter().filter(|place| place.user == user).collect();
-        let of_mode = if of_mode.is_empty() { places.iter().collect() } else { of_mode };
-        let place = |number: u64| {
+        let of_mode: Vec<_> = sites.iter().filter(|site| site.user == user).collect();
+        let of_mode = if of_mode.is_empty() { sites.iter().collect() } else { of_mode };
+        let site = |number: u64| {
             let count = u64::try_from(of_mode.len()).ok()?;
             of_mode.get(usize::try_from(number.checked_rem(count)?).ok()?)
         };
-        let (from, to) = (place(number)?.ip, place(number.wrapping_add(1))?.ip);
+        let (from, to) = (site(number)?.ip, site(number.wrapping_add(1))?.ip);
         let mode = if user { Mode::User } else { Mode::Kernel };
         Some((mode, Branch { from, to, predicted: number.is_multiple_of(2) }))
     }
@@ -55,8 +55,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn place(ip: u64, user: bool) -> Place {
-        Place { ip, user, process: 0, thread: 0, weight: 1 }
+    fn site(ip: u64, user: bool) -> InterruptSite {
+        InterruptSite { ip, user, process: 0, thread: 0, weight: 1 }
     }
 
     proptest! {
@@ -84,10 +84,10 @@ mod tests {
     }
 
     #[test]
-    fn seven_of_ten_branches_are_in_user_mode_and_connect_their_places() {
-        let places = [place(0x1000, true), place(0x2000, true), place(0x9000, false)];
+    fn seven_of_ten_branches_are_in_user_mode_and_connect_their_sites() {
+        let sites = [site(0x1000, true), site(0x2000, true), site(0x9000, false)];
         let mut branches = Branches::default();
-        let taken: Vec<_> = (0..100).map(|_| branches.next_branch(&places).unwrap()).collect();
+        let taken: Vec<_> = (0..100).map(|_| branches.next_branch(&sites).unwrap()).collect();
         let user: Vec<_> = taken.iter().filter(|(mode, _)| *mode == Mode::User).map(|(_, branch)| *branch).collect();
         assert_eq!(user.len(), 70);
         assert!(user.iter().all(|branch| [0x1000, 0x2000].contains(&branch.from) && branch.to == branch.from ^ 0x3000));
@@ -97,10 +97,10 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_uses_any_place_if_none_has_its_mode() {
+    fn a_branch_uses_any_site_if_none_has_its_mode() {
         let mut branches = Branches::default();
-        let places = [place(0x9000, false)];
-        let froms: Vec<_> = (0..10).map(|_| branches.next_branch(&places).unwrap().1.from).collect();
+        let sites = [site(0x9000, false)];
+        let froms: Vec<_> = (0..10).map(|_| branches.next_branch(&sites).unwrap().1.from).collect();
         assert_eq!(froms, [0x9000; 10]);
         assert_eq!(branches.next_branch(&[]), None);
     }

@@ -1,4 +1,4 @@
-//! Event rates in live time: the number of events in a number of ticks of the time-stamp counter.
+//! Event rates in real time: the number of events in a number of ticks of the time-stamp counter.
 
 use model::{Interrupting, Mode, Selected};
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ fn parts(selected: Selected, mode: Mode) -> u128 {
 /// not change the total.
 #[derive(Debug, Default)]
 pub struct Clock {
-    /// The time-stamp counter up to which events have happened; None before live time starts.
+    /// The time-stamp counter up to which events have happened; None before real time starts.
     reached: Option<u64>,
     skipped: u64,
     carry: BTreeMap<(Selected, bool), u64>,
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn all_time_is_advanced_skipped_or_behind() {
+    fn elapsed_time_equals_advanced_plus_skipped_plus_behind() {
         let mut clock = Clock::default();
         assert_eq!(clock.behind(1_000), 0);
         let mut lived = 0;

@@ -12,12 +12,14 @@ pub struct ClockOffsets {
     held: AtomicI64,
 }
 
-impl ClockOffsets {
+impl Default for ClockOffsets {
     /// Returns clocks without a difference.
-    pub const fn new() -> Self {
+    fn default() -> Self {
         Self { slept: AtomicU64::new(0), advanced: AtomicU64::new(0), held: AtomicI64::new(NOT_HELD) }
     }
+}
 
+impl ClockOffsets {
     /// Adds the duration of a sleep.
     pub fn add_sleep(&self, milliseconds: u64) {
         self.slept.fetch_add(milliseconds, Ordering::SeqCst);

@@ -1,13 +1,10 @@
 //! The instructions that fault in user mode or that the lab replaces: cpuid, rdmsr, wrmsr and rdpmc.
 
 use crate::{
-    cpu::{
-        affinity,
-        machine::MACHINE,
-        processor::{self, State},
-    },
+    cpu::{affinity, processor::State, processors},
     kernel::irql,
     nt::APC_LEVEL,
+    state::machine::MACHINE,
     violation,
 };
 use bench_protocol::{Instruction, Violation};
@@ -39,7 +36,7 @@ pub fn execute(instruction: [u8; 2], context: &mut CONTEXT, site: Site) -> Resul
     let (eax, ecx) = (low(context.Rax), low(context.Rcx));
     match instruction {
         UD2 if site.was_cpuid => {
-            let answer = processor::with_current_state(|_, state| state.processor.cpuid(eax, ecx)).unwrap_or_default();
+            let answer = processors::with_current_state(|_, state| state.processor.cpuid(eax, ecx)).unwrap_or_default();
             [context.Rax, context.Rbx, context.Rcx, context.Rdx] = answer.map(u64::from);
         }
         RDMSR => {
@@ -87,7 +84,7 @@ fn access(
             violation::other(format!("a guarded {instruction:?} of {register:#x} by a thread that is not pinned"));
         }
     }
-    let result = processor::with_current_state(|processor, state| {
+    let result = processors::with_current_state(|processor, state| {
         let known = state.guarded.contains(&(instruction, register));
         if site.guards == Some(false) && !known {
             violation::other(format!("{instruction:?} of {register:#x} on CPU {processor} before a guarded access"));

@@ -12,17 +12,19 @@ pub(crate) mod affinity;
 #[cfg(windows)]
 pub(crate) mod apic;
 #[cfg(windows)]
+pub(crate) mod apic_pages;
+#[cfg(windows)]
 pub(crate) mod clock_offsets;
 #[cfg(windows)]
 pub(crate) mod instructions;
-#[cfg(windows)]
-pub(crate) mod machine;
 #[cfg(windows)]
 pub(crate) mod pmi_handler;
 #[cfg(windows)]
 pub(crate) mod pmi_signal;
 #[cfg(windows)]
 pub(crate) mod processor;
+#[cfg(windows)]
+pub(crate) mod processors;
 #[cfg(windows)]
 pub(crate) mod time_mode;
 #[cfg(windows)]

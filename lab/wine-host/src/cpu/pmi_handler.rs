@@ -1,6 +1,6 @@
 //! The handler of the profile interrupt that a driver registers, and the trap frame that it receives.
 
-use bench_protocol::Place;
+use bench_protocol::InterruptSite;
 use std::ops::Range;
 
 pub type Routine = unsafe extern "system" fn(*mut TrapFrame);
@@ -33,13 +33,13 @@ pub struct TrapFrame {
 const _: () = assert!(size_of::<TrapFrame>() == 0x190 && std::mem::offset_of!(TrapFrame, rip) == 0x168);
 
 impl TrapFrame {
-    /// Returns the frame of an interrupt at `place`, with the selectors of Windows x64 and interrupts enabled. The bits
+    /// Returns the frame of an interrupt at `site`, with the selectors of Windows x64 and interrupts enabled. The bits
     /// above the 16-bit selectors are undefined.
-    pub fn interrupted(place: Place) -> Self {
+    pub fn interrupted(site: InterruptSite) -> Self {
         const KERNEL_STACK: u64 = 0xFFFF_F800_0010_0000;
         const USER_STACK: u64 = 0x0000_0010_0000_0000;
         const UNDEFINED: u64 = 0xA5A5_A5A5_A5A5_0000;
-        let (cs, ss, rsp) = if place.user { (0x33, 0x2B, USER_STACK) } else { (0x10, 0x18, KERNEL_STACK) };
-        Self { registers: [0; 45], rip: place.ip, cs: UNDEFINED | cs, flags: 0x202, rsp, ss: UNDEFINED | ss }
+        let (cs, ss, rsp) = if site.user { (0x33, 0x2B, USER_STACK) } else { (0x10, 0x18, KERNEL_STACK) };
+        Self { registers: [0; 45], rip: site.ip, cs: UNDEFINED | cs, flags: 0x202, rsp, ss: UNDEFINED | ss }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 /// The longest wait of a test for a delayed interrupt.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Wakes the thread that delivers the interrupts of a processor.
 #[derive(Default)]
@@ -24,9 +24,10 @@ pub struct PmiSignal {
 
 #[derive(Clone, Copy, Default)]
 struct State {
-    /// The number of notifications, and the last one that the thread has served.
+    /// The number of notifications.
     requested: u64,
-    served: u64,
+    /// The number of the last notification that the thread has handled.
+    handled: u64,
     stop: bool,
 }
 
@@ -38,13 +39,13 @@ impl PmiSignal {
 
     /// Notifies the thread and waits until it has delivered what is pending now. Returns false on timeout.
     pub fn notify_and_wait(&self) -> bool {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_LIMIT;
         let request = self.change(|state| {
             state.requested += 1;
             state.requested
         });
         let mut state = lock(&self.state);
-        while state.served < request {
+        while state.handled < request {
             let Some(left) = deadline.checked_duration_since(Instant::now()) else { return false };
             state = self.progress.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -65,16 +66,16 @@ impl PmiSignal {
     /// Waits for a notification, for `limit` at the longest. Returns None if the thread must end.
     pub fn wait(&self, limit: Duration) -> Option<u64> {
         let generation = self.generation.load(Ordering::SeqCst);
-        let State { requested, served, stop } = *lock(&self.state);
-        if requested == served && !stop {
+        let State { requested, handled, stop } = *lock(&self.state);
+        if requested == handled && !stop {
             nt::wait_for_change(&self.generation, generation, limit);
         }
         let State { requested, stop, .. } = *lock(&self.state);
         (!stop).then_some(requested)
     }
 
-    pub fn served(&self, request: u64) {
-        lock(&self.state).served = request;
+    pub fn handled(&self, request: u64) {
+        lock(&self.state).handled = request;
         self.progress.notify_all();
     }
 }

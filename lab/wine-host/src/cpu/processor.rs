@@ -2,28 +2,28 @@
 
 use crate::{
     cpu::{
-        affinity, branches::Branches, clock::Clock, fair_lock::FairLock, interrupt_sites::InterruptSites,
-        machine::MACHINE, pmi_handler::RegisteredHandler, pmi_signal::PmiSignal, topology::MAX_PROCESSORS,
+        branches::Branches, clock::Clock, fair_lock::FairLock, interrupt_sites::InterruptSites,
+        pmi_handler::RegisteredHandler, pmi_signal::PmiSignal, time_mode::TimeMode, topology::Topology,
     },
     lock::lock,
     nt,
 };
-use bench_protocol::{Happened, Instruction, Time};
-use cpuid_dumps::Identity;
+use bench_protocol::{EventCount, Instruction};
+use cpuid_dumps::CpuIdentity;
 use model::{Memory, Mode, Processor, Selected};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, OnceLock},
+    sync::Mutex,
     time::Duration,
 };
 
-/// The longest time between two updates of a processor in live time.
+/// The longest time between two updates of a processor in real time.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The interval at which an inactive processor checks whether it is active.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The time between two branches in live time, while branches are stored.
+/// The time between two branches in real time, while branches are stored.
 const BRANCH_INTERVAL: Duration = Duration::from_micros(50);
 
 /// `IA32_PERF_GLOBAL_STATUS` (SDM, "Architectural Performance Monitoring Version 2 Facilities"), and its bit OvfBuffer.
@@ -48,7 +48,11 @@ pub struct Core {
     pub pmi: PmiSignal,
     /// The handler of the profile interrupt that runs on this processor now.
     pub running_handler: Mutex<Option<RegisteredHandler>>,
-    state: Mutex<State>,
+    pub state: Mutex<State>,
+    /// Of the machine.
+    pub time_mode: &'static TimeMode,
+    /// Of the machine.
+    pub topology: &'static Topology,
 }
 
 /// The state that changes with time.
@@ -58,11 +62,11 @@ pub struct State {
     pub delivered: u64,
     /// Accesses whose faults the driver would have handled, and that did not fault.
     pub guarded: BTreeSet<(Instruction, u32)>,
-    /// The places at which interrupts arrive.
+    /// The sites at which interrupts arrive.
     pub sites: InterruptSites,
     /// Set while an interrupt is handled. No events happen then, because a real handler takes no noticeable time.
     pub interrupted: bool,
-    clock: Clock,
+    pub clock: Clock,
     branches: Branches,
 }
 
@@ -71,15 +75,15 @@ pub type MemoryOf = fn(u32) -> Box<dyn Memory>;
 
 /// The type of all processors.
 #[derive(Clone, Copy)]
-struct ProcessorType {
-    identity: &'static Identity,
-    x2apic: bool,
-    memory: MemoryOf,
+pub struct ProcessorType {
+    pub identity: &'static CpuIdentity,
+    pub x2apic: bool,
+    pub memory: MemoryOf,
 }
 
 impl ProcessorType {
     /// Returns processor `number` after reset.
-    fn reset_state(self, number: u32) -> State {
+    pub fn reset_state(self, number: u32) -> State {
         let identity = self.identity.of_processor(number);
         let leaves = identity.cpuid();
         let processor = Processor::new(Box::new(move |leaf, subleaf| leaves.cpuid(leaf, subleaf)));
@@ -88,7 +92,7 @@ impl ProcessorType {
 
     /// Returns processor `number` after reset as the second thread of the core of `first`. Returns None if threads
     /// share no registers.
-    fn second_thread(self, number: u32, first: &Processor) -> Option<State> {
+    pub fn second_thread(self, number: u32, first: &Processor) -> Option<State> {
         let second = first.other_thread(Box::new(self.identity.cpuid_of_second_thread()));
         second.map(|processor| self.with_devices(number, processor))
     }
@@ -107,128 +111,11 @@ impl ProcessorType {
     }
 }
 
-/// The active processors, followed by those that can be added.
-static CORES: OnceLock<Vec<Core>> = OnceLock::new();
-static TYPE: Mutex<Option<ProcessorType>> = Mutex::new(None);
-
-/// Builds the machine. Returns false if the identity is unknown.
-pub fn start(identity: &str, memory: MemoryOf) -> bool {
-    let Some(identity) = cpuid_dumps::find(identity) else { return false };
-    let processor_type = ProcessorType { identity, x2apic: false, memory };
-    let cores = (0..MAX_PROCESSORS).map(|number| Core {
-        number,
-        high_level: FairLock::default(),
-        dispatch_level: FairLock::default(),
-        ipi: FairLock::default(),
-        pmi: PmiSignal::default(),
-        running_handler: Mutex::new(None),
-        state: Mutex::new(processor_type.reset_state(number)),
-    });
-    *lock(&TYPE) = Some(processor_type);
-    CORES.set(cores.collect()).is_ok() && reset(identity.name)
-}
-
-/// Replaces the machine by one with as many processors as Wine has. Returns false if the identity is unknown.
-pub fn reset(identity: &str) -> bool {
-    let Some(identity) = cpuid_dumps::find(identity) else { return false };
-    let Some(processor_type) = *lock(&TYPE) else { return false };
-    let count = nt::processor_count().min(MAX_PROCESSORS);
-    MACHINE.topology.set_counts(count, count);
-    rebuild(ProcessorType { identity, x2apic: false, ..processor_type });
-    true
-}
-
-/// Resets every processor, with its APIC in x2APIC mode or not.
-pub fn set_apic(x2apic: bool) {
-    let processor_type = *lock(&TYPE);
-    if let Some(processor_type) = processor_type {
-        rebuild(ProcessorType { x2apic, ..processor_type });
-    }
-}
-
-fn rebuild(processor_type: ProcessorType) {
-    *lock(&TYPE) = Some(processor_type);
-    for core in possible() {
-        *lock(&core.state) = processor_type.reset_state(core.number);
-    }
-    // The threads of a core have adjacent numbers.
-    for pair in possible().chunks_exact(2) {
-        if let [first, second] = pair
-            && let Some(state) = processor_type.second_thread(second.number, &lock(&first.state).processor)
-        {
-            *lock(&second.state) = state;
-        }
-    }
-}
-
-/// Resets and activates one more processor.
-pub fn add() {
-    let added = possible().get(active().len());
-    if let (Some(core), Some(processor_type)) = (added, *lock(&TYPE)) {
-        *lock(&core.state) = processor_type.reset_state(core.number);
-        MACHINE.topology.set_active(core.number + 1);
-        core.pmi.notify();
-    }
-}
-
-/// Returns the active and the inactive processors.
-pub fn possible() -> &'static [Core] {
-    CORES.get().map_or(&[], Vec::as_slice)
-}
-
-/// Returns the active processors.
-pub fn active() -> &'static [Core] {
-    let count = usize::try_from(MACHINE.topology.active()).unwrap_or_default();
-    possible().get(..count).unwrap_or_default()
-}
-
-pub fn find(number: u32) -> Option<&'static Core> {
-    active().get(usize::try_from(number).ok()?)
-}
-
-/// Calls `body` with the processor on which this thread runs.
-pub fn with_current(body: impl FnOnce(&'static Core)) {
-    if let Some(core) = find(affinity::current_processor()) {
-        body(core);
-    }
-}
-
-/// Calls `body` with the state of the processor on which this thread runs, and holds its HIGH_LEVEL lock meanwhile.
-pub fn with_current_state<T>(body: impl FnOnce(u32, &mut State) -> T) -> Option<T> {
-    let thread = nt::current_thread();
-    loop {
-        let core = find(affinity::current_processor())?;
-        core.high_level.acquire(thread);
-        // The thread may have moved during the wait.
-        if affinity::current_processor() == core.number {
-            let result = core.with(|state| body(core.number, state));
-            core.high_level.release(thread);
-            break Some(result);
-        }
-        core.high_level.release(thread);
-    }
-}
-
-pub fn set_time(time: Time) {
-    change_time(|| MACHINE.time_mode.set_live(time == Time::Live));
-}
-
-/// Changes the time mode.
-pub fn change_time(change: impl FnOnce()) {
-    for core in active() {
-        core.with(|_| {}); // What happened until now is counted in the old way.
-    }
-    change();
-    for core in active() {
-        lock(&core.state).clock.restart();
-    }
-}
-
 impl Core {
-    /// Calls `body` with the state of the processor, up to date in live time.
+    /// Calls `body` with the state of the processor, up to date in real time.
     pub fn with<T>(&self, body: impl FnOnce(&mut State) -> T) -> T {
         let mut state = lock(&self.state);
-        if MACHINE.time_mode.is_live() {
+        if self.time_mode.is_real() {
             state.catch_up();
         }
         let result = body(&mut state);
@@ -242,10 +129,10 @@ impl Core {
 
     /// Returns how long the thread that delivers interrupts may sleep.
     pub fn until_interrupt(&self) -> Duration {
-        if self.number >= MACHINE.topology.active() {
+        if self.number >= self.topology.active() {
             return IDLE_INTERVAL;
         }
-        if !MACHINE.time_mode.is_live() {
+        if !self.time_mode.is_real() {
             return UPDATE_INTERVAL;
         }
         let ticks = self.with(|state| if state.processor.interrupt_due() { Some(0) } else { state.until_overflow() });
@@ -254,7 +141,7 @@ impl Core {
 }
 
 impl State {
-    /// Advances live time to now, but not beyond an overflow, a record or a branch that raises an interrupt: the
+    /// Advances real time to now, but not beyond an overflow, a record or a branch that raises an interrupt: the
     /// interrupt must be handled first.
     fn catch_up(&mut self) {
         let mut behind = self.clock.behind(nt::time_stamp());
@@ -283,14 +170,14 @@ impl State {
         self.processor.stores_branches().then(|| self.branches.ticks_until(nt::ticks(BRANCH_INTERVAL)))
     }
 
-    /// Sets the address of new PEBS records to the place of the next interrupt.
-    fn set_record_place(&mut self) {
-        if let Some(place) = self.sites.peek() {
-            self.processor.set_place(place.ip, nt::time_stamp());
+    /// Sets the address of new PEBS records to the site of the next interrupt.
+    fn set_record_site(&mut self) {
+        if let Some(site) = self.sites.peek() {
+            self.processor.set_place(site.ip, nt::time_stamp());
         }
     }
 
-    /// Returns the distance in bytes between the place and the interrupt that is delivered now. It is nonzero for an
+    /// Returns the distance in bytes between the site and the interrupt that is delivered now. It is nonzero for an
     /// interrupt of the PEBS buffer.
     pub fn skid(&mut self) -> u64 {
         let status = self.processor.uncounted(|processor| processor.rdmsr(GLOBAL_STATUS));
@@ -304,7 +191,7 @@ impl State {
 
     fn advance(&mut self, ticks: u64) {
         self.clock.advance(ticks);
-        self.set_record_place();
+        self.set_record_site();
         let mut selected: Vec<Selected> = self.processor.enabled_counters().into_iter().map(|(_, what)| what).collect();
         selected.sort_unstable();
         selected.dedup();
@@ -314,16 +201,16 @@ impl State {
             self.processor.run(mode, &|what| events.get(&what).copied().unwrap_or_default());
         }
         let is_due = self.processor.stores_branches() && self.branches.advance(ticks, nt::ticks(BRANCH_INTERVAL));
-        if is_due && let Some((mode, branch)) = self.branches.next_branch(&self.sites.places()) {
+        if is_due && let Some((mode, branch)) = self.branches.next_branch(&self.sites.sites()) {
             self.processor.branch(mode, branch);
         }
     }
 
     /// Executes the events of a script.
-    pub fn run(&mut self, mode: Mode, happened: &[Happened]) {
-        self.set_record_place();
+    pub fn run(&mut self, mode: Mode, events: &[EventCount]) {
+        self.set_record_site();
         self.processor.run(mode, &|what| {
-            let same = happened.iter().filter(|(event, umask, _)| (*event, *umask) == (what.event, what.umask));
+            let same = events.iter().filter(|(event, umask, _)| (*event, *umask) == (what.event, what.umask));
             same.map(|(_, _, count)| *count).sum()
         });
     }

@@ -2,21 +2,23 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether time is live or scripted, and whether the machine sleeps.
+/// Whether time is real or scripted, and whether the machine sleeps.
 pub struct TimeMode {
-    live: AtomicBool,
+    real: AtomicBool,
     asleep: AtomicBool,
 }
 
-impl TimeMode {
-    /// Returns live time, awake.
-    pub const fn new() -> Self {
-        Self { live: AtomicBool::new(true), asleep: AtomicBool::new(false) }
+impl Default for TimeMode {
+    /// Returns the mode of a machine that is awake and runs in real time.
+    fn default() -> Self {
+        Self { real: AtomicBool::new(true), asleep: AtomicBool::new(false) }
     }
+}
 
-    /// Selects live time or scripted time.
-    pub fn set_live(&self, live: bool) {
-        self.live.store(live, Ordering::SeqCst);
+impl TimeMode {
+    /// Selects real time or scripted time.
+    pub fn set_real(&self, real: bool) {
+        self.real.store(real, Ordering::SeqCst);
     }
 
     /// Records whether the machine sleeps.
@@ -25,13 +27,13 @@ impl TimeMode {
     }
 
     /// Returns whether events happen by the time-stamp counter now.
-    pub fn is_live(&self) -> bool {
+    pub fn is_real(&self) -> bool {
         !self.is_scripted() && !self.is_asleep()
     }
 
     /// Returns whether events happen only when a test says so.
     pub fn is_scripted(&self) -> bool {
-        !self.live.load(Ordering::SeqCst)
+        !self.real.load(Ordering::SeqCst)
     }
 
     /// Returns whether the machine sleeps.

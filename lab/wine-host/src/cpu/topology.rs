@@ -11,12 +11,14 @@ pub struct Topology {
     maximum: AtomicU32,
 }
 
-impl Topology {
+impl Default for Topology {
     /// Returns a machine with one processor.
-    pub const fn new() -> Self {
+    fn default() -> Self {
         Self { active: AtomicU32::new(1), maximum: AtomicU32::new(1) }
     }
+}
 
+impl Topology {
     /// Sets the number of active processors and of possible processors. Returns false and changes nothing if the
     /// numbers are not supported.
     pub fn set_counts(&self, active: u32, maximum: u32) -> bool {

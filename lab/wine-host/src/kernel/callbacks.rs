@@ -3,30 +3,22 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to, and calls functions of the driver")]
 
 use crate::{
-    cpu::machine::MACHINE,
-    kernel::{
-        irql,
-        registry::{Registry, RemoveError},
-    },
+    kernel::irql,
     lock::lock,
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer, UnicodeString},
+    state::{
+        callbacks::{CallbackObject, CallbackRegistration, CallbackRoutine},
+        machine::MACHINE,
+        registry::RemoveError,
+    },
     violation::{self, catch_panic},
 };
-use std::{
-    ops::Range,
-    ptr,
-    sync::{LazyLock, Mutex},
-    time::Duration,
-};
+use std::{ops::Range, ptr, time::Duration};
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
     fn ObfDereferenceObject(object: Pointer) -> isize;
 }
-
-type Routine = unsafe extern "system" fn(Pointer, Pointer, Pointer);
-
-const POWER_STATE: &str = "\\Callback\\PowerState";
 
 /// The first object, `\Callback\PowerState`. Addresses of objects are not mapped.
 const FIRST_OBJECT: usize = 0x7FFF_0B1E_0000_0000;
@@ -36,7 +28,7 @@ const STEP: usize = 0x100;
 const CASE_INSENSITIVE: u32 = 0x40;
 
 /// The longest wait for a routine of a driver that was unloaded.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
 /// OBJECT_ATTRIBUTES (ntdef.h, x64).
 #[repr(C)]
@@ -50,31 +42,6 @@ pub struct ObjectAttributes {
 
 const _: () = assert!(size_of::<ObjectAttributes>() == 0x30);
 
-struct CallbackObject {
-    name: String,
-    /// References of drivers, without those of registrations.
-    references: u64,
-}
-
-/// A registration with ExRegisterCallback.
-#[derive(Clone, Copy)]
-struct RegisteredCallback {
-    object: usize,
-    routine: Routine,
-    /// A pointer of the driver, which the lab does not dereference.
-    context: usize,
-}
-
-impl RegisteredCallback {
-    fn is_in(&self, addresses: &Range<usize>) -> bool {
-        addresses.contains(&(self.routine as *const ()).addr())
-    }
-}
-
-static OBJECTS: LazyLock<Mutex<Vec<CallbackObject>>> =
-    LazyLock::new(|| Mutex::new(vec![CallbackObject { name: POWER_STATE.to_owned(), references: 0 }]));
-static REGISTRY: Registry<RegisteredCallback> = Registry::new();
-
 fn index_of(object: Pointer) -> Option<usize> {
     let distance = object.addr().checked_sub(FIRST_OBJECT)?;
     distance.is_multiple_of(STEP).then_some(distance / STEP)
@@ -86,7 +53,7 @@ fn names_match(name: &str, other: &str, attributes: u32) -> bool {
 
 /// Calls `body` with the object at the address, if there is one.
 fn with_object<T>(object: Pointer, body: impl FnOnce(&mut CallbackObject) -> T) -> Option<T> {
-    lock(&OBJECTS).get_mut(index_of(object)?).map(body)
+    lock(&MACHINE.kernel.callbacks.objects).get_mut(index_of(object)?).map(body)
 }
 
 /// Implements ExCreateCallback.
@@ -109,7 +76,7 @@ pub unsafe extern "system" fn create(
             violation::other(format!("ExCreateCallback of {name} with attributes of {length} bytes, root {root:p}"));
             return nt::INVALID_PARAMETER;
         }
-        let mut objects = lock(&OBJECTS);
+        let mut objects = lock(&MACHINE.kernel.callbacks.objects);
         let found = objects.iter().position(|known| !name.is_empty() && names_match(&known.name, &name, attributes));
         let index = match found {
             None if create == 0 => return nt::OBJECT_NAME_NOT_FOUND,
@@ -145,7 +112,7 @@ pub unsafe extern "system" fn dereference(object: Pointer) -> isize {
 }
 
 /// Implements ExRegisterCallback.
-pub extern "system" fn register(object: Pointer, routine: Routine, context: Pointer) -> Pointer {
+pub extern "system" fn register(object: Pointer, routine: CallbackRoutine, context: Pointer) -> Pointer {
     catch_panic("ExRegisterCallback", ptr::null_mut(), || {
         irql::check("ExRegisterCallback", APC_LEVEL);
         if MACHINE.faults.fails("ExRegisterCallback") {
@@ -155,8 +122,8 @@ pub extern "system" fn register(object: Pointer, routine: Routine, context: Poin
             violation::other(format!("ExRegisterCallback with {object:p}, to which no driver has a reference"));
             return ptr::null_mut();
         }
-        let registered = RegisteredCallback { object: object.addr(), routine, context: context.expose_provenance() };
-        ptr::without_provenance_mut(REGISTRY.add(registered))
+        let registered = CallbackRegistration { object: object.addr(), routine, context: context.expose_provenance() };
+        ptr::without_provenance_mut(MACHINE.kernel.callbacks.registry.add(registered))
     })
 }
 
@@ -164,7 +131,7 @@ pub extern "system" fn register(object: Pointer, routine: Routine, context: Poin
 pub extern "system" fn unregister(handle: Pointer) {
     catch_panic("ExUnregisterCallback", (), || {
         irql::check("ExUnregisterCallback", APC_LEVEL);
-        match REGISTRY.remove(handle.addr(), nt::current_thread()) {
+        match MACHINE.kernel.callbacks.registry.remove(handle.addr(), nt::current_thread()) {
             Ok(_) => {}
             Err(RemoveError::Unknown) => {
                 violation::other(format!("ExUnregisterCallback of {handle:p}, which is not registered"));
@@ -179,7 +146,8 @@ pub extern "system" fn unregister(handle: Pointer) {
 /// Calls the routines that are registered with `\Callback\PowerState`, at DISPATCH_LEVEL, the highest level that
 /// Windows allows.
 pub fn notify_power(first: usize, second: usize) {
-    REGISTRY.call(nt::current_thread(), |RegisteredCallback { object, routine, context }| {
+    let registry = &MACHINE.kernel.callbacks.registry;
+    registry.call(nt::current_thread(), |CallbackRegistration { object, routine, context }| {
         if object != FIRST_OBJECT {
             return;
         }
@@ -194,13 +162,13 @@ pub fn notify_power(first: usize, second: usize) {
 
 /// Reports and removes what an unloaded driver left behind.
 pub fn image_unloaded(addresses: &Range<usize>) {
-    if REGISTRY.remove_where(|registered| registered.is_in(addresses)) > 0 {
+    if MACHINE.kernel.callbacks.registry.remove_where(|registered| registered.is_in(addresses)) > 0 {
         violation::other("a driver was unloaded that had registered a callback, with ExRegisterCallback");
     }
-    if REGISTRY.wait_until_idle(PATIENCE, |registered| registered.is_in(addresses)) {
+    if MACHINE.kernel.callbacks.registry.wait_until_idle(WAIT_LIMIT, |registered| registered.is_in(addresses)) {
         violation::other("a driver was unloaded while its callback ran, of ExRegisterCallback");
     }
-    for object in &mut *lock(&OBJECTS) {
+    for object in &mut *lock(&MACHINE.kernel.callbacks.objects) {
         if std::mem::take(&mut object.references) > 0 {
             violation::other(format!("a driver was unloaded that had a reference of {}", object.name));
         }

@@ -9,8 +9,9 @@
 #![expect(unsafe_code, reason = "sets the trap flag, and reads the instructions of the driver")]
 
 use crate::{
-    cpu::{affinity, machine::MACHINE, xchg},
+    cpu::{affinity, xchg},
     kernel::{loaded_images, requests},
+    state::machine::MACHINE,
     violation,
 };
 use bench_protocol::CancelMoment;
@@ -19,10 +20,7 @@ use std::{
     cell::{Cell, RefCell},
     convert::Infallible,
     ptr,
-    sync::{
-        atomic::{AtomicU8, Ordering},
-        mpsc::{self, RecvTimeoutError, Sender},
-    },
+    sync::mpsc::{self, RecvTimeoutError, Sender},
     thread,
     time::Duration,
 };
@@ -32,14 +30,7 @@ use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
 const TRAP_FLAG: u32 = 0x100;
 
 /// The longest wait for a cancel to reach a lock or to end.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// The armed moment, as an index into this list, or [`NONE`]. It is atomic because an exception handler reads it and
-/// must not wait.
-const MOMENTS: [CancelMoment; 4] =
-    [CancelMoment::BeforeSet, CancelMoment::AfterSet, CancelMoment::BeforeTake, CancelMoment::AfterTake];
-const NONE: u8 = u8::MAX;
-static ARMED: AtomicU8 = AtomicU8::new(NONE);
+const WAIT_LIMIT: Duration = Duration::from_secs(5);
 
 thread_local! {
     /// Whether this thread holds a spin lock and single-steps.
@@ -55,13 +46,12 @@ thread_local! {
 /// Arms a moment: the next request that reaches it is cancelled. Returns false if there is only one processor, because
 /// then nothing happens concurrently.
 pub fn arm(moment: Option<CancelMoment>) -> bool {
-    let place = MOMENTS.iter().position(|known| Some(*known) == moment);
-    ARMED.store(place.and_then(|place| u8::try_from(place).ok()).unwrap_or(NONE), Ordering::SeqCst);
+    MACHINE.kernel.armed_moment.set(moment);
     MACHINE.topology.active() > 1
 }
 
 fn armed() -> Option<CancelMoment> {
-    MOMENTS.get(usize::from(ARMED.load(Ordering::SeqCst))).copied()
+    MACHINE.kernel.armed_moment.get()
 }
 
 /// Reports that this thread is about to wait for a spin lock.
@@ -115,7 +105,7 @@ fn cancel_at_exchange(moment: CancelMoment, context: &CONTEXT) {
     match (moment, found.value == 0) {
         (CancelMoment::BeforeSet, false) | (CancelMoment::BeforeTake, true) => cancel(request),
         (CancelMoment::AfterSet, false) | (CancelMoment::AfterTake, true) => {
-            ARMED.store(NONE, Ordering::SeqCst);
+            MACHINE.kernel.armed_moment.set(None);
             CANCEL_AFTER.set(Some(request));
         }
         _ => {}
@@ -130,7 +120,7 @@ fn register(context: &CONTEXT, number: usize) -> Option<u64> {
 
 /// Cancels the request on another thread and processor. Returns when that thread reaches a lock or ends.
 fn cancel(request: usize) {
-    ARMED.store(NONE, Ordering::SeqCst);
+    MACHINE.kernel.armed_moment.set(None);
     let here = affinity::current_processor();
     let there = (0..MACHINE.topology.active()).find(|number| *number != here).unwrap_or(here);
     let (sender, reached) = mpsc::channel::<Infallible>();
@@ -142,7 +132,7 @@ fn cancel(request: usize) {
         unsafe { requests::cancel(ptr::with_exposed_provenance_mut(request)) };
         before_lock();
     });
-    if reached.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+    if reached.recv_timeout(WAIT_LIMIT) == Err(RecvTimeoutError::Timeout) {
         violation::other("the lab itself failed: a cancel neither reached a lock nor ended");
     }
 }

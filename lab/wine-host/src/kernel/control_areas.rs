@@ -3,22 +3,15 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
 use crate::{
-    cpu::{
-        affinity,
-        machine::MACHINE,
-        processor::{self, State},
-    },
+    cpu::{affinity, processor::State, processors},
     kernel::version,
     lock::lock,
     nt::{self, NtStatus, Pointer},
+    state::{control_areas::ControlArea, machine::MACHINE},
     violation,
 };
-use bench_protocol::Areas;
-use std::{
-    collections::BTreeMap,
-    ptr,
-    sync::{Mutex, atomic::AtomicU64},
-};
+use bench_protocol::ControlAreaMode;
+use std::ptr;
 
 /// SYSTEM_PROCESSOR_PROFILE_CONTROL_AREA.
 #[repr(C)]
@@ -43,46 +36,24 @@ const PEBS_UNAVAILABLE: u64 = 1 << 12;
 /// `IA32_DS_AREA` (same table).
 const DS_AREA: u32 = 0x600;
 
-struct Area(Box<[AtomicU64]>);
-
-impl Area {
-    fn new() -> Self {
-        let words = if version::build() < LARGER_SINCE { WORDS_BEFORE } else { WORDS };
-        Self((0..words).map(|_| AtomicU64::new(0)).collect())
-    }
-
-    fn address(&self) -> usize {
-        self.0.as_ptr().expose_provenance()
-    }
-
-    fn holds(&self, address: u64) -> bool {
-        let offset = usize::try_from(address).ok().and_then(|address| address.checked_sub(self.address()));
-        offset.is_some_and(|offset| offset < size_of_val(&*self.0))
-    }
-}
-
-/// The areas by processor number.
-static AREAS: Mutex<BTreeMap<u32, Area>> = Mutex::new(BTreeMap::new());
-static MODE: Mutex<Areas> = Mutex::new(Areas::Served);
-
 /// Selects how the information class behaves.
-pub fn set_mode(areas: Areas) {
-    *lock(&MODE) = areas;
+pub fn set_mode(areas: ControlAreaMode) {
+    *lock(&MACHINE.kernel.control_areas.mode) = areas;
     write_addresses();
 }
 
-fn mode() -> Areas {
-    *lock(&MODE)
+fn mode() -> ControlAreaMode {
+    *lock(&MACHINE.kernel.control_areas.mode)
 }
 
 /// Writes the address of each area to its register, and allocates missing areas, if Windows owns the areas. Windows
 /// does this at boot and after sleep.
 pub fn write_addresses() {
-    if mode() != Areas::OfWindows {
+    if mode() != ControlAreaMode::OwnedByWindows {
         return;
     }
     let thread = nt::current_thread();
-    for core in processor::active().iter().filter(|core| core.with(has_pebs)) {
+    for core in processors::active().iter().filter(|core| core.with(has_pebs)) {
         let (Ok(address) | Err(address)) = allocate(core.number);
         let Ok(address) = u64::try_from(address) else { continue };
         core.high_level.acquire(thread);
@@ -96,8 +67,8 @@ pub fn write_addresses() {
 
 /// Resets the areas to those of a machine that has just booted.
 pub fn reset() {
-    set_mode(Areas::Served);
-    lock(&AREAS).clear();
+    set_mode(ControlAreaMode::Supported);
+    lock(&MACHINE.kernel.control_areas.areas).clear();
 }
 
 /// Allocates the area of a processor for another driver. Returns false if the processor has one.
@@ -107,25 +78,26 @@ pub fn allocate_foreign(processor: u32) -> bool {
 
 /// Returns the address of each processor's area.
 pub fn addresses() -> Vec<Option<u64>> {
-    let areas = lock(&AREAS);
+    let areas = lock(&MACHINE.kernel.control_areas.areas);
     let address = |number: u32| u64::try_from(areas.get(&number)?.address()).ok();
-    processor::active().iter().map(|core| address(core.number)).collect()
+    processors::active().iter().map(|core| address(core.number)).collect()
 }
 
 /// Keeps the areas allocated while the result lives, if the address is in one of them.
 pub fn pin(address: u64) -> Option<impl Sized> {
-    let areas = lock(&AREAS);
-    let is_there = areas.values().any(|area| area.holds(address));
+    let areas = lock(&MACHINE.kernel.control_areas.areas);
+    let is_there = areas.values().any(|area| area.contains(address));
     is_there.then_some(areas)
 }
 
 /// Allocates an area. Returns the existing one as an error.
 fn allocate(processor: u32) -> Result<usize, usize> {
-    let mut areas = lock(&AREAS);
+    let mut areas = lock(&MACHINE.kernel.control_areas.areas);
     if let Some(area) = areas.get(&processor) {
         return Err(area.address());
     }
-    Ok(areas.entry(processor).or_insert_with(Area::new).address())
+    let words = if version::build() < LARGER_SINCE { WORDS_BEFORE } else { WORDS };
+    Ok(areas.entry(processor).or_insert_with(|| ControlArea::new(words)).address())
 }
 
 /// Implements ZwSetSystemInformation of this class for the current processor.
@@ -134,7 +106,7 @@ fn allocate(processor: u32) -> Result<usize, usize> {
 /// The buffer has `length` bytes, which are readable and writable.
 pub unsafe fn set(buffer: Pointer, length: u32) -> NtStatus {
     let mode = mode();
-    if mode == Areas::Missing {
+    if mode == ControlAreaMode::Missing {
         return nt::INVALID_INFO_CLASS;
     }
     if usize::try_from(length) != Ok(size_of::<Request>()) {
@@ -146,17 +118,17 @@ pub unsafe fn set(buffer: Pointer, length: u32) -> NtStatus {
     let request: *mut Request = buffer.cast();
     // SAFETY: the caller guarantees a buffer of the checked length.
     let wants_one = unsafe { request.read_unaligned() }.allocate != 0;
-    let Some(core) = processor::find(affinity::current_processor()) else { return nt::NOT_SUPPORTED };
+    let Some(core) = processors::find(affinity::current_processor()) else { return nt::NOT_SUPPORTED };
     if !core.with(has_pebs) {
         return nt::NOT_SUPPORTED;
     }
     if !wants_one {
         match mode {
-            Areas::OfWindows => return nt::SUCCESS,
-            Areas::NotFreed(status) => return nt::status(status),
-            Areas::Served | Areas::Missing => {}
+            ControlAreaMode::OwnedByWindows => return nt::SUCCESS,
+            ControlAreaMode::FreeFails(status) => return nt::status(status),
+            ControlAreaMode::Supported | ControlAreaMode::Missing => {}
         }
-        let freed = lock(&AREAS).remove(&core.number);
+        let freed = lock(&MACHINE.kernel.control_areas.areas).remove(&core.number);
         return if freed.is_some() { nt::SUCCESS } else { nt::MEMORY_NOT_ALLOCATED };
     }
     if MACHINE.faults.fails("ZwSetSystemInformation") {

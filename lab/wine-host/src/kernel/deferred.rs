@@ -7,61 +7,44 @@
 #![expect(unsafe_code, reason = "calls functions of the driver")]
 
 use crate::{
-    cpu::{
-        affinity,
-        machine::MACHINE,
-        processor::{self, Core},
-    },
+    cpu::{affinity, processor::Core, processors},
     kernel::{
         dispatcher_objects::{self, Kdpc, Ktimer},
-        dpc_queues::{Call, DpcQueues, QueuedBy},
         irql,
-        timers::Timers,
     },
     lock::lock,
     nt::{self, DISPATCH_LEVEL, Pointer},
+    state::{
+        deferred::DeferredWork,
+        dpc_queues::{Call, QueuedBy},
+        machine::MACHINE,
+    },
     violation::{self, catch_panic},
 };
 use bench_protocol::Ticks;
 use std::{
-    collections::BTreeMap,
     ops::Range,
     ptr,
-    sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
 
 /// The longest wait of a test for routines.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
 type Routine = unsafe extern "system" fn(Pointer, Pointer, Pointer, Pointer);
 
-/// The DPCs and timers of the machine. The holder of its lock may access the registered objects.
-pub struct DeferredWork {
-    pub dpcs: DpcQueues,
-    pub timers: Timers,
-    /// By processor, how many more times its timers expire by script.
-    ticks: BTreeMap<u32, u64>,
-    stop: bool,
-}
-
-static WORK: LazyLock<Mutex<DeferredWork>> = LazyLock::new(|| {
-    let dpcs = DpcQueues::new(processor::possible().len());
-    Mutex::new(DeferredWork { dpcs, timers: Timers::default(), ticks: BTreeMap::new(), stop: false })
-});
-static CHANGED: Condvar = Condvar::new();
-
 /// Changes the deferred work, and wakes the threads of the processors.
 pub fn change<T>(body: impl FnOnce(&mut DeferredWork) -> T) -> T {
-    let result = body(&mut lock(&WORK));
-    CHANGED.notify_all();
+    let result = body(&mut lock(&MACHINE.kernel.deferred.work));
+    MACHINE.kernel.deferred.changed.notify_all();
     result
 }
 
 /// Waits until `so` holds. Returns false at the deadline.
 fn wait_until(deadline: Instant, so: impl Fn(&DeferredWork) -> bool) -> bool {
-    let mut work = lock(&WORK);
+    let mut work = lock(&MACHINE.kernel.deferred.work);
     while !so(&work) {
         let Some(left) = deadline.checked_duration_since(Instant::now()) else { return false };
         work = wait(work, Some(left));
@@ -71,14 +54,16 @@ fn wait_until(deadline: Instant, so: impl Fn(&DeferredWork) -> bool) -> bool {
 
 fn wait(work: MutexGuard<'static, DeferredWork>, limit: Option<Duration>) -> MutexGuard<'static, DeferredWork> {
     match limit {
-        None => CHANGED.wait(work).unwrap_or_else(PoisonError::into_inner),
-        Some(limit) => CHANGED.wait_timeout(work, limit).unwrap_or_else(PoisonError::into_inner).0,
+        None => MACHINE.kernel.deferred.changed.wait(work).unwrap_or_else(PoisonError::into_inner),
+        Some(limit) => {
+            MACHINE.kernel.deferred.changed.wait_timeout(work, limit).unwrap_or_else(PoisonError::into_inner).0
+        }
     }
 }
 
 /// Starts the thread of each processor.
 pub fn start() -> impl Iterator<Item = thread::JoinHandle<()>> {
-    processor::possible().iter().map(|core| {
+    processors::possible().iter().map(|core| {
         thread::spawn(move || {
             affinity::restrict(1 << core.number);
             let thread = nt::current_thread();
@@ -97,9 +82,9 @@ pub fn stop() {
 
 /// Waits until a processor has work. Returns false if its thread must end.
 fn wait_for_work(processor: u32) -> bool {
-    let mut work = lock(&WORK);
+    let mut work = lock(&MACHINE.kernel.deferred.work);
     while !work.stop {
-        let next = if MACHINE.time_mode.is_live() { work.timers.next(processor, &work.dpcs) } else { None };
+        let next = if MACHINE.time_mode.is_real() { work.timers.next(processor, &work.dpcs) } else { None };
         let left = next.map(|due| due.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) || work.dpcs.has_waiting(processor) || work.ticks.contains_key(&processor) {
             return true;
@@ -115,7 +100,7 @@ fn run_due(core: &Core, thread: u32) {
     loop {
         core.ipi.wait_until_free(thread);
         core.high_level.wait_until_free(thread);
-        let call = lock(&WORK).begin(core.number);
+        let call = lock(&MACHINE.kernel.deferred.work).begin(core.number);
         let Some(call) = call else { break };
         // SAFETY: the driver initialized the DPC with this routine and this context, and queued it.
         irql::run_at(DISPATCH_LEVEL, || unsafe { run(call) });
@@ -143,7 +128,7 @@ impl DeferredWork {
                 self.ticks.remove(&processor);
             }
             None
-        } else if MACHINE.time_mode.is_live() {
+        } else if MACHINE.time_mode.is_real() {
             Some(Instant::now())
         } else {
             return;
@@ -192,7 +177,7 @@ impl DeferredWork {
 
 /// Waits until every DPC that is queued now has run or was removed.
 pub fn flush() {
-    let mut work = lock(&WORK);
+    let mut work = lock(&MACHINE.kernel.deferred.work);
     let mark = work.dpcs.mark();
     while !work.dpcs.done(mark) {
         work = wait(work, None);
@@ -211,10 +196,10 @@ pub fn image_unloaded(addresses: &Range<usize>) {
     for what in change(|work| work.forget(addresses)) {
         violation::other(format!("a driver was unloaded that {what} needs"));
     }
-    if lock(&WORK).dpcs.runs_in(addresses) {
+    if lock(&MACHINE.kernel.deferred.work).dpcs.runs_in(addresses) {
         violation::other("a driver was unloaded while a DPC of it ran");
         // The code is unmapped when this returns. The lab survives if the routine ends first.
-        wait_until(Instant::now() + PATIENCE, |work| !work.dpcs.runs_in(addresses));
+        wait_until(Instant::now() + WAIT_LIMIT, |work| !work.dpcs.runs_in(addresses));
     }
 }
 
@@ -224,12 +209,12 @@ pub fn time_changed() {
         work.timers.restart(Instant::now());
         work.dpcs.mark()
     });
-    wait_until(Instant::now() + PATIENCE, |work| work.dpcs.done(mark));
+    wait_until(Instant::now() + WAIT_LIMIT, |work| work.dpcs.done(mark));
 }
 
 /// Expires the timers of a processor `times` times, and runs the resulting DPCs each time. Returns false on timeout.
 pub fn tick(processor: u32, times: u64) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_LIMIT;
     if times > 0 {
         change(|work| {
             let left = work.ticks.entry(processor).or_default();
@@ -245,12 +230,12 @@ pub fn tick(processor: u32, times: u64) -> bool {
 }
 
 pub fn ticks() -> Ticks {
-    let work = lock(&WORK);
-    let ran = work.dpcs.timer_calls().into_iter().take(processor::active().len()).collect();
+    let work = lock(&MACHINE.kernel.deferred.work);
+    let ran = work.dpcs.timer_calls().into_iter().take(processors::active().len()).collect();
     Ticks { ran, set: u64::try_from(work.timers.count_set()).unwrap_or(u64::MAX) }
 }
 
 /// Resets the number of DPC calls by timers.
 pub fn reset_timer_calls() {
-    lock(&WORK).dpcs.reset_timer_calls();
+    lock(&MACHINE.kernel.deferred.work).dpcs.reset_timer_calls();
 }

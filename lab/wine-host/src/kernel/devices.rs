@@ -3,9 +3,9 @@
 #![expect(unsafe_code, reason = "reads what the driver points to, and hands calls on to Wine")]
 
 use crate::{
-    cpu::machine::MACHINE,
     kernel::{irql, work_items},
     nt::{self, APC_LEVEL, NtStatus, Pointer, UnicodeString},
+    state::machine::MACHINE,
     violation::{self, catch_panic},
 };
 

@@ -3,15 +3,18 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
 use crate::{
-    cpu::{affinity, machine::MACHINE},
+    cpu::affinity,
     kernel::{
         deferred,
         dispatcher_objects::{self, Kdpc},
-        dpc_queues::{QueuedBy, Unknown},
         irql,
         processor_numbers::ProcessorNumber,
     },
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
+    state::{
+        dpc_queues::{QueuedBy, Unknown},
+        machine::MACHINE,
+    },
     violation::{self, catch_panic},
 };
 

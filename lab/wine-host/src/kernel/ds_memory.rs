@@ -4,7 +4,7 @@ use crate::{
     kernel::{control_areas, pool},
     violation,
 };
-use host_memory::Own;
+use host_memory::ProcessMemory;
 use model::Memory;
 
 /// The memory of one processor.
@@ -31,10 +31,10 @@ impl DsMemory {
 
 impl Memory for DsMemory {
     fn read(&self, address: u64) -> Option<u64> {
-        self.access(address, "read", || Own.read(address)).flatten()
+        self.access(address, "read", || ProcessMemory.read(address)).flatten()
     }
 
     fn write(&self, address: u64, value: u64) -> bool {
-        self.access(address, "wrote to", || Own.write(address, value)).unwrap_or_default()
+        self.access(address, "wrote to", || ProcessMemory.write(address, value)).unwrap_or_default()
     }
 }

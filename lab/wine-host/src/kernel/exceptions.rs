@@ -12,13 +12,11 @@ use crate::{
         instructions::{self, Site},
     },
     kernel::{cancel_race, hal, loaded_images},
+    state::machine::MACHINE,
     violation::catch_panic,
 };
 use model::GeneralProtection;
-use std::{
-    ptr,
-    sync::atomic::{AtomicPtr, Ordering},
-};
+use std::{ptr, sync::atomic::Ordering};
 use windows_sys::Win32::{
     Foundation::{
         STATUS_ACCESS_VIOLATION, STATUS_ILLEGAL_INSTRUCTION, STATUS_PRIVILEGED_INSTRUCTION, STATUS_SINGLE_STEP,
@@ -29,17 +27,15 @@ use windows_sys::Win32::{
     },
 };
 
-static HANDLER: AtomicPtr<std::ffi::c_void> = AtomicPtr::new(ptr::null_mut());
-
 pub fn start() -> bool {
     // SAFETY: the handler has the right type and stays valid until `stop`.
     let handler = unsafe { AddVectoredExceptionHandler(1, Some(on_exception)) };
-    HANDLER.store(handler, Ordering::SeqCst);
+    MACHINE.kernel.exception_handler.store(handler, Ordering::SeqCst);
     !handler.is_null()
 }
 
 pub fn stop() {
-    let handler = HANDLER.swap(ptr::null_mut(), Ordering::SeqCst);
+    let handler = MACHINE.kernel.exception_handler.swap(ptr::null_mut(), Ordering::SeqCst);
     if !handler.is_null() {
         // SAFETY: added by `start`, and removed once.
         unsafe { RemoveVectoredExceptionHandler(handler) };

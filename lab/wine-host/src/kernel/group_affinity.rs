@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
 use crate::{
-    cpu::processor,
+    cpu::processors,
     kernel::irql,
     nt::DISPATCH_LEVEL,
     violation::{self, catch_panic},
@@ -21,13 +21,13 @@ pub struct GroupAffinity {
 
 /// The system affinity of a thread, and its previous user affinity.
 #[derive(Clone, Copy)]
-struct System {
+struct SystemAffinity {
     mask: usize,
     own: usize,
 }
 
 thread_local! {
-    static SYSTEM: Cell<Option<System>> = const { Cell::new(None) };
+    static SYSTEM: Cell<Option<SystemAffinity>> = const { Cell::new(None) };
 }
 
 /// Implements KeSetSystemGroupAffinityThread. The previous affinity is zero if the thread had no system affinity.
@@ -37,12 +37,12 @@ pub unsafe extern "system" fn set(affinity: *const GroupAffinity, previous: *mut
         // SAFETY: the driver must pass an affinity that can be read.
         let GroupAffinity { mask, group, .. } = unsafe { affinity.read() };
         let before = SYSTEM.get();
-        let runs = processor::active().iter().any(|core| mask >> core.number & 1 == 1);
+        let runs = processors::active().iter().any(|core| mask >> core.number & 1 == 1);
         let own = if runs && group == 0 { irql::set_affinity(mask) } else { 0 };
         if own == 0 {
             return violation::other(format!("KeSetSystemGroupAffinityThread of {mask:#x} in group {group}"));
         }
-        SYSTEM.set(Some(System { mask, own: before.map_or(own, |system| system.own) }));
+        SYSTEM.set(Some(SystemAffinity { mask, own: before.map_or(own, |system| system.own) }));
         if !previous.is_null() {
             let mask = before.map_or(0, |system| system.mask);
             // SAFETY: the pointer is not null, so it must point to a variable of the driver.
@@ -58,10 +58,10 @@ pub unsafe extern "system" fn revert(previous: *const GroupAffinity) {
         irql::check("KeRevertToUserGroupAffinityThread", DISPATCH_LEVEL);
         // SAFETY: the driver must pass an affinity that can be read.
         let mask = unsafe { previous.read() }.mask;
-        let Some(System { own, .. }) = SYSTEM.get() else {
+        let Some(SystemAffinity { own, .. }) = SYSTEM.get() else {
             return violation::other("KeRevertToUserGroupAffinityThread without a system affinity");
         };
         irql::set_affinity(if mask == 0 { own } else { mask });
-        SYSTEM.set((mask != 0).then_some(System { mask, own }));
+        SYSTEM.set((mask != 0).then_some(SystemAffinity { mask, own }));
     });
 }

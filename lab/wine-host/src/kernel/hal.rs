@@ -4,69 +4,57 @@
 
 use crate::{
     cpu::{
-        machine::MACHINE,
         pmi_handler::{RegisteredHandler, Routine},
-        processor::{self, Core},
+        processor::Core,
+        processors,
     },
     kernel::irql,
     lock::lock,
     nt::{self, NtStatus, PASSIVE_LEVEL, Pointer},
+    state::machine::MACHINE,
     violation::{self, catch_panic},
 };
-use std::{
-    ops::Range,
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{ops::Range, sync::atomic::Ordering};
 
 /// HalProfileSourceInterruptHandler of HAL_SET_INFORMATION_CLASS.
 const INTERRUPT_HANDLER: u32 = 1;
-
-static HANDLER: Mutex<Option<RegisteredHandler>> = Mutex::new(None);
-/// Set when a handler was unregistered, until a call on all processors has waited for it.
-static HANDLER_MAY_RUN: AtomicBool = AtomicBool::new(false);
-static REFUSE_HANDLER: AtomicBool = AtomicBool::new(false);
-static UNMASKS: AtomicBool = AtomicBool::new(true);
-static HIDES_FRAMES: AtomicBool = AtomicBool::new(false);
 
 /// The HAL's value of the LVT performance entry: vector FEH, fixed delivery, not masked.
 pub const LVT: u32 = 0xFE;
 
 /// Returns the registered handler.
 pub fn handler() -> Option<RegisteredHandler> {
-    *lock(&HANDLER)
+    *lock(&MACHINE.kernel.hal.handler)
 }
 
 pub fn refuse_handler(refuse: bool) {
-    REFUSE_HANDLER.store(refuse, Ordering::SeqCst);
+    MACHINE.kernel.hal.refuses_handler.store(refuse, Ordering::SeqCst);
 }
 
 /// Sets whether the HAL unmasks the LVT entry before it calls a registered handler. Processors by Intel mask the entry
 /// on delivery.
 pub fn set_unmasks(unmasks: bool) {
-    UNMASKS.store(unmasks, Ordering::SeqCst);
+    MACHINE.kernel.hal.unmasks.store(unmasks, Ordering::SeqCst);
 }
 
 /// Sets whether the HAL passes null instead of a trap frame.
 pub fn hide_frames(hides: bool) {
-    HIDES_FRAMES.store(hides, Ordering::SeqCst);
+    MACHINE.kernel.hal.hides_frames.store(hides, Ordering::SeqCst);
 }
 
 pub fn hides_frames() -> bool {
-    HIDES_FRAMES.load(Ordering::SeqCst)
+    MACHINE.kernel.hal.hides_frames.load(Ordering::SeqCst)
 }
 
 /// Handles an interrupt on the thread that delivers a processor's interrupts: calls the registered handler, if there is
 /// one. As in Windows, the handler can be unregistered while it runs, and the unregistering does not wait.
 pub fn handle(core: &Core, call: impl FnOnce(Routine)) {
     let registered = {
-        let handler = lock(&HANDLER);
+        let handler = lock(&MACHINE.kernel.hal.handler);
         *lock(&core.running_handler) = *handler;
         *handler
     };
-    if registered.is_none() || UNMASKS.load(Ordering::SeqCst) {
+    if registered.is_none() || MACHINE.kernel.hal.unmasks.load(Ordering::SeqCst) {
         core.with(|state| state.processor.set_lvt(LVT));
     }
     if let Some(RegisteredHandler { routine, .. }) = registered {
@@ -125,16 +113,16 @@ unsafe extern "system" fn set_information(class: u32, size: u32, buffer: Pointer
 /// Registers or unregisters the handler. Only the process that registered a handler may replace or unregister it.
 fn register(routine: Option<Routine>) -> NtStatus {
     let process = nt::current_process();
-    let mut handler = lock(&HANDLER);
+    let mut handler = lock(&MACHINE.kernel.hal.handler);
     let is_anothers = match *handler {
         Some(registered) => registered.process != process,
-        None => REFUSE_HANDLER.load(Ordering::SeqCst),
+        None => MACHINE.kernel.hal.refuses_handler.load(Ordering::SeqCst),
     };
     if is_anothers {
         return nt::UNSUCCESSFUL;
     }
     if handler.is_some() {
-        HANDLER_MAY_RUN.store(true, Ordering::SeqCst);
+        MACHINE.kernel.hal.handler_may_run.store(true, Ordering::SeqCst);
     }
     *handler = routine.map(|routine| RegisteredHandler { routine, process });
     nt::SUCCESS
@@ -142,35 +130,23 @@ fn register(routine: Option<Routine>) -> NtStatus {
 
 /// Records that every processor was in a call that waits for running handlers, so no unregistered handler runs.
 pub fn all_processors_waited() {
-    HANDLER_MAY_RUN.store(false, Ordering::SeqCst);
+    MACHINE.kernel.hal.handler_may_run.store(false, Ordering::SeqCst);
 }
 
 /// Records a violation if a handler was unregistered without a wait: it may still use memory that is freed now.
 pub fn memory_freed(function: &str) {
-    if HANDLER_MAY_RUN.swap(false, Ordering::SeqCst) {
+    if MACHINE.kernel.hal.handler_may_run.swap(false, Ordering::SeqCst) {
         violation::other(format!("{function} before a call on all processors waited for the unregistered handler"));
     }
 }
 
-/// The first token of HalAllocateHardwareCounters, which gives out one set of all counters.
-const FIRST_TOKEN: usize = 0x8000_0000;
-
-struct Counters {
-    holder: Option<usize>,
-    next: usize,
-    /// The status with which every allocation is refused.
-    refusal: Option<NtStatus>,
-}
-
-static COUNTERS: Mutex<Counters> = Mutex::new(Counters { holder: None, next: FIRST_TOKEN, refusal: None });
-
 pub fn refuse_counters(status: Option<NtStatus>) {
-    lock(&COUNTERS).refusal = status;
+    lock(&MACHINE.kernel.hal.counters).refusal = status;
 }
 
 /// Returns whether the counters are allocated.
 pub fn reserved() -> bool {
-    lock(&COUNTERS).holder.is_some()
+    lock(&MACHINE.kernel.hal.counters).holder.is_some()
 }
 
 /// Implements HalAllocateHardwareCounters.
@@ -182,7 +158,7 @@ pub unsafe extern "system" fn allocate_counters(
 ) -> NtStatus {
     catch_panic("HalAllocateHardwareCounters", nt::UNSUCCESSFUL, || {
         irql::check("HalAllocateHardwareCounters", PASSIVE_LEVEL);
-        let mut counters = lock(&COUNTERS);
+        let mut counters = lock(&MACHINE.kernel.hal.counters);
         let is_taken = MACHINE.faults.fails("HalAllocateHardwareCounters") || counters.holder.is_some();
         let refusal = counters.refusal.or(is_taken.then_some(nt::INSUFFICIENT_RESOURCES));
         let token = counters.next;
@@ -199,7 +175,7 @@ pub unsafe extern "system" fn allocate_counters(
 pub extern "system" fn free_counters(set: usize) -> NtStatus {
     catch_panic("HalFreeHardwareCounters", nt::UNSUCCESSFUL, || {
         irql::check("HalFreeHardwareCounters", PASSIVE_LEVEL);
-        let mut counters = lock(&COUNTERS);
+        let mut counters = lock(&MACHINE.kernel.hal.counters);
         if counters.holder != Some(set) {
             violation::other(format!("HalFreeHardwareCounters of {set:#x}, which is not allocated"));
             return nt::INVALID_PARAMETER;
@@ -211,17 +187,17 @@ pub extern "system" fn free_counters(set: usize) -> NtStatus {
 
 /// Reports and takes back what an unloaded driver holds of the HAL.
 pub fn image_unloaded(addresses: &Range<usize>) {
-    if lock(&HANDLER).take_if(|registered| registered.is_in(addresses)).is_some() {
+    if lock(&MACHINE.kernel.hal.handler).take_if(|registered| registered.is_in(addresses)).is_some() {
         violation::other("a driver was unloaded that had the profile interrupt");
     }
-    for core in processor::active() {
+    for core in processors::active() {
         if lock(&core.running_handler).is_some_and(|registered| registered.is_in(addresses)) {
             violation::other("a driver was unloaded while its handler of the profile interrupt ran");
             // The code is unmapped when this returns. The lab survives if the handler ends first.
             core.high_level.wait_until_free(nt::current_thread());
         }
     }
-    if lock(&COUNTERS).holder.take().is_some() {
+    if lock(&MACHINE.kernel.hal.counters).holder.take().is_some() {
         violation::other("a driver was unloaded that had hardware counters");
     }
 }

@@ -6,14 +6,15 @@ use crate::{
     cpu::{
         affinity,
         pmi_handler::{Routine, TrapFrame},
-        processor::{self, Core},
+        processor::Core,
+        processors,
     },
     kernel::{current_ids, hal, irql},
     nt,
     nt::HIGH_LEVEL,
     violation::{self, catch_panic},
 };
-use bench_protocol::Place;
+use bench_protocol::InterruptSite;
 use std::{ptr, thread};
 
 /// Vector (bits 7:0) and delivery mode (bits 10:8) of the LVT entry.
@@ -25,13 +26,13 @@ pub fn start(core: &'static Core) -> thread::JoinHandle<()> {
         affinity::restrict(1 << core.number);
         while let Some(request) = core.pmi.wait(core.until_interrupt()) {
             catch_panic("an interrupt", (), || deliver(core));
-            core.pmi.served(request);
+            core.pmi.handled(request);
         }
     })
 }
 
 pub fn stop() {
-    for core in processor::possible() {
+    for core in processors::possible() {
         core.pmi.stop();
     }
 }
@@ -59,15 +60,15 @@ fn deliver(core: &Core) {
     core.high_level.release(thread);
 }
 
-/// Calls the handler at the next place of the interrupt sites.
+/// Calls the handler at the next site of the interrupt sites.
 fn call(core: &Core, routine: Routine) {
-    let (place, skid) = core.with(|state| {
+    let (site, skid) = core.with(|state| {
         state.delivered += 1;
         (state.sites.next_interrupt(), state.skid())
     });
-    let Some(place) = place else { return };
-    let mut frame = TrapFrame::interrupted(Place { ip: place.ip.wrapping_add(skid), ..place });
+    let Some(site) = site else { return };
+    let mut frame = TrapFrame::interrupted(InterruptSite { ip: site.ip.wrapping_add(skid), ..site });
     let frame = if hal::hides_frames() { ptr::null_mut() } else { &raw mut frame };
     // SAFETY: the driver registered this function, which takes such a frame or null, and stays loaded while it runs.
-    current_ids::with_interrupted(place, || irql::run_at(HIGH_LEVEL, || unsafe { routine(frame) }));
+    current_ids::with_interrupted(site, || irql::run_at(HIGH_LEVEL, || unsafe { routine(frame) }));
 }

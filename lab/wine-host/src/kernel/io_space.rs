@@ -1,13 +1,10 @@
 //! MmMapIoSpaceEx and MmUnmapIoSpace, for the registers of the local APIC.
 
 use crate::{
-    cpu::{
-        apic::{self, PAGE},
-        machine::MACHINE,
-        processor,
-    },
+    cpu::{apic_pages::PAGE, processors},
     kernel::irql,
     nt::{DISPATCH_LEVEL, Pointer},
+    state::machine::MACHINE,
     violation::{self, catch_panic},
 };
 use std::ptr;
@@ -27,11 +24,11 @@ pub extern "system" fn map(physical: u64, size: usize, protect: u32) -> Pointer 
             violation::other(format!("MmMapIoSpaceEx of {size:#x} bytes at {physical:#x}, protection {protect:#x}"));
             return ptr::null_mut();
         }
-        if processor::active().iter().any(|core| core.with(|state| state.processor.is_x2apic())) {
+        if processors::active().iter().any(|core| core.with(|state| state.processor.is_x2apic())) {
             violation::other("MmMapIoSpaceEx of the APIC in x2APIC mode");
             return ptr::null_mut();
         }
-        apic::map()
+        MACHINE.apic_pages.map()
     })
 }
 
@@ -39,7 +36,7 @@ pub extern "system" fn map(physical: u64, size: usize, protect: u32) -> Pointer 
 pub extern "system" fn unmap(address: Pointer, size: usize) {
     catch_panic("MmUnmapIoSpace", (), || {
         irql::check("MmUnmapIoSpace", DISPATCH_LEVEL);
-        if size != PAGE || !apic::unmap(address.addr()) {
+        if size != PAGE || !MACHINE.apic_pages.unmap(address.addr()) {
             violation::other(format!("MmUnmapIoSpace of {size:#x} bytes at {address:p}, which is not mapped"));
         }
     });
@@ -47,7 +44,7 @@ pub extern "system" fn unmap(address: Pointer, size: usize) {
 
 /// Reports and removes what an unloaded driver left behind.
 pub fn image_unloaded() {
-    if apic::unmap_all() {
+    if MACHINE.apic_pages.unmap_all() {
         violation::other("a driver was unloaded that had mapped the APIC's registers");
     }
 }

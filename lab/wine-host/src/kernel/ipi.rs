@@ -4,58 +4,26 @@
 #![expect(unsafe_code, reason = "calls a function of the driver")]
 
 use crate::{
-    cpu::{
-        affinity,
-        processor::{self, Core},
-    },
+    cpu::{affinity, processor::Core, processors},
     kernel::{hal, irql},
     lock::lock,
     nt,
     nt::{IPI_LEVEL, Pointer},
+    state::{
+        ipi::{Call, Mail, Routine},
+        machine::MACHINE,
+    },
     violation::{self, catch_panic},
 };
 use bench_protocol::Violation;
 use std::{
-    sync::{Arc, Barrier, Condvar, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Barrier},
     thread,
 };
 
-type Routine = unsafe extern "system" fn(Pointer) -> Pointer;
-
-/// A call, and the barriers at its start and end.
-struct Call {
-    routine: Routine,
-    /// A pointer of the driver, which the lab does not dereference.
-    argument: usize,
-    begin: Barrier,
-    end: Barrier,
-}
-
-#[derive(Default)]
-struct Mailbox {
-    mail: Mutex<Mail>,
-    arrived: Condvar,
-}
-
-#[derive(Default)]
-enum Mail {
-    #[default]
-    None,
-    Call(Arc<Call>),
-    Stop,
-}
-
-static MAILBOXES: OnceLock<Vec<Mailbox>> = OnceLock::new();
-/// Held during a call: as in Windows, there is one at a time.
-static CALLS: Mutex<()> = Mutex::new(());
-
-fn mailboxes() -> &'static [Mailbox] {
-    MAILBOXES.get_or_init(|| processor::possible().iter().map(|_| Mailbox::default()).collect())
-}
-
 /// Starts the thread of each processor.
 pub fn start() -> impl Iterator<Item = thread::JoinHandle<()>> {
-    processor::possible().iter().zip(mailboxes()).map(|(core, mailbox)| {
+    processors::possible().iter().zip(&MACHINE.kernel.ipi.mailboxes).map(|(core, mailbox)| {
         thread::spawn(move || {
             affinity::restrict(1 << core.number);
             while let Some(call) = mailbox.wait() {
@@ -66,25 +34,8 @@ pub fn start() -> impl Iterator<Item = thread::JoinHandle<()>> {
 }
 
 pub fn stop() {
-    for mailbox in mailboxes() {
+    for mailbox in &MACHINE.kernel.ipi.mailboxes {
         mailbox.post(Mail::Stop);
-    }
-}
-
-impl Mailbox {
-    fn post(&self, mail: Mail) {
-        *lock(&self.mail) = mail;
-        self.arrived.notify_one();
-    }
-
-    fn wait(&self) -> Option<Arc<Call>> {
-        let mail = lock(&self.mail);
-        let empty = |mail: &mut Mail| matches!(mail, Mail::None);
-        let mut mail = self.arrived.wait_while(mail, empty).unwrap_or_else(PoisonError::into_inner);
-        match std::mem::take(&mut *mail) {
-            Mail::Call(call) => Some(call),
-            Mail::None | Mail::Stop => None,
-        }
     }
 }
 
@@ -119,8 +70,8 @@ pub extern "system" fn generic_call(routine: Routine, argument: Pointer) -> Poin
         // Raise the level before taking the lock. A thread that is at this level here may wait for the lock, so a wait for
         // the level under the lock could deadlock.
         let before = irql::set(IPI_LEVEL);
-        let one_at_a_time = lock(&CALLS);
-        let cores = processor::active();
+        let one_at_a_time = lock(&MACHINE.kernel.ipi.calls);
+        let cores = processors::active();
         let call = Call {
             routine,
             argument: argument.expose_provenance(),
@@ -129,8 +80,10 @@ pub extern "system" fn generic_call(routine: Routine, argument: Pointer) -> Poin
         };
         let call = Arc::new(call);
         let mut result = std::ptr::null_mut();
-        processor::with_current(|here| {
-            for (_, mailbox) in cores.iter().zip(mailboxes()).filter(|(core, _)| core.number != here.number) {
+        processors::with_current(|here| {
+            for (_, mailbox) in
+                cores.iter().zip(&MACHINE.kernel.ipi.mailboxes).filter(|(core, _)| core.number != here.number)
+            {
                 mailbox.post(Mail::Call(Arc::clone(&call)));
             }
             result = call.run(here);

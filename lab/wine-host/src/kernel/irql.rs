@@ -4,7 +4,7 @@
 //! interrupts. At HIGH_LEVEL it is the only one that accesses the processor's registers.
 
 use crate::{
-    cpu::{affinity, processor},
+    cpu::{affinity, processors},
     nt::{self, DISPATCH_LEVEL, HIGH_LEVEL},
     violation::{self, catch_panic},
 };
@@ -45,10 +45,10 @@ pub fn set(wanted: u8) -> u8 {
         violation::other(format!("a routine that was called at IRQL {base} lowers it to {wanted}"));
     }
     if before >= HIGH_LEVEL && level < HIGH_LEVEL {
-        processor::with_current(|core| core.high_level.release(nt::current_thread()));
+        processors::with_current(|core| core.high_level.release(nt::current_thread()));
     }
     if before >= DISPATCH_LEVEL && level < DISPATCH_LEVEL {
-        processor::with_current(|core| core.dispatch_level.release(nt::current_thread()));
+        processors::with_current(|core| core.dispatch_level.release(nt::current_thread()));
     }
     let affinity = if before < DISPATCH_LEVEL && level >= DISPATCH_LEVEL {
         affinity::restrict(1 << affinity::current_processor())
@@ -59,10 +59,10 @@ pub fn set(wanted: u8) -> u8 {
         affinity
     };
     if before < DISPATCH_LEVEL && level >= DISPATCH_LEVEL {
-        processor::with_current(|core| core.dispatch_level.acquire(nt::current_thread()));
+        processors::with_current(|core| core.dispatch_level.acquire(nt::current_thread()));
     }
     if before < HIGH_LEVEL && level >= HIGH_LEVEL {
-        processor::with_current(|core| core.high_level.acquire(nt::current_thread()));
+        processors::with_current(|core| core.high_level.acquire(nt::current_thread()));
     }
     THREAD.set(ThreadState { level, affinity, base });
     before
@@ -96,11 +96,11 @@ pub fn without_dispatch_level(body: impl FnOnce()) {
     let thread = nt::current_thread();
     let is_there = current() == DISPATCH_LEVEL;
     if is_there {
-        processor::with_current(|core| core.dispatch_level.release(thread));
+        processors::with_current(|core| core.dispatch_level.release(thread));
     }
     body();
     if is_there {
-        processor::with_current(|core| core.dispatch_level.acquire(thread));
+        processors::with_current(|core| core.dispatch_level.acquire(thread));
     }
 }
 

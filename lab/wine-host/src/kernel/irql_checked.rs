@@ -4,9 +4,9 @@
 #![expect(unsafe_code, reason = "hands calls on to Wine")]
 
 use crate::{
-    cpu::machine::MACHINE,
     kernel::irql,
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, PASSIVE_LEVEL, Pointer},
+    state::machine::MACHINE,
     violation::catch_panic,
 };
 use std::arch::naked_asm;

@@ -2,27 +2,14 @@
 
 #![expect(unsafe_code, reason = "reads the code of a driver")]
 
-use crate::cpu::mmio;
-use std::{
-    collections::BTreeSet,
-    ops::Range,
-    ptr,
-    sync::{PoisonError, RwLock, RwLockReadGuard},
+use crate::{
+    cpu::mmio,
+    state::{images::LoadedImage, machine::MACHINE},
 };
-
-/// A loaded driver.
-pub struct LoadedImage {
-    pub name: String,
-    pub addresses: Range<usize>,
-    /// The addresses of its original cpuid instructions.
-    pub cpuids: BTreeSet<usize>,
-    /// Whether it imports the function that reserves counters.
-    pub can_reserve: bool,
-    /// The addresses of the instructions whose faults it handles itself.
-    pub guarded: Vec<Range<usize>>,
-}
-
-static LOADED: RwLock<Vec<LoadedImage>> = RwLock::new(Vec::new());
+use std::{
+    ptr,
+    sync::{PoisonError, RwLockReadGuard},
+};
 
 /// Returns the names of the loaded drivers.
 pub fn names() -> Vec<String> {
@@ -62,17 +49,17 @@ pub fn was_cpuid(address: usize) -> bool {
 }
 
 fn loaded() -> RwLockReadGuard<'static, Vec<LoadedImage>> {
-    LOADED.read().unwrap_or_else(PoisonError::into_inner)
+    MACHINE.kernel.images.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Adds a driver.
 pub fn add(image: LoadedImage) {
-    LOADED.write().unwrap_or_else(PoisonError::into_inner).push(image);
+    MACHINE.kernel.images.write().unwrap_or_else(PoisonError::into_inner).push(image);
 }
 
 /// Removes and returns the driver that is loaded at `base`.
 pub fn remove(base: usize) -> Option<LoadedImage> {
-    let mut images = LOADED.write().unwrap_or_else(PoisonError::into_inner);
+    let mut images = MACHINE.kernel.images.write().unwrap_or_else(PoisonError::into_inner);
     let index = images.iter().position(|image| image.addresses.start == base)?;
     Some(images.swap_remove(index))
 }

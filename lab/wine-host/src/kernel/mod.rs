@@ -1,10 +1,5 @@
 //! Stand-ins for kernel functions that Wine lacks or that behave differently there.
 
-pub mod dpc_queues;
-pub mod irp_tracker;
-pub mod registry;
-pub mod timers;
-
 #[cfg(windows)]
 pub(crate) mod callbacks;
 #[cfg(windows)]

@@ -3,11 +3,10 @@
 #![expect(unsafe_code, reason = "gives out memory")]
 
 use crate::{
-    cpu::machine::MACHINE,
-    fault_injection::Countdown,
     kernel::{deferred, hal, irql},
     lock::lock,
     nt::{APC_LEVEL, DISPATCH_LEVEL, Pointer},
+    state::{machine::MACHINE, pool::Block},
     violation::{self, catch_panic},
 };
 use bench_protocol::PoolTag;
@@ -15,7 +14,6 @@ use std::{
     alloc::{Layout, alloc, dealloc},
     collections::BTreeMap,
     ptr,
-    sync::{LazyLock, Mutex},
 };
 
 const PAGE: usize = 0x1000;
@@ -34,28 +32,12 @@ const PAGED: u64 = 0x100;
 /// Bit 0 of POOL_TYPE: paged pool.
 const PAGED_TYPE: u32 = 1;
 
-struct Block {
-    layout: Layout,
-    tag: u32,
-    paged: bool,
-}
-
-#[derive(Default)]
-struct Pool {
-    /// The allocated blocks by address.
-    blocks: BTreeMap<usize, Block>,
-    made: u64,
-    fail: Countdown,
-}
-
-static POOL: LazyLock<Mutex<Pool>> = LazyLock::new(Mutex::default);
-
 pub fn fail_nth(nth: Option<u64>) {
-    lock(&POOL).fail.set(nth);
+    lock(&MACHINE.kernel.pool).fail.set(nth);
 }
 
-pub fn account() -> bench_protocol::Pool {
-    let pool = lock(&POOL);
+pub fn statistics() -> bench_protocol::Pool {
+    let pool = lock(&MACHINE.kernel.pool);
     let mut tags: BTreeMap<u32, PoolTag> = BTreeMap::new();
     for block in pool.blocks.values() {
         let name = || String::from_utf8_lossy(&block.tag.to_le_bytes()).into_owned();
@@ -66,12 +48,12 @@ pub fn account() -> bench_protocol::Pool {
     let tags: Vec<PoolTag> = tags.into_values().collect();
     let allocations = tags.iter().map(|tag| tag.allocations).sum();
     let bytes = tags.iter().map(|tag| tag.bytes).sum();
-    bench_protocol::Pool { made: pool.made, allocations, bytes, tags }
+    bench_protocol::Pool { total_allocations: pool.total_allocations, allocations, bytes, tags }
 }
 
 /// Keeps the pool unchanged while the result lives, if the 64-bit word at the address is in allocated nonpaged pool.
 pub fn pin(address: u64) -> Option<impl Sized> {
-    let pool = lock(&POOL);
+    let pool = lock(&MACHINE.kernel.pool);
     let address = usize::try_from(address).ok()?;
     let (start, block) = pool.blocks.range(..=address).next_back()?;
     let is_there = !block.paged && address - start + size_of::<u64>() <= block.layout.size();
@@ -88,7 +70,7 @@ fn allocate(function: &str, size: usize, tag: u32, paged: bool, filling: u8) -> 
         violation::other(format!("{function} of {size} bytes with the tag {tag:#x}"));
         return ptr::null_mut();
     }
-    let mut pool = lock(&POOL);
+    let mut pool = lock(&MACHINE.kernel.pool);
     let fails = [pool.fail.fails(), MACHINE.faults.fails(function)];
     if fails.contains(&true) {
         return ptr::null_mut();
@@ -101,7 +83,7 @@ fn allocate(function: &str, size: usize, tag: u32, paged: bool, filling: u8) -> 
     if !memory.is_null() {
         // SAFETY: the memory has this size.
         unsafe { memory.write_bytes(filling, size) };
-        pool.made += 1;
+        pool.total_allocations += 1;
         pool.blocks.insert(memory.expose_provenance(), Block { layout, tag, paged });
     }
     memory.cast()
@@ -109,7 +91,7 @@ fn allocate(function: &str, size: usize, tag: u32, paged: bool, filling: u8) -> 
 
 /// Frees memory. A tag of 0 matches every tag.
 fn release(function: &str, memory: Pointer, tag: u32) {
-    let block = lock(&POOL).blocks.remove(&memory.addr());
+    let block = lock(&MACHINE.kernel.pool).blocks.remove(&memory.addr());
     let Some(block) = block else {
         return violation::other(format!("{function} of {memory:p}, which is not allocated"));
     };

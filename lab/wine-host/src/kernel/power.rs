@@ -1,9 +1,10 @@
 //! Sleep: the machine leaves S0 and returns to it, and its processors lose their performance monitoring registers.
 
 use crate::{
-    cpu::{machine::MACHINE, processor},
+    cpu::processors,
     kernel::{callbacks, control_areas, deferred},
     nt,
+    state::machine::MACHINE,
 };
 
 /// PO_CB_SYSTEM_STATE_LOCK, and the values of its second argument.
@@ -17,9 +18,9 @@ pub fn sleep() -> bool {
         return false;
     }
     callbacks::notify_power(SYSTEM_STATE_LOCK, LEAVES_S0);
-    processor::change_time(|| MACHINE.time_mode.set_asleep(true));
+    processors::change_time(|| MACHINE.time_mode.set_asleep(true));
     let thread = nt::current_thread();
-    for core in processor::active() {
+    for core in processors::active() {
         core.high_level.acquire(thread);
         core.with(|state| state.processor.lose_power());
         core.high_level.release(thread);
@@ -33,7 +34,7 @@ pub fn wake(milliseconds: u64) -> bool {
         return false;
     }
     MACHINE.clock_offsets.add_sleep(milliseconds);
-    processor::change_time(|| MACHINE.time_mode.set_asleep(false));
+    processors::change_time(|| MACHINE.time_mode.set_asleep(false));
     deferred::time_changed();
     control_areas::write_addresses();
     callbacks::notify_power(SYSTEM_STATE_LOCK, IS_IN_S0);

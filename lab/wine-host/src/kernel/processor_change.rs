@@ -3,23 +3,24 @@
 #![expect(unsafe_code, reason = "calls functions of the driver")]
 
 use crate::{
-    cpu::{machine::MACHINE, processor},
-    kernel::{
-        irql,
-        processor_numbers::ProcessorNumber,
-        registry::{Registry, RemoveError},
-    },
+    cpu::processors,
+    kernel::{irql, processor_numbers::ProcessorNumber},
     lock::lock,
     nt::{self, NtStatus, PASSIVE_LEVEL, Pointer},
+    state::{
+        callbacks::{ChangeRegistration, ChangeRoutine},
+        machine::MACHINE,
+        registry::RemoveError,
+    },
     violation::{self, catch_panic},
 };
-use std::{ops::Range, ptr, sync::Mutex, time::Duration};
+use std::{ops::Range, ptr, time::Duration};
 
 /// KE_PROCESSOR_CHANGE_ADD_EXISTING.
 const ADD_EXISTING: u32 = 1;
 
 /// The longest wait for a routine of a driver that was unloaded.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
 /// KE_PROCESSOR_CHANGE_NOTIFY_STATE: KeProcessorAddStartNotify, KeProcessorAddCompleteNotify,
 /// KeProcessorAddFailureNotify.
@@ -42,27 +43,14 @@ pub struct Change {
 
 const _: () = assert!(size_of::<Change>() == 16);
 
-type Routine = unsafe extern "system" fn(Pointer, *const Change, *mut NtStatus);
-
-#[derive(Clone, Copy)]
-struct RegisteredCallback {
-    routine: Routine,
-    /// A pointer of the driver, which the lab does not dereference.
-    context: usize,
-}
-
-impl RegisteredCallback {
-    fn is_in(&self, addresses: &Range<usize>) -> bool {
-        addresses.contains(&(self.routine as *const ()).addr())
-    }
-
+impl ChangeRegistration {
     /// Calls the routine. Returns the status that it stored at the start of an addition.
     fn call(self, stage: Stage, index: u32, status: NtStatus) -> NtStatus {
         let change = Change { stage, index, status, number: ProcessorNumber::new(index) };
         let mut answer = nt::SUCCESS;
         let context = ptr::with_exposed_provenance_mut(self.context);
         // SAFETY: the driver registered this function with this context, and stays loaded while it runs.
-        irql::run_at(PASSIVE_LEVEL, || unsafe { (self.routine)(context, &raw const change, &raw mut answer) });
+        irql::run_at(PASSIVE_LEVEL, || unsafe { (self.routine)(context, (&raw const change).cast(), &raw mut answer) });
         if stage != Stage::Start && answer != nt::SUCCESS {
             violation::other(format!("a driver returned {answer:#x} from a notification that it cannot refuse"));
         }
@@ -70,12 +58,8 @@ impl RegisteredCallback {
     }
 }
 
-static REGISTRY: Registry<RegisteredCallback> = Registry::new();
-/// Held during an addition: there is one at a time.
-static ADDS: Mutex<()> = Mutex::new(());
-
 /// Implements KeRegisterProcessorChangeCallback.
-pub extern "system" fn register(routine: Routine, context: Pointer, flags: u32) -> Pointer {
+pub extern "system" fn register(routine: ChangeRoutine, context: Pointer, flags: u32) -> Pointer {
     let function = "KeRegisterProcessorChangeCallback";
     catch_panic(function, ptr::null_mut(), || {
         irql::check(function, PASSIVE_LEVEL);
@@ -85,10 +69,10 @@ pub extern "system" fn register(routine: Routine, context: Pointer, flags: u32) 
         if MACHINE.faults.fails(function) {
             return ptr::null_mut();
         }
-        let registered = RegisteredCallback { routine, context: context.expose_provenance() };
-        let one_at_a_time = lock(&ADDS);
-        let told = flags & ADD_EXISTING == 0 || notify_existing(registered);
-        let handle = if told { REGISTRY.add(registered) } else { 0 };
+        let registered = ChangeRegistration { routine, context: context.expose_provenance() };
+        let one_at_a_time = lock(&MACHINE.kernel.processor_changes.additions);
+        let accepted = flags & ADD_EXISTING == 0 || notify_existing(registered);
+        let handle = if accepted { MACHINE.kernel.processor_changes.registry.add(registered) } else { 0 };
         drop(one_at_a_time);
         ptr::without_provenance_mut(handle)
     })
@@ -96,7 +80,7 @@ pub extern "system" fn register(routine: Routine, context: Pointer, flags: u32) 
 
 /// Notifies the routine of each active processor as if it were added. Returns false if the driver refuses one; the
 /// routine then gets a failure notification for those before it.
-fn notify_existing(registered: RegisteredCallback) -> bool {
+fn notify_existing(registered: ChangeRegistration) -> bool {
     let running = 0..MACHINE.topology.active();
     let refused = running.clone().find_map(|index| {
         let answer = registered.call(Stage::Start, index, nt::SUCCESS);
@@ -116,7 +100,7 @@ pub extern "system" fn deregister(handle: Pointer) {
     let function = "KeDeregisterProcessorChangeCallback";
     catch_panic(function, (), || {
         irql::check(function, PASSIVE_LEVEL);
-        match REGISTRY.remove(handle.addr(), nt::current_thread()) {
+        match MACHINE.kernel.processor_changes.registry.remove(handle.addr(), nt::current_thread()) {
             Ok(_) => {}
             Err(RemoveError::Unknown) => violation::other(format!("{function} of {handle:p}, which is not registered")),
             Err(RemoveError::Reentrant) => {
@@ -128,14 +112,14 @@ pub extern "system" fn deregister(handle: Pointer) {
 
 /// Adds a processor, unless a driver refuses. Returns whether it was added, or None if no more processors are possible.
 pub fn add() -> Option<bool> {
-    let one_at_a_time = lock(&ADDS);
+    let one_at_a_time = lock(&MACHINE.kernel.processor_changes.additions);
     let index = MACHINE.topology.active();
     if index >= MACHINE.topology.maximum() {
         return None;
     }
     let thread = nt::current_thread();
     let mut status = nt::SUCCESS;
-    REGISTRY.call(thread, |registered| {
+    MACHINE.kernel.processor_changes.registry.call(thread, |registered| {
         let answer = registered.call(Stage::Start, index, nt::SUCCESS);
         if answer < 0 {
             status = answer;
@@ -143,9 +127,9 @@ pub fn add() -> Option<bool> {
     });
     let stage = if status < 0 { Stage::Failure } else { Stage::Complete };
     if stage == Stage::Complete {
-        processor::add();
+        processors::add();
     }
-    REGISTRY.call(thread, |registered| _ = registered.call(stage, index, status));
+    MACHINE.kernel.processor_changes.registry.call(thread, |registered| _ = registered.call(stage, index, status));
     drop(one_at_a_time);
     Some(stage == Stage::Complete)
 }
@@ -153,10 +137,10 @@ pub fn add() -> Option<bool> {
 /// Reports and removes what an unloaded driver left behind.
 pub fn image_unloaded(addresses: &Range<usize>) {
     let function = "KeRegisterProcessorChangeCallback";
-    if REGISTRY.remove_where(|registered| registered.is_in(addresses)) > 0 {
+    if MACHINE.kernel.processor_changes.registry.remove_where(|registered| registered.is_in(addresses)) > 0 {
         violation::other(format!("a driver was unloaded that had registered a callback, with {function}"));
     }
-    if REGISTRY.wait_until_idle(PATIENCE, |registered| registered.is_in(addresses)) {
+    if MACHINE.kernel.processor_changes.registry.wait_until_idle(WAIT_LIMIT, |registered| registered.is_in(addresses)) {
         violation::other(format!("a driver was unloaded while its callback ran, of {function}"));
     }
 }

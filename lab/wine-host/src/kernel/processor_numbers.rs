@@ -3,8 +3,9 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
 use crate::{
-    cpu::{affinity, machine::MACHINE, processor},
+    cpu::{affinity, processors},
     nt::{self, NtStatus},
+    state::machine::MACHINE,
 };
 
 /// ALL_PROCESSOR_GROUPS.
@@ -30,7 +31,7 @@ impl ProcessorNumber {
     /// Returns the index of the processor, if it exists.
     pub fn index(self) -> Option<u32> {
         let Self { group, number, reserved } = self;
-        let core = processor::find(u32::from(number)).filter(|_| group == 0 && reserved == 0);
+        let core = processors::find(u32::from(number)).filter(|_| group == 0 && reserved == 0);
         core.map(|core| core.number)
     }
 }
@@ -57,7 +58,7 @@ pub unsafe extern "system" fn current(number: *mut ProcessorNumber) -> u32 {
 
 /// Implements KeGetProcessorNumberFromIndex.
 pub unsafe extern "system" fn from_index(index: u32, number: *mut ProcessorNumber) -> NtStatus {
-    if MACHINE.faults.fails("KeGetProcessorNumberFromIndex") || processor::find(index).is_none() {
+    if MACHINE.faults.fails("KeGetProcessorNumberFromIndex") || processors::find(index).is_none() {
         return nt::INVALID_PARAMETER;
     }
     // SAFETY: the driver must pass a writable variable.

@@ -4,20 +4,17 @@
 #![expect(unsafe_code, reason = "reads and writes requests, and calls routines of the driver")]
 
 use crate::{
-    cpu::machine::MACHINE,
-    kernel::{irp_tracker::IrpTracker, irql, loaded_images},
+    kernel::{irql, loaded_images},
     lock::lock,
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
+    state::machine::MACHINE,
     violation::{self, catch_panic},
 };
 use std::{
     mem::offset_of,
     ops::Range,
     ptr,
-    sync::{
-        LazyLock, Mutex,
-        atomic::{AtomicPtr, Ordering},
-    },
+    sync::atomic::{AtomicPtr, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -121,16 +118,14 @@ pub const CANCEL_ROUTINE: usize = offset_of!(Irp, cancel_routine);
 
 const _: () = assert!(offset_of!(Mdl, mapped) == 0x18 && offset_of!(Mdl, offset) == 0x2C);
 
-static TRACKER: LazyLock<Mutex<IrpTracker>> = LazyLock::new(Mutex::default);
-
 /// Returns the number of pending requests.
 pub fn waiting() -> usize {
-    lock(&TRACKER).waiting()
+    lock(&MACHINE.kernel.requests).waiting()
 }
 
 /// Returns whether a driver holds the request at this address.
 pub fn holds(request: usize) -> bool {
-    lock(&TRACKER).holds(request)
+    lock(&MACHINE.kernel.requests).holds(request)
 }
 
 /// Reports the requests that an unloaded driver did not complete. Windows unloads no driver with an open handle. Wine
@@ -138,10 +133,10 @@ pub fn holds(request: usize) -> bool {
 pub fn image_unloaded(addresses: &Range<usize>) {
     let is_its = |routine| addresses.contains(&routine);
     let begun = Instant::now();
-    while lock(&TRACKER).is_in_dispatch(is_its) && begun.elapsed() < MAX_DISPATCH {
+    while lock(&MACHINE.kernel.requests).is_in_dispatch(is_its) && begun.elapsed() < MAX_DISPATCH {
         thread::sleep(Duration::from_millis(1));
     }
-    let left = lock(&TRACKER).forget(is_its);
+    let left = lock(&MACHINE.kernel.requests).forget(is_its);
     if left > 0 {
         violation::other(format!("a driver was unloaded that had not completed {left} requests"));
     }
@@ -165,7 +160,7 @@ pub unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) ->
         let address = routine as *const ();
         let is_drivers = loaded_images::contains(address.addr());
         if is_drivers {
-            lock(&TRACKER).begin(irp.addr(), address.addr());
+            lock(&MACHINE.kernel.requests).begin(irp.addr(), address.addr());
             // SAFETY: the MDL belongs to the request, or the pointer is null.
             unsafe { request.mdl.as_mut() }.map(Mdl::unmap);
         }
@@ -173,7 +168,7 @@ pub unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) ->
         // SAFETY: the driver set this routine for requests of this kind, and owns the request from here on.
         let status = unsafe { routine(device, irp) };
         expect_irql("a dispatch routine", before);
-        if is_drivers && let Some(what) = lock(&TRACKER).returned(irp.addr(), status == PENDING) {
+        if is_drivers && let Some(what) = lock(&MACHINE.kernel.requests).returned(irp.addr(), status == PENDING) {
             violation::other(format!("the request {irp:p} {what}"));
         }
         status
@@ -248,7 +243,7 @@ pub unsafe extern "system" fn complete(irp: *mut Irp, boost: i8) {
         }
         // SAFETY: the current stack location belongs to the driver.
         let marked = unsafe { (*request.stack).control } & PENDING_RETURNED != 0;
-        if let Some(what) = lock(&TRACKER).completed(irp.addr(), marked) {
+        if let Some(what) = lock(&MACHINE.kernel.requests).completed(irp.addr(), marked) {
             violation::other(format!("the request {irp:p} {what}"));
         }
         // Wine calls this under a lock under which it also calls cancel routines, and those may wait for this thread's

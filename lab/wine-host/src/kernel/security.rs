@@ -3,17 +3,14 @@
 #![expect(unsafe_code, reason = "reads what the driver points to, and calls Wine's function")]
 
 use crate::{
-    cpu::machine::MACHINE,
     kernel::irql,
     lock::lock,
     nt::{self, NtStatus, PASSIVE_LEVEL, Pointer},
+    state::machine::MACHINE,
     violation::catch_panic,
 };
 use bench_protocol::Descriptor;
-use std::sync::{
-    Mutex,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::Ordering;
 
 #[link(name = "ntdll.dll", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
@@ -26,15 +23,12 @@ unsafe extern "system" {
     fn ZwSetSecurityObject(handle: Pointer, information: u32, descriptor: Pointer) -> NtStatus;
 }
 
-static DENY: AtomicBool = AtomicBool::new(false);
-static DESCRIPTOR: Mutex<Option<Descriptor>> = Mutex::new(None);
-
 pub fn deny(deny: bool) {
-    DENY.store(deny, Ordering::SeqCst);
+    MACHINE.kernel.security.denies_profiling.store(deny, Ordering::SeqCst);
 }
 
 pub fn descriptor() -> Option<Descriptor> {
-    lock(&DESCRIPTOR).clone()
+    lock(&MACHINE.kernel.security.descriptor).clone()
 }
 
 /// SE_SYSTEM_PROFILE_PRIVILEGE (wdm.h): the lower half of a LUID with an upper half of 0.
@@ -44,7 +38,7 @@ const SYSTEM_PROFILE: u64 = 11;
 pub extern "system" fn single_privilege_check(privilege: u64, mode: i8) -> u8 {
     catch_panic("SeSinglePrivilegeCheck", 0, || {
         irql::check("SeSinglePrivilegeCheck", PASSIVE_LEVEL);
-        let denied = privilege == SYSTEM_PROFILE && DENY.load(Ordering::SeqCst);
+        let denied = privilege == SYSTEM_PROFILE && MACHINE.kernel.security.denies_profiling.load(Ordering::SeqCst);
         u8::from(mode == 0 || !denied)
     })
 }
@@ -64,7 +58,8 @@ pub unsafe extern "system" fn set_security_object(handle: Pointer, information: 
         // SAFETY: the arguments are the driver's own.
         let status = unsafe { ZwSetSecurityObject(handle, information, descriptor) };
         let bytes = if copied < 0 { Vec::new() } else { bytes };
-        *lock(&DESCRIPTOR) = Some(Descriptor { information, bytes, status: status.cast_unsigned() });
+        *lock(&MACHINE.kernel.security.descriptor) =
+            Some(Descriptor { information, bytes, status: status.cast_unsigned() });
         status
     })
 }

@@ -6,10 +6,10 @@ use crate::{
     kernel::{control_areas, irql, version},
     lock::lock,
     nt::{self, NtStatus, PASSIVE_LEVEL, Pointer},
+    state::machine::MACHINE,
     violation::catch_panic,
 };
-use bench_protocol::Shadow;
-use std::sync::Mutex;
+use bench_protocol::KvaShadow;
 
 #[link(name = "ntdll.dll", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
@@ -25,16 +25,14 @@ const SHADOW_BYTES: u32 = 4;
 /// Its flag KvaShadowEnabled.
 const SHADOW_ENABLED: u32 = 1;
 
-static SHADOW: Mutex<Shadow> = Mutex::new(Shadow::Off);
-
-pub fn set_shadow(shadow: Shadow) {
-    *lock(&SHADOW) = shadow;
+pub fn set_kva_shadow(shadow: KvaShadow) {
+    *lock(&MACHINE.kernel.windows.shadow) = shadow;
 }
 
 /// Restores the defaults.
 pub fn reset() {
     version::reset();
-    set_shadow(Shadow::Off);
+    set_kva_shadow(KvaShadow::Off);
 }
 
 /// Implements ZwSetSystemInformation.
@@ -58,10 +56,10 @@ pub unsafe extern "system" fn query(class: u32, buffer: Pointer, length: u32, re
             // SAFETY: the arguments are the driver's own.
             return unsafe { NtQuerySystemInformation(class, buffer, length, returned) };
         }
-        let flags = match *lock(&SHADOW) {
-            Shadow::Untold(status) => return nt::status(status),
-            Shadow::On => SHADOW_ENABLED,
-            Shadow::Off => 0,
+        let flags = match *lock(&MACHINE.kernel.windows.shadow) {
+            KvaShadow::QueryFails(status) => return nt::status(status),
+            KvaShadow::On => SHADOW_ENABLED,
+            KvaShadow::Off => 0,
         };
         if !returned.is_null() {
             // SAFETY: the pointer is not null, so it must point to a variable of the driver.

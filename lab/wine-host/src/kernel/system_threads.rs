@@ -4,20 +4,13 @@
 #![expect(unsafe_code, reason = "calls functions of the driver, and hands calls on to Wine")]
 
 use crate::{
-    cpu::machine::MACHINE,
     kernel::irql,
     lock::lock,
     nt::{self, NtStatus, PASSIVE_LEVEL, Pointer},
+    state::{machine::MACHINE, system_threads::StartState},
     violation::{self, catch_panic},
 };
-use std::{
-    cell::Cell,
-    collections::BTreeMap,
-    ops::Range,
-    ptr,
-    sync::{Condvar, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{cell::Cell, collections::BTreeMap, ops::Range, ptr, sync::PoisonError, time::Duration};
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
@@ -51,37 +44,8 @@ struct Start {
     context: Pointer,
 }
 
-/// The routines of the running threads, by the address of their [`Start`].
-static RUNNING: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
-
-static ENDED: Condvar = Condvar::new();
-
-/// When a new thread starts to run. Windows may choose any moment; the lab chooses the latest that does not depend on
-/// other threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StartState {
-    /// Immediately.
-    Now,
-    /// When its driver has referenced or closed a handle.
-    Referenced,
-    /// When its driver waits for a handle or is unloaded, because the reference to the thread has failed.
-    WaitedFor,
-}
-
-static START_STATE: Mutex<StartState> = Mutex::new(StartState::Now);
-static START_CHANGED: Condvar = Condvar::new();
-
-/// Moves to another state, if the current state is in `from`.
-fn advance(from: &[StartState], to: StartState) {
-    let mut begin = lock(&START_STATE);
-    if from.contains(&*begin) {
-        *begin = to;
-        START_CHANGED.notify_all();
-    }
-}
-
 /// The longest wait for the threads of an unloaded driver.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
 thread_local! {
     /// The address of this thread's [`Start`].
@@ -104,13 +68,13 @@ pub unsafe extern "system" fn create(
             return nt::INSUFFICIENT_RESOURCES;
         }
         let start = Box::into_raw(Box::new(Start { routine, context }));
-        lock(&RUNNING).insert(start.addr(), (routine as *const ()).addr());
-        advance(&[StartState::Now], StartState::Referenced);
+        lock(&MACHINE.kernel.system_threads.running).insert(start.addr(), (routine as *const ()).addr());
+        MACHINE.kernel.system_threads.advance(&[StartState::Now], StartState::Referenced);
         // SAFETY: the arguments are the driver's own, except for the routine and its matching context.
         let status = unsafe { PsCreateSystemThread(thread, access, attributes, process, client, begin, start.cast()) };
         if status < 0 {
-            lock(&RUNNING).remove(&start.addr());
-            advance(&[StartState::Referenced], StartState::Now);
+            lock(&MACHINE.kernel.system_threads.running).remove(&start.addr());
+            MACHINE.kernel.system_threads.advance(&[StartState::Referenced], StartState::Now);
             // SAFETY: allocated above, and no thread has received it.
             drop(unsafe { Box::from_raw(start) });
         }
@@ -121,8 +85,7 @@ pub unsafe extern "system" fn create(
 /// Runs a thread of a driver.
 unsafe extern "system" fn begin(start: Pointer) {
     THIS_START.set(start.expose_provenance());
-    let held = |begin: &mut StartState| *begin != StartState::Now;
-    drop(START_CHANGED.wait_while(lock(&START_STATE), held).unwrap_or_else(PoisonError::into_inner));
+    MACHINE.kernel.system_threads.wait_for_start();
     // SAFETY: `create` allocated it for this thread alone, which frees it at its end.
     let Start { routine, context } = unsafe { start.cast::<Start>().read() };
     // SAFETY: the driver passed this routine with this context.
@@ -137,8 +100,8 @@ fn ended() {
         }
         let start: *mut Start = ptr::with_exposed_provenance_mut(THIS_START.take());
         if !start.is_null() {
-            lock(&RUNNING).remove(&start.addr());
-            ENDED.notify_all();
+            lock(&MACHINE.kernel.system_threads.running).remove(&start.addr());
+            MACHINE.kernel.system_threads.ended.notify_all();
             // SAFETY: `create` allocated it for this thread, which frees it once.
             drop(unsafe { Box::from_raw(start) });
         }
@@ -154,7 +117,7 @@ pub unsafe extern "system" fn terminate(status: NtStatus) -> NtStatus {
 
 /// Returns the number of running threads.
 pub fn running() -> usize {
-    lock(&RUNNING).len()
+    lock(&MACHINE.kernel.system_threads.running).len()
 }
 
 /// Implements ObReferenceObjectByHandle.
@@ -169,12 +132,12 @@ pub unsafe extern "system" fn reference(
     catch_panic("ObReferenceObjectByHandle", nt::UNSUCCESSFUL, || {
         irql::check("ObReferenceObjectByHandle", PASSIVE_LEVEL);
         if MACHINE.faults.fails("ObReferenceObjectByHandle") {
-            advance(&[StartState::Referenced], StartState::WaitedFor);
+            MACHINE.kernel.system_threads.advance(&[StartState::Referenced], StartState::WaitedFor);
             return nt::INSUFFICIENT_RESOURCES;
         }
         // SAFETY: the arguments are the driver's own.
         let status = unsafe { ObReferenceObjectByHandle(handle, access, kind, mode, object, information) };
-        advance(&[StartState::Referenced], StartState::Now);
+        MACHINE.kernel.system_threads.advance(&[StartState::Referenced], StartState::Now);
         status
     })
 }
@@ -183,7 +146,7 @@ pub unsafe extern "system" fn reference(
 pub unsafe extern "system" fn close(handle: Pointer) -> NtStatus {
     catch_panic("ZwClose", (), || {
         irql::check("ZwClose", PASSIVE_LEVEL);
-        advance(&[StartState::Referenced], StartState::Now);
+        MACHINE.kernel.system_threads.advance(&[StartState::Referenced], StartState::Now);
     });
     // SAFETY: the arguments are the driver's own.
     unsafe { ZwClose(handle) }
@@ -193,7 +156,7 @@ pub unsafe extern "system" fn close(handle: Pointer) -> NtStatus {
 pub unsafe extern "system" fn wait(handle: Pointer, alertable: u8, timeout: *const i64) -> NtStatus {
     catch_panic("ZwWaitForSingleObject", (), || {
         irql::check("ZwWaitForSingleObject", PASSIVE_LEVEL);
-        advance(&[StartState::Referenced, StartState::WaitedFor], StartState::Now);
+        MACHINE.kernel.system_threads.advance(&[StartState::Referenced, StartState::WaitedFor], StartState::Now);
     });
     // SAFETY: the arguments are the driver's own.
     unsafe { ZwWaitForSingleObject(handle, alertable, timeout) }
@@ -202,12 +165,12 @@ pub unsafe extern "system" fn wait(handle: Pointer, alertable: u8, timeout: *con
 /// Reports threads of an unloaded driver that still run.
 pub fn image_unloaded(addresses: &Range<usize>) {
     let run = |running: &mut BTreeMap<usize, usize>| running.values().any(|routine| addresses.contains(routine));
-    let mut running = lock(&RUNNING);
+    let mut running = lock(&MACHINE.kernel.system_threads.running);
     if run(&mut running) {
         violation::other("a driver was unloaded while a thread of it ran");
-        advance(&[StartState::Referenced, StartState::WaitedFor], StartState::Now);
+        MACHINE.kernel.system_threads.advance(&[StartState::Referenced, StartState::WaitedFor], StartState::Now);
         // The code is unmapped when this returns. The lab survives if the threads end first.
-        let ended = ENDED.wait_timeout_while(running, PATIENCE, run);
+        let ended = MACHINE.kernel.system_threads.ended.wait_timeout_while(running, WAIT_LIMIT, run);
         drop(ended.unwrap_or_else(PoisonError::into_inner));
     }
 }

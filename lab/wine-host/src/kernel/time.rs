@@ -3,8 +3,8 @@
 #![expect(unsafe_code, reason = "writes what the driver points to")]
 
 use crate::{
-    cpu::machine::MACHINE,
     nt::{self, NtStatus},
+    state::machine::MACHINE,
 };
 
 /// 100 ns units per millisecond.

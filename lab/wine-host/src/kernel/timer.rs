@@ -10,9 +10,9 @@ use crate::{
         deferred,
         dispatcher_objects::{self, Ktimer},
         irql,
-        timers::Setting,
     },
     nt::{DISPATCH_LEVEL, Pointer},
+    state::{dpc_queues::Unknown, timers::Setting},
     violation::{self, catch_panic},
 };
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -123,7 +123,7 @@ pub unsafe extern "system" fn cancel(timer: Pointer) -> u8 {
             // SAFETY: the timer is registered, and this thread holds the lock of the deferred work.
             let object: &mut Ktimer = unsafe { dispatcher_objects::object_at(timer.addr()) };
             object.cancelled();
-            Ok::<_, crate::kernel::dpc_queues::Unknown>(cancelled)
+            Ok::<_, Unknown>(cancelled)
         });
         if cancelled.is_err() {
             unknown("KeCancelTimer", timer);

@@ -6,12 +6,10 @@ use crate::{
     kernel::irql,
     nt,
     nt::{NtStatus, PASSIVE_LEVEL},
+    state::{machine::MACHINE, windows::DEFAULT_BUILD},
     violation::{self, catch_panic},
 };
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// Windows 10 22H2.
-const DEFAULT_BUILD: u32 = 19_045;
+use std::sync::atomic::Ordering;
 
 /// VER_PLATFORM_WIN32_NT.
 const PLATFORM: u32 = 2;
@@ -30,15 +28,13 @@ pub struct Version {
 const VERSION_BYTES: u32 = 0x114;
 const _: () = assert!(size_of::<Version>() == 0x114);
 
-static BUILD: AtomicU32 = AtomicU32::new(DEFAULT_BUILD);
-
 /// Returns the build number.
 pub fn build() -> u32 {
-    BUILD.load(Ordering::SeqCst)
+    MACHINE.kernel.windows.build.load(Ordering::SeqCst)
 }
 
 pub fn set_build(build: u32) {
-    BUILD.store(build, Ordering::SeqCst);
+    MACHINE.kernel.windows.build.store(build, Ordering::SeqCst);
 }
 
 /// Resets the build number.
@@ -56,9 +52,10 @@ pub unsafe extern "system" fn get(version: *mut Version) -> NtStatus {
             violation::other(format!("RtlGetVersion with a structure of {size:#x} bytes"));
             return nt::INVALID_PARAMETER;
         }
-        let told = Version { size, major: 10, minor: 0, build: build(), platform: PLATFORM, service_pack: [0; 128] };
+        let reported =
+            Version { size, major: 10, minor: 0, build: build(), platform: PLATFORM, service_pack: [0; 128] };
         // SAFETY: the driver must pass a structure of the checked size.
-        unsafe { version.write_unaligned(told) };
+        unsafe { version.write_unaligned(reported) };
         nt::SUCCESS
     })
 }

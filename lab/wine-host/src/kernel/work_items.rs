@@ -3,13 +3,13 @@
 #![expect(unsafe_code, reason = "hands calls on to Wine")]
 
 use crate::{
-    cpu::machine::MACHINE,
     kernel::irql,
     lock::lock,
     nt::{DISPATCH_LEVEL, Pointer},
+    state::{kernel::WorkItemOwner, machine::MACHINE},
     violation::{self, catch_panic},
 };
-use std::{collections::BTreeMap, ptr, sync::Mutex};
+use std::ptr;
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
@@ -19,16 +19,6 @@ unsafe extern "system" {
     fn ObfDereferenceObject(object: Pointer) -> isize;
     fn ObfReferenceObject(object: Pointer) -> isize;
 }
-
-/// The device of a work item.
-struct Owner {
-    /// The lab holds a reference, so that a driver that queues the item too late causes a violation and not a crash.
-    device: usize,
-    deleted: bool,
-}
-
-/// The work items by address.
-static ITEMS: Mutex<BTreeMap<usize, Owner>> = Mutex::new(BTreeMap::new());
 
 /// Implements IoAllocateWorkItem.
 pub unsafe extern "system" fn allocate(device: Pointer) -> Pointer {
@@ -45,7 +35,8 @@ pub unsafe extern "system" fn allocate(device: Pointer) -> Pointer {
         let item = unsafe { IoAllocateWorkItem(device) };
         // SAFETY: the device is the driver's.
         unsafe { ObfReferenceObject(device) };
-        lock(&ITEMS).insert(item.addr(), Owner { device: device.expose_provenance(), deleted: false });
+        lock(&MACHINE.kernel.work_items)
+            .insert(item.addr(), WorkItemOwner { device: device.expose_provenance(), deleted: false });
         item
     })
 }
@@ -54,8 +45,8 @@ pub unsafe extern "system" fn allocate(device: Pointer) -> Pointer {
 pub unsafe extern "system" fn queue(item: Pointer, routine: Pointer, queue: u32, context: Pointer) {
     catch_panic("IoQueueWorkItem", (), || {
         irql::check("IoQueueWorkItem", DISPATCH_LEVEL);
-        match lock(&ITEMS).get(&item.addr()) {
-            Some(Owner { deleted: false, .. }) => {}
+        match lock(&MACHINE.kernel.work_items).get(&item.addr()) {
+            Some(WorkItemOwner { deleted: false, .. }) => {}
             Some(_) => violation::other("IoQueueWorkItem for a device that is deleted"),
             None => return violation::other(format!("IoQueueWorkItem of {item:p}, which is not allocated")),
         }
@@ -68,7 +59,7 @@ pub unsafe extern "system" fn queue(item: Pointer, routine: Pointer, queue: u32,
 pub unsafe extern "system" fn free(item: Pointer) {
     catch_panic("IoFreeWorkItem", (), || {
         irql::check("IoFreeWorkItem", DISPATCH_LEVEL);
-        let Some(owner) = lock(&ITEMS).remove(&item.addr()) else {
+        let Some(owner) = lock(&MACHINE.kernel.work_items).remove(&item.addr()) else {
             return violation::other(format!("IoFreeWorkItem of {item:p}, which is not allocated"));
         };
         // SAFETY: the arguments are the driver's own.
@@ -77,21 +68,21 @@ pub unsafe extern "system" fn free(item: Pointer) {
     });
 }
 
-fn release(Owner { device, .. }: Owner) {
+fn release(WorkItemOwner { device, .. }: WorkItemOwner) {
     // SAFETY: releases the reference that `allocate` took, once.
     unsafe { ObfDereferenceObject(ptr::with_exposed_provenance_mut(device)) };
 }
 
 /// Records that a device is deleted: no work item may be queued for it any more.
 pub fn device_deleted(device: Pointer) {
-    for owner in lock(&ITEMS).values_mut().filter(|owner| owner.device == device.addr()) {
+    for owner in lock(&MACHINE.kernel.work_items).values_mut().filter(|owner| owner.device == device.addr()) {
         owner.deleted = true;
     }
 }
 
 /// Reports and removes what an unloaded driver left behind.
 pub fn image_unloaded() {
-    let left = std::mem::take(&mut *lock(&ITEMS));
+    let left = std::mem::take(&mut *lock(&MACHINE.kernel.work_items));
     if !left.is_empty() {
         violation::other("a driver was unloaded that had work items");
     }

@@ -7,24 +7,19 @@
 use crate::{
     cpu::instructions,
     kernel::{
-        callbacks, deferred, hal, io_space, irql_checked,
-        loaded_images::{self, LoadedImage},
-        processor_change, requests, system_threads, work_items,
+        callbacks, deferred, hal, io_space, irql_checked, loaded_images, processor_change, requests, system_threads,
+        work_items,
     },
     loader::{cpuid_scan, imports, pe::Image},
     nt,
     nt::{NtStatus, Pointer, UnicodeString},
+    state::{images::LoadedImage, machine::MACHINE},
     violation::{self, catch_panic},
 };
-use std::{
-    ptr,
-    sync::atomic::{AtomicPtr, Ordering},
-};
+use std::{ptr, sync::atomic::Ordering};
 
 /// The driver that loads the lab; it is not taken over.
 const SHIM: &str = "shim.sys";
-
-static COOKIE: AtomicPtr<std::ffi::c_void> = AtomicPtr::new(ptr::null_mut());
 
 /// LDR_DLL_NOTIFICATION_DATA, which is the same for both reasons.
 #[repr(C)]
@@ -53,12 +48,12 @@ pub fn start() -> NtStatus {
     let mut cookie = ptr::null_mut();
     // SAFETY: the callback has the right type and stays valid until `stop`; the cookie is writable.
     let status = unsafe { LdrRegisterDllNotification(0, on_notification, ptr::null_mut(), &raw mut cookie) };
-    COOKIE.store(cookie, Ordering::SeqCst);
+    MACHINE.loader.notification.store(cookie, Ordering::SeqCst);
     status
 }
 
 pub fn stop() {
-    let cookie = COOKIE.swap(ptr::null_mut(), Ordering::SeqCst);
+    let cookie = MACHINE.loader.notification.swap(ptr::null_mut(), Ordering::SeqCst);
     if !cookie.is_null() {
         // SAFETY: the cookie is from `start`, and is used once.
         unsafe { LdrUnregisterDllNotification(cookie) };

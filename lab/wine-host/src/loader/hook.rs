@@ -2,18 +2,15 @@
 
 #![expect(unsafe_code, reason = "changes code")]
 
-use crate::{kernel::requests, lock::lock, nt};
-use std::sync::Mutex;
-
-/// `jmp [rip]`; the target address follows it.
-const JUMP: [u8; 6] = [0xFF, 0x25, 0, 0, 0, 0];
-const LENGTH: usize = JUMP.len() + size_of::<usize>();
-
-/// A function of Wine that jumps to a function of the lab.
-struct Hook {
-    at: usize,
-    before: [u8; LENGTH],
-}
+use crate::{
+    kernel::requests,
+    lock::lock,
+    nt,
+    state::{
+        loader::{HOOK_LENGTH, Hook, JUMP},
+        machine::MACHINE,
+    },
+};
 
 impl Hook {
     /// Replaces an export of ntoskrnl.exe by `function`. Returns None if Wine lacks the export.
@@ -25,8 +22,8 @@ impl Hook {
         let at = nt::export("ntoskrnl.exe", name)?;
         let code = std::ptr::with_exposed_provenance_mut::<u8>(at);
         // SAFETY: every function of Wine with an effect is longer, because it starts with its log call.
-        let before = unsafe { code.cast::<[u8; LENGTH]>().read_unaligned() };
-        let mut jump = [0; LENGTH];
+        let before = unsafe { code.cast::<[u8; HOOK_LENGTH]>().read_unaligned() };
+        let mut jump = [0; HOOK_LENGTH];
         let (instruction, target) = jump.split_at_mut(JUMP.len());
         instruction.copy_from_slice(&JUMP);
         target.copy_from_slice(&function.expose_provenance().to_le_bytes());
@@ -45,13 +42,11 @@ impl Hook {
     }
 }
 
-static HOOKS: Mutex<Vec<Hook>> = Mutex::new(Vec::new());
-
 /// Hooks IoCallDriver and IoCancelIrp. Returns false if Wine lacks one of them.
 pub fn start() -> bool {
     let functions =
         [("IoCallDriver", requests::call_driver as *const ()), ("IoCancelIrp", requests::cancel as *const ())];
-    let mut hooks = lock(&HOOKS);
+    let mut hooks = lock(&MACHINE.loader.hooks);
     for (name, function) in functions {
         // SAFETY: the types are the same. Wine sends requests only to loaded drivers, and none is loaded yet.
         hooks.extend(unsafe { Hook::place(name, function) });
@@ -60,7 +55,7 @@ pub fn start() -> bool {
 }
 
 pub fn stop() {
-    for hook in lock(&HOOKS).drain(..) {
+    for hook in lock(&MACHINE.loader.hooks).drain(..) {
         // SAFETY: no driver is loaded, so no request is in progress.
         unsafe { hook.remove() };
     }

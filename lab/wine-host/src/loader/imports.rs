@@ -3,13 +3,13 @@
 #![expect(unsafe_code, reason = "calls Wine's functions with what the driver points to")]
 
 use crate::{
-    cpu::machine::MACHINE,
     kernel::{
         callbacks, current_ids, devices, dpc, group_affinity, hal, io_space, ipi, irql, irql_checked, pool,
         processor_change, processor_numbers, requests, security, synchronization, system_information, system_threads,
         time, timer, version, work_items,
     },
     nt::{self, PASSIVE_LEVEL, Pointer, UnicodeString},
+    state::machine::MACHINE,
     violation::catch_panic,
 };
 
@@ -23,7 +23,7 @@ const STUBS: &str = include_str!("stubs.txt");
 
 /// Returns the address of the lab's function, or None if the driver gets Wine's.
 pub fn find(name: &str) -> Option<usize> {
-    let served = match name {
+    let function = match name {
         "ExAcquireFastMutex" => synchronization::acquire_fast_mutex as *const (),
         "ExAllocatePool2" => pool::allocate2 as *const (),
         "ExAllocatePoolWithTag" => pool::allocate_with_tag as *const (),
@@ -96,7 +96,7 @@ pub fn find(name: &str) -> Option<usize> {
         "ZwWaitForSingleObject" => system_threads::wait as *const (),
         _ => return irql_checked::find(name),
     };
-    Some(served.expose_provenance())
+    Some(function.expose_provenance())
 }
 
 /// Returns what is wrong with Wine's function of this name, which the lab does not serve.
@@ -130,8 +130,8 @@ unsafe extern "system" fn system_routine(name: *const UnicodeString) -> Pointer 
         }
         // SAFETY: the driver must pass a valid string.
         let text = unsafe { nt::text(name) };
-        if let Some(served) = find(&text) {
-            return std::ptr::with_exposed_provenance_mut(served);
+        if let Some(function) = find(&text) {
+            return std::ptr::with_exposed_provenance_mut(function);
         }
         let modules = ["ntoskrnl.exe", "hal.dll"];
         if modules.iter().all(|module| wrong_with_wine(module, &text).is_some()) {

@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn the_scopes_of_functions_with_the_handler_of_c_are_guarded_and_no_others() {
-        assert_eq!(Image::new(&guarded_driver(1)).unwrap().guarded(), [0x218..0x21A]);
+        assert_eq!(Image::new(&guarded_driver(1)).unwrap().guarded(), [Range { start: 0x218, end: 0x21A }]);
         let nothing: [Range<usize>; 0] = [];
         assert_eq!(Image::new(&driver()).unwrap().guarded(), nothing, "another import");
         assert_eq!(Image::new(&guarded_driver(2)).unwrap().guarded(), nothing, "a handler of unwinding alone");

@@ -1,5 +1,5 @@
-//! Processor generations by their events. Each family has its own event numbers (APM Vol. 2, 13.2.1): the HAL's table
-//! has those of the K8, most of which Zen processors lack.
+//! Processor generations by their events. Each family has its own event numbers (APM Vol. 2, 13.2.1). The HAL's table
+//! has the events of the K8, and Zen processors lack most of them.
 
 use x86_defs::cpuid::{Signature, leaf};
 

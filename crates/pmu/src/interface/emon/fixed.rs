@@ -39,9 +39,9 @@ const fn started(state: CounterState) -> FixedControl {
 }
 
 /// Returns IA32_FIXED_CTR_CTRL with the fixed ones of `counters` on, and bits outside the interface as they were found.
-pub fn control(capabilities: PmuCapabilities, row: CpuCounters<'_>, counters: CounterSet) -> u64 {
+pub fn control(capabilities: PmuCapabilities, cpu_counters: CpuCounters<'_>, counters: CounterSet) -> u64 {
     (0..MAX_FIXED)
         .filter(|number| counters.has(capabilities.count() + number))
-        .map(|number| started(row.get(capabilities.count() + number)).to_register(number))
-        .fold(others(capabilities, row.known.saved().fixed), |register, bits| register | bits)
+        .map(|number| started(cpu_counters.get(capabilities.count() + number)).to_register(number))
+        .fold(others(capabilities, cpu_counters.pmu.snapshot.saved().fixed), |register, bits| register | bits)
 }

@@ -75,10 +75,10 @@ struct Escrs([Option<Escr>; 2 * Unit::ALL.len()]);
 
 impl Escrs {
     /// Returns the settings that the counters in use require.
-    fn held(layout: Layout, row: CpuCounters<'_>) -> Self {
+    fn held(layout: Layout, cpu_counters: CpuCounters<'_>) -> Self {
         let mut escrs = Self::default();
-        for counter in row.counters(|state| !state.is_free()).iter() {
-            if let Some(demand) = Demand::of(row.get(counter)) {
+        for counter in cpu_counters.counters(|state| !state.is_free()).iter() {
+            if let Some(demand) = Demand::of(cpu_counters.get(counter)) {
                 escrs.give(demand, layout.column_of(counter));
             }
         }
@@ -127,10 +127,15 @@ impl Escrs {
 }
 
 /// Implements [`ProfileInterface::assign`](crate::ProfileInterface::assign).
-pub fn assign(layout: Layout, row: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+pub fn assign(
+    layout: Layout,
+    cpu_counters: CpuCounters<'_>,
+    wanted: &[CounterState],
+    assigned: &mut [u8],
+) -> Result<(), usize> {
     /// One bit for each unit.
     const ORDERS: u8 = 1 << Unit::ALL.len();
-    let (held, free) = (Escrs::held(layout, row), row.counters(CounterState::is_free));
+    let (held, free) = (Escrs::held(layout, cpu_counters), cpu_counters.counters(CounterState::is_free));
     for (last, state) in wanted.iter().enumerate() {
         let so_far = wanted.get(..=last).filter(|_| Demand::of(*state).is_some()).ok_or(last)?;
         let mut attempt = |order| {

@@ -1,6 +1,6 @@
 //! Tests of the memory of this process.
 
-use host_memory::Own;
+use host_memory::ProcessMemory;
 use model::Memory;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,8 +11,8 @@ fn address(word: &AtomicU64) -> u64 {
 #[test]
 fn a_word_is_read_and_written_at_its_address() {
     let words = [7, 8, 9].map(AtomicU64::new);
-    assert_eq!(words.each_ref().map(|word| Own.read(address(word))), [Some(7), Some(8), Some(9)]);
-    assert!(Own.write(address(&words[1]), u64::MAX));
+    assert_eq!(words.each_ref().map(|word| ProcessMemory.read(address(word))), [Some(7), Some(8), Some(9)]);
+    assert!(ProcessMemory.write(address(&words[1]), u64::MAX));
     assert_eq!(words.map(|word| word.load(Ordering::Relaxed)), [7, u64::MAX, 9]);
 }
 
@@ -20,8 +20,8 @@ fn a_word_is_read_and_written_at_its_address() {
 fn null_and_unaligned_addresses_are_not_mapped() {
     let words = [7, 8].map(AtomicU64::new);
     for wrong in [0].into_iter().chain((1..8).map(|offset| address(&words[0]) + offset)) {
-        assert_eq!(Own.read(wrong), None, "{wrong:#x}");
-        assert!(!Own.write(wrong, 1), "{wrong:#x}");
+        assert_eq!(ProcessMemory.read(wrong), None, "{wrong:#x}");
+        assert!(!ProcessMemory.write(wrong, 1), "{wrong:#x}");
     }
     assert_eq!(words.map(|word| word.load(Ordering::Relaxed)), [7, 8]);
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 /// The first of the two events of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Known {
+enum Progress {
     Nothing,
     /// The dispatch routine has returned.
     Returned {
@@ -20,25 +20,25 @@ enum Known {
 /// The requests of drivers until both their dispatch routine has returned and they are complete.
 #[derive(Debug, Default)]
 pub struct IrpTracker {
-    known: HashMap<usize, (usize, Known)>,
+    known: HashMap<usize, (usize, Progress)>,
 }
 
 impl IrpTracker {
     /// Records that a dispatch routine is about to be called for a request.
     pub fn begin(&mut self, request: usize, routine: usize) {
-        self.known.insert(request, (routine, Known::Nothing));
+        self.known.insert(request, (routine, Progress::Nothing));
     }
 
     /// Records that the dispatch routine has returned. Returns the violation, if there is one.
     pub fn returned(&mut self, request: usize, pending: bool) -> Option<&'static str> {
         match self.known.get_mut(&request)? {
-            (_, Known::Completed { marked }) => {
+            (_, Progress::Completed { marked }) => {
                 let marked = *marked;
                 self.known.remove(&request);
                 wrong(pending, marked)
             }
             (_, known) => {
-                *known = Known::Returned { pending };
+                *known = Progress::Returned { pending };
                 (!pending).then_some("was neither completed nor reported as pending")
             }
         }
@@ -47,13 +47,13 @@ impl IrpTracker {
     /// Records that the request is complete. Returns the violation, if there is one.
     pub fn completed(&mut self, request: usize, marked: bool) -> Option<&'static str> {
         match self.known.get_mut(&request)? {
-            (_, Known::Returned { pending }) => {
+            (_, Progress::Returned { pending }) => {
                 let pending = *pending;
                 self.known.remove(&request);
                 wrong(pending, marked)
             }
             (_, known) => {
-                *known = Known::Completed { marked };
+                *known = Progress::Completed { marked };
                 None
             }
         }
@@ -62,19 +62,19 @@ impl IrpTracker {
     /// Returns whether a driver holds the request: it received it and has not completed it.
     #[must_use]
     pub fn holds(&self, request: usize) -> bool {
-        self.known.get(&request).is_some_and(|(_, known)| !matches!(known, Known::Completed { .. }))
+        self.known.get(&request).is_some_and(|(_, known)| !matches!(known, Progress::Completed { .. }))
     }
 
     /// Returns the number of pending requests: their dispatch routine returned STATUS_PENDING, and they are not
     /// complete.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.known.values().filter(|(_, known)| *known == Known::Returned { pending: true }).count()
+        self.known.values().filter(|(_, known)| *known == Progress::Returned { pending: true }).count()
     }
 
     /// Returns whether a dispatch routine of a driver has not returned yet.
     pub fn is_in_dispatch(&self, is_its: impl Fn(usize) -> bool) -> bool {
-        let returned = |known: Known| matches!(known, Known::Returned { .. });
+        let returned = |known: Progress| matches!(known, Progress::Returned { .. });
         self.known.values().any(|(routine, known)| is_its(*routine) && !returned(*known))
     }
 

@@ -5,10 +5,10 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-use bench_protocol::{LedgerEntry, Place};
+use bench_protocol::{InterruptSite, LedgerEntry};
 use object::read::pe::PeFile64;
 use object::{Object, ObjectSection};
-use protocol::{ErrorCode, Sample, SampleKind, modes};
+use protocol::{ErrorCode, Mode, Record};
 use tests::{Function, Lab, artifacts};
 
 use crate::sampling::Sampler;
@@ -21,10 +21,10 @@ const SHORTEST: u32 = 4_096;
 /// TotalIssues, the same event on Intel and AMD.
 const INSTRUCTIONS: u16 = 0xC0;
 
-/// Returns places in user and kernel mode, one of them with weight 0.
-fn places(processor: u32) -> Vec<Place> {
-    let kernel = |ip, weight| Place { ip, user: false, process: 0, thread: 0, weight };
-    let user = |ip, thread, weight| Place { ip, user: true, process: 4_321 + processor, thread, weight };
+/// Returns interrupt sites in user and kernel mode, one of them with weight 0.
+fn sites(processor: u32) -> Vec<InterruptSite> {
+    let kernel = |ip, weight| InterruptSite { ip, user: false, process: 0, thread: 0, weight };
+    let user = |ip, thread, weight| InterruptSite { ip, user: true, process: 4_321 + processor, thread, weight };
     vec![
         user(0x7FF6_1234_5678, 77, 5),
         user(0x1_4000_1000, 78, 2 + processor),
@@ -33,14 +33,15 @@ fn places(processor: u32) -> Vec<Place> {
     ]
 }
 
-/// Counts the samples of a processor at each place.
-fn tally(samples: &[Sample], processor: u32) -> BTreeMap<(u64, u16, u32, u32), u64> {
-    let mut tally = BTreeMap::new();
-    for sample in samples.iter().filter(|sample| sample.processor == processor) {
-        assert_eq!(sample.kind, SampleKind::Sample as u16);
-        *tally.entry((sample.ip, sample.modes, sample.process, sample.thread)).or_default() += 1;
+/// Counts the samples of a processor at each site.
+fn count_by_site(records: &[Record], processor: u32) -> BTreeMap<(u64, bool, u32, u32), u64> {
+    let mut counts = BTreeMap::new();
+    for record in records.iter().filter(|record| record.processor() == processor) {
+        let Record::Sample(sample) = record else { panic!("{record:?}") };
+        let is_user = sample.mode == Mode::User;
+        *counts.entry((sample.ip, is_user, sample.process, sample.thread)).or_default() += 1;
     }
-    tally
+    counts
 }
 
 #[test]
@@ -51,8 +52,8 @@ fn samples_match_the_interrupted_places_and_their_frequency() {
         lab.install().unwrap();
         let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
         for processor in 0..2 {
-            let places = places(processor);
-            lab.wire.set_scene(processor, &places).unwrap();
+            let places = sites(processor);
+            lab.wire.set_interrupt_sites(processor, &places).unwrap();
             let round: u32 = places.iter().map(|place| place.weight).sum();
             for _ in 0..2 * round {
                 lab.wire.run(processor, &[(INSTRUCTIONS, 0, INTERVAL.into())], &[]).unwrap();
@@ -61,22 +62,21 @@ fn samples_match_the_interrupted_places_and_their_frequency() {
         let (records, _) = sampler.fetch(100);
         for processor in 0..2 {
             let mut expected = BTreeMap::new();
-            for Place { ip, user, process, thread, weight } in places(processor) {
-                let modes = if user { modes::USER } else { modes::KERNEL };
+            for InterruptSite { ip, user, process, thread, weight } in sites(processor) {
                 if weight > 0 {
-                    expected.insert((ip, u16::try_from(modes).unwrap(), process, thread), 2 * u64::from(weight));
+                    expected.insert((ip, user, process, thread), 2 * u64::from(weight));
                 }
             }
-            assert_eq!(tally(&records, processor), expected, "{identity}, processor {processor}");
+            assert_eq!(count_by_site(&records, processor), expected, "{identity}, processor {processor}");
         }
-        let visited = lab.wire.scene().unwrap();
-        let times: Vec<Vec<u64>> = visited.iter().map(|of| of.iter().map(|visited| visited.times).collect()).collect();
+        let sites = lab.wire.interrupt_sites().unwrap();
+        let times: Vec<Vec<u64>> = sites.iter().map(|of| of.iter().map(|site| site.interrupts).collect()).collect();
         assert_eq!(times, [[10, 4, 6, 0], [10, 6, 6, 0]], "{identity}");
         drop(sampler);
         lab.uninstall().unwrap();
     }
-    assert!(lab.wire.set_scene(2, &places(0)).is_err(), "there are two processors");
-    assert!(lab.wire.set_scene(0, &[]).is_err(), "nowhere to be");
+    assert!(lab.wire.set_interrupt_sites(2, &sites(0)).is_err(), "there are two processors");
+    assert!(lab.wire.set_interrupt_sites(0, &[]).is_err(), "nowhere to be");
     lab.finish().unwrap();
 }
 
@@ -89,9 +89,9 @@ fn a_start_is_refused_cleanly_if_another_driver_has_the_interrupt() {
     drop(probe);
     lab.wire.refuse_handler(false).unwrap();
     assert_eq!(ErrorCode::from_number(refused.cause), Some(ErrorCode::HandlerRefused));
-    assert_eq!(lab.counting().unwrap(), 0);
+    assert_eq!(lab.enabled_counters().unwrap(), 0);
     let sampler = Sampler::start(&lab, 64, INTERVAL, 900);
-    assert_eq!(lab.counting().unwrap(), 2);
+    assert_eq!(lab.enabled_counters().unwrap(), 2);
     drop(sampler);
     lab.finish().unwrap();
 }
@@ -116,11 +116,11 @@ fn each_overflow_in_real_time_has_its_own_interrupt() {
     for (identity, interval) in [("amd-legacy", 4_000_000), ("haswell-4710mq", 4_000_000), ("zen4-7700x", SHORTEST)] {
         lab.become_processor(identity).unwrap();
         lab.install().unwrap();
-        lab.live().unwrap();
+        lab.run_in_real_time().unwrap();
         let mut sampler = Sampler::start(&lab, 1 << 16, interval, 900);
         sleep(Duration::from_millis(200));
         let counts = sampler.stop();
-        lab.scripted().unwrap();
+        lab.run_by_script().unwrap();
         let delivered = lab.wire.handler().unwrap().delivered;
         let ledger = lab.wire.ledger().unwrap();
         for (processor, (ledger, [samples, lost, throttled])) in ledger.iter().zip(counts).enumerate() {
@@ -143,11 +143,11 @@ fn each_overflow_in_real_time_has_its_own_interrupt() {
 #[test]
 fn the_functions_of_the_workload_do_not_overlap() {
     let lab = Lab::boot("amd-legacy").unwrap();
-    let target = lab.target().unwrap();
+    let workload = lab.workload().unwrap();
     let file = fs::read(artifacts().unwrap().join("workload.exe")).unwrap();
     let file = PeFile64::parse(&*file).unwrap();
     let code = file.section_by_name(".text").unwrap();
-    let mut functions = target.says.functions.clone();
+    let mut functions = workload.description.functions.clone();
     let names: Vec<&str> = functions.iter().map(|function| &*function.name).collect();
     assert_eq!(names, ["alpha", "beta", "gamma"]);
     functions.sort_by_key(|function| function.address);
@@ -157,7 +157,7 @@ fn the_functions_of_the_workload_do_not_overlap() {
         free = address + size;
     }
     assert!(free <= code.address() + code.size());
-    assert!(target.says.process > 0 && target.says.thread > 0);
-    drop(target);
+    assert!(workload.description.process > 0 && workload.description.thread > 0);
+    drop(workload);
     lab.finish().unwrap();
 }

@@ -1,6 +1,6 @@
 //! The timers, by the addresses of their objects. This module runs no routine.
 
-use crate::kernel::dpc_queues::{DpcQueues, Unknown};
+use crate::state::dpc_queues::{DpcQueues, Unknown};
 use std::{
     collections::HashMap,
     ops::Range,

@@ -1,4 +1,5 @@
-//! Links the library as a kernel driver: a native image with `DriverEntry` and without C runtime.
+//! The build script of shim and faulty-driver: links the library as a kernel driver, a native image with `DriverEntry`
+//! and without C runtime.
 
 const ARGUMENTS: [&str; 8] = [
     "/DRIVER",
@@ -12,7 +13,7 @@ const ARGUMENTS: [&str; 8] = [
 ];
 
 fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=../link_driver.rs");
     let target = |key| std::env::var(key).unwrap_or_default();
     if target("CARGO_CFG_TARGET_OS") == "windows" && target("CARGO_CFG_TARGET_ENV") == "msvc" {
         for argument in ARGUMENTS {

@@ -1,0 +1,100 @@
+//! Summary of a source in a report: how it was sampled, how often, and what was lost.
+
+use std::cmp::Reverse;
+
+use protocol::BRANCHES;
+
+use super::aggregate::{ProcessorLoss, SourceAggregate};
+use crate::format::{counted, grouped, properties};
+use crate::share::percent;
+
+/// Maximum number of processors listed with their losses.
+const MAX_PROCESSORS: usize = 4;
+
+/// Formats how a source was sampled, the number of its samples, and its losses.
+pub fn summary(source: &SourceAggregate) -> String {
+    let events: Vec<String> = source
+        .events
+        .iter()
+        .map(|event| {
+            let interval = grouped(event.interval.into());
+            match event.frequency {
+                _ if source.id == BRANCHES => format!("{}, a record of each", event.label),
+                0 => format!("{}, a sample every {interval} events", event.label),
+                frequency => format!("{}, about {} samples a second", event.label, grouped(frequency.into())),
+            }
+        })
+        .collect();
+    let samples = format!("{}, standing for {} events", grouped(source.samples), grouped(source.sampled_events));
+    let mut lines = vec![("Event", events.join("; ")), ("Samples", samples)];
+    lines.extend(skid(source).map(|skid| ("Skid", skid.to_owned())));
+    lines.extend(loss_lines(source));
+    properties(&lines)
+}
+
+/// Describes the distance of the precise samples from the instruction that caused the event.
+fn skid(source: &SourceAggregate) -> Option<&'static str> {
+    match (source.precise, source.precise_next) {
+        (0, 0) => None,
+        (_, 0) => Some("0: the instruction that made the event happen"),
+        (0, _) => Some("the instruction behind the one that made the event happen"),
+        _ => Some("0 on some processors, on others the instruction behind"),
+    }
+}
+
+/// Returns what was lost of the samples and of the time, with the processors.
+fn loss_lines(source: &SourceAggregate) -> Vec<(&'static str, String)> {
+    let mut lines = vec![("Lost", lost(source))];
+    if source.throttled > 0 {
+        let overflows = counted(source.throttled, "overflow");
+        lines.push(("Throttled", format!("{overflows} {}", by_processor(source, |one| one.throttled))));
+    }
+    let pauses = source.loss_stats.iter().map(|one| one.pauses).sum();
+    lines.push(("Paused", paused(source, pauses)));
+    if pauses > 0 {
+        lines.push(("", by_processor(source, |one| one.pauses)));
+    }
+    let silences = source.loss_stats.iter().map(|one| one.silences).sum();
+    if silences > 0 {
+        let by_processor = by_processor(source, |one| one.silences);
+        let times = counted(silences, "time");
+        lines.push(("Stopped", format!("{times} {by_processor} by an interrupt storm")));
+    }
+    lines
+}
+
+/// Formats number and share of the lost samples.
+fn lost(source: &SourceAggregate) -> String {
+    match source.lost {
+        0 => "0 samples".to_owned(),
+        lost => {
+            let (samples, share) = (counted(lost, "sample"), percent(source.lost_share));
+            format!("{samples}, {share} {}", by_processor(source, |one| one.lost))
+        }
+    }
+}
+
+/// Formats number and duration of the pauses. Their share is unknown if the recording is incomplete.
+fn paused(source: &SourceAggregate, pauses: u64) -> String {
+    let time: f64 = source.loss_stats.iter().map(|one| one.paused_seconds).sum();
+    let times = format!("{}, {time:.3} s in all", counted(pauses, "time"));
+    match source.paused_share {
+        Some(share) if pauses == 0 => format!("{} of the time", percent(share)),
+        Some(share) => format!("{} of the time: {times}", percent(share)),
+        None => times,
+    }
+}
+
+/// Lists the processors with the highest numbers.
+fn by_processor(source: &SourceAggregate, number: impl Fn(&ProcessorLoss) -> u64) -> String {
+    let mut with: Vec<(u64, u32)> =
+        source.loss_stats.iter().map(|one| (number(one), one.processor)).filter(|(number, _)| *number > 0).collect();
+    with.sort_unstable_by_key(|(number, processor)| (Reverse(*number), *processor));
+    let most = with.iter().take(MAX_PROCESSORS);
+    let mut listed: Vec<String> =
+        most.map(|(number, processor)| format!("{processor}: {}", grouped(*number))).collect();
+    if let others @ 1.. = with.len() - listed.len() {
+        listed.push(format!("{others} more"));
+    }
+    format!("(CPU {})", listed.join(", "))
+}

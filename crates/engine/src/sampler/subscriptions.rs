@@ -1,0 +1,107 @@
+//! The subscribers of the samples of a counter.
+
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+/// Maximum number of sessions that sample at a time.
+pub const MAX_SAMPLERS: u8 = 8;
+
+/// A session that samples, by its number on every processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subscriber(pub u8);
+
+/// A set of subscribers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Subscribers(u8);
+
+impl Subscribers {
+    /// Creates the set from a mask: bit n is subscriber n.
+    pub const fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+
+    /// Returns the subscribers in ascending order.
+    pub fn iter(self) -> impl Iterator<Item = Subscriber> + use<> {
+        let mut left = self.0;
+        core::iter::from_fn(move || {
+            let after = left & left.checked_sub(1)?;
+            let subscriber = Subscriber((left.trailing_zeros() & 7) as u8);
+            left = after;
+            Some(subscriber)
+        })
+    }
+}
+
+/// What the handler needs to know about a counter besides its state.
+#[derive(Debug, Default)]
+pub struct CounterSubscriptions {
+    /// Bit n is subscriber n.
+    subscribers: AtomicU8,
+    /// KPROFILE_SOURCE that it counts.
+    source: AtomicU32,
+    /// Interval with which the counter was loaded.
+    loaded: AtomicU32,
+    /// Samples per second to which the interval is adapted, or 0.
+    frequency: AtomicU32,
+    /// Count of the counter at the last tick.
+    counted: AtomicU64,
+}
+
+impl CounterSubscriptions {
+    /// Returns the subscribers.
+    pub fn subscribers(&self) -> Subscribers {
+        Subscribers(self.subscribers.load(Ordering::Relaxed))
+    }
+
+    /// Adds a subscriber.
+    pub fn add(&self, subscriber: Subscriber) {
+        self.subscribers.store(self.subscribers().0 | 1 << (subscriber.0 & 7), Ordering::Relaxed);
+    }
+
+    /// Removes a subscriber.
+    pub fn remove(&self, subscriber: Subscriber) {
+        self.subscribers.store(self.others(subscriber), Ordering::Relaxed);
+    }
+
+    /// Returns whether there is another subscriber.
+    pub fn has_others(&self, subscriber: Subscriber) -> bool {
+        self.others(subscriber) != 0
+    }
+
+    fn others(&self, subscriber: Subscriber) -> u8 {
+        self.subscribers().0 & !(1 << (subscriber.0 & 7))
+    }
+
+    /// Returns what the counter counts, and the interval with which it was loaded.
+    pub fn loaded(&self) -> (u32, u32) {
+        (self.source.load(Ordering::Relaxed), self.loaded.load(Ordering::Relaxed))
+    }
+
+    /// Sets what the counter counts.
+    pub fn set_source(&self, source: u32) {
+        self.source.store(source, Ordering::Relaxed);
+    }
+
+    /// Sets the interval with which the counter was loaded.
+    pub fn reloaded(&self, interval: u32) {
+        self.loaded.store(interval, Ordering::Relaxed);
+    }
+
+    /// Returns the samples per second to which the interval is adapted, if it is.
+    pub fn frequency(&self) -> Option<u32> {
+        Some(self.frequency.load(Ordering::Relaxed)).filter(|frequency| *frequency != 0)
+    }
+
+    /// Sets the samples per second to which the interval is adapted, or 0 for a constant interval. The count of events
+    /// begins anew.
+    pub fn set_frequency(&self, frequency: u32) {
+        self.frequency.store(frequency, Ordering::Relaxed);
+        self.counted.store(0, Ordering::Relaxed);
+    }
+
+    /// Returns the events since the last call, from the count of now.
+    pub fn events_since(&self, count: u64) -> u64 {
+        let before = self.counted.load(Ordering::Relaxed);
+        self.counted.store(count, Ordering::Relaxed);
+        count.saturating_sub(before)
+    }
+}

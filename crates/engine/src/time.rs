@@ -1,0 +1,54 @@
+//! Times and durations, by their units.
+
+/// A time or a duration by the platform's clock, in its units. [`Platform::clock_frequency`](crate::Platform) returns
+/// their number per second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct Ticks(pub u64);
+
+impl Ticks {
+    /// Returns the time from `earlier` to this time. The clock may wrap in between.
+    #[must_use]
+    #[inline]
+    pub const fn since(self, earlier: Self) -> Self {
+        Self(self.0.wrapping_sub(earlier.0))
+    }
+
+    /// Returns the time from `earlier` to this time, or 0 if it is later.
+    #[must_use]
+    pub const fn saturating_since(self, earlier: Self) -> Self {
+        Self(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Converts a duration by a clock with `frequency` units per second.
+    #[must_use]
+    pub fn duration(self, frequency: u64) -> Duration100ns {
+        let units = u128::from(self.0) * u128::from(Duration100ns::PER_SECOND) / u128::from(frequency.max(1));
+        Duration100ns(u64::try_from(units).unwrap_or(u64::MAX))
+    }
+}
+
+/// A duration, or the time since a fixed moment, in units of 100 ns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct Duration100ns(pub u64);
+
+impl Duration100ns {
+    /// Number of units in a second.
+    pub const PER_SECOND: u64 = 10_000_000;
+
+    /// Returns the time from `earlier` to this time, or 0 if it is later.
+    #[must_use]
+    pub const fn saturating_since(self, earlier: Self) -> Self {
+        Self(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// A point in time of a session.
+#[derive(Debug, Clone, Copy)]
+pub struct Timestamp {
+    /// Time since a fixed moment.
+    pub time: Duration100ns,
+    /// How long the machine had slept by then.
+    pub asleep: Duration100ns,
+}

@@ -1,0 +1,104 @@
+//! Start, stop and count of counters.
+
+use super::{Hal, OverflowStatus};
+use crate::cpu::Cpu;
+use crate::current_cpu::{CurrentCpu, ProcessorIndex};
+use crate::interface::ProfileInterface;
+use crate::state::{self, CounterSet, CounterState, Total};
+
+impl<E> Hal<E> {
+    /// HalStartProfileInterrupt on the current processor, for counters that were [reserved](Self::reserve) there.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn start(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
+        let Some(cpu_counters) = self.find(current.index()).filter(|_| !counters.is_empty()) else { return };
+        if !cpu_counters.pmu.is_asleep() {
+            let interface = self.interface_with(cpu_counters.pmu);
+            for counter in counters.iter() {
+                if let Some(total) = cpu_counters.total(counter) {
+                    total.loaded(cpu_counters.get(counter).initial_count(interface.width_of(counter)));
+                }
+            }
+            let stale = cpu_counters.pmu.stale();
+            let loaded = stale.and(counters).and(cpu_counters.counters(|state| state.interrupt()));
+            if !loaded.is_empty() {
+                interface.forget(current.cpu(), loaded);
+                cpu_counters.pmu.set_stale(stale.without(loaded));
+            }
+            interface.enable(current.cpu(), cpu_counters, counters);
+        }
+        cpu_counters.set_active(counters, true);
+    }
+
+    /// HalStopProfileInterrupt on the current processor. Adds the values of the counters to their totals, which remain
+    /// for [`total`](Self::total). Returns the counters that had overflowed without being served yet: their interrupt
+    /// comes late, or not at all.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn stop(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) -> OverflowStatus {
+        let mut overflowed = CounterSet::NONE;
+        let Some(cpu_counters) = self.find(current.index()).filter(|_| !counters.is_empty()) else {
+            return OverflowStatus(overflowed);
+        };
+        if !cpu_counters.pmu.is_asleep() {
+            let interface = self.interface_with(cpu_counters.pmu);
+            interface.disable(current.cpu(), cpu_counters, counters);
+            let mut doubtful = CounterSet::NONE;
+            for counter in counters.iter() {
+                let state = cpu_counters.get(counter);
+                if let (true, Some(total)) = (state.active(), cpu_counters.total(counter)) {
+                    let (value, width) = (interface.read(current.cpu(), counter), interface.width_of(counter));
+                    update(total, state, value, width);
+                    if !state.interrupt() {
+                        doubtful = doubtful.with(counter); // it may have wrapped
+                    } else if value & state::top_bit(state::mask(width)) == 0 {
+                        overflowed = overflowed.with(counter);
+                    }
+                }
+            }
+            cpu_counters.pmu.set_stale(cpu_counters.pmu.stale().or(doubtful).or(overflowed));
+        }
+        cpu_counters.set_active(counters, false);
+        OverflowStatus(overflowed)
+    }
+
+    /// Returns what a counter of the current processor has counted since its start, with one RDPMC if it runs. A
+    /// counter that wraps is followed as long as this is called at least once per wrap.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn count(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8) -> u64 {
+        let Some(cpu_counters) = self.find(current.index()) else { return 0 };
+        let interface = self.interface_with(cpu_counters.pmu);
+        match cpu_counters.total(counter) {
+            Some(total) if cpu_counters.active.all.has(counter) => {
+                let (value, width) = (interface.read(current.cpu(), counter), interface.width_of(counter));
+                update(total, cpu_counters.get(counter), value, width)
+            }
+            total => total.map_or(0, Total::counted),
+        }
+    }
+
+    /// Returns what a stopped counter had counted since its start.
+    ///
+    /// # IRQL
+    /// Any.
+    #[must_use]
+    pub fn total(&self, processor: ProcessorIndex, counter: u8) -> u64 {
+        self.cpu_counters(processor).total(counter).map_or(0, Total::counted)
+    }
+
+    /// Returns the value with which a counter of `processor` is loaded at its start and after each overflow.
+    #[must_use]
+    pub fn initial_count(&self, processor: ProcessorIndex, counter: u8) -> u64 {
+        let Some(cpu_counters) = self.find(processor) else { return 0 };
+        cpu_counters.get(counter).initial_count(self.interface_with(cpu_counters.pmu).width_of(counter))
+    }
+}
+
+/// Adds the events up to `value` to the total of a counter in this state. Returns the total.
+fn update(total: &Total, state: CounterState, value: u64, width: u8) -> u64 {
+    if state.precise() { total.follow(value, 64_u8.saturating_sub(width)) } else { total.update(value, width) }
+}

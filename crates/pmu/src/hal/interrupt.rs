@@ -1,0 +1,117 @@
+//! The performance monitor interrupt, and what else needs the overflow status or freezes the counters.
+
+use super::{Hal, Overflow, OverflowStatus};
+use crate::cpu::Cpu;
+use crate::current_cpu::CurrentCpu;
+use crate::interface::{ProfileInterface, Reloaded};
+use crate::lvt_pmi;
+use crate::state::CounterSet;
+
+impl<E> Hal<E> {
+    /// Serves a performance monitor interrupt of the current processor: CheckOverflowStatus, then a load of every
+    /// counter that overflowed, each with a call of `handler`. Touches nothing while no handler is registered or the
+    /// processor is [asleep](Self::is_asleep). Nothing allocates, locks or waits.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    #[inline]
+    pub fn interrupt(&self, current: CurrentCpu<'_, impl Cpu>, mut handler: impl FnMut(Overflow)) -> OverflowStatus {
+        if self.interrupt_handler().is_none() {
+            return OverflowStatus(CounterSet::NONE);
+        }
+        let Some(cpu_counters) = self.find(current.index()) else { return OverflowStatus(CounterSet::NONE) };
+        if cpu_counters.active.all.is_empty() {
+            // While a processor is asleep none of its counters is active.
+            if !cpu_counters.pmu.is_asleep() {
+                self.acknowledge(current);
+                lvt_pmi::unmask(current.cpu());
+            }
+            return OverflowStatus(CounterSet::NONE);
+        }
+        let interface = self.interface_with(cpu_counters.pmu);
+        let overflowed = interface.serve(
+            current.cpu(),
+            cpu_counters,
+            |Reloaded { counter, state, value, initial, missing_bits }| {
+                if let Some(total) = cpu_counters.total(counter) {
+                    total.overflowed(value, initial, missing_bits);
+                }
+                handler(Overflow { counter, state });
+            },
+        );
+        OverflowStatus(overflowed)
+    }
+
+    /// Clears the overflows of the driver's counters in the status register of the current processor, if the processor
+    /// is [initialized](Self::is_initialized) and awake.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    #[cold]
+    pub fn acknowledge(&self, current: CurrentCpu<'_, impl Cpu>) {
+        if let Some(pmu) = self.pmu(current.index())
+            && pmu.is_initialized()
+            && !pmu.is_asleep()
+        {
+            self.whole_interface_with(pmu).acknowledge(current.cpu());
+        }
+    }
+
+    /// Stops all interrupts on the current processor: `counters`, which were stopped, lose their interrupt bits, the
+    /// status is cleared, and the entry of the local vector table is masked. The next [`start`](Self::start) sets a
+    /// counter up again, but does not unmask the entry. Does nothing on a processor that sleeps.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn silence(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
+        let Some(cpu_counters) = self.find(current.index()).filter(|found| !found.pmu.is_asleep()) else { return };
+        if cpu_counters.pmu.is_initialized() {
+            self.interface_with(cpu_counters.pmu).disarm(current.cpu(), cpu_counters, counters);
+        }
+        self.acknowledge(current);
+        lvt_pmi::mask(current.cpu());
+    }
+
+    /// Runs `work` while all counters of the current processor are frozen, if one register freezes them all. On a
+    /// processor that is asleep no counter runs.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn with_frozen<R>(&self, current: CurrentCpu<'_, impl Cpu>, work: impl FnOnce() -> R) -> R {
+        let Some(before) = self.find(current.index()).filter(|found| !found.pmu.is_asleep()) else { return work() };
+        self.interface_with(before.pmu).freeze(current.cpu(), before);
+        let result = work();
+        // `work` may have stopped counters.
+        self.interface_with(before.pmu).unfreeze(current.cpu(), before.reloaded());
+        result
+    }
+
+    /// Accounts one overflow of a precise counter of the current processor. The processor recorded it and loaded the
+    /// counter with `initial`. Returns the interval that `initial` stands for. The counters are
+    /// [frozen](Self::with_frozen), or do not run.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn count_pebs_record(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, initial: u64) -> u32 {
+        if let Some(cpu_counters) = self.find(current.index())
+            && let Some(total) = cpu_counters.total(counter)
+        {
+            let missing_bits = 64_u8.saturating_sub(self.interface_with(cpu_counters.pmu).width_of(counter));
+            total.overflowed(0, initial, missing_bits);
+        }
+        (initial.wrapping_neg() & 0xFFFF_FFFF) as u32
+    }
+
+    /// CheckOverflowStatus alone: returns the active counters with an interval that have overflowed. On a processor
+    /// that is asleep or not [initialized](Self::is_initialized) there is none.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn check_overflow(&self, current: CurrentCpu<'_, impl Cpu>) -> OverflowStatus {
+        let overflowed = self
+            .pmu(current.index())
+            .filter(|pmu| !pmu.is_asleep() && pmu.is_initialized())
+            .map(|pmu| self.whole_interface_with(pmu).check_overflow(current.cpu(), pmu.active()));
+        OverflowStatus(overflowed.unwrap_or_default())
+    }
+}

@@ -1,0 +1,87 @@
+//! Reservation of counters: which counter of a processor counts for which owner. The caller holds the planning lock.
+
+use super::{Hal, HalError};
+use crate::cpu::Cpu;
+use crate::current_cpu::{CurrentCpu, ProcessorIndex};
+use crate::interface::ProfileInterface;
+use crate::source::Source;
+use crate::state::{CounterSet, CounterState};
+
+impl<E> Hal<E> {
+    /// Returns the state of a counter for a source, with an interrupt after every interval in force or without. The
+    /// caller adds the modes and the owner. A raw event takes a slot until [`keep_raw`](Self::keep_raw) frees it. The
+    /// caller holds the planning lock.
+    ///
+    /// # Errors
+    /// [`HalError::UnknownSource`], [`HalError::Unsupported`], [`HalError::NoCounter`] for ProfileTime,
+    /// [`HalError::NoInterrupt`] if the counters do not interrupt, [`HalError::TooManyRaw`].
+    pub fn state_for(&self, source: Source, interrupt: bool) -> Result<CounterState, HalError> {
+        self.startable(source)?;
+        if source == Source::TIME {
+            return Err(HalError::NoCounter(source));
+        }
+        if interrupt && !self.interface.interrupts() {
+            return Err(HalError::NoInterrupt(source));
+        }
+        let event = self.index_of(source)?;
+        let interval = if interrupt { self.interval(event) } else { 0 };
+        Ok(CounterState::FREE.of(event).with_interrupt(interrupt).with_interval(interval))
+    }
+
+    /// Reserves a free counter of `processor` for `state`, which must have an owner. Returns `None` if all are taken.
+    /// The counter does not count before [`start`](Self::start).
+    pub fn reserve(&self, processor: ProcessorIndex, state: CounterState) -> Option<u8> {
+        let mut assigned = [0];
+        self.reserve_all(processor, &[state], &mut assigned).ok()?;
+        let [counter] = assigned;
+        Some(counter)
+    }
+
+    /// Reserves counters for several states at once, because one choice can exclude another. Each state gets a counter
+    /// at its own index of `assigned`, or no state gets one.
+    ///
+    /// # Errors
+    /// The index of a state for which there is no counter.
+    pub fn reserve_all(
+        &self,
+        processor: ProcessorIndex,
+        wanted: &[CounterState],
+        assigned: &mut [u8],
+    ) -> Result<(), usize> {
+        let cpu_counters = self.cpu_counters(processor);
+        self.interface_of(processor).assign(cpu_counters, wanted, assigned)?;
+        for (state, counter) in wanted.iter().zip(assigned) {
+            cpu_counters.set(*counter, state.with_active(false));
+            if let Some(total) = cpu_counters.total(*counter) {
+                total.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the interval of a counter of `processor` from its next load on.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL on that processor, or any while the counter does not run.
+    pub fn set_counter_interval(&self, processor: ProcessorIndex, counter: u8, interval: u32) {
+        let cpu_counters = self.cpu_counters(processor);
+        cpu_counters.set(counter, cpu_counters.get(counter).with_interval(interval));
+    }
+
+    /// Gives a counter of the current processor to another owner.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn hand_over(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, owner: u16) {
+        let cpu_counters = self.cpu_counters(current.index());
+        cpu_counters.set(counter, cpu_counters.get(counter).owned_by(owner));
+    }
+
+    /// Frees `counters` of `processor`, which must have been stopped.
+    pub fn free(&self, processor: ProcessorIndex, counters: CounterSet) {
+        let cpu_counters = self.cpu_counters(processor);
+        for counter in counters.iter() {
+            cpu_counters.set(counter, CounterState::FREE);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Profile sources, their intervals and the raw events in use. The caller of the functions that change them holds the
+//! planning lock.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use super::{Hal, HalError, SourceInformation};
+use crate::current_cpu::ProcessorIndex;
+use crate::interface::{Interface, ProfileInterface, Support};
+use crate::interval::IntervalRange;
+use crate::source::{ProfileSource, Source};
+use crate::state::{CounterSet, CounterState};
+
+impl<E> Hal<E> {
+    /// HalQueryProfileSourceList: returns every source of the interface, in ascending order.
+    pub fn source_list(&self) -> impl Iterator<Item = SourceInformation> {
+        (0_u16..).zip(self.interface.sources()).map(|(index, source)| self.information(index, *source))
+    }
+
+    /// HalProfileSourceInformation: returns what is known about a source, including raw events that are not in use.
+    ///
+    /// # Errors
+    /// [`HalError::UnknownSource`].
+    pub fn source_information(&self, source: Source) -> Result<SourceInformation, HalError> {
+        if let Some(event) = source.raw() {
+            return Ok(self.information(u16::MAX, ProfileSource::of_raw(event)));
+        }
+        let (index, entry) = self.interface.find(source).ok_or(HalError::UnknownSource(source))?;
+        Ok(self.information(index, *entry))
+    }
+
+    pub(super) fn information(&self, index: u16, source: ProfileSource) -> SourceInformation {
+        let (range, support) = (IntervalRange::of(source.source), self.support(&source));
+        let is_refused = source.source.raw().is_some() && support != Support::Supported;
+        let counters = if source.source == Source::TIME || is_refused {
+            CounterSet::NONE
+        } else {
+            self.interface.counters_for(&source)
+        };
+        SourceInformation { source, support, interval: self.interval(index), range, counters }
+    }
+
+    /// Returns the support on some processor, or that of the boot processor if no processor supports the source.
+    pub(super) fn support(&self, source: &ProfileSource) -> Support {
+        let support = self.support_by(&self.interface, source);
+        let is_supported = |interface| self.support_by(&interface, source) == Support::Supported;
+        let elsewhere = || self.per_cpu.iter().any(|per_cpu| is_supported(self.interface_with(&per_cpu.pmu)));
+        if support != Support::Supported && elsewhere() { Support::Supported } else { support }
+    }
+
+    pub(super) fn support_by(&self, interface: &Interface, source: &ProfileSource) -> Support {
+        match source.source.raw() {
+            _ if self.is_stateless => Support::NoMemory,
+            Some(event) => interface.raw_support(event),
+            None => interface.support(source),
+        }
+    }
+
+    /// Checks whether a source can be started on some processor.
+    ///
+    /// # Errors
+    /// [`HalError::UnknownSource`], [`HalError::Unsupported`].
+    pub fn startable(&self, source: Source) -> Result<(), HalError> {
+        match self.source_information(source)?.support {
+            Support::Supported => Ok(()),
+            support => Err(HalError::Unsupported(source, support)),
+        }
+    }
+
+    /// HalProfileSourceInterval: sets the interval from the next start on, clamped to the range of the source. Returns
+    /// the previous interval and the one in force.
+    ///
+    /// # Errors
+    /// [`HalError::UnknownSource`], [`HalError::Unsupported`], [`HalError::NoInterval`] for a raw event.
+    pub fn set_interval(&self, source: Source, wanted: u32) -> Result<(u32, u32), HalError> {
+        self.startable(source)?;
+        if source.raw().is_some() {
+            return Err(HalError::NoInterval(source));
+        }
+        let index = self.index_of(source)?;
+        let interval = IntervalRange::of(source).clamp(wanted);
+        let previous =
+            self.intervals.get(usize::from(index)).map_or(interval, |cell| cell.swap(interval, Ordering::Relaxed));
+        Ok((previous, interval))
+    }
+
+    pub(super) fn interval(&self, event: u16) -> u32 {
+        let usual = IntervalRange::COUNTER.default;
+        self.intervals.get(usize::from(event)).map_or(usual, |cell| cell.load(Ordering::Relaxed))
+    }
+
+    /// Frees the raw-event slots for which `is_used` returns false. Its argument is the [index](CounterState::event) of
+    /// the slot. No counter may count an event that is freed. The caller holds the planning lock.
+    ///
+    /// # IRQL
+    /// Any.
+    pub fn keep_raw(&self, is_used: impl Fn(u16) -> bool) {
+        for (index, slot) in self.raw_slots() {
+            if !is_used(index) {
+                slot.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Returns the slots of raw events, each with the index that the state of a counter has for it.
+    pub(super) fn raw_slots(&self) -> impl Iterator<Item = (u16, &AtomicU32)> {
+        let first = u16::try_from(self.interface.sources().len()).unwrap_or(u16::MAX);
+        (first..).zip(&self.raw)
+    }
+
+    /// Returns the index of a source: of its entry, or of the slot of a raw event, which is taken if the event has none
+    /// yet.
+    ///
+    /// # Errors
+    /// [`HalError::UnknownSource`], [`HalError::TooManyRaw`].
+    pub(super) fn index_of(&self, source: Source) -> Result<u16, HalError> {
+        if source.raw().is_none() {
+            return self.interface.find(source).map(|(index, _)| index).ok_or(HalError::UnknownSource(source));
+        }
+        let slot_with = |number: u32| self.raw_slots().find(|(_, slot)| slot.load(Ordering::Relaxed) == number);
+        let (index, slot) = slot_with(source.0).or_else(|| slot_with(0)).ok_or(HalError::TooManyRaw(source))?;
+        slot.store(source.0, Ordering::Relaxed);
+        Ok(index)
+    }
+
+    /// Returns what a counter in this state counts.
+    #[must_use]
+    pub fn profile_source(&self, state: CounterState) -> Option<ProfileSource> {
+        self.cpu_counters(ProcessorIndex::BOOT).source_of(self.interface.sources(), state)
+    }
+
+    /// Returns the source that a counter in this state counts.
+    #[must_use]
+    pub fn source(&self, state: CounterState) -> Source {
+        self.profile_source(state).map_or(Source::TIME, |source| source.source)
+    }
+
+    /// Returns the counters of `processor` that can count what `state` states.
+    #[must_use]
+    pub fn counters_for(&self, processor: ProcessorIndex, state: CounterState) -> CounterSet {
+        let Some(source) = self.profile_source(state) else { return CounterSet::NONE };
+        let interface = self.interface_of(processor);
+        if state.precise() { interface.precise(&source) } else { interface.counters_for(&source) }
+    }
+
+    /// Checks whether `processor` can count what `state` states.
+    ///
+    /// # Errors
+    /// [`HalError::Unsupported`].
+    pub fn check_on(&self, processor: ProcessorIndex, state: CounterState) -> Result<(), HalError> {
+        let source = self.cpu_counters(processor).source_of(self.interface.sources(), state);
+        match source.map(|source| (source.source, self.support_by(&self.interface_of(processor), &source))) {
+            None | Some((_, Support::Supported)) => Ok(()),
+            Some((source, support)) => Err(HalError::Unsupported(source, support)),
+        }
+    }
+}

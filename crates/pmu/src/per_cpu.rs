@@ -1,0 +1,28 @@
+//! What one processor owns, in one place, as Linux's `cpu_hw_events`.
+
+use crate::state::PerCpuPmu;
+
+/// What one processor owns, on cache lines of its own: the PMU state of the HAL functions, and an extension for the
+/// code above them. Only the 8 bytes of [state](crate::state) per counter have an allocation of their own, which the
+/// HAL's design asks for.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct PerCpu<E> {
+    pub(crate) pmu: PerCpuPmu,
+    extension: E,
+}
+
+impl<E: Default> PerCpu<E> {
+    /// Makes the state of a processor with these [`Interface::capabilities`](crate::Interface::capabilities).
+    pub(crate) fn new(capabilities: u64) -> Self {
+        Self { pmu: PerCpuPmu::new(capabilities), extension: E::default() }
+    }
+}
+
+impl<E> PerCpu<E> {
+    /// Returns the state that the caller of the HAL functions keeps for the processor.
+    #[inline]
+    pub const fn extension(&self) -> &E {
+        &self.extension
+    }
+}

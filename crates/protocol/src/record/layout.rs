@@ -1,0 +1,272 @@
+//! Layouts of the kinds of records: one structure each, all of 48 bytes.
+//!
+//! Time, processor, source and kind are at the same offsets in each. A field can only have values that its kind allows:
+//! numbers with few values are enumerations, and bytes that a kind does not use are [`Zero`].
+
+use core::mem::offset_of;
+
+use zerocopy::{Immutable, IntoBytes, KnownLayout, TryFromBytes, transmute};
+
+use super::{RecordKind, SampleRecord};
+
+macro_rules! numbers {
+    ($($(#[$doc:meta])* $name:ident: $type:ident { $($(#[$variant_doc:meta])* $variant:ident = $value:expr,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
+        #[repr($type)]
+        pub enum $name { $($(#[$variant_doc])* $variant = $value,)* }
+    )*};
+}
+
+numbers! {
+    /// A byte that a kind does not use.
+    Zero: u8 {
+        /// Zero.
+        Zero = 0,
+    }
+
+    /// Mode of the sampled instruction, by the numbers of [`modes`](crate::modes).
+    Mode: u16 {
+        /// User mode.
+        User = 1,
+        /// Kernel mode.
+        Kernel = 2,
+    }
+
+    /// Whether the processor reports that it predicted a branch.
+    Prediction: u32 {
+        /// It does not; many processors never do.
+        NotReported = 0,
+        /// It predicted the branch.
+        Predicted = 1,
+    }
+
+    /// Kind of a [`CounterSample`].
+    CounterKind: u16 {
+        /// The only one.
+        Sample = RecordKind::Sample as u16,
+    }
+
+    /// Kind of a [`PreciseSample`].
+    PreciseKind: u16 {
+        /// The address is that of the instruction that caused the event: no skid.
+        Precise = RecordKind::Precise as u16,
+        /// The address is that of the next instruction.
+        PreciseNext = RecordKind::PreciseNext as u16,
+    }
+
+    /// Kind of a [`BranchRecord`].
+    BranchKind: u16 {
+        /// The only one.
+        Branch = RecordKind::Branch as u16,
+    }
+
+    /// Kind of a [`LostRecord`].
+    LostKind: u16 {
+        /// The only one.
+        Lost = RecordKind::Lost as u16,
+    }
+
+    /// Kind of a [`StopRecord`].
+    StopKind: u16 {
+        /// The interrupts of the processor used up their budget. Sampling stops there until a record of a pause.
+        Throttled = RecordKind::Throttled as u16,
+        /// Too many consecutive interrupts arrived without an overflowed counter. Nothing is sampled there until a
+        /// session starts to sample there again.
+        Silenced = RecordKind::Silenced as u16,
+    }
+
+    /// Kind of a [`PauseRecord`].
+    PauseKind: u16 {
+        /// The processor was throttled.
+        Resumed = RecordKind::Resumed as u16,
+        /// The machine slept.
+        Slept = RecordKind::Slept as u16,
+    }
+}
+
+macro_rules! layout {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
+        #[repr(C)]
+        pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
+
+        impl From<$name> for SampleRecord {
+            #[inline]
+            fn from(record: $name) -> Self {
+                transmute!(record)
+            }
+        }
+
+        const _: () = assert!(size_of::<$name>() == 48 && align_of::<$name>() == align_of::<SampleRecord>());
+        const _: () = assert!(
+            offset_of!($name, time) == 0
+                && offset_of!($name, processor) == 24
+                && offset_of!($name, source) == 28
+                && offset_of!($name, kind) == 36
+        );
+    )*};
+}
+
+const _: () = assert!(size_of::<SampleRecord>() == 48);
+
+layout! {
+    /// A counter overflowed and interrupted the instruction at `ip`.
+    CounterSample {
+        /// Time, in units of the clock.
+        time: u64,
+        /// Instruction pointer.
+        ip: u64,
+        /// Interrupted process; 0 is the idle process.
+        process: u32,
+        /// Interrupted thread.
+        thread: u32,
+        /// Processor.
+        processor: u32,
+        /// KPROFILE_SOURCE.
+        source: u32,
+        /// Number of events that the sample represents.
+        interval: u32,
+        /// Kind.
+        kind: CounterKind,
+        /// Interrupted mode.
+        mode: Mode,
+        /// Number of precise records that the processor had written by then (PebsIndex), which orders the sample among
+        /// them.
+        pebs_sequence: u64,
+    }
+
+    /// A PEBS record.
+    PreciseSample {
+        /// Time at which the record was fetched, in units of the clock.
+        time: u64,
+        /// Instruction pointer; the kind says of which instruction.
+        ip: u64,
+        /// Process, or [`UNKNOWN`](crate::UNKNOWN).
+        process: u32,
+        /// Thread, or [`UNKNOWN`](crate::UNKNOWN).
+        thread: u32,
+        /// Processor.
+        processor: u32,
+        /// KPROFILE_SOURCE.
+        source: u32,
+        /// Number of events that the record represents.
+        interval: u32,
+        /// Kind.
+        kind: PreciseKind,
+        /// Mode, by the half of the address space in which `ip` is.
+        mode: Mode,
+        /// Number of the record on its processor, from 0.
+        number: u64,
+    }
+
+    /// A branch, from the Branch Trace Store.
+    BranchRecord {
+        /// Time at which the record was fetched, in units of the clock.
+        time: u64,
+        /// Address of the branch instruction.
+        from: u64,
+        /// Process, or [`UNKNOWN`](crate::UNKNOWN).
+        process: u32,
+        /// Thread, or [`UNKNOWN`](crate::UNKNOWN).
+        thread: u32,
+        /// Processor.
+        processor: u32,
+        /// [`BRANCHES`](crate::BRANCHES).
+        source: u32,
+        /// Whether the processor predicted it.
+        prediction: Prediction,
+        /// Kind.
+        kind: BranchKind,
+        /// Mode, by the half of the address space in which `from` is.
+        mode: Mode,
+        /// Address of the target.
+        to: u64,
+    }
+
+    /// Samples were lost before this record.
+    LostRecord {
+        /// Time of the report, in units of the clock.
+        time: u64,
+        /// Number of lost samples.
+        count: u64,
+        /// Unused.
+        reserved: [Zero; 8],
+        /// Processor.
+        processor: u32,
+        /// KPROFILE_SOURCE of the lost samples.
+        source: u32,
+        /// Unused.
+        reserved2: [Zero; 4],
+        /// Kind.
+        kind: LostKind,
+        /// Unused.
+        reserved3: [Zero; 10],
+    }
+
+    /// Sampling stopped on a processor; the kind says why, and until when.
+    StopRecord {
+        /// Time, in units of the clock.
+        time: u64,
+        /// Unused.
+        reserved: [Zero; 16],
+        /// Processor.
+        processor: u32,
+        /// [`ALL_SOURCES`](crate::ALL_SOURCES).
+        source: u32,
+        /// Unused.
+        reserved2: [Zero; 4],
+        /// Kind.
+        kind: StopKind,
+        /// Unused.
+        reserved3: [Zero; 10],
+    }
+
+    /// Sampling goes on after a pause on a processor.
+    PauseRecord {
+        /// Time of the end of the pause, in units of the clock.
+        time: u64,
+        /// Duration of the pause, in units of the clock.
+        duration: u64,
+        /// Unused.
+        reserved: [Zero; 8],
+        /// Processor.
+        processor: u32,
+        /// [`ALL_SOURCES`](crate::ALL_SOURCES).
+        source: u32,
+        /// Unused.
+        reserved2: [Zero; 4],
+        /// Kind.
+        kind: PauseKind,
+        /// Unused.
+        reserved3: [Zero; 10],
+    }
+}
+
+impl LostRecord {
+    /// Creates the record.
+    #[must_use]
+    pub const fn new(time: u64, processor: u32, source: u32, count: u64) -> Self {
+        let (reserved, reserved2, reserved3) = ([Zero::Zero; 8], [Zero::Zero; 4], [Zero::Zero; 10]);
+        Self { time, count, reserved, processor, source, reserved2, kind: LostKind::Lost, reserved3 }
+    }
+}
+
+impl StopRecord {
+    /// Creates the record for all sources that are sampled on the processor.
+    #[must_use]
+    pub const fn new(kind: StopKind, time: u64, processor: u32) -> Self {
+        let (reserved, reserved2, reserved3) = ([Zero::Zero; 16], [Zero::Zero; 4], [Zero::Zero; 10]);
+        Self { time, reserved, processor, source: crate::ALL_SOURCES, reserved2, kind, reserved3 }
+    }
+}
+
+impl PauseRecord {
+    /// Creates the record for all sources that are sampled on the processor.
+    #[must_use]
+    pub const fn new(kind: PauseKind, time: u64, processor: u32, duration: u64) -> Self {
+        let (reserved, reserved2, reserved3) = ([Zero::Zero; 8], [Zero::Zero; 4], [Zero::Zero; 10]);
+        Self { time, duration, reserved, processor, source: crate::ALL_SOURCES, reserved2, kind, reserved3 }
+    }
+}

@@ -1,0 +1,74 @@
+//! Recordings of earlier versions can still be opened.
+
+use std::fmt::Write;
+
+use report::{BranchCounts, Column, Contents, Filter, Table, firefox, samples_csv, timeline};
+
+use super::support::{CYCLES, read, symbol_index};
+
+/// A recording with every kind of record, fields at their limits, and a record of an unknown kind.
+const EVERY_KIND: &[u8] = include_bytes!("../fixtures/every-kind-v2.halprof");
+
+fn counts(contents: &Contents) -> String {
+    let mut text = String::new();
+    for (source, total) in contents.sample_counts.totals() {
+        writeln!(text, "{source:#x} {total:?}").unwrap();
+    }
+    for (source, processor, stats) in contents.sample_counts.loss_stats() {
+        writeln!(text, "{source:#x} {processor} {stats:?}").unwrap();
+    }
+    let (slept, earliest) = (contents.sample_counts.slept(), contents.sample_counts.earliest());
+    writeln!(text, "{slept:?} {earliest:?} {}", contents.sample_counts.unreadable()).unwrap();
+    text
+}
+
+#[test]
+fn the_recording_with_every_kind_gives_the_same_counts_and_samples_as_when_it_was_written() {
+    let contents = read(EVERY_KIND);
+    assert!(contents.damage.is_none() && contents.summary.is_some());
+    insta::assert_snapshot!("old_recordings_counts", counts(&contents));
+
+    let mut out = Vec::new();
+    samples_csv(&contents, &symbol_index(&contents), &Filter::default(), EVERY_KIND, &mut out).unwrap();
+    insta::assert_snapshot!("old_recordings_samples", String::from_utf8(out).unwrap());
+
+    let rows = Table::new(&contents, &symbol_index(&contents), CYCLES, &[Column::Address], &Filter::default()).rows;
+    let rows: Vec<_> = rows.iter().map(|row| (row.address, row.weight.samples, row.weight.events)).collect();
+    insta::assert_snapshot!("old_recordings_table", format!("{rows:#x?}"));
+}
+
+#[test]
+fn the_recording_with_every_kind_gives_the_same_profile_and_timeline_as_when_it_was_written() {
+    let contents = read(EVERY_KIND);
+    let mut out = Vec::new();
+    firefox(&contents, &symbol_index(&contents), &Filter::default(), EVERY_KIND, &mut out).unwrap();
+    let profile: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    let tracks = profile["threads"].as_array().unwrap().iter();
+    let tracks = tracks.fold(String::new(), |mut text, track| {
+        let [process, name] = ["processName", "name"].map(|key| track[key].as_str().unwrap());
+        writeln!(text, "{process}, {name}\n  {}\n  {}", track["samples"], track["markers"]).unwrap();
+        text
+    });
+    insta::assert_snapshot!("old_recordings_firefox", tracks);
+
+    let merged = timeline(&Filter::default(), EVERY_KIND).unwrap();
+    let order = merged.iter().fold(String::new(), |mut text, one| {
+        let sample = &one.sample;
+        let (number, mode) = (one.pebs_sequence, if one.location().kernel { "k" } else { "u" });
+        let place = (sample.processor, number, sample.time, sample.source, sample.process, sample.thread);
+        writeln!(text, "{place:x?} {mode} {:#x} {} {}", sample.ip, one.is_precise(), one.inferred).unwrap();
+        text
+    });
+    insta::assert_snapshot!("old_recordings_timeline", order);
+}
+
+#[test]
+fn the_branches_of_the_recording_with_every_kind_are_counted_with_their_prediction() {
+    let mut branches = BranchCounts::default();
+    for block in recording::Reader::new(EVERY_KIND).unwrap() {
+        if let recording::Block::Samples(samples) = block.unwrap() {
+            branches.record(&samples);
+        }
+    }
+    insta::assert_snapshot!("old_recordings_branches", format!("{:#x?}", branches.top(9)));
+}

@@ -1,0 +1,128 @@
+//! Time, events, and the records of what happened.
+
+use crate::{Answer, Command, DsWrites, EventCount, InterruptSite, LedgerEntry, SiteInterrupts, Ticks, Time};
+
+use super::{Client, Error, ask};
+
+/// Every method also fails if [`ask`](Self::ask) does.
+impl Client {
+    /// Sends [`Command::SetTime`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn set_time(&mut self, time: Time) -> Result<(), Error> {
+        ask!(self, Command::SetTime(time), Answer::Done => ())
+    }
+
+    /// Sends [`Command::Run`].
+    ///
+    /// # Errors
+    /// If the time is real, there is no such processor, or it stays at HIGH_LEVEL.
+    pub fn run(&mut self, processor: u32, user: &[EventCount], kernel: &[EventCount]) -> Result<(), Error> {
+        ask!(self, Command::Run { processor, user: user.to_vec(), kernel: kernel.to_vec() }, Answer::Done => ())
+    }
+
+    /// Sends [`Command::Branch`].
+    ///
+    /// # Errors
+    /// If the time is real, there is no such processor, or it stays at HIGH_LEVEL.
+    pub fn branch(&mut self, processor: u32, user: bool, from: u64, step: u64, count: u64) -> Result<(), Error> {
+        ask!(self, Command::Branch { processor, user, from, step, count }, Answer::Done => ())
+    }
+
+    /// Sends [`Command::Tick`].
+    ///
+    /// # Errors
+    /// If the time is real, there is no such processor, or the routines do not end.
+    pub fn tick(&mut self, processor: u32, times: u64) -> Result<(), Error> {
+        ask!(self, Command::Tick { processor, times }, Answer::Done => ())
+    }
+
+    /// Sends [`Command::Ticks`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn ticks(&mut self) -> Result<Ticks, Error> {
+        ask!(self, Command::Ticks, Answer::Ticks(ticks) => ticks)
+    }
+
+    /// Sends [`Command::Skipped`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn skipped(&mut self) -> Result<Vec<u64>, Error> {
+        ask!(self, Command::Skipped, Answer::Skipped(skipped) => skipped)
+    }
+
+    /// Sends [`Command::Sleep`].
+    ///
+    /// # Errors
+    /// If the machine sleeps.
+    pub fn sleep(&mut self) -> Result<(), Error> {
+        ask!(self, Command::Sleep, Answer::Done => ())
+    }
+
+    /// Sends [`Command::Wake`].
+    ///
+    /// # Errors
+    /// If the machine does not sleep.
+    pub fn wake(&mut self, milliseconds: u64) -> Result<(), Error> {
+        ask!(self, Command::Wake { milliseconds }, Answer::Done => ())
+    }
+
+    /// Sends [`Command::Advance`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn advance(&mut self, milliseconds: u64) -> Result<(), Error> {
+        ask!(self, Command::Advance { milliseconds }, Answer::Done => ())
+    }
+
+    /// Sends [`Command::HoldCounter`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn hold_counter(&mut self, hold: bool) -> Result<(), Error> {
+        ask!(self, Command::HoldCounter(hold), Answer::Done => ())
+    }
+
+    /// Sends [`Command::SetInterruptSites`].
+    ///
+    /// # Errors
+    /// If no site has a weight, or there is no such processor.
+    pub fn set_interrupt_sites(&mut self, processor: u32, sites: &[InterruptSite]) -> Result<(), Error> {
+        ask!(self, Command::SetInterruptSites { processor, sites: sites.to_vec() }, Answer::Done => ())
+    }
+
+    /// Sends [`Command::InterruptSites`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn interrupt_sites(&mut self) -> Result<Vec<Vec<SiteInterrupts>>, Error> {
+        ask!(self, Command::InterruptSites, Answer::InterruptSites(sites) => sites)
+    }
+
+    /// Sends [`Command::Ledger`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn ledger(&mut self) -> Result<Vec<Vec<LedgerEntry>>, Error> {
+        ask!(self, Command::Ledger, Answer::Ledger(ledger) => ledger)
+    }
+
+    /// Sends [`Command::ClearLedger`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn clear_ledger(&mut self) -> Result<(), Error> {
+        ask!(self, Command::ClearLedger, Answer::Done => ())
+    }
+
+    /// Sends [`Command::DsWrites`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn ds_writes(&mut self) -> Result<Vec<DsWrites>, Error> {
+        ask!(self, Command::DsWrites, Answer::DsWrites(writes) => writes)
+    }
+}

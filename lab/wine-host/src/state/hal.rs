@@ -1,0 +1,43 @@
+//! The state of the HAL.
+
+use crate::{cpu::pmi_handler::RegisteredHandler, nt::NtStatus};
+use std::sync::{Mutex, atomic::AtomicBool};
+
+/// The first token of HalAllocateHardwareCounters, which gives out one set of all counters.
+const FIRST_TOKEN: usize = 0x8000_0000;
+
+/// The handler of the profile interrupt, and the reservation of counters.
+pub struct Hal {
+    pub handler: Mutex<Option<RegisteredHandler>>,
+    /// Set when a handler was unregistered, until a call on all processors has waited for it.
+    pub handler_may_run: AtomicBool,
+    pub refuses_handler: AtomicBool,
+    /// Whether the HAL unmasks the LVT entry before it calls a registered handler.
+    pub unmasks: AtomicBool,
+    /// Whether the HAL passes null instead of a trap frame.
+    pub hides_frames: AtomicBool,
+    pub counters: Mutex<Reservation>,
+}
+
+impl Default for Hal {
+    fn default() -> Self {
+        Self {
+            handler: Mutex::default(),
+            handler_may_run: AtomicBool::new(false),
+            refuses_handler: AtomicBool::new(false),
+            unmasks: AtomicBool::new(true),
+            hides_frames: AtomicBool::new(false),
+            counters: Mutex::new(Reservation { holder: None, next: FIRST_TOKEN, refusal: None }),
+        }
+    }
+}
+
+/// The reservation of the hardware counters.
+pub struct Reservation {
+    /// The token of the set that is allocated.
+    pub holder: Option<usize>,
+    /// The token of the next allocation.
+    pub next: usize,
+    /// The status with which every allocation is refused.
+    pub refusal: Option<NtStatus>,
+}

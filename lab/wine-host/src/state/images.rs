@@ -1,0 +1,15 @@
+//! The loaded drivers.
+
+use std::{collections::BTreeSet, ops::Range};
+
+/// A loaded driver.
+pub struct LoadedImage {
+    pub name: String,
+    pub addresses: Range<usize>,
+    /// The addresses of its original cpuid instructions.
+    pub cpuids: BTreeSet<usize>,
+    /// Whether it imports the function that reserves counters.
+    pub can_reserve: bool,
+    /// The addresses of the instructions whose faults it handles itself.
+    pub guarded: Vec<Range<usize>>,
+}

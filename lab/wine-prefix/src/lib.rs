@@ -1,0 +1,91 @@
+//! A Wine prefix: the disk and the registry of one Windows environment, and the commands that run in it.
+
+#![forbid(unsafe_code)]
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// Wine's loader, where Debian installs it.
+const WINE: &str = "/usr/lib/wine/wine64";
+/// Wine's server.
+const SERVER: &str = "/usr/lib/wine/wineserver64";
+
+/// Returns whether Wine is where Debian installs it.
+#[must_use]
+pub fn is_installed() -> bool {
+    Path::new(WINE).is_file() && Path::new(SERVER).is_file()
+}
+
+/// The folder of a prefix, and the debug output of its programs.
+#[derive(Debug, Clone)]
+pub struct Prefix {
+    folder: PathBuf,
+    /// WINEDEBUG.
+    debug: &'static str,
+}
+
+impl Prefix {
+    /// Returns a prefix without debug output. The folder need not exist.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), debug: "-all" }
+    }
+
+    /// Returns the prefix with the output of drivers (DbgPrint), on standard error.
+    #[must_use]
+    pub fn with_driver_output(self) -> Self {
+        Self { debug: "-all,+debugstr", ..self }
+    }
+
+    /// Returns the folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the path of a file on drive C:. `path` is relative to the root and uses `/`.
+    #[must_use]
+    pub fn drive_c(&self, path: &str) -> PathBuf {
+        self.folder.join("drive_c").join(path)
+    }
+
+    /// Returns a command that runs Wine in the prefix.
+    #[must_use]
+    pub fn wine(&self) -> Command {
+        self.command(WINE)
+    }
+
+    /// Returns a command that runs Wine's server in the prefix.
+    #[must_use]
+    pub fn server(&self) -> Command {
+        self.command(SERVER)
+    }
+
+    /// Ends every process of the prefix and waits for the last one to exit.
+    ///
+    /// # Errors
+    /// The server cannot be started.
+    pub fn stop(&self) -> io::Result<()> {
+        for option in ["-k", "-w"] {
+            // The exit code does not matter: it is an error if no server runs.
+            let mut server = self.server();
+            server.arg(option).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+        }
+        Ok(())
+    }
+
+    /// Returns a command that runs without a display and does not prompt to install Mono or Gecko.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env("WINEPREFIX", &self.folder)
+            .env("WINEDEBUG", self.debug)
+            .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
+            .env_remove("DISPLAY")
+            .env_remove("WAYLAND_DISPLAY");
+        command
+    }
+}
