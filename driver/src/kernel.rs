@@ -8,7 +8,7 @@ use pmu::{CurrentCpu, Options, ProcessorIndex};
 use protocol::NtStatus;
 use wdk_sys::PCUNICODE_STRING;
 
-use crate::cpu::{self, Processor};
+use crate::cpu::{self, PinnedProcessor, Processor};
 use crate::interrupt::Sampling;
 use crate::nt::hal::Reservation;
 use crate::nt::text::Text;
@@ -56,6 +56,7 @@ impl Kernel {
 
 impl Platform for Kernel {
     type Cpu = Processor;
+    type PinnedCpu = PinnedProcessor;
 
     fn options(&self) -> Options {
         self.options
@@ -71,6 +72,14 @@ impl Platform for Kernel {
 
     fn on_boot_processor<T>(&self, work: impl FnOnce(&Processor) -> T) -> T {
         cpu::on_boot_processor(work)
+    }
+
+    fn on_processor<T>(
+        &self,
+        processor: ProcessorIndex,
+        work: impl FnOnce(&PinnedProcessor) -> T,
+    ) -> Result<T, NtStatus> {
+        cpu::on_processor(processor, work).map_err(NtStatus::from)
     }
 
     fn on_each_processor(&self, work: &(impl Fn(CurrentCpu<'_, Processor>) + Sync)) {
@@ -128,7 +137,7 @@ impl Platform for Kernel {
     }
 
     fn open_local_apic(&self) -> Result<(), NtStatus> {
-        self.on_boot_processor(local_apic::open).map_err(NtStatus::from)
+        cpu::on_processor(ProcessorIndex::BOOT, local_apic::open).flatten().map_err(NtStatus::from)
     }
 
     fn close_local_apic(&self) {

@@ -2,7 +2,7 @@
 //!
 //! This crate is a thin shell around [`engine`]: it creates the device, forwards requests, and gives the engine access
 //! to the processors. All unsafe code of halprof that runs in the kernel is here, except that of `sample-ring`. Each
-//! Windows facility has a file under `nt`, and all inline assembly is in `cpu.rs`.
+//! Windows facility has a file under `nt`, and all assembly is in `cpu.rs` and `cpu/`.
 
 #![no_std]
 

@@ -5,14 +5,19 @@
 
 mod errata;
 
+use core::convert::Infallible;
+
 use debug_store::Layout;
 use debug_store::pebs::Format;
 use x86_defs::cpuid::{Leaf1Ecx, Leaf1Edx, LeafAEax, Signature, VENDOR_INTEL, leaf};
 use x86_defs::intel::debug_control::{self, DebugCtl};
 use x86_defs::intel::debug_store::{self as registers, PebsEnable};
+use x86_defs::intel::misc_enable::MiscEnable;
+use x86_defs::intel::perfmon::PerfCapabilities;
 
-use crate::cpu::{self, Cpu, Cpuid, Msr};
-use crate::interface::emon::{self, Microarchitecture};
+use crate::cpu::{Cpu, Cpuid, IA32_MISC_ENABLE, Msr};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::interface::emon::{self, IA32_PERF_CAPABILITIES, Microarchitecture};
 use crate::state::CounterSet;
 
 const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
@@ -133,6 +138,63 @@ pub struct ForeignUse {
 /// # IRQL
 /// Any at which the thread stays on its processor.
 pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
+    match examine_by(cpu, |msr| Ok::<u64, Infallible>(cpu.rdmsr(msr))) {
+        Ok(examined) => examined,
+    }
+}
+
+/// Accesses for the first time the registers that [`examine`] reads, and returns what it does.
+pub(crate) fn examine_first(
+    first: &FirstAccess<'_, impl GuardedCpu>,
+) -> Result<Result<Facilities, MissingFeature>, Fault> {
+    examine_by(first.cpuid(), |msr| first.read(msr))
+}
+
+/// Accesses for the first time the register that [`is_at`] reads. The caller knows that the processor has a Debug
+/// Store.
+pub(crate) fn access_save_area(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+    first.read_write(IA32_DS_AREA).map(|_| ())
+}
+
+/// Accesses for the first time the registers that control the Debug Store, if the processor has one.
+pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+    let Ok(facilities) = examine_first(first)? else { return Ok(()) };
+    first.read_write(IA32_DEBUGCTL)?;
+    if facilities.precise.is_ok() {
+        first.read_write(IA32_PEBS_ENABLE)?;
+    }
+    access_save_area(first)
+}
+
+/// Examines the current processor with this function that reads its registers.
+fn examine_by<E>(
+    cpu: &impl Cpuid,
+    read: impl Fn(Msr) -> Result<u64, E>,
+) -> Result<Result<Facilities, MissingFeature>, E> {
+    if let Err(missing_feature) = enumerated(cpu) {
+        return Ok(Err(missing_feature));
+    }
+    let enabled = MiscEnable::from_bits(read(IA32_MISC_ENABLE)?);
+    if !enabled.perfmon_available() {
+        return Ok(Err(MissingFeature::NoMonitoring));
+    }
+    let wide = Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx);
+    let format = if wide.pdcm() { PerfCapabilities::from_bits(read(IA32_PERF_CAPABILITIES)?).pebs_format() } else { 0 };
+    Ok(Ok(Facilities {
+        branches: if enabled.bts_unavailable() { Err(MissingFeature::BranchesUnavailable) } else { Ok(()) },
+        precise: match Format::from_number(format) {
+            _ if enabled.pebs_unavailable() => Err(MissingFeature::PebsUnavailable),
+            Some(format) => errata::check(cpu, &read)?.map(|()| format),
+            None => Err(MissingFeature::UnknownFormat(format)),
+        },
+        counters: if is_alone(cpu) { 1 } else { counters(format) },
+        microarchitecture: Microarchitecture::of(cpu),
+        modes: wide.ds_cpl(),
+    }))
+}
+
+/// Checks whether CPUID enumerates a Debug Store that the driver can use.
+fn enumerated(cpu: &impl Cpuid) -> Result<(), MissingFeature> {
     let vendor = cpu.cpuid(leaf::VENDOR, 0);
     let features = cpu.cpuid(leaf::FEATURES, 0);
     let (wide, misc) = (Leaf1Ecx::from_bits(features.ecx), Leaf1Edx::from_bits(features.edx));
@@ -148,22 +210,7 @@ pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
     if vendor.eax < leaf::ARCHITECTURAL_PERFMON || version(cpu) < 2 {
         return Err(MissingFeature::NotInInterface);
     }
-    let enabled = cpu::misc_enable(cpu);
-    if !enabled.perfmon_available() {
-        return Err(MissingFeature::NoMonitoring);
-    }
-    let format = if wide.pdcm() { emon::pebs_format(cpu) } else { 0 };
-    Ok(Facilities {
-        branches: if enabled.bts_unavailable() { Err(MissingFeature::BranchesUnavailable) } else { Ok(()) },
-        precise: match Format::from_number(format) {
-            _ if enabled.pebs_unavailable() => Err(MissingFeature::PebsUnavailable),
-            Some(format) => errata::check(cpu).map(|()| format),
-            None => Err(MissingFeature::UnknownFormat(format)),
-        },
-        counters: if is_alone(cpu) { 1 } else { counters(format) },
-        microarchitecture: Microarchitecture::of(cpu),
-        modes: wide.ds_cpl(),
-    })
+    Ok(())
 }
 
 /// Returns the version of architectural performance monitoring of the current processor, which has to have that leaf.

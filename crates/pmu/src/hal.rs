@@ -6,6 +6,7 @@
 
 mod counting;
 mod error;
+mod first_access;
 pub mod information;
 mod interrupt;
 mod ownership;
@@ -202,8 +203,8 @@ impl<E> Hal<E> {
         self.interface.with_capabilities(pmu.snapshot.capabilities())
     }
 
-    /// Returns the interface with the capabilities of a processor, for planning: [`interface_with`](Self::interface_with)
-    /// copies less, and does not decide which events the processor supports.
+    /// As [`interface_with`](Self::interface_with), also for the functions that do not take [`CpuCounters`] and for those
+    /// that decide which events the processor supports.
     fn whole_interface_with(&self, pmu: &PerCpuPmu) -> Interface {
         self.interface.of_processor(pmu.snapshot.capabilities())
     }

@@ -11,6 +11,7 @@ mod unmanaged;
 
 use crate::constraints::Listing;
 use crate::cpu::{Cpu, Cpuid};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::source::{ProfileSource, RawEvent, Source};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
@@ -378,9 +379,19 @@ impl Interface {
         }
     }
 
-    /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities), complete. Only
-    /// [`support`](ProfileInterface::support) differs from [`with_capabilities`](Self::with_capabilities), which the
-    /// interrupt uses and which copies less.
+    /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities), for the functions
+    /// that take [`CpuCounters`]: Amd64 finds them there. The interrupt uses it, because it copies less.
+    #[must_use]
+    #[inline]
+    pub const fn with_capabilities(self, capabilities: u64) -> Self {
+        match self {
+            Self::Emon(_) => Self::Emon(emon::Emon::with_capabilities(emon::PmuCapabilities::from_bits(capabilities))),
+            _ => self,
+        }
+    }
+
+    /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities), also for the functions
+    /// that do not take [`CpuCounters`].
     #[must_use]
     pub const fn of_processor(self, capabilities: u64) -> Self {
         match self {
@@ -389,13 +400,22 @@ impl Interface {
         }
     }
 
-    /// Returns the same interface for the registers of a processor with these [`capabilities`](Self::capabilities).
-    #[must_use]
-    #[inline]
-    pub const fn with_capabilities(self, capabilities: u64) -> Self {
+    /// Accesses for the first time the registers of the interface, and the counters that it reads by RDPMC: every one
+    /// that any other function touches. Returns the interface without the optional registers that fault.
+    ///
+    /// # Errors
+    /// The fault of another register.
+    ///
+    /// # IRQL
+    /// Below DISPATCH_LEVEL.
+    pub(crate) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
         match self {
-            Self::Emon(_) => Self::Emon(emon::Emon::with_capabilities(emon::PmuCapabilities::from_bits(capabilities))),
-            _ => self,
+            Self::Default(_) => Ok(self),
+            Self::Emon(emon) => emon.access_first(first).map(Self::Emon),
+            Self::Amd64(amd64) => amd64.access_first(first).map(Self::Amd64),
+            Self::NetBurst(netburst) => netburst.access_first(first).map(|()| self),
+            Self::P6(_) => p6::access_first(first).map(|()| self),
+            Self::Pentium(_) => pentium::access_first(first).map(|()| self),
         }
     }
 

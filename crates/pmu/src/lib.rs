@@ -6,6 +6,7 @@
 //! | [`cpu`] | access to the processor: CPUID, model-specific registers, RDPMC |
 //! | [`source`] | KPROFILE_SOURCE, and the entries of an interface's table |
 //! | [`selection`] | selection of a profile interface from the boot processor |
+//! | [`first_access`] | the first access of each register, guarded against faults |
 //! | [`debug_store`] | Intel's Debug Store: its features on a processor, and its registers |
 //! | [`errata`] | errata that make a source count wrongly |
 //! | [`hypervisor`] | detection of a hypervisor |
@@ -31,6 +32,7 @@ pub mod cpu;
 pub mod current_cpu;
 pub mod debug_store;
 pub mod errata;
+pub mod first_access;
 pub mod hal;
 pub mod hypervisor;
 pub mod interface;
@@ -44,6 +46,7 @@ pub mod state;
 
 pub use cpu::{Cpu, Cpuid, Msr};
 pub use current_cpu::{CurrentCpu, ProcessorIndex};
+pub use first_access::GuardedCpu;
 pub use hal::{Hal, HalError};
 pub use hypervisor::Hypervisor;
 pub use interface::{Interface, Kind, ProfileInterface, Support};

@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use bitfield_struct::bitfield;
 
+use crate::first_access::FirstAccesses;
 use crate::source::{ProfileSource, Source};
 
 /// State of a counter. All zero: free.
@@ -441,6 +442,8 @@ pub struct PerCpuPmu {
     stale: AtomicU32,
     initialized: AtomicBool,
     asleep: AtomicBool,
+    /// Results of the first accesses.
+    pub(crate) first_accesses: FirstAccesses,
 }
 
 /// State of a processor that does not exist, for a default `CpuCounters`.
@@ -462,6 +465,7 @@ impl PerCpuPmu {
             stale: AtomicU32::new(0),
             initialized: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
+            first_accesses: FirstAccesses::new(),
         }
     }
 

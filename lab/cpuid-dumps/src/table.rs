@@ -288,6 +288,7 @@ pub static IDENTITIES: &[CpuIdentity] = &[
     made_up!("amd-hyperv-masked", default(MASKED)),
     made_up!("amd-hyperv-open", amd(6, ZEN, SIX)),
     made_up!("amd-kvm", amd(6, ZEN, SIX)),
+    made_up!("amd-kvm-perfmon-v2", amd(6, ZEN4, SIX_BY_V2)),
     made_up!("intel-v1", emon(4, 40, ALL, CLEAR)),
     made_up!("intel-v2", emon(4, 48, ALL, CLEAR).and_fixed(3)),
     made_up!(

@@ -53,7 +53,7 @@ mod select;
 
 pub use counter::CounterId;
 pub use debug_store::{Branch, INSTRUCTION_LENGTH, Memory, Stored};
-pub use fault::GeneralProtection;
+pub use fault::{FaultingAccess, GeneralProtection};
 pub use interrupt_mode::InterruptMode;
 pub use ledger::{Ledger, LedgerEntry};
 pub use processor::{Accesses, Interrupting, Mode, Processor};

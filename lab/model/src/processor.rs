@@ -7,13 +7,14 @@ use crate::{
     countable::Countable,
     counter::CounterId,
     debug_store::{Branch, Counted, DebugStore, Memory, Precise, Stored},
-    fault::GeneralProtection,
+    fault::{FaultingAccess, GeneralProtection},
     identity,
     interrupt_mode::InterruptMode,
     ledger::{Ledger, LedgerEntry},
     pmu::{Pmu, Running},
     select::Selected,
 };
+use std::collections::BTreeSet;
 
 /// The privilege level of execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,7 @@ pub struct Processor {
     interrupt_mode: InterruptMode,
     masks_on_delivery: bool,
     ignores_absent_msrs: bool,
+    faulting: BTreeSet<FaultingAccess>,
     ledger: Ledger,
     accesses: Accesses,
 }
@@ -89,6 +91,7 @@ impl Processor {
             interrupt_mode: InterruptMode::default(),
             masks_on_delivery: false,
             ignores_absent_msrs: false,
+            faulting: BTreeSet::new(),
             ledger: Ledger::default(),
             accesses: Accesses::default(),
         }
@@ -142,6 +145,11 @@ impl Processor {
         self
     }
 
+    /// Makes exactly these accesses fault, whatever CPUID enumerates, like a hypervisor that lacks a register.
+    pub fn set_faulting(&mut self, faulting: impl IntoIterator<Item = FaultingAccess>) {
+        self.faulting = faulting.into_iter().collect();
+    }
+
     /// Sets the behavior of interrupts at the LVT entry.
     pub fn set_interrupt_mode(&mut self, mode: InterruptMode) {
         self.interrupt_mode = mode;
@@ -190,6 +198,9 @@ impl Processor {
     /// The register does not exist.
     pub fn rdmsr(&mut self, msr: u32) -> Result<u64, GeneralProtection> {
         self.accesses.rdmsr += 1;
+        if self.faulting.contains(&FaultingAccess::Rdmsr(msr)) {
+            return self.note(Err(GeneralProtection));
+        }
         let value = self.apic.rdmsr(msr).or_else(|| self.debug_store.rdmsr(msr)).or_else(|| self.pmu.rdmsr(msr));
         let absent = if self.ignores_absent_msrs { Ok(0) } else { Err(GeneralProtection) };
         self.note(value.map_or(absent, Ok))
@@ -201,6 +212,9 @@ impl Processor {
     /// The register does not exist or is read-only, or `value` sets a reserved bit.
     pub fn wrmsr(&mut self, msr: u32, value: u64) -> Result<(), GeneralProtection> {
         self.accesses.wrmsr += 1;
+        if self.faulting.contains(&FaultingAccess::Wrmsr(msr)) {
+            return self.note(Err(GeneralProtection));
+        }
         let was_open = self.apic.delivers();
         let written = self.apic.wrmsr(msr, value).or_else(|| self.debug_store.wrmsr(msr, value));
         let written = written.or_else(|| self.pmu.wrmsr(msr, value));
@@ -218,7 +232,8 @@ impl Processor {
     /// The counter does not exist.
     pub fn rdpmc(&mut self, index: u32) -> Result<u64, GeneralProtection> {
         self.accesses.rdpmc += 1;
-        let value = self.pmu.rdpmc(index).ok_or(GeneralProtection);
+        let is_faulting = self.faulting.contains(&FaultingAccess::Rdpmc(index));
+        let value = self.pmu.rdpmc(index).filter(|_| !is_faulting).ok_or(GeneralProtection);
         self.note(value)
     }
 

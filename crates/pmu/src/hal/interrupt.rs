@@ -53,7 +53,7 @@ impl<E> Hal<E> {
             && pmu.is_initialized()
             && !pmu.is_asleep()
         {
-            self.interface_with(pmu).acknowledge(current.cpu());
+            self.whole_interface_with(pmu).acknowledge(current.cpu());
         }
     }
 
@@ -104,15 +104,15 @@ impl<E> Hal<E> {
     }
 
     /// CheckOverflowStatus alone: returns the active counters with an interval that have overflowed. On a processor
-    /// that is asleep there is none.
+    /// that is asleep or not [initialized](Self::is_initialized) there is none.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn check_overflow(&self, current: CurrentCpu<'_, impl Cpu>) -> OverflowStatus {
         let overflowed = self
             .pmu(current.index())
-            .filter(|pmu| !pmu.is_asleep())
-            .map(|pmu| self.interface_with(pmu).check_overflow(current.cpu(), pmu.active()));
+            .filter(|pmu| !pmu.is_asleep() && pmu.is_initialized())
+            .map(|pmu| self.whole_interface_with(pmu).check_overflow(current.cpu(), pmu.active()));
         OverflowStatus(overflowed.unwrap_or_default())
     }
 
@@ -126,6 +126,6 @@ impl<E> Hal<E> {
         let Some(cpu_counters) = self.find(current.index()).filter(|found| !found.active.all.is_empty()) else {
             return CounterSet::NONE;
         };
-        self.interface_with(cpu_counters.pmu).stuck(current.cpu(), cpu_counters)
+        self.whole_interface_with(cpu_counters.pmu).stuck(current.cpu(), cpu_counters)
     }
 }

@@ -25,7 +25,7 @@ impl<E> Hal<E> {
     /// Stores which counters of `processor` record precisely, as [`debug_store`](crate::debug_store) found them.
     pub fn probe_precise(&self, processor: ProcessorIndex, Facilities { counters, .. }: Facilities) {
         if let Some(pmu) = self.pmu(processor) {
-            pmu.snapshot.set_capabilities(self.interface_with(pmu).with_precise(counters).capabilities());
+            pmu.snapshot.set_capabilities(self.whole_interface_with(pmu).with_precise(counters).capabilities());
         }
     }
 
@@ -80,7 +80,7 @@ impl<E> Hal<E> {
             && pmu.set_initialized(false)
             && !pmu.is_asleep()
         {
-            self.interface_with(pmu).release(current.cpu(), pmu.snapshot.saved());
+            self.whole_interface_with(pmu).release(current.cpu(), pmu.snapshot.saved());
         }
     }
 }

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | long mode alone | four, with the register names of the K7 | none: the counter's value shows overflow |
 //! | PerfCtrExtCore | six, with register names of their own | none |
-//! | PerfMonV2 too, and no hypervisor | as many as CPUID reports, at most six | a control and a status register |
+//! | PerfMonV2 too | as many as CPUID reports, at most six | a control and a status register, if they answer |
 //!
 //! The HAL knows the first line, and the events of the K8. Later processors count other events: `generation.rs`
 //! identifies the processor, `families.rs` has the events of families 10h to 16h, `zen.rs` those of Zen.
@@ -22,7 +22,7 @@ use super::unmanaged::{self, Bank};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
-use crate::hypervisor::Hypervisor;
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 use crate::{lvt_pmi, placement};
@@ -64,10 +64,8 @@ impl Amd64 {
     pub fn new(cpu: &impl Cpuid) -> Self {
         let features = Leaf80000001Ecx::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).ecx);
         let (eax, ebx) = extended_perfmon(cpu);
-        // The global registers control only the six core counters. Windows itself does not access them, so a hypervisor
-        // that enumerates but lacks them would crash the machine at the first access.
-        let is_bare = Hypervisor::of(cpu) == Hypervisor::None;
-        let version_2 = features.perf_ctr_ext_core() && eax.perf_mon_v2() && is_bare;
+        // The global registers control only the six core counters.
+        let version_2 = features.perf_ctr_ext_core() && eax.perf_mon_v2();
         let mask = state::mask(WIDTH);
         let count = match features.perf_ctr_ext_core() {
             true if version_2 => ebx.num_perf_ctr_core().min(CORE_COUNTERS),
@@ -103,17 +101,32 @@ impl Amd64 {
         }
     }
 
-    /// Returns what distinguishes the processor from others: 1 if it does not count events of the northbridge.
+    /// Returns the capabilities of the processor: bit 0, whether its global registers are used; bit 1, whether it does
+    /// not count events of the northbridge.
     #[must_use]
     pub const fn capabilities(&self) -> u64 {
-        !self.counts_northbridge as u64
+        self.global.is_some() as u64 | (!self.counts_northbridge as u64) << 1
     }
 
     /// Returns the interface for a processor with these [`capabilities`](Self::capabilities).
     #[must_use]
-    #[inline]
     pub const fn with_capabilities(self, capabilities: u64) -> Self {
-        Self { counts_northbridge: capabilities == 0, ..self }
+        let global = if capabilities & 1 == 1 { self.global } else { None };
+        Self { global, counts_northbridge: capabilities & 2 == 0, ..self }
+    }
+
+    /// Returns the global registers, if this processor has them.
+    #[inline]
+    fn global_of(self, cpu_counters: CpuCounters<'_>) -> Option<Global> {
+        self.global.filter(|_| cpu_counters.pmu.snapshot.capabilities() & 1 == 1)
+    }
+
+    /// Accesses every register for the first time. A hypervisor may enumerate the global registers and not have them:
+    /// Windows does not access them. The interface that is returned then does without.
+    pub(super) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
+        self.bank.access_first(first)?;
+        let answers = self.global.is_some() && global::access_first(first).is_ok();
+        Ok(Self { global: self.global.filter(|_| answers), ..self })
     }
 
     /// Returns the sources of the processor's family, with a select of zero for those that it lacks.
@@ -219,18 +232,18 @@ impl ProfileInterface for Amd64 {
     /// other software has frozen since would never overflow. So [`forget`](ProfileInterface::forget) has nothing to do.
     fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         let stale = counters.and(cpu_counters.counters(|state| state.interrupt()));
-        if let (Some(global), false) = (self.global, stale.is_empty()) {
+        if let (Some(global), false) = (self.global_of(cpu_counters), stale.is_empty()) {
             global.thaw(cpu, stale);
         }
         self.bank.load(cpu, cpu_counters, counters, |state| self.select(cpu_counters, state));
-        if let Some(global) = self.global {
+        if let Some(global) = self.global_of(cpu_counters) {
             global.let_through(cpu, cpu_counters, cpu_counters.active.all.or(counters));
         }
     }
 
     /// N writes; with PerfMonV2 one.
     fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
-        match self.global {
+        match self.global_of(cpu_counters) {
             Some(global) => global.let_through(cpu, cpu_counters, cpu_counters.active.all.without(counters)),
             None => self.bank.clear_selects(cpu, counters),
         }
@@ -247,7 +260,7 @@ impl ProfileInterface for Amd64 {
     /// With PerfMonV2 two reads, of the status and of the global control register.
     fn stuck(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) -> CounterSet {
         let active = cpu_counters.active;
-        let Some(global) = self.global else { return self.check_overflow(cpu, active) };
+        let Some(global) = self.global_of(cpu_counters) else { return self.check_overflow(cpu, active) };
         let status = global.status(cpu);
         if status.pmcs_frozen() || global.is_changed(cpu, cpu_counters.pmu.snapshot.control()) {
             active.all
@@ -263,7 +276,7 @@ impl ProfileInterface for Amd64 {
     /// unmasked if it is masked. Without global registers that is done first, as in version 1 of Emon.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        if let Some(global) = self.global {
+        if let Some(global) = self.global_of(cpu_counters) {
             return self.serve_by_status(global, cpu, cpu_counters, overflowed);
         }
         lvt_pmi::unmask(cpu);
@@ -279,8 +292,8 @@ impl ProfileInterface for Amd64 {
     }
 
     /// With PerfMonV2 one write for each counter, otherwise none.
-    fn disarm(&self, cpu: &impl Cpu, _row: CpuCounters<'_>, counters: CounterSet) {
-        if self.global.is_some() {
+    fn disarm(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        if self.global_of(cpu_counters).is_some() {
             self.bank.clear_selects(cpu, counters);
         }
     }

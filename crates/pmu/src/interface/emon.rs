@@ -28,6 +28,7 @@ use super::unmanaged::{self, Bank, Counters, Place};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement;
 use crate::source::{ProfileSource, RawEvent};
@@ -46,7 +47,7 @@ const IA32_FIXED_CTR_CTRL: Msr = Msr::new(perfmon::IA32_FIXED_CTR_CTRL);
 const IA32_PERF_GLOBAL_CTRL: Msr = Msr::new(perfmon::IA32_PERF_GLOBAL_CTRL);
 const IA32_PERF_GLOBAL_STATUS: Msr = Msr::new(perfmon::IA32_PERF_GLOBAL_STATUS);
 const IA32_PERF_GLOBAL_OVF_CTRL: Msr = Msr::new(perfmon::IA32_PERF_GLOBAL_OVF_CTRL);
-const IA32_PERF_CAPABILITIES: Msr = Msr::new(perfmon::IA32_PERF_CAPABILITIES);
+pub(crate) const IA32_PERF_CAPABILITIES: Msr = Msr::new(perfmon::IA32_PERF_CAPABILITIES);
 
 /// Returns the value of an event select register that starts a counter in this state.
 const fn started(select: u64, state: CounterState) -> PerfEvtSel {
@@ -55,14 +56,6 @@ const fn started(select: u64, state: CounterState) -> PerfEvtSel {
         .with_os(state.kernel())
         .with_int(state.interrupts())
         .with_en(true)
-}
-
-/// Reads PEBS_FMT of the current processor, which must have IA32_PERF_CAPABILITIES.
-///
-/// # IRQL
-/// Any at which the thread stays on its processor.
-pub fn pebs_format(cpu: &impl Cpu) -> u8 {
-    PerfCapabilities::from_bits(cpu.rdmsr(IA32_PERF_CAPABILITIES)).pebs_format()
 }
 
 /// Clears the PEBS status of the current processor after its records have been fetched.
@@ -111,9 +104,36 @@ impl Emon {
         if !self.capabilities.has_capabilities() {
             return self;
         }
-        let found = PerfCapabilities::from_bits(cpu.rdmsr(IA32_PERF_CAPABILITIES));
+        self.examined_by(PerfCapabilities::from_bits(cpu.rdmsr(IA32_PERF_CAPABILITIES)))
+    }
+
+    const fn examined_by(self, found: PerfCapabilities) -> Self {
         let capabilities = self.capabilities.with_full_width(found.fw_write());
         Self { capabilities: capabilities.with_freeze_while_smm(found.freeze_while_smm()) }
+    }
+
+    /// Accesses every register for the first time. Returns the [examined](Self::examined) interface.
+    pub(super) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
+        let examined = if self.capabilities.has_capabilities() {
+            self.examined_by(PerfCapabilities::from_bits(first.read(IA32_PERF_CAPABILITIES)?))
+        } else {
+            self
+        };
+        examined.bank().access_first(first)?;
+        let fixed = examined.fixed();
+        if !fixed.is_empty() {
+            first.read_write(IA32_FIXED_CTR_CTRL)?;
+        }
+        for counter in fixed.iter() {
+            Counters::access_first(examined, first, counter)?;
+        }
+        if examined.has_global_control() {
+            first.read_write(IA32_PERF_GLOBAL_CTRL)?;
+            first.read(IA32_PERF_GLOBAL_STATUS)?;
+            first.write_zero(IA32_PERF_GLOBAL_OVF_CTRL)?;
+        }
+        freeze::access_first(first, examined.capabilities)?;
+        Ok(examined)
     }
 
     /// Returns the interface for a processor on which the first `counters` general counters record precisely.

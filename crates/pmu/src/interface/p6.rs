@@ -12,6 +12,7 @@ use super::unmanaged::{self, Bank, Counters};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::constraints::tables;
 use crate::cpu::{Cpu, Msr};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement;
 use crate::source::{ProfileSource, RawEvent};
@@ -50,6 +51,11 @@ fn started(cpu_counters: CpuCounters<'_>, counter: u8) -> PerfEvtSel {
 
 const fn counts(select: PerfEvtSel) -> bool {
     select.usr() || select.os()
+}
+
+/// Accesses every register for the first time.
+pub(super) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+    BANK.access_first(first)
 }
 
 /// The P6 interface.

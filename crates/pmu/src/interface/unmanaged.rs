@@ -10,6 +10,7 @@ use x86_defs::intel::perfmon::PerfEvtSel;
 
 use super::{Enabled, Reloaded};
 use crate::cpu::{Cpu, Msr};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::state::{self, CounterSet, CounterState, CpuCounters};
 
 /// Registers of the bank.
@@ -40,6 +41,15 @@ impl Bank {
     #[inline]
     fn counter(self, counter: u8) -> Msr {
         self.counters.at(counter.wrapping_mul(self.stride))
+    }
+
+    /// Accesses every register for the first time.
+    pub fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+        for counter in self.all.iter() {
+            first.read_write(self.select(counter))?;
+            Counters::access_first(self, first, counter)?;
+        }
+        Ok(())
     }
 
     /// Returns the first counter that is enabled, with its select register. One read for each counter up to it.
@@ -146,6 +156,13 @@ pub struct Place {
 pub trait Counters: Copy {
     /// Returns the registers of a counter.
     fn place(self, counter: u8) -> Place;
+
+    /// Accesses the registers of a counter for the first time.
+    fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>, counter: u8) -> Result<(), Fault> {
+        let place = self.place(counter);
+        first.read_write(place.register)?;
+        first.counter(place.index)
+    }
 
     /// Loads a counter by its state: one write.
     fn load(self, cpu: &impl Cpu, counter: u8, state: CounterState) {

@@ -41,8 +41,7 @@ impl Global {
     /// PerfCntrGlobalStatus and the following registers.
     const AMD: Self = Self { status: 0xC000_0300, control: 0xC000_0301, clear: 0xC000_0302, set: 0xC000_0303 };
 
-    /// Returns the global registers by CPUID: those of Intel's version 2, or of AMD's PerfMonV2 with PerfCtrExtCore and
-    /// without a hypervisor.
+    /// Returns the global registers by CPUID: those of Intel's version 2, or of AMD's PerfMonV2 with PerfCtrExtCore.
     fn of(cpuid: impl Fn(u32) -> [u32; 4]) -> Option<Self> {
         let [_, vendor, ..] = cpuid(0);
         if vendor == u32::from_le_bytes(*b"Genu") {
@@ -50,8 +49,7 @@ impl Global {
             return (version >= 2).then_some(Self::INTEL);
         }
         let version_2 = cpuid(0x8000_0000)[0] >= 0x8000_0022 && cpuid(0x8000_0022)[0] & 1 == 1;
-        let is_bare = cpuid(1)[2] >> 31 == 0;
-        (version_2 && has_core_counters(&cpuid) && is_bare).then_some(Self::AMD)
+        (version_2 && has_core_counters(&cpuid)).then_some(Self::AMD)
     }
 
     fn all(self) -> [u32; 3] {

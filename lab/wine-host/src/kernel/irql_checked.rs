@@ -15,8 +15,8 @@ use std::arch::naked_asm;
 const HIGHEST_OF_A_DEVICE: u8 = 12;
 
 /// Functions of Wine that may be called at any IRQL.
-pub const AT_ANY_IRQL: [&str; 6] =
-    ["KeInitializeEvent", "KeInitializeSpinLock", "memcmp", "memcpy", "memmove", "memset"];
+pub const AT_ANY_IRQL: [&str; 7] =
+    ["KeInitializeEvent", "KeInitializeSpinLock", "__C_specific_handler", "memcmp", "memcpy", "memmove", "memset"];
 
 macro_rules! irql_checked {
     ($($level:ident $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? $(, or $failure:expr)?;)*) => {

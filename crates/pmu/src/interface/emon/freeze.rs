@@ -10,8 +10,14 @@ use x86_defs::intel::debug_control::{self, DebugCtl};
 
 use super::capabilities::PmuCapabilities;
 use crate::cpu::{Cpu, Msr};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 
 const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
+
+/// Accesses the register for the first time, if [`take`] will.
+pub fn access_first(first: &FirstAccess<'_, impl GuardedCpu>, capabilities: PmuCapabilities) -> Result<(), Fault> {
+    if capabilities.can_freeze() { first.read_write(IA32_DEBUGCTL).map(|_| ()) } else { Ok(()) }
+}
 
 /// Lets the counters run through interrupts and stop in SMM, as far as the processor can. One read, and one write if a
 /// bit changes. Returns the bits that were changed.
