@@ -106,8 +106,11 @@ impl GuardedCpu for PinnedProcessor {
         let mut value = MaybeUninit::uninit();
         // SAFETY: reading a register has no effect on memory, a fault is handled, and the pointer is valid
         let done = unsafe { halprof_try_rdmsr(msr.address(), value.as_mut_ptr()) };
-        // SAFETY: it has written the value if it returns 1
-        if done == 1 { Ok(unsafe { value.assume_init() }) } else { Err(GeneralProtection) }
+        if done != 1 {
+            return Err(GeneralProtection);
+        }
+        // SAFETY: the function has written the value, because it returned 1
+        Ok(unsafe { value.assume_init() })
     }
 
     fn try_wrmsr(&self, msr: Msr, value: u64) -> Result<(), GeneralProtection> {
@@ -121,7 +124,10 @@ impl GuardedCpu for PinnedProcessor {
         let mut value = MaybeUninit::uninit();
         // SAFETY: reading a counter has no effect on memory, a fault is handled, and the pointer is valid
         let done = unsafe { halprof_try_rdpmc(index, value.as_mut_ptr()) };
-        // SAFETY: it has written the value if it returns 1
-        if done == 1 { Ok(unsafe { value.assume_init() }) } else { Err(GeneralProtection) }
+        if done != 1 {
+            return Err(GeneralProtection);
+        }
+        // SAFETY: the function has written the value, because it returned 1
+        Ok(unsafe { value.assume_init() })
     }
 }

@@ -8,6 +8,7 @@ use wdk_sys::{HANDLE, OBJ_CASE_INSENSITIVE, OBJ_KERNEL_HANDLE, OBJECT_ATTRIBUTES
 use super::irp::check;
 use super::text::Text;
 
+#[expect(clippy::cast_possible_truncation, reason = "48 bytes")]
 const ATTRIBUTES_LENGTH: u32 = size_of::<OBJECT_ATTRIBUTES>() as u32;
 
 /// KEY_READ (winnt.h).
@@ -51,6 +52,7 @@ impl Key {
     fn number(&self, name: &UNICODE_STRING) -> Option<u32> {
         // KEY_VALUE_PARTIAL_INFORMATION: TitleIndex, Type, DataLength, and the data.
         let mut value = [0_u32; 4];
+        #[expect(clippy::cast_possible_truncation, reason = "16 bytes")]
         let (mut used, length) = (0, size_of_val(&value) as u32);
         let buffer = value.as_mut_ptr().cast();
         let name = ptr::from_ref(name).cast_mut();
