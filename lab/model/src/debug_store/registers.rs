@@ -101,9 +101,11 @@ impl Features {
         let has_more = |number| bit(u64::from(more), number);
         let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
         // `IA32_MISC_ENABLE` exists from the Pentium M on; earlier P6 processors do not have it.
-        let (misc_enable, branch_bits) = match byte(signature, 11, 8) {
-            0xF => (true, Some(FAMILY_15)),
-            6 => (matches!(model, 0x09 | 0x0D..), Some(FAMILY_6)),
+        let (misc_enable, branch_bits) = match (byte(signature, 11, 8), byte(signature, 27, 20)) {
+            (0xF, 0) => (true, Some(FAMILY_15)),
+            // Family 18, Nova Lake, continues family 6.
+            (0xF, _) => (true, Some(FAMILY_6)),
+            (6, _) => (matches!(model, 0x09 | 0x0D..), Some(FAMILY_6)),
             _ => (false, None),
         };
         // A hypervisor that hides the PMU hides the Debug Store as well.
