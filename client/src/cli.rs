@@ -167,9 +167,10 @@ EVENTS
   Without -e: cycles, instructions, branches and mispredicted branches, if this
   machine supports them and has free counters for them.
   An event without a source can be given as a raw event, as with perf:
-    cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/
+    cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also eq, umask=0x8050
   with u or k after the last slash for one mode alone. The numbers are in the
-  processor's manual; a wrong number counts nothing, or something else.
+  processor's manual; a wrong number counts nothing, or something else. The
+  driver knows on which counters most events count; client query EVENT says so.
 
 CSV
   [CPUn,]count,unit,event,enabled_ns,percent_running,metric,metric_unit

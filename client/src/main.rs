@@ -10,6 +10,7 @@ mod counts;
 mod cpuid;
 mod driver_file;
 mod dump;
+mod errata;
 mod error;
 mod event;
 mod exit;

@@ -30,6 +30,14 @@ pub fn sentence(number: u32, detail: u64) -> String {
         }
         Some(MissingFeature::NotPrecise) => "the processor makes no precise records of this event",
         Some(MissingFeature::NotInInterface) => "the profile interface of this machine has no precise events",
+        Some(MissingFeature::Errata) => {
+            "precise records of this processor are lost or leak\n  \
+             (errata AJ67, AJ68, AJ69, AJ106)"
+        }
+        Some(MissingFeature::OldMicrocode) => {
+            "precise records of Sandy Bridge need newer microcode:\n  \
+             revision 28h (model 2Ah), 618h or 70Ch (model 2Dh, stepping 6 or 7)"
+        }
         None => return format!("for the reason {number}, which this client does not know"),
     }
     .to_owned()

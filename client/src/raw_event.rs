@@ -1,4 +1,4 @@
-//! Raw events in the notation of perf: `cpu/event=0xC0,umask=0x00,cmask=1,inv,edge/`.
+//! Raw events in the notation of perf: `cpu/event=0xC0,umask=0x00,cmask=1,inv,edge,eq/`.
 
 use std::fmt;
 
@@ -18,20 +18,33 @@ pub fn parse(terms: &str) -> Result<RawEvent, String> {
         }
         seen.push(name);
         event = match name {
-            "event" => event.with_event(u16::try_from(number(name, value, RawEvent::MAX_EVENT)?).unwrap_or_default()),
-            "umask" => event.with_umask(byte(name, value)?),
+            "event" => {
+                event.with_event(u16::try_from(number(name, value, RawEvent::MAX_EVENT.into())?).unwrap_or_default())
+            }
+            "umask" => event.with_umask(u16::try_from(number(name, value, u16::MAX.into())?).unwrap_or_default()),
             "cmask" => event.with_cmask(byte(name, value)?),
             "inv" => event.with_inv(flag(name, value)?),
             "edge" => event.with_edge(flag(name, value)?),
+            "eq" => event.with_equality(flag(name, value)?),
             "" => return Err(format!("a term is empty; write {PREFIX}event=0xC0,umask=0x00/")),
             other => {
                 return Err(format!(
-                    "\"{other}\" is none of event, umask, cmask, inv and edge; the driver supports no others"
+                    "\"{other}\" is none of event, umask, cmask, inv, edge and eq; the driver supports no others"
                 ));
             }
         };
     }
-    if seen.contains(&"event") { Ok(event) } else { Err("which event? It begins with event=".to_owned()) }
+    if !seen.contains(&"event") {
+        return Err("which event? It begins with event=".to_owned());
+    }
+    if !event.is_encodable() {
+        return Err(format!(
+            "beside eq or a umask above 0xff, event is from 0 to {:#x} and cmask from 0 to {:#x}",
+            RawEvent::MAX_WIDE_EVENT,
+            RawEvent::MAX_WIDE_CMASK
+        ));
+    }
+    Ok(event)
 }
 
 fn byte(name: &str, value: Option<&str>) -> Result<u8, String> {
@@ -64,12 +77,15 @@ impl fmt::Display for Notation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(event) = self;
         write!(f, "{PREFIX}event={:#04x}", event.event())?;
-        for (name, value) in [("umask", event.umask()), ("cmask", event.cmask())] {
+        for (name, value) in [("umask", event.umask()), ("cmask", event.cmask().into())] {
             if value != 0 {
                 write!(f, ",{name}={value:#04x}")?;
             }
         }
-        for (name, _) in [("inv", event.inv()), ("edge", event.edge())].into_iter().filter(|(_, is_set)| *is_set) {
+        for (name, _) in [("inv", event.inv()), ("edge", event.edge()), ("eq", event.equality())]
+            .into_iter()
+            .filter(|(_, is_set)| *is_set)
+        {
             write!(f, ",{name}")?;
         }
         f.write_str("/")
@@ -82,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    fn event(event: u16, umask: u8, cmask: u8, inv: bool, edge: bool) -> RawEvent {
+    fn event(event: u16, umask: u16, cmask: u8, inv: bool, edge: bool) -> RawEvent {
         RawEvent::NONE.with_event(event).with_umask(umask).with_cmask(cmask).with_inv(inv).with_edge(edge)
     }
 
@@ -94,6 +110,9 @@ mod tests {
             ("edge,umask=0x01,event=0x1c2,cmask=2,inv=1", event(0x1C2, 1, 2, true, true)),
             ("event=0,inv=0,edge=0", event(0, 0, 0, false, false)),
             ("event=0xfff,umask=0xFF,cmask=255", event(0xFFF, 0xFF, 0xFF, false, false)),
+            ("event=0xc4,umask=0x8050", event(0xC4, 0x8050, 0, false, false)),
+            ("event=0xc2,umask=2,cmask=8,eq", event(0xC2, 2, 8, false, false).with_equality(true)),
+            ("event=0xc2,umask=0xffff,cmask=15,eq,inv=1", event(0xC2, 0xFFFF, 15, true, false).with_equality(true)),
         ] {
             assert_eq!(parse(terms), Ok(wanted), "{terms}");
         }
@@ -109,7 +128,12 @@ mod tests {
             ("event=0x1000", "from 0 to 0xfff"),
             ("event=-1", "from 0 to 0xfff"),
             ("event=+1", "from 0 to 0xfff"),
-            ("event=1,umask=256", "from 0 to 0xff"),
+            ("event=1,umask=0x10000", "from 0 to 0xffff"),
+            ("event=1,cmask=256", "from 0 to 0xff"),
+            ("event=0x100,umask=0x100", "event is from 0 to 0xff and cmask from 0 to 0xf"),
+            ("event=1,cmask=16,eq", "event is from 0 to 0xff and cmask from 0 to 0xf"),
+            ("event=0xff,umask=0xffff,cmask=15,eq,inv,edge", "beside eq"),
+            ("event=1,eq=2", "0 or 1"),
             ("event=1,event=2", "twice"),
             ("event=1,inv=2", "0 or 1"),
             ("event=1,any=1", "none of"),
@@ -124,10 +148,21 @@ mod tests {
     proptest! {
         #[test]
         fn a_printed_raw_event_parses_to_the_same_event(number in 0_u16..0x1000, umask: u8, cmask: u8, inv: bool, edge: bool) {
-            let event = event(number, umask, cmask, inv, edge);
+            let event = event(number, umask.into(), cmask, inv, edge);
             let shown = Notation(event).to_string();
             let terms = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('/'));
             prop_assert_eq!(parse(terms.unwrap()), Ok(event));
+        }
+
+        #[test]
+        fn a_printed_event_of_version_6_parses_to_the_same_event(
+            number in 0_u16..0xFF, umask in 0x100_u16.., cmask in 0_u8..=0xF, inv: bool, edge: bool, eq: bool,
+        ) {
+            let event = event(number, umask, cmask, inv, edge).with_equality(eq);
+            let shown = Notation(event).to_string();
+            let terms = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('/'));
+            prop_assert_eq!(parse(terms.unwrap()), Ok(event));
+            prop_assert_eq!(event.source().raw(), Some(event));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Texts for refusals of the driver: what each [`ErrorCode`] means, and what to do.
 
 mod debug_store;
+mod register_fault;
 
 use std::fmt;
 
@@ -86,6 +87,7 @@ impl UserError for Refusal {
                 ErrorCode::UnsupportedSource
                 | ErrorCode::CountersDoNotWork
                 | ErrorCode::CountersNotEnumerated
+                | ErrorCode::RegisterFault
                 | ErrorCode::NotSampled
                 | ErrorCode::InterruptNotEnabled
                 | ErrorCode::ApicNotReached
@@ -135,6 +137,7 @@ impl UserError for Refusal {
             Some(ErrorCode::CountersDoNotWork | ErrorCode::CountersNotEnumerated) => {
                 "give this virtual machine performance counters, if its hypervisor has them".to_owned()
             }
+            Some(ErrorCode::RegisterFault) => register_fault::remedy(&self.header),
             Some(ErrorCode::NoInterval) => format!("client record -e {source}@INTERVAL"),
             Some(ErrorCode::TooManySessions | ErrorCode::TooManyRawEvents) => {
                 "client status, then: client stop SOURCE".to_owned()
@@ -213,6 +216,7 @@ impl fmt::Display for Refusal {
                 "a hypervisor is present, and CPUID does not enumerate its counters (PerfCtrExtCore);\n  \
                  if they do not exist, the first access would stop the machine",
             ),
+            Some(ErrorCode::RegisterFault) => f.write_str(&register_fault::sentence(&self.header)),
             Some(ErrorCode::BadInterval) => write!(f, "the interval of {source} must be from {first} to {second}"),
             Some(ErrorCode::BadRing) if first == 0 => f.write_str("a ring was requested, but nothing is sampled"),
             Some(ErrorCode::BadRing) => {

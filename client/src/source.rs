@@ -3,10 +3,11 @@
 use pmu::Kind;
 use pmu::interval::IntervalRange;
 use pmu::source::RawEvent;
-use protocol::{BRANCHES, SourceRecord};
+use protocol::{BRANCHES, InfoReply, SourceRecord};
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::errata::{self, SourceErratum};
 use crate::error::UserError;
 use crate::event::SourceName;
 use crate::exit::Exit;
@@ -90,8 +91,12 @@ pub struct SourceInfo {
     pub select: String,
     /// The counters of a processor that can count it; empty if a timer counts.
     pub counters: Vec<u32>,
+    /// Whether no table of the driver lists the event, so that it may count nothing on some of these counters.
+    pub unlisted: bool,
     /// Number of processors on which it currently runs.
     pub running: u32,
+    /// Errata of the processor that make it count wrongly.
+    pub errata: Vec<SourceErratum>,
     /// A [`pmu::Support`].
     #[serde(skip)]
     pub support: u32,
@@ -110,9 +115,19 @@ impl From<&SourceRecord> for SourceInfo {
             maximum: record.maximum,
             select: format::select(record.select),
             counters: (0..u32::BITS).filter(|counter| record.counters >> counter & 1 == 1).collect(),
+            unlisted: record.unlisted != 0,
             running: record.running,
+            errata: Vec::new(),
             support: record.support,
         }
+    }
+}
+
+impl SourceInfo {
+    /// Adds the errata of the processor.
+    #[must_use]
+    pub fn with_errata(self, info: &InfoReply) -> Self {
+        Self { errata: errata::of_source(info, self.id), ..self }
     }
 }
 
@@ -130,7 +145,9 @@ impl From<RawEvent> for SourceInfo {
             maximum: range.maximum,
             select: format::select(event.select()),
             counters: Vec::new(),
+            unlisted: false,
             running: 0,
+            errata: Vec::new(),
             support: 0,
         }
     }

@@ -13,6 +13,12 @@ pub fn word(number: u32) -> &'static str {
         Some(Support::NotOnThisFamily) => "no: family",
         Some(Support::NoRawEvents) => "no: raw",
         Some(Support::NoSuchEvent) => "no: event number",
+        Some(Support::ModelNotKnown) => "no: unknown model",
+        Some(Support::NoSecondUnitMask) => "no: unit mask",
+        Some(Support::NoEquality) => "no: eq",
+        Some(Support::NoCounter) => "no: no counter",
+        Some(Support::NeedsTwoCounters) => "no: two counters",
+        Some(Support::OtherCore) => "no: other core",
         None => "no: unknown",
     }
 }
@@ -28,6 +34,14 @@ pub fn sentence(number: u32) -> String {
         Some(Support::NotOnThisFamily) => "processors of this family have no such event, or not in their cores",
         Some(Support::NoRawEvents) => "the profile interface of this machine does not support raw events",
         Some(Support::NoSuchEvent) => "events of this processor have numbers below 0x100",
+        Some(Support::ModelNotKnown) => "this model is not known, and the event may have another number there",
+        Some(Support::NoSecondUnitMask) => "unit masks of this processor have 8 bits (CPUID leaf 0x23, EBX[0])",
+        Some(Support::NoEquality) => "this processor does not compare for equality (CPUID leaf 0x23, EBX[1])",
+        Some(Support::NoCounter) => "no general counter of this processor counts the event with this unit mask",
+        Some(Support::NeedsTwoCounters) => {
+            "the event can occur more than 15 times in a cycle, and one counter would miss the rest"
+        }
+        Some(Support::OtherCore) => "only the first core of each processor counts events of the northbridge",
         None => return format!("for the reason {number}, which this client does not know"),
     }
     .to_owned()

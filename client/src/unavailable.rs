@@ -4,6 +4,7 @@ use std::fmt;
 
 use pmu::{Hypervisor, Kind, Reason};
 use serde::Serialize;
+use x86_defs::cpuid::VENDOR_HYGON;
 
 /// The remedy where another profiler may use the counters.
 pub const OTHER_PROFILERS: &str = "end the other profilers on this machine (wpr -cancel, VTune, uProf)";
@@ -22,10 +23,13 @@ pub struct Unavailable {
 }
 
 impl Unavailable {
-    /// Returns why a machine has no counters; `None` if it has counters.
-    pub fn of(interface: u32, reason: u32, hypervisor: u32) -> Option<Self> {
+    /// Returns why a machine with a processor of this vendor has no counters; `None` if it has counters.
+    pub fn of(interface: u32, reason: u32, hypervisor: u32, vendor: &str) -> Option<Self> {
         if interface != Kind::Default as u32 {
             return None;
+        }
+        if reason == Reason::OtherVendor as u32 && vendor.as_bytes() == VENDOR_HYGON {
+            return Some(Self { what: HYGON.0, remedy: HYGON.1 });
         }
         let (reason, hypervisor) = (Reason::from_number(reason), Hypervisor::from_number(hypervisor));
         let (what, remedy) = match (reason, hypervisor) {
@@ -54,6 +58,13 @@ impl fmt::Display for Unavailable {
     }
 }
 
+const HYGON: (&str, &str) = (
+    "Windows does not know the counters of a Hygon processor",
+    "take it for one of AMD, as Linux does; then restart the driver:\n  \
+     reg add HKLM\\SYSTEM\\CurrentControlSet\\Services\\halprof\\Parameters\n    \
+     /v HygonAsAmd /t REG_DWORD /d 1",
+);
+
 const NO_COUNTERS: (&str, &str) =
     ("the processor has no counters that this driver knows", "another machine; the reason above says what is missing");
 
@@ -76,8 +87,9 @@ mod tests {
     fn a_machine_without_counters_has_a_reason_that_fits_a_console() {
         for reason in Reason::ALL {
             for kind in Hypervisor::ALL {
-                assert_eq!(Unavailable::of(Kind::Amd64 as u32, reason as u32, kind as u32), None);
-                let unavailable = Unavailable::of(Kind::Default as u32, reason as u32, kind as u32).unwrap();
+                assert_eq!(Unavailable::of(Kind::Amd64 as u32, reason as u32, kind as u32, "GenuineIntel"), None);
+                let unavailable =
+                    Unavailable::of(Kind::Default as u32, reason as u32, kind as u32, "GenuineIntel").unwrap();
                 assert!(unavailable.to_string().lines().all(|line| line.len() <= 80), "{unavailable}");
                 let masked = reason == Reason::MaskedByHypervisor;
                 assert_eq!(
@@ -93,7 +105,7 @@ mod tests {
     fn the_text_for_a_root_partition_mentions_no_virtual_machine() {
         for reason in Reason::ALL {
             let Unavailable { what, remedy } =
-                Unavailable::of(Kind::Default as u32, reason as u32, Hypervisor::Root as u32).unwrap();
+                Unavailable::of(Kind::Default as u32, reason as u32, Hypervisor::Root as u32, "CentaurHauls").unwrap();
             assert!(
                 !what.contains("virtual machine") && !remedy.contains("virtual PMU"),
                 "{reason:?}: {what}\n{remedy}"
@@ -101,6 +113,16 @@ mod tests {
             let of_the_processor = matches!(reason, Reason::OtherVendor | Reason::NoLongMode);
             assert_eq!(remedy.contains("msinfo32"), !of_the_processor, "{reason:?}: {remedy}");
         }
+    }
+
+    #[test]
+    fn a_hygon_without_the_option_is_told_of_it_and_no_other_processor() {
+        let of = |reason: Reason, vendor| Unavailable::of(Kind::Default as u32, reason as u32, 0, vendor).unwrap();
+        let hygon = of(Reason::OtherVendor, "HygonGenuine");
+        assert!(hygon.to_string().lines().all(|line| line.len() <= 80), "{hygon}");
+        assert!(hygon.remedy.contains("Services\\halprof\\Parameters\n    /v HygonAsAmd /t REG_DWORD /d 1"), "{hygon}");
+        assert!(!of(Reason::OtherVendor, "CentaurHauls").remedy.contains("Hygon"));
+        assert!(!of(Reason::MaskedByHypervisor, "HygonGenuine").remedy.contains("Hygon"));
     }
 
     #[test]

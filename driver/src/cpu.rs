@@ -5,6 +5,8 @@
     reason = "rdmsr, wrmsr, rdpmc and the local APIC have no safe form, and nothing but the IRQL holds code on a processor"
 )]
 
+mod guarded;
+
 use core::arch::asm;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
@@ -16,6 +18,8 @@ use raw_cpuid::CpuIdResult;
 use crate::nt::control_area;
 use crate::nt::local_apic::{self, Entry};
 use crate::nt::processors::{self, Pinned};
+
+pub use guarded::{PinnedProcessor, on_processor};
 
 /// The processor on which the code runs.
 ///

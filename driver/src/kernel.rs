@@ -4,18 +4,23 @@ use core::cell::{Cell, OnceCell};
 use core::num::NonZeroU64;
 
 use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks};
-use pmu::{CurrentCpu, ProcessorIndex};
+use pmu::{CurrentCpu, Options, ProcessorIndex};
 use protocol::NtStatus;
+use wdk_sys::PCUNICODE_STRING;
 
-use crate::cpu::{self, Processor};
+use crate::cpu::{self, PinnedProcessor, Processor};
 use crate::interrupt::Sampling;
 use crate::nt::hal::Reservation;
+use crate::nt::text::Text;
 use crate::nt::timers::{FineClock, Timers};
-use crate::nt::{clock, control_area, local_apic, processors, timers};
+use crate::nt::{clock, control_area, local_apic, processors, registry, timers};
+
+/// The value that makes the driver treat a Hygon processor as one of AMD.
+static HYGON_AS_AMD: Text<10> = Text::new("HygonAsAmd");
 
 /// The Windows kernel; implements [`Platform`].
-#[derive(Default)]
 pub struct Kernel {
+    options: Options,
     /// Created when ProfileTime first starts; kept until unload.
     timers: OnceCell<Timers>,
     /// Set while the timers run.
@@ -32,8 +37,30 @@ impl Drop for Kernel {
     }
 }
 
+impl Kernel {
+    /// Creates the platform with the options of the service. `service` is the path that DriverEntry gets.
+    ///
+    /// # IRQL
+    /// PASSIVE_LEVEL.
+    pub fn new(service: PCUNICODE_STRING) -> Self {
+        let hygon_as_amd = registry::option(service, &HYGON_AS_AMD.counted()).is_some_and(|value| value != 0);
+        Self {
+            options: Options { hygon_as_amd },
+            timers: OnceCell::new(),
+            clock: Cell::new(None),
+            sampling: Cell::new(None),
+            reservation: Cell::new(None),
+        }
+    }
+}
+
 impl Platform for Kernel {
     type Cpu = Processor;
+    type PinnedCpu = PinnedProcessor;
+
+    fn options(&self) -> Options {
+        self.options
+    }
 
     fn processors(&self) -> u32 {
         processors::active()
@@ -45,6 +72,14 @@ impl Platform for Kernel {
 
     fn on_boot_processor<T>(&self, work: impl FnOnce(&Processor) -> T) -> T {
         cpu::on_boot_processor(work)
+    }
+
+    fn on_processor<T>(
+        &self,
+        processor: ProcessorIndex,
+        work: impl FnOnce(&PinnedProcessor) -> T,
+    ) -> Result<T, NtStatus> {
+        cpu::on_processor(processor, work).map_err(NtStatus::from)
     }
 
     fn on_each_processor(&self, work: &(impl Fn(CurrentCpu<'_, Processor>) + Sync)) {
@@ -102,7 +137,7 @@ impl Platform for Kernel {
     }
 
     fn open_local_apic(&self) -> Result<(), NtStatus> {
-        self.on_boot_processor(local_apic::open).map_err(NtStatus::from)
+        cpu::on_processor(ProcessorIndex::BOOT, local_apic::open).flatten().map_err(NtStatus::from)
     }
 
     fn close_local_apic(&self) {

@@ -2,7 +2,7 @@
 //!
 //! This crate is a thin shell around [`engine`]: it creates the device, forwards requests, and gives the engine access
 //! to the processors. All unsafe code of halprof that runs in the kernel is here, except that of `sample-ring`. Each
-//! Windows facility has a file under `nt`, and all inline assembly is in `cpu.rs`.
+//! Windows facility has a file under `nt`, and all assembly is in `cpu.rs` and `cpu/`.
 
 #![no_std]
 
@@ -78,10 +78,10 @@ const fn decimal(text: &str) -> u16 {
 #[expect(unsafe_code, reason = "the I/O manager finds the entry point by its name, which no other symbol has")]
 #[unsafe(export_name = "DriverEntry")]
 #[unsafe(link_section = "INIT")] // Windows discards this section after the call
-extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, _registry_path: PCUNICODE_STRING) -> NTSTATUS {
+extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, registry_path: PCUNICODE_STRING) -> NTSTATUS {
     ENGINE.initialize();
     interrupt::initialize();
-    let Ok(engine) = Engine::new(Kernel::default(), VERSION) else { return STATUS_INSUFFICIENT_RESOURCES };
+    let Ok(engine) = Engine::new(Kernel::new(registry_path), VERSION) else { return STATUS_INSUFFICIENT_RESOURCES };
     interrupt::publish(engine.sampler()); // a separate allocation: the engine may move
     *ENGINE.lock() = Some(engine);
     let made = ATTENDANT

@@ -15,6 +15,7 @@ pub mod power;
 pub mod privilege;
 pub mod processor_change;
 pub mod processors;
+pub mod registry;
 pub mod security;
 pub mod system_process;
 pub mod system_thread;

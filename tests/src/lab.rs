@@ -182,6 +182,18 @@ impl Lab {
         self.wine.run(&self.client, arguments)
     }
 
+    /// Sets an option of the driver, a REG_DWORD in the key `Parameters` of its service. It counts from the next start
+    /// of the driver on.
+    ///
+    /// # Errors
+    /// `reg.exe` fails.
+    pub fn set_option(&self, name: &str, value: u32) -> Result<()> {
+        const PARAMETERS: &str = r"HKLM\System\CurrentControlSet\Services\halprof\Parameters";
+        let value = value.to_string();
+        let ran = self.wine.run("reg.exe", &["add", PARAMETERS, "/v", name, "/t", "REG_DWORD", "/d", &value, "/f"])?;
+        ran.success().map(|_| ())
+    }
+
     /// Starts client.exe and does not wait for it.
     ///
     /// # Errors

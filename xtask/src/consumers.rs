@@ -1,6 +1,9 @@
 //! Consumer tests: external programs use what halprof produces for them.
 //!
-//! Each program is installed below `target/tools`. A program that cannot be installed fails the test.
+//! Each program is installed below `target/tools`, libpfm4 with apt-get. A program that cannot be installed fails the
+//! test.
+
+mod libpfm4;
 
 use std::{env, ffi::OsString};
 
@@ -18,6 +21,9 @@ pub const TASKS: [&[&str]; 4] = [&["build"], &["demo", "--processor", "zen4-7700
 pub fn run(workspace: &Workspace) -> Result<()> {
     elevated::ensure()?;
     prerequisites::for_testing(workspace)?;
+    if cfg!(target_os = "linux") {
+        libpfm4::run(workspace)?;
+    }
     cargo_make(workspace)
 }
 

@@ -83,7 +83,9 @@ fn every_path_that_a_document_names_exists() {
     assert!(named > 50, "{named}");
 }
 
-/// Tables would be listed here; none has that many lines.
+/// Tables, which may be longer than 600 lines.
+const TABLES: [&str; 1] = ["crates/pmu/src/constraints/tables.rs"];
+
 #[test]
 fn no_file_is_longer_than_600_lines_except_tests() {
     const MAX: usize = 600;
@@ -94,6 +96,6 @@ fn no_file_is_longer_than_600_lines_except_tests() {
     };
     let files = tracked_files();
     let lengths = files.iter().filter(is_limited).map(|file| (file, text(file).unwrap_or_default().lines().count()));
-    let long: Vec<_> = lengths.filter(|(_, lines)| *lines > MAX).collect();
+    let long: Vec<_> = lengths.filter(|(file, lines)| *lines > MAX && !TABLES.contains(&file.as_str())).collect();
     assert!(long.is_empty(), "longer than {MAX} lines: {long:?}");
 }

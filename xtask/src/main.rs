@@ -9,6 +9,7 @@
 mod artifacts;
 mod bench;
 mod checks;
+mod constraints;
 mod consumers;
 mod demo;
 #[cfg(test)]
@@ -58,8 +59,9 @@ enum Command {
     Test {
         /// Run the tests that need a program from outside, and no others
         ///
-        /// Each program is installed below target/tools first. Today this is cargo-make, which runs the tasks of
-        /// Makefile.toml, `test` among them.
+        /// Each program is installed first, below target/tools or with apt-get. Today these are libpfm4, with whose
+        /// encodings of events ours are compared (on Linux), and cargo-make, which runs the tasks of Makefile.toml,
+        /// `test` among them.
         #[arg(long)]
         consumers: bool,
     },
@@ -101,6 +103,9 @@ enum Command {
     /// processor of each generation, the end-to-end tests three times with more rounds and every processor of the model,
     /// and the consumer tests. Takes about 40 minutes.
     Soak,
+
+    /// Generate the tables of event constraints from the facts in crates/pmu/facts
+    Constraints,
 
     /// Count the instructions of starts, stops, reads and interrupts
     ///
@@ -146,6 +151,7 @@ fn execute(command: &Command) -> Result<()> {
         Command::Package => package::run(&workspace),
         Command::Install => installed::install(&workspace),
         Command::Uninstall => installed::uninstall(&workspace),
+        Command::Constraints => constraints::run(&workspace),
         Command::Bench { time } => bench::run(&workspace, *time),
         Command::CleanLab => prefix::clean_lab(&workspace),
     }

@@ -32,6 +32,16 @@ struct Package {
     present: fn() -> bool,
 }
 
+/// What the comparison with libpfm4 needs.
+const LIBPFM4: &[Package] = &[
+    Package {
+        name: "libpfm4-dev",
+        reason: "encodes events independently",
+        present: || Path::new("/usr/include/perfmon/pfmlib.h").is_file(),
+    },
+    Package { name: "gcc", reason: "compiles the program that asks it", present: || on_path("cc") },
+];
+
 const PACKAGES: &[Package] = &[
     Package { name: "wine64", reason: "runs the driver and the client", present: wine_prefix::is_installed },
     Package {
@@ -97,11 +107,18 @@ pub fn for_testing(workspace: &Workspace) -> Result<()> {
     toolchain_parts(&[CLIPPY, RUSTFMT])
 }
 
+/// Installs libpfm4 with its headers, and a C compiler, if they are missing.
+pub fn for_libpfm4(workspace: &Workspace) -> Result<()> {
+    packages(workspace, LIBPFM4)
+}
+
 fn system_packages(workspace: &Workspace) -> Result<()> {
-    if cfg!(windows) {
-        return Ok(());
-    }
-    let missing: Vec<&Package> = PACKAGES.iter().filter(|package| !(package.present)()).collect();
+    if cfg!(windows) { Ok(()) } else { packages(workspace, PACKAGES) }
+}
+
+/// Installs those of these packages that are missing.
+fn packages(workspace: &Workspace, wanted: &[Package]) -> Result<()> {
+    let missing: Vec<&Package> = wanted.iter().filter(|package| !(package.present)()).collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -23,7 +23,7 @@ EVENTS
   an interval, the first is that of the source (client query SOURCE), and it is
   adjusted to take as many samples per second as -F says. Without -e: cycles.
   An event without a source can be given as a raw event, as with perf:
-    cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/
+    cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also eq, umask=0x8050
   with u or k after the last slash for one mode alone. The numbers are in the
   processor's manual; a wrong number samples nothing, or something else.
 
@@ -31,9 +31,10 @@ PRECISE EVENTS
   With :p (or :up, :kp; :pp means the same) the processor itself records which
   instruction caused the event (Intel's PEBS); an interrupt comes a few
   instructions later. The sources of instructions, branches and mispredicted
-  branches have a precise form. With --batch the processor writes more than one
-  record before it interrupts: this costs less, but the records do not have a
-  process. `client report --merge` infers the process where it can.
+  branches have a precise form, and raw events that Intel lists as precise.
+  With --batch the processor writes more than one record before it interrupts:
+  this costs less, but the records do not have a process. `client report
+  --merge` infers the process where it can.
 
 EXIT CODE
   The exit code of COMMAND. If the client itself fails: see client --help.

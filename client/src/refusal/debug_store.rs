@@ -60,7 +60,8 @@ pub fn remedy(cause: ErrorCode, source: &str, header: &ReplyHeader) -> Option<St
     let text = match cause {
         ErrorCode::NoDebugStore => match missing_feature(first, second) {
             Some(MissingFeature::NoModes) => "the same without --user and --kernel",
-            Some(MissingFeature::NotInInterface) => WITHOUT_P,
+            Some(MissingFeature::NotInInterface | MissingFeature::Errata) => WITHOUT_P,
+            Some(MissingFeature::OldMicrocode) => "an update of the firmware or of Windows, which brings the microcode",
             _ => "-C with processors that have it   (client control-area shows which)",
         }
         .to_owned(),

@@ -40,7 +40,7 @@ fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 57] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 63] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -359,6 +359,42 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 57] {
             "error: the machine is going to sleep, or has not woken up yet\n  because: this has to read registers that lose their contents during sleep\n  try: the same command again when the machine is awake",
         ),
         (
+            36,
+            [0x0200_C000_0301, 1],
+            Exit::UnsupportedSource,
+            "error: CPU 1 faulted (#GP) when it read PerfCntrGlobalCtl (MSR 0xc0000301)\n  because: CPUID enumerates the counters, but the hypervisor lacks some of them\n  try: give this virtual machine a whole virtual PMU, or hide the PMU from it\n  (KVM: -cpu host,pmu=on or pmu=off)",
+        ),
+        (
+            36,
+            [0x0100_0000_038F, 1],
+            Exit::UnsupportedSource,
+            "error: CPU 1 faulted (#GP) when it read IA32_PERF_GLOBAL_CTRL (MSR 0x38f)\n  because: CPUID enumerates the counters, but the hypervisor lacks some of them\n  try: give this virtual machine a whole virtual PMU, or hide the PMU from it\n  (KVM: -cpu host,pmu=on or pmu=off)",
+        ),
+        (
+            36,
+            [0x0101_0000_0390, 2],
+            Exit::UnsupportedSource,
+            "error: CPU 1 faulted (#GP) when it wrote IA32_PERF_GLOBAL_OVF_CTRL (MSR 0x390)\n  because: CPUID enumerates the counters, but the hypervisor lacks some of them\n  try: give this virtual machine counters that work, or hide them from it; on a\n  Hyper-V host, with the machine off:\n  Set-VMProcessor NAME -Perfmon @(\"pmu\",\"lbr\",\"pebs\"), or @()",
+        ),
+        (
+            36,
+            [0x0202_0000_0004, 3],
+            Exit::UnsupportedSource,
+            "error: CPU 1 faulted (#GP) when it read counter 4 by RDPMC\n  because: CPUID enumerates the counters, but the hypervisor lacks some of them\n  try: turn off what uses Hyper-V: virtualization-based security (msinfo32\n  lists it), or the Hyper-V role (bcdedit /set hypervisorlaunchtype off)",
+        ),
+        (
+            36,
+            [0x0102_4000_0002, 0],
+            Exit::UnsupportedSource,
+            "error: CPU 1 faulted (#GP) when it read fixed counter 2 by RDPMC\n  because: CPUID enumerates it, but the processor, or a hypervisor that hides\n  itself, does not have it\n  try: update the firmware, and turn off what virtualizes this machine",
+        ),
+        (
+            36,
+            [0x0109_0000_0777, 9],
+            Exit::UnsupportedSource,
+            "error: CPU 1 faulted (#GP) when it accessed MSR 0x777\n  because: CPUID enumerates it, but the processor, or a hypervisor that hides\n  itself, does not have it\n  try: update the firmware, and turn off what virtualizes this machine",
+        ),
+        (
             99,
             [0, 0],
             Exit::Failure,
@@ -386,12 +422,12 @@ fn every_cause_has_its_code_text_and_remedy() {
 
 #[test]
 fn every_support_value_of_a_refused_source_is_explained() {
-    for number in [0, 1, 2, 3, 4, 5, 6, 7, 8, u64::MAX] {
+    for number in (0..=14).chain([u64::MAX]) {
         let report = refusal(3, [number, 0], &[]).report();
         let why = support::sentence(u32::try_from(number).unwrap_or(u32::MAX));
         assert!(report.contains(&why), "{report}");
     }
-    assert_eq!(Support::ALL.len(), 8);
+    assert_eq!(Support::ALL.len(), 14);
 }
 
 #[test]
@@ -401,7 +437,7 @@ fn every_missing_feature_of_a_refusal_is_explained() {
         let why = missing_feature::sentence(u32::try_from(number).unwrap_or(u32::MAX), 3);
         assert!(report.contains(&why) && report.contains("\n  try: "), "{report}");
     }
-    assert_eq!(MissingFeature::ALL.len(), 10);
+    assert_eq!(MissingFeature::ALL.len(), 12);
 }
 
 #[test]

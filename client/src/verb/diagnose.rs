@@ -47,6 +47,9 @@ impl From<SourceInformation> for SourceDiagnosis {
     }
 }
 
+/// Reasons for which a source is not shown.
+const HIDDEN: [Support; 2] = [Support::NotOnThisFamily, Support::ModelNotKnown];
+
 #[derive(Serialize)]
 struct Diagnosis {
     windows10: &'static str,
@@ -74,16 +77,19 @@ impl Diagnosis {
         let hal = Hal::new(cpu, 1).map_err(|_| OutOfMemory)?;
         let (selection, interface) = (hal.selection(), hal.interface());
         let (reason_number, hypervisor_number) = (selection.reason as u32, Hypervisor::of(cpu) as u32);
+        let identity = cpuid::identity(cpu);
+        let unavailable =
+            Unavailable::of(selection.interface as u32, reason_number, hypervisor_number, &identity.vendor);
         Ok(Self {
             windows10: selection.windows10.name(),
             interface: selection.interface.name(),
             reason: selection.reason.to_string(),
             reason_number,
             cpuid,
-            identity: cpuid::identity(cpu),
+            identity,
             hypervisor: cpuid::hypervisor(cpu).map(|vendor| format::text(&vendor)),
             hypervisor_number,
-            unavailable: Unavailable::of(selection.interface as u32, reason_number, hypervisor_number),
+            unavailable,
             leaf_a: cpuid::leaf_a(cpu),
             counters: interface.counters(),
             fixed_counters: interface.fixed_counters(),
@@ -142,9 +148,10 @@ fn leaf_a(leaf: &LeafA) -> String {
     format!("version {version}, {counters} counters, {width} bits, {events} events, EBX {ebx}")
 }
 
-/// Returns the sources to show. The sources of other families are many, and only `--json` has them.
+/// Returns the sources to show. The sources of other families, or of other models, are many, and only `--json` has them.
 fn shown(diagnosis: &Diagnosis) -> impl Iterator<Item = &SourceDiagnosis> {
-    diagnosis.sources.iter().filter(|source| source.support != Support::NotOnThisFamily as u32)
+    let hidden = HIDDEN.map(|support| support as u32);
+    diagnosis.sources.iter().filter(move |source| !hidden.contains(&source.support))
 }
 
 /// Formats the table. The longest names leave no space for a longer last heading.
@@ -166,7 +173,9 @@ fn summary(diagnosis: &Diagnosis) -> String {
     let mut all = format!("{usable} of {} sources can be used; Time is served by a timer.", diagnosis.sources.len());
     let hidden = diagnosis.sources.len().saturating_sub(shown(diagnosis).count());
     if hidden > 0 {
-        let _ = write!(all, "\n{hidden} are not of this processor's family: client diagnose --json");
+        let is_known = diagnosis.sources.iter().all(|source| source.support != Support::ModelNotKnown as u32);
+        let why = if is_known { "not of this processor's family" } else { "not known for this processor's model" };
+        let _ = write!(all, "\n{hidden} are {why}: client diagnose --json");
     }
     if diagnosis.hypervisor.is_none() {
         return all;

@@ -8,8 +8,9 @@ use serde::Serialize;
 use super::context::Context;
 use crate::cli::Json;
 use crate::connection::{Connection, version};
+use crate::errata::{self, ProcessorErratum};
 use crate::error::Error;
-use crate::format::{grouped, properties};
+use crate::format::{grouped, properties, text};
 use crate::processor_identity::ProcessorIdentity;
 use crate::reason;
 use crate::totals::Totals;
@@ -39,6 +40,8 @@ struct Info {
     /// Why there are no counters, and what makes them available.
     #[serde(rename = "blocker")]
     unavailable: Option<Unavailable>,
+    /// Errata that make named sources count wrongly.
+    errata: Vec<ProcessorErratum>,
     driver_version: String,
     driver_protocol: u32,
     sampling: Totals,
@@ -65,7 +68,8 @@ impl From<&InfoReply> for Info {
             hypervisor: unavailable::hypervisor(reply.hypervisor),
             hypervisor_number: reply.hypervisor,
             counters_reserved: reply.reserved != 0,
-            unavailable: Unavailable::of(reply.interface, reply.reason, reply.hypervisor),
+            unavailable: Unavailable::of(reply.interface, reply.reason, reply.hypervisor, &text(&reply.vendor)),
+            errata: errata::all(reply),
             driver_version: version(reply.driver),
             driver_protocol: reply.protocol,
             sampling: Totals::from(reply),
@@ -96,6 +100,10 @@ fn rows(info: &Info) -> String {
         ("Hypervisor", info.hypervisor.clone()),
         ("Driver", format!("{}, protocol {}", info.driver_version, info.driver_protocol)),
     ];
+    if !info.errata.is_empty() {
+        let numbers = errata::numbers(info.errata.iter().map(|of| &of.erratum));
+        rows.push(("Errata", format!("{numbers}; client list names the sources")));
+    }
     rows.extend(info.sampling.rows());
     let mut text = properties(&rows);
     if let Some(unavailable) = &info.unavailable {

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::context::Context;
 use crate::cli::ListArgs;
 use crate::connection::Connection;
+use crate::errata;
 use crate::error::Error;
 use crate::format::table;
 use crate::source::SourceInfo;
@@ -12,20 +13,22 @@ use crate::support;
 
 #[derive(Serialize)]
 struct List<'a> {
-    sources: Vec<&'a SourceInfo>,
+    sources: &'a [SourceInfo],
 }
 
 pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
     let connection = Connection::open(context.system()?)?;
     let sources = connection.sources()?;
-    let listed: Vec<&SourceInfo> = sources.iter().filter(|source| args.all || source.supported).collect();
+    let info = connection.info()?;
+    let listed = sources.iter().filter(|source| args.all || source.supported).cloned();
+    let listed: Vec<SourceInfo> = listed.map(|source| source.with_errata(&info)).collect();
     if args.format.json {
-        return context.json(&List { sources: listed });
+        return context.json(&List { sources: &listed });
     }
     if listed.is_empty() {
         return context.say("no source is supported on this machine; why: client info, client list --all");
     }
-    let rows: Vec<Vec<String>> = listed.iter().map(|source| row(source)).collect();
+    let rows: Vec<Vec<String>> = listed.iter().map(row).collect();
     context.say(&table(
         &["Id", "Name", "Interval", "Min", "Max", "Supported"],
         &["Id", "Interval", "Min", "Max"],
@@ -39,11 +42,17 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
         let are = if hidden == 1 { "is" } else { "are" };
         context.say(&format!("\n{hidden} more {are} not supported on this machine: client list --all"))?;
     }
-    footnotes(listed.iter().map(|source| source.support), context)
+    footnotes(listed.iter().map(|source| source.support), context)?;
+    let wrong = listed.iter().filter(|source| !source.errata.is_empty());
+    for (index, source) in wrong.enumerate() {
+        let heading = if index == 0 { "\nErrata of this processor:\n" } else { "" };
+        context.say(&format!("{heading}{}: {}", source.name, errata::numbers(source.errata.iter())))?;
+    }
+    Ok(())
 }
 
 /// Returns how many sources can be counted at the same time, if all of them use the same counters.
-fn simultaneous_sources(listed: &[&SourceInfo]) -> Option<String> {
+fn simultaneous_sources(listed: &[SourceInfo]) -> Option<String> {
     let mut counted = listed.iter().filter(|source| source.supported && !source.counters.is_empty());
     let counters = &counted.next()?.counters;
     let alike = counted.all(|source| source.counters == *counters);

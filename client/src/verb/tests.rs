@@ -223,7 +223,8 @@ mod asking {
         let system = FakeSystem::running(FakeDriver::default());
         let wanted = json!({
             "id": 2, "name": "TotalIssues", "supported": true, "reason": null, "interval": 65536, "minimum": 4096,
-            "maximum": 2_147_483_647, "select": "0x000300c0", "counters": [0, 1, 2], "running": 0
+            "maximum": 2_147_483_647, "select": "0x000300c0", "counters": [0, 1, 2], "unlisted": false,
+            "running": 0, "errata": []
         });
         assert_eq!(run(&system, "query ProfileTotalIssues --json").json(), wanted);
         assert_eq!(run(&system, "list --json").json()["sources"][0], wanted);
@@ -246,6 +247,43 @@ mod asking {
         );
     }
 
+    /// A driver on a processor with this signature.
+    fn on(signature: u32) -> FakeSystem {
+        FakeSystem::running(FakeDriver { info: InfoReply { signature, ..info() }, ..FakeDriver::default() })
+    }
+
+    #[test]
+    fn query_list_and_info_name_the_errata_of_a_source() {
+        // Skylake.
+        let system = on(0x0005_06E3);
+        let query = run(&system, "query TotalIssues").out;
+        assert!(query.ends_with("\nRunning    no\nErrata     SKL044, SKL091\n"), "{query}");
+        assert!(!run(&system, "query TotalCycles").out.contains("Errata"));
+        let list = run(&system, "list").out;
+        insta::assert_snapshot!("the_list_ends_with_the_errata", list);
+        let info = run(&system, "info").out;
+        assert!(info.contains("\nErrata          SKL044, SKL057, SKL091; client list names the sources\n"), "{info}");
+        let skl091 = json!({"number": "SKL091", "efficient_cores_only": false});
+        assert_eq!(run(&system, "query 6 --json").json()["errata"], json!([skl091]));
+        assert_eq!(run(&system, "list --json").json()["sources"][1]["errata"], json!([skl091]));
+        assert_eq!(
+            run(&system, "info --json").json()["errata"][1],
+            json!({"number": "SKL057", "efficient_cores_only": false, "sources": ["CacheMisses", "LLCReference", "LLCMisses"]})
+        );
+    }
+
+    #[test]
+    fn errata_of_efficient_cores_say_so_and_another_vendor_has_none() {
+        let meteor_lake = on(0x000A_06A4);
+        let query = run(&meteor_lake, "query BranchInstructions").out;
+        assert!(query.contains("Errata     MTL012, MTL013 (efficient cores)\n"), "{query}");
+        let mut info = InfoReply { signature: 0x0005_06E3, interface: 2, ..info() };
+        info.vendor[..12].copy_from_slice(b"AuthenticAMD");
+        let amd = FakeSystem::running(FakeDriver { info, ..FakeDriver::default() });
+        assert_eq!(run(&amd, "info --json").json()["errata"], json!([]));
+        assert_eq!(run(&amd, "query TotalIssues --json").json()["errata"], json!([]));
+    }
+
     #[test]
     fn the_document_shows_the_lines_of_info() {
         fn labels(text: &str) -> Vec<&str> {
@@ -253,9 +291,20 @@ mod asking {
         }
         let document = include_str!("../../../docs/windows.md");
         let block = document.split("```").find(|block| block.starts_with("\nInterface ")).unwrap().trim();
-        assert_eq!(labels(block), labels(&run(&FakeSystem::running(FakeDriver::default()), "info").out));
+        // The processor of the document, which has errata.
+        assert_eq!(labels(block), labels(&run(&on(0x0003_06C3), "info").out));
         let version = format!("protocol {}", protocol::PROTOCOL_VERSION);
-        assert!(block.lines().last().is_some_and(|line| line.ends_with(&version)), "{block}");
+        assert!(block.lines().any(|line| line.starts_with("Driver ") && line.ends_with(&version)), "{block}");
+    }
+
+    #[test]
+    fn query_shows_that_no_table_lists_an_event() {
+        let raw = pmu::source::RawEvent::NONE.with_event(0xA1).with_umask(3);
+        let sources = vec![protocol::SourceRecord { unlisted: 1, ..record(raw.source().0, "", 0) }];
+        let system = FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() });
+        let out = run(&system, "query cpu/event=0xa1,umask=0x03/").out;
+        assert!(out.contains("Counters   any of 0-2, but unlisted: it may count nothing on some\n"), "{out}");
+        assert_eq!(run(&system, "query cpu/event=0xa1,umask=0x03/ --json").json()["unlisted"], true);
     }
 
     #[test]
@@ -285,7 +334,7 @@ mod asking {
                 "counters_in_use": 1, "sessions": 1, "processors": 2, "maximum_processors": 4, "state_bytes": 64,
                 "vendor": "GenuineIntel", "brand": "Some CPU", "signature": 0x106CA, "family": 6, "model": 0x1C,
                 "stepping": 10, "pmu_version": 2, "hypervisor": "none that shows itself", "hypervisor_number": 0,
-                "counters_reserved": false, "least_counters": 3, "fixed_counters": 0, "blocker": null, "driver_version": "1.2.3", "driver_protocol": 6,
+                "counters_reserved": false, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "driver_version": "1.2.3", "driver_protocol": 6,
                 "sampling": {
                     "interrupts": 0, "spurious": 0, "delivered": 0, "lost": 0, "throttled": 0, "discarded": 0,
                     "throttles": 0, "sleeps": 0, "asleep_seconds": 0.0

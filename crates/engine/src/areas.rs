@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use pmu::ProcessorIndex;
 use pmu::debug_store::{self, Facilities, MissingFeature};
+use pmu::first_access::{Phase, RegisterGroup};
 use protocol::NtStatus;
 use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
@@ -161,6 +162,8 @@ impl Areas {
                 return Err(lacks(missing_feature, ErrorCode::NoDebugStore).processor(*processor));
             }
         }
+        // A read tells when an area may be freed.
+        context.access_first(processors, RegisterGroup::SaveArea, Phase::Read)?;
         for (index, processor) in processors.iter().enumerate() {
             if let Err(refusal) = self.take(*processor, AreaUse::Kept, context.platform) {
                 for taken in processors.iter().take(index) {
@@ -301,8 +304,9 @@ fn record_fields(facilities: Result<Facilities, MissingFeature>) -> (u32, u32, u
 pub struct Examined(Vec<Slot<Result<Facilities, MissingFeature>>>);
 
 impl Examined {
-    /// Examines each processor on itself. Refuses while one of them sleeps.
+    /// Examines each processor on itself. Refuses while one of them sleeps, or if one lacks a register.
     pub fn of<M: Platform>(processors: &[ProcessorIndex], context: EngineContext<'_, M>) -> Result<Self, Refusal> {
+        context.access_first(processors, RegisterGroup::DebugStoreFeatures, Phase::Read)?;
         let found = try_collect(processors.iter().map(|_| Slot::empty()), processors.len())?;
         context.on_awake(processors, |current| {
             if let Some(slot) = processors.binary_search(&current.index()).ok().and_then(|index| found.get(index)) {

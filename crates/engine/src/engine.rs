@@ -51,7 +51,7 @@ impl<M: Platform> Engine<M> {
         let processors = platform.maximum_processors();
         let most = most_counters(&platform);
         let (hal, identity) = platform.on_boot_processor(|cpu| {
-            let hal = Hal::with_states(cpu, processors, most, pmu::state::allocate)?;
+            let hal = Hal::with_states(cpu, platform.options(), processors, most, pmu::state::allocate)?;
             Ok((hal, Identity::of(cpu)))
         })?;
         platform.on_each_processor(&|current| hal.probe(current));

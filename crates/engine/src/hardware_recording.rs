@@ -121,7 +121,9 @@ impl HardwareRecording {
         for event in events {
             if let Service::Counter { state, .. } = event.service
                 && state.precise()
-                && !hal.profile_source(state).is_some_and(|source| facilities.events.allows(&source, format))
+                && !hal
+                    .profile_source(state)
+                    .is_some_and(|source| facilities.microarchitecture.records(&source, format))
             {
                 return Err(lacks(MissingFeature::NotPrecise, ErrorCode::NotPrecise).source(event.source));
             }

@@ -242,7 +242,7 @@ impl<M: Platform> Planner<'_, M> {
             Service::Branches { .. } => return Served::Branches,
             Service::Counter { state, frequency } => (state, frequency),
         };
-        let state = state.owned_by(tag);
+        let state = self.context.hal.with_safe_interval(processor, state.owned_by(tag));
         self.shared(processor, state, frequency).map_or(Served::Own(state, frequency), Served::Shared)
     }
 

@@ -3,8 +3,10 @@
 use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use pmu::{Cpu, CurrentCpu, ProcessorIndex};
-use protocol::NtStatus;
+use pmu::first_access::{Fault, Phase, RegisterGroup};
+use pmu::{Cpu, CurrentCpu, GuardedCpu, Options, ProcessorIndex};
+use protocol::status::STATUS_NOT_SUPPORTED;
+use protocol::{ErrorCode, NtStatus, RegisterFault};
 
 use crate::reply::Refusal;
 use crate::sampler::{Hal, Sampler};
@@ -15,6 +17,14 @@ use crate::time::{Duration100ns, Ticks, Timestamp};
 pub trait Platform {
     /// Registers of a processor, for the code that runs on it.
     type Cpu: Cpu;
+
+    /// Registers of a processor, for a thread that is pinned to it.
+    type PinnedCpu: GuardedCpu;
+
+    /// Returns the options of the driver.
+    fn options(&self) -> Options {
+        Options::default()
+    }
 
     /// Returns the number of active processors, which are numbered from 0. It may grow, but never shrinks.
     fn processors(&self) -> u32;
@@ -27,6 +37,19 @@ pub trait Platform {
     /// # IRQL
     /// Any, for `work`.
     fn on_boot_processor<T>(&self, work: impl FnOnce(&Self::Cpu) -> T) -> T;
+
+    /// Runs `work` on a processor, on this thread, which is pinned to the processor meanwhile.
+    ///
+    /// # Errors
+    /// The NTSTATUS with which the thread did not get there; then `work` did not run.
+    ///
+    /// # IRQL
+    /// Below DISPATCH_LEVEL, for the caller and for `work`.
+    fn on_processor<T>(
+        &self,
+        processor: ProcessorIndex,
+        work: impl FnOnce(&Self::PinnedCpu) -> T,
+    ) -> Result<T, NtStatus>;
 
     /// Runs `work` on every active processor at the same time, with the token of that processor, and returns when all
     /// are done.
@@ -191,6 +214,47 @@ impl<M: Platform> EngineContext<'_, M> {
             }
         });
         if asleep.into_inner() { Err(ASLEEP) } else { Ok(()) }
+    }
+
+    /// Accesses the registers of `group` for the first time, on each of `processors` on which that was not done yet. It
+    /// stops at the first fault, which is remembered as well: no register of the processor is accessed again for the
+    /// same purpose.
+    ///
+    /// # Errors
+    /// [`ErrorCode::RegisterFault`]; [`ASLEEP`]; or the platform's failure to run on a processor.
+    pub fn access_first(
+        &self,
+        processors: &[ProcessorIndex],
+        group: RegisterGroup,
+        phase: Phase,
+    ) -> Result<(), Refusal> {
+        for processor in processors.iter().copied() {
+            let known = self.hal.first_accessed(processor, group, phase);
+            let result = known.map_or_else(|| self.access_first_on(processor, group, phase), Ok)?;
+            result.map_err(|fault| {
+                let (access, interface) = (fault.access as u8, self.hal.interface().kind() as u8);
+                let fault = RegisterFault { number: fault.number, access, interface };
+                Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::RegisterFault)
+                    .processor(processor)
+                    .detail(fault.to_detail(), self.hal.hypervisor() as u64)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn access_first_on(
+        &self,
+        processor: ProcessorIndex,
+        group: RegisterGroup,
+        phase: Phase,
+    ) -> Result<Result<(), Fault>, Refusal> {
+        self.check_awake()?;
+        let access = |cpu: &M::PinnedCpu| self.hal.access_first(processor, group, phase, cpu);
+        self.platform.on_processor(processor, access).map_err(|status| {
+            Refusal::new(status, ErrorCode::NoSuchProcessor)
+                .processor(processor)
+                .detail(self.platform.processors().into(), 0)
+        })
     }
 
     /// Refuses if the machine sleeps or is about to.

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use pmu::constraints::Listing;
 use pmu::hal::SourceInformation;
 use pmu::interval::IntervalRange;
 use pmu::{ProcessorIndex, ProfileInterface, Source};
@@ -295,6 +296,7 @@ impl<M: Platform> Engine<M> {
             select: source.source.select,
             running: number(self.sessions.processors_running(source.source.source.0)),
             counters: source.counters.bits(),
+            unlisted: u32::from(source.listing == Listing::Unlisted),
             ..SourceRecord::new_zeroed()
         };
         let name = source.source.name.as_bytes();

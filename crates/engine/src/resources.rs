@@ -3,6 +3,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use pmu::first_access::{Phase, RegisterGroup};
 use pmu::{ProcessorIndex, Source, debug_store, lvt_pmi};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 use protocol::{ErrorCode, NtStatus};
@@ -56,12 +57,20 @@ impl Resources {
         force: bool,
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
-        if session.uses_debug_store() {
-            // The HAL then refuses the counters to other drivers.
+        let processors = &session.processors;
+        let is_initialized = |processor: &ProcessorIndex| context.hal.is_initialized(*processor);
+        let needs = Needs {
+            counters: session.uses_counters() && !processors.iter().all(is_initialized),
+            local_apic: session.rings.is_some(),
+            debug_store: session.hardware_recording.is_some(),
+        };
+        // Before the registers are touched: the HAL then refuses them to other drivers.
+        if needs.counters || session.uses_debug_store() {
             self.reserve(context.platform)?;
         }
-        if session.uses_counters() {
-            self.take_counters(&session.processors, force, context)?;
+        access_first(processors, needs, force, context)?;
+        if needs.counters {
+            initialize(processors, context)?;
         }
         if session.uses_timers() && !self.timed {
             let interval = context.hal.source_information(Source::TIME)?.interval;
@@ -71,10 +80,10 @@ impl Resources {
             }
         }
         if session.rings.is_some() {
-            self.take_interrupt(&session.processors, context)?;
+            self.take_interrupt(processors, context)?;
         }
         if let Some(recording) = &session.hardware_recording {
-            self.take_areas(recording, session, context)?;
+            self.take_areas(recording, processors, context.platform)?;
         }
         Ok(())
     }
@@ -89,58 +98,13 @@ impl Resources {
         Ok(())
     }
 
-    /// Reserves the counters with the HAL, then checks and initializes the registers of processors that are not in use
-    /// yet.
-    fn take_counters<M: Platform>(
-        &mut self,
-        processors: &[ProcessorIndex],
-        force: bool,
-        EngineContext { platform, hal, .. }: EngineContext<'_, M>,
-    ) -> Result<(), Refusal> {
-        if processors.iter().all(|processor| hal.is_initialized(*processor)) {
-            return Ok(());
-        }
-        self.reserve(platform)?;
-        let is_new =
-            |processor: ProcessorIndex| processors.binary_search(&processor).is_ok() && !hal.is_initialized(processor);
-        if !force {
-            let found = FirstFailure::none();
-            platform.on_each_processor(&|current| {
-                if is_new(current.index())
-                    && let Some(enabled) = hal.in_use_elsewhere(current)
-                {
-                    found.set(current.index(), u64::from(enabled.counter), enabled.select);
-                }
-            });
-            found.refuse(STATUS_DEVICE_BUSY, ErrorCode::ForeignUse)?;
-        }
-        let idle = FirstFailure::none();
-        platform.on_each_processor(&|current| {
-            if is_new(current.index()) && !hal.initialize(current) {
-                idle.set(current.index(), 0, 0);
-            }
-        });
-        idle.refuse(STATUS_NOT_SUPPORTED, ErrorCode::CountersDoNotWork)
-    }
-
-    /// Checks the registers for another user of the Debug Store, then acquires the control areas.
-    fn take_areas<M: Platform>(
+    /// Acquires the control areas.
+    fn take_areas(
         &mut self,
         recording: &HardwareRecording,
-        session: &Session,
-        context: EngineContext<'_, M>,
+        processors: &[ProcessorIndex],
+        platform: &impl Platform,
     ) -> Result<(), Refusal> {
-        let EngineContext { platform, .. } = context;
-        let processors = &session.processors;
-        let found = FirstFailure::none();
-        context.on_awake(processors, |current| {
-            if let Ok(facilities) = debug_store::examine(current.cpu())
-                && let Some(in_use_elsewhere) = debug_store::in_use_elsewhere(current.cpu(), &facilities)
-            {
-                found.set(current.index(), in_use_elsewhere.control, in_use_elsewhere.records);
-            }
-        })?;
-        found.refuse(STATUS_DEVICE_BUSY, ErrorCode::DebugStoreInUse)?;
         for processor in processors {
             self.areas.take(*processor, AreaUse::Used { precise: recording.has_precise() }, platform)?;
             recording.set_area(*processor, self.areas.address(*processor));
@@ -191,8 +155,14 @@ impl Resources {
         processor: ProcessorIndex,
         context: EngineContext<'_, M>,
     ) -> (bool, bool) {
-        let counts = self.reserved && self.take_counters(&[processor], false, context).is_ok();
-        let samples = self.interrupt == Interrupt::Ours && self.take_interrupt(&[processor], context).is_ok();
+        let processors = [processor];
+        let accessed = |needs| access_first(&processors, needs, false, context).is_ok();
+        let counts = self.reserved
+            && accessed(Needs { counters: true, ..Needs::default() })
+            && initialize(&processors, context).is_ok();
+        let samples = self.interrupt == Interrupt::Ours
+            && accessed(Needs { local_apic: true, ..Needs::default() })
+            && self.take_interrupt(&processors, context).is_ok();
         (counts, samples)
     }
 
@@ -229,6 +199,89 @@ impl Resources {
             self.reserved = false;
         }
     }
+}
+
+/// Kinds of registers that a session needs.
+#[derive(Debug, Clone, Copy, Default)]
+struct Needs {
+    counters: bool,
+    local_apic: bool,
+    debug_store: bool,
+}
+
+/// Accesses the registers for the first time, and checks that no other program uses them. All of them are read before
+/// one is written, and none is accessed in another way before all have answered: after a refusal there is nothing to
+/// undo.
+fn access_first<M: Platform>(
+    processors: &[ProcessorIndex],
+    needs: Needs,
+    force: bool,
+    context: EngineContext<'_, M>,
+) -> Result<(), Refusal> {
+    let access = |phase| {
+        if needs.counters {
+            context.access_first(processors, RegisterGroup::Counters, phase)?;
+        }
+        if needs.local_apic {
+            context.access_first(processors, RegisterGroup::LocalApic, phase)?;
+        }
+        if needs.debug_store {
+            context.access_first(processors, RegisterGroup::DebugStore, phase)?;
+        }
+        Ok(())
+    };
+    access(Phase::Read)?;
+    if needs.counters && !force {
+        check_counters(processors, context)?;
+    }
+    if needs.debug_store {
+        check_debug_store(processors, context)?;
+    }
+    access(Phase::Write)
+}
+
+/// Refuses if another program has enabled a counter of a processor that is not initialized yet.
+fn check_counters<M: Platform>(
+    processors: &[ProcessorIndex],
+    EngineContext { platform, hal, .. }: EngineContext<'_, M>,
+) -> Result<(), Refusal> {
+    let found = FirstFailure::none();
+    platform.on_each_processor(&|current| {
+        if processors.binary_search(&current.index()).is_ok()
+            && let Some(enabled) = hal.in_use_elsewhere(current)
+        {
+            found.set(current.index(), u64::from(enabled.counter), enabled.select);
+        }
+    });
+    found.refuse(STATUS_DEVICE_BUSY, ErrorCode::ForeignUse)
+}
+
+/// Refuses if another program uses the Debug Store.
+fn check_debug_store<M: Platform>(processors: &[ProcessorIndex], context: EngineContext<'_, M>) -> Result<(), Refusal> {
+    let found = FirstFailure::none();
+    context.on_awake(processors, |current| {
+        if let Ok(facilities) = debug_store::examine(current.cpu())
+            && let Some(in_use_elsewhere) = debug_store::in_use_elsewhere(current.cpu(), &facilities)
+        {
+            found.set(current.index(), in_use_elsewhere.control, in_use_elsewhere.records);
+        }
+    })?;
+    found.refuse(STATUS_DEVICE_BUSY, ErrorCode::DebugStoreInUse)
+}
+
+/// Initializes the counters of processors that are not initialized yet.
+fn initialize<M: Platform>(
+    processors: &[ProcessorIndex],
+    EngineContext { platform, hal, .. }: EngineContext<'_, M>,
+) -> Result<(), Refusal> {
+    let idle = FirstFailure::none();
+    platform.on_each_processor(&|current| {
+        let is_new = processors.binary_search(&current.index()).is_ok() && !hal.is_initialized(current.index());
+        if is_new && !hal.initialize(current) {
+            idle.set(current.index(), 0, 0);
+        }
+    });
+    idle.refuse(STATUS_NOT_SUPPORTED, ErrorCode::CountersDoNotWork)
 }
 
 /// The first failure among processors that run the same code at the same time.

@@ -3,7 +3,7 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use engine::Engine;
-use model::{Mode, Selected};
+use model::{Mode, Processor, Selected};
 use pmu::ProcessorIndex;
 use pmu::Support;
 use pmu::hal::MAX_RAW;
@@ -13,7 +13,7 @@ use simulation::{Client, SimMachine};
 use zerocopy::IntoBytes;
 
 fn raw(event: u16, umask: u8) -> u32 {
-    RawEvent::NONE.with_event(event).with_umask(umask).source().0
+    RawEvent::NONE.with_event(event).with_umask(umask.into()).source().0
 }
 
 fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
@@ -40,10 +40,10 @@ fn raw_events_and_sources_of_the_table_count_side_by_side_and_their_sessions_are
         let machine = SimMachine::named(name, 2);
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
-        let sources = [raw(0xA1, 0x04), 2, raw(0xA1, 0x05)];
+        let sources = [raw(0xA5, 0x04), 2, raw(0xA5, 0x05)];
         let session = client.started(&mut engine, 0, &sources);
         let events = |selected: Selected| match (selected.event, selected.umask) {
-            (0xA1, umask) => u64::from(umask),
+            (0xA5, umask) => u64::from(umask),
             _ => 1_000,
         };
         machine.run(0, Mode::User, &events);
@@ -68,6 +68,9 @@ fn unsupported_raw_events_are_refused_before_a_register_is_touched() {
         ("nehalem-920", raw(0xC5, 0x00), Support::EventNotAvailable),
         ("k8-clawhammer", raw(0x1C0, 0), Support::NoSuchEvent),
         ("zen4-7700x", raw(0xE9, 0), Support::NotOnThisFamily),
+        ("zen4-7700x", raw(0x03, 0x0F), Support::NeedsTwoCounters),
+        ("bulldozer-fx8150", raw(0x31, 0x03), Support::NoCounter),
+        ("skylake-6600k", raw(0x00, 0x01), Support::NoCounter),
         ("netburst-cedarmill", raw(0xC0, 0), Support::NoRawEvents),
         ("k7-barton", raw(0xC0, 0), Support::NoRawEvents),
     ] {
@@ -99,6 +102,62 @@ fn a_query_tells_what_a_raw_event_selects_and_where_it_can_be_counted() {
     let input = [event.source().0, 100_000];
     let header = client.ask(&mut engine, Code::SetInterval, input.as_bytes(), 4096).header();
     assert_eq!((header.cause, header.source), (ErrorCode::NoInterval as u32, event.source().0));
+}
+
+#[test]
+fn a_query_tells_which_counters_count_an_event_and_whether_that_is_known() {
+    for (name, event, counters, unlisted) in [
+        ("skylake-6600k", raw(0xD1, 0x20), 0b1111, 0),
+        ("skylake-6600k", raw(0xA1, 0x01), 0xFF, 0),
+        ("skylake-6600k", raw(0xA1, 0x03), 0xFF, 1),
+        ("sapphire-rapids-2475x", raw(0xD1, 0x20), 0b1111, 0),
+        ("bulldozer-fx8150", raw(0x00, 0x01), 0b11_1000, 0),
+        ("bulldozer-fx8150", raw(0xA1, 0x01), 0b11_1111, 1),
+        ("zen4-7700x", raw(0xC0, 0), 0b11_1111, 0),
+        ("k10-thuban", raw(0xC0, 0), 0b1111, 0),
+        ("core2-e5200", raw(0x12, 0), 0b10, 0),
+        ("core2-e5200", raw(0x04, 0), 0b11, 0),
+        ("intel-hybrid", 2, 0x1FF, 0),
+    ] {
+        let machine = SimMachine::named(name, 1);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let record = query(client, &mut engine, event);
+        assert_eq!((record.counters, record.unlisted), (counters, unlisted), "{name} {event:#x}");
+    }
+}
+
+/// On two cores of one processor of family 10h, and on one of another.
+#[test]
+fn events_of_the_northbridge_are_counted_on_the_first_core_of_each_processor() {
+    let cores = [0_u32, 1, 8].map(|apic_id| {
+        let dump = cpuid_dumps::find("k10-thuban").unwrap().cpuid();
+        Processor::new(Box::new(move |leaf, subleaf| {
+            let [eax, ebx, ecx, edx] = dump.cpuid(leaf, subleaf);
+            match leaf {
+                1 => [eax, ebx & 0x00FF_FFFF | apic_id << 24, ecx, edx],
+                0x8000_0008 => [eax, ebx, 3 << 12 | 5, edx],
+                _ => [eax, ebx, ecx, edx],
+            }
+        }))
+    });
+    let machine = SimMachine::of(cores);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let northbridge = raw(0xE0, 0x07);
+    let mut on = |processors: &[u32], source: u32| {
+        let mut set = ProcessorSet::EMPTY;
+        assert!(processors.iter().all(|processor| set.insert(*processor)));
+        let header = client.start(&mut engine, 0, set, &[(source, modes::BOTH)]).header();
+        engine.close(client.0);
+        Client::open(&mut engine, 1, 10);
+        (header.cause, header.processor, header.detail[0])
+    };
+    assert_eq!(on(&[0, 2], northbridge).0, 0);
+    assert_eq!(on(&[0, 1, 2], raw(0xC0, 0)).0, 0);
+    let refused = (ErrorCode::UnsupportedSource as u32, 1, Support::OtherCore as u64);
+    assert_eq!(on(&[0, 1, 2], northbridge), refused);
+    assert_eq!(on(&[1], northbridge), refused);
 }
 
 #[test]

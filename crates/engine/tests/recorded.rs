@@ -1,20 +1,16 @@
-//! Hardware recording: from the records that the model writes to memory to those that the client fetches.
+//! Hardware recording: from the records that the model writes to memory to those that the client fetches, in each
+//! interrupt mode.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::duplicate_mod, reason = "the same tests, in each interrupt mode")]
 
-#[path = "recorded/areas.rs"]
-mod areas;
-#[path = "recorded/branches.rs"]
-mod branches;
-#[path = "recorded/budgets.rs"]
-mod budgets;
+#[path = "recorded/edge.rs"]
+mod edge;
 #[path = "recorded/ledger.rs"]
 mod ledger;
-#[path = "recorded/life.rs"]
-mod life;
-#[path = "recorded/precise.rs"]
-mod precise;
-#[path = "recorded/refusals.rs"]
-mod refusals;
+#[path = "recorded/lost.rs"]
+mod lost;
+#[path = "recorded/raised.rs"]
+mod raised;
 #[path = "recorded/scene.rs"]
 mod scene;

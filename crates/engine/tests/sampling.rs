@@ -9,6 +9,8 @@
 
 #[path = "sampling/budgets.rs"]
 mod budgets;
+#[path = "sampling/foreign.rs"]
+mod foreign;
 #[path = "sampling/interrupts.rs"]
 mod interrupts;
 #[path = "sampling/ledger.rs"]
@@ -25,3 +27,5 @@ mod sharing;
 mod storms;
 #[path = "sampling/throttle.rs"]
 mod throttle;
+#[path = "sampling/unkind.rs"]
+mod unkind;

@@ -1,7 +1,7 @@
 //! Access to a processor for the profile interfaces.
 
 use raw_cpuid::CpuIdResult;
-use x86_defs::intel::misc_enable::{self, MiscEnable};
+use x86_defs::intel::misc_enable;
 
 /// Address of a model-specific register that belongs to a profile interface.
 ///
@@ -58,9 +58,5 @@ pub trait Cpu: Cpuid {
     fn set_save_area(&self, word: u8, value: u64);
 }
 
-/// Returns IA32_MISC_ENABLE of the current processor, which has to have that register. One read. Any IRQL at which the
-/// processor stays the same.
-pub(crate) fn misc_enable(cpu: &impl Cpu) -> MiscEnable {
-    const IA32_MISC_ENABLE: Msr = Msr::new(misc_enable::IA32_MISC_ENABLE);
-    MiscEnable::from_bits(cpu.rdmsr(IA32_MISC_ENABLE))
-}
+/// See [`MiscEnable`](misc_enable::MiscEnable).
+pub(crate) const IA32_MISC_ENABLE: Msr = Msr::new(misc_enable::IA32_MISC_ENABLE);

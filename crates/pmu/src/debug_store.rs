@@ -3,14 +3,21 @@
 //!
 //! These functions are called only for sessions that request branches or precise samples.
 
+mod errata;
+
+use core::convert::Infallible;
+
 use debug_store::Layout;
 use debug_store::pebs::Format;
 use x86_defs::cpuid::{Leaf1Ecx, Leaf1Edx, LeafAEax, Signature, VENDOR_INTEL, leaf};
 use x86_defs::intel::debug_control::{self, DebugCtl};
 use x86_defs::intel::debug_store::{self as registers, PebsEnable};
+use x86_defs::intel::misc_enable::MiscEnable;
+use x86_defs::intel::perfmon::PerfCapabilities;
 
-use crate::cpu::{self, Cpu, Cpuid, Msr};
-use crate::interface::emon::{self, PreciseEvents};
+use crate::cpu::{Cpu, Cpuid, IA32_MISC_ENABLE, Msr};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::interface::emon::{self, IA32_PERF_CAPABILITIES, Microarchitecture};
 use crate::state::CounterSet;
 
 const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
@@ -40,11 +47,15 @@ pub enum MissingFeature {
     NotPrecise,
     /// The profile interface is not Emon of version 2 or later.
     NotInInterface,
+    /// Errata of the processor make precise records unusable.
+    Errata,
+    /// Precise records need a newer revision of the microcode.
+    OldMicrocode,
 }
 
 impl MissingFeature {
     /// All values, in the order of their numbers; the unknown format is 0.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::NotIntel,
         Self::NoDebugStore,
         Self::NotWide,
@@ -55,6 +66,8 @@ impl MissingFeature {
         Self::UnknownFormat(0),
         Self::NotPrecise,
         Self::NotInInterface,
+        Self::Errata,
+        Self::OldMicrocode,
     ];
 
     /// Returns the value with these numbers. The second is ignored if the first has none.
@@ -78,6 +91,8 @@ impl MissingFeature {
             Self::UnknownFormat(format) => (7, format),
             Self::NotPrecise => (8, 0),
             Self::NotInInterface => (9, 0),
+            Self::Errata => (10, 0),
+            Self::OldMicrocode => (11, 0),
         }
     }
 }
@@ -91,8 +106,8 @@ pub struct Facilities {
     pub precise: Result<Format, MissingFeature>,
     /// Number of general counters that record, starting with counter 0.
     pub counters: u8,
-    /// The events that they record.
-    pub events: PreciseEvents,
+    /// The microarchitecture, which determines the events that they record.
+    pub microarchitecture: Microarchitecture,
     /// Whether BTS can be restricted to one mode.
     pub modes: bool,
 }
@@ -109,13 +124,13 @@ pub struct Modes {
 /// Registers of another program that uses the Debug Store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForeignUse {
-    /// IA32_DEBUGCTL.
+    /// IA32_DEBUGCTL, without FREEZE_WHILE_SMM.
     pub control: u64,
     /// IA32_PEBS_ENABLE, or 0 if the processor lacks it.
     pub records: u64,
 }
 
-/// Examines the current processor. It reads only registers that CPUID enumerates, at most two.
+/// Examines the current processor. It reads only registers that CPUID enumerates, at most three.
 ///
 /// # Errors
 /// The missing feature, if it makes the whole Debug Store unusable.
@@ -123,6 +138,63 @@ pub struct ForeignUse {
 /// # IRQL
 /// Any at which the thread stays on its processor.
 pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
+    match examine_by(cpu, |msr| Ok::<u64, Infallible>(cpu.rdmsr(msr))) {
+        Ok(examined) => examined,
+    }
+}
+
+/// Accesses for the first time the registers that [`examine`] reads, and returns what it does.
+pub(crate) fn examine_first(
+    first: &FirstAccess<'_, impl GuardedCpu>,
+) -> Result<Result<Facilities, MissingFeature>, Fault> {
+    examine_by(first.cpuid(), |msr| first.read(msr))
+}
+
+/// Accesses for the first time the register that [`is_at`] reads. The caller knows that the processor has a Debug
+/// Store.
+pub(crate) fn access_save_area(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+    first.read_write(IA32_DS_AREA).map(|_| ())
+}
+
+/// Accesses for the first time the registers that control the Debug Store, if the processor has one.
+pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+    let Ok(facilities) = examine_first(first)? else { return Ok(()) };
+    first.read_write(IA32_DEBUGCTL)?;
+    if facilities.precise.is_ok() {
+        first.read_write(IA32_PEBS_ENABLE)?;
+    }
+    access_save_area(first)
+}
+
+/// Examines the current processor with this function that reads its registers.
+fn examine_by<E>(
+    cpu: &impl Cpuid,
+    read: impl Fn(Msr) -> Result<u64, E>,
+) -> Result<Result<Facilities, MissingFeature>, E> {
+    if let Err(missing_feature) = enumerated(cpu) {
+        return Ok(Err(missing_feature));
+    }
+    let enabled = MiscEnable::from_bits(read(IA32_MISC_ENABLE)?);
+    if !enabled.perfmon_available() {
+        return Ok(Err(MissingFeature::NoMonitoring));
+    }
+    let wide = Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx);
+    let format = if wide.pdcm() { PerfCapabilities::from_bits(read(IA32_PERF_CAPABILITIES)?).pebs_format() } else { 0 };
+    Ok(Ok(Facilities {
+        branches: if enabled.bts_unavailable() { Err(MissingFeature::BranchesUnavailable) } else { Ok(()) },
+        precise: match Format::from_number(format) {
+            _ if enabled.pebs_unavailable() => Err(MissingFeature::PebsUnavailable),
+            Some(format) => errata::check(cpu, &read)?.map(|()| format),
+            None => Err(MissingFeature::UnknownFormat(format)),
+        },
+        counters: if is_alone(cpu) { 1 } else { counters(format) },
+        microarchitecture: Microarchitecture::of(cpu),
+        modes: wide.ds_cpl(),
+    }))
+}
+
+/// Checks whether CPUID enumerates a Debug Store that the driver can use.
+fn enumerated(cpu: &impl Cpuid) -> Result<(), MissingFeature> {
     let vendor = cpu.cpuid(leaf::VENDOR, 0);
     let features = cpu.cpuid(leaf::FEATURES, 0);
     let (wide, misc) = (Leaf1Ecx::from_bits(features.ecx), Leaf1Edx::from_bits(features.edx));
@@ -138,22 +210,7 @@ pub fn examine(cpu: &impl Cpu) -> Result<Facilities, MissingFeature> {
     if vendor.eax < leaf::ARCHITECTURAL_PERFMON || version(cpu) < 2 {
         return Err(MissingFeature::NotInInterface);
     }
-    let enabled = cpu::misc_enable(cpu);
-    if !enabled.perfmon_available() {
-        return Err(MissingFeature::NoMonitoring);
-    }
-    let format = if wide.pdcm() { emon::pebs_format(cpu) } else { 0 };
-    Ok(Facilities {
-        branches: if enabled.bts_unavailable() { Err(MissingFeature::BranchesUnavailable) } else { Ok(()) },
-        precise: match Format::from_number(format) {
-            _ if enabled.pebs_unavailable() => Err(MissingFeature::PebsUnavailable),
-            Some(format) => Ok(format),
-            None => Err(MissingFeature::UnknownFormat(format)),
-        },
-        counters: if is_alone(cpu) { 1 } else { counters(format) },
-        events: PreciseEvents::of(cpu),
-        modes: wide.ds_cpl(),
-    })
+    Ok(())
 }
 
 /// Returns the version of architectural performance monitoring of the current processor, which has to have that leaf.
@@ -178,11 +235,11 @@ pub struct SavedDebugStore {
 /// # IRQL
 /// PROFILE_LEVEL.
 pub fn in_use_elsewhere(cpu: &impl Cpu, facilities: &Facilities) -> Option<ForeignUse> {
-    let control = cpu.rdmsr(IA32_DEBUGCTL);
+    // The driver itself may have set FREEZE_WHILE_SMM.
+    let traced = DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL)).with_freeze_while_smm(false);
     let records = if facilities.precise.is_ok() { cpu.rdmsr(IA32_PEBS_ENABLE) } else { 0 };
-    let traced = DebugCtl::from_bits(control);
     let is_used = traced.tr() || traced.bts() || traced.btint() || records != 0;
-    is_used.then_some(ForeignUse { control, records })
+    is_used.then_some(ForeignUse { control: traced.into_bits(), records })
 }
 
 /// Sets the save area of the current processor to this address; returns the previous registers.

@@ -6,6 +6,7 @@
 
 mod counting;
 mod error;
+mod first_access;
 pub mod information;
 mod interrupt;
 mod ownership;
@@ -19,13 +20,14 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 
 pub use error::{HalError, MAX_RAW};
 
+use crate::constraints::Listing;
 use crate::cpu::Cpuid;
 use crate::current_cpu::ProcessorIndex;
 use crate::hypervisor::Hypervisor;
 use crate::interface::{Interface, ProfileInterface, Support};
 use crate::interval::IntervalRange;
 use crate::per_cpu::PerCpu;
-use crate::selection::{self, Selection};
+use crate::selection::{self, Options, Selection};
 use crate::source::ProfileSource;
 use crate::state::{self, CounterCell, CounterSet, CounterState, CpuCounters, PerCpuPmu};
 
@@ -93,6 +95,8 @@ pub struct SourceInformation {
     /// Counters that can count the source. Empty for ProfileTime, which needs none. Sources compete for nothing except
     /// counters.
     pub counters: CounterSet,
+    /// Whether these counters are known to count it.
+    pub listing: Listing,
 }
 
 impl Hal {
@@ -105,14 +109,14 @@ impl Hal {
     /// # IRQL
     /// PASSIVE_LEVEL.
     pub fn new(cpu: &impl Cpuid, maximum_processors: u32) -> Result<Self, HalError> {
-        Self::with_states(cpu, maximum_processors, 0, state::allocate)
+        Self::with_states(cpu, Options::default(), maximum_processors, 0, state::allocate)
     }
 }
 
 impl<E: Default> Hal<E> {
-    /// As [`new`](Hal::new), with at least `most_counters` counters per processor, because other processors may have
-    /// more than the boot processor, with the allocation of the states by the caller, and with an extension for each
-    /// processor.
+    /// As [`new`](Hal::new), with options of the driver, with at least `most_counters` counters per processor, because
+    /// other processors may have more than the boot processor, with the allocation of the states by the caller, and
+    /// with an extension for each processor.
     ///
     /// # Errors
     /// As [`new`](Hal::new).
@@ -121,11 +125,12 @@ impl<E: Default> Hal<E> {
     /// PASSIVE_LEVEL.
     pub fn with_states(
         cpu: &impl Cpuid,
+        options: Options,
         maximum_processors: u32,
         most_counters: u8,
         allocate: impl FnOnce(u32, u8) -> Option<Box<[CounterCell]>>,
     ) -> Result<Self, HalError> {
-        let selection = Selection::of_boot_processor(cpu);
+        let selection = Selection::with_options(cpu, options);
         let interface = Interface::new(selection.interface, cpu);
         let cells_per_cpu = interface.counters().max(most_counters).min(CounterSet::MOST);
         let states = allocate(maximum_processors, cells_per_cpu);
@@ -196,6 +201,12 @@ impl<E> Hal<E> {
     #[inline]
     fn interface_with(&self, pmu: &PerCpuPmu) -> Interface {
         self.interface.with_capabilities(pmu.snapshot.capabilities())
+    }
+
+    /// As [`interface_with`](Self::interface_with), also for the functions that do not take [`CpuCounters`] and for those
+    /// that decide which events the processor supports.
+    fn whole_interface_with(&self, pmu: &PerCpuPmu) -> Interface {
+        self.interface.of_processor(pmu.snapshot.capabilities())
     }
 
     /// Returns the bytes of the state of the counters.

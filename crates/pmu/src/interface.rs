@@ -9,7 +9,9 @@ pub mod p6;
 pub mod pentium;
 mod unmanaged;
 
+use crate::constraints::Listing;
 use crate::cpu::{Cpu, Cpuid};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::source::{ProfileSource, RawEvent, Source};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
@@ -83,11 +85,23 @@ pub enum Support {
     NoRawEvents = 6,
     /// Raw event: its number is wider than the event numbers of the processor.
     NoSuchEvent = 7,
+    /// Amd64: the processor's model belongs to no known generation, so the event's number is not known.
+    ModelNotKnown = 8,
+    /// Raw event: its unit mask has more than 8 bits, but the select registers have no UMASK2.
+    NoSecondUnitMask = 9,
+    /// Raw event: it compares for equality, but the select registers have no EQ.
+    NoEquality = 10,
+    /// Raw event: no general counter of the processor counts it.
+    NoCounter = 11,
+    /// Raw event of AMD: it can occur more than 15 times in a cycle, and takes two counters that are merged.
+    NeedsTwoCounters = 12,
+    /// Amd64: an event of the northbridge, which only the first core of each processor counts.
+    OtherCore = 13,
 }
 
 impl Support {
     /// All values, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 14] = [
         Self::Supported,
         Self::NotInInterface,
         Self::EventNotEnumerated,
@@ -96,12 +110,27 @@ impl Support {
         Self::NotOnThisFamily,
         Self::NoRawEvents,
         Self::NoSuchEvent,
+        Self::ModelNotKnown,
+        Self::NoSecondUnitMask,
+        Self::NoEquality,
+        Self::NoCounter,
+        Self::NeedsTwoCounters,
+        Self::OtherCore,
     ];
 
     /// Returns the value with this number.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|support| *support as u32 == number)
+    }
+}
+
+/// Returns the reason for which select registers with or without UMASK2 and EQ do not take a raw event, if there is one.
+fn lacks_version_6(event: RawEvent, umask2: bool, eq: bool) -> Option<Support> {
+    match event {
+        _ if event.umask() > 0xFF && !umask2 => Some(Support::NoSecondUnitMask),
+        _ if event.equality() && !eq => Some(Support::NoEquality),
+        _ => None,
     }
 }
 
@@ -166,6 +195,12 @@ pub trait ProfileInterface {
         CounterSet::first(self.counters())
     }
 
+    /// Returns whether the counters of a source are known.
+    fn listing(&self, source: &ProfileSource) -> Listing {
+        let _ = source;
+        Listing::Known
+    }
+
     /// Assigns a counter that is free in `cpu_counters` to each of `wanted`, and writes it to the same index of
     /// `assigned`. It considers all of them together.
     ///
@@ -177,6 +212,12 @@ pub trait ProfileInterface {
             *place = free.next().ok_or(index)?;
         }
         Ok(())
+    }
+
+    /// Returns the state with an interval that the processor counts correctly: the same, or a slightly shorter one.
+    fn with_safe_interval(&self, cpu_counters: CpuCounters<'_>, state: CounterState) -> CounterState {
+        let _ = cpu_counters;
+        state
     }
 
     /// QueryInformation: returns whether the processor has the event of a table entry.
@@ -214,6 +255,13 @@ pub trait ProfileInterface {
 
     /// CheckOverflowStatus: returns the active counters with an interval that have overflowed.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet;
+
+    /// Returns the active counters that wait for the handler: those that [overflowed](Self::check_overflow), or all of
+    /// them if another program has frozen or stopped them in a global register. [`serve`](Self::serve) lets them run
+    /// again. The driver must own the registers.
+    fn stuck(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) -> CounterSet {
+        self.check_overflow(cpu, cpu_counters.active)
+    }
 
     /// Serves a performance monitor interrupt: finds overflowed counters, reloads each and passes it to `overflowed`.
     /// It acknowledges the status register, whatever it reports about the driver's counters, and unmasks the LVT entry
@@ -326,17 +374,48 @@ impl Interface {
     pub const fn capabilities(&self) -> u64 {
         match self {
             Self::Emon(emon) => emon.capabilities().into_bits(),
+            Self::Amd64(amd64) => amd64.capabilities(),
             _ => 0,
         }
     }
 
-    /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities).
+    /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities), for the functions
+    /// that take [`CpuCounters`]: Amd64 finds them there. The interrupt uses it, because it copies less.
     #[must_use]
     #[inline]
     pub const fn with_capabilities(self, capabilities: u64) -> Self {
         match self {
             Self::Emon(_) => Self::Emon(emon::Emon::with_capabilities(emon::PmuCapabilities::from_bits(capabilities))),
             _ => self,
+        }
+    }
+
+    /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities), also for the functions
+    /// that do not take [`CpuCounters`].
+    #[must_use]
+    pub const fn of_processor(self, capabilities: u64) -> Self {
+        match self {
+            Self::Amd64(amd64) => Self::Amd64(amd64.with_capabilities(capabilities)),
+            _ => self.with_capabilities(capabilities),
+        }
+    }
+
+    /// Accesses for the first time the registers of the interface, and the counters that it reads by RDPMC: every one
+    /// that any other function touches. Returns the interface without the optional registers that fault.
+    ///
+    /// # Errors
+    /// The fault of another register.
+    ///
+    /// # IRQL
+    /// Below DISPATCH_LEVEL.
+    pub(crate) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
+        match self {
+            Self::Default(_) => Ok(self),
+            Self::Emon(emon) => emon.access_first(first).map(Self::Emon),
+            Self::Amd64(amd64) => amd64.access_first(first).map(Self::Amd64),
+            Self::NetBurst(netburst) => netburst.access_first(first).map(|()| self),
+            Self::P6(_) => p6::access_first(first).map(|()| self),
+            Self::Pentium(_) => pentium::access_first(first).map(|()| self),
         }
     }
 
@@ -353,12 +432,11 @@ impl Interface {
         }
     }
 
-    /// Returns the interface for a processor on which the first `counters` general counters record these events
-    /// precisely.
+    /// Returns the interface for a processor on which the first `counters` general counters record precisely.
     #[must_use]
-    pub const fn with_precise(self, counters: u8, events: emon::PreciseEvents) -> Self {
+    pub const fn with_precise(self, counters: u8) -> Self {
         match self {
-            Self::Emon(emon) => Self::Emon(emon.with_precise(counters, events)),
+            Self::Emon(emon) => Self::Emon(emon.with_precise(counters)),
             _ => self,
         }
     }
@@ -369,6 +447,16 @@ impl Interface {
         match self {
             Self::Emon(emon) => emon.precise(source),
             _ => CounterSet::NONE,
+        }
+    }
+
+    /// Returns how many events of a counter that records precisely follow its overflow until the record is written,
+    /// including the event that writes it.
+    #[must_use]
+    pub const fn events_to_record(&self, counter: u8) -> u64 {
+        match self {
+            Self::Emon(emon) => emon.capabilities().microarchitecture().events_to_record(counter),
+            _ => 0,
         }
     }
 
@@ -418,8 +506,16 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.counters_for(source))
     }
 
+    fn listing(&self, source: &ProfileSource) -> Listing {
+        each!(self, interface => interface.listing(source))
+    }
+
     fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
         each!(self, interface => interface.assign(cpu_counters, wanted, assigned))
+    }
+
+    fn with_safe_interval(&self, cpu_counters: CpuCounters<'_>, state: CounterState) -> CounterState {
+        each!(self, interface => interface.with_safe_interval(cpu_counters, state))
     }
 
     fn support(&self, source: &ProfileSource) -> Support {
@@ -456,6 +552,10 @@ impl ProfileInterface for Interface {
 
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
         each!(self, interface => interface.check_overflow(cpu, active))
+    }
+
+    fn stuck(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) -> CounterSet {
+        each!(self, interface => interface.stuck(cpu, cpu_counters))
     }
 
     #[inline]

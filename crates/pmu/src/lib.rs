@@ -2,14 +2,18 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`constraints`] | which counters count and record an event |
 //! | [`cpu`] | access to the processor: CPUID, model-specific registers, RDPMC |
 //! | [`source`] | KPROFILE_SOURCE, and the entries of an interface's table |
 //! | [`selection`] | selection of a profile interface from the boot processor |
+//! | [`first_access`] | the first access of each register, guarded against faults |
 //! | [`debug_store`] | Intel's Debug Store: its features on a processor, and its registers |
+//! | [`errata`] | errata that make a source count wrongly |
 //! | [`hypervisor`] | detection of a hypervisor |
 //! | [`interface`] | Default, Emon, Amd64, NetBurst, P6, Pentium: their registers, tables and operations |
 //! | [`interval`] | ranges and defaults of intervals |
 //! | [`lvt_pmi`] | the LVT entry for performance counters in the local APIC |
+//! | `placement` | placement of events on counters |
 //! | `misc_enable` | performance monitoring features that an Intel processor has enabled |
 //! | `per_cpu` | what one processor owns |
 //! | [`state`] | 8 bytes of state per counter per processor |
@@ -23,24 +27,29 @@
 
 extern crate alloc;
 
+pub mod constraints;
 pub mod cpu;
 pub mod current_cpu;
 pub mod debug_store;
+pub mod errata;
+pub mod first_access;
 pub mod hal;
 pub mod hypervisor;
 pub mod interface;
 pub mod interval;
 pub mod lvt_pmi;
 mod per_cpu;
+mod placement;
 pub mod selection;
 pub mod source;
 pub mod state;
 
 pub use cpu::{Cpu, Cpuid, Msr};
 pub use current_cpu::{CurrentCpu, ProcessorIndex};
+pub use first_access::GuardedCpu;
 pub use hal::{Hal, HalError};
 pub use hypervisor::Hypervisor;
 pub use interface::{Interface, Kind, ProfileInterface, Support};
 pub use per_cpu::PerCpu;
-pub use selection::{Reason, Selection};
+pub use selection::{Options, Reason, Selection};
 pub use source::{ProfileSource, Source};

@@ -8,6 +8,7 @@ use x86_defs::cpuid::{Leaf1Edx, leaf};
 use x86_defs::local_apic::{self, ApicBase, DELIVERY_MODE_FIXED, LvtPerformance};
 
 use crate::cpu::{Cpu, Msr};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu, Phase};
 
 const IA32_APIC_BASE: Msr = Msr::new(local_apic::IA32_APIC_BASE);
 
@@ -26,17 +27,30 @@ pub enum Place {
 /// Returns the location of the entry of the current processor, or `None` if the local APIC is missing or disabled.
 ///
 /// # IRQL
-/// Any.
-pub fn place(cpu: &impl Cpu) -> Option<Place> {
-    if !Leaf1Edx::from_bits(cpu.cpuid(leaf::FEATURES, 0).edx).apic() {
-        return None;
+/// Below DISPATCH_LEVEL.
+pub fn place(cpu: &impl GuardedCpu) -> Option<Place> {
+    place_by(&FirstAccess::new(cpu, Phase::Read)).ok().flatten()
+}
+
+/// Returns the location of the entry, by IA32_APIC_BASE.
+fn place_by(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Option<Place>, Fault> {
+    if !Leaf1Edx::from_bits(first.cpuid().cpuid(leaf::FEATURES, 0).edx).apic() {
+        return Ok(None);
     }
-    let base = ApicBase::from_bits(cpu.rdmsr(IA32_APIC_BASE));
-    match (base.en(), base.extd()) {
+    let base = ApicBase::from_bits(first.read(IA32_APIC_BASE)?);
+    Ok(match (base.en(), base.extd()) {
         (false, _) => None,
         (true, false) => Some(Place::Page(base.page() << 12)),
         (true, true) => Some(Place::Register),
+    })
+}
+
+/// Accesses for the first time the registers of the entry of the current processor.
+pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+    if place_by(first)? == Some(Place::Register) {
+        first.read_write(X2APIC_LVT_PERFORMANCE)?;
     }
+    Ok(())
 }
 
 /// The vector that the HAL of Windows uses for the interrupt.

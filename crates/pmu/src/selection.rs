@@ -8,7 +8,7 @@ use core::fmt;
 
 use x86_defs::cpuid::{
     Leaf1Edx, Leaf40000003Edx, Leaf80000001Ecx, Leaf80000001Edx, LeafAEax, LeafAEbx, Signature, VENDOR_AMD,
-    VENDOR_INTEL, leaf,
+    VENDOR_HYGON, VENDOR_INTEL, leaf,
 };
 
 use crate::cpu::Cpuid;
@@ -45,11 +45,20 @@ pub enum Reason {
     P6 = 11,
     /// Pentium, where the HAL selects Default: GenuineIntel, family 5, with model-specific registers.
     Pentium = 12,
+    /// Amd64, where the HAL selects Default: HygonGenuine with long mode, and the driver's option for it.
+    Hygon = 13,
+}
+
+/// Options of the driver that change the selection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Treat HygonGenuine as AuthenticAMD, as Linux does (arch/x86/events/core.c, `init_hw_perf_events`).
+    pub hygon_as_amd: bool,
 }
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Amd,
         Self::Intel,
         Self::OtherVendor,
@@ -63,6 +72,7 @@ impl Reason {
         Self::NetBurst,
         Self::P6,
         Self::Pentium,
+        Self::Hygon,
     ];
 
     /// Returns the reason with this number.
@@ -88,6 +98,7 @@ impl fmt::Display for Reason {
             Self::NetBurst => "GenuineIntel of family 15, from before CPUID leaf 0xA",
             Self::P6 => "GenuineIntel of family 6, from before CPUID leaf 0xA",
             Self::Pentium => "GenuineIntel of family 5, from before CPUID leaf 0xA",
+            Self::Hygon => "HygonGenuine with long mode, taken for AMD by the option HygonAsAmd",
         })
     }
 }
@@ -105,15 +116,27 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Selects an interface for the current processor, which must be the boot processor.
+    /// Selects an interface for the current processor, which must be the boot processor, without options.
     ///
     /// # IRQL
     /// Any.
     #[must_use]
     pub fn of_boot_processor(cpu: &impl Cpuid) -> Self {
-        let (kind, reason) = tentative(cpu);
+        Self::with_options(cpu, Options::default())
+    }
+
+    /// Selects an interface for the current processor, which must be the boot processor.
+    ///
+    /// # IRQL
+    /// Any.
+    #[must_use]
+    pub fn with_options(cpu: &impl Cpuid, options: Options) -> Self {
+        let (kind, reason) = tentative(cpu, options);
         if kind != Kind::Default && masked_by_hypervisor(cpu) {
             return Self::both(Kind::Default, Reason::MaskedByHypervisor);
+        }
+        if reason == Reason::Hygon {
+            return Self { windows10: Kind::Default, interface: kind, reason };
         }
         // No event could ever be started on it. The HAL has no such rule.
         if kind == Kind::Emon && LeafAEax::from_bits(cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0).eax).counters() == 0 {
@@ -129,11 +152,12 @@ impl Selection {
 }
 
 /// Returns the selection by vendor and CPUID leaves, before a hypervisor is taken into account.
-fn tentative(cpu: &impl Cpuid) -> (Kind, Reason) {
+fn tentative(cpu: &impl Cpuid, options: Options) -> (Kind, Reason) {
     let highest_leaf = cpu.cpuid(leaf::VENDOR, 0).eax;
     match vendor(cpu) {
         VENDOR_AMD if has_long_mode(cpu) => (Kind::Amd64, Reason::Amd),
         VENDOR_AMD => (Kind::Default, Reason::NoLongMode),
+        VENDOR_HYGON if options.hygon_as_amd && has_long_mode(cpu) => (Kind::Amd64, Reason::Hygon),
         VENDOR_INTEL if highest_leaf < leaf::ARCHITECTURAL_PERFMON => (Kind::Default, Reason::NoLeafA),
         VENDOR_INTEL => {
             let perfmon = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0);

@@ -15,61 +15,219 @@ impl Source {
     /// Returns the raw event that the number encodes, or `None` if it encodes none.
     #[must_use]
     pub const fn raw(self) -> Option<RawEvent> {
-        let event = RawEvent(self.0);
-        if event.is_raw() && !event.is_reserved() { Some(event) } else { None }
+        RawEvent::of_number(self.0)
     }
 }
 
 /// An event that is in no table: the number of its source encodes the selection in bit fields. No field selects modes,
 /// interrupts or other registers.
-#[bitfield(u32)]
-#[derive(PartialEq, Eq, Hash)]
+///
+/// The number has one of two layouts. The usual one has room for 12 bits of event number. The other one is that of
+/// events with a unit mask above 0xFF or with `eq`, which only processors with 8 bits of event number have; there is
+/// room for 4 bits of `cmask` beside them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RawEvent {
-    /// Event number: 8 bits on Intel processors, 12 on AMD processors.
+    event: u16,
+    umask: u16,
+    cmask: u8,
+    inv: bool,
+    edge: bool,
+    eq: bool,
+}
+
+/// The usual layout.
+#[bitfield(u32)]
+struct UsualNumber {
     #[bits(12)]
-    pub event: u16,
-    /// Unit mask.
-    pub umask: u8,
-    /// CMASK: if not 0, count clocks with at least this many events.
-    pub cmask: u8,
-    /// INV: count clocks with fewer than `cmask` events instead.
-    pub inv: bool,
-    /// Edge detect: count how often the condition becomes true.
-    pub edge: bool,
-    /// Zero, so that ALL_SOURCES is not a raw event.
-    #[bits(access = RO)]
-    is_reserved: bool,
+    event: u16,
+    umask: u8,
+    cmask: u8,
+    inv: bool,
+    edge: bool,
+    /// Zero: the usual layout.
+    is_wide: bool,
     /// One; no number in a table has this bit.
-    #[bits(access = RO)]
     is_raw: bool,
+}
+
+/// The layout of events with a wide unit mask or with `eq`.
+#[bitfield(u32)]
+struct WideNumber {
+    event: u8,
+    umask: u16,
+    inv: bool,
+    edge: bool,
+    eq: bool,
+    #[bits(3)]
+    cmask_low: u8,
+    /// One: this layout. No number in a table has this bit.
+    is_wide: bool,
+    cmask_high: bool,
 }
 
 impl RawEvent {
     /// Event 0 without a unit mask.
-    pub const NONE: Self = Self(1 << 31);
+    pub const NONE: Self = Self { event: 0, umask: 0, cmask: 0, inv: false, edge: false, eq: false };
 
     /// The largest event number.
-    pub const MAX_EVENT: u32 = 0xFFF;
+    pub const MAX_EVENT: u16 = 0xFFF;
+
+    /// The largest event number beside a unit mask above 0xFF or `eq`.
+    pub const MAX_WIDE_EVENT: u16 = 0xFF;
+
+    /// The largest `cmask` beside a unit mask above 0xFF or `eq`.
+    pub const MAX_WIDE_CMASK: u8 = 0xF;
+
+    /// Returns the event that a number encodes. ALL_SOURCES and BRANCHES of the protocol, which have every bit of the
+    /// wide layout set, encode none.
+    const fn of_number(number: u32) -> Option<Self> {
+        const NOT_CMASK_HIGH: u32 = u32::MAX >> 1;
+        let (usual, wide) = (UsualNumber::from_bits(number), WideNumber::from_bits(number));
+        if wide.is_wide() {
+            let cmask = wide.cmask_low() | (wide.cmask_high() as u8) << 3;
+            let [inv, edge, eq] = [wide.inv(), wide.edge(), wide.eq()];
+            let event = Self { event: wide.event() as u16, umask: wide.umask(), cmask, inv, edge, eq };
+            return if number & NOT_CMASK_HIGH == NOT_CMASK_HIGH || !event.is_wide() { None } else { Some(event) };
+        }
+        if !usual.is_raw() {
+            return None;
+        }
+        let [inv, edge] = [usual.inv(), usual.edge()];
+        Some(Self { event: usual.event(), umask: usual.umask() as u16, cmask: usual.cmask(), inv, edge, eq: false })
+    }
+
+    /// Returns whether the event needs the wide layout: registers of version 6 (SDM Vol. 3B, "Architectural Performance
+    /// Monitoring Version 6").
+    const fn is_wide(self) -> bool {
+        self.umask > 0xFF || self.eq
+    }
+
+    /// Returns whether the number of a source can encode the event.
+    #[must_use]
+    pub const fn is_encodable(self) -> bool {
+        match Self::of_number(self.source().0) {
+            Some(encoded) => {
+                let selects = encoded.select() == self.select();
+                selects && self.event <= Self::MAX_EVENT
+            }
+            None => false,
+        }
+    }
+
+    /// Event number: 8 bits on Intel processors, 12 on AMD processors.
+    #[must_use]
+    pub const fn event(self) -> u16 {
+        self.event
+    }
+
+    /// Unit mask; bits 15:8 are UMASK2.
+    #[must_use]
+    pub const fn umask(self) -> u16 {
+        self.umask
+    }
+
+    /// CMASK: if not 0, count clocks with at least this many events.
+    #[must_use]
+    pub const fn cmask(self) -> u8 {
+        self.cmask
+    }
+
+    /// INV: count clocks with fewer than `cmask` events instead.
+    #[must_use]
+    pub const fn inv(self) -> bool {
+        self.inv
+    }
+
+    /// Edge detect: count how often the condition becomes true.
+    #[must_use]
+    pub const fn edge(self) -> bool {
+        self.edge
+    }
+
+    /// EQ: count clocks with exactly `cmask` events instead.
+    #[must_use]
+    pub const fn equality(self) -> bool {
+        self.eq
+    }
+
+    /// Returns the event with another number.
+    #[must_use]
+    pub const fn with_event(self, event: u16) -> Self {
+        Self { event, ..self }
+    }
+
+    /// Returns the event with another unit mask.
+    #[must_use]
+    pub const fn with_umask(self, umask: u16) -> Self {
+        Self { umask, ..self }
+    }
+
+    /// Returns the event with another CMASK.
+    #[must_use]
+    pub const fn with_cmask(self, cmask: u8) -> Self {
+        Self { cmask, ..self }
+    }
+
+    /// Returns the event with INV set or clear.
+    #[must_use]
+    pub const fn with_inv(self, inv: bool) -> Self {
+        Self { inv, ..self }
+    }
+
+    /// Returns the event with edge detect set or clear.
+    #[must_use]
+    pub const fn with_edge(self, edge: bool) -> Self {
+        Self { edge, ..self }
+    }
+
+    /// Returns the event with EQ set or clear.
+    #[must_use]
+    pub const fn with_equality(self, eq: bool) -> Self {
+        Self { eq, ..self }
+    }
 
     /// Returns the event select register for both modes, as in the tables. Every processor that has one of these fields
-    /// has it in the same bits (SDM Vol. 3B, Figure 21-1; APM Vol. 2, 13.2.1).
+    /// has it in the same bits (SDM Vol. 3B, Figure 21-1; APM Vol. 2, 13.2.1); UMASK2 and EQ are Intel's, and bits 35:32
+    /// of the event number AMD's.
     #[must_use]
     pub const fn select(self) -> u64 {
         const BOTH_MODES: u64 = 3 << 16;
-        let event = self.event() as u64;
+        let (event, umask) = (self.event as u64, self.umask as u64);
         BOTH_MODES
             | event & 0xFF
-            | (self.umask() as u64) << 8
-            | (self.edge() as u64) << 18
-            | (self.inv() as u64) << 23
-            | (self.cmask() as u64) << 24
+            | (umask & 0xFF) << 8
+            | (self.edge as u64) << 18
+            | (self.inv as u64) << 23
+            | (self.cmask as u64) << 24
             | event >> 8 << 32
+            | (self.eq as u64) << 36
+            | umask >> 8 << 40
     }
 
-    /// Returns the source that encodes this event.
+    /// Returns the source that encodes this event, which must be [encodable](Self::is_encodable).
     #[must_use]
     pub const fn source(self) -> Source {
-        Source(self.0)
+        let Self { event, umask, cmask, inv, edge, eq } = self;
+        if !self.is_wide() {
+            let number = UsualNumber::new()
+                .with_event(event & Self::MAX_EVENT)
+                .with_umask((umask & 0xFF) as u8)
+                .with_cmask(cmask)
+                .with_inv(inv)
+                .with_edge(edge)
+                .with_is_raw(true);
+            return Source(number.into_bits());
+        }
+        let number = WideNumber::new()
+            .with_event((event & 0xFF) as u8)
+            .with_umask(umask)
+            .with_inv(inv)
+            .with_edge(edge)
+            .with_eq(eq)
+            .with_cmask_low(cmask & 7)
+            .with_cmask_high(cmask >> 3 & 1 == 1)
+            .with_is_wide(true);
+        Source(number.into_bits())
     }
 }
 

@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use bitfield_struct::bitfield;
 
+use crate::first_access::FirstAccesses;
 use crate::source::{ProfileSource, Source};
 
 /// State of a counter. All zero: free.
@@ -193,8 +194,16 @@ impl Total {
         counted
     }
 
+    /// Accounts an overflow that the processor recorded `delay` events later, when it loaded the register with `initial`.
+    /// If the register was read between the overflow and the record, the event after that read wrote the record. Takes
+    /// back the events that were read after the load.
+    pub fn recorded(&self, delay: u64, initial: u64, missing_bits: u8) {
+        let last = self.value.load(Ordering::Relaxed);
+        let has_overflowed = last & top_bit(all_but(missing_bits)) == 0;
+        self.overflowed(if has_overflowed { last.wrapping_add(1) } else { delay }, initial, missing_bits);
+    }
+
     /// Accounts an overflow: the register held `value`, is loaded with `initial`, and has 64 minus `missing_bits` bits.
-    /// If the processor reloaded it by itself, `value` is 0, which takes back the events read after the overflow.
     pub fn overflowed(&self, value: u64, initial: u64, missing_bits: u8) {
         // Only this processor writes here, at PROFILE_LEVEL, so no locked exchange is needed.
         let events = sign_extended(value.wrapping_sub(self.value.load(Ordering::Relaxed)), missing_bits);
@@ -352,6 +361,8 @@ pub struct SavedMsrs {
     pub global: u64,
     /// Value of the control register of the fixed counters.
     pub fixed: u64,
+    /// Bits of the debug control register that were changed, because they stop counters.
+    pub freeze: u64,
 }
 
 /// Known values of a processor, in shared memory.
@@ -359,6 +370,7 @@ pub struct SavedMsrs {
 pub struct PmuSnapshot {
     global: AtomicU64,
     fixed: AtomicU64,
+    freeze: AtomicU64,
     capabilities: AtomicU64,
     control: AtomicU64,
 }
@@ -370,6 +382,7 @@ impl PmuSnapshot {
         Self {
             global: AtomicU64::new(0),
             fixed: AtomicU64::new(0),
+            freeze: AtomicU64::new(0),
             capabilities: AtomicU64::new(capabilities),
             control: AtomicU64::new(0),
         }
@@ -378,7 +391,11 @@ impl PmuSnapshot {
     /// Returns the saved values of its control registers.
     #[must_use]
     pub fn saved(&self) -> SavedMsrs {
-        SavedMsrs { global: self.global.load(Ordering::Relaxed), fixed: self.fixed.load(Ordering::Relaxed) }
+        SavedMsrs {
+            global: self.global.load(Ordering::Relaxed),
+            fixed: self.fixed.load(Ordering::Relaxed),
+            freeze: self.freeze.load(Ordering::Relaxed),
+        }
     }
 
     /// Returns the current value of the global control register while some of the driver's counters count, which saves
@@ -397,6 +414,7 @@ impl PmuSnapshot {
     pub fn set_saved(&self, saved: SavedMsrs) {
         self.global.store(saved.global, Ordering::Relaxed);
         self.fixed.store(saved.fixed, Ordering::Relaxed);
+        self.freeze.store(saved.freeze, Ordering::Relaxed);
     }
 
     /// Returns the [`Interface::capabilities`](crate::Interface::capabilities) of the processor.
@@ -424,6 +442,8 @@ pub struct PerCpuPmu {
     stale: AtomicU32,
     initialized: AtomicBool,
     asleep: AtomicBool,
+    /// Results of the first accesses.
+    pub(crate) first_accesses: FirstAccesses,
 }
 
 /// State of a processor that does not exist, for a default `CpuCounters`.
@@ -445,6 +465,7 @@ impl PerCpuPmu {
             stale: AtomicU32::new(0),
             initialized: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
+            first_accesses: FirstAccesses::new(),
         }
     }
 

@@ -6,7 +6,7 @@ use debug_store::pebs::Format;
 use model::Processor;
 use pmu::ProfileSource;
 use pmu::debug_store::{Facilities, MissingFeature, examine};
-use pmu::interface::emon::{PreciseEvents, SOURCES};
+use pmu::interface::emon::{Microarchitecture, SOURCES};
 use pmu::source::RawEvent;
 use pmu::state::{Active, ActiveCell, CounterCell, CounterSet, CounterState};
 use simulation::ModelCpu;
@@ -25,19 +25,23 @@ fn processor(name: &str, signature: Option<u32>, format: Option<u64>) -> ModelCp
 
 #[test]
 fn facilities_are_those_of_the_processor() {
-    use PreciseEvents::{GoldenCove, SandyBridge, Usual};
-    let of = |precise, counters, events| Ok(Facilities { branches: Ok(()), precise, counters, events, modes: true });
+    use Microarchitecture::{
+        Core2, GoldenCove, Goldmont, GoldmontPlus, Haswell, LionCove, Nehalem, Silvermont, Skylake,
+    };
+    let of = |precise, counters, microarchitecture| {
+        Ok(Facilities { branches: Ok(()), precise, counters, microarchitecture, modes: true })
+    };
     for (name, signature, format, facilities) in [
-        ("core2-e5200", None, None, of(Ok(Format::Core2), 1, Usual)),
-        ("nehalem-920", None, None, of(Ok(Format::Nehalem), 4, Usual)),
-        ("haswell-4710mq", None, None, of(Ok(Format::Haswell), 4, SandyBridge)),
-        ("skylake-6600k", None, None, of(Ok(Format::Skylake), 4, SandyBridge)),
-        ("goldmont-plus-n4100", None, None, of(Ok(Format::Skylake), 4, Usual)),
-        ("goldmont-plus-n4100", Some(0x506C9), None, of(Ok(Format::Skylake), 1, Usual)), // Goldmont
-        ("goldmont-plus-n4100", Some(0x30673), Some(2), of(Ok(Format::Haswell), 1, Usual)), // Silvermont
+        ("core2-e5200", None, None, of(Ok(Format::Core2), 1, Core2)),
+        ("nehalem-920", None, None, of(Ok(Format::Nehalem), 4, Nehalem)),
+        ("haswell-4710mq", None, None, of(Ok(Format::Haswell), 4, Haswell)),
+        ("skylake-6600k", None, None, of(Ok(Format::Skylake), 4, Skylake)),
+        ("goldmont-plus-n4100", None, None, of(Ok(Format::Skylake), 4, GoldmontPlus)),
+        ("goldmont-plus-n4100", Some(0x506C9), None, of(Ok(Format::Skylake), 1, Goldmont)),
+        ("goldmont-plus-n4100", Some(0x30673), Some(2), of(Ok(Format::Haswell), 1, Silvermont)),
         ("alder-lake-12900k", None, None, of(Ok(Format::Adaptive), 4, GoldenCove)),
         ("alder-lake-12900k", None, Some(5), of(Ok(Format::Adaptive5), 4, GoldenCove)),
-        ("arrow-lake-245k", None, None, of(Err(MissingFeature::UnknownFormat(6)), 4, Usual)),
+        ("arrow-lake-245k", None, None, of(Err(MissingFeature::UnknownFormat(6)), 4, LionCove)),
         ("zen4-7700x", None, None, Err(MissingFeature::NotIntel)),
         ("hygon-c86-7185", None, None, Err(MissingFeature::NotIntel)),
         ("firecracker-cascade-lake", None, None, Err(MissingFeature::NoDebugStore)),
@@ -50,37 +54,69 @@ fn facilities_are_those_of_the_processor() {
     }
 }
 
-/// By Intel's event files: the models that `mapfile.csv` lists for the P cores of each, and E cores for comparison.
+/// The models of Intel's `mapfile.csv` (August 2026), and of Core and Core 2 by the SDM, each with its microarchitecture
+/// as a P core or alone, and as an E core.
 #[test]
-fn precise_events_are_those_of_the_model_and_the_core_type() {
-    let old = "2A 2D 3A 3E 3C 3F 45 46 3D 47 4F 56 4E 5E 8E 9E A5 A6 55";
-    let golden = "97 9A B7 BA BF 8F CF AA AC B5 AD AE";
-    let has = |list: &str, model: u32| list.split(' ').any(|number| number == format!("{model:02X}"));
-    for model in 0..=0xFF {
-        for family in [6, 15] {
-            for core_type in [None, Some(0x40), Some(0x20)] {
-                let signature = (model & 0xF0) << 12 | family << 8 | (model & 0xF) << 4 | 2;
-                let dump = cpuid_dumps::find("alder-lake-12900k").unwrap().cpuid();
-                let leaves = move |leaf, subleaf| {
-                    let [eax, ebx, ecx, edx] = dump.cpuid(leaf, subleaf);
-                    match (leaf, core_type) {
-                        (1, _) => [signature, ebx, ecx, edx],
-                        (7, None) => [eax, ebx, ecx, edx & !(1 << 15)],
-                        (0x1A, Some(core_type)) => [core_type << 24, 0, 0, 0],
-                        _ => [eax, ebx, ecx, edx],
-                    }
-                };
-                let cpu = ModelCpu::new(Processor::new(Box::new(leaves)).with_perf_capabilities(0x400));
-                let expected = match core_type {
-                    _ if family != 6 => PreciseEvents::Usual,
-                    _ if has(old, model) => PreciseEvents::SandyBridge,
-                    None | Some(0x40) if has(golden, model) => PreciseEvents::GoldenCove,
-                    _ => PreciseEvents::Usual,
-                };
-                assert_eq!(PreciseEvents::of(&cpu), expected, "family {family}, model {model:#x}, {core_type:x?}");
+fn the_microarchitecture_is_that_of_the_model_and_the_core_type() {
+    use Microarchitecture as M;
+    let listed: &[(u16, &str, M, M)] = &[
+        (6, "0E", M::Core, M::Core),
+        (6, "0F 16 17 1D", M::Core2, M::Core2),
+        (6, "2E 1E 1F 1A", M::Nehalem, M::Nehalem),
+        (6, "2F 25 2C", M::Westmere, M::Westmere),
+        (6, "37 4A 4D 4C 5A 5D", M::Silvermont, M::Silvermont),
+        (6, "5C 5F", M::Goldmont, M::Goldmont),
+        (6, "1C 26 27 36 35", M::Bonnell, M::Bonnell),
+        (6, "2A 2D", M::SandyBridge, M::SandyBridge),
+        (6, "3A 3E", M::IvyBridge, M::IvyBridge),
+        (6, "3C 45 46 3F", M::Haswell, M::Haswell),
+        (6, "3D 47 4F 56", M::Broadwell, M::Broadwell),
+        (6, "4E 5E 8E 9E A5 A6 55", M::Skylake, M::Skylake),
+        (6, "57 85", M::KnightsLanding, M::KnightsLanding),
+        (6, "7A", M::GoldmontPlus, M::GoldmontPlus),
+        (6, "7D 7E A7 8C 8D 6A 6C", M::IceLake, M::IceLake),
+        (6, "86 96 9C", M::Tremont, M::Tremont),
+        (6, "8F CF AD AE", M::GoldenCove, M::GoldenCove),
+        (6, "97 9A B7 BA BF", M::GoldenCove, M::Gracemont),
+        (6, "BE", M::Gracemont, M::Gracemont),
+        (6, "AA AC B5", M::GoldenCove, M::Crestmont),
+        (6, "AF B6", M::Crestmont, M::Crestmont),
+        (6, "BD C5 C6", M::LionCove, M::Skymont),
+        (6, "CC D5 E5", M::CougarCove, M::Darkmont),
+        (6, "DD", M::Darkmont, M::Darkmont),
+        (18, "01 03", M::CoyoteCove, M::ArcticWolf),
+    ];
+    let of = |signature: u32, core: Option<u32>| {
+        let dump = cpuid_dumps::find("alder-lake-12900k").unwrap().cpuid();
+        let leaves = move |leaf, subleaf| {
+            let [eax, ebx, ecx, edx] = dump.cpuid(leaf, subleaf);
+            match (leaf, core) {
+                (1, _) => [signature, ebx, ecx, edx],
+                (7, None) => [eax, ebx, ecx, edx & !(1 << 15)],
+                (0x1A, Some(core)) => [core, 0, 0, 0],
+                _ => [eax, ebx, ecx, edx],
+            }
+        };
+        Microarchitecture::of(&ModelCpu::new(Processor::new(Box::new(leaves)).with_perf_capabilities(0x400)))
+    };
+    let mut found = 0;
+    for model in 0..=0xFF_u32 {
+        for family in [6_u16, 15, 18] {
+            let base = if family == 6 { 6 << 8 } else { 15 << 8 | u32::from(family - 15) << 20 };
+            let signature = (model & 0xF0) << 12 | base | (model & 0xF) << 4 | 2;
+            let has = |list: &str| list.split(' ').any(|number| number == format!("{model:02X}"));
+            let entry = listed.iter().find(|(of, models, ..)| *of == family && has(models));
+            let (alone, efficient) =
+                entry.map_or((M::Unknown, M::Unknown), |(_, _, alone, efficient)| (*alone, *efficient));
+            found += u32::from(entry.is_some());
+            for (core, expected) in [(None, alone), (Some(0x40 << 24 | 1), alone), (Some(0x20 << 24 | 3), efficient)] {
+                assert_eq!(of(signature, core), expected, "family {family}, model {model:#x}, {core:x?}");
             }
         }
     }
+    assert_eq!(found, 81);
+    let low_power = of(0xC0650, Some(0x20 << 24 | 2));
+    assert_eq!(low_power, M::Crestmont, "the low-power cores of Arrow Lake H");
 }
 
 #[test]
@@ -100,50 +136,86 @@ fn what_is_shut_off_is_not_there() {
     assert_eq!(examine(&cpu), Err(MissingFeature::NoMonitoring));
 }
 
+/// The encodings that Intel's event files (`PEBS` is not 0) give the instructions, branches and mispredictions of the
+/// table of sources.
 #[test]
-fn precise_are_the_architectural_events_that_are_counted_at_retirement() {
-    use PreciseEvents::{GoldenCove, SandyBridge, Usual};
-    let raw = |event, umask| RawEvent::NONE.with_event(event).with_umask(umask);
-    let [core2, nehalem, adaptive] = [Format::Core2, Format::Nehalem, Format::Adaptive].map(Some);
-    // The formats from which each processor records the event.
-    for (what, event, since) in [
-        ("instructions", raw(0xC0, 0), [core2, None, adaptive]),
-        ("branches", raw(0xC4, 0), [nehalem, None, adaptive]),
-        ("mispredictions", raw(0xC5, 0), [core2, None, adaptive]),
-        ("instructions, precisely distributed", raw(0xC0, 1), [None, nehalem, None]),
-        ("branches of Sandy Bridge", raw(0xC4, 4), [None, nehalem, None]),
-        ("mispredictions of Sandy Bridge", raw(0xC5, 4), [None, nehalem, None]),
-        ("cycles", raw(0x3C, 0), [None; 3]),
-        ("another unit mask", raw(0xC0, 2), [None; 3]),
-        ("instructions by clock", raw(0xC0, 0).with_cmask(1), [None; 3]),
-        ("their beginnings", raw(0xC0, 0).with_edge(true), [None; 3]),
-        ("clocks without", raw(0xC0, 0).with_inv(true), [None; 3]),
-        ("the same of Sandy Bridge", raw(0xC0, 1).with_cmask(1), [None; 3]),
-    ] {
-        for (events, since) in [Usual, SandyBridge, GoldenCove].into_iter().zip(since) {
-            for format in Format::ALL {
-                let expected = since.is_some_and(|since| format >= since);
-                let source = ProfileSource::of_raw(event);
-                assert_eq!(events.allows(&source, format), expected, "{what}, {events:?}, {format:?}");
-            }
+fn a_source_of_the_table_is_recorded_with_the_encoding_of_its_generation() {
+    use Microarchitecture as M;
+    let prec_dist = ["C0/01", "C4/04", "C5/04"];
+    let plain = ["C0/00", "C4/00", "C5/00"];
+    let of = |microarchitecture| match microarchitecture {
+        M::Nehalem => ["C0/01", "C4/04", ""],
+        M::Westmere | M::SandyBridge | M::IvyBridge | M::Haswell | M::Broadwell | M::Skylake => prec_dist,
+        M::Silvermont => ["", "C4/00", "C5/00"],
+        M::Bonnell => ["C0/00", "", "C5/00"],
+        _ => plain,
+    };
+    let precise = |source: &ProfileSource, microarchitecture: M| microarchitecture.records(source, Format::Adaptive);
+    for microarchitecture in M::ALL {
+        for (id, expected) in [2, 6, 0xB].into_iter().zip(of(microarchitecture)) {
+            let source = SOURCES.iter().find(|source| source.source.0 == id).unwrap();
+            let select = select_of_precise(source, microarchitecture);
+            assert_eq!(select, expected, "{}, {microarchitecture:?}", source.name);
+            assert_eq!(
+                precise(source, microarchitecture),
+                !expected.is_empty(),
+                "{}, {microarchitecture:?}",
+                source.name
+            );
+        }
+        for id in [0x13, 0x0A, 0x1B, 0x1C] {
+            let source = SOURCES.iter().find(|source| source.source.0 == id).unwrap();
+            assert!(!precise(source, microarchitecture), "{}, {microarchitecture:?}", source.name);
         }
     }
 }
 
+/// Returns the encoding that records a source, or an empty text.
+fn select_of_precise(source: &ProfileSource, microarchitecture: Microarchitecture) -> String {
+    let form = microarchitecture.precise_form(source);
+    form.map_or_else(String::new, |form| {
+        let select = form.select(source.select);
+        format!("{:02X}/{:02X}", select & 0xFF, select >> 8 & 0xFF)
+    })
+}
+
+/// An unknown processor records the architectural events; every other the raw events that its file lists, without CMASK,
+/// INV and edge.
 #[test]
-fn a_source_of_the_table_is_precise_by_whatever_encoding_records_it() {
-    for events in [PreciseEvents::Usual, PreciseEvents::SandyBridge, PreciseEvents::GoldenCove] {
-        let precise = SOURCES.iter().filter(|source| events.allows(source, Format::Adaptive));
-        let names: Vec<_> = precise.map(|source| source.name).collect();
-        let expected = [
-            "TotalIssues",
-            "BranchInstructions",
-            "BranchMispredictions",
-            "InstructionRetired",
-            "BranchInstructionRetired",
-            "BranchMispredictsRetired",
-        ];
-        assert_eq!(names, expected, "{events:?}");
+fn a_raw_event_is_recorded_with_its_own_encoding_or_not_at_all() {
+    use Microarchitecture::{Core2, GoldenCove, Skylake, Unknown};
+    let raw = |event, umask| RawEvent::NONE.with_event(event).with_umask(umask);
+    let records = |microarchitecture: Microarchitecture, event, format| {
+        microarchitecture.records(&ProfileSource::of_raw(event), format)
+    };
+    for (what, event, since) in [
+        ("instructions", raw(0xC0, 0), Some(Format::Core2)),
+        ("branches", raw(0xC4, 0), Some(Format::Nehalem)),
+        ("mispredictions", raw(0xC5, 0), Some(Format::Core2)),
+        ("instructions of Sandy Bridge", raw(0xC0, 1), None),
+        ("cycles", raw(0x3C, 0), None),
+        ("instructions by clock", raw(0xC0, 0).with_cmask(1), None),
+        ("their beginnings", raw(0xC0, 0).with_edge(true), None),
+        ("clocks without", raw(0xC0, 0).with_inv(true), None),
+    ] {
+        for format in Format::ALL {
+            for microarchitecture in [Unknown, Core2] {
+                let expected = since.is_some_and(|since| format >= since);
+                assert_eq!(records(microarchitecture, event, format), expected, "{what}, {format:?}");
+            }
+        }
+    }
+    for (microarchitecture, event, expected) in [
+        (Skylake, raw(0xD1, 0x20), true), // MEM_LOAD_RETIRED.L3_MISS
+        (Skylake, raw(0xD1, 0x20).with_cmask(1), false),
+        (Skylake, raw(0xC0, 0), false),
+        (Skylake, raw(0xC0, 1), true),
+        (Skylake, raw(0xB0, 1), false), // OFFCORE_REQUESTS.DEMAND_DATA_RD
+        (Skylake, raw(0xCD, 1), false), // LOAD_LATENCY needs a second register
+        (GoldenCove, raw(0xD1, 0x20), true),
+        (GoldenCove, raw(0xC0, 1), false),
+    ] {
+        assert_eq!(records(microarchitecture, event, Format::Adaptive), expected, "{microarchitecture:?}, {event:?}");
     }
 }
 
@@ -160,6 +232,33 @@ fn one_counter_records_on_the_small_cores_up_to_goldmont_and_on_knights() {
             let expected = if family == 6 && alone.contains(&model) { 1 } else { 4 };
             assert_eq!(examine(&cpu).unwrap().counters, expected, "family {family}, model {model:#x}");
         }
+    }
+}
+
+/// The steppings and revisions of Linux, `intel_sandybridge_quirk`, and Core 2 of model 0Fh, by `intel_clovertown_quirk`.
+#[test]
+fn errata_and_old_microcode_turn_precise_records_off() {
+    use MissingFeature::{Errata, OldMicrocode};
+    for (signature, revision, precise, reads) in [
+        (0x206A7, 0x27, Err(OldMicrocode), 1),
+        (0x206A7, 0x28, Ok(Format::Nehalem), 1),
+        (0x206A6, 0x7FFF_FFFF, Err(OldMicrocode), 1),
+        (0x206D6, 0x617, Err(OldMicrocode), 1),
+        (0x206D6, 0x618, Ok(Format::Nehalem), 1),
+        (0x206D7, 0x70B, Err(OldMicrocode), 1),
+        (0x206D7, 0x70C, Ok(Format::Nehalem), 1),
+        (0x206D5, 0x7FFF_FFFF, Err(OldMicrocode), 1),
+        (0x006FB, 0xBA, Err(Errata), 0),
+        (0x1067A, 0, Ok(Format::Nehalem), 0), // Penryn
+        (0x306A9, 0, Ok(Format::Nehalem), 0),
+    ] {
+        let cpu = processor("haswell-4710mq", Some(signature), Some(1));
+        cpu.model().set_microcode(revision);
+        let found = examine(&cpu).unwrap();
+        assert_eq!((found.branches, found.precise), (Ok(()), precise), "{signature:#x}, {revision:#x}");
+        let accesses = cpu.model().accesses();
+        // IA32_MISC_ENABLE, IA32_PERF_CAPABILITIES, and for Sandy Bridge IA32_BIOS_SIGN_ID.
+        assert_eq!((accesses.rdmsr, accesses.wrmsr, accesses.faulted), (2 + reads, 0, 0), "{signature:#x}");
     }
 }
 

@@ -9,7 +9,7 @@ use pmu::hal::information::{
     HAL_QUERY_PROFILE_SOURCE_LIST,
 };
 use pmu::state::{self, CounterCell};
-use pmu::{Hal, HalError, ProcessorIndex, Source, Support};
+use pmu::{Hal, HalError, Options, ProcessorIndex, Source, Support};
 use simulation::SimMachine;
 
 fn hal(identity: &str) -> Hal {
@@ -148,10 +148,11 @@ fn the_state_is_8_bytes_per_counter_per_processor_in_one_allocation() {
         for processors in [1, 2, 64, 2_048] {
             let machine = SimMachine::named(identity, 1);
             let mut asked = Vec::new();
-            let hal = <Hal>::with_states(machine.processor(0), processors, 0, |processors, counters| {
-                asked.push((processors, counters));
-                state::allocate::<CounterCell>(processors, counters)
-            });
+            let hal =
+                <Hal>::with_states(machine.processor(0), Options::default(), processors, 0, |processors, counters| {
+                    asked.push((processors, counters));
+                    state::allocate::<CounterCell>(processors, counters)
+                });
             assert_eq!(asked, [(processors, counters)], "{identity}");
             assert_eq!(hal.unwrap().state_bytes(), 8 * processors as usize * usize::from(counters));
         }
@@ -160,7 +161,9 @@ fn the_state_is_8_bytes_per_counter_per_processor_in_one_allocation() {
 
 #[test]
 fn without_memory_amd64_refuses_to_start_and_emon_has_no_source() {
-    let without = |identity| <Hal>::with_states(SimMachine::named(identity, 1).processor(0), 64, 0, |_, _| None);
+    let without = |identity| {
+        <Hal>::with_states(SimMachine::named(identity, 1).processor(0), Options::default(), 64, 0, |_, _| None)
+    };
     assert_eq!(without("amd-legacy").err(), Some(HalError::NoMemory));
     let hal = without("intel-v1").unwrap();
     assert_eq!(hal.state_bytes(), 0);

@@ -77,6 +77,9 @@ const MISC_ENABLE: u32 = 0x1A0;
 /// IA32_PERF_CAPABILITIES, which the driver only reads.
 const CAPABILITIES: u32 = 0x345;
 
+/// IA32_DEBUGCTL, of which the driver changes the bits that stop counters.
+const DEBUGCTL: u32 = 0x1D9;
+
 /// Returns the registers of a processor's interface, from the manuals.
 fn own_registers(name: &str, processor: u32) -> Vec<u32> {
     let expected = cpuid_dumps::find(name).unwrap().of_processor(processor).expected;
@@ -95,7 +98,7 @@ fn own_registers(name: &str, processor: u32) -> Vec<u32> {
         "intel-v1" => version_1.collect(),
         _ => {
             let fixed = (0x309..0x309 + u32::from(expected.fixed)).chain([0x38D]);
-            version_1.chain(fixed).chain([0x38E, 0x38F, 0x390]).collect()
+            version_1.chain(fixed).chain([0x38E, 0x38F, 0x390, DEBUGCTL]).collect()
         }
     }
 }

@@ -88,11 +88,14 @@ pub enum ErrorCode {
     BadBuffer = 34,
     /// The machine sleeps, falls asleep or wakes up: the driver must not access registers.
     Asleep = 35,
+    /// The first access of a register of `processor` faulted, although CPUID enumerates the register; `detail` = a
+    /// [`RegisterFault`], the kind of hypervisor as in [`InfoReply`](crate::InfoReply).
+    RegisterFault = 36,
 }
 
 impl ErrorCode {
     /// All error codes, in the order of their numbers.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -129,12 +132,40 @@ impl ErrorCode {
         Self::ControlArea,
         Self::BadBuffer,
         Self::Asleep,
+        Self::RegisterFault,
     ];
 
     /// Returns the error code with this number.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|cause| *cause as u32 == number)
+    }
+}
+
+/// The access that faulted, for [`ErrorCode::RegisterFault`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RegisterFault {
+    /// ECX: the address of the register, or the index of the counter.
+    pub number: u32,
+    /// The instruction: 0 RDMSR, 1 WRMSR, 2 RDPMC.
+    pub access: u8,
+    /// The profile interface, as in [`InfoReply`](crate::InfoReply): the same number names different registers.
+    pub interface: u8,
+}
+
+impl RegisterFault {
+    /// Returns the fault as the first word of the detail: the number in bits 31:0, the access in bits 39:32, the
+    /// interface in bits 47:40.
+    #[must_use]
+    pub const fn to_detail(self) -> u64 {
+        self.number as u64 | (self.access as u64) << 32 | (self.interface as u64) << 40
+    }
+
+    /// Returns the fault in the first word of the detail.
+    #[must_use]
+    pub const fn from_detail(detail: u64) -> Self {
+        let [n0, n1, n2, n3, access, interface, ..] = detail.to_le_bytes();
+        Self { number: u32::from_le_bytes([n0, n1, n2, n3]), access, interface }
     }
 }
 
@@ -148,6 +179,13 @@ mod tests {
             assert_eq!(cause as u32, number);
             assert_eq!(ErrorCode::from_number(number), Some(cause));
         }
-        assert_eq!(ErrorCode::from_number(36), None);
+        assert_eq!(ErrorCode::from_number(37), None);
+    }
+
+    #[test]
+    fn a_fault_fits_into_one_word() {
+        let fault = RegisterFault { number: 0xC000_0302, access: 1, interface: 2 };
+        assert_eq!(fault.to_detail(), 0x0201_C000_0302);
+        assert_eq!(RegisterFault::from_detail(fault.to_detail()), fault);
     }
 }

@@ -185,8 +185,8 @@ layout! {
         name: [u8; NAME_LENGTH],
         /// Mask of the counters that can count it (bit n is counter n); zero if it needs none.
         counters: u32,
-        /// Zero.
-        reserved: u32,
+        /// 1 if no table lists the event, so that it may count nothing on some of these counters.
+        unlisted: u32,
     }
 
     /// A set of processors by index; in a request, the empty set selects every active one.

@@ -16,7 +16,7 @@ mod record;
 mod request;
 pub mod status;
 
-pub use error_code::ErrorCode;
+pub use error_code::{ErrorCode, RegisterFault};
 pub use layout::{
     AreaRecord, AreaRequest, BRANCH_BUFFER, CountRecord, DEFAULT_BUDGET, EventRequest, Hello, HelloReply, InfoReply,
     IntervalRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, NAME_LENGTH, PROCESSOR_WORDS, ProcessorSet, RING,

@@ -5,6 +5,7 @@
 //! | [`cpuid`] | leaf numbers, the registers of each leaf, family and model |
 //! | [`local_apic`] | IA32_APIC_BASE and the LVT entry of the performance counters |
 //! | [`intel::perfmon`] | architectural performance monitoring |
+//! | [`intel::microcode`] | IA32_BIOS_SIGN_ID |
 //! | [`intel::misc_enable`] | IA32_MISC_ENABLE |
 //! | [`intel::debug_control`] | IA32_DEBUGCTL |
 //! | [`intel::debug_store`] | the DS save area, BTS records, PEBS records |

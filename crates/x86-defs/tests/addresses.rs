@@ -3,7 +3,7 @@
 
 use x86_defs::{
     amd, cpuid,
-    intel::{debug_control, debug_store, misc_enable, netburst, p6, pentium, perfmon},
+    intel::{debug_control, debug_store, microcode, misc_enable, netburst, p6, pentium, perfmon},
     local_apic,
 };
 
@@ -17,6 +17,7 @@ fn intel_msr_addresses_are_the_decimal_ones_of_the_sdm() {
         ("IA32_PMC0", perfmon::IA32_PMC0, 193),
         ("EVNTSEL0", p6::PERF_EVT_SEL0, 390),
         ("IA32_PERFEVTSEL0", perfmon::IA32_PERFEVTSEL0, 390),
+        ("IA32_BIOS_SIGN_ID", microcode::IA32_BIOS_SIGN_ID, 139),
         ("IA32_MISC_ENABLE", misc_enable::IA32_MISC_ENABLE, 416),
         ("IA32_DEBUGCTL", debug_control::IA32_DEBUGCTL, 473),
         ("MSR_BPU_COUNTER0", netburst::MSR_BPU_COUNTER0, 768),

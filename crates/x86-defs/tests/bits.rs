@@ -4,11 +4,13 @@ use x86_defs::{
     amd,
     cpuid::{
         Leaf1AEax, Leaf1Ebx, Leaf1Ecx, Leaf1Edx, Leaf4Eax, Leaf7Edx, Leaf40000003Ebx, Leaf40000003Edx, Leaf80000001Ecx,
-        Leaf80000001Edx, Leaf80000022Eax, Leaf80000022Ebx, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, Signature,
+        Leaf80000001Edx, Leaf80000008Ecx, Leaf80000022Eax, Leaf80000022Ebx, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx,
+        Signature,
     },
     intel::{
         debug_control::DebugCtl,
         debug_store::{PebsEnable, bts::BtsFlags, pebs::RecordFormat},
+        microcode::BiosSignId,
         misc_enable::MiscEnable,
         netburst::{Cccr, Escr},
         p6,
@@ -78,6 +80,7 @@ fn cpuid_hypervisor_and_extended_leaves() {
     layout!(Leaf40000003Edx, u32, fields: performance_monitors_available 2:2; none: 1:0, 31:3);
     layout!(Leaf80000001Ecx, u32, fields: perf_ctr_ext_core 23:23, perf_ctr_ext_nb 24:24; none: 22:0, 31:25);
     layout!(Leaf80000001Edx, u32, fields: long_mode 29:29; none: 28:0, 31:30);
+    layout!(Leaf80000008Ecx, u32, fields: cores_minus_1 7:0, apic_id_size 15:12; none: 11:8, 31:16);
     layout!(Leaf80000022Eax, u32, fields: perf_mon_v2 0:0, lbr_stack 1:1, lbr_and_pmc_freeze 2:2; none: 31:3);
     layout!(Leaf80000022Ebx, u32, fields: num_perf_ctr_core 3:0, lbr_stack_size 9:4, num_perf_ctr_nb 15:10; none: 31:16);
 }
@@ -119,6 +122,7 @@ fn intel_fixed_counter_control() {
 
 #[test]
 fn intel_debug_registers() {
+    layout!(BiosSignId, u64, fields: revision 63:32; none: 31:0);
     layout!(MiscEnable, u64, fields: perfmon_available 7:7, bts_unavailable 11:11, pebs_unavailable 12:12;
         none: 6:0, 10:8, 63:13);
     layout!(DebugCtl, u64, fields: lbr 0:0, btf 1:1, bld 2:2, tr 6:6, bts 7:7, btint 8:8, bts_off_os 9:9,

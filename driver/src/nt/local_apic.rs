@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use pmu::Cpu;
+use pmu::GuardedCpu;
 use pmu::lvt_pmi::{self, Place};
 use wdk_sys::ntddk::{MmMapIoSpaceEx, MmUnmapIoSpace};
 use wdk_sys::{NTSTATUS, PAGE_NOCACHE, PAGE_READWRITE, PHYSICAL_ADDRESS, PVOID, STATUS_INSUFFICIENT_RESOURCES};
@@ -50,8 +50,8 @@ fn address(page: u64) -> PVOID {
 /// STATUS_NOT_SUPPORTED if there is no local APIC, STATUS_INSUFFICIENT_RESOURCES if it cannot be mapped.
 ///
 /// # IRQL
-/// At most DISPATCH_LEVEL.
-pub fn open(cpu: &impl Cpu) -> Result<(), NTSTATUS> {
+/// Below DISPATCH_LEVEL.
+pub fn open(cpu: &impl GuardedCpu) -> Result<(), NTSTATUS> {
     let state = match lvt_pmi::place(cpu).ok_or(STATUS_NOT_SUPPORTED)? {
         Place::Register => REGISTER,
         Place::Page(physical) => map(physical)?,

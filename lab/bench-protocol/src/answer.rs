@@ -91,7 +91,7 @@ pub struct DsWrites {
 }
 
 /// An instruction that can fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Instruction {
     /// RDMSR.
     Rdmsr,

@@ -136,6 +136,13 @@ pub enum Command {
     /// Sets the interrupt mode of every processor until the processors are replaced or reset. New processors have
     /// [`InterruptMode::Edge`].
     SetInterruptMode(InterruptMode),
+    /// Makes RDMSR and WRMSR of exactly these registers fault on every processor, whatever CPUID enumerates, until the
+    /// processors are replaced or reset. An instruction whose fault the driver handles itself raises an exception in the
+    /// driver; any other fault is a violation.
+    SetFaulting {
+        /// Values of ECX.
+        registers: Vec<u32>,
+    },
     /// Writes a register of a processor, on behalf of other software than the driver. Refused if the write faults.
     WriteMsr {
         /// Which processor.

@@ -1,37 +1,119 @@
 //! Sources that AMD's families support, as ascending values of `KPROFILE_SOURCE` without `ProfileTime`; from the HAL's
 //! table and from the events in the Processor Programming Reference of each family.
 
-/// First and last northbridge source in the HAL's table.
-const NORTHBRIDGE: [u32; 2] = [0x93, 0xBD];
+/// Sources of the HAL's table below 0x19, as ranges.
+const BELOW_19: [[u32; 2]; 6] = [[0x02, 0x02], [0x06, 0x06], [0x08, 0x09], [0x0B, 0x0B], [0x0D, 0x0D], [0x14, 0x15]];
 
-/// Sources of the HAL's table below 0x19.
-const BELOW_19: [u32; 8] = [0x02, 0x06, 0x08, 0x09, 0x0B, 0x0D, 0x14, 0x15];
-
+/// Returns whether `source` is in one of `ranges`, which include their ends.
 #[expect(clippy::indexing_slicing, reason = "const evaluation: an index out of bounds does not compile")]
-const fn sources<const LENGTH: usize>(with_northbridge: bool) -> [u32; LENGTH] {
-    let mut list = [0; LENGTH];
-    let (mut place, mut next) = (0, 0x19);
-    while place < LENGTH {
-        if place < BELOW_19.len() {
-            list[place] = BELOW_19[place];
-        } else {
-            if !with_northbridge && next == NORTHBRIDGE[0] {
-                next = NORTHBRIDGE[1] + 1;
-            }
-            list[place] = next;
-            next += 1;
+const fn is_in(source: u32, ranges: &[[u32; 2]]) -> bool {
+    let mut index = 0;
+    while index < ranges.len() {
+        let [first, last] = ranges[index];
+        if first <= source && source <= last {
+            return true;
         }
-        place += 1;
+        index += 1;
     }
-    assert!(next == 0xC0);
+    false
+}
+
+/// Returns the sources of the HAL's table except `absent`, ranges of sources.
+#[expect(clippy::indexing_slicing, reason = "const evaluation: an index out of bounds does not compile")]
+const fn sources<const LENGTH: usize>(absent: &[[u32; 2]]) -> [u32; LENGTH] {
+    let mut list = [0; LENGTH];
+    let (mut place, mut next) = (0, 0x02);
+    while next < 0xC0 {
+        let is_listed = next >= 0x19 || is_in(next, &BELOW_19);
+        if is_listed && !is_in(next, absent) {
+            list[place] = next;
+            place += 1;
+        }
+        next += 1;
+    }
+    assert!(place == LENGTH);
     list
 }
 
-/// Families before 17h: all sources of the HAL's table.
-pub static K8: [u32; 175] = sources(true);
+/// Families before 10h: all sources of the HAL's table.
+pub static K8: [u32; 175] = sources(&[]);
 
-/// Families before 17h with separate northbridge counters (`80000001:ECX[24]`): all except the northbridge sources.
-pub static WITHOUT_NORTHBRIDGE: [u32; 132] = sources(false);
+/// Family 10h.
+pub static FAMILY_10: [u32; 170] = sources(&[[0x77, 0x77], [0x2E, 0x2E], [0xA9, 0xA9], [0xBE, 0xBF]]);
+
+/// Family 11h.
+pub static FAMILY_11: [u32; 155] = sources(&[[0x2E, 0x2E], [0x98, 0x98], [0x9D, 0xA1], [0xA9, 0xA9], [0xB4, 0xBF]]);
+
+/// Family 12h.
+pub static FAMILY_12: [u32; 140] = sources(&[
+    [0x76, 0x77],
+    [0x2E, 0x2E],
+    [0x4A, 0x4C],
+    [0x78, 0x7B],
+    [0x98, 0x98],
+    [0x9A, 0x9A],
+    [0x9D, 0xA1],
+    [0xA9, 0xA9],
+    [0xAF, 0xBF],
+]);
+
+/// Family 14h.
+pub static FAMILY_14: [u32; 108] = sources(&[
+    [0x75, 0x77],
+    [0x1A, 0x1F],
+    [0x2C, 0x2C],
+    [0x2E, 0x2E],
+    [0x34, 0x34],
+    [0x3A, 0x3A],
+    [0x40, 0x40],
+    [0x48, 0x4C],
+    [0x54, 0x54],
+    [0x56, 0x56],
+    [0x5A, 0x5A],
+    [0x62, 0x62],
+    [0x64, 0x64],
+    [0x78, 0x7B],
+    [0x7F, 0x89],
+    [0x98, 0xA1],
+    [0xA9, 0xA9],
+    [0xAF, 0xBF],
+]);
+
+/// Family 15h: without separate counters, the northbridge's events are not counted at all.
+pub static FAMILY_15: [u32; 86] = sources(&[
+    [0x76, 0x77],
+    [0x1A, 0x1F],
+    [0x21, 0x21],
+    [0x2C, 0x2C],
+    [0x2E, 0x2E],
+    [0x34, 0x38],
+    [0x3A, 0x44],
+    [0x48, 0x4C],
+    [0x78, 0x7B],
+    [0x81, 0x81],
+    [0x83, 0x83],
+    [0x87, 0x87],
+    [0x89, 0x89],
+    [0x8B, 0x8E],
+    [0x93, 0xBF],
+]);
+
+/// Family 16h: as family 15h.
+pub static FAMILY_16: [u32; 82] = sources(&[
+    [0x75, 0x77],
+    [0x1A, 0x1F],
+    [0x2C, 0x2C],
+    [0x2E, 0x2E],
+    [0x34, 0x34],
+    [0x3A, 0x3A],
+    [0x40, 0x40],
+    [0x48, 0x4C],
+    [0x51, 0x5D],
+    [0x64, 0x64],
+    [0x78, 0x7B],
+    [0x7F, 0x89],
+    [0x93, 0xBF],
+]);
 
 /// Family 17h: Zen and Zen 2.
 pub const ZEN: &[u32] = &[

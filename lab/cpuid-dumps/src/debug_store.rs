@@ -7,6 +7,9 @@ use cpuid_dump::Dump;
 /// well.
 const PEBS_BASELINE: u64 = 1 << 14;
 
+/// FREEZE_WHILE_SMM in IA32_PERF_CAPABILITIES (SDM Vol. 4): IA32_DEBUGCTL can stop the counters in SMM.
+const FREEZE_WHILE_SMM: u64 = 1 << 12;
+
 /// "GenuineIntel", in EBX, ECX, EDX.
 const INTEL: [u32; 3] = [0x756E_6547, 0x6C65_746E, 0x4965_6E69];
 
@@ -17,8 +20,8 @@ pub(crate) fn has(leaves: &Dump) -> bool {
     vendor == INTEL && features >> 21 & 1 == 1
 }
 
-/// Returns the PEBS fields of IA32_PERF_CAPABILITIES: the record format in bits 11:8, and PEBS_BASELINE. All other bits
-/// are 0. The result is 0 if CPUID reports no such register (PDCM) or no Debug Store.
+/// Returns the fields of IA32_PERF_CAPABILITIES that the model knows: the record format in bits 11:8, PEBS_BASELINE, and
+/// FREEZE_WHILE_SMM from Nehalem on. All other bits are 0. The result is 0 if CPUID reports no such register (PDCM) or no Debug Store.
 pub(crate) fn perf_capabilities(leaves: &Dump) -> u64 {
     let [signature, _, features, _] = leaves.cpuid(1, 0);
     let has_register = features >> 15 & 1 == 1;
@@ -26,7 +29,8 @@ pub(crate) fn perf_capabilities(leaves: &Dump) -> u64 {
         return 0;
     }
     let format = format_of_model(signature >> 12 & 0xF0 | signature >> 4 & 0xF);
-    format << 8 | if format >= 4 { PEBS_BASELINE } else { 0 }
+    let smm = if format >= 1 { FREEZE_WHILE_SMM } else { 0 };
+    format << 8 | smm | if format >= 4 { PEBS_BASELINE } else { 0 }
 }
 
 /// Returns PEBS_FMT for a model of family 6, for the microarchitectures that have an identity.
@@ -38,14 +42,16 @@ fn format_of_model(model: u32) -> u64 {
     match model {
         // Nehalem, Westmere, Sandy Bridge, Ivy Bridge
         0x1A | 0x1E | 0x1F | 0x2E | 0x25 | 0x2C | 0x2F | 0x2A | 0x2D | 0x3A | 0x3E => 1,
-        // Haswell, Broadwell
-        0x3C | 0x3F | 0x45 | 0x46 | 0x3D | 0x47 | 0x4F | 0x56 => 2,
+        // Haswell, Broadwell; Silvermont, Airmont; Knights Landing
+        0x3C | 0x3F | 0x45 | 0x46 | 0x3D | 0x47 | 0x4F | 0x56 | 0x37 | 0x4A | 0x4D | 0x4C | 0x5A | 0x57 | 0x85 => 2,
         // Skylake to Comet Lake, server processors up to Cooper Lake; Goldmont, Goldmont Plus
         0x4E | 0x5E | 0x55 | 0x8E | 0x9E | 0xA5 | 0xA6 | 0x66 | 0x5C | 0x5F | 0x7A => 3,
-        // Ice Lake, Tiger Lake, Rocket Lake, Alder Lake, Raptor Lake, Sapphire Rapids, Emerald Rapids, Gracemont
-        0x7D | 0x7E | 0x6A | 0x6C | 0x8C | 0x8D | 0xA7 | 0x97 | 0x9A | 0xB7 | 0xBA | 0xBF | 0x8F | 0xCF | 0xBE => 4,
-        // Lunar Lake, Arrow Lake
-        0xBD | 0xB5 | 0xC5 | 0xC6 => 6,
+        // Ice Lake, Tiger Lake, Rocket Lake, Alder Lake, Raptor Lake, Sapphire Rapids, Emerald Rapids, Gracemont; then
+        // Tremont, Lakefield, Meteor Lake, Arrow Lake-U, Granite Rapids, Sierra Forest, Grand Ridge
+        0x7D | 0x7E | 0x6A | 0x6C | 0x8C | 0x8D | 0xA7 | 0x97 | 0x9A | 0xB7 | 0xBA | 0xBF | 0x8F | 0xCF | 0xBE
+        | 0x86 | 0x96 | 0x9C | 0x8A | 0xAA | 0xAC | 0xB5 | 0xAD | 0xAE | 0xAF | 0xB6 => 4,
+        // Lunar Lake, Arrow Lake; Panther Lake, Wildcat Lake and Clearwater Forest, taken to be like them
+        0xBD | 0xC5 | 0xC6 | 0xCC | 0xD5 | 0xDD => 6,
         // Core 2, Bonnell
         _ => 0,
     }

@@ -97,9 +97,22 @@ fn amd(cpuid: Cpuid<'_>) -> Box<dyn Pmu> {
             return Box::new(Amd::extended(6));
         }
     }
-    // The extended family counts only if the base family is 0FH.
     let [signature, ..] = if last_extended >= 0x8000_0001 { cpuid(0x8000_0001, 0) } else { [0; 4] };
+    Box::new(Amd::legacy(family(signature)))
+}
+
+/// Returns the family. The extended family counts only if the base family is 0FH (SDM Vol. 2, CPUID; APM Vol. 3,
+/// CPUID Fn0000_0001_EAX).
+pub(crate) fn family(signature: u32) -> u32 {
     let (base, extended) = (byte(signature, 11, 8), byte(signature, 27, 20));
-    let family = u32::from(base) + if base == 0xF { u32::from(extended) } else { 0 };
-    Box::new(Amd::legacy(family))
+    u32::from(base) + if base == 0xF { u32::from(extended) } else { 0 }
+}
+
+/// Returns whether an Intel processor is an Atom core of a hybrid (SDM Vol. 2, CPUID leaves 07H and 1AH).
+pub(crate) fn is_atom(cpuid: Cpuid<'_>) -> bool {
+    /// Core type in EAX\[31:24\].
+    const ATOM: u8 = 0x20;
+    let [last, ..] = cpuid(0, 0);
+    let is_hybrid = last >= 0x1A && bit(u64::from(cpuid(7, 0)[3]), 15);
+    is_hybrid && byte(cpuid(0x1A, 0)[0], 31, 24) == ATOM
 }

@@ -10,6 +10,7 @@
 //! | the bits of an event select register | `select.rs` |
 //! | a register of a PMU, and the writes that it refuses | `pmu/amd.rs`, `pmu/amd_v2.rs`, `pmu/intel.rs`, `pmu/netburst.rs`, `pmu/p6.rs`, `pmu/pentium.rs` |
 //! | the arithmetic of a counter | `counter.rs` |
+//! | events that only some counters count | `countable.rs` |
 //! | the local vector table entry and `IA32_APIC_BASE` | `apic.rs` |
 //! | records that the processor writes to memory | `debug_store/mod.rs` |
 //! | when an interrupt is raised, merged, delivered | `processor.rs`; `interrupt_mode.rs` for differences between processors |
@@ -39,6 +40,7 @@
 mod apic;
 mod architectural;
 mod bits;
+mod countable;
 mod counter;
 mod debug_store;
 mod fault;
@@ -51,7 +53,7 @@ mod select;
 
 pub use counter::CounterId;
 pub use debug_store::{Branch, INSTRUCTION_LENGTH, Memory, Stored};
-pub use fault::GeneralProtection;
+pub use fault::{FaultingAccess, GeneralProtection};
 pub use interrupt_mode::InterruptMode;
 pub use ledger::{Ledger, LedgerEntry};
 pub use processor::{Accesses, Interrupting, Mode, Processor};

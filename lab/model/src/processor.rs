@@ -4,15 +4,17 @@ use crate::{
     CpuidFunction,
     apic::Apic,
     architectural,
+    countable::Countable,
     counter::CounterId,
     debug_store::{Branch, Counted, DebugStore, Memory, Precise, Stored},
-    fault::GeneralProtection,
+    fault::{FaultingAccess, GeneralProtection},
     identity,
     interrupt_mode::InterruptMode,
     ledger::{Ledger, LedgerEntry},
     pmu::{Pmu, Running},
     select::Selected,
 };
+use std::collections::BTreeSet;
 
 /// The privilege level of execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,13 +60,16 @@ pub struct Interrupting {
 pub struct Processor {
     cpuid: CpuidFunction,
     perf_capabilities: u64,
+    countable: Countable,
     pmu: Box<dyn Pmu>,
     debug_store: DebugStore,
     apic: Apic,
     /// At most one interrupt is pending: the APIC has one entry for all counters.
     pending: bool,
     interrupt_mode: InterruptMode,
+    masks_on_delivery: bool,
     ignores_absent_msrs: bool,
+    faulting: BTreeSet<FaultingAccess>,
     ledger: Ledger,
     accesses: Accesses,
 }
@@ -79,11 +84,14 @@ impl Processor {
             debug_store: DebugStore::new(&cpuid, 0, pmu.is_there()),
             pmu,
             apic: Apic::new(&cpuid),
+            countable: Countable::read(&cpuid),
             cpuid,
             perf_capabilities: 0,
             pending: false,
             interrupt_mode: InterruptMode::default(),
+            masks_on_delivery: false,
             ignores_absent_msrs: false,
+            faulting: BTreeSet::new(),
             ledger: Ledger::default(),
             accesses: Accesses::default(),
         }
@@ -112,6 +120,11 @@ impl Processor {
         self.debug_store.set_misc_enable(value);
     }
 
+    /// Sets the revision of the microcode, which otherwise is newer than every known update.
+    pub fn set_microcode(&mut self, revision: u32) {
+        self.debug_store.set_microcode(revision);
+    }
+
     /// Maps the memory of the Debug Store. Before this call, no memory is mapped.
     pub fn set_memory(&mut self, memory: Box<dyn Memory>) {
         self.debug_store.set_memory(memory);
@@ -132,9 +145,20 @@ impl Processor {
         self
     }
 
+    /// Makes exactly these accesses fault, whatever CPUID enumerates, like a hypervisor that lacks a register.
+    pub fn set_faulting(&mut self, faulting: impl IntoIterator<Item = FaultingAccess>) {
+        self.faulting = faulting.into_iter().collect();
+    }
+
     /// Sets the behavior of interrupts at the LVT entry.
     pub fn set_interrupt_mode(&mut self, mode: InterruptMode) {
         self.interrupt_mode = mode;
+    }
+
+    /// Makes delivery mask the LVT entry whatever the vendor, as some hypervisors do for AMD guests (Linux commit
+    /// 49ff3b4aec51, "KVM: x86/pmu: Do not mask LVTPC when handling a PMI on AMD platforms").
+    pub fn set_masked_on_delivery(&mut self) {
+        self.masks_on_delivery = true;
     }
 
     /// Returns the other thread of the core, which shares the performance monitoring registers; `cpuid` is that of the
@@ -174,6 +198,9 @@ impl Processor {
     /// The register does not exist.
     pub fn rdmsr(&mut self, msr: u32) -> Result<u64, GeneralProtection> {
         self.accesses.rdmsr += 1;
+        if self.faulting.contains(&FaultingAccess::Rdmsr(msr)) {
+            return self.note(Err(GeneralProtection));
+        }
         let value = self.apic.rdmsr(msr).or_else(|| self.debug_store.rdmsr(msr)).or_else(|| self.pmu.rdmsr(msr));
         let absent = if self.ignores_absent_msrs { Ok(0) } else { Err(GeneralProtection) };
         self.note(value.map_or(absent, Ok))
@@ -185,6 +212,9 @@ impl Processor {
     /// The register does not exist or is read-only, or `value` sets a reserved bit.
     pub fn wrmsr(&mut self, msr: u32, value: u64) -> Result<(), GeneralProtection> {
         self.accesses.wrmsr += 1;
+        if self.faulting.contains(&FaultingAccess::Wrmsr(msr)) {
+            return self.note(Err(GeneralProtection));
+        }
         let was_open = self.apic.delivers();
         let written = self.apic.wrmsr(msr, value).or_else(|| self.debug_store.wrmsr(msr, value));
         let written = written.or_else(|| self.pmu.wrmsr(msr, value));
@@ -202,30 +232,54 @@ impl Processor {
     /// The counter does not exist.
     pub fn rdpmc(&mut self, index: u32) -> Result<u64, GeneralProtection> {
         self.accesses.rdpmc += 1;
-        let value = self.pmu.rdpmc(index).ok_or(GeneralProtection);
+        let is_faulting = self.faulting.contains(&FaultingAccess::Rdpmc(index));
+        let value = self.pmu.rdpmc(index).filter(|_| !is_faulting).ok_or(GeneralProtection);
         self.note(value)
     }
 
     /// Executes code in `mode`. For each counter that counts in that mode, `events` returns the number of occurrences
-    /// of the selected event.
+    /// of the selected event. A counter that cannot count its event counts nothing.
     ///
     /// A counter that overflows with its interrupt enabled makes an interrupt pending, unless one is pending or the
     /// status bit of the counter is already set (Intel, version 2 and later). [`LedgerEntry::interrupts`] describes how
-    /// overflows merge. Each overflow of a counter that is enabled in `IA32_PEBS_ENABLE` writes a record to memory and
-    /// reloads the counter, and the record that reaches the threshold interrupts. Such a counter raises an overflow
-    /// interrupt and sets its status bit only if its control register enables the interrupt. For an event or counter
-    /// without PEBS support, `IA32_PEBS_ENABLE` has no effect.
+    /// overflows merge. After an overflow of a counter that is enabled in `IA32_PEBS_ENABLE`, its next event writes a
+    /// record to memory and reloads the counter, and the record that reaches the threshold interrupts. In between, the
+    /// status bit of the counter is set. The overflow itself interrupts only if the control register of the counter
+    /// enables the interrupt. For an event or counter without PEBS support, `IA32_PEBS_ENABLE` has no effect.
+    ///
+    /// The first interrupt that `IA32_DEBUGCTL` lets freeze the counters does so at the end of this call.
     pub fn run(&mut self, mode: Mode, events: &dyn Fn(Selected) -> u64) {
-        for counter in self.pmu.running() {
-            let counts = match mode {
-                Mode::User => counter.user,
-                Mode::Kernel => counter.kernel,
-            };
-            let counted = if counts { events(counter.selected) } else { 0 };
+        self.run_counters(events, |counter| match mode {
+            Mode::User => counter.user,
+            Mode::Kernel => counter.kernel,
+        });
+    }
+
+    /// Executes code in System Management Mode. Firmware runs parts of it at CPL 3, so counters of either mode count
+    /// (Linux commit a01994f5e5c7), unless `IA32_DEBUGCTL.FREEZE_WHILE_SMM` freezes them (SDM, "Freezing LBR and
+    /// Performance Counters on PMI"; Vol. 4, `IA32_DEBUGCTL`).
+    pub fn run_in_smm(&mut self, events: &dyn Fn(Selected) -> u64) {
+        if !self.debug_store.freezes_in_smm() {
+            self.run_counters(events, |_| true);
+        }
+    }
+
+    /// Returns the counters that are enabled in any mode and can count their event.
+    fn running(&self) -> Vec<Running> {
+        let mut running = self.pmu.running();
+        running.retain(|counter| self.countable.counts(counter.id, counter.selected));
+        running
+    }
+
+    fn run_counters(&mut self, events: &dyn Fn(Selected) -> u64, counts: impl Fn(&Running) -> bool) {
+        let mut freezes = false;
+        for counter in self.running() {
+            let counted = if counts(&counter) { events(counter.selected) } else { 0 };
             if counted == 0 {
                 continue;
             }
             let (overflows, interrupts) = self.count(&counter, counted);
+            freezes |= interrupts;
             let raised = interrupts && self.raise();
             self.ledger.add(LedgerEntry {
                 counter: counter.id,
@@ -236,6 +290,9 @@ impl Processor {
                 overflows,
                 interrupts: u64::from(raised),
             });
+        }
+        if freezes {
+            self.pmu.freeze(self.debug_store.freeze());
         }
     }
 
@@ -248,13 +305,13 @@ impl Processor {
             return (overflows, overflows > 0 && interrupt && !was_stuck);
         };
         let Some(counter) = self.pmu.counter_mut(id) else { return (0, false) };
-        let Counted { overflows, reached } = self.debug_store.count(counter, precise, events);
+        let Counted { overflows, reached, overflowed } = self.debug_store.count(counter, precise, events);
         if reached {
             self.pmu.note_buffer();
         }
         let interrupts = overflows > 0 && interrupt && !was_stuck;
-        if interrupts {
-            self.pmu.note_overflow(id);
+        if let Some(overflowed) = overflowed {
+            self.pmu.set_overflow(id, overflowed);
         }
         (overflows, reached || interrupts)
     }
@@ -303,7 +360,7 @@ impl Processor {
     /// needs.
     #[must_use]
     pub fn interrupting_counters(&self) -> Vec<Interrupting> {
-        let running = self.pmu.running();
+        let running = self.running();
         let sharing = running.iter().map(|counter| u64::from(self.precise(counter).is_some())).sum();
         let interrupting = |counter: &Running| {
             let Running { id, selected, user, kernel, interrupt } = *counter;
@@ -319,18 +376,19 @@ impl Processor {
     /// Returns the number of events until counter `id` overflows, or `None` if it counts in no mode.
     #[must_use]
     pub fn until_overflow(&self, id: CounterId) -> Option<u64> {
-        self.pmu.running().iter().find(|counter| counter.id == id)?;
+        self.running().iter().find(|counter| counter.id == id)?;
         self.pmu.until_overflow(id)
     }
 
-    /// Returns the counters that count now in any mode: general counters first, then by number.
+    /// Returns the counters that are enabled in any mode, whether or not they can count their event: general counters
+    /// first, then by number.
     #[must_use]
     pub fn enabled_counters(&self) -> Vec<(CounterId, Selected)> {
         self.pmu.running().iter().map(|counter| (counter.id, counter.selected)).collect()
     }
 
     /// Delivers the pending performance interrupt if there is one and the APIC does not block it. Delivery masks the
-    /// LVT entry on Intel but not on AMD. Returns whether an interrupt was delivered.
+    /// LVT entry on Intel, but on AMD only [on request](Self::set_masked_on_delivery). Returns whether an interrupt was delivered.
     ///
     /// Stopping the counter or clearing its status does not cancel a pending interrupt. Its handling while the entry is
     /// masked depends on the [mode](InterruptMode).
@@ -338,7 +396,7 @@ impl Processor {
         let taken = self.interrupt_due();
         if taken {
             self.pending = false;
-            if self.pmu.masks_lvt_on_delivery() {
+            if self.pmu.masks_lvt_on_delivery() || self.masks_on_delivery {
                 self.apic.mask_lvt();
             }
         }

@@ -83,7 +83,7 @@ fn a_processor_has_the_registers_that_cpuid_enumerates() {
         ("an unknown format", with_capabilities(6 << 8 | BASELINE), store),
         ("no capabilities, whatever they would be", intel(at(2, capabilities(4)), SKYLAKE, DTES64, DS), format_0),
         ("version 1", intel(at(1, 0), YONAH, ALL, DS), store),
-        ("no Debug Store", intel(at(5, capabilities(4)), SKYLAKE, ALL, 0), misc_alone),
+        ("no Debug Store", intel(at(5, capabilities(4)), SKYLAKE, ALL, 0), [true, true, false, false, false]),
         ("PEBS unavailable", with_capabilities(capabilities(4)).with_misc_enable(1 << 12 | 1 << 7), store),
         ("BTS unavailable", with_capabilities(capabilities(4)).with_misc_enable(1 << 11 | 1 << 7), baseline),
         ("no counters", old(SKYLAKE, ALL, DS), store),
@@ -366,7 +366,7 @@ fn invalid_buffer_bounds_drop_every_record() {
             processor.wrmsr(DEBUGCTL, TR | BTS_ON | interrupts).unwrap();
             processor.branch(Mode::User, branch(0));
             precise(&mut processor, 0, 1);
-            processor.run(Mode::User, &|_| 1);
+            processor.run(Mode::User, &|_| 2);
             assert_eq!(words.all(), before, "{base:#x} {index:#x} {maximum:#x}");
             assert_eq!(
                 processor.stored(),
@@ -401,7 +401,7 @@ fn fixed_record_fields_have_the_documented_offsets() {
         let (mut processor, words) = with_buffers(with_capabilities(capabilities(format)), [0, 0], [1000, 1000]);
         precise(&mut processor, number, 1);
         processor.set_place(IP, TIME);
-        processor.run(Mode::User, &|_| 1);
+        processor.run(Mode::User, &|_| 2);
         assert_eq!(words.index(0x20), PEBS + size, "{format}");
         let numbers = [0, 3, 1, 2, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
         let mut expected = vec![(0x00, 0x246), (0x08, IP + INSTRUCTION_LENGTH)];
@@ -432,7 +432,7 @@ fn adaptive_records_have_the_groups_that_counter_and_register_select() {
                 processor.wrmsr(SELECT + 5, EN | USR | adaptive | 0xC0).unwrap();
                 processor.wrmsr(DATA_CFG, 2 << 24 | groups).unwrap();
                 processor.set_place(IP, TIME);
-                processor.run(Mode::User, &|_| 1);
+                processor.run(Mode::User, &|_| 2);
                 let shown = if adaptive == 0 { 0 } else { groups };
                 let [memory, registers, xmm, branches] = [0, 1, 2, 3].map(|bit| shown >> bit & 1);
                 let size = 32 + 32 * memory + 144 * registers + 256 * xmm + 3 * 24 * branches;
@@ -458,7 +458,7 @@ fn the_product_reads_the_records_of_the_model() {
         let (mut processor, words) = with_buffers(with_capabilities(capabilities(number.into())), [0, 0], [4000, 4000]);
         precise(&mut processor, 0, 1);
         words.set(AREA + 0x40, 10_u64.wrapping_neg());
-        for (place, events) in (0..).zip([1, 10, 10]) {
+        for (place, events) in (0..).zip([2, 11, 11]) {
             processor.set_place(IP + place, TIME + place);
             processor.run(Mode::User, &|_| events);
         }
@@ -482,7 +482,7 @@ fn the_product_rejects_an_adaptive_record_with_groups() {
     precise(&mut processor, 0, 1);
     processor.wrmsr(SELECT, EN | USR | ADAPTIVE | 0xC0).unwrap();
     processor.wrmsr(DATA_CFG, 1).unwrap();
-    processor.run(Mode::User, &|_| 1);
+    processor.run(Mode::User, &|_| 2);
     assert_eq!(words.index(0x20), PEBS + 64);
     assert_eq!(Format::Adaptive.record(|offset| words.get(PEBS + offset as u64)), None);
 }
@@ -516,8 +516,8 @@ fn a_counter_is_reloaded_from_its_own_reset_value_after_each_record() {
         processor.wrmsr(0x38F, bit).unwrap();
         processor.wrmsr(PEBS_ENABLE, bit).unwrap();
         processor.wrmsr(register, 0xFFFF_FFFF_FFFE & if register < 0x309 { 0xFFFF_FFFF } else { !0 }).unwrap();
-        // 2 events to the first record, 100 to the second, and 3 more.
-        processor.run(Mode::User, &|_| 105);
+        // 2 events to the first overflow and 1 to its record, 100 and 1 to the second, and 3 more.
+        processor.run(Mode::User, &|_| 107);
         assert_eq!(processor.rdmsr(register), Ok(0xFFFF_FFFF_FFFF - 99 + 3), "{format} {counter:?}");
         assert_eq!(processor.stored().records, BTreeMap::from([(counter, 2)]), "{format} {counter:?}");
         assert_eq!(
@@ -533,7 +533,7 @@ fn a_counter_is_reloaded_from_its_own_reset_value_after_each_record() {
             if format == 0 { 0 } else { bit }
         );
         let [entry] = entries(&processor)[..] else { panic!("one counter, one entry") };
-        assert_eq!((entry.counted, entry.overflows, entry.interrupts), (105, 2, 0), "no interrupt of its own");
+        assert_eq!((entry.counted, entry.overflows, entry.interrupts), (107, 2, 0), "no interrupt of its own");
         assert_eq!(processor.rdmsr(STATUS), Ok(0), "no status of its own");
     }
 }
@@ -550,8 +550,9 @@ fn a_pebs_counter_with_int_set_interrupts_on_each_overflow() {
         assert_eq!(interrupting.events, 10);
         processor.run(Mode::User, &|_| 10);
         assert_eq!((processor.rdmsr(STATUS), processor.take_interrupt()), (Ok(1), true));
-        processor.wrmsr(STATUS_RESET, 1).unwrap();
         processor.set_lvt(0xFE);
+        processor.run(Mode::User, &|_| 1);
+        assert_eq!((processor.rdmsr(STATUS), processor.interrupt_pending()), (Ok(0), false), "the record clears it");
     }
     assert_eq!(processor.stored().records, BTreeMap::from([(CounterId::General(0), 3)]));
 }
@@ -588,13 +589,15 @@ fn unsupported_counters_and_events_write_no_records() {
             precise(&mut processor, number, 1);
             processor.wrmsr(SELECT + number, EN | USR | select).unwrap();
         }
-        processor.run(Mode::User, &|_| 1);
+        processor.run(Mode::User, &|_| 2);
         let records = &processor.stored().records;
         let found: u64 =
             (0..8).filter(|number| records.contains_key(&CounterId::General(*number))).map(|n| 1 << n).sum();
         assert_eq!(found, recorded, "{signature:#x} {core_type:?} {select:#x}");
         let not_recorded = processor.rdmsr(STATUS).unwrap() & 0xFF;
-        assert_eq!((not_recorded, processor.interrupt_pending()), (0xFF & !recorded, false), "{signature:#x}");
+        // Only one counter counts the event that only one records.
+        let counted = if select == instructions(1) { 0b10 } else { 0xFF };
+        assert_eq!((not_recorded, processor.interrupt_pending()), (counted & !recorded, false), "{signature:#x}");
     }
 }
 
@@ -604,7 +607,7 @@ fn a_record_at_the_threshold_sets_status_bit_62_and_interrupts_once() {
     words.set(AREA + 0x40, 10_u64.wrapping_neg());
     precise(&mut processor, 0, 10);
     for (events, status, pending) in
-        [(10, 0, false), (10, 0, false), (9, 0, false), (1, BUFFER_FULL, true), (10, BUFFER_FULL, true)]
+        [(11, 0, false), (11, 0, false), (9, 0, false), (1, 1, false), (1, BUFFER_FULL, true), (11, BUFFER_FULL, true)]
     {
         processor.run(Mode::Kernel, &|_| events);
         assert_eq!((processor.rdmsr(STATUS), processor.interrupt_pending()), (Ok(status), pending));
@@ -615,13 +618,19 @@ fn a_record_at_the_threshold_sets_status_bit_62_and_interrupts_once() {
     assert_eq!(processor.rdmsr(STATUS), Ok(0));
     processor.set_lvt(0xFE);
     // The last record that fits interrupts; records that do not fit are not reported.
-    processor.run(Mode::Kernel, &|_| 10);
+    processor.run(Mode::Kernel, &|_| 11);
     assert!(processor.take_interrupt());
     processor.wrmsr(STATUS_RESET, BUFFER_FULL).unwrap();
-    processor.run(Mode::Kernel, &|_| 20);
-    assert_eq!((processor.rdmsr(STATUS), processor.interrupt_pending()), (Ok(0), false));
+    processor.run(Mode::Kernel, &|_| 22);
+    assert_eq!((processor.rdmsr(STATUS), processor.interrupt_pending()), (Ok(1), false));
     let records = BTreeMap::from([(CounterId::General(0), 5)]);
-    assert_eq!(processor.stored(), &Stored { records, records_refused: 2, ..Stored::default() });
+    // The counter is not reloaded, and each event after the overflow tries to write the record.
+    assert_eq!(processor.stored(), &Stored { records, records_refused: 12, ..Stored::default() });
+    assert_eq!(processor.rdpmc(0), Ok(12));
+    words.set(AREA + 0x28, PEBS);
+    processor.run(Mode::Kernel, &|_| 1);
+    assert_eq!(processor.stored().records, BTreeMap::from([(CounterId::General(0), 6)]));
+    assert_eq!(processor.rdpmc(0), Ok(10_u64.wrapping_neg() & 0xFFFF_FFFF_FFFF));
     processor.clear_ledger();
     assert_eq!(processor.stored(), &Stored::default());
 }
@@ -632,7 +641,7 @@ fn a_counter_without_pebs_still_overflows_beside_one_with_pebs() {
     precise(&mut processor, 0, 5);
     processor.wrmsr(SELECT + 1, EN | USR | INT | 0xC0).unwrap();
     processor.wrmsr(0xC2, 0xFFFF_FFFF).unwrap();
-    processor.run(Mode::User, &|_| 5);
+    processor.run(Mode::User, &|_| 6);
     assert_eq!((processor.rdmsr(STATUS), processor.interrupt_pending()), (Ok(0b10), true));
 }
 
@@ -662,12 +671,12 @@ fn unmapped_memory_is_a_fault_and_changes_nothing_else() {
         assert_eq!(words.index(0), BTS + 24 * (1 - of_branches), "{missing:#x}");
         processor.take_interrupt();
         precise(&mut processor, 0, 1);
-        processor.run(Mode::User, &|_| 1);
+        processor.run(Mode::User, &|_| 2);
         assert_eq!(processor.stored().faults, of_branches + of_events, "{missing:#x}");
         assert_eq!(processor.stored().records.len() as u64, 1 - of_events, "{missing:#x}");
         assert_eq!(words.index(0x20), PEBS + 32 * (1 - of_events), "{missing:#x}");
         assert_eq!(processor.interrupt_pending(), of_events == 0, "{missing:#x}");
-        assert_eq!(processor.rdpmc(0), Ok(0), "{missing:#x}");
+        assert_eq!(processor.rdpmc(0), Ok(of_events), "{missing:#x}: reloaded with 0, or not");
     }
     // No memory is mapped.
     let mut processor = with_capabilities(capabilities(4));
@@ -685,7 +694,63 @@ fn a_counter_interrupts_only_if_its_records_can_reach_the_threshold() {
     precise(&mut processor, 0, 7);
     assert_eq!(processor.interrupting_counters(), [], "the threshold lies behind the end");
     words.set(AREA + 0x38, PEBS);
-    assert_eq!(processor.interrupting_counters()[0].events, 7, "the next record is already beyond it");
+    assert_eq!(processor.interrupting_counters()[0].events, 8, "the next record is already beyond it");
+}
+
+/// Returns a processor whose counter `number` counts branches with PEBS, interrupts at the first record, and overflows
+/// after 10 events.
+fn armed(signature: u32, number: u32) -> (Processor, Words) {
+    let leaf = Leaf { perf_capabilities: Some(capabilities(4)), ..version(5) };
+    let (mut processor, words) = with_buffers(intel(leaf, signature, ALL, DS), [0, 0], [320, 32]);
+    words.set(AREA + 0x40 + 8 * u64::from(number), 10_u64.wrapping_neg());
+    precise(&mut processor, number, 10);
+    processor.wrmsr(SELECT + number, EN | USR | 0xC4).unwrap();
+    (processor, words)
+}
+
+#[test]
+fn an_overflow_arms_pebs_and_the_next_event_writes_the_record_and_reloads_the_counter() {
+    for number in [0, 1] {
+        let (mut processor, _) = armed(ICE_LAKE, number);
+        assert_eq!(processor.interrupting_counters()[0].events, 11);
+        processor.run(Mode::User, &|_| 10);
+        assert_eq!((processor.stored().records.len(), processor.interrupt_pending()), (0, false));
+        assert_eq!((processor.rdpmc(number), processor.rdmsr(STATUS)), (Ok(0), Ok(1 << number)));
+        assert_eq!(processor.interrupting_counters()[0].events, 1);
+        // Stopping and starting the counter, or acknowledging the status, does not disarm it.
+        processor.wrmsr(0x38F, 0).unwrap();
+        processor.wrmsr(STATUS_RESET, 1 << number).unwrap();
+        processor.run(Mode::User, &|_| 10);
+        processor.wrmsr(0x38F, 0xFF).unwrap();
+        processor.run(Mode::User, &|_| 1);
+        assert_eq!((processor.stored().records.len(), processor.interrupt_pending()), (1, true));
+        assert_eq!(processor.rdpmc(number), Ok(10_u64.wrapping_neg() & 0xFFFF_FFFF_FFFF));
+        assert_eq!(processor.rdmsr(STATUS), Ok(BUFFER_FULL));
+    }
+}
+
+#[test]
+fn disabling_pebs_on_a_counter_disarms_it() {
+    let (mut processor, _) = armed(ICE_LAKE, 1);
+    processor.run(Mode::User, &|_| 10);
+    let enabled = processor.rdmsr(PEBS_ENABLE).unwrap();
+    processor.wrmsr(PEBS_ENABLE, 0).unwrap();
+    processor.run(Mode::User, &|_| 5);
+    processor.wrmsr(PEBS_ENABLE, enabled).unwrap();
+    processor.run(Mode::User, &|_| 5);
+    assert_eq!((processor.stored().records.len(), processor.rdpmc(1)), (0, Ok(10)));
+}
+
+#[test]
+fn branches_have_precise_distribution_on_counter_0_of_golden_cove() {
+    for (number, events) in [(0, 10), (1, 11)] {
+        let (mut processor, _) = armed(ALDER_LAKE, number);
+        assert_eq!(processor.interrupting_counters()[0].events, events);
+        processor.run(Mode::User, &|_| events - 1);
+        assert_eq!(processor.stored().records.len(), 0, "{number}");
+        processor.run(Mode::User, &|_| 1);
+        assert_eq!((processor.stored().records.len(), processor.interrupt_pending()), (1, true), "{number}");
+    }
 }
 
 proptest! {
@@ -713,9 +778,13 @@ proptest! {
         for _ in 0..events {
             single.run(Mode::User, &|_| 1);
         }
-        let expected = events.checked_sub(first.into()).map_or(0, |more| 1 + more / period);
+        // An event after each overflow writes its record.
+        let expected = events.checked_sub(u64::from(first) + 1).map_or(0, |more| 1 + more / (period + 1));
         prop_assert_eq!(bulk.stored().records.values().sum::<u64>(), expected.min(room));
-        prop_assert_eq!(bulk.stored().records_refused, expected.saturating_sub(room));
+        // Each event after the overflow whose record does not fit.
+        let written = u64::from(first) + 1 + room.saturating_sub(1) * (period + 1);
+        let full = if room == 0 { u64::from(first) } else { written + period };
+        prop_assert_eq!(bulk.stored().records_refused, events.saturating_sub(full));
         prop_assert_eq!(bulk.stored(), single.stored());
         prop_assert_eq!(bulk_words.all(), single_words.all());
         prop_assert_eq!(bulk.rdpmc(0), single.rdpmc(0));

@@ -1,10 +1,12 @@
-//! A processor of the model as [`pmu::Cpu`].
+//! A processor of the model as [`pmu::Cpu`] and [`pmu::GuardedCpu`].
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::{GeneralProtection, Mode, Processor};
-use pmu::{Cpu, Cpuid, CurrentCpu, Msr, ProcessorIndex};
+use pmu::first_access::{self, Access};
+use pmu::{Cpu, Cpuid, CurrentCpu, GuardedCpu, Msr, ProcessorIndex};
 use raw_cpuid::CpuIdResult;
 
 /// A model processor that the code under test runs on.
@@ -20,6 +22,12 @@ pub struct ModelCpu {
     has_area: AtomicBool,
     /// Whether the machine sleeps. While it does, a register access panics.
     asleep: AtomicBool,
+    /// Guarded accesses that did not fault.
+    first: Mutex<BTreeSet<(Access, u32)>>,
+    /// Whether an unguarded access panics unless it is in `first`.
+    must_guard: AtomicBool,
+    /// Accesses since a guarded one faulted.
+    since_fault: Mutex<Option<u64>>,
 }
 
 /// Size of the area in words: 0xA0 bytes.
@@ -37,7 +45,62 @@ impl ModelCpu {
             area: Box::new([const { AtomicU64::new(0) }; AREA_WORDS]),
             has_area: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
+            first: Mutex::default(),
+            must_guard: AtomicBool::new(false),
+            since_fault: Mutex::default(),
         }
+    }
+
+    /// Sets whether every unguarded access panics unless a guarded one of the same kind came before it. If not, guarded
+    /// accesses are not noted.
+    pub fn require_guards(&self, require: bool) {
+        self.must_guard.store(require, Ordering::Relaxed);
+    }
+
+    fn must_guard(&self) -> bool {
+        self.must_guard.load(Ordering::Relaxed)
+    }
+
+    /// Returns the guarded accesses that did not fault.
+    pub fn guarded_accesses(&self) -> BTreeSet<(Access, u32)> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the number of accesses after the first guarded one that faulted, or `None` if none did.
+    pub fn accesses_since_fault(&self) -> Option<u64> {
+        *self.since_fault.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes an access of the code under test.
+    #[track_caller]
+    fn note(&self, access: Access, number: u32, text: &dyn std::fmt::Display) {
+        self.check_awake(text);
+        if let Some(count) = &mut *self.since_fault.lock().unwrap_or_else(PoisonError::into_inner) {
+            *count += 1;
+        }
+        if self.must_guard() {
+            let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+            assert!(first.contains(&(access, number)), "{text} before a guarded access");
+        }
+    }
+
+    /// Returns the result of a guarded access.
+    fn guarded<T>(
+        &self,
+        access: Access,
+        number: u32,
+        outcome: Result<T, GeneralProtection>,
+    ) -> Result<T, first_access::GeneralProtection> {
+        let mut since_fault = self.since_fault.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = &mut *since_fault {
+            *count += 1;
+        }
+        if outcome.is_err() {
+            since_fault.get_or_insert(0);
+        } else if self.must_guard() {
+            self.first.lock().unwrap_or_else(PoisonError::into_inner).insert((access, number));
+        }
+        outcome.map_err(|_| first_access::GeneralProtection)
     }
 
     /// Sets whether the machine sleeps. While it does, a register access by the code under test panics.
@@ -85,6 +148,11 @@ impl ModelCpu {
         let (left, count) = &self.meanwhile;
         count.store(events, Ordering::Relaxed);
         left.store(number, Ordering::Relaxed);
+    }
+
+    /// Writes a register as another program does. The access is not counted. Returns whether the processor accepted it.
+    pub fn write_foreign(&self, msr: u32, value: u64) -> bool {
+        self.model().uncounted(|model| model.wrmsr(msr, value)).is_ok()
     }
 
     /// Locks the model for an access by the code under test, and makes due events occur.
@@ -138,22 +206,42 @@ impl Cpuid for ModelCpu {
     }
 }
 
+impl GuardedCpu for ModelCpu {
+    fn try_rdmsr(&self, msr: Msr) -> Result<u64, first_access::GeneralProtection> {
+        self.check_awake(&format_args!("a guarded rdmsr {:#x}", msr.address()));
+        let outcome = self.accessed().rdmsr(msr.address());
+        self.guarded(Access::Read, msr.address(), outcome)
+    }
+
+    fn try_wrmsr(&self, msr: Msr, value: u64) -> Result<(), first_access::GeneralProtection> {
+        self.check_awake(&format_args!("a guarded wrmsr {:#x}", msr.address()));
+        let outcome = self.accessed().wrmsr(msr.address(), value);
+        self.guarded(Access::Write, msr.address(), outcome)
+    }
+
+    fn try_rdpmc(&self, index: u32) -> Result<u64, first_access::GeneralProtection> {
+        self.check_awake(&format_args!("a guarded rdpmc {index:#x}"));
+        let outcome = self.accessed().rdpmc(index);
+        self.guarded(Access::Counter, index, outcome)
+    }
+}
+
 impl Cpu for ModelCpu {
     fn rdmsr(&self, msr: Msr) -> u64 {
         let access = format_args!("rdmsr {:#x}", msr.address());
-        self.check_awake(&access);
+        self.note(Access::Read, msr.address(), &access);
         served(self.accessed().rdmsr(msr.address()), &access)
     }
 
     fn wrmsr(&self, msr: Msr, value: u64) {
         let access = format_args!("wrmsr {:#x} {value:#x}", msr.address());
-        self.check_awake(&access);
+        self.note(Access::Write, msr.address(), &access);
         served(self.accessed().wrmsr(msr.address(), value), &access);
     }
 
     fn rdpmc(&self, index: u32) -> u64 {
-        let access = format_args!("rdpmc {index}");
-        self.check_awake(&access);
+        let access = format_args!("rdpmc {index:#x}");
+        self.note(Access::Counter, index, &access);
         served(self.accessed().rdpmc(index), &access)
     }
 

@@ -55,14 +55,22 @@ pub enum Call {
     OpenLocalApic,
     /// [`Platform::begin_sampling`].
     BeginSampling,
+    /// [`Platform::on_processor`].
+    PinThread,
 }
 
 impl Call {
-    const COUNT: usize = 5;
+    const COUNT: usize = 6;
 
     /// All calls.
-    pub const ALL: [Self; Self::COUNT] =
-        [Self::StartTimers, Self::AdoptProcessor, Self::ReserveCounters, Self::OpenLocalApic, Self::BeginSampling];
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::StartTimers,
+        Self::AdoptProcessor,
+        Self::ReserveCounters,
+        Self::OpenLocalApic,
+        Self::BeginSampling,
+        Self::PinThread,
+    ];
 }
 
 /// Only IA32_PMC0 to IA32_PMC9 have MSR addresses.
@@ -178,7 +186,7 @@ impl SimMachine {
         self.pace.store(units, Ordering::Relaxed);
     }
 
-    /// Sets the time, in units of 100 ns, by which each [`Call`] advances the clock.
+    /// Sets the time, in units of 100 ns, by which each [`Call`] except [`PinThread`](Call::PinThread) advances the clock.
     pub fn set_cost(&self, units: u64) {
         self.cost.store(units, Ordering::Relaxed);
     }
@@ -227,6 +235,10 @@ impl SimMachine {
 
     fn attempt(&self, call: Call) -> Result<(), NtStatus> {
         self.pass(self.cost.load(Ordering::Relaxed));
+        self.refusal(call)
+    }
+
+    fn refusal(&self, call: Call) -> Result<(), NtStatus> {
         #[expect(clippy::indexing_slicing, reason = "there is one for each call")]
         match self.refusals[call as usize].load(Ordering::Relaxed) {
             SUCCESS => Ok(()),
@@ -340,13 +352,17 @@ impl SimMachine {
         self.processor(processor).model().run(mode, events);
     }
 
-    /// Converts a counter number to the model's identifier. Fixed counters follow the general ones, which Intel's leaf
-    /// 0AH enumerates.
+    /// Converts a counter number to the model's identifier. Fixed counters follow the general ones, which Intel's leaves
+    /// 0AH and 23H enumerate.
     #[must_use]
     pub fn counter(&self, processor: u32, counter: u8) -> CounterId {
         let model = self.processor(processor).model();
         let [last, vendor, ..] = model.cpuid(0, 0);
-        let [_, general, ..] = model.cpuid(0xA, 0)[0].to_le_bytes();
+        let [_, of_leaf_a, ..] = model.cpuid(0xA, 0)[0].to_le_bytes();
+        // ArchPerfmonExt, CPUID.7.1:EAX[8], announces leaf 23H.
+        let has_leaf_23 = last >= 0x23 && model.cpuid(7, 1)[0] >> 8 & 1 == 1;
+        let of_leaf_23 = u8::try_from(model.cpuid(0x23, 1)[0].count_ones()).unwrap_or(u8::MAX);
+        let general = if has_leaf_23 { of_leaf_23 } else { of_leaf_a };
         let is_intel = vendor.to_le_bytes() == *b"Genu" && last >= 0xA;
         let fixed = counter.checked_sub(general.min(MAX_GENERAL)).filter(|_| is_intel);
         fixed.map_or(CounterId::General(counter), CounterId::Fixed)
@@ -364,6 +380,7 @@ impl SimMachine {
 
 impl Platform for &SimMachine {
     type Cpu = ModelCpu;
+    type PinnedCpu = ModelCpu;
 
     fn processors(&self) -> u32 {
         self.active.load(Ordering::Relaxed)
@@ -373,8 +390,16 @@ impl Platform for &SimMachine {
         u32::try_from(self.processors.len()).unwrap_or(u32::MAX)
     }
 
+    /// An engine calls this when it is created. From then on, an unguarded access panics unless a guarded one came before
+    /// it; code that uses the processors without an engine is free to.
     fn on_boot_processor<T>(&self, work: impl FnOnce(&ModelCpu) -> T) -> T {
+        self.all().for_each(|cpu| cpu.require_guards(true));
         work(self.processor(0))
+    }
+
+    fn on_processor<T>(&self, processor: ProcessorIndex, work: impl FnOnce(&ModelCpu) -> T) -> Result<T, NtStatus> {
+        self.refusal(Call::PinThread)?;
+        Ok(work(self.processor(processor.number())))
     }
 
     fn on_each_processor(&self, work: &(impl Fn(CurrentCpu<'_, ModelCpu>) + Sync)) {

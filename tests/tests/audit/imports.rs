@@ -35,7 +35,7 @@ use Release::{ServerSp1_2003, Vista, Windows7, Windows10, Windows10_2004, Window
 
 /// "Minimum supported client" and "IRQL" in the WDK's reference, or Windows 2000 if it names no release. The levels are
 /// those for memory of the non-paged pool and for waits without a timeout. The reference does not document memcpy,
-/// memset and KfRaiseIrql, but compilers and wdm.h rely on them.
+/// memset, __C_specific_handler and KfRaiseIrql, but compilers and wdm.h rely on them.
 const EXPORTS: &[(&str, &str, Release, Level)] = &[
     ("hal.dll", "HalAllocateHardwareCounters", Windows7, Thread),
     ("hal.dll", "HalFreeHardwareCounters", Windows7, Thread),
@@ -94,8 +94,11 @@ const EXPORTS: &[(&str, &str, Release, Level)] = &[
     ("ntoskrnl.exe", "RtlGetVersion", Windows2000, Thread),
     ("ntoskrnl.exe", "SeSinglePrivilegeCheck", Windows2000, Thread),
     ("ntoskrnl.exe", "ZwClose", Windows2000, Thread),
+    ("ntoskrnl.exe", "ZwOpenKey", Windows2000, Thread),
+    ("ntoskrnl.exe", "ZwQueryValueKey", Windows2000, Thread),
     ("ntoskrnl.exe", "ZwSetSecurityObject", Windows2000, Thread),
     ("ntoskrnl.exe", "ZwWaitForSingleObject", Windows2000, Thread),
+    ("ntoskrnl.exe", "__C_specific_handler", ServerSp1_2003, Any),
     ("ntoskrnl.exe", "memcpy", Windows2000, Any),
     ("ntoskrnl.exe", "memset", Windows2000, Any),
 ];

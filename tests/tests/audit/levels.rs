@@ -27,6 +27,11 @@ const ENTRY_POINTS: &[(&str, Level, usize)] = &[
     ("halprof::wake(", Level::Dispatch, 1),
 ];
 
+/// Returns whether the kernel calls a function of this name above APC_LEVEL.
+pub fn is_entry_point(name: &str) -> bool {
+    ENTRY_POINTS.iter().any(|(prefix, ..)| name.starts_with(prefix))
+}
+
 /// Functions that jump to a function pointer. Its target is in the list above or only counts expiries.
 const FORWARDERS: [&str; 3] =
     ["halprof::nt::dpc::run(", "halprof::nt::power::called(", "halprof::nt::timers::expired("];

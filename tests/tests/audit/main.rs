@@ -1,8 +1,9 @@
 //! Audits halprof.sys as a file: the requirements of Windows, and properties of the code that hold without running it.
 
-#![expect(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
 mod file;
+mod guarded;
 mod header;
 mod imports;
 mod init;

@@ -34,6 +34,12 @@ const K8: [Source; 4] = [
     ("FpInstructions", 0xCB, 0x0F),
 ];
 
+/// Sources of family 10h.
+const FAMILY_10: [Source; 4] = [K8[0], K8[1], K8[2], ("FpInstructions", 0xCB, 0x07)];
+
+/// Sources of family 15h, on which misses of the data cache have units.
+const FAMILY_15: [Source; 4] = [K8[0], K8[1], ("DcacheMisses", 0x41, 0x01), ("FpInstructions", 0xCB, 0x07)];
+
 /// Sources of family 17h.
 const ZEN: [Source; 4] = [
     ("TotalIssues", 0xC0, 0),
@@ -63,8 +69,8 @@ const CASES: [(&str, &[Source]); 16] = [
     ("sapphire-rapids-2475x", &FIXED),
     ("intel-hybrid", &[FIXED[0], FIXED[1], ("BranchInstructions", 0xC4, 0), FIXED[3]]),
     ("k8-clawhammer", &K8),
-    ("k10-thuban", &K8),
-    ("bulldozer-fx8150", &K8),
+    ("k10-thuban", &FAMILY_10),
+    ("bulldozer-fx8150", &FAMILY_15),
     ("zen-1800x", &ZEN),
     ("zen3-5950x", &ZEN3),
     ("zen4-7700x", &ZEN3),

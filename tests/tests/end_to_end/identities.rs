@@ -51,6 +51,27 @@ fn masked_counters_are_reported_and_no_register_is_accessed() {
 }
 
 #[test]
+fn a_hygon_counts_as_a_processor_of_amd_with_the_option_alone() {
+    let mut lab = Lab::boot("hygon-dhyana-3185").unwrap();
+    for (option, interface, code) in [(None, "Default", 7), (Some(1), "Amd64", 0), (Some(0), "Default", 7)] {
+        if let Some(value) = option {
+            lab.set_option("HygonAsAmd", value).unwrap();
+        }
+        lab.install().unwrap();
+        let info = lab.client(&["info"]).unwrap().success().unwrap();
+        assert!(info.out.contains(&format!("Interface       {interface}\n")), "{option:?}:\n{}", info.out);
+        assert_eq!(info.out.contains("/v HygonAsAmd"), interface == "Default", "{}", info.out);
+        let ran = lab.client(&["start", "TotalIssues"]).unwrap();
+        assert_eq!(ran.code, code, "{option:?}: {}", ran.err);
+        if code == 0 {
+            lab.client(&["stop", "--all"]).unwrap().success().unwrap();
+        }
+        lab.stop().unwrap();
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
 fn loading_the_driver_accesses_no_register() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for identity in ["amd-legacy", "haswell-4710mq"] {

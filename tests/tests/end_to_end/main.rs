@@ -22,6 +22,8 @@ mod faults;
 #[cfg(not(windows))]
 mod generations;
 #[cfg(not(windows))]
+mod guarded;
+#[cfg(not(windows))]
 mod identities;
 mod inf;
 #[cfg(not(windows))]

@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 21] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 22] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
     ("bench", include_str!("bench.rs"), "the bench itself is under test"),
@@ -14,6 +14,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 21] = [
     ("device", include_str!("device.rs"), "the bench chooses the caller's privileges and watches the memory"),
     ("faults", include_str!("faults.rs"), "the bench makes calls of the kernel fail"),
     ("generations", include_str!("generations.rs"), "the processor changes, and the model makes every event occur"),
+    ("guarded", include_str!("guarded.rs"), "the processor lacks registers that it enumerates"),
     ("identities", include_str!("identities.rs"), "the processor changes"),
     ("interrupt_sites", include_str!("interrupt_sites.rs"), "the model reports the interrupted code"),
     ("interrupts", include_str!("interrupts.rs"), "the model decides how interrupts behave at a masked entry"),

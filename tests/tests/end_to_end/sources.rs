@@ -21,7 +21,7 @@ pub fn ask<T: FromBytes>(probe: &mut Probe, handle: u32, code: Code, input: &[u8
 #[test]
 fn all_sources_of_both_interfaces_start_count_and_stop_four_at_a_time() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
-    for (identity, rows) in [("amd-legacy", 176), ("haswell-4710mq", 13)] {
+    for (identity, rows) in [("k8-clawhammer", 176), ("haswell-4710mq", 13)] {
         lab.become_processor(identity).unwrap();
         lab.install().unwrap();
         let mut probe = lab.probe().unwrap();

@@ -179,14 +179,24 @@ fn every_diagnosis_fits_a_console() {
 
 #[test]
 fn sources_of_other_families_are_counted_and_not_listed() {
-    for (name, usable, hidden) in [("zen5-9800x3d", 76, 142), ("zen-1800x", 54, 164), ("bulldozer-fx8150", 133, 43)] {
+    for (name, usable, hidden) in [("zen5-9800x3d", 76, 142), ("zen-1800x", 54, 164), ("bulldozer-fx8150", 87, 89)] {
         let text = text(name);
         let all = usable + hidden;
         assert!(text.contains(&format!("{usable} of {all} sources can be used")), "{text}");
         assert!(text.contains(&format!("\n{hidden} are not of this processor's family")), "{text}");
         assert!(!text.contains("NBProbeResult"), "{text}");
     }
-    assert!(!text("amd-legacy").contains("family:"));
+    assert!(!text("k8-clawhammer").contains("family:"));
+}
+
+#[test]
+fn sources_of_an_unknown_model_are_counted_and_not_listed() {
+    // Model 30h of family 1Ah.
+    let dump = cpuid_dumps::find("zen5-9800x3d").unwrap().dump.replace("00B40F40", "00B30F00");
+    let text = run_anywhere("diagnose --cpuid -", dump.as_bytes()).out;
+    assert!(text.contains("8 of 218 sources can be used"), "{text}");
+    assert!(text.contains("\n210 are not known for this processor's model"), "{text}");
+    assert!(!text.contains("RetiredMicrocodeOps"), "{text}");
 }
 
 /// An ordinary PC with virtualization-based security is a root partition of Hyper-V, not a virtual machine.
@@ -269,8 +279,9 @@ proptest! {
         let has_some = json["interface"] != "Emon" || json["leaf_a"]["width"] != 0 || json["fixed_counters"] != 0;
         prop_assert_eq!(json["counters"] != 0, sources.len() > 1 && has_some);
         // Sources of other families are only in the output for programs.
-        let family = crate::support::sentence(pmu::Support::NotOnThisFamily as u32);
-        let rows = sources.iter().filter(|source| source["reason"] != *family).count();
+        let hidden = [pmu::Support::NotOnThisFamily, pmu::Support::ModelNotKnown];
+        let hidden = hidden.map(|support| crate::support::sentence(support as u32));
+        let rows = sources.iter().filter(|source| !hidden.iter().any(|text| source["reason"] == *text)).count();
         let text = run_anywhere("diagnose --cpuid -", dump.as_bytes()).out;
         prop_assert!(text.is_ascii() && text.lines().all(|line| line.len() <= 80), "{}", text);
         prop_assert_eq!(text.split("\n\n").nth(1).map(|table| table.lines().count()), Some(2 + rows));

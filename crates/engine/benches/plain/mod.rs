@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cpuid_dumps::CpuIdentity;
 use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks};
+use pmu::first_access::GeneralProtection;
 use pmu::state::CounterSet;
-use pmu::{Cpu, Cpuid, CurrentCpu, Msr, ProcessorIndex};
+use pmu::{Cpu, Cpuid, CurrentCpu, GuardedCpu, Msr, ProcessorIndex};
 use protocol::NtStatus;
 use protocol::status::STATUS_NOT_SUPPORTED;
 use raw_cpuid::CpuIdResult;
@@ -90,8 +91,24 @@ pub struct Plain {
     pub cpu: PlainCpu,
 }
 
+impl GuardedCpu for PlainCpu {
+    fn try_rdmsr(&self, msr: Msr) -> Result<u64, GeneralProtection> {
+        Ok(self.rdmsr(msr))
+    }
+
+    fn try_wrmsr(&self, msr: Msr, value: u64) -> Result<(), GeneralProtection> {
+        self.wrmsr(msr, value);
+        Ok(())
+    }
+
+    fn try_rdpmc(&self, index: u32) -> Result<u64, GeneralProtection> {
+        Ok(self.rdpmc(index))
+    }
+}
+
 impl Platform for &Plain {
     type Cpu = PlainCpu;
+    type PinnedCpu = PlainCpu;
 
     fn processors(&self) -> u32 {
         1
@@ -103,6 +120,10 @@ impl Platform for &Plain {
 
     fn on_boot_processor<T>(&self, work: impl FnOnce(&PlainCpu) -> T) -> T {
         work(&self.cpu)
+    }
+
+    fn on_processor<T>(&self, _processor: ProcessorIndex, work: impl FnOnce(&PlainCpu) -> T) -> Result<T, NtStatus> {
+        Ok(work(&self.cpu))
     }
 
     fn on_each_processor(&self, work: &(impl Fn(CurrentCpu<'_, PlainCpu>) + Sync)) {

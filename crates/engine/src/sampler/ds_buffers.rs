@@ -57,6 +57,8 @@ pub struct DsBuffers {
     installed: bool,
     /// Precise records fetched so far.
     fetched: u64,
+    /// A fetch found the buffer of precise records full.
+    was_full: bool,
 }
 
 #[derive(Debug)]
@@ -100,7 +102,7 @@ impl DsBuffers {
     /// Makes a Debug Store without branches, precise records or a save area.
     pub fn new() -> Self {
         let saved = SavedDebugStore::default();
-        Self { branches: None, precise: None, area: 0, saved, installed: false, fetched: 0 }
+        Self { branches: None, precise: None, area: 0, saved, installed: false, fetched: 0, was_full: false }
     }
 
     /// Adds branches of these modes for a subscriber, with an interrupt after `before` branches. Returns `None` if
@@ -233,6 +235,13 @@ impl DsBuffers {
                 || (self.precise.is_some() && watermark_hit(word::PEBS_INDEX, word::PEBS_INTERRUPT_THRESHOLD)))
     }
 
+    /// Returns the counters that record precisely, if a fetch since the last call found their buffer full.
+    pub fn take_full(&mut self) -> CounterSet {
+        let counters = self.precise.as_ref().filter(|_| self.was_full).map(|precise| precise.counters);
+        self.was_full = false;
+        counters.unwrap_or_default()
+    }
+
     /// Returns the number of precise records that the processor has written: its PebsIndex, summed over all buffers.
     pub fn written(&self, cpu: &impl Cpu) -> u64 {
         let waiting = self.precise.as_ref().map_or(0, |precise| precise.waiting(cpu));
@@ -259,6 +268,7 @@ impl DsBuffers {
             self.fetched = self.fetched.wrapping_add(1);
         }
         cpu.set_save_area(word::PEBS_INDEX, address(&precise.words));
+        self.was_full |= count >= precise.room();
         if count > 0 {
             registers::acknowledge(cpu);
         }
@@ -285,8 +295,15 @@ impl DsBuffers {
 }
 
 impl Precise {
+    #[expect(clippy::inline_always, reason = "a call adds 80 bytes of stack to the deepest path of the handler")]
+    #[inline(always)]
     fn waiting(&self, cpu: &impl Cpu) -> usize {
         written(cpu, word::PEBS_BUFFER_BASE, &self.words) / self.format.least_size().max(1)
+    }
+
+    /// Returns the number of records that the buffer holds.
+    fn room(&self) -> usize {
+        size_of_val::<[AtomicU64]>(&self.words) / self.format.least_size().max(1)
     }
 
     /// Returns the counters to which a record with these bits belongs, and whether that is certain. If one counter

@@ -169,6 +169,7 @@ impl Sampler {
         self.hal.with_frozen(current, || {
             per_cpu.with_ds_buffers(|ds_buffers| {
                 self.aside(current.index(), per_cpu, now, |drain| drain.precise(current, ds_buffers));
+                follow_full(&self.hal, current, ds_buffers);
             });
             work()
         })
@@ -237,12 +238,28 @@ impl Sampler {
     }
 }
 
+/// Reads the precise counters of the current processor if their buffer was full. A record that did not fit is written by
+/// the next event, and until then its counter counts on from the overflow. The counters are frozen. Not a part of
+/// [`DrainContext::precise`], where it would cost the deepest path of the handler more stack.
+#[cold]
+#[inline(never)]
+fn follow_full(hal: &Hal, current: CurrentCpu<'_, impl Cpu>, ds_buffers: &mut DsBuffers) {
+    for counter in ds_buffers.take_full().iter() {
+        hal.count(current, counter);
+    }
+}
+
 impl DrainContext<'_> {
     /// Fetches branches and precise records. Returns whether there were any.
     fn all(&mut self, current: CurrentCpu<'_, impl Cpu>, ds_buffers: &mut DsBuffers) -> bool {
         let branches = self.branches(current, ds_buffers, true);
         let hal = self.hal;
-        let precise = ds_buffers.has_precise() && hal.with_frozen(current, || self.precise(current, ds_buffers));
+        let precise = ds_buffers.has_precise()
+            && hal.with_frozen(current, || {
+                let fetched = self.precise(current, ds_buffers);
+                follow_full(hal, current, ds_buffers);
+                fetched
+            });
         branches || precise
     }
 
@@ -368,7 +385,8 @@ mod tests {
     #[test]
     fn a_debug_store_installed_during_a_sleep_touches_no_register_until_the_wake() {
         let cpu = Counting::default();
-        let sampler = Sampler::new(Hal::with_states(&cpu, 1, 0, state::allocate).unwrap(), 1_000);
+        let sampler =
+            Sampler::new(Hal::with_states(&cpu, pmu::Options::default(), 1, 0, state::allocate).unwrap(), 1_000);
         let current = CurrentCpu::new(&cpu, ProcessorIndex::BOOT);
         sampler.fall_asleep(current, Ticks(0));
         sampler.install(current, Boxed::new(DsBuffers::new()).unwrap());

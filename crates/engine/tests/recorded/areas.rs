@@ -8,8 +8,8 @@ use simulation::{Answer, Client, SimMachine};
 use zerocopy::IntoBytes;
 
 use super::scene::{
-    FORMATS, INSTRUCTIONS, INTERVAL, branch, branches, engine, header, is_left_clean, machine, precise, registers, run,
-    set_register, started, stopped,
+    FORMATS, INSTRUCTIONS, INTERVAL, TO_RECORD, branch, branches, engine, header, is_left_clean, machine, precise,
+    registers, run, set_register, started, stopped,
 };
 
 const EXISTS: u32 = 0xC000_0018;
@@ -307,7 +307,7 @@ fn beside_the_areas_that_windows_keeps_a_session_records_into_areas_of_the_drive
             let [_, _, Some(register)] = registers(&machine, processor) else { panic!("no register") };
             assert!(register == own.address && register != of_windows, "{name}: {register:#x}");
             branch(&machine, &engine, processor, Mode::User, 5);
-            run(&machine, &engine, processor, 0x1000, INTERVAL.into());
+            run(&machine, &engine, processor, 0x1000, TO_RECORD);
         }
         let counts = stopped(client, &mut engine, session, None);
         assert!(counts.iter().all(|count| count.samples == 1), "{name}: {counts:?}");

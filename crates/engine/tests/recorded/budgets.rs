@@ -5,7 +5,8 @@ use protocol::modes;
 use simulation::Client;
 
 use super::scene::{
-    BUFFER, FORMATS, INSTRUCTIONS, INTERVAL, branch, branches, engine, header, machine, precise, run, started,
+    BUFFER, FORMATS, INSTRUCTIONS, INTERVAL, TO_RECORD, branch, branches, engine, header, machine, precise, run,
+    started,
 };
 
 /// Returns RDMSR, WRMSR and RDPMC accesses since `before`.
@@ -25,12 +26,26 @@ fn an_interrupt_of_precise_records_takes_three_writes_more_than_one_without_over
             let client = Client::open(&mut engine, 1, 10);
             started(client, &mut engine, &header(batch), &[precise(INSTRUCTIONS, INTERVAL)]);
             for _ in 1..batch {
-                run(&machine, &engine, 0, 1, INTERVAL.into());
+                run(&machine, &engine, 0, 1, TO_RECORD);
             }
             let before = machine.processor(0).model().accesses();
-            run(&machine, &engine, 0, 1, INTERVAL.into());
+            run(&machine, &engine, 0, 1, TO_RECORD);
             assert_eq!(since(&machine, before), (1, 6, 0), "{name} {format} {batch}");
         }
+    }
+}
+
+/// The counter is read once more (1 P), because the processor has not reloaded it.
+#[test]
+fn an_interrupt_that_finds_a_full_buffer_reads_each_precise_counter() {
+    for (name, format, _) in FORMATS {
+        let machine = machine(name, format, 1);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        started(client, &mut engine, &header(1), &[precise(INSTRUCTIONS, INTERVAL)]);
+        let before = machine.processor(0).model().accesses();
+        run(&machine, &engine, 0, 1, 500 * TO_RECORD);
+        assert_eq!(since(&machine, before), (1, 6, 1), "{name} {format}");
     }
 }
 

@@ -1,15 +1,15 @@
-//! Records written by the model = delivered + lost, exactly, for every processor and kind.
+//! Branches and overflows in the model = delivered + lost + throttled, exactly, for every processor and kind.
 
 use std::collections::BTreeMap;
 
 use model::{InterruptMode, Mode};
 use proptest::prelude::*;
 use protocol::{BRANCHES, CountRecord, PreciseSample, Record, modes};
-use simulation::Client;
+use simulation::{Client, SimMachine};
 
 use super::scene::{
-    FORMATS, INSTRUCTIONS, branch, branches, engine, interrupted, is_left_clean, machine, precise, records, registers,
-    run, stored,
+    FORMATS, INSTRUCTIONS, branch, branches, engine, interrupted, is_left_clean, machine, overflows, precise,
+    registers, run, stored,
 };
 
 const PROCESSORS: u32 = 2;
@@ -26,6 +26,10 @@ enum Step {
     RunUnserved {
         processor: u32,
         events: u64,
+    },
+    /// Executes events up to an overflow whose record the next event writes.
+    Arm {
+        processor: u32,
     },
     /// Takes branches.
     Branch {
@@ -64,6 +68,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         10 => (0..PROCESSORS, 0..60_000_u64).prop_map(|(processor, events)| Step::Run { processor, events }),
         1 => (0..PROCESSORS, 0..20_000_u64).prop_map(|(processor, events)| Step::RunUnserved { processor, events }),
+        2 => (0..PROCESSORS).prop_map(|processor| Step::Arm { processor }),
         10 => (0..PROCESSORS, 0..200_u64).prop_map(|(processor, count)| Step::Branch { processor, count }),
         3 => (1..200_usize).prop_map(|room| Step::Fetch { room }),
         2 => Just(Step::Read),
@@ -87,6 +92,7 @@ type Sums = BTreeMap<(u32, bool), u64>;
 #[derive(Default)]
 struct Told {
     finally: Sums,
+    /// Lost or throttled. A throttled record is fetched, but an overflow without a record is not.
     lost: Sums,
     fetched: Sums,
     /// The minimum number of the next precise record of each processor.
@@ -98,8 +104,7 @@ impl Told {
         for count in counts {
             let key = (count.processor, count.source == BRANCHES);
             *self.finally.entry(key).or_default() += count.samples;
-            *self.lost.entry(key).or_default() += count.lost;
-            assert_eq!(count.throttled, 0, "the records of what is throttled are fetched before");
+            *self.lost.entry(key).or_default() += count.lost + count.throttled;
         }
     }
 
@@ -119,17 +124,42 @@ impl Told {
     }
 }
 
+/// Events of each counter in the model, by processor and number.
+type Counted = BTreeMap<(u32, u32), u64>;
+
+fn counted_so_far(machine: &SimMachine, counts: &[CountRecord]) -> Counted {
+    let of = |count: &CountRecord| ((count.processor, count.counter), machine.counted(count.processor, count.counter));
+    counts.iter().filter(|count| count.source != BRANCHES).map(of).collect()
+}
+
+/// Returns whether a count is what the model has counted since the session began.
+fn is_exact(machine: &SimMachine, count: &CountRecord, begun: &Counted) -> bool {
+    if count.source == BRANCHES {
+        return true;
+    }
+    let before = begun.get(&(count.processor, count.counter)).copied().unwrap_or_default();
+    count.count == machine.counted(count.processor, count.counter) - before
+}
+
 fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<Step>) -> Result<(), TestCaseError> {
     let machine = machine(name, format, PROCESSORS).with_interrupt_mode(mode);
     let mut engine = engine(&machine);
     let observer = Client::open(&mut engine, 1, 1);
     let mut told = Told::default();
     let mut session: Option<(Client, u64)> = None;
+    // Events of each counter before the session.
+    let mut begun = Counted::new();
     let mut handles = 1;
     for step in steps {
         match (step, session) {
             (Step::Run { processor, events }, _) => run(&machine, &engine, processor, 0x1000, events),
             (Step::RunUnserved { processor, events }, _) => machine.run(processor, Mode::User, &|_| events),
+            (Step::Arm { processor }, _) => {
+                let id = machine.processor(processor).model().enabled_counters().first().map(|(id, _)| *id);
+                let left = id.and_then(|id| machine.processor(processor).model().until_overflow(id));
+                // Armed already, the counter is at zero.
+                run(&machine, &engine, processor, 0x1000, left.filter(|left| *left < 10_000).unwrap_or_default());
+            }
             (Step::Branch { processor, count }, _) => {
                 (0..count).for_each(|number| branch(&machine, &engine, processor, Mode::Kernel, number));
             }
@@ -141,6 +171,7 @@ fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<St
                     // The shortest interval.
                     let least = if count.source == BRANCHES { 1 } else { 4_096 };
                     prop_assert!((count.samples + count.lost) * least <= count.count, "{:?}", count);
+                    prop_assert!(is_exact(&machine, &count, &begun), "{:?}", count);
                 }
             }
             (Step::Start { interval, ring, batch, what }, None) => {
@@ -161,6 +192,7 @@ fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<St
                     prop_assert_eq!(answer.status, 0, "cause {}", answer.cause);
                     session = Some((client, answer.detail[0]));
                     told.next.clear();
+                    begun = counted_so_far(&machine, &client.read(&mut engine, answer.detail[0]));
                 }
             }
             (Step::StopOne { branches }, Some((client, number))) => {
@@ -191,9 +223,9 @@ fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<St
     for processor in 0..PROCESSORS {
         machine.deliver(&engine, processor, &interrupted(processor)); // late interrupts
     }
-    let written = |processor| (stored(&machine, processor).branches, records(&machine, processor));
+    let written = |processor| (stored(&machine, processor).branches, overflows(&machine, processor));
     let all = super::scene::info(observer, &mut engine);
-    let total: u64 = (0..PROCESSORS).map(written).map(|(branches, records)| branches + records).sum();
+    let total: u64 = (0..PROCESSORS).map(written).map(|(branches, overflows)| branches + overflows).sum();
     prop_assert_eq!(all.delivered + all.lost + all.discarded + all.throttled, total, "{:?}", all);
     prop_assert_eq!(all.delivered, told.fetched.values().sum::<u64>());
     prop_assert_eq!(stored(&machine, 0).faults, 0);
@@ -242,7 +274,7 @@ fn for_each_processor_and_kind_what_was_written_is_delivered_or_lost() {
         told.records(&client.samples(&mut engine, session, None, 100_000).unwrap().try_samples().unwrap());
         for processor in 0..PROCESSORS {
             for (is_branch, written) in
-                [(true, stored(&machine, processor).branches), (false, records(&machine, processor))]
+                [(true, stored(&machine, processor).branches), (false, overflows(&machine, processor))]
             {
                 let of = |sums: &Sums| sums.get(&(processor, is_branch)).copied().unwrap_or_default();
                 assert_eq!(of(&told.finally) + of(&told.lost), written, "{name} {number} {processor} {is_branch}");

@@ -6,12 +6,15 @@ use protocol::{Record, modes};
 use simulation::{Client, SimMachine};
 
 use super::scene::{
-    INSTRUCTIONS, INTERVAL, branch, branches, engine, fetched, header, interrupted, is_left_clean, machine, precise,
-    precise_sample, records, registers, run, set_register, started, stopped, stored,
+    INSTRUCTIONS, INTERVAL, TO_RECORD, branch, branches, engine, fetched, header, interrupted, is_left_clean, machine,
+    precise, precise_sample, records, registers, run, set_register, started, stopped, stored,
 };
 
-/// LBR and FREEZE_LBRS_ON_PMI in IA32_DEBUGCTL, set by other software.
-const OTHERS: u64 = 1 << 0 | 1 << 11;
+/// LBR in IA32_DEBUGCTL, set by other software.
+const LBR: u64 = 1 << 0;
+
+/// LBR and FREEZE_LBRS_ON_PMI, which is off during a session.
+const OTHERS: u64 = LBR | 1 << 11;
 
 fn busy(machine: &SimMachine, engine: &mut Engine<&SimMachine>) -> (Client, u64) {
     let client = Client::open(engine, 1, 10);
@@ -21,7 +24,7 @@ fn busy(machine: &SimMachine, engine: &mut Engine<&SimMachine>) -> (Client, u64)
         run(machine, engine, processor, 0x1000, 10_000);
         let [control, enabled, area] = registers(machine, processor).map(Option::unwrap);
         assert_ne!((control & !OTHERS, enabled, area), (0, 0, 0));
-        assert_eq!(control & OTHERS, OTHERS);
+        assert_eq!(control & OTHERS, LBR);
     }
     (client, session)
 }
@@ -135,7 +138,7 @@ fn whatever_is_fetched_tells_when() {
     for (what, fetch) in fetch {
         machine.pass(1_000_000);
         machine.processor(0).model().branch(Mode::User, any_branch(1));
-        machine.run(0, Mode::User, &|_| INTERVAL.into());
+        machine.run(0, Mode::User, &|_| TO_RECORD);
         fetch(&machine, &mut engine, client, session);
         let told = fetched(client, &mut engine, session);
         assert!(!told.is_empty(), "{what}");
@@ -154,9 +157,9 @@ fn sessions_follow_each_other() {
     let client = Client::open(&mut engine, 1, 10);
     for round in 1..=20 {
         let session = started(client, &mut engine, &header(round), &[precise(INSTRUCTIONS, INTERVAL)]);
-        run(&machine, &engine, 0, 0x1000, 3 * u64::from(INTERVAL));
+        run(&machine, &engine, 0, 0x1000, 3 * TO_RECORD);
         let counts = stopped(client, &mut engine, session, None);
-        assert_eq!((counts[0].samples, counts[0].count), (3, 3 * u64::from(INTERVAL)), "{round}");
+        assert_eq!((counts[0].samples, counts[0].count), (3, 3 * TO_RECORD), "{round}");
         let numbers: Vec<u64> =
             fetched(client, &mut engine, session).iter().map(|record| precise_sample(record).number).collect();
         assert_eq!(numbers, [0, 1, 2], "each begins to count anew");
@@ -176,7 +179,7 @@ fn what_is_stopped_asleep_records_no_more_when_it_is_awake() {
     stopped(client, &mut engine, session, Some(INSTRUCTIONS));
     machine.wake(&engine);
     assert_eq!(registers(&machine, 0)[1], Some(1 << counter));
-    run(&machine, &engine, 0, 0x1000, INTERVAL.into());
+    run(&machine, &engine, 0, 0x1000, TO_RECORD);
     assert_eq!(
         fetched(client, &mut engine, session).iter().filter_map(Record::sample).filter(|sample| sample.ip != 0).count(),
         1

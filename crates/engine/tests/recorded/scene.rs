@@ -28,6 +28,9 @@ pub const INSTRUCTIONS: u32 = 0x1A;
 /// Interval of precise events.
 pub const INTERVAL: u32 = 4_096;
 
+/// Events from the load of a precise counter to its record: the event after the overflow writes it.
+pub const TO_RECORD: u64 = INTERVAL as u64 + 1;
+
 /// Interval of branches.
 pub const BUFFER: u32 = 64;
 
@@ -123,6 +126,11 @@ pub fn stored(machine: &SimMachine, processor: u32) -> Stored {
 /// Returns the number of PEBS records of all counters of a processor.
 pub fn records(machine: &SimMachine, processor: u32) -> u64 {
     stored(machine, processor).records.values().sum()
+}
+
+/// Returns the number of overflows of all counters of a processor.
+pub fn overflows(machine: &SimMachine, processor: u32) -> u64 {
+    machine.processor(processor).model().ledger().entries().map(|entry| entry.overflows).sum()
 }
 
 /// Returns the total of a counter in the model's ledger.

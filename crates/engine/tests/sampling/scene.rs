@@ -7,8 +7,16 @@ use simulation::{Answer, Client, SimMachine};
 use zerocopy::FromBytes;
 
 /// Identities for each kind of counters with interrupts.
-pub const IDENTITIES: [&str; 7] =
-    ["amd-legacy", "zen4-7700x", "intel-v1", "intel-v2", "haswell-4710mq", "netburst-cedarmill", "p6-coppermine"];
+pub const IDENTITIES: [&str; 8] = [
+    "amd-legacy",
+    "zen4-7700x",
+    "intel-v1",
+    "intel-v2",
+    "haswell-4710mq",
+    "skylake-6600k",
+    "netburst-cedarmill",
+    "p6-coppermine",
+];
 
 /// Returns a machine with `count` processors of an identity and this interrupt mode.
 pub fn machine(name: &str, count: u32, mode: InterruptMode) -> SimMachine {

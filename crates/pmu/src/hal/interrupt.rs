@@ -53,7 +53,7 @@ impl<E> Hal<E> {
             && pmu.is_initialized()
             && !pmu.is_asleep()
         {
-            self.interface_with(pmu).acknowledge(current.cpu());
+            self.whole_interface_with(pmu).acknowledge(current.cpu());
         }
     }
 
@@ -86,9 +86,9 @@ impl<E> Hal<E> {
         result
     }
 
-    /// Accounts one overflow of a precise counter of the current processor. The processor recorded it and loaded the
-    /// counter with `initial`. Returns the interval that `initial` stands for. The counters are
-    /// [frozen](Self::with_frozen), or do not run.
+    /// Accounts one record of a precise counter of the current processor. The processor wrote it at the overflow or
+    /// [after it](crate::Interface::events_to_record), and loaded the counter with `initial`. Returns the interval that
+    /// `initial` stands for. The counters are [frozen](Self::with_frozen), or do not run.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
@@ -96,22 +96,36 @@ impl<E> Hal<E> {
         if let Some(cpu_counters) = self.find(current.index())
             && let Some(total) = cpu_counters.total(counter)
         {
-            let missing_bits = 64_u8.saturating_sub(self.interface_with(cpu_counters.pmu).width_of(counter));
-            total.overflowed(0, initial, missing_bits);
+            let interface = self.interface_with(cpu_counters.pmu);
+            let missing_bits = 64_u8.saturating_sub(interface.width_of(counter));
+            total.recorded(interface.events_to_record(counter), initial, missing_bits);
         }
         (initial.wrapping_neg() & 0xFFFF_FFFF) as u32
     }
 
     /// CheckOverflowStatus alone: returns the active counters with an interval that have overflowed. On a processor
-    /// that is asleep there is none.
+    /// that is asleep or not [initialized](Self::is_initialized) there is none.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn check_overflow(&self, current: CurrentCpu<'_, impl Cpu>) -> OverflowStatus {
         let overflowed = self
             .pmu(current.index())
-            .filter(|pmu| !pmu.is_asleep())
-            .map(|pmu| self.interface_with(pmu).check_overflow(current.cpu(), pmu.active()));
+            .filter(|pmu| !pmu.is_asleep() && pmu.is_initialized())
+            .map(|pmu| self.whole_interface_with(pmu).check_overflow(current.cpu(), pmu.active()));
         OverflowStatus(overflowed.unwrap_or_default())
+    }
+
+    /// Returns the active counters of the current processor that wait for [`interrupt`](Self::interrupt): they have
+    /// overflowed, or another program has frozen or stopped them. On a processor that is asleep there is none.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn stuck(&self, current: CurrentCpu<'_, impl Cpu>) -> CounterSet {
+        // While a processor is asleep none of its counters is active.
+        let Some(cpu_counters) = self.find(current.index()).filter(|found| !found.active.all.is_empty()) else {
+            return CounterSet::NONE;
+        };
+        self.whole_interface_with(cpu_counters.pmu).stuck(current.cpu(), cpu_counters)
     }
 }

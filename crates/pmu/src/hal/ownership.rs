@@ -22,11 +22,10 @@ impl<E> Hal<E> {
         }
     }
 
-    /// Stores which counters of `processor` record which events precisely, as [`debug_store`](crate::debug_store) found
-    /// them.
-    pub fn probe_precise(&self, processor: ProcessorIndex, Facilities { counters, events, .. }: Facilities) {
+    /// Stores which counters of `processor` record precisely, as [`debug_store`](crate::debug_store) found them.
+    pub fn probe_precise(&self, processor: ProcessorIndex, Facilities { counters, .. }: Facilities) {
         if let Some(pmu) = self.pmu(processor) {
-            pmu.snapshot.set_capabilities(self.interface_with(pmu).with_precise(counters, events).capabilities());
+            pmu.snapshot.set_capabilities(self.whole_interface_with(pmu).with_precise(counters).capabilities());
         }
     }
 
@@ -51,7 +50,7 @@ impl<E> Hal<E> {
         if pmu.is_asleep() {
             return true;
         }
-        let interface = self.interface_with(pmu).examined(current.cpu());
+        let interface = self.whole_interface_with(pmu).examined(current.cpu());
         pmu.snapshot.set_capabilities(interface.capabilities());
         let saved = interface.initialize(current.cpu());
         if is_first {
@@ -81,7 +80,7 @@ impl<E> Hal<E> {
             && pmu.set_initialized(false)
             && !pmu.is_asleep()
         {
-            self.interface_with(pmu).release(current.cpu(), pmu.snapshot.saved());
+            self.whole_interface_with(pmu).release(current.cpu(), pmu.snapshot.saved());
         }
     }
 }

@@ -59,13 +59,24 @@ impl<E> Hal<E> {
         Ok(())
     }
 
-    /// Sets the interval of a counter of `processor` from its next load on.
+    /// Returns `state` with an interval that `processor` counts correctly: the same, or a slightly shorter one.
+    ///
+    /// # IRQL
+    /// Any.
+    #[must_use]
+    pub fn with_safe_interval(&self, processor: ProcessorIndex, state: CounterState) -> CounterState {
+        self.interface_of(processor).with_safe_interval(self.cpu_counters(processor), state)
+    }
+
+    /// Sets the interval of a counter of `processor` from its next load on, or a slightly shorter one that it
+    /// [counts correctly](Self::with_safe_interval).
     ///
     /// # IRQL
     /// PROFILE_LEVEL on that processor, or any while the counter does not run.
     pub fn set_counter_interval(&self, processor: ProcessorIndex, counter: u8, interval: u32) {
         let cpu_counters = self.cpu_counters(processor);
-        cpu_counters.set(counter, cpu_counters.get(counter).with_interval(interval));
+        let state = cpu_counters.get(counter).with_interval(interval);
+        cpu_counters.set(counter, self.with_safe_interval(processor, state));
     }
 
     /// Gives a counter of the current processor to another owner.

@@ -30,7 +30,7 @@ impl<E> Hal<E> {
         let CpuCounters { pmu, active, .. } = cpu_counters;
         let overflowed = self.stop(current, active.all);
         if pmu.is_initialized() {
-            self.interface_with(pmu).release(current.cpu(), pmu.snapshot.saved());
+            self.whole_interface_with(pmu).release(current.cpu(), pmu.snapshot.saved());
         }
         pmu.set_asleep(true);
         cpu_counters.set_active(active.all, true);
@@ -50,7 +50,7 @@ impl<E> Hal<E> {
             let CpuCounters { pmu, .. } = cpu_counters;
             let active = cpu_counters.counters(|state| state.active());
             cpu_counters.set_active(active, false);
-            pmu.snapshot.set_saved(self.interface_with(pmu).initialize(current.cpu()));
+            pmu.snapshot.set_saved(self.whole_interface_with(pmu).initialize(current.cpu()));
             pmu.set_stale(CounterSet::NONE);
             self.start(current, active);
         }

@@ -36,14 +36,15 @@ impl<E> Hal<E> {
         } else {
             self.interface.counters_for(&source)
         };
-        SourceInformation { source, support, interval: self.interval(index), range, counters }
+        let listing = self.interface.listing(&source);
+        SourceInformation { source, support, interval: self.interval(index), range, counters, listing }
     }
 
     /// Returns the support on some processor, or that of the boot processor if no processor supports the source.
     pub(super) fn support(&self, source: &ProfileSource) -> Support {
         let support = self.support_by(&self.interface, source);
         let is_supported = |interface| self.support_by(&interface, source) == Support::Supported;
-        let elsewhere = || self.per_cpu.iter().any(|per_cpu| is_supported(self.interface_with(&per_cpu.pmu)));
+        let elsewhere = || self.per_cpu.iter().any(|per_cpu| is_supported(self.whole_interface_with(&per_cpu.pmu)));
         if support != Support::Supported && elsewhere() { Support::Supported } else { support }
     }
 
@@ -147,8 +148,9 @@ impl<E> Hal<E> {
     /// # Errors
     /// [`HalError::Unsupported`].
     pub fn check_on(&self, processor: ProcessorIndex, state: CounterState) -> Result<(), HalError> {
+        let interface = self.pmu(processor).map_or(self.interface, |pmu| self.whole_interface_with(pmu));
         let source = self.cpu_counters(processor).source_of(self.interface.sources(), state);
-        match source.map(|source| (source.source, self.support_by(&self.interface_of(processor), &source))) {
+        match source.map(|source| (source.source, self.support_by(&interface, &source))) {
             None | Some((_, Support::Supported)) => Ok(()),
             Some((source, support)) => Err(HalError::Unsupported(source, support)),
         }

@@ -4,11 +4,12 @@
 //! |---|---|---|
 //! | long mode alone | four, with the register names of the K7 | none: the counter's value shows overflow |
 //! | PerfCtrExtCore | six, with register names of their own | none |
-//! | PerfMonV2 too, and no hypervisor | as many as CPUID reports, at most six | a control and a status register |
+//! | PerfMonV2 too | as many as CPUID reports, at most six | a control and a status register, if they answer |
 //!
-//! The HAL knows the first line, and the events of the K8. Zen processors count other events: `generation.rs`
-//! identifies the processor, `zen.rs` has its events.
+//! The HAL knows the first line, and the events of the K8. Later processors count other events: `generation.rs`
+//! identifies the processor, `families.rs` has the events of families 10h to 16h, `zen.rs` those of Zen.
 
+mod families;
 mod generation;
 mod global;
 mod sources;
@@ -19,10 +20,12 @@ use x86_defs::cpuid::{Leaf80000001Ecx, Leaf80000022Eax, Leaf80000022Ebx, leaf};
 
 use super::unmanaged::{self, Bank};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
+use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
-use crate::hypervisor::Hypervisor;
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
+use crate::{lvt_pmi, placement};
 use generation::Generation;
 use global::Global;
 
@@ -41,15 +44,15 @@ fn extended_perfmon(cpu: &impl Cpuid) -> (Leaf80000022Eax, Leaf80000022Ebx) {
 #[derive(Debug, Clone, Copy)]
 pub struct Amd64 {
     bank: Bank,
-    /// All counters.
-    all: CounterSet,
+    /// Number of counters.
+    count: u8,
     /// The global registers, with PerfMonV2.
     global: Option<Global>,
-    sources: &'static [ProfileSource],
-    /// Whether event numbers have 12 bits; otherwise they have 8.
-    has_wide_events: bool,
+    generation: Generation,
     /// Whether the northbridge has its own counters, so that the core does not count its events.
     has_northbridge_counters: bool,
+    /// Whether this core counts events of the northbridge.
+    counts_northbridge: bool,
 }
 
 impl Amd64 {
@@ -61,18 +64,21 @@ impl Amd64 {
     pub fn new(cpu: &impl Cpuid) -> Self {
         let features = Leaf80000001Ecx::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).ecx);
         let (eax, ebx) = extended_perfmon(cpu);
-        // The global registers control only the six core counters. Windows itself does not access them, so a hypervisor
-        // that enumerates but lacks them would crash the machine at the first access.
-        let is_bare = Hypervisor::of(cpu) == Hypervisor::None;
-        let version_2 = features.perf_ctr_ext_core() && eax.perf_mon_v2() && is_bare;
+        // The global registers control only the six core counters.
+        let version_2 = features.perf_ctr_ext_core() && eax.perf_mon_v2();
         let mask = state::mask(WIDTH);
+        let count = match features.perf_ctr_ext_core() {
+            true if version_2 => ebx.num_perf_ctr_core().min(CORE_COUNTERS),
+            true => CORE_COUNTERS,
+            false => LEGACY_COUNTERS,
+        };
+        let all = CounterSet::first(count);
         let bank = if features.perf_ctr_ext_core() {
-            let count = if version_2 { ebx.num_perf_ctr_core().min(CORE_COUNTERS) } else { CORE_COUNTERS };
             Bank {
                 selects: Msr::new(perfmon::PERF_CTL0),
                 counters: Msr::new(perfmon::PERF_CTR0),
                 stride: STRIDE,
-                count,
+                all,
                 mask,
             }
         } else {
@@ -80,31 +86,65 @@ impl Amd64 {
                 selects: Msr::new(perfmon::PERF_LEGACY_CTL0),
                 counters: Msr::new(perfmon::PERF_LEGACY_CTR0),
                 stride: 1,
-                count: LEGACY_COUNTERS,
+                all,
                 mask,
             }
         };
-        let all = CounterSet::first(bank.count);
-        let generation = Generation::of(cpu, eax.perf_mon_v2());
+        let generation = Generation::of(cpu);
         Self {
             bank,
-            all,
+            count,
             global: version_2.then(|| Global::new(all, eax.lbr_and_pmc_freeze())),
-            sources: generation.sources(),
-            has_wide_events: generation.has_wide_events(),
+            generation,
             has_northbridge_counters: features.perf_ctr_ext_nb(),
+            counts_northbridge: generation.counts_northbridge(cpu),
         }
+    }
+
+    /// Returns the capabilities of the processor: bit 0, whether its global registers are used; bit 1, whether it does
+    /// not count events of the northbridge.
+    #[must_use]
+    pub const fn capabilities(&self) -> u64 {
+        self.global.is_some() as u64 | (!self.counts_northbridge as u64) << 1
+    }
+
+    /// Returns the interface for a processor with these [`capabilities`](Self::capabilities).
+    #[must_use]
+    pub const fn with_capabilities(self, capabilities: u64) -> Self {
+        let global = if capabilities & 1 == 1 { self.global } else { None };
+        Self { global, counts_northbridge: capabilities & 2 == 0, ..self }
+    }
+
+    /// Returns the global registers, if this processor has them.
+    #[inline]
+    fn global_of(self, cpu_counters: CpuCounters<'_>) -> Option<Global> {
+        self.global.filter(|_| cpu_counters.pmu.snapshot.capabilities() & 1 == 1)
+    }
+
+    /// Accesses every register for the first time. A hypervisor may enumerate the global registers and not have them:
+    /// Windows does not access them. The interface that is returned then does without.
+    pub(super) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
+        self.bank.access_first(first)?;
+        let answers = self.global.is_some() && global::access_first(first).is_ok();
+        Ok(Self { global: self.global.filter(|_| answers), ..self })
     }
 
     /// Returns the sources of the processor's family, with a select of zero for those that it lacks.
     #[must_use]
     pub const fn sources(&self) -> &'static [ProfileSource] {
-        self.sources
+        self.generation.sources()
+    }
+
+    /// Returns the class of the event of a source, if a table lists it.
+    fn class(&self, source: &ProfileSource) -> Option<Class> {
+        let select = PerfEvtSel::from_bits(source.select);
+        let number = u16::from(select.event_select_high()) << 8 | u16::from(select.event_select());
+        self.generation.constraints()?.find(number, select.unit_mask())
     }
 
     /// Returns the event select register for a counter in this state.
     fn select(self, cpu_counters: CpuCounters<'_>, state: CounterState) -> u64 {
-        PerfEvtSel::from_bits(cpu_counters.select_of(self.sources, state))
+        PerfEvtSel::from_bits(cpu_counters.select_of(self.sources(), state))
             .with_usr(state.user())
             .with_os(state.kernel())
             .with_int(state.interrupt())
@@ -115,31 +155,56 @@ impl Amd64 {
 
 impl ProfileInterface for Amd64 {
     fn counters(&self) -> u8 {
-        self.bank.count
+        self.count
     }
 
     fn width(&self) -> u8 {
         WIDTH
     }
 
-    /// The HAL does not check the processor, and offers the events of the K8 on every one.
+    fn counters_for(&self, source: &ProfileSource) -> CounterSet {
+        self.class(source).map_or(self.bank.all, |class| class.counters().and(self.bank.all))
+    }
+
+    /// Only family 15h has events that some counters do not count.
+    fn listing(&self, source: &ProfileSource) -> Listing {
+        let is_known = self.generation.constraints().is_none() || self.class(source).is_some();
+        if is_known { Listing::Known } else { Listing::Unlisted }
+    }
+
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+        let counters_of = |source: &ProfileSource, _| self.counters_for(source);
+        placement::assign_states(cpu_counters, self.sources(), CounterSet::NONE, wanted, assigned, counters_of)
+    }
+
+    /// The HAL does not check the processor, and offers the events of the K8 on every one. The sources of a model that
+    /// is not known are refused, because its events may have other numbers.
     fn support(&self, source: &ProfileSource) -> Support {
         /// EventSelect\[7:5\] all set: an event of the northbridge (Linux, arch/x86/events/amd/core.c,
         /// `amd_is_nb_event`).
         const NORTHBRIDGE: u8 = 0xE0;
         let event = PerfEvtSel::from_bits(source.select).event_select();
-        if source.select == 0 || self.has_northbridge_counters && event & NORTHBRIDGE == NORTHBRIDGE {
+        let is_northbridge = event & NORTHBRIDGE == NORTHBRIDGE;
+        if source.select == 0 && self.generation == Generation::Unknown {
+            Support::ModelNotKnown
+        } else if source.select == 0 || self.has_northbridge_counters && is_northbridge {
             Support::NotOnThisFamily
+        } else if is_northbridge && !self.counts_northbridge {
+            Support::OtherCore
         } else {
             Support::Supported
         }
     }
 
     fn raw_support(&self, event: RawEvent) -> Support {
-        if event.event() > 0xFF && !self.has_wide_events {
-            Support::NoSuchEvent
-        } else {
-            self.support(&ProfileSource::of_raw(event))
+        if event.event() > 0xFF && !self.generation.has_wide_events() {
+            return Support::NoSuchEvent;
+        }
+        let source = ProfileSource::of_raw(event);
+        match super::lacks_version_6(event, false, false).unwrap_or_else(|| self.support(&source)) {
+            Support::Supported if self.generation.has_large_increments(event.event()) => Support::NeedsTwoCounters,
+            Support::Supported if self.counters_for(&source).is_empty() => Support::NoCounter,
+            support => support,
         }
     }
 
@@ -154,7 +219,7 @@ impl ProfileInterface for Amd64 {
         let Some(global) = self.global else { return SavedMsrs::default() };
         let saved = global::control(cpu);
         global.stop(cpu, saved);
-        global.thaw(cpu, self.all);
+        global.thaw(cpu, self.bank.all);
         SavedMsrs { global: saved, ..SavedMsrs::default() }
     }
 
@@ -167,18 +232,18 @@ impl ProfileInterface for Amd64 {
     /// other software has frozen since would never overflow. So [`forget`](ProfileInterface::forget) has nothing to do.
     fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         let stale = counters.and(cpu_counters.counters(|state| state.interrupt()));
-        if let (Some(global), false) = (self.global, stale.is_empty()) {
+        if let (Some(global), false) = (self.global_of(cpu_counters), stale.is_empty()) {
             global.thaw(cpu, stale);
         }
         self.bank.load(cpu, cpu_counters, counters, |state| self.select(cpu_counters, state));
-        if let Some(global) = self.global {
+        if let Some(global) = self.global_of(cpu_counters) {
             global.let_through(cpu, cpu_counters, cpu_counters.active.all.or(counters));
         }
     }
 
     /// N writes; with PerfMonV2 one.
     fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
-        match self.global {
+        match self.global_of(cpu_counters) {
             Some(global) => global.let_through(cpu, cpu_counters, cpu_counters.active.all.without(counters)),
             None => self.bank.clear_selects(cpu, counters),
         }
@@ -192,15 +257,30 @@ impl ProfileInterface for Amd64 {
         }
     }
 
+    /// With PerfMonV2 two reads, of the status and of the global control register.
+    fn stuck(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) -> CounterSet {
+        let active = cpu_counters.active;
+        let Some(global) = self.global_of(cpu_counters) else { return self.check_overflow(cpu, active) };
+        let status = global.status(cpu);
+        if status.pmcs_frozen() || global.is_changed(cpu, cpu_counters.pmu.snapshot.control()) {
+            active.all
+        } else {
+            CounterSet::from_bits(status.overflowed().into()).and(active.interrupting)
+        }
+    }
+
     /// One RDPMC for each counter with an interval, one write for each that overflowed. With PerfMonV2, k overflowed
-    /// counters take one read, 3 + k writes and k RDPMCs, and the driver's counters stand still meanwhile. AMD
-    /// processors do not mask the LVT entry, so it is left alone.
+    /// counters take one read, 3 + k writes and k RDPMCs, and the driver's counters stand still meanwhile.
+    ///
+    /// AMD's processors do not mask the LVT entry, but hypervisors do (KVM before Linux 49ff3b4aec51), so that it is
+    /// unmasked if it is masked. Without global registers that is done first, as in version 1 of Emon.
     #[inline]
     fn serve(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        match self.global {
-            Some(global) => self.serve_by_status(global, cpu, cpu_counters, overflowed),
-            None => self.bank.serve(cpu, cpu_counters, overflowed),
+        if let Some(global) = self.global_of(cpu_counters) {
+            return self.serve_by_status(global, cpu, cpu_counters, overflowed);
         }
+        lvt_pmi::unmask(cpu);
+        self.bank.serve(cpu, cpu_counters, overflowed)
     }
 
     /// With PerfMonV2 one read and one write, otherwise none.
@@ -212,8 +292,8 @@ impl ProfileInterface for Amd64 {
     }
 
     /// With PerfMonV2 one write for each counter, otherwise none.
-    fn disarm(&self, cpu: &impl Cpu, _row: CpuCounters<'_>, counters: CounterSet) {
-        if self.global.is_some() {
+    fn disarm(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+        if self.global_of(cpu_counters).is_some() {
             self.bank.clear_selects(cpu, counters);
         }
     }
@@ -221,7 +301,7 @@ impl ProfileInterface for Amd64 {
     fn release(&self, cpu: &impl Cpu, saved: SavedMsrs) {
         self.bank.clear(cpu);
         if let Some(global) = self.global {
-            global.thaw(cpu, self.all);
+            global.thaw(cpu, self.bank.all);
             global::set_control(cpu, saved.global);
         }
     }
@@ -244,6 +324,7 @@ impl Amd64 {
         // Also clears bits of counters that were stopped before their interrupt arrived. Writes even if no bit is set:
         // spurious interrupts are too rare for a branch.
         global::clear(cpu, status);
+        lvt_pmi::unmask(cpu);
         global::set_control(cpu, control);
         ours
     }

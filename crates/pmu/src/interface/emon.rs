@@ -1,10 +1,11 @@
-//! The Emon interface: Intel's architectural performance monitoring, versions 1 to 5 (HAL Emon interface; SDM Vol. 3B,
+//! The Emon interface: Intel's architectural performance monitoring, versions 1 to 6 (HAL Emon interface; SDM Vol. 3B,
 //! 21.2).
 //!
 //! Version 1 has only select registers and counters. From version 2 on, a counter counts only while its bit in
 //! IA32_PERF_GLOBAL_CTRL is set too, so one write stops any number of counters. There are also fixed counters, each for
 //! one event. Their indexes follow those of the general counters. They are assigned first, which keeps the general
-//! counters for other events.
+//! counters for other events. Where leaf 0x23 exists, it has the bitmaps of the counters, and says whether the select
+//! registers have UMASK2 and EQ; leaf 0xA may then report fewer counters.
 //!
 //! | with N general and F fixed counters, k of them overflowed | writes, reads, RDPMC |
 //! |---|---|
@@ -16,6 +17,8 @@
 
 mod capabilities;
 mod fixed;
+mod freeze;
+mod microarchitecture;
 mod precise;
 mod sources;
 
@@ -23,14 +26,17 @@ use x86_defs::intel::perfmon::{self, FixedControl, GLOBAL_FIXED_SHIFT, GlobalSta
 
 use super::unmanaged::{self, Bank, Counters, Place};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
+use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
+use crate::placement;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
 pub use capabilities::PmuCapabilities;
-pub use precise::PreciseEvents;
-use precise::PreciseForm;
+pub use microarchitecture::Microarchitecture;
+pub use precise::PreciseForm;
 pub use sources::SOURCES;
 
 const IA32_PERFEVTSEL0: Msr = Msr::new(perfmon::IA32_PERFEVTSEL0);
@@ -41,7 +47,7 @@ const IA32_FIXED_CTR_CTRL: Msr = Msr::new(perfmon::IA32_FIXED_CTR_CTRL);
 const IA32_PERF_GLOBAL_CTRL: Msr = Msr::new(perfmon::IA32_PERF_GLOBAL_CTRL);
 const IA32_PERF_GLOBAL_STATUS: Msr = Msr::new(perfmon::IA32_PERF_GLOBAL_STATUS);
 const IA32_PERF_GLOBAL_OVF_CTRL: Msr = Msr::new(perfmon::IA32_PERF_GLOBAL_OVF_CTRL);
-const IA32_PERF_CAPABILITIES: Msr = Msr::new(perfmon::IA32_PERF_CAPABILITIES);
+pub(crate) const IA32_PERF_CAPABILITIES: Msr = Msr::new(perfmon::IA32_PERF_CAPABILITIES);
 
 /// Returns the value of an event select register that starts a counter in this state.
 const fn started(select: u64, state: CounterState) -> PerfEvtSel {
@@ -50,14 +56,6 @@ const fn started(select: u64, state: CounterState) -> PerfEvtSel {
         .with_os(state.kernel())
         .with_int(state.interrupts())
         .with_en(true)
-}
-
-/// Reads PEBS_FMT of the current processor, which must have IA32_PERF_CAPABILITIES.
-///
-/// # IRQL
-/// Any at which the thread stays on its processor.
-pub fn pebs_format(cpu: &impl Cpu) -> u8 {
-    PerfCapabilities::from_bits(cpu.rdmsr(IA32_PERF_CAPABILITIES)).pebs_format()
 }
 
 /// Clears the PEBS status of the current processor after its records have been fetched.
@@ -96,37 +94,69 @@ impl Emon {
         self.capabilities
     }
 
-    /// Returns the interface with the capability that only a register of the current processor reports: one read, if
+    /// Returns the interface with the capabilities that only a register of the current processor reports: one read, if
     /// the processor has that register.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     #[must_use]
     pub fn examined(self, cpu: &impl Cpu) -> Self {
-        let whole = self.capabilities.has_capabilities()
-            && PerfCapabilities::from_bits(cpu.rdmsr(IA32_PERF_CAPABILITIES)).fw_write();
-        Self { capabilities: self.capabilities.with_full_width(whole) }
+        if !self.capabilities.has_capabilities() {
+            return self;
+        }
+        self.examined_by(PerfCapabilities::from_bits(cpu.rdmsr(IA32_PERF_CAPABILITIES)))
     }
 
-    /// Returns the interface for a processor on which the first `counters` general counters record these events
-    /// precisely.
+    const fn examined_by(self, found: PerfCapabilities) -> Self {
+        let capabilities = self.capabilities.with_full_width(found.fw_write());
+        Self { capabilities: capabilities.with_freeze_while_smm(found.freeze_while_smm()) }
+    }
+
+    /// Accesses every register for the first time. Returns the [examined](Self::examined) interface.
+    pub(super) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
+        let examined = if self.capabilities.has_capabilities() {
+            self.examined_by(PerfCapabilities::from_bits(first.read(IA32_PERF_CAPABILITIES)?))
+        } else {
+            self
+        };
+        examined.bank().access_first(first)?;
+        let fixed = examined.fixed();
+        if !fixed.is_empty() {
+            first.read_write(IA32_FIXED_CTR_CTRL)?;
+        }
+        for counter in fixed.iter() {
+            Counters::access_first(examined, first, counter)?;
+        }
+        if examined.has_global_control() {
+            first.read_write(IA32_PERF_GLOBAL_CTRL)?;
+            first.read(IA32_PERF_GLOBAL_STATUS)?;
+            first.write_zero(IA32_PERF_GLOBAL_OVF_CTRL)?;
+        }
+        freeze::access_first(first, examined.capabilities)?;
+        Ok(examined)
+    }
+
+    /// Returns the interface for a processor on which the first `counters` general counters record precisely.
     #[must_use]
-    pub const fn with_precise(self, counters: u8, events: PreciseEvents) -> Self {
-        Self { capabilities: self.capabilities.recording(counters, events) }
+    pub const fn with_precise(self, counters: u8) -> Self {
+        Self { capabilities: self.capabilities.recording(counters) }
     }
 
     /// Returns the counters that record a source precisely.
     #[must_use]
     pub fn precise(self, source: &ProfileSource) -> CounterSet {
-        let form = self.capabilities.precise_events().form_of(source);
-        let counters = form.map_or(CounterSet::NONE, PreciseForm::counters);
+        let form = self.capabilities.microarchitecture().precise_form(source);
+        let counters = form.map_or(CounterSet::NONE, |form| form.counters());
         counters.and(CounterSet::first(self.capabilities.precise())).and(self.general())
     }
 
     /// Returns the event select register for a counter in this state, without the bits that the state contains itself.
     fn select(self, cpu_counters: CpuCounters<'_>, state: CounterState) -> u64 {
         let Some(source) = cpu_counters.source_of(&SOURCES, state) else { return 0 };
-        let form = self.capabilities.precise_events().form_of(&source).filter(|_| state.precise());
+        if !state.precise() {
+            return source.select;
+        }
+        let form = self.capabilities.microarchitecture().precise_form(&source);
         form.map_or(source.select, |form| form.select(source.select))
     }
 
@@ -145,17 +175,11 @@ impl Emon {
     #[inline]
     const fn bank(self) -> Bank {
         let counters = if self.capabilities.full_width() { IA32_A_PMC0 } else { IA32_PMC0 };
-        Bank {
-            selects: IA32_PERFEVTSEL0,
-            counters,
-            stride: 1,
-            count: self.capabilities.count(),
-            mask: self.capabilities.mask(),
-        }
+        Bank { selects: IA32_PERFEVTSEL0, counters, stride: 1, all: self.general(), mask: self.capabilities.mask() }
     }
 
     const fn general(self) -> CounterSet {
-        CounterSet::first(self.capabilities.count())
+        CounterSet::from_bits(self.capabilities.general() as u64)
     }
 
     /// Returns the fixed counters, by their indexes in this interface.
@@ -186,8 +210,15 @@ impl Emon {
     /// Returns the counters of these bits in the global registers.
     #[inline]
     const fn counters_in(self, global: u64) -> CounterSet {
-        // General counters have lower bits than fixed ones in both forms, so no bit is lost.
+        // General counters have lower bits than fixed ones in both forms, so no bit is lost. Other bits of the upper half
+        // give no counter of the interface.
         CounterSet::from_bits(global & 0xFFFF_FFFF | global >> GLOBAL_FIXED_SHIFT << self.capabilities.count())
+    }
+
+    /// Returns the counters that count and record the event of a source, if a table lists it.
+    fn class(self, source: &ProfileSource) -> Option<Class> {
+        let select = PerfEvtSel::from_bits(source.select);
+        self.capabilities.microarchitecture().table().find(select.event_select().into(), select.umask())
     }
 
     /// Returns the index of the fixed counter that counts the event of a source.
@@ -216,7 +247,7 @@ impl Counters for Emon {
 }
 
 impl ProfileInterface for Emon {
-    /// General counters, then indexes for fixed ones up to the last usable one.
+    /// Indexes for general counters up to the last one, then for fixed ones up to the last usable one.
     fn counters(&self) -> u8 {
         self.capabilities.counters()
     }
@@ -236,35 +267,47 @@ impl ProfileInterface for Emon {
     }
 
     fn counters_for(&self, source: &ProfileSource) -> CounterSet {
+        let general = || self.class(source).map_or(self.general(), |class| class.counters().and(self.general()));
         match self.fixed_for(source) {
             Some(counter) if fixed::is_alone(source) => CounterSet::NONE.with(counter),
-            Some(counter) => self.general().with(counter),
-            None => self.general(),
+            Some(counter) => general().with(counter),
+            None => general(),
         }
     }
 
-    /// Assigns precise events first, in ascending order of the number of counters that can record them. Then it assigns
-    /// the other events, to fixed counters where possible. No other order serves more events: the sets of counters that
-    /// record are nested; and a fixed counter takes events of one kind only, so that using it leaves a general counter
-    /// to another event, and all events of that kind are equal.
-    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
-        let mut free = cpu_counters.counters(CounterState::is_free);
-        let all = || wanted.iter().enumerate();
-        let open_to = |state: &CounterState| {
-            cpu_counters.source_of(&SOURCES, *state).map_or(0, |source| self.precise(&source).len())
-        };
-        let precise = || all().filter(|(_, state)| state.precise());
-        let ordered =
-            (0..=self.counters().into()).flat_map(|open| precise().filter(move |(_, state)| open_to(state) == open));
-        for (index, state) in ordered.chain(all().filter(|(_, state)| !state.precise())) {
-            let Some(place) = assigned.get_mut(index) else { return Err(index) };
-            let source = cpu_counters.source_of(&SOURCES, *state).ok_or(index)?;
-            let fitting = free.and(if state.precise() { self.precise(&source) } else { self.counters_for(&source) });
-            let fixed = fitting.and(self.fixed()).iter().next();
-            *place = fixed.or_else(|| fitting.iter().next()).ok_or(index)?;
-            free = free.without(CounterSet::NONE.with(*place));
+    /// Leaf 0xA enumerates the events of the interface's table. Core and Core 2 list the events with constraints, and no
+    /// others.
+    fn listing(&self, source: &ProfileSource) -> Listing {
+        let is_complete =
+            matches!(self.capabilities.microarchitecture(), Microarchitecture::Core | Microarchitecture::Core2);
+        if source.source.raw().is_none() || is_complete || self.class(source).is_some() {
+            Listing::Known
+        } else {
+            Listing::Unlisted
         }
-        Ok(())
+    }
+
+    /// Assigns fixed counters first, which keeps the general counters for other events.
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+        let counters_of = |source: &ProfileSource, state: CounterState| {
+            if state.precise() { self.precise(source) } else { self.counters_for(source) }
+        };
+        placement::assign_states(cpu_counters, &SOURCES, self.fixed(), wanted, assigned, counters_of)
+    }
+
+    /// On Broadwell, INST_RETIRED.PREC_DIST needs a multiple of 64, at least 128 (errata BDM11, BDM55; Linux,
+    /// arch/x86/events/intel/core.c, `bdw_limit_period`).
+    fn with_safe_interval(&self, cpu_counters: CpuCounters<'_>, state: CounterState) -> CounterState {
+        const PREC_DIST: (u8, u8) = (0xC0, 0x01);
+        if self.capabilities.microarchitecture() != Microarchitecture::Broadwell || !state.interrupt() {
+            return state;
+        }
+        let select = PerfEvtSel::from_bits(self.select(cpu_counters, state));
+        if (select.event_select(), select.umask()) == PREC_DIST {
+            state.with_interval((state.interval() & !63).max(128))
+        } else {
+            state
+        }
     }
 
     fn support(&self, source: &ProfileSource) -> Support {
@@ -275,15 +318,21 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// Event numbers have 8 bits. If the table contains the event too, leaf 0xA decides whether it exists, whatever the
+    /// Event numbers have 8 bits, unit masks 16 where leaf 0x23 reports UMASK2. If the table contains the event too, leaf 0xA decides whether it exists, whatever the
     /// other fields say.
     fn raw_support(&self, event: RawEvent) -> Support {
         let plain = RawEvent::NONE.with_umask(event.umask()).with_event(event.event() & 0xFF);
         if event.event() != plain.event() {
             return Support::NoSuchEvent;
         }
+        if let Some(lack) = super::lacks_version_6(event, self.capabilities.umask2(), self.capabilities.eq()) {
+            return lack;
+        }
         let listed = SOURCES.iter().find(|source| source.ebx_bit.is_some() && source.select == plain.select());
-        listed.map_or(Support::Supported, |source| self.support(source))
+        match listed.map_or(Support::Supported, |source| self.support(source)) {
+            Support::Supported if self.counters_for(&ProfileSource::of_raw(event)).is_empty() => Support::NoCounter,
+            support => support,
+        }
     }
 
     /// One read for each general counter, and one for all fixed ones.
@@ -299,8 +348,9 @@ impl ProfileInterface for Emon {
         })
     }
 
-    /// N writes for N general counters; from version 2 on two writes and one read more, and with fixed counters another
-    /// write and another read. Counters outside the interface keep counting.
+    /// N writes for N general counters; from version 2 on two writes and one read more, with fixed counters another
+    /// write and another read, and with IA32_PERF_CAPABILITIES another read and, if IA32_DEBUGCTL changes, another
+    /// write. Counters outside the interface keep counting.
     fn initialize(&self, cpu: &impl Cpu) -> SavedMsrs {
         self.bank().clear(cpu);
         if !self.has_global_control() {
@@ -308,8 +358,9 @@ impl ProfileInterface for Emon {
         }
         let global = cpu.rdmsr(IA32_PERF_GLOBAL_CTRL);
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, global & !self.capabilities.own());
-        cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.capabilities.own());
-        let mut saved = SavedMsrs { global, fixed: 0 };
+        let freeze = freeze::take(cpu, self.capabilities);
+        cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.capabilities.clearable());
+        let mut saved = SavedMsrs { global, fixed: 0, freeze };
         if !self.fixed().is_empty() {
             saved.fixed = cpu.rdmsr(IA32_FIXED_CTR_CTRL);
             cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::others(self.capabilities, saved.fixed));
@@ -364,6 +415,22 @@ impl ProfileInterface for Emon {
         }
     }
 
+    /// Reads the global control register as well: the counters stand still if another program has changed it, or while
+    /// CTR_Frz is set. Two reads; in version 1 as [`check_overflow`](ProfileInterface::check_overflow).
+    fn stuck(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) -> CounterSet {
+        let active = cpu_counters.active;
+        if !self.has_global_control() {
+            return self.check_overflow(cpu, active);
+        }
+        let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS);
+        let changed = cpu.rdmsr(IA32_PERF_GLOBAL_CTRL) ^ cpu_counters.pmu.snapshot.control();
+        if GlobalStatus::from_bits(status).ctr_frz() || changed & self.capabilities.own() != 0 {
+            active.all
+        } else {
+            self.counters_in(status & PmuCapabilities::EVERY).and(active.interrupting)
+        }
+    }
+
     /// Also unmasks the LVT entry, which the processor masked when it delivered the interrupt. From version 2 on, the
     /// driver's counters stand still meanwhile.
     ///
@@ -382,7 +449,7 @@ impl ProfileInterface for Emon {
     /// One read and one write; none in version 1.
     fn acknowledge(&self, cpu: &impl Cpu) {
         if self.has_global_control() {
-            let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & self.capabilities.own();
+            let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & self.capabilities.clearable();
             cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, status);
         }
     }
@@ -419,7 +486,8 @@ impl ProfileInterface for Emon {
             cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::others(self.capabilities, saved.fixed));
         }
         if self.has_global_control() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.capabilities.own());
+            cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, self.capabilities.clearable());
+            freeze::put_back(cpu, saved.freeze);
             cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, saved.global);
         }
     }
@@ -438,11 +506,11 @@ impl Emon {
     ) -> CounterSet {
         let (control, own) = (cpu_counters.pmu.snapshot.control(), self.capabilities.own());
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control & !own);
-        let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & own;
+        let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & self.capabilities.clearable();
         let ours = self.counters_in(status).and(cpu_counters.active.interrupting);
         unmanaged::reload_overflowed(self, cpu, cpu_counters, ours, overflowed);
-        // Also clears bits of counters that were stopped before their interrupt arrived. Writes even if no bit is set:
-        // spurious interrupts are too rare for a branch.
+        // Also clears bits of counters that were stopped before their interrupt arrived, and those of frozen counters,
+        // which would not count. Writes even if no bit is set: spurious interrupts are too rare for a branch.
         cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, status);
         lvt_pmi::unmask(cpu);
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control);

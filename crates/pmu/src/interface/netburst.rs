@@ -14,10 +14,12 @@ mod sources;
 
 use bitfield_struct::bitfield;
 use x86_defs::cpuid::{Leaf1Ebx, Leaf1Edx, Leaf4Eax, leaf};
+use x86_defs::intel::misc_enable::MiscEnable;
 use x86_defs::intel::netburst::{self, COUNTERS, Cccr, Escr, WIDTH};
 
 use super::{Enabled, ProfileInterface, Reloaded, Support};
-use crate::cpu::{self, Cpu, Cpuid, Msr};
+use crate::cpu::{Cpu, Cpuid, IA32_MISC_ENABLE, Msr};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::source::ProfileSource;
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
@@ -125,6 +127,32 @@ impl NetBurst {
         column.get(usize::from(counter)).copied().unwrap_or(counter)
     }
 
+    /// Accesses every register for the first time: IA32_MISC_ENABLE and, if performance monitoring is available, those
+    /// of the current thread.
+    pub(super) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+        if !MiscEnable::from_bits(first.read(IA32_MISC_ENABLE)?).perfmon_available() {
+            return Ok(());
+        }
+        let thread = self.thread(first.cpuid());
+        for counter in 0..self.counters() {
+            let number = self.of_core(thread, counter);
+            first.read_write(MSR_BPU_CCCR0.at(number))?;
+            first.read_write(MSR_BPU_COUNTER0.at(number))?;
+            first.counter(number.into())?;
+        }
+        self.escrs(thread).try_for_each(|escr| first.read_write(escr).map(|_| ()))
+    }
+
+    /// Returns both ESCRs of every unit in the table; for a thread, those of its column.
+    fn escrs(self, thread: Thread) -> impl Iterator<Item = Msr> {
+        let columns = match (self.layout, thread) {
+            (Layout::Whole, _) => 0..2,
+            (Layout::Threads, Thread::First) => 0..1,
+            (Layout::Threads, Thread::Second) => 1..2,
+        };
+        Unit::ALL.into_iter().flat_map(move |unit| columns.clone().map(move |column| unit.escr(column)))
+    }
+
     /// Clears the CCCRs of a thread's counters: one write each.
     fn clear(self, cpu: &impl Cpu, thread: Thread) {
         for counter in 0..self.counters() {
@@ -142,7 +170,7 @@ impl NetBurst {
 
 /// Returns bit 7 of IA32_MISC_ENABLE.
 fn is_available(cpu: &impl Cpu) -> bool {
-    cpu::misc_enable(cpu).perfmon_available()
+    MiscEnable::from_bits(cpu.rdmsr(IA32_MISC_ENABLE)).perfmon_available()
 }
 
 /// Returns whether the cores of the current processor have two threads: more logical processors in the package
@@ -309,12 +337,6 @@ impl ProfileInterface for NetBurst {
             return;
         }
         self.clear(cpu, saved.thread());
-        for unit in Unit::ALL {
-            match (self.layout, saved.thread()) {
-                (Layout::Whole, _) => (0..2).for_each(|column| cpu.wrmsr(unit.escr(column), 0)),
-                (Layout::Threads, Thread::First) => cpu.wrmsr(unit.escr(0), 0),
-                (Layout::Threads, Thread::Second) => cpu.wrmsr(unit.escr(1), 0),
-            }
-        }
+        self.escrs(saved.thread()).for_each(|escr| cpu.wrmsr(escr, 0));
     }
 }

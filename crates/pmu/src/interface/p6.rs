@@ -10,18 +10,29 @@ use x86_defs::intel::p6::{self, COUNTERS, PerfEvtSel, WIDTH};
 
 use super::unmanaged::{self, Bank, Counters};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
+use crate::constraints::tables;
 use crate::cpu::{Cpu, Msr};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
+use crate::placement;
 use crate::source::{ProfileSource, RawEvent};
-use crate::state::{self, Active, CounterSet, CpuCounters, SavedMsrs};
+use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
 pub use sources::SOURCES;
 
 const PERF_EVT_SEL0: Msr = Msr::new(p6::PERF_EVT_SEL0);
 const PERF_CTR0: Msr = Msr::new(p6::PERF_CTR0);
 
-const BANK: Bank =
-    Bank { selects: PERF_EVT_SEL0, counters: PERF_CTR0, stride: 1, count: COUNTERS, mask: state::mask(WIDTH) };
+const BANK: Bank = Bank {
+    selects: PERF_EVT_SEL0,
+    counters: PERF_CTR0,
+    stride: 1,
+    all: CounterSet::first(COUNTERS),
+    mask: state::mask(WIDTH),
+};
+
+/// All counters.
+const ALL: CounterSet = CounterSet::first(COUNTERS);
 
 /// The first counter; its select register has the enable flag of both counters.
 const FIRST: CounterSet = CounterSet::NONE.with(0);
@@ -42,6 +53,11 @@ const fn counts(select: PerfEvtSel) -> bool {
     select.usr() || select.os()
 }
 
+/// Accesses every register for the first time.
+pub(super) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+    BANK.access_first(first)
+}
+
 /// The P6 interface.
 #[derive(Debug, Clone, Copy)]
 pub struct P6;
@@ -55,6 +71,17 @@ impl ProfileInterface for P6 {
         WIDTH
     }
 
+    fn counters_for(&self, source: &ProfileSource) -> CounterSet {
+        let select = PerfEvtSel::from_bits(source.select);
+        let class = tables::P6.find(select.event_select().into(), select.umask());
+        class.map_or(ALL, |class| class.counters().and(ALL))
+    }
+
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+        let counters_of = |source: &ProfileSource, _| self.counters_for(source);
+        placement::assign_states(cpu_counters, &SOURCES, CounterSet::NONE, wanted, assigned, counters_of)
+    }
+
     /// Every processor of this interface supports the whole table.
     fn support(&self, _source: &ProfileSource) -> Support {
         Support::Supported
@@ -62,7 +89,10 @@ impl ProfileInterface for P6 {
 
     /// Event numbers have 8 bits.
     fn raw_support(&self, event: RawEvent) -> Support {
-        if event.event() > 0xFF { Support::NoSuchEvent } else { Support::Supported }
+        match super::lacks_version_6(event, false, false) {
+            _ if event.event() > 0xFF => Support::NoSuchEvent,
+            lack => lack.unwrap_or(Support::Supported),
+        }
     }
 
     /// One read, and a second one if the enable flag is set and the first counter is idle.

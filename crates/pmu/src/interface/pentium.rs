@@ -10,6 +10,7 @@ use x86_defs::intel::pentium::{self, COUNTERS, Cesr, CesrHalf, WIDTH};
 
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Msr};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::source::ProfileSource;
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
@@ -28,6 +29,15 @@ fn half(state: CounterState) -> CesrHalf {
 fn cesr(cpu_counters: CpuCounters<'_>, counters: CounterSet) -> Cesr {
     let half = |counter| if counters.has(counter) { half(cpu_counters.get(counter)) } else { CesrHalf::new() };
     Cesr::new().with_counter0(half(0)).with_counter1(half(1))
+}
+
+/// Accesses every register for the first time.
+pub(super) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+    first.read_write(CESR)?;
+    for counter in 0..COUNTERS {
+        first.read_write(CTR0.at(counter))?;
+    }
+    Ok(())
 }
 
 /// The Pentium interface.

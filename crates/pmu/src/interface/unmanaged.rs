@@ -10,6 +10,7 @@ use x86_defs::intel::perfmon::PerfEvtSel;
 
 use super::{Enabled, Reloaded};
 use crate::cpu::{Cpu, Msr};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::state::{self, CounterSet, CounterState, CpuCounters};
 
 /// Registers of the bank.
@@ -21,8 +22,8 @@ pub struct Bank {
     pub counters: Msr,
     /// Distance between neighbouring registers of either kind.
     pub stride: u8,
-    /// Number of counters.
-    pub count: u8,
+    /// The counters that exist.
+    pub all: CounterSet,
     /// Mask of a counter's bits.
     pub mask: u64,
 }
@@ -42,10 +43,19 @@ impl Bank {
         self.counters.at(counter.wrapping_mul(self.stride))
     }
 
+    /// Accesses every register for the first time.
+    pub fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+        for counter in self.all.iter() {
+            first.read_write(self.select(counter))?;
+            Counters::access_first(self, first, counter)?;
+        }
+        Ok(())
+    }
+
     /// Returns the first counter that is enabled, with its select register. One read for each counter up to it.
     pub fn enabled(self, cpu: &impl Cpu) -> Option<Enabled> {
         let read = |counter| Enabled { counter, select: cpu.rdmsr(self.select(counter)) };
-        (0..self.count).map(read).find(|enabled| PerfEvtSel::from_bits(enabled.select).en())
+        self.all.iter().map(read).find(|enabled| PerfEvtSel::from_bits(enabled.select).en())
     }
 
     /// Returns 64 minus the width of a counter.
@@ -55,7 +65,7 @@ impl Bank {
 
     /// Clears all select registers.
     pub fn clear(self, cpu: &impl Cpu) {
-        self.clear_selects(cpu, CounterSet::first(self.count));
+        self.clear_selects(cpu, self.all);
     }
 
     /// Clears the select registers of `counters`: one write each.
@@ -65,12 +75,14 @@ impl Bank {
         }
     }
 
-    /// Returns whether the first select register and the first counter keep values written to them. All counters must
+    /// Returns whether the select register and the value of the first counter keep values written to them. All counters must
     /// be off.
     pub fn readback_ok(self, cpu: &impl Cpu) -> bool {
         /// An event in both modes that is not enabled: valid for every vendor.
         const SELECT: u64 = PerfEvtSel::new().with_event_select(0xC0).with_usr(true).with_os(true).into_bits();
-        self.count == 0 || (readback_ok(cpu, self.selects, SELECT) && readback_ok(cpu, self.counters, COUNT))
+        self.all.iter().next().is_none_or(|first| {
+            readback_ok(cpu, self.select(first), SELECT) && readback_ok(cpu, self.counter(first), COUNT)
+        })
     }
 
     /// Loads and selects `counters` by their states: two writes each.
@@ -144,6 +156,13 @@ pub struct Place {
 pub trait Counters: Copy {
     /// Returns the registers of a counter.
     fn place(self, counter: u8) -> Place;
+
+    /// Accesses the registers of a counter for the first time.
+    fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>, counter: u8) -> Result<(), Fault> {
+        let place = self.place(counter);
+        first.read_write(place.register)?;
+        first.counter(place.index)
+    }
 
     /// Loads a counter by its state: one write.
     fn load(self, cpu: &impl Cpu, counter: u8, state: CounterState) {

@@ -21,6 +21,9 @@ pub const FIXED_CTR_CTRL: u32 = 0x38D;
 /// IA32_PERF_CAPABILITIES.
 pub const PERF_CAPABILITIES: u32 = 0x345;
 
+/// `IA32_DEBUGCTL` (SDM Vol. 4, "Architectural MSRs").
+pub const DEBUGCTL: u32 = 0x1D9;
+
 /// The global registers.
 #[derive(Debug, Clone, Copy)]
 pub struct Global {
@@ -38,8 +41,7 @@ impl Global {
     /// PerfCntrGlobalStatus and the following registers.
     const AMD: Self = Self { status: 0xC000_0300, control: 0xC000_0301, clear: 0xC000_0302, set: 0xC000_0303 };
 
-    /// Returns the global registers by CPUID: those of Intel's version 2, or of AMD's PerfMonV2 with PerfCtrExtCore and
-    /// without a hypervisor.
+    /// Returns the global registers by CPUID: those of Intel's version 2, or of AMD's PerfMonV2 with PerfCtrExtCore.
     fn of(cpuid: impl Fn(u32) -> [u32; 4]) -> Option<Self> {
         let [_, vendor, ..] = cpuid(0);
         if vendor == u32::from_le_bytes(*b"Genu") {
@@ -47,8 +49,7 @@ impl Global {
             return (version >= 2).then_some(Self::INTEL);
         }
         let version_2 = cpuid(0x8000_0000)[0] >= 0x8000_0022 && cpuid(0x8000_0022)[0] & 1 == 1;
-        let is_bare = cpuid(1)[2] >> 31 == 0;
-        (version_2 && has_core_counters(&cpuid) && is_bare).then_some(Self::AMD)
+        (version_2 && has_core_counters(&cpuid)).then_some(Self::AMD)
     }
 
     fn all(self) -> [u32; 3] {
@@ -210,12 +211,12 @@ pub fn leaf_a_eax(version: u8, counters: u8, width: u8, length: u8) -> u32 {
 /// Returns an AMD processor of family 19h with long mode, optionally with PerfCtrExtCore, and with PerfMonV2 and its
 /// number of counters.
 pub fn amd(extended: bool, version_2: Option<u8>) -> Processor {
-    amd_of_family(0x19, u32::from(extended) << 23, version_2)
+    amd_of_family(0x19, 0x11, u32::from(extended) << 23, version_2)
 }
 
 /// Returns an AMD processor of any family with this ECX of leaf 80000001H.
-pub fn amd_of_family(family: u32, features: u32, version_2: Option<u8>) -> Processor {
-    let signature = family.min(0xF) << 8 | family.saturating_sub(0xF) << 20;
+pub fn amd_of_family(family: u32, model: u32, features: u32, version_2: Option<u8>) -> Processor {
+    let signature = family.min(0xF) << 8 | family.saturating_sub(0xF) << 20 | (model >> 4) << 16 | (model & 0xF) << 4;
     Processor::new(Box::new(move |leaf, _| match leaf {
         0 => [1, 0x6874_7541, 0x444D_4163, 0x6974_6E65],
         0x8000_0000 => [0x8000_0022, 0, 0, 0],
@@ -381,7 +382,10 @@ impl Bench {
         own.extend(FIXED_CTR0..FIXED_CTR0 + u32::from(fixed));
         own.extend((fixed > 0).then_some(FIXED_CTR_CTRL));
         let [_, _, features, _] = self.model().cpuid(1, 0);
-        own.extend((self.kind() == Kind::Emon && features >> 15 & 1 == 1).then_some(PERF_CAPABILITIES));
+        if self.kind() == Kind::Emon && features >> 15 & 1 == 1 {
+            own.push(PERF_CAPABILITIES);
+            own.extend(self.global.map(|_| DEBUGCTL));
+        }
         own
     }
 
@@ -427,6 +431,30 @@ impl Bench {
 
     fn counted(&self) -> impl Iterator<Item = SourceInformation> {
         self.hal.source_list().filter(|source| source.support == Support::Supported && !source.counters.is_empty())
+    }
+
+    /// Returns the number of sources that always find counters together.
+    pub fn sources_at_once(&self) -> usize {
+        let alike = self.counted().all(|source| source.counters == self.usable());
+        if alike { self.counters().into() } else { 1 }
+    }
+
+    /// Returns the counters that can count a source of the interface's table: all, but on family 15h of AMD, by Linux,
+    /// `amd_get_event_constraints_f15h`.
+    pub fn counters_of_family(&self, source: u32) -> CounterSet {
+        let signature = self.model().cpuid(1, 0)[0];
+        if self.hal.interface().kind() != Kind::Amd64 || signature >> 20 & 0xFF != 6 {
+            return CounterSet::first(CounterSet::MOST);
+        }
+        let select = self.hal.source_information(Source(source)).unwrap().source.select;
+        let (event, umask) = (select & 0xFF, select >> 8 & 0xFF);
+        CounterSet::from_bits(match event {
+            0x00 if umask & 0xF0 != 0 && umask & 0x0F != 0 => 1 << 3,
+            0x00..=0x1F => 0b11_1000,
+            0x23 | 0x43 | 0x45 | 0x46 | 0x54 | 0x55 | 0x60..=0x9F | 0xD0..=0xDA => 0b111,
+            0x20..=0x5F | 0xC0..=0xCF | 0xDB..=0xDF => 0b11_1111,
+            _ => 0,
+        })
     }
 
     /// Returns the first source that a second counter can count as well.

@@ -28,6 +28,20 @@ pub struct Leaf80000001Edx {
     _other: u8,
 }
 
+/// CPUID.80000008H:ECX (APM Vol. 3 E.4.7).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf80000008Ecx {
+    /// NC: cores of the processor, minus 1.
+    pub cores_minus_1: u8,
+    #[bits(4)]
+    _reserved: u8,
+    /// ApicIdSize: low bits of the initial APIC ID that number the core; if 0, as many as `cores_minus_1` needs.
+    #[bits(4)]
+    pub apic_id_size: u8,
+    _other: u16,
+}
+
 /// CPUID.80000022H:EAX (APM Vol. 3 E.4.24, "Extended Performance Monitoring and Debug").
 #[bitfield(u32)]
 #[derive(PartialEq, Eq)]

@@ -8,6 +8,9 @@ pub const VENDOR_INTEL: [u8; 12] = *b"GenuineIntel";
 /// Vendor string of AMD: EBX, EDX, ECX of leaf 0 (APM Vol. 3 E.3.1).
 pub const VENDOR_AMD: [u8; 12] = *b"AuthenticAMD";
 
+/// Vendor string of Hygon, whose processors are a variant of AMD's Zen (Linux, arch/x86/kernel/cpu/hygon.c).
+pub const VENDOR_HYGON: [u8; 12] = *b"HygonGenuine";
+
 /// CPUID.1:EBX (SDM Vol. 2A, CPUID; APM Vol. 3 E.3.2).
 #[bitfield(u32)]
 #[derive(PartialEq, Eq)]

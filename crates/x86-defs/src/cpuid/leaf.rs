@@ -9,7 +9,8 @@ pub const FEATURES: u32 = 1;
 /// Deterministic cache parameters: [`Leaf4Eax`](super::Leaf4Eax) (SDM Vol. 2A, CPUID).
 pub const CACHE_PARAMETERS: u32 = 4;
 
-/// Structured extended features in subleaf 0: [`Leaf7Edx`](super::Leaf7Edx) (SDM Vol. 2A, CPUID).
+/// Structured extended features in subleaf 0: [`Leaf7Edx`](super::Leaf7Edx), and the highest subleaf in EAX; in
+/// subleaf 1: [`Leaf71Eax`](super::Leaf71Eax) (SDM Vol. 2A, CPUID).
 pub const STRUCTURED_FEATURES: u32 = 7;
 
 /// Architectural performance monitoring of Intel: [`LeafAEax`](super::LeafAEax) (SDM Vol. 2A, CPUID).
@@ -17,6 +18,11 @@ pub const ARCHITECTURAL_PERFMON: u32 = 0xA;
 
 /// Core type of the current processor: [`Leaf1AEax`](super::Leaf1AEax) (SDM Vol. 2A, CPUID).
 pub const NATIVE_MODEL: u32 = 0x1A;
+
+/// Architectural performance monitoring of Intel, extended: subleaf 0, [`Leaf23Ebx`](super::Leaf23Ebx) and the bitmap of
+/// valid subleaves in EAX; subleaf 1, the counters. Exists if [`Leaf71Eax`](super::Leaf71Eax) says so (SDM Vol. 2A,
+/// CPUID).
+pub const ARCHITECTURAL_PERFMON_EXTENDED: u32 = 0x23;
 
 /// Vendor string of the hypervisor in EBX, ECX, EDX (TLFS, "Hypervisor CPUID Leaf Range").
 pub const HYPERVISOR_VENDOR: u32 = 0x4000_0000;
@@ -38,6 +44,9 @@ pub const BRAND_STRING_FIRST: u32 = 0x8000_0002;
 
 /// Last of the three leaves of the brand string (same references).
 pub const BRAND_STRING_LAST: u32 = 0x8000_0004;
+
+/// Number of cores in ECX: [`Leaf80000008Ecx`](super::Leaf80000008Ecx) (APM Vol. 3 E.4.7).
+pub const EXTENDED_CORES: u32 = 0x8000_0008;
 
 /// Extended performance monitoring and debug of AMD: [`Leaf80000022Eax`](super::Leaf80000022Eax) (APM Vol. 3 E.4.24).
 pub const EXTENDED_PERFMON: u32 = 0x8000_0022;

@@ -1,4 +1,4 @@
-//! Leaf 0AH: architectural performance monitoring of Intel.
+//! Leaves 0AH and 23H: architectural performance monitoring of Intel.
 
 use bitfield_struct::bitfield;
 
@@ -63,4 +63,39 @@ pub struct LeafAEdx {
     /// AnyThread deprecation: the AnyThread bits of the select registers are not supported.
     pub no_any_thread: bool,
     _reserved: u16,
+}
+
+/// CPUID.(7,1):EAX (SDM Vol. 2A, CPUID, "Structured Extended Feature Flags Enumeration Leaf").
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf71Eax {
+    _other: u8,
+    /// ArchPerfmonExt: leaf 23H exists.
+    pub arch_perfmon_ext: bool,
+    #[bits(23)]
+    _other: u32,
+}
+
+/// CPUID.(23H,0):EAX: bit n is set if subleaf n is valid (SDM Vol. 2A, CPUID, "Architectural Performance Monitoring
+/// Extended Leaf").
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf23Eax {
+    _main: bool,
+    /// Subleaf 1: the bitmaps of the general-purpose counters (EAX) and of the fixed-function counters (EBX).
+    pub counters: bool,
+    #[bits(30)]
+    _other: u32,
+}
+
+/// CPUID.(23H,0):EBX: the bits of the select registers that version 6 adds (same section).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf23Ebx {
+    /// UMASK2 exists.
+    pub umask2: bool,
+    /// EQ exists.
+    pub eq: bool,
+    #[bits(30)]
+    _other: u32,
 }

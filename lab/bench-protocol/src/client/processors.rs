@@ -70,6 +70,14 @@ impl Client {
         ask!(self, Command::SetInterruptMode(mode), Answer::Done => ())
     }
 
+    /// Sends [`Command::SetFaulting`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn set_faulting(&mut self, registers: &[u32]) -> Result<(), Error> {
+        ask!(self, Command::SetFaulting { registers: registers.to_vec() }, Answer::Done => ())
+    }
+
     /// Sends [`Command::WriteMsr`].
     ///
     /// # Errors

@@ -1,9 +1,11 @@
 //! Intel's Debug Store (SDM Vol. 3B, "Debug Store (DS) Mechanism"): the processor writes records of taken branches
 //! (BTS) and of counter overflows (PEBS) to memory.
 //!
-//! A real processor arms PEBS at the overflow and writes the record at the next event. The model writes the record at
-//! the overflow itself. On a real machine, an access to unmapped memory is fatal. The model counts it, drops the record
-//! and leaves the index unchanged.
+//! An overflow arms PEBS and sets the status bit of its counter. The next event of that counter writes the record, clears
+//! the bit and reloads the counter (SDM, "PEBS Programming Environment" of Sandy Bridge; "Processor Event Based Sampling"
+//! of Nehalem). A counter with precise distribution writes the record at the overflow itself. If the record does not fit,
+//! nothing of that happens: the counter counts on from zero, and the next event tries again. On a real machine, an access
+//! to unmapped memory is fatal. The model counts it, drops the record and leaves the index unchanged.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -26,13 +28,14 @@ pub use pebs::INSTRUCTION_LENGTH;
 use crate::{
     counter::{Counter, CounterId},
     fault::GeneralProtection,
+    pmu::Freeze,
     processor::Mode,
     select::Selected,
 };
 use area::{Area, Outcome, Section, Unmapped, WORD};
 use pebs::{Event, reset_offset};
 use registers::Registers;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Totals of the records that were written and of those that were not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,7 +46,7 @@ pub struct Stored {
     pub branches_refused: u64,
     /// PEBS records written, by counter.
     pub records: BTreeMap<CounterId, u64>,
-    /// PEBS records dropped for the same reasons.
+    /// Events that could not write a PEBS record for the same reasons.
     pub records_refused: u64,
     /// Records of either kind dropped because of unmapped memory.
     pub faults: u64,
@@ -56,6 +59,8 @@ pub(crate) struct Precise {
     format: u8,
     /// The data groups of an adaptive record.
     groups: u64,
+    /// Events after the overflow up to and including the one that writes the record.
+    delay: u64,
 }
 
 /// The result of counting.
@@ -64,6 +69,8 @@ pub(crate) struct Counted {
     pub(crate) overflows: u64,
     /// A record reached the threshold.
     pub(crate) reached: bool,
+    /// The overflow status of the counter after the last overflow or record, if there was one.
+    pub(crate) overflowed: Option<bool>,
 }
 
 /// The Debug Store of a processor. It has no registers unless the vendor is Intel.
@@ -72,6 +79,8 @@ pub(crate) struct DebugStore {
     memory: Option<Box<dyn Memory>>,
     /// Instruction pointer and time-stamp counter for PEBS records.
     place: (u64, u64),
+    /// Counters whose next event writes a record.
+    armed: BTreeSet<CounterId>,
     stored: Stored,
 }
 
@@ -79,15 +88,20 @@ impl DebugStore {
     /// Creates the Debug Store after reset. `monitors`: the processor has counters.
     pub(crate) fn new(cpuid: &dyn Fn(u32, u32) -> [u32; 4], perf_capabilities: u64, monitors: bool) -> Self {
         let registers = Registers::new(cpuid, perf_capabilities, monitors);
-        Self { registers, memory: None, place: (0, 0), stored: Stored::default() }
+        Self { registers, memory: None, place: (0, 0), armed: BTreeSet::new(), stored: Stored::default() }
     }
 
     pub(crate) fn lose_power(&mut self) {
         self.registers.reset();
+        self.armed.clear();
     }
 
     pub(crate) fn set_memory(&mut self, memory: Box<dyn Memory>) {
         self.memory = Some(memory);
+    }
+
+    pub(crate) fn set_microcode(&mut self, revision: u32) {
+        self.registers.set_microcode(revision);
     }
 
     pub(crate) fn set_misc_enable(&mut self, value: u64) {
@@ -111,9 +125,21 @@ impl DebugStore {
         self.registers.rdmsr(msr)
     }
 
-    /// Writes a register. Returns `None` if the register does not exist.
+    /// Writes a register. Returns `None` if the register does not exist. Disabling PEBS on a counter disarms it.
     pub(crate) fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
-        self.registers.wrmsr(msr, value)
+        let written = self.registers.wrmsr(msr, value);
+        self.armed.retain(|counter| self.registers.has_pebs(*counter));
+        written
+    }
+
+    /// Returns what an interrupt of a counter freezes by `IA32_DEBUGCTL`.
+    pub(crate) fn freeze(&self) -> Freeze {
+        self.registers.freeze()
+    }
+
+    /// Returns whether `IA32_DEBUGCTL` freezes the counters in System Management Mode.
+    pub(crate) fn freezes_in_smm(&self) -> bool {
+        self.registers.freezes_in_smm()
     }
 
     fn area(&self) -> Area<'_> {
@@ -148,7 +174,8 @@ impl DebugStore {
     /// register of the counter selects the groups of `PEBS_DATA_CFG`.
     pub(crate) fn precise(&self, id: CounterId, selected: Selected, adaptive: bool) -> Option<Precise> {
         let format = self.registers.records(id, selected)?;
-        Some(Precise { id, format, groups: if adaptive { self.registers.data_cfg() } else { 0 } })
+        let delay = u64::from(!self.registers.is_distributed(id, selected));
+        Some(Precise { id, format, groups: if adaptive { self.registers.data_cfg() } else { 0 }, delay })
     }
 
     /// Returns whether the overflows of any counter write records.
@@ -157,7 +184,7 @@ impl DebugStore {
     }
 
     fn record(&self, precise: Precise) -> Vec<u64> {
-        let (Precise { id, format, groups }, (ip, time)) = (precise, self.place);
+        let (Precise { id, format, groups, .. }, (ip, time)) = (precise, self.place);
         Event { format, counter: id, ip, time, groups }.record()
     }
 
@@ -165,28 +192,42 @@ impl DebugStore {
         self.area().word(reset_offset(precise.format, precise.id))
     }
 
-    /// Counts events. Each overflow writes a record and reloads the counter from the save area.
+    /// Counts events. Each overflow leads to a record, after which the counter is reloaded from the save area.
     pub(crate) fn count(&mut self, counter: &mut Counter, precise: Precise, mut events: u64) -> Counted {
         let mut sum = Counted::default();
-        while events >= counter.until_overflow() {
-            let left = counter.until_overflow();
-            events -= left;
-            let overflows = counter.add(left);
-            if overflows == 0 {
-                continue; // `until_overflow` saturated: one event remains
+        loop {
+            let mut delay = 1;
+            if !self.armed.contains(&precise.id) {
+                let left = counter.until_overflow();
+                if events < left {
+                    counter.add(events);
+                    break;
+                }
+                events -= left;
+                let overflows = counter.add(left);
+                if overflows == 0 {
+                    continue; // `until_overflow` saturated: one event remains
+                }
+                sum.overflows += overflows;
+                self.armed.insert(precise.id);
+                sum.overflowed = Some(true);
+                delay = precise.delay;
             }
-            sum.overflows += overflows;
-            match self.overflow(counter, precise) {
+            if events < delay {
+                break;
+            }
+            events -= delay;
+            counter.add(delay);
+            match self.record_and_reload(counter, precise) {
                 Ok(Outcome::Written { reached }) => {
                     *self.stored.records.entry(precise.id).or_default() += 1;
                     sum.reached |= reached;
                 }
-                // The save area does not change within this call, so later overflows have the same result.
+                // The save area does not change within this call, so later events have the same result.
                 Ok(Outcome::Refused) => {
-                    let more = events / counter.until_overflow();
-                    events %= counter.until_overflow();
-                    self.stored.records_refused += 1 + more;
-                    sum.overflows += more;
+                    self.stored.records_refused += 1 + events;
+                    sum.overflows += counter.add(events);
+                    break;
                 }
                 Err(Unmapped) => {
                     let more = counter.add(std::mem::take(&mut events));
@@ -194,17 +235,20 @@ impl DebugStore {
                     sum.overflows += more;
                 }
             }
+            self.armed.remove(&precise.id);
+            sum.overflowed = Some(false);
         }
-        counter.add(events);
         sum
     }
 
-    /// Handles one overflow: writes a record if it fits, and reloads the counter. After an access to unmapped memory,
-    /// the counter continues from zero.
-    fn overflow(&self, counter: &mut Counter, precise: Precise) -> Result<Outcome, Unmapped> {
+    /// Writes a record and reloads the counter, if the record fits. After an access to unmapped memory, the counter
+    /// continues with its value.
+    fn record_and_reload(&self, counter: &mut Counter, precise: Precise) -> Result<Outcome, Unmapped> {
         let reset = self.reset_value(precise)?;
         let outcome = self.area().append(Section::Pebs, &self.record(precise), false)?;
-        counter.write(reset);
+        if outcome != Outcome::Refused {
+            counter.write(reset);
+        }
         Ok(outcome)
     }
 
@@ -220,7 +264,10 @@ impl DebugStore {
         if !buffer.has_room(records.checked_mul(size)?) {
             return None;
         }
-        let period = counter.loaded(self.reset_value(precise).ok()?).until_overflow();
-        Some(counter.until_overflow().saturating_add(period.saturating_mul(records - 1)))
+        let reloaded = counter.loaded(self.reset_value(precise).ok()?).until_overflow();
+        let period = reloaded.saturating_add(precise.delay);
+        let overflow = counter.until_overflow().saturating_add(precise.delay);
+        let first = if self.armed.contains(&precise.id) { 1 } else { overflow };
+        Some(first.saturating_add(period.saturating_mul(records - 1)))
     }
 }

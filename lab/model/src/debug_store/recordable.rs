@@ -2,10 +2,7 @@
 //! `PEBScounters` of Intel's event files (perfmon), for the events 3CH, 2EH, C0H, C4H and C5H. For other events and
 //! models, every PEBS counter records.
 
-use crate::{
-    bits::{bit, byte},
-    select::Selected,
-};
+use crate::{bits::byte, counter::CounterId, identity::is_atom, select::Selected};
 
 /// Cycle and last-level cache events. They occur independently of instruction retirement, so no processor records them.
 const NEVER: [u16; 2] = [0x3C, 0x2E];
@@ -17,9 +14,6 @@ const FROM_SANDY_BRIDGE_TO_CASCADE_LAKE: [u8; 19] =
 /// Golden Cove, Raptor Cove and Redwood Cove: Alder Lake, Raptor Lake, Meteor Lake (P cores); Sapphire Rapids, Emerald
 /// Rapids, Granite Rapids.
 const GOLDEN_COVE_AND_REDWOOD_COVE: [u8; 12] = [0x97, 0x9A, 0xB7, 0xBA, 0xBF, 0xAA, 0xAC, 0xB5, 0x8F, 0xCF, 0xAD, 0xAE];
-
-/// Core type of leaf 1AH, EAX\[31:24\]: Intel Atom.
-const ATOM: u8 = 0x20;
 
 /// The PEBS restrictions of a processor.
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,12 +29,9 @@ impl Recordable {
     pub(super) fn read(cpuid: &dyn Fn(u32, u32) -> [u32; 4]) -> Self {
         let [signature, ..] = cpuid(1, 0);
         let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
-        let [last, ..] = cpuid(0, 0);
-        let is_hybrid = last >= 0x1A && bit(u64::from(cpuid(7, 0)[3]), 15);
-        let is_atom = is_hybrid && byte(cpuid(0x1A, 0)[0], 31, 24) == ATOM;
         match byte(signature, 11, 8) {
             6 if FROM_SANDY_BRIDGE_TO_CASCADE_LAKE.contains(&model) => Self::OldCore,
-            6 if GOLDEN_COVE_AND_REDWOOD_COVE.contains(&model) && !is_atom => Self::GoldenCove,
+            6 if GOLDEN_COVE_AND_REDWOOD_COVE.contains(&model) && !is_atom(cpuid) => Self::GoldenCove,
             _ => Self::Unknown,
         }
     }
@@ -54,5 +45,11 @@ impl Recordable {
             (Self::GoldenCove, 0xC0, _) => !1,
             _ => !0,
         }
+    }
+
+    /// Returns whether a counter records the selected event with precise distribution: at the overflow itself instead
+    /// of at the next event (column `PDISTCounter` of the event files; SDM, "PDist: Precise Distribution").
+    pub(super) fn is_distributed(self, counter: CounterId, Selected { event, .. }: Selected) -> bool {
+        matches!((self, counter, event), (Self::GoldenCove, CounterId::General(0), 0xC4 | 0xC5))
     }
 }

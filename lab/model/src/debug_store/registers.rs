@@ -5,7 +5,7 @@ use crate::{
     counter::CounterId,
     fault::{GeneralProtection, refuse_reserved},
     identity::{hidden_by_hypervisor, vendor},
-    pmu::IntelLeaf,
+    pmu::{Freeze, IntelLeaf},
     select::Selected,
 };
 
@@ -19,14 +19,23 @@ const MONITORING_AVAILABLE: u64 = 1 << 7;
 const BTS_UNAVAILABLE: u64 = 1 << 11;
 const PEBS_UNAVAILABLE: u64 = 1 << 12;
 
+/// `IA32_BIOS_SIGN_ID`: the revision of the microcode in bits 63:32. The model refuses writes, which no test needs.
+const BIOS_SIGN_ID: u32 = 0x8B;
+/// A revision that is newer than every known update.
+const NEWEST_MICROCODE: u32 = 0x7FFF_FFFF;
+
 /// `IA32_DEBUGCTL`.
 const DEBUGCTL: u32 = 0x1D9;
 /// `LBR` and `BTF`, at the same position on every processor.
 const LBR_AND_BTF: u64 = 0b11;
-/// `FREEZE_LBRS_ON_PMI` and `FREEZE_PERFMON_ON_PMI`, which have no effect in the model.
-const FREEZE_ON_PMI: u64 = 0b11 << 11;
+/// `FREEZE_LBRS_ON_PMI`.
+const FREEZE_LBRS: u32 = 11;
+/// `FREEZE_PERFMON_ON_PMI`.
+const FREEZE_PERFMON: u32 = 12;
+/// Both exist with `CPUID.1:ECX[15]` (PDCM) from version 2 on.
+const FREEZE_ON_PMI: u64 = 1 << FREEZE_LBRS | 1 << FREEZE_PERFMON;
 /// `FREEZE_WHILE_SMM`.
-const FREEZE_WHILE_SMM: u64 = 1 << 14;
+const FREEZE_WHILE_SMM: u32 = 14;
 /// Bit of `IA32_PERF_CAPABILITIES` that enumerates `FREEZE_WHILE_SMM`.
 const CAN_FREEZE_WHILE_SMM: u32 = 12;
 
@@ -75,8 +84,8 @@ struct Features {
     misc_enable: bool,
     /// The bits of `IA32_DEBUGCTL`, if the processor has a Debug Store.
     store: Option<BranchBits>,
-    /// The writable bits of `IA32_DEBUGCTL`.
-    debugctl: u64,
+    /// The writable bits of `IA32_DEBUGCTL`, if it exists.
+    debugctl: Option<u64>,
     /// DTES64: the save area has the 64-bit format and a 64-bit address. Without it, the model writes no records.
     long: bool,
     pebs: Option<Pebs>,
@@ -92,27 +101,37 @@ impl Features {
         let has_more = |number| bit(u64::from(more), number);
         let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
         // `IA32_MISC_ENABLE` exists from the Pentium M on; earlier P6 processors do not have it.
-        let (misc_enable, branch_bits) = match byte(signature, 11, 8) {
-            0xF => (true, Some(FAMILY_15)),
-            6 => (matches!(model, 0x09 | 0x0D..), Some(FAMILY_6)),
+        let (misc_enable, branch_bits) = match (byte(signature, 11, 8), byte(signature, 27, 20)) {
+            (0xF, 0) => (true, Some(FAMILY_15)),
+            // Family 18, Nova Lake, continues family 6.
+            (0xF, _) => (true, Some(FAMILY_6)),
+            (6, _) => (matches!(model, 0x09 | 0x0D..), Some(FAMILY_6)),
             _ => (false, None),
         };
         // A hypervisor that hides the PMU hides the Debug Store as well.
-        let Some(bits) = branch_bits.filter(|_| has(21) && !hidden_by_hypervisor(cpuid)) else {
+        let Some(bits) = branch_bits.filter(|_| !hidden_by_hypervisor(cpuid)) else {
             return Self { misc_enable, ..Self::default() };
         };
         let leaf = IntelLeaf::read(cpuid, perf_capabilities);
         let capabilities = leaf.as_ref().and_then(|leaf| leaf.perf_capabilities).unwrap_or_default();
+        let version = leaf.as_ref().map_or(0, |leaf| leaf.version);
         let writable = [
-            (LBR_AND_BTF | 1 << bits.tr | 1 << bits.bts | 1 << bits.btint, true),
-            (1 << bits.off_os | 1 << bits.off_usr, has_more(4)), // DS-CPL
-            (FREEZE_ON_PMI, has_more(15)),                       // PDCM
-            (FREEZE_WHILE_SMM, bit(capabilities, CAN_FREEZE_WHILE_SMM)),
+            (LBR_AND_BTF, true),
+            (1 << bits.tr | 1 << bits.bts | 1 << bits.btint, has(21)),
+            (1 << bits.off_os | 1 << bits.off_usr, has(21) && has_more(4)), // DS-CPL
+            (FREEZE_ON_PMI, has_more(15) && version >= 2),
+            (1 << FREEZE_WHILE_SMM, bit(capabilities, CAN_FREEZE_WHILE_SMM)),
         ];
+        let debugctl = writable.iter().filter(|(_, exist)| *exist).map(|(bits, _)| bits).sum();
+        // Without a Debug Store, the model has the register only with leaf 0AH.
+        let debugctl = (has(21) || version > 0).then_some(debugctl);
+        if !has(21) {
+            return Self { misc_enable, debugctl, ..Self::default() };
+        }
         Self {
             misc_enable,
             store: Some(bits),
-            debugctl: writable.iter().filter(|(_, exist)| *exist).map(|(bits, _)| bits).sum(),
+            debugctl,
             long: has_more(2),
             pebs: leaf.and_then(|leaf| Pebs::read(&leaf, capabilities, signature, Recordable::read(cpuid))),
         }
@@ -146,6 +165,7 @@ impl Pebs {
 pub(super) struct Registers {
     features: Features,
     misc_enable: u64,
+    microcode: u32,
     debugctl: u64,
     area: u64,
     pebs_enable: u64,
@@ -158,7 +178,15 @@ impl Registers {
         let features = Features::read(cpuid, perf_capabilities);
         let unavailable = if features.store.is_some() { 0 } else { BTS_UNAVAILABLE | PEBS_UNAVAILABLE };
         let available = if monitors { MONITORING_AVAILABLE } else { 0 };
-        Self { features, misc_enable: available | unavailable, debugctl: 0, area: 0, pebs_enable: 0, data_cfg: 0 }
+        Self {
+            features,
+            misc_enable: available | unavailable,
+            microcode: NEWEST_MICROCODE,
+            debugctl: 0,
+            area: 0,
+            pebs_enable: 0,
+            data_cfg: 0,
+        }
     }
 
     /// Resets the registers, except `IA32_MISC_ENABLE`.
@@ -171,6 +199,11 @@ impl Registers {
         self.misc_enable = value & (MONITORING_AVAILABLE | BTS_UNAVAILABLE | PEBS_UNAVAILABLE);
     }
 
+    /// Sets the revision of the microcode.
+    pub(super) fn set_microcode(&mut self, revision: u32) {
+        self.microcode = revision;
+    }
+
     fn pebs(&self) -> Option<Pebs> {
         self.features.pebs.filter(|_| self.misc_enable & PEBS_UNAVAILABLE == 0)
     }
@@ -179,7 +212,8 @@ impl Registers {
     pub(super) fn rdmsr(&self, msr: u32) -> Option<u64> {
         match msr {
             MISC_ENABLE => self.features.misc_enable.then_some(self.misc_enable),
-            DEBUGCTL => self.features.store.map(|_| self.debugctl),
+            BIOS_SIGN_ID => self.features.misc_enable.then_some(u64::from(self.microcode) << 32),
+            DEBUGCTL => self.features.debugctl.map(|_| self.debugctl),
             DS_AREA => self.features.store.map(|_| self.area),
             PEBS_ENABLE => self.pebs().map(|_| self.pebs_enable),
             PEBS_DATA_CFG => self.pebs().filter(|pebs| pebs.baseline).map(|_| self.data_cfg),
@@ -191,7 +225,7 @@ impl Registers {
     pub(super) fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
         self.rdmsr(msr)?;
         let (register, reserved) = match msr {
-            DEBUGCTL => (&mut self.debugctl, !self.features.debugctl),
+            DEBUGCTL => (&mut self.debugctl, !self.features.debugctl?),
             DS_AREA if !self.features.long => (&mut self.area, !ones(32)),
             DS_AREA if !is_canonical(value) => return Some(Err(GeneralProtection)),
             DS_AREA => (&mut self.area, 0),
@@ -200,6 +234,16 @@ impl Registers {
             _ => return Some(Err(GeneralProtection)),
         };
         Some(refuse_reserved(value, reserved).map(|()| *register = value))
+    }
+
+    /// Returns what an interrupt of a counter freezes.
+    pub(super) fn freeze(&self) -> Freeze {
+        Freeze { counters: bit(self.debugctl, FREEZE_PERFMON), branches: bit(self.debugctl, FREEZE_LBRS) }
+    }
+
+    /// Returns whether counters stand still in System Management Mode.
+    pub(super) fn freezes_in_smm(&self) -> bool {
+        bit(self.debugctl, FREEZE_WHILE_SMM)
     }
 
     /// Returns `IA32_DS_AREA`.
@@ -222,7 +266,17 @@ impl Registers {
             CounterId::General(number) => bit(pebs.recordable.counters(selected), number.into()),
             CounterId::Fixed(_) => true,
         };
-        (can_record && self.pebs_enable & counter_bit(counter) != 0).then_some(pebs.format)
+        (can_record && self.has_pebs(counter)).then_some(pebs.format)
+    }
+
+    /// Returns whether the records of `counter` have precise distribution.
+    pub(super) fn is_distributed(&self, counter: CounterId, selected: Selected) -> bool {
+        self.pebs().is_some_and(|pebs| pebs.recordable.is_distributed(counter, selected))
+    }
+
+    /// Returns whether PEBS is enabled for `counter`.
+    pub(super) fn has_pebs(&self, counter: CounterId) -> bool {
+        self.pebs_enable & counter_bit(counter) != 0
     }
 
     /// Returns whether the overflows of any counter write records.

@@ -1,6 +1,6 @@
 //! Intel's architectural PMU, versions 1 to 5.
 
-use super::{IntelLeaf, Pmu, Running, position};
+use super::{Freeze, IntelLeaf, Pmu, Running, position};
 use crate::{
     architectural,
     bits::{bit, ones},
@@ -37,7 +37,9 @@ const GLOBAL_INUSE: u32 = 0x392;
 
 /// In the global registers, fixed counter i has bit 32 + i.
 const FIXED_IN_GLOBAL: u32 = 32;
-/// Status bit 59: no counter counts while it is set (SDM, "Architectural Performance Monitoring Version 4").
+/// Status bit 58: the last branch records stand still (SDM, "Architectural Performance Monitoring Version 4").
+const LBR_FRZ: u32 = 58;
+/// Status bit 59: no counter counts while it is set (same section).
 const CTR_FRZ: u32 = 59;
 /// Status bit 62: a PEBS record reached the threshold (same section).
 const OVF_BUFFER: u64 = 1 << 62;
@@ -182,7 +184,8 @@ impl Intel {
                 let any = if self.leaf.any_thread { 0 } else { 1 << ANY };
                 let adaptive = if self.leaf.pebs_baseline() { 1 << SELECT_ADAPTIVE } else { 0 };
                 let select = self.selects.get_mut(number)?;
-                refuse_reserved(value, SELECT_RESERVED & !adaptive | any).map(|()| *select = Select(value))
+                refuse_reserved(value, SELECT_RESERVED & !adaptive & !self.leaf.select_bits | any)
+                    .map(|()| *select = Select(value))
             }
             Register::Counter(number) => {
                 self.general.get_mut(number)?.write(extend_sign_of_bit_31(value));
@@ -293,9 +296,10 @@ impl Pmu for Intel {
         general.chain(fixed).chain(buffer).any(|bit| self.status & bit != 0)
     }
 
-    fn note_overflow(&mut self, id: CounterId) {
+    fn set_overflow(&mut self, id: CounterId, overflowed: bool) {
         if self.leaf.version >= 2 {
-            self.status |= status_bit(id);
+            let others = self.status & !status_bit(id);
+            self.status = if overflowed { others | status_bit(id) } else { others };
         }
     }
 
@@ -303,10 +307,20 @@ impl Pmu for Intel {
         self.status |= OVF_BUFFER;
     }
 
+    /// From version 4 on, software unfreezes by the status reset register ("streamlined freeze"). Before, the interrupt
+    /// clears all enable bits of `GLOBAL_CTRL` ("legacy freeze"; SDM, "Freezing LBR and Performance Counters on PMI").
+    fn freeze(&mut self, Freeze { counters, branches }: Freeze) {
+        if self.leaf.version >= 4 {
+            self.status |= u64::from(branches) << LBR_FRZ | u64::from(counters) << CTR_FRZ;
+        } else if counters {
+            self.control = 0;
+        }
+    }
+
     fn count(&mut self, id: CounterId, events: u64) -> u64 {
         let overflows = self.counter_mut(id).map_or(0, |counter| counter.add(events));
         if overflows > 0 {
-            self.note_overflow(id);
+            self.set_overflow(id, true);
         }
         overflows
     }

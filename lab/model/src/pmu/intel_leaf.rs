@@ -1,4 +1,4 @@
-//! The PMU enumeration of Intel processors: CPUID leaf 0AH, and the leaves that add bits to its registers (SDM Vol. 2,
+//! The PMU enumeration of Intel processors: CPUID leaves 0AH and 23H, and the leaves that add bits to its registers (SDM Vol. 2,
 //! CPUID; SDM, "Architectural Performance Monitoring").
 
 use crate::bits::{bit, byte, ones};
@@ -27,6 +27,8 @@ pub(crate) struct IntelLeaf {
     pub(crate) any_thread: bool,
     /// `IA32_PERF_CAPABILITIES`, if it exists.
     pub(crate) perf_capabilities: Option<u64>,
+    /// The bits of the select registers that leaf 23H adds.
+    pub(crate) select_bits: u64,
     /// The bits of the global status that do not belong to counters.
     pub(crate) other_status: u64,
 }
@@ -56,14 +58,25 @@ impl IntelLeaf {
             2..=4 => counted,
             _ => counted | u64::from(ecx),
         };
+        let extended = Extended::read(cpuid);
+        let general = match extended.counters {
+            // The counters of a bitmap without holes.
+            Some((bitmap, _)) => bitmap.trailing_ones() as usize,
+            None => usize::from(byte(eax, 15, 8)),
+        };
+        let fixed = match extended.counters {
+            Some((_, bitmap)) if fixed_width > 0 => u64::from(bitmap),
+            _ => fixed,
+        };
         Some(Self {
             version,
-            general: if general_width == 0 { 0 } else { usize::from(byte(eax, 15, 8)).min(MAX_GENERAL) },
+            general: if general_width == 0 { 0 } else { general.min(MAX_GENERAL) },
             general_width,
             fixed: fixed & ones(MAX_FIXED),
             fixed_width,
             any_thread: version >= 3 && !bit(u64::from(edx), 15),
             perf_capabilities: pdcm.then_some(perf_capabilities),
+            select_bits: extended.select_bits,
             other_status: other_status(version, if last >= 7 { cpuid(7, 0) } else { [0; 4] }),
         })
     }
@@ -76,6 +89,35 @@ impl IntelLeaf {
     /// Returns whether PEBS records are adaptive and fixed counters can write them.
     pub(crate) fn pebs_baseline(&self) -> bool {
         self.perf_capabilities.is_some_and(|capabilities| bit(capabilities, PEBS_BASELINE))
+    }
+}
+
+/// Leaf 23H (SDM Vol. 2, CPUID, "Architectural Performance Monitoring Extended Leaf").
+#[derive(Default)]
+struct Extended {
+    /// The bitmaps of general and fixed counters, if subleaf 1 is valid.
+    counters: Option<(u32, u32)>,
+    select_bits: u64,
+}
+
+impl Extended {
+    /// UMASK2 and EQ in the select registers (SDM, "Architectural Performance Monitoring Version 6").
+    const UMASK2: u64 = 0xFF << 40;
+    const EQ: u64 = 1 << 36;
+
+    fn read(cpuid: &dyn Fn(u32, u32) -> [u32; 4]) -> Self {
+        let ([last, ..], [last_of_7, ..]) = (cpuid(0, 0), cpuid(7, 0));
+        // ArchPerfmonExt, CPUID.7.1:EAX[8].
+        if last < 0x23 || last_of_7 == 0 || !bit(u64::from(cpuid(7, 1)[0]), 8) {
+            return Self::default();
+        }
+        let [subleaves, selects, ..] = cpuid(0x23, 0);
+        let [general, fixed, ..] = cpuid(0x23, 1);
+        let added = [(0, Self::UMASK2), (1, Self::EQ)].into_iter().filter(|(at, _)| bit(u64::from(selects), *at));
+        Self {
+            counters: bit(u64::from(subleaves), 1).then_some((general, fixed)),
+            select_bits: added.map(|(_, bits)| bits).sum(),
+        }
     }
 }
 

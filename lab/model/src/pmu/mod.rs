@@ -50,8 +50,8 @@ pub(crate) trait Pmu: Send {
         false
     }
 
-    /// Sets the overflow bit of a counter, if the unit has a status register.
-    fn note_overflow(&mut self, _: CounterId) {}
+    /// Sets or clears the overflow bit of a counter, if the unit has a status register.
+    fn set_overflow(&mut self, _: CounterId, _overflowed: bool) {}
 
     /// Sets the bit of the PEBS buffer, if the unit has a status register.
     fn note_buffer(&mut self) {}
@@ -81,6 +81,9 @@ pub(crate) trait Pmu: Send {
     /// overflows.
     fn count(&mut self, id: CounterId, events: u64) -> u64;
 
+    /// Freezes what an interrupt freezes by `DEBUGCTL`: the counters, the last branch records.
+    fn freeze(&mut self, _: Freeze) {}
+
     /// Returns whether a write raised an interrupt since the last call.
     fn take_raised(&mut self) -> bool {
         false
@@ -94,6 +97,13 @@ pub(crate) trait Pmu: Send {
 
     /// Returns whether delivery of the interrupt masks the LVT entry.
     fn masks_lvt_on_delivery(&self) -> bool;
+}
+
+/// What the interrupt of a counter or of the PEBS buffer freezes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Freeze {
+    pub(crate) counters: bool,
+    pub(crate) branches: bool,
 }
 
 /// The configuration of an enabled counter.

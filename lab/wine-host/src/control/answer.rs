@@ -18,7 +18,7 @@ use bench_protocol::{
     Accesses, Answer, Command, Counter, DebugStore, DsWrites, EnabledCounter, EventCount, Handler, InterruptMode,
     InterruptSite, Registration,
 };
-use model::{Branch, CounterId, GeneralProtection, LedgerEntry, Mode, Processor, Selected};
+use model::{Branch, CounterId, FaultingAccess, GeneralProtection, LedgerEntry, Mode, Processor, Selected};
 
 /// `IA32_DEBUGCTL`, `IA32_DS_AREA`, `IA32_PEBS_ENABLE` (SDM Vol. 4, "Architectural MSRs").
 const DEBUGCTL: u32 = 0x1D9;
@@ -45,6 +45,7 @@ pub fn answer(command: Command) -> Answer {
         }
         Command::HalUnmasks(unmasks) => set(hal::set_unmasks, unmasks),
         Command::SetInterruptMode(mode) => set_interrupt_mode(mode),
+        Command::SetFaulting { registers } => set_faulting(&registers),
         Command::WriteMsr { processor, register, value } => {
             done(uncounted(processor, |cpu| cpu.wrmsr(register, value)))
         }
@@ -292,6 +293,12 @@ fn handler() -> Handler {
         system: registered.process == std::process::id(),
     });
     Handler { registration, delivered: per_processor(|state| state.delivered) }
+}
+
+fn set_faulting(registers: &[u32]) -> Answer {
+    let faulting = || registers.iter().flat_map(|register| FaultingAccess::without(*register));
+    per_processor(|state| state.processor.set_faulting(faulting()));
+    Answer::Done
 }
 
 fn set_interrupt_mode(mode: InterruptMode) -> Answer {

@@ -1,7 +1,9 @@
 //! The instructions that fault in user mode or that the lab replaces: cpuid, rdmsr, wrmsr and rdpmc.
 
 use crate::{
-    cpu::{processor::State, processors},
+    cpu::{affinity, processor::State, processors},
+    kernel::irql,
+    nt::APC_LEVEL,
     state::machine::MACHINE,
     violation,
 };
@@ -22,10 +24,15 @@ pub struct Site {
     pub was_cpuid: bool,
     /// The driver can reserve counters and has not, so it must not start one.
     pub must_reserve: bool,
+    /// If the driver handles faults itself: whether it handles one of this instruction.
+    pub guards: Option<bool>,
 }
 
 /// Executes the instruction on the current processor. Returns false if it is not one of these instructions.
-pub fn execute(instruction: [u8; 2], context: &mut CONTEXT, site: Site) -> bool {
+///
+/// # Errors
+/// It faulted, and the driver handles the fault itself.
+pub fn execute(instruction: [u8; 2], context: &mut CONTEXT, site: Site) -> Result<bool, GeneralProtection> {
     let (eax, ecx) = (low(context.Rax), low(context.Rcx));
     match instruction {
         UD2 if site.was_cpuid => {
@@ -33,12 +40,12 @@ pub fn execute(instruction: [u8; 2], context: &mut CONTEXT, site: Site) -> bool 
             [context.Rax, context.Rbx, context.Rcx, context.Rdx] = answer.map(u64::from);
         }
         RDMSR => {
-            let value = access(Instruction::Rdmsr, ecx, None, |state| state.processor.rdmsr(ecx));
+            let value = access((Instruction::Rdmsr, ecx), None, site, |state| state.processor.rdmsr(ecx))?;
             (context.Rax, context.Rdx) = (value & 0xFFFF_FFFF, value >> 32);
         }
         WRMSR => {
             let value = context.Rdx << 32 | u64::from(eax);
-            access(Instruction::Wrmsr, ecx, Some(value), |state| {
+            access((Instruction::Wrmsr, ecx), Some(value), site, |state| {
                 let counting =
                     |state: &State| if site.must_reserve { state.processor.enabled_counters().len() } else { 0 };
                 let before = counting(state);
@@ -47,37 +54,57 @@ pub fn execute(instruction: [u8; 2], context: &mut CONTEXT, site: Site) -> bool 
                     violation::other(format!("{ecx:#x}, value {value:#x}, starts a counter that is not reserved"));
                 }
                 Ok(0)
-            });
+            })?;
         }
         RDPMC => {
-            let value = access(Instruction::Rdpmc, ecx, None, |state| state.processor.rdpmc(ecx));
+            let value = access((Instruction::Rdpmc, ecx), None, site, |state| state.processor.rdpmc(ecx))?;
             (context.Rax, context.Rdx) = (value & 0xFFFF_FFFF, value >> 32);
         }
-        _ => return false,
+        _ => return Ok(false),
     }
-    true
+    Ok(true)
 }
 
-/// Executes an access that can fault. A fault is recorded as a violation, and the driver continues with 0.
+/// Executes an access that can fault. If the driver does not handle the fault, it is recorded as a violation, and the
+/// driver continues with 0.
+///
+/// A driver that handles faults must do so at the first access of each register: a thread that is pinned to the processor,
+/// below DISPATCH_LEVEL.
 fn access(
-    instruction: Instruction,
-    register: u32,
+    (instruction, register): (Instruction, u32),
     value: Option<u64>,
+    site: Site,
     body: impl FnOnce(&mut State) -> Result<u64, GeneralProtection>,
-) -> u64 {
+) -> Result<u64, GeneralProtection> {
     check_awake(|| format!("{instruction:?} of {register:#x}"));
+    let is_guarded = site.guards == Some(true);
+    if is_guarded {
+        irql::check("a guarded access", APC_LEVEL);
+        if affinity::bound_processor().is_none() {
+            violation::other(format!("a guarded {instruction:?} of {register:#x} by a thread that is not pinned"));
+        }
+    }
     let result = processors::with_current_state(|processor, state| {
-        body(state).map_err(|_| Violation::GeneralProtection { processor, instruction, register, value })
+        let known = state.guarded.contains(&(instruction, register));
+        if site.guards == Some(false) && !known {
+            violation::other(format!("{instruction:?} of {register:#x} on CPU {processor} before a guarded access"));
+        }
+        let result = body(state);
+        if is_guarded && result.is_ok() {
+            state.guarded.insert((instruction, register));
+        }
+        result.map_err(|_| Violation::GeneralProtection { processor, instruction, register, value })
     });
     match result {
-        Some(Ok(value)) => value,
+        Some(Ok(value)) => Ok(value),
+        Some(Err(_)) if is_guarded => Err(GeneralProtection),
         Some(Err(fault)) => {
             violation::record(fault);
-            0
+            Ok(0)
         }
         None => {
             violation::other(format!("{instruction:?} on a processor that the lab does not have"));
-            0
+            Ok(0)
         }
     }
 }

@@ -8,10 +8,14 @@ use crate::{
     lock::lock,
     nt,
 };
-use bench_protocol::EventCount;
+use bench_protocol::{EventCount, Instruction};
 use cpuid_dumps::CpuIdentity;
 use model::{Memory, Mode, Processor, Selected};
-use std::{collections::BTreeMap, sync::Mutex, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Mutex,
+    time::Duration,
+};
 
 /// The longest time between two updates of a processor in real time.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(10);
@@ -56,6 +60,8 @@ pub struct State {
     pub processor: Processor,
     /// Number of calls of the profile interrupt's handler.
     pub delivered: u64,
+    /// Accesses whose faults the driver would have handled, and that did not fault.
+    pub guarded: BTreeSet<(Instruction, u32)>,
     /// The sites at which interrupts arrive.
     pub sites: InterruptSites,
     /// Set while an interrupt is handled. No events happen then, because a real handler takes no noticeable time.
@@ -96,6 +102,7 @@ impl ProcessorType {
         State {
             processor: if self.x2apic { processor.with_x2apic() } else { processor },
             delivered: 0,
+            guarded: BTreeSet::new(),
             sites: InterruptSites::default(),
             interrupted: false,
             clock: Clock::default(),

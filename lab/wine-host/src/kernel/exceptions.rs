@@ -15,6 +15,7 @@ use crate::{
     state::machine::MACHINE,
     violation::catch_panic,
 };
+use model::GeneralProtection;
 use std::{ptr, sync::atomic::Ordering};
 use windows_sys::Win32::{
     Foundation::{
@@ -22,7 +23,7 @@ use windows_sys::Win32::{
     },
     System::Diagnostics::Debug::{
         AddVectoredExceptionHandler, EXCEPTION_CONTINUE_EXECUTION, EXCEPTION_CONTINUE_SEARCH, EXCEPTION_POINTERS,
-        RemoveVectoredExceptionHandler,
+        EXCEPTION_RECORD, RemoveVectoredExceptionHandler,
     },
 };
 
@@ -41,12 +42,22 @@ pub fn stop() {
     }
 }
 
+/// Makes the exception what Windows raises for #GP in kernel mode: an access violation at address -1. It goes on to the
+/// handler of the driver. It is one of a write, because Wine's kernel emulates RDMSR after the violation of a read.
+fn raise(record: &mut EXCEPTION_RECORD) {
+    const WRITE: usize = 1;
+    record.ExceptionCode = STATUS_ACCESS_VIOLATION;
+    record.NumberParameters = 2;
+    let [how, at, ..] = &mut record.ExceptionInformation;
+    (*how, *at) = (WRITE, usize::MAX);
+}
+
 unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i32 {
     catch_panic("an exception handler", EXCEPTION_CONTINUE_SEARCH, || {
         // SAFETY: Windows passes a valid pointer.
         let exception = unsafe { &*exception };
-        // SAFETY: it contains a valid record, which no other code writes now.
-        let record = unsafe { &*exception.ExceptionRecord };
+        // SAFETY: it contains a valid record, which no other code uses now.
+        let record = unsafe { &mut *exception.ExceptionRecord };
         // SAFETY: the context is valid and belongs to this thread, which does not use it otherwise.
         let context = unsafe { &mut *exception.ContextRecord };
         let memory = match record.ExceptionCode {
@@ -67,8 +78,13 @@ unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i3
             let site = Site {
                 was_cpuid: loaded_images::was_cpuid(at),
                 must_reserve: loaded_images::can_reserve(at) && !hal::reserved(),
+                guards: loaded_images::guards(at),
             };
-            instructions::execute(instruction, context, site).then_some(instruction.len())
+            let executed = instructions::execute(instruction, context, site);
+            if executed == Err(GeneralProtection) {
+                raise(record);
+            }
+            executed.is_ok_and(|known| known).then_some(instruction.len())
         };
         let Some(length) = length.and_then(|length| u64::try_from(length).ok()) else {
             return EXCEPTION_CONTINUE_SEARCH;

@@ -15,8 +15,8 @@ use std::arch::naked_asm;
 const HIGHEST_OF_A_DEVICE: u8 = 12;
 
 /// Functions of Wine that may be called at any IRQL.
-pub const AT_ANY_IRQL: [&str; 6] =
-    ["KeInitializeEvent", "KeInitializeSpinLock", "memcmp", "memcpy", "memmove", "memset"];
+pub const AT_ANY_IRQL: [&str; 7] =
+    ["KeInitializeEvent", "KeInitializeSpinLock", "__C_specific_handler", "memcmp", "memcpy", "memmove", "memset"];
 
 macro_rules! irql_checked {
     ($($level:ident $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? $(, or $failure:expr)?;)*) => {
@@ -80,5 +80,9 @@ irql_checked! {
     DISPATCH_LEVEL KeClearEvent(event: Pointer);
     DISPATCH_LEVEL KeReadStateEvent(event: Pointer) -> i32;
     APC_LEVEL KeDelayExecutionThread(mode: i8, alertable: u8, interval: Pointer) -> NtStatus;
+    PASSIVE_LEVEL ZwOpenKey(key: Pointer, access: u32, attributes: Pointer) -> NtStatus;
+    PASSIVE_LEVEL ZwQueryValueKey(
+        key: Pointer, name: Pointer, class: i32, buffer: Pointer, length: u32, used: Pointer
+    ) -> NtStatus;
     APC_LEVEL ExSetTimerResolution(resolution: u32, set: u8) -> u32;
 }

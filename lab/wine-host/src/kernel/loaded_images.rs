@@ -36,6 +36,13 @@ pub fn can_reserve(address: usize) -> bool {
     loaded().iter().any(|image| image.can_reserve && image.addresses.contains(&address))
 }
 
+/// Returns whether the driver at the address handles faults, and if so, whether that of the instruction there.
+pub fn guards(address: usize) -> Option<bool> {
+    let images = loaded();
+    let image = images.iter().find(|image| image.addresses.contains(&address) && !image.guarded.is_empty())?;
+    Some(image.guarded.iter().any(|scope| scope.contains(&address)))
+}
+
 /// Returns whether a cpuid instruction was replaced at the address.
 pub fn was_cpuid(address: usize) -> bool {
     loaded().iter().any(|image| image.cpuids.contains(&address))

@@ -117,7 +117,8 @@ unsafe fn take_over(name: String, base: *mut u8, size: usize) {
     nt::print(&format!("{name}: {replaced} of {} imports replaced, {} cpuid", imports.len(), cpuids.len()));
     let cpuids = cpuids.into_iter().map(|offset| start + offset).collect();
     let can_reserve = imports.iter().any(|import| import.name == "HalAllocateHardwareCounters");
-    let loaded = LoadedImage { name, addresses: start..start + size, cpuids, can_reserve };
+    let guarded = image.guarded().into_iter().map(|scope| start + scope.start..start + scope.end).collect();
+    let loaded = LoadedImage { name, addresses: start..start + size, cpuids, can_reserve, guarded };
     loaded_images::add(loaded);
 }
 

@@ -1,5 +1,7 @@
 //! Reads the parts of a mapped PE image that the lab needs. Offsets are those of PE32+ in the PE specification.
 
+use std::ops::Range;
+
 /// IMAGE_SUBSYSTEM_NATIVE.
 const NATIVE: u16 = 1;
 /// IMAGE_SCN_MEM_EXECUTE.
@@ -11,6 +13,13 @@ const WINE: &[u8] = b"Wine builtin DLL";
 const DESCRIPTOR: usize = 20;
 const SECTION: usize = 40;
 const FUNCTION: usize = 12;
+/// Bytes of an UNWIND_INFO before its codes, and of an entry of SCOPE_TABLE_AMD64.
+const UNWIND: usize = 4;
+const SCOPE: usize = 16;
+/// UNW_FLAG_EHANDLER.
+const EXCEPTION_HANDLER: u8 = 1;
+/// `jmp [rip + disp32]`, with which a linker makes an imported function callable.
+const JUMP: [u8; 2] = [0xFF, 0x25];
 
 /// A function that the image imports by name.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,6 +80,48 @@ impl<'a> Image<'a> {
             .flat_map(|index| [table + index * FUNCTION, table + index * FUNCTION + 4])
             .filter_map(|at| self.number(at))
             .collect()
+    }
+
+    /// Returns the ranges of instructions whose faults the image handles itself: the scopes of all functions with
+    /// `__C_specific_handler` as their exception handler.
+    #[must_use]
+    pub fn guarded(&self) -> Vec<Range<usize>> {
+        let imports = self.imports();
+        let Some(slot) = imports.iter().find(|import| import.name == "__C_specific_handler").map(|import| import.slot)
+        else {
+            return Vec::new();
+        };
+        let Some((table, length)) = self.directory(3) else { return Vec::new() };
+        let handlers = (0..length / FUNCTION).filter_map(|index| {
+            let (handler, data) = self.exception_handler(self.number(table + index * FUNCTION + 8)?)?;
+            (self.jump_slot(handler)? == slot).then_some(data)
+        });
+        handlers.flat_map(|data| self.scopes(data)).collect()
+    }
+
+    /// Returns the exception handler of the function with this UNWIND_INFO, and the place of its data.
+    fn exception_handler(&self, unwind: usize) -> Option<(usize, usize)> {
+        let &[version_and_flags, _, codes, _] = self.bytes(unwind, UNWIND)? else { return None };
+        let at = unwind + UNWIND + usize::from(codes).next_multiple_of(2) * 2;
+        (version_and_flags >> 3 & EXCEPTION_HANDLER != 0).then_some((self.number(at)?, at + 4))
+    }
+
+    /// Returns the import slot through which the code at `at` jumps.
+    fn jump_slot(&self, at: usize) -> Option<usize> {
+        let next = at + JUMP.len() + 4;
+        let distance = self.long(at + JUMP.len())?.cast_signed();
+        let is_jump = self.bytes(at, JUMP.len())? == JUMP;
+        next.checked_add_signed(isize::try_from(distance).ok()?).filter(|_| is_jump)
+    }
+
+    /// Returns the ranges in a SCOPE_TABLE_AMD64.
+    fn scopes(&self, table: usize) -> Vec<Range<usize>> {
+        let count = self.number(table).unwrap_or_default().min(self.bytes.len() / SCOPE);
+        let scope = |index| {
+            let at = table + 4 + index * SCOPE;
+            Some(self.number(at)?..self.number(at + 4)?)
+        };
+        (0..count).filter_map(scope).collect()
     }
 
     /// Returns `length` bytes at `start`.
@@ -177,6 +228,33 @@ mod tests {
         assert_eq!(image.imports(), [import]);
     }
 
+    /// Returns a driver with a function that has a scope, whose handler jumps through the import slot at 0x4C8.
+    fn guarded_driver(flags: u8) -> Vec<u8> {
+        let mut bytes = driver();
+        put(&mut bytes, 0x502, b"__C_specific_handler\0");
+        put(&mut bytes, 0x608, &0x700_u32.to_le_bytes());
+        put(&mut bytes, 0x700, &[1 | flags << 3, 4, 1, 0, 4, 0x42, 0, 0]); // one unwind code, and padding
+        put(&mut bytes, 0x708, &0x240_u32.to_le_bytes());
+        put(&mut bytes, 0x70C, &1_u32.to_le_bytes());
+        put(&mut bytes, 0x710, &0x218_u32.to_le_bytes());
+        put(&mut bytes, 0x714, &0x21A_u32.to_le_bytes());
+        put(&mut bytes, 0x240, &[0xFF, 0x25, 0x82, 0x02, 0, 0]);
+        bytes
+    }
+
+    #[test]
+    fn the_scopes_of_functions_with_the_handler_of_c_are_guarded_and_no_others() {
+        assert_eq!(Image::new(&guarded_driver(1)).unwrap().guarded(), [Range { start: 0x218, end: 0x21A }]);
+        let nothing: [Range<usize>; 0] = [];
+        assert_eq!(Image::new(&driver()).unwrap().guarded(), nothing, "another import");
+        assert_eq!(Image::new(&guarded_driver(2)).unwrap().guarded(), nothing, "a handler of unwinding alone");
+        for (at, value) in [(0x240, 0x90), (0x242, 0x8A)] {
+            let mut bytes = guarded_driver(1);
+            bytes[at] = value;
+            assert_eq!(Image::new(&bytes).unwrap().guarded(), nothing, "another handler");
+        }
+    }
+
     #[test]
     fn a_program_and_a_file_of_wine_are_not_foreign_drivers() {
         let mut bytes = driver();
@@ -189,10 +267,10 @@ mod tests {
 
     #[test]
     fn a_truncated_image_does_not_panic() {
-        let bytes = driver();
+        let bytes = guarded_driver(1);
         for length in 0..bytes.len() {
             if let Some(image) = Image::new(&bytes[..length]) {
-                let _ = (image.code(), image.function_bounds(), image.imports());
+                let _ = (image.code(), image.function_bounds(), image.imports(), image.guarded());
             }
         }
     }

@@ -10,4 +10,6 @@ pub struct LoadedImage {
     pub cpuids: BTreeSet<usize>,
     /// Whether it imports the function that reserves counters.
     pub can_reserve: bool,
+    /// The addresses of the instructions whose faults it handles itself.
+    pub guarded: Vec<Range<usize>>,
 }

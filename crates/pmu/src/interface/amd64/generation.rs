@@ -1,41 +1,66 @@
-//! Processor generations by their events. Each family has its own event numbers (APM Vol. 2, 13.2.1). The HAL's table
-//! has the events of the K8, and Zen processors lack most of them.
+//! Processor generations by their events. Each family has its own event numbers (APM Vol. 2, 13.2.1): the HAL's table
+//! has those of the K8. Later families lack some of them, and Zen processors lack most.
 
-use x86_defs::cpuid::{Signature, leaf};
+use x86_defs::cpuid::{Leaf1Ebx, Leaf80000008Ecx, Signature, leaf};
 
-use super::{SOURCES, zen};
+use super::{SOURCES, families, zen};
+use crate::constraints::{Table, tables};
 use crate::cpu::Cpuid;
 use crate::source::ProfileSource;
 
-/// Families that share a table of sources.
+/// Processors that share a table of sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
     /// Families before 10h: the events of the HAL's table.
     K8,
-    /// Families 10h to 16h: the same events, and more that the HAL's table does not have.
-    K10,
-    /// Family 17h: Zen, Zen+ and Zen 2.
+    /// Family 10h: K10.
+    Family10,
+    /// Family 11h: Griffin.
+    Family11,
+    /// Family 12h: Llano.
+    Family12,
+    /// Family 14h: Bobcat.
+    Family14,
+    /// Family 15h: Bulldozer to Excavator.
+    Family15,
+    /// Family 16h: Jaguar and Puma.
+    Family16,
+    /// Family 17h: Zen, Zen+ and Zen 2; family 18h: Hygon's Zen.
     Zen,
-    /// Family 19h: Zen 3, and Zen 4 under a hypervisor that hides PerfMonV2.
+    /// Family 19h: Zen 3.
     Zen3,
-    /// Family 19h with PerfMonV2: Zen 4.
+    /// Family 19h: Zen 4.
     Zen4,
-    /// Family 1Ah, Zen 5; and later families until they have a table.
+    /// Family 1Ah: Zen 5.
     Zen5,
+    /// Family 1Ah: Zen 6.
+    Zen6,
+    /// A later family, or a model that belongs to no known generation.
+    Unknown,
 }
 
 impl Generation {
     /// Returns the generation of the current processor, which must have long mode.
-    pub fn of(cpu: &impl Cpuid, version_2: bool) -> Self {
-        // The extended family is only added to the highest base family (same source).
+    ///
+    /// # References
+    /// Linux, arch/x86/kernel/cpu/amd.c, `bsp_init_amd`: the models of families 19h and 1Ah.
+    pub fn of(cpu: &impl Cpuid) -> Self {
         let signature = Signature::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).eax);
-        match signature.family() {
-            ..=0xF => Self::K8,
-            0x10..=0x16 => Self::K10,
-            0x17 | 0x18 => Self::Zen,
-            0x19 if version_2 => Self::Zen4,
-            0x19 => Self::Zen3,
-            0x1A.. => Self::Zen5,
+        match (signature.family(), signature.model()) {
+            (..=0xF, _) => Self::K8,
+            // No processor of family 13h exists.
+            (0x10 | 0x13, _) => Self::Family10,
+            (0x11, _) => Self::Family11,
+            (0x12, _) => Self::Family12,
+            (0x14, _) => Self::Family14,
+            (0x15, _) => Self::Family15,
+            (0x16, _) => Self::Family16,
+            (0x17 | 0x18, _) => Self::Zen,
+            (0x19, 0x00..=0x0F | 0x20..=0x5F) => Self::Zen3,
+            (0x19, 0x10..=0x1F | 0x60..=0xAF) => Self::Zen4,
+            (0x1A, 0x00..=0x2F | 0x40..=0x4F | 0x60..=0x7F) => Self::Zen5,
+            (0x1A, 0x50..=0x5F | 0x80..=0xAF | 0xC0..=0xEF) => Self::Zen6,
+            _ => Self::Unknown,
         }
     }
 
@@ -45,14 +70,58 @@ impl Generation {
         !matches!(self, Self::K8)
     }
 
+    /// Returns whether the current processor, of a family up to 14h, counts the events of its northbridge: the first core
+    /// of each processor. All cores count them with the same counters, so that more than one would disturb each other
+    /// (BKDG for family 10h, "Performance Monitor Events"; Linux, arch/x86/events/amd/core.c,
+    /// `__amd_get_nb_event_constraints`). On a processor of two nodes, the second one is not counted.
+    pub fn counts_northbridge(self, cpu: &impl Cpuid) -> bool {
+        if !matches!(self, Self::K8 | Self::Family10 | Self::Family11 | Self::Family12 | Self::Family14)
+            || cpu.cpuid(leaf::EXTENDED_MAXIMUM, 0).eax < leaf::EXTENDED_CORES
+        {
+            return true;
+        }
+        let cores = Leaf80000008Ecx::from_bits(cpu.cpuid(leaf::EXTENDED_CORES, 0).ecx);
+        let bits = match cores.apic_id_size() {
+            0 => u8::BITS - cores.cores_minus_1().leading_zeros(),
+            size => u32::from(size),
+        };
+        let id = Leaf1Ebx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ebx).initial_apic_id();
+        u32::from(id).trailing_zeros() >= bits
+    }
+
+    /// Returns the counters of each event, or `None` if all counters are alike.
+    pub const fn constraints(self) -> Option<&'static Table> {
+        match self {
+            Self::Family15 => Some(&tables::BULLDOZER),
+            _ => None,
+        }
+    }
+
+    /// Returns whether an event can occur more than 15 times in a cycle, the most that one counter can add. It then
+    /// takes an even counter and the following odd one, which are merged (PPR for family 17h, "Large Increment per Cycle
+    /// Events").
+    pub const fn has_large_increments(self, event: u16) -> bool {
+        /// Retired SSE and AVX FLOPs.
+        const FLOPS: u16 = 0x003;
+        matches!(self, Self::Zen | Self::Zen3 | Self::Zen4 | Self::Zen5 | Self::Zen6 | Self::Unknown) && event == FLOPS
+    }
+
     /// Returns the table of sources.
     pub const fn sources(self) -> &'static [ProfileSource] {
         match self {
-            Self::K8 | Self::K10 => &SOURCES,
+            Self::K8 => &SOURCES,
+            Self::Family10 => &families::FAMILY_10,
+            Self::Family11 => &families::FAMILY_11,
+            Self::Family12 => &families::FAMILY_12,
+            Self::Family14 => &families::FAMILY_14,
+            Self::Family15 => &families::FAMILY_15,
+            Self::Family16 => &families::FAMILY_16,
             Self::Zen => &zen::ZEN,
             Self::Zen3 => &zen::ZEN3,
             Self::Zen4 => &zen::ZEN4,
             Self::Zen5 => &zen::ZEN5,
+            Self::Zen6 => &zen::ZEN6,
+            Self::Unknown => &zen::UNKNOWN,
         }
     }
 }

@@ -4,6 +4,7 @@
 use x86_defs::amd::perfmon_v2::{self, GlobalCtl, GlobalStatus};
 
 use crate::cpu::{Cpu, Msr};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::state::{CounterSet, CpuCounters};
 
 const PERF_CNTR_GLOBAL_STATUS: Msr = Msr::new(perfmon_v2::PERF_CNTR_GLOBAL_STATUS);
@@ -22,6 +23,13 @@ pub struct Global {
 /// Returns the bits of the counters in the global registers, which have 16.
 fn low(counters: CounterSet) -> u16 {
     (counters.bits() & 0xFFFF) as u16
+}
+
+/// Accesses every register for the first time.
+pub fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+    first.read_write(PERF_CNTR_GLOBAL_CTL)?;
+    first.read(PERF_CNTR_GLOBAL_STATUS)?;
+    first.write_zero(PERF_CNTR_GLOBAL_STATUS_CLR)
 }
 
 /// Reads the control register.
@@ -62,6 +70,12 @@ impl Global {
     #[inline]
     pub fn stop(self, cpu: &impl Cpu, control: u64) {
         set_control(cpu, control & !self.own.into_bits());
+    }
+
+    /// Returns whether another program has started or stopped counters of the driver: the control register does not
+    /// contain `control`. One read.
+    pub fn is_changed(self, cpu: &impl Cpu, control: u64) -> bool {
+        (cpu.rdmsr(PERF_CNTR_GLOBAL_CTL) ^ control) & self.own.into_bits() != 0
     }
 
     /// Reads the status bits that the driver may clear: overflows, and the bit of frozen counters.

@@ -4,16 +4,16 @@
 //!
 //! The events come from AMD's Processor Programming References, section "Core Performance Monitor Counters": family 17h
 //! (56176), 19h models 01h (55898) and 11h (55901), and 1Ah (57238), where event NNNH is PMCxNNN. Linux has them in
-//! tools/perf/pmu-events/arch/x86/amdzen1 to amdzen5. An event that increments by more than 15 per cycle needs two
-//! counters, and is not included.
+//! tools/perf/pmu-events/arch/x86/amdzen1 to amdzen6; those of Zen 6 come from there. An event that increments by more
+//! than 15 per cycle needs two counters, and is not included.
 
 use x86_defs::amd::perfmon::PerfEvtSel;
 
 use super::SOURCES;
 use crate::source::{ProfileSource, Source};
 
-/// Encodings of a source on Zen and Zen 2, Zen 3, Zen 4, Zen 5. Zero if the generation lacks the event.
-type Encodings = [u64; 4];
+/// Encodings of a source on Zen and Zen 2, Zen 3, Zen 4, Zen 5, Zen 6. Zero if the generation lacks the event.
+type Encodings = [u64; 5];
 
 /// A source that any generation has.
 struct Row {
@@ -41,20 +41,32 @@ const fn event(number: u16, unit_mask: u8) -> u64 {
 const ABSENT: u64 = 0;
 
 const fn always(select: u64) -> Encodings {
-    [select; 4]
+    [select; 5]
 }
 
 const fn until_zen2(select: u64) -> Encodings {
-    [select, ABSENT, ABSENT, ABSENT]
+    [select, ABSENT, ABSENT, ABSENT, ABSENT]
 }
 
 const fn from_zen3(select: u64) -> Encodings {
-    [ABSENT, select, select, select]
+    [ABSENT, select, select, select, select]
+}
+
+const fn from_zen3_to_zen5(select: u64) -> Encodings {
+    [ABSENT, select, select, select, ABSENT]
 }
 
 const fn from_zen4(select: u64) -> Encodings {
-    [ABSENT, ABSENT, select, select]
+    [ABSENT, ABSENT, select, select, select]
 }
+
+/// Requests of the data cache to the L2.
+const DATA_CACHE_REQUESTS: Encodings =
+    [event(0x060, 0xC8), event(0x060, 0xE8), event(0x060, 0xE8), event(0x060, 0xE0), event(0x060, 0xE0)];
+
+/// Misses of the instruction cache: its requests to the L2; from Zen 3 to Zen 5, tag misses.
+const INSTRUCTION_CACHE_MISSES: Encodings =
+    [event(0x060, 0x10), event(0x18E, 0x18), event(0x18E, 0x18), event(0x18E, 0x18), event(0x060, 0x10)];
 
 /// The sources in ascending order of their numbers. Comments on the driver's own sources name the event in the PPRs.
 const ROWS: [Row; 82] = [
@@ -65,24 +77,23 @@ const ROWS: [Row; 82] = [
     // Retired branches.
     row(0x06, "BranchInstructions", always(event(0x0C2, 0x00))),
     // Requests of the data cache to the L2, including prefetches.
-    row(0x08, "DcacheMisses", [event(0x060, 0xC8), event(0x060, 0xE8), event(0x060, 0xE8), event(0x060, 0xE0)]),
-    // PMCx081 miscounts on every Zen (Linux, arch/x86/events/amd/core.c), so this counts requests of the instruction
-    // cache to the L2; from Zen 3 on, tag misses.
-    row(0x09, "IcacheMisses", [event(0x060, 0x10), event(0x18E, 0x18), event(0x18E, 0x18), event(0x18E, 0x18)]),
+    row(0x08, "DcacheMisses", DATA_CACHE_REQUESTS),
+    // PMCx081 miscounts on every Zen (Linux, arch/x86/events/amd/core.c).
+    row(0x09, "IcacheMisses", INSTRUCTION_CACHE_MISSES),
     // Misses of the L2, without those of its prefetcher.
     row(0x0A, "CacheMisses", always(event(0x064, 0x09))),
     row(0x0B, "BranchMispredictions", always(event(0x0C3, 0x00))),
     // x87, MMX and SSE.
     row(0x0D, "FpInstructions", until_zen2(event(0x0CB, 0x07))),
     row(0x13, "TotalCycles", always(event(0x076, 0x00))),
-    // PMCx080 miscounts too, and Zen and Zen 2 have no substitute.
-    row(0x14, "IcacheIssues", from_zen3(event(0x18E, 0x1F))),
+    // PMCx080 miscounts too, and Zen, Zen 2 and Zen 6 have no substitute.
+    row(0x14, "IcacheIssues", from_zen3_to_zen5(event(0x18E, 0x1F))),
     // Dispatched loads, stores, and load-stores.
     row(0x15, "DcacheAccesses", always(event(0x029, 0x07))),
     row(0x2F, "LSRetiredCFLUSH", from_zen3(event(0x026, 0x00))),
     row(0x30, "LSRetiredCPUID", from_zen3(event(0x027, 0x00))),
     row(0x31, "DCAccess", always(event(0x029, 0x07))),
-    row(0x32, "DCMiss", [event(0x060, 0xC8), event(0x060, 0xE8), event(0x060, 0xE8), event(0x060, 0xE0)]),
+    row(0x32, "DCMiss", DATA_CACHE_REQUESTS),
     // Reloads from the L2 TLB, of pages of all sizes.
     row(0x45, "DCL1DTLBMissL2DTLBHit", always(event(0x045, 0x0F))),
     // Reloads by a page walk.
@@ -91,13 +102,17 @@ const ROWS: [Row; 82] = [
     row(0x4E, "DCDispatchedPrefetchInstructionsLoad", always(event(0x04B, 0x01))),
     row(0x4F, "DCDispatchedPrefetchInstructionsStore", always(event(0x04B, 0x02))),
     row(0x50, "DCDispatchedPrefetchInstructionsNTA", always(event(0x04B, 0x04))),
-    row(0x5E, "ICFetch", from_zen3(event(0x18E, 0x1F))),
-    row(0x5F, "ICMiss", [event(0x060, 0x10), event(0x18E, 0x18), event(0x18E, 0x18), event(0x18E, 0x18)]),
+    row(0x5E, "ICFetch", from_zen3_to_zen5(event(0x18E, 0x1F))),
+    row(0x5F, "ICMiss", INSTRUCTION_CACHE_MISSES),
     row(0x60, "ICRefillFromL2", always(event(0x082, 0x00))),
     row(0x61, "ICRefillFromSystem", always(event(0x083, 0x00))),
     row(0x62, "ICL1TLBMissL2TLBHit", always(event(0x084, 0x00))),
     // Pages of 4 KB, 2 MB and 1 GB; from Zen 3 on coalesced ones too.
-    row(0x63, "ICL1TLBMissL2TLBMiss", [event(0x085, 0x07), event(0x085, 0x0F), event(0x085, 0x0F), event(0x085, 0x0F)]),
+    row(
+        0x63,
+        "ICL1TLBMissL2TLBMiss",
+        [event(0x085, 0x07), event(0x085, 0x0F), event(0x085, 0x0F), event(0x085, 0x0F), event(0x085, 0x0F)],
+    ),
     row(0x64, "ICResyncBySnoop", until_zen2(event(0x086, 0x00))),
     // Stalled for any reason.
     row(0x65, "ICInstructionFetchStall", until_zen2(event(0x087, 0x04))),
@@ -149,15 +164,15 @@ const ROWS: [Row; 82] = [
     // LsSmiRx.
     row(0x1010, "SystemManagementInterrupts", from_zen3(event(0x02B, 0x00))),
     // L2RequestG1, except prefetches.
-    row(0x1011, "L2Requests", [event(0x060, 0xF9), event(0x060, 0xF9), event(0x060, 0xF9), event(0x060, 0xF1)]),
+    row(
+        0x1011,
+        "L2Requests",
+        [event(0x060, 0xF9), event(0x060, 0xF9), event(0x060, 0xF9), event(0x060, 0xF1), event(0x060, 0xF1)],
+    ),
     // L2RequestG1.CacheableIcRead.
     row(0x1012, "L2RequestsFromInstructionCache", always(event(0x060, 0x10))),
     // L2RequestG1, all requests of the data cache.
-    row(
-        0x1013,
-        "L2RequestsFromDataCache",
-        [event(0x060, 0xC8), event(0x060, 0xE8), event(0x060, 0xE8), event(0x060, 0xE0)],
-    ),
+    row(0x1013, "L2RequestsFromDataCache", DATA_CACHE_REQUESTS),
     // L2CacheReqStat, hits of either cache.
     row(0x1014, "L2Hits", always(event(0x064, 0xF6))),
     // L2CacheReqStat.IcFillMiss and LsRdBlkC.
@@ -179,7 +194,7 @@ const ROWS: [Row; 82] = [
     // LsL1DTlbMiss, all.
     row(0x101D, "DataTlbMisses", always(event(0x045, 0xFF))),
     // IcTagHitMiss.InstructionCacheHit.
-    row(0x101E, "InstructionCacheHits", from_zen3(event(0x18E, 0x07))),
+    row(0x101E, "InstructionCacheHits", from_zen3_to_zen5(event(0x18E, 0x07))),
     // OpCacheHitMiss.OpCacheHit.
     row(0x101F, "OpCacheHits", from_zen3(event(0x28F, 0x03))),
     // OpCacheHitMiss.OpCacheMiss.
@@ -196,17 +211,46 @@ const ROWS: [Row; 82] = [
     row(0x1025, "DispatchStallsForLoadQueue", from_zen3(event(0x0AE, 0x02))),
     // DeDisDispatchTokenStalls1.StoreQueueRsrcStall.
     row(0x1026, "DispatchStallsForStoreQueue", from_zen3(event(0x0AE, 0x04))),
-    // DeDisDispatchTokenStalls2.RetireTokenStall.
-    row(0x1027, "DispatchStallsForRetireQueue", from_zen3(event(0x0AF, 0x20))),
+    // DeDisDispatchTokenStalls2.RetireTokenStall. On Zen 6, bit 5 is integer scheduler 5.
+    row(
+        0x1027,
+        "DispatchStallsForRetireQueue",
+        [ABSENT, event(0x0AF, 0x20), event(0x0AF, 0x20), event(0x0AF, 0x20), event(0x0AF, 0x80)],
+    ),
 ];
 
 /// Entries of the HAL's table, two of WDM.H that it lacks, and the driver's own.
 const LENGTH: usize = SOURCES.len() + 2 + 40;
 
+/// Sources whose event every Zen has in the same encoding, and which Linux programs on any later processor of AMD
+/// (arch/x86/events/amd/core.c, `amd_zen4_perfmon_event_map`): cycles, instructions and branches.
+const ON_EVERY_MODEL: [u32; 8] = [0x00, 0x02, 0x06, 0x0B, 0x13, 0x68, 0x6A, 0x6B];
+
+#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler alone, which refuses a wrong index")]
+const fn is_on_every_model(source: u32) -> bool {
+    let mut index = 0;
+    while index < ON_EVERY_MODEL.len() {
+        if ON_EVERY_MODEL[index] == source {
+            return true;
+        }
+        index += 1;
+    }
+    false
+}
+
+/// A column of [`ROWS`].
+#[derive(Clone, Copy)]
+enum Column {
+    /// That of a generation.
+    Known(usize),
+    /// [`ON_EVERY_MODEL`] alone.
+    Unknown,
+}
+
 /// Merges the entries of the HAL's table and those above by their numbers. A source that a generation lacks keeps its
 /// entry, with a select of zero.
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler alone, which refuses a wrong index")]
-const fn table(generation: usize) -> [ProfileSource; LENGTH] {
+const fn table(column: Column) -> [ProfileSource; LENGTH] {
     let mut table = [SOURCES[0]; LENGTH];
     let (mut place, mut hal, mut ours) = (0, 0, 0);
     while place < LENGTH {
@@ -214,7 +258,12 @@ const fn table(generation: usize) -> [ProfileSource; LENGTH] {
         let of_ours = if ours < ROWS.len() { ROWS[ours].source } else { u32::MAX };
         table[place] = if of_ours <= of_hal {
             let Row { source, name, encodings } = &ROWS[ours];
-            ProfileSource { source: Source(*source), name, select: encodings[generation], ebx_bit: None }
+            let select = match column {
+                Column::Known(generation) => encodings[generation],
+                Column::Unknown if is_on_every_model(*source) => encodings[0],
+                Column::Unknown => ABSENT,
+            };
+            ProfileSource { source: Source(*source), name, select, ebx_bit: None }
         } else {
             ProfileSource { select: ABSENT, ..SOURCES[hal] }
         };
@@ -227,13 +276,19 @@ const fn table(generation: usize) -> [ProfileSource; LENGTH] {
 }
 
 /// Family 17h.
-pub static ZEN: [ProfileSource; LENGTH] = table(0);
+pub static ZEN: [ProfileSource; LENGTH] = table(Column::Known(0));
 
-/// Family 19h without PerfMonV2.
-pub static ZEN3: [ProfileSource; LENGTH] = table(1);
+/// Family 19h, the models of Zen 3.
+pub static ZEN3: [ProfileSource; LENGTH] = table(Column::Known(1));
 
-/// Family 19h with PerfMonV2.
-pub static ZEN4: [ProfileSource; LENGTH] = table(2);
+/// Family 19h, the models of Zen 4.
+pub static ZEN4: [ProfileSource; LENGTH] = table(Column::Known(2));
 
-/// Family 1Ah.
-pub static ZEN5: [ProfileSource; LENGTH] = table(3);
+/// Family 1Ah, the models of Zen 5.
+pub static ZEN5: [ProfileSource; LENGTH] = table(Column::Known(3));
+
+/// Family 1Ah, the models of Zen 6.
+pub static ZEN6: [ProfileSource; LENGTH] = table(Column::Known(4));
+
+/// Models of which no document is known.
+pub static UNKNOWN: [ProfileSource; LENGTH] = table(Column::Unknown);

@@ -2,10 +2,10 @@
 //! differ (SDM Vol. 3B, "Performance Monitoring on Hybrid Processors").
 
 use bitfield_struct::bitfield;
-use x86_defs::cpuid::{Leaf1Ecx, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, leaf};
-use x86_defs::intel::perfmon::GlobalCtrl;
+use x86_defs::cpuid::{Leaf1Ecx, Leaf23Eax, Leaf23Ebx, Leaf71Eax, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, leaf};
+use x86_defs::intel::perfmon::{GlobalCtrl, GlobalStatus};
 
-use super::precise::PreciseEvents;
+use super::Microarchitecture;
 use crate::cpu::Cpuid;
 use crate::state;
 
@@ -20,13 +20,14 @@ pub const MAX_FIXED: u8 = 3;
 /// Minimum width of a fixed counter that can be armed with every interval.
 const LEAST_WIDTH: u8 = 32;
 
-/// The counters of a processor. Bits 0 to 9 and 32 to 34 have the positions of these counters in the global registers.
+/// The counters of a processor. Bits 0 to 9 and 32 to 34 have the positions of these counters in the global registers,
+/// and bits 58 and 59 those of LBR_Frz and CTR_Frz in the status.
 #[bitfield(u64)]
 #[derive(PartialEq, Eq)]
 pub struct PmuCapabilities {
-    /// One bit for each general counter.
+    /// Bit i: general counter i exists.
     #[bits(10)]
-    general: u16,
+    pub general: u16,
     /// Whether general counters support full-width writes. CPUID does not report this.
     pub full_width: bool,
     /// 64 minus the width of a general counter.
@@ -51,12 +52,20 @@ pub struct PmuCapabilities {
     /// Number of general counters that record precisely (PEBS), starting with counter 0. CPUID does not report this.
     #[bits(3)]
     pub precise: u8,
-    /// The [`PreciseEvents`] that they record; set together with `precise`.
-    #[bits(2)]
-    precise_events_bits: u8,
-    #[bits(9)]
-    __: u16,
-    /// Number of general counters.
+    /// Number of the [`Microarchitecture`].
+    #[bits(6)]
+    microarchitecture_number: u8,
+    /// Whether the select registers have UMASK2.
+    pub umask2: bool,
+    /// Whether the select registers have EQ.
+    pub eq: bool,
+    /// Whether counters can stand still in System Management Mode. CPUID does not report this.
+    pub freeze_while_smm: bool,
+    /// Whether the status has LBR_Frz.
+    lbr_frz: bool,
+    /// Whether the status has CTR_Frz.
+    ctr_frz: bool,
+    /// Number of indexes of general counters: one more than that of the last one.
     #[bits(4)]
     pub count: u8,
 }
@@ -66,9 +75,20 @@ const _: () = assert!(
     "`own` and `EVERY` are values of the global registers"
 );
 
+const _: () = assert!(
+    PmuCapabilities::FREEZES == PmuCapabilities::new().with_lbr_frz(true).with_ctr_frz(true).into_bits(),
+    "`clearable` is a value of the status"
+);
+
+/// The first version whose status has LBR_Frz and CTR_Frz (SDM Vol. 3B 21.2.4).
+const FIRST_WITH_FREEZES: u8 = 4;
+
 impl PmuCapabilities {
     /// The bits of all possible counters in the global registers.
     pub const EVERY: u64 = Self::new().with_general(0x3FF).with_fixed(0b111).into_bits();
+
+    /// LBR_Frz and CTR_Frz of the status.
+    const FREEZES: u64 = GlobalStatus::new().with_lbr_frz(true).with_ctr_frz(true).into_bits();
 
     /// Reads the CPUID leaves of the current processor; without leaf 0xA it has no counters.
     ///
@@ -85,13 +105,44 @@ impl PmuCapabilities {
         // Values are masked to the width of their fields, because a check would be a panic.
         Self::new()
             .with_version(eax.version())
-            .with_count(count & 0xF)
-            .with_general((state::mask(count) & 0x3FF) as u16)
+            .with_lbr_frz(eax.version() >= FIRST_WITH_FREEZES)
+            .with_ctr_frz(eax.version() >= FIRST_WITH_FREEZES)
+            .with_general_counters(state::mask(count))
             .with_missing_bits(64_u8.saturating_sub(eax.width()) & 0x3F)
             .with_absent((ebx.into_bits() & 0x7F) as u8)
             .with_enumerated(eax.ebx_length().min(7) & 0xF)
+            .with_microarchitecture_number(Microarchitecture::of(cpu) as u8 & 0x3F)
             .with_has_capabilities(Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).pdcm())
             .fixed_by(LeafAEdx::from_bits(perfmon.edx), LeafAEcx::from_bits(perfmon.ecx))
+            .extended_by_leaf_23(cpu)
+    }
+
+    /// Sets the general counters by their bitmap; those without an address are ignored.
+    const fn with_general_counters(self, bitmap: u64) -> Self {
+        let general = (bitmap & 0x3FF) as u16;
+        let count = u16::BITS - general.leading_zeros();
+        self.with_general(general).with_count((count & 0xF) as u8)
+    }
+
+    /// Replaces the counters by those of leaf 0x23, and adds the bits of the select registers that it reports.
+    fn extended_by_leaf_23(self, cpu: &impl Cpuid) -> Self {
+        let last_subleaf_of_7 = cpu.cpuid(leaf::STRUCTURED_FEATURES, 0).eax;
+        let has_leaf = cpu.cpuid(leaf::VENDOR, 0).eax >= leaf::ARCHITECTURAL_PERFMON_EXTENDED
+            && last_subleaf_of_7 >= 1
+            && Leaf71Eax::from_bits(cpu.cpuid(leaf::STRUCTURED_FEATURES, 1).eax).arch_perfmon_ext();
+        if !has_leaf || self.count() == 0 {
+            return self;
+        }
+        let main = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON_EXTENDED, 0);
+        let selects = Leaf23Ebx::from_bits(main.ebx);
+        let extended = self.with_umask2(selects.umask2()).with_eq(selects.eq());
+        if !Leaf23Eax::from_bits(main.eax).counters() {
+            return extended;
+        }
+        let counters = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON_EXTENDED, 1);
+        // A width that is too small leaves no usable fixed counter in either leaf.
+        let fixed = if 64 - self.fixed_missing_bits() < LEAST_WIDTH { 0 } else { counters.ebx & 0b111 };
+        extended.with_general_counters(counters.eax.into()).with_fixed((fixed & 0b111) as u8)
     }
 
     /// Adds the fixed counters. Fixed counter i exists if it is below the number in EDX, or from version 5 on if its
@@ -107,16 +158,16 @@ impl PmuCapabilities {
         self.with_fixed((usable & 0b111) as u8).with_fixed_missing_bits(64_u8.saturating_sub(edx.fixed_width()) & 0x3F)
     }
 
-    /// Returns the events that are recorded precisely.
+    /// Returns the microarchitecture.
     #[must_use]
-    pub const fn precise_events(self) -> PreciseEvents {
-        PreciseEvents::from_bits(self.precise_events_bits())
+    pub const fn microarchitecture(self) -> Microarchitecture {
+        Microarchitecture::from_number(self.microarchitecture_number())
     }
 
-    /// Returns the capabilities with this number of general counters that record these events, starting with counter 0.
+    /// Returns the capabilities with this number of general counters that record, starting with counter 0.
     #[must_use]
-    pub const fn recording(self, counters: u8, events: PreciseEvents) -> Self {
-        self.with_precise(counters & 7).with_precise_events_bits(events as u8)
+    pub const fn recording(self, counters: u8) -> Self {
+        self.with_precise(counters & 7)
     }
 
     /// Returns the number of counter indexes: general counters, then fixed ones up to the last usable one.
@@ -136,6 +187,19 @@ impl PmuCapabilities {
     #[must_use]
     pub const fn own(self) -> u64 {
         self.into_bits() & Self::EVERY
+    }
+
+    /// Returns the bits of the status that the driver clears: those of the counters, LBR_Frz and CTR_Frz.
+    #[must_use]
+    pub const fn clearable(self) -> u64 {
+        self.into_bits() & (Self::EVERY | Self::FREEZES)
+    }
+
+    /// Returns whether the processor can freeze counters and last branch records on an interrupt (SDM Vol. 4,
+    /// IA32_DEBUGCTL).
+    #[must_use]
+    pub const fn can_freeze(self) -> bool {
+        self.version() >= 2 && self.has_capabilities()
     }
 
     /// Returns the mask of a general counter.

@@ -1,0 +1,26 @@
+//! An interrupt at a masked LVT entry stays pending.
+
+/// The mode of every machine here.
+const MODE: model::InterruptMode = model::InterruptMode::Edge;
+
+#[path = "areas.rs"]
+mod areas;
+#[path = "branches.rs"]
+mod branches;
+#[path = "budgets.rs"]
+mod budgets;
+#[path = "life.rs"]
+mod life;
+#[path = "precise.rs"]
+mod precise;
+#[path = "refusals.rs"]
+mod refusals;
+
+mod scene {
+    pub use crate::scene::*;
+
+    /// Returns a machine in the interrupt mode of these tests.
+    pub fn machine(name: &str, format: u8, processors: u32) -> simulation::SimMachine {
+        crate::scene::machine(name, format, processors).with_interrupt_mode(super::MODE)
+    }
+}

@@ -1,0 +1,95 @@
+//! Event constraints: the counters on which a processor counts and records an event.
+//!
+//! On most processors some events count on some counters only. On any other counter they count nothing, without an
+//! error. Each generation has a table here that lists the known events. An event that no table lists is taken for
+//! unconstrained, and [`Listing::Unlisted`] says so.
+//!
+//! `tables.rs` is generated from `crates/pmu/facts` by `cargo xtask constraints`; `crates/pmu/facts/README.md` names the
+//! sources.
+
+#[rustfmt::skip]
+pub mod tables;
+
+use crate::state::CounterSet;
+
+/// Counters that count an event, and those that record it precisely. Bit n is general counter n.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Class {
+    counters: u16,
+    precise: u16,
+}
+
+impl Class {
+    /// Creates a class.
+    pub(crate) const fn new(counters: u16, precise: u16) -> Self {
+        Self { counters, precise }
+    }
+
+    /// Returns the general counters that count the event, as far as they exist. Empty if only a fixed counter counts it.
+    #[must_use]
+    pub const fn counters(self) -> CounterSet {
+        CounterSet::from_bits(self.counters as u64)
+    }
+
+    /// Returns the general counters that record the event precisely (PEBS), as far as they exist.
+    #[must_use]
+    pub const fn precise(self) -> CounterSet {
+        CounterSet::from_bits(self.precise as u64)
+    }
+}
+
+/// Whether the tables know an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listing {
+    /// The counters of the event are known: a table lists them, or all counters of the interface are alike.
+    Known,
+    /// No table lists the event; the driver may place it on a counter that does not count it.
+    Unlisted,
+}
+
+/// The constraints of a generation.
+///
+/// `groups` is a sequence of: event number bits 7:0; event number bits 11:8 in the high half and an index of `classes`
+/// in the low half; the number of unit masks; these unit masks. With zero unit masks the group stands for every unit
+/// mask that no earlier group has. Groups are in ascending order of their event numbers.
+#[derive(Debug)]
+pub struct Table {
+    /// The classes of its events.
+    classes: &'static [Class],
+    groups: &'static [u8],
+}
+
+impl Table {
+    /// A table without events.
+    pub const EMPTY: Self = Self::new(&[], &[]);
+
+    /// Creates a table.
+    pub(crate) const fn new(classes: &'static [Class], groups: &'static [u8]) -> Self {
+        Self { classes, groups }
+    }
+
+    /// Returns the class of an event, or `None` if the table does not list it. Takes time in proportion to the table,
+    /// at most a few hundred groups: sessions are planned with it, not interrupts.
+    #[must_use]
+    pub fn find(&self, event: u16, umask: u8) -> Option<Class> {
+        let mut rest = self.groups;
+        while let [low, high_and_class, length, tail @ ..] = rest {
+            let (umasks, next) = tail.split_at_checked(usize::from(*length))?;
+            let number = u16::from(high_and_class >> 4) << 8 | u16::from(*low);
+            if number > event {
+                return None;
+            }
+            if number == event && (umasks.is_empty() || umasks.contains(&umask)) {
+                return self.classes.get(usize::from(high_and_class & 0xF)).copied();
+            }
+            rest = next;
+        }
+        None
+    }
+
+    /// Returns the bytes that the table takes.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        size_of_val(self.classes) + size_of_val(self.groups)
+    }
+}

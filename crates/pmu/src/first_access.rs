@@ -1,0 +1,188 @@
+//! The first access of each register, guarded against #GP.
+//!
+//! CPUID enumerates registers that a hypervisor, or a faulty processor, may not have. RDMSR, WRMSR and RDPMC then raise
+//! #GP, which stops the machine at the levels at which counters are programmed. So every register, and every counter
+//! that RDPMC reads, is accessed for the first time through [`GuardedCpu`], on a thread that is pinned to the processor.
+//! A fault becomes a [`Fault`], and the session is refused.
+//!
+//! Each interface lists its registers in one function, next to its other accesses. Which registers it needs may depend
+//! on what others contain, so that the list is code: it reads what it finds.
+
+mod results;
+
+use core::fmt;
+
+pub(crate) use results::FirstAccesses;
+
+use crate::cpu::{Cpuid, Msr};
+
+/// #GP(0), raised by a guarded access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GeneralProtection;
+
+/// The processor of a pinned thread, with accesses that may fault.
+///
+/// It is a type of its own, so that code at PROFILE_LEVEL, which has a [`Cpu`](crate::Cpu), cannot use it.
+///
+/// # IRQL
+/// Below DISPATCH_LEVEL.
+pub trait GuardedCpu: Cpuid {
+    /// Reads a register.
+    ///
+    /// # Errors
+    /// The access faulted.
+    fn try_rdmsr(&self, msr: Msr) -> Result<u64, GeneralProtection>;
+
+    /// Writes a register.
+    ///
+    /// # Errors
+    /// The access faulted; the register is unchanged.
+    fn try_wrmsr(&self, msr: Msr, value: u64) -> Result<(), GeneralProtection>;
+
+    /// Executes RDPMC.
+    ///
+    /// # Errors
+    /// The access faulted.
+    fn try_rdpmc(&self, index: u32) -> Result<u64, GeneralProtection>;
+}
+
+/// Kind of an access. The protocol uses these numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Access {
+    /// RDMSR.
+    Read = 0,
+    /// WRMSR.
+    Write = 1,
+    /// RDPMC.
+    Counter = 2,
+}
+
+impl Access {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Counter];
+
+    /// Returns the kind with this number.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|access| *access as u8 == number)
+    }
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "RDMSR",
+            Self::Write => "WRMSR",
+            Self::Counter => "RDPMC",
+        })
+    }
+}
+
+/// An access that faulted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{access} of {number:#x} raised #GP")]
+pub struct Fault {
+    /// The kind of access.
+    pub access: Access,
+    /// ECX: the address of the register, or the index of the counter.
+    pub number: u32,
+}
+
+/// Registers that are accessed for the same purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum RegisterGroup {
+    /// Those of the profile interface.
+    Counters = 0,
+    /// Those through which the LVT entry is found and, in x2APIC mode, written.
+    LocalApic = 1,
+    /// Those that enumerate the Debug Store.
+    DebugStoreFeatures = 2,
+    /// IA32_DS_AREA.
+    SaveArea = 3,
+    /// Those that control the Debug Store.
+    DebugStore = 4,
+}
+
+impl RegisterGroup {
+    /// Number of groups.
+    pub(crate) const COUNT: usize = 5;
+}
+
+/// The part of the first accesses that is due. Nothing is written before it is known that no other program uses the
+/// registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// Reads every register that can be read, and every counter.
+    Read = 0,
+    /// Reads every register again, and writes back what was read.
+    Write = 1,
+}
+
+/// Performs the accesses of one phase on the current processor.
+#[derive(Debug)]
+pub(crate) struct FirstAccess<'a, C> {
+    cpu: &'a C,
+    phase: Phase,
+}
+
+impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
+    /// Creates the accesses of a phase.
+    pub const fn new(cpu: &'a C, phase: Phase) -> Self {
+        Self { cpu, phase }
+    }
+
+    /// Returns CPUID of the current processor.
+    pub const fn cpuid(&self) -> &'a C {
+        self.cpu
+    }
+
+    /// Reads a register that is only read.
+    ///
+    /// # Errors
+    /// The fault.
+    pub fn read(&self, msr: Msr) -> Result<u64, Fault> {
+        self.cpu.try_rdmsr(msr).map_err(|_| Fault { access: Access::Read, number: msr.address() })
+    }
+
+    /// Reads a register that is read and written. [`Phase::Write`] also writes the value back.
+    ///
+    /// # Errors
+    /// The fault.
+    pub fn read_write(&self, msr: Msr) -> Result<u64, Fault> {
+        let value = self.read(msr)?;
+        self.write(msr, value)?;
+        Ok(value)
+    }
+
+    /// Accesses a register that is only written, and in which only set bits have an effect: [`Phase::Write`] writes
+    /// zero.
+    ///
+    /// # Errors
+    /// The fault.
+    pub fn write_zero(&self, msr: Msr) -> Result<(), Fault> {
+        self.write(msr, 0)
+    }
+
+    fn write(&self, msr: Msr, value: u64) -> Result<(), Fault> {
+        match self.phase {
+            Phase::Read => Ok(()),
+            Phase::Write => {
+                self.cpu.try_wrmsr(msr, value).map_err(|_| Fault { access: Access::Write, number: msr.address() })
+            }
+        }
+    }
+
+    /// Reads a counter by RDPMC.
+    ///
+    /// # Errors
+    /// The fault.
+    pub fn counter(&self, index: u32) -> Result<(), Fault> {
+        match self.cpu.try_rdpmc(index) {
+            Ok(_) => Ok(()),
+            Err(GeneralProtection) => Err(Fault { access: Access::Counter, number: index }),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The bits of IA32_DEBUGCTL that stop counters: on an interrupt, and in System Management Mode (SDM Vol. 3B, "Freezing
+//! LBR and Performance Counters on PMI"; Vol. 4, "Architectural MSRs").
+//!
+//! A freeze on interrupts that another program left on would stop the counters between an overflow and its interrupt, and
+//! hide these events. Linux does not use it either: counters freeze when the interrupt is raised, not when it is served
+//! (commit 3daa96d67274). Without the freeze in SMM, counters count what the firmware executes there, partly at CPL 3, so
+//! that `:u` does not exclude it (commit a01994f5e5c7).
+
+use x86_defs::intel::debug_control::{self, DebugCtl};
+
+use super::capabilities::PmuCapabilities;
+use crate::cpu::{Cpu, Msr};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+
+const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
+
+/// Accesses the register for the first time, if [`take`] will.
+pub fn access_first(first: &FirstAccess<'_, impl GuardedCpu>, capabilities: PmuCapabilities) -> Result<(), Fault> {
+    if capabilities.can_freeze() { first.read_write(IA32_DEBUGCTL).map(|_| ()) } else { Ok(()) }
+}
+
+/// Lets the counters run through interrupts and stop in SMM, as far as the processor can. One read, and one write if a
+/// bit changes. Returns the bits that were changed.
+pub fn take(cpu: &impl Cpu, capabilities: PmuCapabilities) -> u64 {
+    if !capabilities.can_freeze() {
+        return 0;
+    }
+    let found = DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL));
+    let wanted = found
+        .with_freeze_lbrs_on_pmi(false)
+        .with_freeze_perfmon_on_pmi(false)
+        .with_freeze_while_smm(found.freeze_while_smm() || capabilities.freeze_while_smm());
+    let changed = found.into_bits() ^ wanted.into_bits();
+    if changed != 0 {
+        cpu.wrmsr(IA32_DEBUGCTL, wanted.into_bits());
+    }
+    changed
+}
+
+/// Puts the bits that [`take`] changed back; others keep the values that they have by now. One read and one write, or
+/// none.
+pub fn put_back(cpu: &impl Cpu, changed: u64) {
+    if changed == 0 {
+        return;
+    }
+    let changed = DebugCtl::from_bits(changed);
+    let now = DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL));
+    let found = now
+        .with_freeze_lbrs_on_pmi(now.freeze_lbrs_on_pmi() || changed.freeze_lbrs_on_pmi())
+        .with_freeze_perfmon_on_pmi(now.freeze_perfmon_on_pmi() || changed.freeze_perfmon_on_pmi())
+        .with_freeze_while_smm(now.freeze_while_smm() && !changed.freeze_while_smm());
+    cpu.wrmsr(IA32_DEBUGCTL, found.into_bits());
+}
