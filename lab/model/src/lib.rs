@@ -47,6 +47,7 @@ mod fault;
 mod identity;
 mod interrupt_mode;
 mod ledger;
+mod mode;
 mod pmu;
 mod processor;
 mod select;
@@ -56,7 +57,8 @@ pub use debug_store::{Branch, INSTRUCTION_LENGTH, Memory, Stored};
 pub use fault::{FaultingAccess, GeneralProtection};
 pub use interrupt_mode::InterruptMode;
 pub use ledger::{Ledger, LedgerEntry};
-pub use processor::{Accesses, Interrupting, Mode, Processor};
+pub use mode::Mode;
+pub use processor::{Accesses, Interrupting, Processor};
 pub use select::Selected;
 
 /// The CPUID instruction of the processor: maps (leaf, subleaf) to \[eax, ebx, ecx, edx\].

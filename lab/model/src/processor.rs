@@ -11,19 +11,11 @@ use crate::{
     identity,
     interrupt_mode::InterruptMode,
     ledger::{Ledger, LedgerEntry},
+    mode::Mode,
     pmu::{Pmu, Running},
     select::Selected,
 };
 use std::collections::BTreeSet;
-
-/// The privilege level of execution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// CPL 3.
-    User,
-    /// CPL 0.
-    Kernel,
-}
 
 /// Numbers of executed instructions, including those that faulted. Writes by [`Processor::set_lvt`] go to memory and
 /// are not included.

@@ -28,8 +28,8 @@ pub use pebs::INSTRUCTION_LENGTH;
 use crate::{
     counter::{Counter, CounterId},
     fault::GeneralProtection,
+    mode::Mode,
     pmu::Freeze,
-    processor::Mode,
     select::Selected,
 };
 use area::{Area, Outcome, Section, Unmapped, WORD};
