@@ -5,6 +5,7 @@ mod register_fault;
 
 use std::fmt;
 
+use pmu::Hypervisor;
 use protocol::{ErrorCode, NtStatus, PROTOCOL_VERSION, ReplyHeader};
 
 use crate::error::UserError;
@@ -16,6 +17,9 @@ use crate::{ntstatus, support};
 
 /// The remedy if client and driver are of different versions.
 pub const SAME_VERSION: &str = "client install, with the halprof.sys that came with this client.exe";
+
+/// The reason why a machine has counters and no interrupt of them.
+const HIDDEN_BY_KVM: &str = "KVM with Hyper-V enlightenments hides the counters from Windows";
 
 /// A refusal of the driver.
 #[derive(Debug)]
@@ -35,6 +39,11 @@ pub struct Refusal {
 impl Refusal {
     fn cause(&self) -> Option<ErrorCode> {
         ErrorCode::from_number(self.header.cause)
+    }
+
+    /// Returns whether KVM hides the counters from Windows, for causes whose second detail is the kind of hypervisor.
+    fn is_hidden_by_kvm(&self) -> bool {
+        register_fault::known(self.header.detail[1]) == Some(Hypervisor::Kvm)
     }
 
     fn free_a_counter(&self) -> String {
@@ -150,6 +159,9 @@ impl UserError for Refusal {
                 "client stat, which needs no interrupt".to_owned()
             }
             Some(ErrorCode::NotSampled) => "-e with a source of a counter   (client list)".to_owned(),
+            Some(ErrorCode::HandlerRefused | ErrorCode::InterruptNotEnabled) if self.is_hidden_by_kvm() => {
+                unavailable::WITHOUT_ENLIGHTENMENTS.to_owned()
+            }
             Some(ErrorCode::HandlerRefused | ErrorCode::CountersTaken) => OTHER_PROFILERS.to_owned(),
             Some(ErrorCode::ForeignUse) => {
                 format!("{OTHER_PROFILERS};\n  or --force, which takes the counter from the other program")
@@ -234,11 +246,14 @@ impl fmt::Display for Refusal {
                 f,
                 "{source} can be counted but not sampled\n  because: a timer counts it, which records no instruction pointer"
             ),
-            Some(ErrorCode::HandlerRefused) => write!(
-                f,
-                "Windows did not accept a handler of the performance interrupt: NTSTATUS {told}\n  \
-                 because: another driver has it, or this machine's HAL has none"
-            ),
+            Some(ErrorCode::HandlerRefused) => {
+                let why = match self.is_hidden_by_kvm() {
+                    true => HIDDEN_BY_KVM,
+                    false => "another driver has it, or this machine's HAL has none",
+                };
+                write!(f, "Windows did not accept a handler of the performance interrupt: NTSTATUS {told}\n  ")?;
+                write!(f, "because: {why}")
+            }
             Some(ErrorCode::NothingSampled) => write!(f, "session {first} samples nothing"),
             Some(ErrorCode::CountersTaken) => {
                 write!(f, "another driver has the counters: HalAllocateHardwareCounters returned\n  NTSTATUS {told}")
@@ -248,11 +263,13 @@ impl fmt::Display for Refusal {
                 "counter {first} on CPU {processor} is in use by another program that did not reserve it\n  \
                  its select register holds {second:#x}"
             ),
-            Some(ErrorCode::InterruptNotEnabled) => write!(
-                f,
-                "Windows has not enabled the performance interrupt of CPU {processor}\n  \
-                 its entry in the local APIC is {first:#x}; Windows uses vector 0xfe, delivered as fixed"
-            ),
+            Some(ErrorCode::InterruptNotEnabled) => {
+                write!(f, "Windows has not enabled the performance interrupt of CPU {processor}\n  ")?;
+                if self.is_hidden_by_kvm() {
+                    write!(f, "because: {HIDDEN_BY_KVM}\n  ")?;
+                }
+                write!(f, "its entry in the local APIC is {first:#x}; Windows uses vector 0xfe, delivered as fixed")
+            }
             Some(ErrorCode::ApicNotReached) => {
                 write!(f, "the local APIC cannot be accessed: NTSTATUS {told}")
             }

@@ -5,6 +5,16 @@ use bitfield_struct::bitfield;
 /// Vendor string of Intel: EBX, EDX, ECX of leaf 0 (SDM Vol. 2A, CPUID).
 pub const VENDOR_INTEL: [u8; 12] = *b"GenuineIntel";
 
+/// Returns the text of a vendor string: the bytes of its three registers, in the order of the leaf.
+#[must_use]
+pub const fn vendor_text(registers: [u32; 3]) -> [u8; 12] {
+    let [first, second, third] = registers;
+    let [a, b, c, d] = first.to_le_bytes();
+    let [e, f, g, h] = second.to_le_bytes();
+    let [i, j, k, l] = third.to_le_bytes();
+    [a, b, c, d, e, f, g, h, i, j, k, l]
+}
+
 /// Vendor string of AMD: EBX, EDX, ECX of leaf 0 (APM Vol. 3 E.3.1).
 pub const VENDOR_AMD: [u8; 12] = *b"AuthenticAMD";
 
