@@ -35,7 +35,16 @@ fn refusal(cause: u32, detail: [u64; 2], session_events: &[SessionEvent]) -> Err
 }
 
 fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
-    SessionEvent { session, source, modes: modes::BOTH, process: 1234, flags, processors: 2, first_processor: 0 }
+    SessionEvent {
+        session,
+        source,
+        modes: modes::BOTH,
+        process: 1234,
+        flags,
+        processors: 2,
+        first_processor: 0,
+        ..SessionEvent::new_zeroed()
+    }
 }
 
 /// Number and detail of a cause, and the resulting exit code and report.
@@ -410,7 +419,7 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 65] {
             99,
             [0, 0],
             Exit::Failure,
-            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 6) does not know: NTSTATUS 0xC0000225",
+            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 7) does not know: NTSTATUS 0xC0000225",
         ),
     ]
 }

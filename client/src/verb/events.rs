@@ -67,7 +67,7 @@ pub fn events(names: &[Names<EventName>], sources: &Sources) -> Result<Vec<Event
     let mut events: Vec<EventRequest> = Vec::new();
     for name in names.iter().flatten() {
         let source = sources.find(&name.source)?.id;
-        let event = EventRequest { source, modes: name.modes, interval: 0, frequency: 0 };
+        let event = EventRequest { source, modes: name.modes, ..EventRequest::EMPTY };
         if !events.contains(&event) {
             events.push(event);
         }

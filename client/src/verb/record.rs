@@ -86,7 +86,7 @@ fn request(RequestedEvent { source, modes, interval }: &RequestedEvent, frequenc
         Some(interval) => ((*interval).max(source.minimum).min(source.maximum), 0),
         None => (source.interval, frequency),
     };
-    EventRequest { source: source.id, modes: *modes, interval, frequency }
+    EventRequest { source: source.id, modes: *modes, interval, frequency, ..EventRequest::EMPTY }
 }
 
 /// Prints how many samples were recorded and how many were not.

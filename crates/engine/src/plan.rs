@@ -282,6 +282,10 @@ impl<M: Platform> Planner<'_, M> {
 
 /// Returns how an event is served, or refuses it.
 fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Service, Refusal> {
+    let unserved = u64::from(event.core_type | event.reserved);
+    if unserved != 0 {
+        return Err(invalid(ErrorCode::BadFlags, unserved).source(event.source));
+    }
     let bad_modes = invalid(ErrorCode::BadModes, u64::from(event.modes)).source(event.source);
     let precise = event.modes & modes::PRECISE != 0;
     let modes_alone = event.modes & !modes::PRECISE;
