@@ -7,12 +7,12 @@ pub const VENDOR_INTEL: [u8; 12] = *b"GenuineIntel";
 
 /// Returns the text of a vendor string: the bytes of its three registers, in the order of the leaf.
 #[must_use]
-pub const fn vendor_text(registers: [u32; 3]) -> [u8; 12] {
-    let [first, second, third] = registers;
-    let [a, b, c, d] = first.to_le_bytes();
-    let [e, f, g, h] = second.to_le_bytes();
-    let [i, j, k, l] = third.to_le_bytes();
-    [a, b, c, d, e, f, g, h, i, j, k, l]
+pub fn vendor_text(registers: [u32; 3]) -> [u8; 12] {
+    let mut text = [0; 12];
+    for (part, register) in text.chunks_exact_mut(4).zip(registers) {
+        part.copy_from_slice(&register.to_le_bytes());
+    }
+    text
 }
 
 /// Vendor string of AMD: EBX, EDX, ECX of leaf 0 (APM Vol. 3 E.3.1).
