@@ -119,7 +119,8 @@ impl UserError for Refusal {
                 | ErrorCode::BadRing
                 | ErrorCode::BadFrequency
                 | ErrorCode::NoInterval
-                | ErrorCode::BadBuffer,
+                | ErrorCode::BadBuffer
+                | ErrorCode::BadCounters,
             ) => Exit::Usage,
             Some(ErrorCode::HandlerRefused) => Exit::InterruptTaken,
             Some(ErrorCode::None | ErrorCode::BadFlags | ErrorCode::Asleep) | None => Exit::Failure,
@@ -155,6 +156,10 @@ impl UserError for Refusal {
             Some(ErrorCode::BadInterval) => format!("client query {source}   (shows its range)"),
             Some(ErrorCode::BadRing) => "--ring with a power of two in that range".to_owned(),
             Some(ErrorCode::BadFrequency) => "a lower -F or --budget".to_owned(),
+            Some(ErrorCode::BadCounters) if self.header.detail[0] == 0 => format!("{source} without counters="),
+            Some(ErrorCode::BadCounters) => {
+                format!("counters= with one of them   (client query {source} shows all)")
+            }
             Some(ErrorCode::NotSampled) if self.header.detail[0] == 1 => {
                 "client stat, which needs no interrupt".to_owned()
             }
@@ -279,6 +284,14 @@ impl fmt::Display for Refusal {
             Some(ErrorCode::TooManyRawEvents) => {
                 write!(f, "{first} different raw events are in use, which is the maximum")
             }
+            Some(ErrorCode::BadCounters) if first == 0 => {
+                write!(f, "{source} takes no counter, but counters={second:#x} was asked for")
+            }
+            Some(ErrorCode::BadCounters) => write!(
+                f,
+                "{source} counts on none of the counters asked for\n  \
+                 because: on CPU {processor} it can use counters={first:#x}, and counters={second:#x} was asked for"
+            ),
             Some(ErrorCode::Asleep) => f.write_str(
                 "the machine is going to sleep, or has not woken up yet\n  \
                  because: this has to read registers that lose their contents during sleep",

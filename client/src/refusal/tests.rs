@@ -416,6 +416,18 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 65] {
             "error: CPU 1 faulted (#GP) when it accessed MSR 0x777\n  because: CPUID enumerates it, but the processor, or a hypervisor that hides\n  itself, does not have it\n  try: update the firmware, and turn off what virtualizes this machine",
         ),
         (
+            37,
+            [0xC, 0x3],
+            Exit::Usage,
+            "error: BranchInstructions counts on none of the counters asked for\n  because: on CPU 1 it can use counters=0xc, and counters=0x3 was asked for\n  try: counters= with one of them   (client query BranchInstructions shows all)",
+        ),
+        (
+            37,
+            [0, 0x3],
+            Exit::Usage,
+            "error: BranchInstructions takes no counter, but counters=0x3 was asked for\n  try: BranchInstructions without counters=",
+        ),
+        (
             99,
             [0, 0],
             Exit::Failure,
