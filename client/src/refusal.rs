@@ -18,9 +18,6 @@ use crate::{ntstatus, support};
 /// The remedy if client and driver are of different versions.
 pub const SAME_VERSION: &str = "client install, with the halprof.sys that came with this client.exe";
 
-/// The reason why a machine has counters and no interrupt of them.
-const HIDDEN_BY_KVM: &str = "KVM with Hyper-V enlightenments hides the counters from Windows";
-
 /// A refusal of the driver.
 #[derive(Debug)]
 pub struct Refusal {
@@ -44,6 +41,25 @@ impl Refusal {
     /// Returns whether KVM hides the counters from Windows, for causes whose second detail is the kind of hypervisor.
     fn is_hidden_by_kvm(&self) -> bool {
         register_fault::known(self.header.detail[1]) == Some(Hypervisor::Kvm)
+    }
+
+    fn write_no_interrupt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ReplyHeader { processor, detail: [first, _], .. } = self.header;
+        if self.cause() == Some(ErrorCode::HandlerRefused) {
+            let told = ntstatus::of_detail(first);
+            write!(f, "Windows did not accept a handler of the performance interrupt: NTSTATUS {told}")?;
+        } else {
+            write!(f, "Windows has not enabled the performance interrupt of CPU {processor}")?;
+        }
+        if self.is_hidden_by_kvm() {
+            f.write_str("\n  because: KVM with Hyper-V enlightenments hides the counters from Windows")?;
+        } else if self.cause() == Some(ErrorCode::HandlerRefused) {
+            f.write_str("\n  because: another driver has it, or this machine's HAL has none")?;
+        }
+        if self.cause() == Some(ErrorCode::InterruptNotEnabled) {
+            write!(f, "\n  its entry in the local APIC is {first:#x}; Windows uses vector 0xfe, delivered as fixed")?;
+        }
+        Ok(())
     }
 
     fn free_a_counter(&self) -> String {
@@ -251,14 +267,7 @@ impl fmt::Display for Refusal {
                 f,
                 "{source} can be counted but not sampled\n  because: a timer counts it, which records no instruction pointer"
             ),
-            Some(ErrorCode::HandlerRefused) => {
-                let why = match self.is_hidden_by_kvm() {
-                    true => HIDDEN_BY_KVM,
-                    false => "another driver has it, or this machine's HAL has none",
-                };
-                write!(f, "Windows did not accept a handler of the performance interrupt: NTSTATUS {told}\n  ")?;
-                write!(f, "because: {why}")
-            }
+            Some(ErrorCode::HandlerRefused | ErrorCode::InterruptNotEnabled) => self.write_no_interrupt(f),
             Some(ErrorCode::NothingSampled) => write!(f, "session {first} samples nothing"),
             Some(ErrorCode::CountersTaken) => {
                 write!(f, "another driver has the counters: HalAllocateHardwareCounters returned\n  NTSTATUS {told}")
@@ -268,13 +277,6 @@ impl fmt::Display for Refusal {
                 "counter {first} on CPU {processor} is in use by another program that did not reserve it\n  \
                  its select register holds {second:#x}"
             ),
-            Some(ErrorCode::InterruptNotEnabled) => {
-                write!(f, "Windows has not enabled the performance interrupt of CPU {processor}\n  ")?;
-                if self.is_hidden_by_kvm() {
-                    write!(f, "because: {HIDDEN_BY_KVM}\n  ")?;
-                }
-                write!(f, "its entry in the local APIC is {first:#x}; Windows uses vector 0xfe, delivered as fixed")
-            }
             Some(ErrorCode::ApicNotReached) => {
                 write!(f, "the local APIC cannot be accessed: NTSTATUS {told}")
             }
