@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use protocol::InfoReply;
+use protocol::{InfoReply, NtStatus};
 use serde::Serialize;
 
 use super::context::Context;
@@ -15,6 +15,9 @@ use crate::processor_identity::ProcessorIdentity;
 use crate::reason;
 use crate::totals::Totals;
 use crate::unavailable::{self, Unavailable};
+
+/// The value of `InfoReply::reserved` while the counters are reserved.
+const RESERVED: u32 = 1;
 
 #[derive(Serialize)]
 struct Info {
@@ -37,6 +40,8 @@ struct Info {
     hypervisor: String,
     hypervisor_number: u32,
     counters_reserved: bool,
+    /// The NTSTATUS with which the HAL refused to reserve the counters again, or to free them.
+    reservation_refused: Option<String>,
     /// Why there are no counters, and what makes them available.
     #[serde(rename = "blocker")]
     unavailable: Option<Unavailable>,
@@ -67,7 +72,8 @@ impl From<&InfoReply> for Info {
             pmu_version: reply.pmu_version,
             hypervisor: unavailable::hypervisor(reply.hypervisor),
             hypervisor_number: reply.hypervisor,
-            counters_reserved: reply.reserved != 0,
+            counters_reserved: reply.reserved == RESERVED,
+            reservation_refused: (reply.reserved > RESERVED).then(|| NtStatus::new(reply.reserved).to_string()),
             unavailable: Unavailable::of(reply.interface, reply.reason, reply.hypervisor, &text(&reply.vendor)),
             errata: errata::all(reply),
             driver_version: version(reply.driver),
@@ -103,6 +109,10 @@ fn rows(info: &Info) -> String {
     if !info.errata.is_empty() {
         let numbers = errata::numbers(info.errata.iter().map(|of| &of.erratum));
         rows.push(("Errata", format!("{numbers}; client list names the sources")));
+    }
+    if let Some(status) = &info.reservation_refused {
+        let what = if info.counters_in_use > 0 { "to reserve the counters again" } else { "to free the counters" };
+        rows.push(("Reservation", format!("the HAL refused {what}: {status}")));
     }
     rows.extend(info.sampling.rows());
     let mut text = properties(&rows);

@@ -90,8 +90,17 @@ pub trait Platform {
     /// The NTSTATUS of the HAL.
     fn reserve_counters(&self) -> Result<(), NtStatus>;
 
-    /// HalFreeHardwareCounters. No counter runs any more.
-    fn free_counters(&self);
+    /// HalFreeHardwareCounters. No counter runs any more, except while a processor is added.
+    ///
+    /// # Errors
+    /// The NTSTATUS of the HAL; the counters are still reserved.
+    fn free_counters(&self) -> Result<(), NtStatus>;
+
+    /// Lets time pass.
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL.
+    fn pause(&self, duration: Duration100ns);
 
     /// Prepares [`Cpu::lvt_pmi`] on every processor.
     ///

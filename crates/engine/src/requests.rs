@@ -279,7 +279,7 @@ impl<M: Platform> Engine<M> {
             sleeps: self.sampler.sleeps().times(),
             asleep: self.sampler.asleep(self.platform.clock()).0,
             hypervisor: self.sampler.hal().hypervisor() as u32,
-            reserved: u32::from(self.sessions.are_counters_reserved()),
+            reserved: self.sessions.reservation_state(),
             least_counters: u32::from(counters().min().unwrap_or_default()),
             fixed_counters: u32::from(interface.fixed_counters()),
         }

@@ -12,6 +12,7 @@ use crate::areas::{AreaUse, Areas};
 use crate::hardware_recording::HardwareRecording;
 use crate::platform::{EngineContext, Platform};
 use crate::reply::Refusal;
+use crate::reservation::Reservation;
 use crate::session::Session;
 use crate::try_vec::NO_MEMORY;
 
@@ -24,8 +25,7 @@ const NOWHERE: u32 = u32::MAX;
 /// The acquired resources.
 #[derive(Debug, Default)]
 pub struct Resources {
-    /// Whether the counters are reserved with the HAL.
-    reserved: bool,
+    reservation: Reservation,
     /// Whether the timers run.
     timed: bool,
     interrupt: Interrupt,
@@ -44,9 +44,14 @@ enum Interrupt {
 }
 
 impl Resources {
-    /// Returns whether the counters are reserved with the HAL.
-    pub const fn are_counters_reserved(&self) -> bool {
-        self.reserved
+    /// Returns the reservation of the counters.
+    pub const fn reservation(&mut self) -> &mut Reservation {
+        &mut self.reservation
+    }
+
+    /// Returns the state of the reservation as in [`InfoReply`](protocol::InfoReply).
+    pub const fn reservation_state(&self) -> u32 {
+        self.reservation.state()
     }
 
     /// Acquires the resources that a session needs. After a refusal, the caller must release what is unused. With
@@ -66,7 +71,7 @@ impl Resources {
         };
         // Before the registers are touched: the HAL then refuses them to other drivers.
         if needs.counters || session.uses_debug_store() {
-            self.reserve(context.platform)?;
+            self.reservation.take(context.platform)?;
         }
         access_first(processors, needs, force, context)?;
         if needs.counters {
@@ -84,16 +89,6 @@ impl Resources {
         }
         if let Some(recording) = &session.hardware_recording {
             self.take_areas(recording, processors, context.platform)?;
-        }
-        Ok(())
-    }
-
-    fn reserve(&mut self, platform: &impl Platform) -> Result<(), Refusal> {
-        if !self.reserved {
-            platform
-                .reserve_counters()
-                .map_err(|status| Refusal::new(status, ErrorCode::CountersTaken).detail(status.into(), 0))?;
-            self.reserved = true;
         }
         Ok(())
     }
@@ -158,7 +153,7 @@ impl Resources {
     ) -> (bool, bool) {
         let processors = [processor];
         let accessed = |needs| access_first(&processors, needs, false, context).is_ok();
-        let counts = self.reserved
+        let counts = self.reservation.is_held()
             && accessed(Needs { counters: true, ..Needs::default() })
             && initialize(&processors, context).is_ok();
         let samples = self.interrupt == Interrupt::Ours
@@ -175,7 +170,7 @@ impl Resources {
         if !sessions.iter().any(Session::uses_debug_store) {
             self.areas.release(context);
         }
-        if self.reserved && !counters_used {
+        if self.reservation.is_taken() && !counters_used {
             platform.on_each_processor(&|current| hal.release(current));
         }
         if self.interrupt != Interrupt::Free && !sessions.iter().any(|session| session.subscriber().is_some()) {
@@ -195,9 +190,8 @@ impl Resources {
             platform.stop_timers();
             self.timed = false;
         }
-        if self.reserved && !counters_used && !sessions.iter().any(Session::uses_debug_store) {
-            platform.free_counters();
-            self.reserved = false;
+        if !counters_used && !sessions.iter().any(Session::uses_debug_store) {
+            self.reservation.free(platform);
         }
     }
 }

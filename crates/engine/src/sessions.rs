@@ -92,6 +92,7 @@ impl Sessions {
     pub fn add_processor<M: Platform>(&mut self, processor: ProcessorIndex, context: EngineContext<'_, M>) {
         let EngineContext { platform, sampler, .. } = context;
         let timed = platform.add_processor(processor);
+        self.after_processor(platform);
         let (counts, samples) = self.resources.take_processor(processor, context);
         // There is no reply for the holders of the counters.
         let planner = Planner { context, others: &[] };
@@ -114,9 +115,19 @@ impl Sessions {
         }
     }
 
-    /// Returns whether the counters are reserved with the HAL.
-    pub const fn are_counters_reserved(&self) -> bool {
-        self.resources.are_counters_reserved()
+    /// Returns the state of the reservation of the counters as in [`InfoReply`](protocol::InfoReply).
+    pub const fn reservation_state(&self) -> u32 {
+        self.resources.reservation_state()
+    }
+
+    /// Frees the counters before a processor becomes active.
+    pub fn before_processor<M: Platform>(&mut self, platform: &M) {
+        self.resources.reservation().interrupt(platform);
+    }
+
+    /// Reserves the counters again when a processor is active, or was not added.
+    pub fn after_processor<M: Platform>(&mut self, platform: &M) {
+        self.resources.reservation().resume(platform);
     }
 
     fn find(&self, number: u64, client: ClientId) -> Result<(), Refusal> {
@@ -144,10 +155,11 @@ impl Sessions {
         Ok(())
     }
 
-    /// Updates the counts of all sessions, and frees control areas that could not be freed before.
+    /// Updates the counts of all sessions, and frees control areas and counters that could not be freed before.
     pub fn accumulate_counts<M: Platform>(&mut self, context: EngineContext<'_, M>) {
         self.update(|_| true, context);
         self.resources.areas().drop_unneeded(context);
+        self.resources.reservation().free_again(context.platform);
     }
 
     fn update<M: Platform>(
@@ -208,6 +220,7 @@ impl Sessions {
         self.stop_those(|_| true, ALL_SOURCES, context, &mut Reply::over(&mut []));
         self.forget(|_| true);
         self.resources.areas().release_all(context);
+        self.resources.reservation().free_again(context.platform);
     }
 
     fn stop_those<M: Platform>(

@@ -137,7 +137,8 @@ layout! {
         asleep: u64,
         /// The hypervisor, a number of `pmu::Hypervisor`.
         hypervisor: u32,
-        /// 1 while the counters are reserved with the HAL.
+        /// 1 while the counters are reserved with the HAL, otherwise 0; or the NTSTATUS with which the HAL refused to
+        /// reserve them again for sessions that run, or to free them after the last session.
         reserved: u32,
         /// Number of counters of the processor with the fewest counters.
         least_counters: u32,
