@@ -79,8 +79,8 @@ fn a_reservation_waits_for_the_previous_owner_and_not_for_ever() {
         machine.be_busy_for(busy * MILLISECOND);
         let begin = (&machine).clock().0;
         let header = client.start_with(&mut engine, header(0, false, on(&[])), &[event(2, 0)]).header();
-        let wanted = if is_reserved { (0, 0) } else { (BUSY, ErrorCode::CountersTaken as u32) };
-        assert_eq!((header.status, header.cause), wanted, "{busy} ms");
+        let outcome = if is_reserved { (0, 0) } else { (BUSY, ErrorCode::CountersTaken as u32) };
+        assert_eq!((header.status, header.cause), outcome, "{busy} ms");
         let waited = ((&machine).clock().0 - begin) / MILLISECOND;
         assert!((busy.min(250)..busy.min(250) + 20).contains(&waited), "{busy} ms: {waited} ms");
         assert!(machine.busy_answers() <= waited / 10 + 1, "{busy} ms: {} answers", machine.busy_answers());
@@ -154,7 +154,9 @@ fn the_counters_are_reserved_anew_when_a_processor_is_added() {
         let third = client.started(&mut engine, 0, &[11]);
         engine.add_no_processor();
         assert_eq!(reservation(client, &mut engine), 1, "{name}");
-        [other, third].into_iter().for_each(|session| _ = client.stop(&mut engine, session, None));
+        for session in [other, third] {
+            client.stop(&mut engine, session, None);
+        }
         assert!(!machine.is_in_use(), "{name}");
     }
 }
