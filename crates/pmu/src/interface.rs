@@ -12,7 +12,8 @@ mod unmanaged;
 use crate::constraints::Listing;
 use crate::cpu::{Cpu, Cpuid};
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
-use crate::source::{ProfileSource, RawEvent, Source};
+use crate::placement::{self, Wanted};
+use crate::source::{ProfileSource, RawEvent, Source, Sources};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
 /// Kind of profile interface. The protocol uses these numbers.
@@ -206,12 +207,11 @@ pub trait ProfileInterface {
     ///
     /// # Errors
     /// The index of an event without a counter. No other assignment would serve all events.
-    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
-        let mut free = cpu_counters.counters(CounterState::is_free).iter();
-        for (index, place) in assigned.iter_mut().enumerate().take(wanted.len()) {
-            *place = free.next().ok_or(index)?;
-        }
-        Ok(())
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
+        let length = assigned.len();
+        let assigned = assigned.get_mut(..wanted.len()).ok_or(length)?;
+        let within = |event| wanted.get(event).map_or(CounterSet::NONE, |wanted: &Wanted| wanted.within);
+        placement::assign(cpu_counters.counters(CounterState::is_free), CounterSet::NONE, assigned, &within)
     }
 
     /// Returns the state with an interval that the processor counts correctly: the same, or a slightly shorter one.
@@ -362,10 +362,10 @@ impl Interface {
 
     /// Returns the table of sources for this processor.
     #[must_use]
-    pub const fn sources(&self) -> &'static [ProfileSource] {
+    pub const fn sources(&self) -> Sources {
         match self {
             Self::Amd64(amd64) => amd64.sources(),
-            _ => self.kind().sources(),
+            _ => Sources::new(self.kind().sources()),
         }
     }
 
@@ -462,8 +462,8 @@ impl Interface {
 
     /// Returns the table entry of a source, and its index.
     #[must_use]
-    pub fn find(&self, source: Source) -> Option<(u16, &'static ProfileSource)> {
-        (0..).zip(self.sources()).find(|(_, entry)| entry.source == source)
+    pub fn find(&self, source: Source) -> Option<(u16, ProfileSource)> {
+        self.sources().find(source)
     }
 }
 
@@ -510,7 +510,7 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.listing(source))
     }
 
-    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
         each!(self, interface => interface.assign(cpu_counters, wanted, assigned))
     }
 
