@@ -122,7 +122,7 @@ pub fn sign(mut file: Vec<u8>, chain: &[(&str, &str)]) -> Vec<u8> {
     let signer = SignerInfo {
         version: CmsVersion::V1,
         sid: SignerIdentifier::IssuerAndSerialNumber(IssuerAndSerialNumber {
-            issuer: name(chain.first().map_or("nobody", |(_, issuer)| issuer)),
+            issuer: name(chain.first().map_or("unknown", |(_, issuer)| issuer)),
             serial_number: SerialNumber::new(&[1]).unwrap(),
         }),
         digest_alg: algorithm(SHA256),

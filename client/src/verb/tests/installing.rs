@@ -334,8 +334,15 @@ fn a_signature_that_windows_would_refuse_is_refused_before_the_running_driver_is
 
 #[test]
 fn detached_sessions_are_ended_only_if_that_is_requested() {
-    let detached =
-        SessionEvent { session: 4, source: 2, modes: 3, process: 12, flags: 1, processors: 2, first_processor: 0 };
+    let detached = SessionEvent {
+        session: 4,
+        source: 2,
+        modes: 3,
+        process: 12,
+        flags: 1,
+        processors: 2,
+        ..FromZeros::new_zeroed()
+    };
     let mut machine = Machine::new(Some(ServiceState::Running));
     machine.put("halprof.sys", &driver("old"));
     machine.system.driver = Rc::new(FakeDriver { session_events: vec![detached], ..FakeDriver::default() });
