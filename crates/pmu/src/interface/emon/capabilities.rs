@@ -137,10 +137,13 @@ impl PmuCapabilities {
     }
 
     /// Returns the capabilities with three fixed counters, which are as wide as the general ones if leaf 0xA reports no
-    /// width.
+    /// width (64 minus no missing bits).
     const fn with_assumed_fixed(self) -> Self {
-        let missing_bits = if self.fixed() == 0 { self.missing_bits() } else { self.fixed_missing_bits() };
-        self.with_fixed(0b111).with_fixed_missing_bits(missing_bits)
+        match self.fixed_width() {
+            64 => self.with_fixed(0b111).with_fixed_missing_bits(self.missing_bits()),
+            ..LEAST_WIDTH => self,
+            _ => self.with_fixed(0b111),
+        }
     }
 
     /// Sets the general counters by their bitmap; those without an address are ignored.
