@@ -5,6 +5,7 @@ mod closed_pipe;
 mod control_area;
 mod diagnose;
 mod installing;
+mod narrowing;
 mod record;
 mod report;
 mod tables;

@@ -243,7 +243,8 @@ impl Session {
         if let Some(rings) = &self.rings
             && let Some(producer) = rings.take_producer(current.index())
         {
-            sampler.subscribe(current, rings.subscriber, producer, rings.counters(current.index()));
+            let counters = rings.counters(current.index());
+            sampler.subscribe(current, rings.subscriber, producer, counters, now);
         }
         if let Some(ds_buffers) = self.hardware_recording.as_ref().and_then(|recording| recording.take(current.index()))
         {

@@ -229,8 +229,9 @@ layout! {
         frequency: u32,
         /// Core type (CPUID leaf 0x1A, EAX\[31:24\]) of the processors on which the event is counted; zero for all.
         core_type: u32,
-        /// Zero.
-        reserved: u32,
+        /// Mask of the counters that may count it (bit n is counter n): it narrows the constraints of the driver, and never
+        /// widens them. Zero for every counter that the driver knows to count it.
+        counters: u32,
     }
 
     /// In: a session; [`DETACHED`](crate::DETACHED) selects all detached sessions.
@@ -348,7 +349,7 @@ layout! {
 
 impl EventRequest {
     /// A request with all fields zero, for struct update syntax.
-    pub const EMPTY: Self = Self { source: 0, modes: 0, interval: 0, frequency: 0, core_type: 0, reserved: 0 };
+    pub const EMPTY: Self = Self { source: 0, modes: 0, interval: 0, frequency: 0, core_type: 0, counters: 0 };
 }
 
 /// Bits of [`StartHeader::flags`].
