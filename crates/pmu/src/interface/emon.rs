@@ -389,7 +389,7 @@ impl ProfileInterface for Emon {
     fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         let all = cpu_counters.active.all.or(counters);
         if self.capabilities.needs_reset() {
-            reset::before_start(self, cpu, cpu_counters, counters);
+            reset::before_start(*self, cpu, cpu_counters, counters);
         }
         self.bank().load(cpu, cpu_counters, counters.and(self.general()), |state| {
             started(self.select(cpu_counters, state), state).into_bits()

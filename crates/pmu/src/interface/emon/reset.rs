@@ -13,7 +13,7 @@ const EVENTS: [u64; 4] = [0x0043_00B5, 0x0043_00D2, 0x0043_00B1, 0x0043_00B1];
 /// of the driver by its state, nor of another program by the global control register. Fixed counters keep counting.
 ///
 /// Costs one read. The reset costs ten writes more, and one for each general counter that does not start.
-pub fn before_start(emon: &Emon, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
+pub fn before_start(emon: Emon, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
     let (bank, starting) = (emon.bank(), counters.and(emon.general()));
     if starting.is_empty() || !cpu_counters.active.all.and(bank.all).is_empty() {
         return;
