@@ -200,7 +200,7 @@ fn d07_no_bit_but_those_of_the_counters_is_ever_set_in_control_and_global_regist
 fn d08_the_reset_value_of_global_control_is_restored() {
     for (identity, global) in with_global_registers() {
         let bench = Bench::idle(processor_of(identity));
-        let reset = (1 << bench.general()) - 1 | bench.left();
+        let reset = ((1 << bench.general()) - 1) | bench.left();
         assert_eq!(bench.msr(global.control), reset, "{}", identity.name);
         for _ in 0..3 {
             bench.initialize();
