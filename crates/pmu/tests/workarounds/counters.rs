@@ -19,7 +19,9 @@ mod leave_counter_3 {
     /// Reserves and starts as many counters of branches as there are. Returns their hardware numbers and their counts.
     fn counted(bench: &Bench) -> Vec<(CounterId, u64)> {
         let counters: Vec<u8> = std::iter::from_fn(|| bench.reserve(BRANCHES)).collect();
-        counters.iter().for_each(|counter| bench.start(*counter));
+        for counter in &counters {
+            bench.start(*counter);
+        }
         bench.run(1_000);
         bench.run(1_000);
         counters.iter().map(|counter| (bench.machine.counter(0, *counter), bench.count(*counter))).collect()
@@ -38,7 +40,7 @@ mod leave_counter_3 {
             let cpu = bench.machine.processor(0);
             assert!(cpu.write_foreign(0x189, 0x0041_00AA), "the microcode uses it");
             assert_eq!(counted(&bench), wanted);
-            assert_eq!(u32::from(bench.hal.interface().countable()), general.len() as u32 + 3);
+            assert_eq!(usize::from(bench.hal.interface().countable()), general.len() + 3);
             bench.hal.release(bench.machine.current(0));
             assert_eq!(cpu.model().rdmsr(0x189), Ok(0x0041_00AA));
             assert!(bench.hal.in_use_elsewhere(bench.machine.current(0)).is_none(), "it is no other program");
@@ -76,7 +78,9 @@ mod three_fixed_counters {
                 "{name}"
             );
             assert!(counters.iter().all(|counter| bench.hal.interface().width_of(*counter) == 40), "{name}");
-            counters.iter().for_each(|counter| bench.start(*counter));
+            for counter in &counters {
+                bench.start(*counter);
+            }
             bench.run(700);
             assert_eq!(counters.map(|counter| bench.stop(counter)), [700; 3], "{name}");
         }

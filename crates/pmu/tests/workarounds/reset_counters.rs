@@ -1,5 +1,7 @@
 //! AAK100, AAP53, BD53: the general counters are reset before the first one starts.
 
+use pmu::state::CounterSet;
+
 use super::Bench;
 
 const PROCESSORS: [&str; 6] =
@@ -82,11 +84,11 @@ fn counters_of_other_programs_keep_their_registers_and_counts() {
 #[test]
 fn a_start_with_the_reset_costs_one_read_and_at_most_fourteen_writes_more() {
     for name in PROCESSORS {
-        for count in 1..=4_u64 {
+        for (count, n) in [(1, 1_u64), (2, 2), (3, 3), (4, 4)] {
             let bench = Bench::new(name);
             let (issues, sources) = (bench.reserve(ISSUES).unwrap(), [BRANCHES, MISSES, 0x1C, 0x1D]);
-            let counters: pmu::state::CounterSet =
-                sources.iter().take(count as usize).map(|source| bench.reserve(*source).unwrap()).collect();
+            let counters: CounterSet =
+                sources.iter().take(count).map(|source| bench.reserve(*source).unwrap()).collect();
             let cost = |work: &dyn Fn()| {
                 let before = bench.machine.processor(0).model().accesses();
                 work();
@@ -98,8 +100,8 @@ fn a_start_with_the_reset_costs_one_read_and_at_most_fourteen_writes_more() {
             assert_eq!(cost(&|| bench.start(issues)), (0, 3, 0), "{name}");
             // The read tells whether a counter of another program counts. Four events and four counters are written, the
             // global control twice, and the select registers of the counters that do not start.
-            let reset = 4 + 4 + 2 + (4 - count);
-            assert_eq!(cost(&|| start(counters)), (1, 2 * count + 1 + reset, 0), "{name}, {count}");
+            let reset = 4 + 4 + 2 + (4 - n);
+            assert_eq!(cost(&|| start(counters)), (1, 2 * n + 1 + reset, 0), "{name}, {count}");
             // Beside a counter that counts there is none.
             let first = counters.iter().next().unwrap();
             if count > 1 {
