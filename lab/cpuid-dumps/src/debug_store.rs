@@ -20,8 +20,9 @@ pub(crate) fn has(leaves: &Dump) -> bool {
     vendor == INTEL && features >> 21 & 1 == 1
 }
 
-/// Returns the fields of IA32_PERF_CAPABILITIES that the model knows: the record format in bits 11:8, PEBS_BASELINE, and
-/// FREEZE_WHILE_SMM from Nehalem on. All other bits are 0. The result is 0 if CPUID reports no such register (PDCM) or no Debug Store.
+/// Returns the fields of IA32_PERF_CAPABILITIES that the model knows: the record format in bits 11:8, PEBS_BASELINE,
+/// and FREEZE_WHILE_SMM from Nehalem on. All other bits are 0. The result is 0 if CPUID reports no such register (PDCM)
+/// or no Debug Store.
 pub(crate) fn perf_capabilities(leaves: &Dump) -> u64 {
     let [signature, _, features, _] = leaves.cpuid(1, 0);
     let has_register = features >> 15 & 1 == 1;
