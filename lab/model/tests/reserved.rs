@@ -3,7 +3,7 @@
 //!
 //! The masks were determined by hand from the leaves of the processors and the sections that `writable.rs` cites.
 
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a failed law is a failed test")]
+#![expect(clippy::unwrap_used, reason = "a failed law is a failed test")]
 
 use std::collections::BTreeMap;
 

@@ -34,7 +34,7 @@ use crate::placement;
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
-pub use capabilities::PmuCapabilities;
+pub use capabilities::{PmuCapabilities, has_architectural_pebs};
 pub use microarchitecture::Microarchitecture;
 pub use precise::PreciseForm;
 pub use sources::SOURCES;
