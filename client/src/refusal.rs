@@ -5,6 +5,7 @@ mod register_fault;
 
 use std::fmt;
 
+use pmu::Hypervisor;
 use protocol::{ErrorCode, NtStatus, PROTOCOL_VERSION, ReplyHeader};
 
 use crate::error::UserError;
@@ -35,6 +36,30 @@ pub struct Refusal {
 impl Refusal {
     fn cause(&self) -> Option<ErrorCode> {
         ErrorCode::from_number(self.header.cause)
+    }
+
+    /// Returns whether KVM hides the counters from Windows, for causes whose second detail is the kind of hypervisor.
+    fn is_hidden_by_kvm(&self) -> bool {
+        register_fault::known(self.header.detail[1]) == Some(Hypervisor::Kvm)
+    }
+
+    fn write_no_interrupt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ReplyHeader { processor, detail: [first, _], .. } = self.header;
+        if self.cause() == Some(ErrorCode::HandlerRefused) {
+            let told = ntstatus::of_detail(first);
+            write!(f, "Windows did not accept a handler of the performance interrupt: NTSTATUS {told}")?;
+        } else {
+            write!(f, "Windows has not enabled the performance interrupt of CPU {processor}")?;
+        }
+        if self.is_hidden_by_kvm() {
+            f.write_str("\n  because: KVM with Hyper-V enlightenments hides the counters from Windows")?;
+        } else if self.cause() == Some(ErrorCode::HandlerRefused) {
+            f.write_str("\n  because: another driver has it, or this machine's HAL has none")?;
+        }
+        if self.cause() == Some(ErrorCode::InterruptNotEnabled) {
+            write!(f, "\n  its entry in the local APIC is {first:#x}; Windows uses vector 0xfe, delivered as fixed")?;
+        }
+        Ok(())
     }
 
     fn free_a_counter(&self) -> String {
@@ -110,7 +135,8 @@ impl UserError for Refusal {
                 | ErrorCode::BadRing
                 | ErrorCode::BadFrequency
                 | ErrorCode::NoInterval
-                | ErrorCode::BadBuffer,
+                | ErrorCode::BadBuffer
+                | ErrorCode::BadCounters,
             ) => Exit::Usage,
             Some(ErrorCode::HandlerRefused) => Exit::InterruptTaken,
             Some(ErrorCode::None | ErrorCode::BadFlags | ErrorCode::Asleep) | None => Exit::Failure,
@@ -146,10 +172,17 @@ impl UserError for Refusal {
             Some(ErrorCode::BadInterval) => format!("client query {source}   (shows its range)"),
             Some(ErrorCode::BadRing) => "--ring with a power of two in that range".to_owned(),
             Some(ErrorCode::BadFrequency) => "a lower -F or --budget".to_owned(),
+            Some(ErrorCode::BadCounters) if self.header.detail[0] == 0 => format!("{source} without counters="),
+            Some(ErrorCode::BadCounters) => {
+                format!("counters= with one of them   (client query {source} shows all)")
+            }
             Some(ErrorCode::NotSampled) if self.header.detail[0] == 1 => {
                 "client stat, which needs no interrupt".to_owned()
             }
             Some(ErrorCode::NotSampled) => "-e with a source of a counter   (client list)".to_owned(),
+            Some(ErrorCode::HandlerRefused | ErrorCode::InterruptNotEnabled) if self.is_hidden_by_kvm() => {
+                unavailable::WITHOUT_ENLIGHTENMENTS.to_owned()
+            }
             Some(ErrorCode::HandlerRefused | ErrorCode::CountersTaken) => OTHER_PROFILERS.to_owned(),
             Some(ErrorCode::ForeignUse) => {
                 format!("{OTHER_PROFILERS};\n  or --force, which takes the counter from the other program")
@@ -234,11 +267,7 @@ impl fmt::Display for Refusal {
                 f,
                 "{source} can be counted but not sampled\n  because: a timer counts it, which records no instruction pointer"
             ),
-            Some(ErrorCode::HandlerRefused) => write!(
-                f,
-                "Windows did not accept a handler of the performance interrupt: NTSTATUS {told}\n  \
-                 because: another driver has it, or this machine's HAL has none"
-            ),
+            Some(ErrorCode::HandlerRefused | ErrorCode::InterruptNotEnabled) => self.write_no_interrupt(f),
             Some(ErrorCode::NothingSampled) => write!(f, "session {first} samples nothing"),
             Some(ErrorCode::CountersTaken) => {
                 write!(f, "another driver has the counters: HalAllocateHardwareCounters returned\n  NTSTATUS {told}")
@@ -247,11 +276,6 @@ impl fmt::Display for Refusal {
                 f,
                 "counter {first} on CPU {processor} is in use by another program that did not reserve it\n  \
                  its select register holds {second:#x}"
-            ),
-            Some(ErrorCode::InterruptNotEnabled) => write!(
-                f,
-                "Windows has not enabled the performance interrupt of CPU {processor}\n  \
-                 its entry in the local APIC is {first:#x}; Windows uses vector 0xfe, delivered as fixed"
             ),
             Some(ErrorCode::ApicNotReached) => {
                 write!(f, "the local APIC cannot be accessed: NTSTATUS {told}")
@@ -262,6 +286,14 @@ impl fmt::Display for Refusal {
             Some(ErrorCode::TooManyRawEvents) => {
                 write!(f, "{first} different raw events are in use, which is the maximum")
             }
+            Some(ErrorCode::BadCounters) if first == 0 => {
+                write!(f, "{source} takes no counter, but counters={second:#x} was asked for")
+            }
+            Some(ErrorCode::BadCounters) => write!(
+                f,
+                "{source} counts on none of the counters asked for\n  \
+                 because: on CPU {processor} it can use counters={first:#x}, and counters={second:#x} was asked for"
+            ),
             Some(ErrorCode::Asleep) => f.write_str(
                 "the machine is going to sleep, or has not woken up yet\n  \
                  because: this has to read registers that lose their contents during sleep",

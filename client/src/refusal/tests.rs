@@ -35,12 +35,21 @@ fn refusal(cause: u32, detail: [u64; 2], session_events: &[SessionEvent]) -> Err
 }
 
 fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
-    SessionEvent { session, source, modes: modes::BOTH, process: 1234, flags, processors: 2, first_processor: 0 }
+    SessionEvent {
+        session,
+        source,
+        modes: modes::BOTH,
+        process: 1234,
+        flags,
+        processors: 2,
+        first_processor: 0,
+        ..SessionEvent::new_zeroed()
+    }
 }
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 63] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 67] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -197,6 +206,12 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 63] {
             "error: Windows did not accept a handler of the performance interrupt: NTSTATUS 0xC0000001\n  because: another driver has it, or this machine's HAL has none\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
         ),
         (
+            20,
+            [0xC000_0001, 4],
+            Exit::InterruptTaken,
+            "error: Windows did not accept a handler of the performance interrupt: NTSTATUS 0xC0000001\n  because: KVM with Hyper-V enlightenments hides the counters from Windows\n  try: client stat, which needs no interrupt; or start the virtual machine\n  without Hyper-V enlightenments (libvirt: <hyperv>; QEMU: hv-...) to sample",
+        ),
+        (
             21,
             [9, 0],
             Exit::NotRunning,
@@ -219,6 +234,12 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 63] {
             [0x1_0000, 0],
             Exit::UnsupportedSource,
             "error: Windows has not enabled the performance interrupt of CPU 1\n  its entry in the local APIC is 0x10000; Windows uses vector 0xfe, delivered as fixed\n  try: client stat, which needs no interrupt",
+        ),
+        (
+            24,
+            [0x1_0000, 4],
+            Exit::UnsupportedSource,
+            "error: Windows has not enabled the performance interrupt of CPU 1\n  because: KVM with Hyper-V enlightenments hides the counters from Windows\n  its entry in the local APIC is 0x10000; Windows uses vector 0xfe, delivered as fixed\n  try: client stat, which needs no interrupt; or start the virtual machine\n  without Hyper-V enlightenments (libvirt: <hyperv>; QEMU: hv-...) to sample",
         ),
         (
             25,
@@ -395,10 +416,22 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 63] {
             "error: CPU 1 faulted (#GP) when it accessed MSR 0x777\n  because: CPUID enumerates it, but the processor, or a hypervisor that hides\n  itself, does not have it\n  try: update the firmware, and turn off what virtualizes this machine",
         ),
         (
+            37,
+            [0xC, 0x3],
+            Exit::Usage,
+            "error: BranchInstructions counts on none of the counters asked for\n  because: on CPU 1 it can use counters=0xc, and counters=0x3 was asked for\n  try: counters= with one of them   (client query BranchInstructions shows all)",
+        ),
+        (
+            37,
+            [0, 0x3],
+            Exit::Usage,
+            "error: BranchInstructions takes no counter, but counters=0x3 was asked for\n  try: BranchInstructions without counters=",
+        ),
+        (
             99,
             [0, 0],
             Exit::Failure,
-            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 6) does not know: NTSTATUS 0xC0000225",
+            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 7) does not know: NTSTATUS 0xC0000225",
         ),
     ]
 }

@@ -96,7 +96,7 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
     let ring = args.ring()?;
     let system = context.system()?;
     let connection = Connection::open(system)?;
-    let event = EventRequest { source: BRANCHES, modes: args.modes(), interval: args.buffer, frequency: 0 };
+    let event = EventRequest { source: BRANCHES, modes: args.modes(), interval: args.buffer, ..EventRequest::EMPTY };
     let wanted = SamplingPlan { args: &args.session, ring, events: &[event], batch: 0, output: args.output.as_deref() };
     let mut trace = BranchTrace::default();
     let outcome = sampling::run(&wanted, Some(&mut trace), &connection, system)?;

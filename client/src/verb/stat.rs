@@ -108,7 +108,7 @@ fn default_events(connection: &Connection) -> Result<Vec<EventRequest>, Error> {
     let sources = connection.sources()?;
     let found = DEFAULT_ROLES.into_iter().filter_map(|role| sources.with_role(role));
     let events: Vec<EventRequest> =
-        found.map(|source| EventRequest { source: source.id, modes: modes::BOTH, interval: 0, frequency: 0 }).collect();
+        found.map(|source| EventRequest { source: source.id, modes: modes::BOTH, ..EventRequest::EMPTY }).collect();
     if events.is_empty() { Err(EventError::NoDefault.into()) } else { Ok(events) }
 }
 

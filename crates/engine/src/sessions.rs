@@ -70,12 +70,12 @@ impl Sessions {
             return Err(refusal);
         }
         session.begin_time(0, context);
-        let session = &*session;
+        self.last_number = number;
+        self.set_budget(context);
+        let Some(session) = self.all.last() else { return Err(NO_MEMORY) };
         let EngineContext { platform, sampler, .. } = context;
         let now = platform.clock();
         platform.on_each_processor(&|current| session.begin(current, sampler, now));
-        self.last_number = number;
-        self.set_budget(context);
         Ok(self.last_number)
     }
 

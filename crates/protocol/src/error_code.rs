@@ -50,7 +50,8 @@ pub enum ErrorCode {
     /// `source` cannot be sampled. A timer serves it; or, with `detail[0]` = 1, the counters of the processor do not
     /// interrupt.
     NotSampled = 19,
-    /// The HAL refused to register the interrupt handler; `detail[0]` = its NTSTATUS.
+    /// The HAL refused to register the interrupt handler; `detail[0]` = its NTSTATUS, `detail[1]` = the kind of hypervisor
+    /// as in [`InfoReply`](crate::InfoReply).
     HandlerRefused = 20,
     /// The session `detail[0]` samples no event.
     NothingSampled = 21,
@@ -59,7 +60,7 @@ pub enum ErrorCode {
     /// Counter `detail[0]` of `processor` is in use by another program; `detail[1]` = its select register.
     ForeignUse = 23,
     /// The LVT entry for performance counters on `processor` is not as the Windows HAL sets it up; `detail[0]` = the
-    /// entry.
+    /// entry, `detail[1]` = the kind of hypervisor as in [`InfoReply`](crate::InfoReply).
     InterruptNotEnabled = 24,
     /// The local APIC cannot be accessed; `detail[0]` = the NTSTATUS.
     ApicNotReached = 25,
@@ -91,11 +92,14 @@ pub enum ErrorCode {
     /// The first access of a register of `processor` faulted, although CPUID enumerates the register; `detail` = a
     /// [`RegisterFault`], the kind of hypervisor as in [`InfoReply`](crate::InfoReply).
     RegisterFault = 36,
+    /// `source` can be counted on none of the counters that the client allows on `processor`; `detail` = masks of the
+    /// counters that can count it, of those allowed.
+    BadCounters = 37,
 }
 
 impl ErrorCode {
     /// All error codes, in the order of their numbers.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -133,6 +137,7 @@ impl ErrorCode {
         Self::BadBuffer,
         Self::Asleep,
         Self::RegisterFault,
+        Self::BadCounters,
     ];
 
     /// Returns the error code with this number.
@@ -179,7 +184,7 @@ mod tests {
             assert_eq!(cause as u32, number);
             assert_eq!(ErrorCode::from_number(number), Some(cause));
         }
-        assert_eq!(ErrorCode::from_number(37), None);
+        assert_eq!(ErrorCode::from_number(38), None);
     }
 
     #[test]
