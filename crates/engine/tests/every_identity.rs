@@ -83,7 +83,7 @@ fn record(name: &str, engine: &mut Engine<&SimMachine>) {
     for (source, modes, interval) in
         [(BRANCHES, modes::BOTH, 64), (2, modes::BOTH | modes::PRECISE, 4_096), (2, modes::BOTH, 4_096)]
     {
-        let event = EventRequest { source, modes, interval, frequency: 0 };
+        let event = EventRequest { source, modes, interval, ..EventRequest::EMPTY };
         let answer = client.start_with(engine, header, &[event]).header();
         if answer.status == 0 {
             client.stop(engine, answer.detail[0], None);
@@ -138,7 +138,7 @@ fn refuses(name: &str, machine: &SimMachine, engine: &mut Engine<&SimMachine>) {
                 batch: 0,
                 processors: ProcessorSet::EMPTY,
             };
-            let event = EventRequest { source, modes: modes::BOTH, interval, frequency: 0 };
+            let event = EventRequest { source, modes: modes::BOTH, interval, ..EventRequest::EMPTY };
             let answer = client.start_with(engine, header, &[event]).header();
             assert!(answer.status != 0 && answer.cause != 0, "{name}: {source:#x}, {answer:?}");
         }
@@ -167,12 +167,13 @@ fn architectural_pebs_is_refused_without_an_access_of_the_registers_that_it_lack
             assert!(read.is_err(), "{}: the model has {register:#x}", identity.name);
         }
         let header = StartHeader { flags: 0, ring: 64, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
-        let precise = EventRequest { source: 2, modes: modes::BOTH | modes::PRECISE, interval: 4_096, frequency: 0 };
+        let precise =
+            EventRequest { source: 2, modes: modes::BOTH | modes::PRECISE, interval: 4_096, ..EventRequest::EMPTY };
         let answer = client.start_with(&mut engine, header, &[precise]).header();
         let (missing, format) = pmu::debug_store::MissingFeature::UnknownFormat(15).numbers();
         assert_eq!(answer.cause, ErrorCode::NoDebugStore as u32, "{}: {answer:?}", identity.name);
         assert_eq!(answer.detail, [missing.into(), format.into()], "{}", identity.name);
-        let branches = EventRequest { source: BRANCHES, modes: modes::BOTH, interval: 64, frequency: 0 };
+        let branches = EventRequest { source: BRANCHES, modes: modes::BOTH, interval: 64, ..EventRequest::EMPTY };
         let answer = client.start_with(&mut engine, header, &[branches]).header();
         assert_eq!((answer.status, answer.cause), (0, 0), "{}: branches go on", identity.name);
         client.stop(&mut engine, answer.detail[0], None);
