@@ -2,10 +2,10 @@
 
 use crate::{
     bits::{bit, byte},
-    pmu::{Absent, Amd, AmdV2, Intel, IntelLeaf, NetBurst, P6, Pentium, Pmu},
+    pmu::{Absent, Amd, AmdV2, Intel, IntelLeaf, NetBurst, P6, Pentium, Pmu, with_erratum},
 };
 
-type Cpuid<'a> = &'a dyn Fn(u32, u32) -> [u32; 4];
+pub(crate) type Cpuid<'a> = &'a dyn Fn(u32, u32) -> [u32; 4];
 
 /// Creates the PMU that CPUID describes, in its reset state.
 pub(crate) fn pmu(cpuid: Cpuid<'_>, perf_capabilities: u64) -> Box<dyn Pmu> {
@@ -16,7 +16,7 @@ pub(crate) fn pmu(cpuid: Cpuid<'_>, perf_capabilities: u64) -> Box<dyn Pmu> {
         return amd(cpuid);
     }
     match IntelLeaf::read(cpuid, perf_capabilities) {
-        Some(leaf) => Box::new(Intel::new(leaf)),
+        Some(leaf) => with_erratum(cpuid, Intel::new(leaf)),
         None => before_leaf_a(cpuid),
     }
 }

@@ -10,6 +10,7 @@
 //! | the bits of an event select register | `select.rs` |
 //! | a register of a PMU | `pmu/amd.rs`, `pmu/amd_v2.rs`, `pmu/intel.rs`, `pmu/netburst.rs`, `pmu/p6.rs`, `pmu/pentium.rs` |
 //! | the bits of a register that software may write | `writable.rs` |
+//! | errata of counters, by processor | `pmu/errata.rs` |
 //! | the arithmetic of a counter | `counter.rs` |
 //! | events that only some counters count | `countable.rs` |
 //! | the local vector table entry and `IA32_APIC_BASE` | `apic.rs` |

@@ -106,6 +106,11 @@ impl Intel {
         }
     }
 
+    /// Returns an equal unit after reset.
+    pub(crate) fn after_reset(&self) -> Self {
+        Self::new(self.leaf.clone())
+    }
+
     fn register(&self, msr: u32) -> Option<Register> {
         let version = self.leaf.version;
         match msr {

@@ -102,13 +102,20 @@ impl IntelLeaf {
         let [_, _, features, _] = cpuid(1, 0);
         let pdcm = bit(u64::from(features), 15);
         let general_width = u32::from(byte(eax, 23, 16)).min(u64::BITS);
-        let fixed_width = u32::from(byte(edx, 12, 5)).min(u64::BITS);
+        // Processors of versions 2 to 4 have three fixed counters, even if early ones report fewer, and no width (Linux,
+        // arch/x86/events/intel/core.c, `intel_pmu_init`). A hypervisor has those that it reports.
+        let is_early = (2..=4).contains(&version) && !bit(u64::from(features), 31);
+        let fixed_width = match u32::from(byte(edx, 12, 5)).min(u64::BITS) {
+            0 if is_early => general_width,
+            width => width,
+        };
         // EDX is valid from version 2, ECX from version 5. A counter exists if either enumerates it (CPUID leaf 0AH,
         // ECX).
         let counted = ones(u32::from(byte(edx, 4, 0)));
         let fixed = match version {
             _ if fixed_width == 0 => 0,
             1 => 0,
+            2..=4 if is_early => counted | 0b111,
             2..=4 => counted,
             _ => counted | u64::from(ecx),
         };

@@ -8,6 +8,7 @@ use x86_defs::intel::perfmon::{GlobalCtrl, GlobalStatus};
 
 use super::Microarchitecture;
 use crate::cpu::Cpuid;
+use crate::errata::workarounds::{Action, Workarounds};
 use crate::state;
 
 /// Maximum number of general counters: IA32_PERFEVTSEL9 and IA32_PMC9 are the last with addresses (SDM Vol. 4,
@@ -38,7 +39,14 @@ pub struct PmuCapabilities {
     #[bits(6)]
     pub fixed_missing_bits: u8,
     /// Version of architectural performance monitoring.
+    #[bits(4)]
     pub version: u8,
+    /// Whether the general counters must be [reset](super::reset) before they start.
+    pub needs_reset: bool,
+    /// Whether periods of some precise events must be aligned.
+    pub aligns_periods: bool,
+    #[bits(2)]
+    __: u8,
     /// Whether IA32_PERF_CAPABILITIES exists.
     pub has_capabilities: bool,
     /// Bit i: fixed counter i is usable.
@@ -105,7 +113,7 @@ impl PmuCapabilities {
         let count = if eax.width() == 0 { 0 } else { eax.counters().min(MAX_GENERAL) };
         // Values are masked to the width of their fields, because a check would be a panic.
         Self::new()
-            .with_version(eax.version())
+            .with_version(eax.version().min(0xF))
             .with_lbr_frz(eax.version() >= FIRST_WITH_FREEZES)
             .with_ctr_frz(eax.version() >= FIRST_WITH_FREEZES)
             .with_general_counters(state::mask(count))
@@ -116,6 +124,27 @@ impl PmuCapabilities {
             .with_has_capabilities(Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).pdcm())
             .fixed_by(LeafAEdx::from_bits(perfmon.edx), LeafAEcx::from_bits(perfmon.ecx))
             .extended_by_leaf_23(cpu)
+            .with_workarounds(Workarounds::of_processor(cpu))
+    }
+
+    /// Applies the workarounds that concern counters.
+    fn with_workarounds(self, workarounds: Workarounds) -> Self {
+        let left = if workarounds.has(Action::LeaveCounter3) { 1 << 3 } else { 0 };
+        let applied = self
+            .with_general_counters(u64::from(self.general() & !left))
+            .with_needs_reset(workarounds.has(Action::ResetCounters))
+            .with_aligns_periods(workarounds.has(Action::AlignPeriods));
+        if workarounds.has(Action::ThreeFixedCounters) { applied.with_assumed_fixed() } else { applied }
+    }
+
+    /// Returns the capabilities with three fixed counters, which are as wide as the general ones if leaf 0xA reports no
+    /// width (64 minus no missing bits).
+    const fn with_assumed_fixed(self) -> Self {
+        match self.fixed_width() {
+            64 => self.with_fixed(0b111).with_fixed_missing_bits(self.missing_bits()),
+            ..LEAST_WIDTH => self,
+            _ => self.with_fixed(0b111),
+        }
     }
 
     /// Sets the general counters by their bitmap; those without an address are ignored.
