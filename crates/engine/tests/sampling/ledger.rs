@@ -227,16 +227,23 @@ struct Interrupts {
     masked: bool,
 }
 
+impl Interrupts {
+    fn machine(self, name: &str) -> SimMachine {
+        let machine = machine(name, PROCESSORS, self.mode);
+        if self.masked {
+            machine.all().for_each(|cpu| cpu.model().set_masked_on_delivery());
+        }
+        machine
+    }
+}
+
 fn interrupts() -> impl Strategy<Value = Interrupts> {
     (prop::sample::select(InterruptMode::ALL.to_vec()), any::<bool>())
         .prop_map(|(mode, masked)| Interrupts { mode, masked })
 }
 
 fn check(name: &str, interrupts: Interrupts, steps: Vec<Step>, kills: bool, wakes: bool) -> Result<(), TestCaseError> {
-    let machine = machine(name, PROCESSORS, interrupts.mode);
-    if interrupts.masked {
-        machine.all().for_each(|cpu| cpu.model().set_masked_on_delivery());
-    }
+    let machine = interrupts.machine(name);
     let mut engine = engine(&machine);
     let observer = Client::open(&mut engine, 1, 1);
     let mut sessions: Vec<Session> = Vec::new();
