@@ -49,7 +49,7 @@ EXAMPLES
 SOURCES
   A source has its name in the HAL, with or without \"Profile\", in any case
   (BranchInstructions, profilebranchinstructions), or its number (6, 0x06). An
-  event can end in :u (user mode alone) or :k (kernel mode alone); an event that
+  event can end in :u (user mode only) or :k (kernel mode only); an event that
   is sampled can also end in :p (precise).
 ";
 
@@ -73,7 +73,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Install the driver and start it; needs an elevated prompt
-    #[command(after_help = "EXAMPLES\n  client install\n  client install --driver D:\\build\\halprof.sys")]
+    #[command(after_help = INSTALL_HELP)]
     Install(InstallArgs),
     /// Stop the driver and remove it; needs an elevated prompt
     Uninstall,
@@ -168,11 +168,11 @@ EVENTS
   machine supports them and has free counters for them.
   An event without a source can be given as a raw event, as with perf:
     cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also eq, umask=0x8050
-  with u or k after the last slash for one mode alone. The numbers are in the
+  with u or k after the last slash for one mode only. The numbers are in the
   processor's manual; a wrong number counts nothing, or something else. The
   driver knows on which counters most events count; client query EVENT says so.
   If it does not know an event but you do, counters=0x3 among the terms allows
-  counters 0 and 1 alone (bit n is counter n). This never adds a counter.
+  counters 0 and 1 only (bit n is counter n). This never adds a counter.
 
 CSV
   [CPUn,]count,unit,event,enabled_ns,percent_running,metric,metric_unit
@@ -190,6 +190,17 @@ EXAMPLES
   client stat -e TotalCycles,cpu/event=0xD1,umask=0x20/u -- app.exe
 ";
 
+/// Text after the help of `install`.
+const INSTALL_HELP: &str = "\
+The file is checked before the running driver is stopped: it must be halprof's
+driver, of this client's protocol version, with a signature that this Windows
+can accept. The old file is kept until the new driver has started and answered.
+If any step fails, the old driver is put back, and started if it ran before.
+
+EXAMPLES
+  client install
+  client install --driver D:\\build\\halprof.sys";
+
 /// Arguments of `install`.
 #[derive(Debug, Args)]
 pub struct InstallArgs {
@@ -199,6 +210,12 @@ pub struct InstallArgs {
     /// Install without starting
     #[arg(long)]
     pub no_start: bool,
+    /// Replace the driver although detached sessions run, which ends them
+    #[arg(long)]
+    pub end_sessions: bool,
+    /// Let Windows judge the signature, even if it is expected to refuse it
+    #[arg(long)]
+    pub any_signature: bool,
 }
 
 /// Arguments of `list`.
@@ -267,7 +284,7 @@ pub struct IntervalArgs {
 /// Arguments of `start`.
 #[derive(Debug, Args)]
 pub struct StartArgs {
-    /// Sources, or events as cpu/event=0xC0,umask=0/, each with :u or :k for one mode alone
+    /// Sources, or events as cpu/event=0xC0,umask=0/, each with :u or :k for one mode only
     #[arg(required = true, value_name = "SOURCE")]
     pub events: Vec<Names<EventName>>,
     /// Processors, such as 0,2-3 [default: every active one]

@@ -17,6 +17,7 @@ mod layout;
 mod nt;
 mod waiting;
 
+use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use wdk_alloc::WdkAllocator;
@@ -31,9 +32,10 @@ use nt::clock;
 use nt::power::PowerState;
 use nt::processor_change::{Change, ProcessorChange};
 use nt::system_thread::SystemThread;
+use protocol::DriverIdentity;
 
 /// Serves waiting requests and accumulates the counts at regular intervals.
-static ATTENDANT: SystemThread = SystemThread::new(work);
+static WORKER: SystemThread = SystemThread::new(work);
 
 /// Stops the counters before sleep and restarts them afterwards.
 static POWER_STATE: PowerState = PowerState::new(interrupt::power_changed);
@@ -43,10 +45,10 @@ static PROCESSOR_CHANGE: ProcessorChange = ProcessorChange::new(processors_chang
 
 /// Maximum time between two reads of the counters, in units of 100 ns. No counter may wrap unnoticed: at ten events per
 /// nanosecond, a 40-bit counter wraps after almost two minutes.
-const FOLLOW: u64 = 10 * 10_000_000;
+const READ_PERIOD: u64 = 10 * 10_000_000;
 
 /// Time of the last read, in units of 100 ns.
-static FOLLOWED: AtomicU64 = AtomicU64::new(0);
+static LAST_READ: AtomicU64 = AtomicU64::new(0);
 
 #[global_allocator]
 static ALLOCATOR: WdkAllocator = WdkAllocator;
@@ -58,6 +60,11 @@ const VERSION: engine::Version = [
     decimal(env!("CARGO_PKG_VERSION_PATCH")),
     0,
 ];
+
+/// Tells the client, which reads it from the file, that this is halprof's driver, and its protocol version.
+#[expect(unsafe_code, reason = "the section has no other contents, and the loader gives it no meaning")]
+#[unsafe(link_section = ".halprof")] // protocol::IDENTITY_SECTION
+static IDENTITY: DriverIdentity = DriverIdentity::CURRENT;
 
 const fn decimal(text: &str) -> u16 {
     match u16::from_str_radix(text, 10) {
@@ -78,12 +85,13 @@ const fn decimal(text: &str) -> u16 {
 #[unsafe(export_name = "DriverEntry")]
 #[unsafe(link_section = "INIT")] // Windows discards this section after the call
 extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, registry_path: PCUNICODE_STRING) -> NTSTATUS {
+    black_box(&IDENTITY); // without a use, the linker drops it
     ENGINE.initialize();
     interrupt::initialize();
     let Ok(engine) = Engine::new(Kernel::new(registry_path), VERSION) else { return STATUS_INSUFFICIENT_RESOURCES };
     interrupt::publish(engine.sampler()); // a separate allocation: the engine may move
     *ENGINE.lock() = Some(engine);
-    let made = ATTENDANT
+    let made = WORKER
         .start()
         .and_then(|()| POWER_STATE.register())
         .and_then(|()| PROCESSOR_CHANGE.register())
@@ -120,14 +128,14 @@ fn processors_change(change: Change) {
 /// PASSIVE_LEVEL.
 fn work() -> u64 {
     let mut engine = ENGINE.lock();
-    let Some(engine) = engine.as_mut() else { return FOLLOW };
+    let Some(engine) = engine.as_mut() else { return READ_PERIOD };
     let now = clock::now().0;
-    if now.saturating_sub(FOLLOWED.load(Ordering::Relaxed)) >= FOLLOW {
+    if now.saturating_sub(LAST_READ.load(Ordering::Relaxed)) >= READ_PERIOD {
         engine.accumulate_counts();
-        FOLLOWED.store(now, Ordering::Relaxed);
+        LAST_READ.store(now, Ordering::Relaxed);
     }
     let deadline = waiting::go_on(engine);
-    deadline.map_or(FOLLOW, |deadline| deadline.saturating_sub(clock::now().0).min(FOLLOW))
+    deadline.map_or(READ_PERIOD, |deadline| deadline.saturating_sub(clock::now().0).min(READ_PERIOD))
 }
 
 /// Wakes the thread to serve waiting requests. The device must exist.
@@ -135,7 +143,7 @@ fn work() -> u64 {
 /// # IRQL
 /// At most DISPATCH_LEVEL.
 fn wake() {
-    ATTENDANT.wake();
+    WORKER.wake();
 }
 
 /// Unload routine, called by the I/O manager. It removes the name first, so that the device cannot be opened any more,
@@ -157,7 +165,7 @@ extern "C" fn unload(driver: PDRIVER_OBJECT) {
 fn take_down() {
     PROCESSOR_CHANGE.unregister();
     POWER_STATE.unregister();
-    ATTENDANT.stop();
+    WORKER.stop();
     // The engine leaves the lock first: its kernel resources can only be freed at PASSIVE_LEVEL.
     let engine = ENGINE.lock().take();
     if let Some(mut engine) = engine {
