@@ -442,6 +442,8 @@ pub struct PerCpuPmu {
     stale: AtomicU32,
     initialized: AtomicBool,
     asleep: AtomicBool,
+    /// One more than the ID of the core, or 0.
+    core: AtomicU64,
     /// Results of the first accesses.
     pub(crate) first_accesses: FirstAccesses,
 }
@@ -465,6 +467,7 @@ impl PerCpuPmu {
             stale: AtomicU32::new(0),
             initialized: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
+            core: AtomicU64::new(0),
             first_accesses: FirstAccesses::new(),
         }
     }
@@ -492,6 +495,17 @@ impl PerCpuPmu {
     /// Sets that value; returns the previous one.
     pub(crate) fn set_asleep(&self, asleep: bool) -> bool {
         self.asleep.swap(asleep, Ordering::Relaxed)
+    }
+
+    /// Returns the ID of the core, where threads of a core disturb each other.
+    pub(crate) fn core(&self) -> Option<u32> {
+        let stored = self.core.load(Ordering::Relaxed).checked_sub(1)?;
+        u32::try_from(stored).ok()
+    }
+
+    /// Sets that value.
+    pub(crate) fn set_core(&self, core: Option<u32>) {
+        self.core.store(core.map_or(0, |core| u64::from(core) + 1), Ordering::Relaxed);
     }
 
     /// Returns the counters that may have overflowed without being served.
