@@ -94,7 +94,12 @@ fn the_workarounds_of_a_dump_are_named() {
     assert!(text.contains("\nWorkaround      counter 3 is left to the microcode of TSX\n"), "{text}");
     let errata = |name: &str| -> Vec<Value> {
         let json = diagnose(cpuid_dumps::find(name).unwrap().dump.as_bytes()).json();
-        json["workarounds"].as_array().unwrap().iter().flat_map(|row| row["errata"].as_array().unwrap().clone()).collect()
+        json["workarounds"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|row| row["errata"].as_array().unwrap().clone())
+            .collect()
     };
     assert_eq!(errata("westmere-980x"), [json!("AAK100"), json!("AAP53"), json!("BD53")]);
     assert_eq!(errata("core2-6420"), ["AJ67", "AJ68", "AJ69", "AJ106"].map(|number| json!(number)));
