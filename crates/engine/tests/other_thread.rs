@@ -1,8 +1,6 @@
 //! BJ122, BV98, HSD29: on Sandy Bridge to Haswell, an event of memory access disturbs the counter with the same number
 //! of the other thread.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
 use engine::Engine;
 use model::{Mode, Selected};
 use pmu::source::RawEvent;

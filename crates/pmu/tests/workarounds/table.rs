@@ -33,7 +33,8 @@ fn every_row_applies_to_an_identity() {
 #[test]
 fn processors_have_the_workarounds_that_linux_has_for_them() {
     use Action::{
-        AlignPeriods, LeaveCounter3, NoPreciseRecords, PreciseRecordsSince, ResetCounters, ThreeFixedCounters,
+        AlignPeriods, KeepOtherThreadFree, LeaveCounter3, NoPreciseRecords, PreciseRecordsSince, ResetCounters,
+        ThreeFixedCounters,
     };
     for (name, wanted) in [
         ("nehalem-920", vec![ResetCounters]),
