@@ -26,7 +26,8 @@ fn processor(name: &str, signature: Option<u32>, format: Option<u64>) -> ModelCp
 #[test]
 fn facilities_are_those_of_the_processor() {
     use Microarchitecture::{
-        Core2, GoldenCove, Goldmont, GoldmontPlus, Haswell, LionCove, Nehalem, Silvermont, Skylake,
+        Core2, CougarCove, CoyoteCove, Darkmont, GoldenCove, Goldmont, GoldmontPlus, Haswell, LionCove, Nehalem,
+        Silvermont, Skylake,
     };
     let of = |precise, counters, microarchitecture| {
         Ok(Facilities { branches: Ok(()), precise, counters, microarchitecture, modes: true })
@@ -42,6 +43,10 @@ fn facilities_are_those_of_the_processor() {
         ("alder-lake-12900k", None, None, of(Ok(Format::Adaptive), 4, GoldenCove)),
         ("alder-lake-12900k", None, Some(5), of(Ok(Format::Adaptive5), 4, GoldenCove)),
         ("arrow-lake-245k", None, None, of(Err(MissingFeature::UnknownFormat(6)), 4, LionCove)),
+        // Architectural PEBS, whatever format the processor reports.
+        ("panther-lake-355", None, None, of(Err(MissingFeature::UnknownFormat(15)), 4, CougarCove)),
+        ("panther-lake-355-efficient", None, Some(4), of(Err(MissingFeature::UnknownFormat(15)), 4, Darkmont)),
+        ("nova-lake-derived", None, Some(0), of(Err(MissingFeature::UnknownFormat(15)), 4, CoyoteCove)),
         ("zen4-7700x", None, None, Err(MissingFeature::NotIntel)),
         ("hygon-c86-7185", None, None, Err(MissingFeature::NotIntel)),
         ("firecracker-cascade-lake", None, None, Err(MissingFeature::NoDebugStore)),
@@ -120,7 +125,7 @@ fn the_microarchitecture_is_that_of_the_model_and_the_core_type() {
 }
 
 #[test]
-fn what_is_shut_off_is_not_there() {
+fn disabled_recording_is_reported_as_missing() {
     for (misc_enable, branches, precise) in [
         (1 << 7, Ok(()), Ok(Format::Haswell)),
         (1 << 7 | 1 << 11, Err(MissingFeature::BranchesUnavailable), Ok(Format::Haswell)),
@@ -264,7 +269,7 @@ fn errata_and_old_microcode_turn_precise_records_off() {
 
 /// A Haswell with modified CPUID. Without PDCM it has no IA32_PERF_CAPABILITIES.
 #[test]
-fn what_cpuid_does_not_promise_is_not_touched() {
+fn registers_that_cpuid_does_not_enumerate_are_not_accessed() {
     type Change = fn(u32, [u32; 4]) -> [u32; 4];
     let cases: [(&str, Change, Result<Format, MissingFeature>); 4] = [
         ("no registers", |leaf, [a, b, c, d]| [a, b, c, d & without(leaf, 5)], Err(MissingFeature::NoDebugStore)),
