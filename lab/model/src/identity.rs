@@ -92,21 +92,21 @@ fn has_kvm_leaves(cpuid: Cpuid<'_>) -> bool {
 /// Creates the PMU of an AMD processor (APM Vol. 2, 13.2.2, "Detecting Hardware Support for Performance Counters").
 fn amd(cpuid: Cpuid<'_>) -> Box<dyn Pmu> {
     let [last_extended, ..] = cpuid(0x8000_0000, 0);
+    let [signature, ..] = if last_extended >= 0x8000_0001 { cpuid(0x8000_0001, 0) } else { [0; 4] };
     if last_extended >= 0x8000_0022 {
         // ExtPerfMonAndDbg: EAX[0] PerfMonV2, EAX[2] LbrAndPmcFreeze, EBX[3:0] NumPerfCtrCore.
         let [eax, ebx, ..] = cpuid(0x8000_0022, 0);
         if bit(u64::from(eax), 0) {
-            return Box::new(AmdV2::new(byte(ebx, 3, 0), bit(u64::from(eax), 2)));
+            return Box::new(AmdV2::new(byte(ebx, 3, 0), bit(u64::from(eax), 2), family(signature)));
         }
     }
     if last_extended >= 0x8000_0001 {
         let [_, _, features, _] = cpuid(0x8000_0001, 0);
         if bit(u64::from(features), 23) {
             // PerfCtrExtCore
-            return Box::new(Amd::extended(6));
+            return Box::new(Amd::extended(6, family(signature)));
         }
     }
-    let [signature, ..] = if last_extended >= 0x8000_0001 { cpuid(0x8000_0001, 0) } else { [0; 4] };
     Box::new(Amd::legacy(family(signature)))
 }
 
