@@ -35,7 +35,7 @@ use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
-pub use capabilities::PmuCapabilities;
+pub use capabilities::{PmuCapabilities, has_architectural_pebs};
 pub use microarchitecture::Microarchitecture;
 pub use precise::PreciseForm;
 pub use sources::SOURCES;

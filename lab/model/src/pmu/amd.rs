@@ -6,6 +6,7 @@ use crate::{
     counter::{Counter, CounterId},
     fault::{GeneralProtection, refuse_reserved},
     select::Select,
+    writable,
 };
 
 /// `PerfEvtSel0` to 3 (APM Vol. 2, 13.2.1, "Performance-Event Select Registers"; K7 and later).
@@ -23,13 +24,6 @@ const EXTENDED_STRIDE: u32 = 2;
 /// APM Vol. 2, 13.2.1, "Performance Counters": bits 47:0 count, the others read as zero. The APM does not say that
 /// writing them faults, so the model drops them.
 const WIDTH: u32 = 48;
-
-/// `EventSelect[11:8]`, reserved before family 10h (BKDG for family 0Fh, "PERF_CTL").
-const WIDE_EVENT: u64 = 0xF << 32;
-
-/// Bits 19, 21, 39:36 and 63:42 (APM Vol. 2, 13.2.1, figure of `PerfEvtSeln`). Bits 41:40, host and guest only, have no
-/// effect because the model never enables SVM.
-const SELECT_RESERVED: u64 = 1 << 19 | 1 << 21 | 0xF << 36 | !0 << 42;
 
 /// PMCx003, retired SSE and AVX FLOPs (PPR for family 17h, "Large Increment per Cycle Events").
 const FLOPS: u16 = 0x003;
@@ -51,25 +45,25 @@ pub(crate) struct Amd {
     extended: bool,
     /// The processor has events with large increments, and the event that merges counters.
     merges: bool,
-    /// The reserved bits of the select registers.
-    reserved: u64,
+    /// The writable bits of the select registers.
+    writable: u64,
 }
 
 impl Amd {
     /// Creates the four legacy counters of a processor of this family.
-    pub(crate) fn legacy(family: u32) -> Self {
-        let reserved = if family < 0x10 { SELECT_RESERVED | WIDE_EVENT } else { SELECT_RESERVED };
-        Self { reserved, ..Self::new(LEGACY_COUNT, false) }
+    pub(crate) fn legacy(family: u32, svm: bool) -> Self {
+        Self::new(LEGACY_COUNT, false, writable::perf_ctl(family, svm))
     }
 
-    /// Creates the counters of the extension, on a processor of this family.
-    pub(crate) fn extended(count: u8, family: u32) -> Self {
-        Self { merges: family >= 0x17, ..Self::new(usize::from(count), true) }
+    /// Creates the counters of a processor of this family with `PerfCtrExtCore`, which came with family 15h.
+    pub(crate) fn extended(count: u8, svm: bool, family: u32) -> Self {
+        let counters = Self::new(usize::from(count), true, writable::perf_ctl(0x15, svm));
+        Self { merges: family >= 0x17, ..counters }
     }
 
-    fn new(count: usize, extended: bool) -> Self {
+    fn new(count: usize, extended: bool, writable: u64) -> Self {
         let (selects, counters) = (vec![Select::default(); count], vec![Counter::new(WIDTH); count]);
-        Self { selects, counters, extended, merges: false, reserved: SELECT_RESERVED }
+        Self { selects, counters, extended, merges: false, writable }
     }
 
     /// Returns whether an overflow of the counter interrupts.
@@ -131,7 +125,7 @@ impl Pmu for Amd {
         match self.register(msr)? {
             Register::Select(number) => {
                 let select = self.selects.get_mut(number)?;
-                Some(refuse_reserved(value, self.reserved).map(|()| *select = Select(value)))
+                Some(refuse_reserved(value, !self.writable).map(|()| *select = Select(value)))
             }
             Register::Counter(number) => {
                 self.counters.get_mut(number)?.write(value);

@@ -2,6 +2,7 @@
 //! differ (SDM Vol. 3B, "Performance Monitoring on Hybrid Processors").
 
 use bitfield_struct::bitfield;
+use raw_cpuid::CpuIdResult;
 use x86_defs::cpuid::{Leaf1Ecx, Leaf23Eax, Leaf23Ebx, Leaf71Eax, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, leaf};
 use x86_defs::intel::perfmon::{GlobalCtrl, GlobalStatus};
 
@@ -155,14 +156,7 @@ impl PmuCapabilities {
 
     /// Replaces the counters by those of leaf 0x23, and adds the bits of the select registers that it reports.
     fn extended_by_leaf_23(self, cpu: &impl Cpuid) -> Self {
-        let last_subleaf_of_7 = cpu.cpuid(leaf::STRUCTURED_FEATURES, 0).eax;
-        let has_leaf = cpu.cpuid(leaf::VENDOR, 0).eax >= leaf::ARCHITECTURAL_PERFMON_EXTENDED
-            && last_subleaf_of_7 >= 1
-            && Leaf71Eax::from_bits(cpu.cpuid(leaf::STRUCTURED_FEATURES, 1).eax).arch_perfmon_ext();
-        if !has_leaf || self.count() == 0 {
-            return self;
-        }
-        let main = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON_EXTENDED, 0);
+        let Some(main) = leaf_23(cpu).filter(|_| self.count() > 0) else { return self };
         let selects = Leaf23Ebx::from_bits(main.ebx);
         let extended = self.with_umask2(selects.umask2()).with_eq(selects.eq());
         if !Leaf23Eax::from_bits(main.eax).counters() {
@@ -260,4 +254,24 @@ impl PmuCapabilities {
     pub const fn lacks(self, bit: u8) -> bool {
         self.absent() >> (bit & 7) & 1 == 1
     }
+}
+
+/// Returns subleaf 0 of leaf 0x23 of the current processor, if it has that leaf.
+fn leaf_23(cpu: &impl Cpuid) -> Option<CpuIdResult> {
+    let last_subleaf_of_7 = cpu.cpuid(leaf::STRUCTURED_FEATURES, 0).eax;
+    let has_leaf = cpu.cpuid(leaf::VENDOR, 0).eax >= leaf::ARCHITECTURAL_PERFMON_EXTENDED
+        && last_subleaf_of_7 >= 1
+        && Leaf71Eax::from_bits(cpu.cpuid(leaf::STRUCTURED_FEATURES, 1).eax).arch_perfmon_ext();
+    has_leaf.then(|| cpu.cpuid(leaf::ARCHITECTURAL_PERFMON_EXTENDED, 0))
+}
+
+/// Returns whether the current processor has architectural PEBS.
+///
+/// # IRQL
+/// Any at which the thread stays on its processor.
+pub fn has_architectural_pebs(cpu: &impl Cpuid) -> bool {
+    leaf_23(cpu).is_some_and(|main| {
+        let subleaves = Leaf23Eax::from_bits(main.eax);
+        subleaves.pebs_capabilities() || subleaves.pebs_counters()
+    })
 }
