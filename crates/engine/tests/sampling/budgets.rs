@@ -18,7 +18,7 @@ fn accesses(machine: &SimMachine) -> [u64; 3] {
 fn budget(name: &str, n: u64, k: u64) -> [u64; 3] {
     match name {
         // Each counter is read, which returns its events since the overflow.
-        "amd-legacy" | "intel-v1" | "p6-coppermine" => [0, k, n],
+        "amd-legacy" | "zen-1800x" | "intel-v1" | "p6-coppermine" => [0, k, n],
         // Each CCCR and each counter is read: a flag may be missing, and the counter holds the events since its
         // overflow. The flag is cleared, and the counter loaded twice (erratum N15).
         "netburst-cedarmill" => [n, 3 * k, n],
@@ -78,7 +78,7 @@ fn a_tick_reads_status_and_control_or_each_sampling_counter_and_the_entry_once_a
             let n = n as u64;
             let budget = match name {
                 _ if n == 0 => [0; 3],
-                "amd-legacy" | "intel-v1" | "p6-coppermine" => [0, 0, n],
+                "amd-legacy" | "zen-1800x" | "intel-v1" | "p6-coppermine" => [0, 0, n],
                 "netburst-cedarmill" => [n, 0, n],
                 // The status and the global control register: another program may have frozen or stopped the counters.
                 _ => [2, 0, 0],
