@@ -47,7 +47,7 @@ fn flops_are_counted_whole_and_the_odd_counter_is_given_back() {
         let version_2 = u64::from(name.starts_with("zen4") || name.starts_with("zen5"));
         let counter = hal.reserve(ProcessorIndex::BOOT, flops(&hal, 0)).unwrap();
         let set = CounterSet::NONE.with(counter);
-        assert_eq!(counter % 2, 0, "{name}");
+        assert!(counter.is_multiple_of(2), "{name}");
         let free = || hal.cpu_counters(ProcessorIndex::BOOT).counters(CounterState::is_free);
         assert_eq!(free(), CounterSet::first(6).without(set.with(counter + 1)), "{name}");
         // Two writes more than another event: the odd counter's select, which merges it, and its value, which makes the
@@ -139,7 +139,9 @@ fn longest(events: &[(u32, bool)], taken: u32) -> usize {
     let Some(((mask, is_pair), rest)) = events.split_first() else { return 0 };
     let needs = |counter: u8| if *is_pair { 0b11 << counter } else { 1 << counter };
     let fits = |counter: &u8| {
-        mask >> counter & 1 == 1 && needs(*counter) & taken == 0 && (!is_pair || counter % 2 == 0 && *counter < 5)
+        mask >> counter & 1 == 1
+            && needs(*counter) & taken == 0
+            && (!is_pair || counter.is_multiple_of(2) && *counter < 5)
     };
     (0..6).filter(fits).map(|counter| 1 + longest(rest, taken | needs(counter))).max().unwrap_or(0)
 }
@@ -166,10 +168,10 @@ fn place(hal: &Hal, events: &[(u32, bool)], taken: u32) {
     if outcome.is_ok() {
         let mut used = taken & 0x3F;
         for (counter, (mask, is_pair)) in assigned.iter().zip(events) {
-            let takes = if *is_pair { 0b11 << counter } else { 1 << counter };
-            assert!(mask >> counter & 1 == 1 && used & takes == 0, "{events:x?} {taken:#x} {assigned:?}");
-            assert!(!is_pair || counter % 2 == 0, "{events:x?} {assigned:?}");
-            used |= takes;
+            let needed = if *is_pair { 0b11 << counter } else { 1 << counter };
+            assert!(mask >> counter & 1 == 1 && used & needed == 0, "{events:x?} {taken:#x} {assigned:?}");
+            assert!(!is_pair || counter.is_multiple_of(2), "{events:x?} {assigned:?}");
+            used |= needed;
         }
         assert_eq!(cpu_counters.counters(|state| !state.is_free()).bits(), used, "{events:x?} {assigned:?}");
     } else {

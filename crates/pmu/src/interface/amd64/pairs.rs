@@ -10,6 +10,11 @@ use crate::state::{CounterSet, CounterState, CpuCounters, upper_of};
 
 const PAIRS: usize = CORE_COUNTERS as usize / 2;
 
+/// All choices of one of the pairs for each of so many events; no choice serves more of them.
+const CHOICES: usize = PAIRS * PAIRS * PAIRS;
+
+const _: () = assert!(PAIRS == 3, "a factor of `CHOICES` for each event");
+
 /// Returns the even counters whose odd one exists too.
 pub fn lower(counters: CounterSet) -> CounterSet {
     counters.iter().filter(|counter| counter % 2 == 0 && counters.has(upper_of(*counter))).collect()
@@ -87,8 +92,6 @@ fn are_placed(
     assigned: &mut [u8],
     counters_of: &dyn Fn(usize) -> CounterSet,
 ) -> bool {
-    /// All choices of a pair for each of [`PAIRS`] events; no choice serves more of them.
-    const CHOICES: usize = PAIRS.pow(PAIRS as u32);
     (0..CHOICES).any(|number| {
         let merged = (0_usize..).zip(wanted).filter(|(_, wanted)| wanted.state.merged()).map(|(event, _)| event);
         let Some(choice) = Choice::new(number, free, merged, counters_of) else { return false };
