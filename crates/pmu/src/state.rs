@@ -452,7 +452,7 @@ pub struct PerCpuPmu {
     initialized: AtomicBool,
     asleep: AtomicBool,
     /// One more than the ID of the core, or 0.
-    core: AtomicU64,
+    pub(crate) core: AtomicU64,
     /// Results of the first accesses.
     pub(crate) first_accesses: FirstAccesses,
 }
@@ -504,17 +504,6 @@ impl PerCpuPmu {
     /// Sets that value; returns the previous one.
     pub(crate) fn set_asleep(&self, asleep: bool) -> bool {
         self.asleep.swap(asleep, Ordering::Relaxed)
-    }
-
-    /// Returns the ID of the core, where threads of a core disturb each other.
-    pub(crate) fn core(&self) -> Option<u32> {
-        let stored = self.core.load(Ordering::Relaxed).checked_sub(1)?;
-        u32::try_from(stored).ok()
-    }
-
-    /// Sets that value.
-    pub(crate) fn set_core(&self, core: Option<u32>) {
-        self.core.store(core.map_or(0, |core| u64::from(core) + 1), Ordering::Relaxed);
     }
 
     /// Returns the counters that may have overflowed without being served.

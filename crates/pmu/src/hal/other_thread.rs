@@ -2,6 +2,8 @@
 //! ([`Action::KeepOtherThreadFree`](crate::errata::workarounds::Action::KeepOtherThreadFree)). The caller holds the
 //! planning lock.
 
+use core::sync::atomic::Ordering;
+
 use super::Hal;
 use crate::cpu::Cpuid;
 use crate::current_cpu::ProcessorIndex;
@@ -38,5 +40,18 @@ impl<E> Hal<E> {
             _ => false,
         };
         pmu.set_core(disturbs.then(|| topology::core_with_threads(cpu)).flatten());
+    }
+}
+
+impl PerCpuPmu {
+    /// Returns the ID of the core, where threads of a core disturb each other.
+    fn core(&self) -> Option<u32> {
+        let stored = self.core.load(Ordering::Relaxed).checked_sub(1)?;
+        u32::try_from(stored).ok()
+    }
+
+    /// Sets that value.
+    fn set_core(&self, core: Option<u32>) {
+        self.core.store(core.map_or(0, |core| u64::from(core) + 1), Ordering::Relaxed);
     }
 }
