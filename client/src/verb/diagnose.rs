@@ -150,7 +150,8 @@ fn leaf_a(leaf: &LeafA) -> String {
     format!("version {version}, {counters} counters, {width} bits, {events} events, EBX {ebx}")
 }
 
-/// Returns the sources to show. The sources of other families, or of other models, are many, and only `--json` has them.
+/// Returns the sources to show. The sources of other families, or of other models, are many, and only `--json` has
+/// them.
 fn shown(diagnosis: &Diagnosis) -> impl Iterator<Item = &SourceDiagnosis> {
     let hidden = HIDDEN.map(|support| support as u32);
     diagnosis.sources.iter().filter(move |source| !hidden.contains(&source.support))

@@ -50,8 +50,8 @@ pub enum ErrorCode {
     /// `source` cannot be sampled. A timer serves it; or, with `detail[0]` = 1, the counters of the processor do not
     /// interrupt.
     NotSampled = 19,
-    /// The HAL refused to register the interrupt handler; `detail[0]` = its NTSTATUS, `detail[1]` = the kind of hypervisor
-    /// as in [`InfoReply`](crate::InfoReply).
+    /// The HAL refused to register the interrupt handler; `detail[0]` = its NTSTATUS, `detail[1]` = the kind of
+    /// hypervisor as in [`InfoReply`](crate::InfoReply).
     HandlerRefused = 20,
     /// The session `detail[0]` samples no event.
     NothingSampled = 21,

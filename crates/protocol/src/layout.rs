@@ -229,8 +229,8 @@ layout! {
         frequency: u32,
         /// Core type (CPUID leaf 0x1A, EAX\[31:24\]) of the processors on which the event is counted; zero for all.
         core_type: u32,
-        /// Mask of the counters that may count it (bit n is counter n): it narrows the constraints of the driver, and never
-        /// widens them. Zero for every counter that the driver knows to count it.
+        /// Mask of the counters that may count it (bit n is counter n): it narrows the constraints of the driver, and
+        /// never widens them. Zero for every counter that the driver knows to count it.
         counters: u32,
     }
 

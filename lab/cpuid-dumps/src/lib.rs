@@ -74,7 +74,8 @@ impl CpuIdentity {
         debug_store::has(&self.cpuid())
     }
 
-    /// Returns IA32_PERF_CAPABILITIES: the PEBS record format, PEBS_BASELINE and FREEZE_WHILE_SMM. All other bits are 0.
+    /// Returns IA32_PERF_CAPABILITIES: the PEBS record format, PEBS_BASELINE and FREEZE_WHILE_SMM. All other bits are
+    /// 0.
     #[must_use]
     pub fn perf_capabilities(&self) -> u64 {
         debug_store::perf_capabilities(&self.cpuid())

@@ -48,7 +48,7 @@ pub enum Call {
     /// [`Platform::start_timers`].
     StartTimers,
     /// [`Platform::add_processor`].
-    AdoptProcessor,
+    AddProcessor,
     /// [`Platform::reserve_counters`].
     ReserveCounters,
     /// [`Platform::open_local_apic`].
@@ -65,7 +65,7 @@ impl Call {
     /// All calls.
     pub const ALL: [Self; Self::COUNT] = [
         Self::StartTimers,
-        Self::AdoptProcessor,
+        Self::AddProcessor,
         Self::ReserveCounters,
         Self::OpenLocalApic,
         Self::BeginSampling,
@@ -444,7 +444,7 @@ impl Platform for &SimMachine {
     }
 
     fn add_processor(&self, _processor: ProcessorIndex) -> bool {
-        !self.fails(Call::AdoptProcessor)
+        !self.fails(Call::AddProcessor)
     }
 
     fn reserve_counters(&self) -> Result<(), NtStatus> {

@@ -19,8 +19,8 @@ pub const ARCHITECTURAL_PERFMON: u32 = 0xA;
 /// Core type of the current processor: [`Leaf1AEax`](super::Leaf1AEax) (SDM Vol. 2A, CPUID).
 pub const NATIVE_MODEL: u32 = 0x1A;
 
-/// Architectural performance monitoring of Intel, extended: subleaf 0, [`Leaf23Ebx`](super::Leaf23Ebx) and the bitmap of
-/// valid subleaves in EAX; subleaf 1, the counters. Exists if [`Leaf71Eax`](super::Leaf71Eax) says so (SDM Vol. 2A,
+/// Architectural performance monitoring of Intel, extended: subleaf 0, [`Leaf23Ebx`](super::Leaf23Ebx) and the bitmap
+/// of valid subleaves in EAX; subleaf 1, the counters. Exists if [`Leaf71Eax`](super::Leaf71Eax) says so (SDM Vol. 2A,
 /// CPUID).
 pub const ARCHITECTURAL_PERFMON_EXTENDED: u32 = 0x23;
 
@@ -33,8 +33,8 @@ pub const HYPERVISOR_INTERFACE: u32 = 0x4000_0001;
 /// Privileges and features of the partition (TLFS, "Hypervisor Feature Identification").
 pub const HYPERVISOR_FEATURES: u32 = 0x4000_0003;
 
-/// Highest leaf with which an interface of a hypervisor may begin. Each interface has leaves of its own, and a hypervisor
-/// may present several (Linux, `hypervisor_cpuid_base`).
+/// Highest leaf with which an interface of a hypervisor may begin. Each interface has leaves of its own, and a
+/// hypervisor may present several (Linux, `hypervisor_cpuid_base`).
 pub const HYPERVISOR_LAST: u32 = 0x4000_FF00;
 
 /// Distance between the leaves with which interfaces of a hypervisor may begin.
