@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use pmu::errata::workarounds::Workarounds;
 use protocol::{InfoReply, NtStatus};
 use serde::Serialize;
 
@@ -15,6 +16,7 @@ use crate::processor_identity::ProcessorIdentity;
 use crate::reason;
 use crate::totals::Totals;
 use crate::unavailable::{self, Unavailable};
+use crate::workarounds::{self, AppliedWorkaround};
 
 /// The value of `InfoReply::reserved` while the counters are reserved.
 const RESERVED: u32 = 1;
@@ -47,6 +49,8 @@ struct Info {
     unavailable: Option<Unavailable>,
     /// Errata that make named sources count wrongly.
     errata: Vec<ProcessorErratum>,
+    /// Errata and traits of the processor that the driver works around.
+    workarounds: Vec<AppliedWorkaround>,
     driver_version: String,
     driver_protocol: u32,
     sampling: Totals,
@@ -76,6 +80,7 @@ impl From<&InfoReply> for Info {
             reservation_refused: (reply.reserved > RESERVED).then(|| NtStatus::new(reply.reserved).to_string()),
             unavailable: Unavailable::of(reply.interface, reply.reason, reply.hypervisor, &text(&reply.vendor)),
             errata: errata::all(reply),
+            workarounds: workarounds::all(Workarounds::from_bits(reply.workarounds)),
             driver_version: version(reply.driver),
             driver_protocol: reply.protocol,
             sampling: Totals::from(reply),
@@ -110,6 +115,7 @@ fn rows(info: &Info) -> String {
         let numbers = errata::numbers(info.errata.iter().map(|of| &of.erratum));
         rows.push(("Errata", format!("{numbers}; client list names the sources")));
     }
+    rows.extend(workarounds::rows(&info.workarounds));
     if let Some(status) = &info.reservation_refused {
         let what = if info.counters_in_use > 0 { "to reserve the counters again" } else { "to free the counters" };
         rows.push(("Reservation", format!("the HAL refused {what}: {status}")));

@@ -94,15 +94,18 @@ pub enum Support {
     NoEquality = 10,
     /// Raw event: no general counter of the processor counts it.
     NoCounter = 11,
-    /// Raw event of AMD: it can occur more than 15 times in a cycle, and takes two counters that are merged.
+    /// Raw event of AMD: it can occur more than 15 times in a cycle, and the processor reports no counters that can be
+    /// merged.
     NeedsTwoCounters = 12,
     /// Amd64: an event of the northbridge, which only the first core of each processor counts.
     OtherCore = 13,
+    /// Raw event of AMD: it merges two counters. The driver selects it itself.
+    MergesCounters = 14,
 }
 
 impl Support {
     /// All values, in the order of their numbers.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Supported,
         Self::NotInInterface,
         Self::EventNotEnumerated,
@@ -117,6 +120,7 @@ impl Support {
         Self::NoCounter,
         Self::NeedsTwoCounters,
         Self::OtherCore,
+        Self::MergesCounters,
     ];
 
     /// Returns the value with this number.
@@ -200,6 +204,12 @@ pub trait ProfileInterface {
     fn listing(&self, source: &ProfileSource) -> Listing {
         let _ = source;
         Listing::Known
+    }
+
+    /// Returns whether a source takes two counters, which are merged.
+    fn merges(&self, source: &ProfileSource) -> bool {
+        let _ = source;
+        false
     }
 
     /// Assigns a counter that is free in `cpu_counters` to each of `wanted`, and writes it to the same index of
@@ -517,6 +527,10 @@ impl ProfileInterface for Interface {
 
     fn listing(&self, source: &ProfileSource) -> Listing {
         each!(self, interface => interface.listing(source))
+    }
+
+    fn merges(&self, source: &ProfileSource) -> bool {
+        each!(self, interface => interface.merges(source))
     }
 
     fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {

@@ -35,8 +35,11 @@ pub struct CounterState {
     pub interrupt: bool,
     /// With `interrupt`: the processor records the overflow itself (PEBS) and reloads the counter.
     pub precise: bool,
-    #[bits(3)]
-    __: u8,
+    /// Amd64: the following counter is merged into this one, for an event with large increments.
+    pub merged: bool,
+    /// Amd64: this counter is merged into the one before it, and counts nothing by itself.
+    pub upper: bool,
+    __: bool,
 }
 
 const _: () = assert!(size_of::<CounterState>() == 8);
@@ -95,6 +98,12 @@ impl CounterState {
     pub const fn armed_within(self, mask: u64) -> u64 {
         (self.interval() as u64).wrapping_neg() & mask
     }
+}
+
+/// Returns the counter that is merged into this one, which is [merged](CounterState::merged).
+#[must_use]
+pub const fn upper_of(counter: u8) -> u8 {
+    counter.wrapping_add(1)
 }
 
 /// Returns the top bit of a counter with these bits. It is set from a load with an interval to the overflow.
@@ -442,6 +451,8 @@ pub struct PerCpuPmu {
     stale: AtomicU32,
     initialized: AtomicBool,
     asleep: AtomicBool,
+    /// One more than the ID of the core, or 0.
+    pub(crate) core: AtomicU64,
     /// Results of the first accesses.
     pub(crate) first_accesses: FirstAccesses,
 }
@@ -465,6 +476,7 @@ impl PerCpuPmu {
             stale: AtomicU32::new(0),
             initialized: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
+            core: AtomicU64::new(0),
             first_accesses: FirstAccesses::new(),
         }
     }
@@ -539,6 +551,18 @@ impl<'a> CpuCounters<'a> {
     #[must_use]
     pub fn select_of(self, table: Sources, state: CounterState) -> u64 {
         self.source_of(table, state).map_or(0, |source| source.select)
+    }
+
+    /// Returns the set with the [upper](CounterState::upper) counters that belong to it.
+    #[must_use]
+    pub fn with_uppers(self, counters: CounterSet) -> CounterSet {
+        counters.or(self.uppers(counters))
+    }
+
+    /// Returns the [upper](CounterState::upper) counters that belong to these counters.
+    #[must_use]
+    pub fn uppers(self, counters: CounterSet) -> CounterSet {
+        counters.iter().filter(|counter| self.get(*counter).merged()).map(upper_of).collect()
     }
 
     /// Returns the total of a counter.
