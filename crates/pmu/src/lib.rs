@@ -17,6 +17,7 @@
 //! | `misc_enable` | performance monitoring features that an Intel processor has enabled |
 //! | `per_cpu` | what one processor owns |
 //! | [`state`] | 8 bytes of state per counter per processor |
+//! | `topology` | the processors of a core |
 //! | [`hal`] | the HAL functions on top of these modules |
 //!
 //! The crate has no unsafe code, no logging and no panics. Tests run it natively against a model of the hardware,
@@ -43,6 +44,7 @@ pub mod placement;
 pub mod selection;
 pub mod source;
 pub mod state;
+mod topology;
 
 pub use cpu::{Cpu, Cpuid, Msr};
 pub use current_cpu::{CurrentCpu, ProcessorIndex};

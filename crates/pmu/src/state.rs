@@ -451,6 +451,8 @@ pub struct PerCpuPmu {
     stale: AtomicU32,
     initialized: AtomicBool,
     asleep: AtomicBool,
+    /// One more than the ID of the core, or 0.
+    pub(crate) core: AtomicU64,
     /// Results of the first accesses.
     pub(crate) first_accesses: FirstAccesses,
 }
@@ -474,6 +476,7 @@ impl PerCpuPmu {
             stale: AtomicU32::new(0),
             initialized: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
+            core: AtomicU64::new(0),
             first_accesses: FirstAccesses::new(),
         }
     }

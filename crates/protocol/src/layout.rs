@@ -80,7 +80,7 @@ layout! {
     }
 
     /// Out: the profile interface, why it was chosen, and what it offers.
-    264 InfoReply {
+    272 InfoReply {
         /// Common header.
         header: ReplyHeader,
         /// Version of the driver: major, minor, patch, zero.
@@ -143,6 +143,9 @@ layout! {
         least_counters: u32,
         /// Number of fixed counters of the boot processor.
         fixed_counters: u32,
+        /// The workarounds that the boot processor needs: bit n stands for number n of
+        /// `pmu::errata::workarounds::WORKAROUNDS`.
+        workarounds: u64,
     }
 
     /// In: a source.

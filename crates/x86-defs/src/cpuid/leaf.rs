@@ -16,6 +16,10 @@ pub const STRUCTURED_FEATURES: u32 = 7;
 /// Architectural performance monitoring of Intel: [`LeafAEax`](super::LeafAEax) (SDM Vol. 2A, CPUID).
 pub const ARCHITECTURAL_PERFMON: u32 = 0xA;
 
+/// Threads of a core in subleaf 0: [`LeafBEax`](super::LeafBEax), [`LeafBEbx`](super::LeafBEbx), and the x2APIC ID in
+/// EDX (SDM Vol. 2A, CPUID).
+pub const EXTENDED_TOPOLOGY: u32 = 0xB;
+
 /// Core type of the current processor: [`Leaf1AEax`](super::Leaf1AEax) (SDM Vol. 2A, CPUID).
 pub const NATIVE_MODEL: u32 = 0x1A;
 
