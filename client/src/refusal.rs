@@ -190,10 +190,9 @@ impl UserError for Refusal {
             Some(ErrorCode::BadCounters) => {
                 format!("counters= with one of them   (client query {source} shows all)")
             }
-            Some(ErrorCode::NotSampled) if self.header.detail[0] == 1 => {
-                "client stat, which needs no interrupt".to_owned()
+            Some(ErrorCode::NotSampled) => {
+                "client stat, which needs no interrupt, or by time: client record -e Time".to_owned()
             }
-            Some(ErrorCode::NotSampled) => "-e with a source of a counter   (client list)".to_owned(),
             Some(ErrorCode::HandlerRefused | ErrorCode::InterruptNotEnabled) if self.is_hidden_by_kvm() => {
                 unavailable::WITHOUT_ENLIGHTENMENTS.to_owned()
             }
@@ -273,13 +272,9 @@ impl fmt::Display for Refusal {
                 f.write_str("a frequency or a budget was requested, but nothing is sampled")
             }
             Some(ErrorCode::BadFrequency) => write!(f, "the frequency or the budget is above {first}"),
-            Some(ErrorCode::NotSampled) if first == 1 => write!(
-                f,
-                "{source} can be counted but not sampled\n  because: the counters of this processor do not interrupt"
-            ),
             Some(ErrorCode::NotSampled) => write!(
                 f,
-                "{source} can be counted but not sampled\n  because: a timer counts it, which records no instruction pointer"
+                "{source} can be counted but not sampled\n  because: the counters of this processor do not interrupt"
             ),
             Some(ErrorCode::HandlerRefused | ErrorCode::InterruptNotEnabled) => self.write_no_interrupt(f),
             Some(ErrorCode::NothingSampled) => write!(f, "session {first} samples nothing"),

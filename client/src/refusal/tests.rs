@@ -201,9 +201,9 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 68] {
         ),
         (
             19,
-            [0, 0],
+            [1, 0],
             Exit::UnsupportedSource,
-            "error: BranchInstructions can be counted but not sampled\n  because: a timer counts it, which records no instruction pointer\n  try: -e with a source of a counter   (client list)",
+            "error: BranchInstructions can be counted but not sampled\n  because: the counters of this processor do not interrupt\n  try: client stat, which needs no interrupt, or by time: client record -e Time",
         ),
         (
             20,

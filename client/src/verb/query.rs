@@ -17,7 +17,7 @@ pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
         return context.json(&source);
     }
     let counters = match source.counters.as_slice() {
-        [] => "none: a timer counts it".to_owned(),
+        [] => "none: it is measured time".to_owned(),
         numbers if source.unlisted => {
             format!("any of {}, but unlisted: it may count nothing on some", ranges(numbers.iter().copied()))
         }

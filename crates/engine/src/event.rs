@@ -23,8 +23,11 @@ pub struct Event {
 /// How an event is served.
 #[derive(Debug, Clone, Copy)]
 pub enum Service {
-    /// By the timer of the processor.
-    Timer,
+    /// By measured time.
+    Time {
+        /// Interval in units of 100 ns.
+        interval: u32,
+    },
     /// By a counter.
     Counter {
         /// State of the counter, without the owner.
@@ -43,7 +46,7 @@ impl Service {
     /// Returns whether the processor itself records the event.
     pub const fn uses_debug_store(&self) -> bool {
         match self {
-            Self::Timer => false,
+            Self::Time { .. } => false,
             Self::Branches { .. } => true,
             Self::Counter { state, .. } => state.precise(),
         }
@@ -51,6 +54,20 @@ impl Service {
 }
 
 impl Event {
+    /// Returns whether the event is sampled when a timer expires.
+    pub const fn is_sampled_by_time(&self) -> bool {
+        self.sampled && matches!(self.service, Service::Time { .. })
+    }
+
+    /// Returns whether the event needs the performance monitor interrupt.
+    pub const fn needs_interrupt(&self) -> bool {
+        match self.service {
+            Service::Time { .. } => false,
+            Service::Counter { .. } => self.sampled,
+            Service::Branches { .. } => true,
+        }
+    }
+
     /// Returns whether the event runs and is of this source, or any with [`ALL_SOURCES`].
     pub const fn is_running(&self, source: u32) -> bool {
         self.running && (source == ALL_SOURCES || source == self.source)

@@ -19,7 +19,7 @@ use crate::platform::{EngineContext, Platform};
 use crate::processor_set::choose;
 use crate::reply::{Refusal, Reply, invalid};
 use crate::rings::Rings;
-use crate::sampler::{BRANCH_STATS, Hal, MAX_SAMPLERS, Subscriber};
+use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber, TIME_STATS};
 use crate::session::{Count, Place, Session};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 
@@ -37,8 +37,8 @@ pub struct Requester {
 
 /// How an event is served on a processor.
 enum Served {
-    /// By the timer; also for events that no longer run.
-    Timer,
+    /// By measured time at this interval; also for events that no longer run.
+    Time(u32),
     /// By the Branch Trace Store.
     Branches,
     /// By a counter of another session.
@@ -51,7 +51,7 @@ impl Served {
     fn own(&self) -> Option<Wanted> {
         match self {
             Self::Own(wanted, _) => Some(*wanted),
-            Self::Timer | Self::Branches | Self::Shared(_) => None,
+            Self::Time(_) | Self::Branches | Self::Shared(_) => None,
         }
     }
 }
@@ -83,12 +83,15 @@ impl<M: Platform> Planner<'_, M> {
         let mut planned = try_with_capacity(events.len())?;
         hal.keep_raw(|index| self.others.iter().any(|other| other.counts_event(index)));
         for event in events {
-            let service = how_to_serve(event, hal)?;
+            let service = how_to_serve(event, self.context)?;
             if let Some(session) = self.detached_with(event).filter(|_| detached) {
                 return Err(invalid(ErrorCode::AlreadyStarted, session.number).source(event.source));
             }
             let (sampled, EventRequest { source, modes, .. }) = (event.interval != 0, *event);
             planned.try_push(Event { source, modes, sampled, within: within(event), service, running: true })?;
+        }
+        if let Some(again) = planned.iter().filter(|event| event.is_sampled_by_time()).nth(1) {
+            return Err(invalid(ErrorCode::BadModes, again.modes.into()).source(again.source));
         }
         let counts = |event: &Event| matches!(event.service, Service::Counter { .. });
         if planned.iter().any(counts) && !hal.is_enumerated() {
@@ -157,7 +160,7 @@ impl<M: Platform> Planner<'_, M> {
         reserve(&mut session.counts, width)?;
         reserve(&mut session.processors, 1)?;
         reserve(&mut session.begun, 1)?;
-        let EngineContext { platform, sampler, hal, .. } = self.context;
+        let EngineContext { sampler, hal, .. } = self.context;
         for event in session.events.iter().filter(|event| event.running) {
             if let Service::Counter { state, .. } = event.service {
                 hal.check_on(processor, state).map_err(|error| Refusal::from(error).on_processor_alone(processor))?;
@@ -178,7 +181,7 @@ impl<M: Platform> Planner<'_, M> {
         let mut assigned = assigned.into_iter();
         for served in served {
             let place = match served {
-                Served::Timer => Place::Timer(platform.ticks(processor)),
+                Served::Time(interval) => Place::Time { interval },
                 Served::Branches => Place::Branches,
                 Served::Shared(counter) => Place::Counter(counter),
                 Served::Own(_, frequency) => {
@@ -226,7 +229,7 @@ impl<M: Platform> Planner<'_, M> {
         self.others.iter().filter(on_it).for_each(|other| other.write_sessions(reply));
         let fitting = |event: &Event| match event.service {
             Service::Counter { state, .. } => self.context.hal.counters_for(processor, state).and(event.within),
-            Service::Timer | Service::Branches { .. } => CounterSet::NONE,
+            Service::Time { .. } | Service::Branches { .. } => CounterSet::NONE,
         };
         let there = events.iter().find(|event| event.source == source).map(fitting).unwrap_or_default();
         if let Some(other) = self.blocked_by_other_thread(events, source, processor) {
@@ -264,8 +267,8 @@ impl<M: Platform> Planner<'_, M> {
     /// Returns how an event of the session with this tag is served on a processor.
     fn served(&self, processor: ProcessorIndex, tag: u16, event: &Event) -> Served {
         let (state, frequency) = match event.service {
-            _ if !event.running => return Served::Timer,
-            Service::Timer => return Served::Timer,
+            _ if !event.running => return Served::Time(0),
+            Service::Time { interval } => return Served::Time(interval),
             Service::Branches { .. } => return Served::Branches,
             Service::Counter { state, frequency } => (state, frequency),
         };
@@ -327,7 +330,10 @@ fn check_counters(there: CounterSet, event: &Event) -> Result<(), Refusal> {
 }
 
 /// Returns how an event is served, or refuses it.
-fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Service, Refusal> {
+fn how_to_serve<M: Platform>(
+    event: &EventRequest,
+    EngineContext { platform, hal, .. }: EngineContext<'_, M>,
+) -> Result<Service, Refusal> {
     let unserved = u64::from(event.core_type);
     if unserved != 0 {
         return Err(invalid(ErrorCode::BadFlags, unserved).source(event.source));
@@ -349,7 +355,12 @@ fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Service, Refusal> {
     }
     if Source(event.source) == Source::TIME {
         // A timer cannot be restricted to one mode.
-        return if event.modes == modes::BOTH { Ok(Service::Timer) } else { Err(bad_modes) };
+        if event.modes != modes::BOTH {
+            return Err(bad_modes);
+        }
+        let sampled = Some(event.interval).filter(|interval| *interval != 0);
+        let wanted = sampled.map_or_else(|| hal.source_information(Source::TIME).map(|time| time.interval), Ok)?;
+        return Ok(Service::Time { interval: platform.timer_interval(wanted) });
     }
     let state = hal.state_for(Source(event.source), event.interval != 0)?.with_interval(event.interval);
     let state = state.with_user(event.modes & modes::USER != 0).with_kernel(event.modes & modes::KERNEL != 0);
@@ -363,12 +374,11 @@ fn check_sampling(event: &EventRequest) -> Result<(), Refusal> {
     match (event.interval, event.frequency) {
         (0, 0) => Ok(()),
         (0, _) => bad(ErrorCode::BadFrequency, 0, 0),
-        _ if Source(event.source) == Source::TIME => {
-            Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::NotSampled).source(event.source))
-        }
         (interval, _) if range.clamp(interval) != interval => {
             bad(ErrorCode::BadInterval, range.minimum.into(), range.maximum.into())
         }
+        // Nothing adapts the interval of a timer.
+        (_, frequency) if Source(event.source) == Source::TIME && frequency != 0 => bad(ErrorCode::BadFrequency, 0, 0),
         (_, frequency) if frequency > MAX_FREQUENCY => bad(ErrorCode::BadFrequency, MAX_FREQUENCY.into(), 0),
         _ => Ok(()),
     }
@@ -401,6 +411,7 @@ fn add_ring(session: &mut Session, processor: ProcessorIndex) -> Result<(), Refu
     let sampled = |(event, place, _): (&Event, Place, &Count)| match place {
         Place::Counter(counter) if event.sampled => Some((counter, event.source)),
         Place::Branches => Some((BRANCH_STATS, event.source)),
+        Place::Time { .. } if event.sampled => Some((TIME_STATS, event.source)),
         _ => None,
     };
     let counters = session.running(processor, ALL_SOURCES).filter_map(sampled);

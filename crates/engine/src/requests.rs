@@ -320,11 +320,7 @@ impl<M: Platform> Engine<M> {
         if source == Source::TIME {
             interval = self.platform.timer_interval(IntervalRange::TIMER.clamp(interval));
         }
-        let (previous, interval) = self.sampler.hal().set_interval(source, interval)?;
-        if source == Source::TIME && self.sessions.processors_running(source.0) > 0 {
-            // The timers exist, because they run.
-            self.platform.start_timers(interval);
-        }
+        let (previous, _) = self.sampler.hal().set_interval(source, interval)?;
         reply.push(&self.source_record(&self.sampler.hal().source_information(source)?, previous));
         Ok(())
     }

@@ -4,7 +4,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pmu::first_access::{Phase, RegisterGroup};
-use pmu::{ProcessorIndex, Source, debug_store, lvt_pmi};
+use pmu::{ProcessorIndex, debug_store, lvt_pmi};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 use protocol::{ErrorCode, NtStatus};
 
@@ -26,8 +26,8 @@ const NOWHERE: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub struct Resources {
     reservation: Reservation,
-    /// Whether the timers run.
-    timed: bool,
+    /// Interval of the timers, or 0 while they do not run.
+    timed: u32,
     interrupt: Interrupt,
     areas: Areas,
 }
@@ -66,7 +66,7 @@ impl Resources {
         let is_initialized = |processor: &ProcessorIndex| context.hal.is_initialized(*processor);
         let needs = Needs {
             counters: session.uses_counters() && !processors.iter().all(is_initialized),
-            local_apic: session.rings.is_some(),
+            local_apic: session.uses_interrupt(),
             debug_store: session.hardware_recording.is_some(),
         };
         // Before the registers are touched: the HAL then refuses them to other drivers.
@@ -77,20 +77,37 @@ impl Resources {
         if needs.counters {
             initialize(processors, context)?;
         }
-        if session.uses_timers() && !self.timed {
-            let interval = context.hal.source_information(Source::TIME)?.interval;
-            self.timed = context.platform.start_timers(interval);
-            if !self.timed {
-                return Err(NO_MEMORY);
-            }
+        if let Some(interval) = session.timer_interval()
+            && !self.set_timers(Some(interval).into_iter().chain(self.timer()).min(), context.platform)
+        {
+            return Err(NO_MEMORY);
         }
-        if session.rings.is_some() {
+        if session.uses_interrupt() {
             self.take_interrupt(processors, context)?;
         }
         if let Some(recording) = &session.hardware_recording {
             self.take_areas(recording, processors, context.platform)?;
         }
         Ok(())
+    }
+
+    fn timer(&self) -> Option<u32> {
+        Some(self.timed).filter(|interval| *interval != 0)
+    }
+
+    /// Starts the timers with this interval, changes their interval, or stops them. Returns false if that is impossible,
+    /// and nothing has changed.
+    fn set_timers(&mut self, interval: Option<u32>, platform: &impl Platform) -> bool {
+        if interval == self.timer() {
+            return true;
+        }
+        match interval {
+            Some(interval) if !platform.start_timers(interval) => return false,
+            Some(_) => {}
+            None => platform.stop_timers(),
+        }
+        self.timed = interval.unwrap_or_default();
+        true
     }
 
     /// Acquires the control areas.
@@ -173,7 +190,7 @@ impl Resources {
         if self.reservation.is_taken() && !counters_used {
             platform.on_each_processor(&|current| hal.release(current));
         }
-        if self.interrupt != Interrupt::Free && !sessions.iter().any(|session| session.subscriber().is_some()) {
+        if self.interrupt != Interrupt::Free && !sessions.iter().any(Session::uses_interrupt) {
             if self.interrupt == Interrupt::Ours {
                 // Cannot fail: the driver has the slot.
                 let _ = hal.set_interrupt_handler(None, SYSTEM);
@@ -186,10 +203,8 @@ impl Resources {
             platform.close_local_apic();
             self.interrupt = Interrupt::Free;
         }
-        if self.timed && !sessions.iter().any(Session::uses_timers) {
-            platform.stop_timers();
-            self.timed = false;
-        }
+        // A longer interval cannot fail: the timers exist.
+        let _ = self.set_timers(sessions.iter().filter_map(Session::timer_interval).min(), platform);
         if !counters_used && !sessions.iter().any(Session::uses_debug_store) {
             self.reservation.free(platform);
         }

@@ -16,7 +16,7 @@ use crate::hardware_recording::HardwareRecording;
 use crate::platform::{EngineContext, Platform};
 use crate::reply::Reply;
 use crate::rings::Rings;
-use crate::sampler::{BRANCH_STATS, Hal, Sampler, Subscriber};
+use crate::sampler::{BRANCH_STATS, Hal, Sampler, Subscriber, TIME_STATS, intervals};
 use crate::time::{Ticks, Timestamp};
 
 /// Events that were started together.
@@ -78,8 +78,11 @@ impl Count {
 pub enum Place {
     /// This counter of the processor.
     Counter(u8),
-    /// The timer of the processor, with its ticks at the start.
-    Timer(u64),
+    /// Measured time, and the timer of the processor if it is sampled.
+    Time {
+        /// Interval in units of 100 ns.
+        interval: u32,
+    },
     /// The Branch Trace Store of the processor.
     Branches,
 }
@@ -103,7 +106,7 @@ impl Session {
     pub fn counting(&self, processor: ProcessorIndex, source: u32) -> impl Iterator<Item = (u8, &Count)> {
         self.running(processor, source).filter_map(|(_, place, count)| match place {
             Place::Counter(counter) => Some((counter, count)),
-            Place::Timer(_) | Place::Branches => None,
+            Place::Time { .. } | Place::Branches => None,
         })
     }
 
@@ -117,9 +120,17 @@ impl Session {
         self.events.iter().any(|event| event.running && matches!(event.service, Service::Counter { .. }))
     }
 
-    /// Returns whether a timer serves a running event.
-    pub fn uses_timers(&self) -> bool {
-        self.events.iter().any(|event| event.running && matches!(event.service, Service::Timer))
+    /// Returns the interval of the timers by which a running event is sampled, if there is such an event.
+    pub fn timer_interval(&self) -> Option<u32> {
+        self.events.iter().find_map(|event| match event.service {
+            Service::Time { interval } if event.running && event.sampled => Some(interval),
+            _ => None,
+        })
+    }
+
+    /// Returns whether a running event is sampled by the performance monitor interrupt.
+    pub fn uses_interrupt(&self) -> bool {
+        self.events.iter().any(|event| event.running && event.needs_interrupt())
     }
 
     /// Returns whether the processors themselves record a running event.
@@ -127,26 +138,19 @@ impl Session {
         self.events.iter().any(|event| event.running && event.service.uses_debug_store())
     }
 
-    /// Updates the counts of events that timers serve.
-    pub fn read_timers(&self, source: u32, platform: &impl Platform) {
-        for processor in &self.processors {
-            for (_, place, count) in self.running(*processor, source) {
-                if let Place::Timer(start) = place {
-                    count.update(platform.ticks(*processor).wrapping_sub(start));
-                }
-            }
-        }
-    }
-
     /// Writes the counts of a source, or all with [`ALL_SOURCES`], as they were last read.
     pub fn write_counts(&self, now: Timestamp, source: u32, reply: &mut Reply<'_>) {
         for (processor, begun) in self.processors.iter().zip(&self.begun) {
+            let enabled = now.time.saturating_since(begun.time);
+            let asleep = now.asleep.saturating_since(begun.asleep);
             for (event, place, count) in self.running(*processor, source) {
                 let [samples, lost, throttled] = match (&self.rings, place) {
                     (Some(rings), Place::Counter(counter)) if event.sampled => rings.stats(*processor, counter),
                     (Some(rings), Place::Branches) => rings.stats(*processor, BRANCH_STATS),
+                    (Some(rings), Place::Time { .. }) if event.sampled => rings.stats(*processor, TIME_STATS),
                     _ => [0; 3],
                 };
+                let overflows = samples + lost + throttled;
                 reply.push(&CountRecord {
                     session: self.number,
                     source: event.source,
@@ -154,12 +158,19 @@ impl Session {
                     processor: processor.number(),
                     counter: match place {
                         Place::Counter(counter) => u32::from(counter),
-                        Place::Timer(_) => TIMER,
+                        Place::Time { .. } => TIMER,
                         Place::Branches => BRANCHES,
                     },
-                    count: if matches!(place, Place::Branches) { samples + lost } else { count.load() },
-                    enabled: now.time.saturating_since(begun.time).0,
-                    asleep: now.asleep.saturating_since(begun.asleep).0,
+                    count: match place {
+                        Place::Branches => samples + lost,
+                        // One expiry can come before its interval is over.
+                        Place::Time { interval } => {
+                            intervals(enabled.saturating_since(asleep), interval).max(overflows)
+                        }
+                        Place::Counter(_) => count.load(),
+                    },
+                    enabled: enabled.0,
+                    asleep: asleep.0,
                     samples,
                     lost,
                     throttled,
@@ -216,16 +227,7 @@ impl Session {
     /// there.
     pub fn begin_time<M: Platform>(&mut self, first: usize, context: EngineContext<'_, M>) {
         let now = context.moment();
-        let width = self.events.len().max(1);
-        let of_each = self.processors.iter().zip(&mut self.begun).zip(self.places.chunks_mut(width));
-        for ((processor, begun), places) in of_each.skip(first) {
-            *begun = now;
-            for place in places {
-                if let Place::Timer(start) = place {
-                    *start = context.platform.ticks(*processor);
-                }
-            }
-        }
+        self.begun.iter_mut().skip(first).for_each(|begun| *begun = now);
     }
 
     /// Begins on the current processor.
@@ -244,6 +246,9 @@ impl Session {
             && let Some(producer) = rings.take_producer(current.index())
         {
             let counters = rings.counters(current.index());
+            if let Some(interval) = self.timer_interval() {
+                producer.side().time().begin(interval, now);
+            }
             sampler.subscribe(current, rings.subscriber, producer, counters, now);
         }
         if let Some(ds_buffers) = self.hardware_recording.as_ref().and_then(|recording| recording.take(current.index()))
@@ -291,8 +296,13 @@ impl Session {
                     recording.put(current.index(), ds_buffers);
                 }
             }
+            let timed = self.events.iter().filter(left).any(Event::is_sampled_by_time);
+            if !timed {
+                sampler.end_time(current, rings.subscriber);
+            }
             if rest.and(ringed).is_empty()
                 && !traced
+                && !timed
                 && let Some(producer) = sampler.withdraw(current, rings.subscriber)
             {
                 rings.put_producer(current.index(), producer);

@@ -97,10 +97,10 @@ impl Sessions {
         // There is no reply for the holders of the counters.
         let planner = Planner { context, others: &[] };
         for session in &mut self.all {
-            let is_fit = (timed || !session.uses_timers())
+            let is_fit = (timed || session.timer_interval().is_none())
                 && (counts || !session.uses_counters())
                 && session.hardware_recording.is_none()
-                && (samples || session.subscriber().is_none());
+                && (samples || !session.uses_interrupt());
             let is_new = session.processors.binary_search(&processor).is_err();
             let is_wanted = session.everywhere && session.has(ALL_SOURCES) && is_new && is_fit;
             if is_wanted && planner.extend(session, processor, &mut Reply::over(&mut [])).is_ok() {
@@ -149,7 +149,6 @@ impl Sessions {
         self.update(meant, context);
         let now = context.moment();
         for session in self.all.iter().filter(|session| meant(session)) {
-            session.read_timers(ALL_SOURCES, context.platform);
             session.write_counts(now, ALL_SOURCES, reply);
         }
         Ok(())
@@ -247,7 +246,6 @@ impl Sessions {
         });
         let now = context.moment();
         for session in self.all.iter_mut().filter(|session| meant(session)) {
-            session.read_timers(source, platform);
             session.write_counts(now, source, reply);
             session.free(source, sampler);
         }

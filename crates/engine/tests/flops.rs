@@ -70,7 +70,7 @@ fn two_sessions_share_a_pair_and_the_second_keeps_it() {
             assert_eq!([samples(first, &mut engine, one), samples(second, &mut engine, two)], [3, 3], "{name}");
             engine.close(first.0);
             assert_eq!(in_use(second, &mut engine), 2, "{name}");
-            // Nobody else gets the odd counter: four are left.
+            // No other session gets the odd counter: four are left.
             let four = [event(2, 0), event(6, 0), event(11, 0), event(0x13, 0)];
             let others = started(third, &mut engine, &four);
             let counters: Vec<u32> =

@@ -553,12 +553,6 @@ impl<'a> CpuCounters<'a> {
         self.source_of(table, state).map_or(0, |source| source.select)
     }
 
-    /// Returns the set with the [upper](CounterState::upper) counters that belong to it.
-    #[must_use]
-    pub fn with_uppers(self, counters: CounterSet) -> CounterSet {
-        counters.or(self.uppers(counters))
-    }
-
     /// Returns the [upper](CounterState::upper) counters that belong to these counters.
     #[must_use]
     pub fn uppers(self, counters: CounterSet) -> CounterSet {

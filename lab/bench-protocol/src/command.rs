@@ -292,6 +292,8 @@ pub enum Command {
     /// Sets the sites at which a processor is interrupted. Initially this is kernel code of the idle process. Over as
     /// many interrupts as the sum of the weights, each site occurs exactly as often as its weight, and is never ahead
     /// by more than one interrupt. An interrupt for a PEBS buffer occurs three bytes after the site of its records.
+    /// Clock interrupts, which expire timers, take turns of their own at the same sites; on the stack of a timer's DPC
+    /// is the machine frame of its clock interrupt, unless the site is of process 0, the idle process.
     /// Refused if all weights are zero or the processor does not exist.
     SetInterruptSites {
         /// Which processor.

@@ -19,7 +19,6 @@ pub struct SimMachine {
     clock: AtomicU64,
     /// Interval of the timers, or 0 if they are stopped.
     timers: AtomicU32,
-    ticks: Vec<AtomicU64>,
     /// The NTSTATUS with which each [`Call`] fails, or [`SUCCESS`].
     refusals: [AtomicU32; Call::COUNT],
     /// Whether the engine has reserved the counters.
@@ -119,7 +118,6 @@ impl SimMachine {
             active: AtomicU32::new(count),
             clock: AtomicU64::new(0),
             timers: AtomicU32::new(0),
-            ticks: (0..count).map(|_| AtomicU64::new(0)).collect(),
             refusals: Default::default(),
             reserved: AtomicBool::new(false),
             reserved_on: AtomicU32::new(0),
@@ -183,10 +181,16 @@ impl SimMachine {
         self.clock.fetch_add(units, Ordering::Relaxed);
     }
 
-    /// Makes the timer of a processor expire `times` times, if the timers run.
-    pub fn tick(&self, processor: u32, times: u64) {
-        if let (Some(ticks), true) = (self.ticks.get(processor as usize), self.timer().is_some()) {
-            ticks.fetch_add(times, Ordering::Relaxed);
+    /// Makes the timer of a processor expire, and its DPC run with this code interrupted.
+    ///
+    /// # Panics
+    /// Panics if the timers do not run.
+    pub fn expire(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) {
+        assert!(self.timer().is_some(), "no timer runs");
+        let (sampler, current, begin) = (engine.sampler(), self.current(processor), self.clock());
+        let (due, _) = sampler.expire(current, begin);
+        if !due.is_empty() {
+            sampler.sample_time(current, due, begin, || self.clock(), interrupted);
         }
     }
 
@@ -463,10 +467,6 @@ impl Platform for &SimMachine {
 
     fn stop_timers(&self) {
         self.timers.store(0, Ordering::Relaxed);
-    }
-
-    fn ticks(&self, processor: ProcessorIndex) -> u64 {
-        self.ticks.get(processor.as_usize()).map_or(0, |ticks| ticks.load(Ordering::Relaxed))
     }
 
     fn clock_frequency(&self) -> u64 {

@@ -52,6 +52,8 @@ mod stand_ins;
 #[cfg(not(windows))]
 mod teardown;
 #[cfg(not(windows))]
+mod time;
+#[cfg(not(windows))]
 mod waiting;
 #[cfg(not(windows))]
 mod workarounds;

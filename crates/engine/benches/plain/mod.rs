@@ -144,10 +144,6 @@ impl Platform for &Plain {
 
     fn stop_timers(&self) {}
 
-    fn ticks(&self, _processor: ProcessorIndex) -> u64 {
-        0
-    }
-
     fn clock_frequency(&self) -> u64 {
         10_000_000
     }

@@ -19,6 +19,17 @@ impl Subscribers {
         Self(bits)
     }
 
+    /// Returns the set with one more subscriber.
+    #[must_use]
+    pub const fn with(self, subscriber: Subscriber) -> Self {
+        Self(self.0 | 1 << (subscriber.0 & 7))
+    }
+
+    /// Returns whether there are none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
     /// Returns the subscribers in ascending order.
     pub fn iter(self) -> impl Iterator<Item = Subscriber> + use<> {
         let mut left = self.0;

@@ -80,7 +80,7 @@ fn a_session_is_not_extended_if_a_resource_is_unavailable_on_the_added_processor
             let machine = SimMachine::named(name, 2).with_active(1);
             let mut engine = engine(&machine);
             let client = Client::open(&mut engine, 1, 10);
-            let sessions = [event(2, 0), event(6, SHORT), event(0, 0)]
+            let sessions = [event(2, 0), event(6, SHORT), event(0, 10_000)]
                 .map(|event| started(client, &mut engine, on(&[]), &[event]));
             trouble(&machine);
             machine.add_processor(&mut engine);
