@@ -20,6 +20,7 @@ const DEFAULT_ROLES: [Role; 2] = [Role::Cycles, Role::Instructions];
 /// An event as the user named it.
 struct RequestedEvent {
     source: SourceInfo,
+    core_type: u32,
     modes: u32,
     counters: u32,
     interval: Option<u32>,
@@ -69,6 +70,7 @@ fn requested(args: &RecordArgs, sources: &Sources) -> Result<Vec<RequestedEvent>
         let source = DEFAULT_ROLES.into_iter().find_map(|role| sources.with_role(role));
         return Ok(vec![RequestedEvent {
             source: source.cloned().ok_or(EventError::NoDefault)?,
+            core_type: 0,
             modes: modes::BOTH,
             counters: 0,
             interval: None,
@@ -77,6 +79,7 @@ fn requested(args: &RecordArgs, sources: &Sources) -> Result<Vec<RequestedEvent>
     let requested = |SampledEvent { event, interval }: &SampledEvent| {
         Ok(RequestedEvent {
             source: sources.find(&event.source)?,
+            core_type: event.source.core_type(),
             modes: event.modes,
             counters: event.counters,
             interval: *interval,
@@ -87,12 +90,13 @@ fn requested(args: &RecordArgs, sources: &Sources) -> Result<Vec<RequestedEvent>
 
 /// Creates the request for an event. An interval that the user named is fixed; otherwise, it is adjusted to
 /// `frequency`.
-fn request(RequestedEvent { source, modes, counters, interval }: &RequestedEvent, frequency: u32) -> EventRequest {
+fn request(requested: &RequestedEvent, frequency: u32) -> EventRequest {
+    let RequestedEvent { source, core_type, modes, counters, interval } = requested;
     let (interval, frequency) = match interval {
         Some(interval) => ((*interval).max(source.minimum).min(source.maximum), 0),
         None => (source.interval, frequency),
     };
-    EventRequest { source: source.id, modes: *modes, interval, frequency, counters: *counters, ..EventRequest::EMPTY }
+    EventRequest { source: source.id, modes: *modes, interval, frequency, core_type: *core_type, counters: *counters }
 }
 
 /// Prints how many samples were recorded and how many were not.
