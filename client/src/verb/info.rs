@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::context::Context;
 use crate::cli::Json;
 use crate::connection::{Connection, version};
+use crate::core_types::{CoreTypeInfo, core_types_table};
 use crate::errata::{self, ProcessorErratum};
 use crate::error::Error;
 use crate::format::{grouped, properties, text};
@@ -31,6 +32,9 @@ struct Info {
     least_counters: u32,
     fixed_counters: u32,
     counter_width: u32,
+    /// The core types of a hybrid.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    core_types: Vec<CoreTypeInfo>,
     counters_in_use: u32,
     sessions: u32,
     processors: u32,
@@ -56,8 +60,8 @@ struct Info {
     sampling: Totals,
 }
 
-impl From<&InfoReply> for Info {
-    fn from(reply: &InfoReply) -> Self {
+impl Info {
+    fn new(reply: &InfoReply, core_types: &[CoreTypeInfo]) -> Self {
         Self {
             interface: reason::interface(reply.interface),
             reason: reason::text(reply.reason),
@@ -67,6 +71,7 @@ impl From<&InfoReply> for Info {
             least_counters: reply.least_counters,
             fixed_counters: reply.fixed_counters,
             counter_width: reply.width,
+            core_types: core_types.to_vec(),
             counters_in_use: reply.counters_in_use,
             sessions: reply.sessions,
             processors: reply.processors,
@@ -90,7 +95,7 @@ impl From<&InfoReply> for Info {
 
 pub fn run(args: &Json, context: &mut Context) -> Result<(), Error> {
     let connection = Connection::open(context.system()?)?;
-    let info = Info::from(&connection.info()?);
+    let info = Info::new(&connection.info()?, connection.core_types()?);
     if args.json { context.json(&info) } else { context.say(&rows(&info)) }
 }
 
@@ -100,7 +105,7 @@ fn rows(info: &Info) -> String {
         ("Interface", info.interface.clone()),
         ("Reason", info.reason.clone()),
         ("Windows 10 HAL", windows10(&info.windows10_interface, &info.interface)),
-        ("Counters", counters(info.least_counters, info.counters, info.fixed_counters, info.counter_width)),
+        ("Counters", counters_of(info)),
         ("In use", in_use(info)),
         ("Processors", format!("{} active, {} at most", info.processors, info.maximum_processors)),
         ("Counter state", format!("{} bytes", grouped(info.state_bytes))),
@@ -122,11 +127,24 @@ fn rows(info: &Info) -> String {
     }
     rows.extend(info.sampling.rows());
     let mut text = properties(&rows);
+    if !info.core_types.is_empty() {
+        // Writing to a `String` cannot fail.
+        let _ = write!(text, "\n\n{}", core_types_table(&info.core_types));
+    }
     if let Some(unavailable) = &info.unavailable {
         // Writing to a `String` cannot fail.
         let _ = write!(text, "\n\n{unavailable}");
     }
     text
+}
+
+/// Formats the counters; on a hybrid a table has the rest.
+fn counters_of(info: &Info) -> String {
+    if info.core_types.is_empty() {
+        return counters(info.least_counters, info.counters, info.fixed_counters, info.counter_width);
+    }
+    let each = info.core_types.iter().map(|one| format!("{} on each {}", one.counters, one.name));
+    format!("{} processor", each.collect::<Vec<_>>().join(", "))
 }
 
 /// Formats the interface that the HAL of the original Windows 10 uses, compared with that of this driver.

@@ -4,6 +4,7 @@ mod branches;
 mod closed_pipe;
 mod control_area;
 mod diagnose;
+mod hybrid;
 mod installing;
 mod narrowing;
 mod record;
@@ -224,7 +225,7 @@ mod asking {
         let system = FakeSystem::running(FakeDriver::default());
         let wanted = json!({
             "id": 2, "name": "TotalIssues", "supported": true, "reason": null, "interval": 65536, "minimum": 4096,
-            "maximum": 2_147_483_647, "select": "0x000300c0", "counters": [0, 1, 2], "unlisted": false,
+            "maximum": 2_147_483_647, "select": "0x000300c0", "counters": [0, 1, 2], "unlisted": false, "precise_counters": [],
             "running": 0, "errata": []
         });
         assert_eq!(run(&system, "query ProfileTotalIssues --json").json(), wanted);
@@ -244,6 +245,7 @@ mod asking {
              Max        2147483647\n\
              Select     0x000300c0\n\
              Counters   any of 0-2\n\
+             Precise    no\n\
              Running    no\n"
         );
     }

@@ -13,7 +13,7 @@ use crate::hardware_recording::HardwareRecording;
 use crate::platform::{EngineContext, Platform};
 use crate::reply::Refusal;
 use crate::reservation::Reservation;
-use crate::session::Session;
+use crate::session::{Place, Session};
 use crate::try_vec::NO_MEMORY;
 
 /// Process in which the interrupt handler is registered: the number of the System process.
@@ -62,20 +62,22 @@ impl Resources {
         force: bool,
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
-        let processors = &session.processors;
-        let is_initialized = |processor: &ProcessorIndex| context.hal.is_initialized(*processor);
+        let counted = session.processors_with(|_, place| matches!(place, Place::Counter(_)))?;
+        let sampled = session.processors_with(|event, _| event.needs_interrupt())?;
+        let recorded = session.processors_with(|event, _| event.service.uses_debug_store())?;
+        let are_initialized = counted.iter().all(|processor| context.hal.is_initialized(*processor));
         let needs = Needs {
-            counters: session.uses_counters() && !processors.iter().all(is_initialized),
-            local_apic: session.uses_interrupt(),
-            debug_store: session.hardware_recording.is_some(),
+            counters: if are_initialized { &[] } else { &counted },
+            local_apic: &sampled,
+            debug_store: &recorded,
         };
         // Before the registers are touched: the HAL then refuses them to other drivers.
-        if needs.counters || session.uses_debug_store() {
+        if !needs.counters.is_empty() || session.uses_debug_store() {
             self.reservation.take(context.platform)?;
         }
-        access_first(processors, needs, force, context)?;
-        if needs.counters {
-            initialize(processors, context)?;
+        access_first(needs, force, context)?;
+        if !needs.counters.is_empty() {
+            initialize(needs.counters, context)?;
         }
         if let Some(interval) = session.timer_interval()
             && !self.set_timers(Some(interval).into_iter().chain(self.timer()).min(), context.platform)
@@ -83,10 +85,10 @@ impl Resources {
             return Err(NO_MEMORY);
         }
         if session.uses_interrupt() {
-            self.take_interrupt(processors, context)?;
+            self.take_interrupt(&sampled, context)?;
         }
         if let Some(recording) = &session.hardware_recording {
-            self.take_areas(recording, processors, context.platform)?;
+            self.take_areas(recording, &recorded, context.platform)?;
         }
         Ok(())
     }
@@ -169,12 +171,12 @@ impl Resources {
         context: EngineContext<'_, M>,
     ) -> (bool, bool) {
         let processors = [processor];
-        let accessed = |needs| access_first(&processors, needs, false, context).is_ok();
+        let accessed = |needs| access_first(needs, false, context).is_ok();
         let counts = self.reservation.is_held()
-            && accessed(Needs { counters: true, ..Needs::default() })
+            && accessed(Needs { counters: &processors, ..Needs::default() })
             && initialize(&processors, context).is_ok();
         let samples = self.interrupt == Interrupt::Ours
-            && accessed(Needs { local_apic: true, ..Needs::default() })
+            && accessed(Needs { local_apic: &processors, ..Needs::default() })
             && self.take_interrupt(&processors, context).is_ok();
         (counts, samples)
     }
@@ -211,41 +213,29 @@ impl Resources {
     }
 }
 
-/// Kinds of registers that a session needs.
+/// The processors on which a session needs each kind of registers, in ascending order.
 #[derive(Debug, Clone, Copy, Default)]
-struct Needs {
-    counters: bool,
-    local_apic: bool,
-    debug_store: bool,
+struct Needs<'a> {
+    counters: &'a [ProcessorIndex],
+    local_apic: &'a [ProcessorIndex],
+    debug_store: &'a [ProcessorIndex],
 }
 
 /// Accesses the registers for the first time, and checks that no other program uses them. All of them are read before
 /// one is written, and none is accessed in another way before all have answered: after a refusal there is nothing to
 /// undo.
-fn access_first<M: Platform>(
-    processors: &[ProcessorIndex],
-    needs: Needs,
-    force: bool,
-    context: EngineContext<'_, M>,
-) -> Result<(), Refusal> {
+fn access_first<M: Platform>(needs: Needs<'_>, force: bool, context: EngineContext<'_, M>) -> Result<(), Refusal> {
     let access = |phase| {
-        if needs.counters {
-            context.access_first(processors, RegisterGroup::Counters, phase)?;
-        }
-        if needs.local_apic {
-            context.access_first(processors, RegisterGroup::LocalApic, phase)?;
-        }
-        if needs.debug_store {
-            context.access_first(processors, RegisterGroup::DebugStore, phase)?;
-        }
-        Ok(())
+        context.access_first(needs.counters, RegisterGroup::Counters, phase)?;
+        context.access_first(needs.local_apic, RegisterGroup::LocalApic, phase)?;
+        context.access_first(needs.debug_store, RegisterGroup::DebugStore, phase)
     };
     access(Phase::Read)?;
-    if needs.counters && !force {
-        check_counters(processors, context)?;
+    if !needs.counters.is_empty() && !force {
+        check_counters(needs.counters, context)?;
     }
-    if needs.debug_store {
-        check_debug_store(processors, context)?;
+    if !needs.debug_store.is_empty() {
+        check_debug_store(needs.debug_store, context)?;
     }
     access(Phase::Write)
 }

@@ -6,10 +6,11 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use bitfield_struct::bitfield;
 
+use crate::core_type::CoreType;
 use crate::first_access::FirstAccesses;
 use crate::source::{ProfileSource, Source, Sources};
 
@@ -451,6 +452,8 @@ pub struct PerCpuPmu {
     stale: AtomicU32,
     initialized: AtomicBool,
     asleep: AtomicBool,
+    /// Number of the core type, or 0.
+    core_type: AtomicU8,
     /// One more than the ID of the core, or 0.
     pub(crate) core: AtomicU64,
     /// Results of the first accesses.
@@ -476,6 +479,7 @@ impl PerCpuPmu {
             stale: AtomicU32::new(0),
             initialized: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
+            core_type: AtomicU8::new(0),
             core: AtomicU64::new(0),
             first_accesses: FirstAccesses::new(),
         }
@@ -504,6 +508,16 @@ impl PerCpuPmu {
     /// Sets that value; returns the previous one.
     pub(crate) fn set_asleep(&self, asleep: bool) -> bool {
         self.asleep.swap(asleep, Ordering::Relaxed)
+    }
+
+    /// Returns the core type that CPUID reports.
+    pub(crate) fn core_type(&self) -> Option<CoreType> {
+        CoreType::from_number(self.core_type.load(Ordering::Relaxed).into())
+    }
+
+    /// Sets that value.
+    pub(crate) fn set_core_type(&self, core_type: Option<CoreType>) {
+        self.core_type.store(core_type.map_or(0, |core_type| core_type as u8), Ordering::Relaxed);
     }
 
     /// Returns the counters that may have overflowed without being served.

@@ -197,6 +197,24 @@ layout! {
         core_type: u32,
     }
 
+    /// Out: the processors of a core type. Only hybrids have them.
+    280 CoreTypeRecord {
+        /// Core type (CPUID leaf 0x1A, EAX\[31:24\]).
+        core_type: u32,
+        /// Number of counters, including fixed ones.
+        counters: u32,
+        /// Number of fixed counters.
+        fixed_counters: u32,
+        /// Width of a general counter, in bits.
+        width: u32,
+        /// Width of a fixed counter, in bits.
+        fixed_width: u32,
+        /// Version of architectural performance monitoring (leaf 0xA).
+        pmu_version: u32,
+        /// The active processors of the type.
+        processors: ProcessorSet,
+    }
+
     /// A set of processors by index; in a request, the empty set selects every active one.
     256 ProcessorSet {
         /// Bit n % 64 of word n / 64 stands for processor n.

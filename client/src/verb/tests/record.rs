@@ -118,6 +118,7 @@ fn record_writes_the_samples_and_exits_with_the_code_of_the_command() {
         modes: 3,
         interval: 65_536,
         frequency: 1_000,
+        core_type: 0,
     };
     assert_eq!(session.events, [event]);
     assert!(session.created_unix_ms > 1_700_000_000_000);
