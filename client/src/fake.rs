@@ -63,6 +63,11 @@ pub fn count(source: u32, processor: u32, count: u64, enabled: u64) -> CountReco
         samples: 0,
         lost: 0,
         throttled: 0,
+        disturbed_register: 0,
+        interface: 1,
+        disturbed_found: 0,
+        disturbed_expected: 0,
+        disturbed_at: 0,
     }
 }
 

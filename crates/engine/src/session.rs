@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::state::CounterSet;
-use pmu::{Cpu, CurrentCpu, ProcessorIndex};
+use pmu::{Cpu, CurrentCpu, Disturbance, DisturbanceCell, ProcessorIndex};
 use protocol::{ALL_SOURCES, BRANCHES, CountRecord, DETACHED, SessionEvent, TIMER, flags};
 
 use crate::clients::ClientId;
@@ -55,6 +55,8 @@ pub struct Count {
     value: AtomicU64,
     /// What the counter had counted for another session before this one began to share it.
     before: AtomicU64,
+    /// What another program changed first while the session used the counter.
+    pub disturbance: DisturbanceCell,
 }
 
 impl Count {
@@ -112,6 +114,16 @@ impl Session {
         self.counting(processor, source).map(|(counter, _)| counter).collect()
     }
 
+    /// Marks the count of a counter of the current processor as disturbed, if the session uses the counter.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn note_disturbance(&self, processor: ProcessorIndex, counter: u8, disturbance: Disturbance, time: u64) {
+        for (_, count) in self.counting(processor, ALL_SOURCES).filter(|(number, _)| *number == counter) {
+            count.disturbance.note(disturbance, time);
+        }
+    }
+
     /// Returns whether a counter serves a running event.
     pub fn uses_counters(&self) -> bool {
         self.events.iter().any(|event| event.running && matches!(event.service, Service::Counter { .. }))
@@ -139,7 +151,8 @@ impl Session {
     }
 
     /// Writes the counts of a source, or all with [`ALL_SOURCES`], as they were last read.
-    pub fn write_counts(&self, now: Timestamp, source: u32, reply: &mut Reply<'_>) {
+    pub fn write_counts(&self, now: Timestamp, source: u32, sampler: &Sampler, reply: &mut Reply<'_>) {
+        let (clock, interface) = (sampler.clock(), sampler.hal().interface().kind() as u32);
         for (processor, begun) in self.processors.iter().zip(&self.begun) {
             for (event, place, count) in self.running(*processor, source) {
                 let [samples, lost, throttled] = match (&self.rings, place) {
@@ -147,6 +160,11 @@ impl Session {
                     (Some(rings), Place::Branches) => rings.stats(*processor, BRANCH_STATS),
                     _ => [0; 3],
                 };
+                let disturbed = count.disturbance.get().map(|(disturbance, time)| {
+                    let after = Ticks(time).saturating_since(begun.clock).duration(clock);
+                    (disturbance, after.0)
+                });
+                let (Disturbance { register, found, expected }, disturbed_at) = disturbed.unwrap_or_default();
                 reply.push(&CountRecord {
                     session: self.number,
                     source: event.source,
@@ -163,6 +181,11 @@ impl Session {
                     samples,
                     lost,
                     throttled,
+                    disturbed_register: register,
+                    interface,
+                    disturbed_found: found,
+                    disturbed_expected: expected,
+                    disturbed_at,
                 });
             }
         }

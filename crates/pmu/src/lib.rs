@@ -15,6 +15,7 @@
 //! | [`lvt_pmi`] | the LVT entry for performance counters in the local APIC |
 //! | `placement` | placement of events on counters |
 //! | `misc_enable` | performance monitoring features that an Intel processor has enabled |
+//! | [`disturbance`] | registers that another program changed |
 //! | `per_cpu` | what one processor owns |
 //! | [`state`] | 8 bytes of state per counter per processor |
 //! | [`hal`] | the HAL functions on top of these modules |
@@ -31,6 +32,7 @@ pub mod constraints;
 pub mod cpu;
 pub mod current_cpu;
 pub mod debug_store;
+pub mod disturbance;
 pub mod errata;
 pub mod first_access;
 pub mod hal;
@@ -46,6 +48,7 @@ pub mod state;
 
 pub use cpu::{Cpu, Cpuid, Msr};
 pub use current_cpu::{CurrentCpu, ProcessorIndex};
+pub use disturbance::{Disturbance, DisturbanceCell};
 pub use first_access::GuardedCpu;
 pub use hal::{Hal, HalError};
 pub use hypervisor::Hypervisor;

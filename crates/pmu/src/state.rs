@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use bitfield_struct::bitfield;
 
+use crate::disturbance::{Disturbance, DisturbanceCell};
 use crate::first_access::FirstAccesses;
 use crate::source::{ProfileSource, Source};
 
@@ -167,6 +168,11 @@ impl Total {
         self.counted.load(Ordering::Relaxed)
     }
 
+    /// Returns the value of the register at the last update.
+    pub(crate) fn value(&self) -> u64 {
+        self.value.load(Ordering::Relaxed)
+    }
+
     /// Resets the count to zero.
     pub fn clear(&self) {
         self.counted.store(0, Ordering::Relaxed);
@@ -216,6 +222,13 @@ impl Total {
 const fn sign_extended(difference: u64, missing_bits: u8) -> u64 {
     let missing_bits = missing_bits % 64;
     ((difference << missing_bits).cast_signed() >> missing_bits).cast_unsigned()
+}
+
+/// Returns whether a counter of this width that had the value `last` cannot have counted up to `value` in the ten seconds
+/// between two readings: it would be half its range further. No processor counts 2^39 events of a kind in that time,
+/// so that narrower counters are not judged.
+pub(crate) const fn backwards(last: u64, value: u64, width: u8) -> bool {
+    width >= 40 && value.wrapping_sub(last) & top_bit(mask(width)) != 0
 }
 
 /// A set of counters of one processor.
@@ -373,6 +386,7 @@ pub struct PmuSnapshot {
     freeze: AtomicU64,
     capabilities: AtomicU64,
     control: AtomicU64,
+    fixed_control: AtomicU64,
 }
 
 impl PmuSnapshot {
@@ -385,6 +399,7 @@ impl PmuSnapshot {
             freeze: AtomicU64::new(0),
             capabilities: AtomicU64::new(capabilities),
             control: AtomicU64::new(0),
+            fixed_control: AtomicU64::new(0),
         }
     }
 
@@ -399,7 +414,7 @@ impl PmuSnapshot {
     }
 
     /// Returns the current value of the global control register while some of the driver's counters count, which saves
-    /// reading it.
+    /// reading it. Bits outside the interface are as they were last read.
     #[must_use]
     pub fn control(&self) -> u64 {
         self.control.load(Ordering::Relaxed)
@@ -410,8 +425,21 @@ impl PmuSnapshot {
         self.control.store(control, Ordering::Relaxed);
     }
 
+    /// Returns the control register of the fixed counters as it was last read: bits outside the interface are valid.
+    #[must_use]
+    pub fn fixed_control(&self) -> u64 {
+        self.fixed_control.load(Ordering::Relaxed)
+    }
+
+    /// Sets the control register of the fixed counters as it was read.
+    pub fn set_fixed_control(&self, control: u64) {
+        self.fixed_control.store(control, Ordering::Relaxed);
+    }
+
     /// Sets the saved values.
     pub fn set_saved(&self, saved: SavedMsrs) {
+        self.set_control(saved.global);
+        self.set_fixed_control(saved.fixed);
         self.global.store(saved.global, Ordering::Relaxed);
         self.fixed.store(saved.fixed, Ordering::Relaxed);
         self.freeze.store(saved.freeze, Ordering::Relaxed);
@@ -429,6 +457,50 @@ impl PmuSnapshot {
     }
 }
 
+/// The disturbed counters of one processor, each with its first disturbance since they were last taken.
+#[derive(Debug)]
+pub struct Disturbances {
+    /// Disturbed counters, as a set.
+    counters: AtomicU32,
+    cells: [DisturbanceCell; CounterSet::MOST as usize],
+}
+
+impl Disturbances {
+    const fn new() -> Self {
+        Self { counters: AtomicU32::new(0), cells: [const { DisturbanceCell::new() }; CounterSet::MOST as usize] }
+    }
+
+    fn noted(&self) -> CounterSet {
+        CounterSet::from_bits(self.counters.load(Ordering::Relaxed).into())
+    }
+
+    fn of(&self, counters: CounterSet) -> impl Iterator<Item = (u8, &DisturbanceCell)> {
+        counters.iter().filter_map(|counter| Some((counter, self.cells.get(usize::from(counter))?)))
+    }
+
+    /// Notes that `counters` were found disturbed at `time`; 0 if the caller has no clock.
+    pub(crate) fn note(&self, counters: CounterSet, disturbance: Disturbance, time: u64) {
+        self.counters.store(self.noted().or(counters).bits(), Ordering::Relaxed);
+        self.of(counters).for_each(|(_, cell)| cell.note(disturbance, time));
+    }
+
+    /// Sets the time of the disturbances that were noted without one.
+    pub(crate) fn stamp(&self, time: u64) {
+        self.of(self.noted()).for_each(|(_, cell)| cell.stamp(time));
+    }
+
+    /// Removes every disturbance, and passes it to `each`.
+    pub(crate) fn take(&self, mut each: impl FnMut(u8, Disturbance, u64)) {
+        for (counter, cell) in self.of(self.noted()) {
+            if let Some((disturbance, time)) = cell.get() {
+                each(counter, disturbance, time);
+            }
+            cell.clear();
+        }
+        self.counters.store(0, Ordering::Relaxed);
+    }
+}
+
 /// PMU state of one processor. Only the processor writes it, at PROFILE_LEVEL, except for the total of a counter that is
 /// being reserved and the capabilities, which the thread with the engine's lock writes.
 #[derive(Debug)]
@@ -442,6 +514,8 @@ pub struct PerCpuPmu {
     stale: AtomicU32,
     initialized: AtomicBool,
     asleep: AtomicBool,
+    /// What was found disturbed.
+    pub(crate) disturbances: Disturbances,
     /// Results of the first accesses.
     pub(crate) first_accesses: FirstAccesses,
 }
@@ -465,6 +539,7 @@ impl PerCpuPmu {
             stale: AtomicU32::new(0),
             initialized: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
+            disturbances: Disturbances::new(),
             first_accesses: FirstAccesses::new(),
         }
     }
@@ -557,6 +632,14 @@ impl<'a> CpuCounters<'a> {
     /// Returns the same counters with those that are active now.
     pub(crate) fn reloaded(self) -> Self {
         Self { active: self.pmu.active(), ..self }
+    }
+
+    /// Notes a disturbance that an interrupt found. The next comparison adds the time.
+    pub(crate) fn note_disturbance(self, found: Option<(CounterSet, Disturbance)>) {
+        if let Some((counters, disturbance)) = found {
+            let reserved = self.counters(|state| !state.is_free());
+            self.pmu.disturbances.note(counters.and(reserved), disturbance, 0);
+        }
     }
 
     /// Marks these counters as active or inactive.

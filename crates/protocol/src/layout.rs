@@ -243,7 +243,7 @@ layout! {
     }
 
     /// Out: the count of one event on one processor.
-    72 CountRecord {
+    104 CountRecord {
         /// Session.
         session: u64,
         /// KPROFILE_SOURCE.
@@ -267,6 +267,16 @@ layout! {
         lost: u64,
         /// Number of overflows dropped because the processor had used up its budget.
         throttled: u64,
+        /// Zero, or the address of the first register of the count that another program changed: the count is disturbed.
+        disturbed_register: u32,
+        /// Profile interface, as in [`InfoReply`]: the same address names different registers.
+        interface: u32,
+        /// Value of that register when it was found changed.
+        disturbed_found: u64,
+        /// Value that was expected; of a counter, the smallest possible one.
+        disturbed_expected: u64,
+        /// Time from the start until the change was found, in units of 100 ns.
+        disturbed_at: u64,
     }
 
     /// In: the session to fetch samples from, and how long to wait for them.

@@ -16,7 +16,7 @@ mod record;
 mod request;
 pub mod status;
 
-pub use error_code::{ErrorCode, RegisterFault};
+pub use error_code::{ErrorCode, RegisterFault, RegisterInUse};
 pub use layout::{
     AreaRecord, AreaRequest, BRANCH_BUFFER, CountRecord, DEFAULT_BUDGET, EventRequest, Hello, HelloReply, InfoReply,
     IntervalRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, NAME_LENGTH, PROCESSOR_WORDS, ProcessorSet, RING,
@@ -32,7 +32,7 @@ pub use request::{Access, Code, Method, REQUESTS, RequestSpec, Size, find};
 pub use status::NtStatus;
 
 /// The version that both sides exchange in [`Hello`]; it changes with any layout, code or meaning.
-pub const PROTOCOL_VERSION: u32 = 6;
+pub const PROTOCOL_VERSION: u32 = 7;
 
 /// Name of the device object in the kernel's namespace.
 pub const DEVICE_NAME: &str = "\\Device\\halprof";

@@ -10,6 +10,7 @@ use x86_defs::intel::perfmon::PerfEvtSel;
 
 use super::{Enabled, Reloaded};
 use crate::cpu::{Cpu, Msr};
+use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::state::{self, CounterSet, CounterState, CpuCounters};
 
@@ -54,8 +55,11 @@ impl Bank {
 
     /// Returns the first counter that is enabled, with its select register. One read for each counter up to it.
     pub fn enabled(self, cpu: &impl Cpu) -> Option<Enabled> {
-        let read = |counter| Enabled { counter, select: cpu.rdmsr(self.select(counter)) };
-        self.all.iter().map(read).find(|enabled| PerfEvtSel::from_bits(enabled.select).en())
+        let read = |counter| {
+            let register = self.select(counter);
+            Enabled { counter, register, value: cpu.rdmsr(register) }
+        };
+        self.all.iter().map(read).find(|enabled| PerfEvtSel::from_bits(enabled.value).en())
     }
 
     /// Returns 64 minus the width of a counter.
@@ -97,6 +101,22 @@ impl Bank {
             let state = cpu_counters.get(counter);
             Counters::load(self, cpu, counter, state);
             cpu.wrmsr(self.select(counter), select(state));
+        }
+    }
+
+    /// Compares the select registers of the active counters with those that [`load`](Self::load) wrote: one read each.
+    pub fn compare(
+        self,
+        cpu: &impl Cpu,
+        cpu_counters: CpuCounters<'_>,
+        select: impl Fn(CounterState) -> u64,
+        mut differs: impl FnMut(CounterSet, Disturbance),
+    ) {
+        for counter in cpu_counters.active.all.and(self.all).iter() {
+            let (register, expected) = (self.select(counter), select(cpu_counters.get(counter)));
+            if let Some(disturbance) = Disturbance::of(register, cpu.rdmsr(register), expected) {
+                differs(CounterSet::NONE.with(counter), disturbance);
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 use x86_defs::amd::perfmon_v2::{self, GlobalCtl, GlobalStatus};
 
 use crate::cpu::{Cpu, Msr};
+use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::state::{CounterSet, CpuCounters};
 
@@ -61,7 +62,7 @@ impl Global {
     /// Lets exactly these counters of the driver count; other bits keep the values that were found.
     pub fn let_through(self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         let ours = GlobalCtl::new().with_enabled(low(counters));
-        let control = cpu_counters.pmu.snapshot.saved().global & !self.own.into_bits() | ours.into_bits();
+        let control = cpu_counters.pmu.snapshot.control() & !self.own.into_bits() | ours.into_bits();
         cpu_counters.pmu.snapshot.set_control(control);
         set_control(cpu, control);
     }
@@ -72,10 +73,37 @@ impl Global {
         set_control(cpu, control & !self.own.into_bits());
     }
 
-    /// Returns whether another program has started or stopped counters of the driver: the control register does not
-    /// contain `control`. One read.
-    pub fn is_changed(self, cpu: &impl Cpu, control: u64) -> bool {
-        (cpu.rdmsr(PERF_CNTR_GLOBAL_CTL) ^ control) & self.own.into_bits() != 0
+    /// Compares the control register, which contains `found`, with what the driver wrote. Returns the value to write:
+    /// bits of other programs are as they were found. Returns as well the counters that differ.
+    pub fn changes(self, cpu_counters: CpuCounters<'_>, found: u64) -> (u64, Option<(CounterSet, Disturbance)>) {
+        let (snapshot, own) = (&cpu_counters.pmu.snapshot, self.own.into_bits());
+        let control = found & !own | snapshot.control() & own;
+        snapshot.set_control(control);
+        let counters = CounterSet::from_bits(u64::from(GlobalCtl::from_bits((found ^ control) & own).enabled()));
+        (control, Disturbance::of(PERF_CNTR_GLOBAL_CTL, found, control).map(|disturbance| (counters, disturbance)))
+    }
+
+    /// Returns the disturbance of all active counters if the status reports that they were frozen.
+    pub fn freeze(self, cpu_counters: CpuCounters<'_>, status: GlobalStatus) -> Option<(CounterSet, Disturbance)> {
+        let disturbance =
+            Disturbance::of(PERF_CNTR_GLOBAL_STATUS, status.into_bits(), status.with_pmcs_frozen(false).into_bits())?;
+        Some((cpu_counters.active.all, disturbance))
+    }
+
+    /// Notes what [changed](Self::changes) in an interrupt. Returns the value to write.
+    #[cold]
+    #[inline(never)]
+    pub fn note_changes(self, cpu_counters: CpuCounters<'_>, found: u64) -> u64 {
+        let (control, changed) = self.changes(cpu_counters, found);
+        cpu_counters.note_disturbance(changed);
+        control
+    }
+
+    /// Notes a [freeze](Self::freeze) in an interrupt.
+    #[cold]
+    #[inline(never)]
+    pub fn note_freeze(self, cpu_counters: CpuCounters<'_>, status: GlobalStatus) {
+        cpu_counters.note_disturbance(self.freeze(cpu_counters, status));
     }
 
     /// Reads the status bits that the driver may clear: overflows, and the bit of frozen counters.
