@@ -171,6 +171,8 @@ EVENTS
   with u or k after the last slash for one mode alone. The numbers are in the
   processor's manual; a wrong number counts nothing, or something else. The
   driver knows on which counters most events count; client query EVENT says so.
+  If it does not know an event but you do, counters=0x3 among the terms allows
+  counters 0 and 1 alone (bit n is counter n). This never adds a counter.
 
 CSV
   [CPUn,]count,unit,event,enabled_ns,percent_running,metric,metric_unit

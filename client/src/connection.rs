@@ -135,7 +135,7 @@ impl Connection {
 
     /// Returns the current state of a source.
     pub fn source(&self, source: u32) -> Result<SourceRecord, Error> {
-        let request = SourceRequest { source, reserved: 0 };
+        let request = SourceRequest { source, core_type: 0 };
         self.one_source(Code::QuerySource, request.as_bytes(), source)
     }
 
@@ -172,7 +172,7 @@ impl Connection {
         let running =
             self.send_request::<CountRecord>(Code::Read, SessionRequest { session }.as_bytes(), 0)?.header.total;
         let room = next_capacity(Code::Read, running)?;
-        let request = StopRequest { session, source, reserved: 0 };
+        let request = StopRequest { session, source, core_type: 0 };
         let reply = self.succeed::<CountRecord>(Code::Stop, request.as_bytes(), room + FIRST_ROOM)?;
         reply.records().map_err(|cause| malformed(Code::Stop, cause))
     }

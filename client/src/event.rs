@@ -22,6 +22,12 @@ pub enum EventError {
     /// `record --batch` without a precise event.
     #[error("--batch is for precise events, and none of the events is precise")]
     NothingPrecise,
+    /// An event with different counters.
+    #[error("{name} is named twice, with different counters")]
+    TwoNarrowings {
+        /// Source and modes of the event.
+        name: String,
+    },
     /// `stat` or `record` without `-e` on a machine that supports none of the default events.
     #[error("none of the events that are used without -e is supported on this machine")]
     NoDefault,
@@ -30,7 +36,7 @@ pub enum EventError {
 impl UserError for EventError {
     fn exit(&self) -> Exit {
         match self {
-            Self::NothingPrecise => Exit::Usage,
+            Self::NothingPrecise | Self::TwoNarrowings { .. } => Exit::Usage,
             Self::NoDefault => Exit::UnsupportedSource,
         }
     }
@@ -38,6 +44,7 @@ impl UserError for EventError {
     fn remedy(&self) -> Option<String> {
         let text = match self {
             Self::NothingPrecise => "-e SOURCE:p",
+            Self::TwoNarrowings { .. } => "one counters= with the bits of both, or two commands",
             Self::NoDefault => "client info   (says why), or name others with -e",
         };
         Some(text.to_owned())
@@ -59,17 +66,34 @@ impl FromStr for SourceName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(rest) = text.strip_prefix(raw_event::PREFIX) {
-            let terms = rest.strip_suffix('/').ok_or_else(|| format!("\"{text}\" does not end with a slash"))?;
-            return raw_event::parse(terms).map(Self::Raw);
+        match narrowed(text)? {
+            (source, 0) => Ok(source),
+            _ => {
+                Err(format!("\"{text}\" has counters=, which is for events that are counted or sampled; leave it out"))
+            }
         }
+    }
+}
+
+/// Returns a source, and the mask of the counters that the user allows, or 0 for any.
+fn narrowed(text: &str) -> Result<(SourceName, u32), String> {
+    if let Some(rest) = text.strip_prefix(raw_event::PREFIX) {
+        let terms = rest.strip_suffix('/').ok_or_else(|| format!("\"{text}\" does not end with a slash"))?;
+        return raw_event::parse(terms).map(|(event, counters)| (SourceName::Raw(event), counters));
+    }
+    Ok((SourceName::named(text), 0))
+}
+
+impl SourceName {
+    /// Returns the source of a number or a name.
+    fn named(text: &str) -> Self {
         // Names can begin with a digit (Profile2Issue), so any text that is not a number is a name.
         let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
         let (digits, radix) = hexadecimal.map_or((text, 10), |digits| (digits, 16));
         let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         match u32::from_str_radix(digits, radix) {
-            Ok(number) if plain => Ok(Self::Number(number)),
-            _ => Ok(Self::Name(text.to_owned())),
+            Ok(number) if plain => Self::Number(number),
+            _ => Self::Name(text.to_owned()),
         }
     }
 }
@@ -91,6 +115,8 @@ pub struct EventName {
     pub source: SourceName,
     /// Bits of [`modes`].
     pub modes: u32,
+    /// Mask of the counters that it may take, or 0 for any.
+    pub counters: u32,
 }
 
 impl FromStr for EventName {
@@ -117,7 +143,8 @@ impl EventName {
                 format!("\":{letters}\" is not a mode; :u is user mode, :k kernel mode, nothing is both; :p is precise")
             })
         })?;
-        Ok(Self { source: source.parse()?, modes })
+        let (source, counters) = narrowed(source)?;
+        Ok(Self { source, modes, counters })
     }
 }
 
@@ -228,6 +255,10 @@ mod tests {
             let wanted = SourceName::Raw(RawEvent::NONE.with_event(0xC0).with_umask(1));
             assert_eq!((event.source, event.modes), (wanted, bits), "{text}");
         }
+        let event: EventName = "cpu/event=0xc0,counters=0x3,umask=1/k".parse().unwrap();
+        let wanted = SourceName::Raw(RawEvent::NONE.with_event(0xC0).with_umask(1));
+        assert_eq!((event.source, event.modes, event.counters), (wanted, 2, 3));
+        assert!("cpu/event=0xc0,counters=3/".parse::<SourceName>().unwrap_err().contains("leave it out"));
         for text in ["cpu", "cpu/event=1", "cpu/event=1/x", "cpu/event=1/::u", "cpu/event=1/:", "CPU/event=1/"] {
             let parsed = text.parse::<EventName>();
             let is_raw = parsed.is_ok_and(|event| matches!(event.source, SourceName::Raw(_)));

@@ -1,4 +1,5 @@
-//! Raw events in the notation of perf: `cpu/event=0xC0,umask=0x00,cmask=1,inv,edge,eq/`.
+//! Raw events in the notation of perf: `cpu/event=0xC0,umask=0x00,cmask=1,inv,edge,eq/`, and one more term,
+//! `counters=0x3`: the counters that the event may take.
 
 use std::fmt;
 
@@ -7,10 +8,11 @@ use pmu::source::RawEvent;
 /// Prefix of a raw event.
 pub const PREFIX: &str = "cpu/";
 
-/// Parses the terms between the slashes.
-pub fn parse(terms: &str) -> Result<RawEvent, String> {
+/// Parses the terms between the slashes: an event, and the mask of the counters that it may take, or 0 for any.
+pub fn parse(terms: &str) -> Result<(RawEvent, u32), String> {
     let mut seen: Vec<&str> = Vec::new();
     let mut event = RawEvent::NONE;
+    let mut counters = 0;
     for term in terms.split(',') {
         let (name, value) = term.split_once('=').map_or((term, None), |(name, value)| (name, Some(value)));
         if seen.contains(&name) {
@@ -26,10 +28,17 @@ pub fn parse(terms: &str) -> Result<RawEvent, String> {
             "inv" => event.with_inv(flag(name, value)?),
             "edge" => event.with_edge(flag(name, value)?),
             "eq" => event.with_equality(flag(name, value)?),
+            "counters" => {
+                counters = number(name, value, u32::MAX)?;
+                if counters == 0 {
+                    return Err("counters=0 leaves the event no counter; bit n of the mask is counter n".to_owned());
+                }
+                event
+            }
             "" => return Err(format!("a term is empty; write {PREFIX}event=0xC0,umask=0x00/")),
             other => {
                 return Err(format!(
-                    "\"{other}\" is none of event, umask, cmask, inv, edge and eq; the driver supports no others"
+                    "\"{other}\" is none of event, umask, cmask, inv, edge, eq and counters; the driver supports no others"
                 ));
             }
         };
@@ -44,7 +53,7 @@ pub fn parse(terms: &str) -> Result<RawEvent, String> {
             RawEvent::MAX_WIDE_CMASK
         ));
     }
-    Ok(event)
+    Ok((event, counters))
 }
 
 fn byte(name: &str, value: Option<&str>) -> Result<u8, String> {
@@ -92,6 +101,14 @@ impl fmt::Display for Notation {
     }
 }
 
+/// Returns the notation of an event with the term for the counters that it may take; 0 is any.
+pub fn narrowed(event: &str, counters: u32) -> String {
+    match event.strip_suffix('/') {
+        Some(terms) if counters != 0 => format!("{terms},counters={counters:#x}/"),
+        _ => event.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -114,7 +131,7 @@ mod tests {
             ("event=0xc2,umask=2,cmask=8,eq", event(0xC2, 2, 8, false, false).with_equality(true)),
             ("event=0xc2,umask=0xffff,cmask=15,eq,inv=1", event(0xC2, 0xFFFF, 15, true, false).with_equality(true)),
         ] {
-            assert_eq!(parse(terms), Ok(wanted), "{terms}");
+            assert_eq!(parse(terms), Ok((wanted, 0)), "{terms}");
         }
     }
 
@@ -136,6 +153,12 @@ mod tests {
             ("event=1,eq=2", "0 or 1"),
             ("event=1,event=2", "twice"),
             ("event=1,inv=2", "0 or 1"),
+            ("event=1,counters=0", "no counter"),
+            ("event=1,counters", "takes a value"),
+            ("event=1,counters=0x100000000", "from 0 to 0xffffffff"),
+            ("event=1,counters=1,counters=2", "twice"),
+            ("event=1,counters=0-3", "not \"0-3\""),
+            ("counters=1", "event="),
             ("event=1,any=1", "none of"),
             ("event=1,config=0x4300c0", "none of"),
             ("event=1,", "empty"),
@@ -147,11 +170,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_printed_raw_event_parses_to_the_same_event(number in 0_u16..0x1000, umask: u8, cmask: u8, inv: bool, edge: bool) {
+        fn a_printed_raw_event_parses_to_the_same_event(
+            number in 0_u16..0x1000, umask: u8, cmask: u8, inv: bool, edge: bool, counters: u32,
+        ) {
             let event = event(number, umask.into(), cmask, inv, edge);
-            let shown = Notation(event).to_string();
+            let shown = narrowed(&Notation(event).to_string(), counters);
             let terms = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('/'));
-            prop_assert_eq!(parse(terms.unwrap()), Ok(event));
+            prop_assert_eq!(parse(terms.unwrap()), Ok((event, counters)));
         }
 
         #[test]
@@ -161,7 +186,7 @@ mod tests {
             let event = event(number, umask, cmask, inv, edge).with_equality(eq);
             let shown = Notation(event).to_string();
             let terms = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('/'));
-            prop_assert_eq!(parse(terms.unwrap()), Ok(event));
+            prop_assert_eq!(parse(terms.unwrap()), Ok((event, 0)));
             prop_assert_eq!(event.source().raw(), Some(event));
         }
     }

@@ -5,14 +5,14 @@ mod register_fault;
 
 use std::fmt;
 
-use protocol::{ErrorCode, NtStatus, PROTOCOL_VERSION, ReplyHeader};
+use protocol::{ErrorCode, NtStatus, PROTOCOL_VERSION, RegisterInUse, ReplyHeader};
 
 use crate::error::UserError;
 use crate::exit::Exit;
 use crate::format::grouped;
 use crate::sessions::RunningSession;
 use crate::unavailable::{self, OTHER_PROFILERS};
-use crate::{ntstatus, support};
+use crate::{ntstatus, register, support};
 
 /// The remedy if client and driver are of different versions.
 pub const SAME_VERSION: &str = "client install, with the halprof.sys that came with this client.exe";
@@ -110,7 +110,8 @@ impl UserError for Refusal {
                 | ErrorCode::BadRing
                 | ErrorCode::BadFrequency
                 | ErrorCode::NoInterval
-                | ErrorCode::BadBuffer,
+                | ErrorCode::BadBuffer
+                | ErrorCode::BadCounters,
             ) => Exit::Usage,
             Some(ErrorCode::HandlerRefused) => Exit::InterruptTaken,
             Some(ErrorCode::None | ErrorCode::BadFlags | ErrorCode::Asleep) | None => Exit::Failure,
@@ -146,13 +147,22 @@ impl UserError for Refusal {
             Some(ErrorCode::BadInterval) => format!("client query {source}   (shows its range)"),
             Some(ErrorCode::BadRing) => "--ring with a power of two in that range".to_owned(),
             Some(ErrorCode::BadFrequency) => "a lower -F or --budget".to_owned(),
+            Some(ErrorCode::BadCounters) if self.header.detail[0] == 0 => format!("{source} without counters="),
+            Some(ErrorCode::BadCounters) => {
+                format!("counters= with one of them   (client query {source} shows all)")
+            }
             Some(ErrorCode::NotSampled) if self.header.detail[0] == 1 => {
                 "client stat, which needs no interrupt".to_owned()
             }
             Some(ErrorCode::NotSampled) => "-e with a source of a counter   (client list)".to_owned(),
             Some(ErrorCode::HandlerRefused | ErrorCode::CountersTaken) => OTHER_PROFILERS.to_owned(),
             Some(ErrorCode::ForeignUse) => {
-                format!("{OTHER_PROFILERS};\n  or --force, which takes the counter from the other program")
+                let RegisterInUse { number, interface, .. } = RegisterInUse::from_detail(self.header.detail[0]);
+                let known = register::known_writers(interface.into(), number);
+                format!(
+                    "end the program that does this (known: {known});\n  \
+                     or --force, which takes the counter from it"
+                )
             }
             Some(ErrorCode::InterruptNotEnabled | ErrorCode::ApicNotReached) => {
                 "client stat, which needs no interrupt".to_owned()
@@ -243,11 +253,15 @@ impl fmt::Display for Refusal {
             Some(ErrorCode::CountersTaken) => {
                 write!(f, "another driver has the counters: HalAllocateHardwareCounters returned\n  NTSTATUS {told}")
             }
-            Some(ErrorCode::ForeignUse) => write!(
-                f,
-                "counter {first} on CPU {processor} is in use by another program that did not reserve it\n  \
-                 its select register holds {second:#x}"
-            ),
+            Some(ErrorCode::ForeignUse) => {
+                let RegisterInUse { number, counter, interface } = RegisterInUse::from_detail(first);
+                let register = register::named(interface.into(), number);
+                write!(
+                    f,
+                    "counter {counter} on CPU {processor} is in use by another program that did not reserve it\n  \
+                     because: {register} holds {second:#x}"
+                )
+            }
             Some(ErrorCode::InterruptNotEnabled) => write!(
                 f,
                 "Windows has not enabled the performance interrupt of CPU {processor}\n  \
@@ -262,6 +276,14 @@ impl fmt::Display for Refusal {
             Some(ErrorCode::TooManyRawEvents) => {
                 write!(f, "{first} different raw events are in use, which is the maximum")
             }
+            Some(ErrorCode::BadCounters) if first == 0 => {
+                write!(f, "{source} takes no counter, but counters={second:#x} was asked for")
+            }
+            Some(ErrorCode::BadCounters) => write!(
+                f,
+                "{source} counts on none of the counters asked for\n  \
+                 because: on CPU {processor} it can use counters={first:#x}, and counters={second:#x} was asked for"
+            ),
             Some(ErrorCode::Asleep) => f.write_str(
                 "the machine is going to sleep, or has not woken up yet\n  \
                  because: this has to read registers that lose their contents during sleep",

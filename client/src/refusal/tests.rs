@@ -35,12 +35,21 @@ fn refusal(cause: u32, detail: [u64; 2], session_events: &[SessionEvent]) -> Err
 }
 
 fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
-    SessionEvent { session, source, modes: modes::BOTH, process: 1234, flags, processors: 2, first_processor: 0 }
+    SessionEvent {
+        session,
+        source,
+        modes: modes::BOTH,
+        process: 1234,
+        flags,
+        processors: 2,
+        first_processor: 0,
+        ..SessionEvent::new_zeroed()
+    }
 }
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 63] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 65] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -210,9 +219,9 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 63] {
         ),
         (
             23,
-            [2, 0x0053_003C],
+            [0x0102_0000_0188, 0x0053_003C],
             Exit::CountersTaken,
-            "error: counter 2 on CPU 1 is in use by another program that did not reserve it\n  its select register holds 0x53003c\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf);\n  or --force, which takes the counter from the other program",
+            "error: counter 2 on CPU 1 is in use by another program that did not reserve it\n  because: IA32_PERFEVTSEL2 (MSR 0x188) holds 0x53003c\n  try: end the program that does this (known: Microsoft Defender, Intel PCM, VTune (sep), wpr with PMU counters);\n  or --force, which takes the counter from it",
         ),
         (
             24,
@@ -395,10 +404,22 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 63] {
             "error: CPU 1 faulted (#GP) when it accessed MSR 0x777\n  because: CPUID enumerates it, but the processor, or a hypervisor that hides\n  itself, does not have it\n  try: update the firmware, and turn off what virtualizes this machine",
         ),
         (
+            37,
+            [0xC, 0x3],
+            Exit::Usage,
+            "error: BranchInstructions counts on none of the counters asked for\n  because: on CPU 1 it can use counters=0xc, and counters=0x3 was asked for\n  try: counters= with one of them   (client query BranchInstructions shows all)",
+        ),
+        (
+            37,
+            [0, 0x3],
+            Exit::Usage,
+            "error: BranchInstructions takes no counter, but counters=0x3 was asked for\n  try: BranchInstructions without counters=",
+        ),
+        (
             99,
             [0, 0],
             Exit::Failure,
-            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 6) does not know: NTSTATUS 0xC0000225",
+            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 7) does not know: NTSTATUS 0xC0000225",
         ),
     ]
 }

@@ -9,6 +9,7 @@ use report::{Column, SymbolIndex, Table, TableRow};
 use serde::Serialize;
 
 use super::load::LoadedRecording;
+use crate::disturbance::Disturbance;
 use crate::event;
 use crate::format::{self, counted, properties, real, seconds};
 use crate::id::Id;
@@ -137,6 +138,8 @@ pub struct ProcessorLoss {
     pub paused_seconds: f64,
     /// How often sampling stopped because of too many interrupts that no counter explained.
     pub silences: u64,
+    /// What another program changed first; `None` if nothing was found changed.
+    pub disturbed: Option<Disturbance>,
 }
 
 /// Rows that are not shown because of the limits.
@@ -319,6 +322,8 @@ fn loss_stats(loaded: &LoadedRecording, id: u32) -> Vec<ProcessorLoss> {
         let one = found.entry(count.processor).or_default();
         one.lost += count.lost;
         one.throttled += count.throttled;
+        let disturbed = count.disturbed.as_ref().map(Disturbance::of_recorded);
+        one.disturbed = one.disturbed.take().or(disturbed);
     }
     for (source, processor, stats) in contents.sample_counts.loss_stats() {
         if source != id && source != ALL_SOURCES {
@@ -333,7 +338,8 @@ fn loss_stats(loaded: &LoadedRecording, id: u32) -> Vec<ProcessorLoss> {
         one.silences += stats.silences;
     }
     let told = found.into_iter().map(|(processor, one)| ProcessorLoss { processor, ..one });
-    told.filter(|one| (one.lost, one.throttled, one.pauses, one.silences) != (0, 0, 0, 0)).collect()
+    let is_empty = |one: &ProcessorLoss| (one.lost, one.throttled, one.pauses, one.silences) == (0, 0, 0, 0);
+    told.filter(|one| !is_empty(one) || one.disturbed.is_some()).collect()
 }
 
 fn limited(rows: Vec<TableRow>, limits: Limits) -> (Vec<AggregateRow>, OmittedRows) {

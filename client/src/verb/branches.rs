@@ -96,7 +96,7 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
     let ring = args.ring()?;
     let system = context.system()?;
     let connection = Connection::open(system)?;
-    let event = EventRequest { source: BRANCHES, modes: args.modes(), interval: args.buffer, frequency: 0 };
+    let event = EventRequest { source: BRANCHES, modes: args.modes(), interval: args.buffer, ..EventRequest::EMPTY };
     let wanted = SamplingPlan { args: &args.session, ring, events: &[event], batch: 0, output: args.output.as_deref() };
     let mut trace = BranchTrace::default();
     let outcome = sampling::run(&wanted, Some(&mut trace), &connection, system)?;
@@ -129,6 +129,9 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
         ))?;
     }
     if let Some(warning) = outcome.record_counts.storm_warning() {
+        context.warn(&warning)?;
+    }
+    if let Some(warning) = outcome.disturbance_warning() {
         context.warn(&warning)?;
     }
     Ok(outcome.exit_code)

@@ -8,8 +8,9 @@ use crate::cli::names::Names;
 use crate::connection::Connection;
 use crate::counts::{EventCount, by_event};
 use crate::error::{Error, UserError};
-use crate::event::{self, EventName, SourceName};
+use crate::event::{self, EventError, EventName, SourceName};
 use crate::exit::Exit;
+use crate::raw_event;
 use crate::source::Sources;
 
 /// Why the counts of detached sessions cannot be shown.
@@ -67,17 +68,32 @@ pub fn events(names: &[Names<EventName>], sources: &Sources) -> Result<Vec<Event
     let mut events: Vec<EventRequest> = Vec::new();
     for name in names.iter().flatten() {
         let source = sources.find(&name.source)?.id;
-        let event = EventRequest { source, modes: name.modes, interval: 0, frequency: 0 };
-        if !events.contains(&event) {
-            events.push(event);
-        }
+        let event = EventRequest { source, modes: name.modes, counters: name.counters, ..EventRequest::EMPTY };
+        add(&mut events, event, sources)?;
     }
     Ok(events)
 }
 
-/// Returns the source and the modes of an event: `BranchInstructions:u`.
+/// Adds an event if it is not there yet.
+///
+/// # Errors
+/// If it is there with other counters: its counts could not be told apart.
+pub fn add(events: &mut Vec<EventRequest>, event: EventRequest, sources: &Sources) -> Result<(), Error> {
+    let key = |event: &EventRequest| (event.source, event.modes, event.core_type);
+    if events.iter().any(|other| key(other) == key(&event) && other.counters != event.counters) {
+        let name = label(&EventRequest { counters: 0, ..event }, sources);
+        return Err(EventError::TwoNarrowings { name }.into());
+    }
+    if !events.contains(&event) {
+        events.push(event);
+    }
+    Ok(())
+}
+
+/// Returns the source, the modes and the counters of an event, as the user can type it: `BranchInstructions:u`.
 pub fn label(event: &EventRequest, sources: &Sources) -> String {
-    format!("{}{}", sources.name(event.source), event::suffix(event.modes))
+    let name = raw_event::narrowed(&sources.name(event.source), event.counters);
+    format!("{name}{}", event::suffix(event.modes))
 }
 
 /// Returns the counts of the named sources that run detached, or of all detached sources if none is named.

@@ -3,6 +3,7 @@
 use protocol::{DEFAULT_BUDGET, EventRequest, modes};
 
 use super::context::Context;
+use super::events::add;
 use super::sampling::{self, Outcome, is_precise};
 use crate::cli::RecordArgs;
 use crate::connection::Connection;
@@ -20,6 +21,7 @@ const DEFAULT_ROLES: [Role; 2] = [Role::Cycles, Role::Instructions];
 struct RequestedEvent {
     source: SourceInfo,
     modes: u32,
+    counters: u32,
     interval: Option<u32>,
 }
 
@@ -36,9 +38,7 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
             context
                 .warn(&format!("{name}: {asked} is out of the range from {minimum} to {maximum}; {used} is used"))?;
         }
-        if !events.contains(&request) {
-            events.push(request);
-        }
+        add(&mut events, request, sources)?;
     }
     if args.events.is_empty() {
         for event in &events {
@@ -70,23 +70,29 @@ fn requested(args: &RecordArgs, sources: &Sources) -> Result<Vec<RequestedEvent>
         return Ok(vec![RequestedEvent {
             source: source.cloned().ok_or(EventError::NoDefault)?,
             modes: modes::BOTH,
+            counters: 0,
             interval: None,
         }]);
     }
     let requested = |SampledEvent { event, interval }: &SampledEvent| {
-        Ok(RequestedEvent { source: sources.find(&event.source)?, modes: event.modes, interval: *interval })
+        Ok(RequestedEvent {
+            source: sources.find(&event.source)?,
+            modes: event.modes,
+            counters: event.counters,
+            interval: *interval,
+        })
     };
     args.events.iter().flatten().map(requested).collect()
 }
 
 /// Creates the request for an event. An interval that the user named is fixed; otherwise, it is adjusted to
 /// `frequency`.
-fn request(RequestedEvent { source, modes, interval }: &RequestedEvent, frequency: u32) -> EventRequest {
+fn request(RequestedEvent { source, modes, counters, interval }: &RequestedEvent, frequency: u32) -> EventRequest {
     let (interval, frequency) = match interval {
         Some(interval) => ((*interval).max(source.minimum).min(source.maximum), 0),
         None => (source.interval, frequency),
     };
-    EventRequest { source: source.id, modes: *modes, interval, frequency }
+    EventRequest { source: source.id, modes: *modes, interval, frequency, counters: *counters, ..EventRequest::EMPTY }
 }
 
 /// Prints how many samples were recorded and how many were not.
@@ -126,6 +132,9 @@ fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) ->
         ))?;
     }
     if let Some(warning) = record_counts.storm_warning() {
+        context.warn(&warning)?;
+    }
+    if let Some(warning) = outcome.disturbance_warning() {
         context.warn(&warning)?;
     }
     Ok(())

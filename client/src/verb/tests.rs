@@ -5,6 +5,7 @@ mod closed_pipe;
 mod control_area;
 mod diagnose;
 mod installing;
+mod narrowing;
 mod record;
 mod report;
 mod tables;
@@ -160,7 +161,7 @@ mod versions {
         let system = FakeSystem::running(FakeDriver { protocol: 9, ..FakeDriver::default() });
         let (exit, report) = run(&system, "list").failure();
         assert_eq!(exit, Exit::VersionMismatch);
-        assert!(report.contains("protocol version 6, and the driver has version 9"), "{report}");
+        assert!(report.contains("protocol version 7, and the driver has version 9"), "{report}");
 
         let refuse = Some((Code::Hello, ErrorCode::VersionMismatch, [1, 8]));
         let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
@@ -324,7 +325,7 @@ mod asking {
              Signature       0x000106CA: family 0x6, model 0x1c, stepping 10\n\
              PMU version     2\n\
              Hypervisor      none that shows itself\n\
-             Driver          1.2.3, protocol 6\n"
+             Driver          1.2.3, protocol 7\n"
         );
         assert_eq!(
             run(&system, "info --json").json(),
@@ -334,7 +335,7 @@ mod asking {
                 "counters_in_use": 1, "sessions": 1, "processors": 2, "maximum_processors": 4, "state_bytes": 64,
                 "vendor": "GenuineIntel", "brand": "Some CPU", "signature": 0x106CA, "family": 6, "model": 0x1C,
                 "stepping": 10, "pmu_version": 2, "hypervisor": "none that shows itself", "hypervisor_number": 0,
-                "counters_reserved": false, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "driver_version": "1.2.3", "driver_protocol": 6,
+                "counters_reserved": false, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "driver_version": "1.2.3", "driver_protocol": 7,
                 "sampling": {
                     "interrupts": 0, "spurious": 0, "delivered": 0, "lost": 0, "throttled": 0, "discarded": 0,
                     "throttles": 0, "sleeps": 0, "asleep_seconds": 0.0
@@ -353,6 +354,7 @@ mod asking {
             flags: 1,
             processors: 2,
             first_processor: 0,
+            ..SessionEvent::new_zeroed()
         };
         let session_events = vec![holder, SessionEvent { source: 6, modes: modes::BOTH, ..holder }];
         let system = FakeSystem::running(FakeDriver { session_events, ..FakeDriver::default() });
@@ -360,7 +362,7 @@ mod asking {
             run(&system, "status").out,
             "Service   running\n\
              Driver    1.2.3\n\
-             Protocol  6\n\
+             Protocol  7\n\
              Sessions  1\n          \
              session 3 (process 12, detached): TotalIssues:u, BranchInstructions\n"
         );
@@ -387,6 +389,7 @@ mod asking {
             flags: 0,
             processors: 2,
             first_processor: 0,
+            ..SessionEvent::new_zeroed()
         };
         let session_events = vec![holder, SessionEvent { source: 6, modes: modes::BOTH | modes::PRECISE, ..holder }];
         let system = FakeSystem::running(FakeDriver { session_events, ..FakeDriver::default() });
@@ -449,7 +452,7 @@ mod counting {
         let words: Vec<u64> = input.chunks(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap())).collect();
         assert_eq!((words[0], words[1], words[2]), (1, 0, 0b1101), "detached, on 0, 2 and 3");
         assert_eq!(words[3..34].iter().sum::<u64>(), 0);
-        assert_eq!(words[34..], [2 | 3 << 32, 0, 6 | 1 << 32, 0]);
+        assert_eq!(words[34..], [2 | 3 << 32, 0, 0, 6 | 1 << 32, 0, 0]);
         assert_eq!(
             run(&system, "start 2 --json").json(),
             json!({"session": 7, "events": [{"id": 2, "name": "TotalIssues", "modes": "uk"}]})
@@ -466,6 +469,7 @@ mod counting {
             flags: 1,
             processors: 2,
             first_processor: 0,
+            ..SessionEvent::new_zeroed()
         }];
         let refuse = Some((Code::Start, ErrorCode::NoFreeCounter, [4, 1]));
         let system = FakeSystem::running(FakeDriver { session_events, refuse, ..FakeDriver::default() });
@@ -543,11 +547,12 @@ mod counting {
             counts["events"][1],
             json!({
                 "session": 7, "id": 19, "name": "TotalCycles", "modes": "uk", "count": 1_000_000,
-                "enabled_seconds": 1.0, "asleep_seconds": 0.0, "per_second": 1_000_000.0, "processors": [
+                "enabled_seconds": 1.0, "asleep_seconds": 0.0, "per_second": 1_000_000.0,
+                "disturbed": false, "processors": [
                     {"processor": 0, "counter": 0, "count": 700_000, "enabled_seconds": 1.0, "asleep_seconds": 0.0,
-                     "per_second": 700_000.0},
+                     "per_second": 700_000.0, "disturbed": null},
                     {"processor": 1, "counter": 0, "count": 300_000, "enabled_seconds": 1.0, "asleep_seconds": 0.0,
-                     "per_second": 300_000.0}
+                     "per_second": 300_000.0, "disturbed": null}
                 ]
             })
         );
@@ -636,7 +641,9 @@ mod stat_ {
                 FakeSystem::running(FakeDriver { refused_sources: refused_sources.to_vec(), ..FakeDriver::default() });
             let outcome = stat(&system, "").outcome;
             let starts = system.driver.inputs(Code::Start);
-            let sources = |start: &Vec<u8>| start[272..].chunks(16).map(|event| event[0]).collect::<Vec<_>>();
+            let sources = |start: &Vec<u8>| {
+                start[272..].chunks(size_of::<protocol::EventRequest>()).map(|event| event[0]).collect::<Vec<_>>()
+            };
             (outcome.map_err(|error| error.exit()), starts.iter().map(sources).collect::<Vec<_>>())
         };
         let (no_counter, elsewhere) = ((ErrorCode::NoFreeCounter, [1, 1]), (ErrorCode::UnsupportedSource, [3, 1]));

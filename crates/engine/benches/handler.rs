@@ -67,7 +67,7 @@ fn set_up(
     let subscribe = |subscriber| {
         let (producer, fetched): (SampleProducer, _) =
             sample_ring::channel(64, CpuSampleStats::default()).expect("memory");
-        sampler.subscribe(current, Subscriber(subscriber), producer, counters);
+        sampler.subscribe(current, Subscriber(subscriber), producer, counters, Ticks(0));
         fetched
     };
     let rings = (0..subscribers).map(subscribe).collect();

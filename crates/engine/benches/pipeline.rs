@@ -99,7 +99,7 @@ fn start(engine: &mut Engine<&Plain>) -> u64 {
     };
     ask(Code::Hello, Hello { version: PROTOCOL_VERSION, reserved: 0 }.as_bytes());
     let header = StartHeader { flags: 0, ring: RING, budget: 900, batch: 0, processors: ProcessorSet::EMPTY };
-    let event = EventRequest { source: 6, modes: modes::BOTH, interval: 65_536, frequency: 0 };
+    let event = EventRequest { source: 6, modes: modes::BOTH, interval: 65_536, ..EventRequest::EMPTY };
     let started = ask(Code::Start, &[header.as_bytes(), event.as_bytes()].concat());
     assert_eq!(started.status, 0);
     let [session, _] = started.detail;

@@ -1,6 +1,6 @@
 //! An event of a session, and how it is served.
 
-use pmu::state::CounterState;
+use pmu::state::{CounterSet, CounterState};
 use protocol::ALL_SOURCES;
 
 /// An event of a session, on all processors of the session.
@@ -12,6 +12,8 @@ pub struct Event {
     pub modes: u32,
     /// The event is sampled.
     pub sampled: bool,
+    /// The counters that the client allows.
+    pub within: CounterSet,
     /// How the event is served.
     pub service: Service,
     /// The event has not been stopped.

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use pmu::interval::IntervalRange;
+use pmu::placement::Wanted;
 use pmu::state::{CounterSet, CounterState};
 use pmu::{ProcessorIndex, Source};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_SUPPORTED};
@@ -43,13 +44,13 @@ enum Served {
     /// By a counter of another session.
     Shared(u8),
     /// By a counter of its own, with the target frequency in samples per second, or 0.
-    Own(CounterState, u32),
+    Own(Wanted, u32),
 }
 
 impl Served {
-    fn own(&self) -> Option<CounterState> {
+    fn own(&self) -> Option<Wanted> {
         match self {
-            Self::Own(state, _) => Some(*state),
+            Self::Own(wanted, _) => Some(*wanted),
             Self::Timer | Self::Branches | Self::Shared(_) => None,
         }
     }
@@ -87,7 +88,7 @@ impl<M: Platform> Planner<'_, M> {
                 return Err(invalid(ErrorCode::AlreadyStarted, session.number).source(event.source));
             }
             let (sampled, EventRequest { source, modes, .. }) = (event.interval != 0, *event);
-            planned.try_push(Event { source, modes, sampled, service, running: true })?;
+            planned.try_push(Event { source, modes, sampled, within: within(event), service, running: true })?;
         }
         let counts = |event: &Event| matches!(event.service, Service::Counter { .. });
         if planned.iter().any(counts) && !hal.is_enumerated() {
@@ -160,6 +161,8 @@ impl<M: Platform> Planner<'_, M> {
         for event in session.events.iter().filter(|event| event.running) {
             if let Service::Counter { state, .. } = event.service {
                 hal.check_on(processor, state).map_err(|error| Refusal::from(error).on_processor_alone(processor))?;
+                check_counters(hal.counters_for(processor, state), event)
+                    .map_err(|error| error.processor(processor))?;
             }
         }
         let served = |event: &Event| self.served(processor, session.tag, event);
@@ -222,7 +225,7 @@ impl<M: Platform> Planner<'_, M> {
         let on_it = |other: &&Session| other.processors.binary_search(&processor).is_ok();
         self.others.iter().filter(on_it).for_each(|other| other.write_sessions(reply));
         let fitting = |event: &Event| match event.service {
-            Service::Counter { state, .. } => self.context.hal.counters_for(processor, state),
+            Service::Counter { state, .. } => self.context.hal.counters_for(processor, state).and(event.within),
             Service::Timer | Service::Branches { .. } => CounterSet::NONE,
         };
         let there = events.iter().find(|event| event.source == source).map(fitting).unwrap_or_default();
@@ -243,18 +246,19 @@ impl<M: Platform> Planner<'_, M> {
             Service::Counter { state, frequency } => (state, frequency),
         };
         let state = self.context.hal.with_safe_interval(processor, state.owned_by(tag));
-        self.shared(processor, state, frequency).map_or(Served::Own(state, frequency), Served::Shared)
+        let wanted = Wanted { state, within: event.within };
+        self.shared(processor, wanted, frequency).map_or(Served::Own(wanted, frequency), Served::Shared)
     }
 
-    /// Returns a counter that another session samples with the same settings.
-    fn shared(&self, processor: ProcessorIndex, state: CounterState, frequency: u32) -> Option<u8> {
+    /// Returns a counter that another session samples with the same settings, and that the client allows.
+    fn shared(&self, processor: ProcessorIndex, Wanted { state, within }: Wanted, frequency: u32) -> Option<u8> {
         if !state.interrupt() || frequency != 0 {
             return None;
         }
         let EngineContext { sampler, hal, .. } = self.context;
         let way = |state: CounterState| state.with_owner(0).with_active(false);
         let same = |other: CounterState| !other.is_free() && other.owner() != state.owner() && way(other) == way(state);
-        let mut found = hal.cpu_counters(processor).counters(same).iter();
+        let mut found = hal.cpu_counters(processor).counters(same).and(within).iter();
         found.find(|counter| !sampler.is_moved(processor, *counter))
     }
 
@@ -280,9 +284,33 @@ impl<M: Platform> Planner<'_, M> {
     }
 }
 
+/// Returns the counters that the client allows for an event.
+const fn within(event: &EventRequest) -> CounterSet {
+    match event.counters {
+        0 => CounterSet::first(CounterSet::MOST),
+        mask => CounterSet::from_bits(mask as u64),
+    }
+}
+
+/// Checks that the client allows one of the counters that can count the event.
+fn check_counters(there: CounterSet, event: &Event) -> Result<(), Refusal> {
+    if there.is_empty() || !there.and(event.within).is_empty() {
+        return Ok(());
+    }
+    let [there, asked] = [there, event.within].map(|counters| u64::from(counters.bits()));
+    Err(invalid(ErrorCode::BadCounters, 0).source(event.source).detail(there, asked))
+}
+
 /// Returns how an event is served, or refuses it.
 fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Service, Refusal> {
+    let unserved = u64::from(event.core_type);
+    if unserved != 0 {
+        return Err(invalid(ErrorCode::BadFlags, unserved).source(event.source));
+    }
     let bad_modes = invalid(ErrorCode::BadModes, u64::from(event.modes)).source(event.source);
+    if event.counters != 0 && (event.source == BRANCHES || Source(event.source) == Source::TIME) {
+        return Err(invalid(ErrorCode::BadCounters, 0).source(event.source).detail(0, event.counters.into()));
+    }
     let precise = event.modes & modes::PRECISE != 0;
     let modes_alone = event.modes & !modes::PRECISE;
     let are_modes = modes_alone & modes::BOTH != 0 && modes_alone & !modes::BOTH == 0;

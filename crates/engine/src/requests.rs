@@ -125,8 +125,8 @@ impl Input {
             | Self::ListSessions
             | Self::Start(..) => 0,
             Self::ControlArea(request) => request.reserved,
-            Self::QuerySource(request) => request.reserved.into(),
-            Self::Stop(request) => request.reserved.into(),
+            Self::QuerySource(request) => request.core_type.into(),
+            Self::Stop(request) => request.core_type.into(),
         }
     }
 }

@@ -16,7 +16,7 @@ mod storm;
 mod subscriptions;
 mod throttle;
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use pmu::state::{CounterSet, CounterState};
 use pmu::{Cpu, CurrentCpu, PerCpu, ProcessorIndex, lvt_pmi};
@@ -32,6 +32,7 @@ pub(crate) use per_cpu::put_or_leak;
 use per_cpu::{Interrupts, PerCpuSampling};
 use subscriptions::CounterSubscriptions;
 pub use subscriptions::{MAX_SAMPLERS, Subscriber};
+use throttle::MAX_WINDOW;
 
 /// Ticks of each processor per second while a session samples.
 pub const TICKS_PER_SECOND: u32 = 100;
@@ -56,8 +57,8 @@ pub type Hal = pmu::Hal<PerCpuSampling>;
 #[derive(Debug)]
 pub struct Sampler {
     hal: Hal,
-    /// Time that interrupts may take between two ticks, in units of the clock.
-    budget: AtomicU64,
+    /// Share of the time of a processor that interrupts may take, in thousandths.
+    budget: AtomicU32,
     /// Units of the clock per second.
     clock: u64,
     sleeps: SuspendTime,
@@ -66,7 +67,7 @@ pub struct Sampler {
 impl Sampler {
     /// Makes a sampler for a clock with `clock` units per second.
     pub fn new(hal: Hal, clock: u64) -> Self {
-        Self { hal, budget: AtomicU64::new(0), clock, sleeps: SuspendTime::default() }
+        Self { hal, budget: AtomicU32::new(0), clock, sleeps: SuspendTime::default() }
     }
 
     /// Returns what the sampler keeps for a processor, or `None` if the processor does not exist.
@@ -91,8 +92,16 @@ impl Sampler {
 
     /// Sets the share of the time of a processor that interrupts may take, in thousandths.
     pub fn set_budget(&self, thousandths: u32) {
-        let tick = self.clock / u64::from(TICKS_PER_SECOND);
-        self.budget.store(tick * u64::from(thousandths) / 1_000, Ordering::Relaxed);
+        self.budget.store(thousandths, Ordering::Relaxed);
+    }
+
+    fn budget(&self) -> u32 {
+        self.budget.load(Ordering::Relaxed)
+    }
+
+    /// Returns the time between two ticks at their nominal rate.
+    fn nominal_tick(&self) -> Ticks {
+        Ticks(self.clock / u64::from(TICKS_PER_SECOND))
     }
 
     /// Returns the numbers of all interrupts since the sampler was made.
@@ -194,7 +203,7 @@ impl Sampler {
             per_cpu.count_served();
         }
         let end = clock();
-        if per_cpu.throttle.spend(end.since(begin), Ticks(self.budget.load(Ordering::Relaxed))) {
+        if per_cpu.throttle.spend(end.since(begin), self.budget()) {
             watermark_hit |= self.pause(current, per_cpu, end);
         }
         watermark_hit
@@ -232,7 +241,9 @@ impl Sampler {
         }
         self.recover(current, per_cpu);
         watermark_hit |= per_cpu.push_silenced(&stopped(StopKind::Silenced, current.index(), now));
-        if let Some((counters, traced, since)) = per_cpu.throttle.next_window() {
+        let elapsed = per_cpu.elapsed(now);
+        per_cpu.throttle.extend(elapsed, self.budget(), Ticks(self.nominal_tick().0 * MAX_WINDOW));
+        if let Some((counters, traced, since)) = per_cpu.throttle.resume() {
             self.start(current, counters);
             if traced {
                 self.pause_branches(current, per_cpu, false, now);
@@ -240,7 +251,6 @@ impl Sampler {
             let record = paused(PauseKind::Resumed, current.index(), now, now.since(since));
             watermark_hit |= per_cpu.push_to_all(&record);
         }
-        let elapsed = per_cpu.elapsed(now);
         let cpu_counters = self.hal.cpu_counters(current.index());
         for (counter, subscriptions) in per_cpu.all_subscriptions() {
             let state = cpu_counters.get(counter);
@@ -319,9 +329,15 @@ impl Sampler {
         subscriber: Subscriber,
         producer: SampleProducer,
         counters: CounterSet,
+        now: Ticks,
     ) {
         // The slot is empty: the engine gives a number to one session at a time.
         let Some(per_cpu) = self.per_cpu(current.index()) else { return put_or_leak(None, producer) };
+        if !per_cpu.has_producers() {
+            // The last tick was one of a session that has ended.
+            per_cpu.elapsed(now);
+            per_cpu.throttle.open(self.nominal_tick());
+        }
         put_or_leak(per_cpu.slot(subscriber), producer);
         for (_, subscriptions) in per_cpu.subscriptions_of(counters) {
             subscriptions.add(subscriber);

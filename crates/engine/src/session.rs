@@ -181,6 +181,8 @@ impl Session {
                     samples,
                     lost,
                     throttled,
+                    core_type: 0,
+                    reserved: 0,
                     disturbed_register: register,
                     interface,
                     disturbed_found: found,
@@ -202,6 +204,8 @@ impl Session {
                 flags: if self.owner.is_none() { flags::DETACHED } else { 0 },
                 processors: u32::try_from(self.processors.len()).unwrap_or(u32::MAX),
                 first_processor: self.processors.first().map_or(0, |processor| processor.number()),
+                core_type: 0,
+                reserved: 0,
             });
         }
     }
@@ -262,7 +266,8 @@ impl Session {
         if let Some(rings) = &self.rings
             && let Some(producer) = rings.take_producer(current.index())
         {
-            sampler.subscribe(current, rings.subscriber, producer, rings.counters(current.index()));
+            let counters = rings.counters(current.index());
+            sampler.subscribe(current, rings.subscriber, producer, counters, now);
         }
         if let Some(ds_buffers) = self.hardware_recording.as_ref().and_then(|recording| recording.take(current.index()))
         {

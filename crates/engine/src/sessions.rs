@@ -64,7 +64,7 @@ impl Sessions {
             session.release(context.hal);
             return Err(NO_MEMORY);
         }
-        let Some((session, others)) = self.all.split_last_mut() else { return Err(NO_MEMORY) };
+        let Some(session) = self.all.last_mut() else { return Err(NO_MEMORY) };
         if let Err(refusal) = self.resources.take(session, header.flags & flags::FORCE != 0, context) {
             session.release(context.hal);
             self.all.pop();
@@ -72,7 +72,9 @@ impl Sessions {
             return Err(refusal);
         }
         session.begin_time(0, context);
-        let (session, others) = (&*session, &*others);
+        self.last_number = number;
+        self.set_budget(context);
+        let Some((session, others)) = self.all.split_last() else { return Err(NO_MEMORY) };
         let EngineContext { platform, sampler, .. } = context;
         let now = platform.clock();
         platform.on_each_processor(&|current| {
@@ -81,8 +83,6 @@ impl Sessions {
             note_disturbances(others, current, sampler, now);
             session.begin(current, sampler, now);
         });
-        self.last_number = number;
-        self.set_budget(context);
         Ok(self.last_number)
     }
 

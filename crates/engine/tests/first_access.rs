@@ -26,7 +26,7 @@ const GLOBAL_OF_AMD: [u32; 3] = [0xC000_0300, 0xC000_0301, 0xC000_0302];
 const INTERVAL: u32 = 4_096;
 
 const fn event(source: u32, modes: u32, interval: u32) -> EventRequest {
-    EventRequest { source, modes, interval, frequency: 0 }
+    EventRequest { source, modes, interval, ..EventRequest::EMPTY }
 }
 
 /// Returns the identities that have counters.

@@ -113,7 +113,7 @@ fn a_reply_never_contains_old_bytes_of_the_buffer() {
     let client = Client::open(&mut engine, 1, 10);
     let answer = client.ask(&mut engine, Code::ListSources, &[], 1 << 14);
     let records: Vec<SourceRecord> = answer.records();
-    assert_eq!(answer.bytes.len(), 48 + records.len() * 128);
+    assert_eq!(answer.bytes.len(), 48 + records.len() * 136);
     assert!(!answer.bytes.chunks(4).any(|bytes| bytes == [0xEE; 4]));
 }
 
@@ -122,11 +122,11 @@ fn a_list_without_room_reports_its_total_and_only_whole_records() {
     let machine = SimMachine::named("amd-legacy", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    for (output, count) in [(48, 0), (175, 0), (176, 1), (303, 1), (304, 2), (1 << 16, 176)] {
+    for (output, count) in [(48, 0), (183, 0), (184, 1), (319, 1), (320, 2), (1 << 16, 176)] {
         let answer = client.ask(&mut engine, Code::ListSources, &[], output);
         let header = answer.header();
         assert_eq!((header.count, header.total), (count, 176), "{output}");
-        assert_eq!(answer.completion.information, 48 + 128 * count as usize);
+        assert_eq!(answer.completion.information, 48 + 136 * count as usize);
     }
 }
 
@@ -167,10 +167,10 @@ fn intervals_are_clamped_and_the_previous_one_is_reported() {
         (u32::MAX, 0x7FFF_FFFF),
     ] {
         let request = IntervalRequest { source: 2, interval: wanted };
-        let records: Vec<SourceRecord> = client.ask(&mut engine, Code::SetInterval, request.as_bytes(), 176).records();
+        let records: Vec<SourceRecord> = client.ask(&mut engine, Code::SetInterval, request.as_bytes(), 184).records();
         assert_eq!((records[0].interval, records[0].previous_interval), (used, before), "{wanted}");
-        let request = SourceRequest { source: 2, reserved: 0 };
-        let records: Vec<SourceRecord> = client.ask(&mut engine, Code::QuerySource, request.as_bytes(), 176).records();
+        let request = SourceRequest { source: 2, core_type: 0 };
+        let records: Vec<SourceRecord> = client.ask(&mut engine, Code::QuerySource, request.as_bytes(), 184).records();
         assert_eq!(records[0].interval, used);
         before = used;
     }
@@ -211,9 +211,13 @@ fn each_refusal_has_its_error_code_and_changes_nothing() {
             assert_eq!((accesses.wrmsr, accesses.rdmsr, accesses.rdpmc), (0, 0, 0), "{what}: no register touched");
         }
     }
-    for (code, at, length) in
-        [(Code::QuerySource, 4, 8), (Code::Stop, 12, 16), (Code::ControlArea, 8, 272), (Code::Samples, 12, 16)]
-    {
+    for (code, at, length) in [
+        (Code::QuerySource, 4, 8),
+        (Code::Start, 272 + 16, 272 + 24),
+        (Code::Stop, 12, 16),
+        (Code::ControlArea, 8, 272),
+        (Code::Samples, 12, 16),
+    ] {
         let mut input = vec![0; length];
         input[at] = 0x40;
         let header = client.ask(&mut engine, code, &input, 4096).header();

@@ -207,7 +207,7 @@ fn profile_time_takes_the_nearest_interval_of_its_timer_at_once() {
     {
         let request = protocol::IntervalRequest { source: 0, interval: wanted };
         let records: Vec<protocol::SourceRecord> =
-            client.ask(&mut engine, Code::SetInterval, zerocopy::IntoBytes::as_bytes(&request), 176).records();
+            client.ask(&mut engine, Code::SetInterval, zerocopy::IntoBytes::as_bytes(&request), 184).records();
         assert_eq!((records[0].interval, records[0].minimum, records[0].maximum), (used, 1_221, 1_000_000));
         assert_eq!(machine.timer(), Some(used));
     }

@@ -13,6 +13,7 @@ use crate::constraints::Listing;
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Source};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
@@ -209,12 +210,11 @@ pub trait ProfileInterface {
     ///
     /// # Errors
     /// The index of an event without a counter. No other assignment would serve all events.
-    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
-        let mut free = cpu_counters.counters(CounterState::is_free).iter();
-        for (index, place) in assigned.iter_mut().enumerate().take(wanted.len()) {
-            *place = free.next().ok_or(index)?;
-        }
-        Ok(())
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
+        let length = assigned.len();
+        let assigned = assigned.get_mut(..wanted.len()).ok_or(length)?;
+        let within = |event| wanted.get(event).map_or(CounterSet::NONE, |wanted: &Wanted| wanted.within);
+        placement::assign(cpu_counters.counters(CounterState::is_free), CounterSet::NONE, assigned, &within)
     }
 
     /// Returns the state with an interval that the processor counts correctly: the same, or a slightly shorter one.
@@ -515,7 +515,7 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.listing(source))
     }
 
-    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
         each!(self, interface => interface.assign(cpu_counters, wanted, assigned))
     }
 

@@ -41,7 +41,7 @@ pub mod interface;
 pub mod interval;
 pub mod lvt_pmi;
 mod per_cpu;
-mod placement;
+pub mod placement;
 pub mod selection;
 pub mod source;
 pub mod state;

@@ -84,12 +84,28 @@ impl Matching {
     }
 }
 
+/// An event to place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// The state that its counter gets.
+    pub state: CounterState,
+    /// The counters that the client allows. They narrow the constraints of the event, and never widen them.
+    pub within: CounterSet,
+}
+
+impl From<CounterState> for Wanted {
+    /// Creates an event that may have any counter.
+    fn from(state: CounterState) -> Self {
+        Self { state, within: CounterSet::first(CounterSet::MOST) }
+    }
+}
+
 /// Assigns one of the `free` counters to each of the events 0 to `assigned.len() - 1`: one of `counters_of(event)`, of
 /// the `preferred` ones if there is a choice. As many preferred counters are used as possible.
 ///
 /// # Errors
 /// The first event that cannot have a counter together with all events before it, whatever the assignment.
-fn assign(
+pub fn assign(
     free: CounterSet,
     preferred: CounterSet,
     assigned: &mut [u8],
@@ -116,15 +132,16 @@ pub fn assign_states(
     cpu_counters: CpuCounters<'_>,
     sources: &[ProfileSource],
     preferred: CounterSet,
-    wanted: &[CounterState],
+    wanted: &[Wanted],
     assigned: &mut [u8],
     counters_of: impl Fn(&ProfileSource, CounterState) -> CounterSet,
 ) -> Result<(), usize> {
     let length = assigned.len();
     let assigned = assigned.get_mut(..wanted.len()).ok_or(length)?;
     let of = |event| {
-        let state = wanted.get(event).copied().unwrap_or_default();
-        cpu_counters.source_of(sources, state).map_or(CounterSet::NONE, |source| counters_of(&source, state))
+        let Some(Wanted { state, within }) = wanted.get(event).copied() else { return CounterSet::NONE };
+        let source = cpu_counters.source_of(sources, state);
+        source.map_or(CounterSet::NONE, |source| counters_of(&source, state).and(within))
     };
     assign(cpu_counters.counters(CounterState::is_free), preferred, assigned, &of)
 }

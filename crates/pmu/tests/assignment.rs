@@ -1,7 +1,8 @@
 //! The assignment of counters to events: as many events as possible get a counter, whichever counters are in use.
 
 use model::Processor;
-use pmu::state::CounterState;
+use pmu::placement::Wanted;
+use pmu::state::{CounterSet, CounterState};
 use pmu::{Hal, ProcessorIndex, ProfileInterface, Source};
 use proptest::prelude::*;
 use simulation::SimMachine;
@@ -29,22 +30,29 @@ proptest! {
         general in 1..=4_u8,
         fixed in 0..=0b1111_u32,
         taken in any::<u32>(),
-        wanted in prop::collection::vec(prop::sample::select(vec![2_u32, 6, 10, 19, 25, 26, 27, 28]), 1..8),
+        wanted in prop::collection::vec(
+            (prop::sample::select(vec![2_u32, 6, 10, 19, 25, 26, 27, 28]), prop::option::of(any::<u8>())), 1..8,
+        ),
     ) {
         let machine = machine(general, fixed);
         let hal = Hal::new(machine.processor(0), 1).unwrap();
         let cpu_counters = hal.cpu_counters(ProcessorIndex::BOOT);
-        let state = |source: &u32| hal.state_for(Source(*source), false).unwrap().with_owner(1);
+        let state = |(source, _): &(u32, Option<u8>)| hal.state_for(Source(*source), false).unwrap().with_owner(1);
         for counter in (0..hal.interface().counters()).filter(|counter| taken >> counter & 1 == 1) {
             cpu_counters.set(counter, CounterState::FREE.with_owner(2));
         }
-        let choice = |source: &u32| hal.source_information(Source(*source)).unwrap().counters.iter().collect();
+        let within = |mask: Option<u8>| CounterSet::from_bits(mask.map_or(u64::MAX, u64::from));
+        let choice = |(source, mask): &(u32, Option<u8>)| {
+            hal.source_information(Source(*source)).unwrap().counters.and(within(*mask)).iter().collect()
+        };
         let choices: Vec<Vec<u8>> = wanted.iter().map(choice).collect();
         let most = longest(&choices, taken);
 
         let states: Vec<_> = wanted.iter().map(state).collect();
+        let events: Vec<_> =
+            wanted.iter().zip(&states).map(|((_, mask), state)| Wanted { state: *state, within: within(*mask) }).collect();
         let mut assigned = vec![u8::MAX; wanted.len()];
-        let outcome = hal.reserve_all(ProcessorIndex::BOOT, &states, &mut assigned);
+        let outcome = hal.reserve_all(ProcessorIndex::BOOT, &events, &mut assigned);
         prop_assert_eq!(outcome, if most == wanted.len() { Ok(()) } else { Err(most) });
         let held = cpu_counters.counters(|state| state.owner() == 1);
         if outcome.is_ok() {

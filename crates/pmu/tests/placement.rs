@@ -11,6 +11,7 @@ use facts::{BULLDOZER, Fact, Generation, INTEL, P6};
 use pmu::constraints::tables;
 use pmu::debug_store::examine;
 use pmu::interface::emon::Microarchitecture;
+use pmu::placement::Wanted;
 use pmu::source::RawEvent;
 use pmu::state::{CounterSet, CounterState};
 use pmu::{Hal, Kind, ProcessorIndex, Source};
@@ -85,6 +86,19 @@ fn an_event_is_placed_on_a_counter_if_and_only_if_the_facts_list_the_counter() {
 struct Choice {
     state: CounterState,
     counters: u32,
+    /// What the client allows of them.
+    within: CounterSet,
+}
+
+impl Choice {
+    fn new(state: CounterState, counters: u32) -> Self {
+        Self { state, counters, within: CounterSet::first(CounterSet::MOST) }
+    }
+
+    /// Returns the choice as a client narrows it.
+    fn narrowed(self, mask: u32) -> Self {
+        Self { counters: self.counters & mask, within: CounterSet::from_bits(mask.into()), ..self }
+    }
 }
 
 /// A machine of a generation on which events are placed.
@@ -132,10 +146,10 @@ impl Bench {
                 found.entry(precise).or_insert(sampled);
             }
             if is_more {
-                choices.push(Choice { state, counters });
+                choices.push(Choice::new(state, counters));
             }
         }
-        choices.extend(found.into_iter().map(|(counters, state)| Choice { state, counters }));
+        choices.extend(found.into_iter().map(|(counters, state)| Choice::new(state, counters)));
         for choice in &mut choices {
             choice.state = choice.state.with_owner(1);
         }
@@ -149,7 +163,8 @@ impl Bench {
             cpu_counters.set(counter, CounterState::FREE.with_owner(2));
         }
         let masks: Vec<u32> = wanted.iter().map(|choice| choice.counters).collect();
-        let states: Vec<CounterState> = wanted.iter().map(|choice| choice.state).collect();
+        let states: Vec<_> =
+            wanted.iter().map(|choice| Wanted { state: choice.state, within: choice.within }).collect();
         let mut assigned = vec![u8::MAX; wanted.len()];
         let outcome = self.hal.reserve_all(ProcessorIndex::BOOT, &states, &mut assigned);
         let most = longest(&masks, taken);
@@ -218,11 +233,15 @@ proptest! {
     fn events_in_any_order_beside_any_others_are_placed_if_an_exhaustive_search_places_them(
         generation in prop::sample::select(INTEL.iter().chain([&BULLDOZER, &P6]).collect::<Vec<_>>()),
         more in prop::collection::vec(any::<usize>(), 12),
-        wanted in prop::collection::vec((prop::collection::vec(any::<prop::sample::Index>(), 1..7), any::<u32>()), 20),
+        wanted in prop::collection::vec(
+            (prop::collection::vec((any::<prop::sample::Index>(), prop::option::of(any::<u32>())), 1..7), any::<u32>()), 20,
+        ),
     ) {
         let bench = Bench::new(generation, &more);
         for (wanted, taken) in wanted {
-            let wanted: Vec<Choice> = wanted.iter().map(|index| *index.get(&bench.choices)).collect();
+            let narrowed = |choice: &Choice, mask: &Option<u32>| mask.map_or(*choice, |mask| choice.narrowed(mask));
+            let wanted: Vec<Choice> =
+                wanted.iter().map(|(index, mask)| narrowed(index.get(&bench.choices), mask)).collect();
             bench.place(&wanted, taken & taken >> 16, generation.name);
         }
     }

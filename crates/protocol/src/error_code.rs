@@ -92,11 +92,14 @@ pub enum ErrorCode {
     /// The first access of a register of `processor` faulted, although CPUID enumerates the register; `detail` = a
     /// [`RegisterFault`], the kind of hypervisor as in [`InfoReply`](crate::InfoReply).
     RegisterFault = 36,
+    /// `source` can be counted on none of the counters that the client allows on `processor`; `detail` = masks of the
+    /// counters that can count it, of those allowed.
+    BadCounters = 37,
 }
 
 impl ErrorCode {
     /// All error codes, in the order of their numbers.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -134,6 +137,7 @@ impl ErrorCode {
         Self::BadBuffer,
         Self::Asleep,
         Self::RegisterFault,
+        Self::BadCounters,
     ];
 
     /// Returns the error code with this number.
@@ -207,7 +211,7 @@ mod tests {
             assert_eq!(cause as u32, number);
             assert_eq!(ErrorCode::from_number(number), Some(cause));
         }
-        assert_eq!(ErrorCode::from_number(37), None);
+        assert_eq!(ErrorCode::from_number(38), None);
     }
 
     #[test]

@@ -149,8 +149,8 @@ layout! {
     8 SourceRequest {
         /// KPROFILE_SOURCE.
         source: u32,
-        /// Zero.
-        reserved: u32,
+        /// Core type (CPUID leaf 0x1A, EAX\[31:24\]) of the processors that the reply describes; zero for all.
+        core_type: u32,
     }
 
     /// In: a new interval of a source.
@@ -162,7 +162,7 @@ layout! {
     }
 
     /// Out: a source.
-    128 SourceRecord {
+    136 SourceRecord {
         /// KPROFILE_SOURCE.
         source: u32,
         /// A number of `pmu::Support`.
@@ -187,6 +187,10 @@ layout! {
         counters: u32,
         /// 1 if no table lists the event, so that it may count nothing on some of these counters.
         unlisted: u32,
+        /// Mask of the counters that record it precisely (PEBS), by the tables of the driver.
+        precise: u32,
+        /// Core type that the record describes, as in the [`SourceRequest`].
+        core_type: u32,
     }
 
     /// A set of processors by index; in a request, the empty set selects every active one.
@@ -212,7 +216,7 @@ layout! {
     }
 
     /// In: one event of a session.
-    16 EventRequest {
+    24 EventRequest {
         /// KPROFILE_SOURCE.
         source: u32,
         /// Bits of [`modes`].
@@ -223,6 +227,11 @@ layout! {
         /// Target number of samples per second and processor, to which the driver adjusts the interval; zero for a
         /// fixed interval.
         frequency: u32,
+        /// Core type (CPUID leaf 0x1A, EAX\[31:24\]) of the processors on which the event is counted; zero for all.
+        core_type: u32,
+        /// Mask of the counters that may count it (bit n is counter n): it narrows the constraints of the driver, and never
+        /// widens them. Zero for every counter that the driver knows to count it.
+        counters: u32,
     }
 
     /// In: a session; [`DETACHED`](crate::DETACHED) selects all detached sessions.
@@ -238,12 +247,12 @@ layout! {
         session: u64,
         /// KPROFILE_SOURCE, or [`ALL_SOURCES`](crate::ALL_SOURCES).
         source: u32,
-        /// Zero.
-        reserved: u32,
+        /// [Core type](EventRequest::core_type) of the events to stop; zero for all.
+        core_type: u32,
     }
 
     /// Out: the count of one event on one processor.
-    104 CountRecord {
+    112 CountRecord {
         /// Session.
         session: u64,
         /// KPROFILE_SOURCE.
@@ -267,6 +276,10 @@ layout! {
         lost: u64,
         /// Number of overflows dropped because the processor had used up its budget.
         throttled: u64,
+        /// Core type of the processor, if the machine is a hybrid and a counter serves the source; otherwise zero.
+        core_type: u32,
+        /// Zero.
+        reserved: u32,
         /// Zero, or the address of the first register of the count that another program changed: the count is disturbed.
         disturbed_register: u32,
         /// Profile interface, as in [`InfoReply`]: the same address names different registers.
@@ -322,7 +335,7 @@ layout! {
     }
 
     /// Out: one event of a session, and the process that started it.
-    32 SessionEvent {
+    40 SessionEvent {
         /// Session.
         session: u64,
         /// KPROFILE_SOURCE.
@@ -337,7 +350,16 @@ layout! {
         processors: u32,
         /// The first of these processors.
         first_processor: u32,
+        /// [Core type](EventRequest::core_type) of these processors; zero for all.
+        core_type: u32,
+        /// Zero.
+        reserved: u32,
     }
+}
+
+impl EventRequest {
+    /// A request with all fields zero, for struct update syntax.
+    pub const EMPTY: Self = Self { source: 0, modes: 0, interval: 0, frequency: 0, core_type: 0, counters: 0 };
 }
 
 /// Bits of [`StartHeader::flags`].

@@ -47,7 +47,7 @@ fn of_kind(kind: RecordKind, [time, first, last]: [u64; 3], numbers: [u32; 5]) -
     }
 }
 
-/// The bytes that protocol version 6 and format version 2 of recordings define, field by field.
+/// The bytes that protocol version 7 and format version 2 of recordings define, field by field.
 #[test]
 fn every_kind_has_the_bytes_that_it_had_before_kinds_had_types() {
     let words = [0x1112_1314_1516_1718_u64, 0x2122_2324_2526_2728, 0x8182_8384_8586_8788];

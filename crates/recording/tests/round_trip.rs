@@ -11,8 +11,8 @@ use proptest::option;
 use proptest::prelude::*;
 use protocol::SampleRecord;
 use recording::{
-    Block, Count, DebugFile, MAX_SAMPLES, Module, Process, ReadError, RecordedEvent, Session, Summary, WriteError,
-    Writer,
+    Block, Count, DebugFile, Disturbed, MAX_SAMPLES, Module, Process, ReadError, RecordedEvent, Session, Summary,
+    WriteError, Writer,
 };
 use support::{block_ranges, forged, process, read, sample, session, small, summary, written};
 use zerocopy::{FromBytes, IntoBytes};
@@ -65,8 +65,10 @@ fn any_process() -> impl Strategy<Value = Process> {
 }
 
 fn any_count() -> impl Strategy<Value = Count> {
-    any::<(u32, u32, u32, u64, u64, u64, u64)>().prop_map(
-        |(source, modes, processor, count, samples, lost, throttled)| Count {
+    let disturbed = any::<(u32, u32, u64, u64, u64)>()
+        .prop_map(|(register, interface, found, expected, at)| Disturbed { register, interface, found, expected, at });
+    (any::<(u32, u32, u32, u64, u64, u64, u64)>(), option::of(disturbed)).prop_map(
+        |((source, modes, processor, count, samples, lost, throttled), disturbed)| Count {
             source,
             modes,
             processor,
@@ -74,6 +76,7 @@ fn any_count() -> impl Strategy<Value = Count> {
             samples,
             lost,
             throttled,
+            disturbed,
         },
     )
 }
@@ -110,7 +113,7 @@ fn layout_is_as_documented() {
     let last = serde_json::to_vec(&summary()).unwrap();
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap();
     let wanted = [
-        &[0x89, b'H', b'A', b'L', b'P', b'R', b'F', 0x0A, 2, 0, 0, 0, 0, 0, 0, 0][..],
+        &[0x89, b'H', b'A', b'L', b'P', b'R', b'F', 0x0A, 3, 0, 0, 0, 0, 0, 0, 0][..],
         &forged(1, 0, length(&text), &text),
         &forged(4, 1, length(&last), &last),
     ];

@@ -52,6 +52,26 @@ impl InterruptMode {
     pub const ALL: [Self; 3] = [Self::Edge, Self::RaisedOnUnmask, Self::LostWhileMasked];
 }
 
+/// How timers expire in real time. Drivers request the resolution of the clock with `ExSetTimerResolution`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TimerMode {
+    /// When they are due.
+    Exact,
+    /// At the clock interrupts, which come at the requested resolution, and 64 times per second without a request.
+    Clock,
+    /// At the clock interrupts, which come 64 times per second whatever is requested.
+    Coarse,
+    /// Like `Clock`, but every fourth expiry is 25 ms late.
+    Late,
+    /// Like `Clock`, but at every third expiry the DPC is still queued, so that it runs once for two expiries.
+    Merged,
+}
+
+impl TimerMode {
+    /// All modes.
+    pub const ALL: [Self; 5] = [Self::Exact, Self::Clock, Self::Coarse, Self::Late, Self::Merged];
+}
+
 /// Whether Windows unmaps the kernel while user code runs: `SystemKernelVaShadowInformation`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KvaShadow {
@@ -236,6 +256,8 @@ pub enum Command {
     /// Chooses what makes events occur and timers expire. Timers that are set restart. Answered when every DPC queued
     /// before has run.
     SetTime(Time),
+    /// Sets how timers expire in real time, until the machine is replaced. At first they are [`TimerMode::Exact`].
+    SetTimers(TimerMode),
     /// Makes events occur on a processor, those in user mode first. Answered when the handler has run for the interrupt
     /// that they raised. PEBS records are written with the site of the next interrupt. Refused unless the time is
     /// [`Time::Script`].

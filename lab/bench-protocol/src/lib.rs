@@ -13,4 +13,6 @@ pub use answer::{
     Pool, PoolTag, Registration, SiteInterrupts, Ticks, Violation,
 };
 pub use client::{Client, Error};
-pub use command::{CancelMoment, Command, ControlAreaMode, EventCount, InterruptMode, InterruptSite, KvaShadow, Time};
+pub use command::{
+    CancelMoment, Command, ControlAreaMode, EventCount, InterruptMode, InterruptSite, KvaShadow, Time, TimerMode,
+};

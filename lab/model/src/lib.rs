@@ -14,6 +14,7 @@
 //! | the local vector table entry and `IA32_APIC_BASE` | `apic.rs` |
 //! | records that the processor writes to memory | `debug_store/mod.rs` |
 //! | when an interrupt is raised, merged, delivered | `processor.rs`; `interrupt_mode.rs` for differences between processors |
+//! | when timers of Windows expire, which is not a matter of the PMU | `kernel_timer.rs` |
 //! | exact counts, independent of the registers | `ledger.rs` |
 //!
 //! "SDM" is Intel's Software Developer's Manual. Its sections are cited by title because their numbers change between
@@ -46,6 +47,7 @@ mod debug_store;
 mod fault;
 mod identity;
 mod interrupt_mode;
+mod kernel_timer;
 mod ledger;
 mod mode;
 mod pmu;
@@ -56,6 +58,7 @@ pub use counter::CounterId;
 pub use debug_store::{Branch, INSTRUCTION_LENGTH, Memory, Stored};
 pub use fault::{FaultingAccess, GeneralProtection};
 pub use interrupt_mode::InterruptMode;
+pub use kernel_timer::{DEFAULT_RESOLUTION, FINEST_RESOLUTION, TimerMode, next_due};
 pub use ledger::{Ledger, LedgerEntry};
 pub use mode::Mode;
 pub use processor::{Accesses, Interrupting, Processor};

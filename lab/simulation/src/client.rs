@@ -99,7 +99,7 @@ impl Client {
         let header = StartHeader { flags, ring: 0, budget: 0, batch: 0, processors };
         let mut input = header.as_bytes().to_vec();
         for (source, modes) in events {
-            let event = EventRequest { source: *source, modes: *modes, interval: 0, frequency: 0 };
+            let event = EventRequest { source: *source, modes: *modes, ..EventRequest::EMPTY };
             input.extend_from_slice(event.as_bytes());
         }
         self.ask(engine, Code::Start, &input, 4096)
@@ -147,7 +147,7 @@ impl Client {
 
     /// Stops a source, or all sources with `None`.
     pub fn stop<M: Platform>(&self, engine: &mut Engine<M>, session: u64, source: Option<u32>) -> Answer {
-        let stop = StopRequest { session, source: source.unwrap_or(ALL_SOURCES), reserved: 0 };
+        let stop = StopRequest { session, source: source.unwrap_or(ALL_SOURCES), core_type: 0 };
         self.ask(engine, Code::Stop, stop.as_bytes(), 1 << 16)
     }
 

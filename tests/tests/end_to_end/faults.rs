@@ -58,7 +58,7 @@ fn use_device(lab: &mut Lab, probe: &mut Probe, handle: u32) -> bool {
     let wanted = hex(SamplesRequest { session, wait: 0, reserved: 0 }.as_bytes());
     let fetched = ask(probe, handle, Code::Samples, &wanted, 4_096).is_some();
     let read = ask(probe, handle, Code::Read, &hex(SessionRequest { session }.as_bytes()), 4_096).is_some();
-    let stop = hex(StopRequest { session, source: ALL_SOURCES, reserved: 0 }.as_bytes());
+    let stop = hex(StopRequest { session, source: ALL_SOURCES, core_type: 0 }.as_bytes());
     let stopped = ask(probe, handle, Code::Stop, &stop, 4_096).is_some();
     counted && fetched && read && stopped
 }

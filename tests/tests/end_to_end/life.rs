@@ -30,7 +30,7 @@ pub fn start_request(sources: &[u32]) -> String {
     let header = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
     let mut bytes = header.as_bytes().to_vec();
     for source in sources {
-        let event = EventRequest { source: *source, modes: modes::BOTH, interval: 0, frequency: 0 };
+        let event = EventRequest { source: *source, modes: modes::BOTH, ..EventRequest::EMPTY };
         bytes.extend_from_slice(event.as_bytes());
     }
     hex(&bytes)

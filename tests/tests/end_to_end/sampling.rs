@@ -34,7 +34,7 @@ const INTERVAL: u32 = 10_000;
 /// Returns a start request that samples TotalIssues on every processor, in the format of the probe.
 pub fn start_sampling(ring: u32, interval: u32, budget: u32) -> String {
     let header = StartHeader { flags: 0, ring, budget, batch: 0, processors: ProcessorSet::EMPTY };
-    let event = EventRequest { source: SOURCE, modes: modes::BOTH, interval, frequency: 0 };
+    let event = EventRequest { source: SOURCE, modes: modes::BOTH, interval, ..EventRequest::EMPTY };
     hex(&[header.as_bytes(), event.as_bytes()].concat())
 }
 
@@ -93,7 +93,7 @@ impl Sampler {
 
     /// Stops the session. Returns samples, lost samples and throttled samples of each processor.
     pub fn stop(&mut self) -> Vec<[u64; 3]> {
-        let input = hex(StopRequest { session: self.session, source: protocol::ALL_SOURCES, reserved: 0 }.as_bytes());
+        let input = hex(StopRequest { session: self.session, source: protocol::ALL_SOURCES, core_type: 0 }.as_bytes());
         let (header, bytes) = ask(&mut self.probe, self.handle, Code::Stop, &input, 4_096);
         assert_eq!((header.status, header.cause), (0, 0));
         let counts: Vec<protocol::CountRecord> = all(header, &bytes);

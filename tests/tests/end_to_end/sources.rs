@@ -43,7 +43,7 @@ fn all_sources_of_both_interfaces_start_count_and_stop_four_at_a_time() {
                 lab.wire.run(processor, &happened, &happened).unwrap();
             }
             let read: Vec<CountRecord> = ask(&mut probe, handle, Code::Read, SessionRequest { session }.as_bytes());
-            let stop = StopRequest { session, source: ALL_SOURCES, reserved: 0 };
+            let stop = StopRequest { session, source: ALL_SOURCES, core_type: 0 };
             let stopped: Vec<CountRecord> = ask(&mut probe, handle, Code::Stop, stop.as_bytes());
             assert_eq!((read.len(), stopped.len()), (2 * four.len(), 2 * four.len()));
             for (read, stopped) in read.iter().zip(&stopped) {

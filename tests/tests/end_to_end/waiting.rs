@@ -132,7 +132,7 @@ fn a_stop_completes_the_pending_request_with_the_last_samples() {
     let request = spawn_pending_request(&mut lab, &mut sampler);
     overflow(&mut lab, 5);
     let begun = Instant::now();
-    let stop = StopRequest { session: sampler.session, source: protocol::ALL_SOURCES, reserved: 0 };
+    let stop = StopRequest { session: sampler.session, source: protocol::ALL_SOURCES, core_type: 0 };
     let stopped = sampler.probe.control(sampler.handle, Code::Stop as u32, &hex(stop.as_bytes()), "4096").unwrap();
     assert!(matches!(stopped, Reply::Done(_)), "{stopped:?}");
     let Reply::Done(bytes) = sampler.probe.join(request).unwrap() else { panic!("no samples") };

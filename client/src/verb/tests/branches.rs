@@ -56,7 +56,7 @@ fn the_session_has_one_event_whose_interval_is_the_buffer() {
         let system = system(&[]);
         run(&system, &format!("branches -C 0,3 --duration 0.001 {options}")).outcome.unwrap();
         let (header, event) = start(&system);
-        assert_eq!(event, EventRequest { source: BRANCHES, modes, interval: buffer, frequency: 0 });
+        assert_eq!(event, EventRequest { source: BRANCHES, modes, interval: buffer, ..EventRequest::EMPTY });
         assert_eq!((header.ring, header.batch, header.flags), (ring, 0, 0));
         assert!(header.processors.iter().eq([0, 3]));
         assert_eq!(system.driver.inputs(Code::Stop).len(), 1);

@@ -172,8 +172,16 @@ fn a_folder_is_rejected_with_the_path_of_the_driver_in_it() {
 
 #[test]
 fn a_driver_that_is_held_open_is_neither_replaced_nor_removed() {
-    let holder =
-        SessionEvent { session: 3, source: 2, modes: 3, process: 12, flags: 0, processors: 2, first_processor: 0 };
+    let holder = SessionEvent {
+        session: 3,
+        source: 2,
+        modes: 3,
+        process: 12,
+        flags: 0,
+        processors: 2,
+        first_processor: 0,
+        ..SessionEvent::new_zeroed()
+    };
     let session_events = vec![holder, SessionEvent { session: 4, flags: 1, ..holder }];
     let mut machine = Machine::new(Some(ServiceState::Running));
     machine.system.busy = true;

@@ -54,7 +54,12 @@ impl Bench {
     fn start(&self) -> (StartHeader, Vec<EventRequest>) {
         let [input] = &self.system.driver.inputs(Code::Start)[..] else { panic!() };
         let (header, rest) = StartHeader::read_from_prefix(input).unwrap();
-        (header, rest.chunks_exact(16).map(|bytes| EventRequest::read_from_bytes(bytes).unwrap()).collect())
+        (
+            header,
+            rest.chunks_exact(size_of::<EventRequest>())
+                .map(|bytes| EventRequest::read_from_bytes(bytes).unwrap())
+                .collect(),
+        )
     }
 }
 
@@ -118,8 +123,16 @@ fn record_writes_the_samples_and_exits_with_the_code_of_the_command() {
     assert!(session.created_unix_ms > 1_700_000_000_000);
 
     let summary = recorded.summary();
-    let of =
-        |processor, count, samples| Count { source: 0x13, modes: 3, processor, count, samples, lost: 0, throttled: 0 };
+    let of = |processor, count, samples| Count {
+        source: 0x13,
+        modes: 3,
+        processor,
+        count,
+        samples,
+        lost: 0,
+        throttled: 0,
+        disturbed: None,
+    };
     assert_eq!(summary.counts, [of(0, 200_000, 3), of(1, 100_000, 2)]);
     assert_eq!((summary.interrupted_by_user, summary.exit_code), (false, Some(3)));
     assert!(summary.elapsed > 0);
@@ -149,7 +162,8 @@ fn record_requests_each_named_event_once_with_a_valid_interval() {
     let (header, events) = bench.start();
     assert_eq!((header.flags, header.ring, header.budget), (0, 64, 500));
     assert!(header.processors.iter().eq([0, 2]));
-    let event = |source, modes, interval, frequency| EventRequest { source, modes, interval, frequency };
+    let event =
+        |source, modes, interval, frequency| EventRequest { source, modes, interval, frequency, ..EventRequest::EMPTY };
     assert_eq!(events, [event(2, 1, 10_000, 0), event(6, 3, 4_096, 0), event(0x13, 3, 65_536, 2_000)]);
     assert_eq!(
         ran.err.lines().take(2).collect::<Vec<_>>(),
@@ -212,7 +226,10 @@ fn record_without_events_samples_cycles_or_instructions_and_reports_it() {
     assert!(ran.outcome.is_ok());
     let (header, events) = bench.start();
     assert_eq!((header.ring, header.budget, header.processors.is_empty()), (8_192, 0, true));
-    assert_eq!(events, [EventRequest { source: 0x13, modes: 3, interval: 65_536, frequency: 1_000 }]);
+    assert_eq!(
+        events,
+        [EventRequest { source: 0x13, modes: 3, interval: 65_536, frequency: 1_000, ..EventRequest::EMPTY }]
+    );
 
     for (sources, outcome) in [
         (vec![record(0x13, "TotalCycles", 1), record(2, "TotalIssues", 0)], Ok(2)),

@@ -98,6 +98,7 @@ fn summary() -> Summary {
         samples,
         lost,
         throttled,
+        disturbed: None,
     };
     Summary {
         elapsed: 12_345_678,

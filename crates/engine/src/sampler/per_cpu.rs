@@ -284,6 +284,11 @@ impl PerCpuSampling {
         self.producers.get(usize::from(subscriber.0))?.try_with(work)
     }
 
+    /// Returns whether a session samples on the processor.
+    pub fn has_producers(&self) -> bool {
+        self.producers.iter().any(|producer| producer.try_with(|_| ()).is_some())
+    }
+
     /// Returns the slot of the writing end of a subscriber.
     pub fn slot(&self, subscriber: Subscriber) -> Option<&Slot<SampleProducer>> {
         self.producers.get(usize::from(subscriber.0))

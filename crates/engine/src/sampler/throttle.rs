@@ -1,4 +1,9 @@
-//! Budget of the time in the handler: what a processor has spent since its last tick.
+//! Budget of the time in the handler: what a processor may spend until its next tick.
+//!
+//! The budget is a share of measured time. Ticks come from a timer, which expires with the clock interrupt: 64 times per
+//! second by default, and sometimes late. Therefore a tick grants the share of the time since the tick before, instead
+//! of a constant amount. What is left at a tick stays, up to the share of [`MAX_WINDOW`], because ticks that are late
+//! are often followed by one that comes early.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -6,11 +11,20 @@ use pmu::state::CounterSet;
 
 use crate::time::Ticks;
 
+/// Maximum of the time whose share may be spent until the next tick, in ticks at their nominal rate. It limits the
+/// handler's time in one piece, and covers ticks that are 50 ms apart.
+pub const MAX_WINDOW: u64 = 5;
+
+/// Thousandths of the whole.
+const THOUSANDTHS: u64 = 1_000;
+
 /// State of one processor, which only that processor accesses.
 #[derive(Debug, Default)]
 pub struct Throttle {
     /// Time spent since the last tick.
     spent: AtomicU64,
+    /// Time whose share may be spent until the next tick.
+    window: AtomicU64,
     /// Counters that are stopped until the next tick. Bit n is counter n.
     waiting: AtomicU32,
     /// The recording of branches is stopped until the next tick.
@@ -21,11 +35,20 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// Adds time in the handler. Returns whether the sum since the last tick exceeds the budget.
-    pub fn spend(&self, time: Ticks, budget: Ticks) -> bool {
+    /// Begins with a first window. Called when the first session begins to sample on the processor: what the last one
+    /// had spent is over.
+    pub fn open(&self, window: Ticks) {
+        self.spent.store(0, Ordering::Relaxed);
+        self.window.store(window.0, Ordering::Relaxed);
+    }
+
+    /// Adds time in the handler. Returns whether the sum since the last tick exceeds the share of the window, in
+    /// thousandths.
+    pub fn spend(&self, time: Ticks, share: u32) -> bool {
         let spent = self.spent.load(Ordering::Relaxed).saturating_add(time.0);
         self.spent.store(spent, Ordering::Relaxed);
-        spent > budget.0
+        let allowed = self.window.load(Ordering::Relaxed).saturating_mul(u64::from(share));
+        spent.saturating_mul(THOUSANDTHS) > allowed
     }
 
     /// Notes counters that were stopped until the next tick, and the recording of branches if it was `traced`.
@@ -52,10 +75,16 @@ impl Throttle {
         self.traced.store(false, Ordering::Relaxed);
     }
 
-    /// Begins a new window, at a tick. Returns the counters that were stopped, whether the branches were, and since
-    /// when.
-    pub fn next_window(&self) -> Option<(CounterSet, bool, Ticks)> {
-        self.spent.store(0, Ordering::Relaxed);
+    /// Extends the window by the time `elapsed` since the last tick, without the part of it whose `share` was spent. It
+    /// does not exceed `most`. An interrupt that exceeded the window is not charged to the next one.
+    pub fn extend(&self, elapsed: Ticks, share: u32, most: Ticks) {
+        let spent = self.spent.load(Ordering::Relaxed).saturating_mul(THOUSANDTHS) / u64::from(share.max(1));
+        let left = self.window.load(Ordering::Relaxed).saturating_sub(spent);
+        self.open(Ticks(left.saturating_add(elapsed.0).min(most.0)));
+    }
+
+    /// Ends the pause, at a tick. Returns the counters that were stopped, whether the branches were, and since when.
+    pub fn resume(&self) -> Option<(CounterSet, bool, Ticks)> {
         let waiting = self.waiting();
         self.waiting.store(0, Ordering::Relaxed);
         let traced = self.traced.load(Ordering::Relaxed);
@@ -77,13 +106,36 @@ impl Throttle {
 mod tests {
     use super::*;
 
+    /// A quarter.
+    const SHARE: u32 = 250;
+
+    /// A window that no test exceeds.
+    const MOST: Ticks = Ticks(10_000);
+
     #[test]
     fn the_budget_is_for_all_interrupts_between_two_ticks_together() {
         let throttle = Throttle::default();
-        let spend = |time| throttle.spend(Ticks(time), Ticks(100));
+        throttle.open(Ticks(400));
+        let spend = |time| throttle.spend(Ticks(time), SHARE);
         assert_eq!([spend(60), spend(40), spend(1)], [false, false, true]);
-        assert_eq!(throttle.next_window(), None);
-        assert_eq!([spend(100), spend(u64::MAX)], [false, true]);
+        throttle.extend(Ticks(800), SHARE, MOST);
+        assert_eq!([spend(200), spend(1), spend(u64::MAX)], [false, true, true], "twice the time, twice the budget");
+        throttle.extend(Ticks(400), SHARE, MOST);
+        assert_eq!([spend(100), spend(1)], [false, true], "the excess is forgotten");
+        throttle.open(Ticks(40));
+        assert_eq!([spend(10), spend(1)], [false, true], "a new session inherits nothing");
+    }
+
+    #[test]
+    fn what_is_left_at_a_tick_stays_up_to_the_maximum() {
+        let throttle = Throttle::default();
+        throttle.open(Ticks(400));
+        let spend = |time| throttle.spend(Ticks(time), SHARE);
+        assert!(!spend(50));
+        throttle.extend(Ticks(40), SHARE, MOST);
+        assert_eq!([spend(60), spend(1)], [false, true]);
+        (0..100).for_each(|_| throttle.extend(Ticks(400), SHARE, Ticks(2_000)));
+        assert_eq!([spend(500), spend(1)], [false, true]);
     }
 
     #[test]
@@ -92,15 +144,15 @@ mod tests {
         let two = CounterSet::NONE.with(1).with(3);
         throttle.begin(two, false, Ticks(7));
         throttle.forget(CounterSet::NONE.with(3));
-        assert_eq!(throttle.next_window(), Some((CounterSet::NONE.with(1), false, Ticks(7))));
-        assert_eq!(throttle.next_window(), None);
+        assert_eq!(throttle.resume(), Some((CounterSet::NONE.with(1), false, Ticks(7))));
+        assert_eq!(throttle.resume(), None);
         throttle.begin(two, false, Ticks(9));
         throttle.forget(two);
-        assert_eq!((throttle.next_window(), throttle.times()), (None, 2));
+        assert_eq!((throttle.resume(), throttle.times()), (None, 2));
         throttle.begin(CounterSet::NONE, true, Ticks(11));
-        assert_eq!(throttle.next_window(), Some((CounterSet::NONE, true, Ticks(11))));
+        assert_eq!(throttle.resume(), Some((CounterSet::NONE, true, Ticks(11))));
         throttle.begin(CounterSet::NONE, true, Ticks(12));
         throttle.forget_branches();
-        assert_eq!(throttle.next_window(), None);
+        assert_eq!(throttle.resume(), None);
     }
 }

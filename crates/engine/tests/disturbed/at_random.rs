@@ -121,7 +121,14 @@ fn check(name: &str, modes: &[u32], sampled: bool, steps: &[Step]) -> Result<(),
         .iter()
         .take(most)
         .zip(SOURCES)
-        .map(|(modes, source)| EventRequest { source, modes: *modes, interval, frequency: 0 })
+        .map(|(modes, source)| EventRequest {
+            source,
+            modes: *modes,
+            interval,
+            frequency: 0,
+            core_type: 0,
+            counters: 0,
+        })
         .collect();
     let session = started(client, &mut engine, &events);
     let mut happened: BTreeMap<(u32, bool), u64> = BTreeMap::new();

@@ -23,7 +23,7 @@ pub fn on(processors: &[u32]) -> ProcessorSet {
 
 /// Returns an event that is counted, or sampled with an interval.
 pub const fn event(source: u32, interval: u32) -> EventRequest {
-    EventRequest { source, modes: modes::BOTH, interval, frequency: 0 }
+    EventRequest { source, modes: modes::BOTH, interval, ..EventRequest::EMPTY }
 }
 
 /// Returns the header of a session with these flags, with rings for samples.

@@ -90,9 +90,9 @@ fn ask_areas(client: Client, engine: &mut Engine<&SimMachine>, operation: u32) -
 }
 
 const PRECISE: EventRequest =
-    EventRequest { source: 0x1A, modes: modes::BOTH | modes::PRECISE, interval: SHORT, frequency: 0 };
+    EventRequest { source: 0x1A, modes: modes::BOTH | modes::PRECISE, interval: SHORT, ..EventRequest::EMPTY };
 
-const TRACE: EventRequest = EventRequest { source: BRANCHES, modes: modes::BOTH, interval: 64, frequency: 0 };
+const TRACE: EventRequest = EventRequest { source: BRANCHES, modes: modes::BOTH, interval: 64, ..EventRequest::EMPTY };
 
 /// Brings a machine into a state in which its registers must not be accessed.
 type Stage = fn(&SimMachine, &Engine<&SimMachine>);

@@ -139,7 +139,7 @@ fn branches_and_counters_go_together_and_stop_one_by_one() {
     let machine = machine("skylake-6600k", 3, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let cycles = EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, frequency: 0 };
+    let cycles = EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, ..EventRequest::EMPTY };
     let precise = super::scene::precise(super::scene::INSTRUCTIONS, 5_000);
     let session = started(client, &mut engine, &header(0), &[branches(modes::BOTH), cycles, precise]);
     let step = |engine: &engine::Engine<_>, machine: &simulation::SimMachine| {
@@ -185,7 +185,7 @@ fn branches_recorded_before_a_throttle_are_delivered_before_its_record() {
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     let header = protocol::StartHeader { budget: 100, ..header(0) };
-    let ordinary = EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, frequency: 0 };
+    let ordinary = EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, ..EventRequest::EMPTY };
     let events = [branches(modes::BOTH), ordinary];
     let session = started(client, &mut engine, &header, &events);
     branch(&machine, &engine, 0, Mode::User, 1);

@@ -72,7 +72,8 @@ fn nothing_of_it_is_touched_unless_it_is_asked_for() {
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
     machine.processor(0).model().set_misc_enable(1 << 7 | 3 << 11); // without the registers, an access raises #GP
-    let ordinary = protocol::EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, frequency: 0 };
+    let ordinary =
+        protocol::EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, ..protocol::EventRequest::EMPTY };
     started(client, &mut engine, &header(0), &[ordinary]);
     run(&machine, &engine, 0, 1, 50_000);
     engine.shut_down();
@@ -86,7 +87,8 @@ fn an_interrupt_of_branches_holds_no_counters_of_others() {
     let machine = machine("haswell-4710mq", 2, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let ordinary = protocol::EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, frequency: 0 };
+    let ordinary =
+        protocol::EventRequest { source: 0x13, modes: modes::BOTH, interval: 5_000, ..protocol::EventRequest::EMPTY };
     started(client, &mut engine, &header(0), &[branches(modes::BOTH), ordinary]);
     let before = machine.processor(0).model().accesses();
     (0..u64::from(BUFFER)).for_each(|number| branch(&machine, &engine, 0, Mode::User, number));

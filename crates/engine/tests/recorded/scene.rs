@@ -54,11 +54,11 @@ pub fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
 }
 
 pub const fn precise(source: u32, interval: u32) -> EventRequest {
-    EventRequest { source, modes: modes::BOTH | modes::PRECISE, interval, frequency: 0 }
+    EventRequest { source, modes: modes::BOTH | modes::PRECISE, interval, ..EventRequest::EMPTY }
 }
 
 pub const fn branches(modes: u32) -> EventRequest {
-    EventRequest { source: BRANCHES, modes, interval: BUFFER, frequency: 0 }
+    EventRequest { source: BRANCHES, modes, interval: BUFFER, ..EventRequest::EMPTY }
 }
 
 pub const fn header(batch: u32) -> StartHeader {

@@ -50,7 +50,7 @@ pub fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
 }
 
 pub const fn event(source: u32, interval: u32) -> EventRequest {
-    EventRequest { source, modes: modes::BOTH, interval, frequency: 0 }
+    EventRequest { source, modes: modes::BOTH, interval, ..EventRequest::EMPTY }
 }
 
 pub fn on(processors: &[u32]) -> ProcessorSet {

@@ -1,10 +1,13 @@
 //! The budget for the time in the interrupt handler.
 
+use engine::Platform;
+use model::{InterruptMode, TimerMode};
 use protocol::{ALL_SOURCES, PauseRecord, Record, RecordKind, StartHeader};
 use simulation::Client;
 
 use super::scene::{
-    SHORT, boards, engine, event, fetched, header, info, is_left_clean, is_sample, machines, on, run, started, stopped,
+    SHORT, boards, engine, event, fetched, header, info, is_left_clean, is_sample, machine, machines, on, run, started,
+    stopped,
 };
 use pmu::ProcessorIndex;
 
@@ -104,5 +107,68 @@ fn a_session_stopped_while_throttled_is_not_resumed() {
         stopped(client, &mut engine, other, None);
         client.stop(&mut engine, counting, None);
         assert!(is_left_clean(&machine), "{name}");
+    }
+}
+
+/// Samples as fast as the budget allows for 20 seconds with ticks that come as the mode says. Returns the share of the
+/// time in the handler, in thousandths.
+fn share(name: &str, mode: TimerMode, budget: u32) -> u64 {
+    /// An interrupt takes 50 us.
+    const COST: u64 = 500;
+    const SECONDS: u64 = 20;
+    let machine = machine(name, 1, InterruptMode::Edge);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let asked = StartHeader { budget, ..header(64, on(&[])) };
+    client.start_with(&mut engine, asked, &[event(2, SHORT)]);
+    let begin = (&machine).now();
+    let now = || (&machine).now().0 - begin.0;
+    let mut handler = 0;
+    for tick in mode.expirations(TICK, mode.resolution(None)).take_while(|tick| *tick < SECONDS * 10_000_000) {
+        while now() < tick && !machine.processor(0).model().enabled_counters().is_empty() {
+            machine.set_pace(COST);
+            run(&machine, &engine, 0, SHORT.into());
+            machine.set_pace(0);
+            handler += COST;
+        }
+        machine.pass(tick.saturating_sub(now()));
+        machine.tick_sampling(&engine, 0);
+    }
+    handler * 1_000 / now()
+}
+
+#[test]
+fn the_budget_is_kept_however_the_timer_expires() {
+    // The excess is at most one interrupt per tick. Late ticks can be more than 50 ms apart, which is the longest time
+    // whose share is granted.
+    for (mode, least, most) in [
+        (TimerMode::Exact, 245, 256),
+        (TimerMode::Clock, 245, 256),
+        (TimerMode::Coarse, 245, 256),
+        (TimerMode::Late, 220, 256),
+        (TimerMode::Merged, 245, 256),
+    ] {
+        for name in ["amd-legacy", "skylake-6600k"] {
+            let share = share(name, mode, 250);
+            assert!((least..=most).contains(&share), "{name}, {mode:?}: {share} of 250 thousandths");
+        }
+    }
+}
+
+#[test]
+fn a_session_does_not_inherit_the_handler_time_of_one_that_has_ended() {
+    for (name, machine) in machines(1) {
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let asked = StartHeader { budget: 250, ..header(64, on(&[])) };
+        // Each session has one interrupt, which takes a fifth of a tick: less than the budget.
+        for round in 0..5 {
+            let session = client.start_with(&mut engine, asked, &[event(2, SHORT)]).header().detail[0];
+            machine.set_pace(TICK / 5);
+            run(&machine, &engine, 0, SHORT.into());
+            machine.set_pace(0);
+            assert_eq!(info(client, &mut engine).throttles, 0, "{name}, {round}");
+            stopped(client, &mut engine, session, None);
+        }
     }
 }

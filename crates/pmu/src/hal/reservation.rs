@@ -4,6 +4,7 @@ use super::{Hal, HalError};
 use crate::cpu::Cpu;
 use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::interface::ProfileInterface;
+use crate::placement::Wanted;
 use crate::source::Source;
 use crate::state::{CounterSet, CounterState};
 
@@ -32,25 +33,20 @@ impl<E> Hal<E> {
     /// The counter does not count before [`start`](Self::start).
     pub fn reserve(&self, processor: ProcessorIndex, state: CounterState) -> Option<u8> {
         let mut assigned = [0];
-        self.reserve_all(processor, &[state], &mut assigned).ok()?;
+        self.reserve_all(processor, &[state.into()], &mut assigned).ok()?;
         let [counter] = assigned;
         Some(counter)
     }
 
-    /// Reserves counters for several states at once, because one choice can exclude another. Each state gets a counter
-    /// at its own index of `assigned`, or no state gets one.
+    /// Reserves counters for several events at once, because one choice can exclude another. Each event gets a counter
+    /// at its own index of `assigned`, or no event gets one.
     ///
     /// # Errors
-    /// The index of a state for which there is no counter.
-    pub fn reserve_all(
-        &self,
-        processor: ProcessorIndex,
-        wanted: &[CounterState],
-        assigned: &mut [u8],
-    ) -> Result<(), usize> {
+    /// The index of an event for which there is no counter.
+    pub fn reserve_all(&self, processor: ProcessorIndex, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
         let cpu_counters = self.cpu_counters(processor);
         self.interface_of(processor).assign(cpu_counters, wanted, assigned)?;
-        for (state, counter) in wanted.iter().zip(assigned) {
+        for (Wanted { state, .. }, counter) in wanted.iter().zip(assigned) {
             cpu_counters.set(*counter, state.with_active(false));
             if let Some(total) = cpu_counters.total(*counter) {
                 total.clear();

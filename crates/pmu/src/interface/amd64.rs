@@ -24,9 +24,10 @@ use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::lvt_pmi;
+use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
-use crate::{lvt_pmi, placement};
 use generation::Generation;
 use global::Global;
 
@@ -173,7 +174,7 @@ impl ProfileInterface for Amd64 {
         if is_known { Listing::Known } else { Listing::Unlisted }
     }
 
-    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
         let counters_of = |source: &ProfileSource, _| self.counters_for(source);
         placement::assign_states(cpu_counters, self.sources(), CounterSet::NONE, wanted, assigned, counters_of)
     }

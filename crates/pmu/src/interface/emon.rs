@@ -31,7 +31,7 @@ use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
-use crate::placement;
+use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
@@ -323,7 +323,7 @@ impl ProfileInterface for Emon {
     }
 
     /// Assigns fixed counters first, which keeps the general counters for other events.
-    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
         let counters_of = |source: &ProfileSource, state: CounterState| {
             if state.precise() { self.precise(source) } else { self.counters_for(source) }
         };

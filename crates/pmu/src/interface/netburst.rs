@@ -22,6 +22,7 @@ use crate::cpu::{Cpu, Cpuid, IA32_MISC_ENABLE, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
+use crate::placement::Wanted;
 use crate::source::ProfileSource;
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
@@ -216,7 +217,7 @@ impl ProfileInterface for NetBurst {
         Event::of_source(source).map_or(CounterSet::NONE, |event| self.layout.counters_of(event.unit))
     }
 
-    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
         assignment::assign(self.layout, cpu_counters, wanted, assigned)
     }
 

@@ -15,9 +15,9 @@ use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
-use crate::placement;
+use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent};
-use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
+use crate::state::{self, Active, CounterSet, CpuCounters, SavedMsrs};
 
 pub use sources::SOURCES;
 
@@ -78,7 +78,7 @@ impl ProfileInterface for P6 {
         class.map_or(ALL, |class| class.counters().and(ALL))
     }
 
-    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[CounterState], assigned: &mut [u8]) -> Result<(), usize> {
+    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
         let counters_of = |source: &ProfileSource, _| self.counters_for(source);
         placement::assign_states(cpu_counters, &SOURCES, CounterSet::NONE, wanted, assigned, counters_of)
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pmu::placement;
 use pmu::state::{CounterSet, CounterState};
 use pmu::{Hal, ProcessorIndex, Source};
 use proptest::prelude::*;
@@ -9,8 +10,10 @@ use proptest::prelude::*;
 use super::bench::{Bench, processor_of};
 use simulation::boot;
 
-/// The source and the modes of an event.
-type Wanted = (u32, bool, bool);
+/// The source and the modes of an event, and the counters that its client allows.
+type Wanted = (u32, bool, bool, u32);
+
+const ANY: u32 = u32::MAX;
 
 const SOURCES: [u32; 6] = [0x02, 0x06, 0x0A, 0x0B, 0x13, 0x19];
 const MODES: [(bool, bool); 3] = [(true, false), (false, true), (true, true)];
@@ -38,7 +41,7 @@ fn wiring(source: u32, threaded: bool) -> (u32, u32, [&'static [u8]; 2]) {
 
 /// Returns whether an assignment exists, by exhaustive search.
 fn exists(wanted: &[Wanted], threaded: bool, escrs: &Escrs, taken: &[u8]) -> bool {
-    let Some(((source, user, kernel), rest)) = wanted.split_first() else { return true };
+    let Some(((source, user, kernel, within), rest)) = wanted.split_first() else { return true };
     let (unit, event, columns) = wiring(*source, threaded);
     (0..2).any(|column| {
         let set = (event, *user, *kernel);
@@ -47,20 +50,22 @@ fn exists(wanted: &[Wanted], threaded: bool, escrs: &Escrs, taken: &[u8]) -> boo
         }
         let mut escrs = escrs.clone();
         escrs.insert((unit, column), set);
-        // The counters of a column are equivalent, so only the first free one is tried.
-        let free = columns[column].iter().find(|counter| !taken.contains(counter));
-        free.is_some_and(|counter| exists(rest, threaded, &escrs, &[taken, &[*counter]].concat()))
+        let mut free =
+            columns[column].iter().filter(|counter| within >> **counter & 1 == 1 && !taken.contains(counter));
+        // Without narrowing, the counters of a column are equivalent, so only the first free one is tried.
+        let most = if rest.iter().all(|(.., within)| *within == ANY) { 1 } else { usize::MAX };
+        free.by_ref().take(most).any(|counter| exists(rest, threaded, &escrs, &[taken, &[*counter]].concat()))
     })
 }
 
-fn state(hal: &Hal, (source, user, kernel): Wanted) -> CounterState {
+fn state(hal: &Hal, (source, user, kernel, _): Wanted) -> CounterState {
     hal.state_for(Source(source), false).unwrap().with_owner(1).with_user(user).with_kernel(kernel)
 }
 
 /// Returns the ESCR settings and the counters that these events use.
 fn held(used: &[(u8, Wanted)], threaded: bool) -> (Escrs, Vec<u8>) {
     let mut escrs = Escrs::new();
-    for (counter, (source, user, kernel)) in used {
+    for (counter, (source, user, kernel, _)) in used {
         let (unit, event, columns) = wiring(*source, threaded);
         let column = columns.iter().position(|column| column.contains(counter)).unwrap();
         let before = escrs.insert((unit, column), (event, *user, *kernel));
@@ -76,12 +81,18 @@ fn held(used: &[(u8, Wanted)], threaded: bool) -> (Escrs, Vec<u8>) {
 /// Returns the counters in use.
 fn assigned(bench: &Bench, used: &[(u8, Wanted)], wanted: &[Wanted]) -> Result<Vec<(u8, Wanted)>, usize> {
     let threaded = bench.counters() == 9;
-    let states: Vec<_> = wanted.iter().map(|wanted| state(&bench.hal, *wanted)).collect();
+    let state = |wanted: &Wanted| placement::Wanted {
+        state: state(&bench.hal, *wanted),
+        within: CounterSet::from_bits(wanted.3.into()),
+    };
+    let states: Vec<_> = wanted.iter().map(state).collect();
     let mut counters = vec![0xFF; wanted.len()];
     let outcome = bench.hal.reserve_all(ProcessorIndex::BOOT, &states, &mut counters);
     let (escrs, taken) = held(used, threaded);
     let refused = (1..=wanted.len()).find(|length| !exists(&wanted[..*length], threaded, &escrs, &taken));
     assert_eq!(outcome, refused.map_or(Ok(()), |length| Err(length - 1)), "{used:?} then {wanted:?}");
+    let allowed = |(counter, (.., within)): (&u8, &Wanted)| within >> counter & 1 == 1;
+    assert!(outcome.is_err() || counters.iter().zip(wanted).all(allowed), "{counters:?} for {wanted:?}");
     let used = [used, &counters.into_iter().zip(wanted.iter().copied()).collect::<Vec<_>>()].concat();
     outcome?;
     held(&used, threaded);
@@ -99,7 +110,7 @@ fn counts_right(bench: &Bench, used: &[(u8, Wanted)]) {
     let work = |factor: u64| move |selected: model::Selected| factor * (1 + u64::from(selected.event));
     bench.machine.run(0, model::Mode::User, &work(1));
     bench.machine.run(0, model::Mode::Kernel, &work(1_000_000));
-    for (counter, (source, user, kernel)) in used {
+    for (counter, (source, user, kernel, _)) in used {
         let (_, event, _) = wiring(*source, false);
         let event = 1 + u64::from(if event == 0xC { 0x070C } else { event }); // with bits 15:8 of its mask
         let wanted = u64::from(*user) * event + u64::from(*kernel) * event * 1_000_000;
@@ -115,7 +126,7 @@ fn every_subset_of_the_sources_runs_or_is_refused_as_the_search_says() {
         for chosen in 0..1_u32 << SOURCES.len() {
             for (user, kernel) in MODES {
                 let subset = (0..).zip(SOURCES).filter(|(bit, _)| chosen >> bit & 1 == 1);
-                let wanted: Vec<_> = subset.map(|(_, source)| (source, user, kernel)).collect();
+                let wanted: Vec<_> = subset.map(|(_, source)| (source, user, kernel, ANY)).collect();
                 let bench = bench(threaded);
                 if let Ok(used) = assigned(&bench, &[], &wanted) {
                     counts_right(&bench, &used);
@@ -135,7 +146,7 @@ fn every_subset_of_the_sources_runs_or_is_refused_as_the_search_says() {
 
 #[test]
 fn without_hyper_threading_all_sources_run_at_once() {
-    let wanted = SOURCES.map(|source| (source, true, true));
+    let wanted = SOURCES.map(|source| (source, true, true, ANY));
     let bench = bench(false);
     counts_right(&bench, &assigned(&bench, &[], &wanted).unwrap());
 }
@@ -143,15 +154,16 @@ fn without_hyper_threading_all_sources_run_at_once() {
 #[test]
 fn the_longest_request_is_answered_too() {
     for threaded in [false, true] {
-        let wanted = [(0x02, true, true); 255];
+        let wanted = [(0x02, true, true, ANY); 255];
         let most = if threaded { 3 } else { 6 };
         assert_eq!(assigned(&bench(threaded), &[], &wanted), Err(most));
     }
 }
 
 fn events(most: usize) -> impl Strategy<Value = Vec<Wanted>> {
-    let event = (prop::sample::select(SOURCES.to_vec()), prop::sample::select(MODES.to_vec()));
-    prop::collection::vec(event.prop_map(|(source, (user, kernel))| (source, user, kernel)), 0..most)
+    let within = prop_oneof![Just(ANY), any::<u32>()];
+    let event = (prop::sample::select(SOURCES.to_vec()), prop::sample::select(MODES.to_vec()), within);
+    prop::collection::vec(event.prop_map(|(source, (user, kernel), within)| (source, user, kernel, within)), 0..most)
 }
 
 proptest! {

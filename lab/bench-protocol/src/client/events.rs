@@ -1,6 +1,8 @@
 //! Time, events, and the records of what happened.
 
-use crate::{Answer, Command, DsWrites, EventCount, InterruptSite, LedgerEntry, SiteInterrupts, Ticks, Time};
+use crate::{
+    Answer, Command, DsWrites, EventCount, InterruptSite, LedgerEntry, SiteInterrupts, Ticks, Time, TimerMode,
+};
 
 use super::{Client, Error, ask};
 
@@ -12,6 +14,14 @@ impl Client {
     /// See [`ask`](Self::ask).
     pub fn set_time(&mut self, time: Time) -> Result<(), Error> {
         ask!(self, Command::SetTime(time), Answer::Done => ())
+    }
+
+    /// Sends [`Command::SetTimers`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn set_timers(&mut self, mode: TimerMode) -> Result<(), Error> {
+        ask!(self, Command::SetTimers(mode), Answer::Done => ())
     }
 
     /// Sends [`Command::Run`].

@@ -16,7 +16,7 @@ use crate::{
 };
 use bench_protocol::{
     Accesses, Answer, Command, Counter, DebugStore, DsWrites, EnabledCounter, EventCount, Handler, InterruptMode,
-    InterruptSite, Registration,
+    InterruptSite, Registration, TimerMode,
 };
 use model::{Branch, CounterId, FaultingAccess, GeneralProtection, LedgerEntry, Mode, Processor, Selected};
 
@@ -79,6 +79,7 @@ pub fn answer(command: Command) -> Answer {
             deferred::time_changed();
             Answer::Done
         }
+        Command::SetTimers(mode) => set(deferred::set_timer_mode, timer_mode(mode)),
         Command::Run { processor, user, kernel } => done(run(processor, &user, &kernel)),
         Command::Tick { processor, times } => done(tick(processor, times)),
         Command::Ticks => Answer::Ticks(deferred::ticks()),
@@ -175,6 +176,7 @@ fn set_identity(name: &str) -> Result<(), String> {
     control_areas::reset();
     MACHINE.time_mode.set_asleep(false);
     deferred::reset_timer_calls();
+    deferred::set_timer_mode(model::TimerMode::Exact);
     Ok(())
 }
 
@@ -309,6 +311,16 @@ fn set_interrupt_mode(mode: InterruptMode) -> Answer {
     };
     per_processor(|state| state.processor.set_interrupt_mode(mode));
     Answer::Done
+}
+
+const fn timer_mode(mode: TimerMode) -> model::TimerMode {
+    match mode {
+        TimerMode::Exact => model::TimerMode::Exact,
+        TimerMode::Clock => model::TimerMode::Clock,
+        TimerMode::Coarse => model::TimerMode::Coarse,
+        TimerMode::Late => model::TimerMode::Late,
+        TimerMode::Merged => model::TimerMode::Merged,
+    }
 }
 
 fn counter(id: CounterId) -> Counter {

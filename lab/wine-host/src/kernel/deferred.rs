@@ -235,6 +235,11 @@ pub fn ticks() -> Ticks {
     Ticks { ran, set: u64::try_from(work.timers.count_set()).unwrap_or(u64::MAX) }
 }
 
+/// Sets how timers expire in real time.
+pub fn set_timer_mode(mode: model::TimerMode) {
+    change(|work| work.timers.set_mode(mode, Instant::now()));
+}
+
 /// Resets the number of DPC calls by timers.
 pub fn reset_timer_calls() {
     lock(&MACHINE.kernel.deferred.work).dpcs.reset_timer_calls();

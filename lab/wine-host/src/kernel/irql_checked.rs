@@ -84,5 +84,4 @@ irql_checked! {
     PASSIVE_LEVEL ZwQueryValueKey(
         key: Pointer, name: Pointer, class: i32, buffer: Pointer, length: u32, used: Pointer
     ) -> NtStatus;
-    APC_LEVEL ExSetTimerResolution(resolution: u32, set: u8) -> u32;
 }

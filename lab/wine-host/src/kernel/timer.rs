@@ -11,7 +11,7 @@ use crate::{
         dispatcher_objects::{self, Ktimer},
         irql,
     },
-    nt::{DISPATCH_LEVEL, Pointer},
+    nt::{APC_LEVEL, DISPATCH_LEVEL, Pointer},
     state::{dpc_queues::Unknown, timers::Setting},
     violation::{self, catch_panic},
 };
@@ -74,6 +74,7 @@ fn set_as(function: &str, timer: Pointer, due: i64, period: u32, dpc: Pointer) -
         due: Instant::now().checked_add(delay),
         delay,
         period: (period > 0).then(|| Duration::from_millis(period.into())),
+        expiries: 0,
     };
     let set = deferred::change(|work| {
         if setting.dpc.is_some_and(|dpc| !work.dpcs.contains(dpc)) {
@@ -129,5 +130,19 @@ pub unsafe extern "system" fn cancel(timer: Pointer) -> u8 {
             unknown("KeCancelTimer", timer);
         }
         u8::from(cancelled == Ok(true))
+    })
+}
+
+/// Implements ExSetTimerResolution: adds a request for a resolution in units of 100 ns, or removes one. Returns the
+/// resolution that results.
+pub extern "system" fn set_resolution(wanted: u32, set: u8) -> u32 {
+    catch_panic("ExSetTimerResolution", 0, || {
+        irql::check("ExSetTimerResolution", APC_LEVEL);
+        let request = (set != 0).then(|| u64::from(wanted));
+        let resolution = deferred::change(|work| work.timers.set_resolution(request));
+        if resolution.is_none() {
+            violation::other("ExSetTimerResolution removes a request that nobody made".to_owned());
+        }
+        resolution.and_then(|resolution| u32::try_from(resolution).ok()).unwrap_or_default()
     })
 }

@@ -32,6 +32,7 @@ pub fn find(name: &str) -> Option<usize> {
         "ExFreePoolWithTag" => pool::free_with_tag as *const (),
         "ExRegisterCallback" => callbacks::register as *const (),
         "ExReleaseFastMutex" => synchronization::release_fast_mutex as *const (),
+        "ExSetTimerResolution" => timer::set_resolution as *const (),
         "ExUnregisterCallback" => callbacks::unregister as *const (),
         "HalAllocateHardwareCounters" => hal::allocate_counters as *const (),
         "HalDispatchTable" => return Some(hal::dispatch_table()),

@@ -1,6 +1,7 @@
 //! The timers, by the addresses of their objects. This module runs no routine.
 
 use crate::state::dpc_queues::{DpcQueues, Unknown};
+use model::TimerMode;
 use std::{
     collections::HashMap,
     ops::Range,
@@ -20,12 +21,41 @@ pub struct Setting {
     pub delay: Duration,
     /// The period; a timer without one expires once.
     pub period: Option<Duration>,
+    /// The number of expiries so far.
+    pub expiries: u64,
+}
+
+/// The clock at whose interrupts timers expire.
+#[derive(Debug, Default)]
+struct Clock {
+    mode: TimerMode,
+    /// The resolutions that drivers have requested, in units of 100 ns.
+    requested: Vec<u64>,
+    /// The time of a clock interrupt.
+    start: Option<Instant>,
+}
+
+impl Clock {
+    fn resolution(&self) -> u64 {
+        self.mode.resolution(self.requested.iter().min().copied())
+    }
+
+    /// Returns when a timer expires.
+    fn expires(&self, setting: &Setting) -> Option<Instant> {
+        let (due, Some(start)) = (setting.due?, self.start) else { return setting.due };
+        if self.mode == TimerMode::Exact {
+            return Some(due);
+        }
+        let units = u64::try_from(due.saturating_duration_since(start).as_nanos().div_ceil(100)).ok()?;
+        start.checked_add(Duration::from_nanos(self.mode.expires(units, setting.expiries, self.resolution()) * 100))
+    }
 }
 
 /// The timers of all processors.
 #[derive(Debug, Default)]
 pub struct Timers {
     known: HashMap<usize, Option<Setting>>,
+    clock: Clock,
 }
 
 impl Timers {
@@ -47,17 +77,37 @@ impl Timers {
         Ok(std::mem::replace(known, setting).is_some())
     }
 
+    /// Sets how timers expire from `now` on.
+    pub fn set_mode(&mut self, mode: TimerMode, now: Instant) {
+        (self.clock.mode, self.clock.start) = (mode, Some(now));
+    }
+
+    /// Adds or removes a request for a resolution of the clock, in units of 100 ns. Returns the resolution that results,
+    /// or nothing if there is no request to remove.
+    pub fn set_resolution(&mut self, request: Option<u64>) -> Option<u64> {
+        match request {
+            Some(resolution) => self.clock.requested.push(resolution),
+            None => _ = self.clock.requested.pop()?,
+        }
+        Some(self.clock.resolution())
+    }
+
     /// Expires the timers of a processor that are due at `now`, or all set timers without a time. Returns timers and
-    /// DPCs in order of expiry. Timers without a period are no longer set afterwards.
+    /// DPCs in order of expiry, without a DPC if it runs with the next expiry. Timers without a period are no longer set
+    /// afterwards.
     pub fn expire(&mut self, processor: u32, now: Option<Instant>, dpcs: &DpcQueues) -> Vec<(usize, Option<usize>)> {
         let mut expired = Vec::new();
         for (timer, known) in &mut self.known {
-            let due = |setting: &&mut Setting| now.is_none_or(|now| setting.due.is_some_and(|due| due <= now));
+            let clock = &self.clock;
+            let due =
+                |setting: &&mut Setting| now.is_none_or(|now| clock.expires(setting).is_some_and(|due| due <= now));
             let Some(setting) = known.as_mut().filter(|setting| processor_of(setting, dpcs) == processor).filter(due)
             else {
                 continue;
             };
-            expired.push((setting.due, *timer, setting.dpc));
+            let is_merged = now.is_some() && setting.period.is_some() && clock.mode.is_merged(setting.expiries);
+            expired.push((setting.due, *timer, setting.dpc.filter(|_| !is_merged)));
+            setting.expiries += 1;
             match setting.period {
                 None => *known = None,
                 Some(period) => setting.due = next(setting.due, now, period),
@@ -72,7 +122,7 @@ impl Timers {
     #[must_use]
     pub fn next(&self, processor: u32, dpcs: &DpcQueues) -> Option<Instant> {
         let here = self.known.values().flatten().filter(|setting| processor_of(setting, dpcs) == processor);
-        here.filter_map(|setting| setting.due).min()
+        here.filter_map(|setting| self.clock.expires(setting)).min()
     }
 
     /// Restarts every set timer at `now`.
@@ -137,6 +187,7 @@ mod tests {
             due: Some(start + 2 * MILLISECOND),
             delay: 2 * MILLISECOND,
             period: None,
+            expiries: 0,
         };
         let periodic = Setting {
             dpc: Some(0x200),
@@ -177,6 +228,28 @@ mod tests {
         assert_eq!(timers.expire(0, None, &dpcs), [(1, Some(0x100)), (2, Some(0x200))]);
         assert_eq!(timers.expire(0, None, &dpcs), [(2, Some(0x200))]);
         assert!(timers.expire(1, None, &dpcs).is_empty());
+    }
+
+    #[test]
+    fn a_timer_expires_at_the_clock_interrupts_and_drivers_set_their_rate() {
+        let start = Instant::now();
+        let (mut timers, dpcs) = two(start);
+        let tick = Duration::from_nanos(model::DEFAULT_RESOLUTION * 100);
+        timers.set_mode(TimerMode::Clock, start);
+        assert_eq!(timers.next(1, &dpcs), Some(start + tick));
+        assert!(timers.expire(1, Some(start + 10 * MILLISECOND), &dpcs).is_empty());
+        assert_eq!(timers.set_resolution(Some(10_000)), Some(10_000));
+        assert_eq!(timers.next(1, &dpcs), Some(start + 10 * MILLISECOND));
+        timers.set_mode(TimerMode::Coarse, start);
+        assert_eq!(timers.next(1, &dpcs), Some(start + tick), "not granted");
+        assert_eq!(timers.set_resolution(None), Some(model::DEFAULT_RESOLUTION));
+        assert_eq!(timers.set_resolution(None), None, "there is no request");
+        assert_eq!(timers.expire(1, Some(start + tick), &dpcs), [(2, Some(0x200))]);
+        timers.set_mode(TimerMode::Merged, start);
+        let calls = (2..20).filter(|tick_number| {
+            timers.expire(1, Some(start + tick * *tick_number), &dpcs).contains(&(2, Some(0x200)))
+        });
+        assert_eq!(calls.count(), 12, "two of three expiries run the DPC");
     }
 
     #[test]

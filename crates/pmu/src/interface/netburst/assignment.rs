@@ -3,10 +3,11 @@
 //! An ESCR detects one event in one selection of modes; any number of counters of its column may use it. All counters
 //! of a group and column are equivalent. So the only choice is the column of each ESCR setting. If two settings compete
 //! for the ESCRs of a unit, there are two orders. That makes at most 2 to the power of the number of units, and for
-//! each the counters are simply counted.
+//! each the counters are matched to the events.
 
 use super::sources::{Event, Group, Unit};
 use super::{Escr, SECOND_COLUMN, Thread, escr};
+use crate::placement::{self, Wanted};
 use crate::state::{CounterSet, CounterState, CpuCounters};
 
 /// The counters of a processor.
@@ -105,8 +106,8 @@ impl Escrs {
 
     /// Returns the settings with an ESCR for each demand; the bit of a unit in `order` selects which of its free ESCRs
     /// is used first. Remaining ESCRs go to any demand that can use them. Returns `None` if there are too few.
-    fn shared_out(mut self, layout: Layout, wanted: &[CounterState], order: u8) -> Option<Self> {
-        for demand in wanted.iter().filter_map(|state| Demand::of(*state)) {
+    fn shared_out(mut self, layout: Layout, wanted: &[Wanted], order: u8) -> Option<Self> {
+        for demand in wanted.iter().filter_map(|wanted| Demand::of(wanted.state)) {
             let first = u8::from(order & 1 << demand.unit as u8 != 0);
             if (0..layout.columns()).any(|column| self.serves(demand, column)) {
                 continue;
@@ -115,7 +116,7 @@ impl Escrs {
             let column = columns.find(|column| self.is_free(demand.unit, *column))?;
             self.give(demand, column);
         }
-        for demand in wanted.iter().filter_map(|state| Demand::of(*state)) {
+        for demand in wanted.iter().filter_map(|wanted| Demand::of(wanted.state)) {
             for column in
                 (0..layout.columns()).filter(|column| self.is_free(demand.unit, *column)).collect::<CounterSet>().iter()
             {
@@ -130,13 +131,13 @@ impl Escrs {
 pub fn assign(
     layout: Layout,
     cpu_counters: CpuCounters<'_>,
-    wanted: &[CounterState],
+    wanted: &[Wanted],
     assigned: &mut [u8],
 ) -> Result<(), usize> {
     /// One bit for each unit.
     const ORDERS: u8 = 1 << Unit::ALL.len();
     let (held, free) = (Escrs::held(layout, cpu_counters), cpu_counters.counters(CounterState::is_free));
-    for (last, state) in wanted.iter().enumerate() {
+    for (last, Wanted { state, .. }) in wanted.iter().enumerate() {
         let so_far = wanted.get(..=last).filter(|_| Demand::of(*state).is_some()).ok_or(last)?;
         let mut attempt = |order| {
             let escrs = held.shared_out(layout, so_far, order)?;
@@ -147,26 +148,14 @@ pub fn assign(
     Ok(())
 }
 
-/// Assigns a counter to each event, first to those with only one column.
-fn place(
-    layout: Layout,
-    escrs: Escrs,
-    mut free: CounterSet,
-    wanted: &[CounterState],
-    assigned: &mut [u8],
-) -> Option<()> {
-    for choice in [false, true] {
-        for (state, place) in wanted.iter().zip(&mut *assigned) {
-            let demand = Demand::of(*state)?;
-            let columns = || (0..layout.columns()).filter(|column| escrs.serves(demand, *column));
-            if (columns().count() > 1) != choice {
-                continue;
-            }
-            let mut counters =
-                columns().flat_map(|column| layout.counters(demand.unit.group(), column).and(free).iter());
-            *place = counters.next()?;
-            free = free.without(CounterSet::NONE.with(*place));
-        }
-    }
-    Some(())
+/// Assigns a counter to each event: one of a column in which an ESCR serves it.
+fn place(layout: Layout, escrs: Escrs, free: CounterSet, wanted: &[Wanted], assigned: &mut [u8]) -> Option<()> {
+    let counters_of = |event| {
+        let Some(Wanted { state, within }) = wanted.get(event).copied() else { return CounterSet::NONE };
+        let Some(demand) = Demand::of(state) else { return CounterSet::NONE };
+        let columns = (0..layout.columns()).filter(|column| escrs.serves(demand, *column));
+        let counters = columns.map(|column| layout.counters(demand.unit.group(), column));
+        counters.fold(CounterSet::NONE, CounterSet::or).and(within)
+    };
+    placement::assign(free, CounterSet::NONE, assigned.get_mut(..wanted.len())?, &counters_of).ok()
 }
