@@ -20,14 +20,14 @@ mod tests {
 
     #[test]
     fn every_reason_and_interface_has_its_own_text() {
-        for number in 0..15 {
-            assert_eq!((0..15).filter(|other| text(*other) == text(number)).count(), 1, "{number}");
-            assert_eq!((0..15).filter(|other| interface(*other) == interface(number)).count(), 1, "{number}");
+        for number in 0..16 {
+            assert_eq!((0..16).filter(|other| text(*other) == text(number)).count(), 1, "{number}");
+            assert_eq!((0..16).filter(|other| interface(*other) == interface(number)).count(), 1, "{number}");
         }
         assert_eq!(
-            (text(14), interface(6)),
+            (text(15), interface(6)),
             (
-                "reason 14, which this client does not know".to_owned(),
+                "reason 15, which this client does not know".to_owned(),
                 "interface 6, which this client does not know".to_owned()
             )
         );

@@ -5,6 +5,7 @@ mod register_fault;
 
 use std::fmt;
 
+use pmu::Hypervisor;
 use protocol::{ErrorCode, NtStatus, PROTOCOL_VERSION, RegisterInUse, ReplyHeader};
 
 use crate::error::UserError;
@@ -35,6 +36,30 @@ pub struct Refusal {
 impl Refusal {
     fn cause(&self) -> Option<ErrorCode> {
         ErrorCode::from_number(self.header.cause)
+    }
+
+    /// Returns whether KVM hides the counters from Windows, for causes whose second detail is the kind of hypervisor.
+    fn is_hidden_by_kvm(&self) -> bool {
+        register_fault::known(self.header.detail[1]) == Some(Hypervisor::Kvm)
+    }
+
+    fn write_no_interrupt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ReplyHeader { processor, detail: [first, _], .. } = self.header;
+        if self.cause() == Some(ErrorCode::HandlerRefused) {
+            let told = ntstatus::of_detail(first);
+            write!(f, "Windows did not accept a handler of the performance interrupt: NTSTATUS {told}")?;
+        } else {
+            write!(f, "Windows has not enabled the performance interrupt of CPU {processor}")?;
+        }
+        if self.is_hidden_by_kvm() {
+            f.write_str("\n  because: KVM with Hyper-V enlightenments hides the counters from Windows")?;
+        } else if self.cause() == Some(ErrorCode::HandlerRefused) {
+            f.write_str("\n  because: another driver has it, or this machine's HAL has none")?;
+        }
+        if self.cause() == Some(ErrorCode::InterruptNotEnabled) {
+            write!(f, "\n  its entry in the local APIC is {first:#x}; Windows uses vector 0xfe, delivered as fixed")?;
+        }
+        Ok(())
     }
 
     fn free_a_counter(&self) -> String {
@@ -155,12 +180,15 @@ impl UserError for Refusal {
                 "client stat, which needs no interrupt".to_owned()
             }
             Some(ErrorCode::NotSampled) => "-e with a source of a counter   (client list)".to_owned(),
+            Some(ErrorCode::HandlerRefused | ErrorCode::InterruptNotEnabled) if self.is_hidden_by_kvm() => {
+                unavailable::WITHOUT_ENLIGHTENMENTS.to_owned()
+            }
             Some(ErrorCode::HandlerRefused | ErrorCode::CountersTaken) => OTHER_PROFILERS.to_owned(),
             Some(ErrorCode::ForeignUse) => {
                 let RegisterInUse { number, interface, .. } = RegisterInUse::from_detail(self.header.detail[0]);
                 let known = register::known_writers(interface.into(), number);
                 format!(
-                    "end the program that does this (known: {known});\n  \
+                    "end the program that does this; known are\n  {known};\n  \
                      or --force, which takes the counter from it"
                 )
             }
@@ -244,11 +272,7 @@ impl fmt::Display for Refusal {
                 f,
                 "{source} can be counted but not sampled\n  because: a timer counts it, which records no instruction pointer"
             ),
-            Some(ErrorCode::HandlerRefused) => write!(
-                f,
-                "Windows did not accept a handler of the performance interrupt: NTSTATUS {told}\n  \
-                 because: another driver has it, or this machine's HAL has none"
-            ),
+            Some(ErrorCode::HandlerRefused | ErrorCode::InterruptNotEnabled) => self.write_no_interrupt(f),
             Some(ErrorCode::NothingSampled) => write!(f, "session {first} samples nothing"),
             Some(ErrorCode::CountersTaken) => {
                 write!(f, "another driver has the counters: HalAllocateHardwareCounters returned\n  NTSTATUS {told}")
@@ -262,11 +286,6 @@ impl fmt::Display for Refusal {
                      because: {register} holds {second:#x}"
                 )
             }
-            Some(ErrorCode::InterruptNotEnabled) => write!(
-                f,
-                "Windows has not enabled the performance interrupt of CPU {processor}\n  \
-                 its entry in the local APIC is {first:#x}; Windows uses vector 0xfe, delivered as fixed"
-            ),
             Some(ErrorCode::ApicNotReached) => {
                 write!(f, "the local APIC cannot be accessed: NTSTATUS {told}")
             }

@@ -27,8 +27,8 @@ pub fn known_writers(interface: u32, number: u32) -> &'static str {
         _ if interface == Kind::Emon as u32 && FIXED.contains(&number) => {
             "HWiNFO, Core Temp, OCCT, ThrottleStop, Intel PCM"
         }
-        _ if interface == Kind::Amd64 as u32 => "Microsoft Defender, AMD uProf, wpr with PMU counters",
-        _ => "Microsoft Defender, Intel PCM, VTune (sep), wpr with PMU counters",
+        _ if interface == Kind::Amd64 as u32 => "Microsoft Defender, AMD uProf, wpr",
+        _ => "Microsoft Defender, Intel PCM, VTune (sep), wpr",
     }
 }
 

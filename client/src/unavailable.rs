@@ -13,6 +13,10 @@ pub const OTHER_PROFILERS: &str = "end the other profilers on this machine (wpr 
 pub const HYPER_V_BELOW: &str = "turn off what uses Hyper-V: virtualization-based security (msinfo32\n  \
      lists it), or the Hyper-V role (bcdedit /set hypervisorlaunchtype off)";
 
+/// The remedy for sampling if KVM runs the machine with Hyper-V enlightenments.
+pub const WITHOUT_ENLIGHTENMENTS: &str = "client stat, which needs no interrupt; or start the virtual machine\n  \
+     without Hyper-V enlightenments (libvirt: <hyperv>; QEMU: hv-...) to sample";
+
 /// Why there are no counters, and what to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Unavailable {
@@ -37,6 +41,7 @@ impl Unavailable {
             (_, Some(Hypervisor::Root)) => {
                 ("Hyper-V runs underneath this Windows and hides the counters", HYPER_V_BELOW)
             }
+            (_, Some(Hypervisor::Kvm)) => ("KVM gives this virtual machine no counters", VIRTUAL_PMU_OF_KVM),
             (Some(Reason::MaskedByHypervisor), _) => (
                 "Hyper-V masks the counters of this virtual machine",
                 "on the host, with the machine off:\n  Set-VMProcessor NAME -Perfmon @(\"pmu\")",
@@ -58,6 +63,10 @@ impl fmt::Display for Unavailable {
     }
 }
 
+const VIRTUAL_PMU_OF_KVM: &str = "on the host, with the machine off and its processor of type host:\n  \
+     libvirt: <features> <pmu state='on'/> </features>\n  \
+     Proxmox: qm set ID --args '-cpu host,pmu=on'";
+
 const HYGON: (&str, &str) = (
     "Windows does not know the counters of a Hygon processor",
     "take it for one of AMD, as Linux does; then restart the driver:\n  \
@@ -75,6 +84,7 @@ pub fn hypervisor(number: u32) -> String {
         Some(Hypervisor::Other) => "one that is not compatible with Hyper-V".to_owned(),
         Some(Hypervisor::Guest) => "Hyper-V or one that is compatible; this is a virtual machine".to_owned(),
         Some(Hypervisor::Root) => "Hyper-V; this Windows is its root partition (Hyper-V role, VBS)".to_owned(),
+        Some(Hypervisor::Kvm) => "KVM with Hyper-V enlightenments; this is a virtual machine".to_owned(),
         None => format!("kind {number}, which this client does not know"),
     }
 }
@@ -94,7 +104,13 @@ mod tests {
                 let masked = reason == Reason::MaskedByHypervisor;
                 assert_eq!(
                     unavailable.remedy.contains("Set-VMProcessor"),
-                    masked && kind != Hypervisor::Root,
+                    masked && !matches!(kind, Hypervisor::Root | Hypervisor::Kvm),
+                    "{reason:?} {kind:?}"
+                );
+                let of_the_processor = matches!(reason, Reason::OtherVendor | Reason::NoLongMode);
+                assert_eq!(
+                    unavailable.remedy.contains("<pmu state='on'/>") && unavailable.remedy.contains("qm set"),
+                    kind == Hypervisor::Kvm && !of_the_processor,
                     "{reason:?} {kind:?}"
                 );
             }
@@ -127,8 +143,8 @@ mod tests {
 
     #[test]
     fn every_hypervisor_has_its_own_text() {
-        for number in 0..5 {
-            assert_eq!((0..5).filter(|other| hypervisor(*other) == hypervisor(number)).count(), 1, "{number}");
+        for number in 0..6 {
+            assert_eq!((0..6).filter(|other| hypervisor(*other) == hypervisor(number)).count(), 1, "{number}");
         }
     }
 }

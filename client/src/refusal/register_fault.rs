@@ -12,7 +12,7 @@ pub fn sentence(header: &ReplyHeader) -> String {
     let ReplyHeader { processor, detail: [fault, hypervisor], .. } = *header;
     let fault = RegisterFault::from_detail(fault);
     let why = match known(hypervisor) {
-        Some(Hypervisor::Other | Hypervisor::Guest | Hypervisor::Root) => {
+        Some(Hypervisor::Other | Hypervisor::Guest | Hypervisor::Root | Hypervisor::Kvm) => {
             "CPUID enumerates the counters, but the hypervisor lacks some of them"
         }
         Some(Hypervisor::None) | None => {
@@ -29,14 +29,17 @@ pub fn remedy(header: &ReplyHeader) -> String {
         Some(Hypervisor::Guest) => "give this virtual machine counters that work, or hide them from it; on a\n  \
              Hyper-V host, with the machine off:\n  Set-VMProcessor NAME -Perfmon @(\"pmu\",\"lbr\",\"pebs\"), or @()"
             .to_owned(),
-        Some(Hypervisor::Other) => "give this virtual machine a whole virtual PMU, or hide the PMU from it\n  \
+        Some(Hypervisor::Other | Hypervisor::Kvm) => {
+            "give this virtual machine a whole virtual PMU, or hide the PMU from it\n  \
              (KVM: -cpu host,pmu=on or pmu=off)"
-            .to_owned(),
+                .to_owned()
+        }
         Some(Hypervisor::None) | None => "update the firmware, and turn off what virtualizes this machine".to_owned(),
     }
 }
 
-fn known(hypervisor: u64) -> Option<Hypervisor> {
+/// Returns the hypervisor with this number in a detail of a refusal.
+pub(super) fn known(hypervisor: u64) -> Option<Hypervisor> {
     u32::try_from(hypervisor).ok().and_then(Hypervisor::from_number)
 }
 

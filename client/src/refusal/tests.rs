@@ -49,7 +49,7 @@ fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 65] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 67] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -206,6 +206,12 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 65] {
             "error: Windows did not accept a handler of the performance interrupt: NTSTATUS 0xC0000001\n  because: another driver has it, or this machine's HAL has none\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
         ),
         (
+            20,
+            [0xC000_0001, 4],
+            Exit::InterruptTaken,
+            "error: Windows did not accept a handler of the performance interrupt: NTSTATUS 0xC0000001\n  because: KVM with Hyper-V enlightenments hides the counters from Windows\n  try: client stat, which needs no interrupt; or start the virtual machine\n  without Hyper-V enlightenments (libvirt: <hyperv>; QEMU: hv-...) to sample",
+        ),
+        (
             21,
             [9, 0],
             Exit::NotRunning,
@@ -221,13 +227,19 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 65] {
             23,
             [0x0102_0000_0188, 0x0053_003C],
             Exit::CountersTaken,
-            "error: counter 2 on CPU 1 is in use by another program that did not reserve it\n  because: IA32_PERFEVTSEL2 (MSR 0x188) holds 0x53003c\n  try: end the program that does this (known: Microsoft Defender, Intel PCM, VTune (sep), wpr with PMU counters);\n  or --force, which takes the counter from it",
+            "error: counter 2 on CPU 1 is in use by another program that did not reserve it\n  because: IA32_PERFEVTSEL2 (MSR 0x188) holds 0x53003c\n  try: end the program that does this; known are\n  Microsoft Defender, Intel PCM, VTune (sep), wpr;\n  or --force, which takes the counter from it",
         ),
         (
             24,
             [0x1_0000, 0],
             Exit::UnsupportedSource,
             "error: Windows has not enabled the performance interrupt of CPU 1\n  its entry in the local APIC is 0x10000; Windows uses vector 0xfe, delivered as fixed\n  try: client stat, which needs no interrupt",
+        ),
+        (
+            24,
+            [0x1_0000, 4],
+            Exit::UnsupportedSource,
+            "error: Windows has not enabled the performance interrupt of CPU 1\n  because: KVM with Hyper-V enlightenments hides the counters from Windows\n  its entry in the local APIC is 0x10000; Windows uses vector 0xfe, delivered as fixed\n  try: client stat, which needs no interrupt; or start the virtual machine\n  without Hyper-V enlightenments (libvirt: <hyperv>; QEMU: hv-...) to sample",
         ),
         (
             25,

@@ -124,8 +124,10 @@ fn rows(diagnosis: &Diagnosis) -> String {
         Some(vendor) => vendor,
     }
     .to_owned();
-    if diagnosis.hypervisor_number == Hypervisor::Root as u32 {
-        hypervisor.push_str("; this Windows is its root partition");
+    match Hypervisor::from_number(diagnosis.hypervisor_number) {
+        Some(Hypervisor::Root) => hypervisor.push_str("; this Windows is its root partition"),
+        Some(Hypervisor::Kvm) => hypervisor.push_str("; in fact KVM with Hyper-V enlightenments"),
+        _ => {}
     }
     let number = diagnosis.counters.into();
     properties(&[

@@ -4,6 +4,7 @@ mod branches;
 mod closed_pipe;
 mod control_area;
 mod diagnose;
+mod disturbed;
 mod installing;
 mod narrowing;
 mod record;

@@ -131,17 +131,18 @@ impl Resources {
                 .map_err(|status| Refusal::new(status, ErrorCode::ApicNotReached).detail(status.into(), 0))?;
             self.interrupt = Interrupt::Reached;
         }
+        let hypervisor = hal.hypervisor() as u64;
         let shut = FirstFailure::none();
         context.on_awake(processors, |current| {
             if let Err(entry) = lvt_pmi::enable(current.cpu()) {
-                shut.set(current.index(), u64::from(entry.into_bits()), 0);
+                shut.set(current.index(), u64::from(entry.into_bits()), hypervisor);
             }
         })?;
         shut.refuse(STATUS_NOT_SUPPORTED, ErrorCode::InterruptNotEnabled)?;
         if self.interrupt != Interrupt::Ours {
             let handler = platform
                 .begin_sampling()
-                .map_err(|status| Refusal::new(status, ErrorCode::HandlerRefused).detail(status.into(), 0))?;
+                .map_err(|status| Refusal::new(status, ErrorCode::HandlerRefused).detail(status.into(), hypervisor))?;
             self.interrupt = Interrupt::Ours;
             hal.set_interrupt_handler(Some(handler), SYSTEM)?;
         }

@@ -8,7 +8,7 @@ use core::fmt;
 
 use x86_defs::cpuid::{
     Leaf1Edx, Leaf40000003Edx, Leaf80000001Ecx, Leaf80000001Edx, LeafAEax, LeafAEbx, Signature, VENDOR_AMD,
-    VENDOR_HYGON, VENDOR_INTEL, leaf,
+    VENDOR_HYGON, VENDOR_INTEL, leaf, vendor_text,
 };
 
 use crate::cpu::Cpuid;
@@ -47,6 +47,9 @@ pub enum Reason {
     Pentium = 12,
     /// Amd64, where the HAL selects Default: HygonGenuine with long mode, and the driver's option for it.
     Hygon = 13,
+    /// Emon or Amd64, where the HAL selects Default as for [`MaskedByHypervisor`](Self::MaskedByHypervisor): the
+    /// hypervisor is KVM, and CPUID enumerates the counters.
+    Kvm = 14,
 }
 
 /// Options of the driver that change the selection.
@@ -58,7 +61,7 @@ pub struct Options {
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Amd,
         Self::Intel,
         Self::OtherVendor,
@@ -73,6 +76,7 @@ impl Reason {
         Self::P6,
         Self::Pentium,
         Self::Hygon,
+        Self::Kvm,
     ];
 
     /// Returns the reason with this number.
@@ -99,6 +103,7 @@ impl fmt::Display for Reason {
             Self::P6 => "GenuineIntel of family 6, from before CPUID leaf 0xA",
             Self::Pentium => "GenuineIntel of family 5, from before CPUID leaf 0xA",
             Self::Hygon => "HygonGenuine with long mode, taken for AMD by the option HygonAsAmd",
+            Self::Kvm => "KVM, whose Hyper-V enlightenments hide the counters from Windows",
         })
     }
 }
@@ -132,15 +137,20 @@ impl Selection {
     #[must_use]
     pub fn with_options(cpu: &impl Cpuid, options: Options) -> Self {
         let (kind, reason) = tentative(cpu, options);
-        if kind != Kind::Default && masked_by_hypervisor(cpu) {
+        let masked = kind != Kind::Default && masked_by_hypervisor(cpu);
+        if masked && !(Hypervisor::of(cpu) == Hypervisor::Kvm && enumerated(cpu, kind)) {
             return Self::both(Kind::Default, Reason::MaskedByHypervisor);
         }
+        let windows10 = if masked { Kind::Default } else { kind };
         if reason == Reason::Hygon {
             return Self { windows10: Kind::Default, interface: kind, reason };
         }
         // No event could ever be started on it. The HAL has no such rule.
         if kind == Kind::Emon && LeafAEax::from_bits(cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0).eax).counters() == 0 {
-            return Self { windows10: Kind::Emon, interface: Kind::Default, reason: Reason::ZeroCounters };
+            return Self { windows10, interface: Kind::Default, reason: Reason::ZeroCounters };
+        }
+        if masked {
+            return Self { windows10, interface: kind, reason: Reason::Kvm };
         }
         let old = matches!(reason, Reason::NoLeafA | Reason::VersionZero).then(|| before_leaf_a(cpu)).flatten();
         old.map_or(Self::both(kind, reason), |(interface, reason)| Self { windows10: kind, interface, reason })
@@ -204,11 +214,7 @@ fn before_leaf_a(cpu: &impl Cpuid) -> Option<(Kind, Reason)> {
 #[must_use]
 pub fn vendor(cpu: &impl Cpuid) -> [u8; 12] {
     let registers = cpu.cpuid(leaf::VENDOR, 0);
-    let mut text = [0; 12];
-    for (part, register) in text.chunks_exact_mut(4).zip([registers.ebx, registers.edx, registers.ecx]) {
-        part.copy_from_slice(&register.to_le_bytes());
-    }
-    text
+    vendor_text([registers.ebx, registers.edx, registers.ecx])
 }
 
 /// Returns CPUID.80000001H:EDX\[29\], if that leaf exists (APM Vol. 3 E.4.2, "LM").
@@ -224,7 +230,7 @@ fn has_long_mode(cpu: &impl Cpuid) -> bool {
 #[must_use]
 pub fn enumerated(cpu: &impl Cpuid, kind: Kind) -> bool {
     kind != Kind::Amd64
-        || Hypervisor::of(cpu) != Hypervisor::Other
+        || !matches!(Hypervisor::of(cpu), Hypervisor::Other | Hypervisor::Kvm)
         || Leaf80000001Ecx::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).ecx).perf_ctr_ext_core()
 }
 

@@ -33,10 +33,15 @@ enum Hypervisor {
     Open,
     /// The leaves of a hypervisor that hides the PMU, but with CPUID.1:ECX[31] clear: no hypervisor.
     Absent,
+    /// KVM with Hyper-V enlightenments: as `Masking`, with KVM's leaves behind those of Microsoft's interface.
+    Kvm,
 }
 
-const HYPERVISORS: [Hypervisor; 5] =
-    [Hypervisor::None, Hypervisor::Other, Hypervisor::Masking, Hypervisor::Open, Hypervisor::Absent];
+const HYPERVISORS: [Hypervisor; 6] =
+    [Hypervisor::None, Hypervisor::Other, Hypervisor::Masking, Hypervisor::Open, Hypervisor::Absent, Hypervisor::Kvm];
+
+/// Registers of the first leaf of KVM.
+const KVM: [u32; 4] = [0x4000_0101, 0x4B4D_564B, 0x564B_4D56, 0x0000_004D];
 
 /// Number of counters, their width, and the length of the EBX vector.
 const COUNTERS: [(u32, u32, u32); 11] = [
@@ -66,6 +71,7 @@ impl Leaves {
             0x4000_0001 if self.hypervisor == Hypervisor::Other => [u32::from_le_bytes(*b"KVM0"), 0, 0, 0],
             0x4000_0001 if self.hypervisor != Hypervisor::None => [u32::from_le_bytes(*b"Hv#1"), 0, 0, 0],
             0x4000_0003 if self.hypervisor == Hypervisor::Open => [0, 0, 0, 1 << 2],
+            0x4000_0100 if self.hypervisor == Hypervisor::Kvm => KVM,
             0x8000_0000 => [0x8000_0001, 0, 0, 0],
             0x8000_0001 => [0, 0, 0, u32::from(self.long_mode) << 29],
             _ => [0; 4],
@@ -97,17 +103,20 @@ impl Leaves {
 
     /// Returns the interface that the first Windows 10 HAL selects, the one that halprof selects, and the reason.
     fn expected(self) -> (Kind, Kind, Reason) {
-        let masked = self.hypervisor == Hypervisor::Masking;
+        let (masked, kvm) = (self.hypervisor == Hypervisor::Masking, self.hypervisor == Hypervisor::Kvm);
         let default = |reason| (Kind::Default, Kind::Default, reason);
         match self.vendor {
             b"AuthenticAMD" if !self.long_mode => default(Reason::NoLongMode),
-            b"AuthenticAMD" if masked => default(Reason::MaskedByHypervisor),
+            // PerfCtrExtCore is clear in these leaves.
+            b"AuthenticAMD" if masked || kvm => default(Reason::MaskedByHypervisor),
             b"AuthenticAMD" => (Kind::Amd64, Kind::Amd64, Reason::Amd),
             b"GenuineIntel" if self.highest < 10 => self.old().unwrap_or(default(Reason::NoLeafA)),
             b"GenuineIntel" if self.version == 0 => self.old().unwrap_or(default(Reason::VersionZero)),
             b"GenuineIntel" if self.length == 0 => default(Reason::NoEvents),
             b"GenuineIntel" if self.ebx % 2 == 1 => default(Reason::NoCycles),
             b"GenuineIntel" if masked => default(Reason::MaskedByHypervisor),
+            b"GenuineIntel" if kvm && self.counters == 0 => default(Reason::ZeroCounters),
+            b"GenuineIntel" if kvm => (Kind::Default, Kind::Emon, Reason::Kvm),
             b"GenuineIntel" if self.counters == 0 => (Kind::Emon, Kind::Default, Reason::ZeroCounters),
             b"GenuineIntel" => (Kind::Emon, Kind::Emon, Reason::Intel),
             _ => default(Reason::OtherVendor),
@@ -150,7 +159,7 @@ fn every_combination_of_conditions_selects_the_interface_that_the_hal_selects() 
             }
         }
     }
-    assert_eq!(seen, 6 * 2 * 7 * 5 * COUNTERS.len() * 5 * 5);
+    assert_eq!(seen, 6 * 2 * 7 * 5 * COUNTERS.len() * 5 * HYPERVISORS.len());
 }
 
 #[test]
@@ -223,6 +232,29 @@ fn a_hypervisor_is_detected_by_its_leaves_and_the_root_partition_by_cpu_manageme
 }
 
 #[test]
+fn kvm_is_found_behind_microsofts_interface_wherever_its_leaves_begin() {
+    let kind = |at, privileges, registers| {
+        let cpuid = move |leaf, _| match leaf {
+            1 => [0, 0, 1 << 31, 0],
+            0x4000_0001 => [u32::from_le_bytes(*b"Hv#1"), 0, 0, 0],
+            0x4000_0003 => [0, privileges, 0, 0],
+            leaf if leaf == at => registers,
+            _ => [0; 4],
+        };
+        pmu::Hypervisor::of(&ModelCpu::new(model::Processor::new(Box::new(cpuid))))
+    };
+    for at in (0x4000_0100..=0x4000_FF00).step_by(0x100) {
+        assert_eq!(kind(at, 0, KVM), pmu::Hypervisor::Kvm, "{at:#x}");
+    }
+    for at in [0x4000_0000, 0x4000_0101, 0x4001_0000] {
+        assert_eq!(kind(at, 0, KVM), pmu::Hypervisor::Guest, "{at:#x}");
+    }
+    let [eax, ebx, ecx, edx] = KVM;
+    assert_eq!(kind(0x4000_0100, 0, [eax, ebx, edx, ecx]), pmu::Hypervisor::Guest, "another name");
+    assert_eq!(kind(0x4000_0100, 1 << 12, KVM), pmu::Hypervisor::Root, "Hyper-V inside a guest of KVM");
+}
+
+#[test]
 fn the_counters_of_amd_are_promised_but_under_a_hypervisor_that_is_not_microsofts_and_does_not_lend_them() {
     for (vendor, hypervisor) in
         [b"AuthenticAMD", b"GenuineIntel"].into_iter().flat_map(|vendor| HYPERVISORS.map(|kind| (vendor, kind)))
@@ -249,6 +281,11 @@ fn the_counters_of_amd_are_promised_but_under_a_hypervisor_that_is_not_microsoft
             let is_amd64 = hal.selection().interface == Kind::Amd64;
             let wanted = !is_amd64 || hypervisor != Hypervisor::Other || core;
             assert_eq!(hal.is_enumerated(), wanted, "{leaves:?}, PerfCtrExtCore {core}");
+            if hypervisor == Hypervisor::Kvm {
+                let is_amd = vendor == b"AuthenticAMD";
+                assert_eq!(hal.selection().interface != Kind::Default, core || !is_amd, "{leaves:?}, {core}");
+                assert_eq!(hal.selection().windows10, Kind::Default, "{leaves:?}, {core}");
+            }
         }
     }
 }
@@ -273,5 +310,5 @@ fn reasons_are_one_to_one_with_their_numbers_and_each_has_its_words() {
     }
     let words: std::collections::BTreeSet<_> = Reason::ALL.iter().map(ToString::to_string).collect();
     assert_eq!(words.len(), Reason::ALL.len());
-    assert_eq!(Reason::from_number(14), None);
+    assert_eq!(Reason::from_number(15), None);
 }

@@ -50,7 +50,8 @@ pub enum ErrorCode {
     /// `source` cannot be sampled. A timer serves it; or, with `detail[0]` = 1, the counters of the processor do not
     /// interrupt.
     NotSampled = 19,
-    /// The HAL refused to register the interrupt handler; `detail[0]` = its NTSTATUS.
+    /// The HAL refused to register the interrupt handler; `detail[0]` = its NTSTATUS, `detail[1]` = the kind of hypervisor
+    /// as in [`InfoReply`](crate::InfoReply).
     HandlerRefused = 20,
     /// The session `detail[0]` samples no event.
     NothingSampled = 21,
@@ -60,7 +61,7 @@ pub enum ErrorCode {
     /// register.
     ForeignUse = 23,
     /// The LVT entry for performance counters on `processor` is not as the Windows HAL sets it up; `detail[0]` = the
-    /// entry.
+    /// entry, `detail[1]` = the kind of hypervisor as in [`InfoReply`](crate::InfoReply).
     InterruptNotEnabled = 24,
     /// The local APIC cannot be accessed; `detail[0]` = the NTSTATUS.
     ApicNotReached = 25,

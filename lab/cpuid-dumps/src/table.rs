@@ -10,6 +10,8 @@ const CLEAR: &str = "EBX bits 0 to 6 are clear within the length";
 const BY_LEAF_23: &str = "leaf 0x23.1 has the counters; EBX of leaf 0xA clears the events of the sources";
 const MASKED: &str = "a Microsoft hypervisor masks the counters: 40000003:EDX[2] is clear";
 
+const BLINDED: &str = "KVM with Hyper-V enlightenments: 40000003:EDX[2] is clear, and 40000100 has KVM's name";
+
 const fn amd(counters: u8, supported: &'static [u32], why: &'static str) -> Expected {
     Expected { windows10: "Amd64", interface: "Amd64", counters, fixed: 0, width: 48, supported, why }
 }
@@ -26,6 +28,11 @@ impl Expected {
     /// Adds fixed counters.
     const fn and_fixed(self, fixed: u8) -> Self {
         Self { counters: self.counters + fixed, fixed, ..self }
+    }
+
+    /// Makes it the outcome where the HAL finds no counters.
+    const fn behind_the_hal(self) -> Self {
+        Self { windows10: "Default", ..self }
     }
 }
 
@@ -289,6 +296,8 @@ pub static IDENTITIES: &[CpuIdentity] = &[
     made_up!("amd-hyperv-open", amd(6, ZEN, SIX)),
     made_up!("amd-kvm", amd(6, ZEN, SIX)),
     made_up!("amd-kvm-perfmon-v2", amd(6, ZEN4, SIX_BY_V2)),
+    made_up!("amd-kvm-hyperv", amd(6, ZEN4, BLINDED).behind_the_hal()),
+    made_up!("amd-kvm-hyperv-off", default(MASKED)),
     made_up!("intel-v1", emon(4, 40, ALL, CLEAR)),
     made_up!("intel-v2", emon(4, 48, ALL, CLEAR).and_fixed(3)),
     made_up!(
@@ -319,4 +328,6 @@ pub static IDENTITIES: &[CpuIdentity] = &[
     made_up_hybrid!("nova-lake-derived", emon(8, 48, ALL, BY_LEAF_23).and_fixed(3), "nova-lake-derived-efficient"),
     made_up!("nova-lake-derived-efficient", emon(8, 48, ALL, BY_LEAF_23).and_fixed(3)),
     made_up!("intel-hyperv-masked", default(MASKED)),
+    made_up!("intel-kvm-hyperv", emon(4, 48, ALL, BLINDED).and_fixed(3).behind_the_hal()),
+    made_up!("intel-kvm-hyperv-off", default("leaf 0xA: EAX[7:0] is 0")),
 ];

@@ -68,7 +68,7 @@ fn is_amd(cpuid: Cpuid<'_>) -> bool {
 
 /// Returns whether a hypervisor hides the PMU. A hypervisor with Microsoft's interface reports in leaf 40000003H, EDX
 /// bit 2, whether the partition has one (Hypervisor Top Level Functional Specification, "Hypervisor Feature
-/// Identification").
+/// Identification"). KVM never sets the bit: its guests have the PMU that the other leaves describe.
 pub(crate) fn hidden_by_hypervisor(cpuid: Cpuid<'_>) -> bool {
     const INTERFACE: u32 = u32::from_le_bytes(*b"Hv#1");
     let [_, _, features, _] = cpuid(1, 0);
@@ -77,7 +77,16 @@ pub(crate) fn hidden_by_hypervisor(cpuid: Cpuid<'_>) -> bool {
     }
     let [interface, ..] = cpuid(0x4000_0001, 0);
     let [.., misc] = cpuid(0x4000_0003, 0);
-    interface == INTERFACE && !bit(u64::from(misc), 2)
+    interface == INTERFACE && !bit(u64::from(misc), 2) && !has_kvm_leaves(cpuid)
+}
+
+/// Returns whether KVM presents its own leaves behind those of Microsoft's interface. They begin at a multiple of 100H
+/// (Linux, Documentation/virt/kvm/x86/cpuid.rst, and `hypervisor_cpuid_base`).
+fn has_kvm_leaves(cpuid: Cpuid<'_>) -> bool {
+    (0x4000_0100..0x4001_0000).step_by(0x100).any(|base| {
+        let [_, name @ ..] = cpuid(base, 0);
+        name.map(u32::to_le_bytes).concat() == b"KVMKVMKVM\0\0\0"
+    })
 }
 
 /// Creates the PMU of an AMD processor (APM Vol. 2, 13.2.2, "Detecting Hardware Support for Performance Counters").

@@ -5,6 +5,7 @@ use tests::{Lab, Reply};
 use zerocopy::FromBytes;
 
 use crate::life::connect;
+use crate::sampling::Sampler;
 
 #[test]
 fn the_driver_chooses_the_expected_interface_for_every_identity() {
@@ -34,6 +35,8 @@ fn masked_counters_are_reported_and_no_register_is_accessed() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     for (identity, reason) in [
         ("amd-hyperv-masked", "hypervisor masks"),
+        ("amd-kvm-hyperv-off", "hypervisor masks"),
+        ("intel-kvm-hyperv-off", "says version 0"),
         ("intel-no-leaf-a", "no leaf 0xA"),
         ("intel-zero-counters", "zero counters"),
     ] {
@@ -46,6 +49,44 @@ fn masked_counters_are_reported_and_no_register_is_accessed() {
         let accesses = lab.wire.accesses().unwrap();
         assert!(accesses.iter().all(|of| (of.rdmsr, of.wrmsr, of.rdpmc) == (0, 0, 0)), "{identity}: {accesses:?}");
         lab.uninstall().unwrap();
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
+fn guests_of_kvm_with_enlightenments_count_and_sample_only_if_the_hal_has_enabled_the_interrupt() {
+    const RECORD: [&str; 6] = ["record", "-e", "TotalIssues", "--", "cmd", "/c"];
+    let record: Vec<&str> = RECORD.into_iter().chain(["ver"]).collect();
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    for (identity, interface) in [("intel-kvm-hyperv", "Emon"), ("amd-kvm-hyperv", "Amd64")] {
+        lab.become_processor(identity).unwrap();
+        lab.install().unwrap();
+        let info = lab.client(&["info"]).unwrap().success().unwrap().out;
+        assert!(info.contains(&format!("Interface       {interface}\n")), "{identity}:\n{info}");
+        assert!(info.contains("HAL  Default\n") && info.contains("KVM with Hyper-V enlightenments"), "{info}");
+        lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
+        lab.wire.run(1, &[(0xC0, 0, 777)], &[]).unwrap();
+        let counts = lab.client(&["stop", "--all", "--json"]).unwrap().success().unwrap().json().unwrap();
+        assert_eq!(counts["events"][0]["processors"][1]["count"], 777, "{identity}: {counts}");
+
+        // The HAL has taken Default: it has enabled no entry, and registers no handler.
+        let ran = lab.client(&record).unwrap();
+        assert_eq!(ran.code, 7, "{identity}: {}", ran.err);
+        assert!(ran.err.contains("because: KVM with Hyper-V enlightenments hides"), "{}", ran.err);
+        assert!(ran.err.contains("performance interrupt of CPU") && ran.err.contains("0x10000;"), "{}", ran.err);
+        (0..2).for_each(|processor| lab.wire.set_lvt(processor, 0xFE).unwrap());
+        lab.wire.refuse_handler(true).unwrap();
+        let ran = lab.client(&record).unwrap();
+        lab.wire.refuse_handler(false).unwrap();
+        assert_eq!(ran.code, 19, "{identity}: {}", ran.err);
+        assert!(ran.err.contains("because: KVM with Hyper-V enlightenments hides"), "{}", ran.err);
+        // A HAL that takes another interface enables the entry.
+        let mut sampler = Sampler::start(&lab, 64, 10_000, 900);
+        (0..4).for_each(|_| lab.wire.run(1, &[(0xC0, 0, 10_000)], &[]).unwrap());
+        assert_eq!(sampler.stop(), [[0, 0, 0], [4, 0, 0]], "{identity}");
+        drop(sampler);
+        lab.uninstall().unwrap();
+        lab.check_clean().unwrap();
     }
     lab.finish().unwrap();
 }

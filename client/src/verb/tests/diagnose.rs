@@ -204,6 +204,9 @@ fn sources_of_an_unknown_model_are_counted_and_not_listed() {
 fn a_diagnosis_without_counters_has_the_reason_and_a_remedy() {
     const ROOT: &str = "Hyper-V runs underneath this Windows and hides the counters";
     const GUEST: &str = "Hyper-V masks the counters of this virtual machine";
+    /// Behind Microsoft's interface.
+    const KVMS: &str = "CPUID 40000100: 40000101-4B4D564B-564B4D56-0000004D";
+    const KVM: &str = "KVM gives this virtual machine no counters";
     /// EBX of leaf 0x40000003, with and without CpuManagement.
     const AS_GUEST: (&str, &str) = ("-002BB9FF-", "-002BA9FF-");
     let dump = |name: &str| cpuid_dumps::find(name).unwrap().dump.to_owned();
@@ -211,12 +214,21 @@ fn a_diagnosis_without_counters_has_the_reason_and_a_remedy() {
         (dump("hyperv-root-6300u"), Some((ROOT, "msinfo32"))),
         (dump("intel-hyperv-masked"), Some((ROOT, "msinfo32"))),
         (dump("intel-hyperv-masked").replace(AS_GUEST.0, AS_GUEST.1), Some((GUEST, "Set-VMProcessor"))),
+        (dump("intel-kvm-hyperv-off"), Some((KVM, "pmu state='on'"))),
+        (dump("amd-kvm-hyperv-off"), Some((KVM, "-cpu host,pmu=on"))),
+        (dump("intel-kvm-hyperv"), None),
+        (dump("amd-kvm-hyperv"), None),
         (dump("vmware-6700k"), Some(("the hypervisor gives this virtual machine no counters", "virtual PMU"))),
         (dump("via-nano-cna"), Some(("the processor has no counters that this driver knows", "another machine"))),
         (dump("amd-hyperv-open"), None),
     ] {
         let text = run_anywhere("diagnose --cpuid -", dump.as_bytes()).out;
         let json = diagnose(dump.as_bytes()).json();
+        assert_eq!(
+            text.contains("Microsoft Hv; in fact KVM with Hyper-V enlightenments\n"),
+            dump.contains(KVMS),
+            "{text}"
+        );
         let Some((what, remedy)) = blocker else {
             assert!(!text.contains("No counters") && json["blocker"].is_null(), "{text}");
             continue;

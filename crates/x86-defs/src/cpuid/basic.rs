@@ -5,6 +5,16 @@ use bitfield_struct::bitfield;
 /// Vendor string of Intel: EBX, EDX, ECX of leaf 0 (SDM Vol. 2A, CPUID).
 pub const VENDOR_INTEL: [u8; 12] = *b"GenuineIntel";
 
+/// Returns the text of a vendor string: the bytes of its three registers, in the order of the leaf.
+#[must_use]
+pub fn vendor_text(registers: [u32; 3]) -> [u8; 12] {
+    let mut text = [0; 12];
+    for (part, register) in text.chunks_exact_mut(4).zip(registers) {
+        part.copy_from_slice(&register.to_le_bytes());
+    }
+    text
+}
+
 /// Vendor string of AMD: EBX, EDX, ECX of leaf 0 (APM Vol. 3 E.3.1).
 pub const VENDOR_AMD: [u8; 12] = *b"AuthenticAMD";
 

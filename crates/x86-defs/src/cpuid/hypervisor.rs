@@ -5,6 +5,9 @@ use bitfield_struct::bitfield;
 /// EAX of leaf 40000001H of a hypervisor with Microsoft's interface: "Hv#1" (TLFS, "Hypervisor CPUID Leaf Range").
 pub const HV1: u32 = u32::from_le_bytes(*b"Hv#1");
 
+/// EBX, ECX and EDX of the first leaf of KVM (Linux, Documentation/virt/kvm/x86/cpuid.rst).
+pub const VENDOR_KVM: [u8; 12] = *b"KVMKVMKVM\0\0\0";
+
 /// CPUID.40000003H:EBX: the upper half of the partition's privileges (TLFS, "Hypervisor Feature Identification" and
 /// "HV_PARTITION_PRIVILEGE_MASK").
 #[bitfield(u32)]

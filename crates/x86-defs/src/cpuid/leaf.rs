@@ -33,6 +33,13 @@ pub const HYPERVISOR_INTERFACE: u32 = 0x4000_0001;
 /// Privileges and features of the partition (TLFS, "Hypervisor Feature Identification").
 pub const HYPERVISOR_FEATURES: u32 = 0x4000_0003;
 
+/// Highest leaf with which an interface of a hypervisor may begin. Each interface has leaves of its own, and a hypervisor
+/// may present several (Linux, `hypervisor_cpuid_base`).
+pub const HYPERVISOR_LAST: u32 = 0x4000_FF00;
+
+/// Distance between the leaves with which interfaces of a hypervisor may begin.
+pub const HYPERVISOR_STRIDE: u32 = 0x100;
+
 /// Highest extended leaf in EAX (SDM Vol. 2A, CPUID; APM Vol. 3 E.4.1).
 pub const EXTENDED_MAXIMUM: u32 = 0x8000_0000;
 

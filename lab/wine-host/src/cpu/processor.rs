@@ -5,6 +5,7 @@ use crate::{
         branches::Branches, clock::Clock, fair_lock::FairLock, interrupt_sites::InterruptSites,
         pmi_handler::RegisteredHandler, pmi_signal::PmiSignal, time_mode::TimeMode, topology::Topology,
     },
+    kernel::hal,
     lock::lock,
     nt,
 };
@@ -99,6 +100,7 @@ impl ProcessorType {
 
     fn with_devices(self, number: u32, mut processor: Processor) -> State {
         processor.set_memory((self.memory)(number));
+        hal::initialize_lvt(&mut processor);
         State {
             processor: if self.x2apic { processor.with_x2apic() } else { processor },
             delivered: 0,

@@ -2,7 +2,7 @@
 
 use crate::{
     cpu::processors,
-    kernel::{callbacks, control_areas, deferred},
+    kernel::{callbacks, control_areas, deferred, hal},
     nt,
     state::machine::MACHINE,
 };
@@ -22,7 +22,10 @@ pub fn sleep() -> bool {
     let thread = nt::current_thread();
     for core in processors::active() {
         core.high_level.acquire(thread);
-        core.with(|state| state.processor.lose_power());
+        core.with(|state| {
+            state.processor.lose_power();
+            hal::initialize_lvt(&mut state.processor);
+        });
         core.high_level.release(thread);
     }
     true
