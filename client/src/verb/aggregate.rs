@@ -139,7 +139,7 @@ pub struct ProcessorLoss {
     /// How often sampling stopped because of too many interrupts that no counter explained.
     pub silences: u64,
     /// What another program changed first; `None` if nothing was found changed.
-    pub disturbed: Option<Disturbance>,
+    pub changed_register: Option<Disturbance>,
 }
 
 /// Rows that are not shown because of the limits.
@@ -322,8 +322,8 @@ fn loss_stats(loaded: &LoadedRecording, id: u32) -> Vec<ProcessorLoss> {
         let one = found.entry(count.processor).or_default();
         one.lost += count.lost;
         one.throttled += count.throttled;
-        let disturbed = count.disturbed.as_ref().map(Disturbance::of_recorded);
-        one.disturbed = one.disturbed.take().or(disturbed);
+        let changed = count.disturbed.as_ref().map(Disturbance::of_recorded);
+        one.changed_register = one.changed_register.take().or(changed);
     }
     for (source, processor, stats) in contents.sample_counts.loss_stats() {
         if source != id && source != ALL_SOURCES {
@@ -339,7 +339,7 @@ fn loss_stats(loaded: &LoadedRecording, id: u32) -> Vec<ProcessorLoss> {
     }
     let told = found.into_iter().map(|(processor, one)| ProcessorLoss { processor, ..one });
     let is_empty = |one: &ProcessorLoss| (one.lost, one.throttled, one.pauses, one.silences) == (0, 0, 0, 0);
-    told.filter(|one| !is_empty(one) || one.disturbed.is_some()).collect()
+    told.filter(|one| !is_empty(one) || one.changed_register.is_some()).collect()
 }
 
 fn limited(rows: Vec<TableRow>, limits: Limits) -> (Vec<AggregateRow>, OmittedRows) {

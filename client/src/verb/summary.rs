@@ -61,7 +61,7 @@ fn loss_lines(source: &SourceAggregate) -> Vec<(&'static str, String)> {
         let times = counted(silences, "time");
         lines.push(("Stopped", format!("{times} {by_processor} by an interrupt storm")));
     }
-    let marks = source.loss_stats.iter().filter_map(|one| Some((one.processor, one.disturbed.as_ref()?)));
+    let marks = source.loss_stats.iter().filter_map(|one| Some((one.processor, one.changed_register.as_ref()?)));
     for (index, (processor, Disturbance { register, found, expected, .. })) in marks.take(MAX_PROCESSORS).enumerate() {
         let name = if index == 0 { "Disturbed" } else { "" };
         lines.push((name, format!("CPU {processor}: {register} had {found}, not {expected}")));
