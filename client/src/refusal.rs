@@ -99,6 +99,17 @@ impl Refusal {
             _ => format!("{wanted} of the {there} that can count it are needed, and fewer are free"),
         }
     }
+
+    fn why_bad_counters(&self) -> String {
+        let (source, processor, [there, asked]) = (&self.source, self.header.processor, self.header.detail);
+        if there == 0 {
+            return format!("{source} takes no counter, but counters={asked:#x} was asked for");
+        }
+        format!(
+            "{source} counts on none of the counters asked for\n  \
+             because: on CPU {processor} it can use counters={there:#x}, and counters={asked:#x} was asked for"
+        )
+    }
 }
 
 impl std::error::Error for Refusal {}
@@ -295,14 +306,7 @@ impl fmt::Display for Refusal {
             Some(ErrorCode::TooManyRawEvents) => {
                 write!(f, "{first} different raw events are in use, which is the maximum")
             }
-            Some(ErrorCode::BadCounters) if first == 0 => {
-                write!(f, "{source} takes no counter, but counters={second:#x} was asked for")
-            }
-            Some(ErrorCode::BadCounters) => write!(
-                f,
-                "{source} counts on none of the counters asked for\n  \
-                 because: on CPU {processor} it can use counters={first:#x}, and counters={second:#x} was asked for"
-            ),
+            Some(ErrorCode::BadCounters) => f.write_str(&self.why_bad_counters()),
             Some(ErrorCode::Asleep) => f.write_str(
                 "the machine is going to sleep, or has not woken up yet\n  \
                  because: this has to read registers that lose their contents during sleep",

@@ -14,7 +14,7 @@ use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::placement::{self, Wanted};
-use crate::source::{ProfileSource, RawEvent, Source};
+use crate::source::{ProfileSource, RawEvent, Source, Sources};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
 /// Kind of profile interface. The protocol uses these numbers.
@@ -367,10 +367,10 @@ impl Interface {
 
     /// Returns the table of sources for this processor.
     #[must_use]
-    pub const fn sources(&self) -> &'static [ProfileSource] {
+    pub const fn sources(&self) -> Sources {
         match self {
             Self::Amd64(amd64) => amd64.sources(),
-            _ => self.kind().sources(),
+            _ => Sources::new(self.kind().sources()),
         }
     }
 
@@ -467,8 +467,8 @@ impl Interface {
 
     /// Returns the table entry of a source, and its index.
     #[must_use]
-    pub fn find(&self, source: Source) -> Option<(u16, &'static ProfileSource)> {
-        (0..).zip(self.sources()).find(|(_, entry)| entry.source == source)
+    pub fn find(&self, source: Source) -> Option<(u16, ProfileSource)> {
+        self.sources().find(source)
     }
 }
 

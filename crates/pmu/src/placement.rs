@@ -3,7 +3,7 @@
 //! Each event has a set of counters that count it. Counters are assigned to all events if any assignment does so: an
 //! event without a free counter takes one from another event, which moves to another one (an augmenting path).
 
-use crate::source::ProfileSource;
+use crate::source::{ProfileSource, Sources};
 use crate::state::{CounterSet, CounterState, CpuCounters};
 
 /// Number of counters that a set can have.
@@ -130,7 +130,7 @@ pub fn assign(
 /// As that function.
 pub fn assign_states(
     cpu_counters: CpuCounters<'_>,
-    sources: &[ProfileSource],
+    sources: Sources,
     preferred: CounterSet,
     wanted: &[Wanted],
     assigned: &mut [u8],

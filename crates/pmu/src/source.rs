@@ -258,6 +258,83 @@ impl ProfileSource {
     }
 }
 
+/// A table of sources: entries in ascending order of their numbers, and the selects of a processor if they differ from
+/// those of the entries.
+///
+/// The families of AMD differ in their selects only. With a table of selects for each, all share the names.
+#[derive(Debug, Clone, Copy)]
+pub struct Sources {
+    entries: &'static [ProfileSource],
+    /// One for each entry, or empty.
+    selects: &'static [PackedSelect],
+}
+
+impl Sources {
+    /// Creates a table.
+    #[must_use]
+    pub const fn new(entries: &'static [ProfileSource]) -> Self {
+        Self { entries, selects: &[] }
+    }
+
+    /// Creates a table with other selects, one for each entry.
+    pub(crate) const fn with_selects(entries: &'static [ProfileSource], selects: &'static [PackedSelect]) -> Self {
+        assert!(entries.len() == selects.len());
+        Self { entries, selects }
+    }
+
+    /// Returns the number of entries.
+    #[must_use]
+    pub const fn len(self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns whether the table has no entry.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Returns an entry.
+    #[must_use]
+    pub fn get(self, index: usize) -> Option<ProfileSource> {
+        let entry = *self.entries.get(index)?;
+        Some(self.selects.get(index).map_or(entry, |select| ProfileSource { select: select.unpacked(), ..entry }))
+    }
+
+    /// Iterates over the entries.
+    pub fn iter(self) -> impl Iterator<Item = ProfileSource> {
+        (0..self.len()).filter_map(move |index| self.get(index))
+    }
+
+    /// Returns the entry of a source, and its index.
+    #[must_use]
+    pub fn find(self, source: Source) -> Option<(u16, ProfileSource)> {
+        let index = self.entries.iter().position(|entry| entry.source == source)?;
+        Some((u16::try_from(index).ok()?, self.get(index)?))
+    }
+}
+
+/// An event select register of a table in four bytes: bits 35:32 of the register are in bits 31:28.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PackedSelect(u32);
+
+impl PackedSelect {
+    /// The source is absent.
+    pub(crate) const ABSENT: Self = Self(0);
+
+    /// Packs a select, which must have no other bits above bit 27.
+    pub(crate) const fn new(select: u64) -> Self {
+        let packed = Self((select & 0x0FFF_FFFF) as u32 | ((select >> 32 & 0xF) as u32) << 28);
+        assert!(packed.unpacked() == select);
+        packed
+    }
+
+    /// Returns the select.
+    pub(crate) const fn unpacked(self) -> u64 {
+        (self.0 & 0x0FFF_FFFF) as u64 | (self.0 as u64 >> 28) << 32
+    }
+}
+
 /// Returns an entry of the Amd64 table (HAL Amd64 interface, section 2.2: Value, Symbol, Select).
 pub(crate) const fn amd64(source: u32, name: &'static str, select: u64) -> ProfileSource {
     ProfileSource { source: Source(source), name, select, ebx_bit: None }

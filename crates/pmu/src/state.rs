@@ -12,7 +12,7 @@ use bitfield_struct::bitfield;
 
 use crate::disturbance::{Disturbance, DisturbanceCell};
 use crate::first_access::FirstAccesses;
-use crate::source::{ProfileSource, Source};
+use crate::source::{ProfileSource, Source, Sources};
 
 /// State of a counter. All zero: free.
 #[bitfield(u64)]
@@ -603,16 +603,16 @@ impl<'a> CpuCounters<'a> {
     /// Returns the source of a counter in this state: an entry of the interface's table, or one created for a raw
     /// event.
     #[must_use]
-    pub fn source_of(self, table: &[ProfileSource], state: CounterState) -> Option<ProfileSource> {
+    pub fn source_of(self, table: Sources, state: CounterState) -> Option<ProfileSource> {
         let index = usize::from(state.event());
-        let Some(beyond) = index.checked_sub(table.len()) else { return table.get(index).copied() };
+        let Some(beyond) = index.checked_sub(table.len()) else { return table.get(index) };
         let number = self.raw.get(beyond)?.load(Ordering::Relaxed);
         Source(number).raw().map(ProfileSource::of_raw)
     }
 
     /// Returns the event select register of the [source](Self::source_of).
     #[must_use]
-    pub fn select_of(self, table: &[ProfileSource], state: CounterState) -> u64 {
+    pub fn select_of(self, table: Sources, state: CounterState) -> u64 {
         self.source_of(table, state).map_or(0, |source| source.select)
     }
 

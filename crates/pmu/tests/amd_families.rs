@@ -160,8 +160,8 @@ fn an_unknown_model_has_the_events_that_every_zen_has_and_refuses_the_others_wit
     for (family, model) in [(0x1A, 0x30), (0x1A, 0xB0), (0x1A, 0xF0), (0x19, 0xB0), (0x1B, 0x00), (0x20, 0x10)] {
         let interface = interface(family, model);
         let (mut had, mut refused) = (Vec::new(), 0);
-        for row in interface.sources() {
-            match interface.support(row) {
+        for row in interface.sources().iter() {
+            match interface.support(&row) {
                 Support::Supported => had.push((row.source.0, row.select)),
                 Support::ModelNotKnown => refused += 1,
                 other => panic!("{family:#x} {model:#x} {}: {other:?}", row.name),

@@ -40,7 +40,7 @@ fn interface(leaf_23: [[u32; 2]; 2], has_leaf: bool) -> Interface {
 
 /// Returns the counters for last-level cache misses, which no fixed counter counts.
 fn general(interface: &Interface) -> CounterSet {
-    interface.counters_for(interface.find(Source(10)).unwrap().1)
+    interface.counters_for(&interface.find(Source(10)).unwrap().1)
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::state::{CounterSet, CounterState};
 impl<E> Hal<E> {
     /// HalQueryProfileSourceList: returns every source of the interface, in ascending order.
     pub fn source_list(&self) -> impl Iterator<Item = SourceInformation> {
-        (0_u16..).zip(self.interface.sources()).map(|(index, source)| self.information(index, *source))
+        (0_u16..).zip(self.interface.sources().iter()).map(|(index, source)| self.information(index, source))
     }
 
     /// HalProfileSourceInformation: returns what is known about a source, including raw events that are not in use.
@@ -25,7 +25,7 @@ impl<E> Hal<E> {
             return Ok(self.information(u16::MAX, ProfileSource::of_raw(event)));
         }
         let (index, entry) = self.interface.find(source).ok_or(HalError::UnknownSource(source))?;
-        Ok(self.information(index, *entry))
+        Ok(self.information(index, entry))
     }
 
     pub(super) fn information(&self, index: u16, source: ProfileSource) -> SourceInformation {

@@ -26,7 +26,7 @@ use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
-use crate::source::{ProfileSource, RawEvent};
+use crate::source::{ProfileSource, RawEvent, Sources};
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 use generation::Generation;
 use global::Global;
@@ -133,7 +133,7 @@ impl Amd64 {
 
     /// Returns the sources of the processor's family, with a select of zero for those that it lacks.
     #[must_use]
-    pub const fn sources(&self) -> &'static [ProfileSource] {
+    pub const fn sources(&self) -> Sources {
         self.generation.sources()
     }
 

@@ -32,7 +32,7 @@ use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
-use crate::source::{ProfileSource, RawEvent};
+use crate::source::{ProfileSource, RawEvent, Sources};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
 
 pub use capabilities::PmuCapabilities;
@@ -168,7 +168,7 @@ impl Emon {
 
     /// Returns the event select register for a counter in this state, without the bits that the state contains itself.
     fn select(self, cpu_counters: CpuCounters<'_>, state: CounterState) -> u64 {
-        let Some(source) = cpu_counters.source_of(&SOURCES, state) else { return 0 };
+        let Some(source) = cpu_counters.source_of(Sources::new(&SOURCES), state) else { return 0 };
         if !state.precise() {
             return source.select;
         }
@@ -327,7 +327,7 @@ impl ProfileInterface for Emon {
         let counters_of = |source: &ProfileSource, state: CounterState| {
             if state.precise() { self.precise(source) } else { self.counters_for(source) }
         };
-        placement::assign_states(cpu_counters, &SOURCES, self.fixed(), wanted, assigned, counters_of)
+        placement::assign_states(cpu_counters, Sources::new(&SOURCES), self.fixed(), wanted, assigned, counters_of)
     }
 
     /// On Broadwell, INST_RETIRED.PREC_DIST needs a multiple of 64, at least 128 (errata BDM11, BDM55; Linux,

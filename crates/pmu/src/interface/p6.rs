@@ -16,7 +16,7 @@ use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
-use crate::source::{ProfileSource, RawEvent};
+use crate::source::{ProfileSource, RawEvent, Sources};
 use crate::state::{self, Active, CounterSet, CpuCounters, SavedMsrs};
 
 pub use sources::SOURCES;
@@ -44,7 +44,7 @@ const OPEN: PerfEvtSel = PerfEvtSel::new().with_en(true);
 /// Returns what starts a counter as its state says, once EN is set.
 fn started(cpu_counters: CpuCounters<'_>, counter: u8) -> PerfEvtSel {
     let state = cpu_counters.get(counter);
-    PerfEvtSel::from_bits(cpu_counters.select_of(&SOURCES, state))
+    PerfEvtSel::from_bits(cpu_counters.select_of(Sources::new(&SOURCES), state))
         .with_usr(state.user())
         .with_os(state.kernel())
         .with_int(state.interrupt())
@@ -80,7 +80,7 @@ impl ProfileInterface for P6 {
 
     fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
         let counters_of = |source: &ProfileSource, _| self.counters_for(source);
-        placement::assign_states(cpu_counters, &SOURCES, CounterSet::NONE, wanted, assigned, counters_of)
+        placement::assign_states(cpu_counters, Sources::new(&SOURCES), CounterSet::NONE, wanted, assigned, counters_of)
     }
 
     /// Every processor of this interface supports the whole table.

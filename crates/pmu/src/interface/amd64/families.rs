@@ -1,4 +1,4 @@
-//! The profile sources of families 10h to 16h: the HAL's table, with the differences of each family.
+//! The selects of families 10h to 16h: those of the HAL's table, with the differences of each family.
 //!
 //! A unit mask that selects other units, or more of them, has changed. A source is absent if the family lacks its
 //! event, or counts something else under its number.
@@ -9,7 +9,7 @@
 //! cancels, or event 024H without a unit mask.
 
 use super::SOURCES;
-use crate::source::ProfileSource;
+use crate::source::PackedSelect;
 
 /// A difference from the HAL's table.
 #[derive(Clone, Copy)]
@@ -38,37 +38,37 @@ const fn absent_from(first: u32, last: u32) -> Difference {
 }
 
 impl Difference {
-    /// Applies the difference to an entry.
-    const fn applied(self, entry: ProfileSource) -> ProfileSource {
-        let ProfileSource { source, select, .. } = entry;
-        if source.0 < self.first || source.0 > self.last {
-            return entry;
+    /// Applies the difference to the select of a source.
+    const fn applied(self, source: u32, select: PackedSelect) -> PackedSelect {
+        if source < self.first || source > self.last {
+            return select;
         }
         match self.unit_mask {
-            None => ProfileSource { select: 0, ..entry },
-            Some(unit_mask) => ProfileSource { select: select & !0xFF00 | (unit_mask as u64) << 8, ..entry },
+            None => PackedSelect::ABSENT,
+            Some(unit_mask) => PackedSelect::new(select.unpacked() & !0xFF00 | (unit_mask as u64) << 8),
         }
     }
 }
 
-/// Returns the HAL's table with these differences.
+/// Returns the selects of the HAL's table with these differences.
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler alone, which refuses a wrong index")]
-const fn table(differences: &[Difference]) -> [ProfileSource; SOURCES.len()] {
-    let mut table = SOURCES;
+const fn selects(differences: &[Difference]) -> [PackedSelect; SOURCES.len()] {
+    let mut selects = [PackedSelect::ABSENT; SOURCES.len()];
     let mut place = 0;
-    while place < table.len() {
+    while place < selects.len() {
+        selects[place] = PackedSelect::new(SOURCES[place].select);
         let mut index = 0;
         while index < differences.len() {
-            table[place] = differences[index].applied(table[place]);
+            selects[place] = differences[index].applied(SOURCES[place].source.0, selects[place]);
             index += 1;
         }
         place += 1;
     }
-    table
+    selects
 }
 
 /// Family 10h.
-pub static FAMILY_10: [ProfileSource; SOURCES.len()] = table(&[
+pub static FAMILY_10: [PackedSelect; SOURCES.len()] = selects(&[
     // Scalar SSE is no unit of its own.
     units(0x0D, 0x07),
     units(0x73, 0x07),
@@ -101,7 +101,7 @@ pub static FAMILY_10: [ProfileSource; SOURCES.len()] = table(&[
 ]);
 
 /// Family 11h.
-pub static FAMILY_11: [ProfileSource; SOURCES.len()] = table(&[
+pub static FAMILY_11: [PackedSelect; SOURCES.len()] = selects(&[
     units(0x2D, 0x01),
     absent(0x2E),
     units(0x45, 0x00),
@@ -131,7 +131,7 @@ pub static FAMILY_11: [ProfileSource; SOURCES.len()] = table(&[
 ]);
 
 /// Family 12h.
-pub static FAMILY_12: [ProfileSource; SOURCES.len()] = table(&[
+pub static FAMILY_12: [PackedSelect; SOURCES.len()] = selects(&[
     units(0x0D, 0x07),
     units(0x73, 0x07),
     // SSE has one unit, for packed and scalar instructions.
@@ -160,7 +160,7 @@ pub static FAMILY_12: [ProfileSource; SOURCES.len()] = table(&[
 ]);
 
 /// Family 14h.
-pub static FAMILY_14: [ProfileSource; SOURCES.len()] = table(&[
+pub static FAMILY_14: [PackedSelect; SOURCES.len()] = selects(&[
     units(0x0D, 0x03),
     units(0x73, 0x03),
     absent_from(0x75, 0x77),
@@ -195,7 +195,7 @@ pub static FAMILY_14: [ProfileSource; SOURCES.len()] = table(&[
 ]);
 
 /// Family 15h. The northbridge has counters of its own.
-pub static FAMILY_15: [ProfileSource; SOURCES.len()] = table(&[
+pub static FAMILY_15: [PackedSelect; SOURCES.len()] = selects(&[
     // Event 041H counts nothing without a unit (Linux, arch/x86/events/amd/core.c, `amd_hw_cache_event_ids`, has 0141H).
     // Unit 1 is streaming stores alone.
     units(0x08, 0x01),
@@ -231,7 +231,7 @@ pub static FAMILY_15: [ProfileSource; SOURCES.len()] = table(&[
 ]);
 
 /// Family 16h. The northbridge and the L2 have counters of their own.
-pub static FAMILY_16: [ProfileSource; SOURCES.len()] = table(&[
+pub static FAMILY_16: [PackedSelect; SOURCES.len()] = selects(&[
     units(0x0D, 0x03),
     units(0x73, 0x03),
     absent_from(0x75, 0x77),

@@ -6,7 +6,7 @@ use x86_defs::cpuid::{Leaf1Ebx, Leaf80000008Ecx, Signature, leaf};
 use super::{SOURCES, families, zen};
 use crate::constraints::{Table, tables};
 use crate::cpu::Cpuid;
-use crate::source::ProfileSource;
+use crate::source::Sources;
 
 /// Processors that share a table of sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,21 +107,21 @@ impl Generation {
     }
 
     /// Returns the table of sources.
-    pub const fn sources(self) -> &'static [ProfileSource] {
+    pub const fn sources(self) -> Sources {
         match self {
-            Self::K8 => &SOURCES,
-            Self::Family10 => &families::FAMILY_10,
-            Self::Family11 => &families::FAMILY_11,
-            Self::Family12 => &families::FAMILY_12,
-            Self::Family14 => &families::FAMILY_14,
-            Self::Family15 => &families::FAMILY_15,
-            Self::Family16 => &families::FAMILY_16,
-            Self::Zen => &zen::ZEN,
-            Self::Zen3 => &zen::ZEN3,
-            Self::Zen4 => &zen::ZEN4,
-            Self::Zen5 => &zen::ZEN5,
-            Self::Zen6 => &zen::ZEN6,
-            Self::Unknown => &zen::UNKNOWN,
+            Self::K8 => Sources::new(&SOURCES),
+            Self::Family10 => Sources::with_selects(&SOURCES, &families::FAMILY_10),
+            Self::Family11 => Sources::with_selects(&SOURCES, &families::FAMILY_11),
+            Self::Family12 => Sources::with_selects(&SOURCES, &families::FAMILY_12),
+            Self::Family14 => Sources::with_selects(&SOURCES, &families::FAMILY_14),
+            Self::Family15 => Sources::with_selects(&SOURCES, &families::FAMILY_15),
+            Self::Family16 => Sources::with_selects(&SOURCES, &families::FAMILY_16),
+            Self::Zen => Sources::with_selects(&zen::ENTRIES, &zen::ZEN),
+            Self::Zen3 => Sources::with_selects(&zen::ENTRIES, &zen::ZEN3),
+            Self::Zen4 => Sources::with_selects(&zen::ENTRIES, &zen::ZEN4),
+            Self::Zen5 => Sources::with_selects(&zen::ENTRIES, &zen::ZEN5),
+            Self::Zen6 => Sources::with_selects(&zen::ENTRIES, &zen::ZEN6),
+            Self::Unknown => Sources::with_selects(&zen::ENTRIES, &zen::UNKNOWN),
         }
     }
 }

@@ -10,7 +10,7 @@
 use x86_defs::amd::perfmon::PerfEvtSel;
 
 use super::SOURCES;
-use crate::source::{ProfileSource, Source};
+use crate::source::{PackedSelect, ProfileSource, Source};
 
 /// Encodings of a source on Zen and Zen 2, Zen 3, Zen 4, Zen 5, Zen 6. Zero if the generation lacks the event.
 type Encodings = [u64; 5];
@@ -247,48 +247,51 @@ enum Column {
     Unknown,
 }
 
-/// Merges the entries of the HAL's table and those above by their numbers. A source that a generation lacks keeps its
-/// entry, with a select of zero.
+/// Merges the entries of the HAL's table and those above by their numbers, and returns the entries and their selects. A
+/// source that a generation lacks keeps its entry, with a select of zero.
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler alone, which refuses a wrong index")]
-const fn table(column: Column) -> [ProfileSource; LENGTH] {
-    let mut table = [SOURCES[0]; LENGTH];
+const fn merged(column: Column) -> ([ProfileSource; LENGTH], [PackedSelect; LENGTH]) {
+    let (mut entries, mut selects) = ([SOURCES[0]; LENGTH], [PackedSelect::ABSENT; LENGTH]);
     let (mut place, mut hal, mut ours) = (0, 0, 0);
     while place < LENGTH {
         let of_hal = if hal < SOURCES.len() { SOURCES[hal].source.0 } else { u32::MAX };
         let of_ours = if ours < ROWS.len() { ROWS[ours].source } else { u32::MAX };
-        table[place] = if of_ours <= of_hal {
+        if of_ours <= of_hal {
             let Row { source, name, encodings } = &ROWS[ours];
-            let select = match column {
+            entries[place] = ProfileSource { source: Source(*source), name, select: ABSENT, ebx_bit: None };
+            selects[place] = PackedSelect::new(match column {
                 Column::Known(generation) => encodings[generation],
                 Column::Unknown if is_on_every_model(*source) => encodings[0],
                 Column::Unknown => ABSENT,
-            };
-            ProfileSource { source: Source(*source), name, select, ebx_bit: None }
+            });
         } else {
-            ProfileSource { select: ABSENT, ..SOURCES[hal] }
-        };
+            entries[place] = ProfileSource { select: ABSENT, ..SOURCES[hal] };
+        }
         hal += (of_hal <= of_ours) as usize;
         ours += (of_ours <= of_hal) as usize;
         place += 1;
     }
     assert!(hal == SOURCES.len() && ours == ROWS.len());
-    table
+    (entries, selects)
 }
 
+/// The sources of every generation, without their selects.
+pub static ENTRIES: [ProfileSource; LENGTH] = merged(Column::Unknown).0;
+
 /// Family 17h.
-pub static ZEN: [ProfileSource; LENGTH] = table(Column::Known(0));
+pub static ZEN: [PackedSelect; LENGTH] = merged(Column::Known(0)).1;
 
 /// Family 19h, the models of Zen 3.
-pub static ZEN3: [ProfileSource; LENGTH] = table(Column::Known(1));
+pub static ZEN3: [PackedSelect; LENGTH] = merged(Column::Known(1)).1;
 
 /// Family 19h, the models of Zen 4.
-pub static ZEN4: [ProfileSource; LENGTH] = table(Column::Known(2));
+pub static ZEN4: [PackedSelect; LENGTH] = merged(Column::Known(2)).1;
 
 /// Family 1Ah, the models of Zen 5.
-pub static ZEN5: [ProfileSource; LENGTH] = table(Column::Known(3));
+pub static ZEN5: [PackedSelect; LENGTH] = merged(Column::Known(3)).1;
 
 /// Family 1Ah, the models of Zen 6.
-pub static ZEN6: [ProfileSource; LENGTH] = table(Column::Known(4));
+pub static ZEN6: [PackedSelect; LENGTH] = merged(Column::Known(4)).1;
 
 /// Models of which no document is known.
-pub static UNKNOWN: [ProfileSource; LENGTH] = table(Column::Unknown);
+pub static UNKNOWN: [PackedSelect; LENGTH] = merged(Column::Unknown).1;
