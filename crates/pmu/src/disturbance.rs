@@ -19,6 +19,9 @@ pub struct Disturbance {
     pub expected: u64,
 }
 
+/// As a register: that of the counter itself, which only the interface knows.
+pub(crate) const COUNTER: u32 = u32::MAX;
+
 impl Disturbance {
     /// Creates the disturbance if the two values differ.
     pub(crate) fn of(register: Msr, found: u64, expected: u64) -> Option<Self> {
@@ -48,6 +51,7 @@ impl DisturbanceCell {
     }
 
     /// Stores a disturbance that was found at `time`, unless there is an earlier one.
+    #[inline]
     pub fn note(&self, disturbance: Disturbance, time: u64) {
         if self.register.load(Ordering::Relaxed) == 0 {
             self.found.store(disturbance.found, Ordering::Relaxed);

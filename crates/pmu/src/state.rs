@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use bitfield_struct::bitfield;
 
-use crate::disturbance::{Disturbance, DisturbanceCell};
+use crate::disturbance::{COUNTER, Disturbance, DisturbanceCell};
 use crate::first_access::FirstAccesses;
 use crate::source::{ProfileSource, Source, Sources};
 
@@ -484,6 +484,23 @@ impl Disturbances {
         self.of(counters).for_each(|(_, cell)| cell.note(disturbance, time));
     }
 
+    /// Notes what an interrupt found. The next comparison adds the time.
+    pub(crate) fn note_found(&self, found: Option<(CounterSet, Disturbance)>) {
+        if let Some((counters, disturbance)) = found {
+            self.note(counters, disturbance, 0);
+        }
+    }
+
+    /// Notes a counter that went backwards, without the register. Not a call of [`note`](Self::note): a stop in an
+    /// interrupt is the deepest path of the handler, and that would cost more stack.
+    #[inline]
+    pub(crate) fn note_backwards(&self, counter: u8, value: u64, last: u64) {
+        self.counters.store(self.noted().with(counter).bits(), Ordering::Relaxed);
+        if let Some(cell) = self.cells.get(usize::from(counter)) {
+            cell.note(Disturbance { register: COUNTER, found: value, expected: last }, 0);
+        }
+    }
+
     /// Sets the time of the disturbances that were noted without one.
     pub(crate) fn stamp(&self, time: u64) {
         self.of(self.noted()).for_each(|(_, cell)| cell.stamp(time));
@@ -507,6 +524,9 @@ impl Disturbances {
 pub struct PerCpuPmu {
     /// Running totals by counter index.
     totals: [Total; CounterSet::MOST as usize],
+    /// Select registers of started counters as they were written. To derive them again from the states would cost the
+    /// deepest path of the handler more stack.
+    selects: [AtomicU64; CounterSet::MOST as usize],
     active: ActiveCell,
     /// Known values of registers, and the capabilities.
     pub snapshot: PmuSnapshot,
@@ -534,6 +554,7 @@ impl PerCpuPmu {
     pub(crate) const fn new(capabilities: u64) -> Self {
         Self {
             totals: [const { Total::new() }; CounterSet::MOST as usize],
+            selects: [const { AtomicU64::new(0) }; CounterSet::MOST as usize],
             active: ActiveCell::new(),
             snapshot: PmuSnapshot::new(capabilities),
             stale: AtomicU32::new(0),
@@ -541,6 +562,18 @@ impl PerCpuPmu {
             asleep: AtomicBool::new(false),
             disturbances: Disturbances::new(),
             first_accesses: FirstAccesses::new(),
+        }
+    }
+
+    /// Returns the select register with which a counter was started.
+    pub(crate) fn select(&self, counter: u8) -> u64 {
+        self.selects.get(usize::from(counter)).map_or(0, |select| select.load(Ordering::Relaxed))
+    }
+
+    /// Stores the select register with which a counter is started.
+    pub(crate) fn set_select(&self, counter: u8, select: u64) {
+        if let Some(cell) = self.selects.get(usize::from(counter)) {
+            cell.store(select, Ordering::Relaxed);
         }
     }
 
@@ -632,14 +665,6 @@ impl<'a> CpuCounters<'a> {
     /// Returns the same counters with those that are active now.
     pub(crate) fn reloaded(self) -> Self {
         Self { active: self.pmu.active(), ..self }
-    }
-
-    /// Notes a disturbance that an interrupt found. The next comparison adds the time.
-    pub(crate) fn note_disturbance(self, found: Option<(CounterSet, Disturbance)>) {
-        if let Some((counters, disturbance)) = found {
-            let reserved = self.counters(|state| !state.is_free());
-            self.pmu.disturbances.note(counters.and(reserved), disturbance, 0);
-        }
     }
 
     /// Marks these counters as active or inactive.

@@ -5,7 +5,7 @@ use x86_defs::intel::debug_control::IA32_DEBUGCTL;
 use super::Hal;
 use crate::cpu::Cpu;
 use crate::current_cpu::CurrentCpu;
-use crate::disturbance::Disturbance;
+use crate::disturbance::{COUNTER, Disturbance};
 use crate::interface::ProfileInterface;
 use crate::state::{CounterSet, CpuCounters, Total, backwards};
 
@@ -17,6 +17,8 @@ impl<E> Hal<E> {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
+    // Never inlined: it would cost the deepest path of the handler more stack.
+    #[inline(never)]
     pub fn compare(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) -> CounterSet {
         let mut disturbed = CounterSet::NONE;
         let Some(cpu_counters) = self.find(current.index()) else { return disturbed };
@@ -25,10 +27,9 @@ impl<E> Hal<E> {
         if !cpu_counters.active.all.is_empty() {
             let reserved = cpu_counters.counters(|state| !state.is_free());
             self.interface_with(cpu_counters.pmu).compare(current.cpu(), cpu_counters, |counters, disturbance| {
-                let counters = counters.and(reserved);
                 cpu_counters.pmu.disturbances.note(counters, disturbance, now);
                 if disturbance.register != IA32_DEBUGCTL {
-                    disturbed = disturbed.or(counters);
+                    disturbed = disturbed.or(counters.and(reserved));
                 }
             });
         }
@@ -54,17 +55,23 @@ impl<E> Hal<E> {
         &self,
         current: CurrentCpu<'_, impl Cpu>,
         now: u64,
-        each: impl FnMut(u8, Disturbance, u64),
+        mut each: impl FnMut(u8, Disturbance, u64),
     ) {
-        if let Some(pmu) = self.pmu(current.index()) {
-            pmu.disturbances.stamp(now);
-            pmu.disturbances.take(each);
-        }
+        let Some(cpu_counters) = self.find(current.index()) else { return };
+        cpu_counters.pmu.disturbances.stamp(now);
+        cpu_counters.pmu.disturbances.take(|counter, disturbance, time| {
+            let register = match disturbance.register {
+                COUNTER => self.interface_with(cpu_counters.pmu).counter_register(cpu_counters, counter).address(),
+                other => other,
+            };
+            each(counter, Disturbance { register, ..disturbance }, time);
+        });
     }
 }
 
 /// Adds the events up to `value` to the total of a counter. Returns the total. A value that went backwards was written
 /// by another program or lost: it adds nothing, and the counter is disturbed.
+#[inline]
 pub(super) fn update(
     interface: &impl ProfileInterface,
     cpu_counters: CpuCounters<'_>,
@@ -76,11 +83,8 @@ pub(super) fn update(
     if cpu_counters.get(counter).precise() {
         return total.follow(value, 64_u8.saturating_sub(width));
     }
-    let last = total.value();
-    if backwards(last, value, width) {
-        let register = interface.counter_register(cpu_counters, counter).address();
-        let disturbance = Disturbance { register, found: value, expected: last };
-        cpu_counters.pmu.disturbances.note(CounterSet::NONE.with(counter), disturbance, 0);
+    if backwards(total.value(), value, width) {
+        cpu_counters.pmu.disturbances.note_backwards(counter, value, total.value());
         total.loaded(value);
     }
     total.update(value, width)

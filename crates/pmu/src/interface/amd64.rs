@@ -266,10 +266,10 @@ impl ProfileInterface for Amd64 {
     /// One read for each active counter; with PerfMonV2 two more, of the global control register and of the status, which
     /// reports frozen counters.
     fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, mut differs: impl FnMut(CounterSet, Disturbance)) {
-        self.bank.compare(cpu, cpu_counters, |state| self.select(cpu_counters, state), &mut differs);
+        self.bank.compare(cpu, cpu_counters, &mut differs);
         if let Some(global) = self.global_of(cpu_counters) {
-            let (_, changed) = global.changes(cpu_counters, global::control(cpu));
-            let frozen = global.freeze(cpu_counters, global.status(cpu));
+            let (_, changed) = global.changes(cpu_counters.pmu, global::control(cpu));
+            let frozen = global::freeze(cpu_counters.active.all, global.status(cpu));
             changed.into_iter().chain(frozen).for_each(|(counters, disturbance)| differs(counters, disturbance));
         }
     }
@@ -324,12 +324,12 @@ impl Amd64 {
         let (mut control, found) = (cpu_counters.pmu.snapshot.control(), global::control(cpu));
         // The writes below would remove the traces of a program that changed the register.
         if found != control {
-            control = global.note_changes(cpu_counters, found);
+            control = global.note_changes(cpu_counters.pmu, found);
         }
         global.stop(cpu, control);
         let status = global.status(cpu);
         if status.pmcs_frozen() {
-            global.note_freeze(cpu_counters, status);
+            global::note_freeze(cpu_counters.pmu, status);
         }
         let ours = CounterSet::from_bits(status.overflowed().into()).and(cpu_counters.active.interrupting);
         unmanaged::reload_overflowed(self.bank, cpu, cpu_counters, ours, overflowed);

@@ -33,7 +33,7 @@ use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
-use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
+use crate::state::{Active, CounterSet, CounterState, CpuCounters, PerCpuPmu, SavedMsrs};
 
 pub use capabilities::PmuCapabilities;
 pub use microarchitecture::Microarchitecture;
@@ -59,19 +59,18 @@ const fn started(select: u64, state: CounterState) -> PerfEvtSel {
         .with_en(true)
 }
 
-/// Returns the disturbance of all active counters if the status reports that they were frozen: the driver does not let
+/// Returns the disturbance of all `active` counters if the status reports that they were frozen: the driver does not let
 /// interrupts freeze them.
-fn frozen(cpu_counters: CpuCounters<'_>, status: u64) -> Option<(CounterSet, Disturbance)> {
+fn frozen(active: CounterSet, status: u64) -> Option<(CounterSet, Disturbance)> {
     let running = GlobalStatus::from_bits(status).with_ctr_frz(false);
-    let disturbance = Disturbance::of(IA32_PERF_GLOBAL_STATUS, status, running.into_bits())?;
-    Some((cpu_counters.active.all, disturbance))
+    Some((active, Disturbance::of(IA32_PERF_GLOBAL_STATUS, status, running.into_bits())?))
 }
 
 /// Notes in an interrupt that the counters were [frozen].
 #[cold]
 #[inline(never)]
-fn note_frozen(cpu_counters: CpuCounters<'_>, status: u64) {
-    cpu_counters.note_disturbance(frozen(cpu_counters, status));
+fn note_frozen(pmu: &PerCpuPmu, status: u64) {
+    pmu.disturbances.note_found(frozen(pmu.active().all, status));
 }
 
 /// Clears the PEBS status of the current processor after its records have been fetched.
@@ -225,21 +224,30 @@ impl Emon {
 
     /// Compares IA32_PERF_GLOBAL_CTRL, which contains `found`, with what the driver wrote. Returns the value to write:
     /// bits outside the interface are as they were found. Returns as well the counters that differ.
-    fn changes(self, cpu_counters: CpuCounters<'_>, found: u64) -> (u64, Option<(CounterSet, Disturbance)>) {
-        let (snapshot, own) = (&cpu_counters.pmu.snapshot, self.capabilities.own());
-        let control = found & !own | snapshot.control() & own;
-        snapshot.set_control(control);
+    fn changes(self, pmu: &PerCpuPmu, found: u64) -> (u64, Option<(CounterSet, Disturbance)>) {
+        let own = self.capabilities.own();
+        let control = found & !own | pmu.snapshot.control() & own;
+        pmu.snapshot.set_control(control);
         let counters = self.counters_in((found ^ control) & own);
         (control, Disturbance::of(IA32_PERF_GLOBAL_CTRL, found, control).map(|disturbance| (counters, disturbance)))
     }
 
-    /// Notes what [changed](Self::changes) in an interrupt. Returns the value to write.
+    /// Notes what [changed](Self::changes) in an interrupt. Returns the value to write. Takes no `CpuCounters`, which
+    /// would be copied to the stack of the handler.
     #[cold]
     #[inline(never)]
-    fn note_changes(self, cpu_counters: CpuCounters<'_>, found: u64) -> u64 {
-        let (control, changed) = self.changes(cpu_counters, found);
-        cpu_counters.note_disturbance(changed);
+    fn note_changes(self, pmu: &PerCpuPmu, found: u64) -> u64 {
+        let (control, changed) = self.changes(pmu, found);
+        pmu.disturbances.note_found(changed);
         control
+    }
+
+    /// Reads IA32_PERF_GLOBAL_CTRL and notes what changed. Returns the value to write. Not a part of its caller, which is
+    /// on the deepest path of the handler.
+    #[inline(never)]
+    fn checked_control(self, cpu: &impl Cpu, pmu: &PerCpuPmu) -> u64 {
+        let (control, found) = (pmu.snapshot.control(), cpu.rdmsr(IA32_PERF_GLOBAL_CTRL));
+        if found == control { control } else { self.note_changes(pmu, found) }
     }
 
     /// Returns the counters of these bits in the global registers.
@@ -458,8 +466,7 @@ impl ProfileInterface for Emon {
     /// register, from version 4 on one of the status, which reports frozen counters, and one of IA32_DEBUGCTL where it
     /// can stop counters.
     fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, mut differs: impl FnMut(CounterSet, Disturbance)) {
-        let select = |state| started(self.select(cpu_counters, state), state).into_bits();
-        self.bank().compare(cpu, cpu_counters, select, &mut differs);
+        self.bank().compare(cpu, cpu_counters, &mut differs);
         let active = cpu_counters.active.all;
         if !active.and(self.fixed()).is_empty() {
             let found = cpu.rdmsr(IA32_FIXED_CTR_CTRL);
@@ -474,10 +481,10 @@ impl ProfileInterface for Emon {
             }
         }
         if self.has_global_control() {
-            let (_, changed) = self.changes(cpu_counters, cpu.rdmsr(IA32_PERF_GLOBAL_CTRL));
+            let (_, changed) = self.changes(cpu_counters.pmu, cpu.rdmsr(IA32_PERF_GLOBAL_CTRL));
             let status = if self.capabilities.ctr_frz() { cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) } else { 0 };
             let stopped = freeze::compare(cpu, self.capabilities).map(|disturbance| (active, disturbance));
-            let all = changed.into_iter().chain(frozen(cpu_counters, status)).chain(stopped);
+            let all = changed.into_iter().chain(frozen(active, status)).chain(stopped);
             all.for_each(|(counters, disturbance)| differs(counters, disturbance));
         }
     }
@@ -522,7 +529,7 @@ impl ProfileInterface for Emon {
     /// unfreezing costs another write.
     fn freeze(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) {
         if self.has_global_control() && !cpu_counters.active.all.is_empty() {
-            let control = self.note_changes(cpu_counters, cpu.rdmsr(IA32_PERF_GLOBAL_CTRL));
+            let control = self.checked_control(cpu, cpu_counters.pmu);
             cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control & !self.capabilities.own());
         }
     }
@@ -561,12 +568,12 @@ impl Emon {
         // The writes below would remove the traces of a program that changed the register.
         let found = cpu.rdmsr(IA32_PERF_GLOBAL_CTRL);
         if found != control {
-            control = self.note_changes(cpu_counters, found);
+            control = self.note_changes(cpu_counters.pmu, found);
         }
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control & !own);
         let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & self.capabilities.clearable();
         if GlobalStatus::from_bits(status).ctr_frz() {
-            note_frozen(cpu_counters, status);
+            note_frozen(cpu_counters.pmu, status);
         }
         let ours = self.counters_in(status).and(cpu_counters.active.interrupting);
         unmanaged::reload_overflowed(self, cpu, cpu_counters, ours, overflowed);

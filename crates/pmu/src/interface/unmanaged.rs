@@ -100,7 +100,9 @@ impl Bank {
         for counter in counters.iter() {
             let state = cpu_counters.get(counter);
             Counters::load(self, cpu, counter, state);
-            cpu.wrmsr(self.select(counter), select(state));
+            let select = select(state);
+            cpu_counters.pmu.set_select(counter, select);
+            cpu.wrmsr(self.select(counter), select);
         }
     }
 
@@ -109,11 +111,10 @@ impl Bank {
         self,
         cpu: &impl Cpu,
         cpu_counters: CpuCounters<'_>,
-        select: impl Fn(CounterState) -> u64,
         mut differs: impl FnMut(CounterSet, Disturbance),
     ) {
         for counter in cpu_counters.active.all.and(self.all).iter() {
-            let (register, expected) = (self.select(counter), select(cpu_counters.get(counter)));
+            let (register, expected) = (self.select(counter), cpu_counters.pmu.select(counter));
             if let Some(disturbance) = Disturbance::of(register, cpu.rdmsr(register), expected) {
                 differs(CounterSet::NONE.with(counter), disturbance);
             }

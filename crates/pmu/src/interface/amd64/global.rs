@@ -6,7 +6,7 @@ use x86_defs::amd::perfmon_v2::{self, GlobalCtl, GlobalStatus};
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
-use crate::state::{CounterSet, CpuCounters};
+use crate::state::{CounterSet, CpuCounters, PerCpuPmu};
 
 const PERF_CNTR_GLOBAL_STATUS: Msr = Msr::new(perfmon_v2::PERF_CNTR_GLOBAL_STATUS);
 const PERF_CNTR_GLOBAL_CTL: Msr = Msr::new(perfmon_v2::PERF_CNTR_GLOBAL_CTL);
@@ -48,6 +48,35 @@ pub fn clear(cpu: &impl Cpu, status: GlobalStatus) {
     cpu.wrmsr(PERF_CNTR_GLOBAL_STATUS_CLR, status.into_bits());
 }
 
+fn changes(pmu: &PerCpuPmu, own: u64, found: u64) -> (u64, Option<(CounterSet, Disturbance)>) {
+    let control = found & !own | pmu.snapshot.control() & own;
+    pmu.snapshot.set_control(control);
+    let counters = CounterSet::from_bits(u64::from(GlobalCtl::from_bits((found ^ control) & own).enabled()));
+    (control, Disturbance::of(PERF_CNTR_GLOBAL_CTL, found, control).map(|disturbance| (counters, disturbance)))
+}
+
+/// Takes neither `Global` nor `CpuCounters`, which would be copied to the stack of the handler.
+#[cold]
+#[inline(never)]
+fn note_changes(pmu: &PerCpuPmu, own: u64, found: u64) -> u64 {
+    let (control, changed) = changes(pmu, own, found);
+    pmu.disturbances.note_found(changed);
+    control
+}
+
+/// Returns the disturbance of all `active` counters if the status reports that they were frozen.
+pub fn freeze(active: CounterSet, status: GlobalStatus) -> Option<(CounterSet, Disturbance)> {
+    let running = status.with_pmcs_frozen(false);
+    Some((active, Disturbance::of(PERF_CNTR_GLOBAL_STATUS, status.into_bits(), running.into_bits())?))
+}
+
+/// Notes a [freeze] in an interrupt.
+#[cold]
+#[inline(never)]
+pub fn note_freeze(pmu: &PerCpuPmu, status: GlobalStatus) {
+    pmu.disturbances.note_found(freeze(pmu.active().all, status));
+}
+
 impl Global {
     /// Creates the masks for these counters. `freeze` tells whether the processor can freeze counters: otherwise the
     /// bit for it does not exist and must not be written.
@@ -75,35 +104,14 @@ impl Global {
 
     /// Compares the control register, which contains `found`, with what the driver wrote. Returns the value to write:
     /// bits of other programs are as they were found. Returns as well the counters that differ.
-    pub fn changes(self, cpu_counters: CpuCounters<'_>, found: u64) -> (u64, Option<(CounterSet, Disturbance)>) {
-        let (snapshot, own) = (&cpu_counters.pmu.snapshot, self.own.into_bits());
-        let control = found & !own | snapshot.control() & own;
-        snapshot.set_control(control);
-        let counters = CounterSet::from_bits(u64::from(GlobalCtl::from_bits((found ^ control) & own).enabled()));
-        (control, Disturbance::of(PERF_CNTR_GLOBAL_CTL, found, control).map(|disturbance| (counters, disturbance)))
-    }
-
-    /// Returns the disturbance of all active counters if the status reports that they were frozen.
-    pub fn freeze(self, cpu_counters: CpuCounters<'_>, status: GlobalStatus) -> Option<(CounterSet, Disturbance)> {
-        let disturbance =
-            Disturbance::of(PERF_CNTR_GLOBAL_STATUS, status.into_bits(), status.with_pmcs_frozen(false).into_bits())?;
-        Some((cpu_counters.active.all, disturbance))
+    pub fn changes(self, pmu: &PerCpuPmu, found: u64) -> (u64, Option<(CounterSet, Disturbance)>) {
+        changes(pmu, self.own.into_bits(), found)
     }
 
     /// Notes what [changed](Self::changes) in an interrupt. Returns the value to write.
-    #[cold]
-    #[inline(never)]
-    pub fn note_changes(self, cpu_counters: CpuCounters<'_>, found: u64) -> u64 {
-        let (control, changed) = self.changes(cpu_counters, found);
-        cpu_counters.note_disturbance(changed);
-        control
-    }
-
-    /// Notes a [freeze](Self::freeze) in an interrupt.
-    #[cold]
-    #[inline(never)]
-    pub fn note_freeze(self, cpu_counters: CpuCounters<'_>, status: GlobalStatus) {
-        cpu_counters.note_disturbance(self.freeze(cpu_counters, status));
+    #[inline]
+    pub fn note_changes(self, pmu: &PerCpuPmu, found: u64) -> u64 {
+        note_changes(pmu, self.own.into_bits(), found)
     }
 
     /// Reads the status bits that the driver may clear: overflows, and the bit of frozen counters.
