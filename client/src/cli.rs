@@ -73,7 +73,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Install the driver and start it; needs an elevated prompt
-    #[command(after_help = "EXAMPLES\n  client install\n  client install --driver D:\\build\\halprof.sys")]
+    #[command(after_help = INSTALL_HELP)]
     Install(InstallArgs),
     /// Stop the driver and remove it; needs an elevated prompt
     Uninstall,
@@ -190,6 +190,17 @@ EXAMPLES
   client stat -e TotalCycles,cpu/event=0xD1,umask=0x20/u -- app.exe
 ";
 
+/// Text after the help of `install`.
+const INSTALL_HELP: &str = "\
+The file is checked before the running driver is stopped: it must be halprof's
+driver, of this client's protocol version, with a signature that this Windows
+can accept. The old file is kept until the new driver has started and answered.
+If any step fails, the old driver is put back, and started if it ran before.
+
+EXAMPLES
+  client install
+  client install --driver D:\\build\\halprof.sys";
+
 /// Arguments of `install`.
 #[derive(Debug, Args)]
 pub struct InstallArgs {
@@ -199,6 +210,12 @@ pub struct InstallArgs {
     /// Install without starting
     #[arg(long)]
     pub no_start: bool,
+    /// Replace the driver although detached sessions run, which ends them
+    #[arg(long)]
+    pub end_sessions: bool,
+    /// Let Windows judge the signature, even if it is expected to refuse it
+    #[arg(long)]
+    pub any_signature: bool,
 }
 
 /// Arguments of `list`.

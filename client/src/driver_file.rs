@@ -1,15 +1,22 @@
-//! Checks by its headers whether a file can be the driver, so that a file that Windows would refuse does not stop the
-//! running driver.
+//! Checks whether a file is halprof's driver and can be loaded, so that another one does not stop the running driver.
+
+mod signature;
 
 use std::io;
 use std::path::PathBuf;
 
+use object::read::pe::PeFile64;
+use object::{Object, ObjectSection};
+use protocol::{DriverIdentity, IDENTITY_SECTION, PROTOCOL_VERSION};
 use report::{PeError, PeHeaders};
 use thiserror::Error;
+
+pub use signature::{SignatureError, check as check_signature};
 
 use crate::error::UserError;
 use crate::exit::Exit;
 use crate::format::grouped;
+use crate::refusal::SAME_VERSION;
 use crate::system::{SERVICE, is_denied};
 
 /// Why the driver's file cannot be installed, replaced or removed.
@@ -26,7 +33,7 @@ pub enum DriverFileError {
         #[source]
         cause: io::Error,
     },
-    /// The file to be installed cannot be a driver.
+    /// The file to be installed is not the driver of this client.
     #[error("cannot install {}; nothing was changed", .path.display())]
     NotADriver {
         /// The file.
@@ -34,6 +41,15 @@ pub enum DriverFileError {
         /// Why not.
         #[source]
         cause: NotADriver,
+    },
+    /// Windows would refuse to load the file.
+    #[error("Windows would not load {}; nothing was changed", .path.display())]
+    Signature {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        cause: SignatureError,
     },
     /// The driver was installed by its INF; pnputil removes it.
     #[error("the driver was installed by halprof.inf, as {}", .path.display())]
@@ -45,7 +61,10 @@ pub enum DriverFileError {
 
 impl UserError for DriverFileError {
     fn exit(&self) -> Exit {
-        Exit::DriverFile
+        match self {
+            Self::NotADriver { cause: NotADriver::OtherVersion(_), .. } => Exit::VersionMismatch,
+            _ => Exit::DriverFile,
+        }
     }
 
     fn remedy(&self) -> Option<String> {
@@ -55,7 +74,12 @@ impl UserError for DriverFileError {
                 let file = path.join(format!("{SERVICE}.sys"));
                 return Some(format!("client install --driver {}", file.display()));
             }
+            Self::NotADriver { cause: NotADriver::OtherVersion(_), .. } => SAME_VERSION,
             Self::NotADriver { .. } => OTHER_PATH,
+            Self::Signature { cause: SignatureError::ForTests { .. }, .. } => {
+                "bcdedit /set testsigning on   (Secure Boot off, then restart)"
+            }
+            Self::Signature { .. } => "the signed halprof.sys of the package, or --any-signature",
             Self::File { cause, .. } if cause.kind() == io::ErrorKind::NotFound => OTHER_PATH,
             Self::File { cause, .. } if is_denied(cause) => "run from an elevated prompt",
             Self::File { .. } => return None,
@@ -92,6 +116,12 @@ pub enum NotADriver {
     /// It is a program or a library.
     #[error("it is a program or library, not a driver (subsystem {0})")]
     Subsystem(u16),
+    /// It is another driver.
+    #[error("it is a driver, but not that of halprof (it has no section {IDENTITY_SECTION})")]
+    OtherDriver,
+    /// It is halprof's driver, but of another protocol version.
+    #[error("this client has protocol version {PROTOCOL_VERSION}, and that driver has version {0}")]
+    OtherVersion(u32),
     /// Sections or the signature are missing from its end.
     #[error("it is truncated: it has {} bytes, and its headers describe {}", grouped(*.actual), grouped(*.required))]
     Truncated {
@@ -102,10 +132,10 @@ pub enum NotADriver {
     },
 }
 
-/// Checks the headers of a driver's file.
+/// Checks that a file is halprof's driver for this client.
 ///
 /// # Errors
-/// If Windows would not load the file as a driver on x86-64, whatever its signature.
+/// If it is another driver, or if Windows would not load the file as a driver on x86-64, whatever its signature.
 pub fn check(file: &[u8]) -> Result<(), NotADriver> {
     let headers = PeHeaders::parse(file).map_err(|error| match error {
         PeError::NotPe => NotADriver::NotPe,
@@ -118,5 +148,17 @@ pub fn check(file: &[u8]) -> Result<(), NotADriver> {
         return Err(NotADriver::Subsystem(headers.subsystem));
     }
     let (actual, required) = (file.len() as u64, headers.file_size);
-    if actual < required { Err(NotADriver::Truncated { actual, required }) } else { Ok(()) }
+    if actual < required {
+        return Err(NotADriver::Truncated { actual, required });
+    }
+    let file = PeFile64::parse(file).map_err(|error| NotADriver::Headers(PeError::Headers(error)))?;
+    let section = file.section_by_name(IDENTITY_SECTION).and_then(|section| section.data().ok());
+    match section.and_then(DriverIdentity::read).map(|identity| identity.protocol()) {
+        Some(PROTOCOL_VERSION) => Ok(()),
+        Some(version) => Err(NotADriver::OtherVersion(version)),
+        None => Err(NotADriver::OtherDriver),
+    }
 }
+
+#[cfg(test)]
+pub mod tests;

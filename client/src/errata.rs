@@ -1,6 +1,6 @@
 //! Errata of the processor that make a source count wrongly.
 
-use pmu::errata::{self, Cores};
+use pmu::errata::named_sources::{self as errata, Cores};
 use pmu::{Kind, Source};
 use protocol::InfoReply;
 use serde::Serialize;

@@ -15,6 +15,11 @@ pub trait UserError: StdError + 'static {
     /// Returns the exit code of the client.
     fn exit(&self) -> Exit;
 
+    /// Returns the state after the failure, if the command had begun to change something.
+    fn outcome(&self) -> Option<String> {
+        None
+    }
+
     /// Returns what the user can do about it, if anything.
     fn remedy(&self) -> Option<String> {
         None
@@ -37,10 +42,21 @@ impl fmt::Display for Error {
     }
 }
 
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source()
+    }
+}
+
 impl Error {
     /// Returns the exit code of the client.
     pub fn exit(&self) -> Exit {
         self.0.exit()
+    }
+
+    /// Returns what the user can do about it, if anything.
+    pub fn remedy(&self) -> Option<String> {
+        self.0.remedy()
     }
 
     /// Returns the error of an area, if it is of type `E`.
@@ -49,7 +65,7 @@ impl Error {
         error.downcast_ref()
     }
 
-    /// Returns the text for standard error: `error:` what happened, `because:` why, `try:` what to do.
+    /// Returns the text for standard error: `error:` what happened, `because:` why, `now:` the state, `try:` what to do.
     pub fn report(&self) -> String {
         let mut text = format!("error: {self}");
         let mut cause = self.0.source();
@@ -57,6 +73,9 @@ impl Error {
             // Writing to a `String` cannot fail.
             let _ = write!(text, "\n  because: {error}");
             cause = error.source();
+        }
+        if let Some(outcome) = self.0.outcome() {
+            let _ = write!(text, "\n  now: {outcome}");
         }
         if let Some(remedy) = self.0.remedy() {
             let _ = write!(text, "\n  try: {remedy}");

@@ -50,10 +50,10 @@ exits! {
     AlreadyRunning = 12, "the source runs detached already";
     /// No such processor is active.
     NoProcessor = 13, "no such processor is active";
-    /// Open handles keep the driver loaded.
-    Busy = 14, "the driver does not stop: a program holds its device open";
-    /// The driver's file is missing, is not a driver, belongs to halprof.inf, or is refused by Windows.
-    DriverFile = 15, "the driver's file: missing, no driver, halprof.inf's, refused by Windows";
+    /// Open handles keep the driver loaded, or detached sessions would end.
+    Busy = 14, "the driver is in use: by an open handle, or by a detached session";
+    /// The driver's file is missing, is not halprof's driver, belongs to halprof.inf, or is refused by Windows.
+    DriverFile = 15, "the driver's file: missing, another, halprof.inf's, refused by Windows";
     /// The driver has no memory or no free session.
     NoResources = 16, "the driver is short of memory or of sessions";
     /// The client was built for another system.

@@ -2,8 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
+use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use protocol::{
@@ -13,7 +14,7 @@ use protocol::{
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
-use crate::system::{Device, LoadedModule, ServiceState, System, win32};
+use crate::system::{CodeIntegrity, Device, LoadedModule, ServiceState, System, win32};
 
 /// Units per second of the clock of samples.
 pub const CLOCK: u64 = 10_000_000;
@@ -293,6 +294,20 @@ pub struct FakeSystem {
     pub image: RefCell<Option<String>>,
     /// Win32 error code of every operation.
     pub failure: Option<i32>,
+    /// What the kernel checks when it loads a driver; an error if `None`.
+    pub integrity: Option<CodeIntegrity>,
+    /// Calls that can fail, so far: each has a number from 0 on.
+    pub calls: RefCell<Vec<&'static str>>,
+    /// Numbers of the calls that fail.
+    pub failing: RefCell<Vec<usize>>,
+    /// Number of the call in which the client crashes: this one and all later ones have no effect.
+    pub crash: Cell<Option<usize>>,
+    /// Files with which the service does not start, and the Win32 error code.
+    pub unloadable: RefCell<Vec<(Vec<u8>, i32)>>,
+    /// Files with which the service starts, but the device cannot be opened, and the Win32 error code.
+    pub unopenable: RefCell<Vec<(Vec<u8>, i32)>>,
+    /// Files that Windows does not unload: they can be renamed, but not replaced or removed.
+    pub loaded: RefCell<Vec<Vec<u8>>>,
     /// Whether the service never stops.
     pub busy: bool,
     /// The operations so far on the service and on Ctrl-C.
@@ -316,6 +331,13 @@ impl FakeSystem {
             path: PathBuf::new(),
             image: RefCell::default(),
             failure: None,
+            integrity: Some(CodeIntegrity { is_enforced: false, accepts_test_signatures: false }),
+            calls: RefCell::default(),
+            failing: RefCell::default(),
+            crash: Cell::default(),
+            unloadable: RefCell::default(),
+            unopenable: RefCell::default(),
+            loaded: RefCell::default(),
             busy: false,
             done: RefCell::default(),
             until_interrupt: Cell::default(),
@@ -325,7 +347,28 @@ impl FakeSystem {
         }
     }
 
+    /// Notes a call. It fails if it has been told to.
+    fn call(&self, what: &'static str) -> io::Result<()> {
+        let mut calls = self.calls.borrow_mut();
+        let number = calls.len();
+        calls.push(what);
+        if self.failing.borrow().contains(&number) || self.crash.get().is_some_and(|crash| number >= crash) {
+            return Err(io::Error::other(format!("the call {what} failed")));
+        }
+        Ok(())
+    }
+
+    fn check_unloaded(&self, path: &Path) -> io::Result<()> {
+        match fs::read(path) {
+            Ok(file) if self.loaded.borrow().contains(&file) => {
+                Err(io::Error::from_raw_os_error(win32::ERROR_ACCESS_DENIED))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn attempt(&self, what: &'static str) -> io::Result<()> {
+        self.call(what)?;
         if let Some(code) = self.failure {
             return Err(io::Error::from_raw_os_error(code));
         }
@@ -336,6 +379,11 @@ impl FakeSystem {
 
 impl System for FakeSystem {
     fn open(&self) -> io::Result<Box<dyn Device>> {
+        self.call("open")?;
+        let file = fs::read(&self.path).unwrap_or_default();
+        if let Some((_, code)) = self.unopenable.borrow().iter().find(|(unopenable, _)| *unopenable == file) {
+            return Err(io::Error::from_raw_os_error(*code));
+        }
         match (self.failure, self.service.get()) {
             (Some(code), _) => Err(io::Error::from_raw_os_error(code)),
             (None, Some(ServiceState::Running)) => Ok(Box::new(Rc::clone(&self.driver))),
@@ -344,10 +392,12 @@ impl System for FakeSystem {
     }
 
     fn service(&self) -> io::Result<Option<ServiceState>> {
+        self.call("service")?;
         Ok(self.service.get())
     }
 
     fn image(&self) -> io::Result<Option<String>> {
+        self.call("image")?;
         let own = || self.path.to_string_lossy().into_owned();
         Ok(self.service.get().map(|_| self.image.borrow().clone().unwrap_or_else(own)))
     }
@@ -363,6 +413,10 @@ impl System for FakeSystem {
 
     fn start(&self) -> io::Result<()> {
         self.attempt("start")?;
+        let file = fs::read(&self.path).unwrap_or_default();
+        if let Some((_, code)) = self.unloadable.borrow().iter().find(|(unloadable, _)| *unloadable == file) {
+            return Err(io::Error::from_raw_os_error(*code));
+        }
         self.service.set(Some(ServiceState::Running));
         Ok(())
     }
@@ -381,6 +435,38 @@ impl System for FakeSystem {
 
     fn driver_path(&self) -> io::Result<PathBuf> {
         Ok(self.path.clone())
+    }
+
+    fn code_integrity(&self) -> io::Result<CodeIntegrity> {
+        self.integrity.ok_or_else(|| io::ErrorKind::Unsupported.into())
+    }
+
+    fn read_file(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.call("read")?;
+        fs::read(path)
+    }
+
+    /// Writes the first half before it fails.
+    fn write_file(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let crashed = self.crash.get().is_some_and(|crash| crash < self.calls.borrow().len());
+        let failed = self.call("write");
+        if failed.is_err() && !crashed {
+            fs::write(path, &bytes[..bytes.len() / 2])?;
+        }
+        failed?;
+        fs::write(path, bytes)
+    }
+
+    fn rename_file(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.call("rename")?;
+        self.check_unloaded(to)?;
+        fs::rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.call("remove")?;
+        self.check_unloaded(path)?;
+        fs::remove_file(path)
     }
 
     fn pause(&self) {}

@@ -20,6 +20,7 @@ mod fake;
 mod format;
 mod id;
 mod image;
+mod installed_driver;
 mod metric;
 mod missing_feature;
 #[cfg(any(windows, test))]

@@ -1,7 +1,8 @@
 //! What the client needs from Windows.
 
-use std::io;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use protocol::Code;
 
@@ -51,6 +52,15 @@ pub struct LoadedModule {
     pub path: PathBuf,
 }
 
+/// What the kernel checks when it loads a driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodeIntegrity {
+    /// Whether it refuses drivers without a valid signature.
+    pub is_enforced: bool,
+    /// Whether it accepts signatures for tests.
+    pub accepts_test_signatures: bool,
+}
+
 /// The machine on which the client runs. Errors have Win32 codes.
 pub trait System {
     /// Opens the driver's device. Enables the profiling privilege if the account has it.
@@ -69,6 +79,27 @@ pub trait System {
     fn delete(&self) -> io::Result<()>;
     /// Returns the path at which the service expects its driver.
     fn driver_path(&self) -> io::Result<PathBuf>;
+    /// Returns what the kernel checks when it loads a driver.
+    fn code_integrity(&self) -> io::Result<CodeIntegrity>;
+    /// Reads a file of the driver.
+    fn read_file(&self, path: &Path) -> io::Result<Vec<u8>> {
+        fs::read(path)
+    }
+    /// Writes a file of the driver. It is on the disk when this returns, so a crash after a later rename cannot leave a
+    /// file of the right name and the wrong content.
+    fn write_file(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = File::create(path)?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    }
+    /// Renames a file of the driver. It replaces an existing one in one step.
+    fn rename_file(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+    /// Removes a file of the driver.
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
     /// Waits for a short time while a service changes its state.
     fn pause(&self);
     /// Makes Ctrl-C end the running command, but not the client, which can query it.

@@ -17,6 +17,7 @@ mod layout;
 mod nt;
 mod waiting;
 
+use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use wdk_alloc::WdkAllocator;
@@ -32,6 +33,7 @@ use nt::power::PowerState;
 use nt::processor_change::ProcessorChange;
 use nt::system_thread::SystemThread;
 use pmu::ProcessorIndex;
+use protocol::DriverIdentity;
 
 /// Serves waiting requests and accumulates the counts at regular intervals.
 static ATTENDANT: SystemThread = SystemThread::new(work);
@@ -60,6 +62,11 @@ const VERSION: engine::Version = [
     0,
 ];
 
+/// Tells the client, which reads it from the file, that this is halprof's driver, and its protocol version.
+#[expect(unsafe_code, reason = "the section has no other contents, and the loader gives it no meaning")]
+#[unsafe(link_section = ".halprof")] // protocol::IDENTITY_SECTION
+static IDENTITY: DriverIdentity = DriverIdentity::CURRENT;
+
 const fn decimal(text: &str) -> u16 {
     match u16::from_str_radix(text, 10) {
         Ok(number) => number,
@@ -79,6 +86,7 @@ const fn decimal(text: &str) -> u16 {
 #[unsafe(export_name = "DriverEntry")]
 #[unsafe(link_section = "INIT")] // Windows discards this section after the call
 extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, registry_path: PCUNICODE_STRING) -> NTSTATUS {
+    black_box(&IDENTITY); // without a use, the linker drops it
     ENGINE.initialize();
     interrupt::initialize();
     let Ok(engine) = Engine::new(Kernel::new(registry_path), VERSION) else { return STATUS_INSUFFICIENT_RESOURCES };

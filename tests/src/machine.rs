@@ -2,6 +2,7 @@
 //! package's driver as a service; on Linux it is the lab.
 
 use std::env;
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -84,6 +85,35 @@ impl Machine {
         }
     }
 
+    /// Writes a file for one test and returns its Windows path.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_file(&self, name: &str, bytes: &[u8]) -> Result<String> {
+        let (path, windows_path) = match &self.lab {
+            Some(lab) => (lab.wine().drive_c("windows/temp").join(name), format!("C:\\windows\\temp\\{name}")),
+            None => (env::temp_dir().join(name), env::temp_dir().join(name).to_string_lossy().into_owned()),
+        };
+        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(windows_path)
+    }
+
+    /// Returns the names of the files of the driver, also of those that only an unfinished installation leaves.
+    ///
+    /// # Errors
+    /// The folder of the drivers cannot be read.
+    pub fn driver_files(&self) -> Result<Vec<String>> {
+        let driver = self.driver()?;
+        let folder = driver.parent().context("the folder of the drivers")?;
+        let mut names = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        names.retain(|name| name.starts_with("halprof"));
+        names.sort();
+        Ok(names)
+    }
+
     /// Uninstalls the driver and checks that nothing of it is left.
     ///
     /// # Errors
@@ -92,8 +122,8 @@ impl Machine {
         self.client(&["uninstall"])?.success()?;
         let status = self.client(&["status"])?;
         ensure!(status.code == NOT_INSTALLED, "the service is still there: {}{}", status.out, status.err);
-        let driver = self.driver()?;
-        ensure!(!driver.exists(), "{} is still there", driver.display());
+        let files = self.driver_files()?;
+        ensure!(files.is_empty(), "{files:?} are still there");
         self.lab.map_or(Ok(()), Lab::finish)
     }
 }

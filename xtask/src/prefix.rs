@@ -12,7 +12,11 @@ use wine_prefix::Prefix;
 use crate::{artifacts::PRNG, files, run, workspace::Workspace};
 
 /// Increased when prefixes of an earlier version can no longer be used.
-const PREFIX_VERSION: u32 = 1;
+const PREFIX_VERSION: u32 = 2;
+
+/// Registry value with the options of the boot loader: test signing is on, because the driver is signed for tests.
+const BOOT_OPTIONS: [&str; 7] =
+    ["HKLM\\System\\CurrentControlSet\\Control", "/v", "SystemStartOptions", "/d", "TESTSIGNING", "/t", "REG_SZ"];
 
 /// Time limit for creating a prefix, which takes 2 to 5 seconds on an idle machine.
 const BOOT_LIMIT: Duration = Duration::from_mins(3);
@@ -27,6 +31,8 @@ pub fn ensure(workspace: &Workspace) -> Result<PathBuf> {
         files::make_folder(&prefix)?;
         let mut boot = Prefix::new(&prefix).wine();
         run::logged("Wine prefix", boot.args(["wineboot", "-i"]), &workspace.log("wineboot"), BOOT_LIMIT)?;
+        let mut options = Prefix::new(&prefix).wine();
+        run::quiet(options.args(["reg", "add"]).args(BOOT_OPTIONS).arg("/f"))?;
         // A service created while this first server shuts down would be lost.
         stop_server(&prefix)?;
         files::write(&stamp, wanted)?;

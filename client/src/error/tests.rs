@@ -9,7 +9,7 @@ use recording::{ReadError, WriteError};
 use super::*;
 use crate::cli::ShortRing;
 use crate::connection::RequestError;
-use crate::driver_file::{DriverFileError, NotADriver};
+use crate::driver_file::{DriverFileError, NotADriver, SignatureError};
 use crate::dump::DumpError;
 use crate::event::EventError;
 use crate::output::OutputError;
@@ -17,7 +17,7 @@ use crate::recorder::Unwritten;
 use crate::reply::Malformed;
 use crate::source::{OtherInterface, SourceError};
 use crate::system_error::SystemError;
-use crate::verb::{CommandError, DetachedError, DriverBusy, RecordingError};
+use crate::verb::{CommandError, DetachedError, DriverBusy, InstallError, RecordingError, Undone};
 
 fn windows_says(code: i32) -> io::Error {
     io::Error::from_raw_os_error(code)
@@ -106,6 +106,45 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             DriverFileError::NotADriver { path: path(), cause: NotADriver::NotPe }.into(),
             Exit::DriverFile,
             "  try: client install --driver PATH, with the path of halprof.sys",
+        ),
+        (
+            DriverFileError::NotADriver { path: path(), cause: NotADriver::OtherVersion(5) }.into(),
+            Exit::VersionMismatch,
+            "  try: client install, with the halprof.sys that came with this client.exe",
+        ),
+        (
+            DriverFileError::Signature { path: path(), cause: SignatureError::ForTests { signer: "me".into() } }.into(),
+            Exit::DriverFile,
+            "  try: bcdedit /set testsigning on   (Secure Boot off, then restart)",
+        ),
+        (
+            DriverFileError::Signature { path: path(), cause: SignatureError::Missing }.into(),
+            Exit::DriverFile,
+            "  try: the signed halprof.sys of the package, or --any-signature",
+        ),
+        (
+            DriverFileError::Signature { path: path(), cause: SignatureError::OtherFile }.into(),
+            Exit::DriverFile,
+            "  try: the signed halprof.sys of the package, or --any-signature",
+        ),
+        (
+            InstallError::SessionsRun(vec!["session 4 (process 12, detached): TotalIssues".into()]).into(),
+            Exit::Busy,
+            "  try: client stop --all   (shows the counts), or: client install --end-sessions",
+        ),
+        (
+            InstallError::NoAnswer(SystemError::NoDevice.into()).into(),
+            Exit::Failure,
+            "  try: sc stop halprof, then: client install",
+        ),
+        (
+            Undone {
+                cause: SystemError::Service { action: "start", cause: other() }.into(),
+                outcome: "the old driver is in place, and runs".into(),
+            }
+            .into(),
+            Exit::Failure,
+            "  now: the old driver is in place, and runs",
         ),
         (
             SystemError::DriverRefused { cause: windows_says(577) }.into(),

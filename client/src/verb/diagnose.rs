@@ -91,7 +91,7 @@ impl Diagnosis {
             hypervisor_number,
             unavailable,
             leaf_a: cpuid::leaf_a(cpu),
-            counters: interface.counters(),
+            counters: interface.countable(),
             fixed_counters: interface.fixed_counters(),
             width: interface.width(),
             sources: hal.source_list().map(SourceDiagnosis::from).collect(),

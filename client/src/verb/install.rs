@@ -1,48 +1,47 @@
 //! `install`: copies the driver's file, creates its service and starts it. Repeating it has the same result.
+//!
+//! Everything that can be checked is checked before the running driver is stopped. After that, a failure at any step puts
+//! the old driver back ([`Attempt`]).
+
+mod attempt;
+mod error;
 
 use std::fs;
-use std::io::{Error as IoError, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::context::Context;
-use super::service;
+use super::service::{self, DriverBusy};
 use crate::cli::InstallArgs;
+use crate::connection::Connection;
 use crate::driver_file::{self, DriverFileError, NotADriver};
 use crate::error::Error;
-use crate::system::{SERVICE, ServiceState};
-use crate::system_error::{SystemError, service_error};
+use crate::installed_driver::InstalledDriver;
+use crate::system::{SERVICE, ServiceState, System};
+use crate::system_error::SystemError;
+use attempt::Attempt;
+pub use error::InstallError;
+#[cfg(test)]
+pub use error::Undone;
 
 pub fn run(args: &InstallArgs, context: &mut Context) -> Result<(), Error> {
     let system = context.system()?;
     let from = args.driver.clone().map_or_else(beside_client, Ok)?;
-    let to = system.driver_path().map_err(|cause| SystemError::Directory { cause })?;
     let file = read_driver(&from)?;
     let before = service::state(system)?;
     if let Some(packaged) = service::packaged(system)? {
         return start_packaged(packaged, &file, before, args.no_start, context);
     }
-    let same = read_if_there(&to)?.as_ref() == Some(&file);
-
-    if !same {
-        if service::stop(system)? {
-            context.say(&format!("service {SERVICE} stopped, to replace its driver"))?;
-        }
-        fs::write(&to, &file).map_err(|cause| DriverFileError::File { action: "write", path: to.clone(), cause })?;
-        context.say(&format!("copied {} to {}", from.display(), to.display()))?;
+    let attempt = Attempt::new(system, InstalledDriver::new(system)?, file, before)?;
+    if attempt.starts_something(args.no_start) && !args.any_signature {
+        check_signature(&from, attempt.file(), system)?;
     }
-    if system.register().map_err(|error| service_error("create", error))? {
-        context.say(&format!("service {SERVICE} created"))?;
+    if attempt.stops_the_driver() {
+        check_sessions(args.end_sessions, system)?;
     }
-    let was_running = before == Some(ServiceState::Running);
-    match (same && was_running, args.no_start) {
-        (true, _) => context.say("already installed, with the same file, and running"),
-        (false, true) if same && before.is_some() => context.say("already installed, with the same file"),
-        (false, true) => context.say("installed; to start it: client install"),
-        (false, false) => {
-            service::start(system)?;
-            context.say(&format!("service {SERVICE} started"))
-        }
+    for line in attempt.run(&from, args.no_start)? {
+        context.say(&line)?;
     }
+    Ok(())
 }
 
 /// Starts a driver that halprof.inf installed. This verb never replaces it, whatever its file.
@@ -54,7 +53,8 @@ fn start_packaged(
     context: &mut Context,
 ) -> Result<(), Error> {
     const FOUND: &str = "already installed, by halprof.inf, with the same file";
-    if read_if_there(&path)?.as_deref() != Some(file) {
+    let installed = fs::read(&path);
+    if !installed.is_ok_and(|installed| installed == file) {
         return Err(DriverFileError::Packaged { path }.into());
     }
     if state == Some(ServiceState::Running) {
@@ -71,7 +71,7 @@ fn start_packaged(
 /// Reads the driver's file.
 ///
 /// # Errors
-/// If the file cannot be a driver; nothing is changed then.
+/// If the file is not halprof's driver for this client.
 fn read_driver(path: &Path) -> Result<Vec<u8>, Error> {
     let not_a_driver = |cause| DriverFileError::NotADriver { path: path.to_owned(), cause };
     if path.is_dir() {
@@ -83,19 +83,29 @@ fn read_driver(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(file)
 }
 
+/// Checks that Windows can accept the signature. If Windows does not say what it requires, it decides at the start.
+fn check_signature(path: &Path, file: &[u8], system: &dyn System) -> Result<(), Error> {
+    let Ok(windows) = system.code_integrity() else { return Ok(()) };
+    Ok(driver_file::check_signature(file, windows)
+        .map_err(|cause| DriverFileError::Signature { path: path.to_owned(), cause })?)
+}
+
+/// Checks that the running driver can be stopped. If it does not answer, for example because it is of another protocol
+/// version, it is stopped with whatever it runs.
+fn check_sessions(end_detached: bool, system: &dyn System) -> Result<(), Error> {
+    let sessions = Connection::open(system).and_then(|connection| connection.sessions()).unwrap_or_default();
+    let (detached, bound): (Vec<_>, Vec<_>) = sessions.iter().partition(|session| session.detached);
+    let lines = |sessions: Vec<_>| sessions.iter().map(ToString::to_string).collect();
+    if !bound.is_empty() {
+        return Err(DriverBusy { sessions: lines(bound) }.into());
+    }
+    if !detached.is_empty() && !end_detached {
+        return Err(InstallError::SessionsRun(lines(detached)).into());
+    }
+    Ok(())
+}
+
 fn beside_client() -> Result<PathBuf, Error> {
     let client = std::env::current_exe().map_err(|cause| SystemError::Directory { cause })?;
     Ok(client.with_file_name(format!("{SERVICE}.sys")))
-}
-
-fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if is_missing(&error) => Ok(None),
-        Err(cause) => Err(DriverFileError::File { action: "read", path: path.to_owned(), cause }.into()),
-    }
-}
-
-fn is_missing(error: &IoError) -> bool {
-    error.kind() == ErrorKind::NotFound
 }

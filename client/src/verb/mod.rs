@@ -38,7 +38,13 @@ use crate::exit::Exit;
 pub use context::Context;
 
 #[cfg(test)]
-pub use {command::CommandError, events::DetachedError, load::RecordingError, service::DriverBusy};
+pub use {
+    command::CommandError,
+    events::DetachedError,
+    install::{InstallError, Undone},
+    load::RecordingError,
+    service::DriverBusy,
+};
 
 /// Runs a verb and returns the exit code. If the reader of the output closes the pipe, the verb ends without an error.
 pub fn run(verb: &Verb, context: &mut Context) -> Result<i32, Error> {

@@ -1,18 +1,16 @@
 //! `uninstall`: removes the driver and its service. Repeating it has the same result.
 
-use std::fs;
-use std::io::ErrorKind;
-
 use super::context::Context;
 use super::service;
 use crate::driver_file::DriverFileError;
 use crate::error::Error;
+use crate::installed_driver::InstalledDriver;
 use crate::system::SERVICE;
-use crate::system_error::{SystemError, service_error};
+use crate::system_error::service_error;
 
 pub fn run(context: &mut Context) -> Result<(), Error> {
     let system = context.system()?;
-    let path = system.driver_path().map_err(|cause| SystemError::Directory { cause })?;
+    let files = InstalledDriver::new(system)?;
     let mut done = false;
     if let Some(path) = service::packaged(system)? {
         return Err(DriverFileError::Packaged { path }.into());
@@ -25,13 +23,13 @@ pub fn run(context: &mut Context) -> Result<(), Error> {
         context.say(&format!("service {SERVICE} deleted"))?;
         done = true;
     }
-    match fs::remove_file(&path) {
-        Ok(()) => {
-            context.say(&format!("removed {}", path.display()))?;
-            done = true;
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(cause) => return Err(DriverFileError::File { action: "remove", path, cause }.into()),
+    // An installation that did not finish leaves the other two.
+    if files.remove_previous()? | files.remove_temporary()? | files.remove()? {
+        context.say(&format!("removed {}", files.path().display()))?;
+        done = true;
+    }
+    if let Some(loaded) = files.remove_loaded() {
+        context.say(&format!("{} is still loaded; it can be removed after a restart", loaded.display()))?;
     }
     if done { Ok(()) } else { context.say("not installed; nothing to do") }
 }

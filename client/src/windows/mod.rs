@@ -1,5 +1,6 @@
 //! The calls to Windows: the only unsafe code of the client.
 
+mod code_integrity;
 mod console;
 mod convert;
 mod device;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::system::{Device, LoadedModule, SERVICE, ServiceState, System};
+use crate::system::{CodeIntegrity, Device, LoadedModule, SERVICE, ServiceState, System};
 
 /// This machine.
 pub struct Windows;
@@ -52,6 +53,10 @@ impl System for Windows {
 
     fn driver_path(&self) -> io::Result<PathBuf> {
         Ok(directory::windows()?.join("System32").join("drivers").join(format!("{SERVICE}.sys")))
+    }
+
+    fn code_integrity(&self) -> io::Result<CodeIntegrity> {
+        code_integrity::query()
     }
 
     fn pause(&self) {

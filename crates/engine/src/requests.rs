@@ -246,7 +246,7 @@ impl<M: Platform> Engine<M> {
         let interface = self.sampler.hal().interface();
         let selection = self.sampler.hal().selection();
         let processors = self.platform.processors();
-        let processor_counters = |processor| self.sampler.hal().interface_of(processor).counters();
+        let processor_counters = |processor| self.sampler.hal().interface_of(processor).countable();
         let counters = || ProcessorIndex::first(processors).map(processor_counters);
         let (interrupts, account) = (self.sampler.interrupts(), self.sessions.account());
         let in_use =

@@ -24,6 +24,11 @@ const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
 const IA32_PEBS_ENABLE: Msr = Msr::new(registers::IA32_PEBS_ENABLE);
 const IA32_DS_AREA: Msr = Msr::new(registers::IA32_DS_AREA);
 
+/// Record format of architectural PEBS, which has registers of its own instead of IA32_PEBS_ENABLE and the Debug Store's
+/// buffer (Linux, arch/x86/events/intel/ds.c, `intel_pebs_init`). CPUID leaf 23H decides, whatever format the processor
+/// reports.
+pub const ARCHITECTURAL_PEBS: u8 = 15;
+
 /// A missing feature. Replies have its [numbers](Self::numbers).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingFeature {
@@ -179,7 +184,9 @@ fn examine_by<E>(
         return Ok(Err(MissingFeature::NoMonitoring));
     }
     let wide = Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx);
-    let format = if wide.pdcm() { PerfCapabilities::from_bits(read(IA32_PERF_CAPABILITIES)?).pebs_format() } else { 0 };
+    let reported =
+        if wide.pdcm() { PerfCapabilities::from_bits(read(IA32_PERF_CAPABILITIES)?).pebs_format() } else { 0 };
+    let format = if emon::has_architectural_pebs(cpu) { ARCHITECTURAL_PEBS } else { reported };
     Ok(Ok(Facilities {
         branches: if enabled.bts_unavailable() { Err(MissingFeature::BranchesUnavailable) } else { Ok(()) },
         precise: match Format::from_number(format) {

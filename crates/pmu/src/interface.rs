@@ -356,6 +356,15 @@ impl Interface {
         }
     }
 
+    /// Returns the number of counters that exist: [`counters`](ProfileInterface::counters) without those that are left out.
+    #[must_use]
+    pub fn countable(&self) -> u8 {
+        match self {
+            Self::Emon(emon) => emon.countable(),
+            _ => self.counters(),
+        }
+    }
+
     /// Returns the number of fixed counters.
     #[must_use]
     pub const fn fixed_counters(&self) -> u8 {

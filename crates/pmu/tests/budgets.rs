@@ -115,7 +115,7 @@ impl Bench {
 /// Identities without and with global registers.
 const PLAIN: [&str; 5] = ["amd-legacy", "k8-clawhammer", "bulldozer-fx8150", "zen3-5950x", "intel-v1"];
 const GLOBAL: [&str; 8] = [
-    "intel-v2",
+    "core2-e5200",
     "core2-6420",
     "haswell-4710mq",
     "alder-lake-12900k",

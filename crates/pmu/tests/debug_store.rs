@@ -26,7 +26,8 @@ fn processor(name: &str, signature: Option<u32>, format: Option<u64>) -> ModelCp
 #[test]
 fn facilities_are_those_of_the_processor() {
     use Microarchitecture::{
-        Core2, GoldenCove, Goldmont, GoldmontPlus, Haswell, LionCove, Nehalem, Silvermont, Skylake,
+        Core2, CougarCove, CoyoteCove, Darkmont, GoldenCove, Goldmont, GoldmontPlus, Haswell, LionCove, Nehalem,
+        Silvermont, Skylake,
     };
     let of = |precise, counters, microarchitecture| {
         Ok(Facilities { branches: Ok(()), precise, counters, microarchitecture, modes: true })
@@ -42,6 +43,10 @@ fn facilities_are_those_of_the_processor() {
         ("alder-lake-12900k", None, None, of(Ok(Format::Adaptive), 4, GoldenCove)),
         ("alder-lake-12900k", None, Some(5), of(Ok(Format::Adaptive5), 4, GoldenCove)),
         ("arrow-lake-245k", None, None, of(Err(MissingFeature::UnknownFormat(6)), 4, LionCove)),
+        // Architectural PEBS, whatever format the processor reports.
+        ("panther-lake-355", None, None, of(Err(MissingFeature::UnknownFormat(15)), 4, CougarCove)),
+        ("panther-lake-355-efficient", None, Some(4), of(Err(MissingFeature::UnknownFormat(15)), 4, Darkmont)),
+        ("nova-lake-derived", None, Some(0), of(Err(MissingFeature::UnknownFormat(15)), 4, CoyoteCove)),
         ("zen4-7700x", None, None, Err(MissingFeature::NotIntel)),
         ("hygon-c86-7185", None, None, Err(MissingFeature::NotIntel)),
         ("firecracker-cascade-lake", None, None, Err(MissingFeature::NoDebugStore)),

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use pmu::Source;
-use pmu::errata::{self, Cores};
+use pmu::errata::named_sources::{self as errata, Cores};
 use x86_defs::cpuid::Signature;
 
 /// Returns the numbers of the errata of a source on a processor, and whether they concern efficient cores only.

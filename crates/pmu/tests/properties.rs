@@ -82,9 +82,12 @@ const DEBUGCTL: u32 = 0x1D9;
 
 /// Returns the registers of a processor's interface, from the manuals.
 fn own_registers(name: &str, processor: u32) -> Vec<u32> {
-    let expected = cpuid_dumps::find(name).unwrap().of_processor(processor).expected;
+    let identity = cpuid_dumps::find(name).unwrap().of_processor(processor);
+    let expected = identity.expected;
     let general = u32::from(expected.counters - expected.fixed);
-    let version_1 = (0x186..0x186 + general).chain(0xC1..0xC1 + general).chain([CAPABILITIES]);
+    let has_full_width = identity.perf_capabilities() >> 13 & 1 == 1;
+    let counter0 = if has_full_width { 0x4C1 } else { 0xC1 };
+    let version_1 = (0x186..0x186 + general).chain(counter0..counter0 + general).chain([CAPABILITIES]);
     match name {
         "amd-legacy" => (0xC001_0000..=0xC001_0007).collect(),
         "netburst-cedarmill" => {

@@ -10,12 +10,14 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod driver_identity;
 mod error_code;
 mod layout;
 mod record;
 mod request;
 pub mod status;
 
+pub use driver_identity::{DriverIdentity, IDENTITY_SECTION};
 pub use error_code::{ErrorCode, RegisterFault, RegisterInUse};
 pub use layout::{
     AreaRecord, AreaRequest, BRANCH_BUFFER, CountRecord, DEFAULT_BUDGET, EventRequest, Hello, HelloReply, InfoReply,

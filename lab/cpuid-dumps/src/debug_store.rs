@@ -13,6 +13,16 @@ const FREEZE_WHILE_SMM: u64 = 1 << 12;
 /// "GenuineIntel", in EBX, ECX, EDX.
 const INTEL: [u32; 3] = [0x756E_6547, 0x6C65_746E, 0x4965_6E69];
 
+/// FW_WRITE in IA32_PERF_CAPABILITIES (SDM Vol. 4): the general counters have addresses for full-width writes.
+const FULL_WIDTH_WRITES: u64 = 1 << 13;
+
+/// PERF_METRICS_AVAILABLE in IA32_PERF_CAPABILITIES (SDM Vol. 4): fixed counter 3 has metrics, which IA32_PERF_GLOBAL_CTRL
+/// enables.
+const PERF_METRICS: u64 = 1 << 15;
+
+/// PEBS_FMT of architectural PEBS, which leaf 23H describes (Linux, arch/x86/events/intel/ds.c, `intel_pebs_init`).
+const ARCHITECTURAL_PEBS: u64 = 0xF;
+
 /// Returns whether this is an Intel processor with DS (`CPUID.1:EDX[21]`).
 pub(crate) fn has(leaves: &Dump) -> bool {
     let [_, vendor @ ..] = leaves.cpuid(0, 0);
@@ -20,17 +30,34 @@ pub(crate) fn has(leaves: &Dump) -> bool {
     vendor == INTEL && features >> 21 & 1 == 1
 }
 
-/// Returns the fields of IA32_PERF_CAPABILITIES that the model knows: the record format in bits 11:8, PEBS_BASELINE, and
-/// FREEZE_WHILE_SMM from Nehalem on. All other bits are 0. The result is 0 if CPUID reports no such register (PDCM) or no Debug Store.
+/// Returns the fields of IA32_PERF_CAPABILITIES that the model knows: the record format in bits 11:8, PEBS_BASELINE,
+/// FREEZE_WHILE_SMM from Nehalem on, full-width writes from Ivy Bridge and Silvermont on (Linux commit 069e0c3c4058), and
+/// the metrics of P cores from Ice Lake on. All other bits are 0. The result is 0 if CPUID reports no such register (PDCM)
+/// or no Debug Store.
 pub(crate) fn perf_capabilities(leaves: &Dump) -> u64 {
     let [signature, _, features, _] = leaves.cpuid(1, 0);
     let has_register = features >> 15 & 1 == 1;
-    if !has(leaves) || !has_register || signature >> 8 & 0xF != 6 {
+    let is_family_6 = signature >> 8 & 0xF == 6;
+    let is_architectural = has_architectural_pebs(leaves);
+    if !has(leaves) || !has_register || !is_family_6 && !is_architectural {
         return 0;
     }
-    let format = format_of_model(signature >> 12 & 0xF0 | signature >> 4 & 0xF);
-    let smm = if format >= 1 { FREEZE_WHILE_SMM } else { 0 };
-    format << 8 | smm | if format >= 4 { PEBS_BASELINE } else { 0 }
+    let model = signature >> 12 & 0xF0 | signature >> 4 & 0xF;
+    let format = if is_architectural { ARCHITECTURAL_PEBS } else { format_of_model(model) };
+    let is_ivy_bridge = is_family_6 && matches!(model, 0x3A | 0x3E);
+    let fixed_counter_3 = leaves.cpuid(0xA, 0)[3] & 0x1F > 3 || leaves.cpuid(0x23, 1)[1] & 0xF == 0xF;
+    let flags = [
+        (FREEZE_WHILE_SMM, format >= 1),
+        (FULL_WIDTH_WRITES, format >= 2 || is_ivy_bridge),
+        (PEBS_BASELINE, matches!(format, 4..=6)),
+        (PERF_METRICS, format >= 4 && fixed_counter_3),
+    ];
+    format << 8 | flags.iter().filter(|(_, has)| *has).map(|(flag, _)| flag).sum::<u64>()
+}
+
+/// Returns whether leaf 23H has the subleaves of architectural PEBS, EAX\[5:4\].
+fn has_architectural_pebs(leaves: &Dump) -> bool {
+    leaves.cpuid(7, 1)[0] >> 8 & 1 == 1 && leaves.cpuid(0x23, 0)[0] >> 4 & 0b11 == 0b11
 }
 
 /// Returns PEBS_FMT for a model of family 6, for the microarchitectures that have an identity.
@@ -50,8 +77,8 @@ fn format_of_model(model: u32) -> u64 {
         // Tremont, Lakefield, Meteor Lake, Arrow Lake-U, Granite Rapids, Sierra Forest, Grand Ridge
         0x7D | 0x7E | 0x6A | 0x6C | 0x8C | 0x8D | 0xA7 | 0x97 | 0x9A | 0xB7 | 0xBA | 0xBF | 0x8F | 0xCF | 0xBE
         | 0x86 | 0x96 | 0x9C | 0x8A | 0xAA | 0xAC | 0xB5 | 0xAD | 0xAE | 0xAF | 0xB6 => 4,
-        // Lunar Lake, Arrow Lake; Panther Lake, Wildcat Lake and Clearwater Forest, taken to be like them
-        0xBD | 0xC5 | 0xC6 | 0xCC | 0xD5 | 0xDD => 6,
+        // Lunar Lake, Arrow Lake
+        0xBD | 0xC5 | 0xC6 => 6,
         // Core 2, Bonnell
         _ => 0,
     }

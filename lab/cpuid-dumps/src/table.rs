@@ -128,7 +128,7 @@ pub static IDENTITIES: &[CpuIdentity] = &[
     real!("pentium-p54c", PENTIUM),
     real!("pentium-p55c", PENTIUM),
     real!("yonah-t2400", emon(2, 40, ALL, CLEAR)),
-    real!("core2-6420", emon(2, 40, ALL, CLEAR)),
+    real!("core2-6420", emon(2, 40, ALL, CLEAR).and_fixed(3)),
     real!("core2-e5200", emon(2, 40, ALL, CLEAR).and_fixed(3)),
     real!("atom-d425", emon(2, 40, ALL, CLEAR).and_fixed(3)),
     real!("goldmont-plus-n4100", emon(4, 48, ALL, CLEAR).and_fixed(3)),
@@ -216,7 +216,7 @@ pub static IDENTITIES: &[CpuIdentity] = &[
         "eagleton-4870",
         emon(4, 48, &[2, 6, 10, 11, 19, 25, 26, 28, 29, 30, 31], "leaf 0xA: EBX bit 2 is set").and_fixed(3)
     ),
-    real!("diamondville-230", emon(2, 40, ALL, CLEAR).and_fixed(1)),
+    real!("diamondville-230", emon(2, 40, ALL, CLEAR).and_fixed(3)),
     real!("cedarview-d2700", emon(2, 40, ALL, CLEAR).and_fixed(3)),
     real!("bay-trail-z3745", emon(2, 40, ALL, CLEAR).and_fixed(3)),
     real!("avoton-c2750", emon(2, 40, ALL, CLEAR).and_fixed(3)),
@@ -271,7 +271,7 @@ pub static IDENTITIES: &[CpuIdentity] = &[
     real!("wildcat-lake-320-efficient", emon(8, 48, ALL, BY_LEAF_23).and_fixed(3)),
     real!("granite-rapids-658x", emon(8, 48, ALL, BY_LEAF_23).and_fixed(3)),
     real!("emerald-rapids-5520", emon(8, 48, ALL, CLEAR).and_fixed(3)),
-    real!("merom-t5600", emon(2, 40, ALL, CLEAR)),
+    real!("merom-t5600", emon(2, 40, ALL, CLEAR).and_fixed(3)),
     real!("harpertown-e5462", emon(2, 40, ALL, CLEAR).and_fixed(3)),
     real!("dunnington-e7450", emon(2, 40, ALL, CLEAR).and_fixed(3)),
     real!("p6-banias", P6),
@@ -321,6 +321,7 @@ pub static IDENTITIES: &[CpuIdentity] = &[
         emon(6, 40, &[2, 6, 11, 19, 25, 26, 27, 30, 31], "EBX bits 3 and 4 are set: no last-level cache events")
             .and_fixed(2)
     ),
+    made_up!("skylake-sp-tsx-derived", emon(3, 48, ALL, CLEAR).and_fixed(3)),
     made_up!("snow-ridge-derived", emon(4, 48, ALL, CLEAR).and_fixed(3)),
     made_up!("sierra-forest-derived", emon(8, 48, ALL, BY_LEAF_23).and_fixed(3)),
     made_up!("grand-ridge-derived", emon(8, 48, ALL, BY_LEAF_23).and_fixed(3)),

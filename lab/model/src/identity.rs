@@ -2,10 +2,10 @@
 
 use crate::{
     bits::{bit, byte},
-    pmu::{Absent, Amd, AmdV2, Intel, IntelLeaf, NetBurst, P6, Pentium, Pmu},
+    pmu::{Absent, Amd, AmdV2, Intel, IntelLeaf, NetBurst, P6, Pentium, Pmu, with_erratum},
 };
 
-type Cpuid<'a> = &'a dyn Fn(u32, u32) -> [u32; 4];
+pub(crate) type Cpuid<'a> = &'a dyn Fn(u32, u32) -> [u32; 4];
 
 /// Creates the PMU that CPUID describes, in its reset state.
 pub(crate) fn pmu(cpuid: Cpuid<'_>, perf_capabilities: u64) -> Box<dyn Pmu> {
@@ -16,7 +16,7 @@ pub(crate) fn pmu(cpuid: Cpuid<'_>, perf_capabilities: u64) -> Box<dyn Pmu> {
         return amd(cpuid);
     }
     match IntelLeaf::read(cpuid, perf_capabilities) {
-        Some(leaf) => Box::new(Intel::new(leaf)),
+        Some(leaf) => with_erratum(cpuid, Intel::new(leaf)),
         None => before_leaf_a(cpuid),
     }
 }
@@ -92,22 +92,20 @@ fn has_kvm_leaves(cpuid: Cpuid<'_>) -> bool {
 /// Creates the PMU of an AMD processor (APM Vol. 2, 13.2.2, "Detecting Hardware Support for Performance Counters").
 fn amd(cpuid: Cpuid<'_>) -> Box<dyn Pmu> {
     let [last_extended, ..] = cpuid(0x8000_0000, 0);
-    if last_extended >= 0x8000_0022 {
-        // ExtPerfMonAndDbg: EAX[0] PerfMonV2, EAX[2] LbrAndPmcFreeze, EBX[3:0] NumPerfCtrCore.
-        let [eax, ebx, ..] = cpuid(0x8000_0022, 0);
-        if bit(u64::from(eax), 0) {
-            return Box::new(AmdV2::new(byte(ebx, 3, 0), bit(u64::from(eax), 2)));
-        }
+    let leaf = |number| if last_extended >= number { cpuid(number, 0) } else { [0; 4] };
+    let [signature, _, features, _] = leaf(0x8000_0001);
+    let has = |number| bit(u64::from(features), number);
+    let svm = has(2);
+    // ExtPerfMonAndDbg: EAX[0] PerfMonV2, EAX[2] LbrAndPmcFreeze, EBX[3:0] NumPerfCtrCore.
+    let [eax, ebx, ..] = leaf(0x8000_0022);
+    if bit(u64::from(eax), 0) {
+        Box::new(AmdV2::new(byte(ebx, 3, 0), bit(u64::from(eax), 2), svm))
+    } else if has(23) {
+        // PerfCtrExtCore
+        Box::new(Amd::extended(6, svm))
+    } else {
+        Box::new(Amd::legacy(family(signature), svm))
     }
-    if last_extended >= 0x8000_0001 {
-        let [_, _, features, _] = cpuid(0x8000_0001, 0);
-        if bit(u64::from(features), 23) {
-            // PerfCtrExtCore
-            return Box::new(Amd::extended(6));
-        }
-    }
-    let [signature, ..] = if last_extended >= 0x8000_0001 { cpuid(0x8000_0001, 0) } else { [0; 4] };
-    Box::new(Amd::legacy(family(signature)))
 }
 
 /// Returns the family. The extended family counts only if the base family is 0FH (SDM Vol. 2, CPUID; APM Vol. 3,

@@ -8,7 +8,9 @@
 //! |---|---|
 //! | the kind of PMU, from CPUID | `identity.rs`, and `pmu/intel_leaf.rs` for leaf 0AH |
 //! | the bits of an event select register | `select.rs` |
-//! | a register of a PMU, and the writes that it refuses | `pmu/amd.rs`, `pmu/amd_v2.rs`, `pmu/intel.rs`, `pmu/netburst.rs`, `pmu/p6.rs`, `pmu/pentium.rs` |
+//! | a register of a PMU | `pmu/amd.rs`, `pmu/amd_v2.rs`, `pmu/intel.rs`, `pmu/netburst.rs`, `pmu/p6.rs`, `pmu/pentium.rs` |
+//! | the bits of a register that software may write | `writable.rs` |
+//! | errata of counters, by processor | `pmu/errata.rs` |
 //! | the arithmetic of a counter | `counter.rs` |
 //! | events that only some counters count | `countable.rs` |
 //! | the local vector table entry and `IA32_APIC_BASE` | `apic.rs` |
@@ -53,6 +55,7 @@ mod mode;
 mod pmu;
 mod processor;
 mod select;
+mod writable;
 
 pub use counter::CounterId;
 pub use debug_store::{Branch, INSTRUCTION_LENGTH, Memory, Stored};

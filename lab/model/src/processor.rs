@@ -153,11 +153,12 @@ impl Processor {
         self.masks_on_delivery = true;
     }
 
-    /// Returns the other thread of the core, which shares the performance monitoring registers; `cpuid` is that of the
-    /// other thread. Returns `None` if threads do not share them.
+    /// Returns the other thread of the core, which shares the performance monitoring registers or an erratum of them;
+    /// `cpuid` is that of the other thread. Returns `None` if threads have nothing in common.
     #[must_use]
     pub fn other_thread(&self, cpuid: CpuidFunction) -> Option<Self> {
-        Some(Self { pmu: self.pmu.other_thread()?, ..Self::new(cpuid) })
+        let pmu = self.pmu.other_thread()?;
+        Some(Self { pmu, ..Self::new(cpuid).with_perf_capabilities(self.perf_capabilities) })
     }
 
     /// Takes the processor through a loss of power and the resume from it, as in S3. The PMU and the Debug Store are
@@ -265,12 +266,14 @@ impl Processor {
 
     fn run_counters(&mut self, events: &dyn Fn(Selected) -> u64, counts: impl Fn(&Running) -> bool) {
         let mut freezes = false;
+        self.pmu.elapse();
         for counter in self.running() {
             let counted = if counts(&counter) { events(counter.selected) } else { 0 };
             if counted == 0 {
                 continue;
             }
-            let (overflows, interrupts) = self.count(&counter, counted);
+            let by_counter = self.pmu.counted(&counter, counted);
+            let (overflows, interrupts) = self.count(&counter, by_counter);
             freezes |= interrupts;
             let raised = interrupts && self.raise();
             self.ledger.add(LedgerEntry {

@@ -12,8 +12,6 @@ const OS: u32 = 17;
 const EDGE: u32 = 18;
 /// Interrupt on overflow.
 const INT: u32 = 20;
-/// Count for any thread of the core (Intel, version 3; SDM, "AnyThread Counting and Software Evolution").
-pub(crate) const ANY: u32 = 21;
 /// Counter enable.
 const EN: u32 = 22;
 /// Invert the counter mask.

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{EN, INT, Leaf, OS, USR, amd_leaves, cpuid, version};
+use common::{EN, INT, Leaf, OS, USR, amd_leaves, cpuid, reset, version};
 use model::{Mode, Processor};
 
 const NEHALEM: u32 = 0x0001_06A5;
@@ -25,7 +25,7 @@ fn intel(signature: u32, core_type: Option<u32>) -> Processor {
         leaves[0].1[0] = 0x1A;
         leaves.extend([(7, [0, 0, 0, 1 << 15]), (0x1A, [core_type << 24, 0, 0, 0])]);
     }
-    Processor::new(cpuid(leaves))
+    reset(Processor::new(cpuid(leaves)))
 }
 
 fn bulldozer() -> Processor {

@@ -149,14 +149,14 @@ fn reserved_bits_are_refused() {
         (Box::new(all(0)), DS_AREA, canonical),
         (Box::new(|| intel(version(5), SKYLAKE, 0, DS)), DS_AREA, 0xFFFF_FFFF),
         (Box::new(all(capabilities(0))), PEBS_ENABLE, 0b1),
-        (Box::new(all(capabilities(1))), PEBS_ENABLE, 0b1111),
-        (Box::new(few_with(capabilities(3))), PEBS_ENABLE, 0b111),
+        (Box::new(all(capabilities(1))), PEBS_ENABLE, 0xF_0000_000F),
+        (Box::new(few_with(capabilities(3))), PEBS_ENABLE, 0x7_0000_0007),
         (Box::new(all(capabilities(4))), PEBS_ENABLE, 0xF_0000_00FF),
         (Box::new(few_with(capabilities(5))), PEBS_ENABLE, 0x3_0000_0007),
         (Box::new(all(4 << 8)), PEBS_ENABLE, 0xFF),
         (Box::new(all(capabilities(4))), DATA_CFG, 0xFF00_000F),
-        (Box::new(all(capabilities(3))), SELECT, 0xFFDF_FFFF),
-        (Box::new(all(capabilities(4))), SELECT, 0x4_FFDF_FFFF),
+        (Box::new(all(capabilities(3))), SELECT, 0xFFD7_FFFF),
+        (Box::new(all(capabilities(4))), SELECT, 0x4_FFD7_FFFF),
         (Box::new(all(capabilities(3))), 0x38D, 0xBBBB),
         (Box::new(few_with(capabilities(4))), 0x38D, 0x11_0000_00BB),
     ];
@@ -557,47 +557,108 @@ fn a_pebs_counter_with_int_set_interrupts_on_each_overflow() {
     assert_eq!(processor.stored().records, BTreeMap::from([(CounterId::General(0), 3)]));
 }
 
-/// Each case: signature, core type of a hybrid processor, event with unit mask, and the counters that record it.
+/// A Nehalem, a Westmere, and so on: signatures in CPUID leaf 1.
+const NEHALEM: u32 = 0x0001_06A5;
+const WESTMERE: u32 = 0x0002_06C2;
+const CASCADE_LAKE: u32 = 0x0005_0656;
+const SILVERMONT: u32 = 0x0003_0673;
+const GOLDMONT: u32 = 0x0005_06C9;
+const SAPPHIRE_RAPIDS: u32 = 0x0008_06F8;
+const METEOR_LAKE: u32 = 0x000A_06A4;
+
+/// Sandy Bridge, Ivy Bridge, Haswell, Broadwell, Skylake, Cascade Lake.
+const FROM_SANDY_BRIDGE: [u32; 6] = [0x0002_06A7, 0x0003_06A9, 0x0003_06C3, 0x0003_06D4, SKYLAKE, CASCADE_LAKE];
+
+/// Checks that exactly the counters `recorded`, of eight, record an event, whatever `IA32_PEBS_ENABLE` enables.
+fn check_recorded(signature: u32, core_type: Option<u32>, select: u64, recorded: u64) {
+    let what = format!("{signature:#x} {core_type:?} {select:#x}");
+    let mut leaves = Leaf { perf_capabilities: Some(capabilities(4)), ..version(5) }.leaves();
+    leaves[1].1 = [signature, 0, ALL, DS];
+    if let Some(core_type) = core_type {
+        leaves[0].1[0] = 0x1A;
+        leaves.extend([(7, [0, 0, 0, 1 << 15]), (0x1A, [core_type << 24, 0, 0, 0])]);
+    }
+    let processor = Processor::new(cpuid(leaves)).with_perf_capabilities(capabilities(4));
+    let (mut processor, _) = with_buffers(processor, [0, 0], [4000, 4000]);
+    for number in 0..8 {
+        precise(&mut processor, number, 1);
+        processor.wrmsr(SELECT + number, EN | USR | select).unwrap();
+    }
+    // Twice as many as a record needs: counters of Nehalem that were not reset count half of them.
+    processor.run(Mode::User, &|_| 4);
+    let records = &processor.stored().records;
+    let found: u64 = (0..8).filter(|number| records.contains_key(&CounterId::General(*number))).map(|n| 1 << n).sum();
+    assert_eq!(found & 0xFF, recorded & 0xFF, "{what}");
+    // Counters that count the event without recording it overflow, and stay so.
+    let counting: u64 = entries(&processor)
+        .iter()
+        .filter_map(|entry| if let CounterId::General(number) = entry.counter { Some(1 << number) } else { None })
+        .sum();
+    let not_recorded = processor.rdmsr(STATUS).unwrap() & 0xFF;
+    assert_eq!((not_recorded, processor.interrupt_pending()), (counting & !recorded, false), "{what}");
+}
+
+/// Each case: signature, core type of a hybrid processor, event with unit mask, and the counters that record it, by the
+/// columns `PEBS` and `PEBScounters` of Intel's event files.
 #[test]
 fn unsupported_counters_and_events_write_no_records() {
     let instructions = |umask: u64| 0xC0 | umask << 8;
+    for signature in FROM_SANDY_BRIDGE {
+        for (select, recorded) in [
+            (instructions(0), 0),
+            (instructions(1), 0b10),
+            (0x00C4, 0),
+            (0x00C5, 0),
+            (0x04C4, 0xF),
+            (0x04C5, 0xF),
+            (0x003C, 0),
+            (0x412E, 0),
+            (0x81D0, 0xF), // MEM_UOPS_RETIRED.ALL_LOADS
+            (0x04D0, 0),
+            (0x0148, 0), // L1D_PEND_MISS.PENDING
+        ] {
+            check_recorded(signature, None, select, recorded);
+        }
+    }
     for (signature, core_type, select, recorded) in [
-        (SKYLAKE, None, instructions(0), 0),
-        (SKYLAKE, None, instructions(1), 0b10),
-        (SKYLAKE, None, 0xC4, 0),
-        (SKYLAKE, None, 0xC5, 0),
-        (SKYLAKE, None, 0x04C4, 0xFF),
-        (SKYLAKE, None, 0x04C5, 0xFF),
-        (SKYLAKE, None, 0x3C, 0),
-        (SKYLAKE, None, 0x412E, 0),
+        (NEHALEM, None, instructions(0), 0),
+        (NEHALEM, None, instructions(1), 0xF),
+        (NEHALEM, None, 0x00C4, 0),
+        (NEHALEM, None, 0x04C4, 0xF),
+        (NEHALEM, None, 0x00C5, 0),
+        (NEHALEM, None, 0x04C5, 0),
+        (NEHALEM, None, 0x02C5, 0xF), // BR_MISP_RETIRED.NEAR_CALL
+        (WESTMERE, None, instructions(0), 0),
+        (WESTMERE, None, instructions(1), 0xF),
+        (WESTMERE, None, 0x04C5, 0xF),
+        (CASCADE_LAKE, None, 0x40C4, 0xF), // BR_INST_RETIRED.FAR_BRANCH
+        (SKYLAKE, None, 10 << 24 | 1 << 23 | instructions(1), 0),
+        (SILVERMONT, None, instructions(0), 0),
+        (SILVERMONT, None, 0x00C4, 1),
+        (SILVERMONT, None, 0x00C5, 1),
+        (SILVERMONT, None, 0x01C4, 0),
+        (GOLDMONT, None, instructions(0), 1),
         (ALDER_LAKE, None, instructions(0), 0xFE),
         (ALDER_LAKE, Some(0x40), instructions(0), 0xFE),
-        (ALDER_LAKE, Some(0x40), 0xC4, 0xFF),
-        (ALDER_LAKE, Some(0x20), instructions(0), 0xFF),
+        (ALDER_LAKE, Some(0x40), instructions(1), 0), // its precise form is on fixed counter 0
+        (ALDER_LAKE, Some(0x40), 0x00C4, 0xFF),
+        (ALDER_LAKE, Some(0x40), 0x01CD, 0xFE),
+        (ALDER_LAKE, Some(0x40), 0x02CD, 0x01),
+        (ALDER_LAKE, Some(0x40), 0x81D0, 0x0F),
+        (ALDER_LAKE, Some(0x40), 0x0148, 0),
+        (ALDER_LAKE, Some(0x20), instructions(0), 0x3F),
+        (ALDER_LAKE, Some(0x20), 0x05D0, 0x03),
+        (SAPPHIRE_RAPIDS, None, instructions(0), 0xFE),
+        (METEOR_LAKE, Some(0x40), instructions(0), 0xFE),
+        (METEOR_LAKE, Some(0x20), instructions(0), 0xFF),
         (ICE_LAKE, None, instructions(0), 0xFF),
-        (ICE_LAKE, None, 0x3C, 0),
+        (ICE_LAKE, None, 0x003C, 0),
+        (ICE_LAKE, None, 0x04C4, 0),
+        // A model without a table.
+        (0x000F_06F0, None, instructions(0), 0xFF),
+        (0x000F_06F0, None, 0x81D0, 0),
     ] {
-        let mut leaves = Leaf { perf_capabilities: Some(capabilities(4)), ..version(5) }.leaves();
-        leaves[1].1 = [signature, 0, ALL, DS];
-        if let Some(core_type) = core_type {
-            leaves[0].1[0] = 0x1A;
-            leaves.extend([(7, [0, 0, 0, 1 << 15]), (0x1A, [core_type << 24, 0, 0, 0])]);
-        }
-        let processor = Processor::new(cpuid(leaves)).with_perf_capabilities(capabilities(4));
-        let (mut processor, _) = with_buffers(processor, [0, 0], [4000, 4000]);
-        for number in 0..8 {
-            precise(&mut processor, number, 1);
-            processor.wrmsr(SELECT + number, EN | USR | select).unwrap();
-        }
-        processor.run(Mode::User, &|_| 2);
-        let records = &processor.stored().records;
-        let found: u64 =
-            (0..8).filter(|number| records.contains_key(&CounterId::General(*number))).map(|n| 1 << n).sum();
-        assert_eq!(found, recorded, "{signature:#x} {core_type:?} {select:#x}");
-        let not_recorded = processor.rdmsr(STATUS).unwrap() & 0xFF;
-        // Only one counter counts the event that only one records.
-        let counted = if select == instructions(1) { 0b10 } else { 0xFF };
-        assert_eq!((not_recorded, processor.interrupt_pending()), (counted & !recorded, false), "{signature:#x}");
+        check_recorded(signature, core_type, select, recorded);
     }
 }
 

@@ -13,23 +13,23 @@ fn writable_bits(processor: &mut Processor, register: u32) -> u64 {
 }
 
 #[test]
-fn amd_select_reserves_19_21_39_to_36_and_63_to_42() {
+fn amd_select_reserves_19_21_39_to_36_and_63_to_40() {
     on_each_unit(|unit, processor| {
         if unit.amd {
             for i in 0..unit.counters {
-                assert_eq!(writable_bits(processor, unit.select(i)), 0x0000_030F_FFD7_FFFF);
+                assert_eq!(writable_bits(processor, unit.select(i)), 0x0000_000F_FFD7_FFFF);
             }
         }
     });
 }
 
 #[test]
-fn intel_select_reserves_63_to_32_and_unsupported_any_thread() {
+fn intel_select_reserves_63_to_32_pin_control_and_unsupported_any_thread() {
     for (version_number, any_thread_deprecated, any) in
         [(1, false, 0), (2, false, 0), (3, false, 1), (3, true, 0), (5, false, 1), (5, true, 0)]
     {
         let mut processor = Leaf { any_thread_deprecated, ..version(version_number) }.processor();
-        assert_eq!(writable_bits(&mut processor, 0x186), 0xFFDF_FFFF | any << 21);
+        assert_eq!(writable_bits(&mut processor, 0x186), 0xFFD7_FFFF | any << 21);
         if version_number >= 2 {
             assert_eq!(writable_bits(&mut processor, 0x38D), 0xBBBB | (any * 0x4444));
         }
@@ -41,11 +41,11 @@ fn intel_non_counter_status_bits_follow_their_features() {
     let counters = 0xF << 32 | 0xFF;
     let [sgx, trace] = [1 << 2, 1 << 25];
     for (version_number, features, others) in [
-        (2, 0, 1 << 62 | 1 << 63),
-        (3, 0, 1 << 61 | 1 << 62 | 1 << 63),
-        (3, trace, 1 << 55 | 1 << 61 | 1 << 62 | 1 << 63),
-        (4, 0, 1 << 58 | 1 << 59 | 1 << 61 | 1 << 62 | 1 << 63),
-        (5, sgx | trace, 1 << 55 | 0b1_1111 << 58 | 1 << 63),
+        (2, 0, 1 << 63),
+        (3, 0, 1 << 61 | 1 << 63),
+        (3, trace, 1 << 55 | 1 << 61 | 1 << 63),
+        (4, 0, 1 << 58 | 1 << 59 | 1 << 61 | 1 << 63),
+        (5, sgx | trace, 1 << 55 | 0b1111 << 58 | 1 << 63),
     ] {
         let mut leaves = version(version_number).leaves();
         leaves.push((7, [0, features, 0, 0]));

@@ -362,7 +362,9 @@ impl SimMachine {
         // ArchPerfmonExt, CPUID.7.1:EAX[8], announces leaf 23H.
         let has_leaf_23 = last >= 0x23 && model.cpuid(7, 1)[0] >> 8 & 1 == 1;
         let of_leaf_23 = u8::try_from(model.cpuid(0x23, 1)[0].count_ones()).unwrap_or(u8::MAX);
-        let general = if has_leaf_23 { of_leaf_23 } else { of_leaf_a };
+        // The microcode has counter 3 with TSX_FORCE_ABORT, CPUID.(7,0):EDX[13]; with four counters it is the last one.
+        let is_last_taken = model.cpuid(7, 0)[3] >> 13 & 1 == 1 && of_leaf_a == 4;
+        let general = if has_leaf_23 { of_leaf_23 } else { of_leaf_a - u8::from(is_last_taken) };
         let is_intel = vendor.to_le_bytes() == *b"Genu" && last >= 0xA;
         let fixed = counter.checked_sub(general.min(MAX_GENERAL)).filter(|_| is_intel);
         fixed.map_or(CounterId::General(counter), CounterId::Fixed)

@@ -88,8 +88,9 @@ fn run(arguments: &Arguments) -> Result<()> {
             lab.wire.set_interrupt_sites(processor, &workload.interrupt_sites())?;
         }
         lab.run_in_real_time()?;
+        let program = package()?.join("client.exe");
         let client = |arguments: &[&str]| {
-            let ran = lab.client(arguments)?;
+            let ran = lab.wine().run(&program.to_string_lossy(), arguments)?;
             print!("{}{}", shortened(&ran.out), ran.err);
             Ok(ran.code)
         };

@@ -26,6 +26,7 @@ mod guarded;
 #[cfg(not(windows))]
 mod identities;
 mod inf;
+mod installing;
 #[cfg(not(windows))]
 mod interrupt_sites;
 #[cfg(not(windows))]

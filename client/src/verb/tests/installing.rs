@@ -1,24 +1,14 @@
 //! Tests of `install` and `uninstall`.
 
+mod failures;
+
 use super::*;
 use crate::driver_file;
-use crate::image::tests::tiny;
-
-/// Offsets in the file of [`tiny`] ("PE Format", Microsoft Learn).
-const MACHINE: usize = 0x44;
-const SIZE_OF_OPTIONAL_HEADER: usize = 0x54;
-const CHARACTERISTICS: usize = 0x56;
-const MAGIC: usize = 0x58;
-const SUBSYSTEM: usize = 0x9C;
-const SECURITY_DIRECTORY: usize = 0xC8 + 4 * 8;
-
-/// Creates the file of a driver that ends with `name`.
-fn driver(name: &str) -> Vec<u8> {
-    let mut file = tiny();
-    file[SUBSYSTEM] = 1;
-    file[CHARACTERISTICS + 1] = 0x20; // IMAGE_FILE_DLL: as Rust links a driver
-    [&file, name.as_bytes()].concat()
-}
+use crate::driver_file::tests::{
+    IDENTITY, MACHINE, MAGIC, SECOND_SECTION, SECURITY_DIRECTORY, SIZE_OF_OPTIONAL_HEADER, SUBSYSTEM, driver, sign,
+};
+use crate::system::CodeIntegrity;
+use protocol::PROTOCOL_VERSION;
 
 struct Machine {
     system: FakeSystem,
@@ -48,6 +38,18 @@ impl Machine {
 
     fn installed(&self) -> Option<Vec<u8>> {
         fs::read(&self.system.path).ok()
+    }
+
+    /// Puts a file into the folder.
+    fn put(&self, name: &str, file: &[u8]) {
+        fs::write(self.folder.path().join(name), file).unwrap();
+    }
+
+    /// Returns the names of the files that a finished installation does not leave.
+    fn leftovers(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| !["halprof.sys", "new.sys"].contains(&name.as_str())).collect()
     }
 }
 
@@ -98,6 +100,8 @@ fn a_missing_file_changes_nothing() {
     assert!(machine.done().is_empty());
 }
 
+const OTHER_DRIVER: &str = "it is a driver, but not that of halprof (it has no section .halprof)";
+
 #[test]
 fn an_invalid_driver_is_rejected_before_the_running_one_is_stopped() {
     let with = |offset: usize, bytes: &[u8]| {
@@ -111,6 +115,7 @@ fn an_invalid_driver_is_rejected_before_the_running_one_is_stopped() {
         file[SIZE_OF_OPTIONAL_HEADER] = 0xE0;
         file
     };
+    let with_identity = |at: usize, byte: u8| with(IDENTITY + at, &[byte]);
     let signature_behind_the_end = with(SECURITY_DIRECTORY, &[0x00, 0x04, 0, 0, 0x00, 0x10, 0, 0]);
     for (file, because) in [
         (b"".to_vec(), "it is not a program, library or driver of Windows (PE)"),
@@ -120,9 +125,11 @@ fn an_invalid_driver_is_rejected_before_the_running_one_is_stopped() {
         (with(MACHINE, &[0x64, 0xAA]), "it is not for x86-64 (machine type 0xAA64)"),
         (with(SUBSYSTEM, &[2]), "it is a program or library, not a driver (subsystem 2)"),
         (with(SUBSYSTEM, &[3]), "it is a program or library, not a driver (subsystem 3)"),
-        (driver("")[..0x3FF].to_vec(), "it is truncated: it has 1,023 bytes, and its headers describe 1,024"),
-        (driver("")[..0x180].to_vec(), "it is truncated: it has 384 bytes, and its headers describe 1,024"),
-        (signature_behind_the_end, "it is truncated: it has 1,027 bytes, and its headers describe 5,120"),
+        (driver("")[..0x5FF].to_vec(), "it is truncated: it has 1,535 bytes, and its headers describe 1,536"),
+        (driver("")[..0x200].to_vec(), "it is truncated: it has 512 bytes, and its headers describe 1,536"),
+        (with(SECOND_SECTION, b".another"), OTHER_DRIVER),
+        (with_identity(0, b'H'), OTHER_DRIVER),
+        (signature_behind_the_end, "it is truncated: it has 1,539 bytes, and its headers describe 5,120"),
     ] {
         let machine = Machine::new(Some(ServiceState::Running));
         fs::write(&machine.system.path, driver("old")).unwrap();
@@ -190,6 +197,14 @@ fn a_driver_that_is_held_open_is_neither_replaced_nor_removed() {
     let (exit, report) = machine.install(&[]).failure();
     assert_eq!(exit, Exit::Busy);
     assert!(report.contains("held by: session 3 (process 12): TotalIssues\n  try"), "{report}");
+    assert_eq!((machine.done(), machine.leftovers()), (vec![], vec![]), "a known session is not even asked to end");
+
+    // The handle of a client without a session is found only when the driver does not stop.
+    machine.system.driver = Rc::default();
+    let (exit, report) = machine.install(&[]).failure();
+    assert_eq!((exit, machine.done()), (Exit::Busy, vec!["stop"]));
+    assert!(report.contains("\n  now: the old driver is in place; the service halprof is stopping\n"), "{report}");
+    assert_eq!((machine.installed(), machine.leftovers()), (Some(driver("old")), vec![]));
 
     machine.system.service.set(Some(ServiceState::Running));
     assert_eq!(run(&machine.system, "uninstall").failure().0, Exit::Busy);
@@ -261,4 +276,81 @@ fn a_driver_that_windows_refuses_has_its_own_code() {
         machine.system.failure = Some(code);
         assert_eq!(machine.install(&[]).failure().0, exit, "{code}");
     }
+}
+
+#[test]
+fn a_driver_of_another_protocol_version_is_refused_before_the_running_one_is_stopped() {
+    let machine = Machine::new(Some(ServiceState::Running));
+    machine.put("halprof.sys", &driver("old"));
+    let mut file = driver("new");
+    file[IDENTITY + 12] = 5;
+    machine.put("new.sys", &file);
+    let (exit, report) = machine.install(&["--any-signature", "--end-sessions"]).failure();
+    assert_eq!(exit, Exit::VersionMismatch);
+    let because =
+        format!("\n  because: this client has protocol version {PROTOCOL_VERSION}, and that driver has version 5\n");
+    assert!(report.contains(&because) && report.contains("; nothing was changed\n"), "{report}");
+    assert_eq!((machine.done(), machine.installed()), (vec![], Some(driver("old"))));
+}
+
+#[test]
+fn a_signature_that_windows_would_refuse_is_refused_before_the_running_driver_is_stopped() {
+    let enforced = |accepts_test_signatures| Some(CodeIntegrity { is_enforced: true, accepts_test_signatures });
+    let mut machine = Machine::new(Some(ServiceState::Running));
+    machine.put("halprof.sys", &driver("old"));
+    machine.system.integrity = enforced(false);
+    for (file, because, remedy) in [
+        (driver("new"), "it has no signature, and Windows requires one", "--any-signature"),
+        (
+            [sign(driver("new"), &[("me", "me")]), b"more....".to_vec()].concat(),
+            "its signature is not valid: the file was changed after it was signed",
+            "--any-signature",
+        ),
+        (
+            sign(driver("new"), &[("me", "me")]),
+            "it is signed for tests, by \"me\", and test signing is off",
+            "bcdedit /set testsigning on   (Secure Boot off, then restart)",
+        ),
+    ] {
+        machine.put("new.sys", &file);
+        let (exit, report) = machine.install(&[]).failure();
+        assert_eq!(exit, Exit::DriverFile, "{report}");
+        assert!(report.contains(&format!("; nothing was changed\n  because: {because}\n  try: ")), "{report}");
+        assert!(report.contains(remedy), "{report}");
+        assert_eq!((machine.done(), machine.installed()), (vec![], Some(driver("old"))), "{because}");
+    }
+    assert!(machine.install(&["--any-signature"]).outcome.is_ok(), "Windows judges it");
+    assert_eq!(machine.install(&[]).out, "already installed, with the same file, and running\n", "it was judged");
+    assert_eq!(machine.install(&["--no-start"]).out, "already installed, with the same file, and running\n");
+
+    machine.put("halprof.sys", &driver("old"));
+    machine.system.integrity = enforced(true);
+    assert!(machine.install(&[]).outcome.is_ok(), "test signing is on");
+    machine.put("halprof.sys", &driver("old"));
+    machine.system.integrity = None;
+    machine.put("new.sys", &driver("new"));
+    assert!(machine.install(&[]).outcome.is_ok(), "Windows does not say what it requires");
+}
+
+#[test]
+fn detached_sessions_are_ended_only_if_that_is_requested() {
+    let detached = SessionEvent {
+        session: 4,
+        source: 2,
+        modes: 3,
+        process: 12,
+        flags: 1,
+        processors: 2,
+        ..FromZeros::new_zeroed()
+    };
+    let mut machine = Machine::new(Some(ServiceState::Running));
+    machine.put("halprof.sys", &driver("old"));
+    machine.system.driver = Rc::new(FakeDriver { session_events: vec![detached], ..FakeDriver::default() });
+    let (exit, report) = machine.install(&[]).failure();
+    assert_eq!(exit, Exit::Busy);
+    assert!(report.contains("\n  running: session 4 (process 12, detached): TotalIssues\n  try"), "{report}");
+    assert_eq!((machine.done(), machine.installed()), (vec![], Some(driver("old"))));
+    assert!(machine.install(&["--end-sessions"]).outcome.is_ok());
+    assert_eq!(machine.installed(), Some(driver("new")));
+    assert!(machine.install(&[]).outcome.is_ok(), "the same file stops nothing");
 }

@@ -20,6 +20,7 @@ mod fixed;
 mod freeze;
 mod microarchitecture;
 mod precise;
+mod reset;
 mod sources;
 
 use x86_defs::intel::perfmon::{self, FixedControl, GLOBAL_FIXED_SHIFT, GlobalStatus, PerfCapabilities, PerfEvtSel};
@@ -35,7 +36,7 @@ use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, PerCpuPmu, SavedMsrs};
 
-pub use capabilities::PmuCapabilities;
+pub use capabilities::{PmuCapabilities, has_architectural_pebs};
 pub use microarchitecture::Microarchitecture;
 pub use precise::PreciseForm;
 pub use sources::SOURCES;
@@ -179,6 +180,11 @@ impl Emon {
     #[must_use]
     pub const fn version(&self) -> u8 {
         self.capabilities.version()
+    }
+
+    /// Returns the number of counters.
+    pub(super) const fn countable(self) -> u8 {
+        (self.general().or(self.fixed()).len() & 0xFF) as u8
     }
 
     const fn has_global_control(self) -> bool {
@@ -338,11 +344,11 @@ impl ProfileInterface for Emon {
         placement::assign_states(cpu_counters, Sources::new(&SOURCES), self.fixed(), wanted, assigned, counters_of)
     }
 
-    /// On Broadwell, INST_RETIRED.PREC_DIST needs a multiple of 64, at least 128 (errata BDM11, BDM55; Linux,
-    /// arch/x86/events/intel/core.c, `bdw_limit_period`).
+    /// INST_RETIRED.PREC_DIST needs a multiple of 64, at least 128, where
+    /// [`Action::AlignPeriods`](crate::errata::workarounds::Action::AlignPeriods) applies.
     fn with_safe_interval(&self, cpu_counters: CpuCounters<'_>, state: CounterState) -> CounterState {
         const PREC_DIST: (u8, u8) = (0xC0, 0x01);
-        if self.capabilities.microarchitecture() != Microarchitecture::Broadwell || !state.interrupt() {
+        if !self.capabilities.aligns_periods() || !state.interrupt() {
             return state;
         }
         let select = PerfEvtSel::from_bits(self.select(cpu_counters, state));
@@ -425,6 +431,9 @@ impl ProfileInterface for Emon {
     /// Reads no register: `cpu_counters` has the other active counters.
     fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         let all = cpu_counters.active.all.or(counters);
+        if self.capabilities.needs_reset() {
+            reset::before_start(*self, cpu, cpu_counters, counters);
+        }
         self.bank().load(cpu, cpu_counters, counters.and(self.general()), |state| {
             started(self.select(cpu_counters, state), state).into_bits()
         });

@@ -35,7 +35,8 @@ const _: () = assert!(
 );
 
 impl Bank {
-    fn select(self, counter: u8) -> Msr {
+    /// Returns the select register of a counter.
+    pub fn select(self, counter: u8) -> Msr {
         self.selects.at(counter.wrapping_mul(self.stride))
     }
 

@@ -301,6 +301,13 @@ impl Bench {
             .unwrap_or(0)
     }
 
+    /// Returns the bit of general counter 3 in the global control register if the microcode uses that counter: the
+    /// register resets with the bit set, and the driver leaves it.
+    pub fn left(&self) -> u64 {
+        let [_, _, _, features] = self.model().cpuid(7, 0);
+        u64::from(features >> 13 & 1) << 3
+    }
+
     /// Returns the hardware's number of a counter. Threads that share a core number their own counters.
     pub fn number(&self, counter: u8) -> u8 {
         const COLUMNS: [[u8; 9]; 2] = [[0, 1, 4, 5, 8, 9, 12, 13, 16], [2, 3, 6, 7, 10, 11, 14, 15, 17]];

@@ -15,7 +15,9 @@ fn d01_counters_and_width_come_from_leaf_a_and_discovery_touches_no_register() {
             for width in [32, 40, 48] {
                 let bench = Bench::idle(intel([leaf_a_eax(version, counters, width, 7), 0, 0, 0]));
                 let interface = bench.hal.interface();
-                assert_eq!((interface.counters(), interface.width()), (counters, width));
+                // Versions 2 to 4 have three fixed counters, whatever they report.
+                let fixed = if (2..5).contains(&version) { 3 } else { 0 };
+                assert_eq!((interface.counters(), interface.width()), (counters + fixed, width));
                 assert_eq!(interface.pmu_version(), version);
                 assert_eq!(bench.take_log(), []);
             }
@@ -23,7 +25,7 @@ fn d01_counters_and_width_come_from_leaf_a_and_discovery_touches_no_register() {
     }
     for counters in 11..=255 {
         let bench = Bench::idle(intel([leaf_a_eax(2, counters, 48, 7), 0, 0, 0]));
-        assert_eq!(bench.counters(), 10, "IA32_PERFEVTSEL0 to 9 and IA32_PMC0 to 9 have addresses, no others");
+        assert_eq!(bench.general(), 10, "IA32_PERFEVTSEL0 to 9 and IA32_PMC0 to 9 have addresses, no others");
     }
 }
 

@@ -37,8 +37,9 @@ fn the_entry_is_unmasked_after_the_status_is_clear_and_before_a_counter_can_over
         let read = first(&|access| matches!(access, Access::Counter(_)));
         let order = match bench.global {
             Some(global) => {
-                let on = |access: &Access| matches!(access, Access::Write(GLOBAL_CTRL, value) if *value != 0);
-                let off = place(&log, |access| *access == Access::Write(GLOBAL_CTRL, 0));
+                let left = bench.left();
+                let on = |access: &Access| matches!(access, Access::Write(GLOBAL_CTRL, value) if *value != left);
+                let off = place(&log, |access| *access == Access::Write(GLOBAL_CTRL, left));
                 let status = place(&log, |access| *access == Access::Read(global.status));
                 let clear = place(&log, |access| *access == Access::Write(global.clear, bench.bit(counter)));
                 vec![off, status, read, loaded, clear, unmasked, place(&log, on)]

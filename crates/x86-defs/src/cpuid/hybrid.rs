@@ -1,4 +1,4 @@
-//! Leaves 7 and 1AH: the core types of hybrid processors.
+//! Leaves 7 and 1AH: the core types of hybrid processors, and the features of transactions.
 
 use bitfield_struct::bitfield;
 
@@ -6,8 +6,14 @@ use bitfield_struct::bitfield;
 #[bitfield(u32)]
 #[derive(PartialEq, Eq)]
 pub struct Leaf7Edx {
-    #[bits(15)]
+    #[bits(11)]
     _other: u16,
+    /// RTM_ALWAYS_ABORT: every transaction aborts.
+    pub rtm_always_abort: bool,
+    _other: bool,
+    /// TSX_FORCE_ABORT: the register IA32_TSX_FORCE_ABORT exists.
+    pub tsx_force_abort: bool,
+    _other: bool,
     /// Hybrid: leaf 1AH reports the type of each core.
     pub hybrid: bool,
     _other: u16,

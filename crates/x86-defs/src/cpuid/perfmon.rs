@@ -84,7 +84,13 @@ pub struct Leaf23Eax {
     _main: bool,
     /// Subleaf 1: the bitmaps of the general-purpose counters (EAX) and of the fixed-function counters (EBX).
     pub counters: bool,
-    #[bits(30)]
+    _auto_counter_reload: bool,
+    _events: bool,
+    /// Subleaf 4: the capabilities of architectural PEBS.
+    pub pebs_capabilities: bool,
+    /// Subleaf 5: the counters of architectural PEBS.
+    pub pebs_counters: bool,
+    #[bits(26)]
     _other: u32,
 }
 

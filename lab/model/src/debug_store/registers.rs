@@ -7,6 +7,7 @@ use crate::{
     identity::{hidden_by_hypervisor, vendor},
     pmu::{Freeze, IntelLeaf},
     select::Selected,
+    writable::{self, DebugFacts, PebsFacts},
 };
 
 use super::{pebs::counter_bit, recordable::Recordable};
@@ -26,14 +27,10 @@ const NEWEST_MICROCODE: u32 = 0x7FFF_FFFF;
 
 /// `IA32_DEBUGCTL`.
 const DEBUGCTL: u32 = 0x1D9;
-/// `LBR` and `BTF`, at the same position on every processor.
-const LBR_AND_BTF: u64 = 0b11;
 /// `FREEZE_LBRS_ON_PMI`.
 const FREEZE_LBRS: u32 = 11;
 /// `FREEZE_PERFMON_ON_PMI`.
 const FREEZE_PERFMON: u32 = 12;
-/// Both exist with `CPUID.1:ECX[15]` (PDCM) from version 2 on.
-const FREEZE_ON_PMI: u64 = 1 << FREEZE_LBRS | 1 << FREEZE_PERFMON;
 /// `FREEZE_WHILE_SMM`.
 const FREEZE_WHILE_SMM: u32 = 14;
 /// Bit of `IA32_PERF_CAPABILITIES` that enumerates `FREEZE_WHILE_SMM`.
@@ -41,11 +38,10 @@ const CAN_FREEZE_WHILE_SMM: u32 = 12;
 
 /// `IA32_DS_AREA`.
 const DS_AREA: u32 = 0x600;
-/// `IA32_PEBS_ENABLE`. The model has no bits for load latency and precise stores.
+/// `IA32_PEBS_ENABLE`. Its bits for load latency and precise stores have no effect in the model.
 const PEBS_ENABLE: u32 = 0x3F1;
-/// `PEBS_DATA_CFG`: data groups 3:0, last branch record entries 31:24.
+/// `PEBS_DATA_CFG`.
 const PEBS_DATA_CFG: u32 = 0x3F2;
-const DATA_CFG_WRITABLE: u64 = 0xFF00_000F;
 
 /// `PEBS_FMT` of `IA32_PERF_CAPABILITIES`.
 const PEBS_FORMAT: (u32, u32) = (11, 8);
@@ -72,7 +68,9 @@ const FAMILY_15: BranchBits = BranchBits { tr: 2, bts: 3, btint: 4, off_os: 5, o
 struct Pebs {
     format: u8,
     /// The writable bits of `IA32_PEBS_ENABLE`.
-    counters: u64,
+    writable: u64,
+    /// The fixed counters that can write records, by number.
+    fixed: u64,
     /// `PEBS_DATA_CFG` exists.
     baseline: bool,
     recordable: Recordable,
@@ -115,14 +113,18 @@ impl Features {
         let leaf = IntelLeaf::read(cpuid, perf_capabilities);
         let capabilities = leaf.as_ref().and_then(|leaf| leaf.perf_capabilities).unwrap_or_default();
         let version = leaf.as_ref().map_or(0, |leaf| leaf.version);
-        let writable = [
-            (LBR_AND_BTF, true),
-            (1 << bits.tr | 1 << bits.bts | 1 << bits.btint, has(21)),
-            (1 << bits.off_os | 1 << bits.off_usr, has(21) && has_more(4)), // DS-CPL
-            (FREEZE_ON_PMI, has_more(15) && version >= 2),
-            (1 << FREEZE_WHILE_SMM, bit(capabilities, CAN_FREEZE_WHILE_SMM)),
-        ];
-        let debugctl = writable.iter().filter(|(_, exist)| *exist).map(|(bits, _)| bits).sum();
+        let [last, ..] = cpuid(0, 0);
+        let [_, structured, more_structured, _] = if last >= 7 { cpuid(7, 0) } else { [0; 4] };
+        let debugctl = writable::debugctl(&DebugFacts {
+            store: has(21).then_some(1 << bits.tr | 1 << bits.bts | 1 << bits.btint),
+            modes: (has(21) && has_more(4)).then_some(1 << bits.off_os | 1 << bits.off_usr), // DS-CPL
+            pdcm: has_more(15),
+            version,
+            freeze_while_smm: bit(capabilities, CAN_FREEZE_WHILE_SMM),
+            bus_lock_detect: bit(u64::from(more_structured), 24),
+            rtm: bit(u64::from(structured), 11),
+            uncore_pmi: byte(signature, 11, 8) == 6 && NEHALEM_AND_WESTMERE.contains(&model),
+        });
         // Without a Debug Store, the model has the register only with leaf 0AH.
         let debugctl = (has(21) || version > 0).then_some(debugctl);
         if !has(21) {
@@ -142,22 +144,36 @@ impl Features {
 /// (SDM, "PEBS Support" of each).
 const FIRST_ALONE: [u8; 10] = [0x37, 0x4A, 0x4C, 0x4D, 0x5A, 0x5D, 0x57, 0x85, 0x5C, 0x5F];
 
+/// Models of family 6 (SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel").
+const NEHALEM_AND_WESTMERE: [u8; 7] = [0x1A, 0x1E, 0x1F, 0x2E, 0x25, 0x2C, 0x2F];
+const SANDY_AND_IVY_BRIDGE: [u8; 4] = [0x2A, 0x2D, 0x3A, 0x3E];
+const GOLDMONT_PLUS: u8 = 0x7A;
+
 impl Pebs {
     fn read(leaf: &IntelLeaf, capabilities: u64, signature: u32, recordable: Recordable) -> Option<Self> {
         let format = byte(u32::try_from(capabilities & ones(32)).ok()?, PEBS_FORMAT.0, PEBS_FORMAT.1);
         if leaf.version < 2 || format > LAST_FORMAT {
             return None;
         }
+        if leaf.features.architectural_pebs {
+            return None;
+        }
+        let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
+        let is_alone = FIRST_ALONE.contains(&model);
         let most = match format {
             0 => 1,
-            1..=3 if FIRST_ALONE.contains(&(byte(signature, 19, 16) << 4 | byte(signature, 7, 4))) => 1,
+            1..=3 if is_alone => 1,
             1..=3 => 4,
             _ => 8,
         };
-        let general = u32::try_from(leaf.general).ok()?.min(most);
         let baseline = leaf.pebs_baseline();
-        let fixed = if baseline { leaf.fixed << 32 } else { 0 };
-        Some(Self { format, counters: ones(general) | fixed, baseline, recordable })
+        let facts = PebsFacts {
+            general: u32::try_from(leaf.general).ok()?.min(most),
+            fixed: if baseline { leaf.fixed } else { 0 },
+            load_latency: matches!(format, 1..=3) && !is_alone && model != GOLDMONT_PLUS,
+            precise_store: SANDY_AND_IVY_BRIDGE.contains(&model),
+        };
+        Some(Self { format, writable: writable::pebs_enable(&facts), fixed: facts.fixed, baseline, recordable })
     }
 }
 
@@ -229,8 +245,8 @@ impl Registers {
             DS_AREA if !self.features.long => (&mut self.area, !ones(32)),
             DS_AREA if !is_canonical(value) => return Some(Err(GeneralProtection)),
             DS_AREA => (&mut self.area, 0),
-            PEBS_ENABLE => (&mut self.pebs_enable, !self.features.pebs?.counters),
-            PEBS_DATA_CFG => (&mut self.data_cfg, !DATA_CFG_WRITABLE),
+            PEBS_ENABLE => (&mut self.pebs_enable, !self.features.pebs?.writable),
+            PEBS_DATA_CFG => (&mut self.data_cfg, !writable::PEBS_DATA_CFG),
             _ => return Some(Err(GeneralProtection)),
         };
         Some(refuse_reserved(value, reserved).map(|()| *register = value))
@@ -264,7 +280,7 @@ impl Registers {
         let pebs = self.pebs().filter(|_| self.features.long)?;
         let can_record = match counter {
             CounterId::General(number) => bit(pebs.recordable.counters(selected), number.into()),
-            CounterId::Fixed(_) => true,
+            CounterId::Fixed(number) => bit(pebs.fixed, number.into()),
         };
         (can_record && self.has_pebs(counter)).then_some(pebs.format)
     }

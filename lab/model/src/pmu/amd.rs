@@ -6,6 +6,7 @@ use crate::{
     counter::{Counter, CounterId},
     fault::{GeneralProtection, refuse_reserved},
     select::Select,
+    writable,
 };
 
 /// `PerfEvtSel0` to 3 (APM Vol. 2, 13.2.1, "Performance-Event Select Registers"; K7 and later).
@@ -24,13 +25,6 @@ const EXTENDED_STRIDE: u32 = 2;
 /// writing them faults, so the model drops them.
 const WIDTH: u32 = 48;
 
-/// `EventSelect[11:8]`, reserved before family 10h (BKDG for family 0Fh, "PERF_CTL").
-const WIDE_EVENT: u64 = 0xF << 32;
-
-/// Bits 19, 21, 39:36 and 63:42 (APM Vol. 2, 13.2.1, figure of `PerfEvtSeln`). Bits 41:40, host and guest only, have no
-/// effect because the model never enables SVM.
-const SELECT_RESERVED: u64 = 1 << 19 | 1 << 21 | 0xF << 36 | !0 << 42;
-
 enum Register {
     Select(usize),
     Counter(usize),
@@ -40,24 +34,24 @@ pub(crate) struct Amd {
     selects: Vec<Select>,
     counters: Vec<Counter>,
     extended: bool,
-    /// The reserved bits of the select registers.
-    reserved: u64,
+    /// The writable bits of the select registers.
+    writable: u64,
 }
 
 impl Amd {
     /// Creates the four legacy counters of a processor of this family.
-    pub(crate) fn legacy(family: u32) -> Self {
-        let reserved = if family < 0x10 { SELECT_RESERVED | WIDE_EVENT } else { SELECT_RESERVED };
-        Self { reserved, ..Self::new(LEGACY_COUNT, false) }
+    pub(crate) fn legacy(family: u32, svm: bool) -> Self {
+        Self::new(LEGACY_COUNT, false, writable::perf_ctl(family, svm))
     }
 
-    pub(crate) fn extended(count: u8) -> Self {
-        Self::new(usize::from(count), true)
+    /// Creates the counters of a processor with `PerfCtrExtCore`, which came with family 15h.
+    pub(crate) fn extended(count: u8, svm: bool) -> Self {
+        Self::new(usize::from(count), true, writable::perf_ctl(0x15, svm))
     }
 
-    fn new(count: usize, extended: bool) -> Self {
+    fn new(count: usize, extended: bool, writable: u64) -> Self {
         let (selects, counters) = (vec![Select::default(); count], vec![Counter::new(WIDTH); count]);
-        Self { selects, counters, extended, reserved: SELECT_RESERVED }
+        Self { selects, counters, extended, writable }
     }
 
     /// Returns whether an overflow of the counter interrupts.
@@ -98,7 +92,7 @@ impl Pmu for Amd {
         match self.register(msr)? {
             Register::Select(number) => {
                 let select = self.selects.get_mut(number)?;
-                Some(refuse_reserved(value, self.reserved).map(|()| *select = Select(value)))
+                Some(refuse_reserved(value, !self.writable).map(|()| *select = Select(value)))
             }
             Register::Counter(number) => {
                 self.counters.get_mut(number)?.write(value);

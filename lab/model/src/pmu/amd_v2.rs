@@ -2,9 +2,10 @@
 
 use super::{Amd, Pmu, Running};
 use crate::{
-    bits::{bit, ones},
+    bits::bit,
     counter::{Counter, CounterId},
     fault::{GeneralProtection, refuse_reserved},
+    writable,
 };
 
 /// `PerfCntrGlobalStatus`: bit n is set when counter n overflows (PPR, MSRC000_0300). Read-only.
@@ -16,8 +17,6 @@ const GLOBAL_STATUS_CLR: u32 = 0xC000_0302;
 /// `PerfCntrGlobalStatusSet`: writing one sets the status bit (PPR, MSRC000_0303). The write raises no interrupt.
 const GLOBAL_STATUS_SET: u32 = 0xC000_0303;
 
-/// Status bit 58, LBRs frozen. Exists with `LbrAndPmcFreeze`.
-const LBR_FREEZE: u64 = 1 << 58;
 /// Status bit 59, counters frozen: no counter counts while it is set. Exists with `LbrAndPmcFreeze`.
 const PMC_FREEZE: u32 = 59;
 
@@ -26,8 +25,6 @@ const PMC_FREEZE: u32 = 59;
 const DEBUG_CTL: u32 = 0x1D9;
 /// `FREEZE_PERFMON_ON_PMI`: an overflow that interrupts freezes the counters.
 const FREEZE_PERFMON_ON_PMI: u32 = 12;
-/// The writable bits: 5:0, and 12:11 for freezing.
-const DEBUG_CTL_BITS: u64 = 0x3F | 0b11 << 11;
 
 pub(crate) struct AmdV2 {
     core: Amd,
@@ -42,15 +39,14 @@ pub(crate) struct AmdV2 {
 impl AmdV2 {
     /// The control register resets to all counters enabled (PPR, MSRC000_0301, `PerfCntrEn`; the APM does not say), so
     /// software that knows only the select registers still works.
-    pub(crate) fn new(count: u8, freeze: bool) -> Self {
-        let control_bits = ones(u32::from(count));
-        let freeze_bits = if freeze { LBR_FREEZE | 1 << PMC_FREEZE } else { 0 };
+    pub(crate) fn new(count: u8, freeze: bool, svm: bool) -> Self {
+        let control_bits = writable::amd_global_ctl(count);
         Self {
-            core: Amd::extended(count),
+            core: Amd::extended(count, svm),
             control: control_bits,
             control_bits,
             status: 0,
-            status_bits: control_bits | freeze_bits,
+            status_bits: writable::amd_global_status(count, freeze),
             debug_control: freeze.then_some(0),
         }
     }
@@ -75,7 +71,7 @@ impl Pmu for AmdV2 {
             GLOBAL_STATUS_SET => refuse_reserved(value, !self.status_bits).map(|()| self.status |= value),
             DEBUG_CTL => {
                 let register = self.debug_control.as_mut()?;
-                refuse_reserved(value, !DEBUG_CTL_BITS).map(|()| *register = value)
+                refuse_reserved(value, !writable::AMD_DEBUG_CTL).map(|()| *register = value)
             }
             _ => return self.core.wrmsr(msr, value),
         };

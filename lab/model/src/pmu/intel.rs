@@ -6,7 +6,8 @@ use crate::{
     bits::{bit, ones},
     counter::{Counter, CounterId},
     fault::{GeneralProtection, refuse_reserved},
-    select::{ANY, Select},
+    select::Select,
+    writable,
 };
 
 /// `IA32_PERFEVTSEL0` (SDM, "Architectural Performance Monitoring Version 1 Facilities").
@@ -43,8 +44,6 @@ const LBR_FRZ: u32 = 58;
 const CTR_FRZ: u32 = 59;
 /// Status bit 62: a PEBS record reached the threshold (same section).
 const OVF_BUFFER: u64 = 1 << 62;
-/// Status bit 63, which software cannot set (SDM Vol. 4, `IA32_PERF_GLOBAL_STATUS_SET`).
-const COND_CHGD: u64 = 1 << 63;
 /// `GLOBAL_INUSE` bit 63. (The SDM's text says 32 in places; its figure says 63.)
 const PMI_INUSE: u64 = 1 << 63;
 
@@ -52,16 +51,12 @@ const PMI_INUSE: u64 = 1 << 63;
 const FIXED_FIELD: u32 = 4;
 const FIXED_OS: u64 = 1;
 const FIXED_USR: u64 = 2;
-const FIXED_ANY: u64 = 4;
 const FIXED_PMI: u64 = 8;
 /// `FCx_Adaptive_Record` of fixed counter 0; those of counters 1 to 3 follow four bits apart (SDM, "Adaptive_Record
 /// Counter Control").
 const FIXED_ADAPTIVE: u32 = 32;
 const MAX_FIXED_ADAPTIVE: u32 = 4;
 
-/// Bits 63:32 of a select register (`IN_TX` and `IN_TXCP` are model-specific and not in the model). Bit 19, pin
-/// control, is writable but has no effect.
-const SELECT_RESERVED: u64 = !0 << 32;
 /// `Adaptive_Record`, with `PEBS_BASELINE` (same section).
 const SELECT_ADAPTIVE: u32 = 34;
 
@@ -111,6 +106,11 @@ impl Intel {
         }
     }
 
+    /// Returns an equal unit after reset.
+    pub(crate) fn after_reset(&self) -> Self {
+        Self::new(self.leaf.clone())
+    }
+
     fn register(&self, msr: u32) -> Option<Register> {
         let version = self.leaf.version;
         match msr {
@@ -138,21 +138,8 @@ impl Intel {
             })
     }
 
-    /// Returns the bits of all counters in the global registers.
-    fn counter_bits(&self) -> u64 {
-        general_bits(&self.leaf) | self.leaf.fixed << FIXED_IN_GLOBAL
-    }
-
     fn fixed_field(&self, number: u32) -> u64 {
         self.fixed_control >> (FIXED_FIELD * number) & ones(FIXED_FIELD)
-    }
-
-    fn fixed_control_reserved(&self) -> u64 {
-        let any = if self.leaf.any_thread { FIXED_ANY } else { 0 };
-        let field = FIXED_OS | FIXED_USR | FIXED_PMI | any;
-        let fields = (0..16).filter(|&i| bit(self.leaf.fixed, i)).map(|i| field << (FIXED_FIELD * i));
-        let adaptive = (0..MAX_FIXED_ADAPTIVE).filter(|&i| self.leaf.pebs_baseline() && bit(self.leaf.fixed, i));
-        !fields.chain(adaptive.map(|i| 1 << (FIXED_ADAPTIVE + FIXED_FIELD * i))).fold(0, |all, bits| all | bits)
     }
 
     /// Computes `IA32_PERF_GLOBAL_INUSE` (SDM, "Architectural Performance Monitoring Version 4").
@@ -177,15 +164,11 @@ impl Intel {
     }
 
     fn write(&mut self, register: &Register, value: u64) -> Option<Result<(), GeneralProtection>> {
-        let counters = self.counter_bits();
-        let status_bits = counters | self.leaf.other_status;
+        let leaf = &self.leaf;
         let written = match *register {
             Register::Select(number) => {
-                let any = if self.leaf.any_thread { 0 } else { 1 << ANY };
-                let adaptive = if self.leaf.pebs_baseline() { 1 << SELECT_ADAPTIVE } else { 0 };
                 let select = self.selects.get_mut(number)?;
-                refuse_reserved(value, SELECT_RESERVED & !adaptive & !self.leaf.select_bits | any)
-                    .map(|()| *select = Select(value))
+                refuse_reserved(value, !writable::perfevtsel(leaf, number)).map(|()| *select = Select(value))
             }
             Register::Counter(number) => {
                 self.general.get_mut(number)?.write(extend_sign_of_bit_31(value));
@@ -194,11 +177,15 @@ impl Intel {
             Register::WholeCounter(number) => write_whole(self.general.get_mut(number)?, value),
             Register::Fixed(number) => write_whole(self.fixed.get_mut(number)?.as_mut()?, value),
             Register::FixedControl => {
-                refuse_reserved(value, self.fixed_control_reserved()).map(|()| self.fixed_control = value)
+                refuse_reserved(value, !writable::fixed_ctr_ctrl(leaf)).map(|()| self.fixed_control = value)
             }
-            Register::Control => refuse_reserved(value, !counters).map(|()| self.control = value),
-            Register::StatusReset => refuse_reserved(value, !status_bits).map(|()| self.status &= !value),
-            Register::StatusSet => refuse_reserved(value, !(status_bits & !COND_CHGD)).map(|()| self.status |= value),
+            Register::Control => refuse_reserved(value, !writable::global_ctrl(leaf)).map(|()| self.control = value),
+            Register::StatusReset => {
+                refuse_reserved(value, !writable::global_status_reset(leaf)).map(|()| self.status &= !value)
+            }
+            Register::StatusSet => {
+                refuse_reserved(value, !writable::global_status_set(leaf)).map(|()| self.status |= value)
+            }
             Register::Status | Register::InUse | Register::Capabilities(_) => Err(GeneralProtection),
         };
         Some(written)

@@ -13,6 +13,8 @@ const MAX_FIXED: u32 = 16;
 const FULL_WIDTH_WRITES: u32 = 13;
 /// `IA32_PERF_CAPABILITIES.PEBS_BASELINE` (SDM Vol. 4).
 const PEBS_BASELINE: u32 = 14;
+/// `IA32_PERF_CAPABILITIES.PERF_METRICS_AVAILABLE` (SDM Vol. 4).
+const PERF_METRICS: u32 = 15;
 
 #[derive(Debug, Clone)]
 pub(crate) struct IntelLeaf {
@@ -23,14 +25,66 @@ pub(crate) struct IntelLeaf {
     /// Bit i: fixed counter i exists.
     pub(crate) fixed: u64,
     pub(crate) fixed_width: u32,
-    /// The `AnyThread` bits of the control registers exist.
-    pub(crate) any_thread: bool,
     /// `IA32_PERF_CAPABILITIES`, if it exists.
     pub(crate) perf_capabilities: Option<u64>,
-    /// The bits of the select registers that leaf 23H adds.
-    pub(crate) select_bits: u64,
-    /// The bits of the global status that do not belong to counters.
-    pub(crate) other_status: u64,
+    pub(crate) features: Features,
+}
+
+/// The features that add bits to the registers.
+#[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a bit of CPUID")]
+pub(crate) struct Features {
+    /// Leaf 0AH does not deprecate `AnyThread` (EDX[15]).
+    pub(crate) any_thread: bool,
+    /// The select registers have the pin control of processors before Sandy Bridge.
+    pub(crate) pin_control: bool,
+    /// HLE or RTM, `CPUID.(7,0):EBX[4]` and `[11]`.
+    pub(crate) transactions: bool,
+    /// SGX, `CPUID.(7,0):EBX[2]`.
+    pub(crate) sgx: bool,
+    /// Processor Trace, `CPUID.(7,0):EBX[25]`.
+    pub(crate) processor_trace: bool,
+    /// DS, `CPUID.1:EDX[21]`.
+    pub(crate) debug_store: bool,
+    /// The general counters that last branch records can log, `CPUID.1CH:ECX[19:16]`.
+    pub(crate) branch_counters: u64,
+    /// UMASK2, EQ and user-mode RDPMC disable, `CPUID.(23H,0):EBX[2:0]`.
+    pub(crate) umask2: bool,
+    pub(crate) eq: bool,
+    pub(crate) user_rdpmc: bool,
+    /// Architectural PEBS, `CPUID.(23H,0):EAX[5:4]`: it has registers of its own instead of `IA32_PEBS_ENABLE`.
+    pub(crate) architectural_pebs: bool,
+}
+
+impl Features {
+    fn read(cpuid: &dyn Fn(u32, u32) -> [u32; 4], leaf_23: [u32; 4]) -> Self {
+        let [last, ..] = cpuid(0, 0);
+        let leaf = |number, subleaf| if last >= number { cpuid(number, subleaf) } else { [0; 4] };
+        let has = |register: u32, number| bit(u64::from(register), number);
+        let [signature, _, _, features] = cpuid(1, 0);
+        let [_, structured, ..] = leaf(7, 0);
+        let [subleaves, selects, ..] = leaf_23;
+        Self {
+            any_thread: !has(leaf(0xA, 0)[3], 15),
+            pin_control: has_pin_control(signature),
+            transactions: has(structured, 4) || has(structured, 11),
+            sgx: has(structured, 2),
+            processor_trace: has(structured, 25),
+            debug_store: has(features, 21),
+            branch_counters: u64::from(byte(leaf(0x1C, 0)[2], 19, 16)),
+            umask2: has(selects, 0),
+            eq: has(selects, 1),
+            user_rdpmc: has(selects, 2),
+            architectural_pebs: has(subleaves, 4) && has(subleaves, 5),
+        }
+    }
+}
+
+/// Returns whether this is a processor of family 6 before Sandy Bridge or an early Atom (SDM Vol. 4, "CPUID Signature
+/// Values of DisplayFamily_DisplayModel").
+fn has_pin_control(signature: u32) -> bool {
+    let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
+    byte(signature, 11, 8) == 6 && matches!(model, 0x0E..0x2A | 0x2C | 0x2E | 0x2F | 0x35 | 0x36)
 }
 
 impl IntelLeaf {
@@ -48,24 +102,34 @@ impl IntelLeaf {
         let [_, _, features, _] = cpuid(1, 0);
         let pdcm = bit(u64::from(features), 15);
         let general_width = u32::from(byte(eax, 23, 16)).min(u64::BITS);
-        let fixed_width = u32::from(byte(edx, 12, 5)).min(u64::BITS);
+        // Processors of versions 2 to 4 have three fixed counters, even if early ones report fewer, and no width (Linux,
+        // arch/x86/events/intel/core.c, `intel_pmu_init`). A hypervisor has those that it reports.
+        let is_early = (2..=4).contains(&version) && !bit(u64::from(features), 31);
+        let fixed_width = match u32::from(byte(edx, 12, 5)).min(u64::BITS) {
+            0 if is_early => general_width,
+            width => width,
+        };
         // EDX is valid from version 2, ECX from version 5. A counter exists if either enumerates it (CPUID leaf 0AH,
         // ECX).
         let counted = ones(u32::from(byte(edx, 4, 0)));
         let fixed = match version {
             _ if fixed_width == 0 => 0,
             1 => 0,
+            2..=4 if is_early => counted | 0b111,
             2..=4 => counted,
             _ => counted | u64::from(ecx),
         };
-        let extended = Extended::read(cpuid);
-        let general = match extended.counters {
+        let leaf_23 = leaf_23(cpuid);
+        let [by_bitmaps, ..] = leaf_23;
+        // The bitmaps of general and fixed counters, if subleaf 1 is valid.
+        let bitmaps = bit(u64::from(by_bitmaps), 1).then(|| cpuid(0x23, 1));
+        let general = match bitmaps {
             // The counters of a bitmap without holes.
-            Some((bitmap, _)) => bitmap.trailing_ones() as usize,
+            Some([bitmap, ..]) => bitmap.trailing_ones() as usize,
             None => usize::from(byte(eax, 15, 8)),
         };
-        let fixed = match extended.counters {
-            Some((_, bitmap)) if fixed_width > 0 => u64::from(bitmap),
+        let fixed = match bitmaps {
+            Some([_, bitmap, ..]) if fixed_width > 0 => u64::from(bitmap),
             _ => fixed,
         };
         Some(Self {
@@ -74,64 +138,41 @@ impl IntelLeaf {
             general_width,
             fixed: fixed & ones(MAX_FIXED),
             fixed_width,
-            any_thread: version >= 3 && !bit(u64::from(edx), 15),
             perf_capabilities: pdcm.then_some(perf_capabilities),
-            select_bits: extended.select_bits,
-            other_status: other_status(version, if last >= 7 { cpuid(7, 0) } else { [0; 4] }),
+            features: Features::read(cpuid, leaf_23),
         })
+    }
+
+    fn has_capability(&self, number: u32) -> bool {
+        self.perf_capabilities.is_some_and(|capabilities| bit(capabilities, number))
     }
 
     /// Returns whether the full-width aliases exist.
     pub(crate) fn full_width_writes(&self) -> bool {
-        self.perf_capabilities.is_some_and(|capabilities| bit(capabilities, FULL_WIDTH_WRITES))
+        self.has_capability(FULL_WIDTH_WRITES)
     }
 
     /// Returns whether PEBS records are adaptive and fixed counters can write them.
     pub(crate) fn pebs_baseline(&self) -> bool {
-        self.perf_capabilities.is_some_and(|capabilities| bit(capabilities, PEBS_BASELINE))
+        self.has_capability(PEBS_BASELINE)
+    }
+
+    /// Returns whether fixed counter 3 has performance metrics.
+    pub(crate) fn perf_metrics(&self) -> bool {
+        self.has_capability(PERF_METRICS)
+    }
+
+    /// Returns whether the `AnyThread` bits of the control registers exist.
+    pub(crate) fn any_thread(&self) -> bool {
+        self.version >= 3 && self.features.any_thread
     }
 }
 
-/// Leaf 23H (SDM Vol. 2, CPUID, "Architectural Performance Monitoring Extended Leaf").
-#[derive(Default)]
-struct Extended {
-    /// The bitmaps of general and fixed counters, if subleaf 1 is valid.
-    counters: Option<(u32, u32)>,
-    select_bits: u64,
-}
-
-impl Extended {
-    /// UMASK2 and EQ in the select registers (SDM, "Architectural Performance Monitoring Version 6").
-    const UMASK2: u64 = 0xFF << 40;
-    const EQ: u64 = 1 << 36;
-
-    fn read(cpuid: &dyn Fn(u32, u32) -> [u32; 4]) -> Self {
-        let ([last, ..], [last_of_7, ..]) = (cpuid(0, 0), cpuid(7, 0));
-        // ArchPerfmonExt, CPUID.7.1:EAX[8].
-        if last < 0x23 || last_of_7 == 0 || !bit(u64::from(cpuid(7, 1)[0]), 8) {
-            return Self::default();
-        }
-        let [subleaves, selects, ..] = cpuid(0x23, 0);
-        let [general, fixed, ..] = cpuid(0x23, 1);
-        let added = [(0, Self::UMASK2), (1, Self::EQ)].into_iter().filter(|(at, _)| bit(u64::from(selects), *at));
-        Self {
-            counters: bit(u64::from(subleaves), 1).then_some((general, fixed)),
-            select_bits: added.map(|(_, bits)| bits).sum(),
-        }
-    }
-}
-
-/// Returns the bits of `IA32_PERF_GLOBAL_STATUS` that do not belong to counters, by version and feature (SDM Vol. 4,
-/// "Architectural MSRs").
-fn other_status(version: u8, [_, features, ..]: [u32; 4]) -> u64 {
-    let exists = [
-        (55, bit(u64::from(features), 25)), // Trace_ToPA_PMI, with Processor Trace
-        (58, version >= 4),                 // LBR_Frz
-        (59, version >= 4),                 // CTR_Frz
-        (60, version >= 4 && bit(u64::from(features), 2)), // ASCI, with SGX
-        (61, version >= 3),                 // Ovf_Uncore
-        (62, true),                         // OvfBuf
-        (63, true),                         // CondChgd
-    ];
-    exists.iter().filter(|(_, exists)| *exists).map(|(number, _)| 1u64 << number).sum()
+/// Returns subleaf 0 of leaf 23H, or zeros without that leaf (SDM Vol. 2, CPUID, "Architectural Performance Monitoring
+/// Extended Leaf").
+fn leaf_23(cpuid: &dyn Fn(u32, u32) -> [u32; 4]) -> [u32; 4] {
+    let ([last, ..], [last_of_7, ..]) = (cpuid(0, 0), cpuid(7, 0));
+    // ArchPerfmonExt, CPUID.7.1:EAX[8].
+    let exists = last >= 0x23 && last_of_7 > 0 && bit(u64::from(cpuid(7, 1)[0]), 8);
+    if exists { cpuid(0x23, 0) } else { [0; 4] }
 }

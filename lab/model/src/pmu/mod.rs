@@ -3,6 +3,7 @@
 mod absent;
 mod amd;
 mod amd_v2;
+mod errata;
 mod intel;
 mod intel_leaf;
 mod netburst;
@@ -12,6 +13,7 @@ mod pentium;
 pub(crate) use absent::Absent;
 pub(crate) use amd::Amd;
 pub(crate) use amd_v2::AmdV2;
+pub(crate) use errata::of_processor as with_erratum;
 pub(crate) use intel::Intel;
 pub(crate) use intel_leaf::IntelLeaf;
 pub(crate) use netburst::NetBurst;
@@ -72,6 +74,15 @@ pub(crate) trait Pmu: Send {
         true
     }
 
+    /// Notes that time passes with the registers as they are.
+    fn elapse(&mut self) {}
+
+    /// Returns the number of events that a counter counts while `events` of its event occur; another number with an
+    /// erratum.
+    fn counted(&mut self, _: &Running, events: u64) -> u64 {
+        events
+    }
+
     /// Returns the number of events until a counter overflows.
     fn until_overflow(&self, id: CounterId) -> Option<u64> {
         self.counter(id).map(Counter::until_overflow)
@@ -89,8 +100,8 @@ pub(crate) trait Pmu: Send {
         false
     }
 
-    /// Returns the view that the other thread of the core has of the same registers, or `None` if threads do not share
-    /// them.
+    /// Returns the unit of the other thread of the core if the two have something in common: a view of the same
+    /// registers, or an erratum.
     fn other_thread(&self) -> Option<Box<dyn Pmu>> {
         None
     }

@@ -14,6 +14,7 @@ use crate::{
     counter::{Counter, CounterId},
     fault::{GeneralProtection, refuse_reserved},
     select::Selected,
+    writable,
 };
 
 /// `MSR_BPU_COUNTER0` (SDM Vol. 4, "MSRs in Processors Based on Intel NetBurst Microarchitecture", like all registers
@@ -41,13 +42,6 @@ const IQ: [(u64, u32); 5] = [(1, 0x3CA), (2, 0x3BC), (4, 0x3B8), (5, 0x3CC), (6,
 /// tables of NetBurst's events). Any other select detects nothing.
 const EVENTS: [(u32, u64); 6] =
     [(0x3A2, 0x13), (0x3A0, 0x0C), (0x3B8, 0x02), (0x3B8, 0x03), (0x3CC, 0x06), (0x3C2, 0x04)];
-
-/// ESCR bit 31 and above; without Hyper-Threading also `T1_OS` and `T1_USR`.
-const ESCR_RESERVED: u64 = !0 << 31;
-const ESCR_OF_THREAD_1: u64 = 0b11;
-/// CCCR bits 11:0, 29:28, 63:32; without Hyper-Threading also `OVF_PMI_T1`.
-const CCCR_RESERVED: u64 = 0xFFF | 0b11 << 28 | !0 << 32;
-const CCCR_OF_THREAD_1: u64 = 1 << 27;
 
 const ENABLE: u32 = 12;
 const COMPARE: u32 = 18;
@@ -173,8 +167,8 @@ impl Pmu for NetBurst {
         let register = self.register(msr)?;
         let reserved = match register {
             Register::Counter(_) => !ones(WIDTH),
-            Register::Cccr(_) => CCCR_RESERVED | if self.threaded { 0 } else { CCCR_OF_THREAD_1 },
-            Register::Escr(_) => ESCR_RESERVED | if self.threaded { 0 } else { ESCR_OF_THREAD_1 },
+            Register::Cccr(_) => !writable::cccr(self.threaded),
+            Register::Escr(_) => !writable::escr(self.threaded),
         };
         if let Err(fault) = refuse_reserved(value, reserved) {
             return Some(Err(fault));

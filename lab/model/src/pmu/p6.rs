@@ -6,6 +6,7 @@ use crate::{
     counter::{Counter, CounterId},
     fault::{GeneralProtection, refuse_reserved},
     select::Select,
+    writable,
 };
 
 /// `PerfEvtSel0` (SDM Vol. 4, "MSRs in the P6 Family Processors", like the next).
@@ -15,11 +16,6 @@ const PERFCTR0: u32 = 0xC1;
 const COUNT: usize = 2;
 /// SDM, "Performance Monitoring (P6 Family Processor)": 40 bits. A write sets the low 32 and sign-extends bit 31.
 const WIDTH: u32 = 40;
-
-/// Bits 21 and 63:32 (SDM, "PerfEvtSel0 and PerfEvtSel1 MSRs"). In `PerfEvtSel1`, also the enable flag, which only
-/// `PerfEvtSel0` has.
-const RESERVED: u64 = 1 << 21 | !0 << 32;
-const SECOND_RESERVED: u64 = RESERVED | 1 << 22;
 
 #[derive(Clone, Copy)]
 enum Register {
@@ -55,8 +51,7 @@ impl Pmu for P6 {
         match register(msr)? {
             Register::Select(number) => {
                 let select = self.selects.get_mut(number)?;
-                let reserved = if number == 0 { RESERVED } else { SECOND_RESERVED };
-                Some(refuse_reserved(value, reserved).map(|()| *select = Select(value)))
+                Some(refuse_reserved(value, !writable::p6_perfevtsel(number)).map(|()| *select = Select(value)))
             }
             Register::Counter(number) => {
                 let low = value & ones(32);

@@ -8,6 +8,7 @@ use crate::{
     counter::{Counter, CounterId},
     fault::{GeneralProtection, refuse_reserved},
     select::Selected,
+    writable,
 };
 
 /// `CESR` (SDM Vol. 4, "MSRs in Pentium Processors", like the next).
@@ -17,9 +18,6 @@ const CTR0: u32 = 0x12;
 const COUNT: usize = 2;
 /// SDM, "Performance Monitoring (Pentium Processors)".
 const WIDTH: u32 = 40;
-
-/// Bits 15:10, 31:26 and all above (SDM, "Control and Event Select Register (CESR)").
-const CESR_RESERVED: u64 = 0x3F << 10 | !0 << 26;
 
 pub(crate) struct Pentium {
     cesr: u64,
@@ -44,7 +42,7 @@ impl Pmu for Pentium {
 
     fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
         if msr == CESR {
-            return Some(refuse_reserved(value, CESR_RESERVED).map(|()| self.cesr = value));
+            return Some(refuse_reserved(value, !writable::CESR).map(|()| self.cesr = value));
         }
         let counter = self.counters.get_mut(position(msr, CTR0, 1, COUNT)?)?;
         Some(refuse_reserved(value, counter.reserved()).map(|()| counter.write(value)))

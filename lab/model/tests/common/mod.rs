@@ -77,6 +77,19 @@ impl Leaf {
     }
 }
 
+/// Resets the general counters of an Intel processor as Nehalem needs it, and turns all of them on.
+pub fn reset(mut processor: Processor) -> Processor {
+    for (counter, event) in (0..).zip([0x0043_00B5, 0x0043_00D2, 0x0043_00B1, 0x0043_00B1]) {
+        processor.wrmsr(0x186 + counter, event).unwrap();
+        processor.wrmsr(0xC1 + counter, 0).unwrap();
+    }
+    let control = processor.rdmsr(0x38F).unwrap();
+    processor.wrmsr(0x38F, 0xF).unwrap();
+    processor.wrmsr(0x38F, control).unwrap();
+    (0..4).for_each(|counter| processor.wrmsr(0x186 + counter, 0).unwrap());
+    processor
+}
+
 pub fn amd_leaves(extended_features: u32, leaf_22: [u32; 4]) -> Vec<(u32, [u32; 4])> {
     vec![
         (0, vendor(b"AuthenticAMD", 0x10)),

@@ -141,7 +141,7 @@ pub extern "system" fn set_resolution(wanted: u32, set: u8) -> u32 {
         let request = (set != 0).then(|| u64::from(wanted));
         let resolution = deferred::change(|work| work.timers.set_resolution(request));
         if resolution.is_none() {
-            violation::other("ExSetTimerResolution removes a request that nobody made".to_owned());
+            violation::other("ExSetTimerResolution removes a request that was not made".to_owned());
         }
         resolution.and_then(|resolution| u32::try_from(resolution).ok()).unwrap_or_default()
     })

@@ -2,11 +2,13 @@
 //! differ (SDM Vol. 3B, "Performance Monitoring on Hybrid Processors").
 
 use bitfield_struct::bitfield;
+use raw_cpuid::CpuIdResult;
 use x86_defs::cpuid::{Leaf1Ecx, Leaf23Eax, Leaf23Ebx, Leaf71Eax, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, leaf};
 use x86_defs::intel::perfmon::{GlobalCtrl, GlobalStatus};
 
 use super::Microarchitecture;
 use crate::cpu::Cpuid;
+use crate::errata::workarounds::{Action, Workarounds};
 use crate::state;
 
 /// Maximum number of general counters: IA32_PERFEVTSEL9 and IA32_PMC9 are the last with addresses (SDM Vol. 4,
@@ -37,7 +39,14 @@ pub struct PmuCapabilities {
     #[bits(6)]
     pub fixed_missing_bits: u8,
     /// Version of architectural performance monitoring.
+    #[bits(4)]
     pub version: u8,
+    /// Whether the general counters must be [reset](super::reset) before they start.
+    pub needs_reset: bool,
+    /// Whether periods of some precise events must be aligned.
+    pub aligns_periods: bool,
+    #[bits(2)]
+    __: u8,
     /// Whether IA32_PERF_CAPABILITIES exists.
     pub has_capabilities: bool,
     /// Bit i: fixed counter i is usable.
@@ -104,7 +113,7 @@ impl PmuCapabilities {
         let count = if eax.width() == 0 { 0 } else { eax.counters().min(MAX_GENERAL) };
         // Values are masked to the width of their fields, because a check would be a panic.
         Self::new()
-            .with_version(eax.version())
+            .with_version(eax.version().min(0xF))
             .with_lbr_frz(eax.version() >= FIRST_WITH_FREEZES)
             .with_ctr_frz(eax.version() >= FIRST_WITH_FREEZES)
             .with_general_counters(state::mask(count))
@@ -115,6 +124,27 @@ impl PmuCapabilities {
             .with_has_capabilities(Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).pdcm())
             .fixed_by(LeafAEdx::from_bits(perfmon.edx), LeafAEcx::from_bits(perfmon.ecx))
             .extended_by_leaf_23(cpu)
+            .with_workarounds(Workarounds::of_processor(cpu))
+    }
+
+    /// Applies the workarounds that concern counters.
+    fn with_workarounds(self, workarounds: Workarounds) -> Self {
+        let left = if workarounds.has(Action::LeaveCounter3) { 1 << 3 } else { 0 };
+        let applied = self
+            .with_general_counters(u64::from(self.general() & !left))
+            .with_needs_reset(workarounds.has(Action::ResetCounters))
+            .with_aligns_periods(workarounds.has(Action::AlignPeriods));
+        if workarounds.has(Action::ThreeFixedCounters) { applied.with_assumed_fixed() } else { applied }
+    }
+
+    /// Returns the capabilities with three fixed counters, which are as wide as the general ones if leaf 0xA reports no
+    /// width (64 minus no missing bits).
+    const fn with_assumed_fixed(self) -> Self {
+        match self.fixed_width() {
+            64 => self.with_fixed(0b111).with_fixed_missing_bits(self.missing_bits()),
+            ..LEAST_WIDTH => self,
+            _ => self.with_fixed(0b111),
+        }
     }
 
     /// Sets the general counters by their bitmap; those without an address are ignored.
@@ -126,14 +156,7 @@ impl PmuCapabilities {
 
     /// Replaces the counters by those of leaf 0x23, and adds the bits of the select registers that it reports.
     fn extended_by_leaf_23(self, cpu: &impl Cpuid) -> Self {
-        let last_subleaf_of_7 = cpu.cpuid(leaf::STRUCTURED_FEATURES, 0).eax;
-        let has_leaf = cpu.cpuid(leaf::VENDOR, 0).eax >= leaf::ARCHITECTURAL_PERFMON_EXTENDED
-            && last_subleaf_of_7 >= 1
-            && Leaf71Eax::from_bits(cpu.cpuid(leaf::STRUCTURED_FEATURES, 1).eax).arch_perfmon_ext();
-        if !has_leaf || self.count() == 0 {
-            return self;
-        }
-        let main = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON_EXTENDED, 0);
+        let Some(main) = leaf_23(cpu).filter(|_| self.count() > 0) else { return self };
         let selects = Leaf23Ebx::from_bits(main.ebx);
         let extended = self.with_umask2(selects.umask2()).with_eq(selects.eq());
         if !Leaf23Eax::from_bits(main.eax).counters() {
@@ -231,4 +254,24 @@ impl PmuCapabilities {
     pub const fn lacks(self, bit: u8) -> bool {
         self.absent() >> (bit & 7) & 1 == 1
     }
+}
+
+/// Returns subleaf 0 of leaf 0x23 of the current processor, if it has that leaf.
+fn leaf_23(cpu: &impl Cpuid) -> Option<CpuIdResult> {
+    let last_subleaf_of_7 = cpu.cpuid(leaf::STRUCTURED_FEATURES, 0).eax;
+    let has_leaf = cpu.cpuid(leaf::VENDOR, 0).eax >= leaf::ARCHITECTURAL_PERFMON_EXTENDED
+        && last_subleaf_of_7 >= 1
+        && Leaf71Eax::from_bits(cpu.cpuid(leaf::STRUCTURED_FEATURES, 1).eax).arch_perfmon_ext();
+    has_leaf.then(|| cpu.cpuid(leaf::ARCHITECTURAL_PERFMON_EXTENDED, 0))
+}
+
+/// Returns whether the current processor has architectural PEBS.
+///
+/// # IRQL
+/// Any at which the thread stays on its processor.
+pub fn has_architectural_pebs(cpu: &impl Cpuid) -> bool {
+    leaf_23(cpu).is_some_and(|main| {
+        let subleaves = Leaf23Eax::from_bits(main.eax);
+        subleaves.pebs_capabilities() || subleaves.pebs_counters()
+    })
 }

@@ -1,0 +1,77 @@
+//! What the kernel checks when it loads a driver.
+
+#![expect(unsafe_code, reason = "calls to Windows")]
+
+use std::io;
+use std::ptr::null_mut;
+
+use windows_sys::Wdk::System::SystemInformation::{NtQuerySystemInformation, SystemCodeIntegrityInformation};
+use windows_sys::Win32::Foundation::RtlNtStatusToDosError;
+use windows_sys::Win32::System::Registry::{HKEY_LOCAL_MACHINE, RRF_RT_REG_SZ, RegGetValueW};
+use windows_sys::Win32::System::WindowsProgramming::{
+    CODEINTEGRITY_OPTION_DEBUGMODE_ENABLED, CODEINTEGRITY_OPTION_ENABLED, CODEINTEGRITY_OPTION_PREPRODUCTION_BUILD,
+    CODEINTEGRITY_OPTION_TEST_BUILD, CODEINTEGRITY_OPTION_TESTSIGN, SYSTEM_CODEINTEGRITY_INFORMATION,
+};
+
+use super::convert::{narrow, wide};
+use crate::system::CodeIntegrity;
+
+/// Options under which the kernel accepts test signatures.
+const TEST: u32 =
+    CODEINTEGRITY_OPTION_TESTSIGN | CODEINTEGRITY_OPTION_TEST_BUILD | CODEINTEGRITY_OPTION_PREPRODUCTION_BUILD;
+
+/// Maximum length of the options of the boot loader in UTF-16 units.
+const LONGEST_OPTIONS: usize = 1024;
+
+/// Returns what the kernel checks when it loads a driver. A debugger that was attached at boot turns the check off.
+pub fn query() -> io::Result<CodeIntegrity> {
+    let options = options()?;
+    Ok(CodeIntegrity {
+        is_enforced: options & CODEINTEGRITY_OPTION_ENABLED != 0
+            && options & CODEINTEGRITY_OPTION_DEBUGMODE_ENABLED == 0,
+        // One of the two is enough: a refusal needs certainty.
+        accepts_test_signatures: options & TEST != 0 || boot_options().is_some_and(|text| text.contains("TESTSIGNING")),
+    })
+}
+
+/// Returns the options of code integrity.
+fn options() -> io::Result<u32> {
+    let length = u32::try_from(size_of::<SYSTEM_CODEINTEGRITY_INFORMATION>()).map_err(io::Error::other)?;
+    let mut information = SYSTEM_CODEINTEGRITY_INFORMATION { Length: length, CodeIntegrityOptions: 0 };
+    // SAFETY: the structure is that of this class, has the given size, and outlives the call.
+    let status = unsafe {
+        NtQuerySystemInformation(
+            SystemCodeIntegrityInformation,
+            (&raw mut information).cast(),
+            length,
+            null_mut(), // the size is fixed
+        )
+    };
+    if status < 0 {
+        // SAFETY: the function has no preconditions.
+        let code = unsafe { RtlNtStatusToDosError(status) };
+        return Err(io::Error::from_raw_os_error(code.cast_signed()));
+    }
+    Ok(information.CodeIntegrityOptions)
+}
+
+/// Returns the options that the boot loader passed to the kernel, in capital letters; `None` if they are unknown.
+fn boot_options() -> Option<String> {
+    let (key, value) = (wide("SYSTEM\\CurrentControlSet\\Control"), wide("SystemStartOptions"));
+    let mut text = [0_u16; LONGEST_OPTIONS];
+    let mut length = u32::try_from(size_of_val(&text)).ok()?;
+    // SAFETY: both names are zero-terminated, the buffer has the given size, no type is requested, and all of them
+    // outlive the call.
+    let error = unsafe {
+        RegGetValueW(
+            HKEY_LOCAL_MACHINE,
+            key.as_ptr(),
+            value.as_ptr(),
+            RRF_RT_REG_SZ,
+            null_mut(),
+            text.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    (error == 0).then(|| narrow(&text).to_string_lossy().to_uppercase())
+}

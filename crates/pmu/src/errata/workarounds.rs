@@ -1,0 +1,257 @@
+//! Errata that the driver works around, and other traits of processors that CPUID does not report as they are.
+//!
+//! The table is the only place that knows which processors a workaround is for. The code of each workaround asks for
+//! its [`Action`].
+
+use core::ops::RangeInclusive;
+
+use x86_defs::cpuid::{Leaf1Ecx, Leaf7Edx, LeafAEax, LeafAEdx, Signature, VENDOR_INTEL, leaf};
+
+use super::processors::Family6;
+use crate::cpu::Cpuid;
+use crate::selection;
+
+/// What the driver does on a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Before the first general counter starts, all four count certain events for a moment (`emon/reset.rs`).
+    ResetCounters,
+    /// General counter 3 is not touched (`emon/capabilities.rs`).
+    LeaveCounter3,
+    /// The processor has three fixed counters, even if CPUID reports fewer (`emon/capabilities.rs`).
+    ThreeFixedCounters,
+    /// Precise records are refused (`debug_store/errata.rs`).
+    NoPreciseRecords,
+    /// Precise records need at least this revision of the microcode (`debug_store/errata.rs`).
+    PreciseRecordsSince(u32),
+    /// Periods of INST_RETIRED.PREC_DIST are multiples of 64, at least 128 (`emon.rs`).
+    AlignPeriods,
+    /// Counters stand still in System Management Mode, if IA32_PERF_CAPABILITIES reports that they can
+    /// (`emon/freeze.rs`).
+    StopInSmm,
+}
+
+/// A trait, besides the signature, that a processor must have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Condition {
+    Always,
+    /// CPUID reports the register TSX_FORCE_ABORT, and does not report that all transactions abort.
+    Transactions,
+    /// CPUID reports fewer than three fixed counters, and no hypervisor.
+    FewFixedCounters,
+    /// IA32_PERF_CAPABILITIES exists, in version 2 and later.
+    Capabilities,
+}
+
+/// A workaround.
+#[derive(Debug)]
+pub struct Workaround {
+    /// Its number, which never changes: replies have it as the number of a bit.
+    pub number: u8,
+    /// Numbers of the errata in Intel's specification updates; none if Intel gives none.
+    pub errata: &'static [&'static str],
+    /// What is done.
+    pub action: Action,
+    /// What is done, for users.
+    pub effect: &'static str,
+    /// Where it is described.
+    pub source: &'static str,
+    /// The processors; none means all of Intel's with architectural performance monitoring.
+    processors: &'static [Family6],
+    condition: Condition,
+}
+
+const NEHALEM: Family6 = Family6::of(&[0x1A, 0x1E, 0x1F, 0x2E]);
+const WESTMERE: Family6 = Family6::of(&[0x25, 0x2C, 0x2F]);
+const CORE_2: Family6 = Family6::of(&[0x0F]);
+const BROADWELL: Family6 = Family6::of(&[0x3D, 0x47, 0x4F, 0x56]);
+/// Skylake to Comet Lake, and their servers.
+const SKYLAKE: Family6 = Family6::of(&[0x4E, 0x55, 0x5E, 0x8E, 0x9E, 0xA5, 0xA6]);
+
+const fn sandy_bridge(models: &'static [u8], steppings: RangeInclusive<u8>) -> Family6 {
+    Family6 { models, steppings }
+}
+
+/// The workarounds, in the order of their numbers. The test of each is in `crates/pmu/tests/workarounds.rs`, in a module
+/// with the name of its action.
+pub const WORKAROUNDS: &[Workaround] = &[
+    Workaround {
+        number: 0,
+        errata: &["AAK100", "AAP53", "BD53"],
+        action: Action::ResetCounters,
+        effect: "all general counters are reset before the first one starts",
+        source: "Linux, arch/x86/events/intel/core.c, intel_pmu_nhm_workaround",
+        processors: &[NEHALEM, WESTMERE],
+        condition: Condition::Always,
+    },
+    Workaround {
+        number: 2,
+        errata: &[],
+        action: Action::LeaveCounter3,
+        effect: "counter 3 is not used, because the microcode of TSX uses it",
+        source: "Linux commit 400816f60c54; CPUID.(7,0):EDX[13] and [11]",
+        processors: &[SKYLAKE],
+        condition: Condition::Transactions,
+    },
+    Workaround {
+        number: 3,
+        errata: &[],
+        action: Action::ThreeFixedCounters,
+        effect: "three fixed counters are used, although CPUID reports fewer",
+        source: "Linux, arch/x86/events/intel/core.c, intel_pmu_init",
+        processors: &[],
+        condition: Condition::FewFixedCounters,
+    },
+    Workaround {
+        number: 4,
+        errata: &["AJ67", "AJ68", "AJ69", "AJ106"],
+        action: Action::NoPreciseRecords,
+        effect: "precise events are refused, because the processor loses and corrupts their records",
+        source: "Linux, arch/x86/events/intel/core.c, intel_clovertown_quirk",
+        processors: &[CORE_2],
+        condition: Condition::Always,
+    },
+    Workaround {
+        number: 5,
+        errata: &[],
+        action: Action::PreciseRecordsSince(0x28),
+        effect: "precise events need microcode 28h or newer",
+        source: "Linux, arch/x86/events/intel/core.c, intel_sandybridge_quirk",
+        processors: &[sandy_bridge(&[0x2A], 7..=7)],
+        condition: Condition::Always,
+    },
+    Workaround {
+        number: 6,
+        errata: &[],
+        action: Action::PreciseRecordsSince(0x618),
+        effect: "precise events need microcode 618h or newer",
+        source: "Linux, arch/x86/events/intel/core.c, intel_sandybridge_quirk",
+        processors: &[sandy_bridge(&[0x2D], 6..=6)],
+        condition: Condition::Always,
+    },
+    Workaround {
+        number: 7,
+        errata: &[],
+        action: Action::PreciseRecordsSince(0x70C),
+        effect: "precise events need microcode 70Ch or newer",
+        source: "Linux, arch/x86/events/intel/core.c, intel_sandybridge_quirk",
+        processors: &[sandy_bridge(&[0x2D], 7..=7)],
+        condition: Condition::Always,
+    },
+    Workaround {
+        number: 8,
+        errata: &[],
+        action: Action::PreciseRecordsSince(u32::MAX),
+        effect: "precise events are refused: no microcode of this stepping records them correctly",
+        source: "Linux, arch/x86/events/intel/core.c, intel_sandybridge_quirk",
+        processors: &[
+            sandy_bridge(&[0x2A], 0..=6),
+            sandy_bridge(&[0x2A], 8..=0xF),
+            sandy_bridge(&[0x2D], 0..=5),
+            sandy_bridge(&[0x2D], 8..=0xF),
+        ],
+        condition: Condition::Always,
+    },
+    Workaround {
+        number: 9,
+        errata: &["BDM11", "BDM55"],
+        action: Action::AlignPeriods,
+        effect: "intervals of INST_RETIRED.PREC_DIST become multiples of 64, at least 128",
+        source: "Linux, arch/x86/events/intel/core.c, bdw_limit_period",
+        processors: &[BROADWELL],
+        condition: Condition::Always,
+    },
+    Workaround {
+        number: 10,
+        errata: &[],
+        action: Action::StopInSmm,
+        effect: "counters stop while the firmware executes in SMM, if the processor can do so",
+        source: "Linux commit a01994f5e5c7; SDM Vol. 4, IA32_DEBUGCTL[14]",
+        processors: &[],
+        condition: Condition::Capabilities,
+    },
+];
+
+impl Workaround {
+    /// Returns the workaround as a set of one.
+    const fn bit(&self) -> u64 {
+        1 << (self.number & 0x3F)
+    }
+
+    fn is_for(&self, cpu: &impl Cpuid, signature: Signature) -> bool {
+        let is_listed = self.processors.is_empty() || self.processors.iter().any(|set| set.has(signature));
+        is_listed && self.condition.holds(cpu)
+    }
+}
+
+impl Condition {
+    fn holds(self, cpu: &impl Cpuid) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Transactions => {
+                let features = Leaf7Edx::from_bits(if highest_leaf(cpu) >= leaf::STRUCTURED_FEATURES {
+                    cpu.cpuid(leaf::STRUCTURED_FEATURES, 0).edx
+                } else {
+                    0
+                });
+                features.tsx_force_abort() && !features.rtm_always_abort()
+            }
+            Self::FewFixedCounters => {
+                let perfmon = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0);
+                let version = LeafAEax::from_bits(perfmon.eax).version();
+                let has_hypervisor = Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).hypervisor();
+                (2..5).contains(&version) && !has_hypervisor && LeafAEdx::from_bits(perfmon.edx).fixed() < 3
+            }
+            Self::Capabilities => {
+                LeafAEax::from_bits(cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0).eax).version() >= 2
+                    && Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).pdcm()
+            }
+        }
+    }
+}
+
+fn highest_leaf(cpu: &impl Cpuid) -> u32 {
+    cpu.cpuid(leaf::VENDOR, 0).eax
+}
+
+/// The workarounds of a processor, by their numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Workarounds(u64);
+
+impl Workarounds {
+    /// Returns those of the current processor.
+    ///
+    /// # IRQL
+    /// Any at which the thread stays on its processor.
+    pub fn of_processor(cpu: &impl Cpuid) -> Self {
+        if selection::vendor(cpu) != VENDOR_INTEL || highest_leaf(cpu) < leaf::ARCHITECTURAL_PERFMON {
+            return Self::default();
+        }
+        let signature = Signature::from_bits(cpu.cpuid(leaf::FEATURES, 0).eax);
+        let those = WORKAROUNDS.iter().filter(|workaround| workaround.is_for(cpu, signature));
+        Self(those.fold(0, |all, workaround| all | workaround.bit()))
+    }
+
+    /// Creates the set from its [bits](Self::bits). Unknown ones are ignored.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// Returns the set as a mask: bit n stands for the workaround with number n.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the workarounds, in the order of their numbers.
+    pub fn iter(self) -> impl Iterator<Item = &'static Workaround> {
+        WORKAROUNDS.iter().filter(move |workaround| self.0 & workaround.bit() != 0)
+    }
+
+    /// Returns whether an action is among them.
+    #[must_use]
+    pub fn has(self, action: Action) -> bool {
+        self.iter().any(|workaround| workaround.action == action)
+    }
+}
