@@ -49,7 +49,7 @@ EXAMPLES
 SOURCES
   A source has its name in the HAL, with or without \"Profile\", in any case
   (BranchInstructions, profilebranchinstructions), or its number (6, 0x06). An
-  event can end in :u (user mode alone) or :k (kernel mode alone); an event that
+  event can end in :u (user mode only) or :k (kernel mode only); an event that
   is sampled can also end in :p (precise).
 ";
 
@@ -168,11 +168,11 @@ EVENTS
   machine supports them and has free counters for them.
   An event without a source can be given as a raw event, as with perf:
     cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also eq, umask=0x8050
-  with u or k after the last slash for one mode alone. The numbers are in the
+  with u or k after the last slash for one mode only. The numbers are in the
   processor's manual; a wrong number counts nothing, or something else. The
   driver knows on which counters most events count; client query EVENT says so.
   If it does not know an event but you do, counters=0x3 among the terms allows
-  counters 0 and 1 alone (bit n is counter n). This never adds a counter.
+  counters 0 and 1 only (bit n is counter n). This never adds a counter.
 
 CSV
   [CPUn,]count,unit,event,enabled_ns,percent_running,metric,metric_unit
@@ -284,7 +284,7 @@ pub struct IntervalArgs {
 /// Arguments of `start`.
 #[derive(Debug, Args)]
 pub struct StartArgs {
-    /// Sources, or events as cpu/event=0xC0,umask=0/, each with :u or :k for one mode alone
+    /// Sources, or events as cpu/event=0xC0,umask=0/, each with :u or :k for one mode only
     #[arg(required = true, value_name = "SOURCE")]
     pub events: Vec<Names<EventName>>,
     /// Processors, such as 0,2-3 [default: every active one]

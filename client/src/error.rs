@@ -65,7 +65,8 @@ impl Error {
         error.downcast_ref()
     }
 
-    /// Returns the text for standard error: `error:` what happened, `because:` why, `now:` the state, `try:` what to do.
+    /// Returns the text for standard error: `error:` what happened, `because:` why, `now:` the state, `try:` what to
+    /// do.
     pub fn report(&self) -> String {
         let mut text = format!("error: {self}");
         let mut cause = self.0.source();

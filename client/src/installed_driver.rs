@@ -1,8 +1,8 @@
-//! The files of the installed driver: the one that its service loads, the previous one until the new one has started, and
-//! a temporary one.
+//! The files of the installed driver: the one that its service loads, the previous one until the new one has started,
+//! and a temporary one.
 //!
-//! Every file is written under the temporary name, flushed and renamed. So at any time, also after a crash, the driver's
-//! file is wholly the old or wholly the new one, and so is the kept one.
+//! Every file is written under the temporary name, flushed and renamed. So at any time, also after a crash, the
+//! driver's file is wholly the old or wholly the new one, and so is the kept one.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -53,6 +53,7 @@ mod unavailable;
 mod verb;
 #[cfg(windows)]
 mod windows;
+mod workarounds;
 
 use std::io::{self, Write};
 

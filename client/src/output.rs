@@ -82,8 +82,8 @@ impl Write for Output<'_> {
     }
 }
 
-/// Returns whether an error means a closed pipe. Rust maps ERROR_BROKEN_PIPE, ERROR_NO_DATA and EPIPE to `BrokenPipe`, but not ERROR_PIPE_NOT_CONNECTED. No other
-/// system has an error with its number.
+/// Returns whether an error means a closed pipe. Rust maps ERROR_BROKEN_PIPE, ERROR_NO_DATA and EPIPE to `BrokenPipe`,
+/// but not ERROR_PIPE_NOT_CONNECTED. No other system has an error with its number.
 fn is_closed_pipe(error: &io::Error) -> bool {
     error.kind() == ErrorKind::BrokenPipe || error.raw_os_error() == Some(win32::ERROR_PIPE_NOT_CONNECTED)
 }

@@ -135,7 +135,7 @@ impl UserError for Refusal {
             Some(ErrorCode::DebugStoreInUse | ErrorCode::DebugStoreTaken | ErrorCode::ControlArea) => {
                 Exit::DebugStoreTaken
             }
-            Some(ErrorCode::NoFreeCounter) => Exit::NoFreeCounter,
+            Some(ErrorCode::NoFreeCounter | ErrorCode::OtherThread) => Exit::NoFreeCounter,
             Some(ErrorCode::NoMemory | ErrorCode::TooManySessions | ErrorCode::TooManyRawEvents) => Exit::NoResources,
             Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted | ErrorCode::NothingSampled) => Exit::NotRunning,
             Some(ErrorCode::NoProcessor | ErrorCode::NoSuchProcessor) => Exit::NoProcessor,
@@ -164,6 +164,9 @@ impl UserError for Refusal {
             }
             Some(ErrorCode::UnsupportedSource) => "client list   (lists what is supported)".to_owned(),
             Some(ErrorCode::NoFreeCounter) => self.free_a_counter(),
+            Some(ErrorCode::OtherThread) => {
+                "-C with one CPU of each core, or fewer events at once, or hyper-threading off".to_owned()
+            }
             Some(ErrorCode::NoMemory) => "fewer sources or fewer processors (-C) at once".to_owned(),
             Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted) => "client status   (lists what runs)".to_owned(),
             Some(ErrorCode::NoProcessor | ErrorCode::NoSuchProcessor) => {
@@ -307,6 +310,12 @@ impl fmt::Display for Refusal {
                 write!(f, "{first} different raw events are in use, which is the maximum")
             }
             Some(ErrorCode::BadCounters) => f.write_str(&self.why_bad_counters()),
+            Some(ErrorCode::OtherThread) => write!(
+                f,
+                "no free counter for {source} on CPU {processor} beside those of CPU {first}\n  \
+                 because: the two are threads of a core, and events 0xd0 to 0xd3 of one\n  \
+                 can count on the other (errata BJ122, BV98, HSD29)"
+            ),
             Some(ErrorCode::Asleep) => f.write_str(
                 "the machine is going to sleep, or has not woken up yet\n  \
                  because: this has to read registers that lose their contents during sleep",

@@ -19,6 +19,7 @@ pub fn word(number: u32) -> &'static str {
         Some(Support::NoCounter) => "no: no counter",
         Some(Support::NeedsTwoCounters) => "no: two counters",
         Some(Support::OtherCore) => "no: other core",
+        Some(Support::MergesCounters) => "no: merges",
         None => "no: unknown",
     }
 }
@@ -39,9 +40,12 @@ pub fn sentence(number: u32) -> String {
         Some(Support::NoEquality) => "this processor does not compare for equality (CPUID leaf 0x23, EBX[1])",
         Some(Support::NoCounter) => "no general counter of this processor counts the event with this unit mask",
         Some(Support::NeedsTwoCounters) => {
-            "the event can occur more than 15 times in a cycle, and one counter would miss the rest"
+            "the event can occur more than 15 times in a cycle, and no counters here can be merged for it"
         }
         Some(Support::OtherCore) => "only the first core of each processor counts events of the northbridge",
+        Some(Support::MergesCounters) => {
+            "the event merges two counters; the driver selects it where an event needs two"
+        }
         None => return format!("for the reason {number}, which this client does not know"),
     }
     .to_owned()

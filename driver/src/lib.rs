@@ -36,7 +36,7 @@ use pmu::ProcessorIndex;
 use protocol::DriverIdentity;
 
 /// Serves waiting requests and accumulates the counts at regular intervals.
-static ATTENDANT: SystemThread = SystemThread::new(work);
+static WORKER: SystemThread = SystemThread::new(work);
 
 /// Stops the counters before sleep and restarts them afterwards.
 static POWER_STATE: PowerState = PowerState::new(interrupt::power_changed);
@@ -46,10 +46,10 @@ static PROCESSOR_CHANGE: ProcessorChange = ProcessorChange::new(add_processor);
 
 /// Maximum time between two reads of the counters, in units of 100 ns. No counter may wrap unnoticed: at ten events per
 /// nanosecond, a 40-bit counter wraps after almost two minutes.
-const FOLLOW: u64 = 10 * 10_000_000;
+const READ_PERIOD: u64 = 10 * 10_000_000;
 
 /// Time of the last read, in units of 100 ns.
-static FOLLOWED: AtomicU64 = AtomicU64::new(0);
+static LAST_READ: AtomicU64 = AtomicU64::new(0);
 
 #[global_allocator]
 static ALLOCATOR: WdkAllocator = WdkAllocator;
@@ -92,7 +92,7 @@ extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, registry_path: PCUNI
     let Ok(engine) = Engine::new(Kernel::new(registry_path), VERSION) else { return STATUS_INSUFFICIENT_RESOURCES };
     interrupt::publish(engine.sampler()); // a separate allocation: the engine may move
     *ENGINE.lock() = Some(engine);
-    let made = ATTENDANT
+    let made = WORKER
         .start()
         .and_then(|()| POWER_STATE.register())
         .and_then(|()| PROCESSOR_CHANGE.register())
@@ -125,14 +125,14 @@ fn add_processor(processor: ProcessorIndex) {
 /// PASSIVE_LEVEL.
 fn work() -> u64 {
     let mut engine = ENGINE.lock();
-    let Some(engine) = engine.as_mut() else { return FOLLOW };
+    let Some(engine) = engine.as_mut() else { return READ_PERIOD };
     let now = clock::now().0;
-    if now.saturating_sub(FOLLOWED.load(Ordering::Relaxed)) >= FOLLOW {
+    if now.saturating_sub(LAST_READ.load(Ordering::Relaxed)) >= READ_PERIOD {
         engine.accumulate_counts();
-        FOLLOWED.store(now, Ordering::Relaxed);
+        LAST_READ.store(now, Ordering::Relaxed);
     }
     let deadline = waiting::go_on(engine);
-    deadline.map_or(FOLLOW, |deadline| deadline.saturating_sub(clock::now().0).min(FOLLOW))
+    deadline.map_or(READ_PERIOD, |deadline| deadline.saturating_sub(clock::now().0).min(READ_PERIOD))
 }
 
 /// Wakes the thread to serve waiting requests. The device must exist.
@@ -140,7 +140,7 @@ fn work() -> u64 {
 /// # IRQL
 /// At most DISPATCH_LEVEL.
 fn wake() {
-    ATTENDANT.wake();
+    WORKER.wake();
 }
 
 /// Unload routine, called by the I/O manager. It removes the name first, so that the device cannot be opened any more,
@@ -162,7 +162,7 @@ extern "C" fn unload(driver: PDRIVER_OBJECT) {
 fn take_down() {
     PROCESSOR_CHANGE.unregister();
     POWER_STATE.unregister();
-    ATTENDANT.stop();
+    WORKER.stop();
     // The engine leaves the lock first: its kernel resources can only be freed at PASSIVE_LEVEL.
     let engine = ENGINE.lock().take();
     if let Some(mut engine) = engine {

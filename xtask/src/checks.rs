@@ -18,8 +18,8 @@ const WINDOWS_ONLY: [&str; 6] = ["driver", "shim", "faulty-driver", "bcryptprimi
 /// One part of the whole.
 struct Stage<'a> {
     name: &'a str,
-    /// Time that it may take in a clean clone on two cores. Exceeding it is reported but does not fail, because machines
-    /// differ.
+    /// Time that it may take in a clean clone on two cores. Exceeding it is reported but does not fail, because
+    /// machines differ.
     budget: Duration,
     work: Box<dyn Fn() -> Result<()> + 'a>,
 }

@@ -1,5 +1,5 @@
-//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `demo`, `package`, `install`, `uninstall`, `bench`,
-//! `clean-lab`. They are the same on Linux and on Windows; `install` and `uninstall` exist on Windows only.
+//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `demo`, `package`, `install`, `uninstall`,
+//! `bench`, `clean-lab`. They are the same on Linux and on Windows; `install` and `uninstall` exist on Windows only.
 //!
 //! On Linux the driver is built against a stand-in for the Windows Driver Kit (`kit`) and runs under Wine with a model
 //! of the hardware. On Windows the installed WDK and the machine's own processor are used.
@@ -53,9 +53,10 @@ enum Command {
 
     /// Run every check and every test
     ///
-    /// Formatting, lints of all packages, the native tests, the build, the package, and the tests of the real driver from
-    /// end to end. On Windows these run on this machine's own processor, from an elevated prompt, and those that need the
-    /// model are listed with the reason. Stops at the first stage that fails, and ends with the duration of each.
+    /// Formatting, lints of all packages, the native tests, the build, the package, and the tests of the real driver
+    /// from end to end. On Windows these run on this machine's own processor, from an elevated prompt, and those that
+    /// need the model are listed with the reason. Stops at the first stage that fails, and ends with the duration of
+    /// each.
     Test {
         /// Run the tests that need a program from outside, and no others
         ///
@@ -82,8 +83,8 @@ enum Command {
     /// Make the folder to take to a Windows machine
     ///
     /// Builds everything, signs the driver with a certificate for tests that is made on this machine once, checks the
-    /// signature, and puts driver, client, halprof.inf, the certificate and instructions into target/package. On Windows
-    /// also the catalog.
+    /// signature, and puts driver, client, halprof.inf, the certificate and instructions into target/package. On
+    /// Windows also the catalog.
     Package,
 
     /// Install the driver on this machine and start it
@@ -100,8 +101,8 @@ enum Command {
     /// Run at length what `test` runs briefly
     ///
     /// Builds the driver twice and compares the files, runs the property tests with 20,000 cases each, the demo on a
-    /// processor of each generation, the end-to-end tests three times with more rounds and every processor of the model,
-    /// and the consumer tests. Takes about 40 minutes.
+    /// processor of each generation, the end-to-end tests three times with more rounds and every processor of the
+    /// model, and the consumer tests. Takes about 40 minutes.
     Soak,
 
     /// Generate the tables of event constraints from the facts in crates/pmu/facts

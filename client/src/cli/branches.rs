@@ -82,10 +82,10 @@ impl UserError for ShortRing {
 #[derive(Debug, Args)]
 #[command(mut_arg("ring", |ring| ring.help(RING_HELP)))]
 pub struct BranchesArgs {
-    /// Branches in user mode alone
+    /// Branches in user mode only
     #[arg(long)]
     pub user: bool,
-    /// Branches in kernel mode alone
+    /// Branches in kernel mode only
     #[arg(long, conflicts_with = "user")]
     pub kernel: bool,
     /// Records that a processor writes before it interrupts

@@ -24,9 +24,9 @@ EVENTS
   adjusted to take as many samples per second as -F says. Without -e: cycles.
   An event without a source can be given as a raw event, as with perf:
     cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also eq, umask=0x8050
-  with u or k after the last slash for one mode alone. The numbers are in the
+  with u or k after the last slash for one mode only. The numbers are in the
   processor's manual; a wrong number samples nothing, or something else. A term
-  counters=0x3 allows counters 0 and 1 alone.
+  counters=0x3 allows only counters 0 and 1.
 
 PRECISE EVENTS
   With :p (or :up, :kp; :pp means the same) the processor itself records which

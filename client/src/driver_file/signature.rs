@@ -1,9 +1,9 @@
 //! The Authenticode signature of a driver's file: whether this Windows can accept it.
 //!
-//! Only Windows can verify a signature, when it loads the driver: by the roots that are built into the kernel, not by the
-//! certificate stores of user mode, which WinVerifyTrust asks. So this checks what makes Windows refuse a file with
-//! certainty ("Windows Authenticode Portable Executable Signature Format"): no signature, a hash that is not that of the
-//! file, or a chain that does not lead to Microsoft. Everything else is left to Windows.
+//! Only Windows can verify a signature, when it loads the driver: by the roots that are built into the kernel, not by
+//! the certificate stores of user mode, which WinVerifyTrust asks. So this checks what makes Windows refuse a file with
+//! certainty ("Windows Authenticode Portable Executable Signature Format"): no signature, a hash that is not that of
+//! the file, or a chain that does not lead to Microsoft. Everything else is left to Windows.
 
 use std::mem::offset_of;
 use std::ops::Range;

@@ -49,7 +49,7 @@ fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 67] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 68] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -105,6 +105,12 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 67] {
             [4, 2],
             Exit::NoFreeCounter,
             "error: no free counter for BranchInstructions on CPU 1: 2 of the 4 that can count it are needed, and fewer are free\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf)",
+        ),
+        (
+            38,
+            [0, 0],
+            Exit::NoFreeCounter,
+            "error: no free counter for BranchInstructions on CPU 1 beside those of CPU 0\n  because: the two are threads of a core, and events 0xd0 to 0xd3 of one\n  can count on the other (errata BJ122, BV98, HSD29)\n  try: -C with one CPU of each core, or fewer events at once, or hyper-threading off",
         ),
         (
             5,
@@ -455,12 +461,12 @@ fn every_cause_has_its_code_text_and_remedy() {
 
 #[test]
 fn every_support_value_of_a_refused_source_is_explained() {
-    for number in (0..=14).chain([u64::MAX]) {
+    for number in (0..=15).chain([u64::MAX]) {
         let report = refusal(3, [number, 0], &[]).report();
         let why = support::sentence(u32::try_from(number).unwrap_or(u32::MAX));
         assert!(report.contains(&why), "{report}");
     }
-    assert_eq!(Support::ALL.len(), 14);
+    assert_eq!(Support::ALL.len(), 15);
 }
 
 #[test]

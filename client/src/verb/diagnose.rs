@@ -15,6 +15,7 @@ use crate::error::{Error, OutOfMemory};
 use crate::format::{self, hexadecimal, properties, table};
 use crate::processor_identity::ProcessorIdentity;
 use crate::unavailable::Unavailable;
+use crate::workarounds::{self, AppliedWorkaround};
 use crate::{dump, support};
 
 /// A source, as `--json` shows it.
@@ -69,6 +70,8 @@ struct Diagnosis {
     counters: u8,
     fixed_counters: u8,
     width: u8,
+    /// Errata and traits of the processor that the driver works around.
+    workarounds: Vec<AppliedWorkaround>,
     sources: Vec<SourceDiagnosis>,
 }
 
@@ -94,6 +97,7 @@ impl Diagnosis {
             counters: interface.countable(),
             fixed_counters: interface.fixed_counters(),
             width: interface.width(),
+            workarounds: workarounds::all(hal.workarounds()),
             sources: hal.source_list().map(SourceDiagnosis::from).collect(),
         })
     }
@@ -130,7 +134,7 @@ fn rows(diagnosis: &Diagnosis) -> String {
         _ => {}
     }
     let number = diagnosis.counters.into();
-    properties(&[
+    let mut rows = vec![
         ("CPUID of", diagnosis.cpuid.clone()),
         ("Interface", diagnosis.interface.to_owned()),
         ("Reason", diagnosis.reason.clone()),
@@ -141,7 +145,9 @@ fn rows(diagnosis: &Diagnosis) -> String {
         signature,
         ("Hypervisor", hypervisor),
         ("CPUID leaf 0xA", diagnosis.leaf_a.as_ref().map_or_else(|| "absent or zero".to_owned(), leaf_a)),
-    ])
+    ];
+    rows.extend(workarounds::rows(&diagnosis.workarounds));
+    properties(&rows)
 }
 
 fn leaf_a(leaf: &LeafA) -> String {
@@ -150,7 +156,8 @@ fn leaf_a(leaf: &LeafA) -> String {
     format!("version {version}, {counters} counters, {width} bits, {events} events, EBX {ebx}")
 }
 
-/// Returns the sources to show. The sources of other families, or of other models, are many, and only `--json` has them.
+/// Returns the sources to show. The sources of other families, or of other models, are many, and only `--json` has
+/// them.
 fn shown(diagnosis: &Diagnosis) -> impl Iterator<Item = &SourceDiagnosis> {
     let hidden = HIDDEN.map(|support| support as u32);
     diagnosis.sources.iter().filter(move |source| !hidden.contains(&source.support))

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use pmu::errata::workarounds::Workarounds;
 use protocol::InfoReply;
 use serde::Serialize;
 
@@ -15,6 +16,7 @@ use crate::processor_identity::ProcessorIdentity;
 use crate::reason;
 use crate::totals::Totals;
 use crate::unavailable::{self, Unavailable};
+use crate::workarounds::{self, AppliedWorkaround};
 
 #[derive(Serialize)]
 struct Info {
@@ -42,6 +44,8 @@ struct Info {
     unavailable: Option<Unavailable>,
     /// Errata that make named sources count wrongly.
     errata: Vec<ProcessorErratum>,
+    /// Errata and traits of the processor that the driver works around.
+    workarounds: Vec<AppliedWorkaround>,
     driver_version: String,
     driver_protocol: u32,
     sampling: Totals,
@@ -70,6 +74,7 @@ impl From<&InfoReply> for Info {
             counters_reserved: reply.reserved != 0,
             unavailable: Unavailable::of(reply.interface, reply.reason, reply.hypervisor, &text(&reply.vendor)),
             errata: errata::all(reply),
+            workarounds: workarounds::all(Workarounds::from_bits(reply.workarounds)),
             driver_version: version(reply.driver),
             driver_protocol: reply.protocol,
             sampling: Totals::from(reply),
@@ -104,6 +109,7 @@ fn rows(info: &Info) -> String {
         let numbers = errata::numbers(info.errata.iter().map(|of| &of.erratum));
         rows.push(("Errata", format!("{numbers}; client list names the sources")));
     }
+    rows.extend(workarounds::rows(&info.workarounds));
     rows.extend(info.sampling.rows());
     let mut text = properties(&rows);
     if let Some(unavailable) = &info.unavailable {

@@ -275,6 +275,27 @@ mod asking {
     }
 
     #[test]
+    fn info_names_the_workarounds_with_their_errata() {
+        let info = InfoReply { workarounds: 1 << 0 | 1 << 2 | 1 << 63, ..info() };
+        let system = FakeSystem::running(FakeDriver { info, ..FakeDriver::default() });
+        let text = run(&system, "info").out;
+        let lines = "\nWorkaround      the general counters are reset before the first starts\n\
+                     \x20               (AAK100, AAP53, BD53)\n\
+                     Workaround      counter 3 is left to the microcode of TSX\n";
+        assert!(text.contains(lines), "{text}");
+        let json = run(&system, "info --json").json();
+        assert_eq!(json["workarounds"].as_array().unwrap().len(), 2, "a newer driver may have numbers without a text");
+        assert_eq!(
+            json["workarounds"][0],
+            json!({
+                "number": 0, "errata": ["AAK100", "AAP53", "BD53"],
+                "effect": "the general counters are reset before the first starts",
+                "source": "Linux, arch/x86/events/intel/core.c, intel_pmu_nhm_workaround"
+            })
+        );
+    }
+
+    #[test]
     fn errata_of_efficient_cores_say_so_and_another_vendor_has_none() {
         let meteor_lake = on(0x000A_06A4);
         let query = run(&meteor_lake, "query BranchInstructions").out;
@@ -293,8 +314,14 @@ mod asking {
         }
         let document = include_str!("../../../docs/windows.md");
         let block = document.split("```").find(|block| block.starts_with("\nInterface ")).unwrap().trim();
-        // The processor of the document, which has errata.
-        assert_eq!(labels(block), labels(&run(&on(0x0003_06C3), "info").out));
+        // The processor of the document, which has errata: numbers 1 and 10 of the table are worked around.
+        let info = InfoReply { signature: 0x0003_06C3, workarounds: 1 << 1 | 1 << 10, ..info() };
+        let system = FakeSystem::running(FakeDriver { info, ..FakeDriver::default() });
+        let text = run(&system, "info").out;
+        assert_eq!(labels(block), labels(&text));
+        for line in block.lines().skip_while(|line| !line.starts_with("Workaround")) {
+            assert!(text.contains(line), "{line}");
+        }
         let version = format!("protocol {}", protocol::PROTOCOL_VERSION);
         assert!(block.lines().any(|line| line.starts_with("Driver ") && line.ends_with(&version)), "{block}");
     }
@@ -336,7 +363,7 @@ mod asking {
                 "counters_in_use": 1, "sessions": 1, "processors": 2, "maximum_processors": 4, "state_bytes": 64,
                 "vendor": "GenuineIntel", "brand": "Some CPU", "signature": 0x106CA, "family": 6, "model": 0x1C,
                 "stepping": 10, "pmu_version": 2, "hypervisor": "none that shows itself", "hypervisor_number": 0,
-                "counters_reserved": false, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "driver_version": "1.2.3", "driver_protocol": 7,
+                "counters_reserved": false, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "workarounds": [], "driver_version": "1.2.3", "driver_protocol": 7,
                 "sampling": {
                     "interrupts": 0, "spurious": 0, "delivered": 0, "lost": 0, "throttled": 0, "discarded": 0,
                     "throttles": 0, "sleeps": 0, "asleep_seconds": 0.0

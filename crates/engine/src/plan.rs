@@ -229,12 +229,36 @@ impl<M: Platform> Planner<'_, M> {
             Service::Timer | Service::Branches { .. } => CounterSet::NONE,
         };
         let there = events.iter().find(|event| event.source == source).map(fitting).unwrap_or_default();
+        if let Some(other) = self.blocked_by_other_thread(events, source, processor) {
+            return Refusal::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::OtherThread)
+                .source(source)
+                .processor(processor)
+                .detail(other.number().into(), 0);
+        }
         let within = |own: CounterSet| !own.is_empty() && own.without(there).is_empty();
         let needed = events.iter().map(fitting).filter(|own| within(*own)).count() as u64;
         Refusal::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::NoFreeCounter)
             .source(source)
             .processor(processor)
             .detail(there.len().into(), needed)
+    }
+
+    /// Returns the other thread of the core if a counter of `processor` is free for the event of `source`, but cannot be
+    /// used beside the counters of that thread.
+    fn blocked_by_other_thread(
+        &self,
+        events: &[Event],
+        source: u32,
+        processor: ProcessorIndex,
+    ) -> Option<ProcessorIndex> {
+        let hal = self.context.hal;
+        let other = hal.other_thread(processor)?;
+        let event = events.iter().find(|event| event.source == source)?;
+        let Service::Counter { state, .. } = event.service else { return None };
+        let beside = hal.undisturbed(processor, state);
+        let free = hal.cpu_counters(processor).counters(CounterState::is_free);
+        let fitting = hal.counters_for(processor, state).and(event.within).and(free);
+        (!fitting.without(beside).is_empty()).then_some(other)
     }
 
     /// Returns how an event of the session with this tag is served on a processor.
@@ -246,7 +270,8 @@ impl<M: Platform> Planner<'_, M> {
             Service::Counter { state, frequency } => (state, frequency),
         };
         let state = self.context.hal.with_safe_interval(processor, state.owned_by(tag));
-        let wanted = Wanted { state, within: event.within };
+        let within = event.within.and(self.context.hal.undisturbed(processor, state));
+        let wanted = Wanted { state, within };
         self.shared(processor, wanted, frequency).map_or(Served::Own(wanted, frequency), Served::Shared)
     }
 

@@ -282,6 +282,7 @@ impl<M: Platform> Engine<M> {
             reserved: u32::from(self.sessions.are_counters_reserved()),
             least_counters: u32::from(counters().min().unwrap_or_default()),
             fixed_counters: u32::from(interface.fixed_counters()),
+            workarounds: self.sampler.hal().workarounds().bits(),
         }
     }
 

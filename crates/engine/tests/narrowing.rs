@@ -100,7 +100,7 @@ fn a_fixed_counter_is_left_out_by_a_mask_without_it() {
 }
 
 #[test]
-fn what_needs_no_counter_takes_no_mask() {
+fn events_without_a_counter_take_no_mask() {
     let machine = SimMachine::named("haswell-4710mq", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);

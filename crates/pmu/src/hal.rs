@@ -10,6 +10,7 @@ mod error;
 mod first_access;
 pub mod information;
 mod interrupt;
+mod other_thread;
 mod ownership;
 mod reservation;
 mod sleep;
@@ -24,8 +25,9 @@ pub use error::{HalError, MAX_RAW};
 use crate::constraints::Listing;
 use crate::cpu::Cpuid;
 use crate::current_cpu::ProcessorIndex;
+use crate::errata::workarounds::Workarounds;
 use crate::hypervisor::Hypervisor;
-use crate::interface::{Interface, ProfileInterface, Support};
+use crate::interface::{Interface, Kind, ProfileInterface, Support};
 use crate::interval::IntervalRange;
 use crate::per_cpu::PerCpu;
 use crate::selection::{self, Options, Selection};
@@ -39,6 +41,8 @@ use crate::state::{self, CounterCell, CounterSet, CounterState, CpuCounters, Per
 pub struct Hal<E = ()> {
     selection: Selection,
     hypervisor: Hypervisor,
+    /// Workarounds of the boot processor.
+    workarounds: Workarounds,
     /// Interface of the boot processor.
     interface: Interface,
     /// Whether CPUID enumerates the registers of the interface.
@@ -151,6 +155,11 @@ impl<E: Default> Hal<E> {
         Ok(Self {
             selection,
             hypervisor: Hypervisor::of(cpu),
+            workarounds: if selection.interface == Kind::Emon {
+                Workarounds::of_processor(cpu)
+            } else {
+                Workarounds::default()
+            },
             interface,
             enumerated,
             cells_per_cpu,
@@ -176,6 +185,12 @@ impl<E> Hal<E> {
     #[must_use]
     pub const fn hypervisor(&self) -> Hypervisor {
         self.hypervisor
+    }
+
+    /// Returns the workarounds that the boot processor needs.
+    #[must_use]
+    pub const fn workarounds(&self) -> Workarounds {
+        self.workarounds
     }
 
     /// Returns whether CPUID enumerates the registers of the interface. If not, none of them may be touched.

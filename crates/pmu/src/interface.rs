@@ -7,6 +7,7 @@ pub mod emon;
 pub mod netburst;
 pub mod p6;
 pub mod pentium;
+mod support;
 mod unmanaged;
 
 use crate::constraints::Listing;
@@ -16,6 +17,9 @@ use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Source, Sources};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
+use support::lacks_version_6;
+
+pub use support::Support;
 
 /// Kind of profile interface. The protocol uses these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -64,75 +68,6 @@ impl Kind {
             Self::P6 => &p6::SOURCES,
             Self::Pentium => &pentium::SOURCES,
         }
-    }
-}
-
-/// Whether a source is supported, and if not, why. Replies have these numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Support {
-    /// The source is supported.
-    Supported = 0,
-    /// The interface's table lacks the source.
-    NotInInterface = 1,
-    /// Leaf 0xA EAX\[31:24\] does not cover the event's EBX bit.
-    EventNotEnumerated = 2,
-    /// The event's bit in leaf 0xA EBX is set.
-    EventNotAvailable = 3,
-    /// The state of the counters could not be allocated.
-    NoMemory = 4,
-    /// Amd64: the processor family does not have this event, or does not count it in the core.
-    NotOnThisFamily = 5,
-    /// Raw event: the interface's registers do not take an event and a unit mask.
-    NoRawEvents = 6,
-    /// Raw event: its number is wider than the event numbers of the processor.
-    NoSuchEvent = 7,
-    /// Amd64: the processor's model belongs to no known generation, so the event's number is not known.
-    ModelNotKnown = 8,
-    /// Raw event: its unit mask has more than 8 bits, but the select registers have no UMASK2.
-    NoSecondUnitMask = 9,
-    /// Raw event: it compares for equality, but the select registers have no EQ.
-    NoEquality = 10,
-    /// Raw event: no general counter of the processor counts it.
-    NoCounter = 11,
-    /// Raw event of AMD: it can occur more than 15 times in a cycle, and takes two counters that are merged.
-    NeedsTwoCounters = 12,
-    /// Amd64: an event of the northbridge, which only the first core of each processor counts.
-    OtherCore = 13,
-}
-
-impl Support {
-    /// All values, in the order of their numbers.
-    pub const ALL: [Self; 14] = [
-        Self::Supported,
-        Self::NotInInterface,
-        Self::EventNotEnumerated,
-        Self::EventNotAvailable,
-        Self::NoMemory,
-        Self::NotOnThisFamily,
-        Self::NoRawEvents,
-        Self::NoSuchEvent,
-        Self::ModelNotKnown,
-        Self::NoSecondUnitMask,
-        Self::NoEquality,
-        Self::NoCounter,
-        Self::NeedsTwoCounters,
-        Self::OtherCore,
-    ];
-
-    /// Returns the value with this number.
-    #[must_use]
-    pub fn from_number(number: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|support| *support as u32 == number)
-    }
-}
-
-/// Returns the reason for which select registers with or without UMASK2 and EQ do not take a raw event, if there is one.
-fn lacks_version_6(event: RawEvent, umask2: bool, eq: bool) -> Option<Support> {
-    match event {
-        _ if event.umask() > 0xFF && !umask2 => Some(Support::NoSecondUnitMask),
-        _ if event.equality() && !eq => Some(Support::NoEquality),
-        _ => None,
     }
 }
 
@@ -203,6 +138,12 @@ pub trait ProfileInterface {
     fn listing(&self, source: &ProfileSource) -> Listing {
         let _ = source;
         Listing::Known
+    }
+
+    /// Returns whether a source takes two counters, which are merged.
+    fn merges(&self, source: &ProfileSource) -> bool {
+        let _ = source;
+        false
     }
 
     /// Assigns a counter that is free in `cpu_counters` to each of `wanted`, and writes it to the same index of
@@ -522,6 +463,10 @@ impl ProfileInterface for Interface {
 
     fn listing(&self, source: &ProfileSource) -> Listing {
         each!(self, interface => interface.listing(source))
+    }
+
+    fn merges(&self, source: &ProfileSource) -> bool {
+        each!(self, interface => interface.merges(source))
     }
 
     fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {

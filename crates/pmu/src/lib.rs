@@ -18,6 +18,7 @@
 //! | [`disturbance`] | registers that another program changed |
 //! | `per_cpu` | what one processor owns |
 //! | [`state`] | 8 bytes of state per counter per processor |
+//! | `topology` | the processors of a core |
 //! | [`hal`] | the HAL functions on top of these modules |
 //!
 //! The crate has no unsafe code, no logging and no panics. Tests run it natively against a model of the hardware,
@@ -45,6 +46,7 @@ pub mod placement;
 pub mod selection;
 pub mod source;
 pub mod state;
+mod topology;
 
 pub use cpu::{Cpu, Cpuid, Msr};
 pub use current_cpu::{CurrentCpu, ProcessorIndex};

@@ -36,8 +36,11 @@ pub struct CounterState {
     pub interrupt: bool,
     /// With `interrupt`: the processor records the overflow itself (PEBS) and reloads the counter.
     pub precise: bool,
-    #[bits(3)]
-    __: u8,
+    /// Amd64: the following counter is merged into this one, for an event with large increments.
+    pub merged: bool,
+    /// Amd64: this counter is merged into the one before it, and counts nothing by itself.
+    pub upper: bool,
+    __: bool,
 }
 
 const _: () = assert!(size_of::<CounterState>() == 8);
@@ -96,6 +99,12 @@ impl CounterState {
     pub const fn armed_within(self, mask: u64) -> u64 {
         (self.interval() as u64).wrapping_neg() & mask
     }
+}
+
+/// Returns the counter that is merged into this one, which is [merged](CounterState::merged).
+#[must_use]
+pub const fn upper_of(counter: u8) -> u8 {
+    counter.wrapping_add(1)
 }
 
 /// Returns the top bit of a counter with these bits. It is set from a load with an interval to the overflow.
@@ -536,6 +545,8 @@ pub struct PerCpuPmu {
     asleep: AtomicBool,
     /// What was found disturbed.
     pub(crate) disturbances: Disturbances,
+    /// One more than the ID of the core, or 0.
+    pub(crate) core: AtomicU64,
     /// Results of the first accesses.
     pub(crate) first_accesses: FirstAccesses,
 }
@@ -561,6 +572,7 @@ impl PerCpuPmu {
             initialized: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
             disturbances: Disturbances::new(),
+            core: AtomicU64::new(0),
             first_accesses: FirstAccesses::new(),
         }
     }
@@ -647,6 +659,17 @@ impl<'a> CpuCounters<'a> {
     #[must_use]
     pub fn select_of(self, table: Sources, state: CounterState) -> u64 {
         self.source_of(table, state).map_or(0, |source| source.select)
+    }
+
+    /// Returns the counter into which this one is merged; or this one, if it counts by itself.
+    pub(crate) fn whole_of(self, counter: u8) -> u8 {
+        counter.wrapping_sub(u8::from(self.get(counter).upper()))
+    }
+
+    /// Returns the [upper](CounterState::upper) counters that belong to these counters.
+    #[must_use]
+    pub fn uppers(self, counters: CounterSet) -> CounterSet {
+        counters.iter().filter(|counter| self.get(*counter).merged()).map(upper_of).collect()
     }
 
     /// Returns the total of a counter.

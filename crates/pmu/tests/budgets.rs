@@ -13,6 +13,9 @@
 //! exact. The second R of an interrupt with a status register reads the global control register, because the writes that
 //! stop and start the counters would remove the traces of another program that changed it. An interrupt while none of our counters runs costs 1 R + 1 W with a status register, to acknowledge it.
 //!
+//! An event of AMD that takes two counters costs 2 W more at the start, 1 W more at the stop, and 1 W more for each
+//! overflow; `pairs.rs` asserts them.
+//!
 //! On Intel processors an interrupt also reads the LVT entry once, and writes it once if it is masked.
 //!
 //! R is RDMSR, W is WRMSR, P is RDPMC. N is the number of general counters, Ns of them with an interval and k

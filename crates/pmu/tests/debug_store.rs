@@ -125,7 +125,7 @@ fn the_microarchitecture_is_that_of_the_model_and_the_core_type() {
 }
 
 #[test]
-fn what_is_shut_off_is_not_there() {
+fn disabled_recording_is_reported_as_missing() {
     for (misc_enable, branches, precise) in [
         (1 << 7, Ok(()), Ok(Format::Haswell)),
         (1 << 7 | 1 << 11, Err(MissingFeature::BranchesUnavailable), Ok(Format::Haswell)),
@@ -269,7 +269,7 @@ fn errata_and_old_microcode_turn_precise_records_off() {
 
 /// A Haswell with modified CPUID. Without PDCM it has no IA32_PERF_CAPABILITIES.
 #[test]
-fn what_cpuid_does_not_promise_is_not_touched() {
+fn registers_that_cpuid_does_not_enumerate_are_not_accessed() {
     type Change = fn(u32, [u32; 4]) -> [u32; 4];
     let cases: [(&str, Change, Result<Format, MissingFeature>); 4] = [
         ("no registers", |leaf, [a, b, c, d]| [a, b, c, d & without(leaf, 5)], Err(MissingFeature::NoDebugStore)),

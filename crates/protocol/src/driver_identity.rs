@@ -10,8 +10,8 @@ pub const IDENTITY_SECTION: &str = ".halprof";
 /// The first field of a [`DriverIdentity`].
 const MAGIC: [u8; 12] = *b"halprof.sys\0";
 
-/// The protocol version of a driver, in its file. This layout never changes, because clients read it in drivers of other
-/// versions.
+/// The protocol version of a driver, in its file. This layout never changes, because clients read it in drivers of
+/// other versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct DriverIdentity {

@@ -50,8 +50,8 @@ pub enum ErrorCode {
     /// `source` cannot be sampled. A timer serves it; or, with `detail[0]` = 1, the counters of the processor do not
     /// interrupt.
     NotSampled = 19,
-    /// The HAL refused to register the interrupt handler; `detail[0]` = its NTSTATUS, `detail[1]` = the kind of hypervisor
-    /// as in [`InfoReply`](crate::InfoReply).
+    /// The HAL refused to register the interrupt handler; `detail[0]` = its NTSTATUS, `detail[1]` = the kind of
+    /// hypervisor as in [`InfoReply`](crate::InfoReply).
     HandlerRefused = 20,
     /// The session `detail[0]` samples no event.
     NothingSampled = 21,
@@ -96,11 +96,14 @@ pub enum ErrorCode {
     /// `source` can be counted on none of the counters that the client allows on `processor`; `detail` = masks of the
     /// counters that can count it, of those allowed.
     BadCounters = 37,
+    /// A counter on `processor` is free for `source`, but not beside the counters of `detail[0]`, the other thread of the
+    /// core: an erratum lets the two disturb each other.
+    OtherThread = 38,
 }
 
 impl ErrorCode {
     /// All error codes, in the order of their numbers.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -139,6 +142,7 @@ impl ErrorCode {
         Self::Asleep,
         Self::RegisterFault,
         Self::BadCounters,
+        Self::OtherThread,
     ];
 
     /// Returns the error code with this number.

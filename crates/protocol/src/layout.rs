@@ -80,7 +80,7 @@ layout! {
     }
 
     /// Out: the profile interface, why it was chosen, and what it offers.
-    264 InfoReply {
+    272 InfoReply {
         /// Common header.
         header: ReplyHeader,
         /// Version of the driver: major, minor, patch, zero.
@@ -143,6 +143,9 @@ layout! {
         least_counters: u32,
         /// Number of fixed counters of the boot processor.
         fixed_counters: u32,
+        /// The workarounds that the boot processor needs: bit n stands for number n of
+        /// `pmu::errata::workarounds::WORKAROUNDS`.
+        workarounds: u64,
     }
 
     /// In: a source.
@@ -229,8 +232,8 @@ layout! {
         frequency: u32,
         /// Core type (CPUID leaf 0x1A, EAX\[31:24\]) of the processors on which the event is counted; zero for all.
         core_type: u32,
-        /// Mask of the counters that may count it (bit n is counter n): it narrows the constraints of the driver, and never
-        /// widens them. Zero for every counter that the driver knows to count it.
+        /// Mask of the counters that may count it (bit n is counter n): it narrows the constraints of the driver, and
+        /// never widens them. Zero for every counter that the driver knows to count it.
         counters: u32,
     }
 

@@ -1,9 +1,9 @@
 //! Analyzes recordings: samples by process, module and symbol.
 //!
-//! A recording is read once, block by block. [`SampleCounts`] counts samples by location, so memory grows with the number of
-//! distinct addresses, not with the number of samples. [`Processes`] keeps the modules of each process. Then [`SymbolIndex`]
-//! resolves every address to its module and, through [`SymbolFinder`], to its symbol. Tables ([`Table`]), folded
-//! stacks, flame graphs, profiles for the Firefox Profiler and CSV are made from these.
+//! A recording is read once, block by block. [`SampleCounts`] counts samples by location, so memory grows with the
+//! number of distinct addresses, not with the number of samples. [`Processes`] keeps the modules of each process. Then
+//! [`SymbolIndex`] resolves every address to its module and, through [`SymbolFinder`], to its symbol. Tables
+//! ([`Table`]), folded stacks, flame graphs, profiles for the Firefox Profiler and CSV are made from these.
 //!
 //! There are no call stacks: a sample is one address.
 //!

@@ -1,5 +1,5 @@
-//! One thread writes into a ring and never waits, another reads. Shows that every item is either read or counted as lost
-//! by the writer.
+//! One thread writes into a ring and never waits, another reads. Shows that every item is either read or counted as
+//! lost by the writer.
 //!
 //! ```text
 //! cargo run --release -p sample-ring --example two_threads

@@ -8,8 +8,8 @@
 //! | `sync` | core's atomics and cells, or loom's |
 //!
 //! # IRQL
-//! The functions of [`Producer`], and [`Slot::try_with`], can be called at any IRQL: they do not allocate, wait, loop or
-//! panic. Creating a ring and dropping an end require an IRQL at which the global allocator can be called.
+//! The functions of [`Producer`], and [`Slot::try_with`], can be called at any IRQL: they do not allocate, wait, loop
+//! or panic. Creating a ring and dropping an end require an IRQL at which the global allocator can be called.
 
 #![cfg_attr(not(any(test, loom)), no_std)]
 

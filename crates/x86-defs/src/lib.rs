@@ -1,4 +1,5 @@
-//! Definitions of the x86-64 registers and memory formats that performance monitoring uses. The crate contains no logic.
+//! Definitions of the x86-64 registers and memory formats that performance monitoring uses. The crate contains no
+//! logic.
 //!
 //! | module | contents |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! RDMSR, WRMSR and RDPMC that may fault: structured exception handling turns #GP into a result.
 //!
-//! Rust has no `__try`. The functions below are assembler with the unwind information that a compiler of C makes for one:
-//! the kernel's dispatcher finds their entry in the function table, calls `__C_specific_handler`, and continues behind
-//! the label of the handler. The scope covers the instruction alone.
+//! Rust has no `__try`. The functions below are assembler with the unwind information that a compiler of C makes for
+//! one: the kernel's dispatcher finds their entry in the function table, calls `__C_specific_handler`, and continues
+//! behind the label of the handler. The scope covers the instruction alone.
 //!
 //! The dispatcher runs at the IRQL of the fault and needs no memory. Nevertheless these functions are used on pinned
 //! threads only.
@@ -21,8 +21,8 @@ use crate::nt::processors::{self, Pinned};
 /// STATUS_UNSUCCESSFUL (ntstatus.h).
 const STATUS_UNSUCCESSFUL: NTSTATUS = 0xC000_0001_u32.cast_signed();
 
-/// Defines a function that executes one instruction, and returns 0 instead of 1 in EAX if the instruction faults. `before`
-/// and `after` surround the instruction; they do not fault for the arguments that the functions have.
+/// Defines a function that executes one instruction, and returns 0 instead of 1 in EAX if the instruction faults.
+/// `before` and `after` surround the instruction; they do not fault for the arguments that the functions have.
 macro_rules! guarded {
     ($name:literal, $before:literal, $instruction:literal, $after:literal) => {
         global_asm!(
@@ -114,8 +114,8 @@ impl GuardedCpu for PinnedProcessor {
     }
 
     fn try_wrmsr(&self, msr: Msr, value: u64) -> Result<(), GeneralProtection> {
-        // SAFETY: an `Msr` names a performance monitoring register that CPUID enumerates, `pmu` writes back what it read
-        // or writes zero where that has no effect, and a fault is handled
+        // SAFETY: an `Msr` names a performance monitoring register that CPUID enumerates, `pmu` writes back what it
+        // read or writes zero where that has no effect, and a fault is handled
         let done = unsafe { halprof_try_wrmsr(msr.address(), value) };
         if done == 1 { Ok(()) } else { Err(GeneralProtection) }
     }

@@ -157,8 +157,8 @@ pub enum Command {
     /// [`InterruptMode::Edge`].
     SetInterruptMode(InterruptMode),
     /// Makes RDMSR and WRMSR of exactly these registers fault on every processor, whatever CPUID enumerates, until the
-    /// processors are replaced or reset. An instruction whose fault the driver handles itself raises an exception in the
-    /// driver; any other fault is a violation.
+    /// processors are replaced or reset. An instruction whose fault the driver handles itself raises an exception in
+    /// the driver; any other fault is a violation.
     SetFaulting {
         /// Values of ECX.
         registers: Vec<u32>,

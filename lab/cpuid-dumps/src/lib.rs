@@ -57,6 +57,31 @@ impl CpuIdentity {
         Dump::parse(self.dump).expect("the file of an identity is a CPUID dump")
     }
 
+    /// Returns whether the cores of this processor have two threads whose counters disturb each other: Sandy Bridge to
+    /// Haswell with hyper-threading. Leaf 0xA reports four general counters then, otherwise eight.
+    #[must_use]
+    pub fn has_disturbing_threads(&self) -> bool {
+        let dump = self.cpuid();
+        let ([signature, ..], [counters, ..]) = (dump.cpuid(1, 0), dump.cpuid(0xA, 0));
+        let model = signature >> 4 & 0xF | signature >> 12 & 0xF0;
+        signature >> 8 & 0xF == 6
+            && matches!(model, 0x2A | 0x2D | 0x3A | 0x3E | 0x3C | 0x3F | 0x45 | 0x46)
+            && counters >> 8 & 0xFF == 4
+    }
+
+    /// Returns CPUID as processor `number` of a machine reports it. The threads of a core have adjacent numbers.
+    pub fn cpuid_of_processor(&self, number: u32) -> impl Fn(u32, u32) -> [u32; 4] + Send + Sync + use<> {
+        let identity = self.of_processor(number);
+        let (leaves, has_threads) = (identity.cpuid(), identity.has_disturbing_threads());
+        // SDM Vol. 2A, CPUID: the initial APIC ID in leaf 1; in leaf 0xB the bits of a thread, the threads of a core, the
+        // kind of level (1: thread), and the x2APIC ID.
+        move |leaf, subleaf| match (leaf, leaves.cpuid(leaf, subleaf)) {
+            (1, [eax, ebx, ecx, edx]) if has_threads => [eax, ebx & 0x00FF_FFFF | number << 24, ecx, edx],
+            (0xB, _) if has_threads && subleaf == 0 => [1, 2, 1 << 8, number],
+            (_, registers) => registers,
+        }
+    }
+
     /// Returns CPUID as the second thread of a core reports it.
     pub fn cpuid_of_second_thread(&self) -> impl Fn(u32, u32) -> [u32; 4] + use<> {
         /// The lowest bit of the initial APIC ID, in EBX of leaf 1 (SDM Vol. 2A, CPUID).
@@ -74,7 +99,8 @@ impl CpuIdentity {
         debug_store::has(&self.cpuid())
     }
 
-    /// Returns IA32_PERF_CAPABILITIES: the PEBS record format, PEBS_BASELINE and FREEZE_WHILE_SMM. All other bits are 0.
+    /// Returns IA32_PERF_CAPABILITIES: the PEBS record format, PEBS_BASELINE and FREEZE_WHILE_SMM. All other bits are
+    /// 0.
     #[must_use]
     pub fn perf_capabilities(&self) -> u64 {
         debug_store::perf_capabilities(&self.cpuid())

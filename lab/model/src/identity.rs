@@ -99,10 +99,10 @@ fn amd(cpuid: Cpuid<'_>) -> Box<dyn Pmu> {
     // ExtPerfMonAndDbg: EAX[0] PerfMonV2, EAX[2] LbrAndPmcFreeze, EBX[3:0] NumPerfCtrCore.
     let [eax, ebx, ..] = leaf(0x8000_0022);
     if bit(u64::from(eax), 0) {
-        Box::new(AmdV2::new(byte(ebx, 3, 0), bit(u64::from(eax), 2), svm))
+        Box::new(AmdV2::new(byte(ebx, 3, 0), bit(u64::from(eax), 2), svm, family(signature)))
     } else if has(23) {
         // PerfCtrExtCore
-        Box::new(Amd::extended(6, svm))
+        Box::new(Amd::extended(6, svm, family(signature)))
     } else {
         Box::new(Amd::legacy(family(signature), svm))
     }

@@ -268,7 +268,7 @@ impl Processor {
         let mut freezes = false;
         self.pmu.elapse();
         for counter in self.running() {
-            let counted = if counts(&counter) { events(counter.selected) } else { 0 };
+            let counted = if counts(&counter) { self.seen(&counter, events) } else { 0 };
             if counted == 0 {
                 continue;
             }
@@ -289,6 +289,15 @@ impl Processor {
         if freezes {
             self.pmu.freeze(self.debug_store.freeze());
         }
+    }
+
+    /// Returns how many of its events a counter can add: all, or so many in each cycle of AMD (PMCx076).
+    fn seen(&self, counter: &Running, events: &dyn Fn(Selected) -> u64) -> u64 {
+        const CYCLES: u16 = 0x076;
+        let occurred = events(counter.selected);
+        self.pmu
+            .most_per_cycle(counter)
+            .map_or(occurred, |most| occurred.min(events(Selected::event(CYCLES, 0)).saturating_mul(most)))
     }
 
     /// Adds to a counter. Returns the number of overflows, and whether they request an interrupt.

@@ -48,7 +48,7 @@ pub enum Call {
     /// [`Platform::start_timers`].
     StartTimers,
     /// [`Platform::add_processor`].
-    AdoptProcessor,
+    AddProcessor,
     /// [`Platform::reserve_counters`].
     ReserveCounters,
     /// [`Platform::open_local_apic`].
@@ -65,7 +65,7 @@ impl Call {
     /// All calls.
     pub const ALL: [Self; Self::COUNT] = [
         Self::StartTimers,
-        Self::AdoptProcessor,
+        Self::AddProcessor,
         Self::ReserveCounters,
         Self::OpenLocalApic,
         Self::BeginSampling,
@@ -87,15 +87,18 @@ impl SimMachine {
     /// counterpart for them, if it has one.
     #[must_use]
     pub fn new(identity: &'static CpuIdentity, count: u32) -> Self {
-        let processor = |number| {
-            let identity = identity.of_processor(number);
-            let dump = identity.cpuid();
-            let processor = Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
-            let mut processor = processor.with_perf_capabilities(identity.perf_capabilities());
+        let mut processors: Vec<Processor> = Vec::new();
+        for number in 0..count {
+            let cpuid = Box::new(identity.cpuid_of_processor(number));
+            let first = processors.last().filter(|_| number % 2 == 1 && identity.has_disturbing_threads());
+            let mut processor = match first {
+                Some(first) => first.other_thread(cpuid).unwrap_or_else(|| unreachable!("the two have an erratum")),
+                None => Processor::new(cpuid).with_perf_capabilities(identity.of_processor(number).perf_capabilities()),
+            };
             processor.set_memory(Box::new(host_memory::ProcessMemory));
-            processor
-        };
-        Self::of((0..count).map(processor))
+            processors.push(processor);
+        }
+        Self::of(processors)
     }
 
     /// Creates a machine with these processors, all active.
@@ -444,7 +447,7 @@ impl Platform for &SimMachine {
     }
 
     fn add_processor(&self, _processor: ProcessorIndex) -> bool {
-        !self.fails(Call::AdoptProcessor)
+        !self.fails(Call::AddProcessor)
     }
 
     fn reserve_counters(&self) -> Result<(), NtStatus> {

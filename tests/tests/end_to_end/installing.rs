@@ -175,7 +175,7 @@ fn detached_sessions_are_ended_only_if_that_is_requested() {
 }
 
 #[test]
-fn what_a_crash_left_is_repaired_by_install_and_removed_by_uninstall() {
+fn leftovers_of_a_crash_are_repaired_by_install_and_removed_by_uninstall() {
     let machine = boot();
     let driver = machine.driver().unwrap();
     let [old, temporary] = ["sys.old", "sys.tmp"].map(|extension| driver.with_extension(extension));

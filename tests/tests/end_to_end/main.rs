@@ -53,3 +53,5 @@ mod stand_ins;
 mod teardown;
 #[cfg(not(windows))]
 mod waiting;
+#[cfg(not(windows))]
+mod workarounds;

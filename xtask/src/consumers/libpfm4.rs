@@ -1,8 +1,8 @@
 //! Compares event select registers with those of libpfm4, an independent encoder.
 //!
-//! A small C program prints how libpfm4 encodes each event that it knows. The facts of `crates/pmu/facts` must agree for
-//! every event of the same name, and the tables of sources for every source that libpfm4 has. `libpfm4.csv` lists the
-//! events that differ, each with the reason; a line of it that no longer applies fails too.
+//! A small C program prints how libpfm4 encodes each event that it knows. The facts of `crates/pmu/facts` must agree
+//! for every event of the same name, and the tables of sources for every source that libpfm4 has. `libpfm4.csv` lists
+//! the events that differ, each with the reason; a line of it that no longer applies fails too.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -176,9 +176,9 @@ fn differences(text: &str) -> Result<BTreeSet<Difference>> {
     text.lines().skip(1).map(|text| line(text).with_context(|| format!("libpfm4.csv: {text}"))).collect()
 }
 
-/// Compares the sources of an AMD processor with the events that libpfm4 has: each has to have the event number and every
-/// bit of the unit mask. Returns the sources that differ, with zero or the bits that libpfm4 has, and the number of
-/// others.
+/// Compares the sources of an AMD processor with the events that libpfm4 has: each has to have the event number and
+/// every bit of the unit mask. Returns the sources that differ, with zero or the bits that libpfm4 has, and the number
+/// of others.
 fn amd(identity: &str, pmu: &str, encodings: &Encodings) -> Result<(Vec<Difference>, usize)> {
     const EVENT: u64 = 0xF_0000_00FF;
     let mut codes: BTreeMap<u64, u64> = BTreeMap::new();

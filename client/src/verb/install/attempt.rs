@@ -1,7 +1,7 @@
 //! One installation of a file: its steps, and how they are undone if one fails.
 //!
-//! A copy of the old file is kept until the new driver has started and answered. A crash before that leaves the copy, and
-//! the next installation falls back to it. With `--no-start` the copy is left on purpose.
+//! A copy of the old file is kept until the new driver has started and answered. A crash before that leaves the copy,
+//! and the next installation falls back to it. With `--no-start` the copy is left on purpose.
 
 use std::path::Path;
 

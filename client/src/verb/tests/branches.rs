@@ -47,7 +47,7 @@ fn start(system: &FakeSystem) -> (StartHeader, EventRequest) {
 }
 
 #[test]
-fn the_session_has_one_event_whose_interval_is_the_buffer() {
+fn the_session_has_one_event_with_the_buffer_as_its_interval() {
     for (options, modes, buffer, ring) in [
         ("", 3, 4_096, 32_768),
         ("--user --buffer 64", 1, 64, 512),

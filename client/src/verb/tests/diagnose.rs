@@ -81,10 +81,29 @@ fn json_has_the_keys_and_spellings_that_programs_rely_on() {
             "stepping",
             "vendor",
             "width",
-            "windows10"
+            "windows10",
+            "workarounds"
         ]
     );
     assert!(run.out.starts_with("{\n  \"windows10\": \"Emon\",\n  \"interface\": \"Emon\",\n  \"reason\": "));
+}
+
+#[test]
+fn the_workarounds_of_a_dump_are_named() {
+    let text = text("skylake-sp-tsx-derived");
+    assert!(text.contains("\nWorkaround      counter 3 is left to the microcode of TSX\n"), "{text}");
+    let errata = |name: &str| -> Vec<Value> {
+        let json = diagnose(cpuid_dumps::find(name).unwrap().dump.as_bytes()).json();
+        json["workarounds"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|row| row["errata"].as_array().unwrap().clone())
+            .collect()
+    };
+    assert_eq!(errata("westmere-980x"), [json!("AAK100"), json!("AAP53"), json!("BD53")]);
+    assert_eq!(errata("core2-6420"), ["AJ67", "AJ68", "AJ69", "AJ106"].map(|number| json!(number)));
+    assert!(errata("zen4-7700x").is_empty() && errata("intel-hyperv-masked").is_empty());
 }
 
 /// Returns the dump in the format of `cpuid -1 -r`.

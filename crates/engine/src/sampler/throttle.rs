@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_at_a_tick_stays_up_to_the_maximum() {
+    fn unused_time_at_a_tick_is_kept_up_to_the_maximum() {
         let throttle = Throttle::default();
         throttle.open(Ticks(400));
         let spend = |time| throttle.spend(Ticks(time), SHARE);

@@ -250,3 +250,20 @@ fn counters_that_would_count_the_firmware_are_marked_where_the_processor_can_tel
     let counts = stopped(client, &mut engine, session);
     assert_eq!((counts[0].disturbed_register, counts[0].disturbed_expected), (DEBUGCTL, FREEZE_WHILE_SMM));
 }
+
+#[test]
+fn a_change_of_a_counter_that_is_merged_into_another_marks_the_event() {
+    // FLOPs of Zen take two counters: the odd one holds the upper bits.
+    let flops = pmu::source::RawEvent::NONE.with_event(3).with_umask(0xFF).source().0;
+    for (name, register) in [("zen3-5950x", 0xC001_0202), ("zen4-7700x", 0xC001_0202), ("zen4-7700x", 0xC000_0301)] {
+        let machine = SimMachine::named(name, 1);
+        let (mut engine, client, session) = session(&machine, &[flops], 0);
+        assert_eq!(registers(&client.read(&mut engine, session)), [0], "{name}");
+        let upper = if register == 0xC000_0301 { read(&machine, 0, register) & !2 } else { 0 };
+        assert_ne!(read(&machine, 0, register), upper, "{name}, {register:#x}");
+        write(&machine, 0, register, upper);
+        engine.accumulate_counts();
+        assert_ne!(read(&machine, 0, register), upper, "{name}, {register:#x}: written again");
+        assert_eq!(registers(&stopped(client, &mut engine, session)), [register], "{name}");
+    }
+}

@@ -64,7 +64,7 @@ fn a_session_is_not_extended_if_a_resource_is_unavailable_on_the_added_processor
         // An unavailable resource, and whether counting, sampling and ProfileTime work without it.
         let troubles: [(&str, Trouble, [bool; 3]); 4] = [
             ("nothing", &|_| (), [true, true, true]),
-            ("timers", &|machine| machine.refuse(Call::AdoptProcessor, 1), [true, true, false]),
+            ("timers", &|machine| machine.refuse(Call::AddProcessor, 1), [true, true, false]),
             ("the interrupt", &|machine| machine.processor(1).model().set_lvt(0x1_0000), [true, false, true]),
             (
                 "its counters, which are another's",

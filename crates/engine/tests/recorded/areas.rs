@@ -183,7 +183,7 @@ fn a_session_uses_the_area_that_is_there_and_leaves_it_there() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn inconsistent_area_requests_are_refused() {
     let machine = machine("haswell-4710mq", 2, 2);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -204,7 +204,7 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn what_a_session_uses_stays_whatever_clients_do_with_others() {
+fn areas_of_a_session_stay_whatever_clients_do_with_others() {
     let machine = machine("haswell-4710mq", 2, 3);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);

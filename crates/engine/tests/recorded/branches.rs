@@ -121,7 +121,7 @@ fn branches_that_were_stopped_stay_so_whatever_is_throttled_meanwhile() {
 }
 
 #[test]
-fn a_buffer_whose_interrupt_never_came_is_fetched_at_the_next_tick() {
+fn a_buffer_without_its_interrupt_is_fetched_at_the_next_tick() {
     let machine = machine("nehalem-920", 1, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);

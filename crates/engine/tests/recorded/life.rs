@@ -88,7 +88,7 @@ fn over_a_sleep_everything_goes_on_and_nothing_is_lost() {
 }
 
 #[test]
-fn what_another_has_put_in_our_place_stays_his() {
+fn an_address_that_another_program_wrote_stays() {
     let machine = machine("haswell-4710mq", 2, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -168,7 +168,7 @@ fn sessions_follow_each_other() {
 }
 
 #[test]
-fn what_is_stopped_asleep_records_no_more_when_it_is_awake() {
+fn a_session_that_is_stopped_asleep_records_no_more_when_awake() {
     let machine = machine("skylake-6600k", 3, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);

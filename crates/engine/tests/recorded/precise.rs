@@ -71,7 +71,7 @@ fn counts_are_exact_at_every_read() {
 }
 
 #[test]
-fn an_overflow_whose_record_was_not_written_before_the_stop_is_a_lost_sample() {
+fn an_overflow_without_a_record_before_the_stop_is_a_lost_sample() {
     for (name, format, _) in FORMATS {
         let machine = machine(name, format, 1);
         let mut engine = engine(&machine);

@@ -18,7 +18,7 @@ fn accesses(machine: &SimMachine) -> [u64; 3] {
 fn budget(name: &str, n: u64, k: u64) -> [u64; 3] {
     match name {
         // Each counter is read, which returns its events since the overflow.
-        "amd-legacy" | "intel-v1" | "p6-coppermine" => [0, k, n],
+        "amd-legacy" | "zen-1800x" | "intel-v1" | "p6-coppermine" => [0, k, n],
         // Each CCCR and each counter is read: a flag may be missing, and the counter holds the events since its
         // overflow. The flag is cleared, and the counter loaded twice (erratum N15).
         "netburst-cedarmill" => [n, 3 * k, n],
@@ -81,7 +81,7 @@ fn a_tick_reads_the_registers_of_active_counters_the_status_and_the_entry_and_wr
                 _ if n == 0 => [0; 3],
                 // The select register of each counter, because another program may have changed it, and each counter,
                 // because its interrupt may have been lost.
-                "amd-legacy" | "intel-v1" | "p6-coppermine" => [n, 0, n],
+                "amd-legacy" | "zen-1800x" | "intel-v1" | "p6-coppermine" => [n, 0, n],
                 // CCCR and ESCR of each counter; and again the CCCR, with the counter, for its overflow.
                 "netburst-cedarmill" => [2 * n + n, 0, n],
                 // Select registers, the global control register, and the status twice: for a freeze and for overflows.

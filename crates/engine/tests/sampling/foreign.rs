@@ -26,6 +26,7 @@ fn registers(name: &str) -> Vec<(u32, Change)> {
     let freeze = |msr| (msr, Set(0b11 << 58));
     match name {
         "amd-legacy" => selects(&mut (0xC001_0000..0xC001_0004)),
+        "zen-1800x" => selects(&mut (0xC001_0200..0xC001_020C).step_by(2)),
         "zen4-7700x" => {
             let mut all: Vec<_> = selects(&mut (0xC001_0200..0xC001_020C).step_by(2));
             all.extend([(0xC000_0301, Clear(0x3F)), freeze(0xC000_0303), freeze_on_interrupt]);
@@ -36,8 +37,8 @@ fn registers(name: &str) -> Vec<(u32, Change)> {
         "intel-v1" => selects(&mut (0x186..0x18A)),
         _ => {
             let mut all: Vec<_> = selects(&mut (0x186..0x18A));
-            all.extend([(0x38D, Clear(0xBBB)), (0x38F, Clear(0x7_0000_00FF)), freeze_on_interrupt]);
-            if name == "skylake-6600k" {
+            all.extend([(0x38D, Clear(0xBBB)), (0x38F, Clear(0x7_0000_03FF)), freeze_on_interrupt]);
+            if !["intel-v2", "haswell-4710mq"].contains(&name) {
                 all.push(freeze(0x391));
             }
             all

@@ -7,13 +7,17 @@ use simulation::{Answer, Client, SimMachine};
 use zerocopy::FromBytes;
 
 /// Identities for each kind of counters with interrupts.
-pub const IDENTITIES: [&str; 8] = [
+pub const IDENTITIES: [&str; 12] = [
     "amd-legacy",
+    "zen-1800x", // six counters, no global registers
     "zen4-7700x",
     "intel-v1",
     "intel-v2",
     "haswell-4710mq",
     "skylake-6600k",
+    "sapphire-rapids-2475x", // version 5
+    "intel-hybrid",          // processors with odd numbers are E cores with other counters
+    "lunar-lake-288v",       // version 6, ten counters by leaf 23H
     "netburst-cedarmill",
     "p6-coppermine",
 ];

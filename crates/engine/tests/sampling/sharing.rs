@@ -142,7 +142,7 @@ fn a_counter_that_was_inherited_is_not_lost_to_a_later_session_with_the_tag_of_t
         let heir = started(second, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
         stopped(first, &mut engine, left, None);
         fetched(first, &mut engine, left);
-        let many: Vec<EventRequest> = (0..9).map(|number| event(6, SHORT + 1 + number)).collect();
+        let many: Vec<EventRequest> = (0..11).map(|number| event(6, SHORT + 1 + number)).collect();
         let answer = third.start_with(&mut engine, super::scene::header(64, on(&[])), &many).header();
         assert_eq!(answer.cause, ErrorCode::NoFreeCounter as u32, "{name}");
         assert_eq!(info(second, &mut engine).counters_in_use, 1, "{name}");

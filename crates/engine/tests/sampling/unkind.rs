@@ -140,7 +140,7 @@ fn an_entry_that_masks_itself_on_amd_is_unmasked_by_the_handler() {
 }
 
 #[test]
-fn what_the_firmware_executes_in_smm_is_not_counted_where_the_processor_can_tell() {
+fn code_of_the_firmware_in_smm_is_not_counted_where_the_processor_can_tell() {
     for (name, machine) in machines_of(&FREEZING) {
         let mut engine = engine(&machine);
         let (client, session) = session(&mut engine);

@@ -9,13 +9,16 @@ use x86_defs::cpuid::{Leaf1Ecx, Leaf7Edx, LeafAEax, LeafAEdx, Signature, VENDOR_
 
 use super::processors::Family6;
 use crate::cpu::Cpuid;
-use crate::selection;
+use crate::{selection, topology};
 
 /// What the driver does on a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Before the first general counter starts, all four count certain events for a moment (`emon/reset.rs`).
     ResetCounters,
+    /// While a thread counts an event of memory access, the other thread of its core does not use the counter with the
+    /// same number (`hal/other_thread.rs`).
+    KeepOtherThreadFree,
     /// General counter 3 is not touched (`emon/capabilities.rs`).
     LeaveCounter3,
     /// The processor has three fixed counters, even if CPUID reports fewer (`emon/capabilities.rs`).
@@ -35,6 +38,8 @@ pub enum Action {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Condition {
     Always,
+    /// Cores have several threads.
+    Threads,
     /// CPUID reports the register TSX_FORCE_ABORT, and does not report that all transactions abort.
     Transactions,
     /// CPUID reports fewer than three fixed counters, and no hypervisor.
@@ -64,6 +69,8 @@ pub struct Workaround {
 const NEHALEM: Family6 = Family6::of(&[0x1A, 0x1E, 0x1F, 0x2E]);
 const WESTMERE: Family6 = Family6::of(&[0x25, 0x2C, 0x2F]);
 const CORE_2: Family6 = Family6::of(&[0x0F]);
+const IVY_BRIDGE: Family6 = Family6::of(&[0x3A, 0x3E]);
+const HASWELL: Family6 = Family6::of(&[0x3C, 0x3F, 0x45, 0x46]);
 const BROADWELL: Family6 = Family6::of(&[0x3D, 0x47, 0x4F, 0x56]);
 /// Skylake to Comet Lake, and their servers.
 const SKYLAKE: Family6 = Family6::of(&[0x4E, 0x55, 0x5E, 0x8E, 0x9E, 0xA5, 0xA6]);
@@ -79,16 +86,25 @@ pub const WORKAROUNDS: &[Workaround] = &[
         number: 0,
         errata: &["AAK100", "AAP53", "BD53"],
         action: Action::ResetCounters,
-        effect: "all general counters are reset before the first one starts",
+        effect: "the general counters are reset before the first starts",
         source: "Linux, arch/x86/events/intel/core.c, intel_pmu_nhm_workaround",
         processors: &[NEHALEM, WESTMERE],
         condition: Condition::Always,
     },
     Workaround {
+        number: 1,
+        errata: &["BJ122", "BV98", "HSD29"],
+        action: Action::KeepOtherThreadFree,
+        effect: "events 0xD0 to 0xD3 keep the other thread's counter free",
+        source: "Linux, arch/x86/events/intel/core.c, intel_ht_bug",
+        processors: &[Family6::of(&[0x2A, 0x2D]), IVY_BRIDGE, HASWELL],
+        condition: Condition::Threads,
+    },
+    Workaround {
         number: 2,
         errata: &[],
         action: Action::LeaveCounter3,
-        effect: "counter 3 is not used, because the microcode of TSX uses it",
+        effect: "counter 3 is left to the microcode of TSX",
         source: "Linux commit 400816f60c54; CPUID.(7,0):EDX[13] and [11]",
         processors: &[SKYLAKE],
         condition: Condition::Transactions,
@@ -97,7 +113,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         number: 3,
         errata: &[],
         action: Action::ThreeFixedCounters,
-        effect: "three fixed counters are used, although CPUID reports fewer",
+        effect: "three fixed counters are used, though CPUID reports fewer",
         source: "Linux, arch/x86/events/intel/core.c, intel_pmu_init",
         processors: &[],
         condition: Condition::FewFixedCounters,
@@ -106,7 +122,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         number: 4,
         errata: &["AJ67", "AJ68", "AJ69", "AJ106"],
         action: Action::NoPreciseRecords,
-        effect: "precise events are refused, because the processor loses and corrupts their records",
+        effect: "precise events are refused: their records are unreliable",
         source: "Linux, arch/x86/events/intel/core.c, intel_clovertown_quirk",
         processors: &[CORE_2],
         condition: Condition::Always,
@@ -115,7 +131,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         number: 5,
         errata: &[],
         action: Action::PreciseRecordsSince(0x28),
-        effect: "precise events need microcode 28h or newer",
+        effect: "precise events need microcode 0x28 or newer",
         source: "Linux, arch/x86/events/intel/core.c, intel_sandybridge_quirk",
         processors: &[sandy_bridge(&[0x2A], 7..=7)],
         condition: Condition::Always,
@@ -124,7 +140,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         number: 6,
         errata: &[],
         action: Action::PreciseRecordsSince(0x618),
-        effect: "precise events need microcode 618h or newer",
+        effect: "precise events need microcode 0x618 or newer",
         source: "Linux, arch/x86/events/intel/core.c, intel_sandybridge_quirk",
         processors: &[sandy_bridge(&[0x2D], 6..=6)],
         condition: Condition::Always,
@@ -133,7 +149,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         number: 7,
         errata: &[],
         action: Action::PreciseRecordsSince(0x70C),
-        effect: "precise events need microcode 70Ch or newer",
+        effect: "precise events need microcode 0x70C or newer",
         source: "Linux, arch/x86/events/intel/core.c, intel_sandybridge_quirk",
         processors: &[sandy_bridge(&[0x2D], 7..=7)],
         condition: Condition::Always,
@@ -142,7 +158,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         number: 8,
         errata: &[],
         action: Action::PreciseRecordsSince(u32::MAX),
-        effect: "precise events are refused: no microcode of this stepping records them correctly",
+        effect: "precise events are refused: no microcode records them",
         source: "Linux, arch/x86/events/intel/core.c, intel_sandybridge_quirk",
         processors: &[
             sandy_bridge(&[0x2A], 0..=6),
@@ -156,7 +172,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         number: 9,
         errata: &["BDM11", "BDM55"],
         action: Action::AlignPeriods,
-        effect: "intervals of INST_RETIRED.PREC_DIST become multiples of 64, at least 128",
+        effect: "intervals of INST_RETIRED.PREC_DIST are multiples of 64",
         source: "Linux, arch/x86/events/intel/core.c, bdw_limit_period",
         processors: &[BROADWELL],
         condition: Condition::Always,
@@ -165,7 +181,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         number: 10,
         errata: &[],
         action: Action::StopInSmm,
-        effect: "counters stop while the firmware executes in SMM, if the processor can do so",
+        effect: "counters stop in System Management Mode, if they can",
         source: "Linux commit a01994f5e5c7; SDM Vol. 4, IA32_DEBUGCTL[14]",
         processors: &[],
         condition: Condition::Capabilities,
@@ -188,6 +204,7 @@ impl Condition {
     fn holds(self, cpu: &impl Cpuid) -> bool {
         match self {
             Self::Always => true,
+            Self::Threads => topology::core_with_threads(cpu).is_some(),
             Self::Transactions => {
                 let features = Leaf7Edx::from_bits(if highest_leaf(cpu) >= leaf::STRUCTURED_FEATURES {
                     cpu.cpuid(leaf::STRUCTURED_FEATURES, 0).edx

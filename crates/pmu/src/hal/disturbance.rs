@@ -29,7 +29,9 @@ impl<E> Hal<E> {
             self.interface_with(cpu_counters.pmu).compare(current.cpu(), cpu_counters, |counters, disturbance| {
                 cpu_counters.pmu.disturbances.note(counters, disturbance, now);
                 if disturbance.register != IA32_DEBUGCTL {
-                    disturbed = disturbed.or(counters.and(reserved));
+                    let counters =
+                        counters.and(reserved).iter().map(|counter| cpu_counters.whole_of(counter)).collect();
+                    disturbed = disturbed.or(counters);
                 }
             });
         }
@@ -64,7 +66,7 @@ impl<E> Hal<E> {
                 COUNTER => self.interface_with(cpu_counters.pmu).counter_register(cpu_counters, counter).address(),
                 other => other,
             };
-            each(counter, Disturbance { register, ..disturbance }, time);
+            each(cpu_counters.whole_of(counter), Disturbance { register, ..disturbance }, time);
         });
     }
 }

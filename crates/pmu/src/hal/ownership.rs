@@ -19,6 +19,7 @@ impl<E> Hal<E> {
             && !pmu.is_initialized()
         {
             pmu.snapshot.set_capabilities(Interface::new(self.selection.interface, current.cpu()).capabilities());
+            self.probe_core(pmu, current.cpu());
         }
     }
 

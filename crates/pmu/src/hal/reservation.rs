@@ -6,7 +6,7 @@ use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::interface::ProfileInterface;
 use crate::placement::Wanted;
 use crate::source::Source;
-use crate::state::{CounterSet, CounterState};
+use crate::state::{CounterSet, CounterState, upper_of};
 
 impl<E> Hal<E> {
     /// Returns the state of a counter for a source, with an interrupt after every interval in force or without. The
@@ -26,7 +26,8 @@ impl<E> Hal<E> {
         }
         let event = self.index_of(source)?;
         let interval = if interrupt { self.interval(event) } else { 0 };
-        Ok(CounterState::FREE.of(event).with_interrupt(interrupt).with_interval(interval))
+        let merged = self.information_of(source).is_some_and(|source| self.interface.merges(&source));
+        Ok(CounterState::FREE.of(event).with_interrupt(interrupt).with_interval(interval).with_merged(merged))
     }
 
     /// Reserves a free counter of `processor` for `state`, which must have an owner. Returns `None` if all are taken.
@@ -48,6 +49,9 @@ impl<E> Hal<E> {
         self.interface_of(processor).assign(cpu_counters, wanted, assigned)?;
         for (Wanted { state, .. }, counter) in wanted.iter().zip(assigned) {
             cpu_counters.set(*counter, state.with_active(false));
+            if state.merged() {
+                cpu_counters.set(upper_of(*counter), CounterState::FREE.owned_by(state.owner()).with_upper(true));
+            }
             if let Some(total) = cpu_counters.total(*counter) {
                 total.clear();
             }
@@ -81,13 +85,20 @@ impl<E> Hal<E> {
     /// PROFILE_LEVEL.
     pub fn hand_over(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8, owner: u16) {
         let cpu_counters = self.cpu_counters(current.index());
-        cpu_counters.set(counter, cpu_counters.get(counter).owned_by(owner));
+        let state = cpu_counters.get(counter).owned_by(owner);
+        cpu_counters.set(counter, state);
+        if state.merged() {
+            cpu_counters.set(upper_of(counter), cpu_counters.get(upper_of(counter)).owned_by(owner));
+        }
     }
 
     /// Frees `counters` of `processor`, which must have been stopped.
     pub fn free(&self, processor: ProcessorIndex, counters: CounterSet) {
         let cpu_counters = self.cpu_counters(processor);
         for counter in counters.iter() {
+            if cpu_counters.get(counter).merged() {
+                cpu_counters.set(upper_of(counter), CounterState::FREE);
+            }
             cpu_counters.set(counter, CounterState::FREE);
         }
     }

@@ -28,6 +28,12 @@ impl<E> Hal<E> {
         Ok(self.information(index, entry))
     }
 
+    /// Returns the table entry of a source, or one for a raw event.
+    pub(super) fn information_of(&self, source: Source) -> Option<ProfileSource> {
+        let raw = source.raw().map(ProfileSource::of_raw);
+        raw.or_else(|| self.interface.find(source).map(|(_, entry)| entry))
+    }
+
     pub(super) fn information(&self, index: u16, source: ProfileSource) -> SourceInformation {
         let (range, support) = (IntervalRange::of(source.source), self.support(&source));
         let is_refused = source.source.raw().is_some() && support != Support::Supported;

@@ -12,6 +12,7 @@
 mod families;
 mod generation;
 mod global;
+mod pairs;
 mod sources;
 mod zen;
 
@@ -139,9 +140,8 @@ impl Amd64 {
 
     /// Returns the class of the event of a source, if a table lists it.
     fn class(&self, source: &ProfileSource) -> Option<Class> {
-        let select = PerfEvtSel::from_bits(source.select);
-        let number = u16::from(select.event_select_high()) << 8 | u16::from(select.event_select());
-        self.generation.constraints()?.find(number, select.unit_mask())
+        let unit_mask = PerfEvtSel::from_bits(source.select).unit_mask();
+        self.generation.constraints()?.find(number(source), unit_mask)
     }
 
     /// Returns the event select register for a counter in this state.
@@ -155,6 +155,12 @@ impl Amd64 {
     }
 }
 
+/// Returns the event number of a source.
+fn number(source: &ProfileSource) -> u16 {
+    let select = PerfEvtSel::from_bits(source.select);
+    u16::from(select.event_select_high()) << 8 | u16::from(select.event_select())
+}
+
 impl ProfileInterface for Amd64 {
     fn counters(&self) -> u8 {
         self.count
@@ -165,6 +171,9 @@ impl ProfileInterface for Amd64 {
     }
 
     fn counters_for(&self, source: &ProfileSource) -> CounterSet {
+        if self.merges(source) {
+            return pairs::lower(self.bank.all);
+        }
         self.class(source).map_or(self.bank.all, |class| class.counters().and(self.bank.all))
     }
 
@@ -174,8 +183,16 @@ impl ProfileInterface for Amd64 {
         if is_known { Listing::Known } else { Listing::Unlisted }
     }
 
+    /// Linux merges counters only with PerfCtrExtCore.
+    fn merges(&self, source: &ProfileSource) -> bool {
+        self.bank.stride == STRIDE && self.generation.has_large_increments(number(source))
+    }
+
     fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
-        let counters_of = |source: &ProfileSource, _| self.counters_for(source);
+        let counters_of = |source: &ProfileSource, _: CounterState| self.counters_for(source);
+        if wanted.iter().any(|wanted| wanted.state.merged()) {
+            return pairs::assign(cpu_counters, self.sources(), wanted, assigned, counters_of);
+        }
         placement::assign_states(cpu_counters, self.sources(), CounterSet::NONE, wanted, assigned, counters_of)
     }
 
@@ -202,9 +219,14 @@ impl ProfileInterface for Amd64 {
         if event.event() > 0xFF && !self.generation.has_wide_events() {
             return Support::NoSuchEvent;
         }
+        if self.generation.is_merge(event.event()) {
+            return Support::MergesCounters;
+        }
         let source = ProfileSource::of_raw(event);
         match super::lacks_version_6(event, false, false).unwrap_or_else(|| self.support(&source)) {
-            Support::Supported if self.generation.has_large_increments(event.event()) => Support::NeedsTwoCounters,
+            Support::Supported if self.generation.has_large_increments(event.event()) && !self.merges(&source) => {
+                Support::NeedsTwoCounters
+            }
             Support::Supported if self.counters_for(&source).is_empty() => Support::NoCounter,
             support => support,
         }
@@ -229,7 +251,8 @@ impl ProfileInterface for Amd64 {
         self.bank.readback_ok(cpu)
     }
 
-    /// 2N writes; with PerfMonV2 one more, and with an interval another one. A counter that last counted without an
+    /// 2N writes, and two more for an event that takes two counters; with PerfMonV2 one more, and with an interval another
+    /// one. A counter that last counted without an
     /// interval may have left its status bit set, and the next interrupt would take that for an overflow. Counters that
     /// other software has frozen since would never overflow. So [`forget`](ProfileInterface::forget) has nothing to do.
     fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
@@ -243,12 +266,14 @@ impl ProfileInterface for Amd64 {
         }
     }
 
-    /// N writes; with PerfMonV2 one.
+    /// N writes; with PerfMonV2 one. One more for an event that takes two counters: the odd one must not stay merged, or
+    /// the next event of the even one would overflow late.
     fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         match self.global_of(cpu_counters) {
             Some(global) => global.let_through(cpu, cpu_counters, cpu_counters.active.all.without(counters)),
             None => self.bank.clear_selects(cpu, counters),
         }
+        self.bank.clear_selects(cpu, cpu_counters.uppers(counters));
     }
 
     /// One RDPMC for each counter with an interval; with PerfMonV2 one read.
@@ -274,8 +299,9 @@ impl ProfileInterface for Amd64 {
         }
     }
 
-    /// One RDPMC for each counter with an interval, one write for each that overflowed. With PerfMonV2, k overflowed
-    /// counters take two reads, 3 + k writes and k RDPMCs, and the driver's counters stand still meanwhile.
+    /// One RDPMC for each counter with an interval, one write for each that overflowed, two if it is merged. With
+    /// PerfMonV2, k overflowed counters take two reads, 3 + k writes and k RDPMCs, and the driver's counters stand still
+    /// meanwhile.
     ///
     /// AMD's processors do not mask the LVT entry, but hypervisors do (KVM before Linux 49ff3b4aec51), so that it is
     /// unmasked if it is masked. Without global registers that is done first, as in version 1 of Emon.

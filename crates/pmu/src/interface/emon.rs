@@ -166,6 +166,13 @@ impl Emon {
         counters.and(CounterSet::first(self.capabilities.precise())).and(self.general())
     }
 
+    /// Returns whether a counter of this source and the counter with the same number of the other thread disturb each
+    /// other: MEM_UOPS_RETIRED, MEM_LOAD_UOPS_RETIRED and those of the last level cache.
+    pub(crate) fn disturbs_other_thread(self, source: &ProfileSource) -> bool {
+        let event = PerfEvtSel::from_bits(source.select).event_select();
+        self.capabilities.disturbs_other_thread() && (0xD0..=0xD3).contains(&event)
+    }
+
     /// Returns the event select register for a counter in this state, without the bits that the state contains itself.
     fn select(self, cpu_counters: CpuCounters<'_>, state: CounterState) -> u64 {
         let Some(source) = cpu_counters.source_of(Sources::new(&SOURCES), state) else { return 0 };

@@ -12,7 +12,7 @@ use super::{Enabled, Reloaded};
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
-use crate::state::{self, CounterSet, CounterState, CpuCounters};
+use crate::state::{self, CounterSet, CounterState, CpuCounters, upper_of};
 
 /// Registers of the bank.
 #[derive(Debug, Clone, Copy)]
@@ -90,7 +90,8 @@ impl Bank {
         })
     }
 
-    /// Loads and selects `counters` by their states: two writes each.
+    /// Loads and selects `counters` by their states: two writes each, and two more for a merged one. The odd counter is
+    /// selected before the even one counts (Linux, arch/x86/events/perf_event.h, `__x86_pmu_enable_event`).
     pub fn load(
         self,
         cpu: &impl Cpu,
@@ -101,21 +102,28 @@ impl Bank {
         for counter in counters.iter() {
             let state = cpu_counters.get(counter);
             Counters::load(self, cpu, counter, state);
+            if state.merged() {
+                cpu.wrmsr(self.select(upper_of(counter)), MERGE);
+            }
             let select = select(state);
             cpu_counters.pmu.set_select(counter, select);
             cpu.wrmsr(self.select(counter), select);
         }
     }
 
-    /// Compares the select registers of the active counters with those that [`load`](Self::load) wrote: one read each.
+    /// Compares the select registers of the active counters, and of those that are merged into them, with those that
+    /// [`load`](Self::load) wrote: one read each.
     pub fn compare(
         self,
         cpu: &impl Cpu,
         cpu_counters: CpuCounters<'_>,
         mut differs: impl FnMut(CounterSet, Disturbance),
     ) {
-        for counter in cpu_counters.active.all.and(self.all).iter() {
-            let (register, expected) = (self.select(counter), cpu_counters.pmu.select(counter));
+        let active = cpu_counters.active.all.and(self.all);
+        let of_active = active.iter().map(|counter| (counter, cpu_counters.pmu.select(counter)));
+        let of_uppers = cpu_counters.uppers(active).iter().map(|counter| (counter, MERGE));
+        for (counter, expected) in of_active.chain(of_uppers) {
+            let register = self.select(counter);
             if let Some(disturbance) = Disturbance::of(register, cpu.rdmsr(register), expected) {
                 differs(CounterSet::NONE.with(counter), disturbance);
             }
@@ -138,6 +146,7 @@ impl Bank {
                 let state = cpu_counters.get(counter);
                 let initial = state.armed_within(self.mask);
                 cpu.wrmsr(self.counter(counter), initial);
+                self.load_upper(cpu, counter, state);
                 overflowed(Reloaded { counter, state, value, initial, missing_bits: self.missing_bits() });
                 served = served.with(counter);
             }
@@ -190,13 +199,36 @@ pub trait Counters: Copy {
     fn load(self, cpu: &impl Cpu, counter: u8, state: CounterState) {
         let place = self.place(counter);
         cpu.wrmsr(place.register, state.initial_within(state::all_but(place.missing_bits)));
+        self.load_upper(cpu, counter, state);
+    }
+
+    /// Loads the counter that is merged into this one, if there is one: one write.
+    #[inline]
+    fn load_upper(self, cpu: &impl Cpu, counter: u8, state: CounterState) {
+        let _ = (cpu, counter, state);
     }
 }
+
+/// Event FFFH, enabled: merges an odd counter into the even one before it (Linux, arch/x86/events/amd/core.c,
+/// `AMD_MERGE_EVENT_ENABLE`).
+const MERGE: u64 =
+    amd::perfmon::PerfEvtSel::new().with_event_select(0xFF).with_event_select_high(0xF).with_en(true).into_bits();
+
+/// Value of the odd counter of a pair: bits 63:48 of a negative number in both, so that the overflow of the even one's
+/// interval is that of the pair (Linux, arch/x86/events/core.c, `x86_perf_event_set_period`).
+const UPPER: u64 = 0xFFFF;
 
 impl Counters for Bank {
     #[inline]
     fn place(self, counter: u8) -> Place {
         Place { register: self.counter(counter), index: u32::from(counter), missing_bits: self.missing_bits() }
+    }
+
+    #[inline]
+    fn load_upper(self, cpu: &impl Cpu, counter: u8, state: CounterState) {
+        if state.merged() {
+            cpu.wrmsr(self.counter(upper_of(counter)), UPPER);
+        }
     }
 }
 
@@ -215,6 +247,7 @@ pub fn reload_overflowed(
         let value = cpu.rdpmc(index);
         let initial = state.armed_within(state::all_but(missing_bits));
         cpu.wrmsr(register, initial);
+        bank.load_upper(cpu, counter, state);
         overflowed(Reloaded { counter, state, value, initial, missing_bits });
     }
 }

@@ -59,8 +59,7 @@ fn selected(name: &str, bench: &Bench, event: RawEvent) -> Result<u64, HalError>
 }
 
 /// Returns whether a generation has an event that no general counter counts, or not alone: the events of fixed counters
-/// (Intel's event files), two unit masks at once on family 15h (Linux, `amd_get_event_constraints_f15h`), FLOPs from
-/// family 17h on (Linux, `amd_is_pair_event_code`).
+/// (Intel's event files), two unit masks at once on family 15h (Linux, `amd_get_event_constraints_f15h`).
 fn is_uncounted(name: &str, event: u8, umask: u8, support: Support) -> bool {
     match (name, event, support) {
         ("nehalem-920", 0, Support::NoCounter) => umask == 0,
@@ -68,7 +67,6 @@ fn is_uncounted(name: &str, event: u8, umask: u8, support: Support) -> bool {
             (1..=4).contains(&umask)
         }
         ("bulldozer-fx8150", 0x31, Support::NoCounter) => umask.count_ones() > 1,
-        ("zen-1800x" | "zen3-5950x" | "zen4-7700x", 0x03, Support::NeedsTwoCounters) => true,
         _ => false,
     }
 }
@@ -85,7 +83,7 @@ fn every_raw_event_writes_its_encoding_and_no_reserved_bit() {
             match selected(name, &bench, event) {
                 Ok(register) => assert_eq!(register, select_of(event), "{name}: {event:?}"),
                 Err(HalError::Unsupported(_, Support::NotOnThisFamily)) => refused += 1,
-                Err(HalError::Unsupported(_, support @ (Support::NoCounter | Support::NeedsTwoCounters))) => {
+                Err(HalError::Unsupported(_, support @ Support::NoCounter)) => {
                     assert!(is_uncounted(name, low, umask, support), "{name}: {event:?}");
                 }
                 Err(HalError::Unsupported(_, Support::EventNotAvailable | Support::EventNotEnumerated)) => {
@@ -102,6 +100,10 @@ fn every_raw_event_writes_its_encoding_and_no_reserved_bit() {
                 match selected(name, &bench, event) {
                     Err(HalError::Unsupported(_, Support::NoSuchEvent)) => assert_eq!(bits, 8, "{name}: {event:?}"),
                     Err(HalError::Unsupported(_, Support::NotOnThisFamily)) => assert_eq!(refused, 0x2000, "{name}"),
+                    // Merge, from family 17h on (Linux, `AMD_MERGE_EVENT`).
+                    Err(HalError::Unsupported(_, Support::MergesCounters)) => {
+                        assert!(name.starts_with("zen") && number == 0xFFF, "{name}: {event:?}");
+                    }
                     told => assert_eq!((told, bits), (Ok(select_of(event)), 12), "{name}: {event:?}"),
                 }
             }

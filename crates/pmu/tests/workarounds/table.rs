@@ -33,7 +33,8 @@ fn every_row_applies_to_an_identity() {
 #[test]
 fn processors_have_the_workarounds_that_linux_has_for_them() {
     use Action::{
-        AlignPeriods, LeaveCounter3, NoPreciseRecords, PreciseRecordsSince, ResetCounters, ThreeFixedCounters,
+        AlignPeriods, KeepOtherThreadFree, LeaveCounter3, NoPreciseRecords, PreciseRecordsSince, ResetCounters,
+        ThreeFixedCounters,
     };
     for (name, wanted) in [
         ("nehalem-920", vec![ResetCounters]),
@@ -41,7 +42,10 @@ fn processors_have_the_workarounds_that_linux_has_for_them() {
         ("core2-6420", vec![ThreeFixedCounters, NoPreciseRecords]),
         ("core2-e5200", vec![]),
         ("diamondville-230", vec![ThreeFixedCounters]),
-        ("sandy-bridge-2600k", vec![PreciseRecordsSince(0x28)]),
+        ("sandy-bridge-2600k", vec![KeepOtherThreadFree, PreciseRecordsSince(0x28)]),
+        ("ivy-bridge-ep-4930k", vec![KeepOtherThreadFree]),
+        ("ivy-bridge-3570k", vec![]),
+        ("haswell-4710mq", vec![KeepOtherThreadFree]),
         ("broadwell-u-5y70", vec![AlignPeriods]),
         ("skylake-sp-tsx-derived", vec![LeaveCounter3]),
         ("skylake-sp-6154", vec![]),

@@ -2,8 +2,8 @@
 
 use bitfield_struct::bitfield;
 
-/// PERF_LEGACY_CTL0, MSRC001_0000, first of [`LEGACY_COUNTERS`]: [`PerfEvtSel`]. The APM calls it PerfEvtSel0 (APM Vol. 2
-/// 13.2.1; PPR for family 19h).
+/// PERF_LEGACY_CTL0, MSRC001_0000, first of [`LEGACY_COUNTERS`]: [`PerfEvtSel`]. The APM calls it PerfEvtSel0 (APM Vol.
+/// 2 13.2.1; PPR for family 19h).
 pub const PERF_LEGACY_CTL0: u32 = 0xC001_0000;
 
 /// PERF_LEGACY_CTR0, MSRC001_0004, first of [`LEGACY_COUNTERS`]. The APM calls it PerfCtr0 (APM Vol. 2 13.2.1; PPR for
@@ -24,8 +24,8 @@ pub const STRIDE: u8 = 2;
 /// Counters without PerfCtrExtCore (APM Vol. 2 13.2.1).
 pub const LEGACY_COUNTERS: u8 = 4;
 
-/// Counters with PerfCtrExtCore (APM Vol. 2 13.2.1). RDPMC numbers the core counters below this; the numbers that follow
-/// belong to counters outside the core (APM Vol. 3, RDPMC).
+/// Counters with PerfCtrExtCore (APM Vol. 2 13.2.1). RDPMC numbers the core counters below this; the numbers that
+/// follow belong to counters outside the core (APM Vol. 3, RDPMC).
 pub const CORE_COUNTERS: u8 = 6;
 
 /// Width of a counter in bits (APM Vol. 2 13.2.1, "PerfCtr").

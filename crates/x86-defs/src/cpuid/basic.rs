@@ -53,7 +53,8 @@ pub struct Leaf1Ecx {
     pub pdcm: bool,
     #[bits(15)]
     _other: u16,
-    /// Hypervisor present. Processors return 0; hypervisors set the bit (APM Vol. 3 E.3.2; TLFS, "Hypervisor Discovery").
+    /// Hypervisor present. Processors return 0; hypervisors set the bit (APM Vol. 3 E.3.2; TLFS, "Hypervisor
+    /// Discovery").
     pub hypervisor: bool,
 }
 

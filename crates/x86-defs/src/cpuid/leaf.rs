@@ -16,11 +16,15 @@ pub const STRUCTURED_FEATURES: u32 = 7;
 /// Architectural performance monitoring of Intel: [`LeafAEax`](super::LeafAEax) (SDM Vol. 2A, CPUID).
 pub const ARCHITECTURAL_PERFMON: u32 = 0xA;
 
+/// Threads of a core in subleaf 0: [`LeafBEax`](super::LeafBEax), [`LeafBEbx`](super::LeafBEbx), and the x2APIC ID in
+/// EDX (SDM Vol. 2A, CPUID).
+pub const EXTENDED_TOPOLOGY: u32 = 0xB;
+
 /// Core type of the current processor: [`Leaf1AEax`](super::Leaf1AEax) (SDM Vol. 2A, CPUID).
 pub const NATIVE_MODEL: u32 = 0x1A;
 
-/// Architectural performance monitoring of Intel, extended: subleaf 0, [`Leaf23Ebx`](super::Leaf23Ebx) and the bitmap of
-/// valid subleaves in EAX; subleaf 1, the counters. Exists if [`Leaf71Eax`](super::Leaf71Eax) says so (SDM Vol. 2A,
+/// Architectural performance monitoring of Intel, extended: subleaf 0, [`Leaf23Ebx`](super::Leaf23Ebx) and the bitmap
+/// of valid subleaves in EAX; subleaf 1, the counters. Exists if [`Leaf71Eax`](super::Leaf71Eax) says so (SDM Vol. 2A,
 /// CPUID).
 pub const ARCHITECTURAL_PERFMON_EXTENDED: u32 = 0x23;
 
@@ -33,8 +37,8 @@ pub const HYPERVISOR_INTERFACE: u32 = 0x4000_0001;
 /// Privileges and features of the partition (TLFS, "Hypervisor Feature Identification").
 pub const HYPERVISOR_FEATURES: u32 = 0x4000_0003;
 
-/// Highest leaf with which an interface of a hypervisor may begin. Each interface has leaves of its own, and a hypervisor
-/// may present several (Linux, `hypervisor_cpuid_base`).
+/// Highest leaf with which an interface of a hypervisor may begin. Each interface has leaves of its own, and a
+/// hypervisor may present several (Linux, `hypervisor_cpuid_base`).
 pub const HYPERVISOR_LAST: u32 = 0x4000_FF00;
 
 /// Distance between the leaves with which interfaces of a hypervisor may begin.

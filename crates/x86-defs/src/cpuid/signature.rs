@@ -2,8 +2,8 @@
 
 use bitfield_struct::bitfield;
 
-/// CPUID.1:EAX, and on AMD processors CPUID.80000001H:EAX (SDM Vol. 2A, CPUID, "Version Information Returned by CPUID in
-/// EAX"; APM Vol. 3 E.3.2 and E.4.2).
+/// CPUID.1:EAX, and on AMD processors CPUID.80000001H:EAX (SDM Vol. 2A, CPUID, "Version Information Returned by CPUID
+/// in EAX"; APM Vol. 3 E.3.2 and E.4.2).
 #[bitfield(u32)]
 #[derive(PartialEq, Eq)]
 pub struct Signature {
@@ -40,8 +40,8 @@ impl Signature {
 
     /// Returns DisplayModel of Intel, Model of AMD.
     ///
-    /// AMD defines the extended model for base family 15 only. In its base family 6 (K7) the field is zero, so the rule of
-    /// Intel is right for both.
+    /// AMD defines the extended model for base family 15 only. In its base family 6 (K7) the field is zero, so the rule
+    /// of Intel is right for both.
     #[must_use]
     pub const fn model(self) -> u8 {
         match self.base_family() {

@@ -43,12 +43,12 @@ pub mod escr_select {
     pub const BSU_ESCR0: u8 = 7;
 }
 
-/// Value of [`Cccr::active_thread`]: count whichever threads are active. Without Hyper-Threading no other value is allowed
-/// (SDM Vol. 3B, "CCCR MSRs").
+/// Value of [`Cccr::active_thread`]: count whichever threads are active. Without Hyper-Threading no other value is
+/// allowed (SDM Vol. 3B, "CCCR MSRs").
 pub const ACTIVE_THREAD_ANY: u8 = 0b11;
 
-/// ESCR, event selection control register (SDM Vol. 3B, "ESCR MSRs", and the section of the same name for processors that
-/// support Hyper-Threading).
+/// ESCR, event selection control register (SDM Vol. 3B, "ESCR MSRs", and the section of the same name for processors
+/// that support Hyper-Threading).
 #[bitfield(u64)]
 #[derive(PartialEq, Eq)]
 pub struct Escr {
@@ -74,8 +74,8 @@ pub struct Escr {
     _reserved: u64,
 }
 
-/// CCCR, counter configuration control register (SDM Vol. 3B, "CCCR MSRs", and the section of the same name for processors
-/// that support Hyper-Threading).
+/// CCCR, counter configuration control register (SDM Vol. 3B, "CCCR MSRs", and the section of the same name for
+/// processors that support Hyper-Threading).
 #[bitfield(u64)]
 #[derive(PartialEq, Eq)]
 pub struct Cccr {

@@ -9,7 +9,8 @@ pub const IA32_PERFEVTSEL0: u32 = 0x186;
 /// their sign.
 pub const IA32_PMC0: u32 = 0xC1;
 
-/// IA32_A_PMC0: the same counters with full-width writes, if [`PerfCapabilities::fw_write`] is set (SDM Vol. 3B 21.2.8).
+/// IA32_A_PMC0: the same counters with full-width writes, if [`PerfCapabilities::fw_write`] is set (SDM Vol. 3B
+/// 21.2.8).
 pub const IA32_A_PMC0: u32 = 0x4C1;
 
 /// IA32_FIXED_CTR0, first of the fixed-function counters; writes have full width (SDM Vol. 3B 21.2.2).
@@ -28,8 +29,8 @@ pub const IA32_PERF_GLOBAL_CTRL: u32 = 0x38F;
 /// [`GlobalStatus`] (SDM Vol. 3B 21.2.2).
 pub const IA32_PERF_GLOBAL_OVF_CTRL: u32 = 0x390;
 
-/// IA32_PERF_CAPABILITIES: [`PerfCapabilities`]; read-only. Exists if CPUID.1:ECX.PDCM is set (SDM Vol. 4, "Architectural
-/// MSRs").
+/// IA32_PERF_CAPABILITIES: [`PerfCapabilities`]; read-only. Exists if CPUID.1:ECX.PDCM is set (SDM Vol. 4,
+/// "Architectural MSRs").
 pub const IA32_PERF_CAPABILITIES: u32 = 0x345;
 
 /// RDPMC index of fixed-function counter 0: ECX\[30\] selects the fixed-function counters (SDM Vol. 2B, RDPMC).
@@ -115,7 +116,8 @@ impl FixedControl {
         Self::from_bits((register >> (Self::WIDTH * (number & 0xF) as u32) & 0xF) as u8)
     }
 
-    /// Returns a value of the register with this field for fixed-function counter `number`, 0 to 15, and zeros elsewhere.
+    /// Returns a value of the register with this field for fixed-function counter `number`, 0 to 15, and zeros
+    /// elsewhere.
     #[must_use]
     pub const fn to_register(self, number: u8) -> u64 {
         (self.into_bits() as u64 & 0xF) << (Self::WIDTH * (number & 0xF) as u32)

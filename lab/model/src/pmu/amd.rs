@@ -25,6 +25,15 @@ const EXTENDED_STRIDE: u32 = 2;
 /// writing them faults, so the model drops them.
 const WIDTH: u32 = 48;
 
+/// PMCx003, retired SSE and AVX FLOPs (PPR for family 17h, "Large Increment per Cycle Events").
+const FLOPS: u16 = 0x003;
+/// PMCxFFF, Merge: in an odd counter, it makes the even one before it count large increments. Bits 15:0 of the odd
+/// counter are then bits 63:48 of both, and the overflow of bit 63 interrupts (the same section).
+const MERGE: u16 = 0xFFF;
+const MERGED_WIDTH: u32 = 64;
+/// The most that one counter can add in a cycle.
+const PER_CYCLE: u64 = 15;
+
 enum Register {
     Select(usize),
     Counter(usize),
@@ -34,6 +43,8 @@ pub(crate) struct Amd {
     selects: Vec<Select>,
     counters: Vec<Counter>,
     extended: bool,
+    /// The processor has events with large increments, and the event that merges counters.
+    merges: bool,
     /// The writable bits of the select registers.
     writable: u64,
 }
@@ -44,19 +55,41 @@ impl Amd {
         Self::new(LEGACY_COUNT, false, writable::perf_ctl(family, svm))
     }
 
-    /// Creates the counters of a processor with `PerfCtrExtCore`, which came with family 15h.
-    pub(crate) fn extended(count: u8, svm: bool) -> Self {
-        Self::new(usize::from(count), true, writable::perf_ctl(0x15, svm))
+    /// Creates the counters of a processor of this family with `PerfCtrExtCore`, which came with family 15h.
+    pub(crate) fn extended(count: u8, svm: bool, family: u32) -> Self {
+        let counters = Self::new(usize::from(count), true, writable::perf_ctl(0x15, svm));
+        Self { merges: family >= 0x17, ..counters }
     }
 
     fn new(count: usize, extended: bool, writable: u64) -> Self {
         let (selects, counters) = (vec![Select::default(); count], vec![Counter::new(WIDTH); count]);
-        Self { selects, counters, extended, writable }
+        Self { selects, counters, extended, merges: false, writable }
     }
 
     /// Returns whether an overflow of the counter interrupts.
     pub(crate) fn interrupts(&self, id: CounterId) -> bool {
         self.running().iter().any(|running| running.id == id && running.interrupt)
+    }
+
+    /// Returns the odd counter that is merged into this one.
+    pub(crate) fn upper(&self, id: CounterId) -> Option<CounterId> {
+        let CounterId::General(number) = id else { return None };
+        let is_even = number % 2 == 0;
+        let select = self.selects.get(usize::from(number) + 1).filter(|_| self.merges && is_even)?;
+        (select.enabled() && select.selected_amd().event == MERGE).then_some(CounterId::General(number + 1))
+    }
+
+    /// Adds to a counter and the odd one that is merged into it. Returns the number of overflows of both.
+    fn count_merged(&mut self, low: CounterId, high: CounterId, events: u64) -> u64 {
+        let value = |id| self.counter(id).map_or(0, Counter::read);
+        let mut both = Counter::new(MERGED_WIDTH).loaded(value(low) | value(high) << WIDTH);
+        let overflows = both.add(events);
+        for (id, value) in [(low, both.read()), (high, both.read() >> WIDTH)] {
+            if let Some(counter) = general(id).and_then(|number| self.counters.get_mut(number)) {
+                counter.write(value);
+            }
+        }
+        overflows
     }
 
     /// Returns the counters with their interrupt enabled, whether or not they count.
@@ -125,8 +158,24 @@ impl Pmu for Amd {
         self.counters.get(general(id)?)
     }
 
+    /// The odd counter of a pair counts nothing by itself.
+    fn most_per_cycle(&self, running: &Running) -> Option<u64> {
+        let is_large = self.merges && running.selected.event == FLOPS;
+        (is_large && self.upper(running.id).is_none()).then_some(PER_CYCLE)
+    }
+
+    fn until_overflow(&self, id: CounterId) -> Option<u64> {
+        let low = self.counter(id)?;
+        let Some(high) = self.upper(id) else { return Some(low.until_overflow()) };
+        let value = low.read() | self.counter(high)?.read() << WIDTH;
+        Some(Counter::new(MERGED_WIDTH).loaded(value).until_overflow())
+    }
+
     fn count(&mut self, id: CounterId, events: u64) -> u64 {
-        count_general(&mut self.counters, id, events)
+        match self.upper(id) {
+            Some(high) => self.count_merged(id, high, events),
+            None => count_general(&mut self.counters, id, events),
+        }
     }
 
     /// Unlike Intel's APIC, AMD's does not change the entry (reported of hardware in Linux commit 49ff3b4aec51).

@@ -39,10 +39,10 @@ pub(crate) struct AmdV2 {
 impl AmdV2 {
     /// The control register resets to all counters enabled (PPR, MSRC000_0301, `PerfCntrEn`; the APM does not say), so
     /// software that knows only the select registers still works.
-    pub(crate) fn new(count: u8, freeze: bool, svm: bool) -> Self {
+    pub(crate) fn new(count: u8, freeze: bool, svm: bool, family: u32) -> Self {
         let control_bits = writable::amd_global_ctl(count);
         Self {
-            core: Amd::extended(count, svm),
+            core: Amd::extended(count, svm, family),
             control: control_bits,
             control_bits,
             status: 0,
@@ -87,12 +87,22 @@ impl Pmu for AmdV2 {
             return Vec::new();
         }
         let mut running = self.core.running();
-        running.retain(|counter| self.control & status_bit(counter.id) != 0);
+        // A pair counts only while the control register enables both.
+        let is_enabled = |id| self.control & status_bit(id) != 0;
+        running.retain(|counter| is_enabled(counter.id) && self.core.upper(counter.id).is_none_or(is_enabled));
         running
     }
 
     fn counter(&self, id: CounterId) -> Option<&Counter> {
         self.core.counter(id)
+    }
+
+    fn most_per_cycle(&self, running: &Running) -> Option<u64> {
+        self.core.most_per_cycle(running)
+    }
+
+    fn until_overflow(&self, id: CounterId) -> Option<u64> {
+        self.core.until_overflow(id)
     }
 
     fn count(&mut self, id: CounterId, events: u64) -> u64 {

@@ -88,6 +88,11 @@ pub(crate) trait Pmu: Send {
         self.counter(id).map(Counter::until_overflow)
     }
 
+    /// Returns the most that a counter adds in a cycle, if its event can occur more often.
+    fn most_per_cycle(&self, _: &Running) -> Option<u64> {
+        None
+    }
+
     /// Adds to a counter, records an overflow in the status register if there is one, and returns the number of
     /// overflows.
     fn count(&mut self, id: CounterId, events: u64) -> u64;

@@ -86,15 +86,18 @@ impl ProcessorType {
     /// Returns processor `number` after reset.
     pub fn reset_state(self, number: u32) -> State {
         let identity = self.identity.of_processor(number);
-        let leaves = identity.cpuid();
-        let processor = Processor::new(Box::new(move |leaf, subleaf| leaves.cpuid(leaf, subleaf)));
+        let processor = Processor::new(Box::new(self.identity.cpuid_of_processor(number)));
         self.with_devices(number, processor.with_perf_capabilities(identity.perf_capabilities()))
     }
 
-    /// Returns processor `number` after reset as the second thread of the core of `first`. Returns None if threads
-    /// share no registers.
+    /// Returns processor `number` after reset as the second thread of the core of `first`. Returns None if threads have
+    /// nothing in common.
     pub fn second_thread(self, number: u32, first: &Processor) -> Option<State> {
-        let second = first.other_thread(Box::new(self.identity.cpuid_of_second_thread()));
+        let second = if self.identity.has_disturbing_threads() {
+            first.other_thread(Box::new(self.identity.cpuid_of_processor(number)))
+        } else {
+            first.other_thread(Box::new(self.identity.cpuid_of_second_thread()))
+        };
         second.map(|processor| self.with_devices(number, processor))
     }
 

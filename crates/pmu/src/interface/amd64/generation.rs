@@ -6,7 +6,7 @@ use x86_defs::cpuid::{Leaf1Ebx, Leaf80000008Ecx, Signature, leaf};
 use super::{SOURCES, families, zen};
 use crate::constraints::{Table, tables};
 use crate::cpu::Cpuid;
-use crate::source::Sources;
+use crate::source::{RawEvent, Sources};
 
 /// Processors that share a table of sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,16 @@ impl Generation {
     pub const fn has_large_increments(self, event: u16) -> bool {
         /// Retired SSE and AVX FLOPs.
         const FLOPS: u16 = 0x003;
-        matches!(self, Self::Zen | Self::Zen3 | Self::Zen4 | Self::Zen5 | Self::Zen6 | Self::Unknown) && event == FLOPS
+        self.is_zen_or_later() && event == FLOPS
+    }
+
+    /// Returns whether an event merges the counter that selects it with another one.
+    pub const fn is_merge(self, event: u16) -> bool {
+        self.is_zen_or_later() && event == RawEvent::MAX_EVENT
+    }
+
+    const fn is_zen_or_later(self) -> bool {
+        matches!(self, Self::Zen | Self::Zen3 | Self::Zen4 | Self::Zen5 | Self::Zen6 | Self::Unknown)
     }
 
     /// Returns the table of sources.

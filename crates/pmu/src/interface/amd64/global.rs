@@ -90,7 +90,7 @@ impl Global {
 
     /// Lets exactly these counters of the driver count; other bits keep the values that were found.
     pub fn let_through(self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
-        let ours = GlobalCtl::new().with_enabled(low(counters));
+        let ours = GlobalCtl::new().with_enabled(low(counters.or(cpu_counters.uppers(counters))));
         let control = cpu_counters.pmu.snapshot.control() & !self.own.into_bits() | ours.into_bits();
         cpu_counters.pmu.snapshot.set_control(control);
         set_control(cpu, control);

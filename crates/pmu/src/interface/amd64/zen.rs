@@ -5,7 +5,7 @@
 //! The events come from AMD's Processor Programming References, section "Core Performance Monitor Counters": family 17h
 //! (56176), 19h models 01h (55898) and 11h (55901), and 1Ah (57238), where event NNNH is PMCxNNN. Linux has them in
 //! tools/perf/pmu-events/arch/x86/amdzen1 to amdzen6; those of Zen 6 come from there. An event that increments by more
-//! than 15 per cycle needs two counters, and is not included.
+//! than 15 per cycle takes two counters (`pairs.rs`), and none of these does.
 
 use x86_defs::amd::perfmon::PerfEvtSel;
 

@@ -45,8 +45,9 @@ pub struct PmuCapabilities {
     pub needs_reset: bool,
     /// Whether periods of some precise events must be aligned.
     pub aligns_periods: bool,
-    #[bits(2)]
-    __: u8,
+    /// Whether some events disturb the other thread of the core.
+    pub disturbs_other_thread: bool,
+    __: bool,
     /// Whether IA32_PERF_CAPABILITIES exists.
     pub has_capabilities: bool,
     /// Bit i: fixed counter i is usable.
@@ -133,7 +134,8 @@ impl PmuCapabilities {
         let applied = self
             .with_general_counters(u64::from(self.general() & !left))
             .with_needs_reset(workarounds.has(Action::ResetCounters))
-            .with_aligns_periods(workarounds.has(Action::AlignPeriods));
+            .with_aligns_periods(workarounds.has(Action::AlignPeriods))
+            .with_disturbs_other_thread(workarounds.has(Action::KeepOtherThreadFree));
         if workarounds.has(Action::ThreeFixedCounters) { applied.with_assumed_fixed() } else { applied }
     }
 

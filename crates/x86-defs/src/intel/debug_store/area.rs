@@ -1,14 +1,15 @@
 //! The DS buffer management area, and the structures in which Windows allocates it.
 //!
-//! The processor reads and writes the area at the linear address in IA32_DS_AREA. Windows calls it PEBS_DS_SAVE_AREA and
-//! allocates it inside a PROCESSOR_PROFILE_CONTROL_AREA.
+//! The processor reads and writes the area at the linear address in IA32_DS_AREA. Windows calls it PEBS_DS_SAVE_AREA
+//! and allocates it inside a PROCESSOR_PROFILE_CONTROL_AREA.
 
 use core::mem::offset_of;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Start of the 64-bit DS buffer management area, the same in every version of Windows (SDM Vol. 3B 19.4.9, "64 Bit Format
-/// of the DS Save Area"; PEBS_DS_SAVE_AREA in public symbols of the Windows kernel). All fields are linear addresses.
+/// Start of the 64-bit DS buffer management area, the same in every version of Windows (SDM Vol. 3B 19.4.9, "64 Bit
+/// Format of the DS Save Area"; PEBS_DS_SAVE_AREA in public symbols of the Windows kernel). All fields are linear
+/// addresses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct DsArea {

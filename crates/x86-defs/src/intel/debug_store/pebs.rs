@@ -82,8 +82,8 @@ pub struct PebsFormat3 {
     pub tsc: u64,
 }
 
-/// First word of an adaptive record: MSR_PEBS_DATA_CFG at the time of the record, and the size of the record (SDM Vol. 3B,
-/// "Adaptive PEBS", Table "Basic Info Group").
+/// First word of an adaptive record: MSR_PEBS_DATA_CFG at the time of the record, and the size of the record (SDM Vol.
+/// 3B, "Adaptive PEBS", Table "Basic Info Group").
 #[bitfield(u64)]
 #[derive(PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct RecordFormat {
@@ -133,8 +133,8 @@ pub struct MemoryGroup {
     pub tsx: u64,
 }
 
-/// General-purpose registers group of an adaptive record; its order differs from [`PebsFormat0`] (SDM Vol. 3B, "Adaptive
-/// PEBS", Table "GPR Group").
+/// General-purpose registers group of an adaptive record; its order differs from [`PebsFormat0`] (SDM Vol. 3B,
+/// "Adaptive PEBS", Table "GPR Group").
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RegistersGroup {

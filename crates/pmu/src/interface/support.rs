@@ -1,0 +1,76 @@
+//! Whether a processor has a source, and if not, why.
+
+use crate::source::RawEvent;
+
+/// Whether a source is supported, and if not, why. Replies have these numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Support {
+    /// The source is supported.
+    Supported = 0,
+    /// The interface's table lacks the source.
+    NotInInterface = 1,
+    /// Leaf 0xA EAX\[31:24\] does not cover the event's EBX bit.
+    EventNotEnumerated = 2,
+    /// The event's bit in leaf 0xA EBX is set.
+    EventNotAvailable = 3,
+    /// The state of the counters could not be allocated.
+    NoMemory = 4,
+    /// Amd64: the processor family does not have this event, or does not count it in the core.
+    NotOnThisFamily = 5,
+    /// Raw event: the interface's registers do not take an event and a unit mask.
+    NoRawEvents = 6,
+    /// Raw event: its number is wider than the event numbers of the processor.
+    NoSuchEvent = 7,
+    /// Amd64: the processor's model belongs to no known generation, so the event's number is not known.
+    ModelNotKnown = 8,
+    /// Raw event: its unit mask has more than 8 bits, but the select registers have no UMASK2.
+    NoSecondUnitMask = 9,
+    /// Raw event: it compares for equality, but the select registers have no EQ.
+    NoEquality = 10,
+    /// Raw event: no general counter of the processor counts it.
+    NoCounter = 11,
+    /// Raw event of AMD: it can occur more than 15 times in a cycle, and the processor reports no counters that can be
+    /// merged.
+    NeedsTwoCounters = 12,
+    /// Amd64: an event of the northbridge, which only the first core of each processor counts.
+    OtherCore = 13,
+    /// Raw event of AMD: it merges two counters. The driver selects it itself.
+    MergesCounters = 14,
+}
+
+impl Support {
+    /// All values, in the order of their numbers.
+    pub const ALL: [Self; 15] = [
+        Self::Supported,
+        Self::NotInInterface,
+        Self::EventNotEnumerated,
+        Self::EventNotAvailable,
+        Self::NoMemory,
+        Self::NotOnThisFamily,
+        Self::NoRawEvents,
+        Self::NoSuchEvent,
+        Self::ModelNotKnown,
+        Self::NoSecondUnitMask,
+        Self::NoEquality,
+        Self::NoCounter,
+        Self::NeedsTwoCounters,
+        Self::OtherCore,
+        Self::MergesCounters,
+    ];
+
+    /// Returns the value with this number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|support| *support as u32 == number)
+    }
+}
+
+/// Returns the reason for which select registers with or without UMASK2 and EQ do not take a raw event, if there is one.
+pub fn lacks_version_6(event: RawEvent, umask2: bool, eq: bool) -> Option<Support> {
+    match event {
+        _ if event.umask() > 0xFF && !umask2 => Some(Support::NoSecondUnitMask),
+        _ if event.equality() && !eq => Some(Support::NoEquality),
+        _ => None,
+    }
+}
