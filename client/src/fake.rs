@@ -81,6 +81,22 @@ pub fn count(source: u32, processor: u32, count: u64, enabled: u64) -> CountReco
         throttled: 0,
         core_type: 0,
         reserved: 0,
+        disturbed_register: 0,
+        interface: 1,
+        disturbed_found: 0,
+        disturbed_expected: 0,
+        disturbed_at: 0,
+    }
+}
+
+/// Returns the count with a mark: another program has set fixed counters to both modes after half a second.
+pub fn disturbed(count: CountRecord) -> CountRecord {
+    CountRecord {
+        disturbed_register: 0x38D,
+        disturbed_found: 0x333,
+        disturbed_expected: 0x2,
+        disturbed_at: 5_000_000,
+        ..count
     }
 }
 

@@ -7,7 +7,7 @@ mod register_fault;
 use std::fmt;
 
 use pmu::Hypervisor;
-use protocol::{ErrorCode, NtStatus, PROTOCOL_VERSION, ReplyHeader};
+use protocol::{ErrorCode, NtStatus, PROTOCOL_VERSION, RegisterInUse, ReplyHeader};
 
 use crate::core_types::{CoreTypeInfo, qualified};
 use crate::error::UserError;
@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::format::grouped;
 use crate::sessions::RunningSession;
 use crate::unavailable::{self, OTHER_PROFILERS};
-use crate::{ntstatus, support};
+use crate::{ntstatus, register, support};
 
 /// The remedy if client and driver are of different versions.
 pub const SAME_VERSION: &str = "client install, with the halprof.sys that came with this client.exe";
@@ -213,7 +213,12 @@ impl UserError for Refusal {
             }
             Some(ErrorCode::HandlerRefused | ErrorCode::CountersTaken) => OTHER_PROFILERS.to_owned(),
             Some(ErrorCode::ForeignUse) => {
-                format!("{OTHER_PROFILERS};\n  or --force, which takes the counter from the other program")
+                let RegisterInUse { number, interface, .. } = RegisterInUse::from_detail(self.header.detail[0]);
+                let known = register::known_writers(interface.into(), number);
+                format!(
+                    "end the program that does this; known are\n  {known};\n  \
+                     or --force, which takes the counter from it"
+                )
             }
             Some(ErrorCode::InterruptNotEnabled | ErrorCode::ApicNotReached) => {
                 "client stat, which needs no interrupt".to_owned()
@@ -299,11 +304,15 @@ impl fmt::Display for Refusal {
             Some(ErrorCode::CountersTaken) => {
                 write!(f, "another driver has the counters: HalAllocateHardwareCounters returned\n  NTSTATUS {told}")
             }
-            Some(ErrorCode::ForeignUse) => write!(
-                f,
-                "counter {first} on CPU {processor} is in use by another program that did not reserve it\n  \
-                 its select register holds {second:#x}"
-            ),
+            Some(ErrorCode::ForeignUse) => {
+                let RegisterInUse { number, counter, interface } = RegisterInUse::from_detail(first);
+                let register = register::named(interface.into(), number);
+                write!(
+                    f,
+                    "counter {counter} on CPU {processor} is in use by another program that did not reserve it\n  \
+                     because: {register} holds {second:#x}"
+                )
+            }
             Some(ErrorCode::ApicNotReached) => {
                 write!(f, "the local APIC cannot be accessed: NTSTATUS {told}")
             }

@@ -47,8 +47,16 @@ fn record(path: &Path) {
         pebs_sequence: 0,
     };
     let samples: Vec<SampleRecord> = (0..10_000).map(|number| sample(number).into()).collect();
-    let count =
-        Count { source: CYCLES, modes: modes::BOTH, processor: 0, count: 0, samples: 10_000, lost: 0, throttled: 0 };
+    let count = Count {
+        source: CYCLES,
+        modes: modes::BOTH,
+        processor: 0,
+        count: 0,
+        samples: 10_000,
+        lost: 0,
+        throttled: 0,
+        disturbed: None,
+    };
     let summary = Summary { elapsed: 10_000_000, counts: vec![count], interrupted_by_user: false, exit_code: None };
     let mut writer = Writer::new(std::fs::File::create(path).unwrap(), &session).unwrap();
     writer.samples(&samples).unwrap();

@@ -233,9 +233,9 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 71] {
         ),
         (
             23,
-            [2, 0x0053_003C],
+            [0x0102_0000_0188, 0x0053_003C],
             Exit::CountersTaken,
-            "error: counter 2 on CPU 1 is in use by another program that did not reserve it\n  its select register holds 0x53003c\n  try: end the other profilers on this machine (wpr -cancel, VTune, uProf);\n  or --force, which takes the counter from the other program",
+            "error: counter 2 on CPU 1 is in use by another program that did not reserve it\n  because: IA32_PERFEVTSEL2 (MSR 0x188) holds 0x53003c\n  try: end the program that does this; known are\n  Microsoft Defender, Intel PCM, VTune (sep), wpr;\n  or --force, which takes the counter from it",
         ),
         (
             24,

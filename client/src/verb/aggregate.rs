@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::load::LoadedRecording;
 use crate::core_types::{self, qualified};
+use crate::disturbance::Disturbance;
 use crate::event;
 use crate::format::{self, counted, properties, real, seconds};
 use crate::id::Id;
@@ -141,6 +142,8 @@ pub struct ProcessorLoss {
     pub paused_seconds: f64,
     /// How often sampling stopped because of too many interrupts that no counter explained.
     pub silences: u64,
+    /// What another program changed first; `None` if nothing was found changed.
+    pub changed_register: Option<Disturbance>,
 }
 
 /// Rows that are not shown because of the limits.
@@ -329,6 +332,8 @@ fn loss_stats(loaded: &LoadedRecording, sampled: SampledSource) -> Vec<Processor
         let one = found.entry(count.processor).or_default();
         one.lost += count.lost;
         one.throttled += count.throttled;
+        let changed = count.disturbed.as_ref().map(Disturbance::of_recorded);
+        one.changed_register = one.changed_register.take().or(changed);
     }
     for (source, processor, stats) in contents.sample_counts.loss_stats() {
         let source = if source == ALL_SOURCES { sampled.source } else { source };
@@ -344,7 +349,8 @@ fn loss_stats(loaded: &LoadedRecording, sampled: SampledSource) -> Vec<Processor
         one.silences += stats.silences;
     }
     let told = found.into_iter().map(|(processor, one)| ProcessorLoss { processor, ..one });
-    told.filter(|one| (one.lost, one.throttled, one.pauses, one.silences) != (0, 0, 0, 0)).collect()
+    let is_empty = |one: &ProcessorLoss| (one.lost, one.throttled, one.pauses, one.silences) == (0, 0, 0, 0);
+    told.filter(|one| !is_empty(one) || one.changed_register.is_some()).collect()
 }
 
 fn limited(rows: Vec<TableRow>, limits: Limits) -> (Vec<AggregateRow>, OmittedRows) {

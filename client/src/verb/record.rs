@@ -171,5 +171,8 @@ fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) ->
     if let Some(warning) = record_counts.storm_warning() {
         context.warn(&warning)?;
     }
+    if let Some(warning) = outcome.disturbance_warning() {
+        context.warn(&warning)?;
+    }
     Ok(())
 }

@@ -15,10 +15,9 @@ use super::events::{counts, events};
 use crate::cli::StatArgs;
 use crate::connection::Connection;
 use crate::core_types::with_processors;
-use crate::counts::{EventCount, OnProcessor, asleep};
+use crate::counts::{EventCount, OnProcessor, asleep, disturbance_note, marked};
 use crate::error::Error;
 use crate::event::EventError;
-use crate::format::grouped;
 use crate::metric::{self, Metric};
 use crate::output::OutputError;
 use crate::processors::named;
@@ -89,6 +88,9 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
         write_json(out, &stat)?;
     } else if args.csv {
         csv(&stat, args.per_cpu, out)?;
+        if let Some(note) = disturbance_note(stat.events.iter().map(|counted| &counted.event)) {
+            context.warn(&note)?; // the columns have no room for it
+        }
     } else {
         writeln!(out, "{}", text(&stat, args.per_cpu))?;
     }
@@ -150,12 +152,12 @@ fn text(stat: &Stat, per_cpu: bool) -> String {
         let label = event.label();
         // Writing to a `String` cannot fail.
         let _ = if per_cpu {
-            event.processors.iter().try_for_each(|OnProcessor { processor, count, .. }| {
-                writeln!(text, "CPU{processor:<5}{:>20}  {label}", grouped(*count))
+            event.processors.iter().try_for_each(|OnProcessor { processor, count, disturbed, .. }| {
+                writeln!(text, "CPU{processor:<5}{:>20}  {label}", marked(*count, disturbed.is_some()))
             })
         } else {
             let column = metric.as_ref().map_or_else(String::new, |metric| format!("  #{}", metric_column(metric)));
-            let count = grouped(event.count);
+            let count = marked(event.count, event.disturbed);
             let line = format!("{count:>20}  {label:width$}{column}");
             writeln!(text, "{}", line.trim_end())
         };
@@ -163,6 +165,9 @@ fn text(stat: &Stat, per_cpu: bool) -> String {
     let _ = write!(text, "\n{:>20.9} seconds time elapsed\n", stat.elapsed_seconds);
     if let Some(seconds) = asleep(stat.events.iter().map(|counted| &counted.event)) {
         let _ = writeln!(text, "{seconds:>20.9} seconds of it asleep, in which nothing was counted");
+    }
+    if let Some(note) = disturbance_note(stat.events.iter().map(|counted| &counted.event)) {
+        let _ = writeln!(text, "\n{note}");
     }
     text
 }

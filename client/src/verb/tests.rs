@@ -4,6 +4,7 @@ mod branches;
 mod closed_pipe;
 mod control_area;
 mod diagnose;
+mod disturbed;
 mod hybrid;
 mod installing;
 mod narrowing;
@@ -593,11 +594,12 @@ mod counting {
             counts["events"][1],
             json!({
                 "session": 7, "id": 19, "name": "TotalCycles", "modes": "uk", "count": 1_000_000,
-                "enabled_seconds": 1.0, "asleep_seconds": 0.0, "per_second": 1_000_000.0, "processors": [
+                "enabled_seconds": 1.0, "asleep_seconds": 0.0, "per_second": 1_000_000.0,
+                "disturbed": false, "processors": [
                     {"processor": 0, "counter": 0, "count": 700_000, "enabled_seconds": 1.0, "asleep_seconds": 0.0,
-                     "per_second": 700_000.0},
+                     "per_second": 700_000.0, "disturbed": null},
                     {"processor": 1, "counter": 0, "count": 300_000, "enabled_seconds": 1.0, "asleep_seconds": 0.0,
-                     "per_second": 300_000.0}
+                     "per_second": 300_000.0, "disturbed": null}
                 ]
             })
         );

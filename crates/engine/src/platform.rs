@@ -193,7 +193,8 @@ impl<'a, M> EngineContext<'a, M> {
 impl<M: Platform> EngineContext<'_, M> {
     /// Returns the current time.
     pub fn moment(&self) -> Timestamp {
-        Timestamp { time: self.platform.now(), asleep: self.sampler.asleep(self.platform.clock()) }
+        let clock = self.platform.clock();
+        Timestamp { time: self.platform.now(), clock, asleep: self.sampler.asleep(clock) }
     }
 
     /// Runs `work`, which touches registers, on each of `processors`, which are in ascending order.

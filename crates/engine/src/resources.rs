@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pmu::first_access::{Phase, RegisterGroup};
 use pmu::{ProcessorIndex, debug_store, lvt_pmi};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
-use protocol::{ErrorCode, NtStatus};
+use protocol::{ErrorCode, NtStatus, RegisterInUse};
 
 use crate::areas::{AreaUse, Areas};
 use crate::hardware_recording::HardwareRecording;
@@ -250,7 +250,9 @@ fn check_counters<M: Platform>(
         if processors.binary_search(&current.index()).is_ok()
             && let Some(enabled) = hal.in_use_elsewhere(current)
         {
-            found.set(current.index(), u64::from(enabled.counter), enabled.select);
+            let (number, interface) = (enabled.register.address(), hal.interface().kind() as u8);
+            let in_use = RegisterInUse { number, counter: enabled.counter, interface };
+            found.set(current.index(), in_use.to_detail(), enabled.value);
         }
     });
     found.refuse(STATUS_DEVICE_BUSY, ErrorCode::ForeignUse)

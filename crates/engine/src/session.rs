@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::state::CounterSet;
-use pmu::{CoreType, Cpu, CurrentCpu, ProcessorIndex};
+use pmu::{CoreType, Cpu, CurrentCpu, Disturbance, DisturbanceCell, ProcessorIndex};
 use protocol::{BRANCHES, CountRecord, DETACHED, SessionEvent, TIMER, flags};
 
 use crate::clients::ClientId;
@@ -56,6 +56,8 @@ pub struct Count {
     value: AtomicU64,
     /// What the counter had counted for another session before this one began to share it.
     before: AtomicU64,
+    /// What another program changed first while the session used the counter.
+    pub disturbance: DisturbanceCell,
 }
 
 impl Count {
@@ -136,6 +138,16 @@ impl Session {
         self.counting(processor, events).map(|(counter, _)| counter).collect()
     }
 
+    /// Marks the count of a counter of the current processor as disturbed, if the session uses the counter.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn note_disturbance(&self, processor: ProcessorIndex, counter: u8, disturbance: Disturbance, time: u64) {
+        for (_, count) in self.counting(processor, EventFilter::ALL).filter(|(number, _)| *number == counter) {
+            count.disturbance.note(disturbance, time);
+        }
+    }
+
     /// Returns whether a counter serves a running event.
     pub fn uses_counters(&self) -> bool {
         self.events.iter().any(|event| event.running && matches!(event.service, Service::Counter { .. }))
@@ -160,7 +172,9 @@ impl Session {
     }
 
     /// Writes the counts of the addressed events, as they were last read.
-    pub fn write_counts(&self, now: Timestamp, events: EventFilter, hal: &Hal, reply: &mut Reply<'_>) {
+    pub fn write_counts(&self, now: Timestamp, events: EventFilter, sampler: &Sampler, reply: &mut Reply<'_>) {
+        let (clock, hal) = (sampler.clock(), sampler.hal());
+        let interface = hal.interface().kind() as u32;
         for (processor, begun) in self.processors.iter().zip(&self.begun) {
             let enabled = now.time.saturating_since(begun.time);
             let asleep = now.asleep.saturating_since(begun.asleep);
@@ -173,6 +187,11 @@ impl Session {
                     _ => [0; 3],
                 };
                 let overflows = samples + lost + throttled;
+                let disturbed = count.disturbance.get().map(|(disturbance, time)| {
+                    let after = Ticks(time).saturating_since(begun.clock).duration(clock);
+                    (disturbance, after.0)
+                });
+                let (Disturbance { register, found, expected }, disturbed_at) = disturbed.unwrap_or_default();
                 reply.push(&CountRecord {
                     session: self.number,
                     source: event.source,
@@ -198,6 +217,11 @@ impl Session {
                     throttled,
                     core_type: if matches!(place, Place::Counter(_)) { core_type } else { event.core_type_number() },
                     reserved: 0,
+                    disturbed_register: register,
+                    interface,
+                    disturbed_found: found,
+                    disturbed_expected: expected,
+                    disturbed_at,
                 });
             }
         }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use pmu::ProcessorIndex;
+use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 use protocol::status::{STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED};
 use protocol::{AreaRequest, DETACHED, ErrorCode, EventRequest, StartHeader, flags};
 
@@ -13,7 +13,9 @@ use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, Reply};
 use crate::resources::Resources;
 use crate::rings::Account;
+use crate::sampler::Sampler;
 use crate::session::Session;
+use crate::time::Ticks;
 use crate::try_vec::{NO_MEMORY, TryPush};
 
 /// All sessions, and the resources that they share.
@@ -80,10 +82,15 @@ impl Sessions {
         session.begin_time(0, context);
         self.last_number = number;
         self.set_budget(context);
-        let Some(session) = self.all.last() else { return Err(NO_MEMORY) };
+        let Some((session, others)) = self.all.split_last() else { return Err(NO_MEMORY) };
         let EngineContext { platform, sampler, .. } = context;
         let now = platform.clock();
-        platform.on_each_processor(&|current| session.begin(current, sampler, now));
+        platform.on_each_processor(&|current| {
+            // What was disturbed before does not concern the new session.
+            sampler.compare(current, now);
+            note_disturbances(others, current, sampler, now);
+            session.begin(current, sampler, now);
+        });
         Ok(self.last_number)
     }
 
@@ -117,6 +124,7 @@ impl Sessions {
                 let now = platform.clock();
                 platform.on_each_processor(&|current| {
                     if current.index() == processor {
+                        sampler.compare(current, now);
                         session.begin(current, sampler, now);
                     }
                 });
@@ -155,17 +163,18 @@ impl Sessions {
     ) -> Result<(), Refusal> {
         self.find(number, client)?;
         let meant = |session: &Session| session.is_meant(number, client);
-        self.update(meant, context);
+        self.update(meant, false, context);
         let now = context.moment();
         for session in self.all.iter().filter(|session| meant(session)) {
-            session.write_counts(now, EventFilter::ALL, context.hal, reply);
+            session.write_counts(now, EventFilter::ALL, context.sampler, reply);
         }
         Ok(())
     }
 
-    /// Updates the counts of all sessions, and frees control areas and counters that could not be freed before.
+    /// Updates the counts of all sessions, repairs registers that another program changed, and frees control areas and
+    /// counters that could not be freed before.
     pub fn accumulate_counts<M: Platform>(&mut self, context: EngineContext<'_, M>) {
-        self.update(|_| true, context);
+        self.update(|_| true, true, context);
         self.resources.areas().drop_unneeded(context);
         self.resources.reservation().free_again(context.platform);
     }
@@ -173,6 +182,7 @@ impl Sessions {
     fn update<M: Platform>(
         &self,
         meant: impl Fn(&Session) -> bool + Sync,
+        repairs: bool,
         EngineContext { platform, sampler, .. }: EngineContext<'_, M>,
     ) {
         if !self.all.iter().any(|session| session.uses_counters() && meant(session)) {
@@ -180,11 +190,17 @@ impl Sessions {
         }
         let now = platform.clock();
         platform.on_each_processor(&|current| {
+            if repairs {
+                sampler.repair(current, now);
+            } else {
+                sampler.compare(current, now);
+            }
             for session in self.all.iter().filter(|session| meant(session)) {
                 for (counter, count) in session.counting(current.index(), EventFilter::ALL) {
                     count.update(sampler.count(current, counter, now));
                 }
             }
+            note_disturbances(&self.all, current, sampler, now);
         });
     }
 
@@ -249,13 +265,15 @@ impl Sessions {
             |place| sessions.iter().find(|session| session.subscriber() == Some(place)).map(|session| session.tag);
         let clock = platform.clock();
         platform.on_each_processor(&|current| {
+            sampler.compare(current, clock);
             for session in sessions.iter().filter(|session| meant(session)) {
                 session.end(current, events, sampler, clock, tag);
             }
+            note_disturbances(sessions, current, sampler, clock);
         });
         let now = context.moment();
         for session in self.all.iter_mut().filter(|session| meant(session)) {
-            session.write_counts(now, events, context.hal, reply);
+            session.write_counts(now, events, sampler, reply);
             session.free(events, sampler);
         }
         // Sessions that sampled stay until their last samples are fetched.
@@ -306,4 +324,16 @@ impl Sessions {
     pub fn write_sessions(&self, reply: &mut Reply<'_>) {
         self.all.iter().for_each(|session| session.write_sessions(reply));
     }
+}
+
+/// Marks the counts of the sessions that use disturbed counters of the current processor.
+///
+/// # IRQL
+/// PROFILE_LEVEL.
+fn note_disturbances(sessions: &[Session], current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler, now: Ticks) {
+    sampler.hal().take_disturbances(current, now.0, |counter, disturbance, time| {
+        for session in sessions {
+            session.note_disturbance(current.index(), counter, disturbance, time);
+        }
+    });
 }

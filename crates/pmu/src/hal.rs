@@ -5,6 +5,7 @@
 //! processor at PROFILE_LEVEL.
 
 mod counting;
+mod disturbance;
 mod error;
 mod first_access;
 mod hybrid;

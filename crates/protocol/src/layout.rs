@@ -274,7 +274,7 @@ layout! {
     }
 
     /// Out: the count of one event on one processor.
-    80 CountRecord {
+    112 CountRecord {
         /// Session.
         session: u64,
         /// KPROFILE_SOURCE.
@@ -302,6 +302,16 @@ layout! {
         core_type: u32,
         /// Zero.
         reserved: u32,
+        /// Zero, or the address of the first register of the count that another program changed: the count is disturbed.
+        disturbed_register: u32,
+        /// Profile interface, as in [`InfoReply`]: the same address names different registers.
+        interface: u32,
+        /// Value of that register when it was found changed.
+        disturbed_found: u64,
+        /// Value that was expected; of a counter, the smallest possible one.
+        disturbed_expected: u64,
+        /// Time from the start until the change was found, in units of 100 ns.
+        disturbed_at: u64,
     }
 
     /// In: the session to fetch samples from, and how long to wait for them.

@@ -18,7 +18,7 @@ mod request;
 pub mod status;
 
 pub use driver_identity::{DriverIdentity, IDENTITY_SECTION};
-pub use error_code::{ErrorCode, RegisterFault};
+pub use error_code::{ErrorCode, RegisterFault, RegisterInUse};
 pub use layout::{
     AreaRecord, AreaRequest, BRANCH_BUFFER, CoreTypeRecord, CountRecord, DEFAULT_BUDGET, EventRequest, Hello,
     HelloReply, InfoReply, IntervalRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, NAME_LENGTH, PROCESSOR_WORDS,

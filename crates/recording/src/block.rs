@@ -162,4 +162,24 @@ pub struct Count {
     pub lost: u64,
     /// Overflows dropped because the processor had used up its interrupt budget.
     pub throttled: u64,
+    /// What another program changed in the registers of the count; `None` if nothing was found changed, and before
+    /// version 3 of the format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<Disturbed>,
+}
+
+/// The first register of a count that was found changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disturbed {
+    /// Address of the register.
+    pub register: u32,
+    /// Profile interface, as in [`protocol::InfoReply`]: the same address names different registers.
+    pub interface: u32,
+    /// Value that was found.
+    pub found: u64,
+    /// Value that was expected; of a counter, the smallest possible one.
+    pub expected: u64,
+    /// Time from the start until it was found, in units of 100 ns.
+    pub at: u64,
 }

@@ -11,8 +11,8 @@ use proptest::option;
 use proptest::prelude::*;
 use protocol::SampleRecord;
 use recording::{
-    Block, CoreTypeProcessors, Count, DebugFile, MAX_SAMPLES, Module, Process, ReadError, RecordedEvent, Session,
-    Summary, WriteError, Writer,
+    Block, CoreTypeProcessors, Count, DebugFile, Disturbed, MAX_SAMPLES, Module, Process, ReadError, RecordedEvent,
+    Session, Summary, WriteError, Writer,
 };
 use support::{block_ranges, forged, process, read, sample, session, small, summary, written};
 use zerocopy::{FromBytes, IntoBytes};
@@ -71,8 +71,10 @@ fn any_process() -> impl Strategy<Value = Process> {
 }
 
 fn any_count() -> impl Strategy<Value = Count> {
-    any::<(u32, u32, u32, u64, u64, u64, u64)>().prop_map(
-        |(source, modes, processor, count, samples, lost, throttled)| Count {
+    let disturbed = any::<(u32, u32, u64, u64, u64)>()
+        .prop_map(|(register, interface, found, expected, at)| Disturbed { register, interface, found, expected, at });
+    (any::<(u32, u32, u32, u64, u64, u64, u64)>(), option::of(disturbed)).prop_map(
+        |((source, modes, processor, count, samples, lost, throttled), disturbed)| Count {
             source,
             modes,
             processor,
@@ -80,6 +82,7 @@ fn any_count() -> impl Strategy<Value = Count> {
             samples,
             lost,
             throttled,
+            disturbed,
         },
     )
 }

@@ -100,6 +100,7 @@ fn summary() -> Summary {
         samples,
         lost,
         throttled,
+        disturbed: None,
     };
     Summary {
         elapsed: 12_345_678,

@@ -2,7 +2,7 @@
 
 use engine::{Engine, Platform};
 use model::Accesses;
-use protocol::{Code, ErrorCode, InfoReply, ProcessorSet, SessionEvent, flags};
+use protocol::{Code, ErrorCode, InfoReply, ProcessorSet, RegisterInUse, SessionEvent, flags};
 use simulation::{Call, Client, SimMachine};
 use zerocopy::FromBytes;
 
@@ -172,7 +172,9 @@ fn a_counter_enabled_elsewhere_is_reported_and_taken_only_by_force() {
         let before = accesses(&machine);
         let refused = client.start_with(&mut engine, header(0, false, on(&[])), &[event(2, 0)]).header();
         assert_eq!((refused.status, refused.cause), (BUSY, ErrorCode::ForeignUse as u32), "{name}");
-        assert_eq!((refused.processor, refused.detail), (1, [1, theirs]), "{name}");
+        assert_eq!(refused.processor, 1, "{name}");
+        let in_use = RegisterInUse::from_detail(refused.detail[0]);
+        assert_eq!((in_use.counter, in_use.number, refused.detail[1]), (1, register, theirs), "{name}");
         for (before, after) in before.iter().zip(accesses(&machine)) {
             assert_eq!(after.wrmsr, before.wrmsr, "{name}: nothing was written");
         }

@@ -121,6 +121,7 @@ pub fn summary() -> Summary {
         samples,
         lost,
         throttled: 0,
+        disturbed: None,
     };
     Summary {
         elapsed: 100_000,
