@@ -11,7 +11,6 @@ use x86_defs::intel::perfmon::ARCHITECTURAL_EVENTS;
 use crate::cpu::Cpuid;
 use crate::selection::vendor;
 use crate::source::RawEvent;
-use crate::state::mask;
 
 /// The type of a core. Its number is that in CPUID leaf 0x1A, EAX\[31:24\].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,8 +93,9 @@ impl ArchitecturalEvents {
             return Self(0);
         }
         let perfmon = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0);
-        let enumerated = mask(LeafAEax::from_bits(perfmon.eax).ebx_length().min(u32::BITS as u8)) as u32;
-        Self(enumerated & !LeafAEbx::from_bits(perfmon.ebx).into_bits())
+        let length = u32::from(LeafAEax::from_bits(perfmon.eax).ebx_length());
+        let not_enumerated = u32::MAX.checked_shl(length).unwrap_or_default();
+        Self(!(not_enumerated | LeafAEbx::from_bits(perfmon.ebx).into_bits()))
     }
 
     /// Returns whether the set contains a raw event: its event number and unit mask alone, because the other fields

@@ -29,10 +29,10 @@ pub(crate) fn event(cpuid: &dyn Fn(u32, u32) -> [u32; 4], load: Load) -> Option<
         return None;
     }
     let (number, umask) = match (is_atom(cpuid), load) {
-        (false, Load::MissedLastLevel) => (0xD1, 0x20),
+        // The same encoding with two meanings.
+        (false, Load::MissedLastLevel) | (true, Load::HitModified) => (0xD1, 0x20),
         (false, Load::HitModified) => (0xD2, 0x04),
         (true, Load::MissedLastLevel) => (0xD2, 0x20),
-        (true, Load::HitModified) => (0xD1, 0x20),
     };
     Some(Selected::event(number, umask))
 }
