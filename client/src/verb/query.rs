@@ -1,5 +1,7 @@
 //! `query`: shows one source.
 
+use std::fmt::Write;
+
 use super::context::Context;
 use crate::cli::QueryArgs;
 use crate::connection::Connection;
@@ -85,7 +87,7 @@ fn core_types(core_types: &[SourceOnType]) -> String {
     let rows: Vec<Vec<String>> = core_types.iter().map(row).collect();
     let mut text = table(&["Core type", "Supported", "Counters", "Precise", "Running"], &["Running"], &rows);
     for one in core_types.iter().filter(|one| !one.supported) {
-        text.push_str(&format!("\n\n{}: {}", one.name, support::sentence(one.support)));
+        let _ = write!(text, "\n\n{}: {}", one.name, support::sentence(one.support)); // a string takes everything
     }
     if core_types.iter().any(|one| one.unlisted && one.supported) {
         text.push_str("\n\nunlisted: it may count nothing on some of these counters");

@@ -180,13 +180,13 @@ impl Session {
             let asleep = now.asleep.saturating_since(begun.asleep);
             let core_type = hal.core_type(*processor).map_or(0, CoreType::number);
             for (event, place, count) in self.running(*processor, events) {
-                let [samples, lost, throttled] = match (&self.rings, place) {
+                let [delivered, lost, throttled] = match (&self.rings, place) {
                     (Some(rings), Place::Counter(counter)) if event.sampled => rings.stats(*processor, counter),
                     (Some(rings), Place::Branches) => rings.stats(*processor, BRANCH_STATS),
                     (Some(rings), Place::Time { .. }) if event.sampled => rings.stats(*processor, TIME_STATS),
                     _ => [0; 3],
                 };
-                let overflows = samples + lost + throttled;
+                let overflows = delivered + lost + throttled;
                 let disturbed = count.disturbance.get().map(|(disturbance, time)| {
                     let after = Ticks(time).saturating_since(begun.clock).duration(clock);
                     (disturbance, after.0)
@@ -203,7 +203,7 @@ impl Session {
                         Place::Branches | Place::Elsewhere => BRANCHES,
                     },
                     count: match place {
-                        Place::Branches => samples + lost,
+                        Place::Branches => delivered + lost,
                         // One expiry can come before its interval is over.
                         Place::Time { interval } => {
                             intervals(enabled.saturating_since(asleep), interval).max(overflows)
@@ -212,7 +212,7 @@ impl Session {
                     },
                     enabled: enabled.0,
                     asleep: asleep.0,
-                    samples,
+                    samples: delivered,
                     lost,
                     throttled,
                     core_type: if matches!(place, Place::Counter(_)) { core_type } else { event.core_type_number() },
@@ -231,7 +231,7 @@ impl Session {
     pub fn write_sessions(&self, reply: &mut Reply<'_>) {
         for (index, event) in self.events.iter().enumerate().filter(|(_, event)| event.running) {
             let mut processors = self.processors_of(index);
-            let first_processor = processors.next().map_or(0, |processor| processor.number());
+            let first_processor = processors.next().map_or(0, ProcessorIndex::number);
             reply.push(&SessionEvent {
                 session: self.number,
                 source: event.source,

@@ -141,14 +141,14 @@ fn throttled_sampling_at_the_smallest_interval_goes_on_while_unmasking_raises_ag
         let accounted: Vec<u64> = counts.iter().map(|count| count.iter().sum()).collect();
         assert_eq!(accounted, overflows(&mut lab), "the HAL unmasks: {unmasks}: {counts:?}");
         let (all, spurious) = (after.interrupts - before.interrupts, after.spurious - before.spurious);
-        let (paused, throttled) = (after.throttles - before.throttles, after.throttled - before.throttled);
+        let (throttles, dropped) = (after.throttles - before.throttles, after.throttled - before.throttled);
         println!(
-            "{:?}, the HAL unmasks: {unmasks}: {} interrupts served, {spurious} spurious, {paused} pauses, \
-             {throttled} samples throttled",
+            "{:?}, the HAL unmasks: {unmasks}: {} interrupts served, {spurious} spurious, {throttles} pauses, \
+             {dropped} samples throttled",
             duration / 2,
             all - spurious
         );
-        assert!(paused > 0 && pauses > 0, "it was never throttled");
+        assert!(throttles > 0 && pauses > 0, "it was never throttled");
         // A HAL that unmasks before the handler has cleared the status raises each interrupt a second time.
         let most = if unmasks { all / 2 } else { all / 10 };
         assert!(spurious <= most, "{spurious} of {all} interrupts were spurious");
