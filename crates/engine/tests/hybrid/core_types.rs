@@ -127,9 +127,9 @@ fn an_event_of_one_core_type_touches_no_processor_of_the_other() {
             machine.interrupt(&engine, number, &place);
         }
         untouched(&machine, other);
-        let samples = client.samples(&mut engine, answer.detail[0], None, 100).unwrap().try_samples().unwrap();
-        assert!(!samples.is_empty(), "{core_type:#x}");
-        assert!(samples.iter().all(|sample| !other.contains(&sample.processor())), "{core_type:#x}");
+        let fetched = client.samples(&mut engine, answer.detail[0], None, 100).unwrap().try_samples().unwrap();
+        assert!(!fetched.is_empty(), "{core_type:#x}");
+        assert!(fetched.iter().all(|sample| !other.contains(&sample.processor())), "{core_type:#x}");
         let counts: Vec<CountRecord> = client.stop(&mut engine, answer.detail[0], None).records();
         assert_eq!(counts.len(), 4, "{core_type:#x}: two events on two processors");
         assert!(counts.iter().all(|count| count.core_type == core_type && !other.contains(&count.processor)));
@@ -380,10 +380,10 @@ fn precise_events_of_one_core_type_use_the_debug_store_of_its_processors_only() 
             let place = engine::Interrupted { ip: 1, process: 2, thread: 3, mode: protocol::Mode::User };
             machine.deliver(&engine, number, &place);
         }
-        let samples = client.samples(&mut engine, answer.detail[0], None, 100).unwrap().try_samples().unwrap();
-        assert_eq!(samples.len(), 2, "{core_type:#x}: one on each processor of the type");
-        assert!(samples.iter().all(|sample| matches!(sample, protocol::Record::Precise(_))), "{core_type:#x}");
-        assert!(samples.iter().all(|sample| !other.contains(&sample.processor())), "{core_type:#x}");
+        let fetched = client.samples(&mut engine, answer.detail[0], None, 100).unwrap().try_samples().unwrap();
+        assert_eq!(fetched.len(), 2, "{core_type:#x}: one on each processor of the type");
+        assert!(fetched.iter().all(|sample| matches!(sample, protocol::Record::Precise(_))), "{core_type:#x}");
+        assert!(fetched.iter().all(|sample| !other.contains(&sample.processor())), "{core_type:#x}");
         let _ = client.stop(&mut engine, answer.detail[0], None);
         untouched(&machine, other);
     }
