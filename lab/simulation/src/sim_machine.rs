@@ -340,13 +340,20 @@ impl SimMachine {
 
     /// Wakes the machine and notifies the engine.
     pub fn wake(&self, engine: &Engine<&Self>) {
+        self.wake_and_report(engine);
+    }
+
+    /// Wakes the machine and notifies the engine. Returns whether a ring has become half full.
+    pub fn wake_and_report(&self, engine: &Engine<&Self>) -> bool {
         self.asleep.store(false, Ordering::Relaxed);
         self.all().for_each(|cpu| cpu.set_asleep(false));
         let (sampler, now) = (engine.sampler(), self.clock());
         let slept = sampler.sleeps().end(now);
+        let watermark_hit = AtomicBool::new(false);
         self.on_each_processor(&|current| {
-            sampler.wake(current, now, slept);
+            watermark_hit.fetch_or(sampler.wake(current, now, slept), Ordering::Relaxed);
         });
+        watermark_hit.into_inner()
     }
 
     /// Returns whether the engine has registered its interrupt handler.

@@ -37,6 +37,25 @@ fn counts_continue_after_a_sleep_and_report_its_length() {
     }
 }
 
+/// A record that is no sample completes the pending request of its session as well.
+#[test]
+fn the_record_of_a_sleep_that_fills_half_a_ring_is_reported() {
+    const HALF: usize = 32;
+    for name in IDENTITIES {
+        for samples in [HALF - 2, HALF - 1] {
+            let machine = SimMachine::named(name, 1);
+            let mut engine = engine(&machine);
+            let client = Client::open(&mut engine, 1, 10);
+            started(client, &mut engine, on(&[]), &[event(2, SHORT)]);
+            for _ in 0..samples {
+                run(&machine, &engine, 0, u64::from(SHORT));
+            }
+            machine.fall_asleep(&engine);
+            assert_eq!(machine.wake_and_report(&engine), samples + 1 == HALF, "{name}: {samples} samples before");
+        }
+    }
+}
+
 #[test]
 fn a_sampling_session_gets_a_record_of_each_sleep_on_each_processor_and_continues() {
     for name in IDENTITIES {
