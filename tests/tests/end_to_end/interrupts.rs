@@ -125,15 +125,15 @@ fn throttled_sampling_at_the_smallest_interval_goes_on_while_unmasking_raises_ag
         let (begin, mut pauses) = (Instant::now(), 0);
         while begin.elapsed() < duration / 2 {
             sleep(Duration::from_secs(1));
-            let (mut samples, mut rest) = (0, true);
-            while rest {
+            let (mut taken, mut is_more) = (0, true);
+            while is_more {
                 let (records, _) = sampler.fetch(8_192);
-                rest = records.len() == 8_192;
-                samples += records.iter().filter(|record| is_sample(record)).count();
+                is_more = records.len() == 8_192;
+                taken += records.iter().filter(|record| is_sample(record)).count();
                 pauses += records.iter().filter(|record| record.kind() == RecordKind::Resumed).count();
                 assert!(records.iter().all(|record| record.kind() != RecordKind::Silenced), "silenced");
             }
-            assert!(samples > 0, "stuck after {:?}, the HAL unmasks: {unmasks}", begin.elapsed());
+            assert!(taken > 0, "stuck after {:?}, the HAL unmasks: {unmasks}", begin.elapsed());
         }
         lab.run_by_script().unwrap();
         let after = sampler.info();
@@ -141,14 +141,14 @@ fn throttled_sampling_at_the_smallest_interval_goes_on_while_unmasking_raises_ag
         let accounted: Vec<u64> = counts.iter().map(|count| count.iter().sum()).collect();
         assert_eq!(accounted, overflows(&mut lab), "the HAL unmasks: {unmasks}: {counts:?}");
         let (all, spurious) = (after.interrupts - before.interrupts, after.spurious - before.spurious);
-        let (throttles, throttled) = (after.throttles - before.throttles, after.throttled - before.throttled);
+        let (times, dropped) = (after.throttles - before.throttles, after.throttled - before.throttled);
         println!(
-            "{:?}, the HAL unmasks: {unmasks}: {} interrupts served, {spurious} spurious, {throttles} pauses, \
-             {throttled} samples throttled",
+            "{:?}, the HAL unmasks: {unmasks}: {} interrupts served, {spurious} spurious, {times} pauses, \
+             {dropped} samples throttled",
             duration / 2,
             all - spurious
         );
-        assert!(throttles > 0 && pauses > 0, "it was never throttled");
+        assert!(times > 0 && pauses > 0, "it was never throttled");
         // A HAL that unmasks before the handler has cleared the status raises each interrupt a second time.
         let most = if unmasks { all / 2 } else { all / 10 };
         assert!(spurious <= most, "{spurious} of {all} interrupts were spurious");

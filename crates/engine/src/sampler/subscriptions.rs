@@ -15,6 +15,7 @@ pub struct Subscribers(u8);
 
 impl Subscribers {
     /// Creates the set from a mask: bit n is subscriber n.
+    #[must_use]
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
@@ -26,6 +27,7 @@ impl Subscribers {
     }
 
     /// Returns whether there are none.
+    #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
