@@ -5,6 +5,8 @@ use std::fmt::Write;
 use protocol::CountRecord;
 use serde::Serialize;
 
+use crate::core_types::{self, qualified};
+use crate::disturbance::{self, Disturbance};
 use crate::event;
 use crate::format::{grouped, per_second, rounded, seconds, table};
 use crate::processors::ranges;
@@ -25,6 +27,8 @@ pub struct OnProcessor {
     pub asleep_seconds: f64,
     /// Events per second.
     pub per_second: Option<f64>,
+    /// What another program changed first; `None` if nothing was found changed.
+    pub disturbed: Option<Disturbance>,
     /// Time for which it counted, in units of 100 ns.
     #[serde(skip)]
     pub ticks: u64,
@@ -37,8 +41,11 @@ pub struct EventCount {
     pub session: u64,
     /// KPROFILE_SOURCE.
     pub id: u32,
-    /// Name of the source.
+    /// Name of the source, on a hybrid with the core type of the processors.
     pub name: String,
+    /// Core type of the processors, on a hybrid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_type: Option<String>,
     /// `u`, `k` or `uk`.
     pub modes: &'static str,
     /// Events on all processors.
@@ -49,8 +56,16 @@ pub struct EventCount {
     pub asleep_seconds: f64,
     /// Events per second on all processors.
     pub per_second: Option<f64>,
+    /// Whether the count of a processor is disturbed.
+    pub disturbed: bool,
     /// Counts of each processor, in ascending order.
     pub processors: Vec<OnProcessor>,
+    /// Name of the source without the core type.
+    #[serde(skip)]
+    pub source: String,
+    /// Number of the core type, or 0.
+    #[serde(skip)]
+    pub core_type_number: u32,
     /// [`protocol::modes`].
     #[serde(skip)]
     pub mode_bits: u32,
@@ -71,23 +86,29 @@ impl EventCount {
     }
 }
 
-/// Groups the counts by event, in the order in which the events first appear.
+/// Groups the counts by event and core type, in the order in which they first appear: what two core types count can be two
+/// events, and is never added.
 pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
     let mut events: Vec<EventCount> = Vec::new();
     for record in records {
-        let key = (record.session, record.source, record.modes);
-        let known = events.iter_mut().find(|event| (event.session, event.id, event.mode_bits) == key);
+        let key = (record.session, record.source, record.modes, record.core_type);
+        let key_of = |event: &EventCount| (event.session, event.id, event.mode_bits, event.core_type_number);
+        let known = events.iter_mut().find(|event| key_of(event) == key);
         match known {
             Some(event) => event.processors.push(on_processor(record)),
             None => events.push(EventCount {
                 session: record.session,
                 id: record.source,
-                name: sources.name(record.source),
+                name: qualified(&sources.name(record.source), record.core_type),
+                core_type: (record.core_type != 0).then(|| core_types::name(record.core_type)),
+                source: sources.name(record.source),
+                core_type_number: record.core_type,
                 modes: event::mode_letters(record.modes),
                 count: 0,
                 enabled_seconds: 0.0,
                 asleep_seconds: 0.0,
                 per_second: None,
+                disturbed: false,
                 processors: vec![on_processor(record)],
                 mode_bits: record.modes,
                 ticks: 0,
@@ -101,6 +122,7 @@ pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
         event.enabled_seconds = seconds(event.ticks);
         event.asleep_seconds = event.processors.iter().map(|one| one.asleep_seconds).fold(0.0, f64::max);
         event.per_second = per_second(event.count, event.ticks);
+        event.disturbed = event.processors.iter().any(|one| one.disturbed.is_some());
     }
     events
 }
@@ -114,6 +136,7 @@ fn on_processor(record: &CountRecord) -> OnProcessor {
         enabled_seconds: seconds(ticks),
         asleep_seconds: seconds(record.asleep),
         per_second: per_second(record.count, ticks),
+        disturbed: Disturbance::of(record),
         ticks,
     }
 }
@@ -123,20 +146,35 @@ pub fn asleep<'a>(events: impl Iterator<Item = &'a EventCount>) -> Option<f64> {
     Some(events.map(|event| event.asleep_seconds).fold(0.0, f64::max)).filter(|seconds| *seconds > 0.0)
 }
 
+/// Returns a count for a table, with a mark if it is disturbed.
+pub fn marked(count: u64, disturbed: bool) -> String {
+    format!("{}{}", if disturbed { disturbance::MARK } else { "" }, grouped(count))
+}
+
+/// Returns the text for the disturbed counts of these events, if there are any.
+pub fn disturbance_note<'a>(events: impl Iterator<Item = &'a EventCount>) -> Option<String> {
+    disturbance::note(events.flat_map(|event| {
+        let marks = event.processors.iter().filter_map(|one| Some((one.processor, one.disturbed.as_ref()?)));
+        marks.map(|(processor, disturbance)| (event.label(), processor, disturbance))
+    }))
+}
+
 /// Formats the table of `read` and `stop`. With `per_cpu`, a row for each processor precedes the total.
 pub fn counts_table(events: &[EventCount], per_cpu: bool) -> String {
     let mut rows = Vec::new();
     for event in events {
-        let row = |cpu: String, count: u64, rate: Option<f64>, seconds: f64| {
-            vec![event.label(), cpu, grouped(count), rounded(rate), format!("{seconds:.3}")]
+        let row = |cpu: String, count: String, rate: Option<f64>, seconds: f64| {
+            vec![event.label(), cpu, count, rounded(rate), format!("{seconds:.3}")]
         };
         if per_cpu {
             for one in &event.processors {
-                rows.push(row(one.processor.to_string(), one.count, one.per_second, one.enabled_seconds));
+                let count = marked(one.count, one.disturbed.is_some());
+                rows.push(row(one.processor.to_string(), count, one.per_second, one.enabled_seconds));
             }
         }
         let cpu = if per_cpu { "all".to_owned() } else { event.where_counted() };
-        rows.push(row(cpu, event.count, event.per_second, event.enabled_seconds));
+        let count = marked(event.count, event.disturbed);
+        rows.push(row(cpu, count, event.per_second, event.enabled_seconds));
     }
     let numbers = ["CPU", "Count", "Per second", "Seconds"];
     let mut text = table(&["Source", "CPU", "Count", "Per second", "Seconds"], &numbers, &rows);
@@ -144,13 +182,16 @@ pub fn counts_table(events: &[EventCount], per_cpu: bool) -> String {
         // Writing to a `String` cannot fail.
         let _ = write!(text, "\nThe machine slept for {seconds:.3} s meanwhile, in which nothing was counted.");
     }
+    if let Some(note) = disturbance_note(events.iter()) {
+        let _ = write!(text, "\n{note}");
+    }
     text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::{count, sources};
+    use crate::fake::{count, disturbed, sources};
 
     #[test]
     fn a_total_has_the_sum_of_counts_and_the_maximum_of_times() {
@@ -175,6 +216,30 @@ mod tests {
     }
 
     #[test]
+    fn counts_of_different_core_types_are_never_added() {
+        let on = |processor, core_type, number| CountRecord { core_type, ..count(0x13, processor, number, 10) };
+        let records = [on(0, 0x40, 100), on(1, 0x20, 7), on(2, 0x40, 200), on(3, 0x20, 8)];
+        let events = by_event(&records, &Sources::new(&sources()));
+        let told: Vec<_> =
+            events.iter().map(|event| (event.label(), event.where_counted(), event.count, &event.core_type)).collect();
+        let (core, atom) = (Some("cpu_core".to_owned()), Some("cpu_atom".to_owned()));
+        assert_eq!(
+            told,
+            [
+                ("cpu_core/TotalCycles/".to_owned(), "0,2".to_owned(), 300, &core),
+                ("cpu_atom/TotalCycles/".to_owned(), "1,3".to_owned(), 15, &atom)
+            ]
+        );
+        assert_eq!(
+            counts_table(&events, false),
+            "Source                 CPU  Count   Per second  Seconds\n\
+             ---------------------  ---  -----  -----------  -------\n\
+             cpu_core/TotalCycles/  0,2    300  300,000,000    0.000\n\
+             cpu_atom/TotalCycles/  1,3     15   15,000,000    0.000"
+        );
+    }
+
+    #[test]
     fn time_asleep_is_reported_and_excluded_from_rates() {
         let record = CountRecord { asleep: 30_000_000, ..count(2, 0, 1_000, 50_000_000) };
         let events = by_event(&[record, count(2, 1, 0, 20_000_000)], &Sources::new(&sources()));
@@ -185,6 +250,25 @@ mod tests {
         assert!(text.ends_with("\nThe machine slept for 3.000 s meanwhile, in which nothing was counted."), "{text}");
         assert!(text.lines().all(|line| line.len() <= 80));
         assert!(!counts_table(&by_event(&[count(2, 1, 0, 9)], &Sources::default()), true).contains("slept"));
+    }
+
+    #[test]
+    fn a_disturbed_count_has_a_mark_and_a_note_below() {
+        let records = [count(2, 0, 1_000_000, 10_000_000), disturbed(count(2, 1, 500_000, 10_000_000))];
+        let events = by_event(&records, &Sources::new(&sources()));
+        assert_eq!(
+            counts_table(&events, true),
+            "Source       CPU       Count  Per second  Seconds\n\
+             -----------  ---  ----------  ----------  -------\n\
+             TotalIssues    0   1,000,000   1,000,000    1.000\n\
+             TotalIssues    1    *500,000     500,000    1.000\n\
+             TotalIssues  all  *1,500,000   1,500,000    1.000\n\
+             * disturbed: another program changed registers of these counts, which are wrong\n  \
+             TotalIssues on CPU 1: IA32_FIXED_CTR_CTRL (MSR 0x38d)\n    \
+             had 0x333 instead of 0x2 after 0.500 s\n  \
+             known to do this: HWiNFO, Core Temp, OCCT, ThrottleStop, Intel PCM\n  \
+             try: end these programs, then run the command again"
+        );
     }
 
     #[test]

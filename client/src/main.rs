@@ -6,8 +6,10 @@
 mod cli;
 mod columns;
 mod connection;
+mod core_types;
 mod counts;
 mod cpuid;
+mod disturbance;
 mod driver_file;
 mod dump;
 mod errata;
@@ -38,6 +40,7 @@ mod reason;
 mod record_counts;
 mod recorder;
 mod refusal;
+mod register;
 mod reply;
 mod role;
 mod sessions;

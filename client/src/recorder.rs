@@ -10,6 +10,7 @@ use recording::{Count, Process, Session, Summary, WriteError, Writer};
 use thiserror::Error as ThisError;
 
 use crate::connection::{self, Connection};
+use crate::disturbance;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
 use crate::output::OutputError;
@@ -201,7 +202,7 @@ fn empty(file: &File) -> io::Result<()> {
 pub fn counts(records: &[CountRecord]) -> Vec<Count> {
     let count = |record: &CountRecord| {
         let CountRecord { source, modes, processor, count, samples, lost, throttled, .. } = *record;
-        Count { source, modes, processor, count, samples, lost, throttled }
+        Count { source, modes, processor, count, samples, lost, throttled, disturbed: disturbance::recorded(record) }
     };
     records.iter().map(count).collect()
 }

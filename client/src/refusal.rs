@@ -1,19 +1,21 @@
 //! Texts for refusals of the driver: what each [`ErrorCode`] means, and what to do.
 
+mod core_type;
 mod debug_store;
 mod register_fault;
 
 use std::fmt;
 
 use pmu::Hypervisor;
-use protocol::{ErrorCode, NtStatus, PROTOCOL_VERSION, ReplyHeader};
+use protocol::{ErrorCode, NtStatus, PROTOCOL_VERSION, RegisterInUse, ReplyHeader};
 
+use crate::core_types::{CoreTypeInfo, qualified};
 use crate::error::UserError;
 use crate::exit::Exit;
 use crate::format::grouped;
 use crate::sessions::RunningSession;
 use crate::unavailable::{self, OTHER_PROFILERS};
-use crate::{ntstatus, support};
+use crate::{ntstatus, register, support};
 
 /// The remedy if client and driver are of different versions.
 pub const SAME_VERSION: &str = "client install, with the halprof.sys that came with this client.exe";
@@ -29,6 +31,8 @@ pub struct Refusal {
     pub source: String,
     /// Sessions that hold the counters, if there are too few.
     pub sessions: Vec<RunningSession>,
+    /// Core types of the machine; queried only for causes that name them.
+    pub core_types: Vec<CoreTypeInfo>,
     /// Whether this Windows is the root partition of Hyper-V; queried only for causes that depend on it.
     pub is_root: bool,
 }
@@ -36,6 +40,14 @@ pub struct Refusal {
 impl Refusal {
     fn cause(&self) -> Option<ErrorCode> {
         ErrorCode::from_number(self.header.cause)
+    }
+
+    /// Returns the source on the core types that have it, if the refusing processor is of another.
+    fn on_other_core_type(&self) -> Option<String> {
+        let has_refused = |one: &&CoreTypeInfo| one.processors.contains(&self.header.processor);
+        let others = self.core_types.iter().filter(|one| !has_refused(one));
+        let others: Vec<String> = others.map(|one| qualified(&self.source, one.number)).collect();
+        (!others.is_empty()).then(|| others.join(", "))
     }
 
     /// Returns whether KVM hides the counters from Windows, for causes whose second detail is the kind of hypervisor.
@@ -150,6 +162,9 @@ impl UserError for Refusal {
                 | ErrorCode::BadCounters,
             ) => Exit::Usage,
             Some(ErrorCode::HandlerRefused) => Exit::InterruptTaken,
+            Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
+                core_type::exit(cause, &self.header)
+            }
             Some(ErrorCode::None | ErrorCode::BadFlags | ErrorCode::Asleep) | None => Exit::Failure,
         }
     }
@@ -160,7 +175,7 @@ impl UserError for Refusal {
             Some(ErrorCode::VersionMismatch) => SAME_VERSION.to_owned(),
             Some(ErrorCode::UnknownSource) => "client list --all".to_owned(),
             Some(ErrorCode::UnsupportedSource) if self.header.detail[1] == 1 => {
-                "-C with the processors that have it".to_owned()
+                self.on_other_core_type().unwrap_or_else(|| "-C with the processors that have it".to_owned())
             }
             Some(ErrorCode::UnsupportedSource) => "client list   (lists what is supported)".to_owned(),
             Some(ErrorCode::NoFreeCounter) => self.free_a_counter(),
@@ -198,7 +213,12 @@ impl UserError for Refusal {
             }
             Some(ErrorCode::HandlerRefused | ErrorCode::CountersTaken) => OTHER_PROFILERS.to_owned(),
             Some(ErrorCode::ForeignUse) => {
-                format!("{OTHER_PROFILERS};\n  or --force, which takes the counter from the other program")
+                let RegisterInUse { number, interface, .. } = RegisterInUse::from_detail(self.header.detail[0]);
+                let known = register::known_writers(interface.into(), number);
+                format!(
+                    "end the program that does this; known are\n  {known};\n  \
+                     or --force, which takes the counter from it"
+                )
             }
             Some(ErrorCode::InterruptNotEnabled | ErrorCode::ApicNotReached) => {
                 "client stat, which needs no interrupt".to_owned()
@@ -214,6 +234,9 @@ impl UserError for Refusal {
                 | ErrorCode::ControlArea
                 | ErrorCode::BadBuffer),
             ) => return debug_store::remedy(cause, source, &self.header),
+            Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
+                core_type::remedy(cause, source, &self.header, &self.core_types)
+            }
             Some(ErrorCode::None | ErrorCode::BadFlags) | None => return None,
         };
         Some(text)
@@ -281,11 +304,15 @@ impl fmt::Display for Refusal {
             Some(ErrorCode::CountersTaken) => {
                 write!(f, "another driver has the counters: HalAllocateHardwareCounters returned\n  NTSTATUS {told}")
             }
-            Some(ErrorCode::ForeignUse) => write!(
-                f,
-                "counter {first} on CPU {processor} is in use by another program that did not reserve it\n  \
-                 its select register holds {second:#x}"
-            ),
+            Some(ErrorCode::ForeignUse) => {
+                let RegisterInUse { number, counter, interface } = RegisterInUse::from_detail(first);
+                let register = register::named(interface.into(), number);
+                write!(
+                    f,
+                    "counter {counter} on CPU {processor} is in use by another program that did not reserve it\n  \
+                     because: {register} holds {second:#x}"
+                )
+            }
             Some(ErrorCode::ApicNotReached) => {
                 write!(f, "the local APIC cannot be accessed: NTSTATUS {told}")
             }
@@ -307,6 +334,9 @@ impl fmt::Display for Refusal {
                  because: this has to read registers that lose their contents during sleep",
             ),
             Some(ErrorCode::TooManySessions) => write!(f, "there are {first} sessions, which is the maximum"),
+            Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
+                f.write_str(&core_type::sentence(cause, source, &self.header, &self.core_types))
+            }
             Some(cause) => f.write_str(&debug_store::sentence(cause, source, &self.header)),
             None => write!(
                 f,

@@ -19,6 +19,7 @@ fn record(path: &Path) {
         modes: modes::BOTH,
         interval: 65_536,
         frequency: 0,
+        core_type: 0,
     };
     let session = Session {
         created_unix_ms: 1_767_225_600_000,
@@ -30,6 +31,7 @@ fn record(path: &Path) {
         clock: 10_000_000,
         processors: vec![0],
         batch: 0,
+        core_types: Vec::new(),
         events: vec![event],
     };
     let sample = |number: u64| CounterSample {
@@ -45,8 +47,16 @@ fn record(path: &Path) {
         pebs_sequence: 0,
     };
     let samples: Vec<SampleRecord> = (0..10_000).map(|number| sample(number).into()).collect();
-    let count =
-        Count { source: CYCLES, modes: modes::BOTH, processor: 0, count: 0, samples: 10_000, lost: 0, throttled: 0 };
+    let count = Count {
+        source: CYCLES,
+        modes: modes::BOTH,
+        processor: 0,
+        count: 0,
+        samples: 10_000,
+        lost: 0,
+        throttled: 0,
+        disturbed: None,
+    };
     let summary = Summary { elapsed: 10_000_000, counts: vec![count], interrupted_by_user: false, exit_code: None };
     let mut writer = Writer::new(std::fs::File::create(path).unwrap(), &session).unwrap();
     writer.samples(&samples).unwrap();

@@ -126,8 +126,16 @@ impl Platform for Kernel {
         Ok(())
     }
 
-    fn free_counters(&self) {
-        self.reservation.take();
+    fn free_counters(&self) -> Result<(), NtStatus> {
+        let Some(reservation) = self.reservation.take() else { return Ok(()) };
+        reservation.free().map_err(|(reservation, status)| {
+            self.reservation.set(Some(reservation));
+            NtStatus::from(status)
+        })
+    }
+
+    fn pause(&self, duration: Duration100ns) {
+        clock::pause(duration);
     }
 
     fn open_local_apic(&self) -> Result<(), NtStatus> {

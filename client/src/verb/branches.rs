@@ -131,6 +131,9 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
     if let Some(warning) = outcome.record_counts.storm_warning() {
         context.warn(&warning)?;
     }
+    if let Some(warning) = outcome.disturbance_warning() {
+        context.warn(&warning)?;
+    }
     Ok(outcome.exit_code)
 }
 

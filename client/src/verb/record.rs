@@ -26,6 +26,7 @@ const TIMER_UNIT: u32 = 10_000;
 /// An event as the user named it.
 struct RequestedEvent {
     source: SourceInfo,
+    core_type: u32,
     modes: u32,
     counters: u32,
     interval: Option<u32>,
@@ -79,6 +80,7 @@ fn requested(args: &RecordArgs, sources: &Sources) -> Result<Vec<RequestedEvent>
         let source = source.or_else(|| sources.iter().find(|source| source.id == Source::TIME.0 && source.supported));
         return Ok(vec![RequestedEvent {
             source: source.cloned().ok_or(EventError::NoDefault)?,
+            core_type: 0,
             modes: modes::BOTH,
             counters: 0,
             interval: None,
@@ -87,6 +89,7 @@ fn requested(args: &RecordArgs, sources: &Sources) -> Result<Vec<RequestedEvent>
     let requested = |SampledEvent { event, interval }: &SampledEvent| {
         Ok(RequestedEvent {
             source: sources.find(&event.source)?,
+            core_type: event.source.core_type(),
             modes: event.modes,
             counters: event.counters,
             interval: *interval,
@@ -114,17 +117,19 @@ fn is_time(event: &EventRequest) -> bool {
 
 /// Creates the request for an event. An interval that the user named is fixed; otherwise, it is adjusted to
 /// `frequency`. The interval of a timer is a whole number of milliseconds and is never adjusted.
-fn request(RequestedEvent { source, modes, counters, interval }: &RequestedEvent, frequency: u32) -> EventRequest {
+fn request(requested: &RequestedEvent, frequency: u32) -> EventRequest {
+    let RequestedEvent { source, core_type, modes, counters, interval } = requested;
     if source.id == Source::TIME.0 {
         let wanted = interval.unwrap_or_else(|| TIME_UNITS / frequency.max(1));
         let interval = wanted.clamp(source.minimum, source.maximum).next_multiple_of(TIMER_UNIT);
-        return EventRequest { source: source.id, modes: *modes, interval, counters: *counters, ..EventRequest::EMPTY };
+        let [core_type, modes, counters] = [*core_type, *modes, *counters];
+        return EventRequest { source: source.id, modes, interval, core_type, counters, ..EventRequest::EMPTY };
     }
     let (interval, frequency) = match interval {
         Some(interval) => ((*interval).max(source.minimum).min(source.maximum), 0),
         None => (source.interval, frequency),
     };
-    EventRequest { source: source.id, modes: *modes, interval, frequency, counters: *counters, ..EventRequest::EMPTY }
+    EventRequest { source: source.id, modes: *modes, interval, frequency, core_type: *core_type, counters: *counters }
 }
 
 /// Prints how many samples were recorded and how many were not.
@@ -164,6 +169,9 @@ fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) ->
         ))?;
     }
     if let Some(warning) = record_counts.storm_warning() {
+        context.warn(&warning)?;
+    }
+    if let Some(warning) = outcome.disturbance_warning() {
         context.warn(&warning)?;
     }
     Ok(())

@@ -5,11 +5,13 @@ use std::process::{Child, ExitStatus};
 use std::time::{Instant, SystemTime};
 
 use protocol::{EventRequest, InfoReply, PROCESSOR_WORDS, ProcessorSet, StartHeader, modes};
-use recording::{Process, Session, Summary};
+use recording::{CoreTypeProcessors, Process, RecordedEvent, Session, Summary};
 
 use super::command;
 use crate::cli::SessionArgs;
 use crate::connection::{Connection, Started};
+use crate::core_types::CoreTypeInfo;
+use crate::disturbance::{self, Disturbance};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::format::{real, seconds};
@@ -44,6 +46,8 @@ pub struct Outcome {
     pub record_counts: RecordCounts,
     /// Units per second of the session's clock.
     pub clock: u64,
+    /// The sampled events.
+    pub events: Vec<RecordedEvent>,
     /// Number of sampled processors.
     pub processors: usize,
     /// Size of the file in bytes.
@@ -56,6 +60,19 @@ impl Outcome {
     /// Returns the number of lost samples on all processors.
     pub fn lost(&self) -> u64 {
         self.summary.counts.iter().map(|count| count.lost).fold(0, u64::saturating_add)
+    }
+
+    /// Returns the warning about samples that other programs disturbed; `None` if none were found.
+    pub fn disturbance_warning(&self) -> Option<String> {
+        let name = |source| {
+            let event = self.events.iter().find(|event| event.source == source);
+            event.map_or_else(|| format!("{source:#x}"), |event| event.name.clone())
+        };
+        let marks = self.summary.counts.iter().filter_map(|count| {
+            Some((name(count.source), count.processor, Disturbance::of_recorded(count.disturbed.as_ref()?)))
+        });
+        let marks: Vec<_> = marks.collect();
+        disturbance::warning(marks.iter().map(|(name, processor, one)| (name.clone(), *processor, one)))
     }
 
     /// Returns how long all processors paused. Pauses that lasted to the end of the session are not included.
@@ -159,8 +176,8 @@ impl Sampling<'_> {
             (Some(_), Some(status)) => command::exit_code(status),
             (Some(_), None) => Exit::Failure.code(),
         };
-        let processors = session.processors.len();
-        Ok(Outcome { summary, record_counts, clock: session.clock, processors, length, exit_code })
+        let (events, processors) = (session.events, session.processors.len());
+        Ok(Outcome { summary, record_counts, clock: session.clock, events, processors, length, exit_code })
     }
 }
 
@@ -219,12 +236,22 @@ fn session_block(plan: &SamplingPlan, info: &InfoReply, clock: u64, connection: 
     let sources = connection.sources()?;
     let identity = ProcessorIdentity::new(&info.vendor, &info.brand, info.signature);
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let event = |event: &EventRequest| recording::RecordedEvent {
+    let event = |event: &EventRequest| RecordedEvent {
         source: event.source,
         name: sources.name(event.source),
         modes: event.modes,
         interval: event.interval,
         frequency: event.frequency,
+        core_type: event.core_type,
+    };
+    let processors: Vec<u32> = match &args.processors {
+        Some(list) => list.0.iter().collect(),
+        None => (0..info.processors).take(PROCESSOR_WORDS * 64).collect(),
+    };
+    let core_type = |one: &CoreTypeInfo| CoreTypeProcessors {
+        core_type: one.number,
+        name: one.name.clone(),
+        processors: one.processors.iter().copied().filter(|processor| processors.contains(processor)).collect(),
     };
     Ok(Session {
         created_unix_ms: u64::try_from(since_1970.as_millis()).unwrap_or_default(),
@@ -234,10 +261,8 @@ fn session_block(plan: &SamplingPlan, info: &InfoReply, clock: u64, connection: 
         computer: std::env::var("COMPUTERNAME").ok(),
         command: command::words(&args.command),
         clock,
-        processors: match &args.processors {
-            Some(list) => list.0.iter().collect(),
-            None => (0..info.processors).take(PROCESSOR_WORDS * 64).collect(),
-        },
+        core_types: connection.core_types()?.iter().map(core_type).collect(),
+        processors,
         batch: if events.iter().any(is_precise) { (*batch).max(1) } else { 0 },
         events: events.iter().map(event).collect(),
     })

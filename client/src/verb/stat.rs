@@ -14,10 +14,10 @@ use super::context::{Context, write_json};
 use super::events::{counts, events};
 use crate::cli::StatArgs;
 use crate::connection::Connection;
-use crate::counts::{EventCount, OnProcessor, asleep};
+use crate::core_types::with_processors;
+use crate::counts::{EventCount, OnProcessor, asleep, disturbance_note, marked};
 use crate::error::Error;
 use crate::event::EventError;
-use crate::format::grouped;
 use crate::metric::{self, Metric};
 use crate::output::OutputError;
 use crate::processors::named;
@@ -88,6 +88,9 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
         write_json(out, &stat)?;
     } else if args.csv {
         csv(&stat, args.per_cpu, out)?;
+        if let Some(note) = disturbance_note(stat.events.iter().map(|counted| &counted.event)) {
+            context.warn(&note)?; // the columns have no room for it
+        }
     } else {
         writeln!(out, "{}", text(&stat, args.per_cpu))?;
     }
@@ -114,7 +117,10 @@ fn default_events(connection: &Connection) -> Result<Vec<EventRequest>, Error> {
 
 /// Returns the position of an event on the command line.
 fn position(event: &EventCount, events: &[EventRequest]) -> usize {
-    let same = |asked: &EventRequest| asked.source == event.id && asked.modes == event.mode_bits;
+    let same = |asked: &EventRequest| {
+        let is_type = asked.core_type == 0 || asked.core_type == event.core_type_number;
+        asked.source == event.id && asked.modes == event.mode_bits && is_type
+    };
     events.iter().position(same).unwrap_or(events.len())
 }
 
@@ -134,9 +140,11 @@ fn describe(args: &StatArgs, exit_code: i32, elapsed_seconds: f64, counted: Vec<
 }
 
 fn text(stat: &Stat, per_cpu: bool) -> String {
+    let core_types = core_types_of(stat);
+    let core_types = if core_types.is_empty() { core_types } else { format!(" {core_types}\n\n") };
     let width = stat.events.iter().map(|counted| counted.event.label().len()).max().unwrap_or_default().max(24);
     let mut text = format!(
-        "\n Counts of {}, system wide, while '{}' ran:\n\n",
+        "\n Counts of {}, system wide, while '{}' ran:\n\n{core_types}",
         named(stat.processors.iter().copied()),
         stat.command.join(" ")
     );
@@ -144,12 +152,12 @@ fn text(stat: &Stat, per_cpu: bool) -> String {
         let label = event.label();
         // Writing to a `String` cannot fail.
         let _ = if per_cpu {
-            event.processors.iter().try_for_each(|OnProcessor { processor, count, .. }| {
-                writeln!(text, "CPU{processor:<5}{:>20}  {label}", grouped(*count))
+            event.processors.iter().try_for_each(|OnProcessor { processor, count, disturbed, .. }| {
+                writeln!(text, "CPU{processor:<5}{:>20}  {label}", marked(*count, disturbed.is_some()))
             })
         } else {
             let column = metric.as_ref().map_or_else(String::new, |metric| format!("  #{}", metric_column(metric)));
-            let count = grouped(event.count);
+            let count = marked(event.count, event.disturbed);
             let line = format!("{count:>20}  {label:width$}{column}");
             writeln!(text, "{}", line.trim_end())
         };
@@ -158,7 +166,22 @@ fn text(stat: &Stat, per_cpu: bool) -> String {
     if let Some(seconds) = asleep(stat.events.iter().map(|counted| &counted.event)) {
         let _ = writeln!(text, "{seconds:>20.9} seconds of it asleep, in which nothing was counted");
     }
+    if let Some(note) = disturbance_note(stat.events.iter().map(|counted| &counted.event)) {
+        let _ = writeln!(text, "\n{note}");
+    }
     text
+}
+
+/// Formats the core types of the events with their processors; empty on a machine that is not a hybrid.
+fn core_types_of(stat: &Stat) -> String {
+    let mut found: Vec<(&str, Vec<u32>)> = Vec::new();
+    for Counted { event, .. } in &stat.events {
+        let Some(name) = event.core_type.as_deref() else { continue };
+        if !found.iter().any(|(known, _)| *known == name) {
+            found.push((name, event.processors.iter().map(|one| one.processor).collect()));
+        }
+    }
+    with_processors(found)
 }
 
 fn metric_column(Metric { value, unit }: &Metric) -> String {

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use protocol::BRANCHES;
 
 use super::aggregate::{ProcessorLoss, SourceAggregate};
+use crate::disturbance::Disturbance;
 use crate::format::{counted, grouped, properties};
 use crate::share::percent;
 
@@ -59,6 +60,11 @@ fn loss_lines(source: &SourceAggregate) -> Vec<(&'static str, String)> {
         let by_processor = by_processor(source, |one| one.silences);
         let times = counted(silences, "time");
         lines.push(("Stopped", format!("{times} {by_processor} by an interrupt storm")));
+    }
+    let marks = source.loss_stats.iter().filter_map(|one| Some((one.processor, one.changed_register.as_ref()?)));
+    for (index, (processor, Disturbance { register, found, expected, .. })) in marks.take(MAX_PROCESSORS).enumerate() {
+        let name = if index == 0 { "Disturbed" } else { "" };
+        lines.push((name, format!("CPU {processor}: {register} had {found}, not {expected}")));
     }
     lines
 }

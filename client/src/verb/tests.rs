@@ -4,6 +4,8 @@ mod branches;
 mod closed_pipe;
 mod control_area;
 mod diagnose;
+mod disturbed;
+mod hybrid;
 mod installing;
 mod narrowing;
 mod record;
@@ -224,7 +226,7 @@ mod asking {
         let system = FakeSystem::running(FakeDriver::default());
         let wanted = json!({
             "id": 2, "name": "TotalIssues", "supported": true, "reason": null, "interval": 65536, "minimum": 4096,
-            "maximum": 2_147_483_647, "select": "0x000300c0", "counters": [0, 1, 2], "unlisted": false,
+            "maximum": 2_147_483_647, "select": "0x000300c0", "counters": [0, 1, 2], "unlisted": false, "precise_counters": [],
             "running": 0, "errata": []
         });
         assert_eq!(run(&system, "query ProfileTotalIssues --json").json(), wanted);
@@ -244,6 +246,7 @@ mod asking {
              Max        2147483647\n\
              Select     0x000300c0\n\
              Counters   any of 0-2\n\
+             Precise    no\n\
              Running    no\n"
         );
     }
@@ -362,7 +365,7 @@ mod asking {
                 "counters_in_use": 1, "sessions": 1, "processors": 2, "maximum_processors": 4, "state_bytes": 64,
                 "vendor": "GenuineIntel", "brand": "Some CPU", "signature": 0x106CA, "family": 6, "model": 0x1C,
                 "stepping": 10, "pmu_version": 2, "hypervisor": "none that shows itself", "hypervisor_number": 0,
-                "counters_reserved": false, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "workarounds": [], "driver_version": "1.2.3", "driver_protocol": 7,
+                "counters_reserved": false, "reservation_refused": null, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "workarounds": [], "driver_version": "1.2.3", "driver_protocol": 7,
                 "sampling": {
                     "interrupts": 0, "spurious": 0, "delivered": 0, "lost": 0, "throttled": 0, "discarded": 0,
                     "throttles": 0, "sleeps": 0, "asleep_seconds": 0.0
@@ -532,6 +535,23 @@ mod counting {
     }
 
     #[test]
+    fn info_reports_a_reservation_that_the_hal_refused() {
+        for (reserved, in_use, text) in [
+            (1, 1, None),
+            (0xC000_009A, 1, Some("Reservation     the HAL refused to reserve the counters again: 0xC000009A\n")),
+            (0xC000_000D, 0, Some("Reservation     the HAL refused to free the counters: 0xC000000D\n")),
+        ] {
+            let info = InfoReply { reserved, counters_in_use: in_use, ..info() };
+            let system = FakeSystem::running(FakeDriver { info, ..FakeDriver::default() });
+            let out = run(&system, "info").out;
+            assert_eq!(out.contains("; reserved with the HAL\n"), reserved == 1, "{out}");
+            assert_eq!(out.contains("Reservation"), text.is_some(), "{out}");
+            assert!(text.is_none_or(|text| out.contains(text)) && out.lines().all(|line| line.len() <= 80), "{out}");
+            assert_eq!(run(&system, "info --json").json()["counters_reserved"], reserved == 1);
+        }
+    }
+
+    #[test]
     fn info_names_what_to_turn_off_on_a_pc_with_virtualization_based_security() {
         let (reason, hypervisor) = (pmu::Reason::VersionZero as u32, pmu::Hypervisor::Root as u32);
         let info = InfoReply { interface: 0, reason, hypervisor, ..info() };
@@ -574,11 +594,12 @@ mod counting {
             counts["events"][1],
             json!({
                 "session": 7, "id": 19, "name": "TotalCycles", "modes": "uk", "count": 1_000_000,
-                "enabled_seconds": 1.0, "asleep_seconds": 0.0, "per_second": 1_000_000.0, "processors": [
+                "enabled_seconds": 1.0, "asleep_seconds": 0.0, "per_second": 1_000_000.0,
+                "disturbed": false, "processors": [
                     {"processor": 0, "counter": 0, "count": 700_000, "enabled_seconds": 1.0, "asleep_seconds": 0.0,
-                     "per_second": 700_000.0},
+                     "per_second": 700_000.0, "disturbed": null},
                     {"processor": 1, "counter": 0, "count": 300_000, "enabled_seconds": 1.0, "asleep_seconds": 0.0,
-                     "per_second": 300_000.0}
+                     "per_second": 300_000.0, "disturbed": null}
                 ]
             })
         );

@@ -44,6 +44,7 @@ mod platform;
 mod processor_set;
 mod reply;
 mod requests;
+mod reservation;
 mod resources;
 mod rings;
 mod sampler;

@@ -89,8 +89,17 @@ pub trait Platform {
     /// The NTSTATUS of the HAL.
     fn reserve_counters(&self) -> Result<(), NtStatus>;
 
-    /// HalFreeHardwareCounters. No counter runs any more.
-    fn free_counters(&self);
+    /// HalFreeHardwareCounters. No counter runs any more, except while a processor is added.
+    ///
+    /// # Errors
+    /// The NTSTATUS of the HAL; the counters are still reserved.
+    fn free_counters(&self) -> Result<(), NtStatus>;
+
+    /// Lets time pass.
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL.
+    fn pause(&self, duration: Duration100ns);
 
     /// Prepares [`Cpu::lvt_pmi`] on every processor.
     ///
@@ -184,7 +193,8 @@ impl<'a, M> EngineContext<'a, M> {
 impl<M: Platform> EngineContext<'_, M> {
     /// Returns the current time.
     pub fn moment(&self) -> Timestamp {
-        Timestamp { time: self.platform.now(), asleep: self.sampler.asleep(self.platform.clock()) }
+        let clock = self.platform.clock();
+        Timestamp { time: self.platform.now(), clock, asleep: self.sampler.asleep(clock) }
     }
 
     /// Runs `work`, which touches registers, on each of `processors`, which are in ascending order.

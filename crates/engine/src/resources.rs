@@ -6,13 +6,14 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pmu::first_access::{Phase, RegisterGroup};
 use pmu::{ProcessorIndex, debug_store, lvt_pmi};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
-use protocol::{ErrorCode, NtStatus};
+use protocol::{ErrorCode, NtStatus, RegisterInUse};
 
 use crate::areas::{AreaUse, Areas};
 use crate::hardware_recording::HardwareRecording;
 use crate::platform::{EngineContext, Platform};
 use crate::reply::Refusal;
-use crate::session::Session;
+use crate::reservation::Reservation;
+use crate::session::{Place, Session};
 use crate::try_vec::NO_MEMORY;
 
 /// Process in which the interrupt handler is registered: the number of the System process.
@@ -24,8 +25,7 @@ const NOWHERE: u32 = u32::MAX;
 /// The acquired resources.
 #[derive(Debug, Default)]
 pub struct Resources {
-    /// Whether the counters are reserved with the HAL.
-    reserved: bool,
+    reservation: Reservation,
     /// Interval of the timers, or 0 while they do not run.
     timed: u32,
     interrupt: Interrupt,
@@ -44,9 +44,14 @@ enum Interrupt {
 }
 
 impl Resources {
-    /// Returns whether the counters are reserved with the HAL.
-    pub const fn are_counters_reserved(&self) -> bool {
-        self.reserved
+    /// Returns the reservation of the counters.
+    pub const fn reservation(&mut self) -> &mut Reservation {
+        &mut self.reservation
+    }
+
+    /// Returns the state of the reservation as in [`InfoReply`](protocol::InfoReply).
+    pub const fn reservation_state(&self) -> u32 {
+        self.reservation.state()
     }
 
     /// Acquires the resources that a session needs. After a refusal, the caller must release what is unused. With
@@ -57,20 +62,22 @@ impl Resources {
         force: bool,
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
-        let processors = &session.processors;
-        let is_initialized = |processor: &ProcessorIndex| context.hal.is_initialized(*processor);
+        let counted = session.processors_with(|_, place| matches!(place, Place::Counter(_)))?;
+        let sampled = session.processors_with(|event, _| event.needs_interrupt())?;
+        let recorded = session.processors_with(|event, _| event.service.uses_debug_store())?;
+        let are_initialized = counted.iter().all(|processor| context.hal.is_initialized(*processor));
         let needs = Needs {
-            counters: session.uses_counters() && !processors.iter().all(is_initialized),
-            local_apic: session.uses_interrupt(),
-            debug_store: session.hardware_recording.is_some(),
+            counters: if are_initialized { &[] } else { &counted },
+            local_apic: &sampled,
+            debug_store: &recorded,
         };
         // Before the registers are touched: the HAL then refuses them to other drivers.
-        if needs.counters || session.uses_debug_store() {
-            self.reserve(context.platform)?;
+        if !needs.counters.is_empty() || session.uses_debug_store() {
+            self.reservation.take(context.platform)?;
         }
-        access_first(processors, needs, force, context)?;
-        if needs.counters {
-            initialize(processors, context)?;
+        access_first(needs, force, context)?;
+        if !needs.counters.is_empty() {
+            initialize(needs.counters, context)?;
         }
         if let Some(interval) = session.timer_interval()
             && !self.set_timers(Some(interval).into_iter().chain(self.timer()).min(), context.platform)
@@ -78,20 +85,10 @@ impl Resources {
             return Err(NO_MEMORY);
         }
         if session.uses_interrupt() {
-            self.take_interrupt(processors, context)?;
+            self.take_interrupt(&sampled, context)?;
         }
         if let Some(recording) = &session.hardware_recording {
-            self.take_areas(recording, processors, context.platform)?;
-        }
-        Ok(())
-    }
-
-    fn reserve(&mut self, platform: &impl Platform) -> Result<(), Refusal> {
-        if !self.reserved {
-            platform
-                .reserve_counters()
-                .map_err(|status| Refusal::new(status, ErrorCode::CountersTaken).detail(status.into(), 0))?;
-            self.reserved = true;
+            self.take_areas(recording, &recorded, context.platform)?;
         }
         Ok(())
     }
@@ -174,12 +171,12 @@ impl Resources {
         context: EngineContext<'_, M>,
     ) -> (bool, bool) {
         let processors = [processor];
-        let accessed = |needs| access_first(&processors, needs, false, context).is_ok();
-        let counts = self.reserved
-            && accessed(Needs { counters: true, ..Needs::default() })
+        let accessed = |needs| access_first(needs, false, context).is_ok();
+        let counts = self.reservation.is_held()
+            && accessed(Needs { counters: &processors, ..Needs::default() })
             && initialize(&processors, context).is_ok();
         let samples = self.interrupt == Interrupt::Ours
-            && accessed(Needs { local_apic: true, ..Needs::default() })
+            && accessed(Needs { local_apic: &processors, ..Needs::default() })
             && self.take_interrupt(&processors, context).is_ok();
         (counts, samples)
     }
@@ -192,7 +189,7 @@ impl Resources {
         if !sessions.iter().any(Session::uses_debug_store) {
             self.areas.release(context);
         }
-        if self.reserved && !counters_used {
+        if self.reservation.is_taken() && !counters_used {
             platform.on_each_processor(&|current| hal.release(current));
         }
         if self.interrupt != Interrupt::Free && !sessions.iter().any(Session::uses_interrupt) {
@@ -210,48 +207,35 @@ impl Resources {
         }
         // A longer interval cannot fail: the timers exist.
         let _ = self.set_timers(sessions.iter().filter_map(Session::timer_interval).min(), platform);
-        if self.reserved && !counters_used && !sessions.iter().any(Session::uses_debug_store) {
-            platform.free_counters();
-            self.reserved = false;
+        if !counters_used && !sessions.iter().any(Session::uses_debug_store) {
+            self.reservation.free(platform);
         }
     }
 }
 
-/// Kinds of registers that a session needs.
+/// The processors on which a session needs each kind of registers, in ascending order.
 #[derive(Debug, Clone, Copy, Default)]
-struct Needs {
-    counters: bool,
-    local_apic: bool,
-    debug_store: bool,
+struct Needs<'a> {
+    counters: &'a [ProcessorIndex],
+    local_apic: &'a [ProcessorIndex],
+    debug_store: &'a [ProcessorIndex],
 }
 
 /// Accesses the registers for the first time, and checks that no other program uses them. All of them are read before
 /// one is written, and none is accessed in another way before all have answered: after a refusal there is nothing to
 /// undo.
-fn access_first<M: Platform>(
-    processors: &[ProcessorIndex],
-    needs: Needs,
-    force: bool,
-    context: EngineContext<'_, M>,
-) -> Result<(), Refusal> {
+fn access_first<M: Platform>(needs: Needs<'_>, force: bool, context: EngineContext<'_, M>) -> Result<(), Refusal> {
     let access = |phase| {
-        if needs.counters {
-            context.access_first(processors, RegisterGroup::Counters, phase)?;
-        }
-        if needs.local_apic {
-            context.access_first(processors, RegisterGroup::LocalApic, phase)?;
-        }
-        if needs.debug_store {
-            context.access_first(processors, RegisterGroup::DebugStore, phase)?;
-        }
-        Ok(())
+        context.access_first(needs.counters, RegisterGroup::Counters, phase)?;
+        context.access_first(needs.local_apic, RegisterGroup::LocalApic, phase)?;
+        context.access_first(needs.debug_store, RegisterGroup::DebugStore, phase)
     };
     access(Phase::Read)?;
-    if needs.counters && !force {
-        check_counters(processors, context)?;
+    if !needs.counters.is_empty() && !force {
+        check_counters(needs.counters, context)?;
     }
-    if needs.debug_store {
-        check_debug_store(processors, context)?;
+    if !needs.debug_store.is_empty() {
+        check_debug_store(needs.debug_store, context)?;
     }
     access(Phase::Write)
 }
@@ -266,7 +250,9 @@ fn check_counters<M: Platform>(
         if processors.binary_search(&current.index()).is_ok()
             && let Some(enabled) = hal.in_use_elsewhere(current)
         {
-            found.set(current.index(), u64::from(enabled.counter), enabled.select);
+            let (number, interface) = (enabled.register.address(), hal.interface().kind() as u8);
+            let in_use = RegisterInUse { number, counter: enabled.counter, interface };
+            found.set(current.index(), in_use.to_detail(), enabled.value);
         }
     });
     found.refuse(STATUS_DEVICE_BUSY, ErrorCode::ForeignUse)

@@ -5,6 +5,7 @@
 //! An interrupt cannot occur in between, so that its parts need no lock and no memory order. The samples leave through rings, which the sessions
 //! read.
 
+mod disturbance;
 mod ds_buffers;
 mod frequency;
 mod per_cpu;
@@ -217,6 +218,7 @@ impl Sampler {
         if sampling.is_empty() && per_cpu.throttle.is_waiting() {
             return false; // an interrupt that was on its way when the pause began
         }
+        self.compare(current, now);
         let late = self.stop(current, per_cpu, sampling, now);
         let traced = self.pause_branches(current, per_cpu, true, now);
         per_cpu.count_overflows(late, SampleStats::throttle);
@@ -224,7 +226,7 @@ impl Sampler {
         per_cpu.push_to_all(&stopped(StopKind::Throttled, current.index(), now))
     }
 
-    /// Recovers overflows whose interrupts were lost, resumes the current processor if it is throttled, and adapts the
+    /// Repairs registers that another program changed, recovers overflows whose interrupts were lost, resumes the current processor if it is throttled, and adapts the
     /// intervals to the frequencies of the sessions. Returns whether a ring has become half full.
     ///
     /// # IRQL
@@ -232,6 +234,9 @@ impl Sampler {
     pub fn tick(&self, current: CurrentCpu<'_, impl Cpu>, now: Ticks) -> bool {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
         let mut watermark_hit = false;
+        if per_cpu.has_ds_buffers() || !self.hal.cpu_counters(current.index()).active.interrupting.is_empty() {
+            self.repair(current, now);
+        }
         if per_cpu.has_ds_buffers() {
             // The interrupt may have come while it was masked.
             watermark_hit = self.fetch(current, per_cpu, now, None) | per_cpu.take_watermark_hit();
@@ -282,6 +287,7 @@ impl Sampler {
     /// PROFILE_LEVEL.
     pub fn fall_asleep(&self, current: CurrentCpu<'_, impl Cpu>, now: Ticks) {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return };
+        self.compare(current, now);
         let late = self.without_records(current, per_cpu, now, || self.hal.save(current).0);
         self.suspend(current, per_cpu, now);
         per_cpu.count_overflows(late, SampleStats::lose);

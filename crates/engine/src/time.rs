@@ -49,6 +49,8 @@ impl Duration100ns {
 pub struct Timestamp {
     /// Time since a fixed moment.
     pub time: Duration100ns,
+    /// Time by the platform's clock.
+    pub clock: Ticks,
     /// How long the machine had slept by then.
     pub asleep: Duration100ns,
 }

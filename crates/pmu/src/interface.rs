@@ -11,7 +11,8 @@ mod support;
 mod unmanaged;
 
 use crate::constraints::Listing;
-use crate::cpu::{Cpu, Cpuid};
+use crate::cpu::{Cpu, Cpuid, Msr};
+use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Source, Sources};
@@ -90,8 +91,10 @@ pub struct Reloaded {
 pub struct Enabled {
     /// Index of the counter.
     pub counter: u8,
-    /// Value of its select register.
-    pub select: u64,
+    /// Register that enables it.
+    pub register: Msr,
+    /// Value of that register.
+    pub value: u64,
 }
 
 /// HalpProfileInterface: operations that every interface implements with its own registers.
@@ -197,12 +200,14 @@ pub trait ProfileInterface {
     /// CheckOverflowStatus: returns the active counters with an interval that have overflowed.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet;
 
-    /// Returns the active counters that wait for the handler: those that [overflowed](Self::check_overflow), or all of
-    /// them if another program has frozen or stopped them in a global register. [`serve`](Self::serve) lets them run
-    /// again. The driver must own the registers.
-    fn stuck(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) -> CounterSet {
-        self.check_overflow(cpu, cpu_counters.active)
-    }
+    /// Returns the register that has the value of a counter.
+    fn counter_register(&self, cpu_counters: CpuCounters<'_>, counter: u8) -> Msr;
+
+    /// Compares the registers of the active counters of `cpu_counters` with the values that
+    /// [`enable`](Self::enable) wrote. Passes each register that differs in bits of the driver to `differs`, with the
+    /// counters that it concerns. Bits of other programs are noted, so that later writes keep them. The driver must own
+    /// the registers.
+    fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, differs: impl FnMut(CounterSet, Disturbance));
 
     /// Serves a performance monitor interrupt: finds overflowed counters, reloads each and passes it to `overflowed`.
     /// It acknowledges the status register, whatever it reports about the driver's counters, and unmasks the LVT entry
@@ -391,6 +396,15 @@ impl Interface {
         }
     }
 
+    /// Returns the counters that record a source precisely, if the processor has PEBS.
+    #[must_use]
+    pub fn recorded(&self, source: &ProfileSource) -> CounterSet {
+        match self {
+            Self::Emon(emon) => emon.recorded(source),
+            _ => CounterSet::NONE,
+        }
+    }
+
     /// Returns the counters that record a source precisely.
     #[must_use]
     pub fn precise(&self, source: &ProfileSource) -> CounterSet {
@@ -508,8 +522,12 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.check_overflow(cpu, active))
     }
 
-    fn stuck(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) -> CounterSet {
-        each!(self, interface => interface.stuck(cpu, cpu_counters))
+    fn counter_register(&self, cpu_counters: CpuCounters<'_>, counter: u8) -> Msr {
+        each!(self, interface => interface.counter_register(cpu_counters, counter))
+    }
+
+    fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, differs: impl FnMut(CounterSet, Disturbance)) {
+        each!(self, interface => interface.compare(cpu, cpu_counters, differs));
     }
 
     #[inline]

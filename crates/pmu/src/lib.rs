@@ -15,6 +15,7 @@
 //! | [`lvt_pmi`] | the LVT entry for performance counters in the local APIC |
 //! | `placement` | placement of events on counters |
 //! | `misc_enable` | performance monitoring features that an Intel processor has enabled |
+//! | [`disturbance`] | registers that another program changed |
 //! | `per_cpu` | what one processor owns |
 //! | [`state`] | 8 bytes of state per counter per processor |
 //! | `topology` | the processors of a core |
@@ -29,9 +30,11 @@
 extern crate alloc;
 
 pub mod constraints;
+pub mod core_type;
 pub mod cpu;
 pub mod current_cpu;
 pub mod debug_store;
+pub mod disturbance;
 pub mod errata;
 pub mod first_access;
 pub mod hal;
@@ -46,8 +49,10 @@ pub mod source;
 pub mod state;
 mod topology;
 
+pub use core_type::CoreType;
 pub use cpu::{Cpu, Cpuid, Msr};
 pub use current_cpu::{CurrentCpu, ProcessorIndex};
+pub use disturbance::{Disturbance, DisturbanceCell};
 pub use first_access::GuardedCpu;
 pub use hal::{Hal, HalError};
 pub use hypervisor::Hypervisor;

@@ -6,10 +6,12 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use bitfield_struct::bitfield;
 
+use crate::core_type::CoreType;
+use crate::disturbance::{COUNTER, Disturbance, DisturbanceCell};
 use crate::first_access::FirstAccesses;
 use crate::source::{ProfileSource, Source, Sources};
 
@@ -176,6 +178,11 @@ impl Total {
         self.counted.load(Ordering::Relaxed)
     }
 
+    /// Returns the value of the register at the last update.
+    pub(crate) fn value(&self) -> u64 {
+        self.value.load(Ordering::Relaxed)
+    }
+
     /// Resets the count to zero.
     pub fn clear(&self) {
         self.counted.store(0, Ordering::Relaxed);
@@ -225,6 +232,13 @@ impl Total {
 const fn sign_extended(difference: u64, missing_bits: u8) -> u64 {
     let missing_bits = missing_bits % 64;
     ((difference << missing_bits).cast_signed() >> missing_bits).cast_unsigned()
+}
+
+/// Returns whether a counter of this width that had the value `last` cannot have counted up to `value` in the ten seconds
+/// between two readings: it would be half its range further. No processor counts 2^39 events of a kind in that time,
+/// so that narrower counters are not judged.
+pub(crate) const fn backwards(last: u64, value: u64, width: u8) -> bool {
+    width >= 40 && value.wrapping_sub(last) & top_bit(mask(width)) != 0
 }
 
 /// A set of counters of one processor.
@@ -382,6 +396,7 @@ pub struct PmuSnapshot {
     freeze: AtomicU64,
     capabilities: AtomicU64,
     control: AtomicU64,
+    fixed_control: AtomicU64,
 }
 
 impl PmuSnapshot {
@@ -394,6 +409,7 @@ impl PmuSnapshot {
             freeze: AtomicU64::new(0),
             capabilities: AtomicU64::new(capabilities),
             control: AtomicU64::new(0),
+            fixed_control: AtomicU64::new(0),
         }
     }
 
@@ -408,7 +424,7 @@ impl PmuSnapshot {
     }
 
     /// Returns the current value of the global control register while some of the driver's counters count, which saves
-    /// reading it.
+    /// reading it. Bits outside the interface are as they were last read.
     #[must_use]
     pub fn control(&self) -> u64 {
         self.control.load(Ordering::Relaxed)
@@ -419,8 +435,21 @@ impl PmuSnapshot {
         self.control.store(control, Ordering::Relaxed);
     }
 
+    /// Returns the control register of the fixed counters as it was last read: bits outside the interface are valid.
+    #[must_use]
+    pub fn fixed_control(&self) -> u64 {
+        self.fixed_control.load(Ordering::Relaxed)
+    }
+
+    /// Sets the control register of the fixed counters as it was read.
+    pub fn set_fixed_control(&self, control: u64) {
+        self.fixed_control.store(control, Ordering::Relaxed);
+    }
+
     /// Sets the saved values.
     pub fn set_saved(&self, saved: SavedMsrs) {
+        self.set_control(saved.global);
+        self.set_fixed_control(saved.fixed);
         self.global.store(saved.global, Ordering::Relaxed);
         self.fixed.store(saved.fixed, Ordering::Relaxed);
         self.freeze.store(saved.freeze, Ordering::Relaxed);
@@ -438,12 +467,76 @@ impl PmuSnapshot {
     }
 }
 
+/// The disturbed counters of one processor, each with its first disturbance since they were last taken.
+#[derive(Debug)]
+pub struct Disturbances {
+    /// Disturbed counters, as a set.
+    counters: AtomicU32,
+    cells: [DisturbanceCell; CounterSet::MOST as usize],
+}
+
+impl Disturbances {
+    const fn new() -> Self {
+        Self { counters: AtomicU32::new(0), cells: [const { DisturbanceCell::new() }; CounterSet::MOST as usize] }
+    }
+
+    fn noted(&self) -> CounterSet {
+        CounterSet::from_bits(self.counters.load(Ordering::Relaxed).into())
+    }
+
+    fn of(&self, counters: CounterSet) -> impl Iterator<Item = (u8, &DisturbanceCell)> {
+        counters.iter().filter_map(|counter| Some((counter, self.cells.get(usize::from(counter))?)))
+    }
+
+    /// Notes that `counters` were found disturbed at `time`; 0 if the caller has no clock.
+    pub(crate) fn note(&self, counters: CounterSet, disturbance: Disturbance, time: u64) {
+        self.counters.store(self.noted().or(counters).bits(), Ordering::Relaxed);
+        self.of(counters).for_each(|(_, cell)| cell.note(disturbance, time));
+    }
+
+    /// Notes what an interrupt found. The next comparison adds the time.
+    pub(crate) fn note_found(&self, found: Option<(CounterSet, Disturbance)>) {
+        if let Some((counters, disturbance)) = found {
+            self.note(counters, disturbance, 0);
+        }
+    }
+
+    /// Notes a counter that went backwards, without the register. Not a call of [`note`](Self::note): a stop in an
+    /// interrupt is the deepest path of the handler, and that would cost more stack.
+    #[inline]
+    pub(crate) fn note_backwards(&self, counter: u8, value: u64, last: u64) {
+        self.counters.store(self.noted().with(counter).bits(), Ordering::Relaxed);
+        if let Some(cell) = self.cells.get(usize::from(counter)) {
+            cell.note(Disturbance { register: COUNTER, found: value, expected: last }, 0);
+        }
+    }
+
+    /// Sets the time of the disturbances that were noted without one.
+    pub(crate) fn stamp(&self, time: u64) {
+        self.of(self.noted()).for_each(|(_, cell)| cell.stamp(time));
+    }
+
+    /// Removes every disturbance, and passes it to `each`.
+    pub(crate) fn take(&self, mut each: impl FnMut(u8, Disturbance, u64)) {
+        for (counter, cell) in self.of(self.noted()) {
+            if let Some((disturbance, time)) = cell.get() {
+                each(counter, disturbance, time);
+            }
+            cell.clear();
+        }
+        self.counters.store(0, Ordering::Relaxed);
+    }
+}
+
 /// PMU state of one processor. Only the processor writes it, at PROFILE_LEVEL, except for the total of a counter that is
 /// being reserved and the capabilities, which the thread with the engine's lock writes.
 #[derive(Debug)]
 pub struct PerCpuPmu {
     /// Running totals by counter index.
     totals: [Total; CounterSet::MOST as usize],
+    /// Select registers of started counters as they were written. To derive them again from the states would cost the
+    /// deepest path of the handler more stack.
+    selects: [AtomicU64; CounterSet::MOST as usize],
     active: ActiveCell,
     /// Known values of registers, and the capabilities.
     pub snapshot: PmuSnapshot,
@@ -451,6 +544,10 @@ pub struct PerCpuPmu {
     stale: AtomicU32,
     initialized: AtomicBool,
     asleep: AtomicBool,
+    /// Number of the core type, or 0.
+    core_type: AtomicU8,
+    /// What was found disturbed.
+    pub(crate) disturbances: Disturbances,
     /// One more than the ID of the core, or 0.
     pub(crate) core: AtomicU64,
     /// Results of the first accesses.
@@ -471,13 +568,28 @@ impl PerCpuPmu {
     pub(crate) const fn new(capabilities: u64) -> Self {
         Self {
             totals: [const { Total::new() }; CounterSet::MOST as usize],
+            selects: [const { AtomicU64::new(0) }; CounterSet::MOST as usize],
             active: ActiveCell::new(),
             snapshot: PmuSnapshot::new(capabilities),
             stale: AtomicU32::new(0),
             initialized: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
+            core_type: AtomicU8::new(0),
+            disturbances: Disturbances::new(),
             core: AtomicU64::new(0),
             first_accesses: FirstAccesses::new(),
+        }
+    }
+
+    /// Returns the select register with which a counter was started.
+    pub(crate) fn select(&self, counter: u8) -> u64 {
+        self.selects.get(usize::from(counter)).map_or(0, |select| select.load(Ordering::Relaxed))
+    }
+
+    /// Stores the select register with which a counter is started.
+    pub(crate) fn set_select(&self, counter: u8, select: u64) {
+        if let Some(cell) = self.selects.get(usize::from(counter)) {
+            cell.store(select, Ordering::Relaxed);
         }
     }
 
@@ -504,6 +616,16 @@ impl PerCpuPmu {
     /// Sets that value; returns the previous one.
     pub(crate) fn set_asleep(&self, asleep: bool) -> bool {
         self.asleep.swap(asleep, Ordering::Relaxed)
+    }
+
+    /// Returns the core type that CPUID reports.
+    pub(crate) fn core_type(&self) -> Option<CoreType> {
+        CoreType::from_number(self.core_type.load(Ordering::Relaxed).into())
+    }
+
+    /// Sets that value.
+    pub(crate) fn set_core_type(&self, core_type: Option<CoreType>) {
+        self.core_type.store(core_type.map_or(0, |core_type| core_type as u8), Ordering::Relaxed);
     }
 
     /// Returns the counters that may have overflowed without being served.
@@ -551,6 +673,11 @@ impl<'a> CpuCounters<'a> {
     #[must_use]
     pub fn select_of(self, table: Sources, state: CounterState) -> u64 {
         self.source_of(table, state).map_or(0, |source| source.select)
+    }
+
+    /// Returns the counter into which this one is merged; or this one, if it counts by itself.
+    pub(crate) fn whole_of(self, counter: u8) -> u8 {
+        counter.wrapping_sub(u8::from(self.get(counter).upper()))
     }
 
     /// Returns the [upper](CounterState::upper) counters that belong to these counters.

@@ -57,7 +57,8 @@ pub enum ErrorCode {
     NothingSampled = 21,
     /// HalAllocateHardwareCounters failed; `detail[0]` = its NTSTATUS.
     CountersTaken = 22,
-    /// Counter `detail[0]` of `processor` is in use by another program; `detail[1]` = its select register.
+    /// A counter of `processor` is in use by another program; `detail` = a [`RegisterInUse`], the value of that
+    /// register.
     ForeignUse = 23,
     /// The LVT entry for performance counters on `processor` is not as the Windows HAL sets it up; `detail[0]` = the
     /// entry, `detail[1]` = the kind of hypervisor as in [`InfoReply`](crate::InfoReply).
@@ -98,11 +99,17 @@ pub enum ErrorCode {
     /// A counter on `processor` is free for `source`, but not beside the counters of `detail[0]`, the other thread of the
     /// core: an erratum lets the two disturb each other.
     OtherThread = 38,
+    /// The processors of the session are of two core types, on which `source` is not the same event, and the request
+    /// names no core type; `detail[0]` = the core types, which are single bits.
+    CoreTypeNeeded = 39,
+    /// No processor of the session has the core type that the request names for `source`; `detail` = that core type, the
+    /// core types of the session's processors, or 0 if the machine is not a hybrid.
+    NoSuchCoreType = 40,
 }
 
 impl ErrorCode {
     /// All error codes, in the order of their numbers.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 41] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -142,6 +149,8 @@ impl ErrorCode {
         Self::RegisterFault,
         Self::BadCounters,
         Self::OtherThread,
+        Self::CoreTypeNeeded,
+        Self::NoSuchCoreType,
     ];
 
     /// Returns the error code with this number.
@@ -178,6 +187,33 @@ impl RegisterFault {
     }
 }
 
+/// The register that enables a counter of another program, for [`ErrorCode::ForeignUse`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RegisterInUse {
+    /// Address of the register.
+    pub number: u32,
+    /// Index of the counter.
+    pub counter: u8,
+    /// The profile interface, as in [`InfoReply`](crate::InfoReply): the same number names different registers.
+    pub interface: u8,
+}
+
+impl RegisterInUse {
+    /// Returns the register as the first word of the detail: the number in bits 31:0, the counter in bits 39:32, the
+    /// interface in bits 47:40.
+    #[must_use]
+    pub const fn to_detail(self) -> u64 {
+        self.number as u64 | (self.counter as u64) << 32 | (self.interface as u64) << 40
+    }
+
+    /// Returns the register in the first word of the detail.
+    #[must_use]
+    pub const fn from_detail(detail: u64) -> Self {
+        let [n0, n1, n2, n3, counter, interface, ..] = detail.to_le_bytes();
+        Self { number: u32::from_le_bytes([n0, n1, n2, n3]), counter, interface }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,7 +224,7 @@ mod tests {
             assert_eq!(cause as u32, number);
             assert_eq!(ErrorCode::from_number(number), Some(cause));
         }
-        assert_eq!(ErrorCode::from_number(38), None);
+        assert_eq!(ErrorCode::from_number(41), None);
     }
 
     #[test]
@@ -196,5 +232,8 @@ mod tests {
         let fault = RegisterFault { number: 0xC000_0302, access: 1, interface: 2 };
         assert_eq!(fault.to_detail(), 0x0201_C000_0302);
         assert_eq!(RegisterFault::from_detail(fault.to_detail()), fault);
+        let in_use = RegisterInUse { number: 0xC001_020A, counter: 5, interface: 2 };
+        assert_eq!(in_use.to_detail(), 0x0205_C001_020A);
+        assert_eq!(RegisterInUse::from_detail(in_use.to_detail()), in_use);
     }
 }

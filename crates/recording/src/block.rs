@@ -43,8 +43,23 @@ pub struct Session {
     /// Records that a processor wrote per interrupt for [precise](protocol::modes::PRECISE) events; 0 if no event is
     /// precise.
     pub batch: u32,
+    /// The core types of a hybrid; empty for other machines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub core_types: Vec<CoreTypeProcessors>,
     /// The sampled events.
     pub events: Vec<RecordedEvent>,
+}
+
+/// The processors of a core type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CoreTypeProcessors {
+    /// Number of the core type in CPUID leaf 0x1A, EAX\[31:24\]; never 0.
+    pub core_type: u32,
+    /// Its name in the notation of events: `cpu_core`.
+    pub name: String,
+    /// The sampled processors of the type, in ascending order.
+    pub processors: Vec<u32>,
 }
 
 /// A sampled event.
@@ -63,6 +78,14 @@ pub struct RecordedEvent {
     pub interval: u32,
     /// Target of samples per second and processor, to which the interval was adjusted; zero if the interval was fixed.
     pub frequency: u32,
+    /// [Core type](CoreTypeProcessors::core_type) of the processors on which it was sampled; zero for all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub core_type: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A process. Later blocks of the same process add modules to those of earlier blocks.
@@ -139,4 +162,24 @@ pub struct Count {
     pub lost: u64,
     /// Overflows dropped because the processor had used up its interrupt budget.
     pub throttled: u64,
+    /// What another program changed in the registers of the count; `None` if nothing was found changed, and before
+    /// version 3 of the format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<Disturbed>,
+}
+
+/// The first register of a count that was found changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disturbed {
+    /// Address of the register.
+    pub register: u32,
+    /// Profile interface, as in [`protocol::InfoReply`]: the same address names different registers.
+    pub interface: u32,
+    /// Value that was found.
+    pub found: u64,
+    /// Value that was expected; of a counter, the smallest possible one.
+    pub expected: u64,
+    /// Time from the start until it was found, in units of 100 ns.
+    pub at: u64,
 }

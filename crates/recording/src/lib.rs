@@ -6,7 +6,7 @@
 //! | bytes | file header |
 //! |---|---|
 //! | 8 | 0x89, `HALPRF`, line feed |
-//! | 4 | [`FORMAT_VERSION`] |
+//! | 4 | [`FORMAT_VERSION`]; from [`OLDEST_VERSION`] on it can be read |
 //! | 4 | zero |
 //!
 //! | bytes | block header |
@@ -36,7 +36,9 @@ mod frame;
 mod reader;
 mod writer;
 
-pub use block::{Block, Count, DebugFile, KERNEL, Module, Process, RecordedEvent, Session, Summary};
-pub use frame::{FORMAT_VERSION, MAX_SAMPLES};
+pub use block::{
+    Block, CoreTypeProcessors, Count, DebugFile, Disturbed, KERNEL, Module, Process, RecordedEvent, Session, Summary,
+};
+pub use frame::{FORMAT_VERSION, MAX_SAMPLES, OLDEST_VERSION};
 pub use reader::{BlockError, ReadError, Reader};
 pub use writer::{WriteError, Writer};

@@ -8,7 +8,7 @@ use thiserror::Error;
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::block::Block;
-use crate::frame::{BlockHeader, BlockKind, FORMAT_VERSION, FileHeader, MAGIC};
+use crate::frame::{BlockHeader, BlockKind, FORMAT_VERSION, FileHeader, MAGIC, OLDEST_VERSION};
 
 /// Why no more blocks can be read. The blocks that were read before are complete and their checksums are correct.
 #[derive(Debug, Error)]
@@ -26,7 +26,9 @@ pub enum ReadError {
     #[error("the file is not a recording")]
     NotARecording,
     /// The recording has another version of the format.
-    #[error("the recording has format version {file}, but this program reads version {FORMAT_VERSION}")]
+    #[error(
+        "the recording has format version {file}, but this program reads versions {OLDEST_VERSION} to {FORMAT_VERSION}"
+    )]
     Version {
         /// Version of the file.
         file: u32,
@@ -133,7 +135,7 @@ impl<R: Read> Reader<R> {
         if !whole {
             return Err(ReadError::CutOff { offset: 0 });
         }
-        if version != FORMAT_VERSION {
+        if !(OLDEST_VERSION..=FORMAT_VERSION).contains(&version) {
             return Err(ReadError::Version { file: version });
         }
         if reserved != 0 {

@@ -60,6 +60,7 @@ const EXPORTS: &[(&str, &str, Release, Level)] = &[
     ("ntoskrnl.exe", "IofCompleteRequest", Windows2000, Dispatch),
     ("ntoskrnl.exe", "KeAcquireSpinLockRaiseToDpc", Windows2000, Dispatch),
     ("ntoskrnl.exe", "KeCancelTimer", Windows2000, Dispatch),
+    ("ntoskrnl.exe", "KeDelayExecutionThread", Windows2000, Thread),
     ("ntoskrnl.exe", "KeDeregisterProcessorChangeCallback", Vista, Thread),
     ("ntoskrnl.exe", "KeFlushQueuedDpcs", Windows2000, Thread),
     ("ntoskrnl.exe", "KeGetCurrentProcessorNumberEx", Windows7, Any),

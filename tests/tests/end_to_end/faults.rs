@@ -101,6 +101,7 @@ fn a_failure_of_any_kernel_call_leaves_nothing_behind() {
             ("ExCreateCallback", 1),
             ("ExRegisterCallback", 1),
             ("HalAllocateHardwareCounters", 1),
+            ("HalFreeHardwareCounters", 1),
             ("HalSetSystemInformation", 2), // registering and unregistering
             ("IoAllocateWorkItem", 2),
             ("IoCreateDevice", 1),

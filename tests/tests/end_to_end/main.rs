@@ -23,6 +23,7 @@ mod faults;
 mod generations;
 #[cfg(not(windows))]
 mod guarded;
+mod hybrid;
 #[cfg(not(windows))]
 mod identities;
 mod inf;

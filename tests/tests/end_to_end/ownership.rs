@@ -44,6 +44,28 @@ fn counters_that_the_hal_refuses_are_reported_and_not_accessed() {
 }
 
 #[test]
+fn counters_that_another_owner_is_asked_to_release_are_waited_for_and_not_for_ever() {
+    const MINUTE: u64 = 60_000;
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    for identity in ["haswell-4710mq", "zen4-7700x", "intel-hybrid"] {
+        lab.become_processor(identity).unwrap();
+        lab.install().unwrap();
+        lab.wire.busy_counters(200).unwrap();
+        lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
+        assert!(lab.wire.counters_reserved().unwrap(), "{identity}");
+        lab.client(&["stop", "--all"]).unwrap().success().unwrap();
+        lab.wire.busy_counters(MINUTE).unwrap();
+        let ran = lab.client(&["start", "TotalIssues"]).unwrap();
+        assert_eq!(ran.code, COUNTERS_TAKEN, "{identity}: {}", ran.err);
+        assert!(ran.err.contains("0x80000011") && ran.err.contains("another driver has the counters"), "{}", ran.err);
+        assert!(!lab.wire.counters_reserved().unwrap(), "{identity}");
+        lab.uninstall().unwrap();
+        lab.check_clean().unwrap();
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
 fn a_foreign_counter_is_reported_and_used_only_with_force() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     for &(identity, register) in first_or_all(&CASES, USUAL) {
@@ -54,7 +76,9 @@ fn a_foreign_counter_is_reported_and_used_only_with_force() {
         let ran = lab.client(&["start", "TotalIssues"]).unwrap();
         assert_eq!(ran.code, COUNTERS_TAKEN, "{identity}: {}", ran.err);
         assert!(ran.err.contains("counter 1 on CPU 1 is in use by another program"), "{}", ran.err);
-        assert!(ran.err.contains("--force") && ran.err.contains("0x4300c0"), "{}", ran.err);
+        assert!(ran.err.contains("--force") && ran.err.contains("holds 0x4300c0"), "{}", ran.err);
+        assert!(ran.err.contains(&format!("(MSR {register:#x})")), "{}", ran.err);
+        assert!(ran.err.contains("Microsoft Defender"), "{}", ran.err);
         assert_eq!(lab.wire.read_msr(1, register).unwrap(), THEIRS, "{identity}");
         assert!(!lab.wire.counters_reserved().unwrap(), "{identity}");
         // A processor without such a counter needs no --force.
@@ -63,6 +87,44 @@ fn a_foreign_counter_is_reported_and_used_only_with_force() {
         lab.client(&["start", "TotalIssues", "--force"]).unwrap().success().unwrap();
         assert_eq!(lab.enabled_counters().unwrap(), 2, "{identity}: ours alone");
         lab.uninstall().unwrap();
+    }
+    lab.finish().unwrap();
+}
+
+/// Another program writes a register of a running session: the select register that the session uses, or on Intel the
+/// control of fixed counters. `stop` marks the count, names register and values, and fits a console.
+#[test]
+fn a_count_that_another_program_disturbed_has_a_mark_with_register_and_values() {
+    const CASES: [(&str, u32, &str); 3] = [
+        ("haswell-4710mq", 0x38D, "IA32_FIXED_CTR_CTRL (MSR 0x38d)"),
+        ("amd-legacy", 0xC001_0000, "PERF_LEGACY_CTL0 (MSR 0xc0010000)"),
+        ("zen4-7700x", 0xC001_0200, "PERF_CTL0 (MSR 0xc0010200)"),
+    ];
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    for (identity, register, name) in CASES {
+        lab.become_processor(identity).unwrap();
+        lab.install().unwrap();
+        lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
+        let expected = lab.wire.read_msr(1, register).unwrap();
+        assert_ne!(expected, 0, "{identity}");
+        lab.wire.write_msr(1, register, 0).unwrap();
+        let json = lab.client(&["read", "--json"]).unwrap().success().unwrap().out;
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let processors = &json["events"][0]["processors"];
+        assert_eq!(processors[0]["disturbed"], serde_json::Value::Null, "{identity}: {json}");
+        assert_eq!(processors[1]["disturbed"]["register"], name, "{identity}: {json}");
+        let stopped = lab.client(&["stop", "--all", "-A"]).unwrap().success().unwrap().out;
+        let found = format!("  TotalIssues on CPU 1: {name}");
+        assert!(stopped.lines().any(|line| line.trim_end() == found), "{identity}: {stopped}");
+        assert!(stopped.contains(&format!("had 0x0 instead of {expected:#x} after ")), "{identity}: {stopped}");
+        assert!(stopped.contains("known to do this: "), "{identity}: {stopped}");
+        assert!(stopped.lines().all(|line| line.trim_end().len() <= 80), "{identity}: {stopped}");
+        // What nobody disturbs has no mark.
+        let stat = ["stat", "-e", "TotalIssues", "--", "cmd", "/c", "ver"];
+        let ran = lab.client(&stat).unwrap().success().unwrap();
+        assert!(!ran.err.contains("disturbed"), "{identity}: {}", ran.err);
+        lab.uninstall().unwrap();
+        lab.check_clean().unwrap();
     }
     lab.finish().unwrap();
 }

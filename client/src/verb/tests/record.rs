@@ -118,13 +118,22 @@ fn record_writes_the_samples_and_exits_with_the_code_of_the_command() {
         modes: 3,
         interval: 65_536,
         frequency: 1_000,
+        core_type: 0,
     };
     assert_eq!(session.events, [event]);
     assert!(session.created_unix_ms > 1_700_000_000_000);
 
     let summary = recorded.summary();
-    let of =
-        |processor, count, samples| Count { source: 0x13, modes: 3, processor, count, samples, lost: 0, throttled: 0 };
+    let of = |processor, count, samples| Count {
+        source: 0x13,
+        modes: 3,
+        processor,
+        count,
+        samples,
+        lost: 0,
+        throttled: 0,
+        disturbed: None,
+    };
     assert_eq!(summary.counts, [of(0, 200_000, 3), of(1, 100_000, 2)]);
     assert_eq!((summary.interrupted_by_user, summary.exit_code), (false, Some(3)));
     assert!(summary.elapsed > 0);

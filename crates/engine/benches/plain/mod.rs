@@ -160,7 +160,11 @@ impl Platform for &Plain {
         Ok(())
     }
 
-    fn free_counters(&self) {}
+    fn free_counters(&self) -> Result<(), NtStatus> {
+        Ok(())
+    }
+
+    fn pause(&self, _duration: Duration100ns) {}
 
     fn open_local_apic(&self) -> Result<(), NtStatus> {
         Ok(())

@@ -14,8 +14,7 @@ impl Sampler {
     ///
     /// A pending interrupt and a lost one look the same. Therefore the first tick that finds an overflow only unmasks
     /// the entry. If the counter is still unserved at the next tick, and no interrupt came in between, it is loaded
-    /// again. The place of that overflow is unknown, so that its sample is lost. Counters that another program has frozen
-    /// or stopped start again in the same way. Sampling stalls for two ticks at most.
+    /// again. The place of that overflow is unknown, so that its sample is lost. Sampling stalls for two ticks at most.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
@@ -28,7 +27,7 @@ impl Sampler {
         if !is_sampled && !per_cpu.has_ds_buffers() {
             return; // nothing of ours interrupts, so the entry is left alone
         }
-        if per_cpu.note_waiting(self.hal.stuck(current)).is_empty() {
+        if per_cpu.note_waiting(self.hal.check_overflow(current).0).is_empty() {
             // An entry that the HAL did not set up is left as it is.
             let _ = lvt_pmi::enable(current.cpu());
         } else {
@@ -64,6 +63,7 @@ impl Sampler {
     #[cold]
     fn silence(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: Ticks) -> bool {
         let cpu_counters = self.hal.cpu_counters(current.index());
+        self.compare(current, now);
         let late = self.stop(current, per_cpu, cpu_counters.counters(CounterState::is_sampling), now);
         self.pause_branches(current, per_cpu, true, now);
         per_cpu.count_overflows(late, SampleStats::lose);

@@ -22,9 +22,10 @@ fn budget(name: &str, n: u64, k: u64) -> [u64; 3] {
         // Each CCCR and each counter is read: a flag may be missing, and the counter holds the events since its
         // overflow. The flag is cleared, and the counter loaded twice (erratum N15).
         "netburst-cedarmill" => [n, 3 * k, n],
-        // The status is read. Stopping, clearing and restarting take three writes. Each counter that overflowed is read
-        // and loaded.
-        _ => [1, 3 + k, k],
+        // The global control register is read: the write that stops the counters would remove the traces of another
+        // program that changed it. The status is read. Stopping, clearing and restarting take three writes. Each
+        // counter that overflowed is read and loaded.
+        _ => [2, 3 + k, k],
     }
 }
 
@@ -65,7 +66,7 @@ fn an_interrupt_with_k_of_n_counters_overflowed_costs_what_the_design_allows_and
 }
 
 #[test]
-fn a_tick_reads_status_and_control_or_each_sampling_counter_and_the_entry_once_and_writes_only_what_is_wrong() {
+fn a_tick_reads_the_registers_of_active_counters_the_status_and_the_entry_and_writes_only_what_is_wrong() {
     for (name, mode) in IDENTITIES.into_iter().flat_map(|name| InterruptMode::ALL.map(|mode| (name, mode))) {
         for n in 0..=2 {
             let machine = machine(name, 1, mode);
@@ -78,10 +79,18 @@ fn a_tick_reads_status_and_control_or_each_sampling_counter_and_the_entry_once_a
             let n = n as u64;
             let budget = match name {
                 _ if n == 0 => [0; 3],
-                "amd-legacy" | "zen-1800x" | "intel-v1" | "p6-coppermine" => [0, 0, n],
-                "netburst-cedarmill" => [n, 0, n],
-                // The status and the global control register: another program may have frozen or stopped the counters.
-                _ => [2, 0, 0],
+                // The select register of each counter, because another program may have changed it, and each counter,
+                // because its interrupt may have been lost.
+                "amd-legacy" | "zen-1800x" | "intel-v1" | "p6-coppermine" => [n, 0, n],
+                // CCCR and ESCR of each counter; and again the CCCR, with the counter, for its overflow.
+                "netburst-cedarmill" => [2 * n + n, 0, n],
+                // Select registers, the global control register, and the status twice: for a freeze and for overflows.
+                "zen4-7700x" => [n + 3, 0, 0],
+                // One fixed and one general counter: the control register of fixed counters and a select register. The
+                // global control register. IA32_DEBUGCTL, which can stop counters. The status, for overflows.
+                "intel-v2" | "haswell-4710mq" => [n + 3, 0, 0],
+                // The status, for a freeze.
+                _ => [n + 4, 0, 0],
             };
             for (entry, writes) in [(0xFE, 0), (0x1_00FE, 1)] {
                 let cpu = machine.processor(0);

@@ -212,8 +212,10 @@ fn settle(machine: &SimMachine, engine: &Engine<&SimMachine>) -> Result<(), Test
         }
         let hal = engine.sampler().hal();
         if !hal.is_asleep(ProcessorIndex::new(processor)) {
-            let stuck = hal.stuck(machine.current(processor));
-            prop_assert!(stuck.is_empty(), "{:?} of processor {}", stuck, processor);
+            let waiting = hal.check_overflow(machine.current(processor)).0;
+            prop_assert!(waiting.is_empty(), "{:?} of processor {}", waiting, processor);
+            let disturbed = hal.compare(machine.current(processor), 0);
+            prop_assert!(disturbed.is_empty(), "{:?} of processor {}", disturbed, processor);
         }
     }
     Ok(())

@@ -1,10 +1,11 @@
 //! Start, stop and count of counters.
 
+use super::disturbance::update;
 use super::{Hal, OverflowStatus};
 use crate::cpu::Cpu;
 use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::interface::ProfileInterface;
-use crate::state::{self, CounterSet, CounterState, Total};
+use crate::state::{self, CounterSet, Total};
 
 impl<E> Hal<E> {
     /// HalStartProfileInterrupt on the current processor, for counters that were [reserved](Self::reserve) there.
@@ -50,7 +51,7 @@ impl<E> Hal<E> {
                 let state = cpu_counters.get(counter);
                 if let (true, Some(total)) = (state.active(), cpu_counters.total(counter)) {
                     let (value, width) = (interface.read(current.cpu(), counter), interface.width_of(counter));
-                    update(total, state, value, width);
+                    update(&interface, cpu_counters, total, counter, value);
                     if !state.interrupt() {
                         doubtful = doubtful.with(counter); // it may have wrapped
                     } else if value & state::top_bit(state::mask(width)) == 0 {
@@ -65,7 +66,7 @@ impl<E> Hal<E> {
     }
 
     /// Returns what a counter of the current processor has counted since its start, with one RDPMC if it runs. A
-    /// counter that wraps is followed as long as this is called at least once per wrap.
+    /// counter that wraps is followed as long as this is called before it has counted half its range.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
@@ -74,8 +75,7 @@ impl<E> Hal<E> {
         let interface = self.interface_with(cpu_counters.pmu);
         match cpu_counters.total(counter) {
             Some(total) if cpu_counters.active.all.has(counter) => {
-                let (value, width) = (interface.read(current.cpu(), counter), interface.width_of(counter));
-                update(total, cpu_counters.get(counter), value, width)
+                update(&interface, cpu_counters, total, counter, interface.read(current.cpu(), counter))
             }
             total => total.map_or(0, Total::counted),
         }
@@ -96,9 +96,4 @@ impl<E> Hal<E> {
         let Some(cpu_counters) = self.find(processor) else { return 0 };
         cpu_counters.get(counter).initial_count(self.interface_with(cpu_counters.pmu).width_of(counter))
     }
-}
-
-/// Adds the events up to `value` to the total of a counter in this state. Returns the total.
-fn update(total: &Total, state: CounterState, value: u64, width: u8) -> u64 {
-    if state.precise() { total.follow(value, 64_u8.saturating_sub(width)) } else { total.update(value, width) }
 }

@@ -115,17 +115,4 @@ impl<E> Hal<E> {
             .map(|pmu| self.whole_interface_with(pmu).check_overflow(current.cpu(), pmu.active()));
         OverflowStatus(overflowed.unwrap_or_default())
     }
-
-    /// Returns the active counters of the current processor that wait for [`interrupt`](Self::interrupt): they have
-    /// overflowed, or another program has frozen or stopped them. On a processor that is asleep there is none.
-    ///
-    /// # IRQL
-    /// PROFILE_LEVEL.
-    pub fn stuck(&self, current: CurrentCpu<'_, impl Cpu>) -> CounterSet {
-        // While a processor is asleep none of its counters is active.
-        let Some(cpu_counters) = self.find(current.index()).filter(|found| !found.active.all.is_empty()) else {
-            return CounterSet::NONE;
-        };
-        self.whole_interface_with(cpu_counters.pmu).stuck(current.cpu(), cpu_counters)
-    }
 }

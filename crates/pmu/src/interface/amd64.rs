@@ -19,10 +19,11 @@ mod zen;
 use x86_defs::amd::perfmon::{self, CORE_COUNTERS, LEGACY_COUNTERS, PerfEvtSel, STRIDE, WIDTH};
 use x86_defs::cpuid::{Leaf80000001Ecx, Leaf80000022Eax, Leaf80000022Ebx, leaf};
 
-use super::unmanaged::{self, Bank};
+use super::unmanaged::{self, Bank, Counters};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
+use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
@@ -283,20 +284,23 @@ impl ProfileInterface for Amd64 {
         }
     }
 
-    /// With PerfMonV2 two reads, of the status and of the global control register.
-    fn stuck(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) -> CounterSet {
-        let active = cpu_counters.active;
-        let Some(global) = self.global_of(cpu_counters) else { return self.check_overflow(cpu, active) };
-        let status = global.status(cpu);
-        if status.pmcs_frozen() || global.is_changed(cpu, cpu_counters.pmu.snapshot.control()) {
-            active.all
-        } else {
-            CounterSet::from_bits(status.overflowed().into()).and(active.interrupting)
+    fn counter_register(&self, _cpu_counters: CpuCounters<'_>, counter: u8) -> Msr {
+        self.bank.place(counter).register
+    }
+
+    /// One read for each active counter; with PerfMonV2 two more, of the global control register and of the status, which
+    /// reports frozen counters.
+    fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, mut differs: impl FnMut(CounterSet, Disturbance)) {
+        self.bank.compare(cpu, cpu_counters, &mut differs);
+        if let Some(global) = self.global_of(cpu_counters) {
+            let (_, changed) = global.changes(cpu_counters.pmu, global::control(cpu));
+            let frozen = global::freeze(cpu_counters.active.all, global.status(cpu));
+            changed.into_iter().chain(frozen).for_each(|(counters, disturbance)| differs(counters, disturbance));
         }
     }
 
     /// One RDPMC for each counter with an interval, one write for each that overflowed, two if it is merged. With
-    /// PerfMonV2, k overflowed counters take one read, 3 + k writes and k RDPMCs, and the driver's counters stand still
+    /// PerfMonV2, k overflowed counters take two reads, 3 + k writes and k RDPMCs, and the driver's counters stand still
     /// meanwhile.
     ///
     /// AMD's processors do not mask the LVT entry, but hypervisors do (KVM before Linux 49ff3b4aec51), so that it is
@@ -343,9 +347,16 @@ impl Amd64 {
         cpu_counters: CpuCounters<'_>,
         overflowed: impl FnMut(Reloaded),
     ) -> CounterSet {
-        let control = cpu_counters.pmu.snapshot.control();
+        let (mut control, found) = (cpu_counters.pmu.snapshot.control(), global::control(cpu));
+        // The writes below would remove the traces of a program that changed the register.
+        if found != control {
+            control = global.note_changes(cpu_counters.pmu, found);
+        }
         global.stop(cpu, control);
         let status = global.status(cpu);
+        if status.pmcs_frozen() {
+            global::note_freeze(cpu_counters.pmu, status);
+        }
         let ours = CounterSet::from_bits(status.overflowed().into()).and(cpu_counters.active.interrupting);
         unmanaged::reload_overflowed(self.bank, cpu, cpu_counters, ours, overflowed);
         // Also clears bits of counters that were stopped before their interrupt arrived. Writes even if no bit is set:

@@ -1,7 +1,8 @@
 //! The Default interface: no counters.
 
 use super::{Enabled, ProfileInterface, Reloaded, Support};
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, Msr};
+use crate::disturbance::Disturbance;
 use crate::source::{ProfileSource, Source};
 use crate::state::{Active, CounterSet, CpuCounters, SavedMsrs};
 
@@ -45,6 +46,12 @@ impl ProfileInterface for Default {
     fn check_overflow(&self, _cpu: &impl Cpu, _active: Active) -> CounterSet {
         CounterSet::NONE
     }
+
+    fn counter_register(&self, _row: CpuCounters<'_>, _counter: u8) -> Msr {
+        Msr::new(0)
+    }
+
+    fn compare(&self, _cpu: &impl Cpu, _row: CpuCounters<'_>, _differs: impl FnMut(CounterSet, Disturbance)) {}
 
     #[inline]
     fn serve(&self, _cpu: &impl Cpu, _row: CpuCounters<'_>, _overflowed: impl FnMut(Reloaded)) -> CounterSet {

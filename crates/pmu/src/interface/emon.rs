@@ -11,7 +11,7 @@
 //! |---|---|
 //! | start | (2N + F + 1) W, 1 W more if F > 0 |
 //! | stop | 1 W |
-//! | interrupt | 1 R + (3 + k) W + k P |
+//! | interrupt | 2 R + (3 + k) W + k P |
 //!
 //! Version 1: start 2N W, stop N W, interrupt Ns P + k W for Ns counters with an interval.
 
@@ -29,11 +29,12 @@ use super::unmanaged::{self, Bank, Counters, Place};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
+use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
-use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
+use crate::state::{Active, CounterSet, CounterState, CpuCounters, PerCpuPmu, SavedMsrs};
 
 pub use capabilities::{PmuCapabilities, has_architectural_pebs};
 pub use microarchitecture::Microarchitecture;
@@ -57,6 +58,20 @@ const fn started(select: u64, state: CounterState) -> PerfEvtSel {
         .with_os(state.kernel())
         .with_int(state.interrupts())
         .with_en(true)
+}
+
+/// Returns the disturbance of all `active` counters if the status reports that they were frozen: the driver does not let
+/// interrupts freeze them.
+fn frozen(active: CounterSet, status: u64) -> Option<(CounterSet, Disturbance)> {
+    let running = GlobalStatus::from_bits(status).with_ctr_frz(false);
+    Some((active, Disturbance::of(IA32_PERF_GLOBAL_STATUS, status, running.into_bits())?))
+}
+
+/// Notes in an interrupt that the counters were [frozen].
+#[cold]
+#[inline(never)]
+fn note_frozen(pmu: &PerCpuPmu, status: u64) {
+    pmu.disturbances.note_found(frozen(pmu.active().all, status));
 }
 
 /// Clears the PEBS status of the current processor after its records have been fetched.
@@ -146,9 +161,14 @@ impl Emon {
     /// Returns the counters that record a source precisely.
     #[must_use]
     pub fn precise(self, source: &ProfileSource) -> CounterSet {
+        self.recorded(source).and(CounterSet::first(self.capabilities.precise()))
+    }
+
+    /// Returns the counters that record a source precisely, if the processor has PEBS.
+    #[must_use]
+    pub fn recorded(self, source: &ProfileSource) -> CounterSet {
         let form = self.capabilities.microarchitecture().precise_form(source);
-        let counters = form.map_or(CounterSet::NONE, |form| form.counters());
-        counters.and(CounterSet::first(self.capabilities.precise())).and(self.general())
+        form.map_or(CounterSet::NONE, |form| form.counters()).and(self.general())
     }
 
     /// Returns whether a counter of this source and the counter with the same number of the other thread disturb each
@@ -215,9 +235,37 @@ impl Emon {
     /// Writes IA32_PERF_GLOBAL_CTRL with these counters on. Bits outside the interface, such as the counter of slots
     /// and the metrics, keep the values that were found.
     fn let_count(self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
-        let control = cpu_counters.pmu.snapshot.saved().global & !self.capabilities.own() | self.bits(counters);
+        let control = cpu_counters.pmu.snapshot.control() & !self.capabilities.own() | self.bits(counters);
         cpu_counters.pmu.snapshot.set_control(control);
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control);
+    }
+
+    /// Compares IA32_PERF_GLOBAL_CTRL, which contains `found`, with what the driver wrote. Returns the value to write:
+    /// bits outside the interface are as they were found. Returns as well the counters that differ.
+    fn changes(self, pmu: &PerCpuPmu, found: u64) -> (u64, Option<(CounterSet, Disturbance)>) {
+        let own = self.capabilities.own();
+        let control = found & !own | pmu.snapshot.control() & own;
+        pmu.snapshot.set_control(control);
+        let counters = self.counters_in((found ^ control) & own);
+        (control, Disturbance::of(IA32_PERF_GLOBAL_CTRL, found, control).map(|disturbance| (counters, disturbance)))
+    }
+
+    /// Notes what [changed](Self::changes) in an interrupt. Returns the value to write. Takes no `CpuCounters`, which
+    /// would be copied to the stack of the handler.
+    #[cold]
+    #[inline(never)]
+    fn note_changes(self, pmu: &PerCpuPmu, found: u64) -> u64 {
+        let (control, changed) = self.changes(pmu, found);
+        pmu.disturbances.note_found(changed);
+        control
+    }
+
+    /// Reads IA32_PERF_GLOBAL_CTRL and notes what changed. Returns the value to write. Not a part of its caller, which is
+    /// on the deepest path of the handler.
+    #[inline(never)]
+    fn checked_control(self, cpu: &impl Cpu, pmu: &PerCpuPmu) -> u64 {
+        let (control, found) = (pmu.snapshot.control(), cpu.rdmsr(IA32_PERF_GLOBAL_CTRL));
+        if found == control { control } else { self.note_changes(pmu, found) }
     }
 
     /// Returns the counters of these bits in the global registers.
@@ -354,8 +402,8 @@ impl ProfileInterface for Emon {
             let fixed = self.fixed();
             let control = if fixed.is_empty() { 0 } else { cpu.rdmsr(IA32_FIXED_CTR_CTRL) };
             let of = |counter| {
-                let select = FixedControl::from_register(control, self.number(counter)?).into_bits();
-                (select != 0).then_some(Enabled { counter, select: u64::from(select) })
+                let field = FixedControl::from_register(control, self.number(counter)?).into_bits();
+                (field != 0).then_some(Enabled { counter, register: IA32_FIXED_CTR_CTRL, value: control })
             };
             fixed.iter().find_map(of)
         })
@@ -431,19 +479,34 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// Reads the global control register as well: the counters stand still if another program has changed it, or while
-    /// CTR_Frz is set. Two reads; in version 1 as [`check_overflow`](ProfileInterface::check_overflow).
-    fn stuck(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) -> CounterSet {
-        let active = cpu_counters.active;
-        if !self.has_global_control() {
-            return self.check_overflow(cpu, active);
+    fn counter_register(&self, _cpu_counters: CpuCounters<'_>, counter: u8) -> Msr {
+        self.place(counter).register
+    }
+
+    /// One read for each active general counter, and one for all fixed ones; from version 2 on one of the global control
+    /// register, from version 4 on one of the status, which reports frozen counters, and one of IA32_DEBUGCTL where it
+    /// can stop counters.
+    fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, mut differs: impl FnMut(CounterSet, Disturbance)) {
+        self.bank().compare(cpu, cpu_counters, &mut differs);
+        let active = cpu_counters.active.all;
+        if !active.and(self.fixed()).is_empty() {
+            let found = cpu.rdmsr(IA32_FIXED_CTR_CTRL);
+            cpu_counters.pmu.snapshot.set_fixed_control(found);
+            let expected = fixed::control(self.capabilities, cpu_counters, active);
+            let field =
+                |register, counter| self.number(counter).map(|number| FixedControl::from_register(register, number));
+            let is_changed = |counter: &u8| field(found, *counter) != field(expected, *counter);
+            let changed: CounterSet = active.and(self.fixed()).iter().filter(is_changed).collect();
+            if !changed.is_empty() {
+                differs(changed, Disturbance { register: IA32_FIXED_CTR_CTRL.address(), found, expected });
+            }
         }
-        let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS);
-        let changed = cpu.rdmsr(IA32_PERF_GLOBAL_CTRL) ^ cpu_counters.pmu.snapshot.control();
-        if GlobalStatus::from_bits(status).ctr_frz() || changed & self.capabilities.own() != 0 {
-            active.all
-        } else {
-            self.counters_in(status & PmuCapabilities::EVERY).and(active.interrupting)
+        if self.has_global_control() {
+            let (_, changed) = self.changes(cpu_counters.pmu, cpu.rdmsr(IA32_PERF_GLOBAL_CTRL));
+            let status = if self.capabilities.ctr_frz() { cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) } else { 0 };
+            let stopped = freeze::compare(cpu, self.capabilities).map(|disturbance| (active, disturbance));
+            let all = changed.into_iter().chain(frozen(active, status)).chain(stopped);
+            all.for_each(|(counters, disturbance)| differs(counters, disturbance));
         }
     }
 
@@ -483,10 +546,12 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// Costs one write; unfreezing costs another.
+    /// Costs one write, and one read, because the write would remove the traces of a program that changed the register;
+    /// unfreezing costs another write.
     fn freeze(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>) {
         if self.has_global_control() && !cpu_counters.active.all.is_empty() {
-            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, cpu_counters.pmu.snapshot.control() & !self.capabilities.own());
+            let control = self.checked_control(cpu, cpu_counters.pmu);
+            cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control & !self.capabilities.own());
         }
     }
 
@@ -520,9 +585,17 @@ impl Emon {
         cpu_counters: CpuCounters<'_>,
         overflowed: impl FnMut(Reloaded),
     ) -> CounterSet {
-        let (control, own) = (cpu_counters.pmu.snapshot.control(), self.capabilities.own());
+        let (mut control, own) = (cpu_counters.pmu.snapshot.control(), self.capabilities.own());
+        // The writes below would remove the traces of a program that changed the register.
+        let found = cpu.rdmsr(IA32_PERF_GLOBAL_CTRL);
+        if found != control {
+            control = self.note_changes(cpu_counters.pmu, found);
+        }
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control & !own);
         let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & self.capabilities.clearable();
+        if GlobalStatus::from_bits(status).ctr_frz() {
+            note_frozen(cpu_counters.pmu, status);
+        }
         let ours = self.counters_in(status).and(cpu_counters.active.interrupting);
         unmanaged::reload_overflowed(self, cpu, cpu_counters, ours, overflowed);
         // Also clears bits of counters that were stopped before their interrupt arrived, and those of frozen counters,

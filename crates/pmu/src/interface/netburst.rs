@@ -19,6 +19,7 @@ use x86_defs::intel::netburst::{self, COUNTERS, Cccr, Escr, WIDTH};
 
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Cpuid, IA32_MISC_ENABLE, Msr};
+use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::Wanted;
@@ -229,11 +230,11 @@ impl ProfileInterface for NetBurst {
     fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled> {
         let thread = self.thread(cpu);
         let read = |counter| {
-            let select = cpu.rdmsr(MSR_BPU_CCCR0.at(self.of_core(thread, counter)));
-            Enabled { counter, select }
+            let register = MSR_BPU_CCCR0.at(self.of_core(thread, counter));
+            Enabled { counter, register, value: cpu.rdmsr(register) }
         };
         let mut all = (0..self.counters()).map(read);
-        is_available(cpu).then(|| all.find(|enabled| Cccr::from_bits(enabled.select).enable())).flatten()
+        is_available(cpu).then(|| all.find(|enabled| Cccr::from_bits(enabled.value).enable())).flatten()
     }
 
     /// One read, and one write for each counter, or for each of the thread: the other thread's counters keep counting.
@@ -301,6 +302,30 @@ impl ProfileInterface for NetBurst {
             Self::has_overflowed(Cccr::from_bits(cpu.rdmsr(MSR_BPU_CCCR0.at(number))), cpu, number)
         };
         active.interrupting.iter().filter(overflowed).collect()
+    }
+
+    fn counter_register(&self, cpu_counters: CpuCounters<'_>, counter: u8) -> Msr {
+        let thread = Standing::of(cpu_counters.pmu.snapshot.saved()).thread();
+        MSR_BPU_COUNTER0.at(self.of_core(thread, counter))
+    }
+
+    /// Two reads for each active counter: its CCCR, of which the processor itself changes OVF, and its ESCR.
+    fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, mut differs: impl FnMut(CounterSet, Disturbance)) {
+        let thread = Standing::of(cpu_counters.pmu.snapshot.saved()).thread();
+        for counter in cpu_counters.active.all.iter() {
+            let (state, number) = (cpu_counters.get(counter), self.of_core(thread, counter));
+            let Some(event) = Event::of(state) else { continue };
+            let control = MSR_BPU_CCCR0.at(number);
+            let found = Cccr::from_bits(cpu.rdmsr(control));
+            let expected = cccr(event, state, thread).with_ovf(found.ovf());
+            let selector = event.unit.escr(u8::from(SECOND_COLUMN.has(number)));
+            let of_escr = Disturbance::of(selector, cpu.rdmsr(selector), escr(event, state, thread).into_bits());
+            for disturbance in
+                Disturbance::of(control, found.into_bits(), expected.into_bits()).into_iter().chain(of_escr)
+            {
+                differs(CounterSet::NONE.with(counter), disturbance);
+            }
+        }
     }
 
     /// One read for each counter with an interval, and an RDPMC for each of them without OVF; three writes and an RDPMC

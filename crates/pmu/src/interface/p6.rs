@@ -12,6 +12,7 @@ use super::unmanaged::{self, Bank, Counters};
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::constraints::tables;
 use crate::cpu::{Cpu, Msr};
+use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
@@ -101,7 +102,7 @@ impl ProfileInterface for P6 {
         let is_open = read(0).en();
         let mut all = (0..COUNTERS).map(|counter| (counter, read(counter)));
         let (counter, select) = all.find(|(_, select)| is_open && counts(*select))?;
-        Some(Enabled { counter, select: select.into_bits() })
+        Some(Enabled { counter, register: PERF_EVT_SEL0.at(counter), value: select.into_bits() })
     }
 
     /// Two writes.
@@ -144,6 +145,27 @@ impl ProfileInterface for P6 {
     /// One RDPMC for each counter with an interval.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
         unmanaged::overflowed(cpu, active.interrupting, BANK.mask)
+    }
+
+    fn counter_register(&self, _cpu_counters: CpuCounters<'_>, counter: u8) -> Msr {
+        PERF_CTR0.at(counter)
+    }
+
+    /// One read for each active counter, and one more if only the second one is active. The first select register
+    /// concerns both counters if it differs in the flag that enables both.
+    fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, mut differs: impl FnMut(CounterSet, Disturbance)) {
+        let active = cpu_counters.active.all;
+        let found = PerfEvtSel::from_bits(cpu.rdmsr(PERF_EVT_SEL0));
+        let expected = if active.has(0) { started(cpu_counters, 0).with_en(true) } else { found.with_en(true) };
+        if let Some(disturbance) = Disturbance::of(PERF_EVT_SEL0, found.into_bits(), expected.into_bits()) {
+            differs(if found.en() { FIRST } else { active }, disturbance);
+        }
+        if active.has(1) {
+            let (register, expected) = (PERF_EVT_SEL0.at(1), started(cpu_counters, 1).into_bits());
+            if let Some(disturbance) = Disturbance::of(register, cpu.rdmsr(register), expected) {
+                differs(CounterSet::NONE.with(1), disturbance);
+            }
+        }
     }
 
     /// One RDPMC for each counter with an interval, one write for each that overflowed. The LVT entry is unmasked

@@ -10,6 +10,7 @@ use x86_defs::intel::pentium::{self, COUNTERS, Cesr, CesrHalf, WIDTH};
 
 use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::cpu::{Cpu, Msr};
+use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::source::ProfileSource;
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
@@ -75,7 +76,7 @@ impl ProfileInterface for Pentium {
             half.user() || half.kernel()
         };
         let counter = (0..COUNTERS).find(counts)?;
-        Some(Enabled { counter, select: cesr.into_bits() })
+        Some(Enabled { counter, register: CESR, value: cesr.into_bits() })
     }
 
     /// One write.
@@ -110,6 +111,25 @@ impl ProfileInterface for Pentium {
     /// One write.
     fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         cpu.wrmsr(CESR, cesr(cpu_counters, cpu_counters.active.all.without(counters)).into_bits());
+    }
+
+    fn counter_register(&self, _cpu_counters: CpuCounters<'_>, counter: u8) -> Msr {
+        CTR0.at(counter)
+    }
+
+    /// One read.
+    fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, mut differs: impl FnMut(CounterSet, Disturbance)) {
+        let (found, active) = (Cesr::from_bits(cpu.rdmsr(CESR)), cpu_counters.active.all);
+        let ours = cesr(cpu_counters, active);
+        // The half of a counter that is not active is not the driver's.
+        let first = if active.has(0) { ours.counter0() } else { found.counter0() };
+        let second = if active.has(1) { ours.counter1() } else { found.counter1() };
+        let expected = Cesr::new().with_counter0(first).with_counter1(second);
+        let halves = [(0, found.counter0() != first), (1, found.counter1() != second)];
+        let changed = halves.into_iter().filter(|(_, is_changed)| *is_changed).map(|(counter, _)| counter).collect();
+        if let Some(disturbance) = Disturbance::of(CESR, found.into_bits(), expected.into_bits()) {
+            differs(changed, disturbance);
+        }
     }
 
     fn check_overflow(&self, _cpu: &impl Cpu, _active: Active) -> CounterSet {

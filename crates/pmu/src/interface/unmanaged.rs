@@ -10,6 +10,7 @@ use x86_defs::intel::perfmon::PerfEvtSel;
 
 use super::{Enabled, Reloaded};
 use crate::cpu::{Cpu, Msr};
+use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::state::{self, CounterSet, CounterState, CpuCounters, upper_of};
 
@@ -55,8 +56,11 @@ impl Bank {
 
     /// Returns the first counter that is enabled, with its select register. One read for each counter up to it.
     pub fn enabled(self, cpu: &impl Cpu) -> Option<Enabled> {
-        let read = |counter| Enabled { counter, select: cpu.rdmsr(self.select(counter)) };
-        self.all.iter().map(read).find(|enabled| PerfEvtSel::from_bits(enabled.select).en())
+        let read = |counter| {
+            let register = self.select(counter);
+            Enabled { counter, register, value: cpu.rdmsr(register) }
+        };
+        self.all.iter().map(read).find(|enabled| PerfEvtSel::from_bits(enabled.value).en())
     }
 
     /// Returns 64 minus the width of a counter.
@@ -101,7 +105,28 @@ impl Bank {
             if state.merged() {
                 cpu.wrmsr(self.select(upper_of(counter)), MERGE);
             }
-            cpu.wrmsr(self.select(counter), select(state));
+            let select = select(state);
+            cpu_counters.pmu.set_select(counter, select);
+            cpu.wrmsr(self.select(counter), select);
+        }
+    }
+
+    /// Compares the select registers of the active counters, and of those that are merged into them, with those that
+    /// [`load`](Self::load) wrote: one read each.
+    pub fn compare(
+        self,
+        cpu: &impl Cpu,
+        cpu_counters: CpuCounters<'_>,
+        mut differs: impl FnMut(CounterSet, Disturbance),
+    ) {
+        let active = cpu_counters.active.all.and(self.all);
+        let of_active = active.iter().map(|counter| (counter, cpu_counters.pmu.select(counter)));
+        let of_uppers = cpu_counters.uppers(active).iter().map(|counter| (counter, MERGE));
+        for (counter, expected) in of_active.chain(of_uppers) {
+            let register = self.select(counter);
+            if let Some(disturbance) = Disturbance::of(register, cpu.rdmsr(register), expected) {
+                differs(CounterSet::NONE.with(counter), disturbance);
+            }
         }
     }
 

@@ -150,3 +150,27 @@ fn a_read_costs_one_access_and_initializing_looking_and_releasing_what_the_regis
         assert!(hal.interface().counters() >= 2, "{name}");
     }
 }
+
+#[test]
+fn a_comparison_reads_each_register_of_active_counters_once_and_none_of_the_others() {
+    // Registers of one active counter, and of each further one. NetBurst has a CCCR and an ESCR for each, the P6 a select
+    // register, the Pentium one register for both.
+    let cases = NETBURST.map(|(name, _)| (name, 2, 2)).into_iter().chain(P6.map(|name| (name, 1, 1)));
+    for (name, first, further) in cases.chain(PENTIUM.map(|name| (name, 1, 0))) {
+        let bench = Bench::new(name);
+        let compare = || assert!(bench.hal.compare(bench.machine.current(0), 0).is_empty(), "{name}");
+        assert_eq!(bench.cost(compare), (0, 0, 0), "{name}");
+        for (number, counter) in (0..).zip(reserved(&bench, 2, false).iter()) {
+            bench.start(CounterSet::NONE.with(counter));
+            assert_eq!(bench.cost(compare), (first + number * further, 0, 0), "{name}");
+        }
+    }
+    // The flag that enables both counters of a P6 is in the first select register.
+    for name in P6 {
+        let bench = Bench::new(name);
+        reserved(&bench, 2, false);
+        bench.start(CounterSet::NONE.with(1));
+        let compare = || assert!(bench.hal.compare(bench.machine.current(0), 0).is_empty(), "{name}");
+        assert_eq!(bench.cost(compare), (2, 0, 0), "{name}");
+    }
+}

@@ -111,7 +111,7 @@ fn a_foreign_counter_is_one_that_is_enabled_and_selects_an_event() {
             let bench = Bench::idle(processor_of(identity));
             bench.set_msr(SELECT0, first);
             bench.set_msr(SELECT1, second);
-            let told = bench.hal.in_use_elsewhere(boot(&bench)).map(|enabled| (enabled.counter, enabled.select));
+            let told = bench.hal.in_use_elsewhere(boot(&bench)).map(|enabled| (enabled.counter, enabled.value));
             let select = |counter| if counter == 0 { first } else { second };
             assert_eq!(told, counter.map(|counter| (counter, select(counter))), "{first:#x}, {second:#x}");
         }

@@ -107,7 +107,7 @@ fn a_foreign_counter_and_registers_that_drop_writes_are_detected() {
         bench.release();
         for (cesr, counter) in [(0, None), (0x16, None), (0x40, Some(0)), (0x80, Some(0)), (0x40 << 16, Some(1))] {
             bench.set_msr(0x11, cesr);
-            let told = bench.hal.in_use_elsewhere(boot(bench)).map(|enabled| (enabled.counter, enabled.select));
+            let told = bench.hal.in_use_elsewhere(boot(bench)).map(|enabled| (enabled.counter, enabled.value));
             assert_eq!(told, counter.map(|counter| (counter, cesr)), "{cesr:#x}");
         }
         let nothing = Bench::idle(model::Processor::new(Box::new(|_, _| [0; 4])).with_absent_msrs_ignored());

@@ -131,8 +131,8 @@ fn d05_a_foreign_fixed_counter_is_reported_and_stays_off_after_it_was_taken() {
                     continue; // no such bit
                 }
                 bench.set_msr(FIXED_CTR_CTRL, control);
-                let found = bench.hal.in_use_elsewhere(boot(&bench)).map(|enabled| (enabled.counter, enabled.select));
-                assert_eq!(found, Some((counter, field)), "{}", identity.name);
+                let found = bench.hal.in_use_elsewhere(boot(&bench)).map(|enabled| (enabled.counter, enabled.value));
+                assert_eq!(found, Some((counter, control)), "{}", identity.name);
             }
             bench.set_msr(GLOBAL_CTRL, bench.bit(counter));
             bench.initialize();

@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
 use recording::{
-    Block, Count, DebugFile, KERNEL, Module, Process, ReadError, Reader, RecordedEvent, Session, Summary, Writer,
+    Block, Count, DebugFile, Disturbed, KERNEL, Module, Process, ReadError, Reader, RecordedEvent, Session, Summary,
+    Writer,
 };
 
 /// Size of the file header in bytes.
@@ -28,12 +29,14 @@ pub fn session() -> Session {
         clock: 10_000_000,
         processors: vec![0, 1],
         batch: 0,
+        core_types: Vec::new(),
         events: vec![RecordedEvent {
             source: 0x13,
             name: "TotalCycles".into(),
             modes: 3,
             interval: 65_536,
             frequency: 0,
+            core_type: 0,
         }],
     }
 }
@@ -66,7 +69,9 @@ pub fn sample(time: u64) -> SampleRecord {
 
 /// Returns the summary of a recording of one second.
 pub fn summary() -> Summary {
-    let count = Count { source: 0x13, modes: 3, processor: 1, count: u64::MAX, samples: 3, lost: 1, throttled: 2 };
+    let disturbed = Some(Disturbed { register: 0x38D, interface: 1, found: u64::MAX, expected: 2, at: 5 });
+    let count =
+        Count { source: 0x13, modes: 3, processor: 1, count: u64::MAX, samples: 3, lost: 1, throttled: 2, disturbed };
     Summary { elapsed: 10_000_000, counts: vec![count], interrupted_by_user: false, exit_code: Some(-3) }
 }
 

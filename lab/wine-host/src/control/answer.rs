@@ -111,6 +111,7 @@ pub fn answer(command: Command) -> Answer {
             hal::refuse_counters(status.map(nt::status));
             Answer::Done
         }
+        Command::BusyCounters { milliseconds } => set(hal::set_busy, milliseconds),
         Command::CountersReserved => Answer::CountersReserved(hal::reserved()),
         Command::PendingRequests => Answer::PendingRequests(requests::waiting()),
         Command::Threads => Answer::Threads(system_threads::running()),

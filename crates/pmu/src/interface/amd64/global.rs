@@ -4,8 +4,9 @@
 use x86_defs::amd::perfmon_v2::{self, GlobalCtl, GlobalStatus};
 
 use crate::cpu::{Cpu, Msr};
+use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
-use crate::state::{CounterSet, CpuCounters};
+use crate::state::{CounterSet, CpuCounters, PerCpuPmu};
 
 const PERF_CNTR_GLOBAL_STATUS: Msr = Msr::new(perfmon_v2::PERF_CNTR_GLOBAL_STATUS);
 const PERF_CNTR_GLOBAL_CTL: Msr = Msr::new(perfmon_v2::PERF_CNTR_GLOBAL_CTL);
@@ -47,6 +48,35 @@ pub fn clear(cpu: &impl Cpu, status: GlobalStatus) {
     cpu.wrmsr(PERF_CNTR_GLOBAL_STATUS_CLR, status.into_bits());
 }
 
+fn changes(pmu: &PerCpuPmu, own: u64, found: u64) -> (u64, Option<(CounterSet, Disturbance)>) {
+    let control = found & !own | pmu.snapshot.control() & own;
+    pmu.snapshot.set_control(control);
+    let counters = CounterSet::from_bits(u64::from(GlobalCtl::from_bits((found ^ control) & own).enabled()));
+    (control, Disturbance::of(PERF_CNTR_GLOBAL_CTL, found, control).map(|disturbance| (counters, disturbance)))
+}
+
+/// Takes neither `Global` nor `CpuCounters`, which would be copied to the stack of the handler.
+#[cold]
+#[inline(never)]
+fn note_changes(pmu: &PerCpuPmu, own: u64, found: u64) -> u64 {
+    let (control, changed) = changes(pmu, own, found);
+    pmu.disturbances.note_found(changed);
+    control
+}
+
+/// Returns the disturbance of all `active` counters if the status reports that they were frozen.
+pub fn freeze(active: CounterSet, status: GlobalStatus) -> Option<(CounterSet, Disturbance)> {
+    let running = status.with_pmcs_frozen(false);
+    Some((active, Disturbance::of(PERF_CNTR_GLOBAL_STATUS, status.into_bits(), running.into_bits())?))
+}
+
+/// Notes a [freeze] in an interrupt.
+#[cold]
+#[inline(never)]
+pub fn note_freeze(pmu: &PerCpuPmu, status: GlobalStatus) {
+    pmu.disturbances.note_found(freeze(pmu.active().all, status));
+}
+
 impl Global {
     /// Creates the masks for these counters. `freeze` tells whether the processor can freeze counters: otherwise the
     /// bit for it does not exist and must not be written.
@@ -61,7 +91,7 @@ impl Global {
     /// Lets exactly these counters of the driver count; other bits keep the values that were found.
     pub fn let_through(self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         let ours = GlobalCtl::new().with_enabled(low(counters.or(cpu_counters.uppers(counters))));
-        let control = cpu_counters.pmu.snapshot.saved().global & !self.own.into_bits() | ours.into_bits();
+        let control = cpu_counters.pmu.snapshot.control() & !self.own.into_bits() | ours.into_bits();
         cpu_counters.pmu.snapshot.set_control(control);
         set_control(cpu, control);
     }
@@ -72,10 +102,16 @@ impl Global {
         set_control(cpu, control & !self.own.into_bits());
     }
 
-    /// Returns whether another program has started or stopped counters of the driver: the control register does not
-    /// contain `control`. One read.
-    pub fn is_changed(self, cpu: &impl Cpu, control: u64) -> bool {
-        (cpu.rdmsr(PERF_CNTR_GLOBAL_CTL) ^ control) & self.own.into_bits() != 0
+    /// Compares the control register, which contains `found`, with what the driver wrote. Returns the value to write:
+    /// bits of other programs are as they were found. Returns as well the counters that differ.
+    pub fn changes(self, pmu: &PerCpuPmu, found: u64) -> (u64, Option<(CounterSet, Disturbance)>) {
+        changes(pmu, self.own.into_bits(), found)
+    }
+
+    /// Notes what [changed](Self::changes) in an interrupt. Returns the value to write.
+    #[inline]
+    pub fn note_changes(self, pmu: &PerCpuPmu, found: u64) -> u64 {
+        note_changes(pmu, self.own.into_bits(), found)
     }
 
     /// Reads the status bits that the driver may clear: overflows, and the bit of frozen counters.

@@ -74,7 +74,7 @@ pub struct PmuCapabilities {
     /// Whether the status has LBR_Frz.
     lbr_frz: bool,
     /// Whether the status has CTR_Frz.
-    ctr_frz: bool,
+    pub ctr_frz: bool,
     /// Number of indexes of general counters: one more than that of the last one.
     #[bits(4)]
     pub count: u8,

@@ -43,5 +43,5 @@ pub fn control(capabilities: PmuCapabilities, cpu_counters: CpuCounters<'_>, cou
     (0..MAX_FIXED)
         .filter(|number| counters.has(capabilities.count() + number))
         .map(|number| started(cpu_counters.get(capabilities.count() + number)).to_register(number))
-        .fold(others(capabilities, cpu_counters.pmu.snapshot.saved().fixed), |register, bits| register | bits)
+        .fold(others(capabilities, cpu_counters.pmu.snapshot.fixed_control()), |register, bits| register | bits)
 }

@@ -10,6 +10,7 @@ use x86_defs::intel::debug_control::{self, DebugCtl};
 
 use super::capabilities::PmuCapabilities;
 use crate::cpu::{Cpu, Msr};
+use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 
 const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
@@ -35,6 +36,18 @@ pub fn take(cpu: &impl Cpu, capabilities: PmuCapabilities) -> u64 {
         cpu.wrmsr(IA32_DEBUGCTL, wanted.into_bits());
     }
     changed
+}
+
+/// Compares the register with what [`take`] wrote, as far as its bits concern the counters: one read.
+pub fn compare(cpu: &impl Cpu, capabilities: PmuCapabilities) -> Option<Disturbance> {
+    if !capabilities.can_freeze() {
+        return None;
+    }
+    let found = DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL));
+    let expected = found
+        .with_freeze_perfmon_on_pmi(false)
+        .with_freeze_while_smm(found.freeze_while_smm() || capabilities.freeze_while_smm());
+    Disturbance::of(IA32_DEBUGCTL, found.into_bits(), expected.into_bits())
 }
 
 /// Puts the bits that [`take`] changed back; others keep the values that they have by now. One read and one write, or

@@ -1,0 +1,83 @@
+//! Registers that another program changed while the driver's counters counted.
+//!
+//! The driver keeps the values that it wrote and compares them with the registers: in each tick of a processor that
+//! samples, every ten seconds, and before counts are read or counters started or stopped. A processor that loses its
+//! registers in deep idle looks the same. The count of each counter that is concerned is marked as disturbed.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::cpu::Msr;
+
+/// A register that does not have the value that the driver wrote.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Disturbance {
+    /// Address of the register.
+    pub register: u32,
+    /// Value that was found.
+    pub found: u64,
+    /// Value that was expected; of a counter, the smallest possible one.
+    pub expected: u64,
+}
+
+/// As a register: that of the counter itself, which only the interface knows.
+pub(crate) const COUNTER: u32 = u32::MAX;
+
+impl Disturbance {
+    /// Creates the disturbance if the two values differ.
+    pub(crate) fn of(register: Msr, found: u64, expected: u64) -> Option<Self> {
+        (found != expected).then_some(Self { register: register.address(), found, expected })
+    }
+}
+
+/// The first disturbance of a counter, if there is one. One processor or thread at a time accesses it.
+#[derive(Debug, Default)]
+pub struct DisturbanceCell {
+    /// Address of the register, or 0: no counter has a register at address 0.
+    register: AtomicU32,
+    found: AtomicU64,
+    expected: AtomicU64,
+    /// Time at which it was found, or 0 if the finder had no clock.
+    time: AtomicU64,
+}
+
+impl DisturbanceCell {
+    pub(crate) const fn new() -> Self {
+        Self {
+            register: AtomicU32::new(0),
+            found: AtomicU64::new(0),
+            expected: AtomicU64::new(0),
+            time: AtomicU64::new(0),
+        }
+    }
+
+    /// Stores a disturbance that was found at `time`, unless there is an earlier one.
+    #[inline]
+    pub fn note(&self, disturbance: Disturbance, time: u64) {
+        if self.register.load(Ordering::Relaxed) == 0 {
+            self.found.store(disturbance.found, Ordering::Relaxed);
+            self.expected.store(disturbance.expected, Ordering::Relaxed);
+            self.time.store(time, Ordering::Relaxed);
+            self.register.store(disturbance.register, Ordering::Relaxed);
+        }
+    }
+
+    /// Sets the time of a disturbance that was stored without one.
+    pub(crate) fn stamp(&self, time: u64) {
+        if self.time.load(Ordering::Relaxed) == 0 {
+            self.time.store(time, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the disturbance and the time at which it was found.
+    #[must_use]
+    pub fn get(&self) -> Option<(Disturbance, u64)> {
+        let register = self.register.load(Ordering::Relaxed);
+        let (found, expected) = (self.found.load(Ordering::Relaxed), self.expected.load(Ordering::Relaxed));
+        (register != 0).then(|| (Disturbance { register, found, expected }, self.time.load(Ordering::Relaxed)))
+    }
+
+    /// Removes the disturbance.
+    pub fn clear(&self) {
+        self.register.store(0, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,93 @@
+//! Comparison of the registers of the current processor with what the driver wrote.
+
+use x86_defs::intel::debug_control::IA32_DEBUGCTL;
+
+use super::Hal;
+use crate::cpu::Cpu;
+use crate::current_cpu::CurrentCpu;
+use crate::disturbance::{COUNTER, Disturbance};
+use crate::interface::ProfileInterface;
+use crate::state::{CounterSet, CpuCounters, Total, backwards};
+
+impl<E> Hal<E> {
+    /// Compares the registers of the active counters of the current processor with the values that the driver wrote,
+    /// and notes each counter that is disturbed, at the time `now`. Returns the disturbed counters of the registers that
+    /// a new start writes; stopped counters are among them if another program started them. Touches no register if no
+    /// counter is active, and writes none.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    // Never inlined: it would cost the deepest path of the handler more stack.
+    #[inline(never)]
+    pub fn compare(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) -> CounterSet {
+        let mut disturbed = CounterSet::NONE;
+        let Some(cpu_counters) = self.find(current.index()) else { return disturbed };
+        cpu_counters.pmu.disturbances.stamp(now);
+        // While a processor is asleep none of its counters is active.
+        if !cpu_counters.active.all.is_empty() {
+            let reserved = cpu_counters.counters(|state| !state.is_free());
+            self.interface_with(cpu_counters.pmu).compare(current.cpu(), cpu_counters, |counters, disturbance| {
+                cpu_counters.pmu.disturbances.note(counters, disturbance, now);
+                if disturbance.register != IA32_DEBUGCTL {
+                    let counters =
+                        counters.and(reserved).iter().map(|counter| cpu_counters.whole_of(counter)).collect();
+                    disturbed = disturbed.or(counters);
+                }
+            });
+        }
+        disturbed
+    }
+
+    /// Lets exactly the active counters of the current processor count, where one register controls them all.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn confine(&self, current: CurrentCpu<'_, impl Cpu>) {
+        if let Some(cpu_counters) = self.find(current.index()).filter(|found| !found.active.all.is_empty()) {
+            self.interface_with(cpu_counters.pmu).disable(current.cpu(), cpu_counters, CounterSet::NONE);
+        }
+    }
+
+    /// Passes the first disturbance of each counter of the current processor since the last call to `each`, with the
+    /// time at which it was found; `now`, if it was found without a clock.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn take_disturbances(
+        &self,
+        current: CurrentCpu<'_, impl Cpu>,
+        now: u64,
+        mut each: impl FnMut(u8, Disturbance, u64),
+    ) {
+        let Some(cpu_counters) = self.find(current.index()) else { return };
+        cpu_counters.pmu.disturbances.stamp(now);
+        cpu_counters.pmu.disturbances.take(|counter, disturbance, time| {
+            let register = match disturbance.register {
+                COUNTER => self.interface_with(cpu_counters.pmu).counter_register(cpu_counters, counter).address(),
+                other => other,
+            };
+            each(cpu_counters.whole_of(counter), Disturbance { register, ..disturbance }, time);
+        });
+    }
+}
+
+/// Adds the events up to `value` to the total of a counter. Returns the total. A value that went backwards was written
+/// by another program or lost: it adds nothing, and the counter is disturbed.
+#[inline]
+pub(super) fn update(
+    interface: &impl ProfileInterface,
+    cpu_counters: CpuCounters<'_>,
+    total: &Total,
+    counter: u8,
+    value: u64,
+) -> u64 {
+    let width = interface.width_of(counter);
+    if cpu_counters.get(counter).precise() {
+        return total.follow(value, 64_u8.saturating_sub(width));
+    }
+    if backwards(total.value(), value, width) {
+        cpu_counters.pmu.disturbances.note_backwards(counter, value, total.value());
+        total.loaded(value);
+    }
+    total.update(value, width)
+}
