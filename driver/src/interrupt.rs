@@ -166,6 +166,7 @@ unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
 ///
 /// # IRQL
 /// DISPATCH_LEVEL.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the timers pass the memory of each, which is empty here")]
 fn tick(_memory: &()) {
     let Some(sampler) = sampler() else { return };
     cpu::at_high_level(|current| {

@@ -122,21 +122,30 @@ impl Scratch {
 /// The entry is of the function table of the image at `base`.
 unsafe fn is_entered_by_interrupt(base: u64, mut entry: RuntimeFunction) -> Option<bool> {
     for _ in 0..MAX_CHAIN {
-        let info = core::ptr::with_exposed_provenance::<u8>((base + u64::from(entry.unwind_info)) as usize);
-        // SAFETY: an UNWIND_INFO begins with four bytes: version and flags, size of the prolog, number of codes, frame
-        let [first, _, count, _] = unsafe { info.cast::<[u8; 4]>().read() };
+        let address = usize::try_from(base + u64::from(entry.unwind_info)).ok()?;
+        let info = core::ptr::with_exposed_provenance::<u16>(address);
+        // An UNWIND_INFO begins with four bytes: version and flags, size of the prolog, number of codes, frame.
+        // SAFETY: it is part of the image, and aligned to four bytes
+        let [first, _] = unsafe { info.read() }.to_le_bytes();
+        // SAFETY: as before
+        let second = unsafe { info.add(1) };
+        // SAFETY: as before
+        let [count, _] = unsafe { second.read() }.to_le_bytes();
         let is_chained = machine_frame::is_chained(first)?;
-        // SAFETY: the codes follow, and an UNWIND_INFO is aligned to four bytes
-        let codes = unsafe { core::slice::from_raw_parts(info.add(4).cast::<u16>(), count.into()) };
+        // SAFETY: the codes follow
+        let begin = unsafe { info.add(2) };
+        // SAFETY: there are as many as the third byte says
+        let codes = unsafe { core::slice::from_raw_parts(begin, count.into()) };
         if machine_frame::is_pushed(codes) {
             return Some(true);
         }
         if !is_chained {
             return Some(false);
         }
-        let after = 4 + 2 * usize::from(count).next_multiple_of(2);
-        // SAFETY: the entry to which it is chained follows an even number of codes
-        entry = unsafe { info.add(after).cast::<RuntimeFunction>().read_unaligned() };
+        // SAFETY: an even number of codes precedes the entry to which this one is chained
+        let chained = unsafe { begin.add(usize::from(count).next_multiple_of(2)) };
+        // SAFETY: as before
+        entry = unsafe { chained.cast::<RuntimeFunction>().read_unaligned() };
     }
     None
 }
