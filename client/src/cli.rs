@@ -173,6 +173,9 @@ EVENTS
   driver knows on which counters most events count; client query EVENT says so.
   If it does not know an event but you do, counters=0x3 among the terms allows
   counters 0 and 1 only (bit n is counter n). This never adds a counter.
+  On a hybrid, an event number can be another event on each core type. Counts of
+  the two are never added: each has a row. Only one type, as with perf:
+    cpu_core/TotalCycles/    cpu_atom/event=0xD1,umask=0x20/u
 
 CSV
   [CPUn,]count,unit,event,enabled_ns,percent_running,metric,metric_unit
@@ -284,7 +287,8 @@ pub struct IntervalArgs {
 /// Arguments of `start`.
 #[derive(Debug, Args)]
 pub struct StartArgs {
-    /// Sources, or events as cpu/event=0xC0,umask=0/, each with :u or :k for one mode only
+    /// Sources, or events as cpu/event=0xC0,umask=0/, each with :u or :k for one mode only; on a hybrid cpu_core/SOURCE/
+    /// and cpu_atom/SOURCE/ for one core type
     #[arg(required = true, value_name = "SOURCE")]
     pub events: Vec<Names<EventName>>,
     /// Processors, such as 0,2-3 [default: every active one]

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use pmu::Hypervisor;
 use protocol::{
-    ALL_SOURCES, AreaRecord, AreaRequest, Code, CountRecord, ErrorCode, EventRequest, Hello, HelloReply, InfoReply,
-    IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, SampleRecord, SamplesRequest,
-    SessionEvent, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
+    ALL_SOURCES, AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, ErrorCode, EventRequest, Hello,
+    HelloReply, InfoReply, IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, SampleRecord,
+    SamplesRequest, SessionEvent, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
 use thiserror::Error as ThisError;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
+use crate::core_types::{CoreTypeInfo, SourceOnType};
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
 use crate::refusal::{Refusal, SAME_VERSION};
@@ -78,6 +79,7 @@ pub struct Connection {
     device: Box<dyn Device>,
     hello: HelloReply,
     sources: OnceCell<Sources>,
+    core_types: OnceCell<Vec<CoreTypeInfo>>,
 }
 
 /// A session that was started.
@@ -102,7 +104,8 @@ impl Connection {
     /// Opens the driver and checks its protocol version.
     pub fn open(system: &dyn System) -> Result<Self, Error> {
         let device = system.open().map_err(|error| open_error(system, error))?;
-        let mut connection = Self { device, hello: HelloReply::new_zeroed(), sources: OnceCell::new() };
+        let mut connection =
+            Self { device, hello: HelloReply::new_zeroed(), sources: OnceCell::new(), core_types: OnceCell::new() };
         let ours = Hello { version: PROTOCOL_VERSION, reserved: 0 };
         connection.hello = connection.layout(Code::Hello, ours.as_bytes())?;
         let theirs = connection.hello.protocol;
@@ -133,9 +136,24 @@ impl Connection {
         Ok(self.sources.get_or_init(|| Sources::new(&records)))
     }
 
-    /// Returns the current state of a source.
-    pub fn source(&self, source: u32) -> Result<SourceRecord, Error> {
-        let request = SourceRequest { source, core_type: 0 };
+    /// Returns the core types of a hybrid; none on other machines. They are requested once.
+    pub fn core_types(&self) -> Result<&[CoreTypeInfo], Error> {
+        if let Some(core_types) = self.core_types.get() {
+            return Ok(core_types);
+        }
+        let records = self.list::<CoreTypeRecord>(Code::ListCoreTypes, &[])?;
+        Ok(self.core_types.get_or_init(|| records.iter().map(CoreTypeInfo::from).collect()))
+    }
+
+    /// Returns what a source is on each core type of a hybrid; none on other machines.
+    pub fn on_core_types(&self, source: u32) -> Result<Vec<SourceOnType>, Error> {
+        let on_type = |one: &CoreTypeInfo| Ok(SourceOnType::from(&self.source(source, one.number)?));
+        self.core_types()?.iter().map(on_type).collect()
+    }
+
+    /// Returns the current state of a source, on processors of a core type or, with 0, on all.
+    pub fn source(&self, source: u32, core_type: u32) -> Result<SourceRecord, Error> {
+        let request = SourceRequest { source, core_type };
         self.one_source(Code::QuerySource, request.as_bytes(), source)
     }
 
@@ -166,20 +184,20 @@ impl Connection {
         Ok(Batch { samples, is_last: last != 0 })
     }
 
-    /// Stops a source of a session and returns its final counts.
-    pub fn stop(&self, session: u64, source: u32) -> Result<Vec<CountRecord>, Error> {
+    /// Stops a source of a session, with a core type only its events of that type, and returns the final counts.
+    pub fn stop(&self, session: u64, source: u32, core_type: u32) -> Result<Vec<CountRecord>, Error> {
         // The driver returns the final counts only once, so the buffer must be large enough for all that run now.
         let running =
             self.send_request::<CountRecord>(Code::Read, SessionRequest { session }.as_bytes(), 0)?.header.total;
         let room = next_capacity(Code::Read, running)?;
-        let request = StopRequest { session, source, core_type: 0 };
+        let request = StopRequest { session, source, core_type };
         let reply = self.succeed::<CountRecord>(Code::Stop, request.as_bytes(), room + FIRST_ROOM)?;
         reply.records().map_err(|cause| malformed(Code::Stop, cause))
     }
 
     /// Stops all sources of a session and returns their final counts.
     pub fn stop_all(&self, session: u64) -> Result<Vec<CountRecord>, Error> {
-        self.stop(session, ALL_SOURCES)
+        self.stop(session, ALL_SOURCES, 0)
     }
 
     /// Returns the counts of a session, or of all detached sessions.
@@ -261,12 +279,17 @@ impl Connection {
         // If the sources cannot be listed, the refusal is reported without names. A refused request for the list itself
         // must not be repeated.
         let unnamed = Sources::default();
-        let askable = !matches!(code, Code::Hello | Code::ListSources);
+        let askable = !matches!(code, Code::Hello | Code::ListSources | Code::ListCoreTypes);
         let sources = if askable { self.sources().unwrap_or(&unnamed) } else { &unnamed };
         Error::from(Refusal {
             request: name(code),
             source: sources.name(header.source),
             sessions: sessions::by_session(session_events, sources),
+            core_types: if depends_on_core_types(&header) && askable {
+                self.core_types().unwrap_or_default().to_vec()
+            } else {
+                Vec::new()
+            },
             is_root: code == Code::Start && header.cause == ErrorCode::CountersDoNotWork as u32 && self.is_root(),
             header,
         })
@@ -275,6 +298,15 @@ impl Connection {
     /// Returns whether the driver reports that this Windows is the root partition of Hyper-V.
     fn is_root(&self) -> bool {
         self.info().is_ok_and(|info| info.hypervisor == Hypervisor::Root as u32)
+    }
+}
+
+/// Returns whether the text of a refusal names the core types of the machine.
+fn depends_on_core_types(header: &ReplyHeader) -> bool {
+    match ErrorCode::from_number(header.cause) {
+        Some(ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType) => true,
+        Some(ErrorCode::UnsupportedSource) => header.detail[1] == 1,
+        _ => false,
     }
 }
 

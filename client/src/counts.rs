@@ -5,6 +5,7 @@ use std::fmt::Write;
 use protocol::CountRecord;
 use serde::Serialize;
 
+use crate::core_types::{self, qualified};
 use crate::disturbance::{self, Disturbance};
 use crate::event;
 use crate::format::{grouped, per_second, rounded, seconds, table};
@@ -40,8 +41,11 @@ pub struct EventCount {
     pub session: u64,
     /// KPROFILE_SOURCE.
     pub id: u32,
-    /// Name of the source.
+    /// Name of the source, on a hybrid with the core type of the processors.
     pub name: String,
+    /// Core type of the processors, on a hybrid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_type: Option<String>,
     /// `u`, `k` or `uk`.
     pub modes: &'static str,
     /// Events on all processors.
@@ -56,6 +60,12 @@ pub struct EventCount {
     pub disturbed: bool,
     /// Counts of each processor, in ascending order.
     pub processors: Vec<OnProcessor>,
+    /// Name of the source without the core type.
+    #[serde(skip)]
+    pub source: String,
+    /// Number of the core type, or 0.
+    #[serde(skip)]
+    pub core_type_number: u32,
     /// [`protocol::modes`].
     #[serde(skip)]
     pub mode_bits: u32,
@@ -76,18 +86,23 @@ impl EventCount {
     }
 }
 
-/// Groups the counts by event, in the order in which the events first appear.
+/// Groups the counts by event and core type, in the order in which they first appear: what two core types count can be two
+/// events, and is never added.
 pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
     let mut events: Vec<EventCount> = Vec::new();
     for record in records {
-        let key = (record.session, record.source, record.modes);
-        let known = events.iter_mut().find(|event| (event.session, event.id, event.mode_bits) == key);
+        let key = (record.session, record.source, record.modes, record.core_type);
+        let key_of = |event: &EventCount| (event.session, event.id, event.mode_bits, event.core_type_number);
+        let known = events.iter_mut().find(|event| key_of(event) == key);
         match known {
             Some(event) => event.processors.push(on_processor(record)),
             None => events.push(EventCount {
                 session: record.session,
                 id: record.source,
-                name: sources.name(record.source),
+                name: qualified(&sources.name(record.source), record.core_type),
+                core_type: (record.core_type != 0).then(|| core_types::name(record.core_type)),
+                source: sources.name(record.source),
+                core_type_number: record.core_type,
                 modes: event::mode_letters(record.modes),
                 count: 0,
                 enabled_seconds: 0.0,
@@ -197,6 +212,30 @@ mod tests {
         assert_eq!(
             events.iter().map(EventCount::label).collect::<Vec<_>>(),
             ["TotalIssues", "TotalIssues:u", "TotalIssues"]
+        );
+    }
+
+    #[test]
+    fn counts_of_different_core_types_are_never_added() {
+        let on = |processor, core_type, number| CountRecord { core_type, ..count(0x13, processor, number, 10) };
+        let records = [on(0, 0x40, 100), on(1, 0x20, 7), on(2, 0x40, 200), on(3, 0x20, 8)];
+        let events = by_event(&records, &Sources::new(&sources()));
+        let told: Vec<_> =
+            events.iter().map(|event| (event.label(), event.where_counted(), event.count, &event.core_type)).collect();
+        let (core, atom) = (Some("cpu_core".to_owned()), Some("cpu_atom".to_owned()));
+        assert_eq!(
+            told,
+            [
+                ("cpu_core/TotalCycles/".to_owned(), "0,2".to_owned(), 300, &core),
+                ("cpu_atom/TotalCycles/".to_owned(), "1,3".to_owned(), 15, &atom)
+            ]
+        );
+        assert_eq!(
+            counts_table(&events, false),
+            "Source                 CPU  Count   Per second  Seconds\n\
+             ---------------------  ---  -----  -----------  -------\n\
+             cpu_core/TotalCycles/  0,2    300  300,000,000    0.000\n\
+             cpu_atom/TotalCycles/  1,3     15   15,000,000    0.000"
         );
     }
 

@@ -5,8 +5,9 @@ use pmu::Cpuid;
 use raw_cpuid::CpuIdResult;
 use raw_cpuid::native_cpuid::cpuid_count;
 use serde::Serialize;
-use x86_defs::cpuid::{Leaf1Ecx, LeafAEax, leaf};
+use x86_defs::cpuid::{Leaf1Ecx, Leaf23Eax, Leaf23Ebx, Leaf71Eax, LeafAEax, leaf};
 
+use crate::core_types::numbers;
 use crate::processor_identity::ProcessorIdentity;
 
 /// A processor that reads CPUID through a function of leaf and subleaf.
@@ -61,6 +62,39 @@ pub fn leaf_a(cpu: &impl Cpuid) -> Option<LeafA> {
         width: bits.width(),
         events: bits.ebx_length(),
         ebx,
+    })
+}
+
+/// Fields of leaf 0x23 (SDM Vol. 2A, CPUID, "Architectural Performance Monitoring Extended Leaf").
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Leaf23 {
+    /// Subleaf 1, EAX: the general counters.
+    pub counters: Vec<u32>,
+    /// Subleaf 1, EBX: the fixed counters.
+    pub fixed_counters: Vec<u32>,
+    /// Subleaf 0, EBX\[0\]: unit masks have 16 bits.
+    pub umask2: bool,
+    /// Subleaf 0, EBX\[1\]: EQ exists.
+    pub eq: bool,
+}
+
+/// Returns leaf 0x23, if it exists. Without subleaf 1 it has no counters.
+pub fn leaf_23(cpu: &impl Cpuid) -> Option<Leaf23> {
+    if cpu.cpuid(leaf::VENDOR, 0).eax < leaf::ARCHITECTURAL_PERFMON_EXTENDED
+        || cpu.cpuid(leaf::STRUCTURED_FEATURES, 0).eax < 1
+        || !Leaf71Eax::from_bits(cpu.cpuid(leaf::STRUCTURED_FEATURES, 1).eax).arch_perfmon_ext()
+    {
+        return None;
+    }
+    let main = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON_EXTENDED, 0);
+    let has_counters = Leaf23Eax::from_bits(main.eax).counters();
+    let counters = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON_EXTENDED, 1);
+    let bits = Leaf23Ebx::from_bits(main.ebx);
+    Some(Leaf23 {
+        counters: if has_counters { numbers(counters.eax) } else { Vec::new() },
+        fixed_counters: if has_counters { numbers(counters.ebx) } else { Vec::new() },
+        umask2: bits.umask2(),
+        eq: bits.eq(),
     })
 }
 

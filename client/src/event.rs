@@ -3,10 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
+use pmu::CoreType;
 use pmu::source::RawEvent;
 use protocol::modes;
 use thiserror::Error;
 
+use crate::core_types::qualified;
 use crate::error::UserError;
 use crate::exit::Exit;
 use crate::number;
@@ -28,6 +30,14 @@ pub enum EventError {
         /// Source and modes of the event.
         name: String,
     },
+    /// `interval` with a core type.
+    #[error("{name} has no interval of its own: a source has one for all core types")]
+    CommonInterval {
+        /// The source, as the user typed it.
+        name: String,
+        /// The source without the core type.
+        plain: String,
+    },
     /// `stat` or `record` without `-e` on a machine that supports none of the default events.
     #[error("none of the events that are used without -e is supported on this machine")]
     NoDefault,
@@ -36,7 +46,7 @@ pub enum EventError {
 impl UserError for EventError {
     fn exit(&self) -> Exit {
         match self {
-            Self::NothingPrecise | Self::TwoNarrowings { .. } => Exit::Usage,
+            Self::NothingPrecise | Self::TwoNarrowings { .. } | Self::CommonInterval { .. } => Exit::Usage,
             Self::NoDefault => Exit::UnsupportedSource,
         }
     }
@@ -45,6 +55,7 @@ impl UserError for EventError {
         let text = match self {
             Self::NothingPrecise => "-e SOURCE:p",
             Self::TwoNarrowings { .. } => "one counters= with the bits of both, or two commands",
+            Self::CommonInterval { plain, .. } => return Some(format!("client interval {plain}")),
             Self::NoDefault => "client info   (says why), or name others with -e",
         };
         Some(text.to_owned())
@@ -60,6 +71,49 @@ pub enum SourceName {
     Name(String),
     /// An event in the notation of perf.
     Raw(RawEvent),
+    /// One of the others, on processors of one core type of a hybrid: `cpu_core/TotalCycles/`.
+    OnCoreType(CoreType, Box<Self>),
+}
+
+impl SourceName {
+    /// Returns the number of the core type that it names, or 0.
+    pub fn core_type(&self) -> u32 {
+        match self {
+            Self::OnCoreType(core_type, _) => core_type.number(),
+            Self::Number(_) | Self::Name(_) | Self::Raw(_) => 0,
+        }
+    }
+
+    /// Returns the source without the core type.
+    pub fn source(&self) -> &Self {
+        match self {
+            Self::OnCoreType(_, source) => source,
+            Self::Number(_) | Self::Name(_) | Self::Raw(_) => self,
+        }
+    }
+
+    /// Parses what stands between the slashes behind a core type: the terms of an event, or a source of a table.
+    fn on_core_type(core_type: CoreType, text: &str) -> Result<(Self, u32), String> {
+        let (source, counters) = if text.contains(['=', ',']) {
+            let (event, counters) = raw_event::parse(text)?;
+            (Self::Raw(event), counters)
+        } else if text.is_empty() || text.contains(['/', ':']) {
+            return Err(format!("write {core_type}/SOURCE/ or {core_type}/event=0xC0,umask=0x00/"));
+        } else {
+            (Self::named(text), 0)
+        };
+        Ok((Self::OnCoreType(core_type, Box::new(source)), counters))
+    }
+}
+
+/// Splits the beginning of a notation with slashes from the rest: `cpu/`, or the core type of a hybrid.
+fn split_prefix(text: &str) -> Option<(Option<CoreType>, &str, &str)> {
+    let (prefix, rest) = text.split_at(text.find('/')? + 1);
+    if prefix == raw_event::PREFIX {
+        return Some((None, prefix, rest));
+    }
+    let core_type = CoreType::ALL.into_iter().find(|core_type| prefix.strip_suffix('/') == Some(core_type.name()))?;
+    Some((Some(core_type), prefix, rest))
 }
 
 impl FromStr for SourceName {
@@ -77,9 +131,12 @@ impl FromStr for SourceName {
 
 /// Returns a source, and the mask of the counters that the user allows, or 0 for any.
 fn narrowed(text: &str) -> Result<(SourceName, u32), String> {
-    if let Some(rest) = text.strip_prefix(raw_event::PREFIX) {
+    if let Some((core_type, _, rest)) = split_prefix(text) {
         let terms = rest.strip_suffix('/').ok_or_else(|| format!("\"{text}\" does not end with a slash"))?;
-        return raw_event::parse(terms).map(|(event, counters)| (SourceName::Raw(event), counters));
+        return match core_type {
+            None => raw_event::parse(terms).map(|(event, counters)| (SourceName::Raw(event), counters)),
+            Some(core_type) => SourceName::on_core_type(core_type, terms),
+        };
     }
     Ok((SourceName::named(text), 0))
 }
@@ -104,6 +161,10 @@ impl fmt::Display for SourceName {
             Self::Number(number) => write!(f, "{number} ({number:#04x})"),
             Self::Name(name) => f.write_str(name),
             Self::Raw(event) => Notation(*event).fmt(f),
+            Self::OnCoreType(core_type, source) => match &**source {
+                Self::Number(number) => write!(f, "{core_type}/{number:#04x}/"),
+                source => f.write_str(&qualified(&source.to_string(), core_type.number())),
+            },
         }
     }
 }
@@ -168,11 +229,11 @@ fn modes_of(letters: &str) -> Option<u32> {
     }
 }
 
-/// Splits an event into its source and the letters of its modes, which follow a colon or the final slash of a raw
-/// event.
+/// Splits an event into its source and the letters of its modes, which follow a colon or the final slash of a notation
+/// with slashes.
 fn split_modes(text: &str) -> (&str, Option<&str>) {
-    let end = text.strip_prefix(raw_event::PREFIX).and_then(|rest| rest.find('/'));
-    let behind = end.map(|end| text.split_at(raw_event::PREFIX.len() + end + 1));
+    let end = split_prefix(text).and_then(|(_, prefix, rest)| Some(prefix.len() + rest.find('/')? + 1));
+    let behind = end.map(|end| text.split_at(end));
     match behind {
         Some((source, "")) => (source, None),
         Some((source, letters)) => (source, Some(letters.strip_prefix(':').unwrap_or(letters))),
@@ -263,6 +324,54 @@ mod tests {
             let parsed = text.parse::<EventName>();
             let is_raw = parsed.is_ok_and(|event| matches!(event.source, SourceName::Raw(_)));
             assert!(!is_raw, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_core_type_stands_before_a_source_or_the_terms_of_an_event() {
+        let raw = SourceName::Raw(RawEvent::NONE.with_event(0xD1).with_umask(0x20));
+        for (text, core_type, source, bits) in [
+            ("cpu_core/TotalCycles/", CoreType::Core, SourceName::Name("TotalCycles".to_owned()), 3),
+            ("cpu_atom/TotalCycles/u", CoreType::Atom, SourceName::Name("TotalCycles".to_owned()), 1),
+            ("cpu_atom/0x13/:k", CoreType::Atom, SourceName::Number(0x13), 2),
+            ("cpu_core/event=0xd1,umask=0x20/", CoreType::Core, raw.clone(), 3),
+            ("cpu_atom/umask=0x20,event=209/:ku", CoreType::Atom, raw, 3),
+        ] {
+            let event: EventName = text.parse().unwrap();
+            let wanted = SourceName::OnCoreType(core_type, Box::new(source));
+            assert_eq!((&event.source, event.modes), (&wanted, bits), "{text}");
+            assert_eq!(event.source.to_string().parse(), Ok(wanted), "{text}");
+            assert_eq!(format!("{text}@10k").parse::<SampledEvent>().map(|sampled| sampled.event), Ok(event), "{text}");
+        }
+        let narrowed: EventName = "cpu_atom/event=0xd1,counters=0x3/".parse().unwrap();
+        assert_eq!((narrowed.source.core_type(), narrowed.counters), (0x20, 3));
+        let precise: SampledEvent = "cpu_core/TotalIssues/p@10k".parse().unwrap();
+        assert_eq!(precise.event.modes, 7);
+    }
+
+    #[test]
+    fn a_malformed_event_of_a_core_type_is_refused() {
+        for text in [
+            "cpu_core/",
+            "cpu_core//",
+            "cpu_core/TotalCycles",
+            "cpu_core/TotalCycles/x",
+            "cpu_core/TotalCycles:u/",
+            "cpu_core/TotalCycles,inv/",
+            "cpu_core/TotalCycles/uu",
+            "cpu_core/event=/",
+            "cpu_core/event=0x1000/",
+            "cpu_core/umask=1/",
+            "cpu_core/event=1,any=1/",
+            "cpu_core/cpu_atom/TotalCycles//",
+            "cpu_atom/cpu/event=1//",
+            "cpu_atom/event=1/u/k",
+        ] {
+            assert!(text.parse::<EventName>().is_err(), "{text}");
+            assert!(text.parse::<SampledEvent>().is_err(), "{text}");
+        }
+        for text in ["cpu_core", "cpu_foo/TotalCycles/", "CPU_CORE/TotalCycles/"] {
+            assert_eq!(text.parse(), Ok(SourceName::Name(text.to_owned())), "no core type: an unknown source");
         }
     }
 

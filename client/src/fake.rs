@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use protocol::{
-    AreaRecord, AreaRequest, Code, CountRecord, CounterKind, CounterSample, ErrorCode, EventRequest, HelloReply,
-    InfoReply, Mode, NAME_LENGTH, PROTOCOL_VERSION, PreciseKind, PreciseSample, ReplyHeader, SampleRecord,
-    SessionEvent, SourceRecord, StartHeader, StopRequest, modes, status,
+    AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, CounterKind, CounterSample, ErrorCode, EventRequest,
+    HelloReply, InfoReply, Mode, NAME_LENGTH, PROTOCOL_VERSION, PreciseKind, PreciseSample, ProcessorSet, ReplyHeader,
+    SampleRecord, SessionEvent, SourceRecord, SourceRequest, StartHeader, StopRequest, modes, status,
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
@@ -48,6 +48,21 @@ pub fn sources() -> Vec<SourceRecord> {
         record(11, "BranchMispredictions", 0),
         record(0x13, "TotalCycles", 0),
     ]
+}
+
+/// Creates a core type with these processors, eight general and three fixed counters.
+pub fn core_type_record(core_type: u32, processors: &[u32]) -> CoreTypeRecord {
+    let mut set = ProcessorSet::EMPTY;
+    assert!(processors.iter().all(|processor| set.insert(*processor)));
+    CoreTypeRecord {
+        core_type,
+        counters: 11,
+        fixed_counters: 3,
+        width: 48,
+        fixed_width: 40,
+        pmu_version: 5,
+        processors: set,
+    }
 }
 
 /// Creates a count of session 7 in both modes.
@@ -117,6 +132,10 @@ pub struct FakeDriver {
     pub session_events: Vec<SessionEvent>,
     /// Reply to ControlArea, limited to the requested processors.
     pub areas: Vec<AreaRecord>,
+    /// Reply to ListCoreTypes.
+    pub core_types: Vec<CoreTypeRecord>,
+    /// Replies to QuerySource for a core type.
+    pub on_core_types: Vec<SourceRecord>,
     /// Protocol version.
     pub protocol: u32,
     /// Reply to Info.
@@ -140,6 +159,8 @@ impl Default for FakeDriver {
             fail_samples_after: Cell::default(),
             session_events: Vec::new(),
             areas: Vec::new(),
+            core_types: Vec::new(),
+            on_core_types: Vec::new(),
             protocol: PROTOCOL_VERSION,
             info: info(),
             refuse: None,
@@ -182,6 +203,13 @@ impl FakeDriver {
         list(output, header, &[record])
     }
 
+    fn query_source(&self, output: &mut [u8], header: ReplyHeader, input: &[u8]) -> usize {
+        let SourceRequest { source, core_type } = SourceRequest::read_from_bytes(input).unwrap();
+        let records = if core_type == 0 { &self.sources } else { &self.on_core_types };
+        let found = |record: &&SourceRecord| record.source == source && record.core_type == core_type;
+        list(output, header, &[*records.iter().find(found).unwrap()])
+    }
+
     fn stop(&self, output: &mut [u8], header: ReplyHeader, input: &[u8]) -> usize {
         let wanted = StopRequest::read_from_bytes(input).unwrap().source;
         let all = self.counts.take();
@@ -219,7 +247,8 @@ impl Device for Rc<FakeDriver> {
             }
             Code::Info => fill(output, self.info.as_bytes()),
             Code::ListSources => list(output, header, &self.sources),
-            Code::QuerySource | Code::SetInterval => self.one_source(output, header, input),
+            Code::QuerySource => self.query_source(output, header, input),
+            Code::SetInterval => self.one_source(output, header, input),
             Code::Start => {
                 assert!(input.len() > size_of::<StartHeader>());
                 let events = <[EventRequest]>::ref_from_bytes(&input[size_of::<StartHeader>()..]).unwrap();
@@ -234,6 +263,7 @@ impl Device for Rc<FakeDriver> {
             }
             Code::Stop => self.stop(output, header, input),
             Code::Read => list(output, header, &self.counts.borrow()),
+            Code::ListCoreTypes => list(output, header, &self.core_types),
             Code::ListSessions => list(output, header, &self.session_events),
             Code::ControlArea => {
                 let AreaRequest { current, processors, .. } = AreaRequest::read_from_bytes(input).unwrap();

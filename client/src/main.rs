@@ -6,6 +6,7 @@
 mod cli;
 mod columns;
 mod connection;
+mod core_types;
 mod counts;
 mod cpuid;
 mod disturbance;

@@ -29,7 +29,7 @@ fn share(role: Role) -> Option<(Role, &'static str, bool)> {
 
 /// Returns the metric of an event; `all` are the events that were counted with it.
 pub fn of(event: &EventCount, all: &[EventCount]) -> Option<Metric> {
-    let role = role::of(&event.name);
+    let role = role::of(&event.source);
     role.and_then(|role| share_of(event, role, all))
         .or_else(|| role.filter(|role| *role == Role::Cycles).and_then(|_| frequency(event)))
         .or_else(|| rate(event))
@@ -37,8 +37,9 @@ pub fn of(event: &EventCount, all: &[EventCount]) -> Option<Metric> {
 
 fn share_of(event: &EventCount, role: Role, all: &[EventCount]) -> Option<Metric> {
     let (whole, unit, percent) = share(role)?;
-    // Only counts in the same modes are comparable.
-    let whole = all.iter().find(|other| role::of(&other.name) == Some(whole) && other.mode_bits == event.mode_bits)?;
+    // Only counts in the same modes and of the same core type are comparable.
+    let key = |one: &EventCount| (one.mode_bits, one.core_type_number);
+    let whole = all.iter().find(|other| role::of(&other.source) == Some(whole) && key(other) == key(event))?;
     let factor = if percent { 100.0 } else { 1.0 };
     (whole.count > 0).then(|| Metric { value: factor * real(event.count) / real(whole.count), unit: unit.to_owned() })
 }
@@ -86,6 +87,14 @@ mod tests {
             texts,
             ["1.400 insn per cycle", "0.001 GHz per processor", "5.000 M/sec", "1.000 % of all branches"]
         );
+    }
+
+    #[test]
+    fn instructions_are_divided_by_the_cycles_of_their_core_type() {
+        let on = |source, core_type, number| CountRecord { core_type, ..count(source, 0, number, SECOND) };
+        let records = [on(2, 0x40, 400), on(2, 0x20, 100), on(0x13, 0x40, 200), on(0x13, 0x20, 200)];
+        let texts: Vec<String> = metrics(&records).into_iter().map(|(_, text)| text).take(2).collect();
+        assert_eq!(texts, ["2.000 insn per cycle", "0.500 insn per cycle"]);
     }
 
     #[test]

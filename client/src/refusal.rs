@@ -1,5 +1,6 @@
 //! Texts for refusals of the driver: what each [`ErrorCode`] means, and what to do.
 
+mod core_type;
 mod debug_store;
 mod register_fault;
 
@@ -8,6 +9,7 @@ use std::fmt;
 use pmu::Hypervisor;
 use protocol::{ErrorCode, NtStatus, PROTOCOL_VERSION, RegisterInUse, ReplyHeader};
 
+use crate::core_types::{CoreTypeInfo, qualified};
 use crate::error::UserError;
 use crate::exit::Exit;
 use crate::format::grouped;
@@ -29,6 +31,8 @@ pub struct Refusal {
     pub source: String,
     /// Sessions that hold the counters, if there are too few.
     pub sessions: Vec<RunningSession>,
+    /// Core types of the machine; queried only for causes that name them.
+    pub core_types: Vec<CoreTypeInfo>,
     /// Whether this Windows is the root partition of Hyper-V; queried only for causes that depend on it.
     pub is_root: bool,
 }
@@ -36,6 +40,14 @@ pub struct Refusal {
 impl Refusal {
     fn cause(&self) -> Option<ErrorCode> {
         ErrorCode::from_number(self.header.cause)
+    }
+
+    /// Returns the source on the core types that have it, if the refusing processor is of another.
+    fn on_other_core_type(&self) -> Option<String> {
+        let has_refused = |one: &&CoreTypeInfo| one.processors.contains(&self.header.processor);
+        let others = self.core_types.iter().filter(|one| !has_refused(one));
+        let others: Vec<String> = others.map(|one| qualified(&self.source, one.number)).collect();
+        (!others.is_empty()).then(|| others.join(", "))
     }
 
     /// Returns whether KVM hides the counters from Windows, for causes whose second detail is the kind of hypervisor.
@@ -150,6 +162,9 @@ impl UserError for Refusal {
                 | ErrorCode::BadCounters,
             ) => Exit::Usage,
             Some(ErrorCode::HandlerRefused) => Exit::InterruptTaken,
+            Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
+                core_type::exit(cause, &self.header)
+            }
             Some(ErrorCode::None | ErrorCode::BadFlags | ErrorCode::Asleep) | None => Exit::Failure,
         }
     }
@@ -160,7 +175,7 @@ impl UserError for Refusal {
             Some(ErrorCode::VersionMismatch) => SAME_VERSION.to_owned(),
             Some(ErrorCode::UnknownSource) => "client list --all".to_owned(),
             Some(ErrorCode::UnsupportedSource) if self.header.detail[1] == 1 => {
-                "-C with the processors that have it".to_owned()
+                self.on_other_core_type().unwrap_or_else(|| "-C with the processors that have it".to_owned())
             }
             Some(ErrorCode::UnsupportedSource) => "client list   (lists what is supported)".to_owned(),
             Some(ErrorCode::NoFreeCounter) => self.free_a_counter(),
@@ -190,10 +205,9 @@ impl UserError for Refusal {
             Some(ErrorCode::BadCounters) => {
                 format!("counters= with one of them   (client query {source} shows all)")
             }
-            Some(ErrorCode::NotSampled) if self.header.detail[0] == 1 => {
-                "client stat, which needs no interrupt".to_owned()
+            Some(ErrorCode::NotSampled) => {
+                "client stat, which needs no interrupt, or by time: client record -e Time".to_owned()
             }
-            Some(ErrorCode::NotSampled) => "-e with a source of a counter   (client list)".to_owned(),
             Some(ErrorCode::HandlerRefused | ErrorCode::InterruptNotEnabled) if self.is_hidden_by_kvm() => {
                 unavailable::WITHOUT_ENLIGHTENMENTS.to_owned()
             }
@@ -220,6 +234,9 @@ impl UserError for Refusal {
                 | ErrorCode::ControlArea
                 | ErrorCode::BadBuffer),
             ) => return debug_store::remedy(cause, source, &self.header),
+            Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
+                core_type::remedy(cause, source, &self.header, &self.core_types)
+            }
             Some(ErrorCode::None | ErrorCode::BadFlags) | None => return None,
         };
         Some(text)
@@ -278,13 +295,9 @@ impl fmt::Display for Refusal {
                 f.write_str("a frequency or a budget was requested, but nothing is sampled")
             }
             Some(ErrorCode::BadFrequency) => write!(f, "the frequency or the budget is above {first}"),
-            Some(ErrorCode::NotSampled) if first == 1 => write!(
-                f,
-                "{source} can be counted but not sampled\n  because: the counters of this processor do not interrupt"
-            ),
             Some(ErrorCode::NotSampled) => write!(
                 f,
-                "{source} can be counted but not sampled\n  because: a timer counts it, which records no instruction pointer"
+                "{source} can be counted but not sampled\n  because: the counters of this processor do not interrupt"
             ),
             Some(ErrorCode::HandlerRefused | ErrorCode::InterruptNotEnabled) => self.write_no_interrupt(f),
             Some(ErrorCode::NothingSampled) => write!(f, "session {first} samples nothing"),
@@ -321,6 +334,9 @@ impl fmt::Display for Refusal {
                  because: this has to read registers that lose their contents during sleep",
             ),
             Some(ErrorCode::TooManySessions) => write!(f, "there are {first} sessions, which is the maximum"),
+            Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
+                f.write_str(&core_type::sentence(cause, source, &self.header, &self.core_types))
+            }
             Some(cause) => f.write_str(&debug_store::sentence(cause, source, &self.header)),
             None => write!(
                 f,

@@ -5,6 +5,7 @@ use std::fmt;
 use protocol::{SessionEvent, flags};
 use serde::Serialize;
 
+use crate::core_types::{self, qualified};
 use crate::event;
 use crate::source::Sources;
 
@@ -13,8 +14,11 @@ use crate::source::Sources;
 pub struct RunningEvent {
     /// KPROFILE_SOURCE.
     pub id: u32,
-    /// Name of the source.
+    /// Name of the source, with the core type if the event has one.
     pub name: String,
+    /// Core type of the processors on which it is counted, if it is not counted on all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_type: Option<String>,
     /// `u`, `k` or `uk`.
     pub modes: &'static str,
     /// Number of processors on which it runs.
@@ -43,11 +47,12 @@ pub struct RunningSession {
 pub fn by_session(session_events: &[SessionEvent], sources: &Sources) -> Vec<RunningSession> {
     let mut sessions: Vec<RunningSession> = Vec::new();
     for session_event in session_events {
-        let name = sources.name(session_event.source);
+        let name = qualified(&sources.name(session_event.source), session_event.core_type);
         let event = RunningEvent {
             id: session_event.source,
             label: format!("{name}{}", event::suffix(session_event.modes)),
             name,
+            core_type: (session_event.core_type != 0).then(|| core_types::name(session_event.core_type)),
             modes: event::mode_letters(session_event.modes),
             processors: session_event.processors,
             first_processor: session_event.first_processor,

@@ -7,6 +7,7 @@ use protocol::{BRANCHES, InfoReply, SourceRecord};
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::core_types::{SourceOnType, numbers};
 use crate::errata::{self, SourceErratum};
 use crate::error::UserError;
 use crate::event::SourceName;
@@ -93,6 +94,11 @@ pub struct SourceInfo {
     pub counters: Vec<u32>,
     /// Whether no table of the driver lists the event, so that it may count nothing on some of these counters.
     pub unlisted: bool,
+    /// The counters of a processor that record it precisely, if it has PEBS.
+    pub precise_counters: Vec<u32>,
+    /// What it is on each core type of a hybrid.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub core_types: Vec<SourceOnType>,
     /// Number of processors on which it currently runs.
     pub running: u32,
     /// Errata of the processor that make it count wrongly.
@@ -114,8 +120,10 @@ impl From<&SourceRecord> for SourceInfo {
             minimum: record.minimum,
             maximum: record.maximum,
             select: format::select(record.select),
-            counters: (0..u32::BITS).filter(|counter| record.counters >> counter & 1 == 1).collect(),
+            counters: numbers(record.counters),
             unlisted: record.unlisted != 0,
+            precise_counters: numbers(record.precise),
+            core_types: Vec::new(),
             running: record.running,
             errata: Vec::new(),
             support: record.support,
@@ -146,6 +154,8 @@ impl From<RawEvent> for SourceInfo {
             select: format::select(event.select()),
             counters: Vec::new(),
             unlisted: false,
+            precise_counters: Vec::new(),
+            core_types: Vec::new(),
             running: 0,
             errata: Vec::new(),
             support: 0,
@@ -184,6 +194,7 @@ impl Sources {
 
     /// Returns the source that the user named.
     pub fn find(&self, wanted: &SourceName) -> Result<SourceInfo, SourceError> {
+        let wanted = wanted.source();
         if let Some(event) = raw(wanted) {
             return Ok(SourceInfo::from(event));
         }
@@ -226,10 +237,12 @@ impl Sources {
 
 /// Returns whether the user named the source with this number and name.
 pub fn is_named(wanted: &SourceName, id: u32, name: &str) -> bool {
-    match wanted {
+    match wanted.source() {
         SourceName::Number(number) => id == *number,
         SourceName::Name(wanted) => normalized(name) == normalized(wanted),
         SourceName::Raw(event) => event.source().0 == id,
+        // A core type does not stand before another.
+        SourceName::OnCoreType(..) => false,
     }
 }
 
@@ -237,7 +250,7 @@ pub fn is_named(wanted: &SourceName, id: u32, name: &str) -> bool {
 fn raw(wanted: &SourceName) -> Option<RawEvent> {
     match wanted {
         SourceName::Number(number) => pmu::Source(*number).raw(),
-        SourceName::Name(_) => None,
+        SourceName::Name(_) | SourceName::OnCoreType(..) => None,
         SourceName::Raw(event) => Some(*event),
     }
 }

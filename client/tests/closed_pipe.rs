@@ -19,6 +19,7 @@ fn record(path: &Path) {
         modes: modes::BOTH,
         interval: 65_536,
         frequency: 0,
+        core_type: 0,
     };
     let session = Session {
         created_unix_ms: 1_767_225_600_000,
@@ -30,6 +31,7 @@ fn record(path: &Path) {
         clock: 10_000_000,
         processors: vec![0],
         batch: 0,
+        core_types: Vec::new(),
         events: vec![event],
     };
     let sample = |number: u64| CounterSample {

@@ -5,7 +5,7 @@
 use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use engine::{Interrupted, Sampler, TICKS_PER_SECOND};
+use engine::{Interrupted, Sampler, Subscribers, TICKS_PER_SECOND};
 use pmu::ProcessorIndex;
 use protocol::Mode;
 use wdk_sys::{NTSTATUS, STATUS_INSUFFICIENT_RESOURCES};
@@ -14,12 +14,16 @@ use crate::cpu;
 use crate::nt::dpc::{self, Dpc};
 use crate::nt::power::Change;
 use crate::nt::system_process::Worker;
-use crate::nt::timers::Timers;
+use crate::nt::timers::{FineClock, Timers};
 use crate::nt::trap_frame::TrapFrame;
+use crate::nt::unwind::Scratch;
 use crate::nt::{clock, device_object, hal, irp, processors};
 
 /// Units of 100 ns between two ticks.
 const TICK: u32 = 10_000_000 / TICKS_PER_SECOND;
+
+/// The lowest address of the kernel: the canonical addresses with bit 63.
+const KERNEL_SPACE: u64 = 1 << 63;
 
 /// The sampler of the engine, or null.
 static SAMPLER: AtomicPtr<Sampler> = AtomicPtr::new(core::ptr::null_mut());
@@ -73,7 +77,7 @@ pub fn power_changed(change: Change) {
 /// Guard: the performance monitor interrupt belongs to the driver while the value lives.
 pub struct Sampling {
     worker: Worker,
-    timers: Option<Timers>,
+    timers: Option<Timers<()>>,
 }
 
 impl Sampling {
@@ -162,11 +166,89 @@ unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
 ///
 /// # IRQL
 /// DISPATCH_LEVEL.
-fn tick() {
+fn tick(_memory: &()) {
     let Some(sampler) = sampler() else { return };
     cpu::at_high_level(|current| {
         if sampler.tick(current, clock::ticks()) {
             WAKE.queue();
         }
     });
+}
+
+/// Guard: the timers by which sessions sample run while the value lives.
+pub struct SamplingByTime {
+    worker: Worker,
+    timers: Option<Timers<Scratch>>,
+    /// A clock that is fine enough for the timers.
+    _clock: FineClock,
+}
+
+impl SamplingByTime {
+    /// Starts the timers with an interval that comes from [`timers::interval`](crate::nt::timers::interval). Returns
+    /// `None` if memory is low.
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL.
+    pub fn begin(interval: u32) -> Option<Self> {
+        let worker = Worker::new()?;
+        let sampling = Self { worker, timers: None, _clock: FineClock::ask() };
+        let timers = Timers::new(time_expired)?;
+        timers.start(interval);
+        Some(Self { timers: Some(timers), ..sampling })
+    }
+
+    /// Changes the interval.
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL.
+    pub fn set_interval(&self, interval: u32) {
+        if let Some(timers) = &self.timers {
+            timers.start(interval);
+        }
+    }
+
+    /// Starts the timer of a processor that was added. Returns false if that is impossible.
+    ///
+    /// # IRQL
+    /// At most DISPATCH_LEVEL.
+    pub fn adopt(&self, processor: ProcessorIndex) -> bool {
+        self.timers.as_ref().is_none_or(|timers| timers.adopt(processor))
+    }
+
+    /// Stops the timers. When it returns, no processor runs in [`time_expired`] or will enter it.
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL.
+    pub fn end(self) {
+        let Self { worker, mut timers, _clock } = self;
+        worker.run(&mut || timers = None);
+    }
+}
+
+/// Samples what the clock interrupt found on the current processor. The search for it needs DISPATCH_LEVEL, and the
+/// sampler PROFILE_LEVEL.
+///
+/// # IRQL
+/// DISPATCH_LEVEL.
+fn time_expired(scratch: &Scratch) {
+    let Some(sampler) = sampler() else { return };
+    let begin = clock::ticks();
+    let (mut due, mut watermark_hit) = (Subscribers::default(), false);
+    cpu::at_high_level(|current| (due, watermark_hit) = sampler.expire(current, begin));
+    if !due.is_empty() {
+        // SAFETY: this is the DPC of the timer that has the memory
+        let ip = unsafe { scratch.interrupted_address() }.unwrap_or_default();
+        let interrupted = Interrupted {
+            ip,
+            process: irp::current_process(),
+            thread: irp::current_thread(),
+            mode: if ip == 0 || ip >= KERNEL_SPACE { Mode::Kernel } else { Mode::User },
+        };
+        cpu::at_high_level(|current| {
+            watermark_hit |= sampler.sample_time(current, due, begin, clock::ticks, &interrupted);
+        });
+    }
+    if watermark_hit {
+        WAKE.queue();
+    }
 }

@@ -1,6 +1,6 @@
 //! The Windows kernel as the platform of the engine.
 
-use core::cell::{Cell, OnceCell};
+use core::cell::Cell;
 use core::num::NonZeroU64;
 
 use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks};
@@ -9,10 +9,9 @@ use protocol::NtStatus;
 use wdk_sys::PCUNICODE_STRING;
 
 use crate::cpu::{self, PinnedProcessor, Processor};
-use crate::interrupt::Sampling;
+use crate::interrupt::{Sampling, SamplingByTime};
 use crate::nt::hal::Reservation;
 use crate::nt::text::Text;
-use crate::nt::timers::{FineClock, Timers};
 use crate::nt::{clock, control_area, local_apic, processors, registry, timers};
 
 /// The value that makes the driver treat a Hygon processor as one of AMD.
@@ -21,10 +20,8 @@ static HYGON_AS_AMD: Text<10> = Text::new("HygonAsAmd");
 /// The Windows kernel; implements [`Platform`].
 pub struct Kernel {
     options: Options,
-    /// Created when ProfileTime first starts; kept until unload.
-    timers: OnceCell<Timers>,
-    /// Set while the timers run.
-    clock: Cell<Option<FineClock>>,
+    /// Set while an event is sampled by time.
+    timers: Cell<Option<SamplingByTime>>,
     /// Set while an event is sampled.
     sampling: Cell<Option<Sampling>>,
     /// Set while counters are in use.
@@ -33,6 +30,7 @@ pub struct Kernel {
 
 impl Drop for Kernel {
     fn drop(&mut self) {
+        self.stop_timers();
         self.end_sampling();
     }
 }
@@ -46,8 +44,7 @@ impl Kernel {
         let hygon_as_amd = registry::option(service, &HYGON_AS_AMD.counted()).is_some_and(|value| value != 0);
         Self {
             options: Options { hygon_as_amd },
-            timers: OnceCell::new(),
-            clock: Cell::new(None),
+            timers: Cell::new(None),
             sampling: Cell::new(None),
             reservation: Cell::new(None),
         }
@@ -95,35 +92,32 @@ impl Platform for Kernel {
     }
 
     fn start_timers(&self, interval: u32) -> bool {
-        if self.timers.get().is_none() {
-            let Some(timers) = Timers::new(|| ()) else { return false };
-            // The cell was empty, and the engine's lock excludes other writers.
-            let _ = self.timers.set(timers);
-        }
-        if let Some(timers) = self.timers.get() {
-            let clock = self.clock.take().unwrap_or_else(FineClock::ask);
-            self.clock.set(Some(clock));
-            timers.start(interval);
-        }
-        true
+        let timers = match self.timers.take() {
+            Some(timers) => {
+                timers.set_interval(interval);
+                Some(timers)
+            }
+            None => SamplingByTime::begin(interval),
+        };
+        let started = timers.is_some();
+        self.timers.set(timers);
+        started
     }
 
     fn stop_timers(&self) {
-        if let Some(timers) = self.timers.get() {
-            timers.stop();
+        if let Some(timers) = self.timers.take() {
+            timers.end();
         }
-        self.clock.take();
-    }
-
-    fn ticks(&self, processor: ProcessorIndex) -> u64 {
-        self.timers.get().map_or(0, |timers| timers.ticks(processor))
     }
 
     fn add_processor(&self, processor: ProcessorIndex) -> bool {
         let sampling = self.sampling.take();
         let ticks = sampling.as_ref().is_none_or(|sampling| sampling.adopt(processor));
         self.sampling.set(sampling);
-        ticks && self.timers.get().is_none_or(|timers| timers.adopt(processor))
+        let timers = self.timers.take();
+        let timed = timers.as_ref().is_none_or(|timers| timers.adopt(processor));
+        self.timers.set(timers);
+        ticks && timed
     }
 
     fn reserve_counters(&self) -> Result<(), NtStatus> {
@@ -132,8 +126,16 @@ impl Platform for Kernel {
         Ok(())
     }
 
-    fn free_counters(&self) {
-        self.reservation.take();
+    fn free_counters(&self) -> Result<(), NtStatus> {
+        let Some(reservation) = self.reservation.take() else { return Ok(()) };
+        reservation.free().map_err(|(reservation, status)| {
+            self.reservation.set(Some(reservation));
+            NtStatus::from(status)
+        })
+    }
+
+    fn pause(&self, duration: Duration100ns) {
+        clock::pause(duration);
     }
 
     fn open_local_apic(&self) -> Result<(), NtStatus> {

@@ -14,6 +14,9 @@ macro_rules! layout {
 }
 
 layout! {
+    _CONTEXT: 1232 bytes, aligned to 16 {
+        Rip: 248,
+    }
     _DEVICE_OBJECT: 336 bytes, aligned to 16 {
         DriverObject: 8,
         Flags: 48,

@@ -30,9 +30,8 @@ use engine::Engine;
 use kernel::Kernel;
 use nt::clock;
 use nt::power::PowerState;
-use nt::processor_change::ProcessorChange;
+use nt::processor_change::{Change, ProcessorChange};
 use nt::system_thread::SystemThread;
-use pmu::ProcessorIndex;
 use protocol::DriverIdentity;
 
 /// Serves waiting requests and accumulates the counts at regular intervals.
@@ -42,7 +41,7 @@ static WORKER: SystemThread = SystemThread::new(work);
 static POWER_STATE: PowerState = PowerState::new(interrupt::power_changed);
 
 /// Extends sessions to processors that are added.
-static PROCESSOR_CHANGE: ProcessorChange = ProcessorChange::new(add_processor);
+static PROCESSOR_CHANGE: ProcessorChange = ProcessorChange::new(processors_change);
 
 /// Maximum time between two reads of the counters, in units of 100 ns. No counter may wrap unnoticed: at ten events per
 /// nanosecond, a 40-bit counter wraps after almost two minutes.
@@ -109,13 +108,17 @@ extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, registry_path: PCUNI
     }
 }
 
-/// Adds a processor to the engine.
+/// Notifies the engine of a processor that is added.
 ///
 /// # IRQL
 /// PASSIVE_LEVEL.
-fn add_processor(processor: ProcessorIndex) {
+fn processors_change(change: Change) {
     if let Some(engine) = ENGINE.lock().as_mut() {
-        engine.add_processor(processor);
+        match change {
+            Change::Begins => engine.before_processor(),
+            Change::Added(processor) => engine.add_processor(processor),
+            Change::Failed => engine.add_no_processor(),
+        }
     }
 }
 

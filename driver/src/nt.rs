@@ -22,3 +22,4 @@ pub mod system_thread;
 pub mod text;
 pub mod timers;
 pub mod trap_frame;
+pub mod unwind;

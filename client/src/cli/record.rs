@@ -27,6 +27,8 @@ EVENTS
   with u or k after the last slash for one mode only. The numbers are in the
   processor's manual; a wrong number samples nothing, or something else. A term
   counters=0x3 allows only counters 0 and 1.
+  On a hybrid, cpu_core/SOURCE/ and cpu_atom/event=0xD1,umask=0x20/ sample on
+  processors of one core type; without it, each type has a part of the report.
 
 PRECISE EVENTS
   With :p (or :up, :kp; :pp means the same) the processor itself records which

@@ -6,8 +6,9 @@ use protocol::{SessionEvent, modes, status};
 use zerocopy::FromZeros;
 
 use super::*;
+use crate::core_types::CoreTypeInfo;
 use crate::error::Error;
-use crate::fake::sources;
+use crate::fake::{core_type_record, sources};
 use crate::missing_feature;
 use crate::sessions;
 use crate::source::Sources;
@@ -26,6 +27,7 @@ fn refused(cause: u32, detail: [u64; 2], session_events: &[SessionEvent]) -> Ref
         },
         source: sources.name(6),
         sessions: sessions::by_session(session_events, &sources),
+        core_types: Vec::new(),
         is_root: false,
     }
 }
@@ -49,7 +51,7 @@ fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 68] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 71] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -201,9 +203,9 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 68] {
         ),
         (
             19,
-            [0, 0],
+            [1, 0],
             Exit::UnsupportedSource,
-            "error: BranchInstructions can be counted but not sampled\n  because: a timer counts it, which records no instruction pointer\n  try: -e with a source of a counter   (client list)",
+            "error: BranchInstructions can be counted but not sampled\n  because: the counters of this processor do not interrupt\n  try: client stat, which needs no interrupt, or by time: client record -e Time",
         ),
         (
             20,
@@ -434,6 +436,24 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 68] {
             "error: BranchInstructions takes no counter, but counters=0x3 was asked for\n  try: BranchInstructions without counters=",
         ),
         (
+            39,
+            [0x60, 0],
+            Exit::Usage,
+            "error: BranchInstructions is not the same event on all of these CPUs\n  because: the core types of this machine number their events differently\n  try: cpu_core/BranchInstructions/\n  or cpu_atom/BranchInstructions/;\n  or -C with CPUs of one core type",
+        ),
+        (
+            40,
+            [0x40, 0],
+            Exit::UnsupportedSource,
+            "error: cpu_core/BranchInstructions/ needs a hybrid\n  because: all CPUs of this machine are of one kind\n  try: BranchInstructions",
+        ),
+        (
+            40,
+            [0x40, 0x20],
+            Exit::NoProcessor,
+            "error: cpu_core/BranchInstructions/ has no CPU to run on\n  because: the requested CPUs are all of the type cpu_atom\n  try: -C with CPUs of the type cpu_core, or cpu_atom/BranchInstructions/",
+        ),
+        (
             99,
             [0, 0],
             Exit::Failure,
@@ -457,6 +477,40 @@ fn every_cause_has_its_code_text_and_remedy() {
         let error = refusal(cause, detail, &[]);
         assert_eq!((error.exit(), error.report().as_str()), (exit, report), "{cause}");
     }
+}
+
+/// Returns the report of a refusal on a hybrid with two processors of each type.
+fn on_hybrid(cause: u32, detail: [u64; 2], source: &str) -> String {
+    let core_types = [core_type_record(0x40, &[0, 2]), core_type_record(0x20, &[1, 3])];
+    let core_types = core_types.iter().map(CoreTypeInfo::from).collect();
+    let refusal = Refusal { source: source.to_owned(), core_types, ..refused(cause, detail, &[]) };
+    Error::from(refusal).report()
+}
+
+#[test]
+fn refusals_on_a_hybrid_name_the_core_types_with_their_processors() {
+    let raw = "cpu/event=0xd1,umask=0x20/";
+    assert_eq!(
+        on_hybrid(39, [0x60, 0], raw),
+        "error: cpu/event=0xd1,umask=0x20/ is not the same event on all of these CPUs\n  \
+         because: the core types of this machine number their events differently:\n  \
+         cpu_core is CPUs 0,2\n  \
+         cpu_atom is CPUs 1,3\n  \
+         try: cpu_core/event=0xd1,umask=0x20/\n  \
+         or cpu_atom/event=0xd1,umask=0x20/;\n  \
+         or -C with CPUs of one core type"
+    );
+    assert_eq!(
+        on_hybrid(40, [0x40, 0x20], raw),
+        "error: cpu_core/event=0xd1,umask=0x20/ has no CPU to run on\n  \
+         because: the requested CPUs are all of the type cpu_atom\n  \
+         try: -C with CPUs 0,2, or cpu_atom/event=0xd1,umask=0x20/"
+    );
+    assert_eq!(
+        on_hybrid(40, [0x30, 0], "TotalCycles"),
+        "error: this machine has no processors of the type cpu_0x30\n  try: client info   (lists the core types)"
+    );
+    assert!(on_hybrid(3, [3, 1], "LLCMisses").ends_with("\n  try: cpu_core/LLCMisses/"), "CPU 1 lacks it");
 }
 
 #[test]

@@ -5,10 +5,11 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use protocol::ALL_SOURCES;
 use recording::{RecordedEvent, Session, Summary};
-use report::{Column, SymbolIndex, Table, TableRow};
+use report::{Column, SampledSource, SymbolIndex, Table, TableRow};
 use serde::Serialize;
 
 use super::load::LoadedRecording;
+use crate::core_types::{self, qualified};
 use crate::disturbance::Disturbance;
 use crate::event;
 use crate::format::{self, counted, properties, real, seconds};
@@ -79,8 +80,11 @@ struct SessionFields<'a> {
 pub struct SourceAggregate {
     /// KPROFILE_SOURCE.
     pub id: u32,
-    /// Name.
+    /// Name, on a hybrid with the core type of the processors.
     pub name: String,
+    /// Core type of the processors, on a hybrid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_type: Option<String>,
     /// Events with which it was sampled.
     pub events: Vec<EventSettings>,
     /// Number of samples.
@@ -280,25 +284,29 @@ fn created(unix_ms: u64) -> String {
     humantime::format_rfc3339_seconds(time).to_string()
 }
 
-fn source(loaded: &LoadedRecording, id: u32, columns: &[Column], limits: Limits) -> SourceAggregate {
+fn source(loaded: &LoadedRecording, sampled: SampledSource, columns: &[Column], limits: Limits) -> SourceAggregate {
     let LoadedRecording { contents, filter, symbol_index, .. } = loaded;
-    let table = Table::new(contents, symbol_index, id, columns, filter);
-    let loss_stats = loss_stats(loaded, id);
+    let SampledSource { source: id, core_type } = sampled;
+    let table = Table::new(contents, symbol_index, sampled, columns, filter);
+    let loss_stats = loss_stats(loaded, sampled);
     let lost = loss_stats.iter().map(|one| one.lost).sum();
     let paused_seconds = loss_stats.iter().map(|one| one.paused_seconds).sum();
-    let processors = contents.session.processors.len();
+    let is_type = |processor: &&u32| contents.sample_counts.source_on(id, **processor) == sampled;
+    let processors = contents.session.processors.iter().filter(is_type).count();
     let paused_share = |summary: &Summary| share::paused(paused_seconds, seconds(summary.elapsed), processors);
     let (rows, rest) = limited(table.rows, limits);
+    let is_sampled = |event: &&RecordedEvent| event.source == id && [0, core_type].contains(&event.core_type);
     SourceAggregate {
         id,
-        name: contents.source_name(id).into_owned(),
-        events: contents.session.events.iter().filter(|event| event.source == id).map(settings).collect(),
+        name: contents.source_name(sampled).into_owned(),
+        core_type: (core_type != 0).then(|| core_types::name(core_type)),
+        events: contents.session.events.iter().filter(is_sampled).map(|event| settings(event, core_type)).collect(),
         samples: table.total.weight.samples,
         sampled_events: table.total.weight.events,
         precise: table.total.precise,
         precise_next: table.total.precise_next,
         lost,
-        lost_share: share::lost(lost, contents.sample_counts.total(id).weight.samples),
+        lost_share: share::lost(lost, contents.sample_counts.total(sampled).weight.samples),
         paused_share: contents.summary.as_ref().map(paused_share),
         throttled: loss_stats.iter().map(|one| one.throttled).sum(),
         loss_stats,
@@ -307,18 +315,20 @@ fn source(loaded: &LoadedRecording, id: u32, columns: &[Column], limits: Limits)
     }
 }
 
-fn settings(event: &RecordedEvent) -> EventSettings {
+fn settings(event: &RecordedEvent, core_type: u32) -> EventSettings {
     let RecordedEvent { name, modes, interval, frequency, .. } = event;
-    let label = format!("{name}{}", event::suffix(*modes));
+    let label = format!("{}{}", qualified(name, core_type), event::suffix(*modes));
     EventSettings { modes: event::mode_letters(*modes), interval: *interval, frequency: *frequency, label }
 }
 
 /// Returns losses and pauses by processor. The final counts include losses after the last sample, so they take
 /// precedence over the records of losses.
-fn loss_stats(loaded: &LoadedRecording, id: u32) -> Vec<ProcessorLoss> {
+fn loss_stats(loaded: &LoadedRecording, sampled: SampledSource) -> Vec<ProcessorLoss> {
     let mut found: BTreeMap<u32, ProcessorLoss> = BTreeMap::new();
     let contents = &loaded.contents;
-    for count in contents.summary.iter().flat_map(|summary| &summary.counts).filter(|count| count.source == id) {
+    let is_it = |source, processor| contents.sample_counts.source_on(source, processor) == sampled;
+    let counts = contents.summary.iter().flat_map(|summary| &summary.counts);
+    for count in counts.filter(|count| is_it(count.source, count.processor)) {
         let one = found.entry(count.processor).or_default();
         one.lost += count.lost;
         one.throttled += count.throttled;
@@ -326,7 +336,8 @@ fn loss_stats(loaded: &LoadedRecording, id: u32) -> Vec<ProcessorLoss> {
         one.changed_register = one.changed_register.take().or(changed);
     }
     for (source, processor, stats) in contents.sample_counts.loss_stats() {
-        if source != id && source != ALL_SOURCES {
+        let source = if source == ALL_SOURCES { sampled.source } else { source };
+        if !is_it(source, processor) {
             continue;
         }
         let one = found.entry(processor).or_default();

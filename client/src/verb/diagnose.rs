@@ -2,18 +2,21 @@
 
 use std::fmt::Write as _;
 
+use pmu::core_type::is_hybrid;
 use pmu::hal::SourceInformation;
-use pmu::{Cpuid, Hal, Hypervisor, ProfileInterface, Support};
+use pmu::{CoreType, Cpuid, Hal, Hypervisor, ProfileInterface, Support};
 use serde::Serialize;
 
 use super::context::Context;
 use super::info::{counters, windows10};
 use super::list;
 use crate::cli::DiagnoseArgs;
-use crate::cpuid::{self, LeafA};
+use crate::core_types::numbers;
+use crate::cpuid::{self, Leaf23, LeafA};
 use crate::error::{Error, OutOfMemory};
 use crate::format::{self, hexadecimal, properties, table};
 use crate::processor_identity::ProcessorIdentity;
+use crate::processors::ranges;
 use crate::unavailable::Unavailable;
 use crate::workarounds::{self, AppliedWorkaround};
 use crate::{dump, support};
@@ -26,6 +29,10 @@ struct SourceDiagnosis {
     select: String,
     supported: bool,
     reason: Option<String>,
+    /// The counters that can count it; empty if a timer counts.
+    counters: Vec<u32>,
+    /// The counters that record it precisely, if the processor has PEBS.
+    precise_counters: Vec<u32>,
     #[serde(skip)]
     support: u32,
     #[serde(skip)]
@@ -33,7 +40,7 @@ struct SourceDiagnosis {
 }
 
 impl From<SourceInformation> for SourceDiagnosis {
-    fn from(SourceInformation { source, support, .. }: SourceInformation) -> Self {
+    fn from(SourceInformation { source, support, counters, precise, .. }: SourceInformation) -> Self {
         let number = support as u32;
         let supported = support::is_supported(number);
         Self {
@@ -42,6 +49,8 @@ impl From<SourceInformation> for SourceDiagnosis {
             select: format::select(source.select),
             supported,
             reason: (!supported).then(|| support::sentence(number)),
+            counters: numbers(counters.bits()),
+            precise_counters: numbers(precise.bits()),
             support: number,
             raw_select: source.select,
         }
@@ -67,6 +76,11 @@ struct Diagnosis {
     #[serde(rename = "blocker")]
     unavailable: Option<Unavailable>,
     leaf_a: Option<LeafA>,
+    leaf_23: Option<Leaf23>,
+    /// Core type by leaf 0x1A.
+    core_type: Option<&'static str>,
+    /// Whether leaf 7 says that the machine has processors of two core types.
+    hybrid: bool,
     counters: u8,
     fixed_counters: u8,
     width: u8,
@@ -94,6 +108,9 @@ impl Diagnosis {
             hypervisor_number,
             unavailable,
             leaf_a: cpuid::leaf_a(cpu),
+            leaf_23: cpuid::leaf_23(cpu),
+            core_type: CoreType::of(cpu).map(CoreType::name),
+            hybrid: is_hybrid(cpu),
             counters: interface.countable(),
             fixed_counters: interface.fixed_counters(),
             width: interface.width(),
@@ -146,8 +163,25 @@ fn rows(diagnosis: &Diagnosis) -> String {
         ("Hypervisor", hypervisor),
         ("CPUID leaf 0xA", diagnosis.leaf_a.as_ref().map_or_else(|| "absent or zero".to_owned(), leaf_a)),
     ];
+    if let Some(leaf) = &diagnosis.leaf_23 {
+        rows.push(("CPUID leaf 0x23", leaf_23(leaf)));
+    }
+    if let Some(core_type) = diagnosis.core_type.filter(|_| diagnosis.hybrid) {
+        rows.push(("Core type", format!("{core_type}; the machine also has processors of the other type")));
+    }
     rows.extend(workarounds::rows(&diagnosis.workarounds));
     properties(&rows)
+}
+
+fn leaf_23(leaf: &Leaf23) -> String {
+    let mut parts = Vec::new();
+    if !leaf.counters.is_empty() {
+        let fixed = ranges(leaf.fixed_counters.iter().copied());
+        parts.push(format!("counters {}, fixed {fixed}", ranges(leaf.counters.iter().copied())));
+    }
+    parts.extend(leaf.umask2.then(|| "16-bit unit masks".to_owned()));
+    parts.extend(leaf.eq.then(|| "eq".to_owned()));
+    if parts.is_empty() { "no counters".to_owned() } else { parts.join(", ") }
 }
 
 fn leaf_a(leaf: &LeafA) -> String {

@@ -6,6 +6,7 @@ use thiserror::Error as ThisError;
 
 use crate::cli::names::Names;
 use crate::connection::Connection;
+use crate::core_types::qualified;
 use crate::counts::{EventCount, by_event};
 use crate::error::{Error, UserError};
 use crate::event::{self, EventError, EventName, SourceName};
@@ -68,7 +69,13 @@ pub fn events(names: &[Names<EventName>], sources: &Sources) -> Result<Vec<Event
     let mut events: Vec<EventRequest> = Vec::new();
     for name in names.iter().flatten() {
         let source = sources.find(&name.source)?.id;
-        let event = EventRequest { source, modes: name.modes, counters: name.counters, ..EventRequest::EMPTY };
+        let event = EventRequest {
+            source,
+            modes: name.modes,
+            core_type: name.source.core_type(),
+            counters: name.counters,
+            ..EventRequest::EMPTY
+        };
         add(&mut events, event, sources)?;
     }
     Ok(events)
@@ -92,8 +99,19 @@ pub fn add(events: &mut Vec<EventRequest>, event: EventRequest, sources: &Source
 
 /// Returns the source, the modes and the counters of an event, as the user can type it: `BranchInstructions:u`.
 pub fn label(event: &EventRequest, sources: &Sources) -> String {
-    let name = raw_event::narrowed(&sources.name(event.source), event.counters);
+    let name = raw_event::narrowed(&name(event, sources), event.counters);
     format!("{name}{}", event::suffix(event.modes))
+}
+
+/// Returns the source of an event, with its core type if it names one.
+pub fn name(event: &EventRequest, sources: &Sources) -> String {
+    qualified(&sources.name(event.source), event.core_type)
+}
+
+/// Returns the sources that the user named, each with the number of its core type, or 0.
+pub fn wanted(connection: &Connection, names: &[Names<SourceName>]) -> Result<Vec<(u32, u32)>, Error> {
+    let sources = connection.sources()?;
+    names.iter().flatten().map(|name| Ok((sources.find(name)?.id, name.core_type()))).collect()
 }
 
 /// Returns the counts of the named sources that run detached, or of all detached sources if none is named.
@@ -102,17 +120,21 @@ pub fn label(event: &EventRequest, sources: &Sources) -> String {
 /// If a named source does not run detached.
 pub fn detached(connection: &Connection, names: &[Names<SourceName>]) -> Result<Vec<CountRecord>, Error> {
     let sources = connection.sources()?;
-    let wanted = names.iter().flatten().map(|name| Ok(sources.find(name)?.id)).collect::<Result<Vec<u32>, Error>>()?;
+    let wanted = wanted(connection, names)?;
     let running = match connection.read(protocol::DETACHED) {
         Err(error) if error.exit() == Exit::NotRunning => Vec::new(),
         answer => answer?,
     };
-    let idle: Vec<u32> =
-        wanted.iter().copied().filter(|source| running.iter().all(|record| record.source != *source)).collect();
-    if idle.is_empty() {
-        return Ok(running.into_iter().filter(|record| wanted.is_empty() || wanted.contains(&record.source)).collect());
+    let is_meant = |record: &CountRecord, (source, core_type): &(u32, u32)| {
+        record.source == *source && (*core_type == 0 || record.core_type == *core_type)
+    };
+    let idle = wanted.iter().filter(|one| !running.iter().any(|record| is_meant(record, one)));
+    let names: Vec<String> = idle.map(|(source, core_type)| qualified(&sources.name(*source), *core_type)).collect();
+    if names.is_empty() {
+        let is_wanted = |record: &CountRecord| wanted.is_empty() || wanted.iter().any(|one| is_meant(record, one));
+        return Ok(running.into_iter().filter(is_wanted).collect());
     }
-    Err(DetachedError::NotRunning { names: idle.iter().map(|source| sources.name(*source)).collect() }.into())
+    Err(DetachedError::NotRunning { names }.into())
 }
 
 /// Groups the counts by event.

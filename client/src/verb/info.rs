@@ -3,12 +3,13 @@
 use std::fmt::Write;
 
 use pmu::errata::workarounds::Workarounds;
-use protocol::InfoReply;
+use protocol::{InfoReply, NtStatus};
 use serde::Serialize;
 
 use super::context::Context;
 use crate::cli::Json;
 use crate::connection::{Connection, version};
+use crate::core_types::{CoreTypeInfo, core_types_table};
 use crate::errata::{self, ProcessorErratum};
 use crate::error::Error;
 use crate::format::{grouped, properties, text};
@@ -17,6 +18,9 @@ use crate::reason;
 use crate::totals::Totals;
 use crate::unavailable::{self, Unavailable};
 use crate::workarounds::{self, AppliedWorkaround};
+
+/// The value of `InfoReply::reserved` while the counters are reserved.
+const RESERVED: u32 = 1;
 
 #[derive(Serialize)]
 struct Info {
@@ -28,6 +32,9 @@ struct Info {
     least_counters: u32,
     fixed_counters: u32,
     counter_width: u32,
+    /// The core types of a hybrid.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    core_types: Vec<CoreTypeInfo>,
     counters_in_use: u32,
     sessions: u32,
     processors: u32,
@@ -39,6 +46,8 @@ struct Info {
     hypervisor: String,
     hypervisor_number: u32,
     counters_reserved: bool,
+    /// The NTSTATUS with which the HAL refused to reserve the counters again, or to free them.
+    reservation_refused: Option<String>,
     /// Why there are no counters, and what makes them available.
     #[serde(rename = "blocker")]
     unavailable: Option<Unavailable>,
@@ -51,8 +60,8 @@ struct Info {
     sampling: Totals,
 }
 
-impl From<&InfoReply> for Info {
-    fn from(reply: &InfoReply) -> Self {
+impl Info {
+    fn new(reply: &InfoReply, core_types: &[CoreTypeInfo]) -> Self {
         Self {
             interface: reason::interface(reply.interface),
             reason: reason::text(reply.reason),
@@ -62,6 +71,7 @@ impl From<&InfoReply> for Info {
             least_counters: reply.least_counters,
             fixed_counters: reply.fixed_counters,
             counter_width: reply.width,
+            core_types: core_types.to_vec(),
             counters_in_use: reply.counters_in_use,
             sessions: reply.sessions,
             processors: reply.processors,
@@ -71,7 +81,8 @@ impl From<&InfoReply> for Info {
             pmu_version: reply.pmu_version,
             hypervisor: unavailable::hypervisor(reply.hypervisor),
             hypervisor_number: reply.hypervisor,
-            counters_reserved: reply.reserved != 0,
+            counters_reserved: reply.reserved == RESERVED,
+            reservation_refused: (reply.reserved > RESERVED).then(|| NtStatus::new(reply.reserved).to_string()),
             unavailable: Unavailable::of(reply.interface, reply.reason, reply.hypervisor, &text(&reply.vendor)),
             errata: errata::all(reply),
             workarounds: workarounds::all(Workarounds::from_bits(reply.workarounds)),
@@ -84,7 +95,7 @@ impl From<&InfoReply> for Info {
 
 pub fn run(args: &Json, context: &mut Context) -> Result<(), Error> {
     let connection = Connection::open(context.system()?)?;
-    let info = Info::from(&connection.info()?);
+    let info = Info::new(&connection.info()?, connection.core_types()?);
     if args.json { context.json(&info) } else { context.say(&rows(&info)) }
 }
 
@@ -94,7 +105,7 @@ fn rows(info: &Info) -> String {
         ("Interface", info.interface.clone()),
         ("Reason", info.reason.clone()),
         ("Windows 10 HAL", windows10(&info.windows10_interface, &info.interface)),
-        ("Counters", counters(info.least_counters, info.counters, info.fixed_counters, info.counter_width)),
+        ("Counters", counters_of(info)),
         ("In use", in_use(info)),
         ("Processors", format!("{} active, {} at most", info.processors, info.maximum_processors)),
         ("Counter state", format!("{} bytes", grouped(info.state_bytes))),
@@ -110,13 +121,30 @@ fn rows(info: &Info) -> String {
         rows.push(("Errata", format!("{numbers}; client list names the sources")));
     }
     rows.extend(workarounds::rows(&info.workarounds));
+    if let Some(status) = &info.reservation_refused {
+        let what = if info.counters_in_use > 0 { "to reserve the counters again" } else { "to free the counters" };
+        rows.push(("Reservation", format!("the HAL refused {what}: {status}")));
+    }
     rows.extend(info.sampling.rows());
     let mut text = properties(&rows);
+    if !info.core_types.is_empty() {
+        // Writing to a `String` cannot fail.
+        let _ = write!(text, "\n\n{}", core_types_table(&info.core_types));
+    }
     if let Some(unavailable) = &info.unavailable {
         // Writing to a `String` cannot fail.
         let _ = write!(text, "\n\n{unavailable}");
     }
     text
+}
+
+/// Formats the counters; on a hybrid a table has the rest.
+fn counters_of(info: &Info) -> String {
+    if info.core_types.is_empty() {
+        return counters(info.least_counters, info.counters, info.fixed_counters, info.counter_width);
+    }
+    let each = info.core_types.iter().map(|one| format!("{} on each {}", one.counters, one.name));
+    format!("{} processor", each.collect::<Vec<_>>().join(", "))
 }
 
 /// Formats the interface that the HAL of the original Windows 10 uses, compared with that of this driver.

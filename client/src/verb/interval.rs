@@ -6,6 +6,7 @@ use super::context::Context;
 use crate::cli::IntervalArgs;
 use crate::connection::Connection;
 use crate::error::Error;
+use crate::event::EventError;
 
 #[derive(Serialize)]
 struct Answer {
@@ -23,6 +24,10 @@ pub fn run(args: &IntervalArgs, context: &mut Context) -> Result<(), Error> {
     let connection = Connection::open(context.system()?)?;
     let sources = connection.sources()?;
     let id = sources.find(&args.source)?.id;
+    if args.source.core_type() != 0 {
+        let (name, plain) = (args.source.to_string(), sources.name(id));
+        return Err(EventError::CommonInterval { name, plain }.into());
+    }
     let record = connection.set_interval(id, args.interval)?;
     let answer = Answer {
         id,

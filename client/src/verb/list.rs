@@ -21,7 +21,10 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
     let sources = connection.sources()?;
     let info = connection.info()?;
     let listed = sources.iter().filter(|source| args.all || source.supported).cloned();
-    let listed: Vec<SourceInfo> = listed.map(|source| source.with_errata(&info)).collect();
+    let mut listed: Vec<SourceInfo> = listed.map(|source| source.with_errata(&info)).collect();
+    for source in &mut listed {
+        source.core_types = connection.on_core_types(source.id)?;
+    }
     if args.format.json {
         return context.json(&List { sources: &listed });
     }
@@ -42,7 +45,10 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
         let are = if hidden == 1 { "is" } else { "are" };
         context.say(&format!("\n{hidden} more {are} not supported on this machine: client list --all"))?;
     }
-    footnotes(listed.iter().map(|source| source.support), context)?;
+    footnotes(listed.iter().flat_map(supports), context)?;
+    if listed.iter().any(|source| !source.core_types.is_empty()) {
+        context.say("\ncpu_core/NAME/ and cpu_atom/NAME/ count on processors of one core type.")?;
+    }
     let wrong = listed.iter().filter(|source| !source.errata.is_empty());
     for (index, source) in wrong.enumerate() {
         let heading = if index == 0 { "\nErrata of this processor:\n" } else { "" };
@@ -55,7 +61,7 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
 fn simultaneous_sources(listed: &[SourceInfo]) -> Option<String> {
     let mut counted = listed.iter().filter(|source| source.supported && !source.counters.is_empty());
     let counters = &counted.next()?.counters;
-    let alike = counted.all(|source| source.counters == *counters);
+    let alike = counted.all(|source| source.counters == *counters && source.core_types.is_empty());
     alike.then(|| format!("At the same time on a processor: any {} of them, and Time.", counters.len()))
 }
 
@@ -66,8 +72,25 @@ fn row(source: &SourceInfo) -> Vec<String> {
         source.interval.to_string(),
         source.minimum.to_string(),
         source.maximum.to_string(),
-        support::word(source.support).to_owned(),
+        supported(source),
     ]
+}
+
+/// Returns the support of a source on each core type, or on the whole machine.
+fn supports(source: &SourceInfo) -> Vec<u32> {
+    if source.core_types.is_empty() {
+        return vec![source.support];
+    }
+    source.core_types.iter().map(|one| one.support).collect()
+}
+
+/// Formats whether a source is supported. On a hybrid the core types that have it are named.
+fn supported(source: &SourceInfo) -> String {
+    let has_it: Vec<&str> = source.core_types.iter().filter(|one| one.supported).map(|one| one.name.as_str()).collect();
+    if has_it.is_empty() || has_it.len() == source.core_types.len() {
+        return support::word(source.support).to_owned();
+    }
+    format!("on {}", has_it.join(", "))
 }
 
 /// Explains the texts in the last column, each once.

@@ -7,15 +7,16 @@ use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read};
 use std::path::{Path, PathBuf};
 
-use recording::ReadError;
+use recording::{ReadError, RecordedEvent, Session};
 use report::{
-    Column, Contents, Detail, ExportError, Filter, Missing, Reason, SymbolFinder, SymbolIndex, Table, TimelineSample,
-    folded, timeline,
+    Column, Contents, Detail, ExportError, Filter, Missing, Reason, SampledSource, SymbolFinder, SymbolIndex, Table,
+    TimelineSample, folded, timeline,
 };
 use thiserror::Error as ThisError;
 
 use super::context::Context;
 use crate::cli::{ProcessName, RecordingArgs};
+use crate::core_types::qualified;
 use crate::error::{Error, OutOfMemory, UserError};
 use crate::event::SourceName;
 use crate::exit::Exit;
@@ -122,7 +123,8 @@ impl LoadedRecording {
     /// Reads a recording and its timeline, and resolves the samples of the timeline.
     pub fn with_timeline(args: &RecordingArgs) -> Result<(Self, Vec<TimelineSample>), Error> {
         let mut loaded = Self::unresolved(args, Detail::default())?;
-        let samples = timeline(&loaded.filter, loaded.reopen()?).map_err(|error| loaded.export_error(error, None))?;
+        let samples = timeline(&loaded.contents, &loaded.filter, loaded.reopen()?)
+            .map_err(|error| loaded.export_error(error, None))?;
         let locations = samples.iter().map(TimelineSample::location);
         loaded.symbol_index = SymbolIndex::of(&loaded.contents.processes, locations, &loaded.finder(args)?);
         Ok((loaded, samples))
@@ -140,10 +142,17 @@ impl LoadedRecording {
     }
 
     /// Returns the selected sources: the requested ones in order, then other sources that have samples.
-    pub fn sources(&self) -> Vec<u32> {
-        let asked = self.contents.session.events.iter().map(|event| event.source);
+    pub fn sources(&self) -> Vec<SampledSource> {
+        let Session { events, processors, .. } = &self.contents.session;
+        let on = |event: &RecordedEvent| {
+            let (source, core_type) = (event.source, event.core_type);
+            let counts = &self.contents.sample_counts;
+            let each = processors.iter().map(move |processor| counts.source_on(source, *processor));
+            each.filter(move |sampled| core_type == 0 || sampled.core_type == core_type).collect::<Vec<_>>()
+        };
+        let asked = events.iter().flat_map(on);
         let sampled = self.contents.sample_counts.totals().map(|(source, _)| source);
-        let mut sources: Vec<u32> = Vec::new();
+        let mut sources: Vec<SampledSource> = Vec::new();
         for source in asked.chain(sampled) {
             if self.filter.selects_source(source) && !sources.contains(&source) {
                 sources.push(source);
@@ -153,7 +162,7 @@ impl LoadedRecording {
     }
 
     /// Returns the first selected source, for output that has only one.
-    pub fn one_source(&self) -> Result<u32, Error> {
+    pub fn one_source(&self) -> Result<SampledSource, Error> {
         self.sources().first().copied().ok_or_else(|| RecordingError::NoSamples { path: self.path.clone() }.into())
     }
 
@@ -243,15 +252,22 @@ fn unreadable(path: &Path, cause: ReadError) -> RecordingError {
 
 fn filter(args: &RecordingArgs, contents: &Contents) -> Result<Filter, RecordingError> {
     let source = args.event.as_ref().map(|wanted| source_of(wanted, contents)).transpose()?;
+    let core_type = args.event.as_ref().map(SourceName::core_type).filter(|core_type| *core_type != 0);
     let processes = args.process.as_ref().map(|wanted| processes_of(wanted, contents)).transpose()?;
-    Ok(Filter { source, processes })
+    Ok(Filter { source, core_type, processes })
 }
 
 fn source_of(wanted: &SourceName, contents: &Contents) -> Result<u32, RecordingError> {
     let events = &contents.session.events;
-    let found = events.iter().find(|event| source::is_named(wanted, event.source, &event.name));
-    found.map(|event| event.source).ok_or_else(|| {
-        let recorded = events.iter().map(|event| event.name.clone()).collect();
+    let core_type = wanted.core_type();
+    let has_type = |of: u32| core_type == 0 || of == core_type;
+    let is_sampled = has_type(0) || contents.session.core_types.iter().any(|one| has_type(one.core_type));
+    let is_wanted = |event: &&RecordedEvent| {
+        let is_type = event.core_type == 0 || has_type(event.core_type);
+        is_sampled && is_type && source::is_named(wanted, event.source, &event.name)
+    };
+    events.iter().find(is_wanted).map(|event| event.source).ok_or_else(|| {
+        let recorded = events.iter().map(|event| qualified(&event.name, event.core_type)).collect();
         RecordingError::NotRecorded { what: "source", given: wanted.to_string(), recorded }
     })
 }

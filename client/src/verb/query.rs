@@ -1,28 +1,31 @@
 //! `query`: shows one source.
 
+use std::fmt::Write;
+
 use super::context::Context;
 use crate::cli::QueryArgs;
 use crate::connection::Connection;
+use crate::core_types::{SourceOnType, qualified};
 use crate::errata;
 use crate::error::Error;
-use crate::format::properties;
+use crate::format::{properties, table};
 use crate::processors::ranges;
 use crate::source::SourceInfo;
+use crate::support;
 
 pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
     let connection = Connection::open(context.system()?)?;
-    let id = connection.sources()?.find(&args.source)?.id;
-    let source = SourceInfo::from(&connection.source(id)?).with_errata(&connection.info()?);
+    let (id, core_type) = (connection.sources()?.find(&args.source)?.id, args.source.core_type());
+    let mut source = SourceInfo::from(&connection.source(id, core_type)?).with_errata(&connection.info()?);
+    if core_type == 0 {
+        source.core_types = connection.on_core_types(id)?;
+    } else {
+        source.name = qualified(&source.name, core_type);
+    }
     if args.format.json {
         return context.json(&source);
     }
-    let counters = match source.counters.as_slice() {
-        [] => "none: a timer counts it".to_owned(),
-        numbers if source.unlisted => {
-            format!("any of {}, but unlisted: it may count nothing on some", ranges(numbers.iter().copied()))
-        }
-        numbers => format!("any of {}", ranges(numbers.iter().copied())),
-    };
+    let core_types = core_types(&source.core_types);
     let running = match source.running {
         0 => "no".to_owned(),
         1 => "on 1 processor".to_owned(),
@@ -36,11 +39,58 @@ pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
         ("Min", source.minimum.to_string()),
         ("Max", source.maximum.to_string()),
         ("Select", source.select),
-        ("Counters", counters),
+        ("Counters", counters(&source.counters, source.unlisted)),
+        ("Precise", precise(&source.precise_counters)),
         ("Running", running),
     ];
+    // A timer counts alike on all processors; for others the table has these rows.
+    let is_timer = source.counters.is_empty() && source.support == 0;
+    if !core_types.is_empty() && !is_timer {
+        rows.retain(|(name, _)| !["Supported", "Counters", "Precise"].contains(name));
+    }
     if !source.errata.is_empty() {
         rows.push(("Errata", errata::numbers(source.errata.iter())));
     }
-    context.say(&properties(&rows))
+    context.say(&properties(&rows))?;
+    if core_types.is_empty() || is_timer { Ok(()) } else { context.say(&format!("\n{core_types}")) }
+}
+
+fn counters(numbers: &[u32], unlisted: bool) -> String {
+    match numbers {
+        [] => "none: it is measured time".to_owned(),
+        numbers if unlisted => {
+            format!("any of {}, but unlisted: it may count nothing on some", ranges(numbers.iter().copied()))
+        }
+        numbers => format!("any of {}", ranges(numbers.iter().copied())),
+    }
+}
+
+fn precise(numbers: &[u32]) -> String {
+    match numbers {
+        [] => "no".to_owned(),
+        numbers => format!("on {}, if the processor has PEBS", ranges(numbers.iter().copied())),
+    }
+}
+
+/// Formats what the source is on each core type; empty on a machine that is not a hybrid.
+fn core_types(core_types: &[SourceOnType]) -> String {
+    if core_types.is_empty() {
+        return String::new();
+    }
+    let row = |one: &SourceOnType| {
+        let counters = ranges(one.counters.iter().copied());
+        let counters = if one.unlisted && one.supported { format!("{counters} (unlisted)") } else { counters };
+        let precise =
+            if one.precise_counters.is_empty() { "-".to_owned() } else { ranges(one.precise_counters.iter().copied()) };
+        vec![one.name.clone(), support::word(one.support).to_owned(), counters, precise, one.running.to_string()]
+    };
+    let rows: Vec<Vec<String>> = core_types.iter().map(row).collect();
+    let mut text = table(&["Core type", "Supported", "Counters", "Precise", "Running"], &["Running"], &rows);
+    for one in core_types.iter().filter(|one| !one.supported) {
+        let _ = write!(text, "\n\n{}: {}", one.name, support::sentence(one.support)); // a string takes everything
+    }
+    if core_types.iter().any(|one| one.unlisted && one.supported) {
+        text.push_str("\n\nunlisted: it may count nothing on some of these counters");
+    }
+    text
 }

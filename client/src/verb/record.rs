@@ -1,5 +1,6 @@
 //! `record`: writes samples to a file, like perf record.
 
+use pmu::Source;
 use protocol::{DEFAULT_BUDGET, EventRequest, modes};
 
 use super::context::Context;
@@ -9,17 +10,23 @@ use crate::cli::RecordArgs;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::event::{EventError, SampledEvent};
-use crate::format::{bytes, grouped, seconds};
+use crate::format::{bytes, grouped, seconds, text};
 use crate::role::Role;
 use crate::share::{self, percent};
 use crate::source::{SourceInfo, Sources};
+use crate::unavailable::Unavailable;
 
 /// Roles of the event that is sampled without `-e`: the first that the machine supports.
 const DEFAULT_ROLES: [Role; 2] = [Role::Cycles, Role::Instructions];
 
+/// Units of ProfileTime per second, and in a millisecond, the unit of the kernel's timers.
+const TIME_UNITS: u32 = 10_000_000;
+const TIMER_UNIT: u32 = 10_000;
+
 /// An event as the user named it.
 struct RequestedEvent {
     source: SourceInfo,
+    core_type: u32,
     modes: u32,
     counters: u32,
     interval: Option<u32>,
@@ -35,15 +42,18 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
         if let Some(asked) = requested.interval.filter(|asked| *asked != request.interval) {
             let SourceInfo { name, minimum, maximum, .. } = requested.source;
             let used = request.interval;
-            context
-                .warn(&format!("{name}: {asked} is out of the range from {minimum} to {maximum}; {used} is used"))?;
+            let what = if is_time(&request) && (minimum..=maximum).contains(&asked) {
+                "is no multiple of a millisecond".to_owned()
+            } else {
+                format!("is out of the range from {minimum} to {maximum}")
+            };
+            context.warn(&format!("{name}: {asked} {what}; {used} is used"))?;
         }
         add(&mut events, request, sources)?;
     }
     if args.events.is_empty() {
         for event in &events {
-            let (name, frequency) = (sources.name(event.source), grouped(event.frequency.into()));
-            context.warn(&format!("[ sampling {name}, about {frequency} samples a second on each CPU ]"))?;
+            context.warn(&default_line(event, sources, &connection)?)?;
         }
     }
     if args.batch.is_some() && !events.iter().any(is_precise) {
@@ -67,8 +77,10 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
 fn requested(args: &RecordArgs, sources: &Sources) -> Result<Vec<RequestedEvent>, Error> {
     if args.events.is_empty() {
         let source = DEFAULT_ROLES.into_iter().find_map(|role| sources.with_role(role));
+        let source = source.or_else(|| sources.iter().find(|source| source.id == Source::TIME.0 && source.supported));
         return Ok(vec![RequestedEvent {
             source: source.cloned().ok_or(EventError::NoDefault)?,
+            core_type: 0,
             modes: modes::BOTH,
             counters: 0,
             interval: None,
@@ -77,6 +89,7 @@ fn requested(args: &RecordArgs, sources: &Sources) -> Result<Vec<RequestedEvent>
     let requested = |SampledEvent { event, interval }: &SampledEvent| {
         Ok(RequestedEvent {
             source: sources.find(&event.source)?,
+            core_type: event.source.core_type(),
             modes: event.modes,
             counters: event.counters,
             interval: *interval,
@@ -85,14 +98,38 @@ fn requested(args: &RecordArgs, sources: &Sources) -> Result<Vec<RequestedEvent>
     args.events.iter().flatten().map(requested).collect()
 }
 
+/// Returns the line that says what is sampled if the user named no event.
+fn default_line(event: &EventRequest, sources: &Sources, connection: &Connection) -> Result<String, Error> {
+    if !is_time(event) {
+        let (name, frequency) = (sources.name(event.source), grouped(event.frequency.into()));
+        return Ok(format!("[ sampling {name}, about {frequency} samples a second on each CPU ]"));
+    }
+    let info = connection.info()?;
+    let unavailable = Unavailable::of(info.interface, info.reason, info.hypervisor, &text(&info.vendor));
+    let reason = unavailable.map_or("this machine has no counter of cycles or instructions", |reason| reason.what);
+    let frequency = grouped((TIME_UNITS / event.interval.max(1)).into());
+    Ok(format!("[ sampling by time, {frequency} times a second on each CPU at most:\n  {reason} ]"))
+}
+
+fn is_time(event: &EventRequest) -> bool {
+    event.source == Source::TIME.0
+}
+
 /// Creates the request for an event. An interval that the user named is fixed; otherwise, it is adjusted to
-/// `frequency`.
-fn request(RequestedEvent { source, modes, counters, interval }: &RequestedEvent, frequency: u32) -> EventRequest {
+/// `frequency`. The interval of a timer is a whole number of milliseconds and is never adjusted.
+fn request(requested: &RequestedEvent, frequency: u32) -> EventRequest {
+    let RequestedEvent { source, core_type, modes, counters, interval } = requested;
+    if source.id == Source::TIME.0 {
+        let wanted = interval.unwrap_or_else(|| TIME_UNITS / frequency.max(1));
+        let interval = wanted.clamp(source.minimum, source.maximum).next_multiple_of(TIMER_UNIT);
+        let [core_type, modes, counters] = [*core_type, *modes, *counters];
+        return EventRequest { source: source.id, modes, interval, core_type, counters, ..EventRequest::EMPTY };
+    }
     let (interval, frequency) = match interval {
         Some(interval) => ((*interval).max(source.minimum).min(source.maximum), 0),
         None => (source.interval, frequency),
     };
-    EventRequest { source: source.id, modes: *modes, interval, frequency, counters: *counters, ..EventRequest::EMPTY }
+    EventRequest { source: source.id, modes: *modes, interval, frequency, core_type: *core_type, counters: *counters }
 }
 
 /// Prints how many samples were recorded and how many were not.

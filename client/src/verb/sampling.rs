@@ -5,11 +5,12 @@ use std::process::{Child, ExitStatus};
 use std::time::{Instant, SystemTime};
 
 use protocol::{EventRequest, InfoReply, PROCESSOR_WORDS, ProcessorSet, StartHeader, modes};
-use recording::{Process, RecordedEvent, Session, Summary};
+use recording::{CoreTypeProcessors, Process, RecordedEvent, Session, Summary};
 
 use super::command;
 use crate::cli::SessionArgs;
 use crate::connection::{Connection, Started};
+use crate::core_types::CoreTypeInfo;
 use crate::disturbance::{self, Disturbance};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -241,6 +242,16 @@ fn session_block(plan: &SamplingPlan, info: &InfoReply, clock: u64, connection: 
         modes: event.modes,
         interval: event.interval,
         frequency: event.frequency,
+        core_type: event.core_type,
+    };
+    let processors: Vec<u32> = match &args.processors {
+        Some(list) => list.0.iter().collect(),
+        None => (0..info.processors).take(PROCESSOR_WORDS * 64).collect(),
+    };
+    let core_type = |one: &CoreTypeInfo| CoreTypeProcessors {
+        core_type: one.number,
+        name: one.name.clone(),
+        processors: one.processors.iter().copied().filter(|processor| processors.contains(processor)).collect(),
     };
     Ok(Session {
         created_unix_ms: u64::try_from(since_1970.as_millis()).unwrap_or_default(),
@@ -250,10 +261,8 @@ fn session_block(plan: &SamplingPlan, info: &InfoReply, clock: u64, connection: 
         computer: std::env::var("COMPUTERNAME").ok(),
         command: command::words(&args.command),
         clock,
-        processors: match &args.processors {
-            Some(list) => list.0.iter().collect(),
-            None => (0..info.processors).take(PROCESSOR_WORDS * 64).collect(),
-        },
+        core_types: connection.core_types()?.iter().map(core_type).collect(),
+        processors,
         batch: if events.iter().any(is_precise) { (*batch).max(1) } else { 0 },
         events: events.iter().map(event).collect(),
     })

@@ -4,7 +4,7 @@ use protocol::{ProcessorSet, StartHeader, flags};
 use serde::Serialize;
 
 use super::context::Context;
-use super::events::{StartedEvent, events, label};
+use super::events::{StartedEvent, events, label, name};
 use crate::cli::StartArgs;
 use crate::connection::Connection;
 use crate::error::Error;
@@ -31,7 +31,7 @@ pub fn run(args: &StartArgs, context: &mut Context) -> Result<(), Error> {
     if args.format.json {
         let started = |event: &protocol::EventRequest| StartedEvent {
             id: event.source,
-            name: sources.name(event.source),
+            name: name(event, sources),
             modes: mode_letters(event.modes),
         };
         let processors = args.processors.map(|list| list.0.iter().collect());
@@ -40,6 +40,6 @@ pub fn run(args: &StartArgs, context: &mut Context) -> Result<(), Error> {
     let labels: Vec<String> = events.iter().map(|event| label(event, sources)).collect();
     let cpus = if set.is_empty() { "every processor".to_owned() } else { named(set.iter()) };
     context.say(&format!("session {session} counts on {cpus}: {}", labels.join(", ")))?;
-    let names: Vec<String> = events.iter().map(|event| sources.name(event.source)).collect();
+    let names: Vec<String> = events.iter().map(|event| name(event, sources)).collect();
     context.say(&format!("until: client stop {}", names.join(" ")))
 }

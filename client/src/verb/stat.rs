@@ -14,6 +14,7 @@ use super::context::{Context, write_json};
 use super::events::{counts, events};
 use crate::cli::StatArgs;
 use crate::connection::Connection;
+use crate::core_types::with_processors;
 use crate::counts::{EventCount, OnProcessor, asleep, disturbance_note, marked};
 use crate::error::Error;
 use crate::event::EventError;
@@ -116,7 +117,10 @@ fn default_events(connection: &Connection) -> Result<Vec<EventRequest>, Error> {
 
 /// Returns the position of an event on the command line.
 fn position(event: &EventCount, events: &[EventRequest]) -> usize {
-    let same = |asked: &EventRequest| asked.source == event.id && asked.modes == event.mode_bits;
+    let same = |asked: &EventRequest| {
+        let is_type = asked.core_type == 0 || asked.core_type == event.core_type_number;
+        asked.source == event.id && asked.modes == event.mode_bits && is_type
+    };
     events.iter().position(same).unwrap_or(events.len())
 }
 
@@ -136,9 +140,11 @@ fn describe(args: &StatArgs, exit_code: i32, elapsed_seconds: f64, counted: Vec<
 }
 
 fn text(stat: &Stat, per_cpu: bool) -> String {
+    let core_types = core_types_of(stat);
+    let core_types = if core_types.is_empty() { core_types } else { format!(" {core_types}\n\n") };
     let width = stat.events.iter().map(|counted| counted.event.label().len()).max().unwrap_or_default().max(24);
     let mut text = format!(
-        "\n Counts of {}, system wide, while '{}' ran:\n\n",
+        "\n Counts of {}, system wide, while '{}' ran:\n\n{core_types}",
         named(stat.processors.iter().copied()),
         stat.command.join(" ")
     );
@@ -164,6 +170,18 @@ fn text(stat: &Stat, per_cpu: bool) -> String {
         let _ = writeln!(text, "\n{note}");
     }
     text
+}
+
+/// Formats the core types of the events with their processors; empty on a machine that is not a hybrid.
+fn core_types_of(stat: &Stat) -> String {
+    let mut found: Vec<(&str, Vec<u32>)> = Vec::new();
+    for Counted { event, .. } in &stat.events {
+        let Some(name) = event.core_type.as_deref() else { continue };
+        if !found.iter().any(|(known, _)| *known == name) {
+            found.push((name, event.processors.iter().map(|one| one.processor).collect()));
+        }
+    }
+    with_processors(found)
 }
 
 fn metric_column(Metric { value, unit }: &Metric) -> String {

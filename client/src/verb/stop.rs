@@ -3,7 +3,7 @@
 use protocol::DETACHED;
 
 use super::context::Context;
-use super::events::{counts, detached};
+use super::events::{counts, detached, wanted};
 use crate::cli::StopArgs;
 use crate::connection::Connection;
 use crate::counts::counts_table;
@@ -19,11 +19,12 @@ pub fn run(args: &StopArgs, context: &mut Context) -> Result<(), Error> {
             records = connection.stop_all(DETACHED)?;
         }
     } else {
-        let mut sources: Vec<u32> = running.iter().map(|record| record.source).collect();
-        sources.sort_unstable();
-        sources.dedup();
-        for source in sources {
-            records.extend(connection.stop(DETACHED, source)?);
+        let mut wanted = wanted(&connection, &args.sources)?;
+        wanted.sort_unstable();
+        // Without a core type all events of the source are stopped.
+        wanted.dedup_by(|(source, core_type), (before, all)| source == before && (*all == 0 || core_type == all));
+        for (source, core_type) in wanted {
+            records.extend(connection.stop(DETACHED, source, core_type)?);
         }
     }
     let counts = counts(&records, &connection)?;

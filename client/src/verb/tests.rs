@@ -5,6 +5,7 @@ mod closed_pipe;
 mod control_area;
 mod diagnose;
 mod disturbed;
+mod hybrid;
 mod installing;
 mod narrowing;
 mod record;
@@ -225,7 +226,7 @@ mod asking {
         let system = FakeSystem::running(FakeDriver::default());
         let wanted = json!({
             "id": 2, "name": "TotalIssues", "supported": true, "reason": null, "interval": 65536, "minimum": 4096,
-            "maximum": 2_147_483_647, "select": "0x000300c0", "counters": [0, 1, 2], "unlisted": false,
+            "maximum": 2_147_483_647, "select": "0x000300c0", "counters": [0, 1, 2], "unlisted": false, "precise_counters": [],
             "running": 0, "errata": []
         });
         assert_eq!(run(&system, "query ProfileTotalIssues --json").json(), wanted);
@@ -245,6 +246,7 @@ mod asking {
              Max        2147483647\n\
              Select     0x000300c0\n\
              Counters   any of 0-2\n\
+             Precise    no\n\
              Running    no\n"
         );
     }
@@ -363,7 +365,7 @@ mod asking {
                 "counters_in_use": 1, "sessions": 1, "processors": 2, "maximum_processors": 4, "state_bytes": 64,
                 "vendor": "GenuineIntel", "brand": "Some CPU", "signature": 0x106CA, "family": 6, "model": 0x1C,
                 "stepping": 10, "pmu_version": 2, "hypervisor": "none that shows itself", "hypervisor_number": 0,
-                "counters_reserved": false, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "workarounds": [], "driver_version": "1.2.3", "driver_protocol": 7,
+                "counters_reserved": false, "reservation_refused": null, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "workarounds": [], "driver_version": "1.2.3", "driver_protocol": 7,
                 "sampling": {
                     "interrupts": 0, "spurious": 0, "delivered": 0, "lost": 0, "throttled": 0, "discarded": 0,
                     "throttles": 0, "sleeps": 0, "asleep_seconds": 0.0
@@ -529,6 +531,23 @@ mod counting {
                     "error: the counters of CPU 0 do not work: a hypervisor reports them in CPUID only\n  try: {advice}"
                 )
             );
+        }
+    }
+
+    #[test]
+    fn info_reports_a_reservation_that_the_hal_refused() {
+        for (reserved, in_use, text) in [
+            (1, 1, None),
+            (0xC000_009A, 1, Some("Reservation     the HAL refused to reserve the counters again: 0xC000009A\n")),
+            (0xC000_000D, 0, Some("Reservation     the HAL refused to free the counters: 0xC000000D\n")),
+        ] {
+            let info = InfoReply { reserved, counters_in_use: in_use, ..info() };
+            let system = FakeSystem::running(FakeDriver { info, ..FakeDriver::default() });
+            let out = run(&system, "info").out;
+            assert_eq!(out.contains("; reserved with the HAL\n"), reserved == 1, "{out}");
+            assert_eq!(out.contains("Reservation"), text.is_some(), "{out}");
+            assert!(text.is_none_or(|text| out.contains(text)) && out.lines().all(|line| line.len() <= 80), "{out}");
+            assert_eq!(run(&system, "info --json").json()["counters_reserved"], reserved == 1);
         }
     }
 

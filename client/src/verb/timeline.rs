@@ -108,12 +108,13 @@ fn limited(samples: &[TimelineSample], max: usize) -> (Vec<&TimelineSample>, usi
 fn line(ordered: &TimelineSample, loaded: &LoadedRecording) -> TimelineRow {
     let LoadedRecording { contents, symbol_index, .. } = loaded;
     let sample = &ordered.sample;
+    let sampled = contents.sample_counts.source_on(sample.source, sample.processor);
     let location: SampleLocation = ordered.location();
     TimelineRow {
         processor: sample.processor,
         time_ns: contents.nanoseconds(sample.time),
         number: ordered.pebs_sequence,
-        event: contents.source_name(sample.source).into_owned(),
+        event: contents.source_name(sampled).into_owned(),
         kind: match ordered.kind {
             RecordKind::Precise => "precise",
             RecordKind::PreciseNext => "precise_next",

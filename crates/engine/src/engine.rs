@@ -77,6 +77,18 @@ impl<M: Platform> Engine<M> {
         self.clients.close(client);
     }
 
+    /// Prepares for a processor that is about to become active. Afterwards the caller must call
+    /// [`add_processor`](Self::add_processor) or, if it does not become active,
+    /// [`add_no_processor`](Self::add_no_processor).
+    pub fn before_processor(&mut self) {
+        self.sessions.before_processor(&self.platform);
+    }
+
+    /// Undoes [`before_processor`](Self::before_processor).
+    pub fn add_no_processor(&mut self) {
+        self.sessions.after_processor(&self.platform);
+    }
+
     /// Extends the sessions on all processors to a processor that was added and is active. A session stays where it is
     /// if a resource is unavailable on the new processor.
     pub fn add_processor(&mut self, processor: ProcessorIndex) {

@@ -1,15 +1,44 @@
 //! An event of a session, and how it is served.
 
 use pmu::state::{CounterSet, CounterState};
+use pmu::{CoreType, Source};
 use protocol::ALL_SOURCES;
 
-/// An event of a session, on all processors of the session.
+use crate::sampler::Hal;
+
+/// The events that a request addresses.
+#[derive(Debug, Clone, Copy)]
+pub struct EventFilter {
+    /// KPROFILE_SOURCE, or [`ALL_SOURCES`].
+    pub source: u32,
+    /// Number of the core type, or 0 for every event.
+    pub core_type: u32,
+}
+
+impl EventFilter {
+    /// Addresses every event.
+    pub const ALL: Self = Self::of_source(ALL_SOURCES);
+
+    /// Addresses the events of a source, or all with [`ALL_SOURCES`].
+    pub const fn of_source(source: u32) -> Self {
+        Self { source, core_type: 0 }
+    }
+
+    /// Returns whether it addresses every event.
+    pub const fn is_all(self) -> bool {
+        self.source == ALL_SOURCES && self.core_type == 0
+    }
+}
+
+/// An event of a session, on all processors of the session that have its core type.
 #[derive(Debug, Clone, Copy)]
 pub struct Event {
     /// KPROFILE_SOURCE.
     pub source: u32,
     /// [`modes`](protocol::modes).
     pub modes: u32,
+    /// Core type of the processors on which it is counted; `None` for all of them.
+    pub core_type: Option<CoreType>,
     /// The event is sampled.
     pub sampled: bool,
     /// The counters that the client allows.
@@ -23,8 +52,11 @@ pub struct Event {
 /// How an event is served.
 #[derive(Debug, Clone, Copy)]
 pub enum Service {
-    /// By the timer of the processor.
-    Timer,
+    /// By measured time.
+    Time {
+        /// Interval in units of 100 ns.
+        interval: u32,
+    },
     /// By a counter.
     Counter {
         /// State of the counter, without the owner.
@@ -43,7 +75,7 @@ impl Service {
     /// Returns whether the processor itself records the event.
     pub const fn uses_debug_store(&self) -> bool {
         match self {
-            Self::Timer => false,
+            Self::Time { .. } => false,
             Self::Branches { .. } => true,
             Self::Counter { state, .. } => state.precise(),
         }
@@ -51,8 +83,40 @@ impl Service {
 }
 
 impl Event {
-    /// Returns whether the event runs and is of this source, or any with [`ALL_SOURCES`].
-    pub const fn is_running(&self, source: u32) -> bool {
-        self.running && (source == ALL_SOURCES || source == self.source)
+    /// Returns whether the event is sampled when a timer expires.
+    pub const fn is_sampled_by_time(&self) -> bool {
+        self.sampled && matches!(self.service, Service::Time { .. })
+    }
+
+    /// Returns whether the event needs the performance monitor interrupt.
+    pub const fn needs_interrupt(&self) -> bool {
+        match self.service {
+            Service::Time { .. } => false,
+            Service::Counter { .. } => self.sampled,
+            Service::Branches { .. } => true,
+        }
+    }
+
+    /// Returns whether the event runs and is addressed by the filter.
+    pub fn is_running(&self, EventFilter { source, core_type }: EventFilter) -> bool {
+        self.running
+            && (source == ALL_SOURCES || source == self.source)
+            && (core_type == 0 || core_type == self.core_type_number())
+    }
+
+    /// Returns the number of its core type, or 0.
+    pub fn core_type_number(&self) -> u32 {
+        self.core_type.map_or(0, CoreType::number)
+    }
+
+    /// Returns whether it is counted on processors of this core type; `None` on a machine that is not a hybrid.
+    pub fn is_on(&self, core_type: Option<CoreType>) -> bool {
+        self.core_type.is_none() || self.core_type == core_type
+    }
+
+    /// Returns whether it names no core type, and is not the same event on all core types.
+    pub fn is_ambiguous(&self, hal: &Hal) -> bool {
+        let is_counted = matches!(self.service, Service::Counter { .. });
+        is_counted && self.core_type.is_none() && !hal.is_same_everywhere(Source(self.source))
     }
 }

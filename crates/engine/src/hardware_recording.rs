@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use debug_store::pebs::Format;
 use pmu::debug_store::{Facilities, MissingFeature, Modes};
-use pmu::{Kind, ProcessorIndex};
+use pmu::{CoreType, Kind, ProcessorIndex};
 use protocol::{BRANCH_BUFFER, ErrorCode, EventRequest, modes};
 use sample_ring::Slot;
 
@@ -15,7 +15,7 @@ use crate::event::{Event, Service};
 use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, invalid, lacks};
 use crate::sampler::{DsBuffers, Subscriber, most_before};
-use crate::try_vec::{NO_MEMORY, TryPush};
+use crate::try_vec::{NO_MEMORY, TryPush, try_collect};
 
 /// Recording of a session by its processors.
 #[derive(Debug)]
@@ -44,6 +44,22 @@ struct Trace {
     ds_buffers: Slot<Boxed<DsBuffers>>,
     /// Address of the control area.
     address: AtomicU64,
+}
+
+/// What a processor of a core type records of some events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Recorded {
+    branches: bool,
+    precise: bool,
+}
+
+impl Recorded {
+    fn of(events: &[Event], core_type: Option<CoreType>) -> Self {
+        events.iter().filter(|event| event.is_on(core_type)).fold(Self::default(), |recorded, event| Self {
+            branches: recorded.branches || matches!(event.service, Service::Branches { .. }),
+            precise: recorded.precise || matches!(event.service, Service::Counter { state, .. } if state.precise()),
+        })
+    }
 }
 
 /// Returns how branches are served, or a refusal.
@@ -80,15 +96,19 @@ impl HardwareRecording {
         self.precise.is_some()
     }
 
-    /// Checks whether each of the processors can record the events. From then on the HAL functions know which counters
-    /// can.
+    /// Checks whether each of the processors can record the events that it is to record. From then on the HAL functions
+    /// know which counters can.
     pub fn check<M: Platform>(
         &mut self,
         events: &[Event],
         processors: &[ProcessorIndex],
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
-        let found = Examined::of(processors, context)?;
+        let records = |processor: &&ProcessorIndex| {
+            Recorded::of(events, context.hal.core_type(**processor)) != Recorded::default()
+        };
+        let processors = try_collect(processors.iter().filter(records).copied(), processors.len())?;
+        let found = Examined::of(&processors, context)?;
         for (processor, facilities) in processors.iter().zip(found.iter()) {
             self.check_on(*processor, facilities, events, context).map_err(|refusal| refusal.processor(*processor))?;
         }
@@ -107,18 +127,20 @@ impl HardwareRecording {
         if hal.interface().kind() != Kind::Emon {
             return Err(lacking(MissingFeature::NotInInterface));
         }
-        if let Some(Branches { modes, .. }) = self.branches {
+        let core_type = hal.core_type(processor);
+        let recorded = Recorded::of(events, core_type);
+        if let Some(Branches { modes, .. }) = self.branches.filter(|_| recorded.branches) {
             facilities.branches.map_err(lacking)?;
             if modes.user != modes.kernel && !facilities.modes {
                 return Err(lacking(MissingFeature::NoModes));
             }
         }
-        let Some(before) = self.precise else { return Ok(()) };
+        let Some(before) = self.precise.filter(|_| recorded.precise) else { return Ok(()) };
         let format = facilities.precise.map_err(lacking)?;
         if before > most_before(format) {
             return Err(invalid(ErrorCode::BadBuffer, 1).detail(1, most_before(format).into()));
         }
-        for event in events {
+        for event in events.iter().filter(|event| event.is_on(core_type)) {
             if let Service::Counter { state, .. } = event.service
                 && state.precise()
                 && !hal
@@ -132,14 +154,23 @@ impl HardwareRecording {
         self.formats.try_push((processor, format))
     }
 
-    /// Adds a processor.
-    pub fn add(&mut self, processor: ProcessorIndex) -> Result<(), Refusal> {
+    /// Adds a processor of this core type, if it records any of the events.
+    pub fn add(
+        &mut self,
+        processor: ProcessorIndex,
+        events: &[Event],
+        core_type: Option<CoreType>,
+    ) -> Result<(), Refusal> {
+        let recorded = Recorded::of(events, core_type);
+        if recorded == Recorded::default() {
+            return Ok(());
+        }
         let mut ds_buffers = DsBuffers::new();
-        if let Some(Branches { modes, before, subscriber }) = self.branches {
+        if let Some(Branches { modes, before, subscriber }) = self.branches.filter(|_| recorded.branches) {
             ds_buffers = ds_buffers.with_branches(modes, before, subscriber).ok_or(NO_MEMORY)?;
         }
         let format = self.formats.iter().find(|(number, _)| *number == processor).map(|(_, format)| *format);
-        if let (Some(batch), Some(format)) = (self.precise, format) {
+        if let (Some(batch), Some(format)) = (self.precise.filter(|_| recorded.precise), format) {
             ds_buffers = ds_buffers.with_precise(batch, format).ok_or(NO_MEMORY)?;
         }
         let slot = Slot::empty();

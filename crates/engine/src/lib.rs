@@ -38,11 +38,13 @@ mod engine;
 mod event;
 mod hardware_recording;
 mod identity;
+pub mod machine_frame;
 mod plan;
 mod platform;
 mod processor_set;
 mod reply;
 mod requests;
+mod reservation;
 mod resources;
 mod rings;
 mod sampler;
@@ -57,7 +59,7 @@ pub use engine::{Engine, Version};
 pub use platform::{AreaAllocator, AreaRefused, ControlArea, Platform};
 pub use requests::{Completion, Request, Samples};
 pub use sampler::{
-    CpuSampleStats, Hal, Interrupted, MAX_SAMPLERS, SampleProducer, Sampler, Subscriber, TICKS_PER_SECOND,
+    CpuSampleStats, Hal, Interrupted, MAX_SAMPLERS, SampleProducer, Sampler, Subscriber, Subscribers, TICKS_PER_SECOND,
 };
 pub use suspend_time::SuspendTime;
 pub use time::{Duration100ns, Ticks};

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use pmu::interval::IntervalRange;
 use pmu::placement::Wanted;
 use pmu::state::{CounterSet, CounterState};
-use pmu::{ProcessorIndex, Source};
+use pmu::{CoreType, ProcessorIndex, Source};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_SUPPORTED};
 use protocol::{
     ALL_SOURCES, BRANCHES, DEFAULT_BUDGET, ErrorCode, EventRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, RING,
@@ -13,13 +13,13 @@ use protocol::{
 };
 
 use crate::clients::ClientId;
-use crate::event::{Event, Service};
+use crate::event::{Event, EventFilter, Service};
 use crate::hardware_recording::{self, HardwareRecording};
 use crate::platform::{EngineContext, Platform};
 use crate::processor_set::choose;
 use crate::reply::{Refusal, Reply, invalid};
 use crate::rings::Rings;
-use crate::sampler::{BRANCH_STATS, Hal, MAX_SAMPLERS, Subscriber};
+use crate::sampler::{BRANCH_STATS, Hal, MAX_SAMPLERS, Subscriber, TIME_STATS};
 use crate::session::{Count, Place, Session};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 
@@ -37,12 +37,14 @@ pub struct Requester {
 
 /// How an event is served on a processor.
 enum Served {
-    /// By the timer; also for events that no longer run.
-    Timer,
+    /// By measured time at this interval; also for events that no longer run.
+    Time(u32),
     /// By the Branch Trace Store.
     Branches,
     /// By a counter of another session.
     Shared(u8),
+    /// Not at all: the processor has another core type.
+    Elsewhere,
     /// By a counter of its own, with the target frequency in samples per second, or 0.
     Own(Wanted, u32),
 }
@@ -51,7 +53,7 @@ impl Served {
     fn own(&self) -> Option<Wanted> {
         match self {
             Self::Own(wanted, _) => Some(*wanted),
-            Self::Timer | Self::Branches | Self::Shared(_) => None,
+            Self::Time(_) | Self::Branches | Self::Shared(_) | Self::Elsewhere => None,
         }
     }
 }
@@ -83,18 +85,27 @@ impl<M: Platform> Planner<'_, M> {
         let mut planned = try_with_capacity(events.len())?;
         hal.keep_raw(|index| self.others.iter().any(|other| other.counts_event(index)));
         for event in events {
-            let service = how_to_serve(event, hal)?;
-            if let Some(session) = self.detached_with(event).filter(|_| detached) {
-                return Err(invalid(ErrorCode::AlreadyStarted, session.number).source(event.source));
-            }
+            let service = how_to_serve(event, self.context)?;
+            let core_type = named_core_type(event, hal)?;
             let (sampled, EventRequest { source, modes, .. }) = (event.interval != 0, *event);
-            planned.try_push(Event { source, modes, sampled, within: within(event), service, running: true })?;
+            let within = within(event);
+            planned.try_push(Event { source, modes, core_type, sampled, within, service, running: true })?;
+        }
+        if let Some(again) = planned.iter().filter(|event| event.is_sampled_by_time()).nth(1) {
+            return Err(invalid(ErrorCode::BadModes, again.modes.into()).source(again.source));
         }
         let counts = |event: &Event| matches!(event.service, Service::Counter { .. });
         if planned.iter().any(counts) && !hal.is_enumerated() {
             return Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::CountersNotEnumerated));
         }
-        let processors = choose(&header.processors, platform.processors())?;
+        let mut processors = choose(&header.processors, platform.processors())?;
+        for event in &mut planned {
+            self.choose_core_type(event, &processors)?;
+            if let Some(session) = self.detached_with(event).filter(|_| detached) {
+                return Err(invalid(ErrorCode::AlreadyStarted, session.number).source(event.source));
+            }
+        }
+        processors.retain(|processor| planned.iter().any(|event| event.is_on(hal.core_type(*processor))));
         let budget = if header.budget == 0 { DEFAULT_BUDGET } else { header.budget };
         let new_rings = || Rings::new(self.free_place()?, budget, header.ring, processors.len());
         let rings = sampled.then(new_rings).transpose()?;
@@ -157,15 +168,19 @@ impl<M: Platform> Planner<'_, M> {
         reserve(&mut session.counts, width)?;
         reserve(&mut session.processors, 1)?;
         reserve(&mut session.begun, 1)?;
-        let EngineContext { platform, sampler, hal, .. } = self.context;
-        for event in session.events.iter().filter(|event| event.running) {
+        let EngineContext { sampler, hal, .. } = self.context;
+        let core_type = hal.core_type(processor);
+        for event in session.events.iter().filter(|event| event.running && event.is_on(core_type)) {
+            if event.is_ambiguous(hal) {
+                return Err(core_type_needed(event));
+            }
             if let Service::Counter { state, .. } = event.service {
                 hal.check_on(processor, state).map_err(|error| Refusal::from(error).on_processor_alone(processor))?;
                 check_counters(hal.counters_for(processor, state), event)
                     .map_err(|error| error.processor(processor))?;
             }
         }
-        let served = |event: &Event| self.served(processor, session.tag, event);
+        let served = |event: &Event| self.served(processor, core_type, session.tag, event);
         let served = try_collect(session.events.iter().map(served), width)?;
         let own = served.iter().filter_map(Served::own);
         let wanted = try_collect(own, width)?;
@@ -178,8 +193,9 @@ impl<M: Platform> Planner<'_, M> {
         let mut assigned = assigned.into_iter();
         for served in served {
             let place = match served {
-                Served::Timer => Place::Timer(platform.ticks(processor)),
+                Served::Time(interval) => Place::Time { interval },
                 Served::Branches => Place::Branches,
+                Served::Elsewhere => Place::Elsewhere,
                 Served::Shared(counter) => Place::Counter(counter),
                 Served::Own(_, frequency) => {
                     let counter = assigned.next().ok_or(NO_MEMORY)?; // `assigned` has one counter for each
@@ -193,7 +209,7 @@ impl<M: Platform> Planner<'_, M> {
         session.begun.try_push(self.context.moment())?;
         session.processors.try_push(processor)?;
         if let Some(recording) = &mut session.hardware_recording {
-            recording.add(processor)?;
+            recording.add(processor, &session.events, core_type)?;
         }
         add_ring(session, processor)
     }
@@ -222,14 +238,18 @@ impl<M: Platform> Planner<'_, M> {
     /// Returns the refusal for the event of `source` if no counter of `processor` is free, and writes the sessions
     /// there to the reply.
     fn no_counter(&self, events: &[Event], source: u32, processor: ProcessorIndex, reply: &mut Reply<'_>) -> Refusal {
+        let core_type = self.context.hal.core_type(processor);
         let on_it = |other: &&Session| other.processors.binary_search(&processor).is_ok();
         self.others.iter().filter(on_it).for_each(|other| other.write_sessions(reply));
         let fitting = |event: &Event| match event.service {
-            Service::Counter { state, .. } => self.context.hal.counters_for(processor, state).and(event.within),
-            Service::Timer | Service::Branches { .. } => CounterSet::NONE,
+            Service::Counter { state, .. } if event.is_on(core_type) => {
+                self.context.hal.counters_for(processor, state).and(event.within)
+            }
+            Service::Counter { .. } | Service::Time { .. } | Service::Branches { .. } => CounterSet::NONE,
         };
-        let there = events.iter().find(|event| event.source == source).map(fitting).unwrap_or_default();
-        if let Some(other) = self.blocked_by_other_thread(events, source, processor) {
+        let wanted = events.iter().find(|event| event.source == source && event.is_on(core_type));
+        let there = wanted.map(fitting).unwrap_or_default();
+        if let Some(other) = wanted.and_then(|wanted| self.blocked_by_other_thread(wanted, processor)) {
             return Refusal::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::OtherThread)
                 .source(source)
                 .processor(processor)
@@ -243,17 +263,11 @@ impl<M: Platform> Planner<'_, M> {
             .detail(there.len().into(), needed)
     }
 
-    /// Returns the other thread of the core if a counter of `processor` is free for the event of `source`, but cannot be
+    /// Returns the other thread of the core if a counter of `processor` is free for an event, but cannot be
     /// used beside the counters of that thread.
-    fn blocked_by_other_thread(
-        &self,
-        events: &[Event],
-        source: u32,
-        processor: ProcessorIndex,
-    ) -> Option<ProcessorIndex> {
+    fn blocked_by_other_thread(&self, event: &Event, processor: ProcessorIndex) -> Option<ProcessorIndex> {
         let hal = self.context.hal;
         let other = hal.other_thread(processor)?;
-        let event = events.iter().find(|event| event.source == source)?;
         let Service::Counter { state, .. } = event.service else { return None };
         let beside = hal.undisturbed(processor, state);
         let free = hal.cpu_counters(processor).counters(CounterState::is_free);
@@ -262,10 +276,11 @@ impl<M: Platform> Planner<'_, M> {
     }
 
     /// Returns how an event of the session with this tag is served on a processor.
-    fn served(&self, processor: ProcessorIndex, tag: u16, event: &Event) -> Served {
+    fn served(&self, processor: ProcessorIndex, core_type: Option<CoreType>, tag: u16, event: &Event) -> Served {
         let (state, frequency) = match event.service {
-            _ if !event.running => return Served::Timer,
-            Service::Timer => return Served::Timer,
+            _ if !event.is_on(core_type) => return Served::Elsewhere,
+            _ if !event.running => return Served::Time(0),
+            Service::Time { interval } => return Served::Time(interval),
             Service::Branches { .. } => return Served::Branches,
             Service::Counter { state, frequency } => (state, frequency),
         };
@@ -295,10 +310,36 @@ impl<M: Platform> Planner<'_, M> {
         )
     }
 
-    fn detached_with(&self, wanted: &EventRequest) -> Option<&Session> {
-        self.others.iter().filter(|session| session.owner.is_none()).find(|session| {
-            session.events.iter().any(|event| event.is_running(wanted.source) && event.modes == wanted.modes)
-        })
+    fn detached_with(&self, wanted: &Event) -> Option<&Session> {
+        let same = |event: &Event| {
+            event.is_running(EventFilter::of_source(wanted.source))
+                && (event.modes, event.core_type) == (wanted.modes, wanted.core_type)
+        };
+        self.others.iter().filter(|session| session.owner.is_none()).find(|session| session.events.iter().any(same))
+    }
+
+    /// Checks the core type of an event against those of the session's processors. An event that is not the same on all
+    /// core types gets the core type of the processors if they have the same.
+    fn choose_core_type(&self, event: &mut Event, processors: &[ProcessorIndex]) -> Result<(), Refusal> {
+        let of_processors = |core_type: &CoreType| {
+            processors.iter().any(|processor| self.context.hal.core_type(*processor) == Some(*core_type))
+        };
+        let mut found = CoreType::ALL.into_iter().filter(of_processors);
+        match event.core_type {
+            Some(core_type) if !of_processors(&core_type) => {
+                let types = found.fold(0, |types, other| types | u64::from(other.number()));
+                Err(no_such_core_type(event.source, core_type.number(), types))
+            }
+            None if event.is_ambiguous(self.context.hal) => {
+                let core_type = found.next();
+                if found.next().is_some() {
+                    return Err(core_type_needed(event));
+                }
+                event.core_type = core_type;
+                Ok(())
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     fn free_tag(&self) -> Result<u16, Refusal> {
@@ -307,6 +348,27 @@ impl<M: Platform> Planner<'_, M> {
             Refusal::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::TooManySessions).detail(u64::from(MAX_SESSIONS), 0),
         )
     }
+}
+
+/// Returns the core type that a request names for an event.
+fn named_core_type(event: &EventRequest, hal: &Hal) -> Result<Option<CoreType>, Refusal> {
+    match CoreType::from_number(event.core_type) {
+        _ if event.core_type == 0 => Ok(None),
+        Some(core_type) if hal.is_hybrid() => Ok(Some(core_type)),
+        Some(_) | None => Err(no_such_core_type(event.source, event.core_type, 0)),
+    }
+}
+
+/// Returns the refusal of an event without a processor of its core type. `types` are the core types that there are, 0 on
+/// a machine that is not a hybrid.
+pub fn no_such_core_type(source: u32, core_type: u32, types: u64) -> Refusal {
+    invalid(ErrorCode::NoSuchCoreType, core_type.into()).detail(core_type.into(), types).source(source)
+}
+
+/// Returns the refusal of an event that is not the same on both core types.
+fn core_type_needed(event: &Event) -> Refusal {
+    let types = CoreType::ALL.into_iter().fold(0, |types, core_type| types | u64::from(core_type.number()));
+    invalid(ErrorCode::CoreTypeNeeded, types).source(event.source)
 }
 
 /// Returns the counters that the client allows for an event.
@@ -327,11 +389,10 @@ fn check_counters(there: CounterSet, event: &Event) -> Result<(), Refusal> {
 }
 
 /// Returns how an event is served, or refuses it.
-fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Service, Refusal> {
-    let unserved = u64::from(event.core_type);
-    if unserved != 0 {
-        return Err(invalid(ErrorCode::BadFlags, unserved).source(event.source));
-    }
+fn how_to_serve<M: Platform>(
+    event: &EventRequest,
+    EngineContext { platform, hal, .. }: EngineContext<'_, M>,
+) -> Result<Service, Refusal> {
     let bad_modes = invalid(ErrorCode::BadModes, u64::from(event.modes)).source(event.source);
     if event.counters != 0 && (event.source == BRANCHES || Source(event.source) == Source::TIME) {
         return Err(invalid(ErrorCode::BadCounters, 0).source(event.source).detail(0, event.counters.into()));
@@ -349,7 +410,12 @@ fn how_to_serve(event: &EventRequest, hal: &Hal) -> Result<Service, Refusal> {
     }
     if Source(event.source) == Source::TIME {
         // A timer cannot be restricted to one mode.
-        return if event.modes == modes::BOTH { Ok(Service::Timer) } else { Err(bad_modes) };
+        if event.modes != modes::BOTH {
+            return Err(bad_modes);
+        }
+        let sampled = Some(event.interval).filter(|interval| *interval != 0);
+        let wanted = sampled.map_or_else(|| hal.source_information(Source::TIME).map(|time| time.interval), Ok)?;
+        return Ok(Service::Time { interval: platform.timer_interval(wanted) });
     }
     let state = hal.state_for(Source(event.source), event.interval != 0)?.with_interval(event.interval);
     let state = state.with_user(event.modes & modes::USER != 0).with_kernel(event.modes & modes::KERNEL != 0);
@@ -363,12 +429,11 @@ fn check_sampling(event: &EventRequest) -> Result<(), Refusal> {
     match (event.interval, event.frequency) {
         (0, 0) => Ok(()),
         (0, _) => bad(ErrorCode::BadFrequency, 0, 0),
-        _ if Source(event.source) == Source::TIME => {
-            Err(Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::NotSampled).source(event.source))
-        }
         (interval, _) if range.clamp(interval) != interval => {
             bad(ErrorCode::BadInterval, range.minimum.into(), range.maximum.into())
         }
+        // Nothing adapts the interval of a timer.
+        (_, frequency) if Source(event.source) == Source::TIME && frequency != 0 => bad(ErrorCode::BadFrequency, 0, 0),
         (_, frequency) if frequency > MAX_FREQUENCY => bad(ErrorCode::BadFrequency, MAX_FREQUENCY.into(), 0),
         _ => Ok(()),
     }
@@ -401,9 +466,10 @@ fn add_ring(session: &mut Session, processor: ProcessorIndex) -> Result<(), Refu
     let sampled = |(event, place, _): (&Event, Place, &Count)| match place {
         Place::Counter(counter) if event.sampled => Some((counter, event.source)),
         Place::Branches => Some((BRANCH_STATS, event.source)),
+        Place::Time { .. } if event.sampled => Some((TIME_STATS, event.source)),
         _ => None,
     };
-    let counters = session.running(processor, ALL_SOURCES).filter_map(sampled);
+    let counters = session.running(processor, EventFilter::ALL).filter_map(sampled);
     let added = try_collect(counters, session.events.len()).and_then(|counters| rings.add(processor, &counters));
     session.rings = Some(rings);
     added

@@ -64,15 +64,14 @@ pub trait Platform {
     /// Returns the smallest interval of the platform's timers, in units of 100 ns, that is at least `wanted`.
     fn timer_interval(&self, wanted: u32) -> u32;
 
-    /// Starts a periodic timer on each active processor, or changes the interval of the timers that run. `interval`
-    /// comes from [`timer_interval`](Self::timer_interval). Returns false if memory is short; then nothing has changed.
+    /// Starts a periodic timer on each active processor, or changes the interval of the timers that run. Whenever one
+    /// expires, its processor calls [`Sampler::expire`] and, for the sessions that it returns, [`Sampler::sample_time`].
+    /// `interval` comes from [`timer_interval`](Self::timer_interval). Returns false if memory is short; then nothing
+    /// has changed.
     fn start_timers(&self, interval: u32) -> bool;
 
-    /// Stops the timers.
+    /// Stops the timers. An expiry just before may still call the sampler afterwards, until the platform is dropped.
     fn stop_timers(&self);
-
-    /// Returns how often the timer of a processor has expired since the driver was loaded.
-    fn ticks(&self, processor: ProcessorIndex) -> u64;
 
     /// Returns the units per second of the clock that times the samples.
     fn clock_frequency(&self) -> u64;
@@ -90,8 +89,17 @@ pub trait Platform {
     /// The NTSTATUS of the HAL.
     fn reserve_counters(&self) -> Result<(), NtStatus>;
 
-    /// HalFreeHardwareCounters. No counter runs any more.
-    fn free_counters(&self);
+    /// HalFreeHardwareCounters. No counter runs any more, except while a processor is added.
+    ///
+    /// # Errors
+    /// The NTSTATUS of the HAL; the counters are still reserved.
+    fn free_counters(&self) -> Result<(), NtStatus>;
+
+    /// Lets time pass.
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL.
+    fn pause(&self, duration: Duration100ns);
 
     /// Prepares [`Cpu::lvt_pmi`] on every processor.
     ///

@@ -5,21 +5,22 @@ use alloc::vec::Vec;
 use pmu::constraints::Listing;
 use pmu::hal::SourceInformation;
 use pmu::interval::IntervalRange;
-use pmu::{ProcessorIndex, ProfileInterface, Source};
+use pmu::{CoreType, Interface, ProcessorIndex, ProfileInterface, Source};
 use protocol::status::{
     STATUS_BUFFER_TOO_SMALL, STATUS_INFO_LENGTH_MISMATCH, STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_DEVICE_STATE,
     STATUS_PRIVILEGE_NOT_HELD, STATUS_REVISION_MISMATCH, STATUS_SUCCESS,
 };
 use protocol::{
-    AreaRequest, Code, ErrorCode, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, Method, NAME_LENGTH,
-    NtStatus, PROTOCOL_VERSION, ReplyHeader, RequestSpec, SamplesRequest, SessionRequest, SourceRecord, SourceRequest,
-    StartHeader, StopRequest,
+    AreaRequest, Code, CoreTypeRecord, ErrorCode, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, Method,
+    NAME_LENGTH, NtStatus, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, RequestSpec, SamplesRequest, SessionRequest,
+    SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
 use zerocopy::{FromBytes, FromZeros};
 
 use crate::clients::ClientId;
 use crate::engine::Engine;
-use crate::plan::Requester;
+use crate::event::EventFilter;
+use crate::plan::{Requester, no_such_core_type};
 use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, Reply, invalid, write};
 use crate::try_vec::try_collect;
@@ -79,6 +80,7 @@ enum Input {
     Read(SessionRequest),
     ListSessions,
     ControlArea(AreaRequest),
+    ListCoreTypes,
 }
 
 impl Input {
@@ -106,6 +108,7 @@ impl Input {
             Code::Stop => Self::Stop(StopRequest::read_from_bytes(bytes).ok()?),
             Code::Read => Self::Read(SessionRequest::read_from_bytes(bytes).ok()?),
             Code::ListSessions => Self::ListSessions,
+            Code::ListCoreTypes => Self::ListCoreTypes,
             Code::ControlArea => Self::ControlArea(AreaRequest::read_from_bytes(bytes).ok()?),
             // The function `samples` reads this request.
             Code::Samples => return None,
@@ -123,10 +126,11 @@ impl Input {
             | Self::SetInterval(_)
             | Self::Read(_)
             | Self::ListSessions
+            | Self::ListCoreTypes
+            | Self::QuerySource(_)
+            | Self::Stop(_)
             | Self::Start(..) => 0,
             Self::ControlArea(request) => request.reserved,
-            Self::QuerySource(request) => request.core_type.into(),
-            Self::Stop(request) => request.core_type.into(),
         }
     }
 }
@@ -210,17 +214,25 @@ impl<M: Platform> Engine<M> {
                 self.sampler
                     .hal()
                     .source_list()
-                    .for_each(|source| reply.push(&self.source_record(&source, source.interval)));
+                    .for_each(|source| reply.push(&self.source_record(&source, source.interval, 0)));
                 Ok(())
             }
             Input::QuerySource(wanted) => self.query_source(wanted, reply),
             Input::SetInterval(wanted) => self.set_interval(wanted, reply),
             Input::Start(header, events) => self.start(client, &header, &events, reply),
-            Input::Stop(wanted) => self.sessions.stop(wanted.session, wanted.source, client, context, reply),
+            Input::Stop(StopRequest { session, source, core_type }) => {
+                self.sessions.stop(session, EventFilter { source, core_type }, client, context, reply)
+            }
             Input::Read(wanted) => self.sessions.read(wanted.session, client, context, reply),
             Input::ControlArea(wanted) => self.sessions.serve_areas(&wanted, context, reply),
             Input::ListSessions => {
                 self.sessions.write_sessions(reply);
+                Ok(())
+            }
+            Input::ListCoreTypes => {
+                CoreType::ALL.into_iter().filter_map(|core_type| self.core_type(core_type)).for_each(|record| {
+                    reply.push(&record);
+                });
                 Ok(())
             }
         };
@@ -279,14 +291,45 @@ impl<M: Platform> Engine<M> {
             sleeps: self.sampler.sleeps().times(),
             asleep: self.sampler.asleep(self.platform.clock()).0,
             hypervisor: self.sampler.hal().hypervisor() as u32,
-            reserved: u32::from(self.sessions.are_counters_reserved()),
+            reserved: self.sessions.reservation_state(),
             least_counters: u32::from(counters().min().unwrap_or_default()),
             fixed_counters: u32::from(interface.fixed_counters()),
             workarounds: self.sampler.hal().workarounds().bits(),
         }
     }
 
-    fn source_record(&self, source: &SourceInformation, previous_interval: u32) -> SourceRecord {
+    /// Returns the active processors of a core type, and their counters. `None` if there are none.
+    fn core_type(&self, core_type: CoreType) -> Option<CoreTypeRecord> {
+        let hal = self.sampler.hal();
+        let mut processors = ProcessorSet::EMPTY;
+        let mut found = None;
+        for processor in self.processors_of(core_type) {
+            found = found.or(Some(hal.interface_of(processor)));
+            // Windows has no more processors than the set.
+            let _ = processors.insert(processor.number());
+        }
+        let Interface::Emon(emon) = found? else { return None };
+        Some(CoreTypeRecord {
+            core_type: core_type.number(),
+            counters: Interface::Emon(emon).countable().into(),
+            fixed_counters: Interface::Emon(emon).fixed_counters().into(),
+            width: emon.width().into(),
+            fixed_width: emon.capabilities().fixed_width().into(),
+            pmu_version: emon.version().into(),
+            processors,
+        })
+    }
+
+    fn processors_of(&self, core_type: CoreType) -> impl Iterator<Item = ProcessorIndex> {
+        let hal = self.sampler.hal();
+        let active = ProcessorIndex::first(self.platform.processors());
+        active.filter(move |processor| hal.core_type(*processor) == Some(core_type))
+    }
+
+    /// Returns the record of a source for a core type, or for all with 0.
+    fn source_record(&self, source: &SourceInformation, previous_interval: u32, core_type: u32) -> SourceRecord {
+        let hal = self.sampler.hal();
+        let is_meant = |processor| core_type == 0 || hal.core_type(processor).map(CoreType::number) == Some(core_type);
         let mut record = SourceRecord {
             source: source.source.source.0,
             support: source.support as u32,
@@ -295,9 +338,11 @@ impl<M: Platform> Engine<M> {
             maximum: source.range.maximum,
             previous_interval,
             select: source.source.select,
-            running: number(self.sessions.processors_running(source.source.source.0)),
+            running: number(self.sessions.processors_running(source.source.source.0, is_meant)),
             counters: source.counters.bits(),
             unlisted: u32::from(source.listing == Listing::Unlisted),
+            precise: source.precise.bits(),
+            core_type,
             ..SourceRecord::new_zeroed()
         };
         let name = source.source.name.as_bytes();
@@ -309,8 +354,17 @@ impl<M: Platform> Engine<M> {
     }
 
     fn query_source(&self, wanted: SourceRequest, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-        let source = self.sampler.hal().source_information(Source(wanted.source))?;
-        reply.push(&self.source_record(&source, source.interval));
+        let SourceRequest { source, core_type } = wanted;
+        let hal = self.sampler.hal();
+        let information = match CoreType::from_number(core_type) {
+            _ if core_type == 0 => hal.source_information(Source(source))?,
+            found => {
+                let processor = found.and_then(|found| self.processors_of(found).next());
+                let refusal = || no_such_core_type(source, core_type, 0);
+                hal.source_information_on(processor.ok_or_else(refusal)?, Source(source))?
+            }
+        };
+        reply.push(&self.source_record(&information, information.interval, core_type));
         Ok(())
     }
 
@@ -320,12 +374,8 @@ impl<M: Platform> Engine<M> {
         if source == Source::TIME {
             interval = self.platform.timer_interval(IntervalRange::TIMER.clamp(interval));
         }
-        let (previous, interval) = self.sampler.hal().set_interval(source, interval)?;
-        if source == Source::TIME && self.sessions.processors_running(source.0) > 0 {
-            // The timers exist, because they run.
-            self.platform.start_timers(interval);
-        }
-        reply.push(&self.source_record(&self.sampler.hal().source_information(source)?, previous));
+        let (previous, _) = self.sampler.hal().set_interval(source, interval)?;
+        reply.push(&self.source_record(&self.sampler.hal().source_information(source)?, previous, 0));
         Ok(())
     }
 

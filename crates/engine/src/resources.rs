@@ -4,7 +4,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pmu::first_access::{Phase, RegisterGroup};
-use pmu::{ProcessorIndex, Source, debug_store, lvt_pmi};
+use pmu::{ProcessorIndex, debug_store, lvt_pmi};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 use protocol::{ErrorCode, NtStatus, RegisterInUse};
 
@@ -12,7 +12,8 @@ use crate::areas::{AreaUse, Areas};
 use crate::hardware_recording::HardwareRecording;
 use crate::platform::{EngineContext, Platform};
 use crate::reply::Refusal;
-use crate::session::Session;
+use crate::reservation::Reservation;
+use crate::session::{Place, Session};
 use crate::try_vec::NO_MEMORY;
 
 /// Process in which the interrupt handler is registered: the number of the System process.
@@ -24,10 +25,9 @@ const NOWHERE: u32 = u32::MAX;
 /// The acquired resources.
 #[derive(Debug, Default)]
 pub struct Resources {
-    /// Whether the counters are reserved with the HAL.
-    reserved: bool,
-    /// Whether the timers run.
-    timed: bool,
+    reservation: Reservation,
+    /// Interval of the timers, or 0 while they do not run.
+    timed: u32,
     interrupt: Interrupt,
     areas: Areas,
 }
@@ -44,9 +44,14 @@ enum Interrupt {
 }
 
 impl Resources {
-    /// Returns whether the counters are reserved with the HAL.
-    pub const fn are_counters_reserved(&self) -> bool {
-        self.reserved
+    /// Returns the reservation of the counters.
+    pub const fn reservation(&mut self) -> &mut Reservation {
+        &mut self.reservation
+    }
+
+    /// Returns the state of the reservation as in [`InfoReply`](protocol::InfoReply).
+    pub const fn reservation_state(&self) -> u32 {
+        self.reservation.state()
     }
 
     /// Acquires the resources that a session needs. After a refusal, the caller must release what is unused. With
@@ -57,45 +62,54 @@ impl Resources {
         force: bool,
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
-        let processors = &session.processors;
-        let is_initialized = |processor: &ProcessorIndex| context.hal.is_initialized(*processor);
+        let counted = session.processors_with(|_, place| matches!(place, Place::Counter(_)))?;
+        let sampled = session.processors_with(|event, _| event.needs_interrupt())?;
+        let recorded = session.processors_with(|event, _| event.service.uses_debug_store())?;
+        let are_initialized = counted.iter().all(|processor| context.hal.is_initialized(*processor));
         let needs = Needs {
-            counters: session.uses_counters() && !processors.iter().all(is_initialized),
-            local_apic: session.rings.is_some(),
-            debug_store: session.hardware_recording.is_some(),
+            counters: if are_initialized { &[] } else { &counted },
+            local_apic: &sampled,
+            debug_store: &recorded,
         };
         // Before the registers are touched: the HAL then refuses them to other drivers.
-        if needs.counters || session.uses_debug_store() {
-            self.reserve(context.platform)?;
+        if !needs.counters.is_empty() || session.uses_debug_store() {
+            self.reservation.take(context.platform)?;
         }
-        access_first(processors, needs, force, context)?;
-        if needs.counters {
-            initialize(processors, context)?;
+        access_first(needs, force, context)?;
+        if !needs.counters.is_empty() {
+            initialize(needs.counters, context)?;
         }
-        if session.uses_timers() && !self.timed {
-            let interval = context.hal.source_information(Source::TIME)?.interval;
-            self.timed = context.platform.start_timers(interval);
-            if !self.timed {
-                return Err(NO_MEMORY);
-            }
+        if let Some(interval) = session.timer_interval()
+            && !self.set_timers(Some(interval).into_iter().chain(self.timer()).min(), context.platform)
+        {
+            return Err(NO_MEMORY);
         }
-        if session.rings.is_some() {
-            self.take_interrupt(processors, context)?;
+        if session.uses_interrupt() {
+            self.take_interrupt(&sampled, context)?;
         }
         if let Some(recording) = &session.hardware_recording {
-            self.take_areas(recording, processors, context.platform)?;
+            self.take_areas(recording, &recorded, context.platform)?;
         }
         Ok(())
     }
 
-    fn reserve(&mut self, platform: &impl Platform) -> Result<(), Refusal> {
-        if !self.reserved {
-            platform
-                .reserve_counters()
-                .map_err(|status| Refusal::new(status, ErrorCode::CountersTaken).detail(status.into(), 0))?;
-            self.reserved = true;
+    fn timer(&self) -> Option<u32> {
+        Some(self.timed).filter(|interval| *interval != 0)
+    }
+
+    /// Starts the timers with this interval, changes their interval, or stops them. Returns false if that is impossible,
+    /// and nothing has changed.
+    fn set_timers(&mut self, interval: Option<u32>, platform: &impl Platform) -> bool {
+        if interval == self.timer() {
+            return true;
         }
-        Ok(())
+        match interval {
+            Some(interval) if !platform.start_timers(interval) => return false,
+            Some(_) => {}
+            None => platform.stop_timers(),
+        }
+        self.timed = interval.unwrap_or_default();
+        true
     }
 
     /// Acquires the control areas.
@@ -157,12 +171,12 @@ impl Resources {
         context: EngineContext<'_, M>,
     ) -> (bool, bool) {
         let processors = [processor];
-        let accessed = |needs| access_first(&processors, needs, false, context).is_ok();
-        let counts = self.reserved
-            && accessed(Needs { counters: true, ..Needs::default() })
+        let accessed = |needs| access_first(needs, false, context).is_ok();
+        let counts = self.reservation.is_held()
+            && accessed(Needs { counters: &processors, ..Needs::default() })
             && initialize(&processors, context).is_ok();
         let samples = self.interrupt == Interrupt::Ours
-            && accessed(Needs { local_apic: true, ..Needs::default() })
+            && accessed(Needs { local_apic: &processors, ..Needs::default() })
             && self.take_interrupt(&processors, context).is_ok();
         (counts, samples)
     }
@@ -175,10 +189,10 @@ impl Resources {
         if !sessions.iter().any(Session::uses_debug_store) {
             self.areas.release(context);
         }
-        if self.reserved && !counters_used {
+        if self.reservation.is_taken() && !counters_used {
             platform.on_each_processor(&|current| hal.release(current));
         }
-        if self.interrupt != Interrupt::Free && !sessions.iter().any(|session| session.subscriber().is_some()) {
+        if self.interrupt != Interrupt::Free && !sessions.iter().any(Session::uses_interrupt) {
             if self.interrupt == Interrupt::Ours {
                 // Cannot fail: the driver has the slot.
                 let _ = hal.set_interrupt_handler(None, SYSTEM);
@@ -191,52 +205,37 @@ impl Resources {
             platform.close_local_apic();
             self.interrupt = Interrupt::Free;
         }
-        if self.timed && !sessions.iter().any(Session::uses_timers) {
-            platform.stop_timers();
-            self.timed = false;
-        }
-        if self.reserved && !counters_used && !sessions.iter().any(Session::uses_debug_store) {
-            platform.free_counters();
-            self.reserved = false;
+        // A longer interval cannot fail: the timers exist.
+        let _ = self.set_timers(sessions.iter().filter_map(Session::timer_interval).min(), platform);
+        if !counters_used && !sessions.iter().any(Session::uses_debug_store) {
+            self.reservation.free(platform);
         }
     }
 }
 
-/// Kinds of registers that a session needs.
+/// The processors on which a session needs each kind of registers, in ascending order.
 #[derive(Debug, Clone, Copy, Default)]
-struct Needs {
-    counters: bool,
-    local_apic: bool,
-    debug_store: bool,
+struct Needs<'a> {
+    counters: &'a [ProcessorIndex],
+    local_apic: &'a [ProcessorIndex],
+    debug_store: &'a [ProcessorIndex],
 }
 
 /// Accesses the registers for the first time, and checks that no other program uses them. All of them are read before
 /// one is written, and none is accessed in another way before all have answered: after a refusal there is nothing to
 /// undo.
-fn access_first<M: Platform>(
-    processors: &[ProcessorIndex],
-    needs: Needs,
-    force: bool,
-    context: EngineContext<'_, M>,
-) -> Result<(), Refusal> {
+fn access_first<M: Platform>(needs: Needs<'_>, force: bool, context: EngineContext<'_, M>) -> Result<(), Refusal> {
     let access = |phase| {
-        if needs.counters {
-            context.access_first(processors, RegisterGroup::Counters, phase)?;
-        }
-        if needs.local_apic {
-            context.access_first(processors, RegisterGroup::LocalApic, phase)?;
-        }
-        if needs.debug_store {
-            context.access_first(processors, RegisterGroup::DebugStore, phase)?;
-        }
-        Ok(())
+        context.access_first(needs.counters, RegisterGroup::Counters, phase)?;
+        context.access_first(needs.local_apic, RegisterGroup::LocalApic, phase)?;
+        context.access_first(needs.debug_store, RegisterGroup::DebugStore, phase)
     };
     access(Phase::Read)?;
-    if needs.counters && !force {
-        check_counters(processors, context)?;
+    if !needs.counters.is_empty() && !force {
+        check_counters(needs.counters, context)?;
     }
-    if needs.debug_store {
-        check_debug_store(processors, context)?;
+    if !needs.debug_store.is_empty() {
+        check_debug_store(needs.debug_store, context)?;
     }
     access(Phase::Write)
 }

@@ -8,7 +8,7 @@ use protocol::{LostRecord, RecordKind, SampleRecord};
 use sample_ring::{Consumer, Slot};
 
 use crate::reply::{Refusal, Reply};
-use crate::sampler::{BRANCH_STATS, CpuSampleStats, SampleProducer, SampleStats, Subscriber, put_or_leak};
+use crate::sampler::{CpuSampleStats, SampleProducer, SampleStats, Subscriber, put_or_leak};
 use crate::time::Ticks;
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 
@@ -35,8 +35,8 @@ struct Ring {
     samples: Consumer<SampleRecord, CpuSampleStats>,
     /// Number of samples delivered.
     delivered: u64,
-    /// Each counter of the session there, and [`BRANCH_STATS`] for branches, with its source and the number of lost
-    /// samples that have been reported.
+    /// Each counter of the session there, `BRANCH_STATS` for branches and `TIME_STATS` for time, with its source and
+    /// the number of lost samples that have been reported.
     events: Vec<(u8, u32, u64)>,
 }
 
@@ -141,7 +141,7 @@ impl Rings {
 
 impl Ring {
     fn counters(&self) -> impl Iterator<Item = u8> + '_ {
-        self.events.iter().map(|(counter, ..)| *counter).filter(|counter| *counter != BRANCH_STATS)
+        self.events.iter().map(|(counter, ..)| *counter).filter(|counter| *counter < CounterSet::MOST)
     }
 
     fn stats(&self) -> [u64; 3] {

@@ -15,6 +15,7 @@ mod sample_stats;
 mod storm;
 mod subscriptions;
 mod throttle;
+mod time_sampling;
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -24,14 +25,15 @@ use protocol::{CounterKind, CounterSample, Mode, PauseKind, PauseRecord, SampleR
 
 pub(crate) use ds_buffers::{DsBuffers, most_before};
 pub use per_cpu::SampleProducer;
-pub use sample_stats::{BRANCH_STATS, CpuSampleStats, SampleStats};
+pub use sample_stats::{BRANCH_STATS, CpuSampleStats, SampleStats, TIME_STATS};
+pub use time_sampling::intervals;
 
 use crate::suspend_time::SuspendTime;
 use crate::time::{Duration100ns, Ticks};
 pub(crate) use per_cpu::put_or_leak;
 use per_cpu::{Interrupts, PerCpuSampling};
 use subscriptions::CounterSubscriptions;
-pub use subscriptions::{MAX_SAMPLERS, Subscriber};
+pub use subscriptions::{MAX_SAMPLERS, Subscriber, Subscribers};
 use throttle::MAX_WINDOW;
 
 /// Ticks of each processor per second while a session samples.
@@ -220,7 +222,7 @@ impl Sampler {
         let late = self.stop(current, per_cpu, sampling, now);
         let traced = self.pause_branches(current, per_cpu, true, now);
         per_cpu.count_overflows(late, SampleStats::throttle);
-        per_cpu.throttle.begin(sampling, traced, now);
+        per_cpu.throttle.begin(sampling, traced, per_cpu.samples_by_time(), now);
         per_cpu.push_to_all(&stopped(StopKind::Throttled, current.index(), now))
     }
 
@@ -241,16 +243,8 @@ impl Sampler {
         }
         self.recover(current, per_cpu);
         watermark_hit |= per_cpu.push_silenced(&stopped(StopKind::Silenced, current.index(), now));
+        watermark_hit |= self.resume_at(current, per_cpu, now);
         let elapsed = per_cpu.elapsed(now);
-        per_cpu.throttle.extend(elapsed, self.budget(), Ticks(self.nominal_tick().0 * MAX_WINDOW));
-        if let Some((counters, traced, since)) = per_cpu.throttle.resume() {
-            self.start(current, counters);
-            if traced {
-                self.pause_branches(current, per_cpu, false, now);
-            }
-            let record = paused(PauseKind::Resumed, current.index(), now, now.since(since));
-            watermark_hit |= per_cpu.push_to_all(&record);
-        }
         let cpu_counters = self.hal.cpu_counters(current.index());
         for (counter, subscriptions) in per_cpu.all_subscriptions() {
             let state = cpu_counters.get(counter);
@@ -261,6 +255,18 @@ impl Sampler {
             }
         }
         watermark_hit
+    }
+
+    /// Extends the window of the budget, and resumes the current processor if it is throttled. Returns whether a ring
+    /// has become half full.
+    fn resume_at(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: Ticks) -> bool {
+        per_cpu.throttle.extend(now, self.budget(), Ticks(self.nominal_tick().0 * MAX_WINDOW));
+        let Some((counters, traced, since)) = per_cpu.throttle.resume() else { return false };
+        self.start(current, counters);
+        if traced {
+            self.pause_branches(current, per_cpu, false, now);
+        }
+        per_cpu.push_to_all(&paused(PauseKind::Resumed, current.index(), now, now.since(since)))
     }
 
     /// Returns the account of sleeps. The caller [begins](SuspendTime::begin) a sleep before the
@@ -300,6 +306,7 @@ impl Sampler {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
         self.resume(current, per_cpu);
         self.hal.restore(current);
+        Self::exclude_sleep(per_cpu, slept, now);
         per_cpu.push_to_all(&paused(PauseKind::Slept, current.index(), now, slept))
     }
 
@@ -336,7 +343,7 @@ impl Sampler {
         if !per_cpu.has_producers() {
             // The last tick was one of a session that has ended.
             per_cpu.elapsed(now);
-            per_cpu.throttle.open(self.nominal_tick());
+            per_cpu.throttle.open(now, self.nominal_tick());
         }
         put_or_leak(per_cpu.slot(subscriber), producer);
         for (_, subscriptions) in per_cpu.subscriptions_of(counters) {

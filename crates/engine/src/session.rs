@@ -7,17 +7,18 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::state::CounterSet;
-use pmu::{Cpu, CurrentCpu, Disturbance, DisturbanceCell, ProcessorIndex};
-use protocol::{ALL_SOURCES, BRANCHES, CountRecord, DETACHED, SessionEvent, TIMER, flags};
+use pmu::{CoreType, Cpu, CurrentCpu, Disturbance, DisturbanceCell, ProcessorIndex};
+use protocol::{BRANCHES, CountRecord, DETACHED, SessionEvent, TIMER, flags};
 
 use crate::clients::ClientId;
-use crate::event::{Event, Service};
+use crate::event::{Event, EventFilter, Service};
 use crate::hardware_recording::HardwareRecording;
 use crate::platform::{EngineContext, Platform};
-use crate::reply::Reply;
+use crate::reply::{Refusal, Reply};
 use crate::rings::Rings;
-use crate::sampler::{BRANCH_STATS, Hal, Sampler, Subscriber};
+use crate::sampler::{BRANCH_STATS, Hal, Sampler, Subscriber, TIME_STATS, intervals};
 use crate::time::{Ticks, Timestamp};
+use crate::try_vec::try_collect;
 
 /// Events that were started together.
 #[derive(Debug)]
@@ -80,10 +81,15 @@ impl Count {
 pub enum Place {
     /// This counter of the processor.
     Counter(u8),
-    /// The timer of the processor, with its ticks at the start.
-    Timer(u64),
+    /// Measured time, and the timer of the processor if it is sampled.
+    Time {
+        /// Interval in units of 100 ns.
+        interval: u32,
+    },
     /// The Branch Trace Store of the processor.
     Branches,
+    /// Nothing: the event is counted on processors of the other core type only.
+    Elsewhere,
 }
 
 impl Session {
@@ -96,22 +102,40 @@ impl Session {
         self.events.iter().zip(places).zip(counts).map(|((event, place), count)| (event, *place, count))
     }
 
-    /// Returns the running events of a source, or all with [`ALL_SOURCES`], on one processor.
-    pub fn running(&self, processor: ProcessorIndex, source: u32) -> impl Iterator<Item = (&Event, Place, &Count)> {
-        self.on(processor).filter(move |(event, ..)| event.is_running(source))
+    /// Returns the addressed events that run on one processor.
+    pub fn running(
+        &self,
+        processor: ProcessorIndex,
+        events: EventFilter,
+    ) -> impl Iterator<Item = (&Event, Place, &Count)> {
+        self.on(processor)
+            .filter(move |(event, place, _)| event.is_running(events) && !matches!(place, Place::Elsewhere))
+    }
+
+    /// Returns the processors on which a running event fulfills a condition.
+    pub fn processors_with(&self, condition: impl Fn(&Event, Place) -> bool) -> Result<Vec<ProcessorIndex>, Refusal> {
+        let fulfilled = |processor: &&ProcessorIndex| {
+            self.running(**processor, EventFilter::ALL).any(|(event, place, _)| condition(event, place))
+        };
+        try_collect(self.processors.iter().filter(fulfilled).copied(), self.processors.len())
+    }
+
+    /// Returns whether an event runs on processors of this core type.
+    pub fn is_on(&self, core_type: Option<CoreType>) -> bool {
+        self.events.iter().any(|event| event.running && event.is_on(core_type))
     }
 
     /// Returns the counters of [`running`](Self::running), each with its count.
-    pub fn counting(&self, processor: ProcessorIndex, source: u32) -> impl Iterator<Item = (u8, &Count)> {
-        self.running(processor, source).filter_map(|(_, place, count)| match place {
+    pub fn counting(&self, processor: ProcessorIndex, events: EventFilter) -> impl Iterator<Item = (u8, &Count)> {
+        self.running(processor, events).filter_map(|(_, place, count)| match place {
             Place::Counter(counter) => Some((counter, count)),
-            Place::Timer(_) | Place::Branches => None,
+            Place::Time { .. } | Place::Branches | Place::Elsewhere => None,
         })
     }
 
     /// Returns those counters as a set.
-    pub fn counters(&self, processor: ProcessorIndex, source: u32) -> CounterSet {
-        self.counting(processor, source).map(|(counter, _)| counter).collect()
+    pub fn counters(&self, processor: ProcessorIndex, events: EventFilter) -> CounterSet {
+        self.counting(processor, events).map(|(counter, _)| counter).collect()
     }
 
     /// Marks the count of a counter of the current processor as disturbed, if the session uses the counter.
@@ -119,7 +143,7 @@ impl Session {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn note_disturbance(&self, processor: ProcessorIndex, counter: u8, disturbance: Disturbance, time: u64) {
-        for (_, count) in self.counting(processor, ALL_SOURCES).filter(|(number, _)| *number == counter) {
+        for (_, count) in self.counting(processor, EventFilter::ALL).filter(|(number, _)| *number == counter) {
             count.disturbance.note(disturbance, time);
         }
     }
@@ -129,9 +153,17 @@ impl Session {
         self.events.iter().any(|event| event.running && matches!(event.service, Service::Counter { .. }))
     }
 
-    /// Returns whether a timer serves a running event.
-    pub fn uses_timers(&self) -> bool {
-        self.events.iter().any(|event| event.running && matches!(event.service, Service::Timer))
+    /// Returns the interval of the timers by which a running event is sampled, if there is such an event.
+    pub fn timer_interval(&self) -> Option<u32> {
+        self.events.iter().find_map(|event| match event.service {
+            Service::Time { interval } if event.running && event.sampled => Some(interval),
+            _ => None,
+        })
+    }
+
+    /// Returns whether a running event is sampled by the performance monitor interrupt.
+    pub fn uses_interrupt(&self) -> bool {
+        self.events.iter().any(|event| event.running && event.needs_interrupt())
     }
 
     /// Returns whether the processors themselves record a running event.
@@ -139,27 +171,22 @@ impl Session {
         self.events.iter().any(|event| event.running && event.service.uses_debug_store())
     }
 
-    /// Updates the counts of events that timers serve.
-    pub fn read_timers(&self, source: u32, platform: &impl Platform) {
-        for processor in &self.processors {
-            for (_, place, count) in self.running(*processor, source) {
-                if let Place::Timer(start) = place {
-                    count.update(platform.ticks(*processor).wrapping_sub(start));
-                }
-            }
-        }
-    }
-
-    /// Writes the counts of a source, or all with [`ALL_SOURCES`], as they were last read.
-    pub fn write_counts(&self, now: Timestamp, source: u32, sampler: &Sampler, reply: &mut Reply<'_>) {
-        let (clock, interface) = (sampler.clock(), sampler.hal().interface().kind() as u32);
+    /// Writes the counts of the addressed events, as they were last read.
+    pub fn write_counts(&self, now: Timestamp, events: EventFilter, sampler: &Sampler, reply: &mut Reply<'_>) {
+        let (clock, hal) = (sampler.clock(), sampler.hal());
+        let interface = hal.interface().kind() as u32;
         for (processor, begun) in self.processors.iter().zip(&self.begun) {
-            for (event, place, count) in self.running(*processor, source) {
-                let [samples, lost, throttled] = match (&self.rings, place) {
+            let enabled = now.time.saturating_since(begun.time);
+            let asleep = now.asleep.saturating_since(begun.asleep);
+            let core_type = hal.core_type(*processor).map_or(0, CoreType::number);
+            for (event, place, count) in self.running(*processor, events) {
+                let [delivered, lost, throttled] = match (&self.rings, place) {
                     (Some(rings), Place::Counter(counter)) if event.sampled => rings.stats(*processor, counter),
                     (Some(rings), Place::Branches) => rings.stats(*processor, BRANCH_STATS),
+                    (Some(rings), Place::Time { .. }) if event.sampled => rings.stats(*processor, TIME_STATS),
                     _ => [0; 3],
                 };
+                let overflows = delivered + lost + throttled;
                 let disturbed = count.disturbance.get().map(|(disturbance, time)| {
                     let after = Ticks(time).saturating_since(begun.clock).duration(clock);
                     (disturbance, after.0)
@@ -172,16 +199,23 @@ impl Session {
                     processor: processor.number(),
                     counter: match place {
                         Place::Counter(counter) => u32::from(counter),
-                        Place::Timer(_) => TIMER,
-                        Place::Branches => BRANCHES,
+                        Place::Time { .. } => TIMER,
+                        Place::Branches | Place::Elsewhere => BRANCHES,
                     },
-                    count: if matches!(place, Place::Branches) { samples + lost } else { count.load() },
-                    enabled: now.time.saturating_since(begun.time).0,
-                    asleep: now.asleep.saturating_since(begun.asleep).0,
-                    samples,
+                    count: match place {
+                        Place::Branches => delivered + lost,
+                        // One expiry can come before its interval is over.
+                        Place::Time { interval } => {
+                            intervals(enabled.saturating_since(asleep), interval).max(overflows)
+                        }
+                        Place::Counter(_) | Place::Elsewhere => count.load(),
+                    },
+                    enabled: enabled.0,
+                    asleep: asleep.0,
+                    samples: delivered,
                     lost,
                     throttled,
-                    core_type: 0,
+                    core_type: if matches!(place, Place::Counter(_)) { core_type } else { event.core_type_number() },
                     reserved: 0,
                     disturbed_register: register,
                     interface,
@@ -195,19 +229,28 @@ impl Session {
 
     /// Writes the running events of the session and their owner.
     pub fn write_sessions(&self, reply: &mut Reply<'_>) {
-        for event in self.events.iter().filter(|event| event.running) {
+        for (index, event) in self.events.iter().enumerate().filter(|(_, event)| event.running) {
+            let mut processors = self.processors_of(index);
+            let first_processor = processors.next().map_or(0, ProcessorIndex::number);
             reply.push(&SessionEvent {
                 session: self.number,
                 source: event.source,
                 modes: event.modes,
                 process: self.process,
                 flags: if self.owner.is_none() { flags::DETACHED } else { 0 },
-                processors: u32::try_from(self.processors.len()).unwrap_or(u32::MAX),
-                first_processor: self.processors.first().map_or(0, |processor| processor.number()),
-                core_type: 0,
+                processors: u32::try_from(1 + processors.count()).unwrap_or(u32::MAX),
+                first_processor,
+                core_type: event.core_type_number(),
                 reserved: 0,
             });
         }
+    }
+
+    /// Returns the processors on which the event with this index is counted.
+    fn processors_of(&self, index: usize) -> impl Iterator<Item = ProcessorIndex> {
+        let places = self.places.iter().skip(index).step_by(self.events.len().max(1));
+        let here = self.processors.iter().zip(places).filter(|(_, place)| !matches!(place, Place::Elsewhere));
+        here.map(|(processor, _)| *processor)
     }
 
     /// Returns whether a request of `client` with `number` addresses the session: as its own, as a detached session, or
@@ -219,9 +262,9 @@ impl Session {
         }
     }
 
-    /// Returns whether an event of a source, or any with [`ALL_SOURCES`], runs.
-    pub fn has(&self, source: u32) -> bool {
-        self.events.iter().any(|event| event.is_running(source))
+    /// Returns whether an addressed event runs.
+    pub fn has(&self, events: EventFilter) -> bool {
+        self.events.iter().any(|event| event.is_running(events))
     }
 
     /// Returns whether one of its events has this index in the state of its counters.
@@ -232,23 +275,14 @@ impl Session {
 
     /// Returns its subscriber number, while an event of it runs and it samples.
     pub fn subscriber(&self) -> Option<Subscriber> {
-        self.rings.as_ref().filter(|_| self.has(ALL_SOURCES)).map(|rings| rings.subscriber)
+        self.rings.as_ref().filter(|_| self.has(EventFilter::ALL)).map(|rings| rings.subscriber)
     }
 
     /// Sets the start time on the processors from the index `first` on. All that remains is to [begin](Self::begin)
     /// there.
     pub fn begin_time<M: Platform>(&mut self, first: usize, context: EngineContext<'_, M>) {
         let now = context.moment();
-        let width = self.events.len().max(1);
-        let of_each = self.processors.iter().zip(&mut self.begun).zip(self.places.chunks_mut(width));
-        for ((processor, begun), places) in of_each.skip(first) {
-            *begun = now;
-            for place in places {
-                if let Place::Timer(start) = place {
-                    *start = context.platform.ticks(*processor);
-                }
-            }
-        }
+        self.begun.iter_mut().skip(first).for_each(|begun| *begun = now);
     }
 
     /// Begins on the current processor.
@@ -257,16 +291,20 @@ impl Session {
     /// PROFILE_LEVEL.
     pub fn begin(&self, current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler, now: Ticks) {
         let hal = sampler.hal();
-        let counters = self.counters(current.index(), ALL_SOURCES);
+        let counters = self.counters(current.index(), EventFilter::ALL);
         let is_own = |counter: &u8| hal.cpu_counters(current.index()).get(*counter).owner() == self.tag;
         let own: CounterSet = counters.iter().filter(is_own).collect();
-        for (counter, count) in self.counting(current.index(), ALL_SOURCES).filter(|(counter, _)| !is_own(counter)) {
+        for (counter, count) in self.counting(current.index(), EventFilter::ALL).filter(|(counter, _)| !is_own(counter))
+        {
             count.begin(sampler.count(current, counter, now));
         }
         if let Some(rings) = &self.rings
             && let Some(producer) = rings.take_producer(current.index())
         {
             let counters = rings.counters(current.index());
+            if let Some(interval) = self.timer_interval() {
+                producer.side().time().begin(interval, now);
+            }
             sampler.subscribe(current, rings.subscriber, producer, counters, now);
         }
         if let Some(ds_buffers) = self.hardware_recording.as_ref().and_then(|recording| recording.take(current.index()))
@@ -277,7 +315,7 @@ impl Session {
         sampler.start(current, own.or(stopped));
     }
 
-    /// Stops a source, or all with [`ALL_SOURCES`], on the current processor. A counter that the session shares goes on
+    /// Stops the addressed events on the current processor. A counter that the session shares goes on
     /// for the others; `successor` returns the tag of a subscriber.
     ///
     /// # IRQL
@@ -285,13 +323,13 @@ impl Session {
     pub fn end(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
-        source: u32,
+        events: EventFilter,
         sampler: &Sampler,
         now: Ticks,
         successor: impl Fn(Subscriber) -> Option<u16>,
     ) {
         let hal = sampler.hal();
-        let counters = self.counters(current.index(), source);
+        let counters = self.counters(current.index(), events);
         let ringed = self.rings.as_ref().map(|rings| rings.counters(current.index())).unwrap_or_default();
         let _ = hal.stop(current, counters.without(ringed));
         if let Some(rings) = &self.rings {
@@ -301,39 +339,47 @@ impl Session {
                     hal.hand_over(current, counter, new_owner);
                 }
             }
-            let rest = self.counters(current.index(), ALL_SOURCES).without(counters);
-            let left = |event: &&Event| event.running && !event.is_running(source);
-            let traced = self.events.iter().filter(left).any(|event| matches!(event.service, Service::Branches { .. }));
+            let rest = self.counters(current.index(), EventFilter::ALL).without(counters);
+            let left = || {
+                let here = self.running(current.index(), EventFilter::ALL).map(|(event, ..)| event);
+                here.filter(|event| !event.is_running(events))
+            };
+            let traced = left().any(|event| matches!(event.service, Service::Branches { .. }));
             if let Some(recording) = self.hardware_recording.as_ref().filter(|_| self.uses_debug_store()) {
                 if !traced {
                     sampler.end_branches(current, now);
                 }
-                if !self.events.iter().filter(left).any(|event| event.service.uses_debug_store())
+                if !left().any(|event| event.service.uses_debug_store())
                     && let Some(ds_buffers) = sampler.uninstall(current)
                 {
                     recording.put(current.index(), ds_buffers);
                 }
             }
+            let timed = left().any(Event::is_sampled_by_time);
+            if !timed {
+                sampler.end_time(current, rings.subscriber);
+            }
             if rest.and(ringed).is_empty()
                 && !traced
+                && !timed
                 && let Some(producer) = sampler.withdraw(current, rings.subscriber)
             {
                 rings.put_producer(current.index(), producer);
             }
         }
-        for (counter, count) in self.counting(current.index(), source) {
+        for (counter, count) in self.counting(current.index(), events) {
             count.update(sampler.count(current, counter, now));
         }
     }
 
-    /// Frees the counters of a source that no other session shares, and marks its events as stopped.
-    pub fn free(&mut self, source: u32, sampler: &Sampler) {
+    /// Frees the counters of the addressed events that no other session shares, and marks the events as stopped.
+    pub fn free(&mut self, events: EventFilter, sampler: &Sampler) {
         for processor in &self.processors {
             let is_left = |counter: &u8| sampler.subscribers(*processor, *counter).next().is_none();
-            let left = self.counters(*processor, source).iter().filter(is_left).collect();
+            let left = self.counters(*processor, events).iter().filter(is_left).collect();
             sampler.hal().free(*processor, left);
         }
-        for event in self.events.iter_mut().filter(|event| event.is_running(source)) {
+        for event in self.events.iter_mut().filter(|event| event.is_running(events)) {
             event.running = false;
         }
     }

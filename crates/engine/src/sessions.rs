@@ -4,9 +4,10 @@ use alloc::vec::Vec;
 
 use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 use protocol::status::{STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED};
-use protocol::{ALL_SOURCES, AreaRequest, DETACHED, ErrorCode, EventRequest, StartHeader, flags};
+use protocol::{AreaRequest, DETACHED, ErrorCode, EventRequest, StartHeader, flags};
 
 use crate::clients::ClientId;
+use crate::event::EventFilter;
 use crate::plan::{Planner, Requester};
 use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, Reply};
@@ -30,7 +31,7 @@ pub struct Sessions {
 impl Sessions {
     /// Returns the number of running sessions.
     pub fn running(&self) -> usize {
-        self.all.iter().filter(|session| session.has(ALL_SOURCES)).count()
+        self.all.iter().filter(|session| session.has(EventFilter::ALL)).count()
     }
 
     /// Returns the account of all samples.
@@ -41,9 +42,16 @@ impl Sessions {
         })
     }
 
-    /// Returns on how many processors a source runs, summed over all sessions.
-    pub fn processors_running(&self, source: u32) -> usize {
-        self.all.iter().filter(|session| session.has(source)).map(|session| session.processors.len()).sum()
+    /// Returns on how many of these processors a source runs, summed over all sessions.
+    pub fn processors_running(&self, source: u32, are_meant: impl Fn(ProcessorIndex) -> bool) -> usize {
+        let runs = |session: &Session, processor: ProcessorIndex| {
+            session.running(processor, EventFilter::of_source(source)).next().is_some()
+        };
+        let of_session = |session: &Session| {
+            let meant = session.processors.iter().filter(|processor| are_meant(**processor));
+            meant.filter(|processor| runs(session, **processor)).count()
+        };
+        self.all.iter().map(of_session).sum()
     }
 
     /// Starts all of `events`, or none. Returns the number of the session. If there is no free counter, the reply lists
@@ -99,16 +107,18 @@ impl Sessions {
     pub fn add_processor<M: Platform>(&mut self, processor: ProcessorIndex, context: EngineContext<'_, M>) {
         let EngineContext { platform, sampler, .. } = context;
         let timed = platform.add_processor(processor);
+        self.after_processor(platform);
         let (counts, samples) = self.resources.take_processor(processor, context);
         // There is no reply for the holders of the counters.
         let planner = Planner { context, others: &[] };
+        let core_type = context.hal.core_type(processor);
         for session in &mut self.all {
-            let is_fit = (timed || !session.uses_timers())
+            let is_fit = (timed || session.timer_interval().is_none())
                 && (counts || !session.uses_counters())
                 && session.hardware_recording.is_none()
-                && (samples || session.subscriber().is_none());
+                && (samples || !session.uses_interrupt());
             let is_new = session.processors.binary_search(&processor).is_err();
-            let is_wanted = session.everywhere && session.has(ALL_SOURCES) && is_new && is_fit;
+            let is_wanted = session.everywhere && session.is_on(core_type) && is_new && is_fit;
             if is_wanted && planner.extend(session, processor, &mut Reply::over(&mut [])).is_ok() {
                 session.begin_time(session.processors.len().saturating_sub(1), context);
                 let now = platform.clock();
@@ -122,9 +132,19 @@ impl Sessions {
         }
     }
 
-    /// Returns whether the counters are reserved with the HAL.
-    pub const fn are_counters_reserved(&self) -> bool {
-        self.resources.are_counters_reserved()
+    /// Returns the state of the reservation of the counters as in [`InfoReply`](protocol::InfoReply).
+    pub const fn reservation_state(&self) -> u32 {
+        self.resources.reservation_state()
+    }
+
+    /// Frees the counters before a processor becomes active.
+    pub fn before_processor<M: Platform>(&mut self, platform: &M) {
+        self.resources.reservation().interrupt(platform);
+    }
+
+    /// Reserves the counters again when a processor is active, or was not added.
+    pub fn after_processor<M: Platform>(&mut self, platform: &M) {
+        self.resources.reservation().resume(platform);
     }
 
     fn find(&self, number: u64, client: ClientId) -> Result<(), Refusal> {
@@ -146,17 +166,17 @@ impl Sessions {
         self.update(meant, false, context);
         let now = context.moment();
         for session in self.all.iter().filter(|session| meant(session)) {
-            session.read_timers(ALL_SOURCES, context.platform);
-            session.write_counts(now, ALL_SOURCES, context.sampler, reply);
+            session.write_counts(now, EventFilter::ALL, context.sampler, reply);
         }
         Ok(())
     }
 
-    /// Updates the counts of all sessions, repairs registers that another program changed, and frees control areas that
-    /// could not be freed before.
+    /// Updates the counts of all sessions, repairs registers that another program changed, and frees control areas and
+    /// counters that could not be freed before.
     pub fn accumulate_counts<M: Platform>(&mut self, context: EngineContext<'_, M>) {
         self.update(|_| true, true, context);
         self.resources.areas().drop_unneeded(context);
+        self.resources.reservation().free_again(context.platform);
     }
 
     fn update<M: Platform>(
@@ -176,7 +196,7 @@ impl Sessions {
                 sampler.compare(current, now);
             }
             for session in self.all.iter().filter(|session| meant(session)) {
-                for (counter, count) in session.counting(current.index(), ALL_SOURCES) {
+                for (counter, count) in session.counting(current.index(), EventFilter::ALL) {
                     count.update(sampler.count(current, counter, now));
                 }
             }
@@ -184,28 +204,28 @@ impl Sessions {
         });
     }
 
-    /// Stops a source, or all with [`ALL_SOURCES`], of the addressed sessions, and writes the final counts.
+    /// Stops the addressed events of the addressed sessions, and writes the final counts.
     pub fn stop<M: Platform>(
         &mut self,
         number: u64,
-        source: u32,
+        events: EventFilter,
         client: ClientId,
         context: EngineContext<'_, M>,
         reply: &mut Reply<'_>,
     ) -> Result<(), Refusal> {
         self.find(number, client)?;
         let meant = |session: &Session| session.is_meant(number, client);
-        if !self.all.iter().any(|session| meant(session) && session.has(source)) && source != ALL_SOURCES {
-            return Err(Refusal::new(STATUS_NOT_FOUND, ErrorCode::NotStarted).source(source).detail(number, 0));
+        if !self.all.iter().any(|session| meant(session) && session.has(events)) && !events.is_all() {
+            return Err(Refusal::new(STATUS_NOT_FOUND, ErrorCode::NotStarted).source(events.source).detail(number, 0));
         }
-        self.stop_those(meant, source, context, reply);
+        self.stop_those(meant, events, context, reply);
         Ok(())
     }
 
     /// Stops every session of a handle.
     pub fn stop_all_of<M: Platform>(&mut self, client: ClientId, context: EngineContext<'_, M>) {
         let reply = &mut Reply::over(&mut []);
-        self.stop_those(|session| session.owner == Some(client), ALL_SOURCES, context, reply);
+        self.stop_those(|session| session.owner == Some(client), EventFilter::ALL, context, reply);
         self.forget(|session| session.owner == Some(client));
     }
 
@@ -221,20 +241,21 @@ impl Sessions {
 
     /// Stops every session.
     pub fn stop_every<M: Platform>(&mut self, context: EngineContext<'_, M>) {
-        self.stop_those(|_| true, ALL_SOURCES, context, &mut Reply::over(&mut []));
+        self.stop_those(|_| true, EventFilter::ALL, context, &mut Reply::over(&mut []));
         self.forget(|_| true);
         self.resources.areas().release_all(context);
+        self.resources.reservation().free_again(context.platform);
     }
 
     fn stop_those<M: Platform>(
         &mut self,
         meant: impl Fn(&Session) -> bool + Sync,
-        source: u32,
+        events: EventFilter,
         context: EngineContext<'_, M>,
         reply: &mut Reply<'_>,
     ) {
         // A session that has stopped may have left its subscriber number to another.
-        let meant = |session: &Session| meant(session) && session.has(source);
+        let meant = |session: &Session| meant(session) && session.has(events);
         if !self.all.iter().any(meant) {
             return;
         }
@@ -246,18 +267,17 @@ impl Sessions {
         platform.on_each_processor(&|current| {
             sampler.compare(current, clock);
             for session in sessions.iter().filter(|session| meant(session)) {
-                session.end(current, source, sampler, clock, tag);
+                session.end(current, events, sampler, clock, tag);
             }
             note_disturbances(sessions, current, sampler, clock);
         });
         let now = context.moment();
         for session in self.all.iter_mut().filter(|session| meant(session)) {
-            session.read_timers(source, platform);
-            session.write_counts(now, source, sampler, reply);
-            session.free(source, sampler);
+            session.write_counts(now, events, sampler, reply);
+            session.free(events, sampler);
         }
         // Sessions that sampled stay until their last samples are fetched.
-        self.all.retain(|session| session.has(ALL_SOURCES) || session.rings.is_some());
+        self.all.retain(|session| session.has(EventFilter::ALL) || session.rings.is_some());
         self.set_budget(context);
         self.resources.release(&self.all, context);
     }
@@ -276,7 +296,7 @@ impl Sessions {
         let session = self.all.iter_mut().find(of_session);
         let nothing = Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::NothingSampled).detail(number, 0);
         let session = session.filter(|session| session.rings.is_some()).ok_or(nothing)?;
-        let stopped = !session.has(ALL_SOURCES);
+        let stopped = !session.has(EventFilter::ALL);
         let Some(rings) = &mut session.rings else { return Err(nothing) };
         if may_wait && !stopped && !rings.are_half_full() {
             return Ok(false);

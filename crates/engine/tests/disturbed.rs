@@ -1,6 +1,6 @@
 //! Register writes of other programs during a session: every result is right or marked as disturbed.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 #[path = "disturbed/at_random.rs"]
 mod at_random;

@@ -2,6 +2,9 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+#[path = "hybrid/core_types.rs"]
+mod core_types;
+
 use engine::Engine;
 use model::{Accesses, Mode, Processor, Selected};
 use pmu::Support;

@@ -36,7 +36,7 @@ fn query(client: Client, engine: &mut Engine<&SimMachine>, source: u32) -> Sourc
 
 #[test]
 fn raw_events_and_sources_of_the_table_count_side_by_side_and_their_sessions_are_listed() {
-    for name in ["haswell-4710mq", "intel-v1", "zen4-7700x", "bulldozer-fx8150", "intel-hybrid"] {
+    for name in ["haswell-4710mq", "intel-v1", "zen4-7700x", "bulldozer-fx8150", "ice-lake-sp-6330"] {
         let machine = SimMachine::named(name, 2);
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);

@@ -27,5 +27,7 @@ mod sharing;
 mod storms;
 #[path = "sampling/throttle.rs"]
 mod throttle;
+#[path = "sampling/time.rs"]
+mod time;
 #[path = "sampling/unkind.rs"]
 mod unkind;

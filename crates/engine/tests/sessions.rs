@@ -165,30 +165,25 @@ fn a_refusal_for_lack_of_counters_lists_their_sessions_and_reserves_none() {
 }
 
 #[test]
-fn profile_time_counts_the_ticks_of_each_processors_timer_on_every_interface() {
+fn profile_time_counts_intervals_of_measured_time_and_needs_no_timer() {
     for name in ["intel-no-leaf-a", "amd-hyperv-masked", "amd-legacy", "intel-v2"] {
         let machine = SimMachine::named(name, PROCESSORS);
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
-        let tick = |times: u64| {
-            for processor in 0..PROCESSORS {
-                machine.tick(processor, times * u64::from(processor + 1));
-            }
-        };
-        tick(99); // no timer runs
         let first = client.started(&mut engine, 0, &[0]);
-        assert_eq!(machine.timer(), Some(10_000), "{name}");
-        tick(5);
+        machine.pass(5 * 10_000 + 9_999);
         let second = client.started(&mut engine, flags::DETACHED, &[0]);
-        tick(7);
+        machine.pass(7 * 10_000);
         let counts = |records: &[CountRecord]| -> Vec<u64> { records.iter().map(|record| record.count).collect() };
-        assert_eq!(counts(&client.read(&mut engine, first)), [12, 24, 36], "{name}");
-        assert_eq!(counts(&client.read(&mut engine, second)), [7, 14, 21], "{name}");
-        assert_eq!(counts(&client.stop(&mut engine, first, None).records()), [12, 24, 36]);
-        assert!(machine.timer().is_some(), "the other session goes on");
-        tick(1);
+        assert_eq!(counts(&client.read(&mut engine, first)), [12; 3], "{name}");
+        assert_eq!(counts(&client.read(&mut engine, second)), [7; 3], "{name}");
+        machine.fall_asleep(&engine);
+        machine.pass(1_000_000_000);
+        machine.wake(&engine);
+        machine.pass(10_000);
+        assert_eq!(counts(&client.stop(&mut engine, first, None).records()), [13; 3], "{name}: without the sleep");
+        assert_eq!(machine.timer(), None, "{name}");
         engine.shut_down();
-        assert_eq!(machine.timer(), None);
         for cpu in machine.all() {
             let accesses = cpu.model().accesses();
             assert_eq!((accesses.wrmsr, accesses.rdmsr, accesses.rdpmc), (0, 0, 0), "{name}: no register touched");
@@ -197,11 +192,11 @@ fn profile_time_counts_the_ticks_of_each_processors_timer_on_every_interface() {
 }
 
 #[test]
-fn profile_time_takes_the_nearest_interval_of_its_timer_at_once() {
+fn profile_time_takes_the_interval_that_is_set_when_it_starts() {
     let machine = SimMachine::named("amd-legacy", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    client.started(&mut engine, 0, &[0]);
+    let before = client.started(&mut engine, 0, &[0]);
     for (wanted, used) in
         [(0, 10_000), (1_221, 10_000), (10_001, 20_000), (1_000_000, 1_000_000), (u32::MAX, 1_000_000)]
     {
@@ -209,8 +204,13 @@ fn profile_time_takes_the_nearest_interval_of_its_timer_at_once() {
         let records: Vec<protocol::SourceRecord> =
             client.ask(&mut engine, Code::SetInterval, zerocopy::IntoBytes::as_bytes(&request), 184).records();
         assert_eq!((records[0].interval, records[0].minimum, records[0].maximum), (used, 1_221, 1_000_000));
-        assert_eq!(machine.timer(), Some(used));
+        let session = client.started(&mut engine, 0, &[0]);
+        machine.pass(10_000_000);
+        let last: Vec<CountRecord> = client.stop(&mut engine, session, None).records();
+        assert_eq!(last[0].count, 10_000_000 / u64::from(used));
     }
+    let last: Vec<CountRecord> = client.stop(&mut engine, before, None).records();
+    assert_eq!(last[0].count, 5_000, "a session keeps its interval");
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod counting;
 mod disturbance;
 mod error;
 mod first_access;
+mod hybrid;
 pub mod information;
 mod interrupt;
 mod other_thread;
@@ -53,6 +54,8 @@ pub struct Hal<E = ()> {
     states: Box<[CounterCell]>,
     /// Whether memory was short for the cells.
     is_stateless: bool,
+    /// Core types of the processors.
+    probed_types: hybrid::ProbedTypes,
     /// What each processor owns besides its cells.
     per_cpu: Box<[PerCpu<E>]>,
     /// One interval per entry of the table of the interface.
@@ -102,6 +105,8 @@ pub struct SourceInformation {
     pub counters: CounterSet,
     /// Whether these counters are known to count it.
     pub listing: Listing,
+    /// Counters that record the source precisely, by the tables: whether the processor has PEBS is not examined.
+    pub precise: CounterSet,
 }
 
 impl Hal {
@@ -165,6 +170,7 @@ impl<E: Default> Hal<E> {
             cells_per_cpu,
             is_stateless: states.is_none(),
             states: states.unwrap_or_default(),
+            probed_types: hybrid::ProbedTypes::new(),
             per_cpu,
             intervals,
             raw,

@@ -396,6 +396,15 @@ impl Interface {
         }
     }
 
+    /// Returns the counters that record a source precisely, if the processor has PEBS.
+    #[must_use]
+    pub fn recorded(&self, source: &ProfileSource) -> CounterSet {
+        match self {
+            Self::Emon(emon) => emon.recorded(source),
+            _ => CounterSet::NONE,
+        }
+    }
+
     /// Returns the counters that record a source precisely.
     #[must_use]
     pub fn precise(&self, source: &ProfileSource) -> CounterSet {

@@ -30,6 +30,7 @@
 extern crate alloc;
 
 pub mod constraints;
+pub mod core_type;
 pub mod cpu;
 pub mod current_cpu;
 pub mod debug_store;
@@ -48,6 +49,7 @@ pub mod source;
 pub mod state;
 mod topology;
 
+pub use core_type::CoreType;
 pub use cpu::{Cpu, Cpuid, Msr};
 pub use current_cpu::{CurrentCpu, ProcessorIndex};
 pub use disturbance::{Disturbance, DisturbanceCell};

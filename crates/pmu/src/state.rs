@@ -6,10 +6,11 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use bitfield_struct::bitfield;
 
+use crate::core_type::CoreType;
 use crate::disturbance::{COUNTER, Disturbance, DisturbanceCell};
 use crate::first_access::FirstAccesses;
 use crate::source::{ProfileSource, Source, Sources};
@@ -543,6 +544,8 @@ pub struct PerCpuPmu {
     stale: AtomicU32,
     initialized: AtomicBool,
     asleep: AtomicBool,
+    /// Number of the core type, or 0.
+    core_type: AtomicU8,
     /// What was found disturbed.
     pub(crate) disturbances: Disturbances,
     /// One more than the ID of the core, or 0.
@@ -571,6 +574,7 @@ impl PerCpuPmu {
             stale: AtomicU32::new(0),
             initialized: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
+            core_type: AtomicU8::new(0),
             disturbances: Disturbances::new(),
             core: AtomicU64::new(0),
             first_accesses: FirstAccesses::new(),
@@ -612,6 +616,16 @@ impl PerCpuPmu {
     /// Sets that value; returns the previous one.
     pub(crate) fn set_asleep(&self, asleep: bool) -> bool {
         self.asleep.swap(asleep, Ordering::Relaxed)
+    }
+
+    /// Returns the core type that CPUID reports.
+    pub(crate) fn core_type(&self) -> Option<CoreType> {
+        CoreType::from_number(self.core_type.load(Ordering::Relaxed).into())
+    }
+
+    /// Sets that value.
+    pub(crate) fn set_core_type(&self, core_type: Option<CoreType>) {
+        self.core_type.store(core_type.map_or(0, |core_type| core_type as u8), Ordering::Relaxed);
     }
 
     /// Returns the counters that may have overflowed without being served.

@@ -99,11 +99,17 @@ pub enum ErrorCode {
     /// A counter on `processor` is free for `source`, but not beside the counters of `detail[0]`, the other thread of the
     /// core: an erratum lets the two disturb each other.
     OtherThread = 38,
+    /// The processors of the session are of two core types, on which `source` is not the same event, and the request
+    /// names no core type; `detail[0]` = the core types, which are single bits.
+    CoreTypeNeeded = 39,
+    /// No processor of the session has the core type that the request names for `source`; `detail` = that core type, the
+    /// core types of the session's processors, or 0 if the machine is not a hybrid.
+    NoSuchCoreType = 40,
 }
 
 impl ErrorCode {
     /// All error codes, in the order of their numbers.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 41] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -143,6 +149,8 @@ impl ErrorCode {
         Self::RegisterFault,
         Self::BadCounters,
         Self::OtherThread,
+        Self::CoreTypeNeeded,
+        Self::NoSuchCoreType,
     ];
 
     /// Returns the error code with this number.
@@ -216,7 +224,7 @@ mod tests {
             assert_eq!(cause as u32, number);
             assert_eq!(ErrorCode::from_number(number), Some(cause));
         }
-        assert_eq!(ErrorCode::from_number(38), None);
+        assert_eq!(ErrorCode::from_number(41), None);
     }
 
     #[test]

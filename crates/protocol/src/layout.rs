@@ -137,7 +137,8 @@ layout! {
         asleep: u64,
         /// The hypervisor, a number of `pmu::Hypervisor`.
         hypervisor: u32,
-        /// 1 while the counters are reserved with the HAL.
+        /// 1 while the counters are reserved with the HAL, otherwise 0; or the NTSTATUS with which the HAL refused to
+        /// reserve them again for sessions that run, or to free them after the last session.
         reserved: u32,
         /// Number of counters of the processor with the fewest counters.
         least_counters: u32,
@@ -194,6 +195,24 @@ layout! {
         precise: u32,
         /// Core type that the record describes, as in the [`SourceRequest`].
         core_type: u32,
+    }
+
+    /// Out: the processors of a core type. Only hybrids have them.
+    280 CoreTypeRecord {
+        /// Core type (CPUID leaf 0x1A, EAX\[31:24\]).
+        core_type: u32,
+        /// Number of counters, including fixed ones.
+        counters: u32,
+        /// Number of fixed counters.
+        fixed_counters: u32,
+        /// Width of a general counter, in bits.
+        width: u32,
+        /// Width of a fixed counter, in bits.
+        fixed_width: u32,
+        /// Version of architectural performance monitoring (leaf 0xA).
+        pmu_version: u32,
+        /// The active processors of the type.
+        processors: ProcessorSet,
     }
 
     /// A set of processors by index; in a request, the empty set selects every active one.

@@ -20,10 +20,10 @@ pub mod status;
 pub use driver_identity::{DriverIdentity, IDENTITY_SECTION};
 pub use error_code::{ErrorCode, RegisterFault, RegisterInUse};
 pub use layout::{
-    AreaRecord, AreaRequest, BRANCH_BUFFER, CountRecord, DEFAULT_BUDGET, EventRequest, Hello, HelloReply, InfoReply,
-    IntervalRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, NAME_LENGTH, PROCESSOR_WORDS, ProcessorSet, RING,
-    ReplyHeader, SamplesRequest, SessionEvent, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
-    area, flags, modes,
+    AreaRecord, AreaRequest, BRANCH_BUFFER, CoreTypeRecord, CountRecord, DEFAULT_BUDGET, EventRequest, Hello,
+    HelloReply, InfoReply, IntervalRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, NAME_LENGTH, PROCESSOR_WORDS,
+    ProcessorSet, RING, ReplyHeader, SamplesRequest, SessionEvent, SessionRequest, SourceRecord, SourceRequest,
+    StartHeader, StopRequest, area, flags, modes,
 };
 pub use record::{
     AnySample, BranchKind, BranchRecord, CounterKind, CounterSample, LostKind, LostRecord, Mode, PauseKind,

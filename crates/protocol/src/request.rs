@@ -79,6 +79,8 @@ pub enum Code {
     /// SystemProcessorProfileControlArea, on one processor or on several, all or none.
     /// [`ControlArea`](crate::ErrorCode::ControlArea) reports the first processor that failed.
     ControlArea = control_code(10, Access::ReadWrite),
+    /// Nothing in, [`ReplyHeader`] and [`crate::CoreTypeRecord`]s out: the core types of a hybrid, none on other machines.
+    ListCoreTypes = control_code(11, Access::Read),
 }
 
 /// Valid lengths of a buffer, in bytes.
@@ -145,7 +147,7 @@ const EVENTS: Size =
     Size::Entries { head: size_of::<StartHeader>(), entry: size_of::<EventRequest>(), most: MAX_EVENTS };
 
 /// All requests.
-pub const REQUESTS: [RequestSpec; 11] = [
+pub const REQUESTS: [RequestSpec; 12] = [
     request(Code::Hello, "Hello", Access::Read, of::<Hello>(), at_least::<HelloReply>()),
     request(Code::Info, "Info", Access::Read, NOTHING, at_least::<InfoReply>()),
     request(Code::ListSources, "ListSources", Access::Read, NOTHING, HEADER),
@@ -157,6 +159,7 @@ pub const REQUESTS: [RequestSpec; 11] = [
     request(Code::ListSessions, "ListSessions", Access::Read, NOTHING, HEADER),
     request(Code::Samples, "Samples", Access::Read, of::<SamplesRequest>(), ONE_SAMPLE),
     request(Code::ControlArea, "ControlArea", Access::ReadWrite, of::<AreaRequest>(), HEADER),
+    request(Code::ListCoreTypes, "ListCoreTypes", Access::Read, NOTHING, HEADER),
 ];
 
 const fn of<T>() -> Size {

@@ -43,8 +43,23 @@ pub struct Session {
     /// Records that a processor wrote per interrupt for [precise](protocol::modes::PRECISE) events; 0 if no event is
     /// precise.
     pub batch: u32,
+    /// The core types of a hybrid; empty for other machines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub core_types: Vec<CoreTypeProcessors>,
     /// The sampled events.
     pub events: Vec<RecordedEvent>,
+}
+
+/// The processors of a core type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CoreTypeProcessors {
+    /// Number of the core type in CPUID leaf 0x1A, EAX\[31:24\]; never 0.
+    pub core_type: u32,
+    /// Its name in the notation of events: `cpu_core`.
+    pub name: String,
+    /// The sampled processors of the type, in ascending order.
+    pub processors: Vec<u32>,
 }
 
 /// A sampled event.
@@ -63,6 +78,14 @@ pub struct RecordedEvent {
     pub interval: u32,
     /// Target of samples per second and processor, to which the interval was adjusted; zero if the interval was fixed.
     pub frequency: u32,
+    /// [Core type](CoreTypeProcessors::core_type) of the processors on which it was sampled; zero for all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub core_type: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A process. Later blocks of the same process add modules to those of earlier blocks.

@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// Version of the file format; any change of layout or meaning increments it.
 pub const FORMAT_VERSION: u32 = 3;
 
-/// Oldest version that can be read. Version 2 has no disturbed counts.
+/// Oldest version that can still be read. Version 2 has neither core types nor disturbed counts.
 pub const OLDEST_VERSION: u32 = 2;
 
 /// Maximum number of samples in a block.

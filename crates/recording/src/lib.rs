@@ -36,7 +36,9 @@ mod frame;
 mod reader;
 mod writer;
 
-pub use block::{Block, Count, DebugFile, Disturbed, KERNEL, Module, Process, RecordedEvent, Session, Summary};
+pub use block::{
+    Block, CoreTypeProcessors, Count, DebugFile, Disturbed, KERNEL, Module, Process, RecordedEvent, Session, Summary,
+};
 pub use frame::{FORMAT_VERSION, MAX_SAMPLES, OLDEST_VERSION};
 pub use reader::{BlockError, ReadError, Reader};
 pub use writer::{WriteError, Writer};

@@ -11,8 +11,8 @@ use proptest::option;
 use proptest::prelude::*;
 use protocol::SampleRecord;
 use recording::{
-    Block, Count, DebugFile, Disturbed, MAX_SAMPLES, Module, Process, ReadError, RecordedEvent, Session, Summary,
-    WriteError, Writer,
+    Block, CoreTypeProcessors, Count, DebugFile, Disturbed, MAX_SAMPLES, Module, Process, ReadError, RecordedEvent,
+    Session, Summary, WriteError, Writer,
 };
 use support::{block_ranges, forged, process, read, sample, session, small, summary, written};
 use zerocopy::{FromBytes, IntoBytes};
@@ -23,34 +23,40 @@ fn any_sample() -> impl Strategy<Value = SampleRecord> {
 }
 
 fn any_event() -> impl Strategy<Value = RecordedEvent> {
-    any::<(u32, String, u32, u32, u32)>().prop_map(|(source, name, modes, interval, frequency)| RecordedEvent {
-        source,
+    any::<(u32, String, u32, u32, u32, u32)>().prop_map(|(source, name, modes, interval, frequency, core_type)| {
+        RecordedEvent { source, name, modes, interval, frequency, core_type }
+    })
+}
+
+fn any_core_type() -> impl Strategy<Value = CoreTypeProcessors> {
+    (any::<(u32, String)>(), vec(any::<u32>(), 0..3)).prop_map(|((core_type, name), processors)| CoreTypeProcessors {
+        core_type,
         name,
-        modes,
-        interval,
-        frequency,
+        processors,
     })
 }
 
 fn any_session() -> impl Strategy<Value = Session> {
     let texts = any::<(String, String, String, Option<String>)>();
-    (any::<(u64, u64, u32)>(), texts, vec(any::<String>(), 0..3), vec(any::<u32>(), 0..4), vec(any_event(), 0..3))
-        .prop_map(
-            |((created_unix_ms, clock, batch), (client, driver, processor, computer), command, processors, events)| {
-                Session {
-                    created_unix_ms,
-                    client,
-                    driver,
-                    processor,
-                    computer,
-                    command,
-                    clock,
-                    processors,
-                    batch,
-                    events,
-                }
-            },
-        )
+    let events = (vec(any_core_type(), 0..3), vec(any_event(), 0..3));
+    (any::<(u64, u64, u32)>(), texts, vec(any::<String>(), 0..3), vec(any::<u32>(), 0..4), events).prop_map(
+        |((created_unix_ms, clock, batch), (client, driver, processor, computer), command, processors, events)| {
+            let (core_types, events) = events;
+            Session {
+                created_unix_ms,
+                client,
+                driver,
+                processor,
+                computer,
+                command,
+                clock,
+                processors,
+                batch,
+                core_types,
+                events,
+            }
+        },
+    )
 }
 
 fn any_module() -> impl Strategy<Value = Module> {

@@ -98,7 +98,15 @@ fn session() -> Session {
         clock: CLOCK,
         processors: (0..PROCESSORS).collect(),
         batch: 0,
-        events: vec![RecordedEvent { source: 25, name, modes: modes::BOTH, interval: INTERVAL, frequency: 0 }],
+        core_types: Vec::new(),
+        events: vec![RecordedEvent {
+            source: 25,
+            name,
+            modes: modes::BOTH,
+            interval: INTERVAL,
+            frequency: 0,
+            core_type: 0,
+        }],
     }
 }
 

@@ -21,6 +21,7 @@ use recording::Module;
 use rustc_hash::FxHashMap;
 
 use self::marker::{Lost, Silenced, Slept, Throttled};
+use crate::core_types::SampledSource;
 use crate::filter::Filter;
 use crate::modules::{ModuleId, file_name};
 use crate::processes::UNKNOWN_NAME;
@@ -76,7 +77,7 @@ struct Builder<'a> {
     processes: FxHashMap<u32, ProcessHandle>,
     /// Pseudo-process that contains the tracks of the processors.
     sampling: Option<ProcessHandle>,
-    tracks: FxHashMap<(u32, u32, u32), Track>,
+    tracks: FxHashMap<(u32, u32, SampledSource), Track>,
     processors: FxHashMap<u32, ThreadHandle>,
 }
 
@@ -117,9 +118,10 @@ impl<'a> Builder<'a> {
 
     fn add(&mut self, record: &Record) {
         let time = self.contents.nanoseconds(record.time());
+        let sampled = self.contents.sample_counts.source_on(record.source(), record.processor());
         match record.sample() {
-            Some(sample) if self.filter.selects(sample.source, sample.process) => self.sample(&sample, time),
-            None if self.filter.selects_source(record.source()) => self.loss_marker(record, time),
+            Some(sample) if self.filter.selects(sampled, sample.process) => self.sample(&sample, time),
+            None if self.filter.selects_source(sampled) => self.loss_marker(record, time),
             Some(_) | None => {}
         }
     }
@@ -169,7 +171,8 @@ impl<'a> Builder<'a> {
     }
 
     fn track(&mut self, sample: &AnySample) -> &mut Track {
-        let AnySample { process, thread, source, .. } = *sample;
+        let AnySample { process, thread, source, processor, .. } = *sample;
+        let source = self.contents.sample_counts.source_on(source, processor);
         let start = Timestamp::from_nanos_since_reference(0);
         let contents = self.contents;
         let owner = self.process(process);
@@ -203,7 +206,10 @@ impl<'a> Builder<'a> {
         let track = self.processor(record.processor());
         let source = match record.source() {
             ALL_SOURCES => self.profile.intern_string("all sources"),
-            source => self.profile.intern_string(&self.contents.source_name(source)),
+            source => {
+                let source = self.contents.sample_counts.source_on(source, record.processor());
+                self.profile.intern_string(&self.contents.source_name(source))
+            }
         };
         let time = Timestamp::from_nanos_since_reference(nanoseconds);
         match record {

@@ -16,6 +16,7 @@
 //! | `processes`, `modules` | the modules of each process |
 //! | `pe` | headers of PE images |
 //! | `symbols` | search for the symbol files of a module |
+//! | `core_types` | sources on the core types of a hybrid |
 //! | `symbol_index` | modules and symbols of all addresses |
 //! | `table`, `proportion` | sums by columns, shares and their confidence intervals |
 //! | `branches` | branches by source and target |
@@ -25,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod branches;
+mod core_types;
 mod filter;
 mod firefox;
 mod folded;
@@ -41,6 +43,7 @@ mod table;
 mod timeline;
 
 pub use branches::{Branch, BranchCount, BranchCounts};
+pub use core_types::{SampledSource, qualified};
 pub use filter::Filter;
 pub use firefox::firefox;
 pub use folded::{flamegraph, folded};

@@ -7,6 +7,7 @@ use protocol::Record;
 use recording::{Block, ReadError, Reader, Session, Summary};
 use thiserror::Error;
 
+use crate::core_types::{CoreTypes, SampledSource, qualified};
 use crate::processes::Processes;
 use crate::sample_counts::{Detail, SampleCounts};
 
@@ -39,9 +40,9 @@ impl Contents {
             return Err(ReadError::CutOff { offset: 0 });
         };
         let mut contents = Self {
+            sample_counts: SampleCounts::new(detail).with_core_types(CoreTypes::new(&session.core_types)),
             session,
             processes: Processes::default(),
-            sample_counts: SampleCounts::new(detail),
             summary: None,
             damage: None,
         };
@@ -74,9 +75,19 @@ impl Contents {
         nanoseconds.try_into().unwrap_or(u64::MAX)
     }
 
-    /// Returns the name of `source` in this recording, or its number.
+    /// Returns the name of `source` in this recording, or its number. On a hybrid the name of its core type stands before
+    /// it.
     #[must_use]
-    pub fn source_name(&self, source: u32) -> Cow<'_, str> {
+    pub fn source_name(&self, source: impl Into<SampledSource>) -> Cow<'_, str> {
+        let SampledSource { source, core_type } = source.into();
+        let name = self.plain_name(source);
+        match self.session.core_types.iter().find(|one| one.core_type == core_type) {
+            Some(core_type) => qualified(&name, &core_type.name).into(),
+            None => name,
+        }
+    }
+
+    fn plain_name(&self, source: u32) -> Cow<'_, str> {
         let event = self.session.events.iter().find(|event| event.source == source);
         event.map_or_else(|| format!("{source:#04x}").into(), |event| event.name.as_str().into())
     }

@@ -6,6 +6,8 @@ use std::ops::AddAssign;
 use protocol::{AnySample, Mode, PauseKind, PauseRecord, PreciseKind, PreciseSample, Record, SampleRecord, StopKind};
 use rustc_hash::FxHashMap;
 
+use crate::core_types::{CoreTypes, SampledSource};
+
 /// Properties that distinguish locations in addition to source, process, mode and address. Each needs more memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Detail {
@@ -20,6 +22,8 @@ pub struct Detail {
 pub struct SampleLocation {
     /// KPROFILE_SOURCE.
     pub source: u32,
+    /// [Core type](SampledSource::core_type) of the processor.
+    pub core_type: u32,
     /// The interrupted process, or [`UNKNOWN`](protocol::UNKNOWN).
     pub process: u32,
     /// The thread, or [`UNKNOWN`](protocol::UNKNOWN); 0 unless selected by [`Detail`].
@@ -33,9 +37,16 @@ pub struct SampleLocation {
 }
 
 impl SampleLocation {
+    /// Returns the source on its core type.
+    #[must_use]
+    pub const fn sampled_source(&self) -> SampledSource {
+        SampledSource { source: self.source, core_type: self.core_type }
+    }
+
     pub(crate) fn of(sample: &AnySample, detail: Detail) -> Self {
         Self {
             source: sample.source,
+            core_type: 0,
             process: sample.process,
             thread: if detail.thread { sample.thread } else { 0 },
             processor: if detail.processor { sample.processor } else { 0 },
@@ -96,7 +107,8 @@ pub struct LossStats {
 pub struct SampleCounts {
     detail: Detail,
     locations: FxHashMap<SampleLocation, SampleWeight>,
-    totals: BTreeMap<u32, Total>,
+    core_types: CoreTypes,
+    totals: BTreeMap<SampledSource, Total>,
     loss_stats: BTreeMap<(u32, u32), LossStats>,
     earliest: Option<u64>,
     unreadable: u64,
@@ -107,6 +119,18 @@ impl SampleCounts {
     #[must_use]
     pub fn new(detail: Detail) -> Self {
         Self { detail, ..Self::default() }
+    }
+
+    /// Distinguishes the core types of the processors.
+    #[must_use]
+    pub(crate) fn with_core_types(self, core_types: CoreTypes) -> Self {
+        Self { core_types, ..self }
+    }
+
+    /// Returns a source on the core type of a processor.
+    #[must_use]
+    pub fn source_on(&self, source: u32, processor: u32) -> SampledSource {
+        self.core_types.source_on(source, processor)
     }
 
     /// Counts `records`, in any order.
@@ -145,8 +169,10 @@ impl SampleCounts {
 
     fn add_sample(&mut self, sample: &AnySample, record: &Record) {
         let weight = SampleWeight { samples: 1, events: sample.events };
-        *self.locations.entry(SampleLocation::of(sample, self.detail)).or_default() += weight;
-        let total = self.totals.entry(sample.source).or_default();
+        let sampled = self.source_on(sample.source, sample.processor);
+        let location = SampleLocation { core_type: sampled.core_type, ..SampleLocation::of(sample, self.detail) };
+        *self.locations.entry(location).or_default() += weight;
+        let total = self.totals.entry(sampled).or_default();
         total.weight += weight;
         total.squares += u128::from(sample.events * sample.events);
         if let Record::Precise(PreciseSample { kind, .. }) = record {
@@ -163,14 +189,14 @@ impl SampleCounts {
     }
 
     /// Returns the sources that have samples and their totals, in ascending order.
-    pub fn totals(&self) -> impl Iterator<Item = (u32, Total)> {
+    pub fn totals(&self) -> impl Iterator<Item = (SampledSource, Total)> {
         self.totals.iter().map(|(source, total)| (*source, *total))
     }
 
     /// Returns the total of `source`.
     #[must_use]
-    pub fn total(&self, source: u32) -> Total {
-        self.totals.get(&source).copied().unwrap_or_default()
+    pub fn total(&self, source: impl Into<SampledSource>) -> Total {
+        self.totals.get(&source.into()).copied().unwrap_or_default()
     }
 
     /// Returns losses, throttling and sleep by source and processor, in ascending order. The source is

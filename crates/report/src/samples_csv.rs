@@ -55,9 +55,10 @@ impl<W: Write> Lines<'_, W> {
     fn write(&mut self, record: &Record) -> io::Result<()> {
         let time = self.contents.nanoseconds(record.time()).to_string();
         let processor = record.processor().to_string();
+        let sampled = self.contents.sample_counts.source_on(record.source(), record.processor());
         let source = match record.source() {
             protocol::ALL_SOURCES => "".into(),
-            source => self.contents.source_name(source),
+            _ => self.contents.source_name(sampled),
         };
         let duration = |units| self.contents.duration(units).to_string();
         let (word, detail) = match record {
@@ -81,10 +82,10 @@ impl<W: Write> Lines<'_, W> {
             },
         };
         match record.sample() {
-            Some(sample) if self.filter.selects(sample.source, sample.process) => {
+            Some(sample) if self.filter.selects(sampled, sample.process) => {
                 self.write_sample(&sample, [&time, word, &processor, &source, &detail])
             }
-            None if self.filter.selects_source(record.source()) => {
+            None if self.filter.selects_source(sampled) => {
                 let fields = [&time, word, &processor, &source, "", "", "", "", "", "", "", "", &detail];
                 Ok(self.out.write_record(fields)?)
             }

@@ -78,7 +78,7 @@ impl SymbolIndex {
         let locations = contents.sample_counts.locations().map(|(location, _)| *location);
         Self::of(
             &contents.processes,
-            locations.filter(|location| filter.selects(location.source, location.process)),
+            locations.filter(|location| filter.selects(location.sampled_source(), location.process)),
             finder,
         )
     }

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use rustc_hash::FxHashMap;
 
+use crate::core_types::SampledSource;
 use crate::filter::Filter;
 use crate::proportion::{Interval, effective_samples, real};
 use crate::read::Contents;
@@ -95,13 +96,14 @@ impl Table {
     pub fn new(
         contents: &Contents,
         symbol_index: &SymbolIndex,
-        source: u32,
+        source: impl Into<SampledSource>,
         columns: &[Column],
         filter: &Filter,
     ) -> Self {
         let mut sums: FxHashMap<GroupKey, SampleWeight> = FxHashMap::default();
-        let locations = contents.sample_counts.locations().filter(|(location, _)| location.source == source);
-        for (location, weight) in locations.filter(|(location, _)| filter.selects(location.source, location.process)) {
+        let source = source.into();
+        let locations = contents.sample_counts.locations().filter(|(location, _)| location.sampled_source() == source);
+        for (location, weight) in locations.filter(|(location, _)| filter.selects(source, location.process)) {
             *sums.entry(GroupKey::of(location, columns, symbol_index)).or_default() += weight;
         }
         let total = contents.sample_counts.total(source);

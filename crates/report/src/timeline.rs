@@ -14,7 +14,7 @@ use std::io::Read;
 use protocol::{AnySample, Record, RecordKind, UNKNOWN};
 
 use crate::filter::Filter;
-use crate::read::{ExportError, for_each_record};
+use crate::read::{Contents, ExportError, for_each_record};
 use crate::sample_counts::{Detail, SampleLocation};
 
 /// A sample in the merged order.
@@ -61,13 +61,13 @@ impl TimelineSample {
     }
 }
 
-/// Returns the samples of a recording that `filter` selects, by processor and then in the order of the module
+/// Returns the samples of a recording with these `contents` that `filter` selects, by processor and then in the order of the module
 /// documentation. Branches have no position in this order and are omitted. All samples are in memory at once, 64 bytes
 /// each.
 ///
 /// # Errors
 /// If the recording cannot be read.
-pub fn timeline(filter: &Filter, input: impl Read) -> Result<Vec<TimelineSample>, ExportError> {
+pub fn timeline(contents: &Contents, filter: &Filter, input: impl Read) -> Result<Vec<TimelineSample>, ExportError> {
     let mut processors: BTreeMap<u32, Vec<TimelineSample>> = BTreeMap::new();
     for_each_record(input, |record| {
         let pebs_sequence = match record {
@@ -85,7 +85,9 @@ pub fn timeline(filter: &Filter, input: impl Read) -> Result<Vec<TimelineSample>
     for mut samples in processors.into_values() {
         samples.sort_by_key(TimelineSample::order);
         infer(&mut samples);
-        all.extend(samples.into_iter().filter(|one| filter.selects(one.sample.source, one.sample.process)));
+        let source_of =
+            |one: &TimelineSample| contents.sample_counts.source_on(one.sample.source, one.sample.processor);
+        all.extend(samples.into_iter().filter(|one| filter.selects(source_of(one), one.sample.process)));
     }
     Ok(all)
 }

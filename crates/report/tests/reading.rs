@@ -8,6 +8,8 @@ mod branches;
 mod damage;
 #[path = "reading/exports.rs"]
 mod exports;
+#[path = "reading/hybrid.rs"]
+mod hybrid;
 #[path = "reading/kinds.rs"]
 mod kinds;
 #[path = "reading/old_recordings.rs"]

@@ -2,7 +2,10 @@
 
 use engine::{Duration100ns, Ticks};
 use wdk_sys::LARGE_INTEGER;
-use wdk_sys::ntddk::KeQueryPerformanceCounter;
+use wdk_sys::ntddk::{KeDelayExecutionThread, KeQueryPerformanceCounter};
+
+/// KernelMode (wdm.h).
+const KERNEL_MODE: i8 = 0;
 
 /// Returns the performance counter.
 ///
@@ -25,6 +28,17 @@ pub fn frequency() -> u64 {
     unsafe { KeQueryPerformanceCounter(&raw mut frequency) };
     // SAFETY: every bit pattern is a `QuadPart`
     unsafe { frequency.QuadPart }.unsigned_abs().max(1)
+}
+
+/// Lets this thread wait.
+///
+/// # IRQL
+/// At most APC_LEVEL.
+pub fn pause(duration: Duration100ns) {
+    // A negative time is relative.
+    let mut time = LARGE_INTEGER { QuadPart: i64::try_from(duration.0).unwrap_or(i64::MAX).wrapping_neg() };
+    // SAFETY: the time is only read
+    let _ = unsafe { KeDelayExecutionThread(KERNEL_MODE, 0, &raw mut time) };
 }
 
 /// Returns the time since an arbitrary start.

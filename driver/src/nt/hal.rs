@@ -7,6 +7,7 @@ use wdk_sys::ntddk::{HalAllocateHardwareCounters, HalFreeHardwareCounters, MmGet
 use wdk_sys::{HANDLE, NTSTATUS, STATUS_INSUFFICIENT_RESOURCES, ULONG};
 
 use super::irp::check;
+use super::processors::Pinned;
 use super::system_process::Worker;
 use super::text::Text;
 use super::trap_frame::TrapFrame;
@@ -76,7 +77,7 @@ pub fn set_interrupt_handler(handler: Option<Handler>) -> Result<(), NTSTATUS> {
     check(unsafe { set(PROFILE_SOURCE_INTERRUPT_HANDLER, 8, (&raw mut handler).cast()) })
 }
 
-/// Guard: all counters of all processors are reserved while the value lives.
+/// A reservation of all counters of all processors.
 pub struct Reservation {
     /// A token of the HAL, not a handle to an object.
     set: HANDLE,
@@ -110,16 +111,23 @@ impl Reservation {
     }
 }
 
-impl Drop for Reservation {
-    /// Frees the counters.
+impl Reservation {
+    /// Frees the counters with HalFreeHardwareCounters. It runs on processor 0, where they were reserved: since Windows
+    /// 11 24H2 the HAL reportedly checks whether the counters of the current processor are reserved.
+    ///
+    /// # Errors
+    /// The HAL's NTSTATUS, and the reservation, which still exists.
     ///
     /// # IRQL
     /// At most APC_LEVEL.
-    fn drop(&mut self) {
+    pub fn free(self) -> Result<(), (Self, NTSTATUS)> {
         let set = self.set.expose_provenance();
+        let mut outcome = Ok(());
         self.worker.run(&mut || {
-            // SAFETY: the token from `new`, freed once, at PASSIVE_LEVEL. A failure requires no action.
-            let _ = unsafe { HalFreeHardwareCounters(core::ptr::with_exposed_provenance_mut(set)) };
+            let _pinned = Pinned::to_boot_processor();
+            // SAFETY: the token from `new`, which was not freed; a worker runs at PASSIVE_LEVEL
+            outcome = check(unsafe { HalFreeHardwareCounters(core::ptr::with_exposed_provenance_mut(set)) });
         });
+        outcome.map_err(|status| (self, status))
     }
 }

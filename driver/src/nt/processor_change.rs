@@ -9,15 +9,26 @@ use wdk_sys::{
     STATUS_INSUFFICIENT_RESOURCES,
 };
 
-/// Calls a function at PASSIVE_LEVEL with the index of each processor that became active.
+/// A step of the addition of a processor.
+#[derive(Clone, Copy)]
+pub enum Change {
+    /// A processor is about to become active.
+    Begins,
+    /// The processor with this index is active.
+    Added(ProcessorIndex),
+    /// The processor does not become active.
+    Failed,
+}
+
+/// Calls a function at PASSIVE_LEVEL for each step of the addition of a processor.
 pub struct ProcessorChange {
-    work: fn(ProcessorIndex),
+    work: fn(Change),
     registration: AtomicPtr<core::ffi::c_void>,
 }
 
 impl ProcessorChange {
     /// Creates an unregistered callback.
-    pub const fn new(work: fn(ProcessorIndex)) -> Self {
+    pub const fn new(work: fn(Change)) -> Self {
         Self { work, registration: AtomicPtr::new(core::ptr::null_mut()) }
     }
 
@@ -61,7 +72,12 @@ unsafe extern "C" fn called(context: PVOID, change: *mut KE_PROCESSOR_CHANGE_NOT
     let callback = unsafe { &*context.cast::<ProcessorChange>() };
     // SAFETY: the kernel passes a structure that lives during the call
     let change = unsafe { &*change };
-    if change.State == KE_PROCESSOR_CHANGE_NOTIFY_STATE::KeProcessorAddCompleteNotify {
-        (callback.work)(ProcessorIndex::new(change.NtNumber));
-    }
+    (callback.work)(match change.State {
+        KE_PROCESSOR_CHANGE_NOTIFY_STATE::KeProcessorAddStartNotify => Change::Begins,
+        KE_PROCESSOR_CHANGE_NOTIFY_STATE::KeProcessorAddCompleteNotify => {
+            Change::Added(ProcessorIndex::new(change.NtNumber))
+        }
+        KE_PROCESSOR_CHANGE_NOTIFY_STATE::KeProcessorAddFailureNotify => Change::Failed,
+        _ => return,
+    });
 }

@@ -1,17 +1,17 @@
-//! Periodic timers, one per processor, that count their expirations and call a function.
+//! Periodic timers, one per processor, that call a function.
 
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use pmu::ProcessorIndex;
 use wdk_sys::ntddk::{
     ExSetTimerResolution, KeCancelTimer, KeGetProcessorNumberFromIndex, KeInitializeDpc, KeInitializeTimerEx,
-    KeSetTargetProcessorDpcEx, KeSetTimerEx,
+    KeSetImportanceDpc, KeSetTargetProcessorDpcEx, KeSetTimerEx,
 };
-use wdk_sys::{_KDPC, _TIMER_TYPE, KDPC, KTIMER, LARGE_INTEGER, PROCESSOR_NUMBER, PVOID};
+use wdk_sys::{_KDPC, _KDPC_IMPORTANCE, _TIMER_TYPE, KDPC, KTIMER, LARGE_INTEGER, PROCESSOR_NUMBER, PVOID};
 
 use super::dpc;
 use super::irp::check;
@@ -25,20 +25,23 @@ pub fn interval(wanted: u32) -> u32 {
     wanted.div_ceil(MILLISECOND).max(1).saturating_mul(MILLISECOND)
 }
 
-/// The timer of one processor.
-struct Timer {
+/// The timer of one processor, with the memory that its function needs.
+struct Timer<S> {
     object: UnsafeCell<MaybeUninit<KTIMER>>,
     dpc: UnsafeCell<MaybeUninit<KDPC>>,
-    ticks: AtomicU64,
-    work: fn(),
+    memory: S,
+    work: fn(&S),
     /// Whether the timer is bound to a processor.
     aimed: AtomicBool,
 }
 
-impl Timer {
-    const fn new(work: fn()) -> Self {
+impl<S> Timer<S> {
+    fn new(work: fn(&S)) -> Self
+    where
+        S: Default,
+    {
         let (object, dpc) = (UnsafeCell::new(MaybeUninit::zeroed()), UnsafeCell::new(MaybeUninit::zeroed()));
-        Self { object, dpc, ticks: AtomicU64::new(0), work, aimed: AtomicBool::new(false) }
+        Self { object, dpc, memory: S::default(), work, aimed: AtomicBool::new(false) }
     }
 
     fn object(&self) -> *mut KTIMER {
@@ -65,7 +68,10 @@ impl Timer {
         unsafe { KeInitializeTimerEx(self.object(), _TIMER_TYPE::NotificationTimer) };
         let context = core::ptr::from_ref(self).cast_mut().cast();
         // SAFETY: the DPC's own memory, likewise; `expired` expects this context, which lives as long as the DPC
-        unsafe { KeInitializeDpc(self.dpc(), Some(expired), context) };
+        unsafe { KeInitializeDpc(self.dpc(), Some(expired::<S>), context) };
+        // If another processor expires the timer, its DPC must not wait for the next interrupt of this one.
+        // SAFETY: initialized above, and not queued
+        unsafe { KeSetImportanceDpc(self.dpc(), _KDPC_IMPORTANCE::MediumHighImportance) };
         // SAFETY: initialized above, and not queued
         let aimed = unsafe { KeSetTargetProcessorDpcEx(self.dpc(), &raw mut number) };
         let is_aimed = check(found).and(check(aimed)).is_ok();
@@ -90,31 +96,30 @@ impl Timer {
 ///
 /// # IRQL
 /// DISPATCH_LEVEL.
-unsafe extern "C" fn expired(_dpc: *mut _KDPC, context: *mut c_void, _argument1: PVOID, _argument2: PVOID) {
+unsafe extern "C" fn expired<S>(_dpc: *mut _KDPC, context: *mut c_void, _argument1: PVOID, _argument2: PVOID) {
     // SAFETY: `aim` passed the address of the timer, and `drop` keeps its memory until no DPC is queued
-    let timer = unsafe { &*context.cast::<Timer>() };
-    timer.ticks.fetch_add(1, Ordering::Relaxed);
-    (timer.work)();
+    let timer = unsafe { &*context.cast::<Timer<S>>() };
+    (timer.work)(&timer.memory);
 }
 
 /// The timers of all processors.
-pub struct Timers {
+pub struct Timers<S> {
     /// One entry for each possible processor.
-    timers: Vec<Timer>,
+    timers: Vec<Timer<S>>,
     /// The interval while the timers run, else 0.
     interval: AtomicU32,
 }
 
 // SAFETY: kernel timers and DPCs may be used from any thread
-unsafe impl Send for Timers {}
+unsafe impl<S> Send for Timers<S> {}
 
-impl Timers {
-    /// Creates timers for the active processors; each calls `work` at DISPATCH_LEVEL when it expires. Returns `None` if
-    /// memory is low.
+impl<S: Default> Timers<S> {
+    /// Creates timers for the active processors; each calls `work` at DISPATCH_LEVEL when it expires, with memory that
+    /// it shares with no other timer. Returns `None` if memory is low.
     ///
     /// # IRQL
     /// At most DISPATCH_LEVEL.
-    pub fn new(work: fn()) -> Option<Self> {
+    pub fn new(work: fn(&S)) -> Option<Self> {
         let most = processors::maximum() as usize;
         let mut timers = Vec::new();
         timers.try_reserve_exact(most).ok()?;
@@ -138,7 +143,7 @@ impl Timers {
         true
     }
 
-    fn aimed(&self) -> impl Iterator<Item = &Timer> {
+    fn aimed(&self) -> impl Iterator<Item = &Timer<S>> {
         self.timers.iter().filter(|timer| timer.is_aimed())
     }
 
@@ -152,34 +157,17 @@ impl Timers {
             timer.start(interval);
         }
     }
-
-    /// Stops all timers. An expiration just before the call may still be counted afterwards.
-    ///
-    /// # IRQL
-    /// At most APC_LEVEL.
-    pub fn stop(&self) {
-        self.interval.store(0, Ordering::Relaxed);
-        for timer in self.aimed() {
-            timer.stop();
-        }
-    }
-
-    /// Returns how often the timer of a processor has expired.
-    ///
-    /// # IRQL
-    /// Any.
-    pub fn ticks(&self, processor: ProcessorIndex) -> u64 {
-        self.timers.get(processor.as_usize()).map_or(0, |timer| timer.ticks.load(Ordering::Relaxed))
-    }
 }
 
-impl Drop for Timers {
+impl<S> Drop for Timers<S> {
     /// Stops the timers and waits for their DPCs.
     ///
     /// # IRQL
     /// PASSIVE_LEVEL.
     fn drop(&mut self) {
-        self.stop();
+        for timer in self.timers.iter().filter(|timer| timer.is_aimed()) {
+            timer.stop();
+        }
         dpc::flush();
     }
 }

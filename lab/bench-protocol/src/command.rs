@@ -292,6 +292,8 @@ pub enum Command {
     /// Sets the sites at which a processor is interrupted. Initially this is kernel code of the idle process. Over as
     /// many interrupts as the sum of the weights, each site occurs exactly as often as its weight, and is never ahead
     /// by more than one interrupt. An interrupt for a PEBS buffer occurs three bytes after the site of its records.
+    /// Clock interrupts, which expire timers, take turns of their own at the same sites; on the stack of a timer's DPC
+    /// is the machine frame of its clock interrupt, unless the site is of process 0, the idle process.
     /// Refused if all weights are zero or the processor does not exist.
     SetInterruptSites {
         /// Which processor.
@@ -326,7 +328,16 @@ pub enum Command {
     /// Makes `HalAllocateHardwareCounters` fail with this NTSTATUS, as if the counters were in use. With `None` they
     /// are free.
     RefuseCounters(Option<u32>),
-    /// Returns whether a driver holds the counters by `HalAllocateHardwareCounters`.
+    /// Makes `HalAllocateHardwareCounters` answer STATUS_DEVICE_BUSY as reported for Windows 11 24H2, where the HAL asks
+    /// another owner to release the counters: from the next call on for this time. Calls that follow one another without
+    /// a wait are a violation. Ends when the driver is unloaded.
+    BusyCounters {
+        /// The time in milliseconds.
+        milliseconds: u64,
+    },
+    /// Returns whether a driver holds the counters of a processor by `HalAllocateHardwareCounters`. As reported for
+    /// Windows 11 24H2, the reservation is counted for each processor: `HalFreeHardwareCounters` fails unless the current
+    /// processor has one, and then subtracts one on every active processor.
     CountersReserved,
     /// Returns the number of requests that drivers marked pending and did not complete.
     PendingRequests,

@@ -11,6 +11,7 @@ use crate::{
     identity,
     interrupt_mode::InterruptMode,
     ledger::{Ledger, LedgerEntry},
+    loads::{self, Load},
     mode::Mode,
     pmu::{Pmu, Running},
     select::Selected,
@@ -246,6 +247,17 @@ impl Processor {
             Mode::User => counter.user,
             Mode::Kernel => counter.kernel,
         });
+    }
+
+    /// As [`run`](Self::run), with loads instead of events: a number of each kind. Loads that no event of the processor
+    /// counts are not counted.
+    pub fn run_loads(&mut self, mode: Mode, loads: &[(Load, u64)]) {
+        let events = loads.iter().map(|(load, number)| (loads::event(&self.cpuid, *load), *number));
+        let events: Vec<_> = events.collect();
+        let number = |selected: Selected| {
+            events.iter().filter(|(event, _)| *event == Some(selected)).map(|(_, number)| number).sum()
+        };
+        self.run(mode, &number);
     }
 
     /// Executes code in System Management Mode. Firmware runs parts of it at CPL 3, so counters of either mode count

@@ -8,6 +8,7 @@ use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Engine, Int
 use model::{CounterId, InterruptMode, LedgerEntry, Mode, Processor, Selected};
 use pmu::{CurrentCpu, ProcessorIndex};
 use protocol::NtStatus;
+use protocol::status::STATUS_DEVICE_BUSY;
 
 use crate::cpu::{self, ModelCpu, served};
 
@@ -18,11 +19,15 @@ pub struct SimMachine {
     clock: AtomicU64,
     /// Interval of the timers, or 0 if they are stopped.
     timers: AtomicU32,
-    ticks: Vec<AtomicU64>,
     /// The NTSTATUS with which each [`Call`] fails, or [`SUCCESS`].
     refusals: [AtomicU32; Call::COUNT],
     /// Whether the engine has reserved the counters.
     reserved: AtomicBool,
+    /// The number of active processors when the counters were reserved.
+    reserved_on: AtomicU32,
+    /// The time until which the counters are another owner's, and how often the engine was told so.
+    busy_until: AtomicU64,
+    busy_answers: AtomicU64,
     /// Whether the engine has opened the local APIC.
     apic: AtomicBool,
     /// Whether the engine has registered its interrupt handler.
@@ -51,6 +56,8 @@ pub enum Call {
     AddProcessor,
     /// [`Platform::reserve_counters`].
     ReserveCounters,
+    /// [`Platform::free_counters`].
+    FreeCounters,
     /// [`Platform::open_local_apic`].
     OpenLocalApic,
     /// [`Platform::begin_sampling`].
@@ -60,13 +67,14 @@ pub enum Call {
 }
 
 impl Call {
-    const COUNT: usize = 6;
+    const COUNT: usize = 7;
 
     /// All calls.
     pub const ALL: [Self; Self::COUNT] = [
         Self::StartTimers,
         Self::AddProcessor,
         Self::ReserveCounters,
+        Self::FreeCounters,
         Self::OpenLocalApic,
         Self::BeginSampling,
         Self::PinThread,
@@ -110,9 +118,11 @@ impl SimMachine {
             active: AtomicU32::new(count),
             clock: AtomicU64::new(0),
             timers: AtomicU32::new(0),
-            ticks: (0..count).map(|_| AtomicU64::new(0)).collect(),
             refusals: Default::default(),
             reserved: AtomicBool::new(false),
+            reserved_on: AtomicU32::new(0),
+            busy_until: AtomicU64::new(0),
+            busy_answers: AtomicU64::new(0),
             apic: AtomicBool::new(false),
             sampling: AtomicBool::new(false),
             pace: AtomicU64::new(0),
@@ -171,10 +181,16 @@ impl SimMachine {
         self.clock.fetch_add(units, Ordering::Relaxed);
     }
 
-    /// Makes the timer of a processor expire `times` times, if the timers run.
-    pub fn tick(&self, processor: u32, times: u64) {
-        if let (Some(ticks), true) = (self.ticks.get(processor as usize), self.timer().is_some()) {
-            ticks.fetch_add(times, Ordering::Relaxed);
+    /// Makes the timer of a processor expire, and its DPC run with this code interrupted.
+    ///
+    /// # Panics
+    /// Panics if the timers do not run.
+    pub fn expire(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) {
+        assert!(self.timer().is_some(), "no timer runs");
+        let (sampler, current, begin) = (engine.sampler(), self.current(processor), self.clock());
+        let (due, _) = sampler.expire(current, begin);
+        if !due.is_empty() {
+            sampler.sample_time(current, due, begin, || self.clock(), interrupted);
         }
     }
 
@@ -275,8 +291,27 @@ impl SimMachine {
         self
     }
 
-    /// Adds a processor and notifies the engine.
+    /// Makes [`Platform::reserve_counters`] answer STATUS_DEVICE_BUSY for some time from now: another owner is asked to
+    /// release the counters.
+    pub fn be_busy_for(&self, duration: u64) {
+        self.busy_until.store(self.clock.load(Ordering::Relaxed) + duration, Ordering::Relaxed);
+    }
+
+    /// Returns how often [`Platform::reserve_counters`] answered STATUS_DEVICE_BUSY for that reason.
+    #[must_use]
+    pub fn busy_answers(&self) -> u64 {
+        self.busy_answers.load(Ordering::Relaxed)
+    }
+
+    /// Notifies the engine of a processor, and does not add it.
+    pub fn fail_to_add_processor(&self, engine: &mut Engine<&Self>) {
+        engine.before_processor();
+        engine.add_no_processor();
+    }
+
+    /// Adds a processor and notifies the engine before and afterwards.
     pub fn add_processor(&self, engine: &mut Engine<&Self>) {
+        engine.before_processor();
         let added = self.active.fetch_add(1, Ordering::Relaxed);
         engine.add_processor(ProcessorIndex::new(added));
     }
@@ -434,10 +469,6 @@ impl Platform for &SimMachine {
         self.timers.store(0, Ordering::Relaxed);
     }
 
-    fn ticks(&self, processor: ProcessorIndex) -> u64 {
-        self.ticks.get(processor.as_usize()).map_or(0, |ticks| ticks.load(Ordering::Relaxed))
-    }
-
     fn clock_frequency(&self) -> u64 {
         10_000_000
     }
@@ -452,12 +483,26 @@ impl Platform for &SimMachine {
 
     fn reserve_counters(&self) -> Result<(), NtStatus> {
         self.attempt(Call::ReserveCounters)?;
+        if self.clock.load(Ordering::Relaxed) < self.busy_until.load(Ordering::Relaxed) {
+            self.busy_answers.fetch_add(1, Ordering::Relaxed);
+            return Err(STATUS_DEVICE_BUSY);
+        }
         assert!(!self.reserved.swap(true, Ordering::Relaxed), "reserved twice");
+        self.reserved_on.store(self.processors(), Ordering::Relaxed);
         Ok(())
     }
 
-    fn free_counters(&self) {
+    /// Subtracts on every active processor, as the HAL does.
+    fn free_counters(&self) -> Result<(), NtStatus> {
+        self.attempt(Call::FreeCounters)?;
         assert!(self.reserved.swap(false, Ordering::Relaxed), "freed, but not reserved");
+        let reserved_on = self.reserved_on.load(Ordering::Relaxed);
+        assert_eq!(self.processors(), reserved_on, "freed on processors on which they were not reserved");
+        Ok(())
+    }
+
+    fn pause(&self, duration: Duration100ns) {
+        self.pass(duration.0);
     }
 
     fn open_local_apic(&self) -> Result<(), NtStatus> {

@@ -19,7 +19,7 @@
 //! | system information | `kernel/system_information.rs`, `kernel/version.rs` |
 //! | sleep and its notification | `kernel/power.rs`, `kernel/callbacks.rs`, `kernel/time.rs` |
 //! | IRQL | `kernel/irql.rs`; the locks of a processor: `cpu/fair_lock.rs` |
-//! | DPCs and timers | `kernel/dpc.rs`, `kernel/timer.rs`; queues: `state/dpc_queues.rs`, `state/timers.rs`; their threads: `kernel/deferred.rs` |
+//! | DPCs and timers | `kernel/dpc.rs`, `kernel/timer.rs`; queues: `state/dpc_queues.rs`, `state/timers.rs`; their threads: `kernel/deferred.rs`; their stack: `kernel/dispatcher_stack.rs` |
 //! | the profile interrupt | `kernel/interrupt.rs`; its handler: `kernel/hal.rs`; the interrupted code: `cpu/interrupt_sites.rs`, `kernel/current_ids.rs` |
 //! | requests: dispatch, cancel, completion | `kernel/requests.rs`, `state/irp_tracker.rs` |
 //! | a cancel at the worst moment | `kernel/cancel_race.rs`, `cpu/xchg.rs` |

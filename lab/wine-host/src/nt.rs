@@ -31,6 +31,7 @@ pub const INFO_LENGTH_MISMATCH: NtStatus = status(0xC000_0004);
 pub const INVALID_PARAMETER: NtStatus = status(0xC000_000D);
 pub const ADDRESS_ALREADY_EXISTS: NtStatus = status(0xC000_0018);
 pub const OBJECT_NAME_NOT_FOUND: NtStatus = status(0xC000_0034);
+pub const DEVICE_BUSY: NtStatus = status(0x8000_0011);
 pub const INSUFFICIENT_RESOURCES: NtStatus = status(0xC000_009A);
 pub const MEMORY_NOT_ALLOCATED: NtStatus = status(0xC000_00A0);
 pub const NOT_SUPPORTED: NtStatus = status(0xC000_00BB);

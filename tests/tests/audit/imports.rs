@@ -35,7 +35,8 @@ use Release::{ServerSp1_2003, Vista, Windows7, Windows10, Windows10_2004, Window
 
 /// "Minimum supported client" and "IRQL" in the WDK's reference, or Windows 2000 if it names no release. The levels are
 /// those for memory of the non-paged pool and for waits without a timeout. The reference does not document memcpy,
-/// memset, __C_specific_handler and KfRaiseIrql, but compilers and wdm.h rely on them.
+/// memset, __C_specific_handler and KfRaiseIrql, but compilers and wdm.h rely on them; and RtlLookupFunctionEntry and
+/// RtlVirtualUnwind for user mode only, but every x64 kernel dispatches exceptions by them, up to DISPATCH_LEVEL.
 const EXPORTS: &[(&str, &str, Release, Level)] = &[
     ("hal.dll", "HalAllocateHardwareCounters", Windows7, Thread),
     ("hal.dll", "HalFreeHardwareCounters", Windows7, Thread),
@@ -59,6 +60,7 @@ const EXPORTS: &[(&str, &str, Release, Level)] = &[
     ("ntoskrnl.exe", "IofCompleteRequest", Windows2000, Dispatch),
     ("ntoskrnl.exe", "KeAcquireSpinLockRaiseToDpc", Windows2000, Dispatch),
     ("ntoskrnl.exe", "KeCancelTimer", Windows2000, Dispatch),
+    ("ntoskrnl.exe", "KeDelayExecutionThread", Windows2000, Thread),
     ("ntoskrnl.exe", "KeDeregisterProcessorChangeCallback", Vista, Thread),
     ("ntoskrnl.exe", "KeFlushQueuedDpcs", Windows2000, Thread),
     ("ntoskrnl.exe", "KeGetCurrentProcessorNumberEx", Windows7, Any),
@@ -76,6 +78,7 @@ const EXPORTS: &[(&str, &str, Release, Level)] = &[
     ("ntoskrnl.exe", "KeRevertToUserGroupAffinityThread", Windows7, Thread),
     ("ntoskrnl.exe", "KeSetEvent", Windows2000, Dispatch),
     ("ntoskrnl.exe", "KeSetSystemGroupAffinityThread", Windows7, Thread),
+    ("ntoskrnl.exe", "KeSetImportanceDpc", Windows2000, Any),
     ("ntoskrnl.exe", "KeSetTargetProcessorDpcEx", Windows7, Any),
     ("ntoskrnl.exe", "KeSetTimerEx", Windows2000, Dispatch),
     ("ntoskrnl.exe", "KeWaitForSingleObject", Windows2000, Thread),
@@ -91,7 +94,10 @@ const EXPORTS: &[(&str, &str, Release, Level)] = &[
     ("ntoskrnl.exe", "PsGetCurrentProcessId", Windows2000, Any),
     ("ntoskrnl.exe", "PsGetCurrentThreadId", Windows2000, Any),
     ("ntoskrnl.exe", "PsTerminateSystemThread", Windows2000, Thread),
+    ("ntoskrnl.exe", "RtlCaptureContext", ServerSp1_2003, Any),
     ("ntoskrnl.exe", "RtlGetVersion", Windows2000, Thread),
+    ("ntoskrnl.exe", "RtlLookupFunctionEntry", ServerSp1_2003, Dispatch),
+    ("ntoskrnl.exe", "RtlVirtualUnwind", ServerSp1_2003, Dispatch),
     ("ntoskrnl.exe", "SeSinglePrivilegeCheck", Windows2000, Thread),
     ("ntoskrnl.exe", "ZwClose", Windows2000, Thread),
     ("ntoskrnl.exe", "ZwOpenKey", Windows2000, Thread),

@@ -20,10 +20,11 @@ const ENTRY_POINTS: &[(&str, Level, usize)] = &[
     ("halprof::nt::processors::broadcast::worker<", Level::Any, 10),
     ("halprof::interrupt::power_changed(", Level::Dispatch, 1),
     ("halprof::interrupt::tick(", Level::Dispatch, 1),
+    ("halprof::interrupt::time_expired(", Level::Dispatch, 1),
     ("halprof::nt::dpc::run(", Level::Dispatch, 1),
     ("halprof::nt::pending::cancel(", Level::Dispatch, 1),
     ("halprof::nt::power::called(", Level::Dispatch, 1),
-    ("halprof::nt::timers::expired(", Level::Dispatch, 1),
+    ("halprof::nt::timers::expired<", Level::Dispatch, 1),
     ("halprof::wake(", Level::Dispatch, 1),
 ];
 
@@ -32,9 +33,9 @@ pub fn is_entry_point(name: &str) -> bool {
     ENTRY_POINTS.iter().any(|(prefix, ..)| name.starts_with(prefix))
 }
 
-/// Functions that jump to a function pointer. Its target is in the list above or only counts expiries.
+/// Functions that jump to a function pointer. Its target is in the list above.
 const FORWARDERS: [&str; 3] =
-    ["halprof::nt::dpc::run(", "halprof::nt::power::called(", "halprof::nt::timers::expired("];
+    ["halprof::nt::dpc::run(", "halprof::nt::power::called(", "halprof::nt::timers::expired<"];
 
 fn check(name: &str, at: Level, reach: &Reach) {
     let forbidden: Vec<&String> = reach.imports.iter().filter(|import| level(import) < at).collect();

@@ -23,7 +23,6 @@ fn a_session_on_all_processors_counts_on_an_added_processor() {
         for processor in [2, 3] {
             assert!(lab.wire.add_processor().unwrap(), "{identity}");
             lab.wire.run(processor, &[(0xC0, 0, 100 + u64::from(processor))], &[]).unwrap();
-            lab.wire.tick(processor, 7).unwrap();
         }
         let read = lab.client(&["stop", "--all", "--json"]).unwrap().success().unwrap();
         let read: Value = serde_json::from_str(&read.out).unwrap();
@@ -32,7 +31,9 @@ fn a_session_on_all_processors_counts_on_an_added_processor() {
             event["processors"].as_array().unwrap().iter().map(|one| one["count"].as_u64().unwrap()).collect()
         };
         assert_eq!(counts("TotalIssues"), [0, 0, 102, 103], "{identity}");
-        assert_eq!(counts("Time"), [0, 0, 7, 7], "{identity}");
+        let time = counts("Time");
+        assert_eq!(time.len(), 4, "{identity}");
+        assert!(time[0] > time[2] && time[2] > 0, "{identity}: {time:?}, though processor 2 was added later");
         assert_eq!(counts("BranchInstructions"), [0], "{identity}: it is on processor 0 alone");
         lab.uninstall().unwrap();
         lab.check_clean().unwrap();

@@ -95,13 +95,17 @@ fn names(sources: &[Source]) -> Vec<&'static str> {
     sources.iter().map(|(name, ..)| *name).collect()
 }
 
-/// Returns the count of a source on a processor from `--json` output.
+/// Returns the count of a source on a processor from `--json` output. On a hybrid each core type has an event of its own.
 fn count(json: &Value, name: &str, processor: usize) -> u64 {
+    let names = [name.to_owned(), format!("cpu_core/{name}/"), format!("cpu_atom/{name}/")];
     let events = json["events"].as_array().unwrap();
-    let event = events.iter().find(|event| event["name"] == name).expect(name);
-    let processors = event["processors"].as_array().unwrap();
-    assert_eq!(processors.len(), PROCESSORS);
-    let on = processors.iter().find(|row| row["processor"] == processor).unwrap();
+    let events: Vec<&Value> = events.iter().filter(|event| names.iter().any(|name| event["name"] == **name)).collect();
+    let processors_of = |event: &&Value| event["processors"].as_array().unwrap().clone();
+    assert_eq!(events.iter().flat_map(processors_of).count(), PROCESSORS, "{name}");
+    let is_on = |row: &Value| row["processor"] == processor;
+    let event = events.iter().find(|event| processors_of(event).iter().any(is_on)).expect(name);
+    let processors = processors_of(event);
+    let on = processors.iter().find(|row| is_on(row)).unwrap();
     let total: u64 = processors.iter().map(|row| row["count"].as_u64().unwrap()).sum();
     assert_eq!(event["count"], total, "the total of {name}");
     on["count"].as_u64().unwrap()

@@ -8,7 +8,7 @@ use tests::{Lab, Probe, Reply, first_or_all, hex, is_soak};
 use zerocopy::IntoBytes;
 
 use crate::life::{header, start_request};
-use crate::sampling::{Sampler, start_sampling};
+use crate::sampling::{Sampler, start_sampling, start_sampling_source};
 
 /// Sends a request and returns the detail of its answer if it succeeded.
 fn ask(probe: &mut Probe, handle: u32, code: Code, input: &str, room: usize) -> Option<[u64; 2]> {
@@ -48,8 +48,10 @@ fn use_device(lab: &mut Lab, probe: &mut Probe, handle: u32) -> bool {
     if ask(probe, handle, Code::Hello, &hex(hello.as_bytes()), 72).is_none() {
         return false;
     }
-    // ProfileTime and a source that needs a counter.
+    // ProfileTime and a source that needs a counter; then samples by time and by a counter.
     let counted = ask(probe, handle, Code::Start, &start_request(&[0, 6]), 4_096).is_some();
+    let timed = ask(probe, handle, Code::Start, &start_sampling_source(0, 64, 10_000, 900), 4_096).is_some();
+    lab.wire.tick(0, 1).unwrap();
     let sampled = ask(probe, handle, Code::Start, &start_sampling(64, 10_000, 900), 4_096);
     lab.wire.run(0, &[(0xC0, 0, 10_000)], &[]).unwrap();
     lab.wire.sleep().unwrap();
@@ -60,7 +62,7 @@ fn use_device(lab: &mut Lab, probe: &mut Probe, handle: u32) -> bool {
     let read = ask(probe, handle, Code::Read, &hex(SessionRequest { session }.as_bytes()), 4_096).is_some();
     let stop = hex(StopRequest { session, source: ALL_SOURCES, core_type: 0 }.as_bytes());
     let stopped = ask(probe, handle, Code::Stop, &stop, 4_096).is_some();
-    counted && fetched && read && stopped
+    counted && timed && fetched && read && stopped
 }
 
 /// More calls than a life cycle makes.
@@ -99,6 +101,7 @@ fn a_failure_of_any_kernel_call_leaves_nothing_behind() {
             ("ExCreateCallback", 1),
             ("ExRegisterCallback", 1),
             ("HalAllocateHardwareCounters", 1),
+            ("HalFreeHardwareCounters", 1),
             ("HalSetSystemInformation", 2), // registering and unregistering
             ("IoAllocateWorkItem", 2),
             ("IoCreateDevice", 1),

@@ -1,11 +1,11 @@
 //! Sampling in each `InterruptMode`: the effects that an overflow can have while the LVT entry is masked.
 
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use bench_protocol::InterruptMode;
+use bench_protocol::{InterruptMode, TimerMode};
 use protocol::RecordKind;
-use tests::Lab;
+use tests::{Lab, is_soak};
 
 use crate::sampling::{Sampler, is_sample, overflows};
 
@@ -97,6 +97,62 @@ fn a_foreign_interrupt_storm_silences_a_processor_until_the_next_session() {
     drop((first, second));
     for (register, value) in [(FIXED_CTR3, 0), (CONTROL.0, 0)] {
         lab.wire.write_msr(1, register, value).unwrap();
+    }
+    lab.wire.hal_unmasks(true).unwrap();
+    lab.finish().unwrap();
+}
+
+/// The smallest interval.
+const SMALLEST: u32 = 4_096;
+
+/// A quarter of a processor's time.
+const BUDGET: u32 = 250;
+
+/// The bench has no faster clock than real time, because its handler takes real time: ten minutes take ten minutes.
+#[test]
+fn throttled_sampling_at_the_smallest_interval_goes_on_while_unmasking_raises_again() {
+    let duration = Duration::from_secs(if is_soak() { 600 } else { 10 });
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    lab.wire.set_interrupt_mode(InterruptMode::RaisedOnUnmask).unwrap();
+    lab.wire.set_timers(TimerMode::Clock).unwrap();
+    for unmasks in [false, true] {
+        lab.wire.hal_unmasks(unmasks).unwrap();
+        lab.wire.clear_ledger().unwrap();
+        let mut sampler = Sampler::start(&lab, 1 << 14, SMALLEST, BUDGET);
+        let before = sampler.info();
+        lab.run_in_real_time().unwrap();
+        let (begin, mut pauses) = (Instant::now(), 0);
+        while begin.elapsed() < duration / 2 {
+            sleep(Duration::from_secs(1));
+            let (mut fetched, mut rest) = (0, true);
+            while rest {
+                let (records, _) = sampler.fetch(8_192);
+                rest = records.len() == 8_192;
+                fetched += records.iter().filter(|record| is_sample(record)).count();
+                pauses += records.iter().filter(|record| record.kind() == RecordKind::Resumed).count();
+                assert!(records.iter().all(|record| record.kind() != RecordKind::Silenced), "silenced");
+            }
+            assert!(fetched > 0, "stuck after {:?}, the HAL unmasks: {unmasks}", begin.elapsed());
+        }
+        lab.run_by_script().unwrap();
+        let after = sampler.info();
+        let counts = sampler.stop();
+        let accounted: Vec<u64> = counts.iter().map(|count| count.iter().sum()).collect();
+        assert_eq!(accounted, overflows(&mut lab), "the HAL unmasks: {unmasks}: {counts:?}");
+        let (all, spurious) = (after.interrupts - before.interrupts, after.spurious - before.spurious);
+        let (throttles, dropped) = (after.throttles - before.throttles, after.throttled - before.throttled);
+        println!(
+            "{:?}, the HAL unmasks: {unmasks}: {} interrupts served, {spurious} spurious, {throttles} pauses, \
+             {dropped} samples throttled",
+            duration / 2,
+            all - spurious
+        );
+        assert!(throttles > 0 && pauses > 0, "it was never throttled");
+        // A HAL that unmasks before the handler has cleared the status raises each interrupt a second time.
+        let most = if unmasks { all / 2 } else { all / 10 };
+        assert!(spurious <= most, "{spurious} of {all} interrupts were spurious");
+        drop(sampler);
     }
     lab.wire.hal_unmasks(true).unwrap();
     lab.finish().unwrap();

@@ -23,6 +23,7 @@ mod faults;
 mod generations;
 #[cfg(not(windows))]
 mod guarded;
+mod hybrid;
 #[cfg(not(windows))]
 mod identities;
 mod inf;
@@ -51,6 +52,8 @@ mod sources;
 mod stand_ins;
 #[cfg(not(windows))]
 mod teardown;
+#[cfg(not(windows))]
+mod time;
 #[cfg(not(windows))]
 mod waiting;
 #[cfg(not(windows))]

@@ -44,6 +44,28 @@ fn counters_that_the_hal_refuses_are_reported_and_not_accessed() {
 }
 
 #[test]
+fn counters_that_another_owner_is_asked_to_release_are_waited_for_and_not_for_ever() {
+    const MINUTE: u64 = 60_000;
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    for identity in ["haswell-4710mq", "zen4-7700x", "intel-hybrid"] {
+        lab.become_processor(identity).unwrap();
+        lab.install().unwrap();
+        lab.wire.busy_counters(200).unwrap();
+        lab.client(&["start", "TotalIssues"]).unwrap().success().unwrap();
+        assert!(lab.wire.counters_reserved().unwrap(), "{identity}");
+        lab.client(&["stop", "--all"]).unwrap().success().unwrap();
+        lab.wire.busy_counters(MINUTE).unwrap();
+        let ran = lab.client(&["start", "TotalIssues"]).unwrap();
+        assert_eq!(ran.code, COUNTERS_TAKEN, "{identity}: {}", ran.err);
+        assert!(ran.err.contains("0x80000011") && ran.err.contains("another driver has the counters"), "{}", ran.err);
+        assert!(!lab.wire.counters_reserved().unwrap(), "{identity}");
+        lab.uninstall().unwrap();
+        lab.check_clean().unwrap();
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
 fn a_foreign_counter_is_reported_and_used_only_with_force() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
     for &(identity, register) in first_or_all(&CASES, USUAL) {

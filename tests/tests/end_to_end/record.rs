@@ -27,7 +27,7 @@ fn read(file: &Path, columns: &[Column]) -> (Contents, Table) {
 }
 
 /// Returns the name of a function in the PDB.
-fn symbol(name: &str) -> String {
+pub fn symbol(name: &str) -> String {
     format!("workload::functions::{name}()")
 }
 

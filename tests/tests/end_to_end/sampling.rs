@@ -4,8 +4,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use protocol::{
-    Code, EventRequest, Mode, ProcessorSet, Record, ReplyHeader, SampleRecord, SamplesRequest, SessionRequest,
-    StartHeader, StopRequest, modes,
+    Code, EventRequest, InfoReply, Mode, ProcessorSet, Record, ReplyHeader, SampleRecord, SamplesRequest,
+    SessionRequest, StartHeader, StopRequest, modes,
 };
 use tests::{Lab, Probe, Reply, hex, is_soak, rounds};
 use zerocopy::{FromBytes, IntoBytes};
@@ -33,8 +33,13 @@ const INTERVAL: u32 = 10_000;
 
 /// Returns a start request that samples TotalIssues on every processor, in the format of the probe.
 pub fn start_sampling(ring: u32, interval: u32, budget: u32) -> String {
+    start_sampling_source(SOURCE, ring, interval, budget)
+}
+
+/// Returns a start request that samples a source on every processor.
+pub fn start_sampling_source(source: u32, ring: u32, interval: u32, budget: u32) -> String {
     let header = StartHeader { flags: 0, ring, budget, batch: 0, processors: ProcessorSet::EMPTY };
-    let event = EventRequest { source: SOURCE, modes: modes::BOTH, interval, ..EventRequest::EMPTY };
+    let event = EventRequest { source, modes: modes::BOTH, interval, ..EventRequest::EMPTY };
     hex(&[header.as_bytes(), event.as_bytes()].concat())
 }
 
@@ -48,6 +53,16 @@ pub struct Sampler {
 impl Sampler {
     pub fn start(lab: &Lab, ring: u32, interval: u32, budget: u32) -> Self {
         Self::start_with(lab, "", ring, interval, budget)
+    }
+
+    /// Starts sampling another source.
+    pub fn start_source(lab: &Lab, source: u32, ring: u32, interval: u32, budget: u32) -> Self {
+        let mut probe = lab.probe().unwrap();
+        let handle = connect_with(&mut probe, "");
+        let input = start_sampling_source(source, ring, interval, budget);
+        let (header, _) = ask(&mut probe, handle, Code::Start, &input, 4_096);
+        assert_eq!((header.status, header.cause), (0, 0));
+        Self { probe, handle, session: header.detail[0] }
     }
 
     /// Starts sampling with another kind of handle.
@@ -89,6 +104,13 @@ impl Sampler {
             Reply::Done(bytes) => records(header(&bytes), &bytes),
             Reply::Failed(code) => panic!("the request that waited failed: {code}"),
         }
+    }
+
+    /// Returns the driver's own account.
+    pub fn info(&mut self) -> InfoReply {
+        let input = self.probe.control(self.handle, Code::Info as u32, "-", &size_of::<InfoReply>().to_string());
+        let Reply::Done(bytes) = input.unwrap() else { panic!("Info failed") };
+        InfoReply::read_from_bytes(&bytes).unwrap()
     }
 
     /// Stops the session. Returns samples, lost samples and throttled samples of each processor.

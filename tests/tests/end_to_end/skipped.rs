@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 23] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 24] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
     ("bench", include_str!("bench.rs"), "the bench itself is under test"),
@@ -26,6 +26,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 23] = [
     ("sampling", include_str!("sampling.rs"), "the model raises the interrupts"),
     ("sources", include_str!("sources.rs"), "the model makes every event occur"),
     ("stand_ins", include_str!("stand_ins.rs"), "the bench itself is under test"),
+    ("time", include_str!("time.rs"), "the bench has the clock, the timers and the interrupted code"),
     ("teardown", include_str!("teardown.rs"), "the bench watches what an unload leaves"),
     ("waiting", include_str!("waiting.rs"), "the model raises the interrupts that are waited for"),
     ("workarounds", include_str!("workarounds.rs"), "the model has the errata of its processors"),

@@ -7,6 +7,10 @@ use tests::{Lab, Probe, Reply, first_or_all, hex, rounds};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::life::{connect, header, start};
+use crate::sampling::Sampler;
+
+/// ProfileTime.
+const TIME: u32 = 0;
 
 const PROCESSORS: u32 = 2;
 
@@ -66,24 +70,25 @@ fn event(select: u64) -> (u16, u8) {
 }
 
 #[test]
-fn profile_time_counts_the_timer_ticks_of_each_processor() {
+fn profile_time_counts_milliseconds_of_measured_time() {
     let mut lab = Lab::boot("intel-no-leaf-a").unwrap();
     for identity in first_or_all(&["intel-no-leaf-a", "haswell-4710mq", "amd-legacy", "amd-hyperv-masked"], 2) {
         lab.become_processor(identity).unwrap();
         lab.install().unwrap();
+        lab.wire.hold_counter(true).unwrap();
         lab.client(&["start", "Time"]).unwrap().success().unwrap();
-        lab.wire.tick(0, 12).unwrap();
-        lab.wire.tick(1, 30).unwrap();
+        lab.wire.advance(12).unwrap();
         let mut probe = lab.probe().unwrap();
         let handle = connect(&mut probe);
         let read: Vec<CountRecord> =
             ask(&mut probe, handle, Code::Read, SessionRequest { session: DETACHED }.as_bytes());
         let read: Vec<_> = read.iter().map(|record| (record.processor, record.count, record.counter)).collect();
-        assert_eq!(read, [(0, 12, TIMER), (1, 30, TIMER)], "{identity}");
-        lab.wire.tick(1, 5).unwrap();
+        assert_eq!(read, [(0, 12, TIMER), (1, 12, TIMER)], "{identity}");
+        lab.wire.advance(5).unwrap();
         let stopped = lab.client(&["stop", "Timer", "--json"]).unwrap().json().unwrap();
-        assert_eq!(stopped["events"][0]["count"], 47, "{identity}: {stopped}");
-        assert_eq!(lab.wire.ticks().unwrap().set, 0, "{identity}: timers still run");
+        assert_eq!(stopped["events"][0]["count"], 34, "{identity}: {stopped}");
+        assert_eq!(lab.wire.ticks().unwrap().set, 0, "{identity}: it needs no timer");
+        lab.wire.hold_counter(false).unwrap();
         drop(probe);
         lab.uninstall().unwrap();
     }
@@ -91,13 +96,19 @@ fn profile_time_counts_the_timer_ticks_of_each_processor() {
 }
 
 #[test]
-fn unloading_cancels_running_timers() {
+fn timers_run_while_a_session_samples_by_time_and_an_unload_cancels_them() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.run_in_real_time().unwrap();
-    for _ in 0..rounds(2, 5) {
+    for stops in [true, false].into_iter().cycle().take(rounds(2, 6)) {
         lab.install().unwrap();
-        lab.client(&["start", "Time", "TotalIssues"]).unwrap().success().unwrap();
+        let mut sampler = Sampler::start_source(&lab, TIME, 64, 10_000, 900);
+        assert_eq!(lab.wire.ticks().unwrap().set, 2, "one for each processor");
         std::thread::sleep(std::time::Duration::from_millis(30));
+        if stops {
+            sampler.stop();
+            assert_eq!(lab.wire.ticks().unwrap().set, 0);
+        }
+        drop(sampler);
         lab.uninstall().unwrap();
         assert_eq!(lab.wire.ticks().unwrap().set, 0);
     }

@@ -57,7 +57,13 @@ fn json_has_the_keys_and_spellings_that_programs_rely_on() {
     }
     let mut source = json["sources"][1].clone();
     assert_eq!(source.as_object_mut().unwrap().remove("reason"), Some(Value::Null));
-    assert_eq!(source, json!({"id": 2, "name": "TotalIssues", "select": "0x000300c0", "supported": true}));
+    assert_eq!(
+        source,
+        json!({
+            "id": 2, "name": "TotalIssues", "select": "0x000300c0", "supported": true, "counters": [0, 1, 2, 3, 4],
+            "precise_counters": [0, 1, 2, 3]
+        })
+    );
     let mut keys: Vec<&String> = json.as_object().unwrap().keys().collect();
     keys.sort();
     assert_eq!(
@@ -65,13 +71,16 @@ fn json_has_the_keys_and_spellings_that_programs_rely_on() {
         [
             "blocker",
             "brand",
+            "core_type",
             "counters",
             "cpuid",
             "family",
             "fixed_counters",
+            "hybrid",
             "hypervisor",
             "hypervisor_number",
             "interface",
+            "leaf_23",
             "leaf_a",
             "model",
             "reason",
@@ -86,6 +95,24 @@ fn json_has_the_keys_and_spellings_that_programs_rely_on() {
         ]
     );
     assert!(run.out.starts_with("{\n  \"windows10\": \"Emon\",\n  \"interface\": \"Emon\",\n  \"reason\": "));
+}
+
+#[test]
+fn the_leaves_of_counters_and_of_the_core_type_are_shown() {
+    let core = text("lunar-lake-288v");
+    assert!(core.contains("CPUID leaf 0x23  counters 0-9, fixed 0-3"), "{core}");
+    assert!(core.contains("Counters         13 on each processor (3 of them fixed)"), "{core}");
+    assert!(core.contains("Core type        cpu_core; the machine also has processors of the other type\n"), "{core}");
+    let atom = text("lunar-lake-288v-efficient");
+    assert!(atom.contains("Core type        cpu_atom;"), "{atom}");
+    let plain = text("sapphire-rapids-2475x");
+    assert!(!plain.contains("Core type") && !plain.contains("leaf 0x23"), "{plain}");
+    for text in [core, atom, plain] {
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+    }
+    let json = diagnose(cpuid_dumps::find("lunar-lake-288v").unwrap().dump.as_bytes()).json();
+    assert_eq!((&json["core_type"], &json["hybrid"]), (&json!("cpu_core"), &json!(true)));
+    assert_eq!(json["leaf_23"]["counters"], json!([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]));
 }
 
 #[test]

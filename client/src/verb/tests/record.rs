@@ -118,6 +118,7 @@ fn record_writes_the_samples_and_exits_with_the_code_of_the_command() {
         modes: 3,
         interval: 65_536,
         frequency: 1_000,
+        core_type: 0,
     };
     assert_eq!(session.events, [event]);
     assert!(session.created_unix_ms > 1_700_000_000_000);
@@ -233,13 +234,45 @@ fn record_without_events_samples_cycles_or_instructions_and_reports_it() {
 
     for (sources, outcome) in [
         (vec![record(0x13, "TotalCycles", 1), record(2, "TotalIssues", 0)], Ok(2)),
-        (vec![record(0, "Time", 0), record(6, "BranchInstructions", 0)], Err(Exit::UnsupportedSource)),
+        (vec![record(0, "Time", 0), record(6, "BranchInstructions", 0)], Ok(0)),
+        (vec![record(6, "BranchInstructions", 0)], Err(Exit::UnsupportedSource)),
     ] {
         let system = FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() });
         let bench = Bench { system, ..Bench::new(&[]) };
         let ran = bench.record("-a --duration 0.001");
         let asked = ran.outcome.map(|_| bench.start().1[0].source).map_err(|error| error.exit());
         assert_eq!(asked, outcome);
+    }
+}
+
+#[test]
+fn record_samples_by_time_where_the_counters_are_masked_and_says_why() {
+    let info = InfoReply {
+        interface: pmu::Kind::Default as u32,
+        reason: pmu::Reason::MaskedByHypervisor as u32,
+        hypervisor: pmu::Hypervisor::Guest as u32,
+        ..FakeDriver::default().info
+    };
+    let time =
+        || protocol::SourceRecord { minimum: 1_221, maximum: 1_000_000, interval: 10_000, ..record(0, "Time", 0) };
+    for (options, interval, told) in [
+        (
+            "",
+            10_000,
+            "[ sampling by time, 1,000 times a second on each CPU at most:\n  \
+             Hyper-V masks the counters of this virtual machine ]\n",
+        ),
+        ("-F 300", 40_000, "[ sampling by time, 250 times a second on each CPU at most:\n"),
+        ("-e ProfileTime", 10_000, "[ recorded "),
+        ("-e Timer@20000", 20_000, "[ recorded "),
+        ("-e Time@15000", 20_000, "Time: 15000 is no multiple of a millisecond; 20000 is used\n"),
+        ("-e Time@5", 10_000, "Time: 5 is out of the range from 1221 to 1000000; 10000 is used\n"),
+    ] {
+        let driver = FakeDriver { sources: vec![time()], info, ..FakeDriver::default() };
+        let bench = Bench { system: FakeSystem::running(driver), ..Bench::new(&[]) };
+        let ran = bench.record(&format!("-a --duration 0.001 {options}"));
+        assert!(ran.outcome.is_ok() && ran.err.starts_with(told), "{options}: {}", ran.err);
+        assert_eq!(bench.start().1, [EventRequest { modes: 3, interval, ..EventRequest::EMPTY }], "{options}");
     }
 }
 

@@ -22,6 +22,7 @@ fn session() -> Session {
         modes,
         interval,
         frequency,
+        core_type: 0,
     };
     Session {
         created_unix_ms: 1_767_225_600_000,
@@ -33,6 +34,7 @@ fn session() -> Session {
         clock: 10_000_000,
         processors: vec![0, 1],
         batch: 0,
+        core_types: Vec::new(),
         events: vec![
             event(25, "TotalCycles", modes::BOTH, 100_003, 0),
             event(11, "BranchMispredictions", modes::USER, 1009, 1000),
@@ -171,9 +173,11 @@ fn precise() -> File {
         modes,
         interval,
         frequency: 0,
+        core_type: 0,
     };
     let session = Session {
         batch: 16,
+        core_types: Vec::new(),
         events: vec![
             event(2, "TotalIssues", modes::BOTH | modes::PRECISE, 100_003),
             event(11, "BranchMispredictions", modes::USER | modes::PRECISE, 1009),

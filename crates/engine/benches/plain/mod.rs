@@ -144,10 +144,6 @@ impl Platform for &Plain {
 
     fn stop_timers(&self) {}
 
-    fn ticks(&self, _processor: ProcessorIndex) -> u64 {
-        0
-    }
-
     fn clock_frequency(&self) -> u64 {
         10_000_000
     }
@@ -164,7 +160,11 @@ impl Platform for &Plain {
         Ok(())
     }
 
-    fn free_counters(&self) {}
+    fn free_counters(&self) -> Result<(), NtStatus> {
+        Ok(())
+    }
+
+    fn pause(&self, _duration: Duration100ns) {}
 
     fn open_local_apic(&self) -> Result<(), NtStatus> {
         Ok(())

@@ -280,8 +280,20 @@ impl PerCpuSampling {
         self.with(subscriber, |producer| producer.side().of(counter).map(account));
     }
 
-    fn with<R>(&self, subscriber: Subscriber, work: impl FnOnce(&mut SampleProducer) -> R) -> Option<R> {
+    /// Runs `work` with the writing end of a subscriber, if it samples on the processor.
+    pub fn with<R>(&self, subscriber: Subscriber, work: impl FnOnce(&mut SampleProducer) -> R) -> Option<R> {
         self.producers.get(usize::from(subscriber.0))?.try_with(work)
+    }
+
+    /// Returns the slots of the writing ends of all subscribers.
+    pub fn producers(&self) -> impl Iterator<Item = (Subscriber, &Slot<SampleProducer>)> {
+        (0..MAX_SAMPLERS).map(Subscriber).zip(&self.producers)
+    }
+
+    /// Returns whether a session samples by time on the processor.
+    pub fn samples_by_time(&self) -> bool {
+        self.producers()
+            .any(|(_, producer)| producer.try_with(|producer| producer.side().time().is_active()) == Some(true))
     }
 
     /// Returns whether a session samples on the processor.

@@ -4,6 +4,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::state::CounterSet;
 
+use super::time_sampling::TimeSampling;
+
 /// Numbers of delivered, lost and throttled samples of a counter. Only its processor writes them, at PROFILE_LEVEL; any
 /// code may read them.
 #[derive(Debug, Default)]
@@ -44,19 +46,30 @@ pub(super) fn add_one(count: &AtomicU64) {
 /// Index of the branches in [`CpuSampleStats`], after the counters.
 pub const BRANCH_STATS: u8 = CounterSet::MOST;
 
-/// Statistics of each counter of a processor, and of its branches.
+/// Index of the samples by time in [`CpuSampleStats`], after the branches.
+pub const TIME_STATS: u8 = BRANCH_STATS + 1;
+
+/// Statistics of each counter of a processor, of its branches, and of samples by time.
 #[derive(Debug)]
-pub struct CpuSampleStats([SampleStats; BRANCH_STATS as usize + 1]);
+pub struct CpuSampleStats {
+    stats: [SampleStats; TIME_STATS as usize + 1],
+    time: TimeSampling,
+}
 
 impl Default for CpuSampleStats {
     fn default() -> Self {
-        Self(core::array::from_fn(|_| SampleStats::default()))
+        Self { stats: core::array::from_fn(|_| SampleStats::default()), time: TimeSampling::default() }
     }
 }
 
 impl CpuSampleStats {
-    /// Returns the statistics of a counter, or of the branches at `BRANCH_STATS`.
+    /// Returns the statistics of a counter, of the branches at `BRANCH_STATS`, or of samples by time at `TIME_STATS`.
     pub fn of(&self, counter: u8) -> Option<&SampleStats> {
-        self.0.get(usize::from(counter))
+        self.stats.get(usize::from(counter))
+    }
+
+    /// Returns the time by which the session samples.
+    pub const fn time(&self) -> &TimeSampling {
+        &self.time
     }
 }

@@ -15,8 +15,21 @@ pub struct Subscribers(u8);
 
 impl Subscribers {
     /// Creates the set from a mask: bit n is subscriber n.
+    #[must_use]
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits)
+    }
+
+    /// Returns the set with one more subscriber.
+    #[must_use]
+    pub const fn with(self, subscriber: Subscriber) -> Self {
+        Self(self.0 | 1 << (subscriber.0 & 7))
+    }
+
+    /// Returns whether there are none.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
     }
 
     /// Returns the subscribers in ascending order.

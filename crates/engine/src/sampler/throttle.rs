@@ -25,10 +25,14 @@ pub struct Throttle {
     spent: AtomicU64,
     /// Time whose share may be spent until the next tick.
     window: AtomicU64,
+    /// Time of the last tick.
+    ticked: AtomicU64,
     /// Counters that are stopped until the next tick. Bit n is counter n.
     waiting: AtomicU32,
     /// The recording of branches is stopped until the next tick.
     traced: AtomicBool,
+    /// Sampling by time is stopped until the next tick.
+    timed: AtomicBool,
     /// Time at which they were stopped.
     since: AtomicU64,
     times: AtomicU64,
@@ -37,7 +41,13 @@ pub struct Throttle {
 impl Throttle {
     /// Begins with a first window. Called when the first session begins to sample on the processor: what the last one
     /// had spent is over.
-    pub fn open(&self, window: Ticks) {
+    pub fn open(&self, now: Ticks, window: Ticks) {
+        self.timed.store(false, Ordering::Relaxed);
+        self.set_window(now, window);
+    }
+
+    fn set_window(&self, now: Ticks, window: Ticks) {
+        self.ticked.store(now.0, Ordering::Relaxed);
         self.spent.store(0, Ordering::Relaxed);
         self.window.store(window.0, Ordering::Relaxed);
     }
@@ -51,8 +61,10 @@ impl Throttle {
         spent.saturating_mul(THOUSANDTHS) > allowed
     }
 
-    /// Notes counters that were stopped until the next tick, and the recording of branches if it was `traced`.
-    pub fn begin(&self, counters: CounterSet, traced: bool, now: Ticks) {
+    /// Notes counters that were stopped until the next tick, the recording of branches if it was `traced`, and sampling
+    /// by time if it was `timed`.
+    pub fn begin(&self, counters: CounterSet, traced: bool, timed: bool, now: Ticks) {
+        self.timed.fetch_or(timed, Ordering::Relaxed);
         self.traced.fetch_or(traced, Ordering::Relaxed);
         let waiting = self.waiting().or(counters);
         self.waiting.store(waiting.bits(), Ordering::Relaxed);
@@ -60,9 +72,9 @@ impl Throttle {
         self.times.store(self.times().wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Returns whether a counter or the branches are stopped until the next tick.
+    /// Returns whether anything is stopped until the next tick.
     pub fn is_waiting(&self) -> bool {
-        self.traced.load(Ordering::Relaxed) || !self.waiting().is_empty()
+        self.is_time_waiting() || self.traced.load(Ordering::Relaxed) || !self.waiting().is_empty()
     }
 
     /// Removes counters that have no subscriber any more.
@@ -70,17 +82,32 @@ impl Throttle {
         self.waiting.store(self.waiting().without(counters).bits(), Ordering::Relaxed);
     }
 
+    /// Returns whether sampling by time is stopped until the next tick.
+    pub fn is_time_waiting(&self) -> bool {
+        self.timed.load(Ordering::Relaxed)
+    }
+
     /// Removes the branches.
     pub fn forget_branches(&self) {
         self.traced.store(false, Ordering::Relaxed);
     }
 
-    /// Extends the window by the time `elapsed` since the last tick, without the part of it whose `share` was spent. It
+    /// Returns whether the last tick is as long ago as two ticks are apart.
+    pub fn is_over(&self, now: Ticks, tick: Ticks) -> bool {
+        self.elapsed(now) >= tick
+    }
+
+    fn elapsed(&self, now: Ticks) -> Ticks {
+        now.saturating_since(Ticks(self.ticked.load(Ordering::Relaxed)))
+    }
+
+    /// Extends the window at a tick by the time since the last one, without the part of it whose `share` was spent. It
     /// does not exceed `most`. An interrupt that exceeded the window is not charged to the next one.
-    pub fn extend(&self, elapsed: Ticks, share: u32, most: Ticks) {
+    pub fn extend(&self, now: Ticks, share: u32, most: Ticks) {
+        let elapsed = self.elapsed(now);
         let spent = self.spent.load(Ordering::Relaxed).saturating_mul(THOUSANDTHS) / u64::from(share.max(1));
         let left = self.window.load(Ordering::Relaxed).saturating_sub(spent);
-        self.open(Ticks(left.saturating_add(elapsed.0).min(most.0)));
+        self.set_window(now, Ticks(left.saturating_add(elapsed.0).min(most.0)));
     }
 
     /// Ends the pause, at a tick. Returns the counters that were stopped, whether the branches were, and since when.
@@ -89,7 +116,9 @@ impl Throttle {
         self.waiting.store(0, Ordering::Relaxed);
         let traced = self.traced.load(Ordering::Relaxed);
         self.forget_branches();
-        (traced || !waiting.is_empty()).then(|| (waiting, traced, Ticks(self.since.load(Ordering::Relaxed))))
+        let timed = self.is_time_waiting();
+        self.timed.store(false, Ordering::Relaxed);
+        (traced || timed || !waiting.is_empty()).then(|| (waiting, traced, Ticks(self.since.load(Ordering::Relaxed))))
     }
 
     /// Returns how often the budget was exceeded.
@@ -115,26 +144,26 @@ mod tests {
     #[test]
     fn the_budget_is_for_all_interrupts_between_two_ticks_together() {
         let throttle = Throttle::default();
-        throttle.open(Ticks(400));
+        throttle.open(Ticks(7), Ticks(400));
         let spend = |time| throttle.spend(Ticks(time), SHARE);
         assert_eq!([spend(60), spend(40), spend(1)], [false, false, true]);
-        throttle.extend(Ticks(800), SHARE, MOST);
+        throttle.extend(Ticks(807), SHARE, MOST);
         assert_eq!([spend(200), spend(1), spend(u64::MAX)], [false, true, true], "twice the time, twice the budget");
-        throttle.extend(Ticks(400), SHARE, MOST);
+        throttle.extend(Ticks(1_207), SHARE, MOST);
         assert_eq!([spend(100), spend(1)], [false, true], "the excess is forgotten");
-        throttle.open(Ticks(40));
+        throttle.open(Ticks(1_300), Ticks(40));
         assert_eq!([spend(10), spend(1)], [false, true], "a new session inherits nothing");
     }
 
     #[test]
     fn unused_time_at_a_tick_is_kept_up_to_the_maximum() {
         let throttle = Throttle::default();
-        throttle.open(Ticks(400));
+        throttle.open(Ticks(0), Ticks(400));
         let spend = |time| throttle.spend(Ticks(time), SHARE);
         assert!(!spend(50));
         throttle.extend(Ticks(40), SHARE, MOST);
         assert_eq!([spend(60), spend(1)], [false, true]);
-        (0..100).for_each(|_| throttle.extend(Ticks(400), SHARE, Ticks(2_000)));
+        (1..=100).for_each(|number| throttle.extend(Ticks(40 + number * 400), SHARE, Ticks(2_000)));
         assert_eq!([spend(500), spend(1)], [false, true]);
     }
 
@@ -142,17 +171,23 @@ mod tests {
     fn stopped_counters_are_resumed_once_unless_they_are_removed() {
         let throttle = Throttle::default();
         let two = CounterSet::NONE.with(1).with(3);
-        throttle.begin(two, false, Ticks(7));
+        throttle.begin(two, false, false, Ticks(7));
         throttle.forget(CounterSet::NONE.with(3));
         assert_eq!(throttle.resume(), Some((CounterSet::NONE.with(1), false, Ticks(7))));
         assert_eq!(throttle.resume(), None);
-        throttle.begin(two, false, Ticks(9));
+        throttle.begin(two, false, false, Ticks(9));
         throttle.forget(two);
         assert_eq!((throttle.resume(), throttle.times()), (None, 2));
-        throttle.begin(CounterSet::NONE, true, Ticks(11));
+        throttle.begin(CounterSet::NONE, true, false, Ticks(11));
         assert_eq!(throttle.resume(), Some((CounterSet::NONE, true, Ticks(11))));
-        throttle.begin(CounterSet::NONE, true, Ticks(12));
+        throttle.begin(CounterSet::NONE, true, false, Ticks(12));
         throttle.forget_branches();
         assert_eq!(throttle.resume(), None);
+        throttle.begin(CounterSet::NONE, false, true, Ticks(13));
+        assert!(throttle.is_waiting() && throttle.is_time_waiting());
+        assert_eq!(throttle.resume(), Some((CounterSet::NONE, false, Ticks(13))));
+        throttle.begin(CounterSet::NONE, false, true, Ticks(14));
+        throttle.open(Ticks(15), Ticks(0));
+        assert_eq!(throttle.resume(), None, "a new session inherits nothing");
     }
 }

@@ -109,7 +109,7 @@ impl Foreign {
     }
 }
 
-fn check(name: &str, modes: &[u32], sampled: bool, steps: &[Step]) -> Result<(), TestCaseError> {
+fn check(name: &str, of_events: &[u32], sampled: bool, steps: &[Step]) -> Result<(), TestCaseError> {
     let machine = SimMachine::named(name, PROCESSORS);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
@@ -117,7 +117,7 @@ fn check(name: &str, modes: &[u32], sampled: bool, steps: &[Step]) -> Result<(),
     // The third of the sources needs a counter of the second one on a thread of NetBurst.
     let most = if name == "netburst-irwindale" { 2 } else { usize::from(pmu::ProfileInterface::counters(&most)) };
     let interval = if sampled && name != "pentium-p55c" { 5_000 } else { 0 };
-    let events: Vec<_> = modes
+    let events: Vec<_> = of_events
         .iter()
         .take(most)
         .zip(SOURCES)

@@ -21,7 +21,7 @@ fn each_refusal_in_turn_beside_nothing_and_beside_a_session_that_runs() {
             let machine = SimMachine::named(name, 2);
             let mut engine = engine(&machine);
             let client = Client::open(&mut engine, 1, 10);
-            let all = [event(2, SHORT), event(6, 0), event(0, 0)];
+            let all = [event(2, SHORT), event(6, 0), event(0, 10_000)];
             machine.refuse(call, STATUS);
             let refused = client.start_with(&mut engine, header(0, true, on(&[])), &all).header();
             assert_eq!(refused.cause, cause as u32, "{name}, {call:?}");
@@ -44,5 +44,5 @@ fn each_refusal_in_turn_beside_nothing_and_beside_a_session_that_runs() {
             assert!(!machine.is_in_use(), "{name}, {call:?}");
         }
     }
-    assert_eq!(causes.len() + 1, Call::ALL.len(), "one is of processors that are added");
+    assert_eq!(causes.len() + 2, Call::ALL.len(), "one is of processors that are added, one of a stop");
 }

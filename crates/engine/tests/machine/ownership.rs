@@ -1,5 +1,6 @@
 //! The engine reserves the counters before it accesses one, and takes no counter from other software unless forced.
 
+use engine::{Engine, Platform};
 use model::Accesses;
 use protocol::{Code, ErrorCode, InfoReply, ProcessorSet, RegisterInUse, SessionEvent, flags};
 use simulation::{Call, Client, SimMachine};
@@ -51,10 +52,7 @@ fn the_counters_are_reserved_from_the_first_session_that_takes_one_to_the_last()
     let machine = SimMachine::named("intel-v2", 2);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let reserved = |engine: &mut _| {
-        let answer = client.ask(engine, Code::Info, &[], size_of::<InfoReply>());
-        InfoReply::read_from_bytes(&answer.bytes).unwrap().reserved
-    };
+    let reserved = |engine: &mut _| reservation(client, engine);
     let timed = client.started(&mut engine, 0, &[0]);
     assert_eq!(reserved(&mut engine), 0);
     let (first, second) = (client.started(&mut engine, 0, &[2]), client.started(&mut engine, 0, &[6]));
@@ -64,6 +62,103 @@ fn the_counters_are_reserved_from_the_first_session_that_takes_one_to_the_last()
     assert_eq!(reserved(&mut engine), 0);
     client.stop(&mut engine, timed, None);
     assert!(!machine.is_in_use());
+}
+
+fn reservation(client: Client, engine: &mut Engine<&SimMachine>) -> u32 {
+    let answer = client.ask(engine, Code::Info, &[], size_of::<InfoReply>());
+    InfoReply::read_from_bytes(&answer.bytes).unwrap().reserved
+}
+
+#[test]
+fn a_reservation_waits_for_the_previous_owner_and_not_for_ever() {
+    const MILLISECOND: u64 = 10_000;
+    for (busy, is_reserved) in [(0, true), (1, true), (200, true), (300, false), (100_000, false)] {
+        let machine = SimMachine::named("intel-v2", 2);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        machine.be_busy_for(busy * MILLISECOND);
+        let begin = (&machine).clock().0;
+        let header = client.start_with(&mut engine, header(0, false, on(&[])), &[event(2, 0)]).header();
+        let outcome = if is_reserved { (0, 0) } else { (BUSY, ErrorCode::CountersTaken as u32) };
+        assert_eq!((header.status, header.cause), outcome, "{busy} ms");
+        let waited = ((&machine).clock().0 - begin) / MILLISECOND;
+        assert!((busy.min(250)..busy.min(250) + 20).contains(&waited), "{busy} ms: {waited} ms");
+        assert!(machine.busy_answers() <= waited / 10 + 1, "{busy} ms: {} answers", machine.busy_answers());
+        assert_eq!(machine.is_in_use(), is_reserved, "{busy} ms");
+    }
+    // What no owner was asked for does not change by waiting.
+    let machine = SimMachine::named("intel-v2", 2);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    machine.refuse(Call::ReserveCounters, TAKEN);
+    let begin = (&machine).clock();
+    assert_eq!(client.start_with(&mut engine, header(0, false, on(&[])), &[event(2, 0)]).header().status, TAKEN);
+    assert_eq!((&machine).clock(), begin);
+}
+
+#[test]
+fn a_reservation_that_the_hal_does_not_free_is_reported_used_again_and_freed_later() {
+    const REFUSED: u32 = 0xC000_000D;
+    let machine = SimMachine::named("intel-v2", 3).with_active(2);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    for later in [Engine::accumulate_counts, Engine::shut_down, Engine::before_processor] {
+        machine.refuse(Call::FreeCounters, REFUSED);
+        for _ in 0..2 {
+            let session = client.started(&mut engine, 0, &[2]);
+            assert_eq!(reservation(client, &mut engine), 1);
+            client.stop(&mut engine, session, None);
+            assert_eq!(reservation(client, &mut engine), REFUSED);
+        }
+        later(&mut engine);
+        assert_eq!(reservation(client, &mut engine), REFUSED);
+        machine.refuse(Call::FreeCounters, 0);
+        later(&mut engine);
+        assert_eq!(reservation(client, &mut engine), 0);
+        assert!(!machine.is_in_use());
+    }
+}
+
+#[test]
+fn the_counters_are_reserved_anew_when_a_processor_is_added() {
+    for name in IDENTITIES {
+        let machine = SimMachine::named(name, 4).with_active(1);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        machine.fail_to_add_processor(&mut engine);
+        assert!(!machine.is_in_use(), "{name}: no session");
+        let session = client.started(&mut engine, 0, &[2]);
+        machine.fail_to_add_processor(&mut engine);
+        assert_eq!(reservation(client, &mut engine), 1, "{name}");
+        machine.add_processor(&mut engine);
+        assert_eq!(client.read(&mut engine, session).len(), 2, "{name}");
+        assert_eq!(reservation(client, &mut engine), 1, "{name}");
+
+        // Another driver is faster.
+        machine.refuse(Call::ReserveCounters, TAKEN);
+        machine.add_processor(&mut engine);
+        assert_eq!(reservation(client, &mut engine), TAKEN, "{name}");
+        run(&machine, &engine, 0, 9);
+        let counts: Vec<u64> = client.read(&mut engine, session).iter().map(|one| one.count).collect();
+        assert_eq!(counts, [9, 0], "{name}: it counts on, and not on the new processor");
+        let refused = client.start_with(&mut engine, header(0, false, on(&[2])), &[event(2, 0)]).header();
+        assert_eq!(refused.status, TAKEN, "{name}");
+        machine.refuse(Call::ReserveCounters, 0);
+        let other = client.started(&mut engine, 0, &[6]);
+        assert_eq!(reservation(client, &mut engine), 1, "{name}");
+
+        // Sessions may end and start while a processor is being added.
+        engine.before_processor();
+        assert_eq!(reservation(client, &mut engine), 0, "{name}");
+        client.stop(&mut engine, session, None);
+        let third = client.started(&mut engine, 0, &[11]);
+        engine.add_no_processor();
+        assert_eq!(reservation(client, &mut engine), 1, "{name}");
+        for session in [other, third] {
+            client.stop(&mut engine, session, None);
+        }
+        assert!(!machine.is_in_use(), "{name}");
+    }
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn unsafe_foreign_or_missing_debug_stores_are_refused_with_their_reason() {
             ErrorCode::NotPrecise,
             missing_feature(MissingFeature::NotPrecise),
         ),
-        ("a timer", |_| {}, &[precise(0, 10_000)], ErrorCode::NotSampled, [0, 0]),
+        ("a timer", |_| {}, &[precise(0, 10_000)], ErrorCode::BadModes, [u64::from(modes::BOTH | modes::PRECISE), 0]),
     ];
     for (what, obstacle, events, cause, detail) in cases {
         let machine = machine("haswell-4710mq", 2, 2);
@@ -95,7 +95,7 @@ fn unsafe_foreign_or_missing_debug_stores_are_refused_with_their_reason() {
         let told = refusal(&machine, &header(0), events);
         assert_eq!((told.0, told.2), (cause as u32, detail), "{what}");
         assert!(
-            told.1 == 1 || [ErrorCode::Shadowed, ErrorCode::NotPrecise, ErrorCode::NotSampled].contains(&cause),
+            told.1 == 1 || [ErrorCode::Shadowed, ErrorCode::NotPrecise, ErrorCode::BadModes].contains(&cause),
             "{what}"
         );
     }

@@ -84,11 +84,11 @@ fn a_tick_reads_the_registers_of_active_counters_the_status_and_the_entry_and_wr
                 "amd-legacy" | "zen-1800x" | "intel-v1" | "p6-coppermine" => [n, 0, n],
                 // CCCR and ESCR of each counter; and again the CCCR, with the counter, for its overflow.
                 "netburst-cedarmill" => [2 * n + n, 0, n],
-                // Select registers, the global control register, and the status twice: for a freeze and for overflows.
-                "zen4-7700x" => [n + 3, 0, 0],
-                // One fixed and one general counter: the control register of fixed counters and a select register. The
-                // global control register. IA32_DEBUGCTL, which can stop counters. The status, for overflows.
-                "intel-v2" | "haswell-4710mq" => [n + 3, 0, 0],
+                // Zen 4: select registers, the global control register, and the status twice, for a freeze and for
+                // overflows. Intel: one fixed and one general counter, so the control register of fixed counters and a
+                // select register; the global control register; IA32_DEBUGCTL, which can stop counters; the status, for
+                // overflows.
+                "zen4-7700x" | "intel-v2" | "haswell-4710mq" => [n + 3, 0, 0],
                 // The status, for a freeze.
                 _ => [n + 4, 0, 0],
             };

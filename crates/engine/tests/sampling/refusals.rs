@@ -1,6 +1,6 @@
 //! Refused requests, which must change nothing.
 
-use protocol::{ErrorCode, EventRequest, MAX_BUDGET, MAX_FREQUENCY, RING, StartHeader, flags};
+use protocol::{ErrorCode, EventRequest, MAX_BUDGET, MAX_FREQUENCY, RING, StartHeader, flags, modes};
 use simulation::{Call, Client, SimMachine};
 
 use super::scene::{SHORT, boards, engine, event, header, is_left_clean, on, started};
@@ -9,7 +9,7 @@ use super::scene::{SHORT, boards, engine, event, header, is_left_clean, on, star
 fn invalid_sampling_requests_are_refused_with_their_cause_and_touch_no_register() {
     let plain = header(64, on(&[]));
     let good = event(2, SHORT);
-    let cases: [(&str, StartHeader, EventRequest, ErrorCode); 14] = [
+    let cases: [(&str, StartHeader, EventRequest, ErrorCode); 16] = [
         ("shorter than the range", plain, event(2, 4_095), ErrorCode::BadInterval),
         ("longer than the range", plain, event(2, 0x8000_0000), ErrorCode::BadInterval),
         ("no ring", header(0, on(&[])), good, ErrorCode::BadRing),
@@ -28,7 +28,14 @@ fn invalid_sampling_requests_are_refused_with_their_cause_and_touch_no_register(
         ),
         ("detached", StartHeader { flags: flags::DETACHED, ..plain }, good, ErrorCode::BadFlags),
         ("a batch of no records", StartHeader { batch: 1, ..plain }, good, ErrorCode::BadBuffer),
-        ("the timer", plain, event(0, 10_000), ErrorCode::NotSampled),
+        ("an interval that no timer has", plain, event(0, 1_000_001), ErrorCode::BadInterval),
+        (
+            "a timer with a frequency",
+            plain,
+            EventRequest { frequency: 100, ..event(0, 10_000) },
+            ErrorCode::BadFrequency,
+        ),
+        ("a timer in one mode", plain, EventRequest { modes: modes::USER, ..event(0, 10_000) }, ErrorCode::BadModes),
     ];
     for (what, header, event, cause) in cases {
         let machine = SimMachine::named("intel-v2", 2);

@@ -9,7 +9,7 @@ use crate::interface::{Enabled, Interface, ProfileInterface};
 use crate::state::{CounterSet, PerCpuPmu};
 
 impl<E> Hal<E> {
-    /// Reads the capabilities of the current processor, which may differ from those of the boot processor. Touches no
+    /// Reads the capabilities and the core type of the current processor, which may differ from those of the boot processor. Touches no
     /// register. Does nothing while the processor is [initialized](Self::is_initialized).
     ///
     /// # IRQL
@@ -19,6 +19,7 @@ impl<E> Hal<E> {
             && !pmu.is_initialized()
         {
             pmu.snapshot.set_capabilities(Interface::new(self.selection.interface, current.cpu()).capabilities());
+            self.probe_core_type(pmu, current.cpu());
             self.probe_core(pmu, current.cpu());
         }
     }

@@ -35,15 +35,26 @@ impl<E> Hal<E> {
     }
 
     pub(super) fn information(&self, index: u16, source: ProfileSource) -> SourceInformation {
-        let (range, support) = (IntervalRange::of(source.source), self.support(&source));
+        self.information_by(&self.interface, self.support(&source), index, source)
+    }
+
+    /// Returns what is known about a source with this support, with the counters of `interface`.
+    pub(super) fn information_by(
+        &self,
+        interface: &Interface,
+        support: Support,
+        index: u16,
+        source: ProfileSource,
+    ) -> SourceInformation {
+        let range = IntervalRange::of(source.source);
         let is_refused = source.source.raw().is_some() && support != Support::Supported;
         let counters = if source.source == Source::TIME || is_refused {
             CounterSet::NONE
         } else {
-            self.interface.counters_for(&source)
+            interface.counters_for(&source)
         };
-        let listing = self.interface.listing(&source);
-        SourceInformation { source, support, interval: self.interval(index), range, counters, listing }
+        let (listing, precise) = (interface.listing(&source), interface.recorded(&source).and(counters));
+        SourceInformation { source, support, interval: self.interval(index), range, counters, listing, precise }
     }
 
     /// Returns the support on some processor, or that of the boot processor if no processor supports the source.

@@ -161,9 +161,14 @@ impl Emon {
     /// Returns the counters that record a source precisely.
     #[must_use]
     pub fn precise(self, source: &ProfileSource) -> CounterSet {
+        self.recorded(source).and(CounterSet::first(self.capabilities.precise()))
+    }
+
+    /// Returns the counters that record a source precisely, if the processor has PEBS.
+    #[must_use]
+    pub fn recorded(self, source: &ProfileSource) -> CounterSet {
         let form = self.capabilities.microarchitecture().precise_form(source);
-        let counters = form.map_or(CounterSet::NONE, |form| form.counters());
-        counters.and(CounterSet::first(self.capabilities.precise())).and(self.general())
+        form.map_or(CounterSet::NONE, |form| form.counters()).and(self.general())
     }
 
     /// Returns whether a counter of this source and the counter with the same number of the other thread disturb each

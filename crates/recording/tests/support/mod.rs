@@ -29,12 +29,14 @@ pub fn session() -> Session {
         clock: 10_000_000,
         processors: vec![0, 1],
         batch: 0,
+        core_types: Vec::new(),
         events: vec![RecordedEvent {
             source: 0x13,
             name: "TotalCycles".into(),
             modes: 3,
             interval: 65_536,
             frequency: 0,
+            core_type: 0,
         }],
     }
 }

@@ -12,6 +12,7 @@ const EVERY_KIND: &[u8] = include_bytes!("../fixtures/every-kind-v2.halprof");
 fn counts(contents: &Contents) -> String {
     let mut text = String::new();
     for (source, total) in contents.sample_counts.totals() {
+        let source = source.source;
         writeln!(text, "{source:#x} {total:?}").unwrap();
     }
     for (source, processor, stats) in contents.sample_counts.loss_stats() {
@@ -51,7 +52,7 @@ fn the_recording_with_every_kind_gives_the_same_profile_and_timeline_as_when_it_
     });
     insta::assert_snapshot!("old_recordings_firefox", tracks);
 
-    let merged = timeline(&Filter::default(), EVERY_KIND).unwrap();
+    let merged = timeline(&contents, &Filter::default(), EVERY_KIND).unwrap();
     let order = merged.iter().fold(String::new(), |mut text, one| {
         let sample = &one.sample;
         let (number, mode) = (one.pebs_sequence, if one.location().kernel { "k" } else { "u" });

@@ -27,12 +27,13 @@ pub fn session() -> Session {
         clock: 10_000_000,
         processors: vec![0, 1],
         batch: 0,
+        core_types: Vec::new(),
         events: vec![event(CYCLES, "TotalCycles", 100_003), event(MISSES, "BranchMispredictions", 1009)],
     }
 }
 
 fn event(source: u32, name: &str, interval: u32) -> RecordedEvent {
-    RecordedEvent { source, name: name.to_owned(), modes: modes::BOTH, interval, frequency: 0 }
+    RecordedEvent { source, name: name.to_owned(), modes: modes::BOTH, interval, frequency: 0, core_type: 0 }
 }
 
 pub fn module(base: u64, path: &str) -> Module {
@@ -132,7 +133,12 @@ pub fn summary() -> Summary {
 
 /// Writes a file with these blocks between the session and the summary.
 pub fn file(blocks: &[Block]) -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new(), &session()).unwrap();
+    file_of(&session(), blocks)
+}
+
+/// Writes a file with these blocks between this session and the summary.
+pub fn file_of(session: &Session, blocks: &[Block]) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), session).unwrap();
     for block in blocks {
         match block {
             Block::Process(process) => writer.process(process).unwrap(),

@@ -68,6 +68,7 @@ fn look_up(module: &Module, offsets: &[u64], finder: &SymbolFinder) -> (Vec<Stri
     let symbol_index = SymbolIndex::new(&contents, &Filter::default(), finder);
     let location = |offset| SampleLocation {
         source: CYCLES,
+        core_type: 0,
         process: 8,
         thread: 0,
         processor: 0,

@@ -56,7 +56,8 @@ fn block(steps: &[Step]) -> Block {
 }
 
 fn merge(steps: &[Step], filter: &Filter) -> Vec<TimelineSample> {
-    timeline(filter, file(&[block(steps)]).as_slice()).unwrap()
+    let bytes = file(&[block(steps)]);
+    timeline(&read(&bytes), filter, bytes.as_slice()).unwrap()
 }
 
 /// Returns whether each sample is precise, its number and its process.
@@ -107,10 +108,10 @@ fn filter_applies_after_inference_and_branches_are_omitted() {
     let mut records: Vec<SampleRecord> = steps.map(Step::record).into();
     records.insert(2, branch(8, APP, APP + 0x10, Prediction::NotReported).into());
     let bytes = file(&[Block::Samples(records)]);
-    let merge = |filter| timeline(filter, bytes.as_slice()).unwrap();
-    let of_cycles = Filter { source: Some(CYCLES), processes: None };
+    let merge = |filter| timeline(&read(&bytes), filter, bytes.as_slice()).unwrap();
+    let of_cycles = Filter { source: Some(CYCLES), core_type: None, processes: None };
     assert_eq!(summary(&merge(&of_cycles)), [(true, 0, 8), (true, 1, UNKNOWN)]);
-    let of_app = Filter { source: None, processes: Some([8].into()) };
+    let of_app = Filter { source: None, core_type: None, processes: Some([8].into()) };
     assert_eq!(summary(&merge(&of_app)), [(false, 0, 8), (true, 0, 8), (false, 1, 8)]);
 }
 
@@ -119,7 +120,7 @@ fn record_address_is_resolved_in_the_inferred_process() {
     let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
     blocks.push(block(&[ordinary(8, 0), record(UNKNOWN, 0), ordinary(8, 1), record(UNKNOWN, 1)]));
     let bytes = file(&blocks);
-    let timeline = timeline(&Filter::default(), bytes.as_slice()).unwrap();
+    let timeline = timeline(&read(&bytes), &Filter::default(), bytes.as_slice()).unwrap();
     let locations: Vec<_> = timeline.iter().map(TimelineSample::location).collect();
     let symbol_index = SymbolIndex::of(
         &read(&bytes).processes,

@@ -26,9 +26,12 @@ pub struct Leaf1AEax {
     /// Native model ID of the core.
     #[bits(24)]
     pub native_model: u32,
-    /// Core type: [`CORE_TYPE_ATOM`] or another.
+    /// Core type: [`CORE_TYPE_ATOM`], [`CORE_TYPE_CORE`], or a reserved value.
     pub core_type: u8,
 }
 
-/// Value of [`Leaf1AEax::core_type`]: Intel Atom, an E core.
+/// Value of [`Leaf1AEax::core_type`]: Intel Atom, an E core (same section).
 pub const CORE_TYPE_ATOM: u8 = 0x20;
+
+/// Value of [`Leaf1AEax::core_type`]: Intel Core, a P core (same section).
+pub const CORE_TYPE_CORE: u8 = 0x40;

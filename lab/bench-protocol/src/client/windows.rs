@@ -94,6 +94,14 @@ impl Client {
         ask!(self, Command::RefuseCounters(status), Answer::Done => ())
     }
 
+    /// Sends [`Command::BusyCounters`].
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub fn busy_counters(&mut self, milliseconds: u64) -> Result<(), Error> {
+        ask!(self, Command::BusyCounters { milliseconds }, Answer::Done => ())
+    }
+
     /// Sends [`Command::CountersReserved`].
     ///
     /// # Errors

@@ -111,6 +111,7 @@ pub fn answer(command: Command) -> Answer {
             hal::refuse_counters(status.map(nt::status));
             Answer::Done
         }
+        Command::BusyCounters { milliseconds } => set(hal::set_busy, milliseconds),
         Command::CountersReserved => Answer::CountersReserved(hal::reserved()),
         Command::PendingRequests => Answer::PendingRequests(requests::waiting()),
         Command::Threads => Answer::Threads(system_threads::running()),
@@ -284,8 +285,10 @@ fn tick(processor: u32, times: u64) -> Result<(), String> {
 
 fn set_interrupt_sites(processor: u32, sites: Vec<InterruptSite>) -> Result<(), String> {
     let core = core(processor)?;
-    let sites = InterruptSites::new(sites).ok_or("no site has a weight")?;
-    core.with(|state| state.sites = sites);
+    let no_weight = "no site has a weight";
+    let clock_sites = InterruptSites::new(sites.clone()).ok_or(no_weight)?;
+    let sites = InterruptSites::new(sites).ok_or(no_weight)?;
+    core.with(|state| (state.sites, state.clock_sites) = (sites, clock_sites));
     Ok(())
 }
 

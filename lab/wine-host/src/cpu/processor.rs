@@ -65,6 +65,8 @@ pub struct State {
     pub guarded: BTreeSet<(Instruction, u32)>,
     /// The sites at which interrupts arrive.
     pub sites: InterruptSites,
+    /// The same sites, at which clock interrupts arrive. They are counted for themselves.
+    pub clock_sites: InterruptSites,
     /// Set while an interrupt is handled. No events happen then, because a real handler takes no noticeable time.
     pub interrupted: bool,
     pub clock: Clock,
@@ -109,6 +111,7 @@ impl ProcessorType {
             delivered: 0,
             guarded: BTreeSet::new(),
             sites: InterruptSites::default(),
+            clock_sites: InterruptSites::default(),
             interrupted: false,
             clock: Clock::default(),
             branches: Branches::default(),

@@ -9,8 +9,9 @@
 use crate::{
     cpu::{affinity, processor::Core, processors},
     kernel::{
+        current_ids,
         dispatcher_objects::{self, Kdpc, Ktimer},
-        irql,
+        dispatcher_stack, irql,
     },
     lock::lock,
     nt::{self, DISPATCH_LEVEL, Pointer},
@@ -102,15 +103,21 @@ fn run_due(core: &Core, thread: u32) {
         core.high_level.wait_until_free(thread);
         let call = lock(&MACHINE.kernel.deferred.work).begin(core.number);
         let Some(call) = call else { break };
+        // The clock interrupt that expired the timer found this code.
+        let site = call.by_timer.then(|| core.with(|state| state.clock_sites.next_interrupt())).flatten();
         // SAFETY: the driver initialized the DPC with this routine and this context, and queued it.
-        irql::run_at(DISPATCH_LEVEL, || unsafe { run(call) });
+        let routine = || irql::run_at(DISPATCH_LEVEL, || unsafe { run(call) });
+        match site {
+            Some(site) => current_ids::with_interrupted(site, || dispatcher_stack::run_at(site, routine)),
+            None => routine(),
+        }
         change(|work| work.dpcs.end(core.number));
     }
 }
 
 /// # Safety
 /// The driver queued this call.
-unsafe fn run(Call { dpc, routine, context, arguments: [first, second] }: Call) {
+unsafe fn run(Call { dpc, routine, context, arguments: [first, second], .. }: Call) {
     let pointer = ptr::with_exposed_provenance_mut;
     let routine: *const () = ptr::with_exposed_provenance(routine);
     // SAFETY: the driver passed a function of this type to KeInitializeDpc.

@@ -4,6 +4,7 @@
 
 use crate::{
     cpu::{
+        affinity,
         pmi_handler::{RegisteredHandler, Routine},
         processor::Core,
         processors,
@@ -11,11 +12,18 @@ use crate::{
     kernel::irql,
     lock::lock,
     nt::{self, NtStatus, PASSIVE_LEVEL, Pointer},
-    state::machine::MACHINE,
+    state::{
+        hal::{Busy, Reservation},
+        machine::MACHINE,
+    },
     violation::{self, catch_panic},
 };
 use model::Processor;
-use std::{ops::Range, sync::atomic::Ordering};
+use std::{
+    ops::Range,
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
 
 /// HalProfileSourceInterruptHandler of HAL_SET_INFORMATION_CLASS.
 const INTERRUPT_HANDLER: u32 = 1;
@@ -160,12 +168,40 @@ pub fn refuse_counters(status: Option<NtStatus>) {
     lock(&MACHINE.kernel.hal.counters).refusal = status;
 }
 
-/// Returns whether the counters are allocated.
-pub fn reserved() -> bool {
-    lock(&MACHINE.kernel.hal.counters).holder.is_some()
+/// Makes the HAL ask another owner for the counters at the next allocation; it takes `milliseconds` to release them.
+pub fn set_busy(milliseconds: u64) {
+    lock(&MACHINE.kernel.hal.counters).busy = Busy::WhenAsked(Duration::from_millis(milliseconds));
 }
 
-/// Implements HalAllocateHardwareCounters.
+/// Returns whether the counters of a processor are allocated.
+pub fn reserved() -> bool {
+    let counters = lock(&MACHINE.kernel.hal.counters);
+    counters.holder.is_some() || counters.counts.values().any(|count| *count > 0)
+}
+
+/// The shortest time between two attempts that does not waste the processor.
+const POLITE: Duration = Duration::from_millis(5);
+
+impl Reservation {
+    /// Returns whether the counters are still another owner's.
+    fn is_busy(&mut self) -> bool {
+        let now = Instant::now();
+        self.busy = match self.busy {
+            Busy::No => Busy::No,
+            Busy::WhenAsked(time) => Busy::Until(now + time, now),
+            Busy::Until(end, _) if now >= end => Busy::No,
+            Busy::Until(end, last) => {
+                if now - last < POLITE {
+                    violation::other("HalAllocateHardwareCounters again without a wait, while the HAL is busy");
+                }
+                Busy::Until(end, now)
+            }
+        };
+        self.busy != Busy::No
+    }
+}
+
+/// Implements HalAllocateHardwareCounters. It counts on every active processor.
 pub unsafe extern "system" fn allocate_counters(
     _groups: Pointer,
     _count: u32,
@@ -175,11 +211,16 @@ pub unsafe extern "system" fn allocate_counters(
     catch_panic("HalAllocateHardwareCounters", nt::UNSUCCESSFUL, || {
         irql::check("HalAllocateHardwareCounters", PASSIVE_LEVEL);
         let mut counters = lock(&MACHINE.kernel.hal.counters);
-        let is_taken = MACHINE.faults.fails("HalAllocateHardwareCounters") || counters.holder.is_some();
+        let active = || processors::active().iter().map(|core| core.number);
+        let is_taken = MACHINE.faults.fails("HalAllocateHardwareCounters")
+            || counters.holder.is_some()
+            || active().any(|number| counters.counts.get(&number).is_some_and(|count| *count > 0));
         let refusal = counters.refusal.or(is_taken.then_some(nt::INSUFFICIENT_RESOURCES));
+        let refusal = refusal.or_else(|| counters.is_busy().then_some(nt::DEVICE_BUSY));
         let token = counters.next;
         if refusal.is_none() {
             (counters.holder, counters.next) = (Some(token), token + 1);
+            active().for_each(|number| *counters.counts.entry(number).or_default() += 1);
         }
         // SAFETY: the driver must pass a writable handle.
         unsafe { set.write(if refusal.is_none() { token } else { 0 }) };
@@ -187,7 +228,9 @@ pub unsafe extern "system" fn allocate_counters(
     })
 }
 
-/// Implements HalFreeHardwareCounters.
+/// Implements HalFreeHardwareCounters as reported for Windows 11 24H2: it checks the current processor only, and then
+/// subtracts on every active processor. A thread that is not pinned may run anywhere, so its current processor is the
+/// one that was added last.
 pub extern "system" fn free_counters(set: usize) -> NtStatus {
     catch_panic("HalFreeHardwareCounters", nt::UNSUCCESSFUL, || {
         irql::check("HalFreeHardwareCounters", PASSIVE_LEVEL);
@@ -195,6 +238,19 @@ pub extern "system" fn free_counters(set: usize) -> NtStatus {
         if counters.holder != Some(set) {
             violation::other(format!("HalFreeHardwareCounters of {set:#x}, which is not allocated"));
             return nt::INVALID_PARAMETER;
+        }
+        let current = affinity::bound_processor().unwrap_or_else(|| MACHINE.topology.active().saturating_sub(1));
+        let is_owner = counters.counts.get(&current).is_some_and(|count| *count > 0);
+        if !is_owner || MACHINE.faults.fails("HalFreeHardwareCounters") {
+            return nt::INVALID_PARAMETER;
+        }
+        for core in processors::active() {
+            let count = counters.counts.entry(core.number).or_default();
+            if *count == 0 {
+                let number = core.number;
+                violation::other(format!("HalFreeHardwareCounters subtracts on processor {number}, which has none"));
+            }
+            *count = count.saturating_sub(1);
         }
         counters.holder = None;
         nt::SUCCESS
@@ -213,7 +269,10 @@ pub fn image_unloaded(addresses: &Range<usize>) {
             core.high_level.wait_until_free(nt::current_thread());
         }
     }
-    if lock(&MACHINE.kernel.hal.counters).holder.take().is_some() {
+    let mut counters = lock(&MACHINE.kernel.hal.counters);
+    counters.counts.clear();
+    counters.busy = Busy::No;
+    if counters.holder.take().is_some() {
         violation::other("a driver was unloaded that had hardware counters");
     }
 }

@@ -15,8 +15,16 @@ use std::arch::naked_asm;
 const HIGHEST_OF_A_DEVICE: u8 = 12;
 
 /// Functions of Wine that may be called at any IRQL.
-pub const AT_ANY_IRQL: [&str; 7] =
-    ["KeInitializeEvent", "KeInitializeSpinLock", "__C_specific_handler", "memcmp", "memcpy", "memmove", "memset"];
+pub const AT_ANY_IRQL: [&str; 8] = [
+    "KeInitializeEvent",
+    "KeInitializeSpinLock",
+    "RtlCaptureContext",
+    "__C_specific_handler",
+    "memcmp",
+    "memcpy",
+    "memmove",
+    "memset",
+];
 
 macro_rules! irql_checked {
     ($($level:ident $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? $(, or $failure:expr)?;)*) => {
@@ -80,6 +88,10 @@ irql_checked! {
     DISPATCH_LEVEL KeClearEvent(event: Pointer);
     DISPATCH_LEVEL KeReadStateEvent(event: Pointer) -> i32;
     APC_LEVEL KeDelayExecutionThread(mode: i8, alertable: u8, interval: Pointer) -> NtStatus;
+    DISPATCH_LEVEL RtlLookupFunctionEntry(pc: u64, base: Pointer, history: Pointer) -> Pointer;
+    DISPATCH_LEVEL RtlVirtualUnwind(
+        kind: u32, base: u64, pc: u64, function: Pointer, context: Pointer, data: Pointer, frame: Pointer, pointers: Pointer
+    ) -> Pointer;
     PASSIVE_LEVEL ZwOpenKey(key: Pointer, access: u32, attributes: Pointer) -> NtStatus;
     PASSIVE_LEVEL ZwQueryValueKey(
         key: Pointer, name: Pointer, class: i32, buffer: Pointer, length: u32, used: Pointer

@@ -15,6 +15,8 @@ pub(crate) mod devices;
 #[cfg(windows)]
 pub(crate) mod dispatcher_objects;
 #[cfg(windows)]
+pub(crate) mod dispatcher_stack;
+#[cfg(windows)]
 pub(crate) mod dpc;
 #[cfg(windows)]
 pub(crate) mod ds_memory;

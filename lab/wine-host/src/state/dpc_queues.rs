@@ -20,6 +20,8 @@ pub struct Call {
     pub context: usize,
     /// SystemArgument1 and SystemArgument2.
     pub arguments: [usize; 2],
+    /// A timer queued it.
+    pub by_timer: bool,
 }
 
 /// The reason why a DPC is queued.
@@ -164,7 +166,7 @@ impl DpcQueues {
                 [0; 2]
             }
         };
-        Some(Call { dpc, routine, context, arguments })
+        Some(Call { dpc, routine, context, arguments, by_timer: queued_by == QueuedBy::Timer })
     }
 
     /// Marks the running DPC of the processor as finished.
@@ -261,9 +263,12 @@ mod tests {
         let mut dpcs = three();
         assert_eq!(dpcs.insert(0x100, 0, BY_DRIVER), Ok(true));
         assert_eq!(dpcs.insert(0x300, 0, QueuedBy::Timer), Ok(true));
-        let first = Call { dpc: 0x100, routine: 0x101, context: 0x102, arguments: [7, 8] };
+        let first = Call { dpc: 0x100, routine: 0x101, context: 0x102, arguments: [7, 8], by_timer: false };
         assert_eq!(dpcs.begin(0), Some(first));
-        assert_eq!(dpcs.begin(1), Some(Call { dpc: 0x300, routine: 0x301, context: 0x302, arguments: [0, 0] }));
+        assert_eq!(
+            dpcs.begin(1),
+            Some(Call { dpc: 0x300, routine: 0x301, context: 0x302, arguments: [0, 0], by_timer: true })
+        );
         assert_eq!((dpcs.begin(0), dpcs.begin(1)), (None, None));
         assert_eq!(dpcs.timer_calls(), [0, 1]);
         dpcs.reset_timer_calls();

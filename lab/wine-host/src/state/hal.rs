@@ -1,7 +1,11 @@
 //! The state of the HAL.
 
 use crate::{cpu::pmi_handler::RegisteredHandler, nt::NtStatus};
-use std::sync::{Mutex, atomic::AtomicBool};
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, atomic::AtomicBool},
+    time::{Duration, Instant},
+};
 
 /// The first token of HalAllocateHardwareCounters, which gives out one set of all counters.
 const FIRST_TOKEN: usize = 0x8000_0000;
@@ -27,7 +31,13 @@ impl Default for Hal {
             refuses_handler: AtomicBool::new(false),
             unmasks: AtomicBool::new(true),
             hides_frames: AtomicBool::new(false),
-            counters: Mutex::new(Reservation { holder: None, next: FIRST_TOKEN, refusal: None }),
+            counters: Mutex::new(Reservation {
+                holder: None,
+                next: FIRST_TOKEN,
+                counts: BTreeMap::new(),
+                refusal: None,
+                busy: Busy::No,
+            }),
         }
     }
 }
@@ -38,6 +48,20 @@ pub struct Reservation {
     pub holder: Option<usize>,
     /// The token of the next allocation.
     pub next: usize,
+    /// How often the counters of each processor are reserved, by the processor's number. A processor that was not active
+    /// at the allocation is absent.
+    pub counts: BTreeMap<u32, u32>,
     /// The status with which every allocation is refused.
     pub refusal: Option<NtStatus>,
+    pub busy: Busy,
+}
+
+/// Whether another owner was asked to release the counters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Busy {
+    No,
+    /// The next allocation asks the owner, which takes this long.
+    WhenAsked(Duration),
+    /// The owner was asked, and releases the counters at the first time. The second is that of the last refusal.
+    Until(Instant, Instant),
 }

@@ -1,0 +1,74 @@
+//! Texts for refusals about the core types of a hybrid.
+
+use protocol::{ErrorCode, ReplyHeader};
+
+use crate::core_types::{CoreTypeInfo, name, qualified};
+use crate::exit::Exit;
+use crate::processors::named;
+
+/// Returns what happened and why; empty for other causes.
+pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader, core_types: &[CoreTypeInfo]) -> String {
+    let [wanted, found] = header.detail.map(number);
+    match cause {
+        ErrorCode::CoreTypeNeeded => {
+            let types: Vec<String> = core_types.iter().map(|one| format!("  {}", described(one))).collect();
+            format!(
+                "{source} is not the same event on all of these CPUs\n  \
+                 because: the core types of this machine number their events differently{}{}",
+                if types.is_empty() { "" } else { ":\n" },
+                types.join("\n")
+            )
+        }
+        ErrorCode::NoSuchCoreType if found == 0 && core_types.is_empty() => {
+            format!("{} needs a hybrid\n  because: all CPUs of this machine are of one kind", qualified(source, wanted))
+        }
+        ErrorCode::NoSuchCoreType if found == 0 => {
+            format!("this machine has no processors of the type {}", name(wanted))
+        }
+        ErrorCode::NoSuchCoreType => format!(
+            "{} has no CPU to run on\n  because: the requested CPUs are all of the type {}",
+            qualified(source, wanted),
+            name(found)
+        ),
+        _ => String::new(),
+    }
+}
+
+/// Returns what to do.
+pub fn remedy(cause: ErrorCode, source: &str, header: &ReplyHeader, core_types: &[CoreTypeInfo]) -> String {
+    let [wanted, found] = header.detail.map(number);
+    match cause {
+        ErrorCode::NoSuchCoreType if found == 0 && core_types.is_empty() => source.to_owned(),
+        ErrorCode::NoSuchCoreType if found == 0 => "client info   (lists the core types)".to_owned(),
+        ErrorCode::NoSuchCoreType => {
+            let there = core_types.iter().find(|one| one.number == wanted);
+            let there = there.map_or_else(
+                || format!("CPUs of the type {}", name(wanted)),
+                |one| named(one.processors.iter().copied()),
+            );
+            format!("-C with {there}, or {}", qualified(source, found))
+        }
+        _ => {
+            let bits = (0..u32::BITS).map(|bit| wanted & 1 << bit).filter(|number| *number != 0).rev();
+            let names: Vec<String> = bits.map(|number| qualified(source, number)).collect();
+            format!("{};\n  or -C with CPUs of one core type", names.join("\n  or "))
+        }
+    }
+}
+
+/// Returns the exit code.
+pub fn exit(cause: ErrorCode, header: &ReplyHeader) -> Exit {
+    match (cause, header.detail) {
+        (ErrorCode::CoreTypeNeeded, _) => Exit::Usage,
+        (_, [_, 0]) => Exit::UnsupportedSource,
+        _ => Exit::NoProcessor,
+    }
+}
+
+fn described(core_type: &CoreTypeInfo) -> String {
+    format!("{} is {}", core_type.name, named(core_type.processors.iter().copied()))
+}
+
+fn number(detail: u64) -> u32 {
+    u32::try_from(detail).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,111 @@
+//! Sampling by time, on machines whose counters are masked and on others.
+
+use std::fs::File;
+
+use bench_protocol::TimerMode;
+use recording::Count;
+use report::{Column, Contents, Detail, Filter, SymbolFinder, SymbolIndex, Table};
+use tests::{Lab, SHARES, artifacts};
+
+use crate::record::symbol;
+
+/// ProfileTime.
+const TIME: u32 = 0;
+
+const FILE: &str = "C:\\time.rec";
+
+/// Boots a machine that executes the functions of workload.exe, and records what `arguments` say.
+fn record(identity: &str, timers: TimerMode, arguments: &[&str]) -> (String, Contents, Table, String) {
+    let mut lab = Lab::boot(identity).unwrap();
+    lab.wire.set_timers(timers).unwrap();
+    lab.install().unwrap();
+    let workload = lab.workload().unwrap();
+    for processor in 0..2 {
+        lab.wire.set_interrupt_sites(processor, &workload.interrupt_sites()).unwrap();
+    }
+    lab.run_in_real_time().unwrap();
+    let all = [&["record", "-a", "--duration", "1", "-o", FILE], arguments].concat();
+    let ran = lab.client(&all).unwrap().success().unwrap();
+    lab.run_by_script().unwrap();
+    let file = File::open(lab.wine().drive_c("time.rec")).unwrap();
+    let contents = Contents::read(file, Detail { thread: true, processor: true }).unwrap();
+    assert!(contents.damage.is_none(), "{:?}", contents.damage);
+    let finder = SymbolFinder::new(vec![artifacts().unwrap()], None, None).unwrap();
+    let filter = Filter::default();
+    let symbol_index = SymbolIndex::new(&contents, &filter, &finder);
+    let table = Table::new(&contents, &symbol_index, TIME, &[Column::Process, Column::Symbol], &filter);
+    let report = lab.client(&["report", FILE]).unwrap().success().unwrap().out;
+    drop(workload);
+    lab.finish().unwrap();
+    (ran.err, contents, table, report)
+}
+
+/// Returns the counts of ProfileTime.
+fn counts(contents: &Contents) -> Vec<Count> {
+    let summary = contents.summary.clone().expect("a whole recording");
+    summary.counts.into_iter().filter(|count| count.source == TIME).collect()
+}
+
+#[test]
+fn a_machine_whose_counters_are_masked_records_by_time_and_says_so() {
+    for (identity, reason) in [
+        ("amd-hyperv-masked", "Hyper-V runs underneath this Windows and hides the counters"),
+        ("intel-no-leaf-a", "the processor has no counters that this driver knows"),
+    ] {
+        let (told, contents, table, report) = record(identity, TimerMode::Clock, &[]);
+        assert!(told.contains("sampling by time, 1,000 times a second on each CPU"), "{identity}: {told}");
+        assert!(told.contains(reason), "{identity}: {told}");
+        let counts = counts(&contents);
+        assert_eq!(counts.len(), 2, "{identity}: one for each processor");
+        for count in &counts {
+            let taken = count.samples + count.lost + count.throttled;
+            assert!(count.samples > 100 && taken <= count.count, "{identity}: {count:?}");
+            assert!((900..5_000).contains(&count.count), "{identity}: {count:?}: a second in milliseconds");
+        }
+        for (name, percent) in SHARES {
+            let row = table.rows.iter().find(|row| row.symbol == Some(symbol(name)));
+            let row = row.unwrap_or_else(|| panic!("{identity}: no {name} in {table:#?}"));
+            let wanted = f64::from(percent) / 100.0;
+            assert!((row.interval.low..=row.interval.high).contains(&wanted), "{identity}: {row:?}, not {wanted}");
+            assert!(report.contains(name), "{identity}: {report}");
+        }
+    }
+}
+
+#[test]
+fn time_and_counters_are_recorded_together_with_timers_that_are_late_or_merged() {
+    for timers in [TimerMode::Exact, TimerMode::Coarse, TimerMode::Late, TimerMode::Merged] {
+        let arguments = ["-e", "ProfileTime@10000", "-e", "TotalIssues@4M"];
+        let (told, contents, table, _) = record("zen4-7700x", timers, &arguments);
+        assert!(!told.contains("sampling by time"), "{told}");
+        assert!(table.total.weight.samples > 30, "{timers:?}: {table:?}");
+        let all = contents.summary.clone().unwrap().counts;
+        assert!(all.iter().any(|count| count.source == 2 && count.samples > 0), "{timers:?}: {all:?}");
+        for count in counts(&contents) {
+            let taken = count.samples + count.lost + count.throttled;
+            assert!(taken <= count.count, "{timers:?}: {count:?}");
+            if timers == TimerMode::Coarse {
+                assert!(count.samples <= count.count * 64 / 1_000 + 2, "{count:?}: at the rate of the clock");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_idle_processor_is_sampled_without_an_address() {
+    let mut lab = Lab::boot("amd-hyperv-masked").unwrap();
+    lab.install().unwrap();
+    lab.run_in_real_time().unwrap();
+    lab.client(&["record", "-a", "--duration", "0.5", "-o", FILE]).unwrap().success().unwrap();
+    lab.run_by_script().unwrap();
+    let file = File::open(lab.wine().drive_c("time.rec")).unwrap();
+    let contents = Contents::read(file, Detail { thread: true, processor: true }).unwrap();
+    let finder = SymbolFinder::new(Vec::new(), None, None).unwrap();
+    let filter = Filter::default();
+    let symbol_index = SymbolIndex::new(&contents, &filter, &finder);
+    let table = Table::new(&contents, &symbol_index, TIME, &[Column::Process, Column::Address], &filter);
+    let rows: Vec<_> = table.rows.iter().map(|row| (row.process, row.address)).collect();
+    assert_eq!(rows, [(Some(0), Some(0))], "{table:#?}");
+    assert!(table.total.weight.samples > 50, "{table:#?}");
+    lab.finish().unwrap();
+}
