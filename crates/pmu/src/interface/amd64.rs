@@ -290,6 +290,7 @@ impl ProfileInterface for Amd64 {
 
     /// One read for each active counter; with PerfMonV2 two more, of the global control register and of the status, which
     /// reports frozen counters.
+    #[inline(never)]
     fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, mut differs: impl FnMut(CounterSet, Disturbance)) {
         self.bank.compare(cpu, cpu_counters, &mut differs);
         if let Some(global) = self.global_of(cpu_counters) {

@@ -486,6 +486,8 @@ impl ProfileInterface for Emon {
     /// One read for each active general counter, and one for all fixed ones; from version 2 on one of the global control
     /// register, from version 4 on one of the status, which reports frozen counters, and one of IA32_DEBUGCTL where it
     /// can stop counters.
+    // Never inlined: one frame for all interfaces would cost the deepest path of the handler more stack.
+    #[inline(never)]
     fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, mut differs: impl FnMut(CounterSet, Disturbance)) {
         self.bank().compare(cpu, cpu_counters, &mut differs);
         let active = cpu_counters.active.all;

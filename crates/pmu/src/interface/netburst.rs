@@ -310,6 +310,7 @@ impl ProfileInterface for NetBurst {
     }
 
     /// Two reads for each active counter: its CCCR, of which the processor itself changes OVF, and its ESCR.
+    #[inline(never)]
     fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, mut differs: impl FnMut(CounterSet, Disturbance)) {
         let thread = Standing::of(cpu_counters.pmu.snapshot.saved()).thread();
         for counter in cpu_counters.active.all.iter() {

@@ -153,6 +153,7 @@ impl ProfileInterface for P6 {
 
     /// One read for each active counter, and one more if only the second one is active. The first select register
     /// concerns both counters if it differs in the flag that enables both.
+    #[inline(never)]
     fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, mut differs: impl FnMut(CounterSet, Disturbance)) {
         let active = cpu_counters.active.all;
         let found = PerfEvtSel::from_bits(cpu.rdmsr(PERF_EVT_SEL0));

@@ -118,6 +118,7 @@ impl ProfileInterface for Pentium {
     }
 
     /// One read.
+    #[inline(never)]
     fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, mut differs: impl FnMut(CounterSet, Disturbance)) {
         let (found, active) = (Cesr::from_bits(cpu.rdmsr(CESR)), cpu_counters.active.all);
         let ours = cesr(cpu_counters, active);

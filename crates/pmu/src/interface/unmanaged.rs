@@ -119,13 +119,16 @@ impl Bank {
         cpu_counters: CpuCounters<'_>,
         mut differs: impl FnMut(CounterSet, Disturbance),
     ) {
-        let active = cpu_counters.active.all.and(self.all);
-        let of_active = active.iter().map(|counter| (counter, cpu_counters.pmu.select(counter)));
-        let of_uppers = cpu_counters.uppers(active).iter().map(|counter| (counter, MERGE));
-        for (counter, expected) in of_active.chain(of_uppers) {
-            let register = self.select(counter);
+        let mut check = |counter, of: u8, expected| {
+            let register = self.select(of);
             if let Some(disturbance) = Disturbance::of(register, cpu.rdmsr(register), expected) {
                 differs(CounterSet::NONE.with(counter), disturbance);
+            }
+        };
+        for counter in cpu_counters.active.all.and(self.all).iter() {
+            check(counter, counter, cpu_counters.pmu.select(counter));
+            if cpu_counters.get(counter).merged() {
+                check(counter, upper_of(counter), MERGE);
             }
         }
     }
