@@ -7,6 +7,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::cpu::Msr;
+use crate::state::CounterSet;
 
 /// A register that does not have the value that the driver wrote.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -79,5 +80,66 @@ impl DisturbanceCell {
     /// Removes the disturbance.
     pub fn clear(&self) {
         self.register.store(0, Ordering::Relaxed);
+    }
+}
+
+/// The disturbed counters of one processor, each with its first disturbance since they were last taken.
+#[derive(Debug)]
+pub struct Disturbances {
+    /// Disturbed counters, as a set.
+    counters: AtomicU32,
+    cells: [DisturbanceCell; CounterSet::MOST as usize],
+}
+
+impl Disturbances {
+    pub(crate) const fn new() -> Self {
+        Self { counters: AtomicU32::new(0), cells: [const { DisturbanceCell::new() }; CounterSet::MOST as usize] }
+    }
+
+    fn noted(&self) -> CounterSet {
+        CounterSet::from_bits(self.counters.load(Ordering::Relaxed).into())
+    }
+
+    fn of(&self, counters: CounterSet) -> impl Iterator<Item = (u8, &DisturbanceCell)> {
+        counters.iter().filter_map(|counter| Some((counter, self.cells.get(usize::from(counter))?)))
+    }
+
+    /// Notes that `counters` were found disturbed at `time`; 0 if the caller has no clock.
+    pub(crate) fn note(&self, counters: CounterSet, disturbance: Disturbance, time: u64) {
+        self.counters.store(self.noted().or(counters).bits(), Ordering::Relaxed);
+        self.of(counters).for_each(|(_, cell)| cell.note(disturbance, time));
+    }
+
+    /// Notes what an interrupt found. The next comparison adds the time.
+    pub(crate) fn note_found(&self, found: Option<(CounterSet, Disturbance)>) {
+        if let Some((counters, disturbance)) = found {
+            self.note(counters, disturbance, 0);
+        }
+    }
+
+    /// Notes a counter that went backwards, without the register. Not a call of [`note`](Self::note): a stop in an
+    /// interrupt is the deepest path of the handler, and that would cost more stack.
+    #[inline]
+    pub(crate) fn note_backwards(&self, counter: u8, value: u64, last: u64) {
+        self.counters.store(self.noted().with(counter).bits(), Ordering::Relaxed);
+        if let Some(cell) = self.cells.get(usize::from(counter)) {
+            cell.note(Disturbance { register: COUNTER, found: value, expected: last }, 0);
+        }
+    }
+
+    /// Sets the time of the disturbances that were noted without one.
+    pub(crate) fn stamp(&self, time: u64) {
+        self.of(self.noted()).for_each(|(_, cell)| cell.stamp(time));
+    }
+
+    /// Removes every disturbance, and passes it to `each`.
+    pub(crate) fn take(&self, mut each: impl FnMut(u8, Disturbance, u64)) {
+        for (counter, cell) in self.of(self.noted()) {
+            if let Some((disturbance, time)) = cell.get() {
+                each(counter, disturbance, time);
+            }
+            cell.clear();
+        }
+        self.counters.store(0, Ordering::Relaxed);
     }
 }

@@ -10,8 +10,12 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use bitfield_struct::bitfield;
 
+mod snapshot;
+
+pub use snapshot::{PmuSnapshot, SavedMsrs};
+
 use crate::core_type::CoreType;
-use crate::disturbance::{COUNTER, Disturbance, DisturbanceCell};
+use crate::disturbance::Disturbances;
 use crate::first_access::FirstAccesses;
 use crate::source::{ProfileSource, Source, Sources};
 
@@ -375,157 +379,6 @@ pub struct Active {
     pub all: CounterSet,
     /// The active counters with an interval.
     pub interrupting: CounterSet,
-}
-
-/// Values of control registers that [`initialize`](crate::ProfileInterface::initialize) found on a processor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SavedMsrs {
-    /// Value of the global control register.
-    pub global: u64,
-    /// Value of the control register of the fixed counters.
-    pub fixed: u64,
-    /// Bits of the debug control register that were changed, because they stop counters.
-    pub freeze: u64,
-}
-
-/// Known values of a processor, in shared memory.
-#[derive(Debug, Default)]
-pub struct PmuSnapshot {
-    global: AtomicU64,
-    fixed: AtomicU64,
-    freeze: AtomicU64,
-    capabilities: AtomicU64,
-    control: AtomicU64,
-    fixed_control: AtomicU64,
-}
-
-impl PmuSnapshot {
-    /// Creates the snapshot of a processor with these [`Interface::capabilities`](crate::Interface::capabilities).
-    #[must_use]
-    pub const fn new(capabilities: u64) -> Self {
-        Self {
-            global: AtomicU64::new(0),
-            fixed: AtomicU64::new(0),
-            freeze: AtomicU64::new(0),
-            capabilities: AtomicU64::new(capabilities),
-            control: AtomicU64::new(0),
-            fixed_control: AtomicU64::new(0),
-        }
-    }
-
-    /// Returns the saved values of its control registers.
-    #[must_use]
-    pub fn saved(&self) -> SavedMsrs {
-        SavedMsrs {
-            global: self.global.load(Ordering::Relaxed),
-            fixed: self.fixed.load(Ordering::Relaxed),
-            freeze: self.freeze.load(Ordering::Relaxed),
-        }
-    }
-
-    /// Returns the current value of the global control register while some of the driver's counters count, which saves
-    /// reading it. Bits outside the interface are as they were last read.
-    #[must_use]
-    pub fn control(&self) -> u64 {
-        self.control.load(Ordering::Relaxed)
-    }
-
-    /// Sets the current value of the global control register.
-    pub fn set_control(&self, control: u64) {
-        self.control.store(control, Ordering::Relaxed);
-    }
-
-    /// Returns the control register of the fixed counters as it was last read: bits outside the interface are valid.
-    #[must_use]
-    pub fn fixed_control(&self) -> u64 {
-        self.fixed_control.load(Ordering::Relaxed)
-    }
-
-    /// Sets the control register of the fixed counters as it was read.
-    pub fn set_fixed_control(&self, control: u64) {
-        self.fixed_control.store(control, Ordering::Relaxed);
-    }
-
-    /// Sets the saved values.
-    pub fn set_saved(&self, saved: SavedMsrs) {
-        self.set_control(saved.global);
-        self.set_fixed_control(saved.fixed);
-        self.global.store(saved.global, Ordering::Relaxed);
-        self.fixed.store(saved.fixed, Ordering::Relaxed);
-        self.freeze.store(saved.freeze, Ordering::Relaxed);
-    }
-
-    /// Returns the [`Interface::capabilities`](crate::Interface::capabilities) of the processor.
-    #[must_use]
-    pub fn capabilities(&self) -> u64 {
-        self.capabilities.load(Ordering::Relaxed)
-    }
-
-    /// Sets the capabilities.
-    pub fn set_capabilities(&self, capabilities: u64) {
-        self.capabilities.store(capabilities, Ordering::Relaxed);
-    }
-}
-
-/// The disturbed counters of one processor, each with its first disturbance since they were last taken.
-#[derive(Debug)]
-pub struct Disturbances {
-    /// Disturbed counters, as a set.
-    counters: AtomicU32,
-    cells: [DisturbanceCell; CounterSet::MOST as usize],
-}
-
-impl Disturbances {
-    const fn new() -> Self {
-        Self { counters: AtomicU32::new(0), cells: [const { DisturbanceCell::new() }; CounterSet::MOST as usize] }
-    }
-
-    fn noted(&self) -> CounterSet {
-        CounterSet::from_bits(self.counters.load(Ordering::Relaxed).into())
-    }
-
-    fn of(&self, counters: CounterSet) -> impl Iterator<Item = (u8, &DisturbanceCell)> {
-        counters.iter().filter_map(|counter| Some((counter, self.cells.get(usize::from(counter))?)))
-    }
-
-    /// Notes that `counters` were found disturbed at `time`; 0 if the caller has no clock.
-    pub(crate) fn note(&self, counters: CounterSet, disturbance: Disturbance, time: u64) {
-        self.counters.store(self.noted().or(counters).bits(), Ordering::Relaxed);
-        self.of(counters).for_each(|(_, cell)| cell.note(disturbance, time));
-    }
-
-    /// Notes what an interrupt found. The next comparison adds the time.
-    pub(crate) fn note_found(&self, found: Option<(CounterSet, Disturbance)>) {
-        if let Some((counters, disturbance)) = found {
-            self.note(counters, disturbance, 0);
-        }
-    }
-
-    /// Notes a counter that went backwards, without the register. Not a call of [`note`](Self::note): a stop in an
-    /// interrupt is the deepest path of the handler, and that would cost more stack.
-    #[inline]
-    pub(crate) fn note_backwards(&self, counter: u8, value: u64, last: u64) {
-        self.counters.store(self.noted().with(counter).bits(), Ordering::Relaxed);
-        if let Some(cell) = self.cells.get(usize::from(counter)) {
-            cell.note(Disturbance { register: COUNTER, found: value, expected: last }, 0);
-        }
-    }
-
-    /// Sets the time of the disturbances that were noted without one.
-    pub(crate) fn stamp(&self, time: u64) {
-        self.of(self.noted()).for_each(|(_, cell)| cell.stamp(time));
-    }
-
-    /// Removes every disturbance, and passes it to `each`.
-    pub(crate) fn take(&self, mut each: impl FnMut(u8, Disturbance, u64)) {
-        for (counter, cell) in self.of(self.noted()) {
-            if let Some((disturbance, time)) = cell.get() {
-                each(counter, disturbance, time);
-            }
-            cell.clear();
-        }
-        self.counters.store(0, Ordering::Relaxed);
-    }
 }
 
 /// PMU state of one processor. Only the processor writes it, at PROFILE_LEVEL, except for the total of a counter that is

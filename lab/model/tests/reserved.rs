@@ -123,14 +123,15 @@ const TABLE: &[(&str, &[Registers])] = &[
         &[each(0x186, 4, PIN), each(0xC1, 4, ANY), MICROCODE, MISC_ENABLE, CAPABILITIES, debugctl(0x7C3), DS_AREA],
     ),
     (
-        "core2-6420", // no fixed counters; PEBS on counter 0
+        "core2-6420", // three fixed counters, which its leaf 0AH does not report; PEBS on counter 0
         &[
             each(0x186, 2, PIN),
             each(0xC1, 2, ANY),
-            one(0x38D, 0),
+            each(0x309, 3, WIDTH_40),
+            one(0x38D, 0xBBB),
             STATUS,
-            one(0x38F, 0b11),
-            one(0x390, 0xC000_0000_0000_0003),
+            one(0x38F, 0x7_0000_0003),
+            one(0x390, 0xC000_0007_0000_0003),
             MICROCODE,
             MISC_ENABLE,
             CAPABILITIES,

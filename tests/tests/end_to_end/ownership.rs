@@ -119,7 +119,7 @@ fn a_count_that_another_program_disturbed_has_a_mark_with_register_and_values() 
         assert!(stopped.contains(&format!("had 0x0 instead of {expected:#x} after ")), "{identity}: {stopped}");
         assert!(stopped.contains("known to do this: "), "{identity}: {stopped}");
         assert!(stopped.lines().all(|line| line.trim_end().len() <= 80), "{identity}: {stopped}");
-        // What nobody disturbs has no mark.
+        // A count that was not disturbed has no mark.
         let stat = ["stat", "-e", "TotalIssues", "--", "cmd", "/c", "ver"];
         let ran = lab.client(&stat).unwrap().success().unwrap();
         assert!(!ran.err.contains("disturbed"), "{identity}: {}", ran.err);

@@ -152,25 +152,6 @@ impl Emon {
         Ok(examined)
     }
 
-    /// Returns the interface for a processor on which the first `counters` general counters record precisely.
-    #[must_use]
-    pub const fn with_precise(self, counters: u8) -> Self {
-        Self { capabilities: self.capabilities.recording(counters) }
-    }
-
-    /// Returns the counters that record a source precisely.
-    #[must_use]
-    pub fn precise(self, source: &ProfileSource) -> CounterSet {
-        self.recorded(source).and(CounterSet::first(self.capabilities.precise()))
-    }
-
-    /// Returns the counters that record a source precisely, if the processor has PEBS.
-    #[must_use]
-    pub fn recorded(self, source: &ProfileSource) -> CounterSet {
-        let form = self.capabilities.microarchitecture().precise_form(source);
-        form.map_or(CounterSet::NONE, |form| form.counters()).and(self.general())
-    }
-
     /// Returns whether a counter of this source and the counter with the same number of the other thread disturb each
     /// other: MEM_UOPS_RETIRED, MEM_LOAD_UOPS_RETIRED and those of the last level cache.
     pub(crate) fn disturbs_other_thread(self, source: &ProfileSource) -> bool {

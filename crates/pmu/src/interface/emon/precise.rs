@@ -3,7 +3,7 @@
 use debug_store::pebs::Format;
 use x86_defs::intel::perfmon::PerfEvtSel;
 
-use super::Microarchitecture;
+use super::{Emon, Microarchitecture};
 use crate::source::ProfileSource;
 use crate::state::CounterSet;
 
@@ -104,5 +104,26 @@ impl PreciseForm {
     pub const fn select(&self, select: u64) -> u64 {
         let (event, umask) = self.recorded;
         PerfEvtSel::from_bits(select).with_event_select(event).with_umask(umask).into_bits()
+    }
+}
+
+impl Emon {
+    /// Returns the interface for a processor on which the first `counters` general counters record precisely.
+    #[must_use]
+    pub const fn with_precise(self, counters: u8) -> Self {
+        Self { capabilities: self.capabilities.recording(counters) }
+    }
+
+    /// Returns the counters that record a source precisely.
+    #[must_use]
+    pub fn precise(self, source: &ProfileSource) -> CounterSet {
+        self.recorded(source).and(CounterSet::first(self.capabilities.precise()))
+    }
+
+    /// Returns the counters that record a source precisely, if the processor has PEBS.
+    #[must_use]
+    pub fn recorded(self, source: &ProfileSource) -> CounterSet {
+        let form = self.capabilities.microarchitecture().precise_form(source);
+        form.map_or(CounterSet::NONE, |form| form.counters()).and(self.general())
     }
 }
