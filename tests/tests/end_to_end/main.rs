@@ -23,6 +23,7 @@ mod faults;
 mod generations;
 #[cfg(not(windows))]
 mod guarded;
+#[cfg(not(windows))]
 mod hybrid;
 #[cfg(not(windows))]
 mod identities;

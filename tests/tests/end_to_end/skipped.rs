@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 24] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 25] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
     ("bench", include_str!("bench.rs"), "the bench itself is under test"),
@@ -15,6 +15,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 24] = [
     ("faults", include_str!("faults.rs"), "the bench makes calls of the kernel fail"),
     ("generations", include_str!("generations.rs"), "the processor changes, and the model makes every event occur"),
     ("guarded", include_str!("guarded.rs"), "the processor lacks registers that it enumerates"),
+    ("hybrid", include_str!("hybrid.rs"), "the machine has processors of two core types"),
     ("identities", include_str!("identities.rs"), "the processor changes"),
     ("interrupt_sites", include_str!("interrupt_sites.rs"), "the model reports the interrupted code"),
     ("interrupts", include_str!("interrupts.rs"), "the model decides how interrupts behave at a masked entry"),

@@ -345,6 +345,7 @@ const FALLIBLE: [&str; 19] = [
     "HalSetSystemInformation",
     "HalSetSystemInformation",
     "HalAllocateHardwareCounters",
+    "HalFreeHardwareCounters",
     "MmMapIoSpaceEx",
     "ExCreateCallback",
     "ExRegisterCallback",
