@@ -172,9 +172,9 @@ fn hal_calls(results: &mut CallResults) {
         handler::register(None);
     }
     handler::wait();
-    if results.record(reservation::reserve() >= 0) {
-        reservation::free();
-    }
+    let reserved = results.record(reservation::reserve() >= 0);
+    results.record_if(reserved, || reservation::free() >= 0);
+    reservation::free();
     if results.record(apic::map()) {
         apic::unmap();
     }

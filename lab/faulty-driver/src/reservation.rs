@@ -1,6 +1,6 @@
 //! The reservation of the counters with the HAL.
 
-use crate::kernel::{self, NtStatus, Pointer};
+use crate::kernel::{self, NtStatus, Pointer, STATUS_SUCCESS};
 use core::{
     ptr,
     sync::atomic::{AtomicPtr, Ordering},
@@ -20,11 +20,16 @@ pub fn reserve() -> NtStatus {
     status
 }
 
-/// Frees the reservation.
-pub fn free() {
-    let set = SET.swap(ptr::null_mut(), Ordering::SeqCst);
-    if !set.is_null() {
-        // SAFETY: called at PASSIVE_LEVEL, once for a reservation.
-        unsafe { kernel::HalFreeHardwareCounters(set) };
+/// Frees the reservation, if there is one. If the HAL refuses, it stays.
+pub fn free() -> NtStatus {
+    let set = SET.load(Ordering::SeqCst);
+    if set.is_null() {
+        return STATUS_SUCCESS;
     }
+    // SAFETY: called at PASSIVE_LEVEL; the set is reserved.
+    let status = unsafe { kernel::HalFreeHardwareCounters(set) };
+    if status >= 0 {
+        SET.store(ptr::null_mut(), Ordering::SeqCst);
+    }
+    status
 }

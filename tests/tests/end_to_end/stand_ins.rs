@@ -331,7 +331,7 @@ fn accesses_by_the_test_are_not_counted() {
 }
 
 /// The calls that can fail, in the order in which the faulty driver makes them.
-const FALLIBLE: [&str; 19] = [
+const FALLIBLE: [&str; 20] = [
     "ExAllocatePool2",
     "MmMapLockedPagesSpecifyCache",
     "IoCreateDevice",

@@ -145,7 +145,11 @@ fn register(routine: Option<Routine>) -> NtStatus {
     if is_anothers {
         return nt::UNSUCCESSFUL;
     }
-    if handler.is_some() {
+    // A handler that is registered again goes on.
+    let goes_on = |registered: RegisteredHandler| {
+        routine.is_some_and(|routine| core::ptr::fn_addr_eq(routine, registered.routine))
+    };
+    if handler.is_some_and(|registered| !goes_on(registered)) {
         MACHINE.kernel.hal.handler_may_run.store(true, Ordering::SeqCst);
     }
     *handler = routine.map(|routine| RegisteredHandler { routine, process });
