@@ -25,7 +25,7 @@ use simulation::SimMachine;
 
 /// The interfaces with counters, each with a processor that has four of them at least.
 const INTERFACES: [(&str, &str); 4] =
-    [("Amd64", "amd-legacy"), ("Amd64 V2", "zen4-7700x"), ("Emon v1", "intel-v1"), ("Emon v2+", "intel-v2")];
+    [("Amd64", "amd-legacy"), ("Amd64 V2", "zen4-7700x"), ("Emon v1", "intel-v1"), ("Emon v2+", "haswell-4710mq")];
 
 /// Any but the first of so many: its place has to be computed.
 const PROCESSOR: ProcessorIndex = ProcessorIndex::new(5);

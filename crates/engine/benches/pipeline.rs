@@ -31,7 +31,7 @@ const RING: u32 = 1 << 14;
 const CLIENT: engine::ClientId = engine::ClientId(1);
 
 fn main() {
-    for (interface, name) in [("Amd64", "amd-legacy"), ("Emon v2+", "intel-v2")] {
+    for (interface, name) in [("Amd64", "amd-legacy"), ("Emon v2+", "haswell-4710mq")] {
         let path = std::env::temp_dir().join("halprof-pipeline.rec");
         let file = File::create(&path).expect("a file");
         let mut writer = Writer::new(file, &description()).expect("a recording");

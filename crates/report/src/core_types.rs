@@ -10,7 +10,7 @@ pub struct SampledSource {
     /// KPROFILE_SOURCE.
     pub source: u32,
     /// [Core type](CoreTypeProcessors::core_type), or 0 on a machine that is not a hybrid and for
-    /// [`BRANCHES`](protocol::BRANCHES), which mean the same everywhere.
+    /// [`BRANCHES`], which mean the same everywhere.
     pub core_type: u32,
 }
 

@@ -12,7 +12,7 @@ use raw_cpuid::CpuIdResult;
 /// The interfaces with counters, each with a processor that has four of them at least. Both stand here twice: the older
 /// finds overflows by the counters' values, the later by a status register.
 pub const INTERFACES: [(&str, &str); 4] =
-    [("Amd64", "amd-legacy"), ("Amd64 V2", "zen4-7700x"), ("Emon v1", "intel-v1"), ("Emon v2+", "intel-v2")];
+    [("Amd64", "amd-legacy"), ("Amd64 V2", "zen4-7700x"), ("Emon v1", "intel-v1"), ("Emon v2+", "haswell-4710mq")];
 
 /// Processors for which a scene has state. Batches of a bench take one after the other.
 pub const PROCESSORS: u32 = 64;

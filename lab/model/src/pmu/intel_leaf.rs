@@ -34,7 +34,7 @@ pub(crate) struct IntelLeaf {
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a bit of CPUID")]
 pub(crate) struct Features {
-    /// Leaf 0AH does not deprecate `AnyThread` (EDX[15]).
+    /// Leaf 0AH does not deprecate `AnyThread` (EDX bit 15).
     pub(crate) any_thread: bool,
     /// The select registers have the pin control of processors before Sandy Bridge.
     pub(crate) pin_control: bool,
