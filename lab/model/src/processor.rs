@@ -162,6 +162,14 @@ impl Processor {
         Some(Self { pmu, ..Self::new(cpuid).with_perf_capabilities(self.perf_capabilities) })
     }
 
+    /// Returns another core of the node, which counts the events of the northbridge with the same counters; `cpuid` is that
+    /// of the other core. Returns `None` if cores have nothing in common.
+    #[must_use]
+    pub fn other_core(&self, cpuid: CpuidFunction) -> Option<Self> {
+        let pmu = self.pmu.other_core()?;
+        Some(Self { pmu, ..Self::new(cpuid) })
+    }
+
     /// Takes the processor through a loss of power and the resume from it, as in S3. The PMU and the Debug Store are
     /// reset, a pending interrupt is lost, and firmware and the HAL restore the APIC and its entry. Ledger, access
     /// counts and memory keep their contents.
