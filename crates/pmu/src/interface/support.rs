@@ -33,7 +33,7 @@ pub enum Support {
     /// Raw event of AMD: it can occur more than 15 times in a cycle, and the processor reports no counters that can be
     /// merged.
     NeedsTwoCounters = 12,
-    /// Amd64: an event of the northbridge, which only the first core of each processor counts.
+    /// Amd64: an event of the northbridge, which only the first core of each node counts.
     OtherCore = 13,
     /// Raw event of AMD: it merges two counters. The driver selects it itself.
     MergesCounters = 14,
