@@ -70,9 +70,9 @@ impl Generation {
         !matches!(self, Self::K8)
     }
 
-    /// Returns whether the current processor, of a family up to 14h, counts the events of its northbridge: the first core
-    /// of each processor. All cores count them with the same counters, so that more than one would disturb each other
-    /// (BKDG for family 10h, "Performance Monitor Events"; Linux, arch/x86/events/amd/core.c,
+    /// Returns whether the current processor, of a family up to 14h, counts the events of its northbridge: the first
+    /// core of each processor. All cores count them with the same counters, so that more than one would disturb each
+    /// other (BKDG for family 10h, "Performance Monitor Events"; Linux, arch/x86/events/amd/core.c,
     /// `__amd_get_nb_event_constraints`). On a processor of two nodes, the second one is not counted.
     pub fn counts_northbridge(self, cpu: &impl Cpuid) -> bool {
         if !matches!(self, Self::K8 | Self::Family10 | Self::Family11 | Self::Family12 | Self::Family14)
@@ -98,8 +98,8 @@ impl Generation {
     }
 
     /// Returns whether an event can occur more than 15 times in a cycle, the most that one counter can add. It then
-    /// takes an even counter and the following odd one, which are merged (PPR for family 17h, "Large Increment per Cycle
-    /// Events").
+    /// takes an even counter and the following odd one, which are merged (PPR for family 17h, "Large Increment per
+    /// Cycle Events").
     pub const fn has_large_increments(self, event: u16) -> bool {
         /// Retired SSE and AVX FLOPs.
         const FLOPS: u16 = 0x003;
