@@ -412,7 +412,8 @@ impl Processor {
     }
 
     /// Delivers the pending performance interrupt if there is one and the APIC does not block it. Delivery masks the
-    /// LVT entry on Intel, but on AMD only [on request](Self::set_masked_on_delivery). Returns whether an interrupt was delivered.
+    /// LVT entry on Intel, but on AMD only [on request](Self::set_masked_on_delivery). Returns whether an interrupt was
+    /// delivered.
     ///
     /// Stopping the counter or clearing its status does not cancel a pending interrupt. Its handling while the entry is
     /// masked depends on the [mode](InterruptMode).

@@ -66,7 +66,8 @@ impl Support {
     }
 }
 
-/// Returns the reason for which select registers with or without UMASK2 and EQ do not take a raw event, if there is one.
+/// Returns the reason for which select registers with or without UMASK2 and EQ do not take a raw event, if there is
+/// one.
 pub fn lacks_version_6(event: RawEvent, umask2: bool, eq: bool) -> Option<Support> {
     match event {
         _ if event.umask() > 0xFF && !umask2 => Some(Support::NoSecondUnitMask),

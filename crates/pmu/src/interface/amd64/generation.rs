@@ -89,8 +89,8 @@ impl Generation {
     }
 
     /// Returns whether an event can occur more than 15 times in a cycle, the most that one counter can add. It then
-    /// takes an even counter and the following odd one, which are merged (PPR for family 17h, "Large Increment per Cycle
-    /// Events").
+    /// takes an even counter and the following odd one, which are merged (PPR for family 17h, "Large Increment per
+    /// Cycle Events").
     pub const fn has_large_increments(self, event: u16) -> bool {
         /// Retired SSE and AVX FLOPs.
         const FLOPS: u16 = 0x003;
