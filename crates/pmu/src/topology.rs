@@ -18,14 +18,14 @@ pub fn core_with_threads(cpu: &impl Cpuid) -> Option<u32> {
     has_threads.then_some(threads.edx >> LeafBEax::from_bits(threads.eax).shift())
 }
 
-/// Returns whether the current processor is the first core of its node. It must be one of AMD up to family 14h. A node is
-/// a northbridge with its cores. A package has one node, except the package G34 of family 10h (Magny-Cours), which has
-/// two. The first half of its core numbers belongs to one node, the second half to the other, also if each node has fewer
-/// than six cores (Linux, arch/x86/kernel/cpu/amd.c, `legacy_fixup_core_id`).
+/// Returns whether the current processor is the first core of its node. It must be one of AMD up to family 14h. A node
+/// is a northbridge with its cores. A package has one node, except the package G34 of family 10h (Magny-Cours), which
+/// has two. The first half of its core numbers belongs to one node, the second half to the other, also if each node has
+/// fewer than six cores (Linux, arch/x86/kernel/cpu/amd.c, `legacy_fixup_core_id`).
 ///
-/// CPUID alone decides, because the events of a session are checked before any register is accessed. MSRC001_100C, which
-/// has the number of the node, would need a first access before that check, and a processor may lack it: there is a
-/// Magny-Cours without Fn8000_0001 ECX\[19\], which reports it. Leaf Fn8000_001E, which has the number too, came with
+/// CPUID alone decides, because the events of a session are checked before any register is accessed. MSRC001_100C,
+/// which has the number of the node, would need a first access before that check, and a processor may lack it: there is
+/// a Magny-Cours without Fn8000_0001 ECX\[19\], which reports it. Leaf Fn8000_001E, which has the number too, came with
 /// family 15h, from which on the northbridge has counters of its own.
 pub fn is_first_of_node(cpu: &impl Cpuid) -> bool {
     const TWO_NODES: u16 = 0x10;

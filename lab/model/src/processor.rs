@@ -162,8 +162,8 @@ impl Processor {
         Some(Self { pmu, ..Self::new(cpuid).with_perf_capabilities(self.perf_capabilities) })
     }
 
-    /// Returns another core of the node, which counts the events of the northbridge with the same counters; `cpuid` is that
-    /// of the other core. Returns `None` if cores have nothing in common.
+    /// Returns another core of the node, which counts the events of the northbridge with the same counters; `cpuid` is
+    /// that of the other core. Returns `None` if cores have nothing in common.
     #[must_use]
     pub fn other_core(&self, cpuid: CpuidFunction) -> Option<Self> {
         let pmu = self.pmu.other_core()?;

@@ -8,7 +8,8 @@ use bitfield_struct::bitfield;
 pub struct Leaf80000001Ebx {
     #[bits(28)]
     _other: u32,
-    /// PkgType: the package, numbered by each family; [`PACKAGE_G34`] is one of family 10h. Reserved before that family.
+    /// PkgType: the package, numbered by each family; [`PACKAGE_G34`] is one of family 10h. Reserved before that
+    /// family.
     #[bits(4)]
     pub pkg_type: u8,
 }

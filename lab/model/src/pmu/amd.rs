@@ -172,8 +172,8 @@ impl Pmu for Amd {
         self.counters.get(general(id)?)
     }
 
-    /// If several cores of a node select an event of the northbridge in the same counter, what it counts is undefined: in
-    /// the model, the events of each.
+    /// If several cores of a node select an event of the northbridge in the same counter, what it counts is undefined:
+    /// in the model, the events of each.
     fn counted(&mut self, counter: &Running, events: u64) -> u64 {
         let shared = self.northbridge.as_ref().filter(|_| northbridge::has(counter.selected.event));
         let cores = shared.zip(general(counter.id)).map_or(1, |(northbridge, number)| northbridge.cores(number));
