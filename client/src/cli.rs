@@ -287,8 +287,8 @@ pub struct IntervalArgs {
 /// Arguments of `start`.
 #[derive(Debug, Args)]
 pub struct StartArgs {
-    /// Sources, or events as cpu/event=0xC0,umask=0/, each with :u or :k for one mode only; on a hybrid cpu_core/SOURCE/
-    /// and cpu_atom/SOURCE/ for one core type
+    /// Sources, or events as cpu/event=0xC0,umask=0/, each with :u or :k for one mode only; on a hybrid
+    /// cpu_core/SOURCE/ and cpu_atom/SOURCE/ for one core type
     #[arg(required = true, value_name = "SOURCE")]
     pub events: Vec<Names<EventName>>,
     /// Processors, such as 0,2-3 [default: every active one]

@@ -95,8 +95,8 @@ pub fn name(number: u32) -> String {
     CoreType::from_number(number).map_or_else(|| format!("cpu_{number:#x}"), |core_type| core_type.to_string())
 }
 
-/// Returns the name of a source on a core type, as perf writes it: `cpu_core/TotalCycles/`, `cpu_core/event=0xd1/`. With
-/// core type 0 it is the source itself.
+/// Returns the name of a source on a core type, as perf writes it: `cpu_core/TotalCycles/`, `cpu_core/event=0xd1/`.
+/// With core type 0 it is the source itself.
 pub fn qualified(source: &str, core_type: u32) -> String {
     if core_type == 0 { source.to_owned() } else { report::qualified(source, &name(core_type)) }
 }

@@ -86,8 +86,8 @@ impl EventCount {
     }
 }
 
-/// Groups the counts by event and core type, in the order in which they first appear: what two core types count can be two
-/// events, and is never added.
+/// Groups the counts by event and core type, in the order in which they first appear: what two core types count can be
+/// two events, and is never added.
 pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
     let mut events: Vec<EventCount> = Vec::new();
     for record in records {

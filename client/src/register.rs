@@ -13,8 +13,8 @@ pub fn named(interface: u32, number: u32) -> String {
     }
 }
 
-/// Returns the programs that are known to write to a register without reserving the counters. Reports of their users and
-/// makers name them; not every version does it.
+/// Returns the programs that are known to write to a register without reserving the counters. Reports of their users
+/// and makers name them; not every version does it.
 pub fn known_writers(interface: u32, number: u32) -> &'static str {
     const FIXED: [u32; 4] = [
         perfmon::IA32_FIXED_CTR_CTRL,

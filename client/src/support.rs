@@ -42,7 +42,7 @@ pub fn sentence(number: u32) -> String {
         Some(Support::NeedsTwoCounters) => {
             "the event can occur more than 15 times in a cycle, and no counters here can be merged for it"
         }
-        Some(Support::OtherCore) => "only the first core of each processor counts events of the northbridge",
+        Some(Support::OtherCore) => "only the first core of each node counts events of the northbridge",
         Some(Support::MergesCounters) => {
             "the event merges two counters; the driver selects it where an event needs two"
         }

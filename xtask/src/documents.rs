@@ -99,3 +99,19 @@ fn no_file_is_longer_than_600_lines_except_tests() {
     let long: Vec<_> = lengths.filter(|(file, lines)| *lines > MAX && !TABLES.contains(&file.as_str())).collect();
     assert!(long.is_empty(), "longer than {MAX} lines: {long:?}");
 }
+
+#[test]
+fn no_comment_is_wider_than_the_code_except_tables() {
+    const MAX: usize = 120; // `max_width` of rustfmt.toml
+    let mut wide = Vec::new();
+    let is_source = |file: &&String| Path::new(file.as_str()).extension().is_some_and(|extension| extension == "rs");
+    for file in tracked_files().iter().filter(is_source) {
+        for (line, number) in text(file).unwrap_or_default().lines().zip(1..) {
+            let comment = line.trim_start().starts_with("//") && !line.contains("//! |");
+            if comment && line.chars().count() > MAX {
+                wide.push(format!("{file}:{number}"));
+            }
+        }
+    }
+    assert!(wide.is_empty(), "wider than {MAX} columns: {wide:?}");
+}

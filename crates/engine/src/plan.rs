@@ -359,8 +359,8 @@ fn named_core_type(event: &EventRequest, hal: &Hal) -> Result<Option<CoreType>, 
     }
 }
 
-/// Returns the refusal of an event without a processor of its core type. `types` are the core types that there are, 0 on
-/// a machine that is not a hybrid.
+/// Returns the refusal of an event without a processor of its core type. `types` are the core types that there are, 0
+/// on a machine that is not a hybrid.
 pub fn no_such_core_type(source: u32, core_type: u32, types: u64) -> Refusal {
     invalid(ErrorCode::NoSuchCoreType, core_type.into()).detail(core_type.into(), types).source(source)
 }

@@ -97,8 +97,8 @@ impl Resources {
         Some(self.timed).filter(|interval| *interval != 0)
     }
 
-    /// Starts the timers with this interval, changes their interval, or stops them. Returns false if that is impossible,
-    /// and nothing has changed.
+    /// Starts the timers with this interval, changes their interval, or stops them. Returns false if that is
+    /// impossible, and nothing has changed.
     fn set_timers(&mut self, interval: Option<u32>, platform: &impl Platform) -> bool {
         if interval == self.timer() {
             return true;

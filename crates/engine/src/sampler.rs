@@ -1,9 +1,9 @@
 //! Code that runs at PROFILE_LEVEL while a session samples: the interrupt of a counter that overflowed, and the tick
 //! that resumes a throttled processor.
 //!
-//! Each processor has a [`PerCpuSampling`] in its [`pmu::PerCpu`], which only that processor accesses, at PROFILE_LEVEL.
-//! An interrupt cannot occur in between, so that its parts need no lock and no memory order. The samples leave through rings, which the sessions
-//! read.
+//! Each processor has a [`PerCpuSampling`] in its [`pmu::PerCpu`], which only that processor accesses, at
+//! PROFILE_LEVEL. An interrupt cannot occur in between, so that its parts need no lock and no memory order. The samples
+//! leave through rings, which the sessions read.
 
 mod disturbance;
 mod ds_buffers;
@@ -226,8 +226,9 @@ impl Sampler {
         per_cpu.push_to_all(&stopped(StopKind::Throttled, current.index(), now))
     }
 
-    /// Repairs registers that another program changed, recovers overflows whose interrupts were lost, resumes the current processor if it is throttled, and adapts the
-    /// intervals to the frequencies of the sessions. Returns whether a ring has become half full.
+    /// Repairs registers that another program changed, recovers overflows whose interrupts were lost, resumes the
+    /// current processor if it is throttled, and adapts the intervals to the frequencies of the sessions. Returns
+    /// whether a ring has become half full.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.

@@ -1,5 +1,5 @@
-//! Every register is accessed for the first time under a guard. A fault there is a refusal that names the register, after
-//! which nothing is held and nothing was changed.
+//! Every register is accessed for the first time under a guard. A fault there is a refusal that names the register,
+//! after which nothing is held and nothing was changed.
 //!
 //! The machine of these tests panics at every unguarded access that no guarded one preceded, so that each test of the
 //! engine shows that no register is forgotten.

@@ -3,7 +3,7 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use engine::Engine;
-use model::{Mode, Processor, Selected};
+use model::{Mode, Selected};
 use pmu::ProcessorIndex;
 use pmu::Support;
 use pmu::hal::MAX_RAW;
@@ -126,39 +126,6 @@ fn a_query_tells_which_counters_count_an_event_and_whether_that_is_known() {
         let record = query(client, &mut engine, event);
         assert_eq!((record.counters, record.unlisted), (counters, unlisted), "{name} {event:#x}");
     }
-}
-
-/// On two cores of one processor of family 10h, and on one of another.
-#[test]
-fn events_of_the_northbridge_are_counted_on_the_first_core_of_each_processor() {
-    let cores = [0_u32, 1, 8].map(|apic_id| {
-        let dump = cpuid_dumps::find("k10-thuban").unwrap().cpuid();
-        Processor::new(Box::new(move |leaf, subleaf| {
-            let [eax, ebx, ecx, edx] = dump.cpuid(leaf, subleaf);
-            match leaf {
-                1 => [eax, ebx & 0x00FF_FFFF | apic_id << 24, ecx, edx],
-                0x8000_0008 => [eax, ebx, 3 << 12 | 5, edx],
-                _ => [eax, ebx, ecx, edx],
-            }
-        }))
-    });
-    let machine = SimMachine::of(cores);
-    let mut engine = engine(&machine);
-    let client = Client::open(&mut engine, 1, 10);
-    let northbridge = raw(0xE0, 0x07);
-    let mut on = |processors: &[u32], source: u32| {
-        let mut set = ProcessorSet::EMPTY;
-        assert!(processors.iter().all(|processor| set.insert(*processor)));
-        let header = client.start(&mut engine, 0, set, &[(source, modes::BOTH)]).header();
-        engine.close(client.0);
-        Client::open(&mut engine, 1, 10);
-        (header.cause, header.processor, header.detail[0])
-    };
-    assert_eq!(on(&[0, 2], northbridge).0, 0);
-    assert_eq!(on(&[0, 1, 2], raw(0xC0, 0)).0, 0);
-    let refused = (ErrorCode::UnsupportedSource as u32, 1, Support::OtherCore as u64);
-    assert_eq!(on(&[0, 1, 2], northbridge), refused);
-    assert_eq!(on(&[1], northbridge), refused);
 }
 
 #[test]

@@ -4,8 +4,8 @@
 //! error. Each generation has a table here that lists the known events. An event that no table lists is taken for
 //! unconstrained, and [`Listing::Unlisted`] says so.
 //!
-//! `tables.rs` is generated from `crates/pmu/facts` by `cargo xtask constraints`; `crates/pmu/facts/README.md` names the
-//! sources.
+//! `tables.rs` is generated from `crates/pmu/facts` by `cargo xtask constraints`; `crates/pmu/facts/README.md` names
+//! the sources.
 
 #[rustfmt::skip]
 pub mod tables;
@@ -25,7 +25,8 @@ impl Class {
         Self { counters, precise }
     }
 
-    /// Returns the general counters that count the event, as far as they exist. Empty if only a fixed counter counts it.
+    /// Returns the general counters that count the event, as far as they exist. Empty if only a fixed counter counts
+    /// it.
     #[must_use]
     pub const fn counters(self) -> CounterSet {
         CounterSet::from_bits(self.counters as u64)

@@ -61,13 +61,13 @@ impl<'a, C: Cpu> CurrentCpu<'a, C> {
     /// Makes the token of the processor with the number `index`, whose registers `cpu` accesses.
     ///
     /// # Contract
-    /// The caller runs on that processor at PROFILE_LEVEL (HIGH_LEVEL on x64), and stays there until the last copy of the
-    /// token is gone. Only what brings code to a processor may call this: the closure of the platform that runs on each
-    /// processor, the interrupt handler, the tick, and the simulation of these in tests.
+    /// The caller runs on that processor at PROFILE_LEVEL (HIGH_LEVEL on x64), and stays there until the last copy of
+    /// the token is gone. Only what brings code to a processor may call this: the closure of the platform that runs on
+    /// each processor, the interrupt handler, the tick, and the simulation of these in tests.
     ///
     /// This crate has no unsafe code, so that it cannot make the contract a condition of safety. The driver does: its
-    /// [`Cpu`] can be made in one module only, by functions that keep the code on its processor, and the function of that
-    /// module that makes the token is unsafe unless it raises the IRQL itself. Without a `cpu` there is no token.
+    /// [`Cpu`] can be made in one module only, by functions that keep the code on its processor, and the function of
+    /// that module that makes the token is unsafe unless it raises the IRQL itself. Without a `cpu` there is no token.
     #[must_use]
     #[inline]
     pub const fn new(cpu: &'a C, index: ProcessorIndex) -> Self {

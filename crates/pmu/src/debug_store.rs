@@ -24,9 +24,9 @@ const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
 const IA32_PEBS_ENABLE: Msr = Msr::new(registers::IA32_PEBS_ENABLE);
 const IA32_DS_AREA: Msr = Msr::new(registers::IA32_DS_AREA);
 
-/// Record format of architectural PEBS, which has registers of its own instead of IA32_PEBS_ENABLE and the Debug Store's
-/// buffer (Linux, arch/x86/events/intel/ds.c, `intel_pebs_init`). CPUID leaf 23H decides, whatever format the processor
-/// reports.
+/// Record format of architectural PEBS, which has registers of its own instead of IA32_PEBS_ENABLE and the Debug
+/// Store's buffer (Linux, arch/x86/events/intel/ds.c, `intel_pebs_init`). CPUID leaf 23H decides, whatever format the
+/// processor reports.
 pub const ARCHITECTURAL_PEBS: u8 = 15;
 
 /// A missing feature. Replies have its [numbers](Self::numbers).

@@ -2,8 +2,8 @@
 //!
 //! CPUID enumerates registers that a hypervisor, or a faulty processor, may not have. RDMSR, WRMSR and RDPMC then raise
 //! #GP, which stops the machine at the levels at which counters are programmed. So every register, and every counter
-//! that RDPMC reads, is accessed for the first time through [`GuardedCpu`], on a thread that is pinned to the processor.
-//! A fault becomes a [`Fault`], and the session is refused.
+//! that RDPMC reads, is accessed for the first time through [`GuardedCpu`], on a thread that is pinned to the
+//! processor. A fault becomes a [`Fault`], and the session is refused.
 //!
 //! Each interface lists its registers in one function, next to its other accesses. Which registers it needs may depend
 //! on what others contain, so that the list is code: it reads what it finds.

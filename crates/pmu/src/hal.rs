@@ -225,8 +225,8 @@ impl<E> Hal<E> {
         self.interface.with_capabilities(pmu.snapshot.capabilities())
     }
 
-    /// As [`interface_with`](Self::interface_with), also for the functions that do not take [`CpuCounters`] and for those
-    /// that decide which events the processor supports.
+    /// As [`interface_with`](Self::interface_with), also for the functions that do not take [`CpuCounters`] and for
+    /// those that decide which events the processor supports.
     fn whole_interface_with(&self, pmu: &PerCpuPmu) -> Interface {
         self.interface.of_processor(pmu.snapshot.capabilities())
     }

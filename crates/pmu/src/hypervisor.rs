@@ -17,8 +17,9 @@ pub enum Hypervisor {
     /// Microsoft's hypervisor; this system is the root partition, with the Hyper-V role or virtualization-based
     /// security.
     Root = 3,
-    /// KVM with Hyper-V enlightenments: Microsoft's interface, and KVM's own behind it. This system is a guest. KVM never
-    /// reports in Microsoft's leaves whether there are counters, so that the HAL takes Default; the other leaves do.
+    /// KVM with Hyper-V enlightenments: Microsoft's interface, and KVM's own behind it. This system is a guest. KVM
+    /// never reports in Microsoft's leaves whether there are counters, so that the HAL takes Default; the other leaves
+    /// do.
     Kvm = 4,
 }
 

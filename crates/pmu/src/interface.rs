@@ -297,7 +297,8 @@ impl Interface {
         }
     }
 
-    /// Returns the number of counters that exist: [`counters`](ProfileInterface::counters) without those that are left out.
+    /// Returns the number of counters that exist: [`counters`](ProfileInterface::counters) without those that are left
+    /// out.
     #[must_use]
     pub fn countable(&self) -> u8 {
         match self {
@@ -345,8 +346,8 @@ impl Interface {
         }
     }
 
-    /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities), also for the functions
-    /// that do not take [`CpuCounters`].
+    /// Returns the same interface for a processor with these [`capabilities`](Self::capabilities), also for the
+    /// functions that do not take [`CpuCounters`].
     #[must_use]
     pub const fn of_processor(self, capabilities: u64) -> Self {
         match self {

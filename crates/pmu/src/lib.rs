@@ -18,7 +18,7 @@
 //! | [`disturbance`] | registers that another program changed |
 //! | `per_cpu` | what one processor owns |
 //! | [`state`] | 8 bytes of state per counter per processor |
-//! | `topology` | the processors of a core |
+//! | `topology` | the processors of a core, and those of a node |
 //! | [`hal`] | the HAL functions on top of these modules |
 //!
 //! The crate has no unsafe code, no logging and no panics. Tests run it natively against a model of the hardware,

@@ -56,8 +56,8 @@ pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(
 /// The vector that the HAL of Windows uses for the interrupt.
 pub const VECTOR: u8 = 0xFE;
 
-/// Returns whether Windows' HAL set the entry up. An entry that it never enabled must be left alone: no driver would take the
-/// interrupt.
+/// Returns whether Windows' HAL set the entry up. An entry that it never enabled must be left alone: no driver would
+/// take the interrupt.
 const fn is_windows(entry: LvtPerformance) -> bool {
     entry.vector() == VECTOR && entry.delivery_mode() == DELIVERY_MODE_FIXED
 }

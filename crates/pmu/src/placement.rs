@@ -123,8 +123,8 @@ pub fn assign(
     Ok(())
 }
 
-/// Implements [`ProfileInterface::assign`](crate::ProfileInterface::assign) for an interface on whose counters events do
-/// not depend on each other. `sources` is its table.
+/// Implements [`ProfileInterface::assign`](crate::ProfileInterface::assign) for an interface on whose counters events
+/// do not depend on each other. `sources` is its table.
 ///
 /// # Errors
 /// As that function.

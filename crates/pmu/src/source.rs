@@ -187,8 +187,8 @@ impl RawEvent {
     }
 
     /// Returns the event select register for both modes, as in the tables. Every processor that has one of these fields
-    /// has it in the same bits (SDM Vol. 3B, Figure 21-1; APM Vol. 2, 13.2.1); UMASK2 and EQ are Intel's, and bits 35:32
-    /// of the event number AMD's.
+    /// has it in the same bits (SDM Vol. 3B, Figure 21-1; APM Vol. 2, 13.2.1); UMASK2 and EQ are Intel's, and bits
+    /// 35:32 of the event number AMD's.
     #[must_use]
     pub const fn select(self) -> u64 {
         const BOTH_MODES: u64 = 3 << 16;

@@ -214,9 +214,9 @@ impl Total {
         counted
     }
 
-    /// Accounts an overflow that the processor recorded `delay` events later, when it loaded the register with `initial`.
-    /// If the register was read between the overflow and the record, the event after that read wrote the record. Takes
-    /// back the events that were read after the load.
+    /// Accounts an overflow that the processor recorded `delay` events later, when it loaded the register with
+    /// `initial`. If the register was read between the overflow and the record, the event after that read wrote the
+    /// record. Takes back the events that were read after the load.
     pub fn recorded(&self, delay: u64, initial: u64, missing_bits: u8) {
         let last = self.value.load(Ordering::Relaxed);
         let has_overflowed = last & top_bit(all_but(missing_bits)) == 0;
@@ -238,9 +238,9 @@ const fn sign_extended(difference: u64, missing_bits: u8) -> u64 {
     ((difference << missing_bits).cast_signed() >> missing_bits).cast_unsigned()
 }
 
-/// Returns whether a counter of this width that had the value `last` cannot have counted up to `value` in the ten seconds
-/// between two readings: it would be half its range further. No processor counts 2^39 events of a kind in that time,
-/// so that narrower counters are not judged.
+/// Returns whether a counter of this width that had the value `last` cannot have counted up to `value` in the ten
+/// seconds between two readings: it would be half its range further. No processor counts 2^39 events of a kind in that
+/// time, so that narrower counters are not judged.
 pub(crate) const fn backwards(last: u64, value: u64, width: u8) -> bool {
     width >= 40 && value.wrapping_sub(last) & top_bit(mask(width)) != 0
 }
@@ -381,8 +381,8 @@ pub struct Active {
     pub interrupting: CounterSet,
 }
 
-/// PMU state of one processor. Only the processor writes it, at PROFILE_LEVEL, except for the total of a counter that is
-/// being reserved and the capabilities, which the thread with the engine's lock writes.
+/// PMU state of one processor. Only the processor writes it, at PROFILE_LEVEL, except for the total of a counter that
+/// is being reserved and the capabilities, which the thread with the engine's lock writes.
 #[derive(Debug)]
 pub struct PerCpuPmu {
     /// Running totals by counter index.

@@ -1,5 +1,5 @@
-//! The sources of AMD's families against the events that each family has, and the choice of the generation by family and
-//! model.
+//! The sources of AMD's families against the events that each family has, and the choice of the generation by family
+//! and model.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

@@ -10,8 +10,9 @@
 //! | Pentium | (N + 1) W | 1 W + N R | none |
 //!
 //! The k P of an interrupt read what each counter counted between its overflow and its reload, so that counts are
-//! exact. The second R of an interrupt with a status register reads the global control register, because the writes that
-//! stop and start the counters would remove the traces of another program that changed it. An interrupt while none of our counters runs costs 1 R + 1 W with a status register, to acknowledge it.
+//! exact. The second R of an interrupt with a status register reads the global control register, because the writes
+//! that stop and start the counters would remove the traces of another program that changed it. An interrupt while none
+//! of our counters runs costs 1 R + 1 W with a status register, to acknowledge it.
 //!
 //! An event of AMD that takes two counters costs 2 W more at the start, 1 W more at the stop, and 1 W more for each
 //! overflow; `pairs.rs` asserts them.
@@ -216,8 +217,8 @@ fn initialization_and_release_have_fixed_costs() {
         let (n, has_fixed) = (u64::from(identity.expected.counters) - f, u64::from(f > 0));
         let cpu = bench.machine.processor(0);
         let capabilities = u64::from(bench.is_intel() && identity.cpuid().cpuid(1, 0)[2] >> 15 & 1 == 1);
-        // IA32_DEBUGCTL is read where its bits can stop counters, and written where it does not stop them in SMM yet. The
-        // release puts it back.
+        // IA32_DEBUGCTL is read where its bits can stop counters, and written where it does not stop them in SMM yet.
+        // The release puts it back.
         let freeze = capabilities * g;
         let smm = u64::from(identity.perf_capabilities() >> 12 & 1 == 1);
         let release = (smm, n + has_fixed + 2 * g + smm, 0);
@@ -255,8 +256,8 @@ fn an_interrupt_with_k_of_n_counters_overflowed() {
                     });
                     let (n, k) = (u64::from(with_interval), u64::from(overflowed));
                     // Without a status register each counter is read. With one, only counters that overflowed are read:
-                    // they hold the events since the overflow, which would be missing in the count. The control register
-                    // is read before it is written, to find what another program changed.
+                    // they hold the events since the overflow, which would be missing in the count. The control
+                    // register is read before it is written, to find what another program changed.
                     let budget = if global { (2, 3 + k, k) } else { (0, k, n) };
                     assert_eq!(cost, budget, "{name}: {k} of {n}, {without} others");
                     assert_eq!(told, due, "{name}");
@@ -287,7 +288,8 @@ fn an_interrupt_reads_the_lvt_entry_once_and_writes_it_only_if_it_is_masked() {
         let bench = Bench::new(name);
         let counter = CounterSet::NONE.with(bench.reserve(true));
         bench.start(counter);
-        // With and without an overflow: Intel's processors mask the entry at every delivery, and so do hypervisors on AMD's.
+        // With and without an overflow: Intel's processors mask the entry at every delivery, and so do hypervisors on
+        // AMD's.
         for events in [70_000, 0] {
             for (entry, writes) in [(OPEN, 0), (MASKED, 1)] {
                 bench.machine.run(0, Mode::User, &|_| events);
@@ -371,7 +373,8 @@ fn a_comparison_reads_each_register_of_active_counters_once_and_none_of_the_othe
             let selects = u64::from(count) - fixed + u64::from(fixed > 0);
             let identity = cpuid_dumps::find(name).unwrap();
             let [version, ..] = identity.cpuid().cpuid(0xA, 0)[0].to_le_bytes();
-            // The global control register, a status that reports a freeze, and IA32_DEBUGCTL where it can stop counters.
+            // The global control register, a status that reports a freeze, and IA32_DEBUGCTL where it can stop
+            // counters.
             let has_freeze = if bench.is_intel() { version >= 4 } else { true };
             let debug_control = bench.is_intel() && identity.cpuid().cpuid(1, 0)[2] >> 15 & 1 == 1;
             let control = 1 + u64::from(has_freeze) + u64::from(debug_control);

@@ -59,8 +59,8 @@ fn facilities_are_those_of_the_processor() {
     }
 }
 
-/// The models of Intel's `mapfile.csv` (August 2026), and of Core and Core 2 by the SDM, each with its microarchitecture
-/// as a P core or alone, and as an E core.
+/// The models of Intel's `mapfile.csv` (August 2026), and of Core and Core 2 by the SDM, each with its
+/// microarchitecture as a P core or alone, and as an E core.
 #[test]
 fn the_microarchitecture_is_that_of_the_model_and_the_core_type() {
     use Microarchitecture as M;
@@ -184,8 +184,8 @@ fn select_of_precise(source: &ProfileSource, microarchitecture: Microarchitectur
     })
 }
 
-/// An unknown processor records the architectural events; every other the raw events that its file lists, without CMASK,
-/// INV and edge.
+/// An unknown processor records the architectural events; every other the raw events that its file lists, without
+/// CMASK, INV and edge.
 #[test]
 fn a_raw_event_is_recorded_with_its_own_encoding_or_not_at_all() {
     use Microarchitecture::{Core2, GoldenCove, Skylake, Unknown};
@@ -240,7 +240,8 @@ fn one_counter_records_on_the_small_cores_up_to_goldmont_and_on_knights() {
     }
 }
 
-/// The steppings and revisions of Linux, `intel_sandybridge_quirk`, and Core 2 of model 0Fh, by `intel_clovertown_quirk`.
+/// The steppings and revisions of Linux, `intel_sandybridge_quirk`, and Core 2 of model 0Fh, by
+/// `intel_clovertown_quirk`.
 #[test]
 fn errata_and_old_microcode_turn_precise_records_off() {
     use MissingFeature::{Errata, OldMicrocode};

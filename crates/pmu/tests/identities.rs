@@ -97,7 +97,8 @@ fn every_supported_source_counts_what_the_model_counted_and_stops() {
         let supported = hal.source_list().filter(|source| source.support == Support::Supported);
         let supported: Vec<Source> = supported.map(|source| source.source.source).skip(1).collect(); // ProfileTime
         assert!(!supported.is_empty(), "{}", identity.name);
-        // On NetBurst and family 15h of AMD some sources exclude each other, and a fixed counter does not serve every source.
+        // On NetBurst and family 15h of AMD some sources exclude each other, and a fixed counter does not serve every
+        // source.
         let kind = hal.selection().interface;
         let general = usize::from(identity.expected.counters - identity.expected.fixed);
         let [signature, ..] = identity.cpuid().cpuid(1, 0);

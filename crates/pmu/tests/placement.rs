@@ -18,8 +18,9 @@ use pmu::{Hal, Kind, ProcessorIndex, Source};
 use proptest::prelude::*;
 use simulation::SimMachine;
 
-/// Returns the counters that count and those that record each listed encoding. It counts where all rows count that select
-/// nothing but event and unit mask, or all rows if there is no such one; it is recorded where one of the former is.
+/// Returns the counters that count and those that record each listed encoding. It counts where all rows count that
+/// select nothing but event and unit mask, or all rows if there is no such one; it is recorded where one of the former
+/// is.
 fn encodings(generation: &Generation) -> BTreeMap<(u16, u8), (u32, u32)> {
     let mut rows: BTreeMap<(u16, Option<u8>), Vec<Fact>> = BTreeMap::new();
     for fact in generation.facts() {

@@ -96,14 +96,14 @@ pub enum ErrorCode {
     /// `source` can be counted on none of the counters that the client allows on `processor`; `detail` = masks of the
     /// counters that can count it, of those allowed.
     BadCounters = 37,
-    /// A counter on `processor` is free for `source`, but not beside the counters of `detail[0]`, the other thread of the
-    /// core: an erratum lets the two disturb each other.
+    /// A counter on `processor` is free for `source`, but not beside the counters of `detail[0]`, the other thread of
+    /// the core: an erratum lets the two disturb each other.
     OtherThread = 38,
     /// The processors of the session are of two core types, on which `source` is not the same event, and the request
     /// names no core type; `detail[0]` = the core types, which are single bits.
     CoreTypeNeeded = 39,
-    /// No processor of the session has the core type that the request names for `source`; `detail` = that core type, the
-    /// core types of the session's processors, or 0 if the machine is not a hybrid.
+    /// No processor of the session has the core type that the request names for `source`; `detail` = that core type,
+    /// the core types of the session's processors, or 0 if the machine is not a hybrid.
     NoSuchCoreType = 40,
 }
 

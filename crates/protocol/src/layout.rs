@@ -302,7 +302,8 @@ layout! {
         core_type: u32,
         /// Zero.
         reserved: u32,
-        /// Zero, or the address of the first register of the count that another program changed: the count is disturbed.
+        /// Zero, or the address of the first register of the count that another program changed: the count is
+        /// disturbed.
         disturbed_register: u32,
         /// Profile interface, as in [`InfoReply`]: the same address names different registers.
         interface: u32,

@@ -79,7 +79,8 @@ pub enum Code {
     /// SystemProcessorProfileControlArea, on one processor or on several, all or none.
     /// [`ControlArea`](crate::ErrorCode::ControlArea) reports the first processor that failed.
     ControlArea = control_code(10, Access::ReadWrite),
-    /// Nothing in, [`ReplyHeader`] and [`crate::CoreTypeRecord`]s out: the core types of a hybrid, none on other machines.
+    /// Nothing in, [`ReplyHeader`] and [`crate::CoreTypeRecord`]s out: the core types of a hybrid, none on other
+    /// machines.
     ListCoreTypes = control_code(11, Access::Read),
 }
 

@@ -75,8 +75,8 @@ impl Contents {
         nanoseconds.try_into().unwrap_or(u64::MAX)
     }
 
-    /// Returns the name of `source` in this recording, or its number. On a hybrid the name of its core type stands before
-    /// it.
+    /// Returns the name of `source` in this recording, or its number. On a hybrid the name of its core type stands
+    /// before it.
     #[must_use]
     pub fn source_name(&self, source: impl Into<SampledSource>) -> Cow<'_, str> {
         let SampledSource { source, core_type } = source.into();

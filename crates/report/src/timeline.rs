@@ -61,9 +61,9 @@ impl TimelineSample {
     }
 }
 
-/// Returns the samples of a recording with these `contents` that `filter` selects, by processor and then in the order of the module
-/// documentation. Branches have no position in this order and are omitted. All samples are in memory at once, 64 bytes
-/// each.
+/// Returns the samples of a recording with these `contents` that `filter` selects, by processor and then in the order
+/// of the module documentation. Branches have no position in this order and are omitted. All samples are in memory at
+/// once, 64 bytes each.
 ///
 /// # Errors
 /// If the recording cannot be read.

@@ -3,9 +3,9 @@
 use x86_defs::{
     amd,
     cpuid::{
-        Leaf1AEax, Leaf1Ebx, Leaf1Ecx, Leaf1Edx, Leaf4Eax, Leaf7Edx, Leaf40000003Ebx, Leaf40000003Edx, Leaf80000001Ecx,
-        Leaf80000001Edx, Leaf80000008Ecx, Leaf80000022Eax, Leaf80000022Ebx, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx,
-        Signature,
+        Leaf1AEax, Leaf1Ebx, Leaf1Ecx, Leaf1Edx, Leaf4Eax, Leaf7Edx, Leaf40000003Ebx, Leaf40000003Edx, Leaf80000001Ebx,
+        Leaf80000001Ecx, Leaf80000001Edx, Leaf80000008Ecx, Leaf80000022Eax, Leaf80000022Ebx, LeafAEax, LeafAEbx,
+        LeafAEcx, LeafAEdx, Signature,
     },
     intel::{
         debug_control::DebugCtl,
@@ -78,6 +78,7 @@ fn cpuid_architectural_performance_monitoring() {
 fn cpuid_hypervisor_and_extended_leaves() {
     layout!(Leaf40000003Ebx, u32, fields: cpu_management 12:12; none: 11:0, 31:13);
     layout!(Leaf40000003Edx, u32, fields: performance_monitors_available 2:2; none: 1:0, 31:3);
+    layout!(Leaf80000001Ebx, u32, fields: pkg_type 31:28; none: 27:0);
     layout!(Leaf80000001Ecx, u32, fields: perf_ctr_ext_core 23:23, perf_ctr_ext_nb 24:24; none: 22:0, 31:25);
     layout!(Leaf80000001Edx, u32, fields: long_mode 29:29; none: 28:0, 31:30);
     layout!(Leaf80000008Ecx, u32, fields: cores_minus_1 7:0, apic_id_size 15:12; none: 11:8, 31:16);

@@ -328,16 +328,16 @@ pub enum Command {
     /// Makes `HalAllocateHardwareCounters` fail with this NTSTATUS, as if the counters were in use. With `None` they
     /// are free.
     RefuseCounters(Option<u32>),
-    /// Makes `HalAllocateHardwareCounters` answer STATUS_DEVICE_BUSY as reported for Windows 11 24H2, where the HAL asks
-    /// another owner to release the counters: from the next call on for this time. Calls that follow one another without
-    /// a wait are a violation. Ends when the driver is unloaded.
+    /// Makes `HalAllocateHardwareCounters` answer STATUS_DEVICE_BUSY as reported for Windows 11 24H2, where the HAL
+    /// asks another owner to release the counters: from the next call on for this time. Calls that follow one another
+    /// without a wait are a violation. Ends when the driver is unloaded.
     BusyCounters {
         /// The time in milliseconds.
         milliseconds: u64,
     },
     /// Returns whether a driver holds the counters of a processor by `HalAllocateHardwareCounters`. As reported for
-    /// Windows 11 24H2, the reservation is counted for each processor: `HalFreeHardwareCounters` fails unless the current
-    /// processor has one, and then subtracts one on every active processor.
+    /// Windows 11 24H2, the reservation is counted for each processor: `HalFreeHardwareCounters` fails unless the
+    /// current processor has one, and then subtracts one on every active processor.
     CountersReserved,
     /// Returns the number of requests that drivers marked pending and did not complete.
     PendingRequests,

@@ -16,8 +16,8 @@ const INTEL: [u32; 3] = [0x756E_6547, 0x6C65_746E, 0x4965_6E69];
 /// FW_WRITE in IA32_PERF_CAPABILITIES (SDM Vol. 4): the general counters have addresses for full-width writes.
 const FULL_WIDTH_WRITES: u64 = 1 << 13;
 
-/// PERF_METRICS_AVAILABLE in IA32_PERF_CAPABILITIES (SDM Vol. 4): fixed counter 3 has metrics, which IA32_PERF_GLOBAL_CTRL
-/// enables.
+/// PERF_METRICS_AVAILABLE in IA32_PERF_CAPABILITIES (SDM Vol. 4): fixed counter 3 has metrics, which
+/// IA32_PERF_GLOBAL_CTRL enables.
 const PERF_METRICS: u64 = 1 << 15;
 
 /// PEBS_FMT of architectural PEBS, which leaf 23H describes (Linux, arch/x86/events/intel/ds.c, `intel_pebs_init`).
@@ -31,9 +31,9 @@ pub(crate) fn has(leaves: &Dump) -> bool {
 }
 
 /// Returns the fields of IA32_PERF_CAPABILITIES that the model knows: the record format in bits 11:8, PEBS_BASELINE,
-/// FREEZE_WHILE_SMM from Nehalem on, full-width writes from Ivy Bridge and Silvermont on (Linux commit 069e0c3c4058), and
-/// the metrics of P cores from Ice Lake on. All other bits are 0. The result is 0 if CPUID reports no such register (PDCM)
-/// or no Debug Store.
+/// FREEZE_WHILE_SMM from Nehalem on, full-width writes from Ivy Bridge and Silvermont on (Linux commit 069e0c3c4058),
+/// and the metrics of P cores from Ice Lake on. All other bits are 0. The result is 0 if CPUID reports no such register
+/// (PDCM) or no Debug Store.
 pub(crate) fn perf_capabilities(leaves: &Dump) -> u64 {
     let [signature, _, features, _] = leaves.cpuid(1, 0);
     let has_register = features >> 15 & 1 == 1;

@@ -73,8 +73,8 @@ impl CpuIdentity {
     pub fn cpuid_of_processor(&self, number: u32) -> impl Fn(u32, u32) -> [u32; 4] + Send + Sync + use<> {
         let identity = self.of_processor(number);
         let (leaves, has_threads) = (identity.cpuid(), identity.has_disturbing_threads());
-        // SDM Vol. 2A, CPUID: the initial APIC ID in leaf 1; in leaf 0xB the bits of a thread, the threads of a core, the
-        // kind of level (1: thread), and the x2APIC ID.
+        // SDM Vol. 2A, CPUID: the initial APIC ID in leaf 1; in leaf 0xB the bits of a thread, the threads of a core,
+        // the kind of level (1: thread), and the x2APIC ID.
         move |leaf, subleaf| match (leaf, leaves.cpuid(leaf, subleaf)) {
             (1, [eax, ebx, ecx, edx]) if has_threads => [eax, ebx & 0x00FF_FFFF | number << 24, ecx, edx],
             (0xB, _) if has_threads && subleaf == 0 => [1, 2, 1 << 8, number],

@@ -167,6 +167,7 @@ pub static IDENTITIES: &[CpuIdentity] = &[
     real!("deneb-940", amd(4, &FAMILY_10, FOUR)),
     real!("regor-245", amd(4, &FAMILY_10, FOUR)),
     real!("istanbul-2431", amd(4, &FAMILY_10, FOUR)),
+    real!("magny-cours-es", amd(4, &FAMILY_10, FOUR)),
     real!("griffin-es", amd(4, &FAMILY_11, FOUR)),
     real!("llano-3850", amd(4, &FAMILY_12, FOUR)),
     real!("ontario-350", amd(4, &FAMILY_14, FOUR)),

@@ -25,8 +25,8 @@ pub enum TimerMode {
     Coarse,
     /// Like [`Clock`](Self::Clock), but every fourth expiry is 25 ms late, as with a processor at a high level.
     Late,
-    /// Like [`Clock`](Self::Clock), but at every third expiry the DPC of the timer is still queued, so that it runs once
-    /// for two expiries.
+    /// Like [`Clock`](Self::Clock), but at every third expiry the DPC of the timer is still queued, so that it runs
+    /// once for two expiries.
     Merged,
 }
 

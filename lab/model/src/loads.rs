@@ -18,9 +18,9 @@ pub enum Load {
     HitModified,
 }
 
-/// Returns the event that counts such loads: `MEM_LOAD_RETIRED.L3_MISS` and `MEM_LOAD_L3_HIT_RETIRED.XSNP_HITM` of Golden
-/// Cove, `MEM_LOAD_UOPS_RETIRED_MISC.L3_MISS` and `MEM_LOAD_UOPS_RETIRED.HITM` of Gracemont (event files of Alder Lake;
-/// models by `mapfile.csv`). `None` for other processors.
+/// Returns the event that counts such loads: `MEM_LOAD_RETIRED.L3_MISS` and `MEM_LOAD_L3_HIT_RETIRED.XSNP_HITM` of
+/// Golden Cove, `MEM_LOAD_UOPS_RETIRED_MISC.L3_MISS` and `MEM_LOAD_UOPS_RETIRED.HITM` of Gracemont (event files of
+/// Alder Lake; models by `mapfile.csv`). `None` for other processors.
 pub(crate) fn event(cpuid: &dyn Fn(u32, u32) -> [u32; 4], load: Load) -> Option<Selected> {
     let [signature, ..] = cpuid(1, 0);
     let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);

@@ -162,6 +162,14 @@ impl Processor {
         Some(Self { pmu, ..Self::new(cpuid).with_perf_capabilities(self.perf_capabilities) })
     }
 
+    /// Returns another core of the node, which counts the events of the northbridge with the same counters; `cpuid` is
+    /// that of the other core. Returns `None` if cores have nothing in common.
+    #[must_use]
+    pub fn other_core(&self, cpuid: CpuidFunction) -> Option<Self> {
+        let pmu = self.pmu.other_core()?;
+        Some(Self { pmu, ..Self::new(cpuid) })
+    }
+
     /// Takes the processor through a loss of power and the resume from it, as in S3. The PMU and the Debug Store are
     /// reset, a pending interrupt is lost, and firmware and the HAL restore the APIC and its entry. Ledger, access
     /// counts and memory keep their contents.
@@ -404,7 +412,8 @@ impl Processor {
     }
 
     /// Delivers the pending performance interrupt if there is one and the APIC does not block it. Delivery masks the
-    /// LVT entry on Intel, but on AMD only [on request](Self::set_masked_on_delivery). Returns whether an interrupt was delivered.
+    /// LVT entry on Intel, but on AMD only [on request](Self::set_masked_on_delivery). Returns whether an interrupt was
+    /// delivered.
     ///
     /// Stopping the counter or clearing its status does not cancel a pending interrupt. Its handling while the entry is
     /// masked depends on the [mode](InterruptMode).

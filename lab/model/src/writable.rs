@@ -1,12 +1,12 @@
-//! The bits of each register that software may write. A write of any other bit raises #GP (SDM Vol. 2, WRMSR; APM Vol. 3,
-//! WRMSR).
+//! The bits of each register that software may write. A write of any other bit raises #GP (SDM Vol. 2, WRMSR; APM Vol.
+//! 3, WRMSR).
 //!
 //! Each function is the table of one register: groups of bits, and whether the processor has them. Where manuals and
 //! hypervisors disagree, the table has the fewer bits, because software has to work on both. Of KVM, arch/x86/kvm/vmx/
 //! pmu_intel.c (`intel_pmu_refresh`) and arch/x86/kvm/svm/pmu.c (`amd_pmu_refresh`) were compared.
 //!
-//! Not here: counters, whose reserved bits are those above their width; `IA32_DS_AREA`, which takes canonical addresses;
-//! registers that refuse every write; and the local APIC (`apic.rs`).
+//! Not here: counters, whose reserved bits are those above their width; `IA32_DS_AREA`, which takes canonical
+//! addresses; registers that refuse every write; and the local APIC (`apic.rs`).
 
 use crate::{
     bits::{bit, ones},
@@ -47,7 +47,8 @@ pub(crate) fn perfevtsel(leaf: &IntelLeaf, number: usize) -> u64 {
         (1 << 34, leaf.pebs_baseline()),
         // Event logging in last branch records, CPUID.1CH:ECX[19:16] (SDM, "LBR Event Logging").
         (1 << 35, counts_branches),
-        // EQ, user-mode RDPMC disable and UMASK2, CPUID.23H:EBX (SDM, "Architectural Performance Monitoring Version 6").
+        // EQ, user-mode RDPMC disable and UMASK2, CPUID.23H:EBX (SDM, "Architectural Performance Monitoring Version
+        // 6").
         (1 << 36, features.eq),
         (1 << 37, features.user_rdpmc),
         (0xFF << 40, features.umask2),

@@ -56,6 +56,25 @@ fn counters_of_nehalem_count_half_without_a_reset_since_all_were_idle() {
 }
 
 #[test]
+fn time_between_the_reset_and_the_set_up_does_not_matter_on_nehalem() {
+    let mut processor = reset(Processor::new(leaves(NEHALEM, 0)));
+    run(&mut processor, 1);
+    processor.wrmsr(0x186, select(BRANCHES)).unwrap();
+    run(&mut processor, 1_000);
+    assert_eq!(processor.rdpmc(0), Ok(1_000));
+}
+
+#[test]
+fn counters_of_nehalem_without_a_reset_still_advance_event_by_event() {
+    let mut processor = Processor::new(leaves(NEHALEM, 0));
+    processor.wrmsr(0x186, select(BRANCHES)).unwrap();
+    for _ in 0..10 {
+        run(&mut processor, 1);
+    }
+    assert_eq!(processor.rdpmc(0), Ok(5));
+}
+
+#[test]
 fn loads_of_sandy_bridge_leak_to_the_same_counter_of_the_other_thread_if_it_is_on() {
     for (event, theirs, own, leaked) in
         [(LOADS, 0xC1, 1_000, 0), (LOADS, 0xC0, 500, 500), (BRANCHES, 0xC0, 1_000, 0), (0x01D4, 0xC0, 1_000, 0)]

@@ -205,7 +205,8 @@ impl SimMachine {
         self.pace.store(units, Ordering::Relaxed);
     }
 
-    /// Sets the time, in units of 100 ns, by which each [`Call`] except [`PinThread`](Call::PinThread) advances the clock.
+    /// Sets the time, in units of 100 ns, by which each [`Call`] except [`PinThread`](Call::PinThread) advances the
+    /// clock.
     pub fn set_cost(&self, units: u64) {
         self.cost.store(units, Ordering::Relaxed);
     }
@@ -397,8 +398,8 @@ impl SimMachine {
         self.processor(processor).model().run(mode, events);
     }
 
-    /// Converts a counter number to the model's identifier. Fixed counters follow the general ones, which Intel's leaves
-    /// 0AH and 23H enumerate.
+    /// Converts a counter number to the model's identifier. Fixed counters follow the general ones, which Intel's
+    /// leaves 0AH and 23H enumerate.
     #[must_use]
     pub fn counter(&self, processor: u32, counter: u8) -> CounterId {
         let model = self.processor(processor).model();
@@ -437,8 +438,8 @@ impl Platform for &SimMachine {
         u32::try_from(self.processors.len()).unwrap_or(u32::MAX)
     }
 
-    /// An engine calls this when it is created. From then on, an unguarded access panics unless a guarded one came before
-    /// it; code that uses the processors without an engine is free to.
+    /// An engine calls this when it is created. From then on, an unguarded access panics unless a guarded one came
+    /// before it; code that uses the processors without an engine is free to.
     fn on_boot_processor<T>(&self, work: impl FnOnce(&ModelCpu) -> T) -> T {
         self.all().for_each(|cpu| cpu.require_guards(true));
         work(self.processor(0))

@@ -95,7 +95,8 @@ fn names(sources: &[Source]) -> Vec<&'static str> {
     sources.iter().map(|(name, ..)| *name).collect()
 }
 
-/// Returns the count of a source on a processor from `--json` output. On a hybrid each core type has an event of its own.
+/// Returns the count of a source on a processor from `--json` output. On a hybrid each core type has an event of its
+/// own.
 fn count(json: &Value, name: &str, processor: usize) -> u64 {
     let names = [name.to_owned(), format!("cpu_core/{name}/"), format!("cpu_atom/{name}/")];
     let events = json["events"].as_array().unwrap();

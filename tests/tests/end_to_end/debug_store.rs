@@ -11,13 +11,8 @@ use zerocopy::IntoBytes;
 use crate::life::{connect, header};
 
 /// An identity for each PEBS format.
-const FORMATS: [(&str, u64); 5] = [
-    ("core2-e5200", 0),
-    ("sandy-bridge-2600k", 1),
-    ("haswell-4710mq", 2),
-    ("skylake-6600k", 3),
-    ("alder-lake-12900k", 4),
-];
+const FORMATS: [(&str, u64); 5] =
+    [("core2-e5200", 0), ("nehalem-920", 1), ("haswell-4710mq", 2), ("skylake-6600k", 3), ("alder-lake-12900k", 4)];
 
 /// Exit codes: unsupported on this machine; in use by other software.
 const UNSUPPORTED: i32 = 7;

@@ -1,5 +1,5 @@
-//! A processor whose registers are plain memory, and a machine of it: an access is a load or a store, as in the driver it
-//! is an instruction.
+//! A processor whose registers are plain memory, and a machine of it: an access is a load or a store, as in the driver
+//! it is an instruction.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -20,9 +20,9 @@ impl Sampler {
         let _ = self.hal.compare(current, now.0);
     }
 
-    /// As [`compare`](Self::compare), and starts the disturbed counters again, so that they go on counting and sampling.
-    /// Their overflows that were not served yet are counted as lost. Registers of other programs are not touched, nor is
-    /// IA32_DEBUGCTL, which no program can reserve.
+    /// As [`compare`](Self::compare), and starts the disturbed counters again, so that they go on counting and
+    /// sampling. Their overflows that were not served yet are counted as lost. Registers of other programs are not
+    /// touched, nor is IA32_DEBUGCTL, which no program can reserve.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.

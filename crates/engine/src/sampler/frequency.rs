@@ -4,8 +4,8 @@ use pmu::interval::IntervalRange;
 
 use crate::time::Ticks;
 
-/// Returns the interval that follows `interval`, after `events` events in the time `elapsed` by a clock of `clock` units
-/// per second, for `frequency` samples per second.
+/// Returns the interval that follows `interval`, after `events` events in the time `elapsed` by a clock of `clock`
+/// units per second, for `frequency` samples per second.
 ///
 /// A longer interval is taken at once, since the shorter one costs the processor too much. A shorter interval is
 /// approached by an eighth of the distance, since a rate that falls for a moment often rises again.

@@ -238,8 +238,8 @@ impl Sampler {
     }
 }
 
-/// Reads the precise counters of the current processor if their buffer was full. A record that did not fit is written by
-/// the next event, and until then its counter counts on from the overflow. The counters are frozen. Not a part of
+/// Reads the precise counters of the current processor if their buffer was full. A record that did not fit is written
+/// by the next event, and until then its counter counts on from the overflow. The counters are frozen. Not a part of
 /// [`DrainContext::precise`], where it would cost the deepest path of the handler more stack.
 #[cold]
 #[inline(never)]

@@ -1,9 +1,9 @@
 //! Budget of the time in the handler: what a processor may spend until its next tick.
 //!
-//! The budget is a share of measured time. Ticks come from a timer, which expires with the clock interrupt: 64 times per
-//! second by default, and sometimes late. Therefore a tick grants the share of the time since the tick before, instead
-//! of a constant amount. What is left at a tick stays, up to the share of [`MAX_WINDOW`], because ticks that are late
-//! are often followed by one that comes early.
+//! The budget is a share of measured time. Ticks come from a timer, which expires with the clock interrupt: 64 times
+//! per second by default, and sometimes late. Therefore a tick grants the share of the time since the tick before,
+//! instead of a constant amount. What is left at a tick stays, up to the share of [`MAX_WINDOW`], because ticks that
+//! are late are often followed by one that comes early.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 

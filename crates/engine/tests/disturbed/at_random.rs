@@ -88,8 +88,8 @@ fn step() -> impl Strategy<Value = Step> {
 /// Writes of other programs to the registers of one processor.
 #[derive(Default)]
 struct Foreign {
-    /// Registers written since they were last compared. A program that writes a bit back before that leaves no trace, so
-    /// that none is written twice.
+    /// Registers written since they were last compared. A program that writes a bit back before that leaves no trace,
+    /// so that none is written twice.
     written: BTreeSet<u32>,
     /// Whether it ever wrote something else.
     wrote: bool,

@@ -64,8 +64,8 @@ fn a_session_that_nobody_disturbs_is_not_marked_and_pays_only_the_reads_of_the_s
         let [start, _] = cost(&mut || second = started(client, &mut engine, &[event(6, 0)]));
         let [stop, _] = cost(&mut || assert_eq!(registers(&stopped(client, &mut engine, second)), [0], "{name}"));
         let (one, two) = match name {
-            // The select registers. On P6 the first one has the flag for both counters. The Pentium has one register for
-            // both, and the count of the session that stops is a read as well.
+            // The select registers. On P6 the first one has the flag for both counters. The Pentium has one register
+            // for both, and the count of the session that stops is a read as well.
             "amd-legacy" | "zen3-5950x" | "intel-v1" | "p6-coppermine" | "pentium-p55c" => (1, 2),
             // CCCR and ESCR.
             _ if name.starts_with("netburst") => (2, 4),

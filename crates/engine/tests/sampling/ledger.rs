@@ -1,5 +1,5 @@
-//! Overflows in the model = samples delivered + lost + throttled, exactly, for every session, processor and source, with
-//! late and lost interrupts, and with other programs that write the registers of the counters.
+//! Overflows in the model = samples delivered + lost + throttled, exactly, for every session, processor and source,
+//! with late and lost interrupts, and with other programs that write the registers of the counters.
 
 use std::collections::BTreeMap;
 
@@ -201,8 +201,8 @@ impl Told {
     }
 }
 
-/// Runs a tick, which resumes a throttled processor, and two more, and delivers the pending interrupts after each. Then no
-/// overflow is pending, and no counter is frozen or stopped by another program.
+/// Runs a tick, which resumes a throttled processor, and two more, and delivers the pending interrupts after each. Then
+/// no overflow is pending, and no counter is frozen or stopped by another program.
 fn settle(machine: &SimMachine, engine: &Engine<&SimMachine>) -> Result<(), TestCaseError> {
     machine.set_pace(0);
     for processor in 0..PROCESSORS {

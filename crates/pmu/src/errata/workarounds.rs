@@ -79,8 +79,8 @@ const fn sandy_bridge(models: &'static [u8], steppings: RangeInclusive<u8>) -> F
     Family6 { models, steppings }
 }
 
-/// The workarounds, in the order of their numbers. The test of each is in `crates/pmu/tests/workarounds.rs`, in a module
-/// with the name of its action.
+/// The workarounds, in the order of their numbers. The test of each is in `crates/pmu/tests/workarounds.rs`, in a
+/// module with the name of its action.
 pub const WORKAROUNDS: &[Workaround] = &[
     Workaround {
         number: 0,

@@ -11,9 +11,9 @@ use crate::state::{CounterSet, CpuCounters, Total, backwards};
 
 impl<E> Hal<E> {
     /// Compares the registers of the active counters of the current processor with the values that the driver wrote,
-    /// and notes each counter that is disturbed, at the time `now`. Returns the disturbed counters of the registers that
-    /// a new start writes; stopped counters are among them if another program started them. Touches no register if no
-    /// counter is active, and writes none.
+    /// and notes each counter that is disturbed, at the time `now`. Returns the disturbed counters of the registers
+    /// that a new start writes; stopped counters are among them if another program started them. Touches no register if
+    /// no counter is active, and writes none.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.

@@ -59,16 +59,16 @@ impl<E> Hal<E> {
         self.probed_types.is_hybrid()
     }
 
-    /// Returns the core type of a processor, if the machine is a hybrid. A processor that hides it is taken for a P core,
-    /// like its [`Microarchitecture`](crate::interface::emon::Microarchitecture).
+    /// Returns the core type of a processor, if the machine is a hybrid. A processor that hides it is taken for a P
+    /// core, like its [`Microarchitecture`](crate::interface::emon::Microarchitecture).
     #[must_use]
     pub fn core_type(&self, processor: ProcessorIndex) -> Option<CoreType> {
         let pmu = self.pmu(processor).filter(|_| self.is_hybrid())?;
         Some(pmu.core_type().unwrap_or(CoreType::Core))
     }
 
-    /// Returns whether a source is the same event on every processor that was probed: it is in the table of the interface,
-    /// or it is an architectural event that all of them have.
+    /// Returns whether a source is the same event on every processor that was probed: it is in the table of the
+    /// interface, or it is an architectural event that all of them have.
     #[must_use]
     pub fn is_same_everywhere(&self, source: Source) -> bool {
         let common = ArchitecturalEvents(self.probed_types.architectural.load(Ordering::Relaxed));

@@ -9,8 +9,8 @@ use crate::interface::{Enabled, Interface, ProfileInterface};
 use crate::state::{CounterSet, PerCpuPmu};
 
 impl<E> Hal<E> {
-    /// Reads the capabilities and the core type of the current processor, which may differ from those of the boot processor. Touches no
-    /// register. Does nothing while the processor is [initialized](Self::is_initialized).
+    /// Reads the capabilities and the core type of the current processor, which may differ from those of the boot
+    /// processor. Touches no register. Does nothing while the processor is [initialized](Self::is_initialized).
     ///
     /// # IRQL
     /// PROFILE_LEVEL.

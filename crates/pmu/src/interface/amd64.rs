@@ -251,10 +251,10 @@ impl ProfileInterface for Amd64 {
         self.bank.readback_ok(cpu)
     }
 
-    /// 2N writes, and two more for an event that takes two counters; with PerfMonV2 one more, and with an interval another
-    /// one. A counter that last counted without an
-    /// interval may have left its status bit set, and the next interrupt would take that for an overflow. Counters that
-    /// other software has frozen since would never overflow. So [`forget`](ProfileInterface::forget) has nothing to do.
+    /// 2N writes, and two more for an event that takes two counters; with PerfMonV2 one more, and with an interval
+    /// another one. A counter that last counted without an interval may have left its status bit set, and the next
+    /// interrupt would take that for an overflow. Counters that other software has frozen since would never overflow.
+    /// So [`forget`](ProfileInterface::forget) has nothing to do.
     fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         let stale = counters.and(cpu_counters.counters(|state| state.interrupt()));
         if let (Some(global), false) = (self.global_of(cpu_counters), stale.is_empty()) {
@@ -266,8 +266,8 @@ impl ProfileInterface for Amd64 {
         }
     }
 
-    /// N writes; with PerfMonV2 one. One more for an event that takes two counters: the odd one must not stay merged, or
-    /// the next event of the even one would overflow late.
+    /// N writes; with PerfMonV2 one. One more for an event that takes two counters: the odd one must not stay merged,
+    /// or the next event of the even one would overflow late.
     fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         match self.global_of(cpu_counters) {
             Some(global) => global.let_through(cpu, cpu_counters, cpu_counters.active.all.without(counters)),
@@ -288,8 +288,8 @@ impl ProfileInterface for Amd64 {
         self.bank.place(counter).register
     }
 
-    /// One read for each active counter; with PerfMonV2 two more, of the global control register and of the status, which
-    /// reports frozen counters.
+    /// One read for each active counter; with PerfMonV2 two more, of the global control register and of the status,
+    /// which reports frozen counters.
     #[inline(never)]
     fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, mut differs: impl FnMut(CounterSet, Disturbance)) {
         self.bank.compare(cpu, cpu_counters, &mut differs);
@@ -301,8 +301,8 @@ impl ProfileInterface for Amd64 {
     }
 
     /// One RDPMC for each counter with an interval, one write for each that overflowed, two if it is merged. With
-    /// PerfMonV2, k overflowed counters take two reads, 3 + k writes and k RDPMCs, and the driver's counters stand still
-    /// meanwhile.
+    /// PerfMonV2, k overflowed counters take two reads, 3 + k writes and k RDPMCs, and the driver's counters stand
+    /// still meanwhile.
     ///
     /// AMD's processors do not mask the LVT entry, but hypervisors do (KVM before Linux 49ff3b4aec51), so that it is
     /// unmasked if it is masked. Without global registers that is done first, as in version 1 of Emon.

@@ -60,8 +60,8 @@ const fn started(select: u64, state: CounterState) -> PerfEvtSel {
         .with_en(true)
 }
 
-/// Returns the disturbance of all `active` counters if the status reports that they were frozen: the driver does not let
-/// interrupts freeze them.
+/// Returns the disturbance of all `active` counters if the status reports that they were frozen: the driver does not
+/// let interrupts freeze them.
 fn frozen(active: CounterSet, status: u64) -> Option<(CounterSet, Disturbance)> {
     let running = GlobalStatus::from_bits(status).with_ctr_frz(false);
     Some((active, Disturbance::of(IA32_PERF_GLOBAL_STATUS, status, running.into_bits())?))
@@ -241,8 +241,8 @@ impl Emon {
         control
     }
 
-    /// Reads IA32_PERF_GLOBAL_CTRL and notes what changed. Returns the value to write. Not a part of its caller, which is
-    /// on the deepest path of the handler.
+    /// Reads IA32_PERF_GLOBAL_CTRL and notes what changed. Returns the value to write. Not a part of its caller, which
+    /// is on the deepest path of the handler.
     #[inline(never)]
     fn checked_control(self, cpu: &impl Cpu, pmu: &PerCpuPmu) -> u64 {
         let (control, found) = (pmu.snapshot.control(), cpu.rdmsr(IA32_PERF_GLOBAL_CTRL));
@@ -252,8 +252,8 @@ impl Emon {
     /// Returns the counters of these bits in the global registers.
     #[inline]
     const fn counters_in(self, global: u64) -> CounterSet {
-        // General counters have lower bits than fixed ones in both forms, so no bit is lost. Other bits of the upper half
-        // give no counter of the interface.
+        // General counters have lower bits than fixed ones in both forms, so no bit is lost. Other bits of the upper
+        // half give no counter of the interface.
         CounterSet::from_bits(global & 0xFFFF_FFFF | global >> GLOBAL_FIXED_SHIFT << self.capabilities.count())
     }
 
@@ -317,8 +317,8 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// Leaf 0xA enumerates the events of the interface's table. Core and Core 2 list the events with constraints, and no
-    /// others.
+    /// Leaf 0xA enumerates the events of the interface's table. Core and Core 2 list the events with constraints, and
+    /// no others.
     fn listing(&self, source: &ProfileSource) -> Listing {
         let is_complete =
             matches!(self.capabilities.microarchitecture(), Microarchitecture::Core | Microarchitecture::Core2);
@@ -360,8 +360,8 @@ impl ProfileInterface for Emon {
         }
     }
 
-    /// Event numbers have 8 bits, unit masks 16 where leaf 0x23 reports UMASK2. If the table contains the event too, leaf 0xA decides whether it exists, whatever the
-    /// other fields say.
+    /// Event numbers have 8 bits, unit masks 16 where leaf 0x23 reports UMASK2. If the table contains the event too,
+    /// leaf 0xA decides whether it exists, whatever the other fields say.
     fn raw_support(&self, event: RawEvent) -> Support {
         let plain = RawEvent::NONE.with_umask(event.umask()).with_event(event.event() & 0xFF);
         if event.event() != plain.event() {
@@ -464,9 +464,9 @@ impl ProfileInterface for Emon {
         self.place(counter).register
     }
 
-    /// One read for each active general counter, and one for all fixed ones; from version 2 on one of the global control
-    /// register, from version 4 on one of the status, which reports frozen counters, and one of IA32_DEBUGCTL where it
-    /// can stop counters.
+    /// One read for each active general counter, and one for all fixed ones; from version 2 on one of the global
+    /// control register, from version 4 on one of the status, which reports frozen counters, and one of IA32_DEBUGCTL
+    /// where it can stop counters.
     // Never inlined: one frame for all interfaces would cost the deepest path of the handler more stack.
     #[inline(never)]
     fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, mut differs: impl FnMut(CounterSet, Disturbance)) {

@@ -33,7 +33,7 @@ pub enum Support {
     /// Raw event of AMD: it can occur more than 15 times in a cycle, and the processor reports no counters that can be
     /// merged.
     NeedsTwoCounters = 12,
-    /// Amd64: an event of the northbridge, which only the first core of each processor counts.
+    /// Amd64: an event of the northbridge, which only the first core of each node counts.
     OtherCore = 13,
     /// Raw event of AMD: it merges two counters. The driver selects it itself.
     MergesCounters = 14,
@@ -66,7 +66,8 @@ impl Support {
     }
 }
 
-/// Returns the reason for which select registers with or without UMASK2 and EQ do not take a raw event, if there is one.
+/// Returns the reason for which select registers with or without UMASK2 and EQ do not take a raw event, if there is
+/// one.
 pub fn lacks_version_6(event: RawEvent, umask2: bool, eq: bool) -> Option<Support> {
     match event {
         _ if event.umask() > 0xFF && !umask2 => Some(Support::NoSecondUnitMask),

@@ -80,8 +80,8 @@ impl Bank {
         }
     }
 
-    /// Returns whether the select register and the value of the first counter keep values written to them. All counters must
-    /// be off.
+    /// Returns whether the select register and the value of the first counter keep values written to them. All counters
+    /// must be off.
     pub fn readback_ok(self, cpu: &impl Cpu) -> bool {
         /// An event in both modes that is not enabled: valid for every vendor.
         const SELECT: u64 = PerfEvtSel::new().with_event_select(0xC0).with_usr(true).with_os(true).into_bits();

@@ -153,8 +153,8 @@ fn a_read_costs_one_access_and_initializing_looking_and_releasing_what_the_regis
 
 #[test]
 fn a_comparison_reads_each_register_of_active_counters_once_and_none_of_the_others() {
-    // Registers of one active counter, and of each further one. NetBurst has a CCCR and an ESCR for each, the P6 a select
-    // register, the Pentium one register for both.
+    // Registers of one active counter, and of each further one. NetBurst has a CCCR and an ESCR for each, the P6 a
+    // select register, the Pentium one register for both.
     let cases = NETBURST.map(|(name, _)| (name, 2, 2)).into_iter().chain(P6.map(|name| (name, 1, 1)));
     for (name, first, further) in cases.chain(PENTIUM.map(|name| (name, 1, 0))) {
         let bench = Bench::new(name);

@@ -98,8 +98,8 @@ fn a_start_with_the_reset_costs_one_read_and_at_most_fourteen_writes_more() {
             let start = |counters| bench.hal.start(bench.machine.current(0), counters);
             // A fixed counter needs no reset: the counter, its control, the global control.
             assert_eq!(cost(&|| bench.start(issues)), (0, 3, 0), "{name}");
-            // The read tells whether a counter of another program counts. Four events and four counters are written, the
-            // global control twice, and the select registers of the counters that do not start.
+            // The read tells whether a counter of another program counts. Four events and four counters are written,
+            // the global control twice, and the select registers of the counters that do not start.
             let reset = 4 + 4 + 2 + (4 - n);
             assert_eq!(cost(&|| start(counters)), (1, 2 * n + 1 + reset, 0), "{name}, {count}");
             // Beside a counter that counts there is none.

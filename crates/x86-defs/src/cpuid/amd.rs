@@ -2,6 +2,21 @@
 
 use bitfield_struct::bitfield;
 
+/// CPUID.80000001H:EBX (APM Vol. 3 E.4.2).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf80000001Ebx {
+    #[bits(28)]
+    _other: u32,
+    /// PkgType: the package, numbered by each family; [`PACKAGE_G34`] is one of family 10h. Reserved before that
+    /// family.
+    #[bits(4)]
+    pub pkg_type: u8,
+}
+
+/// PkgType of the G34 package in family 10h (Revision Guide for family 10h, "CPUID Fn8000_0001_EBX\[PkgType\]").
+pub const PACKAGE_G34: u8 = 3;
+
 /// CPUID.80000001H:ECX (APM Vol. 3 E.4.2).
 #[bitfield(u32)]
 #[derive(PartialEq, Eq)]

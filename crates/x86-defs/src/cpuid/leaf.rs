@@ -47,7 +47,8 @@ pub const HYPERVISOR_STRIDE: u32 = 0x100;
 /// Highest extended leaf in EAX (SDM Vol. 2A, CPUID; APM Vol. 3 E.4.1).
 pub const EXTENDED_MAXIMUM: u32 = 0x8000_0000;
 
-/// Extended features; on AMD processors also a [`Signature`](super::Signature) in EAX (APM Vol. 3 E.4.2).
+/// Extended features; on AMD processors also a [`Signature`](super::Signature) in EAX and the package in EBX (APM Vol.
+/// 3 E.4.2).
 pub const EXTENDED_FEATURES: u32 = 0x8000_0001;
 
 /// First of the three leaves of the brand string (SDM Vol. 2A, CPUID, "Processor Brand String"; APM Vol. 3 E.4.3).

@@ -39,9 +39,9 @@ pub const RDPMC_FIXED: u32 = 1 << 30;
 /// First bit of the fixed-function counters in [`GlobalCtrl`] and [`GlobalStatus`] (SDM Vol. 3B 21.2.2).
 pub const GLOBAL_FIXED_SHIFT: u32 = 32;
 
-/// Event select and unit mask of the architectural events, by their bit in CPUID.0AH:EBX (SDM Vol. 3B, Table 21-1): core
-/// cycles, instructions retired, reference cycles, last-level cache references and misses, branches retired, branch
-/// mispredicts retired, top-down slots.
+/// Event select and unit mask of the architectural events, by their bit in CPUID.0AH:EBX (SDM Vol. 3B, Table 21-1):
+/// core cycles, instructions retired, reference cycles, last-level cache references and misses, branches retired,
+/// branch mispredicts retired, top-down slots.
 pub const ARCHITECTURAL_EVENTS: [(u8, u8); 8] =
     [(0x3C, 0x00), (0xC0, 0x00), (0x3C, 0x01), (0x2E, 0x4F), (0x2E, 0x41), (0xC4, 0x00), (0xC5, 0x00), (0xA4, 0x01)];
 

@@ -1,11 +1,12 @@
 //! Intel's Debug Store (SDM Vol. 3B, "Debug Store (DS) Mechanism"): the processor writes records of taken branches
 //! (BTS) and of counter overflows (PEBS) to memory.
 //!
-//! An overflow arms PEBS and sets the status bit of its counter. The next event of that counter writes the record, clears
-//! the bit and reloads the counter (SDM, "PEBS Programming Environment" of Sandy Bridge; "Processor Event Based Sampling"
-//! of Nehalem). A counter with precise distribution writes the record at the overflow itself. If the record does not fit,
-//! nothing of that happens: the counter counts on from zero, and the next event tries again. On a real machine, an access
-//! to unmapped memory is fatal. The model counts it, drops the record and leaves the index unchanged.
+//! An overflow arms PEBS and sets the status bit of its counter. The next event of that counter writes the record,
+//! clears the bit and reloads the counter (SDM, "PEBS Programming Environment" of Sandy Bridge; "Processor Event Based
+//! Sampling" of Nehalem). A counter with precise distribution writes the record at the overflow itself. If the record
+//! does not fit, nothing of that happens: the counter counts on from zero, and the next event tries again. On a real
+//! machine, an access to unmapped memory is fatal. The model counts it, drops the record and leaves the index
+//! unchanged.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -1,7 +1,11 @@
 //! AMD's core counters: four legacy counters, or at least six with the core performance counter extension. There are no
 //! global registers: the select register enables the counter, and only the counter itself shows an overflow.
 
-use super::{Pmu, Running, count_general, general, position};
+use super::{
+    Pmu, Running, count_general, general,
+    northbridge::{self, Northbridge},
+    position,
+};
 use crate::{
     counter::{Counter, CounterId},
     fault::{GeneralProtection, refuse_reserved},
@@ -13,7 +17,7 @@ use crate::{
 const LEGACY_SELECT: u32 = 0xC001_0000;
 /// `PerfCtr0` to 3 (APM Vol. 2, 13.2.1, "Performance Counters").
 const LEGACY_COUNTER: u32 = 0xC001_0004;
-const LEGACY_COUNT: usize = 4;
+pub(super) const LEGACY_COUNT: usize = 4;
 
 /// With `PerfCtrExtCore`, select and counter registers alternate, and the first four alias the legacy ones (APM Vol. 2,
 /// 13.2.1, "Core Performance Event-Select Registers").
@@ -34,6 +38,9 @@ const MERGED_WIDTH: u32 = 64;
 /// The most that one counter can add in a cycle.
 const PER_CYCLE: u64 = 15;
 
+/// From family 15h on, the northbridge has counters of its own.
+const LAST_SHARED_FAMILY: u32 = 0x14;
+
 enum Register {
     Select(usize),
     Counter(usize),
@@ -47,12 +54,15 @@ pub(crate) struct Amd {
     merges: bool,
     /// The writable bits of the select registers.
     writable: u64,
+    /// The northbridge whose events the cores of a node count together.
+    northbridge: Option<Northbridge>,
 }
 
 impl Amd {
     /// Creates the four legacy counters of a processor of this family.
     pub(crate) fn legacy(family: u32, svm: bool) -> Self {
-        Self::new(LEGACY_COUNT, false, writable::perf_ctl(family, svm))
+        let counters = Self::new(LEGACY_COUNT, false, writable::perf_ctl(family, svm));
+        Self { northbridge: (family <= LAST_SHARED_FAMILY).then(Northbridge::new), ..counters }
     }
 
     /// Creates the counters of a processor of this family with `PerfCtrExtCore`, which came with family 15h.
@@ -63,7 +73,7 @@ impl Amd {
 
     fn new(count: usize, extended: bool, writable: u64) -> Self {
         let (selects, counters) = (vec![Select::default(); count], vec![Counter::new(WIDTH); count]);
-        Self { selects, counters, extended, merges: false, writable }
+        Self { selects, counters, extended, merges: false, writable, northbridge: None }
     }
 
     /// Returns whether an overflow of the counter interrupts.
@@ -125,7 +135,11 @@ impl Pmu for Amd {
         match self.register(msr)? {
             Register::Select(number) => {
                 let select = self.selects.get_mut(number)?;
-                Some(refuse_reserved(value, !self.writable).map(|()| *select = Select(value)))
+                let written = refuse_reserved(value, !self.writable).map(|()| *select = Select(value));
+                if let Some(northbridge) = &self.northbridge {
+                    northbridge.note(number, select.enabled() && northbridge::has(select.selected_amd().event));
+                }
+                Some(written)
             }
             Register::Counter(number) => {
                 self.counters.get_mut(number)?.write(value);
@@ -156,6 +170,20 @@ impl Pmu for Amd {
 
     fn counter(&self, id: CounterId) -> Option<&Counter> {
         self.counters.get(general(id)?)
+    }
+
+    /// If several cores of a node select an event of the northbridge in the same counter, what it counts is undefined:
+    /// in the model, the events of each.
+    fn counted(&mut self, counter: &Running, events: u64) -> u64 {
+        let shared = self.northbridge.as_ref().filter(|_| northbridge::has(counter.selected.event));
+        let cores = shared.zip(general(counter.id)).map_or(1, |(northbridge, number)| northbridge.cores(number));
+        events * u64::from(cores)
+    }
+
+    fn other_core(&self) -> Option<Box<dyn Pmu>> {
+        let northbridge = Some(self.northbridge.as_ref()?.of_next_core());
+        let (selects, counters) = (vec![Select::default(); LEGACY_COUNT], vec![Counter::new(WIDTH); LEGACY_COUNT]);
+        Some(Box::new(Self { selects, counters, northbridge, ..*self }))
     }
 
     /// The odd counter of a pair counts nothing by itself.

@@ -51,10 +51,32 @@ enum Erratum {
 
 #[derive(Default)]
 struct Reset {
-    /// Whether the counters were reset, and have not been idle since.
+    /// Whether the counters were reset, and have not counted and been idle since.
     was_done: bool,
+    /// Whether a counter has counted since the reset. Until then, the counters may be idle for any time.
+    has_counted: bool,
     /// The counters that were set up without a reset.
     unsound: u64,
+    /// The counters that have seen an odd number of events.
+    odd: u64,
+}
+
+impl Reset {
+    /// Records that time passes while the counters `on`, of any event but those of the reset, are on.
+    fn elapse(&mut self, on: u64) {
+        self.was_done &= on != 0 || !self.has_counted;
+        self.has_counted = self.was_done && on != 0;
+    }
+
+    /// Returns how many of its events a counter counts: every second one if it is unsound.
+    fn counted(&mut self, counter: u8, events: u64) -> u64 {
+        if self.unsound >> counter & 1 == 0 {
+            return events;
+        }
+        let seen = events + (self.odd >> counter & 1);
+        self.odd = self.odd & !(1 << counter) | (seen & 1) << counter;
+        seen / 2
+    }
 }
 
 /// What the two threads of a core know of each other.
@@ -136,6 +158,12 @@ impl Flawed {
         (0..COUNTERS).filter(is_on).map(|counter| 1 << counter).sum::<u64>() & self.global()
     }
 
+    /// Returns the general counters that are on with another event than those of the reset.
+    fn counting(&self) -> u64 {
+        let is_counting = |counter: &u8| !RESET_EVENTS.contains(&self.select(*counter));
+        (0..COUNTERS).filter(is_counting).map(|counter| 1 << counter).sum::<u64>() & self.on()
+    }
+
     /// Returns whether all counters are set up for the reset.
     fn is_reset(&self) -> bool {
         let is_reset = |(counter, event): (u8, u64)| {
@@ -149,7 +177,9 @@ impl Flawed {
         match &mut self.erratum {
             Erratum::NeedsReset(reset) => {
                 // The events are on for a moment, then all off.
-                reset.was_done |= msr == GLOBAL_CTRL && is_reset && on == ones(u32::from(COUNTERS));
+                if msr == GLOBAL_CTRL && is_reset && on == ones(u32::from(COUNTERS)) {
+                    (reset.was_done, reset.has_counted) = (true, false);
+                }
                 let counter = msr.checked_sub(PERFEVTSEL0).filter(|counter| *counter < u32::from(COUNTERS));
                 if let Some(counter) = counter.filter(|_| Select(value).enabled() && !RESET_EVENTS.contains(&value)) {
                     let others = reset.unsound & !(1 << counter);
@@ -198,13 +228,13 @@ impl Pmu for Flawed {
     }
 
     fn elapse(&mut self) {
-        let on = self.on();
+        let counting = self.counting();
         for counter in 0..COUNTERS {
             let leaked = self.take_leaked(counter);
             let _ = self.unit.count(CounterId::General(counter), leaked);
         }
         match &mut self.erratum {
-            Erratum::NeedsReset(reset) => reset.was_done &= on != 0,
+            Erratum::NeedsReset(reset) => reset.elapse(counting),
             Erratum::UsesCounter3 => {
                 if let Some(counter) = self.unit.counter_mut(CounterId::General(3)) {
                     counter.write(CLOBBERED);
@@ -215,8 +245,8 @@ impl Pmu for Flawed {
     }
 
     fn counted(&mut self, counter: &Running, events: u64) -> u64 {
-        match (&self.erratum, counter.id) {
-            (Erratum::NeedsReset(reset), CounterId::General(number)) if reset.unsound >> number & 1 == 1 => events / 2,
+        match (&mut self.erratum, counter.id) {
+            (Erratum::NeedsReset(reset), CounterId::General(number)) => reset.counted(number, events),
             (Erratum::LeaksToOtherThread(thread), CounterId::General(number))
                 if is_leaking(counter.selected) && thread.is_on_there(number) =>
             {

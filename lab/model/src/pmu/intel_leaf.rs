@@ -1,5 +1,5 @@
-//! The PMU enumeration of Intel processors: CPUID leaves 0AH and 23H, and the leaves that add bits to its registers (SDM Vol. 2,
-//! CPUID; SDM, "Architectural Performance Monitoring").
+//! The PMU enumeration of Intel processors: CPUID leaves 0AH and 23H, and the leaves that add bits to its registers
+//! (SDM Vol. 2, CPUID; SDM, "Architectural Performance Monitoring").
 
 use crate::bits::{bit, byte, ones};
 
@@ -102,8 +102,8 @@ impl IntelLeaf {
         let [_, _, features, _] = cpuid(1, 0);
         let pdcm = bit(u64::from(features), 15);
         let general_width = u32::from(byte(eax, 23, 16)).min(u64::BITS);
-        // Processors of versions 2 to 4 have three fixed counters, even if early ones report fewer, and no width (Linux,
-        // arch/x86/events/intel/core.c, `intel_pmu_init`). A hypervisor has those that it reports.
+        // Processors of versions 2 to 4 have three fixed counters, even if early ones report fewer, and no width
+        // (Linux, arch/x86/events/intel/core.c, `intel_pmu_init`). A hypervisor has those that it reports.
         let is_early = (2..=4).contains(&version) && !bit(u64::from(features), 31);
         let fixed_width = match u32::from(byte(edx, 12, 5)).min(u64::BITS) {
             0 if is_early => general_width,

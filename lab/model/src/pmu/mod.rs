@@ -7,6 +7,7 @@ mod errata;
 mod intel;
 mod intel_leaf;
 mod netburst;
+mod northbridge;
 mod p6;
 mod pentium;
 
@@ -108,6 +109,11 @@ pub(crate) trait Pmu: Send {
     /// Returns the unit of the other thread of the core if the two have something in common: a view of the same
     /// registers, or an erratum.
     fn other_thread(&self) -> Option<Box<dyn Pmu>> {
+        None
+    }
+
+    /// Returns the unit of another core of the node if the cores of a node have counters in common.
+    fn other_core(&self) -> Option<Box<dyn Pmu>> {
         None
     }
 

@@ -68,8 +68,8 @@ pub fn execute(instruction: [u8; 2], context: &mut CONTEXT, site: Site) -> Resul
 /// Executes an access that can fault. If the driver does not handle the fault, it is recorded as a violation, and the
 /// driver continues with 0.
 ///
-/// A driver that handles faults must do so at the first access of each register: a thread that is pinned to the processor,
-/// below DISPATCH_LEVEL.
+/// A driver that handles faults must do so at the first access of each register: a thread that is pinned to the
+/// processor, below DISPATCH_LEVEL.
 fn access(
     (instruction, register): (Instruction, u32),
     value: Option<u64>,

@@ -1,5 +1,5 @@
-//! The stack of a DPC: the frames from the code that the clock interrupt found up to the DPC routine. A walk by the unwind
-//! data finds a machine frame on it, as in Windows.
+//! The stack of a DPC: the frames from the code that the clock interrupt found up to the DPC routine. A walk by the
+//! unwind data finds a machine frame on it, as in Windows.
 
 #![expect(unsafe_code, reason = "builds the stack of an interrupt")]
 
@@ -25,7 +25,8 @@ struct MachineFrame {
 }
 
 // RCX: the machine frame; RDX: the function; R8: its argument. The first function pushes the frame and enters the
-// second, which has the unwind data of an interrupt's entry and never returns to the first. The idle loop has no caller.
+// second, which has the unwind data of an interrupt's entry and never returns to the first. The idle loop has no
+// caller.
 global_asm!(
     ".section .text",
     ".balign 16",
@@ -102,8 +103,8 @@ unsafe extern "system" fn call(work: *mut c_void) {
     }
 }
 
-/// Runs `work` as the dispatcher does that an interrupt of `site` entered. The idle loop calls the dispatcher itself, so
-/// that a site of the idle process has no machine frame.
+/// Runs `work` as the dispatcher does that an interrupt of `site` entered. The idle loop calls the dispatcher itself,
+/// so that a site of the idle process has no machine frame.
 pub fn run_at(site: InterruptSite, mut work: impl FnMut()) {
     let (cs, ss) = if site.user { USER } else { KERNEL };
     let mut work = Work(Some(&mut work));

@@ -67,8 +67,8 @@ pub extern "system" fn generic_call(routine: Routine, argument: Pointer) -> Poin
             violation::record(Violation::Level { function, level, allowed: IPI_LEVEL - 1 });
             return std::ptr::null_mut();
         }
-        // Raise the level before taking the lock. A thread that is at this level here may wait for the lock, so a wait for
-        // the level under the lock could deadlock.
+        // Raise the level before taking the lock. A thread that is at this level here may wait for the lock, so a wait
+        // for the level under the lock could deadlock.
         let before = irql::set(IPI_LEVEL);
         let one_at_a_time = lock(&MACHINE.kernel.ipi.calls);
         let cores = processors::active();

@@ -48,8 +48,8 @@ pub struct Reservation {
     pub holder: Option<usize>,
     /// The token of the next allocation.
     pub next: usize,
-    /// How often the counters of each processor are reserved, by the processor's number. A processor that was not active
-    /// at the allocation is absent.
+    /// How often the counters of each processor are reserved, by the processor's number. A processor that was not
+    /// active at the allocation is absent.
     pub counts: BTreeMap<u32, u32>,
     /// The status with which every allocation is refused.
     pub refusal: Option<NtStatus>,

@@ -82,8 +82,8 @@ impl Timers {
         (self.clock.mode, self.clock.start) = (mode, Some(now));
     }
 
-    /// Adds or removes a request for a resolution of the clock, in units of 100 ns. Returns the resolution that results,
-    /// or nothing if there is no request to remove.
+    /// Adds or removes a request for a resolution of the clock, in units of 100 ns. Returns the resolution that
+    /// results, or nothing if there is no request to remove.
     pub fn set_resolution(&mut self, request: Option<u64>) -> Option<u64> {
         match request {
             Some(resolution) => self.clock.requested.push(resolution),
@@ -93,8 +93,8 @@ impl Timers {
     }
 
     /// Expires the timers of a processor that are due at `now`, or all set timers without a time. Returns timers and
-    /// DPCs in order of expiry, without a DPC if it runs with the next expiry. Timers without a period are no longer set
-    /// afterwards.
+    /// DPCs in order of expiry, without a DPC if it runs with the next expiry. Timers without a period are no longer
+    /// set afterwards.
     pub fn expire(&mut self, processor: u32, now: Option<Instant>, dpcs: &DpcQueues) -> Vec<(usize, Option<usize>)> {
         let mut expired = Vec::new();
         for (timer, known) in &mut self.known {

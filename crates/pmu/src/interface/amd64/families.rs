@@ -196,8 +196,8 @@ pub static FAMILY_14: [PackedSelect; SOURCES.len()] = selects(&[
 
 /// Family 15h. The northbridge has counters of its own.
 pub static FAMILY_15: [PackedSelect; SOURCES.len()] = selects(&[
-    // Event 041H counts nothing without a unit (Linux, arch/x86/events/amd/core.c, `amd_hw_cache_event_ids`, has 0141H).
-    // Unit 1 is streaming stores alone.
+    // Event 041H counts nothing without a unit (Linux, arch/x86/events/amd/core.c, `amd_hw_cache_event_ids`, has
+    // 0141H). Unit 1 is streaming stores alone.
     units(0x08, 0x01),
     units(0x32, 0x01),
     units(0x0D, 0x07),

@@ -1,12 +1,13 @@
 //! Processor generations by their events. Each family has its own event numbers (APM Vol. 2, 13.2.1): the HAL's table
 //! has those of the K8. Later families lack some of them, and Zen processors lack most.
 
-use x86_defs::cpuid::{Leaf1Ebx, Leaf80000008Ecx, Signature, leaf};
+use x86_defs::cpuid::{Signature, leaf};
 
 use super::{SOURCES, families, zen};
 use crate::constraints::{Table, tables};
 use crate::cpu::Cpuid;
 use crate::source::{RawEvent, Sources};
+use crate::topology;
 
 /// Processors that share a table of sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,23 +71,13 @@ impl Generation {
         !matches!(self, Self::K8)
     }
 
-    /// Returns whether the current processor, of a family up to 14h, counts the events of its northbridge: the first core
-    /// of each processor. All cores count them with the same counters, so that more than one would disturb each other
+    /// Returns whether the current processor counts the events of its northbridge: up to family 14h, the first core of
+    /// each node. All cores of a node count them with the same counters, so that more than one would disturb each other
     /// (BKDG for family 10h, "Performance Monitor Events"; Linux, arch/x86/events/amd/core.c,
-    /// `__amd_get_nb_event_constraints`). On a processor of two nodes, the second one is not counted.
+    /// `__amd_get_nb_event_constraints`).
     pub fn counts_northbridge(self, cpu: &impl Cpuid) -> bool {
-        if !matches!(self, Self::K8 | Self::Family10 | Self::Family11 | Self::Family12 | Self::Family14)
-            || cpu.cpuid(leaf::EXTENDED_MAXIMUM, 0).eax < leaf::EXTENDED_CORES
-        {
-            return true;
-        }
-        let cores = Leaf80000008Ecx::from_bits(cpu.cpuid(leaf::EXTENDED_CORES, 0).ecx);
-        let bits = match cores.apic_id_size() {
-            0 => u8::BITS - cores.cores_minus_1().leading_zeros(),
-            size => u32::from(size),
-        };
-        let id = Leaf1Ebx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ebx).initial_apic_id();
-        u32::from(id).trailing_zeros() >= bits
+        !matches!(self, Self::K8 | Self::Family10 | Self::Family11 | Self::Family12 | Self::Family14)
+            || topology::is_first_of_node(cpu)
     }
 
     /// Returns the counters of each event, or `None` if all counters are alike.
@@ -98,8 +89,8 @@ impl Generation {
     }
 
     /// Returns whether an event can occur more than 15 times in a cycle, the most that one counter can add. It then
-    /// takes an even counter and the following odd one, which are merged (PPR for family 17h, "Large Increment per Cycle
-    /// Events").
+    /// takes an even counter and the following odd one, which are merged (PPR for family 17h, "Large Increment per
+    /// Cycle Events").
     pub const fn has_large_increments(self, event: u16) -> bool {
         /// Retired SSE and AVX FLOPs.
         const FLOPS: u16 = 0x003;

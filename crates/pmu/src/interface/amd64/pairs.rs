@@ -1,6 +1,7 @@
 //! Placement of events that take two counters: an even one, and the following odd one, which is merged into it.
 //!
-//! Six counters are three pairs, so that all choices of pairs are tried, and the other events are matched to what is left.
+//! Six counters are three pairs, so that all choices of pairs are tried, and the other events are matched to what is
+//! left.
 
 use x86_defs::amd::perfmon::CORE_COUNTERS;
 

@@ -1,10 +1,10 @@
 //! The bits of IA32_DEBUGCTL that stop counters: on an interrupt, and in System Management Mode (SDM Vol. 3B, "Freezing
 //! LBR and Performance Counters on PMI"; Vol. 4, "Architectural MSRs").
 //!
-//! A freeze on interrupts that another program left on would stop the counters between an overflow and its interrupt, and
-//! hide these events. Linux does not use it either: counters freeze when the interrupt is raised, not when it is served
-//! (commit 3daa96d67274). Without the freeze in SMM, counters count what the firmware executes there, partly at CPL 3, so
-//! that `:u` does not exclude it (commit a01994f5e5c7).
+//! A freeze on interrupts that another program left on would stop the counters between an overflow and its interrupt,
+//! and hide these events. Linux does not use it either: counters freeze when the interrupt is raised, not when it is
+//! served (commit 3daa96d67274). Without the freeze in SMM, counters count what the firmware executes there, partly at
+//! CPL 3, so that `:u` does not exclude it (commit a01994f5e5c7).
 
 use x86_defs::intel::debug_control::{self, DebugCtl};
 

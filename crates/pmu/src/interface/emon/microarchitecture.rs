@@ -81,8 +81,8 @@ impl Microarchitecture {
     ];
 
     /// Returns the microarchitecture of the current processor, by its family, model and core type (Intel's event files,
-    /// `mapfile.csv`; SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel"). A hybrid whose core types are
-    /// hidden is taken for its P cores.
+    /// `mapfile.csv`; SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel"). A hybrid whose core types
+    /// are hidden is taken for its P cores.
     ///
     /// # IRQL
     /// Any at which the thread stays on its processor.

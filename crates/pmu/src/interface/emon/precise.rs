@@ -74,9 +74,9 @@ impl Microarchitecture {
     }
 
     /// Returns how many events follow the overflow of a counter until its record is written, including the event that
-    /// writes it. An overflow arms PEBS, and the next event writes the record and reloads the counter (SDM Vol. 3B, "PEBS
-    /// Programming Environment" of Sandy Bridge). Counter 0 of Golden Cove writes it at the overflow itself (SDM Vol. 3B,
-    /// "PDist: Precise Distribution"; `PDISTCounter` of the event files).
+    /// writes it. An overflow arms PEBS, and the next event writes the record and reloads the counter (SDM Vol. 3B,
+    /// "PEBS Programming Environment" of Sandy Bridge). Counter 0 of Golden Cove writes it at the overflow itself (SDM
+    /// Vol. 3B, "PDist: Precise Distribution"; `PDISTCounter` of the event files).
     #[must_use]
     pub const fn events_to_record(self, counter: u8) -> u64 {
         match (self, counter) {

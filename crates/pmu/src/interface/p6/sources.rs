@@ -1,5 +1,5 @@
-//! The profile sources of the P6 interface (SDM Vol. 3B, "Performance Monitoring Events for P6 Family Processors"), under
-//! the numbers and names of WDM.H.
+//! The profile sources of the P6 interface (SDM Vol. 3B, "Performance Monitoring Events for P6 Family Processors"),
+//! under the numbers and names of WDM.H.
 
 use x86_defs::intel::p6::PerfEvtSel;
 
