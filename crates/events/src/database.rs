@@ -154,7 +154,8 @@ impl Table {
         (0..).map(Self).take(DATABASE.tables.len() / TABLE)
     }
 
-    /// Iterates over the tables of a processor, each with its core type on a hybrid and the native model that chooses it.
+    /// Iterates over the tables of a processor, each with its core type on a hybrid and the native model that chooses
+    /// it.
     pub(crate) fn of(identity: Identity) -> impl Iterator<Item = (Self, Option<CoreType>, u8)> + use<> {
         DATABASE.map.as_chunks::<MAP>().0.iter().filter_map(move |row| {
             let [vendor, family_low, family_high, first, last, step_low, step_high, core_type, native, table, _] = *row;

@@ -46,8 +46,8 @@ pub fn tables() -> impl Iterator<Item = Table> {
     Table::all()
 }
 
-/// Returns the tables of a processor: one, or on a hybrid one for each kind of cores, P cores first. Empty if no table is
-/// for it.
+/// Returns the tables of a processor: one, or on a hybrid one for each kind of cores, P cores first. Empty if no table
+/// is for it.
 #[must_use]
 pub fn core_tables(identity: Identity) -> Vec<CoreTable> {
     let found = Table::of(identity);

@@ -1,5 +1,5 @@
-//! The driver's compact constraints (`crates/pmu`) and the tables of names agree: the driver places no event of a table on
-//! a counter on which the facts say that it does not count or record.
+//! The driver's compact constraints (`crates/pmu`) and the tables of names agree: the driver places no event of a table
+//! on a counter on which the facts say that it does not count or record.
 #![cfg(test)]
 
 mod common;

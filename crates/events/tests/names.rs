@@ -1,4 +1,5 @@
-//! Every name of every table is found on the processors of the table, in any case of letters, with the facts of its row.
+//! Every name of every table is found on the processors of the table, in any case of letters, with the facts of its
+//! row.
 #![cfg(test)]
 
 mod common;

@@ -80,7 +80,8 @@ fn events(text: &str, header: &str, parse: fn(&str) -> Result<Event>) -> Result<
     (2..).zip(lines).map(line).collect()
 }
 
-/// Formats a table in the order of names. A deprecated event gets the event as its successor that has the same encoding.
+/// Formats a table in the order of names. A deprecated event gets the event as its successor that has the same
+/// encoding.
 fn table(mut events: Vec<Event>) -> String {
     events.sort_by(|one, other| one.name.cmp(&other.name));
     let mut current: BTreeMap<(Encoding, Option<Extra>), String> = BTreeMap::new();
