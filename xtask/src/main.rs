@@ -15,6 +15,7 @@ mod demo;
 #[cfg(test)]
 mod documents;
 mod elevated;
+mod events;
 mod files;
 mod import_library;
 mod installed;
@@ -27,7 +28,7 @@ mod run;
 mod wdk_port;
 mod workspace;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -108,6 +109,16 @@ enum Command {
     /// Generate the tables of event constraints from the facts in crates/pmu/facts
     Constraints,
 
+    /// Generate the tables of events from the facts in crates/events/facts
+    Events {
+        /// Make the facts first, from a folder with tables of Intel's and AMD's events
+        #[arg(long, value_name = "FOLDER")]
+        import: Option<PathBuf>,
+        /// Compare with the tables that are there instead of writing them
+        #[arg(long)]
+        check: bool,
+    },
+
     /// Count the instructions of starts, stops, reads and interrupts
     ///
     /// On Linux, under callgrind: how many each takes on one processor besides its accesses to model-specific
@@ -153,6 +164,7 @@ fn execute(command: &Command) -> Result<()> {
         Command::Install => installed::install(&workspace),
         Command::Uninstall => installed::uninstall(&workspace),
         Command::Constraints => constraints::run(&workspace),
+        Command::Events { import, check } => events::run(&workspace, import.as_deref(), *check),
         Command::Bench { time } => bench::run(&workspace, *time),
         Command::CleanLab => prefix::clean_lab(&workspace),
     }

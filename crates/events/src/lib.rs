@@ -1,0 +1,42 @@
+//! Events of processors by the names that their makers give them: what to write into the registers, and which counters
+//! count them.
+//!
+//! The tables are made from the facts in `crates/events/facts` by `cargo xtask events`; the README there names the
+//! sources. A lookup reads no file and needs no driver:
+//!
+//! ```
+//! use events::{CoreType, Identity, Vendor};
+//!
+//! let alder_lake = Identity { vendor: Vendor::Intel, family: 6, model: 0x97, stepping: 2 };
+//! let table = events::table(alder_lake, Some(CoreType::Core))?;
+//! let event = table.event("mem_load_retired.l3_miss")?;
+//! assert_eq!(event.encoding.select(), 0x20D1);
+//! assert_eq!(event.counters.general().collect::<Vec<_>>(), [0, 1, 2, 3]);
+//! # Ok::<(), events::LookupError>(())
+//! ```
+//!
+//! [`Generic`] has the names that are alike on all processors, such as `cycles`.
+
+#![forbid(unsafe_code)]
+
+mod database;
+mod event;
+mod generic;
+mod identity;
+mod lookup;
+pub mod pack;
+pub mod row;
+mod similar;
+
+pub use database::Table;
+pub use event::{Counters, Encoding, Event, Extra, Precision, Register};
+pub use generic::{Generic, GenericError, Target};
+pub use identity::{CoreType, Identity, Vendor};
+pub use lookup::{CoreTable, LookupError, core_tables, table, tables};
+pub use similar::nearest;
+
+/// Returns the size of the tables in the program, in bytes.
+#[must_use]
+pub const fn size() -> usize {
+    database::BYTES.len()
+}

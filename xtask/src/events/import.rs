@@ -1,0 +1,243 @@
+//! Makes the facts from a folder with tables of events: `intel/*_core.csv` with `intel/map.csv`, and `amd/*.csv`.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use anyhow::{Context, Result, bail, ensure};
+use events::{Counters, Encoding, Event, Extra, Precision, Register, row};
+
+use super::{MAP, MAP_HEADER};
+
+/// The columns of a table of Intel's events.
+const INTEL: &str =
+    "name,event,umask,cmask,inv,edge,any,counters,pebs,pebs_counters,msr,msr_value,alone,deprecated,period";
+/// The columns of a table of AMD's events.
+const AMD: &str = "name,sub,event,umask";
+/// The columns of the map of Intel's processors.
+const INTEL_MAP: &str = "vendor-family-model[-stepping],file,core_type,role,version";
+
+/// The processors of AMD's tables, by the models of the Processor Programming References: Zen 2 has these models of
+/// family 17h (Linux, arch/x86/kernel/cpu/amd.c, `bsp_init_amd`), and family 18h is Hygon's Zen.
+const AMD_MAP: &str = "\
+AuthenticAMD,15,00,FF,FFFF,00,00,amd_fam15h
+AuthenticAMD,17,00,2F,FFFF,00,00,amd_fam17h_zen1
+AuthenticAMD,17,50,5F,FFFF,00,00,amd_fam17h_zen1
+AuthenticAMD,17,30,4F,FFFF,00,00,amd_fam17h_zen2
+AuthenticAMD,17,60,7F,FFFF,00,00,amd_fam17h_zen2
+AuthenticAMD,17,80,8F,FFFF,00,00,amd_fam17h_zen2
+AuthenticAMD,17,90,AF,FFFF,00,00,amd_fam17h_zen2
+AuthenticAMD,19,00,0F,FFFF,00,00,amd_fam19h_zen3
+AuthenticAMD,19,20,5F,FFFF,00,00,amd_fam19h_zen3
+AuthenticAMD,19,10,1F,FFFF,00,00,amd_fam19h_zen4
+AuthenticAMD,19,60,AF,FFFF,00,00,amd_fam19h_zen4
+AuthenticAMD,1A,00,2F,FFFF,00,00,amd_fam1ah_zen5
+AuthenticAMD,1A,40,4F,FFFF,00,00,amd_fam1ah_zen5
+AuthenticAMD,1A,60,7F,FFFF,00,00,amd_fam1ah_zen5
+HygonGenuine,18,00,FF,FFFF,00,00,amd_fam17h_zen1
+";
+
+/// First off-core response register: the i-th encoding of an event is for the register behind it.
+const FIRST_OFFCORE: u16 = 0x1A6;
+
+/// Makes the facts.
+pub fn run(folder: &Path, facts: &Path) -> Result<()> {
+    let mut files = vec![(MAP.to_owned(), map(&read(&folder.join("intel/map.csv"))?)?)];
+    for (kind, parse) in [("intel", intel as fn(&str) -> Result<Event>), ("amd", amd)] {
+        for entry in fs::read_dir(folder.join(kind)).with_context(|| folder.display().to_string())? {
+            let path = entry?.path();
+            let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| *stem != "map") else {
+                continue;
+            };
+            let text = read(&path)?;
+            let name = match kind {
+                "amd" => format!("amd_{stem}"),
+                _ => table_name(stem),
+            };
+            let header = if kind == "amd" { AMD } else { INTEL };
+            let events = events(&text, header, parse).with_context(|| path.display().to_string())?;
+            files.push((format!("{name}.csv"), table(events)));
+        }
+    }
+    // Nothing is changed unless every file is right.
+    for (name, text) in files {
+        fs::write(facts.join(&name), text).with_context(|| name)?;
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| path.display().to_string())
+}
+
+/// Returns the name of a table of Intel's: that of its file in lower case without `_core`.
+fn table_name(stem: &str) -> String {
+    stem.strip_suffix("_core").unwrap_or(stem).to_lowercase()
+}
+
+fn events(text: &str, header: &str, parse: fn(&str) -> Result<Event>) -> Result<Vec<Event>> {
+    let mut lines = text.lines();
+    ensure!(lines.next() == Some(header), "line 1 is not \"{header}\"");
+    let line = |(number, line): (u32, &str)| parse(line).with_context(|| format!("line {number}: {line}"));
+    (2..).zip(lines).map(line).collect()
+}
+
+/// Formats a table in the order of names. A deprecated event gets the event as its successor that has the same
+/// encoding.
+fn table(mut events: Vec<Event>) -> String {
+    events.sort_by(|one, other| one.name.cmp(&other.name));
+    let mut current: BTreeMap<(Encoding, Option<Extra>), String> = BTreeMap::new();
+    for event in events.iter().filter(|event| !event.deprecated) {
+        current.entry((event.encoding, event.extra.clone())).or_insert_with(|| event.name.clone());
+    }
+    let mut text = format!("{}\n", row::HEADER);
+    for event in &mut events {
+        if event.deprecated {
+            event.successor = current.get(&(event.encoding, event.extra.clone())).cloned();
+        }
+        text.push_str(&row::format(event));
+        text.push('\n');
+    }
+    text
+}
+
+fn intel(line: &str) -> Result<Event> {
+    let fields: Vec<&str> = line.split(',').collect();
+    let [name, event, umask, cmask, inv, edge, any, counters, pebs, recording, msr, value, alone, deprecated, period] =
+        fields[..]
+    else {
+        bail!("{} columns instead of 15", fields.len());
+    };
+    let (events, umasks) = (list(event)?, list(umask)?);
+    let msrs: Vec<u16> = list(msr)?.into_iter().filter(|msr| *msr != 0).collect();
+    let flag = |text: &str| match text {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        other => bail!("a flag is \"{other}\""),
+    };
+    let counters = self::counters(counters)?;
+    let precision = match pebs {
+        "0" => Precision::Imprecise,
+        "1" => Precision::Precise,
+        "2" => Precision::OnlyPrecise,
+        other => bail!("PEBS is \"{other}\""),
+    };
+    let precise_counters = match (precision, recording) {
+        (Precision::Imprecise, _) => Counters::NONE,
+        // Files without the column are of processors whose first four counters record.
+        (_, "") => Counters { general_mask: counters.general_mask & 0xF, ..Counters::NONE },
+        (_, mask) => wide_counters(mask)?,
+    };
+    let pick = |list: &[u16], index: usize| list.get(index).or(list.first()).copied().context("an empty list");
+    let register = |(index, msr): (usize, &u16)| {
+        // A list of encodings that is longer than that of registers begins with the first register.
+        let is_longer = events.len().max(umasks.len()) > msrs.len();
+        let index = if is_longer { usize::from(msr.saturating_sub(FIRST_OFFCORE)) } else { index };
+        Ok(Register { msr: *msr, event: pick(&events, index)?, umask: pick(&umasks, index)? })
+    };
+    let registers: Vec<Register> = msrs.iter().enumerate().map(register).collect::<Result<_>>()?;
+    let first = registers.first().copied();
+    let extra = if registers.is_empty() { None } else { Some(Extra { registers, value: hexadecimal(value)? }) };
+    Ok(Event {
+        name: name.to_owned(),
+        encoding: Encoding {
+            event: first.map_or(pick(&events, 0), |first| Ok(first.event))?,
+            umask: first.map_or(pick(&umasks, 0), |first| Ok(first.umask))?,
+            cmask: cmask.parse()?,
+            inv: flag(inv)?,
+            edge: flag(edge)?,
+            any: flag(any)?,
+            eq: false,
+        },
+        counters,
+        precision,
+        precise_counters,
+        extra,
+        alone: flag(alone)?,
+        deprecated: flag(deprecated)?,
+        successor: None,
+        period: period.parse()?,
+    })
+}
+
+fn amd(line: &str) -> Result<Event> {
+    let fields: Vec<&str> = line.split(',').collect();
+    let [name, sub, event, umask] = fields[..] else { bail!("{} columns instead of 4", fields.len()) };
+    let [event, umask] = [event, umask].map(|text| u16::try_from(hexadecimal(text)?).context("too large"));
+    Ok(Event {
+        name: if sub.is_empty() { name.to_owned() } else { format!("{name}.{sub}") },
+        encoding: Encoding { event: event?, umask: umask?, ..Encoding::default() },
+        counters: Counters::ANY,
+        precision: Precision::Imprecise,
+        precise_counters: Counters::NONE,
+        extra: None,
+        alone: false,
+        deprecated: false,
+        successor: None,
+        period: 0,
+    })
+}
+
+/// Returns the lines of the map: Intel's, and those of AMD.
+fn map(text: &str) -> Result<String> {
+    let mut lines = text.lines();
+    ensure!(lines.next() == Some(INTEL_MAP), "line 1 of the map is not \"{INTEL_MAP}\"");
+    let mut rows = format!("{MAP_HEADER}\n");
+    for line in lines {
+        rows.push_str(&map_line(line).with_context(|| format!("map: {line}"))?);
+    }
+    rows.push_str(AMD_MAP);
+    Ok(rows)
+}
+
+fn map_line(line: &str) -> Result<String> {
+    // CPUID leaf 0x1A of the cores in the SoC tile (Linux, arch/x86/events/perf_event.h, INTEL_ATOM_CMT_NATIVE_ID).
+    const LOW_POWER: u8 = 2;
+    let fields: Vec<&str> = line.split(',').collect();
+    let [processor, file, core_type, role, _] = fields[..] else { bail!("{} columns instead of 5", fields.len()) };
+    let parts: Vec<&str> = processor.splitn(4, '-').collect();
+    let (vendor, family, model, steppings) = match parts[..] {
+        [vendor, family, model] => (vendor, family, model, 0xFFFF),
+        [vendor, family, model, set] => (vendor, family, model, stepping_mask(set)?),
+        _ => bail!("no processor"),
+    };
+    let family: u16 = family.parse()?;
+    let model = u8::from_str_radix(model, 16)?;
+    let core_type = if core_type.is_empty() { 0 } else { hexadecimal(core_type)? };
+    let native = if role == "LowPower_Atom" { LOW_POWER } else { 0 };
+    let stem = file.strip_suffix(".csv").context("no file of CSV")?;
+    Ok(format!(
+        "{vendor},{family:X},{model:02X},{model:02X},{steppings:X},{core_type:02X},{native:02X},{}\n",
+        table_name(stem)
+    ))
+}
+
+/// Returns the mask of a set of steppings: `[01234]`.
+fn stepping_mask(set: &str) -> Result<u16> {
+    let digits = set.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).context("no set of steppings")?;
+    digits.chars().try_fold(0, |mask, digit| Ok(mask | 1 << digit.to_digit(16).context("no stepping")?))
+}
+
+/// Parses numbers with bars between them.
+fn list(text: &str) -> Result<Vec<u16>> {
+    text.split('|').map(|part| u16::try_from(hexadecimal(part)?).context("more than 16 bits")).collect()
+}
+
+fn hexadecimal(text: &str) -> Result<u64> {
+    let text = text.trim().to_lowercase();
+    u64::from_str_radix(text.strip_prefix("0x").unwrap_or(&text), 16).with_context(|| format!("\"{text}\""))
+}
+
+/// Parses `0xff` or `F0`, a fixed counter.
+fn counters(text: &str) -> Result<Counters> {
+    match text.strip_prefix('F') {
+        Some(number) => Ok(Counters { fixed_mask: 1 << number.parse::<u8>()?.min(15), ..Counters::NONE }),
+        None => wide_counters(text),
+    }
+}
+
+/// Parses a mask with the fixed counters from bit 32 on.
+fn wide_counters(text: &str) -> Result<Counters> {
+    let mask = hexadecimal(text)?;
+    ensure!(mask & 0xFFFF_0000_FFFF_0000 == 0, "counters {mask:#x}");
+    let [low, _, fixed, _] = [0, 16, 32, 48].map(|shift| (mask >> shift & 0xFFFF) as u16);
+    Ok(Counters { general_mask: low, fixed_mask: fixed })
+}
