@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct AppliedWorkaround {
     /// Its number in the driver's table.
     pub number: u8,
-    /// Numbers of the errata in Intel's specification updates.
+    /// Numbers of the errata in the vendor's specification updates.
     pub errata: &'static [&'static str],
     /// What the driver does.
     pub effect: &'static str,

@@ -160,7 +160,7 @@ impl<E: Default> Hal<E> {
         Ok(Self {
             selection,
             hypervisor: Hypervisor::of(cpu),
-            workarounds: if selection.interface == Kind::Emon {
+            workarounds: if matches!(selection.interface, Kind::Emon | Kind::Amd64) {
                 Workarounds::of_processor(cpu)
             } else {
                 Workarounds::default()

@@ -5,7 +5,9 @@
 
 use core::ops::RangeInclusive;
 
-use x86_defs::cpuid::{Leaf1Ecx, Leaf7Edx, LeafAEax, LeafAEdx, Signature, VENDOR_INTEL, leaf};
+use x86_defs::cpuid::{
+    Leaf1Ecx, Leaf7Edx, Leaf80000001Ecx, LeafAEax, LeafAEdx, Signature, VENDOR_AMD, VENDOR_HYGON, VENDOR_INTEL, leaf,
+};
 
 use super::processors::Family6;
 use crate::cpu::Cpuid;
@@ -32,6 +34,11 @@ pub enum Action {
     /// Counters stand still in System Management Mode, if IA32_PERF_CAPABILITIES reports that they can
     /// (`emon/freeze.rs`).
     StopInSmm,
+    /// An event that can occur more than 15 times in a cycle takes an even counter and the following odd one, which are
+    /// merged (`amd64/pairs.rs`).
+    MergeCounters,
+    /// The first core of each node counts the events of the northbridge, the others do not (`topology.rs`).
+    OneCorePerNode,
 }
 
 /// A trait, besides the signature, that a processor must have.
@@ -46,6 +53,19 @@ enum Condition {
     FewFixedCounters,
     /// IA32_PERF_CAPABILITIES exists, in version 2 and later.
     Capabilities,
+    /// The northbridge has no counters of its own.
+    NoNorthbridgeCounters,
+}
+
+/// The processors that a workaround is for.
+#[derive(Debug)]
+enum Processors {
+    /// All of Intel's with architectural performance monitoring.
+    Intel,
+    /// Some of Intel's family 6.
+    Family6(&'static [Family6]),
+    /// AMD's families with these numbers, and Hygon's.
+    Amd(RangeInclusive<u16>),
 }
 
 /// A workaround.
@@ -53,7 +73,7 @@ enum Condition {
 pub struct Workaround {
     /// Its number, which never changes: replies have it as the number of a bit.
     pub number: u8,
-    /// Numbers of the errata in Intel's specification updates; none if Intel gives none.
+    /// Numbers of the errata in the specification updates; none if the vendor gives none.
     pub errata: &'static [&'static str],
     /// What is done.
     pub action: Action,
@@ -61,8 +81,7 @@ pub struct Workaround {
     pub effect: &'static str,
     /// Where it is described.
     pub source: &'static str,
-    /// The processors; none means all of Intel's with architectural performance monitoring.
-    processors: &'static [Family6],
+    processors: Processors,
     condition: Condition,
 }
 
@@ -79,8 +98,16 @@ const fn sandy_bridge(models: &'static [u8], steppings: RangeInclusive<u8>) -> F
     Family6 { models, steppings }
 }
 
-/// The workarounds, in the order of their numbers. The test of each is in `crates/pmu/tests/workarounds.rs`, in a
-/// module with the name of its action.
+/// The workarounds, in the order of their numbers. Each has a test on the model of a processor that needs it:
+///
+/// | numbers | test |
+/// |---|---|
+/// | 0, 2, 3, 11 | `crates/pmu/tests/workarounds.rs`, in a module with the name of the action |
+/// | 1 | `crates/engine/tests/other_thread.rs` |
+/// | 4 to 8 | `crates/pmu/tests/debug_store.rs` |
+/// | 9 | `crates/pmu/tests/placement.rs` |
+/// | 10 | `crates/engine/tests/sampling/unkind.rs` |
+/// | 12 | `crates/engine/tests/northbridge.rs` |
 pub const WORKAROUNDS: &[Workaround] = &[
     Workaround {
         number: 0,
@@ -88,7 +115,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::ResetCounters,
         effect: "the general counters are reset before the first starts",
         source: "Linux, arch/x86/events/intel/core.c, intel_pmu_nhm_workaround",
-        processors: &[NEHALEM, WESTMERE],
+        processors: Processors::Family6(&[NEHALEM, WESTMERE]),
         condition: Condition::Always,
     },
     Workaround {
@@ -97,7 +124,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::KeepOtherThreadFree,
         effect: "events 0xD0 to 0xD3 keep the other thread's counter free",
         source: "Linux, arch/x86/events/intel/core.c, intel_ht_bug",
-        processors: &[Family6::of(&[0x2A, 0x2D]), IVY_BRIDGE, HASWELL],
+        processors: Processors::Family6(&[Family6::of(&[0x2A, 0x2D]), IVY_BRIDGE, HASWELL]),
         condition: Condition::Threads,
     },
     Workaround {
@@ -106,7 +133,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::LeaveCounter3,
         effect: "counter 3 is left to the microcode of TSX",
         source: "Linux commit 400816f60c54; CPUID.(7,0):EDX[13] and [11]",
-        processors: &[SKYLAKE],
+        processors: Processors::Family6(&[SKYLAKE]),
         condition: Condition::Transactions,
     },
     Workaround {
@@ -115,7 +142,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::ThreeFixedCounters,
         effect: "three fixed counters are used, though CPUID reports fewer",
         source: "Linux, arch/x86/events/intel/core.c, intel_pmu_init",
-        processors: &[],
+        processors: Processors::Intel,
         condition: Condition::FewFixedCounters,
     },
     Workaround {
@@ -124,7 +151,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::NoPreciseRecords,
         effect: "precise events are refused: their records are unreliable",
         source: "Linux, arch/x86/events/intel/core.c, intel_clovertown_quirk",
-        processors: &[CORE_2],
+        processors: Processors::Family6(&[CORE_2]),
         condition: Condition::Always,
     },
     Workaround {
@@ -133,7 +160,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::PreciseRecordsSince(0x28),
         effect: "precise events need microcode 0x28 or newer",
         source: "Linux, arch/x86/events/intel/core.c, intel_sandybridge_quirk",
-        processors: &[sandy_bridge(&[0x2A], 7..=7)],
+        processors: Processors::Family6(&[sandy_bridge(&[0x2A], 7..=7)]),
         condition: Condition::Always,
     },
     Workaround {
@@ -142,7 +169,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::PreciseRecordsSince(0x618),
         effect: "precise events need microcode 0x618 or newer",
         source: "Linux, arch/x86/events/intel/core.c, intel_sandybridge_quirk",
-        processors: &[sandy_bridge(&[0x2D], 6..=6)],
+        processors: Processors::Family6(&[sandy_bridge(&[0x2D], 6..=6)]),
         condition: Condition::Always,
     },
     Workaround {
@@ -151,7 +178,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::PreciseRecordsSince(0x70C),
         effect: "precise events need microcode 0x70C or newer",
         source: "Linux, arch/x86/events/intel/core.c, intel_sandybridge_quirk",
-        processors: &[sandy_bridge(&[0x2D], 7..=7)],
+        processors: Processors::Family6(&[sandy_bridge(&[0x2D], 7..=7)]),
         condition: Condition::Always,
     },
     Workaround {
@@ -160,12 +187,12 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::PreciseRecordsSince(u32::MAX),
         effect: "precise events are refused: no microcode records them",
         source: "Linux, arch/x86/events/intel/core.c, intel_sandybridge_quirk",
-        processors: &[
+        processors: Processors::Family6(&[
             sandy_bridge(&[0x2A], 0..=6),
             sandy_bridge(&[0x2A], 8..=0xF),
             sandy_bridge(&[0x2D], 0..=5),
             sandy_bridge(&[0x2D], 8..=0xF),
-        ],
+        ]),
         condition: Condition::Always,
     },
     Workaround {
@@ -174,7 +201,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::AlignPeriods,
         effect: "intervals of INST_RETIRED.PREC_DIST are multiples of 64",
         source: "Linux, arch/x86/events/intel/core.c, bdw_limit_period",
-        processors: &[BROADWELL],
+        processors: Processors::Family6(&[BROADWELL]),
         condition: Condition::Always,
     },
     Workaround {
@@ -183,8 +210,26 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::StopInSmm,
         effect: "counters stop in System Management Mode, if they can",
         source: "Linux commit a01994f5e5c7; SDM Vol. 4, IA32_DEBUGCTL[14]",
-        processors: &[],
+        processors: Processors::Intel,
         condition: Condition::Capabilities,
+    },
+    Workaround {
+        number: 11,
+        errata: &[],
+        action: Action::MergeCounters,
+        effect: "event 0x003 takes two counters, which are merged",
+        source: "Linux, arch/x86/events/amd/core.c, amd_core_pmu_init",
+        processors: Processors::Amd(0x17..=u16::MAX),
+        condition: Condition::Always,
+    },
+    Workaround {
+        number: 12,
+        errata: &[],
+        action: Action::OneCorePerNode,
+        effect: "one core of each node counts events of the northbridge",
+        source: "Linux, arch/x86/events/amd/core.c, __amd_get_nb_event_constraints",
+        processors: Processors::Amd(0..=0x14),
+        condition: Condition::NoNorthbridgeCounters,
     },
 ];
 
@@ -194,8 +239,16 @@ impl Workaround {
         1 << (self.number & 0x3F)
     }
 
+    const fn is_intels(&self) -> bool {
+        !matches!(self.processors, Processors::Amd(_))
+    }
+
     fn is_for(&self, cpu: &impl Cpuid, signature: Signature) -> bool {
-        let is_listed = self.processors.is_empty() || self.processors.iter().any(|set| set.has(signature));
+        let is_listed = match &self.processors {
+            Processors::Intel => true,
+            Processors::Family6(sets) => sets.iter().any(|set| set.has(signature)),
+            Processors::Amd(families) => families.contains(&signature.family()),
+        };
         is_listed && self.condition.holds(cpu)
     }
 }
@@ -223,12 +276,19 @@ impl Condition {
                 LeafAEax::from_bits(cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0).eax).version() >= 2
                     && Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).pdcm()
             }
+            Self::NoNorthbridgeCounters => {
+                !Leaf80000001Ecx::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).ecx).perf_ctr_ext_nb()
+            }
         }
     }
 }
 
 fn highest_leaf(cpu: &impl Cpuid) -> u32 {
     cpu.cpuid(leaf::VENDOR, 0).eax
+}
+
+fn highest_extended_leaf(cpu: &impl Cpuid) -> u32 {
+    cpu.cpuid(leaf::EXTENDED_MAXIMUM, 0).eax
 }
 
 /// The workarounds of a processor, by their numbers.
@@ -241,11 +301,16 @@ impl Workarounds {
     /// # IRQL
     /// Any at which the thread stays on its processor.
     pub fn of_processor(cpu: &impl Cpuid) -> Self {
-        if selection::vendor(cpu) != VENDOR_INTEL || highest_leaf(cpu) < leaf::ARCHITECTURAL_PERFMON {
-            return Self::default();
-        }
-        let signature = Signature::from_bits(cpu.cpuid(leaf::FEATURES, 0).eax);
-        let those = WORKAROUNDS.iter().filter(|workaround| workaround.is_for(cpu, signature));
+        let (is_intels, leaf) = match selection::vendor(cpu) {
+            VENDOR_INTEL if highest_leaf(cpu) >= leaf::ARCHITECTURAL_PERFMON => (true, leaf::FEATURES),
+            VENDOR_AMD | VENDOR_HYGON if highest_extended_leaf(cpu) >= leaf::EXTENDED_FEATURES => {
+                (false, leaf::EXTENDED_FEATURES)
+            }
+            _ => return Self::default(),
+        };
+        let signature = Signature::from_bits(cpu.cpuid(leaf, 0).eax);
+        let of_vendor = WORKAROUNDS.iter().filter(|workaround| workaround.is_intels() == is_intels);
+        let those = of_vendor.filter(|workaround| workaround.is_for(cpu, signature));
         Self(those.fold(0, |all, workaround| all | workaround.bit()))
     }
 

@@ -24,11 +24,13 @@ use super::{Enabled, ProfileInterface, Reloaded, Support};
 use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::disturbance::Disturbance;
+use crate::errata::workarounds::{Action, Workarounds};
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
+use crate::topology;
 use generation::Generation;
 use global::Global;
 
@@ -56,6 +58,8 @@ pub struct Amd64 {
     has_northbridge_counters: bool,
     /// Whether this core counts events of the northbridge.
     counts_northbridge: bool,
+    /// Whether an event with large increments needs two counters.
+    has_large_increments: bool,
 }
 
 impl Amd64 {
@@ -94,13 +98,15 @@ impl Amd64 {
             }
         };
         let generation = Generation::of(cpu);
+        let workarounds = Workarounds::of_processor(cpu);
         Self {
             bank,
             count,
             global: version_2.then(|| Global::new(all, eax.lbr_and_pmc_freeze())),
             generation,
             has_northbridge_counters: features.perf_ctr_ext_nb(),
-            counts_northbridge: generation.counts_northbridge(cpu),
+            counts_northbridge: !workarounds.has(Action::OneCorePerNode) || topology::is_first_of_node(cpu),
+            has_large_increments: workarounds.has(Action::MergeCounters),
         }
     }
 
@@ -136,6 +142,15 @@ impl Amd64 {
     #[must_use]
     pub const fn sources(&self) -> Sources {
         self.generation.sources()
+    }
+
+    /// Returns whether an event can occur more than 15 times in a cycle, the most that one counter can add. It then
+    /// takes an even counter and the following odd one, which are merged (PPR for family 17h, "Large Increment per
+    /// Cycle Events").
+    const fn is_large(&self, event: u16) -> bool {
+        /// Retired SSE and AVX FLOPs.
+        const FLOPS: u16 = 0x003;
+        self.has_large_increments && event == FLOPS
     }
 
     /// Returns the class of the event of a source, if a table lists it.
@@ -185,7 +200,7 @@ impl ProfileInterface for Amd64 {
 
     /// Linux merges counters only with PerfCtrExtCore.
     fn merges(&self, source: &ProfileSource) -> bool {
-        self.bank.stride == STRIDE && self.generation.has_large_increments(number(source))
+        self.bank.stride == STRIDE && self.is_large(number(source))
     }
 
     fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
@@ -219,14 +234,12 @@ impl ProfileInterface for Amd64 {
         if event.event() > 0xFF && !self.generation.has_wide_events() {
             return Support::NoSuchEvent;
         }
-        if self.generation.is_merge(event.event()) {
+        if self.has_large_increments && event.event() == RawEvent::MAX_EVENT {
             return Support::MergesCounters;
         }
         let source = ProfileSource::of_raw(event);
         match super::lacks_version_6(event, false, false).unwrap_or_else(|| self.support(&source)) {
-            Support::Supported if self.generation.has_large_increments(event.event()) && !self.merges(&source) => {
-                Support::NeedsTwoCounters
-            }
+            Support::Supported if self.is_large(event.event()) && !self.merges(&source) => Support::NeedsTwoCounters,
             Support::Supported if self.counters_for(&source).is_empty() => Support::NoCounter,
             support => support,
         }

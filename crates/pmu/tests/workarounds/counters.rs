@@ -1,7 +1,8 @@
 //! Workarounds that change which counters a processor has.
 
-use model::CounterId;
+use model::{CounterId, Mode};
 use pmu::ProfileInterface;
+use pmu::source::RawEvent;
 
 use super::Bench;
 
@@ -92,5 +93,38 @@ mod three_fixed_counters {
             [eax, ebx, if leaf == 1 { ecx | 1 << 31 } else { ecx }, edx]
         });
         assert_eq!((bench.hal.interface().counters(), bench.hal.interface().fixed_counters()), (2, 0));
+    }
+}
+
+mod merge_counters {
+    use super::*;
+
+    /// Retired SSE and AVX FLOPs.
+    fn flops() -> u32 {
+        RawEvent::NONE.with_event(0x003).with_umask(0x0F).source().0
+    }
+
+    #[test]
+    fn flops_are_counted_whole_and_leave_the_odd_counter_to_nothing_else() {
+        for name in ["zen-1800x", "rome-7742", "zen3-5950x", "zen4-7700x", "zen5-9800x3d"] {
+            let bench = Bench::new(name);
+            let counter = bench.reserve(flops()).unwrap();
+            let others = std::iter::from_fn(|| bench.reserve(BRANCHES)).collect::<Vec<_>>();
+            assert!(
+                counter.is_multiple_of(2) && others.len() == 4 && !others.contains(&(counter + 1)),
+                "{name}: {others:?}"
+            );
+            bench.start(counter);
+            // A thousand cycles with 32 operations each.
+            bench.machine.run(0, Mode::User, &|selected| if selected.event == 3 { 32_000 } else { 1_000 });
+            assert_eq!(bench.stop(counter), 32_000, "{name}");
+        }
+    }
+
+    #[test]
+    fn before_family_17h_an_event_with_that_number_takes_one_counter() {
+        let bench = Bench::new("k10-thuban");
+        let counters: Vec<u8> = std::iter::from_fn(|| bench.reserve(flops())).collect();
+        assert_eq!(counters, [0, 1, 2, 3]);
     }
 }

@@ -1,6 +1,7 @@
 //! The table: which processors need which workaround.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use pmu::errata::workarounds::{Action, WORKAROUNDS, Workarounds};
 use simulation::SimMachine;
@@ -33,8 +34,8 @@ fn every_row_applies_to_an_identity() {
 #[test]
 fn processors_have_the_workarounds_that_linux_has_for_them() {
     use Action::{
-        AlignPeriods, KeepOtherThreadFree, LeaveCounter3, NoPreciseRecords, PreciseRecordsSince, ResetCounters,
-        ThreeFixedCounters,
+        AlignPeriods, KeepOtherThreadFree, LeaveCounter3, MergeCounters, NoPreciseRecords, OneCorePerNode,
+        PreciseRecordsSince, ResetCounters, ThreeFixedCounters,
     };
     for (name, wanted) in [
         ("nehalem-920", vec![ResetCounters]),
@@ -50,10 +51,49 @@ fn processors_have_the_workarounds_that_linux_has_for_them() {
         ("skylake-sp-tsx-derived", vec![LeaveCounter3]),
         ("skylake-sp-6154", vec![]),
         ("ice-lake-1065g7", vec![]),
-        ("zen-1800x", vec![]),
+        ("k8-clawhammer", vec![OneCorePerNode]),
+        ("magny-cours-es", vec![OneCorePerNode]),
+        ("griffin-es", vec![OneCorePerNode]),
+        ("llano-3850", vec![OneCorePerNode]),
+        ("bobcat-c50", vec![OneCorePerNode]),
+        ("bulldozer-fx8150", vec![]),
+        ("jaguar-a4-5000", vec![]),
+        ("zen-1800x", vec![MergeCounters]),
+        ("hygon-dhyana-3185", vec![MergeCounters]),
+        ("zen3-5950x", vec![MergeCounters]),
+        ("zen5-9800x3d", vec![MergeCounters]),
+        ("kaixian-kx7000", vec![]),
         ("p6-dothan", vec![]),
     ] {
         let found: Vec<Action> = of(name).iter().map(|row| row.action).filter(|it| *it != Action::StopInSmm).collect();
         assert_eq!(found, wanted, "{name}");
+    }
+}
+
+/// Reads the table in the comment on [`WORKAROUNDS`], and returns the files that it names for each number.
+fn files_of_tests() -> BTreeMap<u8, String> {
+    let source = include_str!("../../src/errata/workarounds.rs");
+    let rows = source.lines().filter_map(|line| line.strip_prefix("/// | ")).filter(|row| row.contains(".rs`"));
+    let mut files = BTreeMap::new();
+    for row in rows {
+        let (numbers, rest) = row.split_once(" | ").unwrap();
+        let file = rest.split('`').nth(1).unwrap();
+        for number in numbers.split(", ") {
+            let (first, last) = number.split_once(" to ").unwrap_or((number, number));
+            for number in first.parse().unwrap()..=last.parse::<u8>().unwrap() {
+                assert!(files.insert(number, file.to_owned()).is_none(), "{number} twice");
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn the_comment_names_the_test_of_every_workaround() {
+    let files = files_of_tests();
+    assert!(files.keys().eq(WORKAROUNDS.iter().map(|workaround| &workaround.number)), "{files:?}");
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().parent().unwrap();
+    for file in files.values() {
+        assert!(crates.join(file).is_file(), "{file}");
     }
 }

@@ -6,8 +6,7 @@ use x86_defs::cpuid::{Signature, leaf};
 use super::{SOURCES, families, zen};
 use crate::constraints::{Table, tables};
 use crate::cpu::Cpuid;
-use crate::source::{RawEvent, Sources};
-use crate::topology;
+use crate::source::Sources;
 
 /// Processors that share a table of sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,39 +70,12 @@ impl Generation {
         !matches!(self, Self::K8)
     }
 
-    /// Returns whether the current processor counts the events of its northbridge: up to family 14h, the first core of
-    /// each node. All cores of a node count them with the same counters, so that more than one would disturb each other
-    /// (BKDG for family 10h, "Performance Monitor Events"; Linux, arch/x86/events/amd/core.c,
-    /// `__amd_get_nb_event_constraints`).
-    pub fn counts_northbridge(self, cpu: &impl Cpuid) -> bool {
-        !matches!(self, Self::K8 | Self::Family10 | Self::Family11 | Self::Family12 | Self::Family14)
-            || topology::is_first_of_node(cpu)
-    }
-
     /// Returns the counters of each event, or `None` if all counters are alike.
     pub const fn constraints(self) -> Option<&'static Table> {
         match self {
             Self::Family15 => Some(&tables::BULLDOZER),
             _ => None,
         }
-    }
-
-    /// Returns whether an event can occur more than 15 times in a cycle, the most that one counter can add. It then
-    /// takes an even counter and the following odd one, which are merged (PPR for family 17h, "Large Increment per
-    /// Cycle Events").
-    pub const fn has_large_increments(self, event: u16) -> bool {
-        /// Retired SSE and AVX FLOPs.
-        const FLOPS: u16 = 0x003;
-        self.is_zen_or_later() && event == FLOPS
-    }
-
-    /// Returns whether an event merges the counter that selects it with another one.
-    pub const fn is_merge(self, event: u16) -> bool {
-        self.is_zen_or_later() && event == RawEvent::MAX_EVENT
-    }
-
-    const fn is_zen_or_later(self) -> bool {
-        matches!(self, Self::Zen | Self::Zen3 | Self::Zen4 | Self::Zen5 | Self::Zen6 | Self::Unknown)
     }
 
     /// Returns the table of sources.
