@@ -5,6 +5,7 @@ mod common;
 mod control_area;
 #[cfg(test)]
 mod documents;
+mod encode;
 pub mod names;
 mod record;
 mod report;
@@ -27,6 +28,7 @@ pub use branches::BranchesArgs;
 pub use branches::ShortRing;
 pub use common::{Force, Json};
 pub use control_area::ControlAreaArgs;
+pub use encode::EncodeArgs;
 pub use record::RecordArgs;
 pub use report::{ColumnName, ExportArgs, ExportFormat, FlamegraphArgs, ProcessName, RecordingArgs, ReportArgs};
 pub use session::SessionArgs;
@@ -45,6 +47,7 @@ EXAMPLES
   client stop --all                         stop, with the final counts
   client uninstall                          stop and remove the driver
   client diagnose --cpuid dump.txt          what the driver would do elsewhere
+  client encode MEM_LOAD_RETIRED.L3_MISS    registers and counters of an event
 
 SOURCES
   A source has its name in the HAL, with or without \"Profile\", in any case
@@ -89,6 +92,9 @@ pub enum Verb {
     /// Show one source
     #[command(after_help = "EXAMPLES\n  client query TotalIssues\n  client query 0x19 --json")]
     Query(QueryArgs),
+    /// Show how an event is encoded, and which counters count it; needs no driver
+    #[command(after_help = encode::HELP)]
+    Encode(EncodeArgs),
     /// Set the interval of a source: events between two interrupts
     #[command(after_help = INTERVAL_HELP)]
     Interval(IntervalArgs),

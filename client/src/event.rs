@@ -237,6 +237,11 @@ fn split_modes(text: &str) -> (&str, Option<&str>) {
     match behind {
         Some((source, "")) => (source, None),
         Some((source, letters)) => (source, Some(letters.strip_prefix(':').unwrap_or(letters))),
+        // Some names of Intel's have colons and equals signs.
+        None if text.contains('=') => match text.rsplit_once(':') {
+            Some((source, letters)) if modes_of(letters).is_some() => (source, Some(letters)),
+            _ => (text, None),
+        },
         None => text.split_once(':').map_or((text, None), |(source, letters)| (source, Some(letters))),
     }
 }

@@ -13,7 +13,8 @@ const DOCUMENTS: [(&str, &str); 4] = [
 ];
 
 /// Placeholders in the documents, with a value for each.
-const PLACEHOLDERS: [(&str, &str); 6] = [
+const PLACEHOLDERS: [(&str, &str); 7] = [
+    ("EVENT", "TotalIssues"),
     ("SOURCE", "TotalIssues"),
     ("SOURCE...", "TotalIssues"),
     ("N", "100000"),

@@ -6,6 +6,7 @@ mod command;
 mod context;
 mod control_area;
 mod diagnose;
+mod encode;
 mod events;
 mod export;
 mod flamegraph;
@@ -78,6 +79,7 @@ fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
             None => list::run(args, context),
         },
         Verb::Diagnose(args) => diagnose::run(args, context),
+        Verb::Encode(args) => encode::run(args, context),
         Verb::Query(args) => query::run(args, context),
         Verb::Interval(args) => interval::run(args, context),
         Verb::ControlArea(args) => control_area::run(args, context),

@@ -5,6 +5,7 @@ mod closed_pipe;
 mod control_area;
 mod diagnose;
 mod disturbed;
+mod encode;
 mod hybrid;
 mod installing;
 mod narrowing;

@@ -1,0 +1,324 @@
+//! How an event is encoded on each kind of cores of a processor, and which counters count it.
+
+use events::{CoreTable, Counters, Event, Generic, Target};
+use pmu::hal::SourceInformation;
+use pmu::interface::emon::PmuCapabilities;
+use pmu::{CoreType, Cpuid, Hal, Kind, Source};
+use protocol::modes;
+use raw_cpuid::CpuIdResult;
+use serde::{Serialize, Serializer};
+use x86_defs::cpuid::leaf;
+
+use crate::error::{Error, OutOfMemory};
+use crate::event::{EventName, SourceName};
+use crate::format;
+use crate::raw_event::Notation;
+use crate::source::is_named;
+use crate::support;
+use crate::vendor_event;
+
+/// Both mode bits of an event select register, and the lower one.
+const BOTH_MODES: u64 = 3 << USER_BIT;
+const USER_BIT: u32 = 16;
+
+/// A counter of a processor: a number, or `F` and the number of a fixed counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CounterName {
+    /// A general counter.
+    General(u8),
+    /// A fixed counter.
+    Fixed(u8),
+}
+
+impl Serialize for CounterName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::General(number) => serializer.serialize_u8(*number),
+            Self::Fixed(number) => serializer.collect_str(&format_args!("F{number}")),
+        }
+    }
+}
+
+/// A second register that an event needs, as `--json` shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExtraRegister {
+    /// Its address.
+    pub msr: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// An event on a kind of cores, as `--json` shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CoreEncoding {
+    /// The kind of cores: the name of their PMU in perf.
+    pub core_type: String,
+    /// The event.
+    pub event: String,
+    /// The event select register without interrupt and enable bits; `None` if the cores have no such event.
+    pub select: Option<String>,
+    /// The second register.
+    pub extra: Option<ExtraRegister>,
+    /// The counters that count it.
+    pub counters: Vec<CounterName>,
+    /// The counters that record it precisely, if the processor has PEBS.
+    pub pebs_counters: Vec<CounterName>,
+    /// Why it cannot be counted.
+    pub error: Option<String>,
+    /// Advice about the event.
+    #[serde(skip)]
+    pub note: Option<String>,
+}
+
+impl CoreEncoding {
+    fn without_event(core_type: &str, name: &str, error: String) -> Self {
+        Self {
+            core_type: core_type.to_owned(),
+            event: name.to_owned(),
+            select: None,
+            extra: None,
+            counters: Vec::new(),
+            pebs_counters: Vec::new(),
+            error: Some(error),
+            note: None,
+        }
+    }
+}
+
+/// A processor with the core type of another processor of the same machine. Its leaf 0xA is that of the first.
+struct OtherCore<'a, C> {
+    cpu: &'a C,
+    leaf_1a: u32,
+}
+
+impl<C: Cpuid> Cpuid for OtherCore<'_, C> {
+    fn cpuid(&self, leaf: u32, subleaf: u32) -> CpuIdResult {
+        let found = self.cpu.cpuid(leaf, subleaf);
+        match leaf {
+            leaf::NATIVE_MODEL => CpuIdResult { eax: self.leaf_1a, ..found },
+            leaf::VENDOR => CpuIdResult { eax: found.eax.max(leaf::NATIVE_MODEL), ..found },
+            _ => found,
+        }
+    }
+}
+
+/// Encodes an event for each kind of cores of a processor. Empty if it has no cores of the type that the event names.
+pub fn encode<C: Cpuid>(event: &EventName, cpu: &C, tables: &[CoreTable]) -> Result<Vec<CoreEncoding>, Error> {
+    let wanted = CoreType::from_number(event.source.core_type());
+    if !pmu::core_type::is_hybrid(cpu) {
+        let only = Core { name: "cpu", table: tables.first(), cpu };
+        return if wanted.is_none() { Ok(vec![only.encode(event)?]) } else { Ok(Vec::new()) };
+    }
+    let is_wanted = |number: u32| wanted.is_none_or(|wanted| wanted.number() == number);
+    let mut encodings = Vec::new();
+    for table in tables.iter().filter(|table| is_wanted(table.core_type.map_or(0, |core_type| core_type as u32))) {
+        let number = table.core_type.map_or(0, |core_type| core_type as u32);
+        let leaf_1a = number << 24 | native_model(cpu, number, table.native_model);
+        let core = Core { name: vendor_event::cores(*table), table: Some(table), cpu: &OtherCore { cpu, leaf_1a } };
+        encodings.push(core.encode(event)?);
+    }
+    Ok(encodings)
+}
+
+/// Returns the native model of cores: that of the processor if it is one of them.
+fn native_model(cpu: &impl Cpuid, core_type: u32, rarer: u8) -> u32 {
+    /// A native model that stands for the usual kind of a core type.
+    const USUAL: u32 = 3;
+    let found = cpu.cpuid(leaf::NATIVE_MODEL, 0).eax;
+    match rarer {
+        0 if found >> 24 == core_type && found & 0xFF_FFFF != 2 => found & 0xFF_FFFF,
+        0 => USUAL,
+        rarer => rarer.into(),
+    }
+}
+
+/// A kind of cores.
+struct Core<'a, C> {
+    name: &'static str,
+    table: Option<&'a CoreTable>,
+    cpu: &'a C,
+}
+
+impl<C: Cpuid> Core<'_, C> {
+    fn encode(&self, event: &EventName) -> Result<CoreEncoding, Error> {
+        let hal = Hal::new(self.cpu, 1).map_err(|_| OutOfMemory)?;
+        let found = self.find(&event.source, &hal);
+        let mut encoding =
+            found.unwrap_or_else(|error| CoreEncoding::without_event(self.name, &shown(&event.source), error));
+        if let (Some(select), false) = (&mut encoding.select, event.modes & modes::BOTH == modes::BOTH) {
+            let bits = u64::from_str_radix(select.trim_start_matches("0x"), 16).unwrap_or_default();
+            *select = format::select(bits & !BOTH_MODES | u64::from(event.modes & modes::BOTH) << USER_BIT);
+        }
+        if event.counters != 0 {
+            let is_allowed = |counter: &CounterName| match counter {
+                CounterName::General(number) | CounterName::Fixed(number) => event.counters >> (number & 31) & 1 == 1,
+            };
+            encoding.counters.retain(is_allowed);
+            encoding.pebs_counters.retain(is_allowed);
+        }
+        let is_precise = event.modes & modes::PRECISE != 0;
+        if encoding.error.is_none() && is_precise && encoding.pebs_counters.is_empty() {
+            encoding.error = Some("no counter of this processor records it precisely".to_owned());
+        }
+        // Without a select it is time, which needs no counter.
+        if encoding.error.is_none() && encoding.select.is_some() && encoding.counters.is_empty() {
+            encoding.error = Some("this processor has no counter that counts it".to_owned());
+        }
+        Ok(encoding)
+    }
+
+    /// Returns the encoding of an event, or why there is none.
+    fn find<E>(&self, wanted: &SourceName, hal: &Hal<E>) -> Result<CoreEncoding, String> {
+        let name = match wanted.source() {
+            SourceName::Raw(event) => return Ok(self.of_source(event.source(), &Notation(*event).to_string(), hal)),
+            SourceName::Number(number) if Source(*number).raw().is_some() => {
+                return Ok(self.of_source(Source(*number), &shown(wanted), hal));
+            }
+            SourceName::Name(name) => name.as_str(),
+            SourceName::Number(_) | SourceName::OnCoreType(..) => "",
+        };
+        // Two sources can have one number: the supported one is preferred, as in the driver's list.
+        let named = hal.source_list().filter(|known| is_named(wanted, known.source.source.0, known.source.name));
+        if let Some(found) = named.max_by_key(|known| known.support == pmu::Support::Supported) {
+            return Ok(self.of_information(&found, found.source.name));
+        }
+        if let Some(generic) = Generic::from_name(name) {
+            return self.of_generic(generic, hal);
+        }
+        let event = self.table.and_then(|one| one.table.find(name));
+        event.map(|event| self.of_event(&event, hal)).ok_or_else(|| match self.table {
+            Some(_) => "these cores have no event of this name".to_owned(),
+            None => "no table has the events of this processor".to_owned(),
+        })
+    }
+
+    fn of_source<E>(&self, source: Source, name: &str, hal: &Hal<E>) -> CoreEncoding {
+        match hal.source_information(source) {
+            Ok(found) => self.of_information(&found, name),
+            Err(_) => CoreEncoding::without_event(
+                self.name,
+                name,
+                "the profile interface of this processor has no such source".to_owned(),
+            ),
+        }
+    }
+
+    fn of_information(&self, found: &SourceInformation, name: &str) -> CoreEncoding {
+        let number = found.support as u32;
+        let is_time = found.source.source == Source::TIME;
+        CoreEncoding {
+            core_type: self.name.to_owned(),
+            event: name.to_owned(),
+            select: (!is_time).then(|| format::select(found.source.select)),
+            extra: None,
+            counters: self.names(found.counters.bits()),
+            pebs_counters: self.names(found.precise.bits()),
+            error: (!support::is_supported(number) && !is_time).then(|| support::sentence(number)),
+            note: is_time.then(|| "a timer measures it, and no counter".to_owned()),
+        }
+    }
+
+    fn of_generic<E>(&self, generic: Generic, hal: &Hal<E>) -> Result<CoreEncoding, String> {
+        let identity = vendor_event::identity(self.cpu).ok_or("the events of this processor are unknown")?;
+        match generic.target(identity).map_err(|error| error.to_string())? {
+            Target::Time => {
+                Ok(CoreEncoding { event: generic.to_string(), ..self.of_source(Source::TIME, "Time", hal) })
+            }
+            Target::Source(number) => Ok(self.of_source(Source(number), generic.name(), hal)),
+            Target::Event { encoding, counters } => {
+                let event = Event {
+                    name: generic.name().to_owned(),
+                    encoding,
+                    counters,
+                    precision: events::Precision::Imprecise,
+                    precise_counters: Counters::NONE,
+                    extra: None,
+                    alone: false,
+                    deprecated: false,
+                    successor: None,
+                    period: 0,
+                };
+                let precise = hal
+                    .source_list()
+                    .filter(|known| known.support == pmu::Support::Supported)
+                    .find(|known| known.source.select & !BOTH_MODES == encoding.select());
+                let mut encoding = self.of_event(&event, hal);
+                encoding.pebs_counters = precise.map(|known| self.names(known.precise.bits())).unwrap_or_default();
+                Ok(encoding)
+            }
+        }
+    }
+
+    fn of_event<E>(&self, event: &Event, hal: &Hal<E>) -> CoreEncoding {
+        let capabilities = PmuCapabilities::of(self.cpu);
+        let is_emon = hal.selection().interface == Kind::Emon;
+        let request = vendor_event::source(event);
+        let raw = request.as_ref().ok().filter(|_| !event.is_fixed());
+        let known = raw.and_then(|(source, _)| hal.source_information(*source).ok());
+        let general = if is_emon {
+            capabilities.general()
+        } else {
+            let bits = known.as_ref().map_or(0, |known| known.counters.bits());
+            u16::try_from(bits & u32::from(u16::MAX)).unwrap_or_default()
+        };
+        // The driver uses the first three fixed counters only; the others are shown although it refuses their events.
+        let fixed = if is_emon { u16::from(capabilities.fixed()) | u16::MAX << 3 } else { 0 };
+        let there = Counters { general_mask: general, fixed_mask: fixed };
+        let why = match (&request, &known) {
+            _ if hal.selection().interface == Kind::Default => Some(hal.selection().reason.to_string()),
+            (Err(error), _) => Some(error.to_string()),
+            (_, Some(known)) if known.support != pmu::Support::Supported => {
+                Some(support::sentence(known.support as u32))
+            }
+            (_, Some(known)) if is_emon && self.names(known.counters.bits()).is_empty() => {
+                Some(support::sentence(pmu::Support::NoCounter as u32))
+            }
+            _ => None,
+        };
+        let extra = event.extra.as_ref().and_then(|extra| {
+            let register = extra.registers.first()?;
+            Some(ExtraRegister { msr: format!("{:#x}", register.msr), value: format!("{:#x}", extra.value) })
+        });
+        CoreEncoding {
+            core_type: self.name.to_owned(),
+            event: event.name.clone(),
+            select: Some(format::select(event.encoding.select() | BOTH_MODES)),
+            extra,
+            counters: counter_names(event.counters.and(there)),
+            pebs_counters: counter_names(event.precise_counters.and(there)),
+            error: why,
+            note: note(event),
+        }
+    }
+
+    /// Returns the names of counters by their indexes in the profile interface, in which fixed ones follow general
+    /// ones.
+    fn names(&self, bits: u32) -> Vec<CounterName> {
+        let capabilities = PmuCapabilities::of(self.cpu);
+        let general = if capabilities.count() == 0 { u8::MAX } else { capabilities.count() };
+        let name = |index: u8| match index.checked_sub(general) {
+            Some(number) => CounterName::Fixed(number),
+            None => CounterName::General(index),
+        };
+        (0..32).filter(|index| bits >> index & 1 == 1).map(name).collect()
+    }
+}
+
+fn counter_names(counters: Counters) -> Vec<CounterName> {
+    counters.general().map(CounterName::General).chain(counters.fixed().map(CounterName::Fixed)).collect()
+}
+
+/// Returns advice about an event.
+fn note(event: &Event) -> Option<String> {
+    match (&event.successor, event.deprecated, event.alone) {
+        (Some(successor), true, _) => Some(format!("deprecated; use {successor}")),
+        (None, true, _) => Some("deprecated".to_owned()),
+        (_, _, true) => Some("no other event may run at the same time".to_owned()),
+        _ => None,
+    }
+}
+
+/// Returns a source as the user typed it, without the core type.
+fn shown(source: &SourceName) -> String {
+    source.source().to_string()
+}

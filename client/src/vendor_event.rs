@@ -1,0 +1,86 @@
+//! Events by the names that the makers of processors give them, and what a request can carry of them.
+
+use events::{CoreTable, Event, Identity, Vendor, core_tables};
+use pmu::source::RawEvent;
+use pmu::{CoreType, Cpuid, Source};
+use thiserror::Error;
+
+use crate::cpuid;
+
+/// Fixed counters that the driver uses, and the profile sources that it counts with them (KPROFILE_SOURCE):
+/// instructions, cycles, and cycles at a constant rate.
+const FIXED: [(u16, Source); 3] = [(1, Source(0x02)), (2, Source(0x13)), (3, Source(0x1B))];
+
+/// The generic name of the core type of low-power E cores, which CPUID does not tell from other E cores.
+pub const LOW_POWER: &str = "cpu_lowpower";
+
+/// Why the driver cannot count an event of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CannotCount {
+    /// It needs a second register.
+    #[error("it also needs register {0:#x}, which the driver cannot set yet")]
+    ExtraRegister(u16),
+    /// It has AnyThread.
+    #[error("it counts both threads of a core (AnyThread), which the driver refuses")]
+    AnyThread,
+    /// Only an unused fixed counter counts it.
+    #[error("only fixed counter {0} counts it, which the driver does not use yet")]
+    FixedCounter(u8),
+    /// No number of a source has all its fields.
+    #[error("no request can carry all fields of its encoding")]
+    NotEncodable,
+}
+
+/// Returns the source that a request names for an event, and the mask of its counters if the driver does not know them.
+///
+/// # Errors
+/// If no request can carry the event.
+pub fn source(event: &Event) -> Result<(Source, u32), CannotCount> {
+    let encoding = event.encoding;
+    if let Some(register) = event.extra.as_ref().and_then(|extra| extra.registers.first()) {
+        return Err(CannotCount::ExtraRegister(register.msr));
+    }
+    if encoding.any {
+        return Err(CannotCount::AnyThread);
+    }
+    if event.is_fixed() {
+        let number = event.counters.fixed().next().unwrap_or_default();
+        let known = FIXED.into_iter().find(|(umask, _)| (encoding.event, encoding.umask) == (0, *umask));
+        return known.map(|(_, source)| (source, 0)).ok_or(CannotCount::FixedCounter(number));
+    }
+    let raw = RawEvent::NONE
+        .with_event(encoding.event)
+        .with_umask(encoding.umask)
+        .with_cmask(encoding.cmask)
+        .with_inv(encoding.inv)
+        .with_edge(encoding.edge)
+        .with_equality(encoding.eq);
+    // The driver's constraints are about unit masks of 8 bits.
+    let is_wide = encoding.umask > u16::from(u8::MAX);
+    let counters = if is_wide { event.counters.general_mask.into() } else { 0 };
+    if raw.is_encodable() { Ok((raw.source(), counters)) } else { Err(CannotCount::NotEncodable) }
+}
+
+/// Returns what the tables of events know a processor by.
+pub fn identity(cpu: &impl Cpuid) -> Option<Identity> {
+    let identity = cpuid::identity(cpu);
+    Some(Identity::of_signature(Vendor::from_name(&identity.vendor)?, identity.signature))
+}
+
+/// Returns the tables of a processor, on a hybrid those of a core type or, without one, of all.
+pub fn tables(identity: Option<Identity>, core_type: Option<CoreType>) -> Vec<CoreTable> {
+    let all = identity.map(core_tables).unwrap_or_default();
+    let is_meant = |one: &CoreTable| {
+        core_type.is_none_or(|wanted| one.core_type.is_none_or(|core_type| core_type as u32 == wanted.number()))
+    };
+    all.into_iter().filter(is_meant).collect()
+}
+
+/// Returns the name of the cores of a table: that of their PMU in perf.
+pub fn cores(table: CoreTable) -> &'static str {
+    match table.core_type {
+        None => "cpu",
+        Some(_) if table.native_model != 0 => LOW_POWER,
+        Some(core_type) => core_type.name(),
+    }
+}

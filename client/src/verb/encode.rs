@@ -1,0 +1,129 @@
+//! `encode`: shows how an event is encoded on each kind of cores of a processor.
+
+use events::CoreTable;
+use pmu::Cpuid;
+use serde::Serialize;
+
+use super::context::Context;
+use crate::cli::EncodeArgs;
+use crate::cpuid;
+use crate::dump;
+use crate::encoding::{CoreEncoding, CounterName, encode};
+use crate::error::{Error, UserError};
+use crate::event::{EventName, SourceName};
+use crate::exit::Exit;
+use crate::format::properties;
+use crate::processors::ranges;
+use crate::suggestions;
+use crate::vendor_event;
+
+/// No cores of a processor have an event.
+#[derive(Debug, thiserror::Error)]
+pub enum EncodeError {
+    /// The processor has no cores of this type.
+    #[error("this processor has no cores of the type {0}")]
+    NoSuchCores(String),
+    /// No cores have the event.
+    #[error("no event is called {given}{}", suggestions::did_you_mean(.near))]
+    UnknownEvent {
+        /// The name, as the user typed it.
+        given: String,
+        /// The most similar names, best first.
+        near: Vec<String>,
+        /// Why it is not found.
+        #[source]
+        cause: NotFound,
+    },
+}
+
+/// Why an event is not found.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotFound(String);
+
+impl UserError for EncodeError {
+    fn exit(&self) -> Exit {
+        Exit::UnknownSource
+    }
+
+    fn remedy(&self) -> Option<String> {
+        None
+    }
+}
+
+#[derive(Serialize)]
+struct Encodings {
+    cores: Vec<CoreEncoding>,
+}
+
+pub fn run(args: &EncodeArgs, context: &mut Context) -> Result<(), Error> {
+    let event = &args.event.event;
+    let cores = match &args.cpuid {
+        Some(path) => on(event, &cpuid::of_dump(&dump::read(path, context.input)?))?,
+        None => on(event, &cpuid::this_processor())?,
+    };
+    if args.format.json {
+        return context.json(&Encodings { cores });
+    }
+    let texts: Vec<String> = cores.iter().map(text).collect();
+    context.say(&texts.join("\n\n"))
+}
+
+fn on(event: &EventName, cpu: &impl Cpuid) -> Result<Vec<CoreEncoding>, Error> {
+    let identity = vendor_event::identity(cpu);
+    let cores = encode(event, cpu, &vendor_event::tables(identity, None))?;
+    let Some(first) = cores.first() else {
+        let core_type = pmu::CoreType::from_number(event.source.core_type());
+        return Err(EncodeError::NoSuchCores(core_type.map_or("cpu", pmu::CoreType::name).to_owned()).into());
+    };
+    // An event without a select is known if it is a source of the HAL.
+    let is_known = |core: &CoreEncoding| core.select.is_some() || core.note.is_some();
+    match event.source.source() {
+        SourceName::Name(given) if !cores.iter().any(is_known) && events::Generic::from_name(given).is_none() => {
+            let core_type = pmu::CoreType::from_number(event.source.core_type());
+            let near = near(given, cpu, &vendor_event::tables(identity, core_type));
+            let cause = NotFound(first.error.clone().unwrap_or_default());
+            Err(EncodeError::UnknownEvent { given: given.clone(), near, cause }.into())
+        }
+        _ => Ok(cores),
+    }
+}
+
+fn near(given: &str, cpu: &impl Cpuid, tables: &[CoreTable]) -> Vec<String> {
+    let sources: Vec<&str> = pmu::Hal::new(cpu, 1).map_or_else(
+        |_| Vec::new(),
+        |hal| {
+            let supported = hal.source_list().filter(|source| source.support == pmu::Support::Supported);
+            supported.map(|source| source.source.name).collect()
+        },
+    );
+    suggestions::near(given, &sources, tables)
+}
+
+fn text(core: &CoreEncoding) -> String {
+    let mut rows = vec![("Cores", core.core_type.clone()), ("Event", core.event.clone())];
+    rows.extend(core.select.clone().map(|select| ("Select", select)));
+    rows.extend(core.extra.as_ref().map(|extra| ("Register", format!("{} = {}", extra.msr, extra.value))));
+    if core.select.is_some() {
+        rows.push(("Counters", counters(&core.counters)));
+        rows.push(("Precise", counters(&core.pebs_counters)));
+    }
+    rows.extend(core.note.clone().map(|note| ("Note", note)));
+    rows.extend(core.error.clone().map(|error| ("Refused", error)));
+    properties(&rows)
+}
+
+/// Formats counters: `0-3, F1`.
+pub fn counters(counters: &[CounterName]) -> String {
+    let general = counters.iter().filter_map(|counter| match counter {
+        CounterName::General(number) => Some(u32::from(*number)),
+        CounterName::Fixed(_) => None,
+    });
+    let mut parts = vec![ranges(general)];
+    parts.extend(counters.iter().filter_map(|counter| match counter {
+        CounterName::General(_) => None,
+        CounterName::Fixed(number) => Some(format!("F{number}")),
+    }));
+    parts.retain(|part| !part.is_empty());
+    if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+}

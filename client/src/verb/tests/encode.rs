@@ -1,0 +1,154 @@
+//! `encode`: the registers and counters of an event, by constants of Intel's and AMD's documents.
+
+use super::*;
+
+fn on(processor: &str, event: &str) -> Run {
+    let dump = cpuid_dumps::find(processor).unwrap().dump;
+    run_anywhere(&format!("encode {event} --cpuid - --json"), dump.as_bytes())
+}
+
+fn core(core_type: &str, event: &str, select: &str, counters: &Value, pebs_counters: &Value) -> Value {
+    json!({
+        "core_type": core_type, "event": event, "select": select, "extra": null,
+        "counters": counters, "pebs_counters": pebs_counters, "error": null
+    })
+}
+
+#[test]
+fn an_event_has_its_select_and_its_counters_on_each_generation() {
+    let four = json!([0, 1, 2, 3]);
+    let six = json!([0, 1, 2, 3, 4, 5]);
+    let none = json!([]);
+    for (processor, event, name, select, counters, pebs) in [
+        ("skylake-u-6500u", "mem_load_retired.l3_miss", "MEM_LOAD_RETIRED.L3_MISS", "0x000320d1", &four, &four),
+        ("skylake-u-6500u", "MEM_LOAD_RETIRED.L3_MISS:u", "MEM_LOAD_RETIRED.L3_MISS", "0x000120d1", &four, &four),
+        ("skylake-u-6500u", "L1D_PEND_MISS.PENDING:k", "L1D_PEND_MISS.PENDING", "0x00020148", &four, &none),
+        ("haswell-4710mq", "L1D_PEND_MISS.PENDING", "L1D_PEND_MISS.PENDING", "0x00030148", &json!([2]), &none),
+        (
+            "skylake-u-6500u",
+            "CYCLE_ACTIVITY.STALLS_L3_MISS",
+            "CYCLE_ACTIVITY.STALLS_L3_MISS",
+            "0x060306a3",
+            &four,
+            &none,
+        ),
+        (
+            "skylake-u-6500u",
+            "CPU_CLK_UNHALTED.REF_TSC",
+            "CPU_CLK_UNHALTED.REF_TSC",
+            "0x00030300",
+            &json!(["F2"]),
+            &none,
+        ),
+        ("zen2-3600x", "RETIRED_INSTRUCTIONS", "RETIRED_INSTRUCTIONS", "0x000300c0", &six, &none),
+        ("zen2-3600x", "cache-misses", "cache-misses", "0x00030964", &six, &none),
+        ("zen4-7700x", "ref-cycles", "ref-cycles", "0x100030120", &six, &none),
+        ("skylake-u-6500u", "cache-references", "cache-references", "0x00034f2e", &four, &none),
+        (
+            "nehalem-920",
+            "cpu/event=0xC2,umask=1,counters=0x3/",
+            "cpu/event=0xc2,umask=0x01/",
+            "0x000301c2",
+            &json!([0, 1]),
+            &json!([0, 1]),
+        ),
+    ] {
+        let found = on(processor, event).json();
+        assert_eq!(found, json!({ "cores": [core("cpu", name, select, counters, pebs)] }), "{processor}: {event}");
+    }
+}
+
+#[test]
+fn a_hybrid_has_an_encoding_for_each_kind_of_cores() {
+    let found = on("lunar-lake-288v", "ITLB_MISSES.STLB_HIT").json();
+    let ten: Value = (0..10).collect();
+    let eight: Value = (0..8).collect();
+    let both = [
+        core("cpu_core", "ITLB_MISSES.STLB_HIT", "0x10000032011", &ten, &json!([])),
+        core("cpu_atom", "ITLB_MISSES.STLB_HIT", "0x00032085", &eight, &json!([])),
+    ];
+    assert_eq!(found, json!({ "cores": both }));
+    let one = on("lunar-lake-288v-efficient", "cpu_atom/ITLB_MISSES.STLB_HIT/").json();
+    assert_eq!(one["cores"].as_array().unwrap().len(), 1);
+    assert_eq!(one["cores"][0]["select"], "0x00032085");
+    let kinds = on("arrow-lake-h-285h", "INST_RETIRED.ANY").json();
+    let kinds: Vec<_> = kinds["cores"].as_array().unwrap().iter().map(|core| core["core_type"].clone()).collect();
+    assert_eq!(kinds, ["cpu_core", "cpu_atom", "cpu_lowpower"]);
+    let missing = on("alder-lake-p-12900h", "MEM_LOAD_RETIRED.L3_MISS").json();
+    assert_eq!(
+        missing["cores"][1],
+        json!({
+            "core_type": "cpu_atom", "event": "MEM_LOAD_RETIRED.L3_MISS", "select": null, "extra": null, "counters": [],
+            "pebs_counters": [], "error": "these cores have no event of this name"
+        })
+    );
+}
+
+#[test]
+fn what_the_driver_refuses_has_its_registers_and_the_reason() {
+    let latency = on("skylake-u-6500u", "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128").json();
+    assert_eq!(
+        latency["cores"][0],
+        json!({
+            "core_type": "cpu", "event": "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128", "select": "0x000301cd",
+            "extra": { "msr": "0x3f6", "value": "0x80" }, "counters": [0, 1, 2, 3], "pebs_counters": [0, 1, 2, 3],
+            "error": "it also needs register 0x3f6, which the driver cannot set yet"
+        })
+    );
+    for (processor, event, counters, error) in [
+        ("skylake-6600k", "CPU_CLK_UNHALTED.THREAD_ANY", json!(["F1"]), "AnyThread"),
+        ("ice-lake-1065g7", "TOPDOWN.SLOTS", json!(["F3"]), "fixed counter 3"),
+        ("skylake-u-6500u", "L1D.REPLACEMENT:p", json!([0, 1, 2, 3]), "records it precisely"),
+        ("zen-1800x", "ref-cycles", json!([]), "has no event for ref-cycles"),
+        ("intel-hyperv-masked", "cycles", json!([]), "masks the counters"),
+        ("nehalem-920", "cpu/event=0xC2,umask=1,counters=0x30/", json!([]), "no counter"),
+    ] {
+        let found = on(processor, event).json();
+        assert_eq!(found["cores"][0]["counters"], counters, "{event}");
+        let why = found["cores"][0]["error"].as_str().unwrap().to_owned();
+        assert!(why.contains(error), "{event}: {why}");
+    }
+    let time = on("zen-1800x", "cpu-clock").json();
+    assert_eq!((&time["cores"][0]["error"], &time["cores"][0]["select"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn an_unknown_name_has_suggestions_by_word_and_by_spelling() {
+    for (processor, event, report) in [
+        (
+            "skylake-6600k",
+            "instruction",
+            "error: no event is called instruction; did you mean: instructions, TotalIssues, INST_RETIRED.ANY?\n  \
+             because: these cores have no event of this name",
+        ),
+        (
+            "alder-lake-p-12900h",
+            "cpu_atom/L1D.REPLACEMNT/",
+            "error: no event is called L1D.REPLACEMNT\n  because: these cores have no event of this name",
+        ),
+        (
+            "core2-6420",
+            "INST_RETIRED.ANY",
+            "error: no event is called INST_RETIRED.ANY; did you mean: instructions, TotalIssues?\n  \
+             because: no table has the events of this processor",
+        ),
+        ("zen-1800x", "cpu_core/cycles/", "error: this processor has no cores of the type cpu_core"),
+    ] {
+        let (exit, found) = on(processor, event).failure();
+        assert_eq!((exit, found.as_str()), (Exit::UnknownSource, report));
+    }
+    let (_, near) = on("skylake-6600k", "MEM_LOAD_RETIRED.L3_MIS").failure();
+    assert!(near.contains("did you mean: MEM_LOAD_RETIRED.L3_MISS,"), "{near}");
+}
+
+#[test]
+fn the_text_has_a_block_for_each_kind_of_cores() {
+    let dump = cpuid_dumps::find("alder-lake-p-12900h").unwrap().dump;
+    let out = run_anywhere("encode BR_INST_RETIRED.ALL_BRANCHES --cpuid -", dump.as_bytes()).out;
+    assert_eq!(
+        out,
+        "Cores     cpu_core\nEvent     BR_INST_RETIRED.ALL_BRANCHES\nSelect    0x000300c4\nCounters  0-5\n\
+         Precise   0-5\n\nCores     cpu_atom\nEvent     BR_INST_RETIRED.ALL_BRANCHES\nSelect    0x000300c4\n\
+         Counters  0-5\nPrecise   0-5\n"
+    );
+}
