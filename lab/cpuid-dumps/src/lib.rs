@@ -70,8 +70,8 @@ impl CpuIdentity {
     }
 
     /// Returns whether the cores of this processor have two threads with registers or errata in common: those whose
-    /// counters [disturb each other](Self::has_disturbing_threads), and Nehalem and Westmere with hyper-threading. Their
-    /// threads share the registers of off-core responses.
+    /// counters [disturb each other](Self::has_disturbing_threads), and Nehalem and Westmere with hyper-threading. The
+    /// threads of the latter share the registers of off-core responses.
     #[must_use]
     pub fn has_related_threads(&self) -> bool {
         let dump = self.cpuid();
