@@ -12,6 +12,47 @@ fn counts(json: &Value) -> Vec<(&str, u64)> {
     events.iter().map(|event| (event["name"].as_str().unwrap(), event["count"].as_u64().unwrap())).collect()
 }
 
+/// Counts two events on counters 0 and 1 of a Haswell, which are then full.
+fn count_narrowed(lab: &mut Lab) {
+    const EVENTS: [&str; 3] = [
+        "cpu/event=0xa1,umask=0x01,counters=0x3/",
+        "cpu/event=0xa1,umask=0x02,counters=0x3/",
+        "cpu/event=0xa1,umask=0x04,counters=0x3/",
+    ];
+    // CYCLE_ACTIVITY.CYCLES_L1D_PENDING counts on counter 2 alone.
+    let never = lab.client(&["start", "cpu/event=0xa3,umask=0x08,counters=0x3/"]).unwrap();
+    assert!(never.code != 0 && never.err.contains("it can use counters=0x4"), "{}", never.err);
+    assert!(never.err.contains("counters=0x3 was asked for"), "{}", never.err);
+    let third = lab.client(&["start", EVENTS[0], EVENTS[1], EVENTS[2]]).unwrap();
+    assert!(third.code != 0 && third.err.contains("no free counter"), "{}", third.err);
+    lab.client(&["start", EVENTS[0], EVENTS[1]]).unwrap().success().unwrap();
+    for processor in 0..2 {
+        lab.wire.run(processor, &[(0xA1, 0x01, 30), (0xA1, 0x02, 5), (0xA1, 0x04, 7)], &[]).unwrap();
+    }
+    let stopped = lab.client(&["stop", "--all", "--json"]).unwrap().json().unwrap();
+    assert_eq!(counts(&stopped), [("cpu/event=0xa1,umask=0x01/", 60), ("cpu/event=0xa1,umask=0x02/", 10)]);
+}
+
+/// Counts a hundred cycles with 32 FLOPs each on a Zen: more than one counter adds.
+fn count_merged(lab: &mut Lab) {
+    const FLOPS: &str = "cpu/event=0x03,umask=0x0f/";
+    let info = lab.client(&["info"]).unwrap().success().unwrap();
+    assert!(info.out.contains("\nWorkaround      event 0x003 takes two counters, which are merged\n"), "{}", info.out);
+    lab.client(&["start", FLOPS, "TotalIssues"]).unwrap().success().unwrap();
+    assert_eq!(lab.enabled_counters().unwrap(), 4, "on two processors; the odd counters count nothing themselves");
+    for processor in 0..2 {
+        let happened = [(0x03, 0x0F, 3_200), (0x76, 0x00, 100), (0xC0, 0x00, 40)];
+        lab.wire.run(processor, &happened, &happened).unwrap();
+    }
+    let stopped = lab.client(&["stop", "--all", "--json"]).unwrap().json().unwrap();
+    assert_eq!(counts(&stopped), [(FLOPS, 12_800), ("TotalIssues", 160)]);
+    // Three pairs are all that six counters make.
+    let four =
+        lab.client(&["start", FLOPS, "cpu/event=0x03,umask=1/", "cpu/event=0x03,umask=2/", "cpu/event=0x03,umask=4/"]);
+    let four = four.unwrap();
+    assert!(four.code != 0 && four.err.contains("no free counter"), "{}", four.err);
+}
+
 #[test]
 fn raw_events_count_together_with_table_events() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
@@ -35,6 +76,11 @@ fn raw_events_count_together_with_table_events() {
             let status = lab.client(&["status"]).unwrap().success().unwrap();
             assert!(status.out.contains("TotalIssues") && !status.out.contains(RAW), "{identity}: {}", status.out);
             lab.client(&["stop", "--all"]).unwrap().success().unwrap();
+            match *identity {
+                "haswell-4710mq" => count_narrowed(&mut lab),
+                "zen4-7700x" => count_merged(&mut lab),
+                _ => {}
+            }
         }
         assert_eq!(lab.enabled_counters().unwrap(), 0, "{identity}");
         lab.stop().unwrap();
