@@ -66,6 +66,9 @@ pub struct EventCount {
     /// Number of the core type, or 0.
     #[serde(skip)]
     pub core_type_number: u32,
+    /// Bits of the whole event, and the value of its extra register.
+    #[serde(skip)]
+    pub whole: (u64, u64),
     /// [`protocol::modes`].
     #[serde(skip)]
     pub mode_bits: u32,
@@ -91,17 +94,20 @@ impl EventCount {
 pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
     let mut events: Vec<EventCount> = Vec::new();
     for record in records {
-        let key = (record.session, record.source, record.modes, record.core_type);
-        let key_of = |event: &EventCount| (event.session, event.id, event.mode_bits, event.core_type_number);
+        let whole = (record.event, record.extra);
+        let key = (record.session, record.source, record.modes, record.core_type, whole);
+        let key_of =
+            |event: &EventCount| (event.session, event.id, event.mode_bits, event.core_type_number, event.whole);
         let known = events.iter_mut().find(|event| key_of(event) == key);
         match known {
             Some(event) => event.processors.push(on_processor(record)),
             None => events.push(EventCount {
                 session: record.session,
                 id: record.source,
-                name: qualified(&sources.name_on(record.source, record.core_type), record.core_type),
+                name: qualified(&sources.name_of(record.source, record.core_type, whole), record.core_type),
                 core_type: (record.core_type != 0).then(|| core_types::name(record.core_type)),
-                source: sources.name_on(record.source, record.core_type),
+                source: sources.name_of(record.source, record.core_type, whole),
+                whole,
                 core_type_number: record.core_type,
                 modes: event::mode_letters(record.modes),
                 count: 0,

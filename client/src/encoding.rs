@@ -3,7 +3,7 @@
 use events::{CoreTable, Counters, Event, Generic, Target};
 use pmu::hal::SourceInformation;
 use pmu::interface::emon::PmuCapabilities;
-use pmu::{CoreType, Cpuid, Hal, Kind, Source};
+use pmu::{CoreType, Cpuid, Hal, Kind, ProcessorIndex, Source};
 use protocol::modes;
 use raw_cpuid::CpuIdResult;
 use serde::{Serialize, Serializer};
@@ -12,7 +12,7 @@ use x86_defs::cpuid::leaf;
 use crate::error::{Error, OutOfMemory};
 use crate::event::{EventName, SourceName};
 use crate::format;
-use crate::raw_event::Notation;
+use crate::raw_event::WholeEvent;
 use crate::source::is_named;
 use crate::support;
 use crate::vendor_event;
@@ -170,7 +170,8 @@ impl<C: Cpuid> Core<'_, C> {
     /// Returns the encoding of an event, or why there is none.
     fn find<E>(&self, wanted: &SourceName, hal: &Hal<E>) -> Result<CoreEncoding, String> {
         let name = match wanted.source() {
-            SourceName::Raw(event) => return Ok(self.of_source(event.source(), &Notation(*event).to_string(), hal)),
+            SourceName::Raw(event) => return Ok(self.of_whole(WholeEvent { event: *event, extra: None }, hal)),
+            SourceName::Whole(whole) => return Ok(self.of_whole(*whole, hal)),
             SourceName::Number(number) if Source(*number).raw().is_some() => {
                 return Ok(self.of_source(Source(*number), &shown(wanted), hal));
             }
@@ -190,6 +191,22 @@ impl<C: Cpuid> Core<'_, C> {
             Some(_) => "these cores have no event of this name".to_owned(),
             None => "no table has the events of this processor".to_owned(),
         })
+    }
+
+    fn of_whole<E>(&self, whole: WholeEvent, hal: &Hal<E>) -> CoreEncoding {
+        let WholeEvent { event, extra } = whole;
+        let encoding = self.of_source(event.source(), &whole.to_string(), hal);
+        let register = hal.register_for(ProcessorIndex::BOOT, event, extra);
+        let found = register.ok().flatten().zip(extra).map(|(register, extra)| ExtraRegister {
+            msr: format!("{:#x}", register.address()),
+            value: format!("{:#x}", extra.value),
+        });
+        CoreEncoding {
+            select: encoding.select.as_ref().map(|_| format::select(event.select())),
+            extra: found,
+            error: encoding.error.or_else(|| register.err().map(|support| support::sentence(support as u32))),
+            ..encoding
+        }
     }
 
     fn of_source<E>(&self, source: Source, name: &str, hal: &Hal<E>) -> CoreEncoding {

@@ -12,7 +12,7 @@ use crate::core_types::qualified;
 use crate::error::UserError;
 use crate::exit::Exit;
 use crate::number;
-use crate::raw_event::{self, Notation};
+use crate::raw_event::{self, Notation, Terms, WholeEvent};
 
 const PRECISE_BOTH: u32 = modes::BOTH | modes::PRECISE;
 const PRECISE_USER: u32 = modes::USER | modes::PRECISE;
@@ -71,6 +71,8 @@ pub enum SourceName {
     Name(String),
     /// An event in the notation of perf.
     Raw(RawEvent),
+    /// An event in that notation that the number of a source has no room for.
+    Whole(WholeEvent),
     /// One of the others, on processors of one core type of a hybrid: `cpu_core/TotalCycles/`.
     OnCoreType(CoreType, Box<Self>),
 }
@@ -80,7 +82,7 @@ impl SourceName {
     pub fn core_type(&self) -> u32 {
         match self {
             Self::OnCoreType(core_type, _) => core_type.number(),
-            Self::Number(_) | Self::Name(_) | Self::Raw(_) => 0,
+            Self::Number(_) | Self::Name(_) | Self::Raw(_) | Self::Whole(_) => 0,
         }
     }
 
@@ -88,15 +90,23 @@ impl SourceName {
     pub fn source(&self) -> &Self {
         match self {
             Self::OnCoreType(_, source) => source,
-            Self::Number(_) | Self::Name(_) | Self::Raw(_) => self,
+            Self::Number(_) | Self::Name(_) | Self::Raw(_) | Self::Whole(_) => self,
+        }
+    }
+
+    /// Returns the source that the terms select, and the mask of the counters that it may take.
+    fn parsed(Terms { event, extra, counters }: Terms) -> (Self, u32) {
+        if extra.is_none() && event.is_encodable() {
+            (Self::Raw(event), counters)
+        } else {
+            (Self::Whole(WholeEvent { event, extra }), counters)
         }
     }
 
     /// Parses what stands between the slashes behind a core type: the terms of an event, or a source of a table.
     fn on_core_type(core_type: CoreType, text: &str) -> Result<(Self, u32), String> {
         let (source, counters) = if text.contains(['=', ',']) {
-            let (event, counters) = raw_event::parse(text)?;
-            (Self::Raw(event), counters)
+            Self::parsed(raw_event::parse(text)?)
         } else if text.is_empty() || text.contains(['/', ':']) {
             return Err(format!("write {core_type}/SOURCE/ or {core_type}/event=0xC0,umask=0x00/"));
         } else {
@@ -134,7 +144,7 @@ fn narrowed(text: &str) -> Result<(SourceName, u32), String> {
     if let Some((core_type, _, rest)) = split_prefix(text) {
         let terms = rest.strip_suffix('/').ok_or_else(|| format!("\"{text}\" does not end with a slash"))?;
         return match core_type {
-            None => raw_event::parse(terms).map(|(event, counters)| (SourceName::Raw(event), counters)),
+            None => raw_event::parse(terms).map(SourceName::parsed),
             Some(core_type) => SourceName::on_core_type(core_type, terms),
         };
     }
@@ -161,6 +171,7 @@ impl fmt::Display for SourceName {
             Self::Number(number) => write!(f, "{number} ({number:#04x})"),
             Self::Name(name) => f.write_str(name),
             Self::Raw(event) => Notation(*event).fmt(f),
+            Self::Whole(event) => event.fmt(f),
             Self::OnCoreType(core_type, source) => match &**source {
                 Self::Number(number) => write!(f, "{core_type}/{number:#04x}/"),
                 source => f.write_str(&qualified(&source.to_string(), core_type.number())),
@@ -367,7 +378,7 @@ mod tests {
             "cpu_core/event=/",
             "cpu_core/event=0x1000/",
             "cpu_core/umask=1/",
-            "cpu_core/event=1,any=1/",
+            "cpu_core/event=1,any=2/",
             "cpu_core/cpu_atom/TotalCycles//",
             "cpu_atom/cpu/event=1//",
             "cpu_atom/event=1/u/k",

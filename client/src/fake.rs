@@ -86,6 +86,8 @@ pub fn count(source: u32, processor: u32, count: u64, enabled: u64) -> CountReco
         disturbed_found: 0,
         disturbed_expected: 0,
         disturbed_at: 0,
+        event: 0,
+        extra: 0,
     }
 }
 

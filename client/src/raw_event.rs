@@ -1,18 +1,79 @@
-//! Raw events in the notation of perf: `cpu/event=0xC0,umask=0x00,cmask=1,inv,edge,eq/`, and one more term,
-//! `counters=0x3`: the counters that the event may take.
+//! Raw events in the notation of perf: `cpu/event=0xC0,umask=0x00,cmask=1,inv,edge,any,eq/`, with the value of an extra
+//! register, `offcore_rsp=0x10001`, `ldlat=30` or `frontend=0x15`, and one more term, `counters=0x3`: the counters that
+//! the event may take.
 
 use std::fmt;
 
-use pmu::source::RawEvent;
+use pmu::extra::{Extra, Selector};
+use pmu::source::{FullEvent, RawEvent};
 
 /// Prefix of a raw event.
 pub const PREFIX: &str = "cpu/";
 
-/// Parses the terms between the slashes: an event, and the mask of the counters that it may take, or 0 for any.
-pub fn parse(terms: &str) -> Result<(RawEvent, u32), String> {
+/// The terms for extra registers, with their selectors and the largest values of any processor.
+const EXTRA_TERMS: [(&str, Selector, u64); 3] = [
+    ("offcore_rsp", Selector::OffcoreResponse, u64::MAX),
+    ("ldlat", Selector::LoadLatency, 0xFFFF),
+    ("frontend", Selector::FrontEnd, 0xFF_FFFF),
+];
+
+/// An event that the number of a source has no room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WholeEvent {
+    /// The event.
+    pub event: RawEvent,
+    /// What it needs in an extra register.
+    pub extra: Option<Extra>,
+}
+
+impl WholeEvent {
+    /// Returns the event with these [bits](Self::bits) and this value of its extra register; `None` for zero bits.
+    pub fn from_bits(bits: u64, value: u64) -> Option<Self> {
+        let full = FullEvent::from_bits(bits);
+        let extra = Selector::from_number(full.selector()).map(|selector| Extra { selector, value });
+        full.is_event().then(|| Self { event: full.raw(), extra })
+    }
+
+    /// Returns the bits of the event for a request.
+    pub fn bits(self) -> u64 {
+        let selector = self.extra.map_or(0, |extra| extra.selector as u8);
+        self.event.full().with_selector(selector).into_bits()
+    }
+
+    /// Returns the value of the extra register, or 0.
+    pub fn value(self) -> u64 {
+        self.extra.map_or(0, |extra| extra.value)
+    }
+}
+
+impl fmt::Display for WholeEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let event = Notation(self.event).to_string();
+        let Some(Extra { selector, value }) = self.extra else { return f.write_str(&event) };
+        let terms = event.strip_suffix('/').unwrap_or(&event);
+        let term = EXTRA_TERMS.iter().find(|(_, of, _)| *of == selector).map_or("", |(name, ..)| *name);
+        match selector {
+            Selector::LoadLatency => write!(f, "{terms},{term}={value}/"),
+            Selector::OffcoreResponse | Selector::FrontEnd => write!(f, "{terms},{term}={value:#x}/"),
+        }
+    }
+}
+
+/// What stands between the slashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// The event.
+    pub event: RawEvent,
+    /// What it needs in an extra register.
+    pub extra: Option<Extra>,
+    /// The mask of the counters that it may take, or 0 for any.
+    pub counters: u32,
+}
+
+/// Parses the terms between the slashes.
+pub fn parse(terms: &str) -> Result<Terms, String> {
     let mut seen: Vec<&str> = Vec::new();
-    let mut event = RawEvent::NONE;
-    let mut counters = 0;
+    let (mut event, mut extra, mut counters) = (RawEvent::NONE, None, 0);
     for term in terms.split(',') {
         let (name, value) = term.split_once('=').map_or((term, None), |(name, value)| (name, Some(value)));
         if seen.contains(&name) {
@@ -27,9 +88,10 @@ pub fn parse(terms: &str) -> Result<(RawEvent, u32), String> {
             "cmask" => event.with_cmask(byte(name, value)?),
             "inv" => event.with_inv(flag(name, value)?),
             "edge" => event.with_edge(flag(name, value)?),
+            "any" => event.with_any(flag(name, value)?),
             "eq" => event.with_equality(flag(name, value)?),
             "counters" => {
-                counters = number(name, value, u32::MAX)?;
+                counters = u32::try_from(number(name, value, u32::MAX.into())?).unwrap_or_default();
                 if counters == 0 {
                     return Err("counters=0 leaves the event no counter; bit n of the mask is counter n".to_owned());
                 }
@@ -37,35 +99,42 @@ pub fn parse(terms: &str) -> Result<(RawEvent, u32), String> {
             }
             "" => return Err(format!("a term is empty; write {PREFIX}event=0xC0,umask=0x00/")),
             other => {
-                return Err(format!(
-                    "\"{other}\" is none of event, umask, cmask, inv, edge, eq and counters; the driver supports no others"
-                ));
+                let Some((_, selector, most)) = EXTRA_TERMS.into_iter().find(|(name, ..)| *name == other) else {
+                    return Err(format!(
+                        "\"{other}\" is none of event, umask, cmask, inv, edge, any, eq, offcore_rsp, ldlat, frontend \
+                         and counters; the driver supports no others"
+                    ));
+                };
+                let value = number(name, value, most)?;
+                if extra.replace(Extra { selector, value }).is_some() {
+                    return Err("an event has one of offcore_rsp, ldlat and frontend".to_owned());
+                }
+                event
             }
         };
     }
     if !seen.contains(&"event") {
         return Err("which event? It begins with event=".to_owned());
     }
-    if !event.is_encodable() {
-        return Err(format!(
-            "beside eq or a umask above 0xff, event is from 0 to {:#x} and cmask from 0 to {:#x}",
-            RawEvent::MAX_WIDE_EVENT,
-            RawEvent::MAX_WIDE_CMASK
-        ));
+    if event.event() > RawEvent::MAX_WIDE_EVENT && (event.umask() > 0xFF || event.equality()) {
+        return Err(format!("beside eq or a umask above 0xff, event is from 0 to {:#x}", RawEvent::MAX_WIDE_EVENT));
     }
-    Ok((event, counters))
+    if event.source().raw().is_none() {
+        return Err("beside eq or a umask above 0xff, not every bit of the other terms can be set".to_owned());
+    }
+    Ok(Terms { event, extra, counters })
 }
 
 fn byte(name: &str, value: Option<&str>) -> Result<u8, String> {
     Ok(u8::try_from(number(name, value, u8::MAX.into())?).unwrap_or_default())
 }
 
-fn number(name: &str, value: Option<&str>, max: u32) -> Result<u32, String> {
+fn number(name: &str, value: Option<&str>, max: u64) -> Result<u64, String> {
     let text = value.ok_or_else(|| format!("{name} takes a value: {name}=0x1"))?;
     let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     let (digits, radix) = hexadecimal.map_or((text, 10), |digits| (digits, 16));
     let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    match u32::from_str_radix(digits, radix) {
+    match u64::from_str_radix(digits, radix) {
         Ok(number) if plain && number <= max => Ok(number),
         _ => Err(format!("{name} is from 0 to {max:#x}, not \"{text}\"")),
     }
@@ -91,7 +160,7 @@ impl fmt::Display for Notation {
                 write!(f, ",{name}={value:#04x}")?;
             }
         }
-        for (name, _) in [("inv", event.inv()), ("edge", event.edge()), ("eq", event.equality())]
+        for (name, _) in [("inv", event.inv()), ("edge", event.edge()), ("any", event.any()), ("eq", event.equality())]
             .into_iter()
             .filter(|(_, is_set)| *is_set)
         {
@@ -128,10 +197,12 @@ mod tests {
             ("event=0,inv=0,edge=0", event(0, 0, 0, false, false)),
             ("event=0xfff,umask=0xFF,cmask=255", event(0xFFF, 0xFF, 0xFF, false, false)),
             ("event=0xc4,umask=0x8050", event(0xC4, 0x8050, 0, false, false)),
+            ("event=0xc4,any", event(0xC4, 0, 0, false, false).with_any(true)),
+            ("event=0xc4,umask=0x100,cmask=255", event(0xC4, 0x100, 255, false, false)),
             ("event=0xc2,umask=2,cmask=8,eq", event(0xC2, 2, 8, false, false).with_equality(true)),
             ("event=0xc2,umask=0xffff,cmask=15,eq,inv=1", event(0xC2, 0xFFFF, 15, true, false).with_equality(true)),
         ] {
-            assert_eq!(parse(terms), Ok((wanted, 0)), "{terms}");
+            assert_eq!(parse(terms), Ok(Terms { event: wanted, extra: None, counters: 0 }), "{terms}");
         }
     }
 
@@ -147,8 +218,7 @@ mod tests {
             ("event=+1", "from 0 to 0xfff"),
             ("event=1,umask=0x10000", "from 0 to 0xffff"),
             ("event=1,cmask=256", "from 0 to 0xff"),
-            ("event=0x100,umask=0x100", "event is from 0 to 0xff and cmask from 0 to 0xf"),
-            ("event=1,cmask=16,eq", "event is from 0 to 0xff and cmask from 0 to 0xf"),
+            ("event=0x100,umask=0x100", "event is from 0 to 0xff"),
             ("event=0xff,umask=0xffff,cmask=15,eq,inv,edge", "beside eq"),
             ("event=1,eq=2", "0 or 1"),
             ("event=1,event=2", "twice"),
@@ -159,7 +229,13 @@ mod tests {
             ("event=1,counters=1,counters=2", "twice"),
             ("event=1,counters=0-3", "not \"0-3\""),
             ("counters=1", "event="),
-            ("event=1,any=1", "none of"),
+            ("event=1,any=2", "0 or 1"),
+            ("event=1,offcore_rsp", "takes a value"),
+            ("event=1,offcore_rsp=0x10000000000000000", "from 0 to 0xffffffffffffffff"),
+            ("event=1,ldlat=0x10000", "from 0 to 0xffff"),
+            ("event=1,frontend=0x1000000", "from 0 to 0xffffff"),
+            ("event=1,frontend=1,ldlat=3", "one of offcore_rsp, ldlat and frontend"),
+            ("event=1,offcore_rsp=1,offcore_rsp=2", "twice"),
             ("event=1,config=0x4300c0", "none of"),
             ("event=1,", "empty"),
         ] {
@@ -176,7 +252,7 @@ mod tests {
             let event = event(number, umask.into(), cmask, inv, edge);
             let shown = narrowed(&Notation(event).to_string(), counters);
             let terms = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('/'));
-            prop_assert_eq!(parse(terms.unwrap()), Ok((event, counters)));
+            prop_assert_eq!(parse(terms.unwrap()), Ok(Terms { event, extra: None, counters }));
         }
 
         #[test]
@@ -186,8 +262,21 @@ mod tests {
             let event = event(number, umask, cmask, inv, edge).with_equality(eq);
             let shown = Notation(event).to_string();
             let terms = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('/'));
-            prop_assert_eq!(parse(terms.unwrap()), Ok((event, 0)));
+            prop_assert_eq!(parse(terms.unwrap()), Ok(Terms { event, extra: None, counters: 0 }));
             prop_assert_eq!(event.source().raw(), Some(event));
+        }
+
+        #[test]
+        fn a_printed_event_with_an_extra_register_parses_to_the_same_event_as_its_bits(
+            number in 0_u16..0xFF, umask: u8, any: bool, register in 0..EXTRA_TERMS.len(), value: u64, counters: u32,
+        ) {
+            let (_, selector, most) = EXTRA_TERMS[register];
+            let extra = Some(Extra { selector, value: value & most });
+            let whole = WholeEvent { event: event(number, umask.into(), 0, false, false).with_any(any), extra };
+            prop_assert_eq!(WholeEvent::from_bits(whole.bits(), whole.value()), Some(whole));
+            let shown = narrowed(&whole.to_string(), counters);
+            let terms = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('/'));
+            prop_assert_eq!(parse(terms.unwrap()), Ok(Terms { event: whole.event, extra, counters }));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod core_type;
 mod debug_store;
+mod extra;
 mod register_fault;
 
 use std::fmt;
@@ -147,7 +148,9 @@ impl UserError for Refusal {
             Some(ErrorCode::DebugStoreInUse | ErrorCode::DebugStoreTaken | ErrorCode::ControlArea) => {
                 Exit::DebugStoreTaken
             }
-            Some(ErrorCode::NoFreeCounter | ErrorCode::OtherThread) => Exit::NoFreeCounter,
+            Some(ErrorCode::NoFreeCounter | ErrorCode::OtherThread | ErrorCode::ExtraRegisterTaken) => {
+                Exit::NoFreeCounter
+            }
             Some(ErrorCode::NoMemory | ErrorCode::TooManySessions | ErrorCode::TooManyRawEvents) => Exit::NoResources,
             Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted | ErrorCode::NothingSampled) => Exit::NotRunning,
             Some(ErrorCode::NoProcessor | ErrorCode::NoSuchProcessor) => Exit::NoProcessor,
@@ -159,7 +162,10 @@ impl UserError for Refusal {
                 | ErrorCode::BadFrequency
                 | ErrorCode::NoInterval
                 | ErrorCode::BadBuffer
-                | ErrorCode::BadCounters,
+                | ErrorCode::BadCounters
+                | ErrorCode::PreciseOnly
+                | ErrorCode::BadEvent
+                | ErrorCode::SameNumber,
             ) => Exit::Usage,
             Some(ErrorCode::HandlerRefused) => Exit::InterruptTaken,
             Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
@@ -182,6 +188,12 @@ impl UserError for Refusal {
             Some(ErrorCode::OtherThread) => {
                 "-C with one CPU of each core, or fewer events at once, or hyper-threading off".to_owned()
             }
+            Some(
+                cause @ (ErrorCode::ExtraRegisterTaken
+                | ErrorCode::PreciseOnly
+                | ErrorCode::BadEvent
+                | ErrorCode::SameNumber),
+            ) => extra::remedy(cause),
             Some(ErrorCode::NoMemory) => "fewer sources or fewer processors (-C) at once".to_owned(),
             Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted) => "client status   (lists what runs)".to_owned(),
             Some(ErrorCode::NoProcessor | ErrorCode::NoSuchProcessor) => {
@@ -334,6 +346,12 @@ impl fmt::Display for Refusal {
                  because: this has to read registers that lose their contents during sleep",
             ),
             Some(ErrorCode::TooManySessions) => write!(f, "there are {first} sessions, which is the maximum"),
+            Some(
+                cause @ (ErrorCode::ExtraRegisterTaken
+                | ErrorCode::PreciseOnly
+                | ErrorCode::BadEvent
+                | ErrorCode::SameNumber),
+            ) => f.write_str(&extra::sentence(cause, source, &self.header)),
             Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
                 f.write_str(&core_type::sentence(cause, source, &self.header, &self.core_types))
             }

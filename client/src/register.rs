@@ -2,7 +2,7 @@
 
 use pmu::Kind;
 use x86_defs::amd::{perfmon as amd, perfmon_v2};
-use x86_defs::intel::{debug_control, debug_store, misc_enable, netburst, p6, pentium, perfmon};
+use x86_defs::intel::{debug_control, debug_store, extra, misc_enable, netburst, p6, pentium, perfmon};
 use x86_defs::local_apic;
 
 /// Returns the name and the number of a register: `IA32_FIXED_CTR_CTRL (MSR 0x38d)`.
@@ -87,6 +87,10 @@ fn emon(number: u32) -> Option<String> {
         perfmon::IA32_PERF_GLOBAL_CTRL => "IA32_PERF_GLOBAL_CTRL",
         perfmon::IA32_PERF_GLOBAL_OVF_CTRL => "IA32_PERF_GLOBAL_OVF_CTRL",
         debug_store::IA32_PEBS_ENABLE => "IA32_PEBS_ENABLE",
+        extra::MSR_OFFCORE_RSP_0 => "MSR_OFFCORE_RSP_0",
+        extra::MSR_OFFCORE_RSP_1 => "MSR_OFFCORE_RSP_1",
+        extra::MSR_PEBS_LD_LAT_THRESHOLD => "MSR_PEBS_LD_LAT_THRESHOLD",
+        extra::MSR_PEBS_FRONTEND => "MSR_PEBS_FRONTEND",
         _ => {
             return numbered("IA32_PERFEVTSEL", number, perfmon::IA32_PERFEVTSEL0, 1, MOST)
                 .or_else(|| numbered("IA32_PMC", number, perfmon::IA32_PMC0, 1, MOST))

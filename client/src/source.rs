@@ -17,7 +17,7 @@ use crate::error::UserError;
 use crate::event::SourceName;
 use crate::exit::Exit;
 use crate::format;
-use crate::raw_event::Notation;
+use crate::raw_event::{Notation, WholeEvent};
 use crate::role::{self, Role};
 use crate::suggestions;
 use crate::support;
@@ -104,6 +104,12 @@ pub struct SourceInfo {
     /// A [`pmu::Support`].
     #[serde(skip)]
     pub support: u32,
+    /// [`EventRequest::event`](protocol::EventRequest::event).
+    #[serde(skip)]
+    pub event: u64,
+    /// [`EventRequest::extra`](protocol::EventRequest::extra).
+    #[serde(skip)]
+    pub extra: u64,
 }
 
 impl From<&SourceRecord> for SourceInfo {
@@ -125,6 +131,8 @@ impl From<&SourceRecord> for SourceInfo {
             running: record.running,
             errata: Vec::new(),
             support: record.support,
+            event: 0,
+            extra: 0,
         }
     }
 }
@@ -157,7 +165,15 @@ impl From<RawEvent> for SourceInfo {
             running: 0,
             errata: Vec::new(),
             support: 0,
+            event: 0,
+            extra: 0,
         }
+    }
+}
+
+impl From<WholeEvent> for SourceInfo {
+    fn from(whole: WholeEvent) -> Self {
+        Self { name: whole.to_string(), event: whole.bits(), extra: whole.value(), ..Self::from(whole.event) }
     }
 }
 
@@ -197,6 +213,9 @@ impl Sources {
     /// Returns the source that the user named.
     pub fn find(&self, wanted: &SourceName) -> Result<SourceInfo, SourceError> {
         let wanted = wanted.source();
+        if let SourceName::Whole(whole) = wanted {
+            return Ok(SourceInfo::from(*whole));
+        }
         if let Some(event) = raw(wanted) {
             return Ok(SourceInfo::from(event));
         }
@@ -237,6 +256,14 @@ impl Sources {
         found.map_or_else(|_| number_as_name(source), |source| source.name)
     }
 
+    /// Returns the name of an event as requests and replies have it.
+    pub fn name_of(&self, source: u32, core_type: u32, (event, extra): (u64, u64)) -> String {
+        match WholeEvent::from_bits(event, extra) {
+            Some(whole) => whole.to_string(),
+            None => self.name_on(source, core_type),
+        }
+    }
+
     /// Returns the names of the supported sources.
     pub fn names(&self) -> Vec<&str> {
         self.list.iter().filter(|source| source.supported).map(|source| source.name.as_str()).collect()
@@ -254,6 +281,7 @@ pub fn is_named(wanted: &SourceName, id: u32, name: &str) -> bool {
         SourceName::Number(number) => id == *number,
         SourceName::Name(wanted) => normalized(name) == normalized(wanted),
         SourceName::Raw(event) => event.source().0 == id,
+        SourceName::Whole(whole) => whole.event.source().0 == id,
         // A core type does not stand before another.
         SourceName::OnCoreType(..) => false,
     }
@@ -263,7 +291,7 @@ pub fn is_named(wanted: &SourceName, id: u32, name: &str) -> bool {
 fn raw(wanted: &SourceName) -> Option<RawEvent> {
     match wanted {
         SourceName::Number(number) => pmu::Source(*number).raw(),
-        SourceName::Name(_) | SourceName::OnCoreType(..) => None,
+        SourceName::Name(_) | SourceName::OnCoreType(..) | SourceName::Whole(_) => None,
         SourceName::Raw(event) => Some(*event),
     }
 }

@@ -20,6 +20,11 @@ pub fn word(number: u32) -> &'static str {
         Some(Support::NeedsTwoCounters) => "no: two counters",
         Some(Support::OtherCore) => "no: other core",
         Some(Support::MergesCounters) => "no: merges",
+        Some(Support::NeedsExtraRegister) => "no: needs a value",
+        Some(Support::NoExtraRegister) => "no: register",
+        Some(Support::ReservedExtraBits) => "no: value",
+        Some(Support::NeedsAuxiliaryEvent) => "no: auxiliary",
+        Some(Support::NoAnyThread) => "no: any",
         None => "no: unknown",
     }
 }
@@ -46,6 +51,17 @@ pub fn sentence(number: u32) -> String {
         Some(Support::MergesCounters) => {
             "the event merges two counters; the driver selects it where an event needs two"
         }
+        Some(Support::NeedsExtraRegister) => {
+            "the event counts nothing without offcore_rsp=, ldlat= or frontend=, by which it selects"
+        }
+        Some(Support::NoExtraRegister) => "on this processor the event has no register for this value",
+        Some(Support::ReservedExtraBits) => {
+            "the value selects nothing, or has bits that this processor reserves (ldlat is at least 3)"
+        }
+        Some(Support::NeedsAuxiliaryEvent) => {
+            "this processor measures load latency only beside event 0x03/0x82, which the driver does not add"
+        }
+        Some(Support::NoAnyThread) => "this processor cannot count the events of both threads of a core",
         None => return format!("for the reason {number}, which this client does not know"),
     }
     .to_owned()

@@ -454,10 +454,40 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 71] {
             "error: cpu_core/BranchInstructions/ has no CPU to run on\n  because: the requested CPUs are all of the type cpu_atom\n  try: -C with CPUs of the type cpu_core, or cpu_atom/BranchInstructions/",
         ),
         (
+            41,
+            [2 << 32 | 0x1A6, 0x1_0001],
+            Exit::NoFreeCounter,
+            "error: no register on CPU 1 can have the value that BranchInstructions needs\n  because: events of the other thread of its core need MSR_OFFCORE_RSP_0 (MSR 0x1a6) to be 0x10001\n  try: fewer values at once; client status shows what runs",
+        ),
+        (
+            41,
+            [1 << 32 | 0x3F7, 0x15],
+            Exit::NoFreeCounter,
+            "error: no register on CPU 1 can have the value that BranchInstructions needs\n  because: events there need MSR_PEBS_FRONTEND (MSR 0x3f7) to be 0x15\n  try: fewer values at once; client status shows what runs",
+        ),
+        (
+            42,
+            [0, 0],
+            Exit::Usage,
+            "error: BranchInstructions cannot be counted\n  because: load latency is measured by precise samples only\n  try: client record -e with :p behind the event",
+        ),
+        (
+            43,
+            [0xABC, 0],
+            Exit::Usage,
+            "error: the driver does not accept the event BranchInstructions: its fields are 0xabc\n  try: client install, with the halprof.sys that came with this client.exe",
+        ),
+        (
+            44,
+            [0, 0],
+            Exit::Usage,
+            "error: two sampled events are BranchInstructions with different values\n  because: their samples could not be told apart\n  try: the other off-core event (0xbb instead of 0xb7), or client stat",
+        ),
+        (
             99,
             [0, 0],
             Exit::Failure,
-            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 7) does not know: NTSTATUS 0xC0000225",
+            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 8) does not know: NTSTATUS 0xC0000225",
         ),
     ]
 }
@@ -515,12 +545,12 @@ fn refusals_on_a_hybrid_name_the_core_types_with_their_processors() {
 
 #[test]
 fn every_support_value_of_a_refused_source_is_explained() {
-    for number in (0..=15).chain([u64::MAX]) {
+    for number in (0..=20).chain([u64::MAX]) {
         let report = refusal(3, [number, 0], &[]).report();
         let why = support::sentence(u32::try_from(number).unwrap_or(u32::MAX));
         assert!(report.contains(&why), "{report}");
     }
-    assert_eq!(Support::ALL.len(), 15);
+    assert_eq!(Support::ALL.len(), 20);
 }
 
 #[test]

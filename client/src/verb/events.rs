@@ -80,6 +80,8 @@ pub fn events(
                 modes: name.modes,
                 core_type: found.core_type,
                 counters: if name.counters == 0 { found.counters } else { name.counters },
+                event: found.source.event,
+                extra: found.source.extra,
                 ..EventRequest::EMPTY
             };
             add(&mut events, event, connection.sources()?)?;
@@ -93,7 +95,7 @@ pub fn events(
 /// # Errors
 /// If it is there with other counters: its counts could not be told apart.
 pub fn add(events: &mut Vec<EventRequest>, event: EventRequest, sources: &Sources) -> Result<(), Error> {
-    let key = |event: &EventRequest| (event.source, event.modes, event.core_type);
+    let key = |event: &EventRequest| (event.source, event.modes, event.core_type, event.event, event.extra);
     if events.iter().any(|other| key(other) == key(&event) && other.counters != event.counters) {
         let name = label(&EventRequest { counters: 0, ..event }, sources);
         return Err(EventError::TwoNarrowings { name }.into());
@@ -112,7 +114,8 @@ pub fn label(event: &EventRequest, sources: &Sources) -> String {
 
 /// Returns the source of an event, with its core type if it names one.
 pub fn name(event: &EventRequest, sources: &Sources) -> String {
-    qualified(&sources.name_on(event.source, event.core_type), event.core_type)
+    let name = sources.name_of(event.source, event.core_type, (event.event, event.extra));
+    qualified(&name, event.core_type)
 }
 
 /// Returns the sources that the user named, each with the number of its core type, or 0.

@@ -133,7 +133,16 @@ fn request(requested: &RequestedEvent, frequency: u32) -> EventRequest {
         Some(interval) => ((*interval).max(source.minimum).min(source.maximum), 0),
         None => (source.interval, frequency),
     };
-    EventRequest { source: source.id, modes: *modes, interval, frequency, core_type: *core_type, counters: *counters }
+    EventRequest {
+        source: source.id,
+        modes: *modes,
+        interval,
+        frequency,
+        core_type: *core_type,
+        counters: *counters,
+        event: source.event,
+        extra: source.extra,
+    }
 }
 
 /// Prints how many samples were recorded and how many were not.

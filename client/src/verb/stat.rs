@@ -119,7 +119,10 @@ fn default_events(connection: &Connection) -> Result<Vec<EventRequest>, Error> {
 fn position(event: &EventCount, events: &[EventRequest]) -> usize {
     let same = |asked: &EventRequest| {
         let is_type = asked.core_type == 0 || asked.core_type == event.core_type_number;
-        asked.source == event.id && asked.modes == event.mode_bits && is_type
+        asked.source == event.id
+            && asked.modes == event.mode_bits
+            && (asked.event, asked.extra) == event.whole
+            && is_type
     };
     events.iter().position(same).unwrap_or(events.len())
 }

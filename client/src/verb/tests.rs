@@ -165,7 +165,7 @@ mod versions {
         let system = FakeSystem::running(FakeDriver { protocol: 9, ..FakeDriver::default() });
         let (exit, report) = run(&system, "list").failure();
         assert_eq!(exit, Exit::VersionMismatch);
-        assert!(report.contains("protocol version 7, and the driver has version 9"), "{report}");
+        assert!(report.contains("protocol version 8, and the driver has version 9"), "{report}");
 
         let refuse = Some((Code::Hello, ErrorCode::VersionMismatch, [1, 8]));
         let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
@@ -357,7 +357,7 @@ mod asking {
              Signature       0x000106CA: family 0x6, model 0x1c, stepping 10\n\
              PMU version     2\n\
              Hypervisor      none that shows itself\n\
-             Driver          1.2.3, protocol 7\n"
+             Driver          1.2.3, protocol 8\n"
         );
         assert_eq!(
             run(&system, "info --json").json(),
@@ -367,7 +367,7 @@ mod asking {
                 "counters_in_use": 1, "sessions": 1, "processors": 2, "maximum_processors": 4, "state_bytes": 64,
                 "vendor": "GenuineIntel", "brand": "Some CPU", "signature": 0x106CA, "family": 6, "model": 0x1C,
                 "stepping": 10, "pmu_version": 2, "hypervisor": "none that shows itself", "hypervisor_number": 0,
-                "counters_reserved": false, "reservation_refused": null, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "workarounds": [], "driver_version": "1.2.3", "driver_protocol": 7,
+                "counters_reserved": false, "reservation_refused": null, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "workarounds": [], "driver_version": "1.2.3", "driver_protocol": 8,
                 "sampling": {
                     "interrupts": 0, "spurious": 0, "delivered": 0, "lost": 0, "throttled": 0, "discarded": 0,
                     "throttles": 0, "sleeps": 0, "asleep_seconds": 0.0
@@ -394,7 +394,7 @@ mod asking {
             run(&system, "status").out,
             "Service   running\n\
              Driver    1.2.3\n\
-             Protocol  7\n\
+             Protocol  8\n\
              Sessions  1\n          \
              session 3 (process 12, detached): TotalIssues:u, BranchInstructions\n"
         );
@@ -485,7 +485,7 @@ mod counting {
         let words: Vec<u64> = input.chunks(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap())).collect();
         assert_eq!((words[0], words[1], words[2]), (1, 0, 0b1101), "detached, on 0, 2 and 3");
         assert_eq!(words[3..34].iter().sum::<u64>(), 0);
-        assert_eq!(words[34..], [2 | 3 << 32, 0, 0, 6 | 1 << 32, 0, 0]);
+        assert_eq!(words[34..], [2 | 3 << 32, 0, 0, 0, 0, 6 | 1 << 32, 0, 0, 0, 0]);
         assert_eq!(
             run(&system, "start 2 --json").json(),
             json!({"session": 7, "events": [{"id": 2, "name": "TotalIssues", "modes": "uk"}]})

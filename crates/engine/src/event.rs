@@ -1,5 +1,7 @@
 //! An event of a session, and how it is served.
 
+use pmu::extra::Selector;
+use pmu::source::FullEvent;
 use pmu::state::{CounterSet, CounterState};
 use pmu::{CoreType, Source};
 use protocol::ALL_SOURCES;
@@ -39,6 +41,10 @@ pub struct Event {
     pub modes: u32,
     /// Core type of the processors on which it is counted; `None` for all of them.
     pub core_type: Option<CoreType>,
+    /// Bits of a [`FullEvent`](pmu::source::FullEvent), or 0 if `source` says all.
+    pub full: u64,
+    /// Value of its extra register, or 0.
+    pub extra: u64,
     /// The event is sampled.
     pub sampled: bool,
     /// The counters that the client allows.
@@ -86,6 +92,11 @@ impl Event {
     /// Returns whether the event is sampled when a timer expires.
     pub const fn is_sampled_by_time(&self) -> bool {
         self.sampled && matches!(self.service, Service::Time { .. })
+    }
+
+    /// Returns the kind of the extra register that it needs.
+    pub fn selector(&self) -> Option<Selector> {
+        Selector::from_number(FullEvent::from_bits(self.full).selector())
     }
 
     /// Returns whether the event needs the performance monitor interrupt.

@@ -2,14 +2,17 @@
 
 use alloc::vec::Vec;
 
+use pmu::extra::Selector;
+use pmu::hal::ExtraTaken;
 use pmu::interval::IntervalRange;
 use pmu::placement::Wanted;
+use pmu::source::FullEvent;
 use pmu::state::{CounterSet, CounterState};
 use pmu::{CoreType, ProcessorIndex, Source};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_SUPPORTED};
 use protocol::{
-    ALL_SOURCES, BRANCHES, DEFAULT_BUDGET, ErrorCode, EventRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, RING,
-    StartHeader, flags, modes,
+    ALL_SOURCES, BRANCHES, DEFAULT_BUDGET, ErrorCode, EventRequest, ExtraInUse, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY,
+    RING, StartHeader, flags, modes,
 };
 
 use crate::clients::ClientId;
@@ -87,10 +90,19 @@ impl<M: Platform> Planner<'_, M> {
         for event in events {
             let service = how_to_serve(event, self.context)?;
             let core_type = named_core_type(event, hal)?;
-            let (sampled, EventRequest { source, modes, .. }) = (event.interval != 0, *event);
-            let within = within(event);
-            planned.try_push(Event { source, modes, core_type, sampled, within, service, running: true })?;
+            planned.try_push(Event {
+                source: event.source,
+                modes: event.modes,
+                core_type,
+                full: event.event,
+                extra: event.extra,
+                sampled: event.interval != 0,
+                within: within(event),
+                service,
+                running: true,
+            })?;
         }
+        check_numbers(&planned)?;
         if let Some(again) = planned.iter().filter(|event| event.is_sampled_by_time()).nth(1) {
             return Err(invalid(ErrorCode::BadModes, again.modes.into()).source(again.source));
         }
@@ -183,11 +195,13 @@ impl<M: Platform> Planner<'_, M> {
         let served = |event: &Event| self.served(processor, core_type, session.tag, event);
         let served = try_collect(session.events.iter().map(served), width)?;
         let own = served.iter().filter_map(Served::own);
-        let wanted = try_collect(own, width)?;
+        let mut wanted = try_collect(own, width)?;
+        if let Err(taken) = hal.choose_extra_registers(processor, &mut wanted) {
+            return Err(self.extra_taken(&session.events, &served, taken, processor, reply));
+        }
         let mut assigned = try_collect(core::iter::repeat_n(0, wanted.len()), wanted.len())?;
         if let Err(index) = hal.reserve_all(processor, &wanted, &mut assigned) {
-            let mut own = session.events.iter().zip(&served).filter(|(_, served)| served.own().is_some());
-            let source = own.nth(index).map_or(ALL_SOURCES, |(event, _)| event.source);
+            let source = own_event(&session.events, &served, index);
             return Err(self.no_counter(&session.events, source, processor, reply));
         }
         let mut assigned = assigned.into_iter();
@@ -263,6 +277,25 @@ impl<M: Platform> Planner<'_, M> {
             .detail(there.len().into(), needed)
     }
 
+    /// Returns the refusal for an event whose extra registers have other values on `processor`, and writes the sessions
+    /// there to the reply.
+    fn extra_taken(
+        &self,
+        events: &[Event],
+        served: &[Served],
+        taken: ExtraTaken,
+        processor: ProcessorIndex,
+        reply: &mut Reply<'_>,
+    ) -> Refusal {
+        let on_it = |other: &&Session| other.processors.binary_search(&taken.holder).is_ok();
+        self.others.iter().filter(on_it).for_each(|other| other.write_sessions(reply));
+        let in_use = ExtraInUse { register: taken.register.address(), holder: taken.holder.number() };
+        Refusal::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::ExtraRegisterTaken)
+            .source(own_event(events, served, taken.event))
+            .processor(processor)
+            .detail(in_use.to_detail(), taken.value)
+    }
+
     /// Returns the other thread of the core if a counter of `processor` is free for an event, but cannot be
     /// used beside the counters of that thread.
     fn blocked_by_other_thread(&self, event: &Event, processor: ProcessorIndex) -> Option<ProcessorIndex> {
@@ -296,7 +329,7 @@ impl<M: Platform> Planner<'_, M> {
             return None;
         }
         let EngineContext { sampler, hal, .. } = self.context;
-        let way = |state: CounterState| state.with_owner(0).with_active(false);
+        let way = |state: CounterState| state.with_owner(0).with_active(false).with_alternate(false);
         let same = |other: CounterState| !other.is_free() && other.owner() != state.owner() && way(other) == way(state);
         let mut found = hal.cpu_counters(processor).counters(same).and(within).iter();
         found.find(|counter| !sampler.is_moved(processor, *counter))
@@ -314,6 +347,7 @@ impl<M: Platform> Planner<'_, M> {
         let same = |event: &Event| {
             event.is_running(EventFilter::of_source(wanted.source))
                 && (event.modes, event.core_type) == (wanted.modes, wanted.core_type)
+                && (event.full, event.extra) == (wanted.full, wanted.extra)
         };
         self.others.iter().filter(|session| session.owner.is_none()).find(|session| session.events.iter().any(same))
     }
@@ -401,8 +435,10 @@ fn how_to_serve<M: Platform>(
     let modes_alone = event.modes & !modes::PRECISE;
     let are_modes = modes_alone & modes::BOTH != 0 && modes_alone & !modes::BOTH == 0;
     if event.source == BRANCHES {
+        check_full(event)?;
         return if are_modes && !precise { hardware_recording::branches(event) } else { Err(bad_modes) };
     }
+    check_full(event)?;
     hal.startable(Source(event.source))?;
     check_sampling(event)?;
     if !are_modes || (precise && event.interval == 0) {
@@ -417,9 +453,50 @@ fn how_to_serve<M: Platform>(
         let wanted = sampled.map_or_else(|| hal.source_information(Source::TIME).map(|time| time.interval), Ok)?;
         return Ok(Service::Time { interval: platform.timer_interval(wanted) });
     }
-    let state = hal.state_for(Source(event.source), event.interval != 0)?.with_interval(event.interval);
+    let state = if event.event == 0 {
+        hal.state_for(Source(event.source), event.interval != 0)?
+    } else {
+        let full = FullEvent::from_bits(event.event);
+        if full.selector() == Selector::LoadLatency as u8 && !precise {
+            return Err(invalid(ErrorCode::PreciseOnly, 0).source(event.source));
+        }
+        hal.state_for_full(full, event.extra, event.interval != 0)?
+    };
+    let state = state.with_interval(event.interval);
     let state = state.with_user(event.modes & modes::USER != 0).with_kernel(event.modes & modes::KERNEL != 0);
     Ok(Service::Counter { state: state.with_precise(precise), frequency: event.frequency })
+}
+
+/// Checks that the whole event, if the request has one, is the one for which its source stands.
+fn check_full(event: &EventRequest) -> Result<(), Refusal> {
+    let full = FullEvent::from_bits(event.event);
+    let number = full.raw().source();
+    let has_known_register = match full.selector() {
+        0 => event.extra == 0,
+        selector => Selector::from_number(selector).is_some(),
+    };
+    let is_whole = full.is_valid() && number.0 == event.source && number.raw().is_some() && has_known_register;
+    if is_whole || (event.event, event.extra) == (0, 0) {
+        return Ok(());
+    }
+    Err(invalid(ErrorCode::BadEvent, event.event).source(event.source))
+}
+
+/// Checks that the samples of the events can be told apart: they have the number of the source alone.
+fn check_numbers(events: &[Event]) -> Result<(), Refusal> {
+    let differs = |one: &Event, other: &Event| {
+        one.sampled && other.sampled && one.source == other.source && (one.full, one.extra) != (other.full, other.extra)
+    };
+    match events.iter().find(|one| events.iter().any(|other| differs(one, other))) {
+        Some(event) => Err(invalid(ErrorCode::SameNumber, 0).source(event.source)),
+        None => Ok(()),
+    }
+}
+
+/// Returns the source of the event with this index among those that need a counter of their own.
+fn own_event(events: &[Event], served: &[Served], index: usize) -> u32 {
+    let mut own = events.iter().zip(served).filter(|(_, served)| served.own().is_some());
+    own.nth(index).map_or(ALL_SOURCES, |(event, _)| event.source)
 }
 
 /// Checks the interval and the frequency of an event.

@@ -3,6 +3,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use pmu::extra::Selector;
 use pmu::first_access::{Phase, RegisterGroup};
 use pmu::{ProcessorIndex, debug_store, lvt_pmi};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
@@ -76,8 +77,12 @@ impl Resources {
             self.reservation.take(context.platform)?;
         }
         access_first(needs, force, context)?;
+        access_extra(session, &counted, context)?;
         if !needs.counters.is_empty() {
             initialize(needs.counters, context)?;
+        }
+        if session.events.iter().any(|event| event.selector().is_some()) {
+            context.platform.on_each_processor(&|current| session.save_extra(current, context.hal));
         }
         if let Some(interval) = session.timer_interval()
             && !self.set_timers(Some(interval).into_iter().chain(self.timer()).min(), context.platform)
@@ -238,6 +243,21 @@ fn access_first<M: Platform>(needs: Needs<'_>, force: bool, context: EngineConte
         check_debug_store(needs.debug_store, context)?;
     }
     access(Phase::Write)
+}
+
+/// Accesses the extra registers that a session needs for the first time, on these of its processors.
+pub fn access_extra<M: Platform>(
+    session: &Session,
+    processors: &[ProcessorIndex],
+    context: EngineContext<'_, M>,
+) -> Result<(), Refusal> {
+    let is_used = |selector: &Selector| session.events.iter().any(|event| event.selector() == Some(*selector));
+    for phase in [Phase::Read, Phase::Write] {
+        for selector in Selector::ALL.into_iter().filter(is_used) {
+            context.access_first(processors, selector.group(), phase)?;
+        }
+    }
+    Ok(())
 }
 
 /// Refuses if another program has enabled a counter of a processor that is not initialized yet.

@@ -222,6 +222,8 @@ impl Session {
                     disturbed_found: found,
                     disturbed_expected: expected,
                     disturbed_at,
+                    event: event.full,
+                    extra: event.extra,
                 });
             }
         }
@@ -242,6 +244,8 @@ impl Session {
                 first_processor,
                 core_type: event.core_type_number(),
                 reserved: 0,
+                event: event.full,
+                extra: event.extra,
             });
         }
     }
@@ -285,6 +289,16 @@ impl Session {
         self.begun.iter_mut().skip(first).for_each(|begun| *begun = now);
     }
 
+    /// Saves the extra registers that its events use on the current processor, before the driver writes them.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn save_extra(&self, current: CurrentCpu<'_, impl Cpu>, hal: &Hal) {
+        if self.events.iter().any(|event| event.selector().is_some()) {
+            hal.save_extra_registers(current, self.counters(current.index(), EventFilter::ALL));
+        }
+    }
+
     /// Begins on the current processor.
     ///
     /// # IRQL
@@ -312,6 +326,7 @@ impl Session {
             sampler.install(current, ds_buffers);
         }
         let stopped = if self.rings.is_some() { sampler.rouse(current, now) } else { CounterSet::NONE };
+        hal.program_extra_registers(current, own);
         sampler.start(current, own.or(stopped));
     }
 

@@ -11,7 +11,7 @@ use crate::event::EventFilter;
 use crate::plan::{Planner, Requester};
 use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, Reply};
-use crate::resources::Resources;
+use crate::resources::{Resources, access_extra};
 use crate::rings::Account;
 use crate::sampler::Sampler;
 use crate::session::Session;
@@ -116,7 +116,8 @@ impl Sessions {
             let is_fit = (timed || session.timer_interval().is_none())
                 && (counts || !session.uses_counters())
                 && session.hardware_recording.is_none()
-                && (samples || !session.uses_interrupt());
+                && (samples || !session.uses_interrupt())
+                && access_extra(session, &[processor], context).is_ok();
             let is_new = session.processors.binary_search(&processor).is_err();
             let is_wanted = session.everywhere && session.is_on(core_type) && is_new && is_fit;
             if is_wanted && planner.extend(session, processor, &mut Reply::over(&mut [])).is_ok() {
@@ -125,6 +126,7 @@ impl Sessions {
                 platform.on_each_processor(&|current| {
                     if current.index() == processor {
                         sampler.compare(current, now);
+                        session.save_extra(current, sampler.hal());
                         session.begin(current, sampler, now);
                     }
                 });

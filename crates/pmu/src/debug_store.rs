@@ -276,7 +276,7 @@ pub fn is_at(cpu: &impl Cpu, address: u64) -> bool {
 pub fn release(cpu: &impl Cpu, address: u64, saved: SavedDebugStore, records: bool) {
     if is_at(cpu, address) {
         if records {
-            enable_pebs(cpu, CounterSet::NONE);
+            enable_pebs(cpu, CounterSet::NONE, CounterSet::NONE);
         }
         cpu.wrmsr(IA32_DS_AREA, saved.area);
     }
@@ -300,12 +300,13 @@ pub fn trace(cpu: &impl Cpu, modes: Modes, saved: SavedDebugStore) {
     cpu.wrmsr(IA32_DEBUGCTL, control.into_bits());
 }
 
-/// Records the overflows of exactly these counters.
+/// Records the overflows of exactly these counters, of those in `latency` as measurements of load latency.
 ///
 /// # IRQL
 /// PROFILE_LEVEL.
-pub fn enable_pebs(cpu: &impl Cpu, counters: CounterSet) {
-    cpu.wrmsr(IA32_PEBS_ENABLE, PebsEnable::new().with_general(counters.bits()).into_bits());
+pub fn enable_pebs(cpu: &impl Cpu, counters: CounterSet, latency: CounterSet) {
+    let enabled = PebsEnable::new().with_general(counters.bits()).with_load_latency(counters.and(latency).bits());
+    cpu.wrmsr(IA32_PEBS_ENABLE, enabled.into_bits());
 }
 
 /// Clears the PEBS status after the records have been fetched.

@@ -103,11 +103,17 @@ pub enum RegisterGroup {
     SaveArea = 3,
     /// Those that control the Debug Store.
     DebugStore = 4,
+    /// MSR_OFFCORE_RSP_0 and, if the processor has it, MSR_OFFCORE_RSP_1.
+    OffcoreResponse = 5,
+    /// MSR_PEBS_LD_LAT_THRESHOLD.
+    LoadLatency = 6,
+    /// MSR_PEBS_FRONTEND.
+    FrontEnd = 7,
 }
 
 impl RegisterGroup {
     /// Number of groups.
-    pub(crate) const COUNT: usize = 5;
+    pub(crate) const COUNT: usize = 8;
 }
 
 /// The part of the first accesses that is due. Nothing is written before it is known that no other program uses the

@@ -7,6 +7,7 @@
 mod counting;
 mod disturbance;
 mod error;
+mod extra;
 mod first_access;
 mod hybrid;
 pub mod information;
@@ -22,6 +23,8 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 pub use error::{HalError, MAX_RAW};
+pub(crate) use extra::ExtraState;
+pub use extra::ExtraTaken;
 
 use crate::constraints::Listing;
 use crate::cpu::Cpuid;
@@ -33,7 +36,7 @@ use crate::interval::IntervalRange;
 use crate::per_cpu::PerCpu;
 use crate::selection::{self, Options, Selection};
 use crate::source::ProfileSource;
-use crate::state::{self, CounterCell, CounterSet, CounterState, CpuCounters, PerCpuPmu};
+use crate::state::{self, CounterCell, CounterSet, CounterState, CpuCounters, PerCpuPmu, RawSlot};
 
 /// HalpProfileInterface with its state and the intervals.
 ///
@@ -60,8 +63,8 @@ pub struct Hal<E = ()> {
     per_cpu: Box<[PerCpu<E>]>,
     /// One interval per entry of the table of the interface.
     intervals: Box<[AtomicU32]>,
-    /// Raw events in use, or 0 in a free slot. The state of a counter has the index of its slot.
-    raw: Box<[AtomicU32]>,
+    /// Raw events in use. The state of a counter has the index of its slot.
+    raw: Box<[RawSlot]>,
     /// Address of the interrupt handler, or 0.
     handler: AtomicU64,
     /// Owner that registered it, or 0.
@@ -154,7 +157,7 @@ impl<E: Default> Hal<E> {
             let range = sources.get(index).map_or(IntervalRange::COUNTER, |entry| IntervalRange::of(entry.source));
             AtomicU32::new(range.default)
         })?;
-        let raw = filled(usize::from(MAX_RAW), |_| AtomicU32::new(0))?;
+        let raw = filled(usize::from(MAX_RAW), |_| RawSlot::default())?;
         let (handler, handler_owner) = (AtomicU64::new(0), AtomicU64::new(0));
         let enumerated = selection::enumerated(cpu, selection.interface);
         Ok(Self {

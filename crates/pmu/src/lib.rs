@@ -9,6 +9,7 @@
 //! | [`first_access`] | the first access of each register, guarded against faults |
 //! | [`debug_store`] | Intel's Debug Store: its features on a processor, and its registers |
 //! | [`errata`] | errata that make a source count wrongly |
+//! | [`extra`] | registers that complete the selection of some events |
 //! | [`hypervisor`] | detection of a hypervisor |
 //! | [`interface`] | Default, Emon, Amd64, NetBurst, P6, Pentium: their registers, tables and operations |
 //! | [`interval`] | ranges and defaults of intervals |
@@ -36,6 +37,7 @@ pub mod current_cpu;
 pub mod debug_store;
 pub mod disturbance;
 pub mod errata;
+pub mod extra;
 pub mod first_access;
 pub mod hal;
 pub mod hypervisor;

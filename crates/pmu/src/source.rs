@@ -32,7 +32,59 @@ pub struct RawEvent {
     cmask: u8,
     inv: bool,
     edge: bool,
+    any: bool,
     eq: bool,
+}
+
+/// An event as a request has it: every field of a raw event, and the selector of its extra register.
+#[bitfield(u64)]
+#[derive(PartialEq, Eq)]
+pub struct FullEvent {
+    /// Event number.
+    #[bits(12)]
+    pub event: u16,
+    /// Unit mask; bits 15:8 are UMASK2.
+    pub umask: u16,
+    /// CMASK.
+    pub cmask: u8,
+    /// INV.
+    pub inv: bool,
+    /// Edge detect.
+    pub edge: bool,
+    /// AnyThread.
+    pub any: bool,
+    /// EQ.
+    pub eq: bool,
+    /// Number of a [`Selector`](crate::extra::Selector), or 0.
+    #[bits(3)]
+    pub selector: u8,
+    /// Zero.
+    #[bits(20)]
+    reserved: u32,
+    /// One: zero is no event.
+    pub is_event: bool,
+}
+
+impl FullEvent {
+    /// Returns the event without its extra register.
+    #[must_use]
+    pub const fn raw(self) -> RawEvent {
+        RawEvent {
+            event: self.event(),
+            umask: self.umask(),
+            cmask: self.cmask(),
+            inv: self.inv(),
+            edge: self.edge(),
+            any: self.any(),
+            eq: self.eq(),
+        }
+    }
+
+    /// Returns whether reserved bits are zero, and the bit that marks an event is set.
+    #[must_use]
+    pub const fn is_valid(self) -> bool {
+        self.reserved() == 0 && self.is_event()
+    }
 }
 
 /// The usual layout.
@@ -67,7 +119,7 @@ struct WideNumber {
 
 impl RawEvent {
     /// Event 0 without a unit mask.
-    pub const NONE: Self = Self { event: 0, umask: 0, cmask: 0, inv: false, edge: false, eq: false };
+    pub const NONE: Self = Self { event: 0, umask: 0, cmask: 0, inv: false, edge: false, any: false, eq: false };
 
     /// The largest event number.
     pub const MAX_EVENT: u16 = 0xFFF;
@@ -86,14 +138,15 @@ impl RawEvent {
         if wide.is_wide() {
             let cmask = wide.cmask_low() | (wide.cmask_high() as u8) << 3;
             let [inv, edge, eq] = [wide.inv(), wide.edge(), wide.eq()];
-            let event = Self { event: wide.event() as u16, umask: wide.umask(), cmask, inv, edge, eq };
+            let event = Self { event: wide.event() as u16, umask: wide.umask(), cmask, inv, edge, any: false, eq };
             return if number & NOT_CMASK_HIGH == NOT_CMASK_HIGH || !event.is_wide() { None } else { Some(event) };
         }
         if !usual.is_raw() {
             return None;
         }
         let [inv, edge] = [usual.inv(), usual.edge()];
-        Some(Self { event: usual.event(), umask: usual.umask() as u16, cmask: usual.cmask(), inv, edge, eq: false })
+        let (event, umask, cmask) = (usual.event(), usual.umask() as u16, usual.cmask());
+        Some(Self { event, umask, cmask, inv, edge, any: false, eq: false })
     }
 
     /// Returns whether the event needs the wide layout: registers of version 6 (SDM Vol. 3B, "Architectural Performance
@@ -144,6 +197,12 @@ impl RawEvent {
         self.edge
     }
 
+    /// AnyThread: count the events of all threads of the core.
+    #[must_use]
+    pub const fn any(self) -> bool {
+        self.any
+    }
+
     /// EQ: count clocks with exactly `cmask` events instead.
     #[must_use]
     pub const fn equality(self) -> bool {
@@ -180,6 +239,12 @@ impl RawEvent {
         Self { edge, ..self }
     }
 
+    /// Returns the event with AnyThread set or clear.
+    #[must_use]
+    pub const fn with_any(self, any: bool) -> Self {
+        Self { any, ..self }
+    }
+
     /// Returns the event with EQ set or clear.
     #[must_use]
     pub const fn with_equality(self, eq: bool) -> Self {
@@ -197,6 +262,7 @@ impl RawEvent {
             | event & 0xFF
             | (umask & 0xFF) << 8
             | (self.edge as u64) << 18
+            | (self.any as u64) << 21
             | (self.inv as u64) << 23
             | (self.cmask as u64) << 24
             | event >> 8 << 32
@@ -204,10 +270,25 @@ impl RawEvent {
             | umask >> 8 << 40
     }
 
-    /// Returns the source that encodes this event, which must be [encodable](Self::is_encodable).
+    /// Returns the event with these fields, without an extra register.
+    #[must_use]
+    pub const fn full(self) -> FullEvent {
+        FullEvent::new()
+            .with_event(self.event & Self::MAX_EVENT)
+            .with_umask(self.umask)
+            .with_cmask(self.cmask)
+            .with_inv(self.inv)
+            .with_edge(self.edge)
+            .with_any(self.any)
+            .with_eq(self.eq)
+            .with_is_event(true)
+    }
+
+    /// Returns the source that encodes this event, if it is [encodable](Self::is_encodable); otherwise the source that
+    /// stands for it in replies, without `any` and the upper bits of a `cmask` beside a wide unit mask.
     #[must_use]
     pub const fn source(self) -> Source {
-        let Self { event, umask, cmask, inv, edge, eq } = self;
+        let Self { event, umask, cmask, inv, edge, eq, any: _ } = self;
         if !self.is_wide() {
             let number = UsualNumber::new()
                 .with_event(event & Self::MAX_EVENT)

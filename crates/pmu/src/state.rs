@@ -10,14 +10,17 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use bitfield_struct::bitfield;
 
+mod raw;
 mod snapshot;
 
+pub use raw::RawSlot;
 pub use snapshot::{PmuSnapshot, SavedMsrs};
 
 use crate::core_type::CoreType;
 use crate::disturbance::Disturbances;
 use crate::first_access::FirstAccesses;
-use crate::source::{ProfileSource, Source, Sources};
+use crate::hal::ExtraState;
+use crate::source::{ProfileSource, Sources};
 
 /// State of a counter. All zero: free.
 #[bitfield(u64)]
@@ -45,7 +48,8 @@ pub struct CounterState {
     pub merged: bool,
     /// Amd64: this counter is merged into the one before it, and counts nothing by itself.
     pub upper: bool,
-    __: bool,
+    /// Emon: the event is counted with the other off-core response register than the one of its number.
+    pub alternate: bool,
 }
 
 const _: () = assert!(size_of::<CounterState>() == 8);
@@ -405,6 +409,8 @@ pub struct PerCpuPmu {
     pub(crate) core: AtomicU64,
     /// Results of the first accesses.
     pub(crate) first_accesses: FirstAccesses,
+    /// Extra registers.
+    pub(crate) extra: ExtraState,
 }
 
 /// State of a processor that does not exist, for a default `CpuCounters`.
@@ -431,6 +437,7 @@ impl PerCpuPmu {
             disturbances: Disturbances::new(),
             core: AtomicU64::new(0),
             first_accesses: FirstAccesses::new(),
+            extra: ExtraState::new(),
         }
     }
 
@@ -501,8 +508,8 @@ pub struct CpuCounters<'a> {
     pub active: Active,
     /// PMU state of the processor.
     pub pmu: &'a PerCpuPmu,
-    /// The raw events in use on any processor, by number.
-    pub raw: &'a [AtomicU32],
+    /// The raw events in use on any processor.
+    pub raw: &'a [RawSlot],
 }
 
 impl<'a> CpuCounters<'a> {
@@ -518,8 +525,7 @@ impl<'a> CpuCounters<'a> {
     pub fn source_of(self, table: Sources, state: CounterState) -> Option<ProfileSource> {
         let index = usize::from(state.event());
         let Some(beyond) = index.checked_sub(table.len()) else { return table.get(index) };
-        let number = self.raw.get(beyond)?.load(Ordering::Relaxed);
-        Source(number).raw().map(ProfileSource::of_raw)
+        self.raw.get(beyond)?.event().map(|event| ProfileSource::of_raw(event.raw()))
     }
 
     /// Returns the event select register of the [source](Self::source_of).

@@ -216,7 +216,9 @@ fn a_raw_event_is_recorded_with_its_own_encoding_or_not_at_all() {
         (Skylake, raw(0xC0, 0), false),
         (Skylake, raw(0xC0, 1), true),
         (Skylake, raw(0xB0, 1), false), // OFFCORE_REQUESTS.DEMAND_DATA_RD
-        (Skylake, raw(0xCD, 1), false), // LOAD_LATENCY needs a second register
+        (Skylake, raw(0xCD, 1), true),  // LOAD_LATENCY, with a second register
+        (Skylake, raw(0xC6, 1), true),  // FRONTEND_RETIRED, likewise
+        (Skylake, raw(0xB7, 1), false), // OFFCORE_RESPONSE
         (GoldenCove, raw(0xD1, 0x20), true),
         (GoldenCove, raw(0xC0, 1), false),
     ] {

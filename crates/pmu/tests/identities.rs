@@ -239,7 +239,7 @@ fn every_support_value_and_missing_feature_has_its_number() {
     for (number, support) in (0..).zip(Support::ALL) {
         assert_eq!((support as u32, Support::from_number(number)), (number, Some(support)));
     }
-    assert_eq!(Support::from_number(15), None);
+    assert_eq!(Support::from_number(20), None);
     for (number, missing_feature) in (0..).zip(MissingFeature::ALL) {
         assert_eq!(missing_feature.numbers().0, number);
         let (number, detail) = missing_feature.numbers();

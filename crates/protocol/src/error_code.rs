@@ -105,11 +105,20 @@ pub enum ErrorCode {
     /// No processor of the session has the core type that the request names for `source`; `detail` = that core type,
     /// the core types of the session's processors, or 0 if the machine is not a hybrid.
     NoSuchCoreType = 40,
+    /// The extra registers for `source` on `processor` have other values, which counters in use need; `detail` = an
+    /// [`ExtraInUse`], the value of that register. Records: the [`SessionEvent`](crate::SessionEvent)s there.
+    ExtraRegisterTaken = 41,
+    /// `source` is measured by precise records only, and the request does not ask for them.
+    PreciseOnly = 42,
+    /// Fields of an event contradict each other or are undefined; `detail[0]` = the bits of the event.
+    BadEvent = 43,
+    /// Two sampled events of the session have the number `source` and differ in fields that samples do not have.
+    SameNumber = 44,
 }
 
 impl ErrorCode {
     /// All error codes, in the order of their numbers.
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 45] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -151,6 +160,10 @@ impl ErrorCode {
         Self::OtherThread,
         Self::CoreTypeNeeded,
         Self::NoSuchCoreType,
+        Self::ExtraRegisterTaken,
+        Self::PreciseOnly,
+        Self::BadEvent,
+        Self::SameNumber,
     ];
 
     /// Returns the error code with this number.
@@ -214,6 +227,30 @@ impl RegisterInUse {
     }
 }
 
+/// The extra register that has another value, for [`ErrorCode::ExtraRegisterTaken`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExtraInUse {
+    /// Address of the register.
+    pub register: u32,
+    /// The processor whose counters need the value: that of the refusal, or the other thread of its core.
+    pub holder: u32,
+}
+
+impl ExtraInUse {
+    /// Returns the register as the first word of the detail: the address in bits 31:0, the processor in bits 63:32.
+    #[must_use]
+    pub const fn to_detail(self) -> u64 {
+        self.register as u64 | (self.holder as u64) << 32
+    }
+
+    /// Returns the register in the first word of the detail.
+    #[must_use]
+    pub const fn from_detail(detail: u64) -> Self {
+        let [r0, r1, r2, r3, h0, h1, h2, h3] = detail.to_le_bytes();
+        Self { register: u32::from_le_bytes([r0, r1, r2, r3]), holder: u32::from_le_bytes([h0, h1, h2, h3]) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,7 +261,7 @@ mod tests {
             assert_eq!(cause as u32, number);
             assert_eq!(ErrorCode::from_number(number), Some(cause));
         }
-        assert_eq!(ErrorCode::from_number(41), None);
+        assert_eq!(ErrorCode::from_number(45), None);
     }
 
     #[test]
@@ -235,5 +272,8 @@ mod tests {
         let in_use = RegisterInUse { number: 0xC001_020A, counter: 5, interface: 2 };
         assert_eq!(in_use.to_detail(), 0x0205_C001_020A);
         assert_eq!(RegisterInUse::from_detail(in_use.to_detail()), in_use);
+        let extra = ExtraInUse { register: 0x1A7, holder: 2_047 };
+        assert_eq!(extra.to_detail(), 0x07FF_0000_01A7);
+        assert_eq!(ExtraInUse::from_detail(extra.to_detail()), extra);
     }
 }

@@ -238,7 +238,7 @@ layout! {
     }
 
     /// In: one event of a session.
-    24 EventRequest {
+    40 EventRequest {
         /// KPROFILE_SOURCE.
         source: u32,
         /// Bits of [`modes`].
@@ -254,6 +254,11 @@ layout! {
         /// Mask of the counters that may count it (bit n is counter n): it narrows the constraints of the driver, and
         /// never widens them. Zero for every counter that the driver knows to count it.
         counters: u32,
+        /// The whole event, as bits of `pmu::source::FullEvent`: what `source` has no room for, and the selector of an
+        /// extra register. `source` then is the number that stands for it. Zero if `source` says all.
+        event: u64,
+        /// Value of the extra register, which the driver checks; zero without a selector.
+        extra: u64,
     }
 
     /// In: a session; [`DETACHED`](crate::DETACHED) selects all detached sessions.
@@ -274,7 +279,7 @@ layout! {
     }
 
     /// Out: the count of one event on one processor.
-    112 CountRecord {
+    128 CountRecord {
         /// Session.
         session: u64,
         /// KPROFILE_SOURCE.
@@ -313,6 +318,10 @@ layout! {
         disturbed_expected: u64,
         /// Time from the start until the change was found, in units of 100 ns.
         disturbed_at: u64,
+        /// [`EventRequest::event`].
+        event: u64,
+        /// [`EventRequest::extra`].
+        extra: u64,
     }
 
     /// In: the session to fetch samples from, and how long to wait for them.
@@ -358,7 +367,7 @@ layout! {
     }
 
     /// Out: one event of a session, and the process that started it.
-    40 SessionEvent {
+    56 SessionEvent {
         /// Session.
         session: u64,
         /// KPROFILE_SOURCE.
@@ -377,12 +386,17 @@ layout! {
         core_type: u32,
         /// Zero.
         reserved: u32,
+        /// [`EventRequest::event`].
+        event: u64,
+        /// [`EventRequest::extra`].
+        extra: u64,
     }
 }
 
 impl EventRequest {
     /// A request with all fields zero, for struct update syntax.
-    pub const EMPTY: Self = Self { source: 0, modes: 0, interval: 0, frequency: 0, core_type: 0, counters: 0 };
+    pub const EMPTY: Self =
+        Self { source: 0, modes: 0, interval: 0, frequency: 0, core_type: 0, counters: 0, event: 0, extra: 0 };
 }
 
 /// Bits of [`StartHeader::flags`].

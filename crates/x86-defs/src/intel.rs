@@ -2,6 +2,7 @@
 
 pub mod debug_control;
 pub mod debug_store;
+pub mod extra;
 pub mod microcode;
 pub mod misc_enable;
 pub mod netburst;

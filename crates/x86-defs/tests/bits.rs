@@ -10,6 +10,7 @@ use x86_defs::{
     intel::{
         debug_control::DebugCtl,
         debug_store::{PebsEnable, bts::BtsFlags, pebs::RecordFormat},
+        extra::{FrontEnd, LoadLatencyThreshold, OffcoreResponse, OffcoreResponseNehalem},
         microcode::BiosSignId,
         misc_enable::MiscEnable,
         netburst::{Cccr, Escr},
@@ -129,7 +130,11 @@ fn intel_debug_registers() {
     layout!(DebugCtl, u64, fields: lbr 0:0, btf 1:1, bld 2:2, tr 6:6, bts 7:7, btint 8:8, bts_off_os 9:9,
         bts_off_usr 10:10, freeze_lbrs_on_pmi 11:11, freeze_perfmon_on_pmi 12:12, enable_uncore_pmi 13:13,
         freeze_while_smm 14:14, rtm_debug 15:15; none: 5:3, 63:16);
-    layout!(PebsEnable, u64, fields: general 31:0; none: 63:32);
+    layout!(PebsEnable, u64, fields: general 31:0, load_latency 63:32; none:);
+    layout!(OffcoreResponse, u64, fields: requests 15:0, responses 63:16; none:);
+    layout!(OffcoreResponseNehalem, u64, fields: requests 7:0, responses 15:8; none: 63:16);
+    layout!(LoadLatencyThreshold, u64, fields: cycles 15:0; none: 63:16);
+    layout!(FrontEnd, u64, fields: event 7:0, bubble_length 19:8, bubble_width 22:20; none: 63:23);
     layout!(BtsFlags, u64, fields: predicted 4:4; none: 3:0, 63:5);
     layout!(RecordFormat, u64, fields: memory 0:0, registers 1:1, xmm 2:2, lbr 3:3, last_lbr_entry 31:24,
         retire_latency 47:32, size 63:48; none: 23:4);

@@ -71,17 +71,17 @@ impl CpuIdentity {
 
     /// Returns whether the cores of this processor have two threads with registers or errata in common: those whose
     /// counters [disturb each other](Self::has_disturbing_threads), and Nehalem and Westmere with hyper-threading. The
-    /// threads of the latter share the registers of off-core responses.
+    /// threads of the latter share the registers of off-core responses, which guests do not have.
     #[must_use]
     pub fn has_related_threads(&self) -> bool {
         let dump = self.cpuid();
-        let ([signature, package, _, features], [_, threads, ..]) = (dump.cpuid(1, 0), dump.cpuid(0xB, 0));
+        let [signature, package, more, features] = dump.cpuid(1, 0);
         let model = signature >> 4 & 0xF | signature >> 12 & 0xF0;
         let shares = signature >> 8 & 0xF == 6
             && matches!(model, 0x1A | 0x1E | 0x1F | 0x2E | 0x25 | 0x2C | 0x2F)
             && features >> 28 & 1 == 1
-            && package >> 16 & 0xFF > 1
-            && threads & 0xFFFF > 1;
+            && more >> 31 == 0
+            && package >> 16 & 0xFF > 1;
         shares || self.has_disturbing_threads()
     }
 

@@ -97,14 +97,11 @@ impl SimMachine {
     pub fn new(identity: &'static CpuIdentity, count: u32) -> Self {
         let mut processors: Vec<Processor> = Vec::new();
         for number in 0..count {
-            let cpuid = Box::new(identity.cpuid_of_processor(number));
+            let cpuid = || Box::new(identity.cpuid_of_processor(number));
             let first = processors.last().filter(|_| number % 2 == 1 && identity.has_related_threads());
-            let mut processor = match first {
-                Some(first) => {
-                    first.other_thread(cpuid).unwrap_or_else(|| unreachable!("the two have something in common"))
-                }
-                None => Processor::new(cpuid).with_perf_capabilities(identity.of_processor(number).perf_capabilities()),
-            };
+            let alone =
+                || Processor::new(cpuid()).with_perf_capabilities(identity.of_processor(number).perf_capabilities());
+            let mut processor = first.and_then(|first| first.other_thread(cpuid())).unwrap_or_else(alone);
             processor.set_memory(Box::new(host_memory::ProcessMemory));
             processors.push(processor);
         }

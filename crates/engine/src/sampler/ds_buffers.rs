@@ -81,6 +81,8 @@ struct Precise {
     format: Format,
     /// Counters that record.
     counters: CounterSet,
+    /// Those of them whose bit for load latency is set.
+    latency: CounterSet,
 }
 
 /// A precise record.
@@ -121,7 +123,7 @@ impl DsBuffers {
             _ => state::allocate(before + SPARE_RECORDS, format.least_words())?,
         };
         let before = before.min(most_before(format));
-        let precise = Precise { words, before, format, counters: CounterSet::NONE };
+        let precise = Precise { words, before, format, counters: CounterSet::NONE, latency: CounterSet::NONE };
         Some(Self { precise: Some(precise), ..self })
     }
 
@@ -199,13 +201,21 @@ impl DsBuffers {
         }
     }
 
-    /// Starts precise recording for more counters. The processor loads each with its initial count after a record.
-    pub fn start_precise(&mut self, cpu: &impl Cpu, counters: CounterSet, initial: impl Fn(u8) -> u64) {
+    /// Starts precise recording for more counters, for those in `latency` of load latency. The processor loads each with
+    /// its initial count after a record.
+    pub fn start_precise(
+        &mut self,
+        cpu: &impl Cpu,
+        counters: CounterSet,
+        latency: CounterSet,
+        initial: impl Fn(u8) -> u64,
+    ) {
         if let (Some(precise), true) = (&mut self.precise, self.installed) {
             precise.counters = precise.counters.or(counters);
-            let all = precise.counters;
+            precise.latency = precise.latency.without(counters).or(latency);
+            let (all, latency) = (precise.counters, precise.latency);
             self.set_initial(cpu, initial);
-            registers::enable_pebs(cpu, all);
+            registers::enable_pebs(cpu, all, latency);
         }
     }
 
@@ -222,7 +232,7 @@ impl DsBuffers {
         if let (Some(precise), true) = (&mut self.precise, self.installed) {
             precise.counters = precise.counters.without(counters);
             if registers::is_at(cpu, self.area) {
-                registers::enable_pebs(cpu, precise.counters);
+                registers::enable_pebs(cpu, precise.counters, precise.latency);
             }
         }
     }
@@ -381,7 +391,7 @@ mod tests {
             (Format::Adaptive, &[1, 3], Some(0), &[1], false),
         ] {
             let words = state::allocate(1, 1).unwrap();
-            let precise = Precise { words, before: 1, format, counters: set(recording) };
+            let precise = Precise { words, before: 1, format, counters: set(recording), latency: CounterSet::NONE };
             assert_eq!(precise.counters_of(bits), (set(expected), is_certain), "{format:?} {recording:?} {bits:?}");
         }
     }

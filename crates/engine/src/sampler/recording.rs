@@ -126,7 +126,8 @@ impl Sampler {
             return;
         }
         let initial = |counter| self.hal.initial_count(current.index(), counter);
-        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.start_precise(current.cpu(), precise, initial));
+        let latency = self.hal.measuring_latency(current.index(), precise);
+        per_cpu.with_ds_buffers(|ds_buffers| ds_buffers.start_precise(current.cpu(), precise, latency, initial));
     }
 
     /// Stops counters of the current processor, and fetches the records of the precise ones. Returns the counters that

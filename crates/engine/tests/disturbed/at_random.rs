@@ -127,14 +127,7 @@ fn check(name: &str, of_events: &[u32], sampled: bool, steps: &[Step]) -> Result
         .iter()
         .take(most)
         .zip(SOURCES)
-        .map(|(modes, source)| EventRequest {
-            source,
-            modes: *modes,
-            interval,
-            frequency: 0,
-            core_type: 0,
-            counters: 0,
-        })
+        .map(|(modes, source)| EventRequest { source, modes: *modes, interval, ..EventRequest::EMPTY })
         .collect();
     let session = started(client, &mut engine, &events);
     let mut happened: BTreeMap<(u32, bool), u64> = BTreeMap::new();

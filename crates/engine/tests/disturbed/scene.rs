@@ -34,7 +34,7 @@ pub fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
 }
 
 pub const fn event(source: u32, interval: u32) -> EventRequest {
-    EventRequest { source, modes: modes::BOTH, interval, frequency: 0, core_type: 0, counters: 0 }
+    EventRequest { source, modes: modes::BOTH, interval, ..EventRequest::EMPTY }
 }
 
 /// Starts events on every processor and returns the session.

@@ -34,6 +34,12 @@ impl<E> Hal<E> {
                     disturbed = disturbed.or(counters);
                 }
             });
+            if cpu_counters.has_extra() {
+                self.compare_extra_registers(current, cpu_counters, |counters, disturbance| {
+                    cpu_counters.pmu.disturbances.note(counters, disturbance, now);
+                    disturbed = disturbed.or(counters);
+                });
+            }
         }
         disturbed
     }

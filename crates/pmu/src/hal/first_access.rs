@@ -3,7 +3,9 @@
 use super::Hal;
 use crate::current_cpu::ProcessorIndex;
 use crate::debug_store;
+use crate::extra::{ExtraRegister, Selector};
 use crate::first_access::{Fault, FirstAccess, GuardedCpu, Phase, RegisterGroup};
+use crate::interface::Interface;
 use crate::lvt_pmi;
 
 impl<E> Hal<E> {
@@ -42,11 +44,31 @@ impl<E> Hal<E> {
             RegisterGroup::DebugStoreFeatures => debug_store::examine_first(&first).map(|_| ()),
             RegisterGroup::SaveArea => debug_store::access_save_area(&first),
             RegisterGroup::DebugStore => debug_store::access_first(&first),
+            RegisterGroup::OffcoreResponse => self.access_extra(processor, Selector::OffcoreResponse, &first),
+            RegisterGroup::LoadLatency => self.access_extra(processor, Selector::LoadLatency, &first),
+            RegisterGroup::FrontEnd => self.access_extra(processor, Selector::FrontEnd, &first),
         };
         if let Some(pmu) = self.pmu(processor) {
             pmu.first_accesses.set(group, phase, result);
         }
         result
+    }
+
+    /// Accesses the extra registers of this kind that the processor has.
+    fn access_extra(
+        &self,
+        processor: ProcessorIndex,
+        selector: Selector,
+        first: &FirstAccess<'_, impl GuardedCpu>,
+    ) -> Result<(), Fault> {
+        let Interface::Emon(emon) = self.interface_of(processor) else { return Ok(()) };
+        let events = emon.capabilities().extra_events();
+        let has = |register: &ExtraRegister| events.iter().any(|event| event.register == *register);
+        let registers = ExtraRegister::ALL.into_iter().filter(|register| register.selector() == selector);
+        for register in registers.filter(has) {
+            first.read_write(register.msr())?;
+        }
+        Ok(())
     }
 
     fn access_counters(

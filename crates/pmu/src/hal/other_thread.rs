@@ -12,7 +12,7 @@ use crate::state::{CounterSet, CounterState, PerCpuPmu};
 use crate::topology;
 
 impl<E> Hal<E> {
-    /// Returns another processor of the same core, if events of the two disturb each other.
+    /// Returns another processor of the same core, if events of the two disturb each other or share registers.
     #[must_use]
     pub fn other_thread(&self, processor: ProcessorIndex) -> Option<ProcessorIndex> {
         let core = self.pmu(processor)?.core()?;
@@ -33,18 +33,21 @@ impl<E> Hal<E> {
         all.without(taken.and(CounterSet::from_bits(emon.capabilities().general().into())))
     }
 
-    /// Stores the core of the current processor, if threads of a core disturb each other.
+    /// Stores the core of the current processor, if threads of a core disturb each other or share registers.
     pub(super) fn probe_core(&self, pmu: &PerCpuPmu, cpu: &impl Cpuid) {
-        let disturbs = match self.interface_with(pmu) {
-            Interface::Emon(emon) => emon.capabilities().disturbs_other_thread(),
+        let is_related = match self.interface_with(pmu) {
+            Interface::Emon(emon) => {
+                let capabilities = emon.capabilities();
+                capabilities.disturbs_other_thread() || capabilities.shares_extra_registers()
+            }
             _ => false,
         };
-        pmu.set_core(disturbs.then(|| topology::core_with_threads(cpu)).flatten());
+        pmu.set_core(is_related.then(|| topology::core_with_threads(cpu)).flatten());
     }
 }
 
 impl PerCpuPmu {
-    /// Returns the ID of the core, where threads of a core disturb each other.
+    /// Returns the ID of the core, where threads of a core disturb each other or share registers.
     fn core(&self) -> Option<u32> {
         let stored = self.core.load(Ordering::Relaxed).checked_sub(1)?;
         u32::try_from(stored).ok()

@@ -83,6 +83,7 @@ impl<E> Hal<E> {
             && !pmu.is_asleep()
         {
             self.whole_interface_with(pmu).release(current.cpu(), pmu.snapshot.saved());
+            self.release_extra_registers(current, pmu, true);
         }
     }
 }

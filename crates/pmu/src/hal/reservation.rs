@@ -3,9 +3,9 @@
 use super::{Hal, HalError};
 use crate::cpu::Cpu;
 use crate::current_cpu::{CurrentCpu, ProcessorIndex};
-use crate::interface::ProfileInterface;
+use crate::interface::{ProfileInterface, Support};
 use crate::placement::Wanted;
-use crate::source::Source;
+use crate::source::{FullEvent, ProfileSource, Source};
 use crate::state::{CounterSet, CounterState, upper_of};
 
 impl<E> Hal<E> {
@@ -24,10 +24,27 @@ impl<E> Hal<E> {
         if interrupt && !self.interface.interrupts() {
             return Err(HalError::NoInterrupt(source));
         }
-        let event = self.index_of(source)?;
+        Ok(self.state_of(self.index_of(source)?, source, interrupt))
+    }
+
+    /// As [`state_for`](Self::state_for), for a raw event with the value of its extra register, or 0 without one.
+    ///
+    /// # Errors
+    /// [`HalError::Unsupported`], [`HalError::NoInterrupt`], [`HalError::TooManyRaw`].
+    pub fn state_for_full(&self, event: FullEvent, value: u64, interrupt: bool) -> Result<CounterState, HalError> {
+        let source = event.raw().source();
+        match self.support(&ProfileSource::of_raw(event.raw())) {
+            Support::Supported if interrupt && !self.interface.interrupts() => Err(HalError::NoInterrupt(source)),
+            Support::Supported => Ok(self.state_of(self.index_of_raw(event, value)?, source, interrupt)),
+            support => Err(HalError::Unsupported(source, support)),
+        }
+    }
+
+    /// Returns the state of a counter for the event with this index.
+    fn state_of(&self, event: u16, source: Source, interrupt: bool) -> CounterState {
         let interval = if interrupt { self.interval(event) } else { 0 };
         let merged = self.information_of(source).is_some_and(|source| self.interface.merges(&source));
-        Ok(CounterState::FREE.of(event).with_interrupt(interrupt).with_interval(interval).with_merged(merged))
+        CounterState::FREE.of(event).with_interrupt(interrupt).with_interval(interval).with_merged(merged)
     }
 
     /// Reserves a free counter of `processor` for `state`, which must have an owner. Returns `None` if all are taken.

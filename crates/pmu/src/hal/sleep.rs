@@ -31,6 +31,7 @@ impl<E> Hal<E> {
         let overflowed = self.stop(current, active.all);
         if pmu.is_initialized() {
             self.whole_interface_with(pmu).release(current.cpu(), pmu.snapshot.saved());
+            self.release_extra_registers(current, pmu, false);
         }
         pmu.set_asleep(true);
         cpu_counters.set_active(active.all, true);
@@ -52,6 +53,7 @@ impl<E> Hal<E> {
             cpu_counters.set_active(active, false);
             pmu.snapshot.set_saved(self.whole_interface_with(pmu).initialize(current.cpu()));
             pmu.set_stale(CounterSet::NONE);
+            self.program_extra_registers(current, active);
             self.start(current, active);
         }
     }

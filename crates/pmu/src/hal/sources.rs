@@ -1,14 +1,16 @@
 //! Profile sources, their intervals and the raw events in use. The caller of the functions that change them holds the
 //! planning lock.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
+
+use x86_defs::intel::perfmon::PerfEvtSel;
 
 use super::{Hal, HalError, SourceInformation};
 use crate::current_cpu::ProcessorIndex;
 use crate::interface::{Interface, ProfileInterface, Support};
 use crate::interval::IntervalRange;
-use crate::source::{ProfileSource, Source};
-use crate::state::{CounterSet, CounterState};
+use crate::source::{FullEvent, ProfileSource, Source};
+use crate::state::{CounterSet, CounterState, RawSlot};
 
 impl<E> Hal<E> {
     /// HalQueryProfileSourceList: returns every source of the interface, in ascending order.
@@ -68,7 +70,9 @@ impl<E> Hal<E> {
     pub(super) fn support_by(&self, interface: &Interface, source: &ProfileSource) -> Support {
         match source.source.raw() {
             _ if self.is_stateless => Support::NoMemory,
-            Some(event) => interface.raw_support(event),
+            // The number of a source has no room for AnyThread.
+            Some(_) if has_any_thread(source) && !matches!(interface, Interface::Emon(_)) => Support::NoAnyThread,
+            Some(event) => interface.raw_support(event.with_any(has_any_thread(source))),
             None => interface.support(source),
         }
     }
@@ -114,13 +118,13 @@ impl<E> Hal<E> {
     pub fn keep_raw(&self, is_used: impl Fn(u16) -> bool) {
         for (index, slot) in self.raw_slots() {
             if !is_used(index) {
-                slot.store(0, Ordering::Relaxed);
+                slot.free();
             }
         }
     }
 
     /// Returns the slots of raw events, each with the index that the state of a counter has for it.
-    pub(super) fn raw_slots(&self) -> impl Iterator<Item = (u16, &AtomicU32)> {
+    pub(super) fn raw_slots(&self) -> impl Iterator<Item = (u16, &RawSlot)> {
         let first = u16::try_from(self.interface.sources().len()).unwrap_or(u16::MAX);
         (first..).zip(&self.raw)
     }
@@ -131,12 +135,23 @@ impl<E> Hal<E> {
     /// # Errors
     /// [`HalError::UnknownSource`], [`HalError::TooManyRaw`].
     pub(super) fn index_of(&self, source: Source) -> Result<u16, HalError> {
-        if source.raw().is_none() {
-            return self.interface.find(source).map(|(index, _)| index).ok_or(HalError::UnknownSource(source));
+        match source.raw() {
+            Some(event) => self.index_of_raw(event.full(), 0),
+            None => self.interface.find(source).map(|(index, _)| index).ok_or(HalError::UnknownSource(source)),
         }
-        let slot_with = |number: u32| self.raw_slots().find(|(_, slot)| slot.load(Ordering::Relaxed) == number);
-        let (index, slot) = slot_with(source.0).or_else(|| slot_with(0)).ok_or(HalError::TooManyRaw(source))?;
-        slot.store(source.0, Ordering::Relaxed);
+    }
+
+    /// Returns the index of a raw event with the value of its extra register, or 0: that of its slot, which is taken if
+    /// the event has none yet.
+    ///
+    /// # Errors
+    /// [`HalError::TooManyRaw`].
+    pub(super) fn index_of_raw(&self, event: FullEvent, value: u64) -> Result<u16, HalError> {
+        let is_it = |(_, slot): &(u16, &RawSlot)| slot.is(event, value);
+        let is_free = |(_, slot): &(u16, &RawSlot)| slot.event().is_none();
+        let found = self.raw_slots().find(is_it).or_else(|| self.raw_slots().find(is_free));
+        let (index, slot) = found.ok_or_else(|| HalError::TooManyRaw(event.raw().source()))?;
+        slot.set(event, value);
         Ok(index)
     }
 
@@ -167,9 +182,18 @@ impl<E> Hal<E> {
     pub fn check_on(&self, processor: ProcessorIndex, state: CounterState) -> Result<(), HalError> {
         let interface = self.pmu(processor).map_or(self.interface, |pmu| self.whole_interface_with(pmu));
         let source = self.cpu_counters(processor).source_of(self.interface.sources(), state);
-        match source.map(|source| (source.source, self.support_by(&interface, &source))) {
-            None | Some((_, Support::Supported)) => Ok(()),
-            Some((source, support)) => Err(HalError::Unsupported(source, support)),
+        let Some(source) = source else { return Ok(()) };
+        match self.support_by(&interface, &source) {
+            Support::Supported => match self.extra_support(processor, &source, self.extra_of(state)) {
+                Support::Supported => Ok(()),
+                support => Err(HalError::Unsupported(source.source, support)),
+            },
+            support => Err(HalError::Unsupported(source.source, support)),
         }
     }
+}
+
+/// Returns whether a source counts the events of all threads of the core.
+const fn has_any_thread(source: &ProfileSource) -> bool {
+    PerfEvtSel::from_bits(source.select).any_thread()
 }

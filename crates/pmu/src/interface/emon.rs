@@ -16,6 +16,7 @@
 //! Version 1: start 2N W, stop N W, interrupt Ns P + k W for Ns counters with an interval.
 
 mod capabilities;
+mod extra;
 mod fixed;
 mod freeze;
 mod microarchitecture;
@@ -163,7 +164,7 @@ impl Emon {
     fn select(self, cpu_counters: CpuCounters<'_>, state: CounterState) -> u64 {
         let Some(source) = cpu_counters.source_of(Sources::new(&SOURCES), state) else { return 0 };
         if !state.precise() {
-            return source.select;
+            return if state.alternate() { self.alternate_select(source.select) } else { source.select };
         }
         let form = self.capabilities.microarchitecture().precise_form(&source);
         form.map_or(source.select, |form| form.select(source.select))
@@ -331,8 +332,12 @@ impl ProfileInterface for Emon {
 
     /// Assigns fixed counters first, which keeps the general counters for other events.
     fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
-        let counters_of = |source: &ProfileSource, state: CounterState| {
-            if state.precise() { self.precise(source) } else { self.counters_for(source) }
+        let counters_of = |source: &ProfileSource, state: CounterState| match state {
+            _ if state.precise() => self.precise(source),
+            _ if state.alternate() => {
+                self.counters_for(&ProfileSource { select: self.alternate_select(source.select), ..*source })
+            }
+            _ => self.counters_for(source),
         };
         placement::assign_states(cpu_counters, Sources::new(&SOURCES), self.fixed(), wanted, assigned, counters_of)
     }
@@ -366,6 +371,9 @@ impl ProfileInterface for Emon {
         let plain = RawEvent::NONE.with_umask(event.umask()).with_event(event.event() & 0xFF);
         if event.event() != plain.event() {
             return Support::NoSuchEvent;
+        }
+        if event.any() && !self.capabilities.any_thread() {
+            return Support::NoAnyThread;
         }
         if let Some(lack) = super::lacks_version_6(event, self.capabilities.umask2(), self.capabilities.eq()) {
             return lack;

@@ -37,11 +37,21 @@ pub enum Support {
     OtherCore = 13,
     /// Raw event of AMD: it merges two counters. The driver selects it itself.
     MergesCounters = 14,
+    /// Raw event: it counts only with a value in an extra register, and the request has none.
+    NeedsExtraRegister = 15,
+    /// Raw event: it does not belong to the extra register of the request.
+    NoExtraRegister = 16,
+    /// Raw event: the value of its extra register has bits that the processor reserves, or selects nothing.
+    ReservedExtraBits = 17,
+    /// Raw event: the processor measures load latency only beside an auxiliary event.
+    NeedsAuxiliaryEvent = 18,
+    /// Raw event: the processor has no AnyThread.
+    NoAnyThread = 19,
 }
 
 impl Support {
     /// All values, in the order of their numbers.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 20] = [
         Self::Supported,
         Self::NotInInterface,
         Self::EventNotEnumerated,
@@ -57,6 +67,11 @@ impl Support {
         Self::NeedsTwoCounters,
         Self::OtherCore,
         Self::MergesCounters,
+        Self::NeedsExtraRegister,
+        Self::NoExtraRegister,
+        Self::ReservedExtraBits,
+        Self::NeedsAuxiliaryEvent,
+        Self::NoAnyThread,
     ];
 
     /// Returns the value with this number.

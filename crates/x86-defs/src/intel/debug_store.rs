@@ -19,6 +19,7 @@ pub const IA32_PEBS_ENABLE: u32 = 0x3F1;
 pub struct PebsEnable {
     /// PEBS_EN_PMCn, bit n: overflows of general-purpose counter n are recorded.
     pub general: u32,
-    /// Bits of single generations: load latency, fixed-function counters, precise store.
-    _other: u32,
+    /// LL_EN_PMCn of Nehalem to Cascade Lake, bit n: general-purpose counter n records load latency (SDM Vol. 3B, "Load
+    /// Latency Performance Monitoring Facility"). From Ice Lake on, these bits are of fixed-function counters.
+    pub load_latency: u32,
 }

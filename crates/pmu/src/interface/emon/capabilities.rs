@@ -3,7 +3,9 @@
 
 use bitfield_struct::bitfield;
 use raw_cpuid::CpuIdResult;
-use x86_defs::cpuid::{Leaf1Ecx, Leaf23Eax, Leaf23Ebx, Leaf71Eax, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, leaf};
+use x86_defs::cpuid::{
+    Leaf1Ecx, Leaf23Eax, Leaf23Ebx, Leaf71Eax, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, Signature, leaf,
+};
 use x86_defs::intel::perfmon::{GlobalCtrl, GlobalStatus};
 
 use super::Microarchitecture;
@@ -47,7 +49,8 @@ pub struct PmuCapabilities {
     pub aligns_periods: bool,
     /// Whether some events disturb the other thread of the core.
     pub disturbs_other_thread: bool,
-    __: bool,
+    /// Whether the select registers have AnyThread.
+    pub any_thread: bool,
     /// Whether IA32_PERF_CAPABILITIES exists.
     pub has_capabilities: bool,
     /// Bit i: fixed counter i is usable.
@@ -57,8 +60,10 @@ pub struct PmuCapabilities {
     #[bits(7)]
     absent: u8,
     /// Number of valid bits in `absent`.
-    #[bits(4)]
+    #[bits(3)]
     enumerated: u8,
+    /// Whether it is a server of Sandy Bridge or Ivy Bridge, whose off-core responses have more bits.
+    pub is_server: bool,
     /// Number of general counters that record precisely (PEBS), starting with counter 0. CPUID does not report this.
     #[bits(3)]
     pub precise: u8,
@@ -120,7 +125,9 @@ impl PmuCapabilities {
             .with_general_counters(state::mask(count))
             .with_missing_bits(64_u8.saturating_sub(eax.width()) & 0x3F)
             .with_absent((ebx.into_bits() & 0x7F) as u8)
-            .with_enumerated(eax.ebx_length().min(7) & 0xF)
+            .with_enumerated(eax.ebx_length().min(7) & 7)
+            .with_is_server(is_server(cpu))
+            .with_any_thread(eax.version() >= 3 && !LeafAEdx::from_bits(perfmon.edx).no_any_thread())
             .with_microarchitecture_number(Microarchitecture::of(cpu) as u8 & 0x3F)
             .with_has_capabilities(Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).pdcm())
             .fixed_by(LeafAEdx::from_bits(perfmon.edx), LeafAEcx::from_bits(perfmon.ecx))
@@ -256,6 +263,12 @@ impl PmuCapabilities {
     pub const fn lacks(self, bit: u8) -> bool {
         self.absent() >> (bit & 7) & 1 == 1
     }
+}
+
+/// Returns whether the current processor is a server of Sandy Bridge or Ivy Bridge (Linux, `intel_pmu_init`).
+fn is_server(cpu: &impl Cpuid) -> bool {
+    let signature = Signature::from_bits(cpu.cpuid(leaf::FEATURES, 0).eax);
+    signature.family() == 6 && matches!(signature.model(), 0x2D | 0x3E)
 }
 
 /// Returns subleaf 0 of leaf 0x23 of the current processor, if it has that leaf.

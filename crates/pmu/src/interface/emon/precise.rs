@@ -55,7 +55,8 @@ impl Microarchitecture {
         if !self.lists_precise() {
             return usual(encoding);
         }
-        let counters = self.table().find(event.into(), umask)?.precise();
+        let class = self.table().find(event.into(), umask)?;
+        let counters = if self.is_precise_with_extra(event, umask) { class.counters() } else { class.precise() };
         let form = PreciseForm { recorded: encoding, counters, since: Format::Core2 };
         (!counters.is_empty()).then_some(form)
     }

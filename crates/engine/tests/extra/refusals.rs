@@ -1,0 +1,146 @@
+//! What is refused, with its cause, before a register is written.
+
+use pmu::extra::Selector;
+use pmu::source::{FullEvent, RawEvent};
+use pmu::{Kind, Support};
+use protocol::{ErrorCode, EventRequest, ExtraInUse, SessionEvent, StartHeader, modes};
+use simulation::{Client, SimMachine};
+
+use super::scene::{
+    CODE_READS, ONLY_COUNTED, READS, WRITES, engine, extra, front_end, offcore, registers, start, started,
+};
+
+fn latency(value: u64) -> EventRequest {
+    let event = extra(0xCD, 0x01, Selector::LoadLatency, value);
+    EventRequest { modes: modes::BOTH | modes::PRECISE, interval: 4_096, ..event }
+}
+
+fn plain(event: u16, umask: u16) -> EventRequest {
+    let raw = RawEvent::NONE.with_event(event).with_umask(umask);
+    EventRequest { source: raw.source().0, modes: modes::BOTH, ..EventRequest::EMPTY }
+}
+
+#[test]
+fn a_third_value_is_refused_with_the_register_and_its_holder() {
+    let machine = SimMachine::named("skylake-6600k", 1);
+    let mut engine = engine(&machine);
+    let [first, second] = [1, 2].map(|handle| Client::open(&mut engine, handle, 10));
+    let session = started(first, &mut engine, ONLY_COUNTED, &[offcore(READS), offcore(WRITES)]);
+    let answer = second.start_with(&mut engine, ONLY_COUNTED, &[front_end(0x15), offcore(CODE_READS)]);
+    let refused = answer.header();
+    assert_eq!(refused.cause, ErrorCode::ExtraRegisterTaken as u32);
+    assert_eq!(ExtraInUse::from_detail(refused.detail[0]), ExtraInUse { register: 0x1A6, holder: 0 });
+    assert_eq!((refused.source, refused.processor, refused.detail[1]), (offcore(0).source, 0, READS));
+    let holders = answer.records::<SessionEvent>();
+    assert_eq!(
+        holders.iter().map(|it| (it.session, it.extra)).collect::<Vec<_>>(),
+        [(session, READS), (session, WRITES)]
+    );
+    assert_eq!(registers(&machine, 0)[3], Some(0), "nothing was written for the refused session");
+    first.stop(&mut engine, session, None);
+    started(second, &mut engine, ONLY_COUNTED, &[front_end(0x15), offcore(CODE_READS)]);
+}
+
+#[test]
+fn an_event_is_refused_by_its_register_and_its_value() {
+    let any = RawEvent::NONE.with_event(0xC4).with_any(true);
+    let any = EventRequest { source: any.source().0, event: any.full().into_bits(), ..plain(0xC4, 0) };
+    for (name, event, support) in [
+        ("skylake-6600k", plain(0xB7, 0x01), Support::NeedsExtraRegister),
+        ("skylake-6600k", plain(0xC6, 0x01), Support::NeedsExtraRegister),
+        ("skylake-6600k", extra(0xC4, 0x00, Selector::OffcoreResponse, READS), Support::NoExtraRegister),
+        ("skylake-6600k", extra(0xB7, 0x01, Selector::FrontEnd, 0x15), Support::NoExtraRegister),
+        ("skylake-6600k", offcore(1 << 38), Support::ReservedExtraBits),
+        ("skylake-6600k", offcore(0), Support::ReservedExtraBits),
+        ("sandy-bridge-2600k", offcore(READS | 1 << 24), Support::ReservedExtraBits),
+        ("skylake-6600k", front_end(0x08), Support::ReservedExtraBits),
+        ("skylake-6600k", latency(0x1_0000), Support::ReservedExtraBits),
+        ("skylake-6600k", latency(2), Support::ReservedExtraBits),
+        ("haswell-4710mq", front_end(0x15), Support::NoExtraRegister),
+        ("nehalem-920", extra(0xBB, 0x01, Selector::OffcoreResponse, 0x101), Support::NoExtraRegister),
+        ("zen4-7700x", offcore(READS), Support::NoExtraRegister),
+        ("alder-lake-n-95", any, Support::NoAnyThread),
+        ("zen4-7700x", any, Support::NoAnyThread),
+    ] {
+        let machine = SimMachine::named(name, 1);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let header = StartHeader { ring: if event.interval > 0 { 64 } else { 0 }, ..ONLY_COUNTED };
+        let refused = start(client, &mut engine, header, &[event]);
+        let found = (refused.cause, refused.detail[0]);
+        assert_eq!(found, (ErrorCode::UnsupportedSource as u32, support as u64), "{name} {event:x?}");
+        assert!(machine.all().all(|cpu| cpu.model().accesses().wrmsr == 0), "no register is written");
+    }
+}
+
+#[test]
+fn any_thread_is_counted_where_it_exists() {
+    let any = RawEvent::NONE.with_event(0xC4).with_any(true);
+    let machine = SimMachine::named("skylake-6600k", 1);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let event = EventRequest { source: any.source().0, event: any.full().into_bits(), ..plain(0xC4, 0) };
+    started(client, &mut engine, ONLY_COUNTED, &[event]);
+    let select = machine.processor(0).model().rdmsr(0x186).unwrap();
+    assert_eq!(select & 0xFFFF_FFFF, 0x0063_00C4);
+}
+
+#[test]
+fn load_latency_is_refused_without_precise_records() {
+    let machine = SimMachine::named("skylake-6600k", 1);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let counted = EventRequest { modes: modes::BOTH, interval: 0, ..latency(30) };
+    let refused = start(client, &mut engine, ONLY_COUNTED, &[counted]);
+    assert_eq!((refused.cause, refused.source), (ErrorCode::PreciseOnly as u32, counted.source));
+}
+
+#[test]
+fn contradicting_fields_are_refused() {
+    let good = offcore(READS);
+    let full = FullEvent::from_bits(good.event);
+    let bad = |event| EventRequest { event, ..good };
+    for event in [
+        EventRequest { event: 0, ..good },
+        EventRequest { source: good.source + 1, ..good },
+        EventRequest { source: 2, ..good },
+        EventRequest { source: 0, ..good },
+        bad(full.with_selector(0).into_bits()),
+        bad(full.with_selector(7).into_bits()),
+        bad(full.with_is_event(false).into_bits()),
+        bad(full.into_bits() | 1 << 50),
+        bad(full.with_umask(2).into_bits()),
+        bad(u64::MAX),
+    ] {
+        let machine = SimMachine::named("skylake-6600k", 1);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let refused = start(client, &mut engine, ONLY_COUNTED, &[event]);
+        assert_eq!((refused.cause, refused.detail[0]), (ErrorCode::BadEvent as u32, event.event), "{event:x?}");
+    }
+}
+
+#[test]
+fn sampled_events_with_one_number_are_refused() {
+    let machine = SimMachine::named("skylake-6600k", 1);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let header = StartHeader { ring: 64, ..ONLY_COUNTED };
+    let events = [READS, WRITES].map(|value| EventRequest { interval: 65_536, ..offcore(value) });
+    let refused = start(client, &mut engine, header, &events);
+    assert_eq!((refused.cause, refused.source), (ErrorCode::SameNumber as u32, events[0].source));
+    let second = EventRequest { interval: 65_536, ..extra(0xBB, 0x01, Selector::OffcoreResponse, WRITES) };
+    started(client, &mut engine, header, &[events[0], second]);
+}
+
+#[test]
+fn a_register_that_a_hypervisor_lacks_refuses_the_session_and_no_other() {
+    let machine = SimMachine::named("kvm-8650u", 1);
+    let mut engine = engine(&machine);
+    assert_eq!(engine.sampler().hal().interface().kind(), Kind::Emon);
+    let client = Client::open(&mut engine, 1, 10);
+    let refused = start(client, &mut engine, ONLY_COUNTED, &[offcore(READS)]);
+    assert_eq!(refused.cause, ErrorCode::RegisterFault as u32);
+    assert_eq!(protocol::RegisterFault::from_detail(refused.detail[0]).number, 0x1A6);
+    started(client, &mut engine, ONLY_COUNTED, &[plain(0xC4, 0)]);
+}

@@ -1,0 +1,310 @@
+//! Extra registers: which value each has, as a resource that the counters of a processor share, and on some processors
+//! both threads of a core. The caller of the functions that plan holds the planning lock.
+
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use super::Hal;
+use crate::cpu::Cpu;
+use crate::current_cpu::{CurrentCpu, ProcessorIndex};
+use crate::disturbance::Disturbance;
+use crate::extra::{Extra, ExtraRegister, Selector};
+use crate::interface::emon::Emon;
+use crate::interface::{Interface, Support};
+use crate::placement::Wanted;
+use crate::source::{ProfileSource, RawEvent};
+use crate::state::{CounterSet, CounterState, CpuCounters, PerCpuPmu};
+
+const REGISTERS: usize = ExtraRegister::ALL.len();
+
+/// The extra registers of one processor.
+#[derive(Debug)]
+pub(crate) struct ExtraState {
+    /// Values that the registers had before the driver wrote the first one.
+    found: [AtomicU64; REGISTERS],
+    /// Bit n: `found` has the value of register n, which is written back at the release.
+    saved: AtomicU8,
+    /// Of the first thread of a core whose threads share registers: bit 2n + t is that of thread t and register n.
+    users: AtomicU8,
+}
+
+impl ExtraState {
+    pub(crate) const fn new() -> Self {
+        Self { found: [const { AtomicU64::new(0) }; REGISTERS], saved: AtomicU8::new(0), users: AtomicU8::new(0) }
+    }
+
+    fn is_saved(&self, register: ExtraRegister) -> bool {
+        self.saved.load(Ordering::Acquire) >> register as u8 & 1 == 1
+    }
+
+    fn found(&self, register: ExtraRegister) -> u64 {
+        self.found.get(register as usize).map_or(0, |found| found.load(Ordering::Relaxed))
+    }
+
+    fn save(&self, register: ExtraRegister, value: u64) {
+        if let Some(found) = self.found.get(register as usize) {
+            found.store(value, Ordering::Relaxed);
+        }
+        self.saved.fetch_or(1 << register as u8, Ordering::Release);
+    }
+}
+
+/// An extra register that has another value, which a counter in use needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExtraTaken {
+    /// Index of the event that cannot have the register.
+    pub event: usize,
+    /// The register.
+    pub register: ExtraRegister,
+    /// Its value.
+    pub value: u64,
+    /// The processor whose counter needs the value: the same, or the other thread of the core.
+    pub holder: ProcessorIndex,
+}
+
+/// The value of a register, and the processor whose counter needs it.
+type Held = Option<(u64, ProcessorIndex)>;
+
+impl<E> Hal<E> {
+    /// Returns whether a processor counts the event of a source with this extra register, or without one.
+    pub(super) fn extra_support(
+        &self,
+        processor: ProcessorIndex,
+        source: &ProfileSource,
+        extra: Option<Extra>,
+    ) -> Support {
+        match self.interface_of(processor) {
+            Interface::Emon(emon) => emon.extra_support(source.select, extra),
+            _ if extra.is_some() => Support::NoExtraRegister,
+            _ => Support::Supported,
+        }
+    }
+
+    /// Returns the extra register that a raw event gets on a processor if no other event needs one; `None` if it needs
+    /// none.
+    ///
+    /// # Errors
+    /// Why the processor does not count the event with this extra register, or without one.
+    pub fn register_for(
+        &self,
+        processor: ProcessorIndex,
+        event: RawEvent,
+        extra: Option<Extra>,
+    ) -> Result<Option<ExtraRegister>, Support> {
+        match self.extra_support(processor, &ProfileSource::of_raw(event), extra) {
+            Support::Supported => match (self.interface_of(processor), extra) {
+                (Interface::Emon(emon), Some(extra)) => {
+                    Ok(emon.registers_for(event.select(), extra.value).next().map(|(register, _)| register))
+                }
+                _ => Ok(None),
+            },
+            support => Err(support),
+        }
+    }
+
+    /// Returns what the event of a counter in this state needs in an extra register.
+    #[must_use]
+    pub fn extra_of(&self, state: CounterState) -> Option<Extra> {
+        self.cpu_counters(ProcessorIndex::BOOT).extra_of(self.interface.sources(), state)
+    }
+
+    /// Chooses an extra register of `processor` for each event that needs one: one that has the value already, or one
+    /// that no counter needs. Events that only one register can serve choose first, so that a choice is found if there
+    /// is one.
+    ///
+    /// # Errors
+    /// An event whose registers all have other values.
+    pub fn choose_extra_registers(&self, processor: ProcessorIndex, wanted: &mut [Wanted]) -> Result<(), ExtraTaken> {
+        let Interface::Emon(emon) = self.interface_of(processor) else { return Ok(()) };
+        if wanted.iter().all(|wanted| self.extra_of(wanted.state).is_none()) {
+            return Ok(());
+        }
+        let mut held = self.held_values(processor, emon);
+        for has_choice in [false, true] {
+            for (event, wanted) in wanted.iter_mut().enumerate() {
+                let Some(Extra { value, .. }) = self.extra_of(wanted.state) else { continue };
+                let select = self.profile_source(wanted.state).map_or(0, |source| source.select);
+                let registers = || emon.registers_for(select, value);
+                if (registers().nth(1).is_some()) != has_choice {
+                    continue;
+                }
+                let of = |register: ExtraRegister| held.get(register as usize).copied().flatten();
+                let has_value =
+                    |(register, _): &(ExtraRegister, bool)| of(*register).is_some_and(|held| held.0 == value);
+                let is_free = |(register, _): &(ExtraRegister, bool)| of(*register).is_none();
+                let chosen = registers().find(has_value).or_else(|| registers().find(is_free));
+                let Some((register, alternate)) = chosen else {
+                    let taken = registers().find_map(|(register, _)| Some((register, of(register)?)));
+                    let (register, (value, holder)) =
+                        taken.unwrap_or((ExtraRegister::OffcoreResponse0, (0, processor)));
+                    return Err(ExtraTaken { event, register, value, holder });
+                };
+                wanted.state = wanted.state.with_alternate(alternate);
+                if let Some(held) = held.get_mut(register as usize) {
+                    *held = Some((value, processor));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the values that counters of a processor need, and those of the other thread where it shares the
+    /// registers.
+    fn held_values(&self, processor: ProcessorIndex, emon: Emon) -> [Held; REGISTERS] {
+        let mut held = [None; REGISTERS];
+        let mut add = |processor, is_shared: fn(ExtraRegister) -> bool| {
+            let cpu_counters = self.cpu_counters(processor);
+            for counter in cpu_counters.counters(|state| !state.is_free()).iter() {
+                let used = self.register_with(emon, cpu_counters, cpu_counters.get(counter));
+                if let Some((register, value)) = used.filter(|(register, _)| is_shared(*register))
+                    && let Some(held) = held.get_mut(register as usize)
+                {
+                    *held = Some((value, processor));
+                }
+            }
+        };
+        if let Some(other) = self.sharing_thread(processor, emon) {
+            add(other, is_shared);
+        }
+        add(processor, |_| true);
+        held
+    }
+
+    /// Returns the register that a counter in this state uses, with its value.
+    fn register_with(
+        &self,
+        emon: Emon,
+        cpu_counters: CpuCounters<'_>,
+        state: CounterState,
+    ) -> Option<(ExtraRegister, u64)> {
+        let extra = cpu_counters.extra_of(self.interface.sources(), state)?;
+        let select = cpu_counters.select_of(self.interface.sources(), state);
+        Some((emon.register_of(select, state)?, extra.value))
+    }
+
+    /// Returns the other thread of the core, if it shares extra registers.
+    fn sharing_thread(&self, processor: ProcessorIndex, emon: Emon) -> Option<ProcessorIndex> {
+        self.other_thread(processor).filter(|_| emon.capabilities().shares_extra_registers())
+    }
+
+    /// Reads the registers that `counters` of the current processor are about to use, before the driver writes them for
+    /// the first time: one read each. Of registers that both threads of a core share, the value is the one before
+    /// either thread wrote. All processors of a session do this before one of them
+    /// [programs](Self::program_extra_registers) a register.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn save_extra_registers(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
+        let processor = current.index();
+        let (Some(pmu), Interface::Emon(emon)) = (self.pmu(processor), self.interface_of(processor)) else { return };
+        let cpu_counters = self.cpu_counters(processor);
+        let other = self.sharing_thread(processor, emon);
+        for counter in counters.iter() {
+            let used = self.register_with(emon, cpu_counters, cpu_counters.get(counter));
+            let Some((register, _)) = used.filter(|(register, _)| !pmu.extra.is_saved(*register)) else { continue };
+            let there = other.filter(|_| is_shared(register)).and_then(|other| self.pmu(other));
+            let known = there.filter(|there| there.extra.is_saved(register)).map(|there| there.extra.found(register));
+            pmu.extra.save(register, known.unwrap_or_else(|| current.cpu().rdmsr(register.msr())));
+            if let Some((first, bit)) = other.and_then(|other| self.thread_bit(processor, other, register)) {
+                first.extra.users.fetch_or(bit, Ordering::AcqRel);
+            }
+        }
+    }
+
+    /// Returns the state of the first thread of a core, and the bit of `processor` in its users of a shared register.
+    fn thread_bit(
+        &self,
+        processor: ProcessorIndex,
+        other: ProcessorIndex,
+        register: ExtraRegister,
+    ) -> Option<(&PerCpuPmu, u8)> {
+        let bit = 1 << (2 * register as u8 + u8::from(other < processor));
+        self.pmu(processor.min(other)).filter(|_| is_shared(register)).map(|first| (first, bit))
+    }
+
+    /// Writes the registers that `counters` of the current processor use: one write for each register. Their values
+    /// must have been [saved](Self::save_extra_registers).
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn program_extra_registers(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
+        let Some(cpu_counters) = self.find(current.index()).filter(|found| found.has_extra()) else { return };
+        let Interface::Emon(emon) = self.interface_with(cpu_counters.pmu) else { return };
+        let mut written = 0_u8;
+        for counter in counters.iter().filter(|_| !cpu_counters.pmu.is_asleep()) {
+            if let Some((register, value)) = self.register_with(emon, cpu_counters, cpu_counters.get(counter))
+                && written >> register as u8 & 1 == 0
+            {
+                written |= 1 << register as u8;
+                current.cpu().wrmsr(register.msr(), value);
+            }
+        }
+    }
+
+    /// Writes back what was found in the extra registers of the current processor: one write for each register that was
+    /// used. The last thread of a core writes shared ones back.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub(super) fn release_extra_registers(&self, current: CurrentCpu<'_, impl Cpu>, pmu: &PerCpuPmu, ends: bool) {
+        let saved =
+            if ends { pmu.extra.saved.swap(0, Ordering::AcqRel) } else { pmu.extra.saved.load(Ordering::Acquire) };
+        for register in ExtraRegister::ALL.into_iter().filter(|register| saved >> *register as u8 & 1 == 1) {
+            let other = self.other_thread(current.index());
+            let shared = other.and_then(|other| self.thread_bit(current.index(), other, register));
+            let is_used_there = shared.is_some_and(|(first, bit)| {
+                let pair = 0b11 << (2 * register as u8);
+                ends && first.extra.users.fetch_and(!bit, Ordering::AcqRel) & pair & !bit != 0
+            });
+            if !is_used_there {
+                current.cpu().wrmsr(register.msr(), pmu.extra.found(register));
+            }
+        }
+    }
+
+    /// Compares the extra registers of the active counters of the current processor with the values that the driver
+    /// wrote: one read for each such counter. Passes what differs to `differs`.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    // Never inlined: it would cost the deepest path of the handler more stack.
+    #[inline(never)]
+    pub(super) fn compare_extra_registers(
+        &self,
+        current: CurrentCpu<'_, impl Cpu>,
+        cpu_counters: CpuCounters<'_>,
+        mut differs: impl FnMut(CounterSet, Disturbance),
+    ) {
+        let Interface::Emon(emon) = self.interface_with(cpu_counters.pmu) else { return };
+        for counter in cpu_counters.active.all.iter() {
+            if let Some((register, value)) = self.register_with(emon, cpu_counters, cpu_counters.get(counter))
+                && let Some(changed) = Disturbance::of(register.msr(), current.cpu().rdmsr(register.msr()), value)
+            {
+                differs(CounterSet::NONE.with(counter), changed);
+            }
+        }
+    }
+
+    /// Returns the counters among `precise` of a processor whose load latency bit must be set in IA32_PEBS_ENABLE.
+    #[must_use]
+    pub fn measuring_latency(&self, processor: ProcessorIndex, precise: CounterSet) -> CounterSet {
+        match self.find(processor) {
+            Some(cpu_counters) if cpu_counters.has_extra() => match self.interface_with(cpu_counters.pmu) {
+                Interface::Emon(emon) => emon.measuring_latency(cpu_counters, precise),
+                _ => CounterSet::NONE,
+            },
+            _ => CounterSet::NONE,
+        }
+    }
+}
+
+/// Returns whether threads that share extra registers share this one.
+fn is_shared(register: ExtraRegister) -> bool {
+    register.selector() == Selector::OffcoreResponse
+}
+
+impl CpuCounters<'_> {
+    /// Returns whether an extra register of the processor was used since its registers were initialized.
+    pub(crate) fn has_extra(self) -> bool {
+        self.pmu.extra.saved.load(Ordering::Relaxed) != 0
+    }
+}

@@ -1,0 +1,263 @@
+//! The events of each microarchitecture that need an extra register, with the bits that may be set there.
+//!
+//! Sources: Linux, arch/x86/events/intel/core.c, the tables of type `extra_reg`; bits that only Intel's event files set
+//! (perfmon, August 2026, column `MSRValue`) are added, on Gracemont and Knights Landing.
+
+use x86_defs::intel::perfmon::PerfEvtSel;
+
+use super::{Emon, Microarchitecture, PmuCapabilities, SOURCES};
+use crate::extra::{Extra, ExtraRegister, Selector};
+use crate::interface::Support;
+use crate::source::Sources;
+use crate::state::{CounterSet, CounterState, CpuCounters};
+
+/// An event that needs an extra register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExtraEvent {
+    event: u8,
+    umask: u8,
+    /// The register.
+    pub register: ExtraRegister,
+    /// The bits that may be set in the register.
+    pub valid: u64,
+}
+
+const fn row(event: u8, umask: u8, register: ExtraRegister, valid: u64) -> ExtraEvent {
+    ExtraEvent { event, umask, register, valid }
+}
+
+const fn rsp_0(event: u8, valid: u64) -> ExtraEvent {
+    row(event, 0x01, ExtraRegister::OffcoreResponse0, valid)
+}
+
+/// The second register, selected by another event, or by another unit mask of the same event.
+const fn rsp_1(event: u8, umask: u8, valid: u64) -> ExtraEvent {
+    row(event, umask, ExtraRegister::OffcoreResponse1, valid)
+}
+
+const fn latency(event: u8, umask: u8) -> ExtraEvent {
+    row(event, umask, ExtraRegister::LoadLatency, 0xFFFF)
+}
+
+const fn front_end(event: u8, umask: u8, valid: u64) -> ExtraEvent {
+    row(event, umask, ExtraRegister::FrontEnd, valid)
+}
+
+const NEHALEM: &[ExtraEvent] = &[rsp_0(0xB7, 0xFFFF), latency(0x0B, 0x10)];
+const WESTMERE: &[ExtraEvent] = &[rsp_0(0xB7, 0xFFFF), rsp_1(0xBB, 0x01, 0xFFFF), latency(0x0B, 0x10)];
+
+const SANDY_BRIDGE: &[ExtraEvent] =
+    &[rsp_0(0xB7, 0x3F_807F_8FFF), rsp_1(0xBB, 0x01, 0x3F_807F_8FFF), latency(0xCD, 0x01)];
+/// Servers of Sandy Bridge and Ivy Bridge; Haswell and Broadwell.
+const SANDY_BRIDGE_EP: &[ExtraEvent] =
+    &[rsp_0(0xB7, 0x3F_FFFF_8FFF), rsp_1(0xBB, 0x01, 0x3F_FFFF_8FFF), latency(0xCD, 0x01)];
+const SKYLAKE: &[ExtraEvent] = &[
+    rsp_0(0xB7, 0x3F_FFFF_8FFF),
+    rsp_1(0xBB, 0x01, 0x3F_FFFF_8FFF),
+    latency(0xCD, 0x01),
+    front_end(0xC6, 0x01, 0x7F_FF17),
+];
+const ICE_LAKE: &[ExtraEvent] = &[
+    rsp_0(0xB7, 0x3F_FFFF_BFFF),
+    rsp_1(0xBB, 0x01, 0x3F_FFFF_BFFF),
+    latency(0xCD, 0x01),
+    front_end(0xC6, 0x01, 0x7F_FF17),
+];
+/// Redwood Cove has unit masks 02 and 03 of event C6 instead of 01.
+const GOLDEN_COVE: &[ExtraEvent] = &[
+    rsp_0(0x2A, 0x3F_FFFF_FFFF),
+    rsp_1(0x2B, 0x01, 0x3F_FFFF_FFFF),
+    latency(0xCD, 0x01),
+    front_end(0xC6, 0x01, 0x7F_FF1F),
+    front_end(0xC6, 0x02, 0x9),
+    front_end(0xC6, 0x03, 0x7F_FF1F),
+    front_end(0xAD, 0x40, 0x7),
+    front_end(0xC2, 0x04, 0x8),
+];
+/// Also Cougar Cove.
+const LION_COVE: &[ExtraEvent] = &[
+    rsp_0(0x2A, 0xFFF_FFFF_FFFF),
+    rsp_1(0x2B, 0x01, 0xFFF_FFFF_FFFF),
+    latency(0xCD, 0x01),
+    front_end(0xC6, 0x02, 0x9),
+    front_end(0xC6, 0x03, 0x7F_FF1F),
+    front_end(0xAD, 0x40, 0xF),
+    front_end(0xC2, 0x04, 0x8),
+];
+
+const SILVERMONT: &[ExtraEvent] = &[rsp_0(0xB7, 0x76_8005_FFFF), rsp_1(0xB7, 0x02, 0x36_8005_FFFF)];
+const KNIGHTS_LANDING: &[ExtraEvent] = &[rsp_0(0xB7, 0x79_9FFB_BFFF), rsp_1(0xB7, 0x02, 0x39_9FFB_FFFF)];
+/// Also Goldmont Plus.
+const GOLDMONT: &[ExtraEvent] = &[rsp_0(0xB7, 0x76_0005_FFBF), rsp_1(0xB7, 0x02, 0x36_0005_FFBF)];
+const TREMONT: &[ExtraEvent] = &[rsp_0(0xB7, 0x800F_F0FF_FFFF_9FFF), rsp_1(0xB7, 0x02, 0x000F_F0FF_FFFF_9FFF)];
+const GRACEMONT: &[ExtraEvent] =
+    &[rsp_0(0xB7, 0xC03F_FFFF_FFFF), rsp_1(0xB7, 0x02, 0xC03F_FFFF_FFFF), latency(0xD0, 0x05)];
+/// Also Skymont and Darkmont.
+const CRESTMONT: &[ExtraEvent] =
+    &[rsp_0(0xB7, 0x800F_F3FF_FFFF_FFFF), rsp_1(0xB7, 0x02, 0x000F_F3FF_FFFF_FFFF), latency(0xD0, 0x05)];
+
+/// Number of the events FRONTEND_RETIRED.
+const FRONTEND_RETIRED: u8 = 0xC6;
+
+/// Smallest threshold of load latency (SDM Vol. 3B, "Load Latency Performance Monitoring Facility").
+const MIN_LATENCY: u64 = 3;
+
+impl Microarchitecture {
+    /// Returns the events that need an extra register. Nova Lake is left out: its registers are others.
+    const fn extra_events(self, is_server: bool) -> &'static [ExtraEvent] {
+        match self {
+            Microarchitecture::Nehalem => NEHALEM,
+            Microarchitecture::Westmere => WESTMERE,
+            Microarchitecture::SandyBridge | Microarchitecture::IvyBridge if !is_server => SANDY_BRIDGE,
+            Microarchitecture::SandyBridge
+            | Microarchitecture::IvyBridge
+            | Microarchitecture::Haswell
+            | Microarchitecture::Broadwell => SANDY_BRIDGE_EP,
+            Microarchitecture::Skylake => SKYLAKE,
+            Microarchitecture::IceLake => ICE_LAKE,
+            Microarchitecture::GoldenCove => GOLDEN_COVE,
+            Microarchitecture::LionCove | Microarchitecture::CougarCove => LION_COVE,
+            Microarchitecture::Silvermont => SILVERMONT,
+            Microarchitecture::KnightsLanding => KNIGHTS_LANDING,
+            Microarchitecture::Goldmont | Microarchitecture::GoldmontPlus => GOLDMONT,
+            Microarchitecture::Tremont => TREMONT,
+            Microarchitecture::Gracemont => GRACEMONT,
+            Microarchitecture::Crestmont | Microarchitecture::Skymont | Microarchitecture::Darkmont => CRESTMONT,
+            Microarchitecture::Unknown
+            | Microarchitecture::Core
+            | Microarchitecture::Core2
+            | Microarchitecture::CoyoteCove
+            | Microarchitecture::Bonnell
+            | Microarchitecture::ArcticWolf => &[],
+        }
+    }
+
+    /// Returns whether an event that needs an extra register is precise on every counter that counts it: load latency,
+    /// FRONTEND_RETIRED (event files, columns `PEBS` and `PEBScounters`). The tables of constraints have no precise
+    /// counters for events with a second register.
+    pub(super) fn is_precise_with_extra(self, event: u8, umask: u8) -> bool {
+        let is_it = |row: &&ExtraEvent| (row.event, row.umask) == (event, umask);
+        self.extra_events(false).iter().find(is_it).is_some_and(|row| match row.register {
+            ExtraRegister::LoadLatency => true,
+            ExtraRegister::FrontEnd => row.event == FRONTEND_RETIRED,
+            ExtraRegister::OffcoreResponse0 | ExtraRegister::OffcoreResponse1 => false,
+        })
+    }
+}
+
+impl PmuCapabilities {
+    /// Returns the events that need an extra register.
+    #[must_use]
+    pub const fn extra_events(self) -> &'static [ExtraEvent] {
+        self.microarchitecture().extra_events(self.is_server())
+    }
+
+    /// Returns whether the threads of a core have the off-core response registers in common: on Nehalem and Westmere
+    /// (Linux, `intel_pmu_init`: later processors have PMU_FL_NO_HT_SHARING).
+    #[must_use]
+    pub const fn shares_extra_registers(self) -> bool {
+        matches!(self.microarchitecture(), Microarchitecture::Nehalem | Microarchitecture::Westmere)
+    }
+
+    /// Returns whether IA32_PEBS_ENABLE has bits for load latency: Nehalem to Cascade Lake, before record format 4
+    /// (Linux, arch/x86/events/intel/ds.c, `intel_pmu_pebs_enable`).
+    const fn has_latency_bits(self) -> bool {
+        matches!(
+            self.microarchitecture(),
+            Microarchitecture::Nehalem
+                | Microarchitecture::Westmere
+                | Microarchitecture::SandyBridge
+                | Microarchitecture::IvyBridge
+                | Microarchitecture::Haswell
+                | Microarchitecture::Broadwell
+                | Microarchitecture::Skylake
+        )
+    }
+}
+
+impl ExtraEvent {
+    const fn is(&self, select: PerfEvtSel) -> bool {
+        self.event == select.event_select() && self.umask == select.umask() && select.umask2() == 0
+    }
+
+    /// Returns whether its register takes this value.
+    const fn takes(&self, value: u64) -> bool {
+        let least = if matches!(self.register, ExtraRegister::LoadLatency) { MIN_LATENCY } else { 1 };
+        value & !self.valid == 0 && value >= least
+    }
+}
+
+impl Emon {
+    /// Returns the entry of the event that a select register selects.
+    fn extra_event(self, select: u64) -> Option<&'static ExtraEvent> {
+        let select = PerfEvtSel::from_bits(select);
+        self.capabilities.extra_events().iter().find(|event| event.is(select))
+    }
+
+    /// Returns the entry of the same event with the other off-core response register.
+    fn other_event(self, event: &ExtraEvent) -> Option<&'static ExtraEvent> {
+        let is_other = |other: &&ExtraEvent| {
+            other.register != event.register && other.register.selector() == event.register.selector()
+        };
+        self.capabilities.extra_events().iter().find(is_other)
+    }
+
+    /// Returns whether the processor counts the event that `select` selects with this extra register, or without one.
+    #[must_use]
+    pub fn extra_support(self, select: u64, extra: Option<Extra>) -> Support {
+        match (self.extra_event(select), extra) {
+            (None, None) => Support::Supported,
+            (Some(_), None) => Support::NeedsExtraRegister,
+            (None, Some(_)) => Support::NoExtraRegister,
+            (Some(row), Some(extra)) if row.register.selector() != extra.selector => Support::NoExtraRegister,
+            (Some(row), Some(_))
+                if row.register == ExtraRegister::LoadLatency
+                    && self.capabilities.microarchitecture() == Microarchitecture::GoldenCove =>
+            {
+                Support::NeedsAuxiliaryEvent
+            }
+            (Some(row), Some(extra)) => {
+                let takes = |row: &ExtraEvent| row.takes(extra.value);
+                let is_taken = takes(row) || self.other_event(row).is_some_and(takes);
+                if is_taken { Support::Supported } else { Support::ReservedExtraBits }
+            }
+        }
+    }
+
+    /// Returns the registers that can hold the value for the event that `select` selects, the event's own one first,
+    /// and whether each is the [alternate](CounterState::alternate) one.
+    pub fn registers_for(self, select: u64, value: u64) -> impl Iterator<Item = (ExtraRegister, bool)> {
+        let own = self.extra_event(select);
+        let other = own.and_then(|own| self.other_event(own));
+        let both = own.map(|row| (row, false)).into_iter().chain(other.map(|row| (row, true)));
+        both.filter(move |(row, _)| row.takes(value)).map(|(row, is_other)| (row.register, is_other))
+    }
+
+    /// Returns the register that a counter in this state uses; `select` selects its event without regard to
+    /// [`alternate`](CounterState::alternate).
+    #[must_use]
+    pub fn register_of(self, select: u64, state: CounterState) -> Option<ExtraRegister> {
+        let own = self.extra_event(select)?;
+        let row = if state.alternate() { self.other_event(own)? } else { own };
+        Some(row.register)
+    }
+
+    /// Returns the select register with the event of the other off-core response register.
+    pub(super) fn alternate_select(self, select: u64) -> u64 {
+        let other = self.extra_event(select).and_then(|own| self.other_event(own));
+        let encoded = PerfEvtSel::from_bits(select);
+        other.map_or(select, |row| encoded.with_event_select(row.event).with_umask(row.umask).into_bits())
+    }
+
+    /// Returns the counters among `precise` whose load latency bit must be set in IA32_PEBS_ENABLE.
+    #[must_use]
+    pub fn measuring_latency(self, cpu_counters: CpuCounters<'_>, precise: CounterSet) -> CounterSet {
+        if !self.capabilities.has_latency_bits() {
+            return CounterSet::NONE;
+        }
+        let sources = Sources::new(&SOURCES);
+        let extra = |counter: &u8| cpu_counters.extra_of(sources, cpu_counters.get(*counter));
+        let measures = |counter: &u8| extra(counter).is_some_and(|extra| extra.selector == Selector::LoadLatency);
+        precise.iter().filter(measures).collect()
+    }
+}

@@ -1,0 +1,55 @@
+//! Raw events in use: the state of a counter has the index of one.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::extra::{Extra, Selector};
+use crate::source::{FullEvent, Sources};
+use crate::state::{CounterState, CpuCounters};
+
+/// A raw event in use, with the value of its extra register, or a free slot. Written by the thread with the planning
+/// lock, and only while no counter has its index.
+#[derive(Debug, Default)]
+pub struct RawSlot {
+    /// Bits of a [`FullEvent`], or 0 if the slot is free.
+    event: AtomicU64,
+    extra: AtomicU64,
+}
+
+impl RawSlot {
+    /// Returns the event, or `None` if the slot is free.
+    #[must_use]
+    pub fn event(&self) -> Option<FullEvent> {
+        Some(FullEvent::from_bits(self.event.load(Ordering::Relaxed))).filter(|event| event.is_event())
+    }
+
+    /// Returns what the event needs in an extra register.
+    #[must_use]
+    pub fn extra(&self) -> Option<Extra> {
+        let selector = Selector::from_number(self.event()?.selector())?;
+        Some(Extra { selector, value: self.extra.load(Ordering::Relaxed) })
+    }
+
+    /// Takes the slot for an event.
+    pub(crate) fn set(&self, event: FullEvent, value: u64) {
+        self.extra.store(value, Ordering::Relaxed);
+        self.event.store(event.into_bits(), Ordering::Relaxed);
+    }
+
+    /// Frees the slot.
+    pub(crate) fn free(&self) {
+        self.event.store(0, Ordering::Relaxed);
+    }
+
+    /// Returns whether the slot has this event with this value.
+    pub(crate) fn is(&self, event: FullEvent, value: u64) -> bool {
+        self.event() == Some(event) && self.extra.load(Ordering::Relaxed) == value
+    }
+}
+
+impl CpuCounters<'_> {
+    /// Returns what the event of a counter in this state needs in an extra register. `table` is that of the interface.
+    #[must_use]
+    pub fn extra_of(self, table: Sources, state: CounterState) -> Option<Extra> {
+        self.raw.get(usize::from(state.event()).checked_sub(table.len())?)?.extra()
+    }
+}
