@@ -3,9 +3,13 @@
 use events::{CoreTable, Event, Identity, Vendor, core_tables};
 use pmu::source::RawEvent;
 use pmu::{CoreType, Cpuid, Source};
+use protocol::InfoReply;
 use thiserror::Error;
 
 use crate::cpuid;
+use crate::error::UserError;
+use crate::exit::Exit;
+use crate::format;
 
 /// Fixed counters that the driver uses, and the profile sources that it counts with them (KPROFILE_SOURCE):
 /// instructions, cycles, and cycles at a constant rate.
@@ -29,6 +33,30 @@ pub enum CannotCount {
     /// No number of a source has all its fields.
     #[error("no request can carry all fields of its encoding")]
     NotEncodable,
+    /// E cores of two kinds count two events by its encoding.
+    #[error("E cores and low-power E cores have different events of this encoding, and the driver counts on both")]
+    LowPowerCores,
+}
+
+/// An event that the driver cannot count, as an error of a verb.
+#[derive(Debug, Error)]
+#[error("{name} cannot be counted")]
+pub struct CannotCountEvent {
+    /// Name of the event.
+    pub name: String,
+    /// Why.
+    #[source]
+    pub cause: CannotCount,
+}
+
+impl UserError for CannotCountEvent {
+    fn exit(&self) -> Exit {
+        Exit::UnsupportedSource
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some(format!("client encode {}   (shows what it needs)", self.name))
+    }
 }
 
 /// Returns the source that a request names for an event, and the mask of its counters if the driver does not know them.
@@ -65,6 +93,11 @@ pub fn source(event: &Event) -> Result<(Source, u32), CannotCount> {
 pub fn identity(cpu: &impl Cpuid) -> Option<Identity> {
     let identity = cpuid::identity(cpu);
     Some(Identity::of_signature(Vendor::from_name(&identity.vendor)?, identity.signature))
+}
+
+/// Returns the same for the processor of the driver.
+pub fn identity_of(info: &InfoReply) -> Option<Identity> {
+    Some(Identity::of_signature(Vendor::from_name(&format::text(&info.vendor))?, info.signature))
 }
 
 /// Returns the tables of a processor, on a hybrid those of a core type or, without one, of all.
