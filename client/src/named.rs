@@ -123,7 +123,7 @@ fn with_event(name: &str, identity: Identity, tables: &[CoreTable], sources: &So
     for (one, event) in usual().filter_map(|one| Some((one, one.table.find(name)?))) {
         let core_type = one.core_type.map_or(0, |core_type| core_type as u32);
         let cannot = |cause| CannotCountEvent { name: event.name.clone(), cause };
-        let (source, counters) = vendor_event::source(&event).map_err(cannot)?;
+        let (source, counters) = vendor_event::source(&event, Some(one.table)).map_err(cannot)?;
         if source.raw().is_some() && has_other_event(&event, *one, identity) {
             return Err(cannot(CannotCount::LowPowerCores).into());
         }
