@@ -6,6 +6,7 @@ mod control_area;
 mod diagnose;
 mod disturbed;
 mod encode;
+mod extra;
 mod hybrid;
 mod installing;
 mod named;

@@ -18,6 +18,8 @@ mod debug_store;
 #[cfg(not(windows))]
 mod device;
 #[cfg(not(windows))]
+mod extra;
+#[cfg(not(windows))]
 mod faults;
 #[cfg(not(windows))]
 mod generations;

@@ -12,6 +12,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 26] = [
     ("counts", include_str!("counts.rs"), "the model reports the events to count"),
     ("debug_store", include_str!("debug_store.rs"), "the model writes the records"),
     ("device", include_str!("device.rs"), "the bench chooses the caller's privileges and watches the memory"),
+    ("extra", include_str!("extra.rs"), "the model has the registers"),
     ("faults", include_str!("faults.rs"), "the bench makes calls of the kernel fail"),
     ("generations", include_str!("generations.rs"), "the processor changes, and the model makes every event occur"),
     ("guarded", include_str!("guarded.rs"), "the processor lacks registers that it enumerates"),
