@@ -521,7 +521,9 @@ impl<'a> CpuCounters<'a> {
 
     /// Returns the source of a counter in this state: an entry of the interface's table, or one created for a raw
     /// event.
+    // Never inlined: it would cost the deepest path of the handler more stack.
     #[must_use]
+    #[inline(never)]
     pub fn source_of(self, table: Sources, state: CounterState) -> Option<ProfileSource> {
         let index = usize::from(state.event());
         let Some(beyond) = index.checked_sub(table.len()) else { return table.get(index) };

@@ -35,10 +35,7 @@ impl<E> Hal<E> {
                 }
             });
             if cpu_counters.has_extra() {
-                self.compare_extra_registers(current, cpu_counters, |counters, disturbance| {
-                    cpu_counters.pmu.disturbances.note(counters, disturbance, now);
-                    disturbed = disturbed.or(counters);
-                });
+                disturbed = disturbed.or(self.compare_extra_registers(current, now));
             }
         }
         disturbed

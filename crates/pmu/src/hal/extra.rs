@@ -8,7 +8,7 @@ use crate::cpu::Cpu;
 use crate::current_cpu::{CurrentCpu, ProcessorIndex};
 use crate::disturbance::Disturbance;
 use crate::extra::{Extra, ExtraRegister, Selector};
-use crate::interface::emon::Emon;
+use crate::interface::emon::{Emon, PmuCapabilities};
 use crate::interface::{Interface, Support};
 use crate::placement::Wanted;
 use crate::source::{ProfileSource, RawEvent};
@@ -226,6 +226,8 @@ impl<E> Hal<E> {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
+    // Never inlined: it would cost the deepest path of the handler more stack.
+    #[inline(never)]
     pub fn program_extra_registers(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
         let Some(cpu_counters) = self.find(current.index()).filter(|found| found.has_extra()) else { return };
         let Interface::Emon(emon) = self.interface_with(cpu_counters.pmu) else { return };
@@ -262,30 +264,35 @@ impl<E> Hal<E> {
     }
 
     /// Compares the extra registers of the active counters of the current processor with the values that the driver
-    /// wrote: one read for each such counter. Passes what differs to `differs`.
+    /// wrote, one read for each such counter, and notes each counter that is disturbed, at the time `now`. Returns them.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     // Never inlined: it would cost the deepest path of the handler more stack.
     #[inline(never)]
-    pub(super) fn compare_extra_registers(
-        &self,
-        current: CurrentCpu<'_, impl Cpu>,
-        cpu_counters: CpuCounters<'_>,
-        mut differs: impl FnMut(CounterSet, Disturbance),
-    ) {
-        let Interface::Emon(emon) = self.interface_with(cpu_counters.pmu) else { return };
+    pub(super) fn compare_extra_registers(&self, current: CurrentCpu<'_, impl Cpu>, now: u64) -> CounterSet {
+        let mut disturbed = CounterSet::NONE;
+        let Some(cpu_counters) = self.find(current.index()) else { return disturbed };
+        // Only this interface has extra registers.
+        let emon = Emon::with_capabilities(PmuCapabilities::from_bits(cpu_counters.pmu.snapshot.capabilities()));
         for counter in cpu_counters.active.all.iter() {
-            if let Some((register, value)) = self.register_with(emon, cpu_counters, cpu_counters.get(counter))
+            if let Some(register) = emon.register_selected(cpu_counters.pmu.select(counter))
+                && let Some(Extra { value, .. }) =
+                    cpu_counters.extra_of(self.interface.sources(), cpu_counters.get(counter))
                 && let Some(changed) = Disturbance::of(register.msr(), current.cpu().rdmsr(register.msr()), value)
             {
-                differs(CounterSet::NONE.with(counter), changed);
+                let counters = CounterSet::NONE.with(counter);
+                cpu_counters.pmu.disturbances.note(counters, changed, now);
+                disturbed = disturbed.or(counters);
             }
         }
+        disturbed
     }
 
     /// Returns the counters among `precise` of a processor whose load latency bit must be set in IA32_PEBS_ENABLE.
+    // Never inlined, for the same reason.
     #[must_use]
+    #[inline(never)]
     pub fn measuring_latency(&self, processor: ProcessorIndex, precise: CounterSet) -> CounterSet {
         match self.find(processor) {
             Some(cpu_counters) if cpu_counters.has_extra() => match self.interface_with(cpu_counters.pmu) {

@@ -166,7 +166,7 @@ impl Emon {
         if !state.precise() {
             return if state.alternate() { self.alternate_select(source.select) } else { source.select };
         }
-        let form = self.capabilities.microarchitecture().precise_form(&source);
+        let form = self.capabilities.microarchitecture().listed_precise_form(&source);
         form.map_or(source.select, |form| form.select(source.select))
     }
 

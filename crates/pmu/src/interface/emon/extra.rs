@@ -242,7 +242,16 @@ impl Emon {
         Some(row.register)
     }
 
+    /// Returns the register of the event that a counter was started with.
+    #[must_use]
+    pub fn register_selected(self, select: u64) -> Option<ExtraRegister> {
+        self.extra_event(select).map(|row| row.register)
+    }
+
     /// Returns the select register with the event of the other off-core response register.
+    // Never inlined: it would cost the deepest path of the handler more stack.
+    #[cold]
+    #[inline(never)]
     pub(super) fn alternate_select(self, select: u64) -> u64 {
         let other = self.extra_event(select).and_then(|own| self.other_event(own));
         let encoded = PerfEvtSel::from_bits(select);

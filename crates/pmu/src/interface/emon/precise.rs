@@ -49,29 +49,49 @@ impl Microarchitecture {
         !matches!(self, Self::Unknown | Self::Core | Self::Core2)
     }
 
-    /// Returns the precise form of an encoding.
-    fn form(self, encoding: Encoding) -> Option<PreciseForm> {
+    /// Returns the precise form of an encoding by its table.
+    fn listed_form(self, encoding: Encoding) -> Option<PreciseForm> {
         let (event, umask) = encoding;
         if !self.lists_precise() {
             return usual(encoding);
         }
         let class = self.table().find(event.into(), umask)?;
-        let counters = if self.is_precise_with_extra(event, umask) { class.counters() } else { class.precise() };
+        let counters = class.precise();
         let form = PreciseForm { recorded: encoding, counters, since: Format::Core2 };
         (!counters.is_empty()).then_some(form)
+    }
+
+    /// Returns the precise form of an encoding, which may need an extra register.
+    fn form(self, encoding: Encoding) -> Option<PreciseForm> {
+        let (event, umask) = encoding;
+        let with_extra = || {
+            let class = self.table().find(event.into(), umask).filter(|_| self.is_precise_with_extra(event, umask))?;
+            Some(PreciseForm { recorded: encoding, counters: class.counters(), since: Format::Core2 })
+        };
+        self.listed_form(encoding).or_else(with_extra)
     }
 
     /// Returns the precise form of a source. A source of the interface's table names an event, whatever encoding
     /// records it; a raw event is recorded with its own encoding or not at all.
     #[must_use]
     pub fn precise_form(self, source: &ProfileSource) -> Option<PreciseForm> {
+        Self::precise_form_by(source, |encoding| self.form(encoding))
+    }
+
+    /// As [`precise_form`](Self::precise_form), without events that need an extra register, which are recorded with
+    /// their own encoding: less stack for the handler.
+    pub(super) fn listed_precise_form(self, source: &ProfileSource) -> Option<PreciseForm> {
+        Self::precise_form_by(source, |encoding| self.listed_form(encoding))
+    }
+
+    fn precise_form_by(source: &ProfileSource, form: impl Fn(Encoding) -> Option<PreciseForm>) -> Option<PreciseForm> {
         let select = PerfEvtSel::from_bits(source.select);
         if select.cmask() != 0 || select.inv() || select.edge() || select.eq() || select.umask2() != 0 {
             return None;
         }
         let named = (select.event_select(), select.umask());
-        let other = || self.form(other_encoding(named)).filter(|_| source.source.raw().is_none());
-        self.form(named).or_else(other)
+        let other = || form(other_encoding(named)).filter(|_| source.source.raw().is_none());
+        form(named).or_else(other)
     }
 
     /// Returns how many events follow the overflow of a counter until its record is written, including the event that
