@@ -180,7 +180,8 @@ EVENTS
   hybrid a maker's name counts on each core type that has it. client encode
   EVENT shows registers and counters, and why the driver refuses an event.
   An event without a source can be given as a raw event, as with perf:
-    cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also eq, umask=0x8050
+    cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also any, eq, umask=0x8050
+    cpu/event=0xB7,umask=0x01,offcore_rsp=0x10001/ also frontend=0x15
   with u or k after the last slash for one mode only. The numbers are in the
   processor's manual; a wrong number counts nothing, or something else. The
   driver knows on which counters most events count; client query EVENT says so.

@@ -23,7 +23,9 @@ EVENTS
   an interval, the first is that of the source (client query SOURCE), and it is
   adjusted to take as many samples per second as -F says. Without -e: cycles.
   An event without a source can be given as a raw event, as with perf:
-    cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also eq, umask=0x8050
+    cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also any, eq, umask=0x8050
+    cpu/event=0xCD,umask=0x01,ldlat=30/p           loads of 30 cycles or more;
+                                                   also offcore_rsp=, frontend=
   with u or k after the last slash for one mode only. The numbers are in the
   processor's manual; a wrong number samples nothing, or something else. A term
   counters=0x3 allows only counters 0 and 1.
