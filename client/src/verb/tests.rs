@@ -7,6 +7,7 @@ mod diagnose;
 mod disturbed;
 mod encode;
 mod hybrid;
+mod imports;
 mod installing;
 mod named;
 mod narrowing;
