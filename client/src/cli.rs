@@ -52,7 +52,8 @@ EXAMPLES
 SOURCES
   A source has its name in the HAL, with or without \"Profile\", in any case
   (BranchInstructions, profilebranchinstructions), or its number (6, 0x06). An
-  event can end in :u (user mode only) or :k (kernel mode only); an event that
+  event can also have its maker's name (MEM_LOAD_RETIRED.L3_MISS) or perf's
+  (branch-misses). An event can end in :u (user mode only) or :k (kernel mode only); an event that
   is sampled can also end in :p (precise).
 ";
 
@@ -172,6 +173,11 @@ counts are still printed.
 EVENTS
   Without -e: cycles, instructions, branches and mispredicted branches, if this
   machine supports them and has free counters for them.
+  An event has its name in the HAL (TotalIssues), its maker's name, in any case
+  (MEM_LOAD_RETIRED.L3_MISS), or one of perf's: cycles, instructions, branches,
+  branch-misses, cache-references, cache-misses, ref-cycles, cpu-clock. On a
+  hybrid a maker's name counts on each core type that has it. client encode
+  EVENT shows registers and counters, and why the driver refuses an event.
   An event without a source can be given as a raw event, as with perf:
     cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also eq, umask=0x8050
   with u or k after the last slash for one mode only. The numbers are in the
@@ -197,6 +203,7 @@ EXAMPLES
   client stat -e TotalIssues:u,TotalIssues:k -- app.exe --option
   client stat -e TotalCycles -C 0 --json -o counts.json -- app.exe
   client stat -e TotalCycles,cpu/event=0xD1,umask=0x20/u -- app.exe
+  client stat -e instructions,MEM_LOAD_RETIRED.L3_MISS:u -- app.exe
 ";
 
 /// Text after the help of `install`.

@@ -99,9 +99,9 @@ pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
             None => events.push(EventCount {
                 session: record.session,
                 id: record.source,
-                name: qualified(&sources.name(record.source), record.core_type),
+                name: qualified(&sources.name_on(record.source, record.core_type), record.core_type),
                 core_type: (record.core_type != 0).then(|| core_types::name(record.core_type)),
-                source: sources.name(record.source),
+                source: sources.name_on(record.source, record.core_type),
                 core_type_number: record.core_type,
                 modes: event::mode_letters(record.modes),
                 count: 0,

@@ -15,7 +15,7 @@ use crate::format;
 use crate::raw_event::Notation;
 use crate::source::is_named;
 use crate::support;
-use crate::vendor_event;
+use crate::vendor_event::{self, CannotCount};
 
 /// Both mode bits of an event select register, and the lower one.
 const BOTH_MODES: u64 = 3 << USER_BIT;
@@ -252,7 +252,7 @@ impl<C: Cpuid> Core<'_, C> {
     fn of_event<E>(&self, event: &Event, hal: &Hal<E>) -> CoreEncoding {
         let capabilities = PmuCapabilities::of(self.cpu);
         let is_emon = hal.selection().interface == Kind::Emon;
-        let request = vendor_event::source(event);
+        let request = vendor_event::source(event, self.table.map(|one| one.table));
         let raw = request.as_ref().ok().filter(|_| !event.is_fixed());
         let known = raw.and_then(|(source, _)| hal.source_information(*source).ok());
         let general = if is_emon {
@@ -270,8 +270,8 @@ impl<C: Cpuid> Core<'_, C> {
             (_, Some(known)) if known.support != pmu::Support::Supported => {
                 Some(support::sentence(known.support as u32))
             }
-            (_, Some(known)) if is_emon && self.names(known.counters.bits()).is_empty() => {
-                Some(support::sentence(pmu::Support::NoCounter as u32))
+            (_, Some(known)) if known.counters.bits() & u32::from(event.counters.general_mask) == 0 => {
+                Some(CannotCount::OtherCounters.to_string())
             }
             _ => None,
         };

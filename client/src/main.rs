@@ -25,6 +25,7 @@ mod image;
 mod installed_driver;
 mod metric;
 mod missing_feature;
+mod named;
 #[cfg(any(windows, test))]
 mod nt_modules;
 mod ntstatus;

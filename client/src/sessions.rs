@@ -47,7 +47,7 @@ pub struct RunningSession {
 pub fn by_session(session_events: &[SessionEvent], sources: &Sources) -> Vec<RunningSession> {
     let mut sessions: Vec<RunningSession> = Vec::new();
     for session_event in session_events {
-        let name = qualified(&sources.name(session_event.source), session_event.core_type);
+        let name = qualified(&sources.name_on(session_event.source, session_event.core_type), session_event.core_type);
         let event = RunningEvent {
             id: session_event.source,
             label: format!("{name}{}", event::suffix(session_event.modes)),

@@ -1,5 +1,9 @@
 //! The sources of the driver, and the search for one by name or number.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use events::nearest;
 use pmu::Kind;
 use pmu::interval::IntervalRange;
 use pmu::source::RawEvent;
@@ -15,19 +19,17 @@ use crate::exit::Exit;
 use crate::format;
 use crate::raw_event::Notation;
 use crate::role::{self, Role};
+use crate::suggestions;
 use crate::support;
 
 /// Name of [`BRANCHES`], which is not an event of a counter.
 pub const BRANCHES_NAME: &str = "Branches";
 
-/// Maximum number of suggestions for an unknown name.
-const SUGGESTIONS: usize = 3;
-
 /// Why a name does not select a source.
 #[derive(Debug, Error)]
 pub enum SourceError {
     /// No source has this name.
-    #[error("no source is called {given}{}", did_you_mean(.near))]
+    #[error("no source is called {given}{}", suggestions::did_you_mean(.near))]
     Unknown {
         /// The name, as the user typed it.
         given: String,
@@ -49,10 +51,6 @@ pub enum SourceError {
 #[derive(Debug, Error)]
 #[error("the {0} profile interface has it, and that of this machine does not")]
 pub struct OtherInterface(pub &'static str);
-
-fn did_you_mean(near: &[String]) -> String {
-    if near.is_empty() { String::new() } else { format!("; did you mean: {}?", near.join(", ")) }
-}
 
 impl UserError for SourceError {
     fn exit(&self) -> Exit {
@@ -179,17 +177,21 @@ fn number_as_name(source: u32) -> String {
 
 /// The sources of the driver.
 #[derive(Debug, Clone, Default)]
-pub struct Sources(Vec<SourceInfo>);
+pub struct Sources {
+    list: Vec<SourceInfo>,
+    /// The names of raw events that the user named, by source and core type.
+    named: RefCell<BTreeMap<(u32, u32), String>>,
+}
 
 impl Sources {
     /// Creates the list from the reply of the driver.
     pub fn new(records: &[SourceRecord]) -> Self {
-        Self(records.iter().map(SourceInfo::from).collect())
+        Self { list: records.iter().map(SourceInfo::from).collect(), named: RefCell::default() }
     }
 
     /// Returns all sources in the order of the driver.
     pub fn iter(&self) -> impl Iterator<Item = &SourceInfo> {
-        self.0.iter()
+        self.list.iter()
     }
 
     /// Returns the source that the user named.
@@ -200,7 +202,7 @@ impl Sources {
         }
         let matches = |source: &&SourceInfo| is_named(wanted, source.id, &source.name);
         // Two interfaces can use the same number: the supported source is preferred.
-        let found = self.0.iter().filter(matches).max_by_key(|source| source.supported);
+        let found = self.list.iter().filter(matches).max_by_key(|source| source.supported);
         found.cloned().ok_or_else(|| {
             let near = self.suggestions(wanted);
             in_other_interface(wanted).unwrap_or_else(|| SourceError::Unknown { given: wanted.to_string(), near })
@@ -209,29 +211,40 @@ impl Sources {
 
     /// Returns the supported source with this role.
     pub fn with_role(&self, role: Role) -> Option<&SourceInfo> {
-        self.0.iter().find(|source| source.supported && role::of(&source.name) == Some(role))
+        self.list.iter().find(|source| source.supported && role::of(&source.name) == Some(role))
+    }
+
+    /// Remembers the name by which the user named a raw event of a core type, or of all with 0.
+    pub fn remember(&self, source: u32, core_type: u32, name: &str) {
+        self.named.borrow_mut().insert((source, core_type), name.to_owned());
     }
 
     /// Returns the name of a source, or its number if the driver does not list it. [`BRANCHES`] is never listed.
     pub fn name(&self, source: u32) -> String {
+        self.name_on(source, 0)
+    }
+
+    /// Returns the name of a source on a core type: the same event number can be two events.
+    pub fn name_on(&self, source: u32, core_type: u32) -> String {
         if source == BRANCHES {
             return BRANCHES_NAME.to_owned();
+        }
+        let named = self.named.borrow();
+        if let Some(name) = named.get(&(source, core_type)).or_else(|| named.get(&(source, 0))) {
+            return name.clone();
         }
         let found = self.find(&SourceName::Number(source));
         found.map_or_else(|_| number_as_name(source), |source| source.name)
     }
 
+    /// Returns the names of the supported sources.
+    pub fn names(&self) -> Vec<&str> {
+        self.list.iter().filter(|source| source.supported).map(|source| source.name.as_str()).collect()
+    }
+
     fn suggestions(&self, wanted: &SourceName) -> Vec<String> {
         let SourceName::Name(wanted) = wanted else { return Vec::new() };
-        let wanted = normalized(wanted);
-        let mut near: Vec<(f64, &SourceInfo)> = self
-            .0
-            .iter()
-            .map(|source| (similarity(&wanted, &normalized(&source.name)), source))
-            .filter(|(similarity, _)| *similarity >= 0.8)
-            .collect();
-        near.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-        near.iter().take(SUGGESTIONS).map(|(_, source)| source.name.clone()).collect()
+        nearest(wanted, self.list.iter().map(|source| source.name.as_str()), suggestions::MOST)
     }
 }
 
@@ -261,14 +274,6 @@ fn in_other_interface(wanted: &SourceName) -> Option<SourceError> {
         let source = kind.sources().iter().find(|source| is_named(wanted, source.source.0, source.name))?;
         Some(SourceError::OtherInterface { name: source.name.to_owned(), cause: OtherInterface(kind.name()) })
     })
-}
-
-/// Returns the similarity of two names. A part of a name ranks above any misspelling.
-fn similarity(wanted: &str, name: &str) -> f64 {
-    if wanted.len() >= 3 && name.contains(wanted) {
-        return 1.0 + 1.0 / (2.0 + f64::from(u16::try_from(name.len()).unwrap_or(u16::MAX)));
-    }
-    strsim::jaro_winkler(wanted, name)
 }
 
 /// Normalizes a name: lower case, without `Profile`. ProfileTime has two names.

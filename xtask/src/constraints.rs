@@ -1,10 +1,13 @@
 //! Generates the tables of event constraints (`crates/pmu/src/constraints/tables.rs`) from the facts in
 //! `crates/pmu/facts`.
 
+mod import;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     fs,
+    path::Path,
 };
 
 use anyhow::{Context, Result, ensure};
@@ -87,8 +90,11 @@ pub fn generations(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Generates the tables.
-pub fn run(workspace: &Workspace) -> Result<()> {
+/// Generates the tables; with a folder, the facts first.
+pub fn run(workspace: &Workspace, import: Option<&Path>) -> Result<()> {
+    if let Some(folder) = import {
+        import::run(folder, &workspace.root().join(FACTS))?;
+    }
     fs::write(workspace.root().join(TABLES), generated(workspace)?)?;
     Ok(())
 }

@@ -107,7 +107,11 @@ enum Command {
     Soak,
 
     /// Generate the tables of event constraints from the facts in crates/pmu/facts
-    Constraints,
+    Constraints {
+        /// Make the facts first, from a folder with tables of Intel's and AMD's events
+        #[arg(long, value_name = "FOLDER")]
+        import: Option<PathBuf>,
+    },
 
     /// Generate the tables of events from the facts in crates/events/facts
     Events {
@@ -163,7 +167,7 @@ fn execute(command: &Command) -> Result<()> {
         Command::Package => package::run(&workspace),
         Command::Install => installed::install(&workspace),
         Command::Uninstall => installed::uninstall(&workspace),
-        Command::Constraints => constraints::run(&workspace),
+        Command::Constraints { import } => constraints::run(&workspace, import.as_deref()),
         Command::Events { import, check } => events::run(&workspace, import.as_deref(), *check),
         Command::Bench { time } => bench::run(&workspace, *time),
         Command::CleanLab => prefix::clean_lab(&workspace),

@@ -1,6 +1,6 @@
 //! Events of requests, and the counts of events.
 
-use protocol::{CountRecord, EventRequest};
+use protocol::{CountRecord, EventRequest, ProcessorSet};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
@@ -11,6 +11,7 @@ use crate::counts::{EventCount, by_event};
 use crate::error::{Error, UserError};
 use crate::event::{self, EventError, EventName, SourceName};
 use crate::exit::Exit;
+use crate::named::resolve;
 use crate::raw_event;
 use crate::source::Sources;
 
@@ -64,19 +65,25 @@ pub struct StartedEvent {
     pub modes: &'static str,
 }
 
-/// Returns the events that the user named, each once.
-pub fn events(names: &[Names<EventName>], sources: &Sources) -> Result<Vec<EventRequest>, Error> {
+/// Returns the events that the user named, each once. On a hybrid, an event by its maker's name is one for each core
+/// type of `processors` that has it.
+pub fn events(
+    names: &[Names<EventName>],
+    processors: &ProcessorSet,
+    connection: &Connection,
+) -> Result<Vec<EventRequest>, Error> {
     let mut events: Vec<EventRequest> = Vec::new();
     for name in names.iter().flatten() {
-        let source = sources.find(&name.source)?.id;
-        let event = EventRequest {
-            source,
-            modes: name.modes,
-            core_type: name.source.core_type(),
-            counters: name.counters,
-            ..EventRequest::EMPTY
-        };
-        add(&mut events, event, sources)?;
+        for found in resolve(&name.source, processors, connection)? {
+            let event = EventRequest {
+                source: found.source.id,
+                modes: name.modes,
+                core_type: found.core_type,
+                counters: if name.counters == 0 { found.counters } else { name.counters },
+                ..EventRequest::EMPTY
+            };
+            add(&mut events, event, connection.sources()?)?;
+        }
     }
     Ok(events)
 }
@@ -105,13 +112,17 @@ pub fn label(event: &EventRequest, sources: &Sources) -> String {
 
 /// Returns the source of an event, with its core type if it names one.
 pub fn name(event: &EventRequest, sources: &Sources) -> String {
-    qualified(&sources.name(event.source), event.core_type)
+    qualified(&sources.name_on(event.source, event.core_type), event.core_type)
 }
 
 /// Returns the sources that the user named, each with the number of its core type, or 0.
 pub fn wanted(connection: &Connection, names: &[Names<SourceName>]) -> Result<Vec<(u32, u32)>, Error> {
-    let sources = connection.sources()?;
-    names.iter().flatten().map(|name| Ok((sources.find(name)?.id, name.core_type()))).collect()
+    let mut wanted = Vec::new();
+    for name in names.iter().flatten() {
+        let found = resolve(name, &ProcessorSet::EMPTY, connection)?;
+        wanted.extend(found.iter().map(|one| (one.source.id, one.core_type)));
+    }
+    Ok(wanted)
 }
 
 /// Returns the counts of the named sources that run detached, or of all detached sources if none is named.
@@ -129,7 +140,8 @@ pub fn detached(connection: &Connection, names: &[Names<SourceName>]) -> Result<
         record.source == *source && (*core_type == 0 || record.core_type == *core_type)
     };
     let idle = wanted.iter().filter(|one| !running.iter().any(|record| is_meant(record, one)));
-    let names: Vec<String> = idle.map(|(source, core_type)| qualified(&sources.name(*source), *core_type)).collect();
+    let names: Vec<String> =
+        idle.map(|(source, core_type)| qualified(&sources.name_on(*source, *core_type), *core_type)).collect();
     if names.is_empty() {
         let is_wanted = |record: &CountRecord| wanted.is_empty() || wanted.iter().any(|one| is_meant(record, one));
         return Ok(running.into_iter().filter(is_wanted).collect());

@@ -7,6 +7,7 @@ use crate::cli::IntervalArgs;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::event::EventError;
+use crate::named::one;
 
 #[derive(Serialize)]
 struct Answer {
@@ -23,7 +24,7 @@ struct Answer {
 pub fn run(args: &IntervalArgs, context: &mut Context) -> Result<(), Error> {
     let connection = Connection::open(context.system()?)?;
     let sources = connection.sources()?;
-    let id = sources.find(&args.source)?.id;
+    let id = one(&args.source, &connection)?.source.id;
     if args.source.core_type() != 0 {
         let (name, plain) = (args.source.to_string(), sources.name(id));
         return Err(EventError::CommonInterval { name, plain }.into());

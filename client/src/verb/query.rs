@@ -9,14 +9,17 @@ use crate::core_types::{SourceOnType, qualified};
 use crate::errata;
 use crate::error::Error;
 use crate::format::{properties, table};
+use crate::named::one;
 use crate::processors::ranges;
 use crate::source::SourceInfo;
 use crate::support;
 
 pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
     let connection = Connection::open(context.system()?)?;
-    let (id, core_type) = (connection.sources()?.find(&args.source)?.id, args.source.core_type());
+    let found = one(&args.source, &connection)?;
+    let (id, core_type) = (found.source.id, found.core_type);
     let mut source = SourceInfo::from(&connection.source(id, core_type)?).with_errata(&connection.info()?);
+    source.name = connection.sources()?.name_on(id, core_type);
     if core_type == 0 {
         source.core_types = connection.on_core_types(id)?;
     } else {

@@ -1,7 +1,7 @@
 //! `record`: writes samples to a file, like perf record.
 
 use pmu::Source;
-use protocol::{DEFAULT_BUDGET, EventRequest, modes};
+use protocol::{DEFAULT_BUDGET, EventRequest, ProcessorSet, modes};
 
 use super::context::Context;
 use super::events::add;
@@ -11,6 +11,7 @@ use crate::connection::Connection;
 use crate::error::Error;
 use crate::event::{EventError, SampledEvent};
 use crate::format::{bytes, grouped, seconds, text};
+use crate::named::resolve;
 use crate::role::Role;
 use crate::share::{self, percent};
 use crate::source::{SourceInfo, Sources};
@@ -37,7 +38,7 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     let connection = Connection::open(system)?;
     let sources = connection.sources()?;
     let mut events = Vec::new();
-    for requested in requested(args, sources)? {
+    for requested in requested(args, &connection)? {
         let request = request(&requested, args.freq);
         if let Some(asked) = requested.interval.filter(|asked| *asked != request.interval) {
             let SourceInfo { name, minimum, maximum, .. } = requested.source;
@@ -74,7 +75,8 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
 }
 
 /// Returns the events that the user named, or the default event.
-fn requested(args: &RecordArgs, sources: &Sources) -> Result<Vec<RequestedEvent>, Error> {
+fn requested(args: &RecordArgs, connection: &Connection) -> Result<Vec<RequestedEvent>, Error> {
+    let sources = connection.sources()?;
     if args.events.is_empty() {
         let source = DEFAULT_ROLES.into_iter().find_map(|role| sources.with_role(role));
         let source = source.or_else(|| sources.iter().find(|source| source.id == Source::TIME.0 && source.supported));
@@ -86,16 +88,18 @@ fn requested(args: &RecordArgs, sources: &Sources) -> Result<Vec<RequestedEvent>
             interval: None,
         }]);
     }
-    let requested = |SampledEvent { event, interval }: &SampledEvent| {
-        Ok(RequestedEvent {
-            source: sources.find(&event.source)?,
-            core_type: event.source.core_type(),
+    let processors = args.session.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
+    let mut requested = Vec::new();
+    for SampledEvent { event, interval } in args.events.iter().flatten() {
+        requested.extend(resolve(&event.source, &processors, connection)?.into_iter().map(|found| RequestedEvent {
+            source: found.source,
+            core_type: found.core_type,
             modes: event.modes,
-            counters: event.counters,
+            counters: if event.counters == 0 { found.counters } else { event.counters },
             interval: *interval,
-        })
-    };
-    args.events.iter().flatten().map(requested).collect()
+        }));
+    }
+    Ok(requested)
 }
 
 /// Returns the line that says what is sampled if the user named no event.

@@ -238,7 +238,7 @@ fn session_block(plan: &SamplingPlan, info: &InfoReply, clock: u64, connection: 
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let event = |event: &EventRequest| RecordedEvent {
         source: event.source,
-        name: sources.name(event.source),
+        name: sources.name_on(event.source, event.core_type),
         modes: event.modes,
         interval: event.interval,
         frequency: event.frequency,

@@ -23,8 +23,8 @@ struct Started {
 pub fn run(args: &StartArgs, context: &mut Context) -> Result<(), Error> {
     let connection = Connection::open(context.system()?)?;
     let sources = connection.sources()?;
-    let events = events(&args.events, sources)?;
     let set = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
+    let events = events(&args.events, &set, &connection)?;
     let header =
         StartHeader { flags: flags::DETACHED | args.force.flags(), ring: 0, budget: 0, batch: 0, processors: set };
     let session = connection.start(&header, &events)?.session;

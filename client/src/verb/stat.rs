@@ -45,14 +45,14 @@ struct Stat {
 
 pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let connection = Connection::open(context.system()?)?;
+    let processors = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
     let mut events = if args.events.is_empty() {
         default_events(&connection)?
     } else {
-        events(&args.events, connection.sources()?)?
+        events(&args.events, &processors, &connection)?
     };
     // The file is created before the command runs, so an error is reported early.
     let mut file = args.output.as_deref().filter(|path| *path != Path::new("-")).map(create).transpose()?;
-    let processors = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
 
     context.system()?.note_interrupts()?;
     let header = StartHeader { flags: args.force.flags(), ring: 0, budget: 0, batch: 0, processors };

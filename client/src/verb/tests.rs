@@ -8,6 +8,7 @@ mod disturbed;
 mod encode;
 mod hybrid;
 mod installing;
+mod named;
 mod narrowing;
 mod record;
 mod report;
@@ -462,7 +463,8 @@ mod asking {
             assert_eq!(run(&system, line).failure().0, Exit::UnknownSource, "{line}");
         }
         for (code, _) in system.driver.asked.borrow().iter() {
-            assert!(matches!(code, Code::Hello | Code::ListSources), "{code:?}");
+            let is_question = matches!(code, Code::Hello | Code::ListSources | Code::Info | Code::ListCoreTypes);
+            assert!(is_question, "{code:?}");
         }
     }
 }

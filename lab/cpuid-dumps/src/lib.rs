@@ -69,10 +69,26 @@ impl CpuIdentity {
             && counters >> 8 & 0xFF == 4
     }
 
+    /// Returns whether the cores of this processor have two threads with registers or errata in common: those whose
+    /// counters [disturb each other](Self::has_disturbing_threads), and Nehalem and Westmere with hyper-threading. The
+    /// threads of the latter share the registers of off-core responses.
+    #[must_use]
+    pub fn has_related_threads(&self) -> bool {
+        let dump = self.cpuid();
+        let ([signature, package, _, features], [_, threads, ..]) = (dump.cpuid(1, 0), dump.cpuid(0xB, 0));
+        let model = signature >> 4 & 0xF | signature >> 12 & 0xF0;
+        let shares = signature >> 8 & 0xF == 6
+            && matches!(model, 0x1A | 0x1E | 0x1F | 0x2E | 0x25 | 0x2C | 0x2F)
+            && features >> 28 & 1 == 1
+            && package >> 16 & 0xFF > 1
+            && threads & 0xFFFF > 1;
+        shares || self.has_disturbing_threads()
+    }
+
     /// Returns CPUID as processor `number` of a machine reports it. The threads of a core have adjacent numbers.
     pub fn cpuid_of_processor(&self, number: u32) -> impl Fn(u32, u32) -> [u32; 4] + Send + Sync + use<> {
         let identity = self.of_processor(number);
-        let (leaves, has_threads) = (identity.cpuid(), identity.has_disturbing_threads());
+        let (leaves, has_threads) = (identity.cpuid(), identity.has_related_threads());
         // SDM Vol. 2A, CPUID: the initial APIC ID in leaf 1; in leaf 0xB the bits of a thread, the threads of a core,
         // the kind of level (1: thread), and the x2APIC ID.
         move |leaf, subleaf| match (leaf, leaves.cpuid(leaf, subleaf)) {

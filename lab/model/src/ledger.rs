@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// Exact totals of the events that reached the counters, independent of register values, counter widths and writes.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
-    entries: BTreeMap<(CounterId, Selected, bool, bool), LedgerEntry>,
+    entries: BTreeMap<(CounterId, Selected, u64, bool, bool), LedgerEntry>,
 }
 
 /// Totals of one counter in one configuration.
@@ -16,6 +16,8 @@ pub struct LedgerEntry {
     pub counter: CounterId,
     /// The selected event.
     pub selected: Selected,
+    /// Value of the extra register of the event; 0 if it needs none.
+    pub extra: u64,
     /// Whether the counter counted in user mode.
     pub user: bool,
     /// Whether the counter counted in kernel mode.
@@ -39,7 +41,7 @@ impl Ledger {
 
     /// Adds the totals of `entry` to those of the same counter in the same configuration.
     pub(crate) fn add(&mut self, entry: LedgerEntry) {
-        let key = (entry.counter, entry.selected, entry.user, entry.kernel);
+        let key = (entry.counter, entry.selected, entry.extra, entry.user, entry.kernel);
         let zero = LedgerEntry { counted: 0, overflows: 0, interrupts: 0, ..entry };
         let total = self.entries.entry(key).or_insert(zero);
         total.counted = total.counted.saturating_add(entry.counted);

@@ -13,6 +13,7 @@
 //! | errata of counters, by processor | `pmu/errata.rs` |
 //! | the arithmetic of a counter | `counter.rs` |
 //! | events that only some counters count | `countable.rs` |
+//! | events that a second register completes | `extra.rs` |
 //! | the local vector table entry and `IA32_APIC_BASE` | `apic.rs` |
 //! | records that the processor writes to memory | `debug_store/mod.rs` |
 //! | when an interrupt is raised, merged, delivered | `processor.rs`; `interrupt_mode.rs` for differences between processors |
@@ -46,6 +47,7 @@ mod bits;
 mod countable;
 mod counter;
 mod debug_store;
+mod extra;
 mod fault;
 mod identity;
 mod interrupt_mode;

@@ -7,6 +7,7 @@ use crate::{
     countable::Countable,
     counter::CounterId,
     debug_store::{Branch, Counted, DebugStore, Memory, Precise, Stored},
+    extra::ExtraRegisters,
     fault::{FaultingAccess, GeneralProtection},
     identity,
     interrupt_mode::InterruptMode,
@@ -56,6 +57,7 @@ pub struct Processor {
     countable: Countable,
     pmu: Box<dyn Pmu>,
     debug_store: DebugStore,
+    extra: ExtraRegisters,
     apic: Apic,
     /// At most one interrupt is pending: the APIC has one entry for all counters.
     pending: bool,
@@ -75,6 +77,7 @@ impl Processor {
         let pmu = identity::pmu(&cpuid, 0);
         Self {
             debug_store: DebugStore::new(&cpuid, 0, pmu.is_there()),
+            extra: ExtraRegisters::new(&cpuid, pmu.is_there()),
             pmu,
             apic: Apic::new(&cpuid),
             countable: Countable::read(&cpuid),
@@ -154,12 +157,18 @@ impl Processor {
         self.masks_on_delivery = true;
     }
 
-    /// Returns the other thread of the core, which shares the performance monitoring registers or an erratum of them;
+    /// Returns the other thread of the core, which shares performance monitoring registers or an erratum of them;
     /// `cpuid` is that of the other thread. Returns `None` if threads have nothing in common.
     #[must_use]
     pub fn other_thread(&self, cpuid: CpuidFunction) -> Option<Self> {
-        let pmu = self.pmu.other_thread()?;
-        Some(Self { pmu, ..Self::new(cpuid).with_perf_capabilities(self.perf_capabilities) })
+        let (pmu, extra) = (self.pmu.other_thread(), self.extra.other_thread());
+        if pmu.is_none() && extra.is_none() {
+            return None;
+        }
+        let own = Self::new(cpuid).with_perf_capabilities(self.perf_capabilities);
+        let pmu = pmu.unwrap_or_else(|| identity::pmu(&own.cpuid, own.perf_capabilities));
+        let extra = extra.unwrap_or_else(|| ExtraRegisters::new(&own.cpuid, pmu.is_there()));
+        Some(Self { pmu, extra, ..own })
     }
 
     /// Returns another core of the node, which counts the events of the northbridge with the same counters; `cpuid` is
@@ -176,6 +185,7 @@ impl Processor {
     pub fn lose_power(&mut self) {
         self.pmu = identity::pmu(&self.cpuid, self.perf_capabilities);
         self.debug_store.lose_power();
+        self.extra.lose_power();
         self.pending = false;
         self.apic.initialize_lvt();
     }
@@ -204,6 +214,7 @@ impl Processor {
             return self.note(Err(GeneralProtection));
         }
         let value = self.apic.rdmsr(msr).or_else(|| self.debug_store.rdmsr(msr)).or_else(|| self.pmu.rdmsr(msr));
+        let value = value.or_else(|| self.extra.rdmsr(msr));
         let absent = if self.ignores_absent_msrs { Ok(0) } else { Err(GeneralProtection) };
         self.note(value.map_or(absent, Ok))
     }
@@ -219,7 +230,7 @@ impl Processor {
         }
         let was_open = self.apic.delivers();
         let written = self.apic.wrmsr(msr, value).or_else(|| self.debug_store.wrmsr(msr, value));
-        let written = written.or_else(|| self.pmu.wrmsr(msr, value));
+        let written = written.or_else(|| self.pmu.wrmsr(msr, value)).or_else(|| self.extra.wrmsr(msr, value));
         if self.pmu.take_raised() {
             self.raise();
         }
@@ -240,7 +251,8 @@ impl Processor {
     }
 
     /// Executes code in `mode`. For each counter that counts in that mode, `events` returns the number of occurrences
-    /// of the selected event. A counter that cannot count its event counts nothing.
+    /// of the selected event. A counter that cannot count its event counts nothing, nor does one whose event needs an
+    /// extra register that selects nothing.
     ///
     /// A counter that overflows with its interrupt enabled makes an interrupt pending, unless one is pending or the
     /// status bit of the counter is already set (Intel, version 2 and later). [`LedgerEntry::interrupts`] describes how
@@ -251,6 +263,12 @@ impl Processor {
     ///
     /// The first interrupt that `IA32_DEBUGCTL` lets freeze the counters does so at the end of this call.
     pub fn run(&mut self, mode: Mode, events: &dyn Fn(Selected) -> u64) {
+        self.run_with_extra(mode, &|selected, _| events(selected));
+    }
+
+    /// As [`run`](Self::run). `events` also gets the value of the extra register of the event, which is 0 if the event
+    /// needs none.
+    pub fn run_with_extra(&mut self, mode: Mode, events: &dyn Fn(Selected, u64) -> u64) {
         self.run_counters(events, |counter| match mode {
             Mode::User => counter.user,
             Mode::Kernel => counter.kernel,
@@ -273,7 +291,7 @@ impl Processor {
     /// Performance Counters on PMI"; Vol. 4, `IA32_DEBUGCTL`).
     pub fn run_in_smm(&mut self, events: &dyn Fn(Selected) -> u64) {
         if !self.debug_store.freezes_in_smm() {
-            self.run_counters(events, |_| true);
+            self.run_counters(&|selected, _| events(selected), |_| true);
         }
     }
 
@@ -281,10 +299,15 @@ impl Processor {
     fn running(&self) -> Vec<Running> {
         let mut running = self.pmu.running();
         running.retain(|counter| self.countable.counts(counter.id, counter.selected));
+        let all: Vec<Selected> = running.iter().map(|counter| counter.selected).collect();
+        running.retain(|counter| {
+            let measures = self.debug_store.measures_latency(counter.id);
+            self.extra.counts(counter.selected, measures, &all)
+        });
         running
     }
 
-    fn run_counters(&mut self, events: &dyn Fn(Selected) -> u64, counts: impl Fn(&Running) -> bool) {
+    fn run_counters(&mut self, events: &dyn Fn(Selected, u64) -> u64, counts: impl Fn(&Running) -> bool) {
         let mut freezes = false;
         self.pmu.elapse();
         for counter in self.running() {
@@ -299,6 +322,7 @@ impl Processor {
             self.ledger.add(LedgerEntry {
                 counter: counter.id,
                 selected: counter.selected,
+                extra: self.extra.value_of(counter.selected),
                 user: counter.user,
                 kernel: counter.kernel,
                 counted,
@@ -312,12 +336,12 @@ impl Processor {
     }
 
     /// Returns how many of its events a counter can add: all, or so many in each cycle of AMD (PMCx076).
-    fn seen(&self, counter: &Running, events: &dyn Fn(Selected) -> u64) -> u64 {
+    fn seen(&self, counter: &Running, events: &dyn Fn(Selected, u64) -> u64) -> u64 {
         const CYCLES: u16 = 0x076;
-        let occurred = events(counter.selected);
+        let occurred = events(counter.selected, self.extra.value_of(counter.selected));
         self.pmu
             .most_per_cycle(counter)
-            .map_or(occurred, |most| occurred.min(events(Selected::event(CYCLES, 0)).saturating_mul(most)))
+            .map_or(occurred, |most| occurred.min(events(Selected::event(CYCLES, 0), 0).saturating_mul(most)))
     }
 
     /// Adds to a counter. Returns the number of overflows, and whether they request an interrupt.

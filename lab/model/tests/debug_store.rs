@@ -557,6 +557,10 @@ fn a_pebs_counter_with_int_set_interrupts_on_each_overflow() {
     assert_eq!(processor.stored().records, BTreeMap::from([(CounterId::General(0), 3)]));
 }
 
+/// `MSR_PEBS_LD_LAT_THRESHOLD`, and the event beside which Golden Cove measures load latency, which counter 0 does not.
+const LATENCY: u32 = 0x3F6;
+const AUXILIARY: u64 = 0x8203;
+
 /// A Nehalem, a Westmere, and so on: signatures in CPUID leaf 1.
 const NEHALEM: u32 = 0x0001_06A5;
 const WESTMERE: u32 = 0x0002_06C2;
@@ -583,6 +587,10 @@ fn check_recorded(signature: u32, core_type: Option<u32>, select: u64, recorded:
     for number in 0..8 {
         precise(&mut processor, number, 1);
         processor.wrmsr(SELECT + number, EN | USR | select).unwrap();
+    }
+    let has_latency = processor.wrmsr(LATENCY, 3).is_ok();
+    if has_latency && select == 0x01CD {
+        processor.wrmsr(SELECT, EN | USR | AUXILIARY).unwrap();
     }
     // Twice as many as a record needs: counters of Nehalem that were not reset count half of them.
     processor.run(Mode::User, &|_| 4);

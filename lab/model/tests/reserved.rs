@@ -40,10 +40,11 @@ const ADDRESSES: &[(u32, u32)] = &[
     (0x011, 0x014),             // Pentium
     (0x186, 0x191),             // event selects
     (0x1A0, 0x1A0),             // IA32_MISC_ENABLE
+    (0x1A5, 0x1A8),             // off-core response
     (0x1D9, 0x1D9),             // IA32_DEBUGCTL
     (0x300, 0x32A),             // counters of NetBurst, fixed counters, MSR_PERF_METRICS
     (0x345, 0x345),             // IA32_PERF_CAPABILITIES
-    (0x360, 0x3FF),             // CCCRs and ESCRs of NetBurst, global registers, PEBS
+    (0x360, 0x3FF),             // CCCRs and ESCRs of NetBurst, global registers, PEBS, load latency, front end
     (0x4C1, 0x4CC),             // full-width counters
     (0x600, 0x600),             // IA32_DS_AREA
     (0x1900, 0x19FF),           // architectural PEBS and aliases of the counters
@@ -156,6 +157,8 @@ const TABLE: &[(&str, &[Registers])] = &[
             debugctl(0x7FC3),
             DS_AREA,
             one(0x3F1, 0xF_0000_000F),
+            one(0x1A6, 0xFFFF),
+            one(0x3F6, 0xFFFF),
         ],
     ),
     (
@@ -174,6 +177,8 @@ const TABLE: &[(&str, &[Registers])] = &[
             debugctl(0x5FC3),
             DS_AREA,
             one(0x3F1, 0x8000_000F_0000_000F),
+            each(0x1A6, 2, 0x3F_807F_8FFF),
+            one(0x3F6, 0xFFFF),
         ],
     ),
     (
@@ -193,6 +198,8 @@ const TABLE: &[(&str, &[Registers])] = &[
             debugctl(0x5FC3),
             DS_AREA,
             one(0x3F1, 0xF_0000_000F),
+            each(0x1A6, 2, 0x3F_FFFF_8FFF),
+            one(0x3F6, 0xFFFF),
         ],
     ),
     (
@@ -216,6 +223,9 @@ const TABLE: &[(&str, &[Registers])] = &[
             debugctl(0xDFC3),
             DS_AREA,
             one(0x3F1, 0xF_0000_000F),
+            each(0x1A6, 2, 0x3F_FFFF_8FFF),
+            one(0x3F6, 0xFFFF),
+            one(0x3F7, 0x7F_FF17),
         ],
     ),
     (
@@ -240,6 +250,9 @@ const TABLE: &[(&str, &[Registers])] = &[
             DS_AREA,
             one(0x3F1, 0xF_0000_00FF),
             one(0x3F2, 0xFF00_000F),
+            each(0x1A6, 2, 0x3F_FFFF_FFFF),
+            one(0x3F6, 0xFFFF),
+            one(0x3F7, 0x7F_FF1F),
         ],
     ),
     (
@@ -262,6 +275,8 @@ const TABLE: &[(&str, &[Registers])] = &[
             DS_AREA,
             one(0x3F1, 0x3_0000_003F),
             one(0x3F2, 0xFF00_000F),
+            each(0x1A6, 2, 0xC03F_FFFF_FFFF),
+            one(0x3F6, 0xFFFF),
         ],
     ),
     (
@@ -281,6 +296,8 @@ const TABLE: &[(&str, &[Registers])] = &[
             debugctl(0x5FC3),
             DS_AREA,
             one(0x3F1, 1),
+            one(0x1A6, 0x76_8005_FFFF),
+            one(0x1A7, 0x36_8005_FFFF),
         ],
     ),
     (
@@ -302,6 +319,8 @@ const TABLE: &[(&str, &[Registers])] = &[
             debugctl(0x5FC3),
             DS_AREA,
             one(0x3F1, 0xF),
+            one(0x1A6, 0x76_0005_FFBF),
+            one(0x1A7, 0x36_0005_FFBF),
         ],
     ),
     (
@@ -322,6 +341,9 @@ const TABLE: &[(&str, &[Registers])] = &[
             CAPABILITIES,
             debugctl(0x5FC7),
             DS_AREA,
+            each(0x1A6, 2, 0xFFF_FFFF_FFFF),
+            one(0x3F6, 0xFFFF),
+            one(0x3F7, 0x7F_FF1F),
         ],
     ),
     (
@@ -342,6 +364,9 @@ const TABLE: &[(&str, &[Registers])] = &[
             CAPABILITIES,
             debugctl(0x5FC7),
             DS_AREA,
+            each(0x1A6, 2, 0xFFF_FFFF_FFFF),
+            one(0x3F6, 0xFFFF),
+            one(0x3F7, 0x7F_FF1F),
         ],
     ),
     (

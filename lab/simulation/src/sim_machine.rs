@@ -98,9 +98,11 @@ impl SimMachine {
         let mut processors: Vec<Processor> = Vec::new();
         for number in 0..count {
             let cpuid = Box::new(identity.cpuid_of_processor(number));
-            let first = processors.last().filter(|_| number % 2 == 1 && identity.has_disturbing_threads());
+            let first = processors.last().filter(|_| number % 2 == 1 && identity.has_related_threads());
             let mut processor = match first {
-                Some(first) => first.other_thread(cpuid).unwrap_or_else(|| unreachable!("the two have an erratum")),
+                Some(first) => {
+                    first.other_thread(cpuid).unwrap_or_else(|| unreachable!("the two have something in common"))
+                }
                 None => Processor::new(cpuid).with_perf_capabilities(identity.of_processor(number).perf_capabilities()),
             };
             processor.set_memory(Box::new(host_memory::ProcessMemory));

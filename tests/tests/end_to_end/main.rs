@@ -38,6 +38,8 @@ mod life;
 #[cfg(not(windows))]
 mod local_apic;
 #[cfg(not(windows))]
+mod names;
+#[cfg(not(windows))]
 mod ownership;
 mod package;
 #[cfg(not(windows))]

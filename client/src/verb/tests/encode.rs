@@ -97,6 +97,8 @@ fn what_the_driver_refuses_has_its_registers_and_the_reason() {
     );
     for (processor, event, counters, error) in [
         ("skylake-6600k", "CPU_CLK_UNHALTED.THREAD_ANY", json!(["F1"]), "AnyThread"),
+        ("skylake-u-6500u", "INST_RETIRED.TOTAL_CYCLES_PS", json!([0, 2, 3]), "on other counters"),
+        ("skylake-u-6500u", "OFFCORE_RESPONSE", json!([0, 1, 2, 3]), "register 0x1a6"),
         ("ice-lake-1065g7", "TOPDOWN.SLOTS", json!(["F3"]), "fixed counter 3"),
         ("skylake-u-6500u", "L1D.REPLACEMENT:p", json!([0, 1, 2, 3]), "records it precisely"),
         ("zen-1800x", "ref-cycles", json!([]), "has no event for ref-cycles"),

@@ -179,6 +179,11 @@ impl DebugStore {
         Some(Precise { id, format, groups: if adaptive { self.registers.data_cfg() } else { 0 }, delay })
     }
 
+    /// Returns whether a counter measures the latency of loads.
+    pub(crate) fn measures_latency(&self, id: CounterId) -> bool {
+        self.registers.measures_latency(id)
+    }
+
     /// Returns whether the overflows of any counter write records.
     pub(crate) fn records(&self) -> bool {
         self.registers.any_records()

@@ -38,8 +38,10 @@ const CAN_FREEZE_WHILE_SMM: u32 = 12;
 
 /// `IA32_DS_AREA`.
 const DS_AREA: u32 = 0x600;
-/// `IA32_PEBS_ENABLE`. Its bits for load latency and precise stores have no effect in the model.
+/// `IA32_PEBS_ENABLE`. Its bit for precise stores has no effect in the model.
 const PEBS_ENABLE: u32 = 0x3F1;
+/// `LL_EN` of counter 0; those of other counters follow.
+const LL_EN: u32 = 32;
 /// `PEBS_DATA_CFG`.
 const PEBS_DATA_CFG: u32 = 0x3F2;
 
@@ -69,6 +71,8 @@ struct Pebs {
     format: u8,
     /// The writable bits of `IA32_PEBS_ENABLE`.
     writable: u64,
+    /// It has bits for load latency.
+    has_latency_bits: bool,
     /// The fixed counters that can write records, by number.
     fixed: u64,
     /// `PEBS_DATA_CFG` exists.
@@ -173,7 +177,14 @@ impl Pebs {
             load_latency: matches!(format, 1..=3) && !is_alone && model != GOLDMONT_PLUS,
             precise_store: SANDY_AND_IVY_BRIDGE.contains(&model),
         };
-        Some(Self { format, writable: writable::pebs_enable(&facts), fixed: facts.fixed, baseline, recordable })
+        Some(Self {
+            format,
+            writable: writable::pebs_enable(&facts),
+            has_latency_bits: facts.load_latency,
+            fixed: facts.fixed,
+            baseline,
+            recordable,
+        })
     }
 }
 
@@ -293,6 +304,15 @@ impl Registers {
     /// Returns whether PEBS is enabled for `counter`.
     pub(super) fn has_pebs(&self, counter: CounterId) -> bool {
         self.pebs_enable & counter_bit(counter) != 0
+    }
+
+    /// Returns whether a counter measures the latency of loads: its PEBS bit is set and, where the register has such
+    /// bits, its load latency bit (SDM, "Load Latency Performance Monitoring Facility": `LL_EN`).
+    pub(super) fn measures_latency(&self, counter: CounterId) -> bool {
+        let CounterId::General(number) = counter else { return false };
+        let enable = 1 << (LL_EN + u32::from(number));
+        let needed = self.pebs().map_or(0, |pebs| if pebs.has_latency_bits { enable } else { 0 });
+        self.has_pebs(counter) && self.pebs_enable & needed == needed
     }
 
     /// Returns whether the overflows of any counter write records.

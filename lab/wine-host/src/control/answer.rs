@@ -334,7 +334,7 @@ fn counter(id: CounterId) -> Counter {
 }
 
 fn entry(entry: LedgerEntry) -> bench_protocol::LedgerEntry {
-    let LedgerEntry { counter: id, selected, user, kernel, counted, overflows, interrupts } = entry;
+    let LedgerEntry { counter: id, selected, user, kernel, counted, overflows, interrupts, .. } = entry;
     let Selected { event, umask, .. } = selected;
     bench_protocol::LedgerEntry { counter: counter(id), event, umask, user, kernel, counted, overflows, interrupts }
 }

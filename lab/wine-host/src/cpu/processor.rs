@@ -95,7 +95,7 @@ impl ProcessorType {
     /// Returns processor `number` after reset as the second thread of the core of `first`. Returns None if threads have
     /// nothing in common.
     pub fn second_thread(self, number: u32, first: &Processor) -> Option<State> {
-        let second = if self.identity.has_disturbing_threads() {
+        let second = if self.identity.has_related_threads() {
             first.other_thread(Box::new(self.identity.cpuid_of_processor(number)))
         } else {
             first.other_thread(Box::new(self.identity.cpuid_of_second_thread()))

@@ -1,0 +1,173 @@
+//! The sources that an event stands for on the machine of a driver: a source of the HAL, a generic name of perf, or an
+//! event by its maker's name.
+
+use events::{CoreTable, CoreType, Event, Generic, GenericError, Identity, Target};
+use pmu::Source;
+use protocol::{ProcessorSet, modes};
+use thiserror::Error as ThisError;
+
+use crate::connection::Connection;
+use crate::core_types::CoreTypeInfo;
+use crate::error::{Error, UserError};
+use crate::event::SourceName;
+use crate::exit::Exit;
+use crate::format;
+use crate::source::{SourceError, SourceInfo, Sources};
+use crate::suggestions;
+use crate::vendor_event::{self, CannotCount, CannotCountEvent};
+
+/// UnhaltedReferenceCycles, the source of fixed counter 2.
+const REFERENCE_CYCLES: u32 = 0x1B;
+
+/// Both mode bits of an event select register.
+const BOTH_MODES: u64 = (modes::BOTH as u64) << 16;
+
+/// A source that an event stands for.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    /// The source.
+    pub source: SourceInfo,
+    /// Number of the core type to which it is restricted, or 0.
+    pub core_type: u32,
+    /// Mask of the counters that count it, if the driver does not know them; otherwise 0.
+    pub counters: u32,
+}
+
+/// A generic name that stands for nothing on a machine.
+#[derive(Debug, ThisError)]
+#[error("{name} cannot be counted")]
+struct NoGeneric {
+    name: String,
+    #[source]
+    cause: GenericError,
+}
+
+impl UserError for NoGeneric {
+    fn exit(&self) -> Exit {
+        Exit::UnsupportedSource
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some("client list   (lists what is supported)".to_owned())
+    }
+}
+
+/// Returns the source of an event that must be one, such as that of `query`: on a hybrid that of the first core type.
+pub fn one(wanted: &SourceName, connection: &Connection) -> Result<Resolved, Error> {
+    let found = resolve(wanted, &ProcessorSet::EMPTY, connection)?;
+    found.into_iter().next().ok_or_else(|| unknown(wanted, connection.sources(), &[]))
+}
+
+/// Returns the sources of an event. On a hybrid an event by its maker's name is one for each core type that has it, as
+/// in perf; with a set of processors, only those of these processors.
+///
+/// # Errors
+/// If nothing has this name, or the driver cannot count the event.
+pub fn resolve(
+    wanted: &SourceName,
+    processors: &ProcessorSet,
+    connection: &Connection,
+) -> Result<Vec<Resolved>, Error> {
+    let sources = connection.sources()?;
+    let core_type = wanted.core_type();
+    let error = match (sources.find(wanted), wanted.source()) {
+        (Ok(source), _) => return Ok(vec![Resolved { source, core_type, counters: 0 }]),
+        (Err(error), SourceName::Name(name)) => (error, name),
+        (Err(error), _) => return Err(error.into()),
+    };
+    let (error, name) = error;
+    let Some(identity) = vendor_event::identity_of(&connection.info()?) else { return Err(error.into()) };
+    if let Some(generic) = Generic::from_name(name) {
+        let target = generic.target(identity).map_err(|cause| NoGeneric { name: name.clone(), cause })?;
+        return Ok(vec![Resolved { source: of_target(target, sources)?, core_type, counters: 0 }]);
+    }
+    let tables = vendor_event::tables(Some(identity), pmu::CoreType::from_number(core_type));
+    let tables = on_processors(tables, connection.core_types()?, processors);
+    let found = with_event(name, identity, &tables, sources)?;
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    match error {
+        SourceError::Unknown { .. } => Err(unknown(wanted, Ok(sources), &tables)),
+        other @ SourceError::OtherInterface { .. } => Err(other.into()),
+    }
+}
+
+fn unknown(wanted: &SourceName, sources: Result<&Sources, Error>, tables: &[CoreTable]) -> Error {
+    let given = wanted.source().to_string();
+    let names = sources.map(Sources::names).unwrap_or_default();
+    let near = suggestions::near(&given, &names, tables);
+    SourceError::Unknown { given, near }.into()
+}
+
+/// Returns the tables of the core types that the machine has among these processors, an empty set being all. A machine
+/// that is no hybrid has one table.
+fn on_processors(tables: Vec<CoreTable>, core_types: &[CoreTypeInfo], processors: &ProcessorSet) -> Vec<CoreTable> {
+    if core_types.is_empty() {
+        return tables.into_iter().take(1).map(|one| CoreTable { core_type: None, ..one }).collect();
+    }
+    let has = |wanted: CoreType| {
+        let of_type = core_types.iter().find(|one| one.number == wanted as u32);
+        of_type.is_some_and(|one| {
+            processors.is_empty() || one.processors.iter().any(|processor| processors.contains(*processor))
+        })
+    };
+    tables.into_iter().filter(|one| one.core_type.is_some_and(has)).collect()
+}
+
+/// Returns the sources of an event in each of the tables that has it. If all of them are the same source of the HAL, it
+/// is not restricted to a core type.
+fn with_event(name: &str, identity: Identity, tables: &[CoreTable], sources: &Sources) -> Result<Vec<Resolved>, Error> {
+    let mut found: Vec<Resolved> = Vec::new();
+    let usual = || tables.iter().filter(|one| one.native_model == 0);
+    for (one, event) in usual().filter_map(|one| Some((one, one.table.find(name)?))) {
+        let core_type = one.core_type.map_or(0, |core_type| core_type as u32);
+        let cannot = |cause| CannotCountEvent { name: event.name.clone(), cause };
+        let (source, counters) = vendor_event::source(&event, Some(one.table)).map_err(cannot)?;
+        if source.raw().is_some() && has_other_event(&event, *one, identity) {
+            return Err(cannot(CannotCount::LowPowerCores).into());
+        }
+        let mut info = sources.find(&SourceName::Number(source.0))?;
+        if source.raw().is_some() {
+            sources.remember(source.0, core_type, &event.name);
+            info.name.clone_from(&event.name);
+        }
+        found.push(Resolved { source: info, core_type, counters });
+    }
+    let is_common = |one: &Resolved| Source(one.source.id).raw().is_none();
+    if found.len() > 1 && found.iter().all(is_common) {
+        found.truncate(1);
+        if let Some(one) = found.first_mut() {
+            one.core_type = 0;
+        }
+    }
+    Ok(found)
+}
+
+/// Returns whether cores that the driver does not distinguish from those of a table have another event of its encoding.
+fn has_other_event(event: &Event, table: CoreTable, identity: Identity) -> bool {
+    let all = events::core_tables(identity);
+    let mut rarer = all.iter().filter(|one| one.core_type == table.core_type && one.native_model != 0);
+    table.core_type.is_some()
+        && rarer.any(|one| one.table.find(&event.name).is_none_or(|other| other.encoding != event.encoding))
+}
+
+/// Returns the source that a generic name stands for: one of the HAL if it has the same encoding.
+fn of_target(target: Target, sources: &Sources) -> Result<SourceInfo, SourceError> {
+    let number = match target {
+        Target::Time => Source::TIME.0,
+        Target::Source(number) => number,
+        Target::Event { counters, .. } if counters.general_mask == 0 => REFERENCE_CYCLES,
+        Target::Event { encoding, .. } => {
+            let select = format::select(encoding.select() | BOTH_MODES);
+            let is_it =
+                |source: &&SourceInfo| source.supported && source.id != Source::TIME.0 && source.select == select;
+            if let Some(source) = sources.iter().find(is_it) {
+                return Ok(source.clone());
+            }
+            let raw = pmu::source::RawEvent::NONE.with_event(encoding.event).with_umask(encoding.umask);
+            raw.source().0
+        }
+    };
+    sources.find(&SourceName::Number(number))
+}

@@ -1,0 +1,183 @@
+//! Events by their makers' names and by the names of perf, wherever an event is accepted.
+
+use protocol::{EventRequest, StartHeader};
+
+use super::*;
+use crate::fake::core_type_record;
+
+const SKYLAKE: u32 = 0x0005_06E3;
+const ALDER_LAKE: u32 = 0x0009_0672;
+const ARROW_LAKE_H: u32 = 0x000C_0652;
+const CORE: u32 = 0x40;
+const ATOM: u32 = 0x20;
+
+fn on(signature: u32) -> FakeSystem {
+    let mut driver = FakeDriver::default();
+    driver.info.signature = signature;
+    FakeSystem::running(driver)
+}
+
+/// Returns a driver on a hybrid: P cores are processors 0 and 2.
+fn hybrid(signature: u32) -> FakeSystem {
+    let mut driver = FakeDriver {
+        core_types: vec![core_type_record(CORE, &[0, 2]), core_type_record(ATOM, &[1, 3])],
+        ..FakeDriver::default()
+    };
+    driver.info.signature = signature;
+    FakeSystem::running(driver)
+}
+
+fn number(text: &str) -> u32 {
+    match text.parse().unwrap() {
+        SourceName::Raw(event) => event.source().0,
+        SourceName::Number(number) => number,
+        other => panic!("{other}"),
+    }
+}
+
+/// Returns source, modes, core type and counters of the events that were started last.
+fn started(system: &FakeSystem) -> Vec<(u32, u32, u32, u32)> {
+    let inputs = system.driver.inputs(Code::Start);
+    let events = <[EventRequest]>::ref_from_bytes(&inputs.last().unwrap()[size_of::<StartHeader>()..]).unwrap();
+    events.iter().map(|event| (event.source, event.modes, event.core_type, event.counters)).collect()
+}
+
+#[test]
+fn a_name_starts_the_event_of_the_processor() {
+    for (name, source, modes) in [
+        ("MEM_LOAD_RETIRED.L3_MISS", "cpu/event=0xd1,umask=0x20/", 3),
+        ("mem_load_retired.l3_miss:u", "cpu/event=0xd1,umask=0x20/", 1),
+        ("L1D.REPLACEMENT:k", "cpu/event=0x51,umask=0x01/", 2),
+        ("CYCLE_ACTIVITY.STALLS_L3_MISS", "cpu/event=0xa3,umask=0x06,cmask=6/", 3),
+        ("INST_RETIRED.ANY", "2", 3),
+        ("CPU_CLK_UNHALTED.THREAD:u", "0x13", 1),
+        ("instructions", "2", 3),
+        ("BRANCH-MISSES", "cpu/event=0xc5/", 3),
+        ("cpu-clock", "0", 3),
+        ("TotalIssues", "2", 3),
+    ] {
+        let system = on(SKYLAKE);
+        assert!(run(&system, &format!("start {name}")).outcome.is_ok(), "{name}");
+        assert_eq!(started(&system), [(number(source), modes, 0, 0)], "{name}");
+    }
+    let system = on(SKYLAKE);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    run(&system, &format!("record -e MEM_LOAD_RETIRED.L3_MISS:p@10k --duration 0.01 -o {path}")).outcome.unwrap();
+    assert_eq!(started(&system), [(number("cpu/event=0xd1,umask=0x20/"), 7, 0, 0)]);
+    let shown = run(&system, &format!("report {path}")).out;
+    assert!(shown.contains("MEM_LOAD_RETIRED.L3_MISS:p"), "{shown}");
+    assert_eq!(
+        run(&system, "start MEM_LOAD_RETIRED.L3_MISS,L1D.REPLACEMENT:u").out,
+        "session 7 counts on every processor: MEM_LOAD_RETIRED.L3_MISS, L1D.REPLACEMENT:u\n\
+         until: client stop MEM_LOAD_RETIRED.L3_MISS L1D.REPLACEMENT\n"
+    );
+}
+
+#[test]
+fn a_count_has_the_name_that_the_user_typed_as_its_maker_writes_it() {
+    let source = number("cpu/event=0xd1,umask=0x20/");
+    let system = FakeSystem::running({
+        let mut driver = FakeDriver::default();
+        driver.info.signature = SKYLAKE;
+        driver.counts.replace(vec![count(source, 0, 1_000, SECOND)]);
+        driver
+    });
+    let json = stat(&system, "-e mem_load_retired.l3_miss -o - --json").json();
+    assert_eq!(json["events"][0]["name"], "MEM_LOAD_RETIRED.L3_MISS");
+}
+
+#[test]
+fn on_a_hybrid_a_name_is_an_event_of_each_core_type_that_has_it() {
+    let branches = number("cpu/event=0xc4/");
+    let misses = number("cpu/event=0xd1,umask=0x20/");
+    for (line, events) in [
+        ("start BR_INST_RETIRED.ALL_BRANCHES", vec![(branches, 3, CORE, 0), (branches, 3, ATOM, 0)]),
+        ("start MEM_LOAD_RETIRED.L3_MISS", vec![(misses, 3, CORE, 0)]),
+        ("start cpu_core/MEM_LOAD_RETIRED.L3_MISS/u", vec![(misses, 1, CORE, 0)]),
+        ("start cpu_atom/br_inst_retired.all_branches/", vec![(branches, 3, ATOM, 0)]),
+        ("start BR_INST_RETIRED.ALL_BRANCHES -C 0,2", vec![(branches, 3, CORE, 0)]),
+        ("start BR_INST_RETIRED.ALL_BRANCHES -C 1", vec![(branches, 3, ATOM, 0)]),
+        ("start INST_RETIRED.ANY", vec![(2, 3, 0, 0)]),
+        ("start INST_RETIRED.PREC_DIST", vec![(2, 3, CORE, 0)]),
+        ("start cpu_atom/cycles/", vec![(number("cpu/event=0x3c/"), 3, ATOM, 0)]),
+    ] {
+        let system = hybrid(ALDER_LAKE);
+        let ran = run(&system, line);
+        assert!(ran.outcome.is_ok(), "{line}: {:?}", ran.outcome);
+        assert_eq!(started(&system), events, "{line}");
+    }
+    let (exit, report) = run(&hybrid(ALDER_LAKE), "start cpu_atom/MEM_LOAD_RETIRED.L3_MISS/").failure();
+    assert_eq!(exit, Exit::UnknownSource);
+    assert!(report.starts_with("error: no source is called MEM_LOAD_RETIRED.L3_MISS"), "{report}");
+}
+
+#[test]
+fn an_event_that_low_power_cores_lack_is_refused() {
+    let (exit, report) = run(&hybrid(ARROW_LAKE_H), "start cpu_atom/ARITH.IDIV_UOPS/").failure();
+    assert_eq!(exit, Exit::UnsupportedSource);
+    assert!(report.contains("low-power E cores"), "{report}");
+    let system = hybrid(ARROW_LAKE_H);
+    run(&system, "start cpu_atom/BR_INST_RETIRED.ALL_BRANCHES/").outcome.unwrap();
+    assert_eq!(started(&system), [(number("cpu/event=0xc4/"), 3, ATOM, 0)]);
+}
+
+#[test]
+fn what_the_driver_does_not_know_has_the_counters_of_the_facts() {
+    let skylake = on(SKYLAKE);
+    run(&skylake, "start INST_RETIRED.TOTAL_CYCLES_PS").outcome.unwrap();
+    assert_eq!(started(&skylake), [(number("cpu/event=0xc0,umask=1,cmask=10,inv/"), 3, 0, 0xD)]);
+    let system = hybrid(0x000B_06D1);
+    run(&system, "start cpu_core/ITLB_MISSES.STLB_HIT/").outcome.unwrap();
+    assert_eq!(started(&system), [(number("cpu/event=0x11,umask=0x120/"), 3, CORE, 0x3FF)]);
+}
+
+#[test]
+fn what_no_request_can_carry_is_refused_with_the_reason() {
+    for (name, reason) in [
+        (
+            "OFFCORE_RESPONSE.DEMAND_DATA_RD.ANY_RESPONSE",
+            "it also needs register 0x1a6, which the driver cannot set yet",
+        ),
+        ("MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128", "it also needs register 0x3f6, which the driver cannot set yet"),
+        ("CPU_CLK_UNHALTED.THREAD_ANY", "it counts both threads of a core (AnyThread), which the driver refuses"),
+    ] {
+        let system = on(SKYLAKE);
+        let (exit, report) = run(&system, &format!("start TotalIssues,{name}")).failure();
+        assert_eq!(exit, Exit::UnsupportedSource);
+        assert_eq!(
+            report,
+            format!(
+                "error: {name} cannot be counted\n  because: {reason}\n  \
+                 try: client encode {name}   (shows what it needs)"
+            )
+        );
+        assert!(system.driver.inputs(Code::Start).is_empty());
+    }
+}
+
+#[test]
+fn an_unknown_name_suggests_events_of_the_processor() {
+    for (name, near) in [
+        ("instruction", "instructions, TotalIssues, INST_RETIRED.ANY"),
+        ("MEM_LOAD_RETIRED.L3_MIS", "MEM_LOAD_RETIRED.L3_MISS, MEM_LOAD_RETIRED.L1_MISS, MEM_LOAD_RETIRED.L2_MISS"),
+        ("branch-mises", "branch-misses, branches, BranchMispredictions"),
+    ] {
+        let (exit, report) = run(&on(SKYLAKE), &format!("start {name}")).failure();
+        assert_eq!(exit, Exit::UnknownSource);
+        assert_eq!(report.lines().next().unwrap(), format!("error: no source is called {name}; did you mean: {near}?"));
+    }
+}
+
+#[test]
+fn detached_sessions_are_found_by_name() {
+    let source = number("cpu/event=0xd1,umask=0x20/");
+    let system = FakeSystem::running({
+        let mut driver = FakeDriver::default();
+        driver.info.signature = SKYLAKE;
+        driver.counts.replace(vec![count(source, 0, 1_000, SECOND)]);
+        driver
+    });
+    let out = run(&system, "read MEM_LOAD_RETIRED.L3_MISS").out;
+    assert!(out.contains("MEM_LOAD_RETIRED.L3_MISS") && out.contains("1,000"), "{out}");
+}

@@ -1,0 +1,233 @@
+//! Extra registers: what some events of Intel count depends on a second register.
+//!
+//! The events and the bits are those of Linux, arch/x86/events/intel/core.c (the tables of type `extra_reg`), with the
+//! bits that Intel's event files (perfmon, August 2026, columns `MSRIndex` and `MSRValue`) set as well. Off-core
+//! response: SDM, "Off-core Response Performance Monitoring" in the sections of the processors.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use crate::{
+    bits::{bit, byte, ones},
+    fault::{GeneralProtection, refuse_reserved},
+    identity::{Cpuid, family, is_atom, vendor},
+    select::Selected,
+};
+
+/// `MSR_OFFCORE_RSP_0` and `MSR_OFFCORE_RSP_1` (SDM Vol. 4).
+const OFFCORE_RSP_0: u32 = 0x1A6;
+const OFFCORE_RSP_1: u32 = 0x1A7;
+/// `MSR_PEBS_LD_LAT_THRESHOLD`.
+const LD_LAT_THRESHOLD: u32 = 0x3F6;
+/// `MSR_PEBS_FRONTEND`.
+const FRONTEND: u32 = 0x3F7;
+
+/// An event that a register belongs to: event and unit mask.
+type Encoding = (u16, u8);
+
+/// The extra registers of a generation.
+#[derive(Debug)]
+struct Generation {
+    /// Event and writable bits of both off-core response registers. Without bits the register does not exist.
+    offcore: [(Encoding, u64); 2],
+    /// The bits of an off-core response that select requests. The others select responses.
+    requests: u64,
+    /// Whether the threads of a core have the off-core response registers in common.
+    is_shared: bool,
+    /// The load latency event.
+    load_latency: Option<Encoding>,
+    /// Whether it counts only beside the auxiliary event 03/82 (Linux commit 61b985e3e775, `mem-loads-aux`).
+    needs_auxiliary: bool,
+    /// The front-end events, and the writable bits of their register.
+    front_end: (&'static [Encoding], u64),
+}
+
+const NO_FRONT_END: (&[Encoding], u64) = (&[], 0);
+const AUXILIARY: Encoding = (0x03, 0x82);
+
+/// Two events, as big cores have it; later one event with two unit masks, as small cores have it.
+const fn big(bits: u64) -> [(Encoding, u64); 2] {
+    [((0xB7, 0x01), bits), ((0xBB, 0x01), bits)]
+}
+
+const fn small(first: u64, second: u64) -> [(Encoding, u64); 2] {
+    [((0xB7, 0x01), first), ((0xB7, 0x02), second)]
+}
+
+const NEHALEM: Generation = Generation {
+    offcore: [((0xB7, 0x01), 0xFFFF), ((0xBB, 0x01), 0)],
+    requests: 0xFF,
+    is_shared: true,
+    load_latency: Some((0x0B, 0x10)),
+    needs_auxiliary: false,
+    front_end: NO_FRONT_END,
+};
+const WESTMERE: Generation = Generation { offcore: big(0xFFFF), ..NEHALEM };
+const SANDY_BRIDGE: Generation = Generation {
+    offcore: big(0x3F_807F_8FFF),
+    requests: 0xFFFF,
+    is_shared: false,
+    load_latency: Some((0xCD, 0x01)),
+    ..NEHALEM
+};
+const SANDY_BRIDGE_EP: Generation = Generation { offcore: big(0x3F_FFFF_8FFF), ..SANDY_BRIDGE };
+const SKYLAKE: Generation = Generation { front_end: (&[(0xC6, 0x01)], 0x7F_FF17), ..SANDY_BRIDGE_EP };
+const ICE_LAKE: Generation = Generation { offcore: big(0x3F_FFFF_BFFF), ..SKYLAKE };
+const GOLDEN_COVE: Generation = Generation {
+    offcore: [((0x2A, 0x01), 0x3F_FFFF_FFFF), ((0x2B, 0x01), 0x3F_FFFF_FFFF)],
+    needs_auxiliary: true,
+    front_end: (&[(0xC6, 0x01), (0xC6, 0x02), (0xC6, 0x03), (0xAD, 0x40), (0xC2, 0x04)], 0x7F_FF1F),
+    ..ICE_LAKE
+};
+const LION_COVE: Generation = Generation {
+    offcore: [((0x2A, 0x01), 0xFFF_FFFF_FFFF), ((0x2B, 0x01), 0xFFF_FFFF_FFFF)],
+    needs_auxiliary: false,
+    front_end: (&[(0xC6, 0x02), (0xC6, 0x03), (0xAD, 0x40), (0xC2, 0x04)], 0x7F_FF1F),
+    ..GOLDEN_COVE
+};
+const SILVERMONT: Generation = Generation {
+    offcore: small(0x76_8005_FFFF, 0x36_8005_FFFF),
+    load_latency: None,
+    front_end: NO_FRONT_END,
+    ..SANDY_BRIDGE
+};
+const KNIGHTS_LANDING: Generation = Generation { offcore: small(0x79_9FFB_BFFF, 0x39_9FFB_FFFF), ..SILVERMONT };
+const GOLDMONT: Generation = Generation { offcore: small(0x76_0005_FFBF, 0x36_0005_FFBF), ..SILVERMONT };
+const TREMONT: Generation = Generation { offcore: small(0x800F_F0FF_FFFF_9FFF, 0x000F_F0FF_FFFF_9FFF), ..SILVERMONT };
+const GRACEMONT: Generation =
+    Generation { offcore: small(0xC03F_FFFF_FFFF, 0xC03F_FFFF_FFFF), load_latency: Some((0xD0, 0x05)), ..SILVERMONT };
+const CRESTMONT: Generation = Generation { offcore: small(0x800F_F3FF_FFFF_FFFF, 0x000F_F3FF_FFFF_FFFF), ..GRACEMONT };
+
+/// SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel"; `mapfile.csv` of the event files. Hypervisors do
+/// not virtualize these registers (Linux, arch/x86/events/intel/core.c, `check_msr`).
+fn generation(cpuid: Cpuid<'_>) -> Option<&'static Generation> {
+    let [signature, _, features, _] = cpuid(1, 0);
+    if vendor(cpuid) != b"GenuineIntel" || family(signature) != 6 || bit(u64::from(features), 31) {
+        return None;
+    }
+    let atom = is_atom(cpuid);
+    Some(match byte(signature, 19, 16) << 4 | byte(signature, 7, 4) {
+        0x1A | 0x1E | 0x1F | 0x2E => &NEHALEM,
+        0x25 | 0x2C | 0x2F => &WESTMERE,
+        0x2A | 0x3A => &SANDY_BRIDGE,
+        0x2D | 0x3E | 0x3C | 0x3F | 0x45 | 0x46 | 0x3D | 0x47 | 0x4F | 0x56 => &SANDY_BRIDGE_EP,
+        0x4E | 0x5E | 0x8E | 0x9E | 0xA5 | 0xA6 | 0x55 => &SKYLAKE,
+        0x7D | 0x7E | 0x6A | 0x6C | 0xA7 | 0x8C | 0x8D => &ICE_LAKE,
+        0x97 | 0x9A | 0xB7 | 0xBA | 0xBF if atom => &GRACEMONT,
+        0xBE => &GRACEMONT,
+        0xAA | 0xAC | 0xB5 | 0xBD | 0xC5 | 0xC6 | 0xCC | 0xD5 | 0xE5 if atom => &CRESTMONT,
+        0xAF | 0xB6 | 0xDD => &CRESTMONT,
+        0x97 | 0x9A | 0xB7 | 0xBA | 0xBF | 0xAA | 0xAC | 0xB5 | 0x8F | 0xCF | 0xAD | 0xAE => &GOLDEN_COVE,
+        0xBD | 0xC5 | 0xC6 | 0xCC | 0xD5 | 0xE5 => &LION_COVE,
+        0x37 | 0x4A | 0x4C | 0x4D | 0x5A | 0x5D => &SILVERMONT,
+        0x57 | 0x85 => &KNIGHTS_LANDING,
+        0x5C | 0x5F | 0x7A => &GOLDMONT,
+        0x86 | 0x96 | 0x9C => &TREMONT,
+        _ => return None,
+    })
+}
+
+/// The extra registers of a processor. A processor without counters has none.
+pub(crate) struct ExtraRegisters {
+    generation: Option<&'static Generation>,
+    /// Both off-core response registers; those of the other thread too, where they are shared.
+    offcore: Arc<[AtomicU64; 2]>,
+    load_latency: u64,
+    front_end: u64,
+}
+
+impl ExtraRegisters {
+    pub(crate) fn new(cpuid: Cpuid<'_>, has_counters: bool) -> Self {
+        let generation = generation(cpuid).filter(|_| has_counters);
+        Self { generation, offcore: Arc::default(), load_latency: 0, front_end: 0 }
+    }
+
+    /// Returns the registers of the other thread if the threads have some in common.
+    pub(crate) fn other_thread(&self) -> Option<Self> {
+        let generation = self.generation.filter(|generation| generation.is_shared)?;
+        let offcore = Arc::clone(&self.offcore);
+        Some(Self { generation: Some(generation), offcore, load_latency: 0, front_end: 0 })
+    }
+
+    pub(crate) fn lose_power(&mut self) {
+        self.offcore.iter().for_each(|register| register.store(0, Ordering::SeqCst));
+        (self.load_latency, self.front_end) = (0, 0);
+    }
+
+    /// Returns the writable bits of a register, or `None` if it does not exist.
+    fn writable(&self, msr: u32) -> Option<u64> {
+        let generation = self.generation?;
+        let [(_, first), (_, second)] = generation.offcore;
+        let bits = match msr {
+            OFFCORE_RSP_0 => first,
+            OFFCORE_RSP_1 => second,
+            LD_LAT_THRESHOLD if generation.load_latency.is_some() => ones(16),
+            FRONTEND => generation.front_end.1,
+            _ => 0,
+        };
+        (bits != 0).then_some(bits)
+    }
+
+    /// Reads a register. Returns `None` if the register does not exist.
+    pub(crate) fn rdmsr(&self, msr: u32) -> Option<u64> {
+        self.writable(msr)?;
+        let [first, second] = &*self.offcore;
+        Some(match msr {
+            OFFCORE_RSP_0 => first.load(Ordering::SeqCst),
+            OFFCORE_RSP_1 => second.load(Ordering::SeqCst),
+            LD_LAT_THRESHOLD => self.load_latency,
+            _ => self.front_end,
+        })
+    }
+
+    /// Writes a register. Returns `None` if the register does not exist.
+    pub(crate) fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
+        let reserved = !self.writable(msr)?;
+        Some(refuse_reserved(value, reserved).map(|()| {
+            let [first, second] = &*self.offcore;
+            match msr {
+                OFFCORE_RSP_0 => first.store(value, Ordering::SeqCst),
+                OFFCORE_RSP_1 => second.store(value, Ordering::SeqCst),
+                LD_LAT_THRESHOLD => self.load_latency = value,
+                _ => self.front_end = value,
+            }
+        }))
+    }
+
+    /// Returns the register of an event, or `None` if it needs none.
+    fn register_of(&self, Selected { event, umask, .. }: Selected) -> Option<u32> {
+        let generation = self.generation?;
+        let encoding = (event, umask);
+        let [(first, _), (second, exists)] = generation.offcore;
+        match encoding {
+            _ if encoding == first => Some(OFFCORE_RSP_0),
+            _ if encoding == second && exists != 0 => Some(OFFCORE_RSP_1),
+            _ if generation.load_latency == Some(encoding) => Some(LD_LAT_THRESHOLD),
+            _ if generation.front_end.0.contains(&encoding) => Some(FRONTEND),
+            _ => None,
+        }
+    }
+
+    /// Returns the value of the register of an event; 0 if it needs none.
+    pub(crate) fn value_of(&self, selected: Selected) -> u64 {
+        self.register_of(selected).and_then(|msr| self.rdmsr(msr)).unwrap_or_default()
+    }
+
+    /// Returns whether an event is counted with its register as it is. An off-core response needs a request and a
+    /// response, any other register a value. The load latency event is counted on a counter that `measures` it, on some
+    /// processors only while another counter has the auxiliary event.
+    pub(crate) fn counts(&self, selected: Selected, measures: bool, others: &[Selected]) -> bool {
+        let (Some(generation), Some(msr)) = (self.generation, self.register_of(selected)) else { return true };
+        let value = self.value_of(selected);
+        match msr {
+            OFFCORE_RSP_0 | OFFCORE_RSP_1 => value & generation.requests != 0 && value & !generation.requests != 0,
+            LD_LAT_THRESHOLD => {
+                let is_auxiliary = |other: &Selected| (other.event, other.umask) == AUXILIARY;
+                value != 0 && measures && (!generation.needs_auxiliary || others.iter().any(is_auxiliary))
+            }
+            _ => value != 0,
+        }
+    }
+}

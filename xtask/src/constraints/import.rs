@@ -1,0 +1,257 @@
+//! Makes the facts from a folder with tables of events: `intel/*_core.csv` and `amd/fam15h.csv`.
+//!
+//! What these tables lack is in `crates/pmu/facts/import`, and in files that the import does not write: those of Core,
+//! Core 2, P6 and family 15h, whose counters come from Linux.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt, fs,
+    path::Path,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// The columns of the written files.
+const HEADER: &str = "name,event,umask,cmask,inv,edge,any,counters,precise,second";
+/// The columns of a table of Intel's events.
+const INTEL: &str =
+    "name,event,umask,cmask,inv,edge,any,counters,pebs,pebs_counters,msr,msr_value,alone,deprecated,period";
+/// The columns of a table of AMD's events.
+const AMD: &str = "name,sub,event,umask";
+/// The generation of each table of Intel's, and its columns.
+const FILES: (&str, &str) = ("import/files.csv", "generation,file");
+/// Counters that Intel's tables do not have, and the columns of that file.
+const COUNTERS: (&str, &str) = ("import/counters.csv", "generation,event,umask,listed,counters");
+/// The table of family 15h, and its facts.
+const FAMILY_15: (&str, &str) = ("amd/fam15h.csv", "bulldozer.csv");
+
+/// A row of a file of facts. The order of the fields is that of the rows.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Row {
+    event: u16,
+    umask: u16,
+    cmask: u8,
+    /// INV, edge and AnyThread.
+    flags: [bool; 3],
+    name: String,
+    counters: Counters,
+    /// Complemented, so that rows that record come first.
+    not_precise: u16,
+    needs_second: bool,
+}
+
+/// The counters of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Counters {
+    General(u16),
+    Fixed(u8),
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { event, umask, cmask, name, .. } = self;
+        let [inv, edge, any] = self.flags.map(u8::from);
+        write!(f, "{name},{event:02X},{umask:02X},{cmask},{inv},{edge},{any},")?;
+        match self.counters {
+            Counters::General(mask) => write!(f, "{mask:X}")?,
+            Counters::Fixed(number) => write!(f, "fixed{number}")?,
+        }
+        write!(f, ",{:X},{}", !self.not_precise, u8::from(self.needs_second))
+    }
+}
+
+/// Counters to take instead of those that the tables of a generation list.
+struct Replacement {
+    generation: String,
+    /// `None`: every event.
+    event: Option<u16>,
+    /// `None`: every unit mask.
+    umask: Option<u16>,
+    listed: u16,
+    counters: u16,
+}
+
+/// Makes the facts.
+pub fn run(folder: &Path, facts: &Path) -> Result<()> {
+    let generations = generations(&read(&facts.join(FILES.0))?).context(FILES.0)?;
+    let replacements = replacements(&read(&facts.join(COUNTERS.0))?).context(COUNTERS.0)?;
+    for entry in fs::read_dir(folder.join("intel")).with_context(|| folder.display().to_string())? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let is_known = generations.values().flatten().any(|file| *file == name);
+        ensure!(is_known || name == "map.csv", "{name} belongs to no generation: add it to {}", FILES.0);
+    }
+    let mut texts = Vec::new();
+    for (generation, files) in generations {
+        let mut rows = BTreeSet::new();
+        for file in files {
+            let path = folder.join("intel").join(file);
+            let lines = lines(&read(&path)?, INTEL, intel).with_context(|| path.display().to_string())?;
+            rows.extend(lines.into_iter().flatten());
+        }
+        let rows = rows.into_iter().map(|row| replaced(row, &generation, &replacements)).collect();
+        texts.push((format!("{generation}.csv"), text(merged(rows))));
+    }
+    check_names(&read(&folder.join(FAMILY_15.0))?, &read(&facts.join(FAMILY_15.1))?)?;
+    // Nothing is changed unless every file is right.
+    for (name, text) in texts {
+        fs::write(facts.join(&name), text).with_context(|| name)?;
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| path.display().to_string())
+}
+
+/// Parses the lines of a file with these columns.
+fn lines<const COLUMNS: usize, T>(
+    text: &str,
+    header: &str,
+    parse: impl Fn([&str; COLUMNS]) -> Result<T>,
+) -> Result<Vec<T>> {
+    let mut lines = text.lines();
+    ensure!(lines.next() == Some(header), "line 1 is not \"{header}\"");
+    let line = |(number, line): (u32, &str)| {
+        let fields: Vec<&str> = line.split(',').collect();
+        let columns = fields.len();
+        let Ok(fields) = fields.try_into() else {
+            bail!("line {number} has {columns} columns instead of {COLUMNS}");
+        };
+        parse(fields).with_context(|| format!("line {number}: {line}"))
+    };
+    (2..).zip(lines).map(line).collect()
+}
+
+/// Returns the files of each generation.
+fn generations(text: &str) -> Result<BTreeMap<String, Vec<String>>> {
+    let mut generations: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for [generation, file] in lines(text, FILES.1, |fields: [&str; 2]| Ok(fields.map(str::to_owned)))? {
+        generations.entry(generation).or_default().push(file);
+    }
+    Ok(generations)
+}
+
+fn replacements(text: &str) -> Result<Vec<Replacement>> {
+    let any_or = |text: &str| if text == "*" { Ok(None) } else { u16::from_str_radix(text, 16).map(Some) };
+    lines(text, COUNTERS.1, |[generation, event, umask, listed, counters]| {
+        Ok(Replacement {
+            generation: generation.to_owned(),
+            event: any_or(event)?,
+            umask: any_or(umask)?,
+            listed: u16::from_str_radix(listed, 16)?,
+            counters: u16::from_str_radix(counters, 16)?,
+        })
+    })
+}
+
+/// Returns the rows of an event: one for each of its encodings.
+fn intel(fields: [&str; 15]) -> Result<Vec<Row>> {
+    let [name, event, umask, cmask, inv, edge, any, counters, pebs, recording, msr, ..] = fields;
+    let flag = |text: &str| match text {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        other => bail!("a flag is \"{other}\""),
+    };
+    let counters = match counters.strip_prefix('F') {
+        Some(number) => Counters::Fixed(number.parse()?),
+        None => Counters::General(u16::try_from(hexadecimal(counters)?)?),
+    };
+    let needs_second = list(msr)?.into_iter().any(|msr| msr != 0);
+    let precise = match counters {
+        Counters::General(mask) if pebs != "0" && !needs_second => match recording {
+            // The first four counters record if the table does not say which do.
+            "" => mask & 0xF,
+            // Fixed counters are in bits 63:32.
+            recording => u16::try_from(hexadecimal(recording)? & 0xFFFF_FFFF)?,
+        },
+        _ => 0,
+    };
+    // Events that need a second register differ by its value, which no request can select.
+    let name = if needs_second { name.split('.').next().unwrap_or(name) } else { name };
+    let (events, umasks) = (list(event)?, list(umask)?);
+    let encodings = events.iter().flat_map(|event| umasks.iter().map(move |umask| (*event, *umask)));
+    let row = |(event, umask): (u64, u64)| {
+        Ok(Row {
+            event: event.try_into()?,
+            umask: umask.try_into()?,
+            cmask: cmask.parse()?,
+            flags: [flag(inv)?, flag(edge)?, flag(any)?],
+            name: name.to_owned(),
+            counters,
+            not_precise: !precise,
+            needs_second,
+        })
+    };
+    encodings.map(row).collect()
+}
+
+/// Parses alternatives.
+fn list(text: &str) -> Result<Vec<u64>> {
+    text.split('|').filter(|number| !number.is_empty()).map(hexadecimal).collect()
+}
+
+fn hexadecimal(text: &str) -> Result<u64> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
+    u64::from_str_radix(digits, 16).with_context(|| format!("\"{text}\" is no hexadecimal number"))
+}
+
+/// Returns the row with other counters if there is a replacement for it: the last one that fits.
+fn replaced(row: Row, generation: &str, replacements: &[Replacement]) -> Row {
+    let fits = |replacement: &&Replacement| {
+        replacement.generation == generation
+            && replacement.event.is_none_or(|event| event == row.event)
+            && replacement.umask.is_none_or(|umask| umask == row.umask)
+            && row.counters == Counters::General(replacement.listed)
+    };
+    let counters = replacements.iter().rfind(fits).map_or(row.counters, |found| Counters::General(found.counters));
+    Row { counters, ..row }
+}
+
+/// Merges an event `X_P` and its precise form `X_PS` if they have the same encoding.
+fn merged(mut rows: BTreeSet<Row>) -> BTreeSet<Row> {
+    let forms: Vec<Row> = rows.iter().filter(|row| row.name.ends_with("_PS")).cloned().collect();
+    for form in forms {
+        let encoding = |row: &Row| (row.event, row.umask, row.cmask, row.flags);
+        let is_event = |row: &&Row| encoding(row) == encoding(&form) && form.name.strip_suffix('S') == Some(&row.name);
+        if let Some(event) = rows.iter().find(is_event).cloned() {
+            rows.remove(&event);
+            rows.remove(&form);
+            rows.insert(Row { not_precise: form.not_precise, ..event });
+        }
+    }
+    rows
+}
+
+/// Formats a file of facts.
+fn text(rows: impl IntoIterator<Item = Row>) -> String {
+    let rows = rows.into_iter().map(|row| row.to_string());
+    let mut lines: Vec<String> = [HEADER.to_owned()].into_iter().chain(rows).collect();
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// Checks that the facts of family 15h name exactly the events of the table. Their counters come from Linux.
+fn check_names(table: &str, facts: &str) -> Result<()> {
+    let listed = lines(table, AMD, |[name, sub, event, umask]| {
+        let name = if sub.is_empty() { name.to_owned() } else { format!("{name}.{sub}") };
+        Ok((hexadecimal(event)?, hexadecimal(umask)?, name))
+    });
+    let listed: BTreeSet<_> = listed.context(FAMILY_15.0)?.into_iter().collect();
+    let named = lines(facts, HEADER, |[name, event, umask, ..]: [&str; 10]| {
+        let is_encoding = !name.is_empty() && umask != "*";
+        let encoding = || Ok((hexadecimal(event)?, hexadecimal(umask)?, name.to_owned()));
+        is_encoding.then(encoding).transpose()
+    });
+    let named: BTreeSet<_> = named.context(FAMILY_15.1)?.into_iter().flatten().collect();
+    if let Some((event, umask, name)) = listed.symmetric_difference(&named).next() {
+        bail!(
+            "{name} ({event:02X}/{umask:02X}) is in one of {} and {} only: mend the latter, whose counters are not imported",
+            FAMILY_15.0,
+            FAMILY_15.1
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
