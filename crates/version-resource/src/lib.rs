@@ -1,5 +1,5 @@
-//! The version resource of a file (VS_VERSIONINFO, "Version Information", Microsoft Learn), for build scripts. Explorer,
-//! crash dumps and driver inventories show it.
+//! The version resource of a file (VS_VERSIONINFO, "Version Information", Microsoft Learn), for build scripts.
+//! Explorer, crash dumps and driver inventories show it.
 //!
 //! [`link`] makes an object file of it, which Microsoft's, LLVM's and GNU's linkers take, so that no resource compiler
 //! is necessary.
@@ -58,7 +58,7 @@ pub fn link(kind: Kind, file: &str) -> io::Result<()> {
 fn resource(kind: Kind, file: &str, version: &str, description: &str) -> Vec<u8> {
     let mut numbers = version.split(['.', '-', '+']).map(|number| number.parse::<u16>().unwrap_or_default());
     let mut next = || u32::from(numbers.next().unwrap_or_default());
-    let high = next() << 16 | next();
+    let high = (next() << 16) | next();
     let low = next() << 16;
     let [system, file_type, subtype] = kind.numbers();
     // VS_FIXEDFILEINFO: signature, version of the structure, versions of the file and of the product, flags, date.

@@ -59,9 +59,11 @@ pub fn of(resource: &[u8]) -> Vec<u8> {
 /// Returns the three directories, each with one entry, and the data entry. All offsets are from their begin.
 fn directories(length: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for (id, next) in
-        [(RT_VERSION, DIRECTORY | TO_DIRECTORY), (NAME, 2 * DIRECTORY | TO_DIRECTORY), (ENGLISH.into(), 3 * DIRECTORY)]
-    {
+    for (id, next) in [
+        (RT_VERSION, DIRECTORY | TO_DIRECTORY),
+        (NAME, (2 * DIRECTORY) | TO_DIRECTORY),
+        (ENGLISH.into(), 3 * DIRECTORY),
+    ] {
         put(&mut bytes, &[0_u32, 0, 0]);
         put(&mut bytes, &[0_u16, 1]); // entries by name, by number
         put(&mut bytes, &[id, next]);
