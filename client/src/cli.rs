@@ -37,6 +37,7 @@ const EXAMPLES: &str = "\
 EXAMPLES
   client install                            install and start the driver
   client list                               what can be counted here
+  client list l3_miss                       events with this in their names
   client stat -- cmd /c dir                 count while a command runs
   client stat -e TotalIssues,TotalCycles -C 0-3 -- app.exe
   client record -- app.exe                  sample while a command runs
@@ -85,9 +86,9 @@ pub enum Verb {
     Status(Json),
     /// Show the profile interface, why it was chosen, and the processors
     Info(Json),
-    /// List the profile sources that can be counted here
+    /// List the profile sources that can be counted here, or search all events
     #[command(
-        after_help = "EXAMPLES\n  client list\n  client list --all --json\n  client list --interface amd64   (needs no driver)"
+        after_help = "EXAMPLES\n  client list\n  client list l3_miss             (searches the processor's events)\n  client list \"MEM_LOAD*\" --cpuid dump.txt\n  client list --all --json\n  client list --interface amd64   (needs no driver)"
     )]
     List(ListArgs),
     /// Show one source
@@ -237,12 +238,17 @@ pub struct InstallArgs {
 /// Arguments of `list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Also those that this machine does not support, and why
+    /// Search every event of the processor by its name, as part of it or with * and ?; needs no driver
+    pub pattern: Option<String>,
+    /// Also those that this machine does not support, and why; with PATTERN, deprecated names too
     #[arg(long)]
     pub all: bool,
     /// The whole table of a profile interface instead; needs no driver
-    #[arg(long, value_enum, ignore_case = true, conflicts_with = "all", value_name = "NAME")]
+    #[arg(long, value_enum, ignore_case = true, conflicts_with_all = ["all", "pattern"], value_name = "NAME")]
     pub interface: Option<InterfaceName>,
+    /// With PATTERN: a CPUID dump; - is standard input [default: this processor]
+    #[arg(long, requires = "pattern", value_name = "FILE")]
+    pub cpuid: Option<PathBuf>,
     #[command(flatten)]
     pub format: Json,
 }

@@ -20,6 +20,7 @@ mod read;
 mod record;
 mod report;
 mod sampling;
+mod search;
 mod service;
 mod start;
 mod stat;
@@ -74,9 +75,10 @@ fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
         Verb::Install(args) => install::run(args, context),
         Verb::Uninstall => uninstall::run(context),
         Verb::Info(args) => info::run(args, context),
-        Verb::List(args) => match args.interface {
-            Some(interface) => tables::run(interface.into(), args.format.json, context),
-            None => list::run(args, context),
+        Verb::List(args) => match (args.interface, &args.pattern) {
+            (Some(interface), _) => tables::run(interface.into(), args.format.json, context),
+            (None, Some(pattern)) => search::run(pattern, args, context),
+            (None, None) => list::run(args, context),
         },
         Verb::Diagnose(args) => diagnose::run(args, context),
         Verb::Encode(args) => encode::run(args, context),

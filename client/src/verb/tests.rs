@@ -12,6 +12,7 @@ mod named;
 mod narrowing;
 mod record;
 mod report;
+mod search;
 mod tables;
 
 use std::rc::Rc;

@@ -1,0 +1,223 @@
+//! `list PATTERN`: searches the events of a processor by name, without a driver.
+
+use std::fmt::Write as _;
+
+use events::Generic;
+use pmu::{Cpuid, Hal, Support};
+use serde::Serialize;
+use thiserror::Error as ThisError;
+
+use super::context::Context;
+use super::encode::counters;
+use crate::cli::ListArgs;
+use crate::encoding::{CoreEncoding, encode};
+use crate::error::{Error, OutOfMemory, UserError};
+use crate::event::{EventName, SourceName};
+use crate::exit::Exit;
+use crate::{cpuid, dump, suggestions, vendor_event};
+
+/// Widths of the columns, which fill 80 characters with two spaces between them.
+const NAME: usize = 45;
+const CORES: usize = 12;
+const COUNTERS: usize = 9;
+const LINE: usize = 80;
+
+/// No event has a name that matches.
+#[derive(Debug, ThisError)]
+#[error("no event of this processor matches {pattern}{}", suggestions::did_you_mean(.near))]
+struct NoMatch {
+    pattern: String,
+    near: Vec<String>,
+}
+
+impl UserError for NoMatch {
+    fn exit(&self) -> Exit {
+        Exit::UnknownSource
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some("client list \"*\"   (lists every event)".to_owned())
+    }
+}
+
+/// What a name is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    /// A generic name of perf.
+    Generic,
+    /// A profile source of the HAL.
+    Source,
+    /// An event of the processor's maker.
+    Event,
+}
+
+/// An event on a kind of cores, as `--json` shows it.
+#[derive(Serialize)]
+struct Match {
+    kind: Kind,
+    deprecated: bool,
+    #[serde(flatten)]
+    encoding: CoreEncoding,
+}
+
+#[derive(Serialize)]
+struct Matches {
+    events: Vec<Match>,
+}
+
+/// A name of a processor.
+struct Name {
+    text: String,
+    kind: Kind,
+    deprecated: bool,
+}
+
+pub fn run(pattern: &str, args: &ListArgs, context: &mut Context) -> Result<(), Error> {
+    let (matches, hidden) = match &args.cpuid {
+        Some(path) => search(pattern, args.all, &cpuid::of_dump(&dump::read(path, context.input)?))?,
+        None => search(pattern, args.all, &cpuid::this_processor())?,
+    };
+    if args.format.json {
+        return context.json(&Matches { events: matches });
+    }
+    context.say(&table(&matches))?;
+    if matches.iter().any(|one| one.encoding.error.is_some()) {
+        context.say("\nrefused: the driver cannot count it; client encode NAME says why")?;
+    }
+    if hidden > 0 {
+        let are = if hidden == 1 { "name is" } else { "names are" };
+        context.say(&format!("\n{hidden} deprecated {are} left out: client list {pattern} --all"))?;
+    }
+    Ok(())
+}
+
+/// Returns the events whose names match on each kind of cores that has them, and the number of deprecated names that
+/// are left out.
+fn search(pattern: &str, all: bool, cpu: &impl Cpuid) -> Result<(Vec<Match>, usize), Error> {
+    let identity = vendor_event::identity(cpu);
+    let tables = vendor_event::tables(identity, None);
+    let names = names(cpu, &tables)?;
+    let matching: Vec<&Name> = names.iter().filter(|name| is_match(pattern, &name.text)).collect();
+    if matching.is_empty() {
+        let texts: Vec<&str> = names.iter().map(|name| name.text.as_str()).collect();
+        let near = events::nearest(pattern, texts.into_iter(), suggestions::MOST);
+        return Err(NoMatch { pattern: pattern.to_owned(), near }.into());
+    }
+    let hidden = matching.iter().filter(|name| name.deprecated && !all).count();
+    let mut matches = Vec::new();
+    for name in matching.into_iter().filter(|name| !name.deprecated || all) {
+        let event =
+            EventName { source: SourceName::Name(name.text.clone()), modes: protocol::modes::BOTH, counters: 0 };
+        let found = encode(&event, cpu, &tables)?.into_iter().filter(|one| one.select.is_some() || one.note.is_some());
+        matches.extend(found.map(|encoding| Match { kind: name.kind, deprecated: name.deprecated, encoding }));
+    }
+    Ok((matches, hidden))
+}
+
+/// Returns the names of a processor: those of perf, the supported sources of the HAL, and the events of its tables.
+fn names(cpu: &impl Cpuid, tables: &[events::CoreTable]) -> Result<Vec<Name>, Error> {
+    let mut names = Vec::new();
+    let generic = Generic::ALL.iter().flat_map(|generic| generic.names());
+    names.extend(generic.map(|name| Name { text: (*name).to_owned(), kind: Kind::Generic, deprecated: false }));
+    let hal = Hal::new(cpu, 1).map_err(|_| OutOfMemory)?;
+    let supported = hal.source_list().filter(|source| source.support == Support::Supported);
+    names.extend(supported.map(|source| Name {
+        text: source.source.name.to_owned(),
+        kind: Kind::Source,
+        deprecated: false,
+    }));
+    let mut events: Vec<Name> = tables
+        .iter()
+        .flat_map(|one| one.table.events())
+        .map(|event| Name { text: event.name, kind: Kind::Event, deprecated: event.deprecated })
+        .collect();
+    events.sort_by(|one, other| one.text.cmp(&other.text).then(one.deprecated.cmp(&other.deprecated)));
+    events.dedup_by(|one, other| one.text == other.text);
+    names.extend(events);
+    Ok(names)
+}
+
+/// Returns whether a name matches: with `*` or `?` as a whole, otherwise if it contains the text. Case is ignored.
+fn is_match(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.to_ascii_lowercase(), name.to_ascii_lowercase());
+    if !pattern.contains(['*', '?']) {
+        return name.contains(&pattern);
+    }
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    // The position behind the last star, and that in the name up to which the star stands.
+    let (mut place, mut at, mut star) = (0, 0, None);
+    while let Some(letter) = name.get(at) {
+        match pattern.get(place) {
+            Some(b'*') => {
+                place += 1;
+                star = Some((place, at));
+            }
+            Some(wanted) if wanted == letter || *wanted == b'?' => {
+                place += 1;
+                at += 1;
+            }
+            _ => match star {
+                Some((behind, until)) => {
+                    (place, at) = (behind, until + 1);
+                    star = Some((behind, at));
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern.get(place..).is_some_and(|rest| rest.iter().all(|letter| *letter == b'*'))
+}
+
+/// Formats the matches in 80 columns; a long name has a line of its own.
+fn table(matches: &[Match]) -> String {
+    let line = |name: &str, cores: &str, counting: &str, precise: &str| {
+        let line = format!("{name:NAME$}  {cores:CORES$}  {counting:COUNTERS$}  {precise}");
+        line.trim_end().to_owned()
+    };
+    let rule = "-";
+    let mut text = line("Name", "Cores", "Counters", "Precise");
+    let rules = line(&rule.repeat(NAME), &rule.repeat(CORES), &rule.repeat(COUNTERS), &rule.repeat(7));
+    let _ = write!(text, "\n{rules}"); // a string takes everything
+    for Match { encoding, .. } in matches {
+        let mut rest = encoding.event.as_str();
+        while rest.len() > NAME {
+            let (first, behind) = rest.split_at(rest.len().min(LINE - 2));
+            let _ = write!(text, "\n{first}");
+            rest = behind;
+        }
+        let counting = match &encoding.error {
+            Some(_) => "refused".to_owned(),
+            None if encoding.select.is_none() => "a timer".to_owned(),
+            None => counters(&encoding.counters),
+        };
+        let precise =
+            if encoding.pebs_counters.is_empty() { "no".to_owned() } else { counters(&encoding.pebs_counters) };
+        let _ = write!(text, "\n{}", line(rest, &encoding.core_type, &counting, &precise));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_matches_a_part_of_a_name_or_with_stars_the_whole() {
+        for (pattern, name, matches) in [
+            ("l3_miss", "MEM_LOAD_RETIRED.L3_MISS", true),
+            ("MEM_LOAD*MISS", "MEM_LOAD_RETIRED.L3_MISS", true),
+            ("MEM_LOAD*HIT", "MEM_LOAD_RETIRED.L3_MISS", false),
+            ("*", "A", true),
+            ("*L?_MISS*", "MEM_LOAD_RETIRED.L3_MISS", true),
+            ("L?_MISS", "MEM_LOAD_RETIRED.L3_MISS", false),
+            ("a*b*c", "aXbXbXc", true),
+            ("a*b*c", "aXbXbX", false),
+            ("**a", "a", true),
+            ("?", "", false),
+            ("", "A", true),
+        ] {
+            assert_eq!(is_match(pattern, name), matches, "{pattern} {name}");
+        }
+    }
+}

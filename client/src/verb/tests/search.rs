@@ -1,0 +1,72 @@
+//! `list PATTERN`: names of all kinds, their cores and their counters, in 80 columns.
+
+use super::*;
+
+fn on(processor: &str, options: &str) -> Run {
+    let dump = cpuid_dumps::find(processor).unwrap().dump;
+    run_anywhere(&format!("list {options} --cpuid -"), dump.as_bytes())
+}
+
+#[test]
+fn a_search_shows_the_cores_and_counters_of_each_event() {
+    assert_eq!(
+        on("alder-lake-p-12900h", "br_misp_retired.ind").out,
+        "Name                                           Cores         Counters   Precise\n\
+         ---------------------------------------------  ------------  ---------  -------\n\
+         BR_MISP_RETIRED.INDIRECT                       cpu_core      0-5        0-5\n\
+         BR_MISP_RETIRED.INDIRECT                       cpu_atom      0-5        0-5\n\
+         BR_MISP_RETIRED.INDIRECT_CALL                  cpu_core      0-5        0-5\n\
+         BR_MISP_RETIRED.INDIRECT_CALL                  cpu_atom      0-5        0-5\n\
+         BR_MISP_RETIRED.INDIRECT_JMP                   cpu_atom      0-5        0-5\n\n\
+         1 deprecated name is left out: client list br_misp_retired.ind --all\n"
+    );
+    let generic = on("zen4-7700x", "cycles").out;
+    for (begin, end) in
+        [("cycles", "0-5        no"), ("TotalCycles", "0-5        no"), ("CYCLES_NOT_IN_HALT", "0-5        no")]
+    {
+        assert!(generic.lines().any(|line| line.split(' ').next() == Some(begin) && line.ends_with(end)), "{generic}");
+    }
+}
+
+#[test]
+fn every_line_of_every_search_fits_80_columns() {
+    for processor in ["cascade-lake-8269c", "alder-lake-p-12900h", "zen5-9800x3d", "knights-landing-7210"] {
+        let out = on(processor, "* --all").out;
+        assert!(out.lines().count() > 300, "{processor}");
+        let long: Vec<&str> = out.lines().filter(|line| line.len() > 80).collect();
+        assert!(long.is_empty(), "{processor}: {long:?}");
+    }
+}
+
+#[test]
+fn deprecated_names_and_refused_events_are_marked() {
+    let out = on("skylake-u-6500u", "useless").out;
+    assert!(
+        !out.contains("USELESS_PREF") && out.contains("\n1 deprecated name is left out: client list useless --all\n")
+    );
+    let all = on("skylake-u-6500u", "useless --all --json").json();
+    let names: Vec<_> =
+        all["events"].as_array().unwrap().iter().map(|one| (one["event"].clone(), one["deprecated"].clone())).collect();
+    assert_eq!(
+        names,
+        [(json!("L2_LINES_OUT.USELESS_HWPF"), json!(false)), (json!("L2_LINES_OUT.USELESS_PREF"), json!(true))]
+    );
+    let latency = on("skylake-u-6500u", "LATENCY_GT_128").out;
+    assert!(
+        latency.contains("refused    0-3\n\nrefused: the driver cannot count it; client encode NAME says why\n"),
+        "{latency}"
+    );
+    let json = on("skylake-u-6500u", "LATENCY_GT_128 --json").json();
+    assert_eq!((&json["events"][0]["kind"], &json["events"][0]["extra"]["msr"]), (&json!("event"), &json!("0x3f6")));
+}
+
+#[test]
+fn a_pattern_without_a_match_suggests_names() {
+    let (exit, report) = on("skylake-u-6500u", "INST_RETIRED.ANI").failure();
+    assert_eq!(exit, Exit::UnknownSource);
+    assert!(
+        report
+            .starts_with("error: no event of this processor matches INST_RETIRED.ANI; did you mean: INST_RETIRED.ANY"),
+        "{report}"
+    );
+}
