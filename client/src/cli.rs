@@ -6,6 +6,7 @@ mod control_area;
 #[cfg(test)]
 mod documents;
 mod encode;
+mod events;
 pub mod names;
 mod record;
 mod report;
@@ -29,6 +30,7 @@ pub use branches::ShortRing;
 pub use common::{Force, Json};
 pub use control_area::ControlAreaArgs;
 pub use encode::EncodeArgs;
+pub use events::{EventsAction, EventsArgs};
 pub use record::RecordArgs;
 pub use report::{ColumnName, ExportArgs, ExportFormat, FlamegraphArgs, ProcessName, RecordingArgs, ReportArgs};
 pub use session::SessionArgs;
@@ -97,6 +99,9 @@ pub enum Verb {
     /// Show how an event is encoded, and which counters count it; needs no driver
     #[command(after_help = encode::HELP)]
     Encode(EncodeArgs),
+    /// Import the makers' files of events, with descriptions; needs no driver
+    #[command(after_help = events::HELP)]
+    Events(EventsArgs),
     /// Set the interval of a source: events between two interrupts
     #[command(after_help = INTERVAL_HELP)]
     Interval(IntervalArgs),

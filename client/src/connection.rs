@@ -2,8 +2,10 @@
 
 use std::cell::OnceCell;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use events::import::Imported;
 use pmu::Hypervisor;
 use protocol::{
     ALL_SOURCES, AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, ErrorCode, EventRequest, Hello,
@@ -15,6 +17,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::core_types::{CoreTypeInfo, SourceOnType};
 use crate::error::{Error, UserError};
+use crate::event_cache::{self, CacheError};
 use crate::exit::Exit;
 use crate::refusal::{Refusal, SAME_VERSION};
 use crate::reply::{Malformed, Reply};
@@ -80,6 +83,7 @@ pub struct Connection {
     hello: HelloReply,
     sources: OnceCell<Sources>,
     core_types: OnceCell<Vec<CoreTypeInfo>>,
+    cache: Option<PathBuf>,
 }
 
 /// A session that was started.
@@ -104,8 +108,13 @@ impl Connection {
     /// Opens the driver and checks its protocol version.
     pub fn open(system: &dyn System) -> Result<Self, Error> {
         let device = system.open().map_err(|error| open_error(system, error))?;
-        let mut connection =
-            Self { device, hello: HelloReply::new_zeroed(), sources: OnceCell::new(), core_types: OnceCell::new() };
+        let mut connection = Self {
+            device,
+            hello: HelloReply::new_zeroed(),
+            sources: OnceCell::new(),
+            core_types: OnceCell::new(),
+            cache: system.cache_folder(),
+        };
         let ours = Hello { version: PROTOCOL_VERSION, reserved: 0 };
         connection.hello = connection.layout(Code::Hello, ours.as_bytes())?;
         let theirs = connection.hello.protocol;
@@ -120,6 +129,11 @@ impl Connection {
     /// Returns the version of the driver: `1.2.3`.
     pub fn driver_version(&self) -> String {
         version(self.hello.driver)
+    }
+
+    /// Returns the events that the user imported.
+    pub fn imported(&self) -> Result<Option<Imported>, CacheError> {
+        event_cache::load(self.cache.as_deref())
     }
 
     /// Returns the profile interface and its properties.

@@ -1,5 +1,6 @@
 //! How an event is encoded on each kind of cores of a processor, and which counters count it.
 
+use events::import::Imported;
 use events::{CoreTable, Counters, Event, Generic, Target};
 use pmu::hal::SourceInformation;
 use pmu::interface::emon::PmuCapabilities;
@@ -11,6 +12,7 @@ use x86_defs::cpuid::leaf;
 
 use crate::error::{Error, OutOfMemory};
 use crate::event::{EventName, SourceName};
+use crate::event_cache;
 use crate::format;
 use crate::raw_event::WholeEvent;
 use crate::source::is_named;
@@ -68,6 +70,9 @@ pub struct CoreEncoding {
     /// Advice about the event.
     #[serde(skip)]
     pub note: Option<String>,
+    /// The maker's description, if it was imported.
+    #[serde(skip)]
+    pub description: Option<String>,
 }
 
 impl CoreEncoding {
@@ -81,6 +86,7 @@ impl CoreEncoding {
             pebs_counters: Vec::new(),
             error: Some(error),
             note: None,
+            description: None,
         }
     }
 }
@@ -103,10 +109,15 @@ impl<C: Cpuid> Cpuid for OtherCore<'_, C> {
 }
 
 /// Encodes an event for each kind of cores of a processor. Empty if it has no cores of the type that the event names.
-pub fn encode<C: Cpuid>(event: &EventName, cpu: &C, tables: &[CoreTable]) -> Result<Vec<CoreEncoding>, Error> {
+pub fn encode<C: Cpuid>(
+    event: &EventName,
+    cpu: &C,
+    tables: &[CoreTable],
+    imported: Option<&Imported>,
+) -> Result<Vec<CoreEncoding>, Error> {
     let wanted = CoreType::from_number(event.source.core_type());
     if !pmu::core_type::is_hybrid(cpu) {
-        let only = Core { name: "cpu", table: tables.first(), cpu };
+        let only = Core { name: "cpu", type_number: 0, table: tables.first(), imported, cpu };
         return if wanted.is_none() { Ok(vec![only.encode(event)?]) } else { Ok(Vec::new()) };
     }
     let is_wanted = |number: u32| wanted.is_none_or(|wanted| wanted.number() == number);
@@ -114,7 +125,8 @@ pub fn encode<C: Cpuid>(event: &EventName, cpu: &C, tables: &[CoreTable]) -> Res
     for table in tables.iter().filter(|table| is_wanted(table.core_type.map_or(0, |core_type| core_type as u32))) {
         let number = table.core_type.map_or(0, |core_type| core_type as u32);
         let leaf_1a = number << 24 | native_model(cpu, number, table.native_model);
-        let core = Core { name: vendor_event::cores(*table), table: Some(table), cpu: &OtherCore { cpu, leaf_1a } };
+        let cpu = &OtherCore { cpu, leaf_1a };
+        let core = Core { name: vendor_event::cores(*table), type_number: number, table: Some(table), imported, cpu };
         encodings.push(core.encode(event)?);
     }
     Ok(encodings)
@@ -135,7 +147,10 @@ fn native_model(cpu: &impl Cpuid, core_type: u32, rarer: u8) -> u32 {
 /// A kind of cores.
 struct Core<'a, C> {
     name: &'static str,
+    /// Number of the core type, or 0.
+    type_number: u32,
     table: Option<&'a CoreTable>,
+    imported: Option<&'a Imported>,
     cpu: &'a C,
 }
 
@@ -186,8 +201,10 @@ impl<C: Cpuid> Core<'_, C> {
         if let Some(generic) = Generic::from_name(name) {
             return self.of_generic(generic, hal);
         }
-        let event = self.table.and_then(|one| one.table.find(name));
-        event.map(|event| self.of_event(&event, hal)).ok_or_else(|| match self.table {
+        let imported = event_cache::find(self.imported, vendor_event::identity(self.cpu), self.type_number, name);
+        let event = self.table.and_then(|one| one.table.find(name)).or_else(|| imported?.event());
+        let described = |encoding| CoreEncoding { description: imported.map(|event| event.brief.clone()), ..encoding };
+        event.map(|event| described(self.of_event(&event, hal))).ok_or_else(|| match self.table {
             Some(_) => "these cores have no event of this name".to_owned(),
             None => "no table has the events of this processor".to_owned(),
         })
@@ -232,6 +249,7 @@ impl<C: Cpuid> Core<'_, C> {
             pebs_counters: self.names(found.precise.bits()),
             error: (!support::is_supported(number) && !is_time).then(|| support::sentence(number)),
             note: is_time.then(|| "a timer measures it, and no counter".to_owned()),
+            description: None,
         }
     }
 
@@ -305,6 +323,7 @@ impl<C: Cpuid> Core<'_, C> {
             pebs_counters: counter_names(event.precise_counters.and(there)),
             error: why,
             note: note(event),
+            description: None,
         }
     }
 

@@ -316,6 +316,8 @@ pub fn info() -> InfoReply {
 
 /// A fake Windows with one service.
 pub struct FakeSystem {
+    /// The folder with imported events.
+    pub cache: Option<PathBuf>,
     /// The driver, which replies while the service runs.
     pub driver: Rc<FakeDriver>,
     /// State of the service.
@@ -358,6 +360,7 @@ impl FakeSystem {
     /// Creates a system with a running driver.
     pub fn running(driver: FakeDriver) -> Self {
         Self {
+            cache: None,
             driver: Rc::new(driver),
             service: Cell::new(Some(ServiceState::Running)),
             path: PathBuf::new(),
@@ -410,6 +413,10 @@ impl FakeSystem {
 }
 
 impl System for FakeSystem {
+    fn cache_folder(&self) -> Option<PathBuf> {
+        self.cache.clone()
+    }
+
     fn open(&self) -> io::Result<Box<dyn Device>> {
         self.call("open")?;
         let file = fs::read(&self.path).unwrap_or_default();

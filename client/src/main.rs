@@ -16,6 +16,7 @@ mod encoding;
 mod errata;
 mod error;
 mod event;
+mod event_cache;
 mod exit;
 #[cfg(test)]
 mod fake;
@@ -83,6 +84,7 @@ fn run(cli: &cli::Cli) -> Result<i32, Error> {
     let system = this_system();
     let (mut input, mut out, mut err) = (io::stdin().lock(), io::stdout().lock(), io::stderr().lock());
     let mut context = Context::new(system.as_deref(), &mut input, &mut out, &mut err);
+    context.cache = event_cache::folder();
     verb::run(&cli.verb, &mut context)
 }
 

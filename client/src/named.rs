@@ -1,7 +1,8 @@
 //! The sources that an event stands for on the machine of a driver: a source of the HAL, a generic name of perf, or an
 //! event by its maker's name.
 
-use events::{CoreTable, CoreType, Event, Generic, GenericError, Identity, Target};
+use events::import::ImportedEvent;
+use events::{CoreTable, CoreType, Counters, Event, Generic, GenericError, Identity, Target};
 use pmu::Source;
 use protocol::{ProcessorSet, modes};
 use thiserror::Error as ThisError;
@@ -10,6 +11,7 @@ use crate::connection::Connection;
 use crate::core_types::CoreTypeInfo;
 use crate::error::{Error, UserError};
 use crate::event::SourceName;
+use crate::event_cache;
 use crate::exit::Exit;
 use crate::format;
 use crate::source::{SourceError, SourceInfo, Sources};
@@ -83,7 +85,10 @@ pub fn resolve(
     }
     let tables = vendor_event::tables(Some(identity), pmu::CoreType::from_number(core_type));
     let tables = on_processors(tables, connection.core_types()?, processors);
-    let found = with_event(name, identity, &tables, sources)?;
+    let mut found = with_event(name, identity, &tables, sources)?;
+    if found.is_empty() {
+        found = with_imported(name, identity, &tables, connection)?;
+    }
     if !found.is_empty() {
         return Ok(found);
     }
@@ -140,6 +145,34 @@ fn with_event(name: &str, identity: Identity, tables: &[CoreTable], sources: &So
         if let Some(one) = found.first_mut() {
             one.core_type = 0;
         }
+    }
+    Ok(found)
+}
+
+/// Returns the sources of an imported event, which the tables lack, on each core type.
+fn with_imported(
+    name: &str,
+    identity: Identity,
+    tables: &[CoreTable],
+    connection: &Connection,
+) -> Result<Vec<Resolved>, Error> {
+    let (imported, sources) = (connection.imported()?, connection.sources()?);
+    let mut found = Vec::new();
+    for one in tables.iter().filter(|one| one.native_model == 0) {
+        let core_type = one.core_type.map_or(0, |core_type| core_type as u32);
+        let event = event_cache::find(imported.as_ref(), Some(identity), core_type, name);
+        let Some(event) = event.and_then(ImportedEvent::event) else { continue };
+        let cannot = |cause| CannotCountEvent { name: event.name.clone(), cause };
+        let (source, _) = vendor_event::source(&event, Some(one.table)).map_err(cannot)?;
+        let mut info = sources.find(&SourceName::Number(source.0))?;
+        if source.raw().is_some() {
+            sources.remember(source.0, core_type, &event.name);
+            info.name.clone_from(&event.name);
+        }
+        // The driver may not know an event that is newer than it.
+        let mask = u32::from(event.counters.general_mask);
+        let counters = if source.raw().is_some() && event.counters != Counters::ANY { mask } else { 0 };
+        found.push(Resolved { source: info, core_type, counters });
     }
     Ok(found)
 }

@@ -12,7 +12,7 @@ use protocol::{SampleRecord, UNKNOWN};
 use recording::{KERNEL, Module, Process};
 
 use crate::image::Image;
-use crate::system::{LoadedModule, System};
+use crate::system::{LoadedModule, System, win32};
 
 /// Time between the first and the second query of a process.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -22,6 +22,9 @@ const COMMAND_PAUSE: Duration = Duration::from_secs(1);
 
 /// The idle process, which has no name in Windows.
 const IDLE: u32 = 0;
+
+/// Modules that every process of one boot maps at the same address. `client.exe` has them as well.
+const SHARED: [&str; 3] = ["ntdll.dll", "kernel32.dll", "KernelBase.dll"];
 
 /// The processes found so far.
 #[derive(Debug, Default)]
@@ -94,7 +97,7 @@ impl Processes {
                 found.map_or_else(String::new, |(_, name)| name.clone())
             };
             self.begin_query(id, now, name);
-            changes.extend(self.report_new(id, system.modules(id).unwrap_or_default()));
+            changes.extend(self.report_new(id, modules(system, id)));
             if begin.elapsed() >= max_time {
                 break;
             }
@@ -148,6 +151,25 @@ impl Processes {
         };
         Module { base, size, path: text, timestamp, image_size, debug }
     }
+}
+
+/// Returns the modules of a process. Windows refuses to list those of a protected process (PPL), such as Defender's;
+/// of these, the modules that all processes share are known.
+fn modules(system: &dyn System, id: u32) -> Vec<LoadedModule> {
+    match system.modules(id) {
+        Ok(modules) => modules,
+        Err(error) if error.raw_os_error() == Some(win32::ERROR_ACCESS_DENIED) && id != IDLE && id != KERNEL => {
+            let own = system.modules(std::process::id()).unwrap_or_default();
+            own.into_iter().filter(is_shared).collect()
+        }
+        Err(_) => Vec::new(),
+    }
+}
+
+fn is_shared(module: &LoadedModule) -> bool {
+    let path = module.path.to_string_lossy();
+    let name = path.rsplit('\\').next().unwrap_or_default();
+    SHARED.iter().any(|shared| shared.eq_ignore_ascii_case(name))
 }
 
 impl TrackedProcess {
@@ -232,6 +254,20 @@ mod tests {
         assert!(!processes.has_scheduled(), "only samples with a process schedule a query");
         processes.schedule(&[precise_sample(78, PreciseKind::Precise)], later);
         assert!(processes.has_scheduled(), "a precise record is a sample");
+    }
+
+    #[test]
+    fn a_protected_process_has_its_name_and_the_modules_that_all_processes_share() {
+        let (system, begin) = (system(), Instant::now());
+        let path = |name: &str| format!(r"C:\Windows\System32\{name}");
+        let own =
+            [module(0x7FF0, &path("ntdll.dll")), module(0x1_0000, &path("user32.dll")), module(0x2_0000, "client")];
+        system.modules.borrow_mut().insert(std::process::id(), own.to_vec());
+        system.processes.borrow_mut().push((77, "MsMpEng.exe".into()));
+        let mut processes = Processes::default();
+        processes.schedule(&[sample(77, 1)], begin);
+        let changes = processes.query_scheduled(&system, begin, Duration::MAX);
+        assert_eq!(module_bases(&changes), [(77, "MsMpEng.exe", vec![0x7FF0])]);
     }
 
     #[test]

@@ -63,6 +63,11 @@ pub struct CodeIntegrity {
 
 /// The machine on which the client runs. Errors have Win32 codes.
 pub trait System {
+    /// Returns the folder with imported events, if there is one.
+    fn cache_folder(&self) -> Option<PathBuf> {
+        None
+    }
+
     /// Opens the driver's device. Enables the profiling privilege if the account has it.
     fn open(&self) -> io::Result<Box<dyn Device>>;
     /// Returns the state of the service; `None` if it does not exist.

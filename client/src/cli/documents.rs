@@ -13,7 +13,8 @@ const DOCUMENTS: [(&str, &str); 4] = [
 ];
 
 /// Placeholders in the documents, with a value for each.
-const PLACEHOLDERS: [(&str, &str); 8] = [
+const PLACEHOLDERS: [(&str, &str); 9] = [
+    ("DIR", "perfmon"),
     ("PATTERN", "l3_miss"),
     ("EVENT", "TotalIssues"),
     ("SOURCE", "TotalIssues"),

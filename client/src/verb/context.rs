@@ -1,6 +1,7 @@
 //! The machine and the streams that a verb uses.
 
 use std::io::{Read, Write};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
@@ -21,6 +22,8 @@ pub struct Context<'a> {
     pub err: Output<'a>,
     /// Exit code of a command that has ended; the client exits with the same code.
     pub command_code: Option<i32>,
+    /// The folder with imported events, if there is one.
+    pub cache: Option<PathBuf>,
 }
 
 impl<'a> Context<'a> {
@@ -31,7 +34,7 @@ impl<'a> Context<'a> {
         out: &'a mut dyn Write,
         err: &'a mut dyn Write,
     ) -> Self {
-        Self { system, input, out: Output::new(out), err: Output::new(err), command_code: None }
+        Self { system, input, out: Output::new(out), err: Output::new(err), command_code: None, cache: None }
     }
 
     /// Returns the machine.

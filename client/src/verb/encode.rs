@@ -1,6 +1,7 @@
 //! `encode`: shows how an event is encoded on each kind of cores of a processor.
 
 use events::CoreTable;
+use events::import::Imported;
 use pmu::Cpuid;
 use serde::Serialize;
 
@@ -11,6 +12,7 @@ use crate::dump;
 use crate::encoding::{CoreEncoding, CounterName, encode};
 use crate::error::{Error, UserError};
 use crate::event::{EventName, SourceName};
+use crate::event_cache;
 use crate::exit::Exit;
 use crate::format::properties;
 use crate::processors::ranges;
@@ -58,9 +60,11 @@ struct Encodings {
 
 pub fn run(args: &EncodeArgs, context: &mut Context) -> Result<(), Error> {
     let event = &args.event.event;
+    let imported = event_cache::load(context.cache.as_deref())?;
+    let imported = imported.as_ref();
     let cores = match &args.cpuid {
-        Some(path) => on(event, &cpuid::of_dump(&dump::read(path, context.input)?))?,
-        None => on(event, &cpuid::this_processor())?,
+        Some(path) => on(event, &cpuid::of_dump(&dump::read(path, context.input)?), imported)?,
+        None => on(event, &cpuid::this_processor(), imported)?,
     };
     if args.format.json {
         return context.json(&Encodings { cores });
@@ -69,9 +73,9 @@ pub fn run(args: &EncodeArgs, context: &mut Context) -> Result<(), Error> {
     context.say(&texts.join("\n\n"))
 }
 
-fn on(event: &EventName, cpu: &impl Cpuid) -> Result<Vec<CoreEncoding>, Error> {
+fn on(event: &EventName, cpu: &impl Cpuid, imported: Option<&Imported>) -> Result<Vec<CoreEncoding>, Error> {
     let identity = vendor_event::identity(cpu);
-    let cores = encode(event, cpu, &vendor_event::tables(identity, None))?;
+    let cores = encode(event, cpu, &vendor_event::tables(identity, None), imported)?;
     let Some(first) = cores.first() else {
         let core_type = pmu::CoreType::from_number(event.source.core_type());
         return Err(EncodeError::NoSuchCores(core_type.map_or("cpu", pmu::CoreType::name).to_owned()).into());
@@ -109,8 +113,30 @@ fn text(core: &CoreEncoding) -> String {
         rows.push(("Precise", counters(&core.pebs_counters)));
     }
     rows.extend(core.note.clone().map(|note| ("Note", note)));
+    rows.extend(core.description.iter().filter(|text| !text.is_empty()).map(|text| ("About", wrapped(text))));
     rows.extend(core.error.clone().map(|error| ("Refused", error)));
     properties(&rows)
+}
+
+/// Breaks a text at 80 columns behind the widest name of a row.
+fn wrapped(text: &str) -> String {
+    const INDENT: &str = "\n          ";
+    lines(text, 70).join(INDENT)
+}
+
+/// Breaks a text into lines of at most this many characters; longer words are left whole.
+pub fn lines(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut().filter(|line| line.chars().count() + 1 + word.chars().count() <= width) {
+            Some(line) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Formats counters: `0-3, F1`.

@@ -10,6 +10,7 @@ mod encode;
 mod events;
 mod export;
 mod flamegraph;
+mod imports;
 mod info;
 mod install;
 mod interval;
@@ -82,6 +83,7 @@ fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
         },
         Verb::Diagnose(args) => diagnose::run(args, context),
         Verb::Encode(args) => encode::run(args, context),
+        Verb::Events(args) => imports::run(args, context),
         Verb::Query(args) => query::run(args, context),
         Verb::Interval(args) => interval::run(args, context),
         Verb::ControlArea(args) => control_area::run(args, context),

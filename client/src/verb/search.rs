@@ -1,20 +1,22 @@
 //! `list PATTERN`: searches the events of a processor by name, without a driver.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use events::Generic;
+use events::import::Imported;
 use pmu::{Cpuid, Hal, Support};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
 use super::context::Context;
-use super::encode::counters;
+use super::encode::{counters, lines};
 use crate::cli::ListArgs;
 use crate::encoding::{CoreEncoding, encode};
 use crate::error::{Error, OutOfMemory, UserError};
 use crate::event::{EventName, SourceName};
 use crate::exit::Exit;
-use crate::{cpuid, dump, suggestions, vendor_event};
+use crate::{cpuid, dump, event_cache, suggestions, vendor_event};
 
 /// Widths of the columns, which fill 80 characters with two spaces between them.
 const NAME: usize = 45;
@@ -57,6 +59,7 @@ enum Kind {
 struct Match {
     kind: Kind,
     deprecated: bool,
+    description: Option<String>,
     #[serde(flatten)]
     encoding: CoreEncoding,
 }
@@ -71,12 +74,29 @@ struct Name {
     text: String,
     kind: Kind,
     deprecated: bool,
+    /// What was imported about it.
+    description: String,
+}
+
+impl Name {
+    fn new(text: &str, kind: Kind, deprecated: bool) -> Self {
+        Self { text: text.to_owned(), kind, deprecated, description: String::new() }
+    }
+
+    /// Returns whether name or description match.
+    fn matches(&self, pattern: &str) -> bool {
+        let is_part = !pattern.is_empty() && !pattern.contains(['*', '?']);
+        is_match(pattern, &self.text)
+            || is_part && self.description.to_ascii_lowercase().contains(&pattern.to_ascii_lowercase())
+    }
 }
 
 pub fn run(pattern: &str, args: &ListArgs, context: &mut Context) -> Result<(), Error> {
+    let imported = event_cache::load(context.cache.as_deref())?;
+    let imported = imported.as_ref();
     let (matches, hidden) = match &args.cpuid {
-        Some(path) => search(pattern, args.all, &cpuid::of_dump(&dump::read(path, context.input)?))?,
-        None => search(pattern, args.all, &cpuid::this_processor())?,
+        Some(path) => search(pattern, args.all, &cpuid::of_dump(&dump::read(path, context.input)?), imported)?,
+        None => search(pattern, args.all, &cpuid::this_processor(), imported)?,
     };
     if args.format.json {
         return context.json(&Matches { events: matches });
@@ -94,11 +114,16 @@ pub fn run(pattern: &str, args: &ListArgs, context: &mut Context) -> Result<(), 
 
 /// Returns the events whose names match on each kind of cores that has them, and the number of deprecated names that
 /// are left out.
-fn search(pattern: &str, all: bool, cpu: &impl Cpuid) -> Result<(Vec<Match>, usize), Error> {
+fn search(
+    pattern: &str,
+    all: bool,
+    cpu: &impl Cpuid,
+    imported: Option<&Imported>,
+) -> Result<(Vec<Match>, usize), Error> {
     let identity = vendor_event::identity(cpu);
     let tables = vendor_event::tables(identity, None);
-    let names = names(cpu, &tables)?;
-    let matching: Vec<&Name> = names.iter().filter(|name| is_match(pattern, &name.text)).collect();
+    let names = names(cpu, &tables, imported)?;
+    let matching: Vec<&Name> = names.iter().filter(|name| name.matches(pattern)).collect();
     if matching.is_empty() {
         let texts: Vec<&str> = names.iter().map(|name| name.text.as_str()).collect();
         let near = events::nearest(pattern, texts.into_iter(), suggestions::MOST);
@@ -109,32 +134,42 @@ fn search(pattern: &str, all: bool, cpu: &impl Cpuid) -> Result<(Vec<Match>, usi
     for name in matching.into_iter().filter(|name| !name.deprecated || all) {
         let event =
             EventName { source: SourceName::Name(name.text.clone()), modes: protocol::modes::BOTH, counters: 0 };
-        let found = encode(&event, cpu, &tables)?.into_iter().filter(|one| one.select.is_some() || one.note.is_some());
-        matches.extend(found.map(|encoding| Match { kind: name.kind, deprecated: name.deprecated, encoding }));
+        let found = encode(&event, cpu, &tables, imported)?
+            .into_iter()
+            .filter(|one| one.select.is_some() || one.note.is_some());
+        matches.extend(found.map(|encoding| Match {
+            kind: name.kind,
+            deprecated: name.deprecated,
+            description: encoding.description.clone(),
+            encoding,
+        }));
     }
     Ok((matches, hidden))
 }
 
-/// Returns the names of a processor: those of perf, the supported sources of the HAL, and the events of its tables.
-fn names(cpu: &impl Cpuid, tables: &[events::CoreTable]) -> Result<Vec<Name>, Error> {
-    let mut names = Vec::new();
+/// Returns the names of a processor: those of perf, the supported sources of the HAL, and the events of its tables and
+/// of imported files.
+fn names(cpu: &impl Cpuid, tables: &[events::CoreTable], imported: Option<&Imported>) -> Result<Vec<Name>, Error> {
     let generic = Generic::ALL.iter().flat_map(|generic| generic.names());
-    names.extend(generic.map(|name| Name { text: (*name).to_owned(), kind: Kind::Generic, deprecated: false }));
+    let mut names: Vec<Name> = generic.map(|name| Name::new(name, Kind::Generic, false)).collect();
     let hal = Hal::new(cpu, 1).map_err(|_| OutOfMemory)?;
     let supported = hal.source_list().filter(|source| source.support == Support::Supported);
-    names.extend(supported.map(|source| Name {
-        text: source.source.name.to_owned(),
-        kind: Kind::Source,
-        deprecated: false,
-    }));
-    let mut events: Vec<Name> = tables
-        .iter()
-        .flat_map(|one| one.table.events())
-        .map(|event| Name { text: event.name, kind: Kind::Event, deprecated: event.deprecated })
-        .collect();
-    events.sort_by(|one, other| one.text.cmp(&other.text).then(one.deprecated.cmp(&other.deprecated)));
-    events.dedup_by(|one, other| one.text == other.text);
-    names.extend(events);
+    names.extend(supported.map(|source| Name::new(source.source.name, Kind::Source, false)));
+    let mut events: BTreeMap<String, Name> = BTreeMap::new();
+    for event in tables.iter().flat_map(|one| one.table.events()) {
+        let name = Name::new(&event.name, Kind::Event, event.deprecated);
+        let known = events.entry(event.name.to_ascii_uppercase()).or_insert(name);
+        known.deprecated &= event.deprecated;
+    }
+    let files = imported.zip(vendor_event::identity(cpu)).map(|(imported, identity)| imported.of(identity, None));
+    for event in files.into_iter().flatten().flat_map(|file| &file.events) {
+        let is_deprecated = || event.event().is_some_and(|event| event.deprecated);
+        let known = events
+            .entry(event.name().to_ascii_uppercase())
+            .or_insert_with(|| Name::new(event.name(), Kind::Event, is_deprecated()));
+        known.description = format!("{} {}", event.brief, event.description);
+    }
+    names.extend(events.into_values());
     Ok(names)
 }
 
@@ -194,6 +229,9 @@ fn table(matches: &[Match]) -> String {
         let precise =
             if encoding.pebs_counters.is_empty() { "no".to_owned() } else { counters(&encoding.pebs_counters) };
         let _ = write!(text, "\n{}", line(rest, &encoding.core_type, &counting, &precise));
+        for part in encoding.description.iter().flat_map(|description| lines(description, LINE - 4)) {
+            let _ = write!(text, "\n    {part}");
+        }
     }
     text
 }

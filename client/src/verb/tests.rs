@@ -8,6 +8,7 @@ mod disturbed;
 mod encode;
 mod extra;
 mod hybrid;
+mod imports;
 mod installing;
 mod named;
 mod narrowing;

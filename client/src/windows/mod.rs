@@ -15,12 +15,17 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
+use crate::event_cache;
 use crate::system::{CodeIntegrity, Device, LoadedModule, SERVICE, ServiceState, System};
 
 /// This machine.
 pub struct Windows;
 
 impl System for Windows {
+    fn cache_folder(&self) -> Option<PathBuf> {
+        event_cache::folder()
+    }
+
     fn open(&self) -> io::Result<Box<dyn Device>> {
         // The privilege is disabled in an elevated token. If the token does not have it, the driver refuses access.
         let _ = privilege::enable(privilege::SYSTEM_PROFILE);

@@ -23,6 +23,7 @@ mod database;
 mod event;
 mod generic;
 mod identity;
+pub mod import;
 mod lookup;
 pub mod pack;
 pub mod row;

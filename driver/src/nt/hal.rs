@@ -1,15 +1,13 @@
 //! HAL functions: reservation of the counters, and the handler of the performance monitor interrupt.
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicPtr, Ordering};
 
-use wdk_sys::ntddk::{HalAllocateHardwareCounters, HalFreeHardwareCounters, MmGetSystemRoutineAddress};
+use wdk_sys::ntddk::{HalAllocateHardwareCounters, HalFreeHardwareCounters};
 use wdk_sys::{HANDLE, NTSTATUS, STATUS_INSUFFICIENT_RESOURCES, ULONG};
 
 use super::irp::check;
 use super::processors::Pinned;
 use super::system_process::Worker;
-use super::text::Text;
 use super::trap_frame::TrapFrame;
 
 /// HalProfileSourceInterruptHandler of HAL_SET_INFORMATION_CLASS (ntddk.h).
@@ -37,22 +35,12 @@ const _: () = assert!(core::mem::offset_of!(Dispatch, set) == 0x10);
 /// First version of HAL_DISPATCH with the member.
 const FIRST_VERSION: ULONG = 3;
 
-static NAME: Text<16> = Text::new("HalDispatchTable");
-
-/// Returns HalDispatchTable, or null if the kernel lacks it. The address is cached, so that unregistering a handler
-/// needs no lookup.
-///
-/// # IRQL
-/// PASSIVE_LEVEL.
-fn dispatch_table() -> *mut Dispatch {
-    static FOUND: AtomicPtr<Dispatch> = AtomicPtr::new(core::ptr::null_mut());
-    let mut table = FOUND.load(Ordering::Relaxed);
-    if table.is_null() {
-        // SAFETY: the name is only read; this function requires PASSIVE_LEVEL
-        table = unsafe { MmGetSystemRoutineAddress(&mut NAME.counted()) }.cast();
-        FOUND.store(table, Ordering::Relaxed);
-    }
-    table
+// The import names the table itself: an address of code is what MmGetSystemRoutineAddress is for, and under kernel CFG
+// it registers what it returns as a target of calls.
+#[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "C" {
+    /// The HAL's table of functions (ntddk.h).
+    static HalDispatchTable: Dispatch;
 }
 
 /// Registers the handler. `None` removes it, and the HAL serves the interrupt itself again. The caller must run in the
@@ -65,12 +53,8 @@ fn dispatch_table() -> *mut Dispatch {
 /// # IRQL
 /// PASSIVE_LEVEL.
 pub fn set_interrupt_handler(handler: Option<Handler>) -> Result<(), NTSTATUS> {
-    let table = dispatch_table();
-    if table.is_null() {
-        return Err(STATUS_NOT_SUPPORTED);
-    }
-    // SAFETY: the export is the table itself, which exists as long as the system
-    let Dispatch { version, set, .. } = unsafe { table.read() };
+    // SAFETY: the export is the table itself, which exists as long as the system. Volatile, because Windows fills it.
+    let Dispatch { version, set, .. } = unsafe { (&raw const HalDispatchTable).read_volatile() };
     let set = set.filter(|_| version >= FIRST_VERSION).ok_or(STATUS_NOT_SUPPORTED)?;
     let mut handler = handler;
     // SAFETY: the class takes the address of such a function, or null, in 8 bytes

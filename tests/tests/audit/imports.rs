@@ -49,6 +49,7 @@ const EXPORTS: &[(&str, &str, Release, Level)] = &[
     ("ntoskrnl.exe", "ExReleaseFastMutex", Windows2000, Thread),
     ("ntoskrnl.exe", "ExSetTimerResolution", Windows2000, Thread),
     ("ntoskrnl.exe", "ExUnregisterCallback", Windows2000, Thread),
+    ("ntoskrnl.exe", "HalDispatchTable", Windows2000, Any), // data
     ("ntoskrnl.exe", "IoAllocateWorkItem", Windows2000, Dispatch),
     ("ntoskrnl.exe", "IoCreateDevice", Windows2000, Thread),
     ("ntoskrnl.exe", "IoCreateSymbolicLink", Windows2000, Thread),

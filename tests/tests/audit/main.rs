@@ -9,3 +9,4 @@ mod imports;
 mod init;
 mod levels;
 mod panics;
+mod version;

@@ -1,0 +1,46 @@
+//! Arguments of `events`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::Json;
+
+/// Text after the options of `events` in `--help`.
+pub const HELP: &str = "\
+DIR is a checkout of Intel's perfmon (https://github.com/intel/perfmon), or the
+folder of an architecture in Linux's tools/perf/pmu-events/arch. Files that the
+map names and that are not there are left out. If a file is damaged, nothing is
+changed, and the error names the line. The events are kept in one file below
+LOCALAPPDATA; an import replaces the one before.
+
+Afterwards `list PATTERN` searches descriptions too, `encode` shows them, and
+events that this client does not have built in can be used by name.
+
+EXAMPLES
+  client events import perfmon
+  client events update
+";
+
+/// Arguments of `events`.
+#[derive(Debug, Args)]
+pub struct EventsArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub action: EventsAction,
+}
+
+/// What `events` does.
+#[derive(Debug, Subcommand)]
+pub enum EventsAction {
+    /// Import the makers' files of events, with descriptions
+    Import {
+        /// The folder with mapfile.csv
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        #[command(flatten)]
+        format: Json,
+    },
+    /// Show what is imported, and how to get newer files
+    Update(Json),
+}

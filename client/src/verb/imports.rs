@@ -1,0 +1,95 @@
+//! `events import` and `events update`: the makers' own files of events.
+
+use std::path::{Path, PathBuf};
+
+use events::import::{ImportError, Imported, read};
+use serde::Serialize;
+use thiserror::Error as ThisError;
+
+use super::context::Context;
+use crate::cli::{EventsAction, EventsArgs};
+use crate::error::{Error, UserError};
+use crate::event_cache;
+use crate::exit::Exit;
+use crate::format::{counted, grouped};
+
+/// A folder cannot be imported.
+#[derive(Debug, ThisError)]
+#[error("{} cannot be imported; nothing was changed", folder.display())]
+struct CannotImport {
+    folder: PathBuf,
+    #[source]
+    cause: ImportError,
+}
+
+impl UserError for CannotImport {
+    fn exit(&self) -> Exit {
+        Exit::Failure
+    }
+
+    fn remedy(&self) -> Option<String> {
+        let is_missing = matches!(self.cause, ImportError::Read { .. } | ImportError::Empty { .. });
+        is_missing.then(|| "client events update   (says what the folder has to be)".to_owned())
+    }
+}
+
+/// What is imported, as `--json` shows it.
+#[derive(Serialize)]
+struct Contents {
+    files: usize,
+    events: usize,
+    metrics: usize,
+    /// The file of the cache; `None` if it was not written now.
+    cache: Option<String>,
+}
+
+impl Contents {
+    fn of(imported: Option<&Imported>, cache: Option<&Path>) -> Self {
+        Self {
+            files: imported.map_or(0, |imported| imported.files.len()),
+            events: imported.map_or(0, Imported::events),
+            metrics: imported.map_or(0, Imported::metrics),
+            cache: cache.map(|path| path.display().to_string()),
+        }
+    }
+
+    fn text(&self) -> String {
+        let [files, events, metrics] = [(self.files, "file"), (self.events, "event"), (self.metrics, "metric")]
+            .map(|(number, noun)| counted(number as u64, noun));
+        format!("{events} and {metrics} of {files}")
+    }
+}
+
+const UPDATE: &str = "\
+For newer events and their descriptions:
+  git clone --depth 1 https://github.com/intel/perfmon
+  client events import perfmon
+For AMD and others, tools/perf/pmu-events/arch/x86 of Linux in the same way.";
+
+pub fn run(args: &EventsArgs, context: &mut Context) -> Result<(), Error> {
+    match &args.action {
+        EventsAction::Import { folder, format } => {
+            let imported = read(folder).map_err(|cause| CannotImport { folder: folder.clone(), cause })?;
+            let path = event_cache::store(context.cache.as_deref(), &imported)?;
+            let contents = Contents::of(Some(&imported), Some(&path));
+            if format.json {
+                return context.json(&contents);
+            }
+            context.say(&format!("imported {} into\n{}", contents.text(), path.display()))
+        }
+        EventsAction::Update(format) => {
+            let imported = event_cache::load(context.cache.as_deref())?;
+            let contents = Contents::of(imported.as_ref(), None);
+            if format.json {
+                return context.json(&contents);
+            }
+            let built_in: usize = events::tables().map(events::Table::len).sum();
+            context.say(&format!(
+                "built in: {} events of {} tables",
+                grouped(built_in as u64),
+                events::tables().count()
+            ))?;
+            context.say(&format!("imported: {}\n\n{UPDATE}", contents.text()))
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Events from the makers' own files: a checkout of Intel's perfmon, or of Linux's pmu-events.
+//!
+//! Both have a `mapfile.csv` that names the files of each processor, and JSON with an object for each event. Everything
+//! is read and checked before anything is returned; an error names file and line.
+
+mod entry;
+mod pattern;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::identity::Identity;
+
+pub use entry::ImportedEvent;
+
+/// Version of the form in which imported events are stored.
+pub const FORMAT: u32 = 1;
+
+/// The file that names the others.
+const MAP: &str = "mapfile.csv";
+/// Maximum size of a file, in bytes. The largest has 3 MB.
+const MAX_BYTES: u64 = 32 << 20;
+/// Maximum number of files.
+const MAX_FILES: usize = 2_000;
+
+/// Why files cannot be imported. Lines are counted from 1.
+#[derive(Debug, Error)]
+pub enum ImportError {
+    /// A file cannot be read.
+    #[error("{}: cannot be read", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// A file is larger than [`MAX_BYTES`], or there are more than [`MAX_FILES`].
+    #[error("{}: too large", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file is not what it should be.
+    #[error("{}, line {line}: {what}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// None of the files that the map names is there.
+    #[error("{}: none of the files that it names is there", path.display())]
+    Empty {
+        /// The map.
+        path: PathBuf,
+    },
+}
+
+/// The events and metrics of kinds of cores.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Imported {
+    /// [`FORMAT`] of the program that stored it.
+    pub format: u32,
+    /// Whether only the first row of the map that matches a processor is for it, as in Linux.
+    pub is_first_match: bool,
+    /// The files.
+    pub files: Vec<ImportedFile>,
+}
+
+/// A file of events or metrics, with the processors that it is for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ImportedFile {
+    /// Path in the imported folder.
+    pub path: String,
+    /// Version, as the map says.
+    pub version: String,
+    /// Patterns of processors: vendor, family in decimal, model and stepping in hexadecimal, with hyphens between them.
+    pub processors: Vec<String>,
+    /// The lines of the map with these patterns.
+    pub lines: Vec<usize>,
+    /// Number of the core type, or 0 for all.
+    pub core_type: u32,
+    /// The events.
+    pub events: Vec<ImportedEvent>,
+    /// The metrics, as they are in the file.
+    pub metrics: Vec<Value>,
+}
+
+impl Imported {
+    /// Iterates over the files of a processor, on a hybrid those of a core type.
+    pub fn of(&self, identity: Identity, core_type: Option<u32>) -> impl Iterator<Item = &ImportedFile> {
+        let text = pattern::text(identity);
+        let line_of = move |file: &ImportedFile| {
+            let mut rows = file.processors.iter().zip(&file.lines);
+            rows.find(|(processor, _)| pattern::matches(processor, &text)).map(|(_, line)| *line)
+        };
+        let first = self.files.iter().filter_map(&line_of).min().filter(|_| self.is_first_match);
+        self.files.iter().filter(move |file| {
+            (file.core_type == 0 || core_type.is_none_or(|wanted| wanted == file.core_type))
+                && line_of(file).is_some_and(|line| first.is_none_or(|first| line == first))
+        })
+    }
+
+    /// Returns the number of events.
+    #[must_use]
+    pub fn events(&self) -> usize {
+        self.files.iter().map(|file| file.events.len()).sum()
+    }
+
+    /// Returns the number of metrics.
+    #[must_use]
+    pub fn metrics(&self) -> usize {
+        self.files.iter().map(|file| file.metrics.len()).sum()
+    }
+}
+
+/// A row of the map.
+struct MapRow {
+    line: usize,
+    processor: String,
+    version: String,
+    file: String,
+    core_type: u32,
+}
+
+/// Reads a checkout of perfmon, or the folder of an architecture of Linux's pmu-events.
+///
+/// # Errors
+/// If a file that the map names is damaged, or none of them is there. Files that are not there are left out.
+pub fn read(folder: &Path) -> Result<Imported, ImportError> {
+    let map_path = folder.join(MAP);
+    let map = text(&map_path)?;
+    let rows = rows(&map, &map_path)?;
+    // Linux has four columns.
+    let is_first_match = map.lines().next().is_some_and(|header| header.split(',').count() <= 4);
+    let mut files: BTreeMap<String, Vec<ImportedFile>> = BTreeMap::new();
+    for row in &rows {
+        for (path, name) in paths(folder, row, &map_path)? {
+            if !files.contains_key(&name) {
+                if files.len() == MAX_FILES {
+                    return Err(ImportError::TooLarge { path: map_path });
+                }
+                files.insert(name.clone(), parse(&path, &name, row)?);
+            }
+            for file in files.get_mut(&name).into_iter().flatten() {
+                file.processors.push(row.processor.clone());
+                file.lines.push(row.line);
+            }
+        }
+    }
+    if files.is_empty() {
+        return Err(ImportError::Empty { path: map_path });
+    }
+    Ok(Imported { format: FORMAT, is_first_match, files: files.into_values().flatten().collect() })
+}
+
+/// Parses the map: processor, version, file, kind, and in perfmon core type, native model and role.
+fn rows(text: &str, path: &Path) -> Result<Vec<MapRow>, ImportError> {
+    let mut rows = Vec::new();
+    for (line, row) in (1..).zip(text.lines()).skip(1).filter(|(_, row)| !row.trim().is_empty()) {
+        let invalid = |what: &str| ImportError::Invalid { path: path.to_owned(), line, what: what.to_owned() };
+        let cells: Vec<&str> = row.split(',').map(str::trim).collect();
+        let [processor, version, file, kind, ref more @ ..] = cells[..] else {
+            return Err(invalid("fewer than four columns"));
+        };
+        let processor = pattern::without_classes(processor);
+        // The files of low-power cores are for a part of the cores of a type, which no lookup can name.
+        let is_low_power = more.get(2).is_some_and(|role| role.starts_with("LowPower"));
+        if !matches!(kind, "core" | "hybridcore" | "metrics") || is_low_power {
+            continue;
+        }
+        if !pattern::is_valid(&processor) {
+            return Err(invalid("the pattern of the processor has other characters than letters, digits and -()[]|"));
+        }
+        let core_type = more.first().filter(|text| !text.is_empty()).map_or(Ok(0), |text| entry::number(text));
+        let core_type = core_type.ok().and_then(|number| u32::try_from(number).ok());
+        rows.push(MapRow {
+            line,
+            processor,
+            version: version.to_owned(),
+            file: file.trim_start_matches('/').to_owned(),
+            core_type: core_type.ok_or_else(|| invalid("the core type is no number"))?,
+        });
+    }
+    Ok(rows)
+}
+
+/// Returns the files of a row of the map that are there: one, or those of a folder. Each has its name in the folder.
+fn paths(folder: &Path, row: &MapRow, map: &Path) -> Result<Vec<(PathBuf, String)>, ImportError> {
+    let is_inside = Path::new(&row.file).components().all(|part| matches!(part, Component::Normal(_)));
+    if !is_inside || row.file.is_empty() || row.file.contains('\\') {
+        let what = format!("\"{}\" is no file of the folder", row.file.escape_default());
+        return Err(ImportError::Invalid { path: map.to_owned(), line: row.line, what });
+    }
+    // A copy without the folders events and metrics is accepted, too.
+    let short = row.file.replace("/events/", "/").replace("/metrics/", "/");
+    let Some((path, name)) =
+        [&row.file, &short].into_iter().map(|name| (folder.join(name), name.clone())).find(|(path, _)| path.exists())
+    else {
+        return Ok(Vec::new());
+    };
+    if !path.is_dir() {
+        return Ok(vec![(path, name)]);
+    }
+    let mut files = Vec::new();
+    let read = |cause| ImportError::Read { path: path.clone(), cause };
+    for entry in fs::read_dir(&path).map_err(read)? {
+        let file = entry.map_err(read)?.path();
+        let title = file.file_name().and_then(|title| title.to_str()).unwrap_or_default();
+        let is_table = file.extension().is_some_and(|extension| extension == "json") && file.is_file();
+        if is_table && title != "metricgroups.json" && !title.starts_with("uncore") {
+            files.push((file.clone(), format!("{name}/{title}")));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Reads a file of at most [`MAX_BYTES`] of UTF-8.
+fn text(path: &Path) -> Result<String, ImportError> {
+    let read = |cause| ImportError::Read { path: path.to_owned(), cause };
+    let mut bytes = Vec::new();
+    File::open(path).map_err(read)?.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(read)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(ImportError::TooLarge { path: path.to_owned() });
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let good = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+        let line = good.split(|byte| *byte == b'\n').count();
+        ImportError::Invalid { path: path.to_owned(), line, what: "it is not UTF-8".to_owned() }
+    })
+}
+
+/// Parses a file: the events of each core type, and the metrics.
+fn parse(path: &Path, name: &str, row: &MapRow) -> Result<Vec<ImportedFile>, ImportError> {
+    let text = text(path)?;
+    let invalid = |line: usize, what: String| ImportError::Invalid { path: path.to_owned(), line, what };
+    let json: Value = serde_json::from_str(&text).map_err(|error| invalid(error.line(), error.to_string()))?;
+    let list = match &json {
+        Value::Array(list) => list,
+        Value::Object(object) => match object.get("Events").or_else(|| object.get("Metrics")) {
+            Some(Value::Array(list)) => list,
+            _ => return Err(invalid(1, "it has neither Events nor Metrics".to_owned())),
+        },
+        _ => return Err(invalid(1, "it is neither a list nor an object".to_owned())),
+    };
+    let mut by_type: BTreeMap<u32, ImportedFile> = BTreeMap::new();
+    for value in list {
+        let title = |key: &str| value.get(key).and_then(Value::as_str);
+        let (core_type, is_metric) = match (title("Unit"), title("MetricName")) {
+            (Some("cpu_core"), metric) => (0x40, metric.is_some()),
+            (Some("cpu_atom"), metric) => (0x20, metric.is_some()),
+            (None, metric) => (row.core_type, metric.is_some()),
+            // Events of other units than cores.
+            (Some(_), _) => continue,
+        };
+        let file = by_type.entry(core_type).or_insert_with(|| ImportedFile {
+            path: name.to_owned(),
+            version: row.version.clone(),
+            processors: Vec::new(),
+            lines: Vec::new(),
+            core_type,
+            events: Vec::new(),
+            metrics: Vec::new(),
+        });
+        if is_metric {
+            file.metrics.push(value.clone());
+            continue;
+        }
+        // Files of Linux have rows that only describe metrics or refer to other architectures.
+        let Some(event) = title("EventName") else {
+            let what = format!("an event has no EventName: {value}").chars().take(200).collect();
+            return Err(invalid(1, what));
+        };
+        let line = || {
+            let wanted = format!("\"{event}\"");
+            text.lines().position(|line| line.contains(&wanted)).map_or(1, |index| index + 1)
+        };
+        file.events
+            .push(entry::parse(value).map_err(|what| invalid(line(), format!("{}: {what}", event.escape_default())))?);
+    }
+    Ok(by_type.into_values().collect())
+}
