@@ -1,5 +1,5 @@
-//! Events with an extra register: the client names its value, the driver chooses the register, and the model counts only
-//! if the register selects something.
+//! Events with an extra register: the client names its value, the driver chooses the register, and the model counts
+//! only if the register selects something.
 
 use serde_json::Value;
 use tests::Lab;

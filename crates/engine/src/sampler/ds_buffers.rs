@@ -201,8 +201,8 @@ impl DsBuffers {
         }
     }
 
-    /// Starts precise recording for more counters, for those in `latency` of load latency. The processor loads each with
-    /// its initial count after a record.
+    /// Starts precise recording for more counters, for those in `latency` of load latency. The processor loads each
+    /// with its initial count after a record.
     pub fn start_precise(
         &mut self,
         cpu: &impl Cpu,

@@ -264,7 +264,8 @@ impl<E> Hal<E> {
     }
 
     /// Compares the extra registers of the active counters of the current processor with the values that the driver
-    /// wrote, one read for each such counter, and notes each counter that is disturbed, at the time `now`. Returns them.
+    /// wrote, one read for each such counter, and notes each counter that is disturbed, at the time `now`. Returns
+    /// those counters.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.

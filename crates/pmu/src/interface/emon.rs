@@ -332,13 +332,7 @@ impl ProfileInterface for Emon {
 
     /// Assigns fixed counters first, which keeps the general counters for other events.
     fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
-        let counters_of = |source: &ProfileSource, state: CounterState| match state {
-            _ if state.precise() => self.precise(source),
-            _ if state.alternate() => {
-                self.counters_for(&ProfileSource { select: self.alternate_select(source.select), ..*source })
-            }
-            _ => self.counters_for(source),
-        };
+        let counters_of = |source: &ProfileSource, state: CounterState| self.counters_in_state(source, state);
         placement::assign_states(cpu_counters, Sources::new(&SOURCES), self.fixed(), wanted, assigned, counters_of)
     }
 

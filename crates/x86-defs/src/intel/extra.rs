@@ -50,8 +50,8 @@ pub struct LoadLatencyThreshold {
     _reserved: u64,
 }
 
-/// MSR_PEBS_FRONTEND (SDM Vol. 3B, "Frontend Precise Event": `MSR_PEBS_FRONTEND` of Skylake). Later processors have more
-/// events in the lowest eight bits.
+/// MSR_PEBS_FRONTEND (SDM Vol. 3B, "Frontend Precise Event": `MSR_PEBS_FRONTEND` of Skylake). Later processors have
+/// more events in the lowest eight bits.
 #[bitfield(u64)]
 #[derive(PartialEq, Eq)]
 pub struct FrontEnd {
