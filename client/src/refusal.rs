@@ -346,22 +346,26 @@ impl fmt::Display for Refusal {
                  because: this has to read registers that lose their contents during sleep",
             ),
             Some(ErrorCode::TooManySessions) => write!(f, "there are {first} sessions, which is the maximum"),
-            Some(
-                cause @ (ErrorCode::ExtraRegisterTaken
-                | ErrorCode::PreciseOnly
-                | ErrorCode::BadEvent
-                | ErrorCode::SameNumber),
-            ) => f.write_str(&extra::sentence(cause, source, &self.header)),
             Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
                 f.write_str(&core_type::sentence(cause, source, &self.header, &self.core_types))
             }
-            Some(cause) => f.write_str(&debug_store::sentence(cause, source, &self.header)),
+            Some(cause) => f.write_str(&of_register(cause, source, &self.header)),
             None => write!(
                 f,
                 "the driver failed the request {request} for the reason {cause}, which this client\n  \
                  (protocol version {PROTOCOL_VERSION}) does not know: NTSTATUS {status}"
             ),
         }
+    }
+}
+
+/// Returns what was refused because of an extra register or the Debug Store, and why.
+fn of_register(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String {
+    match cause {
+        ErrorCode::ExtraRegisterTaken | ErrorCode::PreciseOnly | ErrorCode::BadEvent | ErrorCode::SameNumber => {
+            extra::sentence(cause, source, header)
+        }
+        _ => debug_store::sentence(cause, source, header),
     }
 }
 

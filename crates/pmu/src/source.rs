@@ -26,6 +26,7 @@ impl Source {
 /// events with a unit mask above 0xFF or with `eq`, which only processors with 8 bits of event number have; there is
 /// room for 4 bits of `cmask` beside them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a bit of the select register")]
 pub struct RawEvent {
     event: u16,
     umask: u16,

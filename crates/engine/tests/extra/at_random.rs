@@ -10,8 +10,11 @@ use simulation::{Client, SimMachine};
 
 use super::scene::{ONLY_COUNTED, counts, engine, extra, on, rate, registers, run, start};
 
+/// Event and unit mask.
+type Encoding = (u16, u16);
+
 /// Identities, with the two events of off-core responses and a front-end event, if they have one.
-const IDENTITIES: [(&str, [(u16, u16); 2], Option<(u16, u16)>); 6] = [
+const IDENTITIES: [(&str, [Encoding; 2], Option<Encoding>); 6] = [
     ("westmere-980x", [(0xB7, 0x01), (0xBB, 0x01)], None),
     ("sandy-bridge-2600k", [(0xB7, 0x01), (0xBB, 0x01)], None),
     ("skylake-6600k", [(0xB7, 0x01), (0xBB, 0x01)], Some((0xC6, 0x01))),
@@ -50,7 +53,7 @@ fn request(identity: usize, (event, value, counters): (usize, usize, u32)) -> Ev
         (0 | 1, _) => with(
             offcore[event],
             Selector::OffcoreResponse,
-            [0x1001, 0x1002, 0x2004][value] | 0x1_0000 * u64::from(identity > 0),
+            [0x1001, 0x1002, 0x2004][value] | if identity > 0 { 0x1_0000 } else { 0 },
         ),
         (2, Some(event)) => with(event, Selector::FrontEnd, [0x1, 0x2, 0x6][value]),
         _ => EventRequest {

@@ -19,7 +19,8 @@ impl RawSlot {
     /// Returns the event, or `None` if the slot is free.
     #[must_use]
     pub fn event(&self) -> Option<FullEvent> {
-        Some(FullEvent::from_bits(self.event.load(Ordering::Relaxed))).filter(|event| event.is_event())
+        let event = FullEvent::from_bits(self.event.load(Ordering::Relaxed));
+        event.is_event().then_some(event)
     }
 
     /// Returns what the event needs in an extra register.
