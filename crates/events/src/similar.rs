@@ -3,6 +3,9 @@
 /// The least similarity of a suggestion.
 const LEAST: f64 = 0.8;
 
+/// The least similarity of a name that was meant and misspelled.
+const MISSPELLED: f64 = 0.96;
+
 /// Share of a name's words that are wanted, in the similarity by words.
 const WEIGHT_OF_REST: f64 = 0.25;
 
@@ -31,18 +34,30 @@ const NEUTRAL: [&str; 8] = ["total", "retired", "all", "any", "count", "event", 
 #[must_use]
 pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str> + Clone, most: usize) -> Vec<String> {
     let wanted_words = words(wanted);
-    let mut found: Vec<String> = Vec::new();
+    let (mut found, mut has_concept): (Vec<String>, bool) = (Vec::new(), false);
+    let plain = joined(&wanted_words);
+    // A misspelled name comes before what its words mean.
+    let mut misspelled: Vec<(f64, &str)> = names
+        .clone()
+        .map(|name| (strsim::jaro_winkler(&plain, &joined(&words(name))), name))
+        .filter(|(score, _)| *score >= MISSPELLED)
+        .collect();
+    misspelled.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    found.extend(misspelled.first().map(|(_, name)| (*name).to_owned()));
     let narrow: Vec<&String> = wanted_words.iter().filter(|word| !NEUTRAL.contains(&word.as_str())).collect();
     for (concept, preferred) in CONCEPTS {
         let is_it = !narrow.is_empty()
             && narrow.len() == concept.len()
             && concept.iter().all(|word| narrow.iter().any(|narrow| similar_words(narrow, word) >= 0.9));
         if is_it {
-            let known = preferred.iter().filter(|name| names.clone().any(|known| known == **name));
-            found.extend(known.map(|name| (*name).to_owned()));
+            for name in preferred.iter().filter(|name| names.clone().any(|known| known == **name)) {
+                if !found.iter().any(|known| known == name) {
+                    found.push((*name).to_owned());
+                }
+            }
+            has_concept = true;
         }
     }
-    let plain = joined(&wanted_words);
     let mut scored: Vec<(f64, &str)> = names
         .filter(|name| !found.iter().any(|known| known == name))
         .map(|name| (similarity(&plain, &wanted_words, name), name))
@@ -52,7 +67,7 @@ pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str> + Clone, m
         other.total_cmp(one).then(name.len().cmp(&other_name.len())).then(name.cmp(other_name))
     });
     // Names that share a word with a known concept are other events.
-    let others = if found.is_empty() { usize::MAX } else { 0 };
+    let others = if has_concept { 0 } else { usize::MAX };
     found.extend(scored.into_iter().take(others).map(|(_, name)| name.to_owned()));
     found.truncate(most);
     found
@@ -126,7 +141,9 @@ fn singular(word: String) -> String {
 mod tests {
     use super::*;
 
-    const NAMES: [&str; 8] = [
+    const NAMES: [&str; 10] = [
+        "cycles",
+        "TotalCycles",
         "FpInstructions",
         "TotalIssues",
         "INST_RETIRED.ANY",
@@ -156,6 +173,7 @@ mod tests {
             ("l3_miss", "MEM_LOAD_RETIRED.L3_MISS"),
             ("L1D.REPLACEMNT", "L1D.REPLACEMENT"),
             ("ProfileTotalIsues", "TotalIssues"),
+            ("TotalCycels", "TotalCycles"),
         ] {
             assert_eq!(near(wanted).first().map(String::as_str), Some(name), "{wanted}");
         }
