@@ -70,7 +70,7 @@ const MAX_CALLS: u64 = 300;
 
 #[test]
 fn a_failure_of_any_kernel_call_leaves_nothing_behind() {
-    for identity in first_or_all(&["haswell-4710mq", "zen4-7700x"], 1) {
+    for identity in first_or_all(&["haswell-4710mq", "zen4-7700x", "alder-lake-p-12900h"], 1) {
         let mut lab = Lab::boot(identity).unwrap();
         lab.install().unwrap();
         let mut probe = lab.probe().unwrap();

@@ -21,6 +21,7 @@ fn a_register_that_faults_is_reported_by_name_and_nothing_is_held() {
         ("haswell-4710mq", 0x38F, "IA32_PERF_GLOBAL_CTRL (MSR 0x38f)"),
         ("kvm-8650u", 0x30B, "IA32_FIXED_CTR2 (MSR 0x30b)"),
         ("amd-kvm-perfmon-v2", 0xC001_0203, "PERF_CTR1 (MSR 0xc0010203)"),
+        ("alder-lake-p-12900h", 0x309, "IA32_FIXED_CTR0 (MSR 0x309)"),
     ] {
         lab.become_processor(identity).unwrap();
         lab.wire.set_faulting(&[register]).unwrap();

@@ -95,8 +95,9 @@ fn a_foreign_counter_is_reported_and_used_only_with_force() {
 /// control of fixed counters. `stop` marks the count, names register and values, and fits a console.
 #[test]
 fn a_count_that_another_program_disturbed_has_a_mark_with_register_and_values() {
-    const CASES: [(&str, u32, &str); 3] = [
+    const CASES: [(&str, u32, &str); 4] = [
         ("haswell-4710mq", 0x38D, "IA32_FIXED_CTR_CTRL (MSR 0x38d)"),
+        ("alder-lake-p-12900h", 0x38D, "IA32_FIXED_CTR_CTRL (MSR 0x38d)"),
         ("amd-legacy", 0xC001_0000, "PERF_LEGACY_CTL0 (MSR 0xc0010000)"),
         ("zen4-7700x", 0xC001_0200, "PERF_CTL0 (MSR 0xc0010200)"),
     ];
@@ -110,11 +111,14 @@ fn a_count_that_another_program_disturbed_has_a_mark_with_register_and_values() 
         lab.wire.write_msr(1, register, 0).unwrap();
         let json = lab.client(&["read", "--json"]).unwrap().success().unwrap().out;
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-        let processors = &json["events"][0]["processors"];
+        // On the hybrid, each processor is in the row of its core type.
+        let rows = json["events"].as_array().unwrap().iter();
+        let processors: Vec<_> = rows.flat_map(|event| event["processors"].as_array().unwrap()).collect();
         assert_eq!(processors[0]["disturbed"], serde_json::Value::Null, "{identity}: {json}");
         assert_eq!(processors[1]["disturbed"]["register"], name, "{identity}: {json}");
         let stopped = lab.client(&["stop", "--all", "-A"]).unwrap().success().unwrap().out;
-        let found = format!("  TotalIssues on CPU 1: {name}");
+        let source = if identity.starts_with("alder") { "cpu_atom/TotalIssues/" } else { "TotalIssues" };
+        let found = format!("  {source} on CPU 1: {name}");
         assert!(stopped.lines().any(|line| line.trim_end() == found), "{identity}: {stopped}");
         assert!(stopped.contains(&format!("had 0x0 instead of {expected:#x} after ")), "{identity}: {stopped}");
         assert!(stopped.contains("known to do this: "), "{identity}: {stopped}");
