@@ -41,7 +41,7 @@ pub struct Event {
     pub modes: u32,
     /// Core type of the processors on which it is counted; `None` for all of them.
     pub core_type: Option<CoreType>,
-    /// Bits of a [`FullEvent`](pmu::source::FullEvent), or 0 if `source` says all.
+    /// Bits of a [`FullEvent`], or 0 if `source` says all.
     pub full: u64,
     /// Value of its extra register, or 0.
     pub extra: u64,

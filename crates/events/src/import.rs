@@ -41,7 +41,7 @@ pub enum ImportError {
         #[source]
         cause: io::Error,
     },
-    /// A file is larger than [`MAX_BYTES`], or there are more than [`MAX_FILES`].
+    /// A file is larger than `MAX_BYTES`, or there are more than `MAX_FILES`.
     #[error("{}: too large", path.display())]
     TooLarge {
         /// The file.

@@ -12,7 +12,7 @@ const MAX_TEXT: usize = 10_000;
 /// An event with its descriptions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedEvent {
-    /// The event, as a [row](crate::row).
+    /// The event, as a [row].
     pub row: String,
     /// Description in a sentence.
     pub brief: String,
