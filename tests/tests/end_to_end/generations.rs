@@ -97,7 +97,7 @@ fn a_raw_event_that_exceeds_the_register_is_refused_with_the_limits() {
         let ran = lab.client(&["start", "cpu/event=0x1c2,umask=0x01/:u"]).unwrap();
         assert_eq!(ran.code, if taken { 0 } else { 7 }, "{identity}: {}", ran.err);
         assert!(taken || ran.err.contains("numbers below 0x100"), "{identity}: {}", ran.err);
-        let refused = lab.client(&["start", "cpu/event=0xc0,any=1/"]).unwrap();
+        let refused = lab.client(&["start", "cpu/event=0xc0,config1=1/"]).unwrap();
         assert_eq!(refused.code, 2, "{identity}: what could select another register is no term: {}", refused.err);
         lab.uninstall().unwrap();
     }
