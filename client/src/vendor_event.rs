@@ -26,7 +26,7 @@ pub const LOW_POWER: &str = "cpu_lowpower";
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CannotCount {
     /// It needs a second register.
-    #[error("it also needs register {0:#x}, which the driver cannot set yet")]
+    #[error("it also needs register {0:#x}, which an event by name cannot set yet")]
     ExtraRegister(u16),
     /// It has AnyThread.
     #[error("it counts both threads of a core (AnyThread), which the driver refuses")]

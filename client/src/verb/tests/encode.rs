@@ -92,7 +92,7 @@ fn what_the_driver_refuses_has_its_registers_and_the_reason() {
         json!({
             "core_type": "cpu", "event": "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128", "select": "0x000301cd",
             "extra": { "msr": "0x3f6", "value": "0x80" }, "counters": [0, 1, 2, 3], "pebs_counters": [0, 1, 2, 3],
-            "error": "it also needs register 0x3f6, which the driver cannot set yet"
+            "error": "it also needs register 0x3f6, which an event by name cannot set yet"
         })
     );
     for (processor, event, counters, error) in [

@@ -137,9 +137,12 @@ fn what_no_request_can_carry_is_refused_with_the_reason() {
     for (name, reason) in [
         (
             "OFFCORE_RESPONSE.DEMAND_DATA_RD.ANY_RESPONSE",
-            "it also needs register 0x1a6, which the driver cannot set yet",
+            "it also needs register 0x1a6, which an event by name cannot set yet",
         ),
-        ("MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128", "it also needs register 0x3f6, which the driver cannot set yet"),
+        (
+            "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128",
+            "it also needs register 0x3f6, which an event by name cannot set yet",
+        ),
         ("CPU_CLK_UNHALTED.THREAD_ANY", "it counts both threads of a core (AnyThread), which the driver refuses"),
     ] {
         let system = on(SKYLAKE);
