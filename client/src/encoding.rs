@@ -261,18 +261,7 @@ impl<C: Cpuid> Core<'_, C> {
             }
             Target::Source(number) => Ok(self.of_source(Source(number), generic.name(), hal)),
             Target::Event { encoding, counters } => {
-                let event = Event {
-                    name: generic.name().to_owned(),
-                    encoding,
-                    counters,
-                    precision: events::Precision::Imprecise,
-                    precise_counters: Counters::NONE,
-                    extra: None,
-                    alone: false,
-                    deprecated: false,
-                    successor: None,
-                    period: 0,
-                };
+                let event = Event::new(generic.name().to_owned(), encoding, counters);
                 let precise = hal
                     .source_list()
                     .filter(|known| known.support == pmu::Support::Supported)

@@ -134,6 +134,23 @@ pub struct Event {
 }
 
 impl Event {
+    /// Creates an event that these counters count, and of which nothing else is known.
+    #[must_use]
+    pub const fn new(name: String, encoding: Encoding, counters: Counters) -> Self {
+        Self {
+            name,
+            encoding,
+            counters,
+            precision: Precision::Imprecise,
+            precise_counters: Counters::NONE,
+            extra: None,
+            alone: false,
+            deprecated: false,
+            successor: None,
+            period: 0,
+        }
+    }
+
     /// Returns whether only fixed counters count it.
     #[must_use]
     pub const fn is_fixed(&self) -> bool {

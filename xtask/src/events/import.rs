@@ -162,18 +162,8 @@ fn amd(line: &str) -> Result<Event> {
     let fields: Vec<&str> = line.split(',').collect();
     let [name, sub, event, umask] = fields[..] else { bail!("{} columns instead of 4", fields.len()) };
     let [event, umask] = [event, umask].map(|text| u16::try_from(hexadecimal(text)?).context("too large"));
-    Ok(Event {
-        name: if sub.is_empty() { name.to_owned() } else { format!("{name}.{sub}") },
-        encoding: Encoding { event: event?, umask: umask?, ..Encoding::default() },
-        counters: Counters::ANY,
-        precision: Precision::Imprecise,
-        precise_counters: Counters::NONE,
-        extra: None,
-        alone: false,
-        deprecated: false,
-        successor: None,
-        period: 0,
-    })
+    let name = if sub.is_empty() { name.to_owned() } else { format!("{name}.{sub}") };
+    Ok(Event::new(name, Encoding { event: event?, umask: umask?, ..Encoding::default() }, Counters::ANY))
 }
 
 /// Returns the lines of the map: Intel's, and those of AMD.
