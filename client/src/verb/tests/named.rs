@@ -77,12 +77,8 @@ fn a_name_starts_the_event_of_the_processor() {
 #[test]
 fn a_count_has_the_name_that_the_user_typed_as_its_maker_writes_it() {
     let source = number("cpu/event=0xd1,umask=0x20/");
-    let system = FakeSystem::running({
-        let mut driver = FakeDriver::default();
-        driver.info.signature = SKYLAKE;
-        driver.counts.replace(vec![count(source, 0, 1_000, SECOND)]);
-        driver
-    });
+    let system = on(SKYLAKE);
+    system.driver.counts.replace(vec![count(source, 0, 1_000, SECOND)]);
     let json = stat(&system, "-e mem_load_retired.l3_miss -o - --json").json();
     assert_eq!(json["events"][0]["name"], "MEM_LOAD_RETIRED.L3_MISS");
 }
@@ -175,12 +171,8 @@ fn an_unknown_name_suggests_events_of_the_processor() {
 #[test]
 fn detached_sessions_are_found_by_name() {
     let source = number("cpu/event=0xd1,umask=0x20/");
-    let system = FakeSystem::running({
-        let mut driver = FakeDriver::default();
-        driver.info.signature = SKYLAKE;
-        driver.counts.replace(vec![count(source, 0, 1_000, SECOND)]);
-        driver
-    });
+    let system = on(SKYLAKE);
+    system.driver.counts.replace(vec![count(source, 0, 1_000, SECOND)]);
     let out = run(&system, "read MEM_LOAD_RETIRED.L3_MISS").out;
     assert!(out.contains("MEM_LOAD_RETIRED.L3_MISS") && out.contains("1,000"), "{out}");
 }
