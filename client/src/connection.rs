@@ -297,7 +297,7 @@ impl Connection {
         let sources = if askable { self.sources().unwrap_or(&unnamed) } else { &unnamed };
         Error::from(Refusal {
             request: name(code),
-            source: sources.name(header.source),
+            source: sources.refused_name(header.source),
             sessions: sessions::by_session(session_events, sources),
             core_types: if depends_on_core_types(&header) && askable {
                 self.core_types().unwrap_or_default().to_vec()
