@@ -6,6 +6,7 @@ mod control_area;
 #[cfg(test)]
 mod documents;
 mod encode;
+pub mod event_list;
 mod events;
 pub mod names;
 mod record;
@@ -19,9 +20,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pmu::Kind;
 
-use crate::event::{EventName, SourceName};
+use crate::event::SourceName;
 use crate::exit;
 use crate::processors::ProcessorList;
+use event_list::EventList;
 use names::Names;
 
 pub use branches::BranchesArgs;
@@ -196,11 +198,19 @@ EVENTS
   the two are never added: each has a row. Only one type, as with perf:
     cpu_core/TotalCycles/    cpu_atom/event=0xD1,umask=0x20/u
 
+MORE EVENTS THAN COUNTERS
+  Events that do not fit on the counters at once take turns of 4 ms or more, on
+  each processor. Their counts are scaled to all the time, and +- is half of the
+  interval in which the true number lies in 95 of 100 cases, if the phases of
+  COMMAND do not depend on the turns. --no-scale prints what was counted.
+    {A,B}    are counted at the same time or not at all; {A,B}:u sets the mode
+    A:D      has a counter all the time
+
 CSV
-  [CPUn,]count,unit,event,enabled_ns,percent_running,metric,metric_unit
+  [CPUn,]count,unit,event,running_ns,percent_running,metric,metric_unit
   One line per event, similar to `perf stat -x,`; CPUn with --per-cpu. The unit
-  is empty and the percentage 100.00: nothing is multiplexed. The name of an
-  event with commas is quoted.
+  is empty. The percentage is below 100.00 if the event took turns with others.
+  The name of an event with commas is quoted.
 
 EXIT CODE
   The exit code of COMMAND. If the client itself fails: see client --help.
@@ -315,7 +325,7 @@ pub struct StartArgs {
     /// Sources, or events as cpu/event=0xC0,umask=0/, each with :u or :k for one mode only; on a hybrid
     /// cpu_core/SOURCE/ and cpu_atom/SOURCE/ for one core type
     #[arg(required = true, value_name = "SOURCE")]
-    pub events: Vec<Names<EventName>>,
+    pub events: Vec<EventList>,
     /// Processors, such as 0,2-3 [default: every active one]
     #[arg(short = 'C', long = "cpu", value_name = "LIST")]
     pub processors: Option<ProcessorList>,
@@ -356,10 +366,12 @@ pub struct ReadArgs {
 
 /// Arguments of `stat`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct StatArgs {
-    /// Sources to count, with commas; each can end in :u or :k
+    /// Sources to count, with commas; each can end in :u or :k, and in :D to have a counter all the time; {A,B} are
+    /// counted at the same time
     #[arg(short, long = "event", value_name = "A,B,...")]
-    pub events: Vec<Names<EventName>>,
+    pub events: Vec<EventList>,
     /// Processors, such as 0,2-3 [default: every active one]
     #[arg(short = 'C', long = "cpu", value_name = "LIST")]
     pub processors: Option<ProcessorList>,
@@ -368,6 +380,9 @@ pub struct StatArgs {
     /// A row for each processor instead of the total
     #[arg(short = 'A', long)]
     pub per_cpu: bool,
+    /// Print what was counted of events that took turns, not what it is scaled to
+    #[arg(long)]
+    pub no_scale: bool,
     /// Print one JSON object
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
@@ -430,7 +445,7 @@ mod tests {
     fn sources_can_be_separated_by_spaces_or_commas() {
         for line in ["start TotalIssues 6:u", "start TotalIssues,6:u"] {
             let Ok(Verb::Start(args)) = parse(line) else { panic!("{line}") };
-            assert_eq!(args.events.iter().flatten().map(|event| event.modes).collect::<Vec<_>>(), [3, 1]);
+            assert_eq!(args.events.iter().flatten().map(|member| member.event.modes).collect::<Vec<_>>(), [3, 1]);
         }
     }
 

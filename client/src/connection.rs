@@ -15,8 +15,9 @@ use protocol::{
 use thiserror::Error as ThisError;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::core_types::{CoreTypeInfo, SourceOnType};
+use crate::core_types::{CoreTypeInfo, SourceOnType, qualified};
 use crate::error::{Error, UserError};
+use crate::event::suffix;
 use crate::event_cache::{self, CacheError};
 use crate::exit::Exit;
 use crate::refusal::{Refusal, SAME_VERSION};
@@ -121,7 +122,8 @@ impl Connection {
         if theirs != PROTOCOL_VERSION {
             let cause = ErrorCode::VersionMismatch as u32;
             let detail = [PROTOCOL_VERSION.into(), theirs.into()];
-            return Err(connection.refused(Code::Hello, ReplyHeader { cause, detail, ..connection.hello.header }, &[]));
+            let header = ReplyHeader { cause, detail, ..connection.hello.header };
+            return Err(connection.refusal(Code::Hello, header, &[]).into());
         }
         Ok(connection)
     }
@@ -183,9 +185,26 @@ impl Connection {
             return Err(RequestError::TooManyEvents { given: events.len() }.into());
         }
         let input = [header.as_bytes(), events.as_bytes()].concat();
-        let reply = self.succeed::<SessionEvent>(Code::Start, &input, FIRST_ROOM)?;
+        let reply = self.send_request::<SessionEvent>(Code::Start, &input, FIRST_ROOM)?;
+        if reply.header.cause == ErrorCode::GroupTooLarge as u32 {
+            return Err(self.refused_group(reply.header, events));
+        }
+        let reply = self.successful(Code::Start, reply)?;
         let [session, clock] = reply.header.detail;
         Ok(Started { session, clock })
+    }
+
+    /// Returns the refusal of a group of events, with the names of those that fit on the counters.
+    fn refused_group(&self, header: ReplyHeader, events: &[EventRequest]) -> Error {
+        let refused = events.iter().find(|event| event.source == header.source && event.group != 0);
+        let members = events.iter().filter(|event| refused.is_some_and(|refused| refused.group == event.group));
+        let [_, part] = header.detail;
+        let fitting = (0_u32..).zip(members).filter(|(number, _)| part.checked_shr(*number).unwrap_or(0) & 1 == 1);
+        let unnamed = Sources::default();
+        let sources = self.sources().unwrap_or(&unnamed);
+        let name = |event: &EventRequest| qualified(&sources.name(event.source), event.core_type);
+        let part = fitting.map(|(_, event)| format!("{}{}", name(event), suffix(event.modes))).collect();
+        Refusal { part, ..self.refusal(Code::Start, header, &[]) }.into()
     }
 
     /// Returns at most `max` samples of a session. Waits for `wait` unless the driver has many samples before.
@@ -266,6 +285,11 @@ impl Connection {
     /// Sends a request; a refusal by the driver is an error.
     fn succeed<T: FromBytes + IntoBytes>(&self, code: Code, input: &[u8], room: usize) -> Result<Reply, Error> {
         let reply = self.send_request::<T>(code, input, room)?;
+        self.successful(code, reply)
+    }
+
+    /// Returns the reply if the driver has served the request.
+    fn successful(&self, code: Code, reply: Reply) -> Result<Reply, Error> {
         if reply.is_success() {
             return Ok(reply);
         }
@@ -275,7 +299,7 @@ impl Connection {
             }
             _ => Vec::new(),
         };
-        Err(self.refused(code, reply.header, &session_events))
+        Err(self.refusal(code, reply.header, &session_events).into())
     }
 
     fn send_request<T>(&self, code: Code, input: &[u8], room: usize) -> Result<Reply, Error> {
@@ -289,15 +313,16 @@ impl Connection {
         Reply::new(buffer, length).map_err(|cause| malformed(code, cause))
     }
 
-    fn refused(&self, code: Code, header: ReplyHeader, session_events: &[SessionEvent]) -> Error {
+    fn refusal(&self, code: Code, header: ReplyHeader, session_events: &[SessionEvent]) -> Refusal {
         // If the sources cannot be listed, the refusal is reported without names. A refused request for the list itself
         // must not be repeated.
         let unnamed = Sources::default();
         let askable = !matches!(code, Code::Hello | Code::ListSources | Code::ListCoreTypes);
         let sources = if askable { self.sources().unwrap_or(&unnamed) } else { &unnamed };
-        Error::from(Refusal {
+        Refusal {
             request: name(code),
             source: sources.refused_name(header.source),
+            part: Vec::new(),
             sessions: sessions::by_session(session_events, sources),
             core_types: if depends_on_core_types(&header) && askable {
                 self.core_types().unwrap_or_default().to_vec()
@@ -306,7 +331,7 @@ impl Connection {
             },
             is_root: code == Code::Start && header.cause == ErrorCode::CountersDoNotWork as u32 && self.is_root(),
             header,
-        })
+        }
     }
 
     /// Returns whether the driver reports that this Windows is the root partition of Hyper-V.

@@ -10,6 +10,7 @@ use crate::disturbance::{self, Disturbance};
 use crate::event;
 use crate::format::{grouped, per_second, rounded, seconds, table};
 use crate::processors::ranges;
+use crate::scaling::{self, Scaled};
 use crate::source::Sources;
 
 /// The count of an event on one processor.
@@ -19,19 +20,31 @@ pub struct OnProcessor {
     pub processor: u32,
     /// The counter on this processor; `None` if a timer counts the event.
     pub counter: Option<u32>,
-    /// Events.
+    /// Events that were counted.
     pub count: u64,
-    /// Time for which it counted, without the time for which the machine slept.
+    /// Events in all the time: more than `count` if the event took turns.
+    pub scaled: u64,
+    /// The true number lies within `scaled` plus or minus this in 95 of 100 cases; `None` if too few turns tell.
+    pub error: Option<f64>,
+    /// Time since the start, without the time for which the machine slept.
     pub enabled_seconds: f64,
+    /// Part of that time for which the event had a counter.
+    pub running_seconds: f64,
     /// Time for which the machine slept since the start.
     pub asleep_seconds: f64,
-    /// Events per second.
+    /// Events per second, by `scaled`.
     pub per_second: Option<f64>,
     /// What another program changed first; `None` if nothing was found changed.
     pub disturbed: Option<Disturbance>,
     /// Time for which it counted, in units of 100 ns.
     #[serde(skip)]
     pub ticks: u64,
+    /// Part of it for which the event had a counter.
+    #[serde(skip)]
+    pub running: u64,
+    /// `scaled` with its variance.
+    #[serde(skip)]
+    pub estimate: Scaled,
 }
 
 /// An event of a session.
@@ -48,13 +61,19 @@ pub struct EventCount {
     pub core_type: Option<String>,
     /// `u`, `k` or `uk`.
     pub modes: &'static str,
-    /// Events on all processors.
+    /// Events that were counted on all processors.
     pub count: u64,
-    /// Maximum over the processors of the time for which they counted.
+    /// Events on all processors in all the time.
+    pub scaled: u64,
+    /// As for a processor.
+    pub error: Option<f64>,
+    /// Maximum over the processors of the time since the start.
     pub enabled_seconds: f64,
+    /// Part of the time in which the event had a counter, in percent, over all processors.
+    pub percent_running: f64,
     /// Time for which the machine slept since the start.
     pub asleep_seconds: f64,
-    /// Events per second on all processors.
+    /// Events per second on all processors, by `scaled`.
     pub per_second: Option<f64>,
     /// Whether the count of a processor is disturbed.
     pub disturbed: bool,
@@ -66,15 +85,15 @@ pub struct EventCount {
     /// Number of the core type, or 0.
     #[serde(skip)]
     pub core_type_number: u32,
-    /// Bits of the whole event, and the value of its extra register.
-    #[serde(skip)]
-    pub whole: (u64, u64),
     /// [`protocol::modes`].
     #[serde(skip)]
     pub mode_bits: u32,
     /// `enabled_seconds` in units of 100 ns.
     #[serde(skip)]
     pub ticks: u64,
+    /// Index of the event in the request.
+    #[serde(skip)]
+    pub index: u32,
 }
 
 impl EventCount {
@@ -87,6 +106,29 @@ impl EventCount {
     pub fn where_counted(&self) -> String {
         ranges(self.processors.iter().map(|one| one.processor))
     }
+
+    /// Returns the number for a table, with a mark if it is disturbed.
+    pub fn number(&self) -> String {
+        number(self.scaled, self.is_uncounted(), self.disturbed)
+    }
+
+    /// Returns whether the event took turns with others.
+    pub fn took_turns(&self) -> bool {
+        self.percent_running < 100.0
+    }
+
+    /// Returns whether it never had a counter.
+    pub fn is_uncounted(&self) -> bool {
+        self.percent_running == 0.0
+    }
+
+    /// Shows what was counted instead of what it is scaled to.
+    pub fn unscale(&mut self) {
+        for one in &mut self.processors {
+            (one.scaled, one.per_second) = (one.count, per_second(one.count, one.ticks));
+        }
+        (self.scaled, self.per_second) = (self.count, per_second(self.count, self.ticks));
+    }
 }
 
 /// Groups the counts by event and core type, in the order in which they first appear: what two core types count can be
@@ -94,30 +136,33 @@ impl EventCount {
 pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
     let mut events: Vec<EventCount> = Vec::new();
     for record in records {
-        let whole = (record.event, record.extra);
-        let key = (record.session, record.source, record.modes, record.core_type, whole);
+        let name_of = || sources.name_of(record.source, record.core_type, (record.event, record.extra));
+        let key = (record.session, record.index, record.source, record.modes, record.core_type);
         let key_of =
-            |event: &EventCount| (event.session, event.id, event.mode_bits, event.core_type_number, event.whole);
+            |event: &EventCount| (event.session, event.index, event.id, event.mode_bits, event.core_type_number);
         let known = events.iter_mut().find(|event| key_of(event) == key);
         match known {
             Some(event) => event.processors.push(on_processor(record)),
             None => events.push(EventCount {
                 session: record.session,
                 id: record.source,
-                name: qualified(&sources.name_of(record.source, record.core_type, whole), record.core_type),
+                name: qualified(&name_of(), record.core_type),
                 core_type: (record.core_type != 0).then(|| core_types::name(record.core_type)),
-                source: sources.name_of(record.source, record.core_type, whole),
-                whole,
+                source: name_of(),
                 core_type_number: record.core_type,
                 modes: event::mode_letters(record.modes),
                 count: 0,
+                scaled: 0,
+                error: None,
                 enabled_seconds: 0.0,
+                percent_running: 100.0,
                 asleep_seconds: 0.0,
                 per_second: None,
                 disturbed: false,
                 processors: vec![on_processor(record)],
                 mode_bits: record.modes,
                 ticks: 0,
+                index: record.index,
             }),
         }
     }
@@ -127,7 +172,15 @@ pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
         event.ticks = event.processors.iter().map(|one| one.ticks).max().unwrap_or_default();
         event.enabled_seconds = seconds(event.ticks);
         event.asleep_seconds = event.processors.iter().map(|one| one.asleep_seconds).fold(0.0, f64::max);
-        event.per_second = per_second(event.count, event.ticks);
+        let estimate = scaling::sum(event.processors.iter().map(|one| one.estimate));
+        event.scaled = event.processors.iter().fold(0, |sum, one| sum.saturating_add(one.scaled));
+        event.error = estimate.error();
+        let (running, enabled): (f64, f64) = event
+            .processors
+            .iter()
+            .fold((0.0, 0.0), |(running, enabled), one| (running + one.running_seconds, enabled + one.enabled_seconds));
+        event.percent_running = if enabled > running { 100.0 * running / enabled } else { 100.0 };
+        event.per_second = per_second(event.scaled, event.ticks);
         event.disturbed = event.processors.iter().any(|one| one.disturbed.is_some());
     }
     events
@@ -135,16 +188,33 @@ pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
 
 fn on_processor(record: &CountRecord) -> OnProcessor {
     let ticks = record.enabled.saturating_sub(record.asleep);
+    let estimate = scaling::scaled(record);
+    let scaled = if record.running >= ticks { record.count } else { whole(estimate.count) };
     OnProcessor {
         processor: record.processor,
         counter: Some(record.counter).filter(|counter| *counter != protocol::TIMER),
         count: record.count,
+        scaled,
+        error: estimate.error(),
         enabled_seconds: seconds(ticks),
+        running_seconds: seconds(record.running.min(ticks)),
         asleep_seconds: seconds(record.asleep),
-        per_second: per_second(record.count, ticks),
+        per_second: per_second(scaled, ticks),
         disturbed: Disturbance::of(record),
         ticks,
+        running: record.running.min(ticks),
+        estimate,
     }
+}
+
+/// Returns the nearest whole number.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast saturates, and counts are positive"
+)]
+fn whole(number: f64) -> u64 {
+    number.round() as u64
 }
 
 /// Returns the time for which the machine slept while any of these events counted, if it slept.
@@ -152,8 +222,32 @@ pub fn asleep<'a>(events: impl Iterator<Item = &'a EventCount>) -> Option<f64> {
     Some(events.map(|event| event.asleep_seconds).fold(0.0, f64::max)).filter(|seconds| *seconds > 0.0)
 }
 
+/// Returns the sentence about events that took turns, if there are any.
+pub fn turns_note<'a>(events: impl Iterator<Item = &'a EventCount>) -> Option<String> {
+    let shares: Vec<f64> =
+        events.filter(|event| event.took_turns() && !event.is_uncounted()).map(|event| event.percent_running).collect();
+    let least = shares.iter().copied().reduce(f64::min)?;
+    let most = shares.iter().copied().fold(least, f64::max);
+    let share = if most - least < 0.5 { format!("{least:.0} %") } else { format!("{least:.0} to {most:.0} %") };
+    Some(format!("Events took turns on the counters. Each had one for {share} of the time,\nand its count is scaled."))
+}
+
+impl OnProcessor {
+    /// Returns the number for a table, with a mark if it is disturbed.
+    pub fn number(&self) -> String {
+        number(self.scaled, self.running_seconds == 0.0 && self.enabled_seconds > 0.0, self.disturbed.is_some())
+    }
+}
+
+fn number(scaled: u64, is_uncounted: bool, disturbed: bool) -> String {
+    if is_uncounted { NOT_COUNTED.to_owned() } else { marked(scaled, disturbed) }
+}
+
+/// What stands for the count of an event that never had a counter, as in perf.
+const NOT_COUNTED: &str = "<not counted>";
+
 /// Returns a count for a table, with a mark if it is disturbed.
-pub fn marked(count: u64, disturbed: bool) -> String {
+fn marked(count: u64, disturbed: bool) -> String {
     format!("{}{}", if disturbed { disturbance::MARK } else { "" }, grouped(count))
 }
 
@@ -174,16 +268,17 @@ pub fn counts_table(events: &[EventCount], per_cpu: bool) -> String {
         };
         if per_cpu {
             for one in &event.processors {
-                let count = marked(one.count, one.disturbed.is_some());
-                rows.push(row(one.processor.to_string(), count, one.per_second, one.enabled_seconds));
+                rows.push(row(one.processor.to_string(), one.number(), one.per_second, one.enabled_seconds));
             }
         }
         let cpu = if per_cpu { "all".to_owned() } else { event.where_counted() };
-        let count = marked(event.count, event.disturbed);
-        rows.push(row(cpu, count, event.per_second, event.enabled_seconds));
+        rows.push(row(cpu, event.number(), event.per_second, event.enabled_seconds));
     }
     let numbers = ["CPU", "Count", "Per second", "Seconds"];
     let mut text = table(&["Source", "CPU", "Count", "Per second", "Seconds"], &numbers, &rows);
+    if let Some(note) = turns_note(events.iter()) {
+        let _ = write!(text, "\n{note}");
+    }
     if let Some(seconds) = asleep(events.iter()) {
         // Writing to a `String` cannot fail.
         let _ = write!(text, "\nThe machine slept for {seconds:.3} s meanwhile, in which nothing was counted.");
@@ -275,6 +370,32 @@ mod tests {
              known to do this: HWiNFO, Core Temp, OCCT, ThrottleStop, Intel PCM\n  \
              try: end these programs, then run the command again"
         );
+    }
+
+    #[test]
+    fn an_event_that_took_turns_is_scaled_and_one_without_a_turn_is_not_counted() {
+        let turned = CountRecord { running: 2_500_000, ..count(2, 0, 100, 10_000_000) };
+        let never = CountRecord { running: 0, event: 1, ..count(6, 0, 0, 10_000_000) };
+        let mut events = by_event(&[turned, never], &Sources::new(&sources()));
+        assert_eq!(
+            counts_table(&events, false),
+            "Source              CPU          Count  Per second  Seconds\n\
+             ------------------  ---  -------------  ----------  -------\n\
+             TotalIssues           0            400         400    1.000\n\
+             BranchInstructions    0  <not counted>           0    1.000\n\
+             Events took turns on the counters. Each had one for 25 % of the time,\n\
+             and its count is scaled."
+        );
+        assert_eq!(crate::metric::of(&events[1], &events), None);
+        events[0].unscale();
+        assert_eq!((events[0].number(), events[0].per_second), ("100".to_owned(), Some(100.0)));
+    }
+
+    #[test]
+    fn the_same_event_in_two_groups_has_two_counts() {
+        let records = [count(2, 0, 30, 10), CountRecord { index: 1, ..count(2, 0, 12, 20) }];
+        let events = by_event(&records, &Sources::new(&sources()));
+        assert_eq!(events.iter().map(|event| event.count).collect::<Vec<_>>(), [30, 12]);
     }
 
     #[test]

@@ -213,6 +213,30 @@ pub struct EventName {
     pub modes: u32,
     /// Mask of the counters that it may take, or 0 for any.
     pub counters: u32,
+    /// It has a counter all the time: `:D`.
+    pub pinned: bool,
+}
+
+/// What stands behind the colon of a group, for every member.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Modifiers {
+    /// Bits of [`modes`], or 0.
+    modes: u32,
+    /// `D`
+    pinned: bool,
+}
+
+impl FromStr for Modifiers {
+    type Err = String;
+
+    fn from_str(letters: &str) -> Result<Self, String> {
+        let (modes, pinned) = letters_of(letters)?;
+        if modes & modes::PRECISE != 0 {
+            return Err(format!("\":{letters}\" is for groups that are sampled, and groups are counted"));
+        }
+        let named = letters.contains(['u', 'k']);
+        Ok(Self { modes: if named { modes } else { 0 }, pinned })
+    }
 }
 
 impl FromStr for EventName {
@@ -234,14 +258,34 @@ impl EventName {
         if source.is_empty() {
             return Err("the name of a source is empty".to_owned());
         }
-        let modes = letters.map_or(Ok(modes::BOTH), |letters| {
-            modes_of(letters).ok_or_else(|| {
-                format!("\":{letters}\" is not a mode; :u is user mode, :k kernel mode, nothing is both; :p is precise")
-            })
-        })?;
+        let (modes, pinned) = letters.map_or(Ok((modes::BOTH, false)), letters_of)?;
         let (source, counters) = narrowed(source)?;
-        Ok(Self { source, modes, counters })
+        Ok(Self { source, modes, counters, pinned })
     }
+
+    /// Returns the event with the modifiers of its group.
+    ///
+    /// # Errors
+    /// If event and group name different modes.
+    pub fn with(self, Modifiers { modes, pinned }: Modifiers) -> Result<Self, String> {
+        if modes != 0 && self.modes != modes::BOTH && self.modes != modes {
+            return Err(format!("{} is in one mode, and its group in another", self.source));
+        }
+        Ok(Self { modes: if modes == 0 { self.modes } else { modes }, pinned: self.pinned || pinned, ..self })
+    }
+}
+
+/// Returns the modes of letters behind an event, and whether `D` pins it.
+fn letters_of(letters: &str) -> Result<(u32, bool), String> {
+    let rest = letters.replacen('D', "", 1);
+    let (pinned, both) = (rest.len() < letters.len(), rest.is_empty() && !letters.is_empty());
+    let modes = if both { Some(modes::BOTH) } else { modes_of(&rest) };
+    let modes = modes.ok_or_else(|| {
+        format!(
+            "\":{letters}\" is not a mode; :u is user mode, :k kernel mode, nothing is both; :p is precise, :D pinned"
+        )
+    })?;
+    Ok((modes, pinned))
 }
 
 /// Returns the modes of letters in any order. As in perf, `p` can be repeated; here this has no further meaning.
@@ -274,7 +318,7 @@ fn split_modes(text: &str) -> (&str, Option<&str>) {
         Some((source, letters)) => (source, Some(letters.strip_prefix(':').unwrap_or(letters))),
         // Some names of Intel's have colons and equals signs.
         None if text.contains('=') => match text.rsplit_once(':') {
-            Some((source, letters)) if modes_of(letters).is_some() => (source, Some(letters)),
+            Some((source, letters)) if letters_of(letters).is_ok() => (source, Some(letters)),
             _ => (text, None),
         },
         None => text.split_once(':').map_or((text, None), |(source, letters)| (source, Some(letters))),

@@ -80,7 +80,7 @@ pub fn count(source: u32, processor: u32, count: u64, enabled: u64) -> CountReco
         lost: 0,
         throttled: 0,
         core_type: 0,
-        reserved: 0,
+        index: 0,
         disturbed_register: 0,
         interface: 1,
         disturbed_found: 0,
@@ -88,6 +88,11 @@ pub fn count(source: u32, processor: u32, count: u64, enabled: u64) -> CountReco
         disturbed_at: 0,
         event: 0,
         extra: 0,
+        running: enabled,
+        turns: 0,
+        squares: [0; 2],
+        products: [0; 2],
+        durations: [0; 2],
     }
 }
 
@@ -218,7 +223,23 @@ impl FakeDriver {
         let (stopped, left): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|record| wanted == protocol::ALL_SOURCES || record.source == wanted);
         self.counts.replace(left);
-        list(output, header, &stopped)
+        list(output, header, &self.with_indexes(stopped))
+    }
+
+    /// Returns the counts with the indexes of their events in the request that started them.
+    fn with_indexes(&self, mut counts: Vec<CountRecord>) -> Vec<CountRecord> {
+        let starts = self.inputs(Code::Start);
+        let started = starts.last().map(|input| <[EventRequest]>::ref_from_bytes(&input[size_of::<StartHeader>()..]));
+        if let Some(started) = started {
+            let events = started.unwrap();
+            for count in &mut counts {
+                let whole = (count.source, count.modes, count.event, count.extra);
+                let is_its = |event: &EventRequest| (event.source, event.modes, event.event, event.extra) == whole;
+                let started = (0..).zip(events).find(|(_, event)| is_its(event));
+                count.index = started.map_or(0, |(index, _)| index);
+            }
+        }
+        counts
     }
 }
 

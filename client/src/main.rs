@@ -46,6 +46,7 @@ mod refusal;
 mod register;
 mod reply;
 mod role;
+mod scaling;
 mod sessions;
 mod share;
 mod source;

@@ -29,6 +29,9 @@ fn share(role: Role) -> Option<(Role, &'static str, bool)> {
 
 /// Returns the metric of an event; `all` are the events that were counted with it.
 pub fn of(event: &EventCount, all: &[EventCount]) -> Option<Metric> {
+    if event.is_uncounted() {
+        return None;
+    }
     let role = role::of(&event.source);
     role.and_then(|role| share_of(event, role, all))
         .or_else(|| role.filter(|role| *role == Role::Cycles).and_then(|_| frequency(event)))
@@ -41,13 +44,14 @@ fn share_of(event: &EventCount, role: Role, all: &[EventCount]) -> Option<Metric
     let key = |one: &EventCount| (one.mode_bits, one.core_type_number);
     let whole = all.iter().find(|other| role::of(&other.source) == Some(whole) && key(other) == key(event))?;
     let factor = if percent { 100.0 } else { 1.0 };
-    (whole.count > 0).then(|| Metric { value: factor * real(event.count) / real(whole.count), unit: unit.to_owned() })
+    (whole.scaled > 0)
+        .then(|| Metric { value: factor * real(event.scaled) / real(whole.scaled), unit: unit.to_owned() })
 }
 
 /// Returns cycles per second of a processor, averaged over the processors.
 fn frequency(event: &EventCount) -> Option<Metric> {
     let enabled: f64 = event.processors.iter().map(|one| seconds(one.ticks)).sum();
-    (enabled > 0.0).then(|| Metric { value: real(event.count) / enabled / 1e9, unit: "GHz per processor".to_owned() })
+    (enabled > 0.0).then(|| Metric { value: real(event.scaled) / enabled / 1e9, unit: "GHz per processor".to_owned() })
 }
 
 fn rate(event: &EventCount) -> Option<Metric> {

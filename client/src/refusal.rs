@@ -32,6 +32,8 @@ pub struct Refusal {
     pub source: String,
     /// Sessions that hold the counters, if there are too few.
     pub sessions: Vec<RunningSession>,
+    /// Events of a group that fit on the counters, for the refusal of the group.
+    pub part: Vec<String>,
     /// Core types of the machine; queried only for causes that name them.
     pub core_types: Vec<CoreTypeInfo>,
     /// Whether this Windows is the root partition of Hyper-V; queried only for causes that depend on it.
@@ -92,6 +94,17 @@ impl Refusal {
         }
     }
 
+    fn write_group_too_large(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ReplyHeader { processor, detail: [members, part], .. } = self.header;
+        write!(
+            f,
+            "the {members} events of a group cannot be counted at the same time on CPU {processor}\n  \
+             because: there is no counter for {} beside the others; {} fit together",
+            self.source,
+            part.count_ones()
+        )
+    }
+
     fn write_no_counter(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (source, processor) = (&self.source, self.header.processor);
         write!(f, "no free counter for {source} on CPU {processor}: {}", self.why_no_counter())?;
@@ -148,9 +161,12 @@ impl UserError for Refusal {
             Some(ErrorCode::DebugStoreInUse | ErrorCode::DebugStoreTaken | ErrorCode::ControlArea) => {
                 Exit::DebugStoreTaken
             }
-            Some(ErrorCode::NoFreeCounter | ErrorCode::OtherThread | ErrorCode::ExtraRegisterTaken) => {
-                Exit::NoFreeCounter
-            }
+            Some(
+                ErrorCode::NoFreeCounter
+                | ErrorCode::OtherThread
+                | ErrorCode::ExtraRegisterTaken
+                | ErrorCode::GroupTooLarge,
+            ) => Exit::NoFreeCounter,
             Some(ErrorCode::NoMemory | ErrorCode::TooManySessions | ErrorCode::TooManyRawEvents) => Exit::NoResources,
             Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted | ErrorCode::NothingSampled) => Exit::NotRunning,
             Some(ErrorCode::NoProcessor | ErrorCode::NoSuchProcessor) => Exit::NoProcessor,
@@ -194,6 +210,7 @@ impl UserError for Refusal {
                 | ErrorCode::BadEvent
                 | ErrorCode::SameNumber),
             ) => extra::remedy(cause),
+            Some(ErrorCode::GroupTooLarge) => format!("{{{}}}, or the events without braces", self.part.join(",")),
             Some(ErrorCode::NoMemory) => "fewer sources or fewer processors (-C) at once".to_owned(),
             Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted) => "client status   (lists what runs)".to_owned(),
             Some(ErrorCode::NoProcessor | ErrorCode::NoSuchProcessor) => {
@@ -275,6 +292,7 @@ impl fmt::Display for Refusal {
                 write!(f, "\n  because: {why}")
             }
             Some(ErrorCode::NoFreeCounter) => self.write_no_counter(f),
+            Some(ErrorCode::GroupTooLarge) => self.write_group_too_large(f),
             Some(ErrorCode::NoMemory) if first == 0 => f.write_str("the driver is short of memory"),
             Some(ErrorCode::NoMemory) => write!(f, "the driver could not get {} bytes of memory", grouped(first)),
             Some(ErrorCode::NoSuchSession) if first == protocol::DETACHED => f.write_str("no detached session runs"),

@@ -235,6 +235,7 @@ fn time_expired(scratch: &Scratch) {
     let Some(sampler) = sampler() else { return };
     let begin = clock::ticks();
     let (mut due, mut watermark_hit) = (Subscribers::default(), false);
+    cpu::at_high_level(|current| sampler.rotate(current, clock::ticks));
     cpu::at_high_level(|current| (due, watermark_hit) = sampler.expire(current, begin));
     if !due.is_empty() {
         // SAFETY: this is the DPC of the timer that has the memory

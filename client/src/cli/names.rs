@@ -11,13 +11,17 @@ impl<T: FromStr<Err = String>> FromStr for Names<T> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut slashes = 0;
-        let names = text.split(|letter| {
-            slashes += usize::from(letter == '/');
-            letter == ',' && slashes % 2 == 0
-        });
-        names.map(str::parse).collect::<Result<_, _>>().map(Self)
+        split(text).map(str::parse).collect::<Result<_, _>>().map(Self)
     }
+}
+
+/// Splits a text at the commas that separate names.
+pub fn split(text: &str) -> impl Iterator<Item = &str> {
+    let mut slashes = 0;
+    text.split(move |letter| {
+        slashes += usize::from(letter == '/');
+        letter == ',' && slashes % 2 == 0
+    })
 }
 
 impl<'a, T> IntoIterator for &'a Names<T> {

@@ -16,6 +16,7 @@ use crate::source::Sources;
 fn refused(cause: u32, detail: [u64; 2], session_events: &[SessionEvent]) -> Refusal {
     let sources = Sources::new(&sources());
     Refusal {
+        part: ["TotalIssues", "TotalCycles"].map(str::to_owned).to_vec(),
         request: "Start",
         header: ReplyHeader {
             status: status::STATUS_NOT_FOUND.number(),
@@ -51,7 +52,7 @@ fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 76] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 77] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -482,6 +483,12 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 76] {
             [0, 0],
             Exit::Usage,
             "error: two sampled events are BranchInstructions with different values\n  because: their samples could not be told apart\n  try: the other off-core event (0xbb instead of 0xb7), or client stat",
+        ),
+        (
+            45,
+            [5, 0b1011],
+            Exit::NoFreeCounter,
+            "error: the 5 events of a group cannot be counted at the same time on CPU 1\n  because: there is no counter for BranchInstructions beside the others; 3 fit together\n  try: {TotalIssues,TotalCycles}, or the events without braces",
         ),
         (
             99,

@@ -1,15 +1,16 @@
 //! Events of requests, and the counts of events.
 
-use protocol::{CountRecord, EventRequest, ProcessorSet};
+use protocol::{CountRecord, EventRequest, ProcessorSet, event_flags};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
+use crate::cli::event_list::{EventList, Member};
 use crate::cli::names::Names;
 use crate::connection::Connection;
 use crate::core_types::qualified;
 use crate::counts::{EventCount, by_event};
 use crate::error::{Error, UserError};
-use crate::event::{self, EventError, EventName, SourceName};
+use crate::event::{self, EventError, SourceName};
 use crate::exit::Exit;
 use crate::named::resolve;
 use crate::raw_event;
@@ -68,23 +69,28 @@ pub struct StartedEvent {
 /// Returns the events that the user named, each once. On a hybrid, an event by its maker's name is one for each core
 /// type of `processors` that has it.
 pub fn events(
-    names: &[Names<EventName>],
+    lists: &[EventList],
     processors: &ProcessorSet,
     connection: &Connection,
 ) -> Result<Vec<EventRequest>, Error> {
     let mut events: Vec<EventRequest> = Vec::new();
-    for name in names.iter().flatten() {
-        for found in resolve(&name.source, processors, connection)? {
-            let event = EventRequest {
-                source: found.source.id,
-                modes: name.modes,
-                core_type: found.core_type,
-                counters: if name.counters == 0 { found.counters } else { name.counters },
-                event: found.source.event,
-                extra: found.source.extra,
-                ..EventRequest::EMPTY
-            };
-            add(&mut events, event, connection.sources()?)?;
+    for list in lists {
+        let groups_before = events.iter().map(|event| event.group).max().unwrap_or_default();
+        for Member { event: name, group } in list {
+            for found in resolve(&name.source, processors, connection)? {
+                let event = EventRequest {
+                    source: found.source.id,
+                    modes: name.modes,
+                    core_type: found.core_type,
+                    counters: if name.counters == 0 { found.counters } else { name.counters },
+                    event: found.source.event,
+                    extra: found.source.extra,
+                    group: if *group == 0 { 0 } else { groups_before + group },
+                    flags: if name.pinned { event_flags::PINNED } else { 0 },
+                    ..EventRequest::EMPTY
+                };
+                add(&mut events, event, connection.sources()?)?;
+            }
         }
     }
     Ok(events)
@@ -95,7 +101,9 @@ pub fn events(
 /// # Errors
 /// If it is there with other counters: its counts could not be told apart.
 pub fn add(events: &mut Vec<EventRequest>, event: EventRequest, sources: &Sources) -> Result<(), Error> {
-    let key = |event: &EventRequest| (event.source, event.modes, event.core_type, event.event, event.extra);
+    // An event can be in several groups.
+    let key =
+        |event: &EventRequest| (event.source, event.modes, event.core_type, event.event, event.extra, event.group);
     if events.iter().any(|other| key(other) == key(&event) && other.counters != event.counters) {
         let name = label(&EventRequest { counters: 0, ..event }, sources);
         return Err(EventError::TwoNarrowings { name }.into());

@@ -142,6 +142,7 @@ fn request(requested: &RequestedEvent, frequency: u32) -> EventRequest {
         counters: *counters,
         event: source.event,
         extra: source.extra,
+        ..EventRequest::EMPTY
     }
 }
 

@@ -132,8 +132,12 @@ fn search(
     let hidden = matching.iter().filter(|name| name.deprecated && !all).count();
     let mut matches = Vec::new();
     for name in matching.into_iter().filter(|name| !name.deprecated || all) {
-        let event =
-            EventName { source: SourceName::Name(name.text.clone()), modes: protocol::modes::BOTH, counters: 0 };
+        let event = EventName {
+            source: SourceName::Name(name.text.clone()),
+            modes: protocol::modes::BOTH,
+            counters: 0,
+            pinned: false,
+        };
         let found = encode(&event, cpu, &tables, imported)?
             .into_iter()
             .filter(|one| one.select.is_some() || one.note.is_some());

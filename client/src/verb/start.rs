@@ -25,8 +25,8 @@ pub fn run(args: &StartArgs, context: &mut Context) -> Result<(), Error> {
     let sources = connection.sources()?;
     let set = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
     let events = events(&args.events, &set, &connection)?;
-    let header =
-        StartHeader { flags: flags::DETACHED | args.force.flags(), ring: 0, budget: 0, batch: 0, processors: set };
+    let flags = flags::DETACHED | flags::MULTIPLEX | args.force.flags();
+    let header = StartHeader { flags, ring: 0, budget: 0, batch: 0, processors: set };
     let session = connection.start(&header, &events)?.session;
     if args.format.json {
         let started = |event: &protocol::EventRequest| StartedEvent {

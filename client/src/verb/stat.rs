@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use protocol::{ErrorCode, EventRequest, ProcessorSet, StartHeader, modes};
+use protocol::{ErrorCode, EventRequest, ProcessorSet, StartHeader, flags, modes};
 use serde::Serialize;
 
 use super::command;
@@ -15,14 +15,16 @@ use super::events::{counts, events};
 use crate::cli::StatArgs;
 use crate::connection::Connection;
 use crate::core_types::with_processors;
-use crate::counts::{EventCount, OnProcessor, asleep, disturbance_note, marked};
+use crate::counts::{EventCount, OnProcessor, asleep, disturbance_note, turns_note};
 use crate::error::Error;
 use crate::event::EventError;
+use crate::format::real;
 use crate::metric::{self, Metric};
 use crate::output::OutputError;
 use crate::processors::named;
 use crate::refusal::Refusal;
 use crate::role::Role;
+use crate::scaling;
 
 /// Roles of the events that are counted without `-e`, in this order.
 const DEFAULT_ROLES: [Role; 4] = [Role::Cycles, Role::Instructions, Role::Branches, Role::BranchMisses];
@@ -55,7 +57,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let mut file = args.output.as_deref().filter(|path| *path != Path::new("-")).map(create).transpose()?;
 
     context.system()?.note_interrupts()?;
-    let header = StartHeader { flags: args.force.flags(), ring: 0, budget: 0, batch: 0, processors };
+    let header = StartHeader { flags: flags::MULTIPLEX | args.force.flags(), ring: 0, budget: 0, batch: 0, processors };
     let session = loop {
         match connection.start(&header, &events) {
             Ok(started) => break started.session,
@@ -76,7 +78,10 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let exit_code = command::exit_code(status?);
     context.command_code = Some(exit_code);
     let mut counted = counts(&records?, &connection)?.events;
-    counted.sort_by_key(|event| position(event, &events));
+    counted.sort_by_key(|event| event.index);
+    if args.no_scale {
+        counted.iter_mut().for_each(EventCount::unscale);
+    }
 
     let stat = describe(args, exit_code, elapsed.as_secs_f64(), counted);
     let out: &mut dyn Write = match (&mut file, &args.output) {
@@ -115,18 +120,6 @@ fn default_events(connection: &Connection) -> Result<Vec<EventRequest>, Error> {
     if events.is_empty() { Err(EventError::NoDefault.into()) } else { Ok(events) }
 }
 
-/// Returns the position of an event on the command line.
-fn position(event: &EventCount, events: &[EventRequest]) -> usize {
-    let same = |asked: &EventRequest| {
-        let is_type = asked.core_type == 0 || asked.core_type == event.core_type_number;
-        asked.source == event.id
-            && asked.modes == event.mode_bits
-            && (asked.event, asked.extra) == event.whole
-            && is_type
-    };
-    events.iter().position(same).unwrap_or(events.len())
-}
-
 fn describe(args: &StatArgs, exit_code: i32, elapsed_seconds: f64, counted: Vec<EventCount>) -> Stat {
     let mut processors: Vec<u32> =
         counted.iter().flat_map(|event| event.processors.iter().map(|one| one.processor)).collect();
@@ -151,21 +144,27 @@ fn text(stat: &Stat, per_cpu: bool) -> String {
         named(stat.processors.iter().copied()),
         stat.command.join(" ")
     );
+    let takes_turns = stat.events.iter().any(|counted| counted.event.took_turns());
     for Counted { event, metric } in &stat.events {
         let label = event.label();
         // Writing to a `String` cannot fail.
         let _ = if per_cpu {
-            event.processors.iter().try_for_each(|OnProcessor { processor, count, disturbed, .. }| {
-                writeln!(text, "CPU{processor:<5}{:>20}  {label}", marked(*count, disturbed.is_some()))
+            event.processors.iter().try_for_each(|one| {
+                let error = if takes_turns { error_of(event, one.error, one.scaled) } else { String::new() };
+                writeln!(text, "CPU{:<5}{:>20}{error}  {label}", one.processor, one.number())
             })
         } else {
             let column = metric.as_ref().map_or_else(String::new, |metric| format!("  #{}", metric_column(metric)));
-            let count = marked(event.count, event.disturbed);
-            let line = format!("{count:>20}  {label:width$}{column}");
+            let error = if takes_turns { error_of(event, event.error, event.scaled) } else { String::new() };
+            let line = format!("{:>20}{error}  {label:width$}{column}", event.number());
             writeln!(text, "{}", line.trim_end())
         };
     }
     let _ = write!(text, "\n{:>20.9} seconds time elapsed\n", stat.elapsed_seconds);
+    if let Some(note) = turns_note(stat.events.iter().map(|counted| &counted.event)) {
+        let _ =
+            writeln!(text, "\n{note}\n+- is half of the interval in which the true number lies in 95 of 100 cases.");
+    }
     if let Some(seconds) = asleep(stat.events.iter().map(|counted| &counted.event)) {
         let _ = writeln!(text, "{seconds:>20.9} seconds of it asleep, in which nothing was counted");
     }
@@ -173,6 +172,15 @@ fn text(stat: &Stat, per_cpu: bool) -> String {
         let _ = writeln!(text, "\n{note}");
     }
     text
+}
+
+/// Formats the error of a scaled count, in a column that is empty for events that did not take turns.
+fn error_of(event: &EventCount, error: Option<f64>, scaled: u64) -> String {
+    match error {
+        _ if !event.took_turns() || event.is_uncounted() => " ".repeat(9),
+        Some(error) if scaled > 0 => format!(" +-{:5.2}%", 100.0 * error / real(scaled)),
+        Some(_) | None => " +-    ?%".to_owned(),
+    }
 }
 
 /// Formats the core types of the events with their processors; empty on a machine that is not a hybrid.
@@ -194,26 +202,30 @@ fn metric_column(Metric { value, unit }: &Metric) -> String {
 /// Writes the columns that the help names. The names of raw events contain commas, so they are quoted.
 fn csv(stat: &Stat, per_cpu: bool, out: &mut dyn Write) -> Result<(), Error> {
     const UNIT: &str = "";
-    const PERCENT_RUNNING: &str = "100.00";
     let mut out = csv::Writer::from_writer(out);
     for Counted { event, metric } in &stat.events {
         let label = event.label();
         if per_cpu {
-            for OnProcessor { processor, count, ticks, .. } in &event.processors {
-                let (cpu, count, enabled) = (format!("CPU{processor}"), count.to_string(), nanoseconds(*ticks));
-                out.write_record([&cpu, &count, UNIT, &label, &enabled, PERCENT_RUNNING, "", ""])
+            for OnProcessor { processor, scaled, ticks, running, .. } in &event.processors {
+                let (cpu, count, share) = (format!("CPU{processor}"), scaled.to_string(), percent(*running, *ticks));
+                out.write_record([&cpu, &count, UNIT, &label, &nanoseconds(*running), &share, "", ""])
                     .map_err(io::Error::from)?;
             }
         } else {
             let (value, unit) = metric
                 .as_ref()
                 .map_or_else(Default::default, |metric| (format!("{:.3}", metric.value), metric.unit.clone()));
-            let (count, enabled) = (event.count.to_string(), nanoseconds(event.ticks));
-            out.write_record([&count, UNIT, &label, &enabled, PERCENT_RUNNING, &value, &unit])
+            let (count, share) = (event.scaled.to_string(), format!("{:.2}", event.percent_running));
+            let running = event.processors.iter().map(|one| one.running).max().unwrap_or_default();
+            out.write_record([&count, UNIT, &label, &nanoseconds(running), &share, &value, &unit])
                 .map_err(io::Error::from)?;
         }
     }
     Ok(out.flush()?)
+}
+
+fn percent(running: u64, enabled: u64) -> String {
+    format!("{:.2}", 100.0 * scaling::share_running(running, enabled))
 }
 
 fn nanoseconds(ticks: u64) -> String {

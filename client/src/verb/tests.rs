@@ -486,9 +486,9 @@ mod counting {
         );
         let [input] = &system.driver.inputs(Code::Start)[..] else { panic!() };
         let words: Vec<u64> = input.chunks(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap())).collect();
-        assert_eq!((words[0], words[1], words[2]), (1, 0, 0b1101), "detached, on 0, 2 and 3");
+        assert_eq!((words[0], words[1], words[2]), (1 | 4, 0, 0b1101), "detached, multiplexed, on 0, 2 and 3");
         assert_eq!(words[3..34].iter().sum::<u64>(), 0);
-        assert_eq!(words[34..], [2 | 3 << 32, 0, 0, 0, 0, 6 | 1 << 32, 0, 0, 0, 0]);
+        assert_eq!(words[34..], [2 | 3 << 32, 0, 0, 0, 0, 0, 6 | 1 << 32, 0, 0, 0, 0, 0]);
         assert_eq!(
             run(&system, "start 2 --json").json(),
             json!({"session": 7, "events": [{"id": 2, "name": "TotalIssues", "modes": "uk"}]})
@@ -600,11 +600,14 @@ mod counting {
             counts["events"][1],
             json!({
                 "session": 7, "id": 19, "name": "TotalCycles", "modes": "uk", "count": 1_000_000,
+                "scaled": 1_000_000, "error": 0.0, "percent_running": 100.0,
                 "enabled_seconds": 1.0, "asleep_seconds": 0.0, "per_second": 1_000_000.0,
                 "disturbed": false, "processors": [
-                    {"processor": 0, "counter": 0, "count": 700_000, "enabled_seconds": 1.0, "asleep_seconds": 0.0,
+                    {"processor": 0, "counter": 0, "count": 700_000, "scaled": 700_000, "error": 0.0,
+                     "enabled_seconds": 1.0, "running_seconds": 1.0, "asleep_seconds": 0.0,
                      "per_second": 700_000.0, "disturbed": null},
-                    {"processor": 1, "counter": 0, "count": 300_000, "enabled_seconds": 1.0, "asleep_seconds": 0.0,
+                    {"processor": 1, "counter": 0, "count": 300_000, "scaled": 300_000, "error": 0.0,
+                     "enabled_seconds": 1.0, "running_seconds": 1.0, "asleep_seconds": 0.0,
                      "per_second": 300_000.0, "disturbed": null}
                 ]
             })
@@ -681,7 +684,7 @@ mod stat_ {
         assert!(lines[6].ends_with(" seconds time elapsed"), "{}", ran.err);
 
         let [start] = &system.driver.inputs(Code::Start)[..] else { panic!() };
-        assert_eq!(start[..4], [0; 4], "no flags: tied to the handle");
+        assert_eq!(start[..4], [4, 0, 0, 0], "multiplexed, and tied to the handle");
         let [stop] = &system.driver.inputs(Code::Stop)[..] else { panic!() };
         assert_eq!(StopRequest::read_from_bytes(stop).unwrap().session, 7);
         assert_eq!(*system.done.borrow(), ["note interrupts"]);
@@ -776,7 +779,7 @@ mod stat_ {
             names.iter().zip(values).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };
         let columns = columns();
-        let names = ["CPUn", "count", "unit", "event", "enabled_ns", "percent_running", "metric", "metric_unit"];
+        let names = ["CPUn", "count", "unit", "event", "running_ns", "percent_running", "metric", "metric_unit"];
         assert_eq!(columns, names);
 
         let of = |values: &[&str]| fields(&names[1..], values);

@@ -51,6 +51,10 @@ pub struct Event {
     pub within: CounterSet,
     /// How the event is served.
     pub service: Service,
+    /// Group of the event, or 0 for an event by itself.
+    pub group: u32,
+    /// The event has a counter all the time.
+    pub pinned: bool,
     /// The event has not been stopped.
     pub running: bool,
 }

@@ -47,6 +47,8 @@ mod requests;
 mod reservation;
 mod resources;
 mod rings;
+mod rotation;
+mod rounds;
 mod sampler;
 mod session;
 mod sessions;

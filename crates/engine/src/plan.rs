@@ -1,30 +1,33 @@
 //! Planning of sessions: all checks that can refuse a session before a register is accessed.
 
+mod request;
+
 use alloc::vec::Vec;
 
-use pmu::extra::Selector;
 use pmu::hal::ExtraTaken;
-use pmu::interval::IntervalRange;
 use pmu::placement::Wanted;
-use pmu::source::FullEvent;
 use pmu::state::{CounterSet, CounterState};
-use pmu::{CoreType, ProcessorIndex, Source};
+use pmu::{CoreType, ProcessorIndex};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_SUPPORTED};
 use protocol::{
-    ALL_SOURCES, BRANCHES, DEFAULT_BUDGET, ErrorCode, EventRequest, ExtraInUse, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY,
-    RING, StartHeader, flags, modes,
+    ALL_SOURCES, BRANCHES, DEFAULT_BUDGET, ErrorCode, EventRequest, ExtraInUse, StartHeader, event_flags, flags,
 };
 
+use crate::boxed::Boxed;
 use crate::clients::ClientId;
 use crate::event::{Event, EventFilter, Service};
-use crate::hardware_recording::{self, HardwareRecording};
+use crate::hardware_recording::HardwareRecording;
 use crate::platform::{EngineContext, Platform};
 use crate::processor_set::choose;
 use crate::reply::{Refusal, Reply, invalid};
 use crate::rings::Rings;
-use crate::sampler::{BRANCH_STATS, Hal, MAX_SAMPLERS, Subscriber, TIME_STATS};
+use crate::rotation::{MAX_ROTATIONS, ROUND, Rotation, Turn, TurnCount};
+use crate::rounds::{Counted, Placed, Placer, Unplaced};
+use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber, TIME_STATS};
 use crate::session::{Count, Place, Session};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
+use request::{check, check_numbers, how_to_serve, named_core_type, within};
+use sample_ring::Slot;
 
 /// Maximum number of sessions: the number of tags that the state of a counter can hold.
 pub const MAX_SESSIONS: u16 = 0xFFF;
@@ -90,15 +93,18 @@ impl<M: Platform> Planner<'_, M> {
         for event in events {
             let service = how_to_serve(event, self.context)?;
             let core_type = named_core_type(event, hal)?;
+            let sampled = event.interval != 0;
             planned.try_push(Event {
                 source: event.source,
                 modes: event.modes,
                 core_type,
                 full: event.event,
                 extra: event.extra,
-                sampled: event.interval != 0,
+                sampled,
                 within: within(event),
                 service,
+                group: event.group,
+                pinned: sampled || event.flags & event_flags::PINNED != 0,
                 running: true,
             })?;
         }
@@ -136,6 +142,8 @@ impl<M: Platform> Planner<'_, M> {
             begun: try_with_capacity(processors.len())?,
             processors: try_with_capacity(processors.len())?,
             everywhere: header.processors.is_empty(),
+            round: (header.flags & flags::MULTIPLEX != 0).then(|| platform.timer_interval(ROUND)),
+            rotations: try_with_capacity(0)?,
             events: planned,
             rings,
             hardware_recording: recording,
@@ -157,16 +165,22 @@ impl<M: Platform> Planner<'_, M> {
         processor: ProcessorIndex,
         reply: &mut Reply<'_>,
     ) -> Result<(), Refusal> {
-        let places = session.places.len();
+        let processors = session.processors.len();
         let extended = self.try_extend(session, processor, reply);
         if extended.is_err() {
-            session.release_on(processor, self.context.hal);
-            session.places.truncate(places);
-            session.counts.truncate(places);
-            session.processors.retain(|other| *other != processor);
-            session.begun.truncate(session.processors.len());
+            self.retract(session, processor, processors);
         }
         extended
+    }
+
+    /// Undoes the extension of a session that had this number of processors before.
+    pub fn retract(&self, session: &mut Session, processor: ProcessorIndex, processors: usize) {
+        session.release_on(processor, self.context.hal);
+        session.places.truncate(processors * session.events.len());
+        session.counts.truncate(processors * session.events.len());
+        session.processors.truncate(processors);
+        session.begun.truncate(processors);
+        session.rotations.retain(|(other, _)| *other != processor);
     }
 
     fn try_extend(
@@ -194,32 +208,50 @@ impl<M: Platform> Planner<'_, M> {
         }
         let served = |event: &Event| self.served(processor, core_type, session.tag, event);
         let served = try_collect(session.events.iter().map(served), width)?;
-        let own = served.iter().filter_map(Served::own);
-        let mut wanted = try_collect(own, width)?;
+        let mut wanted = try_collect(served.iter().filter_map(Served::own), width)?;
         if let Err(taken) = hal.choose_extra_registers(processor, &mut wanted) {
             return Err(self.extra_taken(&session.events, &served, taken, processor, reply));
         }
-        let mut assigned = try_collect(core::iter::repeat_n(0, wanted.len()), wanted.len())?;
-        if let Err(index) = hal.reserve_all(processor, &wanted, &mut assigned) {
-            let source = own_event(&session.events, &served, index);
-            return Err(self.no_counter(&session.events, source, processor, reply));
-        }
-        let mut assigned = assigned.into_iter();
+        let own = session.events.iter().zip(&served).filter(|(_, served)| served.own().is_some()).zip(&wanted);
+        let own = own.map(|((event, _), wanted)| {
+            let pinned = event.pinned || !hal.may_take_turns(processor, wanted.state);
+            Counted { wanted: *wanted, group: event.group, pinned }
+        });
+        let own = try_collect(own, width)?;
+        let planned = Placer { hal, processor, events: &own };
+        let multiplexed = session.round.is_some() && self.may_rotate_on(processor);
+        let assigned = match planned.place(session.tag, multiplexed) {
+            Ok(assigned) => assigned,
+            Err(Unplaced::NoMemory(refusal)) => return Err(refusal),
+            Err(Unplaced::Event(index)) => {
+                let source = own_event(&session.events, &served, index);
+                if let Some((members, part)) = planned.largest_part(index)?.filter(|_| self.is_free(session, processor))
+                {
+                    return Err(group_too_large(source, processor, members, part));
+                }
+                return Err(self.no_counter(&session.events, source, processor, reply));
+            }
+        };
+        let mut placed = assigned.iter();
         for served in served {
             let place = match served {
                 Served::Time(interval) => Place::Time { interval },
                 Served::Branches => Place::Branches,
                 Served::Elsewhere => Place::Elsewhere,
                 Served::Shared(counter) => Place::Counter(counter),
-                Served::Own(_, frequency) => {
-                    let counter = assigned.next().ok_or(NO_MEMORY)?; // `assigned` has one counter for each
-                    sampler.set_frequency(processor, counter, frequency);
-                    Place::Counter(counter)
-                }
+                Served::Own(_, frequency) => match *placed.next().ok_or(NO_MEMORY)? {
+                    // There is one for each.
+                    Placed { counter, round: Some(_) } => Place::Turn(counter),
+                    Placed { counter, round: None } => {
+                        sampler.set_frequency(processor, counter, frequency);
+                        Place::Counter(counter)
+                    }
+                },
             };
             session.places.try_push(place)?;
         }
         (0..width).try_for_each(|_| session.counts.try_push(Count::default()))?;
+        add_rotation(session, processor, &own, &assigned)?;
         session.begun.try_push(self.context.moment())?;
         session.processors.try_push(processor)?;
         if let Some(recording) = &mut session.hardware_recording {
@@ -247,6 +279,17 @@ impl<M: Platform> Planner<'_, M> {
             }
         }
         recording.check(events, processors, self.context)
+    }
+
+    /// Returns whether one more session can take turns on a processor.
+    fn may_rotate_on(&self, processor: ProcessorIndex) -> bool {
+        self.others.iter().filter(|other| other.rotates_on(processor)).count() < MAX_ROTATIONS
+    }
+
+    /// Returns whether no other session has a counter of a processor.
+    fn is_free(&self, session: &Session, processor: ProcessorIndex) -> bool {
+        let of_others = |state: CounterState| !state.is_free() && state.owner() != session.tag;
+        self.context.hal.cpu_counters(processor).counters(of_others).is_empty()
     }
 
     /// Returns the refusal for the event of `source` if no counter of `processor` is free, and writes the sessions
@@ -384,15 +427,6 @@ impl<M: Platform> Planner<'_, M> {
     }
 }
 
-/// Returns the core type that a request names for an event.
-fn named_core_type(event: &EventRequest, hal: &Hal) -> Result<Option<CoreType>, Refusal> {
-    match CoreType::from_number(event.core_type) {
-        _ if event.core_type == 0 => Ok(None),
-        Some(core_type) if hal.is_hybrid() => Ok(Some(core_type)),
-        Some(_) | None => Err(no_such_core_type(event.source, event.core_type, 0)),
-    }
-}
-
 /// Returns the refusal of an event without a processor of its core type. `types` are the core types that there are, 0
 /// on a machine that is not a hybrid.
 pub fn no_such_core_type(source: u32, core_type: u32, types: u64) -> Refusal {
@@ -405,12 +439,12 @@ fn core_type_needed(event: &Event) -> Refusal {
     invalid(ErrorCode::CoreTypeNeeded, types).source(event.source)
 }
 
-/// Returns the counters that the client allows for an event.
-const fn within(event: &EventRequest) -> CounterSet {
-    match event.counters {
-        0 => CounterSet::first(CounterSet::MOST),
-        mask => CounterSet::from_bits(mask as u64),
-    }
+/// Returns the refusal of a group of `members` events, of which `part`, a mask, fits on the counters.
+fn group_too_large(source: u32, processor: ProcessorIndex, members: u64, part: u64) -> Refusal {
+    Refusal::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::GroupTooLarge)
+        .source(source)
+        .processor(processor)
+        .detail(members, part)
 }
 
 /// Checks that the client allows one of the counters that can count the event.
@@ -422,119 +456,37 @@ fn check_counters(there: CounterSet, event: &Event) -> Result<(), Refusal> {
     Err(invalid(ErrorCode::BadCounters, 0).source(event.source).detail(there, asked))
 }
 
-/// Returns how an event is served, or refuses it.
-fn how_to_serve<M: Platform>(
-    event: &EventRequest,
-    EngineContext { platform, hal, .. }: EngineContext<'_, M>,
-) -> Result<Service, Refusal> {
-    let bad_modes = invalid(ErrorCode::BadModes, u64::from(event.modes)).source(event.source);
-    if event.counters != 0 && (event.source == BRANCHES || Source(event.source) == Source::TIME) {
-        return Err(invalid(ErrorCode::BadCounters, 0).source(event.source).detail(0, event.counters.into()));
-    }
-    let precise = event.modes & modes::PRECISE != 0;
-    let modes_alone = event.modes & !modes::PRECISE;
-    let are_modes = modes_alone & modes::BOTH != 0 && modes_alone & !modes::BOTH == 0;
-    if event.source == BRANCHES {
-        check_full(event)?;
-        return if are_modes && !precise { hardware_recording::branches(event) } else { Err(bad_modes) };
-    }
-    check_full(event)?;
-    hal.startable(Source(event.source))?;
-    check_sampling(event)?;
-    if !are_modes || (precise && event.interval == 0) {
-        return Err(bad_modes);
-    }
-    if Source(event.source) == Source::TIME {
-        // A timer cannot be restricted to one mode.
-        if event.modes != modes::BOTH {
-            return Err(bad_modes);
-        }
-        let sampled = Some(event.interval).filter(|interval| *interval != 0);
-        let wanted = sampled.map_or_else(|| hal.source_information(Source::TIME).map(|time| time.interval), Ok)?;
-        return Ok(Service::Time { interval: platform.timer_interval(wanted) });
-    }
-    let state = if event.event == 0 {
-        hal.state_for(Source(event.source), event.interval != 0)?
-    } else {
-        let full = FullEvent::from_bits(event.event);
-        if full.selector() == Selector::LoadLatency as u8 && !precise {
-            return Err(invalid(ErrorCode::PreciseOnly, 0).source(event.source));
-        }
-        hal.state_for_full(full, event.extra, event.interval != 0)?
-    };
-    let state = state.with_interval(event.interval);
-    let state = state.with_user(event.modes & modes::USER != 0).with_kernel(event.modes & modes::KERNEL != 0);
-    Ok(Service::Counter { state: state.with_precise(precise), frequency: event.frequency })
-}
-
-/// Checks that the whole event, if the request has one, is the one for which its source stands.
-fn check_full(event: &EventRequest) -> Result<(), Refusal> {
-    let full = FullEvent::from_bits(event.event);
-    let number = full.raw().source();
-    let has_known_register = match full.selector() {
-        0 => event.extra == 0,
-        selector => Selector::from_number(selector).is_some(),
-    };
-    let is_whole = full.is_valid() && number.0 == event.source && number.raw().is_some() && has_known_register;
-    if is_whole || (event.event, event.extra) == (0, 0) {
-        return Ok(());
-    }
-    Err(invalid(ErrorCode::BadEvent, event.event).source(event.source))
-}
-
-/// Checks that the samples of the events can be told apart: they have the number of the source alone.
-fn check_numbers(events: &[Event]) -> Result<(), Refusal> {
-    let differs = |one: &Event, other: &Event| {
-        one.sampled && other.sampled && one.source == other.source && (one.full, one.extra) != (other.full, other.extra)
-    };
-    match events.iter().find(|one| events.iter().any(|other| differs(one, other))) {
-        Some(event) => Err(invalid(ErrorCode::SameNumber, 0).source(event.source)),
-        None => Ok(()),
-    }
-}
-
 /// Returns the source of the event with this index among those that need a counter of their own.
 fn own_event(events: &[Event], served: &[Served], index: usize) -> u32 {
     let mut own = events.iter().zip(served).filter(|(_, served)| served.own().is_some());
     own.nth(index).map_or(ALL_SOURCES, |(event, _)| event.source)
 }
 
-/// Checks the interval and the frequency of an event.
-fn check_sampling(event: &EventRequest) -> Result<(), Refusal> {
-    let range = IntervalRange::of(Source(event.source));
-    let bad = |cause, from, to| Err(invalid(cause, from).detail(from, to).source(event.source));
-    match (event.interval, event.frequency) {
-        (0, 0) => Ok(()),
-        (0, _) => bad(ErrorCode::BadFrequency, 0, 0),
-        (interval, _) if range.clamp(interval) != interval => {
-            bad(ErrorCode::BadInterval, range.minimum.into(), range.maximum.into())
-        }
-        // Nothing adapts the interval of a timer.
-        (_, frequency) if Source(event.source) == Source::TIME && frequency != 0 => bad(ErrorCode::BadFrequency, 0, 0),
-        (_, frequency) if frequency > MAX_FREQUENCY => bad(ErrorCode::BadFrequency, MAX_FREQUENCY.into(), 0),
-        _ => Ok(()),
-    }
-}
-
-/// Checks the parameters of the session against its events.
-fn check(header: &StartHeader, sampled: bool, events: &[EventRequest]) -> Result<(), Refusal> {
-    let StartHeader { flags, ring, budget, batch, .. } = *header;
-    let (least, most) = (u64::from(*RING.start()), u64::from(*RING.end()));
-    let most_batch = if events.iter().any(|event| event.modes & modes::PRECISE != 0) { MAX_BATCH } else { 0 };
-    if batch > most_batch {
-        return Err(invalid(ErrorCode::BadBuffer, 0).detail(u64::from(most_batch.min(1)), most_batch.into()));
-    }
-    if flags & !flags::ALL != 0 || (sampled && flags & flags::DETACHED != 0) {
-        Err(invalid(ErrorCode::BadFlags, u64::from(flags)))
-    } else if sampled && !(ring.is_power_of_two() && RING.contains(&ring)) {
-        Err(invalid(ErrorCode::BadRing, least).detail(least, most))
-    } else if !sampled && ring != 0 {
-        Err(invalid(ErrorCode::BadRing, 0))
-    } else if budget > if sampled { MAX_BUDGET } else { 0 } {
-        Err(invalid(ErrorCode::BadFrequency, if sampled { MAX_BUDGET.into() } else { 0 }))
-    } else {
-        Ok(())
-    }
+/// Adds to the session the rotation of the events of a processor that were placed in rounds, if there are any.
+/// `assigned` has an entry for each of `own`, in the order of the events that have a counter of their own.
+fn add_rotation(
+    session: &mut Session,
+    processor: ProcessorIndex,
+    own: &[Counted],
+    assigned: &[Placed],
+) -> Result<(), Refusal> {
+    let Some(round) = session.round.filter(|_| assigned.iter().any(|placed| placed.round.is_some())) else {
+        return Ok(());
+    };
+    let width = session.events.len();
+    let places = session.places.get(session.places.len().saturating_sub(width)..).unwrap_or_default();
+    let is_turn = |(_, place): &(usize, &Place)| matches!(place, Place::Turn(_));
+    let events = (0..).zip(places).filter(is_turn).map(|(event, _)| event);
+    let in_rounds = own.iter().zip(assigned).filter_map(|(own, placed)| Some((own, placed.counter, placed.round?)));
+    let turns = events.zip(in_rounds).map(|(event, (own, counter, round))| {
+        let state = own.wanted.state;
+        TurnCount::new(Turn { event, round, counter, state })
+    });
+    let rotation = Rotation::new(session.tag, round, try_collect(turns, width)?);
+    let slot = Slot::empty();
+    // The slot is empty.
+    let _ = slot.try_put(Boxed::new(rotation).ok_or(NO_MEMORY)?);
+    session.rotations.try_push((processor, slot))
 }
 
 /// Adds the ring of a processor to a session that samples.

@@ -65,7 +65,7 @@ pub trait Platform {
     fn timer_interval(&self, wanted: u32) -> u32;
 
     /// Starts a periodic timer on each active processor, or changes the interval of the timers that run. Whenever one
-    /// expires, its processor calls [`Sampler::expire`] and, for the sessions that it returns,
+    /// expires, its processor calls [`Sampler::rotate`], [`Sampler::expire`] and, for the sessions that it returns,
     /// [`Sampler::sample_time`].
     /// `interval` comes from [`timer_interval`](Self::timer_interval). Returns false if memory is short; then nothing
     /// has changed.

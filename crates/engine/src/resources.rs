@@ -63,7 +63,7 @@ impl Resources {
         force: bool,
         context: EngineContext<'_, M>,
     ) -> Result<(), Refusal> {
-        let counted = session.processors_with(|_, place| matches!(place, Place::Counter(_)))?;
+        let counted = session.processors_with(|_, place| matches!(place, Place::Counter(_) | Place::Turn(_)))?;
         let sampled = session.processors_with(|event, _| event.needs_interrupt())?;
         let recorded = session.processors_with(|event, _| event.service.uses_debug_store())?;
         let are_initialized = counted.iter().all(|processor| context.hal.is_initialized(*processor));
@@ -84,9 +84,7 @@ impl Resources {
         if session.events.iter().any(|event| event.selector().is_some()) {
             context.platform.on_each_processor(&|current| session.save_extra(current, context.hal));
         }
-        if let Some(interval) = session.timer_interval()
-            && !self.set_timers(Some(interval).into_iter().chain(self.timer()).min(), context.platform)
-        {
+        if !self.take_timers(session, context.platform) {
             return Err(NO_MEMORY);
         }
         if session.uses_interrupt() {
@@ -96,6 +94,14 @@ impl Resources {
             self.take_areas(recording, &recorded, context.platform)?;
         }
         Ok(())
+    }
+
+    /// Lets the timers run at least as often as the session needs. Returns false if that is impossible, and nothing has
+    /// changed.
+    pub fn take_timers(&mut self, session: &Session, platform: &impl Platform) -> bool {
+        session
+            .timer_interval()
+            .is_none_or(|interval| self.set_timers(Some(interval).into_iter().chain(self.timer()).min(), platform))
     }
 
     fn timer(&self) -> Option<u32> {

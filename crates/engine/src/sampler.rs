@@ -11,6 +11,7 @@ mod frequency;
 mod per_cpu;
 mod recording;
 mod recovery;
+mod rotations;
 mod sample_stats;
 mod storm;
 mod subscriptions;
@@ -289,6 +290,7 @@ impl Sampler {
     pub fn fall_asleep(&self, current: CurrentCpu<'_, impl Cpu>, now: Ticks) {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return };
         self.compare(current, now);
+        self.with_rotations(current, |rotation| rotation.update(current, &self.hal, now));
         let late = self.without_records(current, per_cpu, now, || self.hal.save(current).0);
         self.suspend(current, per_cpu, now);
         per_cpu.count_overflows(late, SampleStats::lose);
@@ -307,6 +309,7 @@ impl Sampler {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
         self.resume(current, per_cpu);
         self.hal.restore(current);
+        self.with_rotations(current, |rotation| rotation.wake(now));
         Self::exclude_sleep(per_cpu, slept, now);
         per_cpu.push_to_all(&paused(PauseKind::Slept, current.index(), now, slept))
     }

@@ -9,13 +9,16 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use pmu::state::CounterSet;
 use pmu::{CoreType, Cpu, CurrentCpu, Disturbance, DisturbanceCell, ProcessorIndex};
 use protocol::{BRANCHES, CountRecord, DETACHED, SessionEvent, TIMER, flags};
+use sample_ring::Slot;
 
+use crate::boxed::Boxed;
 use crate::clients::ClientId;
 use crate::event::{Event, EventFilter, Service};
 use crate::hardware_recording::HardwareRecording;
 use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, Reply};
 use crate::rings::Rings;
+use crate::rotation::{Rotation, TurnCount, TurnSums};
 use crate::sampler::{BRANCH_STATS, Hal, Sampler, Subscriber, TIME_STATS, intervals};
 use crate::time::{Ticks, Timestamp};
 use crate::try_vec::try_collect;
@@ -43,6 +46,11 @@ pub struct Session {
     pub places: Vec<Place>,
     /// What was counted at the last reading, in the order of `places`.
     pub counts: Vec<Count>,
+    /// If its events may take turns on the counters: the duration of a round, in units of 100 ns.
+    pub round: Option<u32>,
+    /// The events that take turns on each processor where they do, in ascending order. While it runs, the processor has
+    /// the rotation.
+    pub rotations: Vec<(ProcessorIndex, Slot<Boxed<Rotation>>)>,
     /// Rings of the samples, if an event is sampled.
     pub rings: Option<Rings>,
     /// Recording by the processors, if an event is precise or of branches.
@@ -56,6 +64,10 @@ pub struct Count {
     value: AtomicU64,
     /// What the counter had counted for another session before this one began to share it.
     before: AtomicU64,
+    /// Time with a counter, if the event takes turns, by the platform's clock.
+    running: AtomicU64,
+    /// Sums over its turns.
+    sums: TurnCells,
     /// What another program changed first while the session used the counter.
     pub disturbance: DisturbanceCell,
 }
@@ -71,8 +83,47 @@ impl Count {
         self.value.store(so_far.wrapping_sub(self.before.load(Ordering::Relaxed)), Ordering::Relaxed);
     }
 
+    /// Updates the count of an event that takes turns.
+    fn update_turns(&self, counted: &TurnCount) {
+        self.value.store(counted.count, Ordering::Relaxed);
+        self.running.store(counted.running.0, Ordering::Relaxed);
+        self.sums.store(counted.sums);
+        if let Some((disturbance, time)) = counted.disturbance {
+            self.disturbance.note(disturbance, time);
+        }
+    }
+
     fn load(&self) -> u64 {
         self.value.load(Ordering::Relaxed)
+    }
+
+    fn running(&self) -> Ticks {
+        Ticks(self.running.load(Ordering::Relaxed))
+    }
+}
+
+/// [`TurnSums`] that one processor writes and another reads.
+#[derive(Debug, Default)]
+struct TurnCells {
+    turns: AtomicU64,
+    /// Squares, products and durations, each as bits 63:0 and 127:64.
+    sums: [[AtomicU64; 2]; 3],
+}
+
+impl TurnCells {
+    fn store(&self, TurnSums { turns, squares, products, durations }: TurnSums) {
+        self.turns.store(turns, Ordering::Relaxed);
+        for (cells, sum) in self.sums.iter().zip([squares, products, durations]) {
+            let [low, high] = cells;
+            let [low_half, high_half]: [u64; 2] = zerocopy::transmute!(sum);
+            low.store(low_half, Ordering::Relaxed);
+            high.store(high_half, Ordering::Relaxed);
+        }
+    }
+
+    fn load(&self) -> (u64, [[u64; 2]; 3]) {
+        let sums = self.sums.each_ref().map(|cells| cells.each_ref().map(|cell| cell.load(Ordering::Relaxed)));
+        (self.turns.load(Ordering::Relaxed), sums)
     }
 }
 
@@ -81,6 +132,8 @@ impl Count {
 pub enum Place {
     /// This counter of the processor.
     Counter(u8),
+    /// This counter of the processor, when it is the turn of the event.
+    Turn(u8),
     /// Measured time, and the timer of the processor if it is sampled.
     Time {
         /// Interval in units of 100 ns.
@@ -129,8 +182,54 @@ impl Session {
     pub fn counting(&self, processor: ProcessorIndex, events: EventFilter) -> impl Iterator<Item = (u8, &Count)> {
         self.running(processor, events).filter_map(|(_, place, count)| match place {
             Place::Counter(counter) => Some((counter, count)),
-            Place::Time { .. } | Place::Branches | Place::Elsewhere => None,
+            Place::Turn(_) | Place::Time { .. } | Place::Branches | Place::Elsewhere => None,
         })
+    }
+
+    /// Returns the interval of the timers that the session needs: the one by which it samples, and that of its rounds.
+    pub fn timer_interval(&self) -> Option<u32> {
+        let rounds = self.round.filter(|_| self.takes_turns());
+        self.sampling_interval().into_iter().chain(rounds).min()
+    }
+
+    /// Returns whether running events take turns.
+    fn takes_turns(&self) -> bool {
+        self.rotations.iter().any(|(processor, _)| self.takes_turns_on(*processor))
+    }
+
+    fn takes_turns_on(&self, processor: ProcessorIndex) -> bool {
+        self.running(processor, EventFilter::ALL).any(|(_, place, _)| matches!(place, Place::Turn(_)))
+    }
+
+    /// Returns whether it has a rotation on a processor.
+    pub fn rotates_on(&self, processor: ProcessorIndex) -> bool {
+        self.rotation_on(processor).is_some()
+    }
+
+    fn rotation_on(&self, processor: ProcessorIndex) -> Option<&Slot<Boxed<Rotation>>> {
+        let index = self.rotations.binary_search_by_key(&processor, |(number, _)| *number).ok()?;
+        self.rotations.get(index).map(|(_, slot)| slot)
+    }
+
+    /// Updates the counts of the events that take turns on the current processor.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn update_turns(&self, current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler, now: Ticks) {
+        if self.rotates_on(current.index()) {
+            sampler.with_rotation(current, self.tag, |rotation| {
+                rotation.update(current, sampler.hal(), now);
+                self.take_turns(current.index(), rotation);
+            });
+        }
+    }
+
+    fn take_turns(&self, processor: ProcessorIndex, rotation: &Rotation) {
+        for counted in rotation.events() {
+            if let Some((_, _, count)) = self.on(processor).nth(counted.turn.event) {
+                count.update_turns(counted);
+            }
+        }
     }
 
     /// Returns those counters as a set.
@@ -154,7 +253,7 @@ impl Session {
     }
 
     /// Returns the interval of the timers by which a running event is sampled, if there is such an event.
-    pub fn timer_interval(&self) -> Option<u32> {
+    fn sampling_interval(&self) -> Option<u32> {
         self.events.iter().find_map(|event| match event.service {
             Service::Time { interval } if event.running && event.sampled => Some(interval),
             _ => None,
@@ -179,7 +278,10 @@ impl Session {
             let enabled = now.time.saturating_since(begun.time);
             let asleep = now.asleep.saturating_since(begun.asleep);
             let core_type = hal.core_type(*processor).map_or(0, CoreType::number);
-            for (event, place, count) in self.running(*processor, events) {
+            let running = |(_, (event, place, _)): &(u32, (&Event, Place, &Count))| {
+                event.is_running(events) && !matches!(place, Place::Elsewhere)
+            };
+            for (index, (event, place, count)) in (0..).zip(self.on(*processor)).filter(running) {
                 let [delivered, lost, throttled] = match (&self.rings, place) {
                     (Some(rings), Place::Counter(counter)) if event.sampled => rings.stats(*processor, counter),
                     (Some(rings), Place::Branches) => rings.stats(*processor, BRANCH_STATS),
@@ -192,13 +294,14 @@ impl Session {
                     (disturbance, after.0)
                 });
                 let (Disturbance { register, found, expected }, disturbed_at) = disturbed.unwrap_or_default();
+                let (turns, [squares, products, durations]) = count.sums.load();
                 reply.push(&CountRecord {
                     session: self.number,
                     source: event.source,
                     modes: event.modes,
                     processor: processor.number(),
                     counter: match place {
-                        Place::Counter(counter) => u32::from(counter),
+                        Place::Counter(counter) | Place::Turn(counter) => u32::from(counter),
                         Place::Time { .. } => TIMER,
                         Place::Branches | Place::Elsewhere => BRANCHES,
                     },
@@ -208,15 +311,19 @@ impl Session {
                         Place::Time { interval } => {
                             intervals(enabled.saturating_since(asleep), interval).max(overflows)
                         }
-                        Place::Counter(_) | Place::Elsewhere => count.load(),
+                        Place::Counter(_) | Place::Turn(_) | Place::Elsewhere => count.load(),
                     },
                     enabled: enabled.0,
                     asleep: asleep.0,
                     samples: delivered,
                     lost,
                     throttled,
-                    core_type: if matches!(place, Place::Counter(_)) { core_type } else { event.core_type_number() },
-                    reserved: 0,
+                    core_type: if matches!(place, Place::Counter(_) | Place::Turn(_)) {
+                        core_type
+                    } else {
+                        event.core_type_number()
+                    },
+                    index,
                     disturbed_register: register,
                     interface,
                     disturbed_found: found,
@@ -224,6 +331,14 @@ impl Session {
                     disturbed_at,
                     event: event.full,
                     extra: event.extra,
+                    running: match place {
+                        Place::Turn(_) => count.running().duration(clock).0,
+                        _ => enabled.saturating_since(asleep).0,
+                    },
+                    turns,
+                    squares,
+                    products,
+                    durations,
                 });
             }
         }
@@ -316,7 +431,7 @@ impl Session {
             && let Some(producer) = rings.take_producer(current.index())
         {
             let counters = rings.counters(current.index());
-            if let Some(interval) = self.timer_interval() {
+            if let Some(interval) = self.sampling_interval() {
                 producer.side().time().begin(interval, now);
             }
             sampler.subscribe(current, rings.subscriber, producer, counters, now);
@@ -324,6 +439,9 @@ impl Session {
         if let Some(ds_buffers) = self.hardware_recording.as_ref().and_then(|recording| recording.take(current.index()))
         {
             sampler.install(current, ds_buffers);
+        }
+        if let Some(rotation) = self.rotation_on(current.index()).and_then(Slot::try_take) {
+            sampler.begin_rotation(current, rotation, now);
         }
         let stopped = if self.rings.is_some() { sampler.rouse(current, now) } else { CounterSet::NONE };
         hal.program_extra_registers(current, own);
@@ -385,6 +503,21 @@ impl Session {
         for (counter, count) in self.counting(current.index(), events) {
             count.update(sampler.count(current, counter, now));
         }
+        self.end_turns(current, events, sampler, now);
+    }
+
+    /// Stops the addressed events that take turns on the current processor.
+    fn end_turns(&self, current: CurrentCpu<'_, impl Cpu>, events: EventFilter, sampler: &Sampler, now: Ticks) {
+        let Some(slot) = self.rotation_on(current.index()) else { return };
+        let is_meant = |index: usize| self.events.get(index).is_some_and(|event| event.is_running(events));
+        sampler.with_rotation(current, self.tag, |rotation| {
+            rotation.stop(current, sampler.hal(), now, is_meant);
+            self.take_turns(current.index(), rotation);
+        });
+        if let Some(rotation) = sampler.end_rotation(current, self.tag) {
+            // The slot is empty since the rotation was taken. Memory cannot be freed here.
+            core::mem::forget(slot.try_put(rotation));
+        }
     }
 
     /// Frees the counters of the addressed events that no other session shares, and marks the events as stopped.
@@ -396,6 +529,15 @@ impl Session {
         }
         for event in self.events.iter_mut().filter(|event| event.is_running(events)) {
             event.running = false;
+        }
+        for (processor, _) in self.rotations.iter().filter(|(processor, _)| !self.takes_turns_on(*processor)) {
+            // The counters of the rounds; others of the session may still count.
+            let of_session = sampler.hal().cpu_counters(*processor).counters(|state| state.owner() == self.tag);
+            let shared_or_counting = |counter: &u8| {
+                self.counters(*processor, EventFilter::ALL).has(*counter)
+                    || sampler.subscribers(*processor, *counter).next().is_some()
+            };
+            sampler.hal().free(*processor, of_session.iter().filter(|counter| !shared_or_counting(counter)).collect());
         }
     }
 

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 use protocol::status::{STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED};
 use protocol::{AreaRequest, DETACHED, ErrorCode, EventRequest, StartHeader, flags};
@@ -120,8 +121,13 @@ impl Sessions {
                 && access_extra(session, &[processor], context).is_ok();
             let is_new = session.processors.binary_search(&processor).is_err();
             let is_wanted = session.everywhere && session.is_on(core_type) && is_new && is_fit;
+            let before = session.processors.len();
             if is_wanted && planner.extend(session, processor, &mut Reply::over(&mut [])).is_ok() {
-                session.begin_time(session.processors.len().saturating_sub(1), context);
+                if !self.resources.take_timers(session, platform) {
+                    planner.retract(session, processor, before);
+                    continue;
+                }
+                session.begin_time(before, context);
                 let now = platform.clock();
                 platform.on_each_processor(&|current| {
                     if current.index() == processor {
@@ -328,12 +334,18 @@ impl Sessions {
     }
 }
 
-/// Marks the counts of the sessions that use disturbed counters of the current processor.
+/// Marks the counts of the sessions that use disturbed counters of the current processor, and updates the counts of
+/// events that take turns.
 ///
 /// # IRQL
 /// PROFILE_LEVEL.
 fn note_disturbances(sessions: &[Session], current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler, now: Ticks) {
-    sampler.hal().take_disturbances(current, now.0, |counter, disturbance, time| {
+    // Events that take turns know which of them was disturbed.
+    for session in sessions {
+        session.update_turns(current, sampler, now);
+    }
+    let all = CounterSet::first(CounterSet::MOST);
+    sampler.hal().take_disturbances(current, all, now.0, |counter, disturbance, time| {
         for session in sessions {
             session.note_disturbance(current.index(), counter, disturbance, time);
         }

@@ -132,14 +132,15 @@ impl Disturbances {
         self.of(self.noted()).for_each(|(_, cell)| cell.stamp(time));
     }
 
-    /// Removes every disturbance, and passes it to `each`.
-    pub(crate) fn take(&self, mut each: impl FnMut(u8, Disturbance, u64)) {
-        for (counter, cell) in self.of(self.noted()) {
+    /// Removes every disturbance of `counters`, and passes it to `each`.
+    pub(crate) fn take(&self, counters: CounterSet, mut each: impl FnMut(u8, Disturbance, u64)) {
+        let noted = self.noted();
+        for (counter, cell) in self.of(noted.and(counters)) {
             if let Some((disturbance, time)) = cell.get() {
                 each(counter, disturbance, time);
             }
             cell.clear();
         }
-        self.counters.store(0, Ordering::Relaxed);
+        self.counters.store(noted.without(counters).bits(), Ordering::Relaxed);
     }
 }

@@ -71,6 +71,12 @@ impl CounterState {
         self.with_owner(owner & ((1 << Self::OWNER_BITS) - 1))
     }
 
+    /// Returns the state of a counter that is reserved for an owner, and counts nothing.
+    #[must_use]
+    pub const fn held_by(owner: u16) -> Self {
+        Self::FREE.owned_by(owner)
+    }
+
     /// Returns whether the counter is free.
     #[must_use]
     pub const fn is_free(self) -> bool {

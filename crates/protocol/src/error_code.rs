@@ -114,11 +114,14 @@ pub enum ErrorCode {
     BadEvent = 43,
     /// Two sampled events of the session have the number `source` and differ in fields that samples do not have.
     SameNumber = 44,
+    /// The events of the group of `source` cannot be counted at the same time on `processor`; `detail` = the number of
+    /// events of the group, and of its largest part that can be: bit n of a mask is the event n of the group.
+    GroupTooLarge = 45,
 }
 
 impl ErrorCode {
     /// All error codes, in the order of their numbers.
-    pub const ALL: [Self; 45] = [
+    pub const ALL: [Self; 46] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -164,6 +167,7 @@ impl ErrorCode {
         Self::PreciseOnly,
         Self::BadEvent,
         Self::SameNumber,
+        Self::GroupTooLarge,
     ];
 
     /// Returns the error code with this number.
@@ -261,7 +265,7 @@ mod tests {
             assert_eq!(cause as u32, number);
             assert_eq!(ErrorCode::from_number(number), Some(cause));
         }
-        assert_eq!(ErrorCode::from_number(45), None);
+        assert_eq!(ErrorCode::from_number(46), None);
     }
 
     #[test]

@@ -238,7 +238,7 @@ layout! {
     }
 
     /// In: one event of a session.
-    40 EventRequest {
+    48 EventRequest {
         /// KPROFILE_SOURCE.
         source: u32,
         /// Bits of [`modes`].
@@ -259,6 +259,11 @@ layout! {
         event: u64,
         /// Value of the extra register, which the driver checks; zero without a selector.
         extra: u64,
+        /// Group of the event, a number of the client's choice: the events of a group are counted at the same time or
+        /// not at all. Zero for an event by itself.
+        group: u32,
+        /// Bits of [`event_flags`].
+        flags: u32,
     }
 
     /// In: a session; [`DETACHED`](crate::DETACHED) selects all detached sessions.
@@ -279,7 +284,7 @@ layout! {
     }
 
     /// Out: the count of one event on one processor.
-    128 CountRecord {
+    192 CountRecord {
         /// Session.
         session: u64,
         /// KPROFILE_SOURCE.
@@ -305,8 +310,8 @@ layout! {
         throttled: u64,
         /// Core type of the processor, if the machine is a hybrid and a counter serves the source; otherwise zero.
         core_type: u32,
-        /// Zero.
-        reserved: u32,
+        /// Index of the event in the request that started the session.
+        index: u32,
         /// Zero, or the address of the first register of the count that another program changed: the count is
         /// disturbed.
         disturbed_register: u32,
@@ -322,6 +327,19 @@ layout! {
         event: u64,
         /// [`EventRequest::extra`].
         extra: u64,
+        /// Part of `enabled`, without `asleep`, in which the event had a counter; less than the rest of `enabled` only
+        /// if events take turns.
+        running: u64,
+        /// Number of turns that the event has had, if events take turns; otherwise zero.
+        turns: u64,
+        /// Sums over these turns, each as bits 63:0 and 127:64: the squares of the counts; the products of a count and
+        /// its duration in units of 100 ns; the squares of the durations. They tell how well the turns stand for the
+        /// time between them.
+        squares: [u64; 2],
+        /// See `squares`.
+        products: [u64; 2],
+        /// See `squares`.
+        durations: [u64; 2],
     }
 
     /// In: the session to fetch samples from, and how long to wait for them.
@@ -395,8 +413,18 @@ layout! {
 
 impl EventRequest {
     /// A request with all fields zero, for struct update syntax.
-    pub const EMPTY: Self =
-        Self { source: 0, modes: 0, interval: 0, frequency: 0, core_type: 0, counters: 0, event: 0, extra: 0 };
+    pub const EMPTY: Self = Self {
+        source: 0,
+        modes: 0,
+        interval: 0,
+        frequency: 0,
+        core_type: 0,
+        counters: 0,
+        event: 0,
+        extra: 0,
+        group: 0,
+        flags: 0,
+    };
 }
 
 /// Bits of [`StartHeader::flags`].
@@ -405,8 +433,19 @@ pub mod flags {
     pub const DETACHED: u32 = 1;
     /// Use counters even if another program has enabled them; only in a request.
     pub const FORCE: u32 = 2;
+    /// Events that are only counted may take turns on the counters, if there are more events than counters; only in a
+    /// request.
+    pub const MULTIPLEX: u32 = 4;
     /// All defined bits.
-    pub const ALL: u32 = DETACHED | FORCE;
+    pub const ALL: u32 = DETACHED | FORCE | MULTIPLEX;
+}
+
+/// Bits of [`EventRequest::flags`].
+pub mod event_flags {
+    /// The event has a counter all the time, even if others take turns.
+    pub const PINNED: u32 = 1;
+    /// All defined bits.
+    pub const ALL: u32 = PINNED;
 }
 
 /// Operations of an [`AreaRequest`], and bits of [`AreaRecord::flags`].

@@ -187,6 +187,7 @@ impl SimMachine {
     pub fn expire(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) {
         assert!(self.timer().is_some(), "no timer runs");
         let (sampler, current, begin) = (engine.sampler(), self.current(processor), self.clock());
+        sampler.rotate(current, || self.clock());
         let (due, _) = sampler.expire(current, begin);
         if !due.is_empty() {
             sampler.sample_time(current, due, begin, || self.clock(), interrupted);

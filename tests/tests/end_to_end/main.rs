@@ -40,6 +40,8 @@ mod life;
 #[cfg(not(windows))]
 mod local_apic;
 #[cfg(not(windows))]
+mod multiplexing;
+#[cfg(not(windows))]
 mod names;
 #[cfg(not(windows))]
 mod ownership;

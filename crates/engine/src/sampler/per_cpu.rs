@@ -12,6 +12,7 @@ use super::storm::Storm;
 use super::subscriptions::{CounterSubscriptions, MAX_SAMPLERS, Subscriber, Subscribers};
 use super::throttle::Throttle;
 use crate::boxed::Boxed;
+use crate::rotation::{MAX_ROTATIONS, Rotation};
 use crate::time::Ticks;
 
 /// Writing end of the ring of a session.
@@ -74,6 +75,8 @@ pub struct PerCpuSampling {
     watermark_hit: AtomicBool,
     /// Precise records that the processor had written at the last interrupt.
     pebs_sequence: AtomicU64,
+    /// Events that take turns on the counters.
+    rotations: [Slot<Boxed<Rotation>>; MAX_ROTATIONS],
 }
 
 impl PerCpuSampling {
@@ -194,6 +197,11 @@ impl PerCpuSampling {
     /// Returns whether records of the Debug Store were fetched in this interrupt.
     pub fn has_fetched(&self) -> bool {
         self.fetched.load(Ordering::Relaxed)
+    }
+
+    /// Returns the slots of the rotations.
+    pub fn rotations(&self) -> impl Iterator<Item = &Slot<Boxed<Rotation>>> {
+        self.rotations.iter()
     }
 
     /// Counts an interrupt that found an overflow.

@@ -51,20 +51,21 @@ impl<E> Hal<E> {
         }
     }
 
-    /// Passes the first disturbance of each counter of the current processor since the last call to `each`, with the
-    /// time at which it was found; `now`, if it was found without a clock.
+    /// Passes the first disturbance of each of `counters` of the current processor since the last call to `each`, with
+    /// the time at which it was found; `now`, if it was found without a clock.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn take_disturbances(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
+        counters: CounterSet,
         now: u64,
         mut each: impl FnMut(u8, Disturbance, u64),
     ) {
         let Some(cpu_counters) = self.find(current.index()) else { return };
         cpu_counters.pmu.disturbances.stamp(now);
-        cpu_counters.pmu.disturbances.take(|counter, disturbance, time| {
+        cpu_counters.pmu.disturbances.take(counters, |counter, disturbance, time| {
             let register = match disturbance.register {
                 COUNTER => self.interface_with(cpu_counters.pmu).counter_register(cpu_counters, counter).address(),
                 other => other,

@@ -8,6 +8,7 @@ use super::Hal;
 use crate::cpu::Cpuid;
 use crate::current_cpu::ProcessorIndex;
 use crate::interface::Interface;
+use crate::interface::emon::Emon;
 use crate::state::{CounterSet, CounterState, PerCpuPmu};
 use crate::topology;
 
@@ -27,10 +28,26 @@ impl<E> Hal<E> {
         let all = CounterSet::first(CounterSet::MOST);
         let Some(other) = self.other_thread(processor) else { return all };
         let Interface::Emon(emon) = self.interface_of(processor) else { return all };
-        let disturbs = |state| self.profile_source(state).is_some_and(|source| emon.disturbs_other_thread(&source));
+        let disturbs = |state| self.disturbs_other_thread(emon, state);
         let is_exclusive = disturbs(state);
         let taken = self.cpu_counters(other).counters(|there| !there.is_free() && (is_exclusive || disturbs(there)));
         all.without(taken.and(CounterSet::from_bits(emon.capabilities().general().into())))
+    }
+
+    /// Returns whether an event can share its counter with others, one after the other. It cannot if it needs an extra
+    /// register, which keeps one value, nor where an event limits what other counters may count: the counters of the
+    /// other thread, or those of NetBurst that share a register.
+    #[must_use]
+    pub fn may_take_turns(&self, processor: ProcessorIndex, state: CounterState) -> bool {
+        match self.interface_of(processor) {
+            Interface::Emon(emon) => self.extra_of(state).is_none() && !self.disturbs_other_thread(emon, state),
+            Interface::NetBurst(_) => false,
+            _ => true,
+        }
+    }
+
+    fn disturbs_other_thread(&self, emon: Emon, state: CounterState) -> bool {
+        self.profile_source(state).is_some_and(|source| emon.disturbs_other_thread(&source))
     }
 
     /// Stores the core of the current processor, if threads of a core disturb each other or share registers.

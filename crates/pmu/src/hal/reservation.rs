@@ -62,18 +62,34 @@ impl<E> Hal<E> {
     /// # Errors
     /// The index of an event for which there is no counter.
     pub fn reserve_all(&self, processor: ProcessorIndex, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
-        let cpu_counters = self.cpu_counters(processor);
-        self.interface_of(processor).assign(cpu_counters, wanted, assigned)?;
+        self.assign(processor, wanted, assigned)?;
         for (Wanted { state, .. }, counter) in wanted.iter().zip(assigned) {
-            cpu_counters.set(*counter, state.with_active(false));
-            if state.merged() {
-                cpu_counters.set(upper_of(*counter), CounterState::FREE.owned_by(state.owner()).with_upper(true));
-            }
-            if let Some(total) = cpu_counters.total(*counter) {
-                total.clear();
-            }
+            self.set_up(processor, *counter, *state);
         }
         Ok(())
+    }
+
+    /// As [`reserve_all`](Self::reserve_all), but reserves nothing.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn assign(&self, processor: ProcessorIndex, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
+        self.interface_of(processor).assign(self.cpu_counters(processor), wanted, assigned)
+    }
+
+    /// Sets up a counter of `processor` that is free or of the same owner, and does not run. Its count begins at zero.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL on that processor, or any while no session runs on the counter.
+    pub fn set_up(&self, processor: ProcessorIndex, counter: u8, state: CounterState) {
+        let cpu_counters = self.cpu_counters(processor);
+        cpu_counters.set(counter, state.with_active(false));
+        if state.merged() {
+            cpu_counters.set(upper_of(counter), CounterState::held_by(state.owner()).with_upper(true));
+        }
+        if let Some(total) = cpu_counters.total(counter) {
+            total.clear();
+        }
     }
 
     /// Returns `state` with an interval that `processor` counts correctly: the same, or a slightly shorter one.

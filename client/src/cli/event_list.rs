@@ -1,0 +1,128 @@
+//! Events separated by commas, with groups in braces: `A,{B,C}:u`.
+
+use std::slice;
+use std::str::FromStr;
+
+use super::names::split;
+use crate::event::{EventName, Modifiers};
+
+/// The events in one argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventList(Vec<Member>);
+
+/// An event of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// The event.
+    pub event: EventName,
+    /// Number of the braces around it, from 1 in this list; 0 if there are none.
+    pub group: u32,
+}
+
+impl FromStr for EventList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (mut members, mut groups, mut rest) = (Vec::new(), 0, text);
+        loop {
+            let (item, behind) = if rest.starts_with('{') { split_group(rest)? } else { split_event(rest)? };
+            if let Some(inside) = item.strip_prefix('{') {
+                groups += 1;
+                members.extend(group(inside)?.into_iter().map(|event| Member { event, group: groups }));
+            } else {
+                members.push(Member { event: item.parse()?, group: 0 });
+            }
+            match behind {
+                Some(behind) => rest = behind,
+                None => return Ok(Self(members)),
+            }
+        }
+    }
+}
+
+/// Splits a list that begins with a group behind the modifiers of the group.
+fn split_group(text: &str) -> Result<(&str, Option<&str>), String> {
+    let end = text.find('}').ok_or_else(|| format!("\"{text}\" has no closing brace"))?;
+    let comma = text.split_at(end).1.find(',').map(|comma| end + comma);
+    Ok(comma.map_or((text, None), |comma| (text.split_at(comma).0, text.get(comma + 1..))))
+}
+
+/// Splits a list behind its first event.
+fn split_event(text: &str) -> Result<(&str, Option<&str>), String> {
+    let first = split(text).next().unwrap_or(text);
+    if first.contains(['{', '}']) {
+        return Err(format!("\"{first}\" has a brace in the wrong place; write {{A,B}} or {{A,B}}:u"));
+    }
+    Ok((first, text.get(first.len() + 1..)))
+}
+
+/// Parses a group behind its opening brace.
+fn group(text: &str) -> Result<Vec<EventName>, String> {
+    let (inside, behind) = text.split_once('}').unwrap_or((text, ""));
+    if inside.contains('{') {
+        return Err(format!("\"{{{inside}\" has a group within a group"));
+    }
+    let modifiers = match behind.strip_prefix(':') {
+        Some(letters) => letters.parse()?,
+        None if behind.is_empty() => Modifiers::default(),
+        None => return Err(format!("\"{behind}\" stands behind a group; write a comma, or a colon and u, k or D")),
+    };
+    split(inside).map(|event| event.parse::<EventName>()?.with(modifiers)).collect()
+}
+
+impl<'a> IntoIterator for &'a EventList {
+    type Item = &'a Member;
+    type IntoIter = slice::Iter<'a, Member>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Vec<(String, u32, u32, bool)> {
+        let list: EventList = text.parse().unwrap();
+        let member = |member: &Member| {
+            let EventName { source, modes, pinned, .. } = &member.event;
+            (source.to_string(), member.group, *modes, *pinned)
+        };
+        list.into_iter().map(member).collect()
+    }
+
+    #[test]
+    fn braces_make_groups_whose_modifiers_are_those_of_every_member() {
+        let of = |name: &str, group, modes, pinned| (name.to_owned(), group, modes, pinned);
+        assert_eq!(parsed("A"), [of("A", 0, 3, false)]);
+        assert_eq!(parsed("{A}"), [of("A", 1, 3, false)]);
+        assert_eq!(
+            parsed("A:u,{B,C:k},{D,E}:uD,F:D"),
+            [
+                of("A", 0, 1, false),
+                of("B", 1, 3, false),
+                of("C", 1, 2, false),
+                of("D", 2, 1, true),
+                of("E", 2, 1, true),
+                of("F", 0, 3, true),
+            ]
+        );
+        let raw = parsed("{cpu/event=1,umask=2/,cpu/event=2,umask=3/k},cpu/event=3,umask=4/");
+        assert_eq!(
+            raw.iter().map(|(_, group, modes, _)| (*group, *modes)).collect::<Vec<_>>(),
+            [(1, 3), (1, 2), (0, 3)]
+        );
+    }
+
+    #[test]
+    fn each_malformed_list_is_refused() {
+        for text in [
+            "", "{", "}", "{}", "{A", "A}", "{A,}", "{,A}", "{A},", ",{A}", "{A}{B}", "{A}B", "{{A}}", "{A,{B}}",
+            "A{B}", "{A}:", "{A}:x", "{A}:p", "{A}u", "{A}:uu", "{A:u}:k", "{A:p}", "A,,B", "{A};{B}", "{A} ,B:",
+            "{A}:D:u",
+        ] {
+            assert!(text.parse::<EventList>().is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Counts of events that took turns on the counters, scaled to all the time, and how far they may be off.
+//!
+//! The driver counts such an event in some of the rounds. What it counts in the others is estimated from the rate in
+//! its own: the count is divided by the time running and multiplied by the time enabled, as perf does. The error comes
+//! from how much the rates of the turns differ. It is the estimate for a ratio in a sample of a finite population
+//! (Cochran, "Sampling Techniques", 6.4): the rounds are the population, and the turns the sample. It holds if the
+//! phases of the program do not depend on the rounds.
+
+use protocol::CountRecord;
+
+use crate::format::real;
+
+/// The fewest turns from which an error is estimated.
+const LEAST_TURNS: u64 = 4;
+
+/// A count for all the time.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Scaled {
+    /// Events; the number that was counted if the event did not take turns.
+    pub count: f64,
+    /// Variance of the number, 0 if the event did not take turns; `None` if too few turns tell.
+    pub variance: Option<f64>,
+    /// Turns beyond the first one, of which the variance was estimated; 0 if it did not take turns.
+    pub freedom: u64,
+}
+
+/// The share of the time enabled in which an event had a counter: 1 if it did not take turns.
+pub fn share_running(running: u64, enabled: u64) -> f64 {
+    if running >= enabled || enabled == 0 { 1.0 } else { real(running) / real(enabled) }
+}
+
+/// Returns the count of a record for all the time.
+pub fn scaled(record: &CountRecord) -> Scaled {
+    let enabled = record.enabled.saturating_sub(record.asleep);
+    let share = share_running(record.running, enabled);
+    let count = real(record.count);
+    if share >= 1.0 || record.running == 0 {
+        return Scaled { count, variance: Some(0.0), freedom: 0 };
+    }
+    let freedom = record.turns.saturating_sub(1);
+    Scaled { count: count / share, variance: variance(record, share), freedom }
+}
+
+/// Returns the variance of the scaled count.
+fn variance(record: &CountRecord, share: f64) -> Option<f64> {
+    let [squares, products, durations] = [record.squares, record.products, record.durations].map(wide);
+    if record.turns < LEAST_TURNS {
+        return None;
+    }
+    let (turns, rate) = (real(record.turns), real(record.count) / real(record.running));
+    // The sum of the squared differences between the counts of the turns and the rate times their durations.
+    let differences = (squares - 2.0 * rate * products + rate * rate * durations).max(0.0);
+    let of_a_turn = differences / (turns - 1.0);
+    let rounds = turns / share;
+    Some(rounds * rounds * (1.0 - share) * of_a_turn / turns)
+}
+
+/// Returns a number of 128 bits, without its last digits.
+fn wide([low, high]: [u64; 2]) -> f64 {
+    real(u128::from(high) << 64 | u128::from(low))
+}
+
+/// Adds counts of different processors. The sum has the freedom of the count that has the least.
+pub fn sum(counts: impl Iterator<Item = Scaled>) -> Scaled {
+    counts
+        .reduce(|one, other| Scaled {
+            count: one.count + other.count,
+            variance: one.variance.zip(other.variance).map(|(one, other)| one + other),
+            freedom: [one.freedom, other.freedom].into_iter().filter(|freedom| *freedom > 0).min().unwrap_or_default(),
+        })
+        .unwrap_or_default()
+}
+
+impl Scaled {
+    /// Returns the half-width of the interval in which the true number lies in 95 of 100 cases; `None` if too few turns
+    /// tell. 0 if the event did not take turns.
+    pub fn error(&self) -> Option<f64> {
+        Some(quantile(self.freedom) * self.variance?.sqrt())
+    }
+}
+
+/// Returns the 97.5 % quantile of Student's distribution (Cornish and Fisher's expansion; Abramowitz and Stegun,
+/// 26.7.5).
+fn quantile(freedom: u64) -> f64 {
+    const NORMAL: f64 = 1.959_964;
+    if freedom == 0 {
+        return NORMAL;
+    }
+    let (x, n) = (NORMAL, real(freedom));
+    let first = (x.powi(3) + x) / 4.0;
+    let second = (5.0 * x.powi(5) + 16.0 * x.powi(3) + 3.0 * x) / 96.0;
+    let third = (3.0 * x.powi(7) + 19.0 * x.powi(5) + 17.0 * x.powi(3) - 15.0 * x) / 384.0;
+    x + first / n + second / n.powi(2) + third / n.powi(3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::count;
+
+    /// A record of an event with these turns, each a count and a duration, of `enabled` units of time.
+    fn record(turns: &[(u64, u64)], enabled: u64) -> CountRecord {
+        let sum = |of: fn(u64, u64) -> u64| turns.iter().map(|(count, time)| of(*count, *time)).sum::<u64>();
+        CountRecord {
+            count: sum(|count, _| count),
+            running: sum(|_, time| time),
+            turns: turns.len() as u64,
+            squares: [sum(|count, _| count * count), 0],
+            products: [sum(|count, time| count * time), 0],
+            durations: [sum(|_, time| time * time), 0],
+            ..count(2, 0, 0, enabled)
+        }
+    }
+
+    #[test]
+    fn a_constant_rate_is_scaled_without_an_error() {
+        let turns = [(500, 100), (450, 90), (600, 120), (500, 100)];
+        let found = scaled(&record(&turns, 1_640));
+        assert_eq!((found.count, found.error()), (8_200.0, Some(0.0)));
+    }
+
+    #[test]
+    fn a_count_without_turns_is_not_changed() {
+        let found = scaled(&count(2, 0, 1_234, 1_000));
+        assert_eq!((found.count, found.error()), (1_234.0, Some(0.0)));
+    }
+
+    #[test]
+    fn too_few_turns_give_no_error() {
+        assert_eq!(scaled(&record(&[(500, 100), (400, 100), (450, 100)], 600)).error(), None);
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_tables() {
+        for (freedom, tabulated) in [(3, 3.182), (5, 2.571), (10, 2.228), (30, 2.042), (1_000, 1.962)] {
+            assert!((quantile(freedom) - tabulated).abs() < 0.03, "{freedom}: {}", quantile(freedom));
+        }
+    }
+
+    /// Returns a number below a limit. A generator whose seed names the run (Steele, Lea, Flood, "Fast splittable
+    /// pseudorandom number generators").
+    fn below(limit: u64, state: &mut u64) -> u64 {
+        *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+
+    /// Returns how many of 10,000 programs have a true count in the interval. A round begins a phase with a random rate
+    /// in `percent` of 100 cases.
+    fn covered(percent: u64) -> u64 {
+        const PROGRAMS: u64 = 10_000;
+        const SHARE: u64 = 3;
+        const ROUNDS: usize = 300;
+        let (mut covered, mut state) = (0, 1);
+        for _ in 0..PROGRAMS {
+            let mut rate = 1_000;
+            let mut round = || {
+                if below(100, &mut state) < percent {
+                    rate = 200 + below(1_800, &mut state);
+                }
+                let time = 90 + below(20, &mut state);
+                (rate * time, time)
+            };
+            let rounds: Vec<(u64, u64)> = (0..ROUNDS).map(|_| round()).collect();
+            let offset = below(SHARE, &mut state);
+            let turns: Vec<_> = rounds
+                .iter()
+                .copied()
+                .zip(0..)
+                .filter(|(_, number)| number % SHARE == offset)
+                .map(|(turn, _)| turn)
+                .collect();
+            let truth = rounds.iter().map(|(count, _)| count).sum::<u64>();
+            let found = scaled(&record(&turns, rounds.iter().map(|(_, time)| time).sum()));
+            covered += u64::from((found.count - real(truth)).abs() <= found.error().unwrap());
+        }
+        covered
+    }
+
+    #[test]
+    fn the_interval_covers_the_true_count_in_95_of_100_programs() {
+        let of_one_round = covered(100);
+        assert!((9_430..=9_570).contains(&of_one_round), "{of_one_round}");
+        // A longer phase is seen by a turn on either side: the error is smaller than estimated.
+        let of_several = covered(50);
+        assert!(of_several > 9_500, "{of_several}");
+    }
+}

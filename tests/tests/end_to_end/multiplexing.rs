@@ -1,0 +1,77 @@
+//! More events than counters: they take turns, and their scaled counts are close to what happened.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+use tests::Lab;
+
+/// Each machine: an event that is counted all the time and in turns, and the number of general counters.
+const MACHINES: [(&str, &str); 3] = [
+    ("haswell-4710mq", "cpu/event=0xC4,umask=0x20/"),
+    ("zen4-7700x", "cpu/event=0xC2,umask=0x20/"),
+    ("alder-lake-p-12900h", "cpu/event=0xC0,umask=0x00/"),
+];
+
+/// Returns 24 events: one that is pinned, the same in a turn, and others, three of them in a group.
+fn events(event: &str) -> Vec<String> {
+    let other = |number: u32| format!("cpu/event={:#x},umask=0x81/", 0x90 + number);
+    let mut events = vec![format!("{event}D"), format!("{{{event},{},{}}}", other(20), other(21))];
+    events.extend((0..20).map(other));
+    events
+}
+
+fn number(event: &Value, key: &str) -> f64 {
+    event[key].as_f64().unwrap_or_else(|| panic!("{key}: {event}"))
+}
+
+#[test]
+fn twenty_four_events_take_turns_on_intel_amd_and_a_hybrid() {
+    let mut lab = Lab::boot(MACHINES[0].0).unwrap();
+    for (identity, event) in MACHINES {
+        lab.run_by_script().unwrap();
+        lab.become_processor(identity).unwrap();
+        lab.install().unwrap();
+        lab.run_in_real_time().unwrap();
+        let events = events(event);
+        let mut start = vec!["start", "-C", "0"];
+        start.extend(events.iter().map(String::as_str));
+        lab.client(&start).unwrap().success().unwrap();
+        sleep(Duration::from_secs(1));
+        let shown = lab.client(&["read"]).unwrap().success().unwrap();
+        assert!(shown.out.contains("Events took turns on the counters. Each had one for"), "{}", shown.out);
+        let json = lab.client(&["stop", "--all", "--json"]).unwrap().success().unwrap().json().unwrap();
+        let counted = json["events"].as_array().unwrap();
+        assert_eq!(counted.len(), 24, "{identity}");
+        let [pinned, turned, together @ ..] = counted.as_slice() else { panic!("{json}") };
+        assert_eq!(pinned["percent_running"], 100.0, "{identity}");
+        for event in counted.iter().skip(1) {
+            let share = number(event, "percent_running");
+            assert!((5.0..60.0).contains(&share), "{identity}: {event}");
+        }
+        for event in &together[..2] {
+            assert_eq!(event["percent_running"], turned["percent_running"], "{identity}: a group");
+        }
+        // The rates of the model are constant. A turn begins and ends a little before or after its time is taken.
+        let (estimate, truth) = (number(turned, "scaled"), number(pinned, "count"));
+        assert!((estimate / truth - 1.0).abs() < 0.05, "{identity}: {estimate} for {truth}");
+        assert_eq!(lab.enabled_counters().unwrap(), 0);
+        lab.uninstall().unwrap();
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
+fn a_group_that_does_not_fit_is_refused_with_the_part_that_does() {
+    let mut lab = Lab::boot("zen4-7700x").unwrap();
+    lab.install().unwrap();
+    let group: Vec<String> = (0..7).map(|number| format!("cpu/event={:#x}/", 0x90 + number)).collect();
+    let group = format!("{{{}}}", group.join(","));
+    let refused = lab.client(&["stat", "-e", &group, "--", "cmd", "/c", "exit 0"]).unwrap();
+    assert!(refused.err.contains("the 7 events of a group cannot be counted at the same time"), "{}", refused.err);
+    assert!(refused.err.contains("6 fit together"), "{}", refused.err);
+    let stat = lab.client(&["stat", "-e", &group.replace(['{', '}'], ""), "--", "cmd", "/c", "exit 0"]).unwrap();
+    assert!(stat.err.lines().all(|line| line.chars().count() <= 80), "{}", stat.err);
+    assert_eq!(stat.code, 0);
+    lab.finish().unwrap();
+}
