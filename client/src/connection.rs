@@ -202,7 +202,10 @@ impl Connection {
         let fitting = (0_u32..).zip(members).filter(|(number, _)| part.checked_shr(*number).unwrap_or(0) & 1 == 1);
         let unnamed = Sources::default();
         let sources = self.sources().unwrap_or(&unnamed);
-        let name = |event: &EventRequest| qualified(&sources.name(event.source), event.core_type);
+        let name = |event: &EventRequest| {
+            let name = sources.name_of(event.source, event.core_type, (event.event, event.extra));
+            qualified(&name, event.core_type)
+        };
         let part = fitting.map(|(_, event)| format!("{}{}", name(event), suffix(event.modes))).collect();
         Refusal { part, ..self.refusal(Code::Start, header, &[]) }.into()
     }

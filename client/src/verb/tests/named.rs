@@ -191,7 +191,7 @@ fn two_values_of_one_name_are_counted_and_shown_apart() {
     let event = 1 << 63 | 1 << 40 | 0x1_0B7;
     let of = |extra, number| {
         let record = count(number_of_offcore(), 0, number, SECOND);
-        protocol::CountRecord { event, extra, ..record }
+        CountRecord { event, extra, ..record }
     };
     system.driver.counts.replace(vec![of(0x1_0001, 11), of(0x1_0002, 22)]);
     let ran = stat(&system, &format!("-e {}", names.join(",")));
