@@ -202,7 +202,10 @@ impl Connection {
         let fitting = (0_u32..).zip(members).filter(|(number, _)| part.checked_shr(*number).unwrap_or(0) & 1 == 1);
         let unnamed = Sources::default();
         let sources = self.sources().unwrap_or(&unnamed);
-        let name = |event: &EventRequest| qualified(&sources.name(event.source), event.core_type);
+        let name = |event: &EventRequest| {
+            let name = sources.name_of(event.source, event.core_type, (event.event, event.extra));
+            qualified(&name, event.core_type)
+        };
         let part = fitting.map(|(_, event)| format!("{}{}", name(event), suffix(event.modes))).collect();
         Refusal { part, ..self.refusal(Code::Start, header, &[]) }.into()
     }
@@ -321,7 +324,7 @@ impl Connection {
         let sources = if askable { self.sources().unwrap_or(&unnamed) } else { &unnamed };
         Refusal {
             request: name(code),
-            source: sources.name(header.source),
+            source: sources.refused_name(header.source),
             part: Vec::new(),
             sessions: sessions::by_session(session_events, sources),
             core_types: if depends_on_core_types(&header) && askable {

@@ -2,6 +2,7 @@
 
 use events::import::Imported;
 use events::{CoreTable, Counters, Event, Generic, Target};
+use pmu::extra::Extra;
 use pmu::hal::SourceInformation;
 use pmu::interface::emon::PmuCapabilities;
 use pmu::{CoreType, Cpuid, Hal, Kind, ProcessorIndex, Source};
@@ -14,7 +15,7 @@ use crate::error::{Error, OutOfMemory};
 use crate::event::{EventName, SourceName};
 use crate::event_cache;
 use crate::format;
-use crate::raw_event::WholeEvent;
+use crate::raw_event::{WholeEvent, term_of};
 use crate::source::is_named;
 use crate::support;
 use crate::vendor_event::{self, CannotCount};
@@ -184,14 +185,15 @@ impl<C: Cpuid> Core<'_, C> {
 
     /// Returns the encoding of an event, or why there is none.
     fn find<E>(&self, wanted: &SourceName, hal: &Hal<E>) -> Result<CoreEncoding, String> {
-        let name = match wanted.source() {
+        let (name, value) = match wanted.source() {
             SourceName::Raw(event) => return Ok(self.of_whole(WholeEvent { event: *event, extra: None }, hal)),
             SourceName::Whole(whole) => return Ok(self.of_whole(*whole, hal)),
             SourceName::Number(number) if Source(*number).raw().is_some() => {
                 return Ok(self.of_source(Source(*number), &shown(wanted), hal));
             }
-            SourceName::Name(name) => name.as_str(),
-            SourceName::Number(_) | SourceName::OnCoreType(..) => "",
+            SourceName::Name(name) => (name.as_str(), None),
+            SourceName::Valued(name, value) => (name.as_str(), Some(*value)),
+            SourceName::Number(_) | SourceName::OnCoreType(..) => ("", None),
         };
         // Two sources can have one number: the supported one is preferred, as in the driver's list.
         let named = hal.source_list().filter(|known| is_named(wanted, known.source.source.0, known.source.name));
@@ -199,29 +201,27 @@ impl<C: Cpuid> Core<'_, C> {
             return Ok(self.of_information(&found, found.source.name));
         }
         if let Some(generic) = Generic::from_name(name) {
-            return self.of_generic(generic, hal);
+            return match value {
+                None => self.of_generic(generic, hal),
+                Some(value) => Err(CannotCount::OtherValue(term_of(value.selector)).to_string()),
+            };
         }
         let imported = event_cache::find(self.imported, vendor_event::identity(self.cpu), self.type_number, name);
         let event = self.table.and_then(|one| one.table.find(name)).or_else(|| imported?.event());
         let described = |encoding| CoreEncoding { description: imported.map(|event| event.brief.clone()), ..encoding };
-        event.map(|event| described(self.of_event(&event, hal))).ok_or_else(|| match self.table {
+        event.map(|event| described(self.of_event(&event, value, hal))).ok_or_else(|| match self.table {
             Some(_) => "these cores have no event of this name".to_owned(),
             None => "no table has the events of this processor".to_owned(),
         })
     }
 
     fn of_whole<E>(&self, whole: WholeEvent, hal: &Hal<E>) -> CoreEncoding {
-        let WholeEvent { event, extra } = whole;
-        let encoding = self.of_source(event.source(), &whole.to_string(), hal);
-        let register = hal.register_for(ProcessorIndex::BOOT, event, extra);
-        let found = register.ok().flatten().zip(extra).map(|(register, extra)| ExtraRegister {
-            msr: format!("{:#x}", register.address()),
-            value: format!("{:#x}", extra.value),
-        });
+        let encoding = self.of_source(whole.event.source(), &whole.to_string(), hal);
+        let (extra, error) = registered(whole, hal);
         CoreEncoding {
-            select: encoding.select.as_ref().map(|_| format::select(event.select())),
-            extra: found,
-            error: encoding.error.or_else(|| register.err().map(|support| support::sentence(support as u32))),
+            select: encoding.select.as_ref().map(|_| format::select(whole.event.select())),
+            extra,
+            error: encoding.error.or(error),
             ..encoding
         }
     }
@@ -266,19 +266,21 @@ impl<C: Cpuid> Core<'_, C> {
                     .source_list()
                     .filter(|known| known.support == pmu::Support::Supported)
                     .find(|known| known.source.select & !BOTH_MODES == encoding.select());
-                let mut encoding = self.of_event(&event, hal);
+                let mut encoding = self.of_event(&event, None, hal);
                 encoding.pebs_counters = precise.map(|known| self.names(known.precise.bits())).unwrap_or_default();
                 Ok(encoding)
             }
         }
     }
 
-    fn of_event<E>(&self, event: &Event, hal: &Hal<E>) -> CoreEncoding {
+    fn of_event<E>(&self, event: &Event, value: Option<Extra>, hal: &Hal<E>) -> CoreEncoding {
         let capabilities = PmuCapabilities::of(self.cpu);
         let is_emon = hal.selection().interface == Kind::Emon;
-        let request = vendor_event::source(event, self.table.map(|one| one.table));
+        let request = vendor_event::request(event, value, self.table.map(|one| one.table));
         let raw = request.as_ref().ok().filter(|_| !event.is_fixed());
-        let known = raw.and_then(|(source, _)| hal.source_information(*source).ok());
+        let known = raw.and_then(|request| hal.source_information(request.source).ok());
+        let whole = request.as_ref().ok().and_then(|request| request.whole);
+        let (extra, refusal) = whole.map_or((None, None), |whole| registered(whole, hal));
         let general = if is_emon {
             capabilities.general()
         } else {
@@ -297,17 +299,19 @@ impl<C: Cpuid> Core<'_, C> {
             (_, Some(known)) if known.counters.bits() & u32::from(event.counters.general_mask) == 0 => {
                 Some(CannotCount::OtherCounters.to_string())
             }
-            _ => None,
+            _ => refusal,
         };
-        let extra = event.extra.as_ref().and_then(|extra| {
-            let register = extra.registers.first()?;
-            Some(ExtraRegister { msr: format!("{:#x}", register.msr), value: format!("{:#x}", extra.value) })
-        });
+        // What the driver refuses is shown as the tables have it.
+        let of_table = || {
+            let extra = event.extra.as_ref()?;
+            let value = value.map_or(extra.value, |value| value.value);
+            Some(ExtraRegister { msr: format!("{:#x}", extra.registers.first()?.msr), value: format!("{value:#x}") })
+        };
         CoreEncoding {
             core_type: self.name.to_owned(),
             event: event.name.clone(),
             select: Some(format::select(event.encoding.select() | BOTH_MODES)),
-            extra,
+            extra: extra.or_else(of_table),
             counters: counter_names(event.counters.and(there)),
             pebs_counters: counter_names(event.precise_counters.and(there)),
             error: why,
@@ -329,12 +333,29 @@ impl<C: Cpuid> Core<'_, C> {
     }
 }
 
+/// Returns the extra register that an event gets, or why the processor does not count the event.
+fn registered<E>(whole: WholeEvent, hal: &Hal<E>) -> (Option<ExtraRegister>, Option<String>) {
+    match (hal.register_for(ProcessorIndex::BOOT, whole.event, whole.extra), whole.extra) {
+        (Ok(Some(register)), Some(extra)) => {
+            let [msr, value] = [u64::from(register.address()), extra.value].map(|number| format!("{number:#x}"));
+            (Some(ExtraRegister { msr, value }), None)
+        }
+        (Ok(_), _) => (None, None),
+        (Err(support), _) => (None, Some(support::sentence(support as u32))),
+    }
+}
+
 fn counter_names(counters: Counters) -> Vec<CounterName> {
     counters.general().map(CounterName::General).chain(counters.fixed().map(CounterName::Fixed)).collect()
 }
 
 /// Returns advice about an event.
 fn note(event: &Event) -> Option<String> {
+    const LOAD_LATENCY: u16 = 0x3F6;
+    let has_latency = event.extra.iter().flat_map(|extra| &extra.registers).any(|one| one.msr == LOAD_LATENCY);
+    if has_latency && !event.deprecated {
+        return Some(format!("recorded, not counted: client record -e {}:p", event.name));
+    }
     match (&event.successor, event.deprecated, event.alone) {
         (Some(successor), true, _) => Some(format!("deprecated; use {successor}")),
         (None, true, _) => Some("deprecated".to_owned()),

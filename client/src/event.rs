@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use pmu::CoreType;
+use pmu::extra::Extra;
 use pmu::source::RawEvent;
 use protocol::modes;
 use thiserror::Error;
@@ -12,7 +13,7 @@ use crate::core_types::qualified;
 use crate::error::UserError;
 use crate::exit::Exit;
 use crate::number;
-use crate::raw_event::{self, Notation, Terms, WholeEvent};
+use crate::raw_event::{self, ExtraTerm, Notation, Terms, WholeEvent};
 
 const PRECISE_BOTH: u32 = modes::BOTH | modes::PRECISE;
 const PRECISE_USER: u32 = modes::USER | modes::PRECISE;
@@ -69,6 +70,8 @@ pub enum SourceName {
     Number(u32),
     /// A name with or without `Profile`, in any case.
     Name(String),
+    /// A maker's name with another value of its extra register: `MEM_TRANS_RETIRED.LOAD_LATENCY_GT_4:ldlat=30`.
+    Valued(String, Extra),
     /// An event in the notation of perf.
     Raw(RawEvent),
     /// An event in that notation that the number of a source has no room for.
@@ -82,7 +85,7 @@ impl SourceName {
     pub fn core_type(&self) -> u32 {
         match self {
             Self::OnCoreType(core_type, _) => core_type.number(),
-            Self::Number(_) | Self::Name(_) | Self::Raw(_) | Self::Whole(_) => 0,
+            Self::Number(_) | Self::Name(_) | Self::Valued(..) | Self::Raw(_) | Self::Whole(_) => 0,
         }
     }
 
@@ -90,7 +93,7 @@ impl SourceName {
     pub fn source(&self) -> &Self {
         match self {
             Self::OnCoreType(_, source) => source,
-            Self::Number(_) | Self::Name(_) | Self::Raw(_) | Self::Whole(_) => self,
+            Self::Number(_) | Self::Name(_) | Self::Valued(..) | Self::Raw(_) | Self::Whole(_) => self,
         }
     }
 
@@ -105,12 +108,14 @@ impl SourceName {
 
     /// Parses what stands between the slashes behind a core type: the terms of an event, or a source of a table.
     fn on_core_type(core_type: CoreType, text: &str) -> Result<(Self, u32), String> {
-        let (source, counters) = if text.contains(['=', ',']) {
+        let (source, counters) = if let Some(valued) = Self::valued_term(text) {
+            (valued?, 0)
+        } else if text.contains(['=', ',']) {
             Self::parsed(raw_event::parse(text)?)
         } else if text.is_empty() || text.contains(['/', ':']) {
             return Err(format!("write {core_type}/SOURCE/ or {core_type}/event=0xC0,umask=0x00/"));
         } else {
-            (Self::named(text), 0)
+            (Self::named(text)?, 0)
         };
         Ok((Self::OnCoreType(core_type, Box::new(source)), counters))
     }
@@ -144,23 +149,41 @@ fn narrowed(text: &str) -> Result<(SourceName, u32), String> {
     if let Some((core_type, _, rest)) = split_prefix(text) {
         let terms = rest.strip_suffix('/').ok_or_else(|| format!("\"{text}\" does not end with a slash"))?;
         return match core_type {
-            None => raw_event::parse(terms).map(SourceName::parsed),
+            None => match SourceName::valued_term(terms) {
+                Some(valued) => Ok((valued?, 0)),
+                None => raw_event::parse(terms).map(SourceName::parsed),
+            },
             Some(core_type) => SourceName::on_core_type(core_type, terms),
         };
     }
-    Ok((SourceName::named(text), 0))
+    Ok((SourceName::named(text)?, 0))
 }
 
 impl SourceName {
+    /// Returns a name with the value of an extra register between slashes, as in perf: `NAME,ldlat=30`. `None` if the
+    /// text is something else.
+    fn valued_term(text: &str) -> Option<Result<Self, String>> {
+        let (name, term) = text.rsplit_once([',', ':'])?;
+        let is_name = !name.is_empty() && !name.contains(['=', ',']);
+        let value = raw_event::extra_term(term).filter(|_| is_name)?;
+        Some(value.map(|value| Self::Valued(name.to_owned(), value)))
+    }
+
     /// Returns the source of a number or a name.
-    fn named(text: &str) -> Self {
+    fn named(text: &str) -> Result<Self, String> {
+        // Some names of Intel's have colons and equals signs too.
+        if let Some((name, term)) = text.rsplit_once(':')
+            && let Some(value) = raw_event::extra_term(term)
+        {
+            return value.map(|value| Self::Valued(name.to_owned(), value));
+        }
         // Names can begin with a digit (Profile2Issue), so any text that is not a number is a name.
         let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
         let (digits, radix) = hexadecimal.map_or((text, 10), |digits| (digits, 16));
         let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         match u32::from_str_radix(digits, radix) {
-            Ok(number) if plain => Self::Number(number),
-            _ => Self::Name(text.to_owned()),
+            Ok(number) if plain => Ok(Self::Number(number)),
+            _ => Ok(Self::Name(text.to_owned())),
         }
     }
 }
@@ -170,6 +193,7 @@ impl fmt::Display for SourceName {
         match self {
             Self::Number(number) => write!(f, "{number} ({number:#04x})"),
             Self::Name(name) => f.write_str(name),
+            Self::Valued(name, value) => write!(f, "{name}:{}", ExtraTerm(*value)),
             Self::Raw(event) => Notation(*event).fmt(f),
             Self::Whole(event) => event.fmt(f),
             Self::OnCoreType(core_type, source) => match &**source {

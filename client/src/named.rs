@@ -4,6 +4,7 @@
 use events::import::ImportedEvent;
 use events::{CoreTable, CoreType, Counters, Event, Generic, GenericError, Identity, Target};
 use pmu::Source;
+use pmu::extra::Extra;
 use protocol::{ProcessorSet, modes};
 use thiserror::Error as ThisError;
 
@@ -14,9 +15,10 @@ use crate::event::SourceName;
 use crate::event_cache;
 use crate::exit::Exit;
 use crate::format;
+use crate::raw_event::{ExtraTerm, term_of};
 use crate::source::{SourceError, SourceInfo, Sources};
 use crate::suggestions;
-use crate::vendor_event::{self, CannotCount, CannotCountEvent};
+use crate::vendor_event::{self, CannotCount, CannotCountEvent, VendorRequest};
 
 /// UnhaltedReferenceCycles, the source of fixed counter 2.
 const REFERENCE_CYCLES: u32 = 0x1B;
@@ -74,20 +76,25 @@ pub fn resolve(
     let core_type = wanted.core_type();
     let error = match (sources.find(wanted), wanted.source()) {
         (Ok(source), _) => return Ok(vec![Resolved { source, core_type, counters: 0 }]),
-        (Err(error), SourceName::Name(name)) => (error, name),
+        (Err(error), SourceName::Name(name)) => (error, name, None),
+        (Err(error), SourceName::Valued(name, value)) => (error, name, Some(*value)),
         (Err(error), _) => return Err(error.into()),
     };
-    let (error, name) = error;
+    let (error, name, value) = error;
     let Some(identity) = vendor_event::identity_of(&connection.info()?) else { return Err(error.into()) };
     if let Some(generic) = Generic::from_name(name) {
+        if let Some(value) = value {
+            let cause = CannotCount::OtherValue(term_of(value.selector));
+            return Err(CannotCountEvent { name: name.clone(), cause }.into());
+        }
         let target = generic.target(identity).map_err(|cause| NoGeneric { name: name.clone(), cause })?;
         return Ok(vec![Resolved { source: of_target(target, sources)?, core_type, counters: 0 }]);
     }
     let tables = vendor_event::tables(Some(identity), pmu::CoreType::from_number(core_type));
     let tables = on_processors(tables, connection.core_types()?, processors);
-    let mut found = with_event(name, identity, &tables, sources)?;
+    let mut found = with_event(name, value, identity, &tables, sources)?;
     if found.is_empty() {
-        found = with_imported(name, identity, &tables, connection)?;
+        found = with_imported(name, value, identity, &tables, connection)?;
     }
     if !found.is_empty() {
         return Ok(found);
@@ -122,22 +129,23 @@ fn on_processors(tables: Vec<CoreTable>, core_types: &[CoreTypeInfo], processors
 
 /// Returns the sources of an event in each of the tables that has it. If all of them are the same source of the HAL, it
 /// is not restricted to a core type.
-fn with_event(name: &str, identity: Identity, tables: &[CoreTable], sources: &Sources) -> Result<Vec<Resolved>, Error> {
+fn with_event(
+    name: &str,
+    value: Option<Extra>,
+    identity: Identity,
+    tables: &[CoreTable],
+    sources: &Sources,
+) -> Result<Vec<Resolved>, Error> {
     let mut found: Vec<Resolved> = Vec::new();
     let usual = || tables.iter().filter(|one| one.native_model == 0);
     for (one, event) in usual().filter_map(|one| Some((one, one.table.find(name)?))) {
         let core_type = one.core_type.map_or(0, |core_type| core_type as u32);
         let cannot = |cause| CannotCountEvent { name: event.name.clone(), cause };
-        let (source, counters) = vendor_event::source(&event, Some(one.table)).map_err(cannot)?;
-        if source.raw().is_some() && has_other_event(&event, *one, identity) {
+        let request = vendor_event::request(&event, value, Some(one.table)).map_err(cannot)?;
+        if request.source.raw().is_some() && has_other_event(&event, *one, identity) {
             return Err(cannot(CannotCount::LowPowerCores).into());
         }
-        let mut info = sources.find(&SourceName::Number(source.0))?;
-        if source.raw().is_some() {
-            sources.remember(source.0, core_type, &event.name);
-            info.name.clone_from(&event.name);
-        }
-        found.push(Resolved { source: info, core_type, counters });
+        found.push(resolved(request, &event, value, core_type, sources)?);
     }
     let is_common = |one: &Resolved| Source(one.source.id).raw().is_none();
     if found.len() > 1 && found.iter().all(is_common) {
@@ -149,9 +157,26 @@ fn with_event(name: &str, identity: Identity, tables: &[CoreTable], sources: &So
     Ok(found)
 }
 
+/// Returns the source of a request for an event, and remembers its name.
+fn resolved(
+    request: VendorRequest,
+    event: &Event,
+    value: Option<Extra>,
+    core_type: u32,
+    sources: &Sources,
+) -> Result<Resolved, SourceError> {
+    let name = value.map_or_else(|| event.name.clone(), |value| format!("{}:{}", event.name, ExtraTerm(value)));
+    let source = request.info(name, sources)?;
+    if request.source.raw().is_some() {
+        sources.remember(&source, core_type);
+    }
+    Ok(Resolved { source, core_type, counters: request.counters })
+}
+
 /// Returns the sources of an imported event, which the tables lack, on each core type.
 fn with_imported(
     name: &str,
+    value: Option<Extra>,
     identity: Identity,
     tables: &[CoreTable],
     connection: &Connection,
@@ -163,16 +188,11 @@ fn with_imported(
         let event = event_cache::find(imported.as_ref(), Some(identity), core_type, name);
         let Some(event) = event.and_then(ImportedEvent::event) else { continue };
         let cannot = |cause| CannotCountEvent { name: event.name.clone(), cause };
-        let (source, _) = vendor_event::source(&event, Some(one.table)).map_err(cannot)?;
-        let mut info = sources.find(&SourceName::Number(source.0))?;
-        if source.raw().is_some() {
-            sources.remember(source.0, core_type, &event.name);
-            info.name.clone_from(&event.name);
-        }
+        let request = vendor_event::request(&event, value, Some(one.table)).map_err(cannot)?;
         // The driver may not know an event that is newer than it.
         let mask = u32::from(event.counters.general_mask);
-        let counters = if source.raw().is_some() && event.counters != Counters::ANY { mask } else { 0 };
-        found.push(Resolved { source: info, core_type, counters });
+        let counters = if request.source.raw().is_some() && event.counters != Counters::ANY { mask } else { 0 };
+        found.push(resolved(VendorRequest { counters, ..request }, &event, value, core_type, sources)?);
     }
     Ok(found)
 }
@@ -182,7 +202,10 @@ fn has_other_event(event: &Event, table: CoreTable, identity: Identity) -> bool 
     let all = events::core_tables(identity);
     let mut rarer = all.iter().filter(|one| one.core_type == table.core_type && one.native_model != 0);
     table.core_type.is_some()
-        && rarer.any(|one| one.table.find(&event.name).is_none_or(|other| other.encoding != event.encoding))
+        && rarer.any(|one| {
+            let other = one.table.find(&event.name);
+            other.is_none_or(|other| (other.encoding, &other.extra) != (event.encoding, &event.extra))
+        })
 }
 
 /// Returns the source that a generic name stands for: one of the HAL if it has the same encoding.

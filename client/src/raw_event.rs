@@ -49,14 +49,36 @@ impl WholeEvent {
 impl fmt::Display for WholeEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let event = Notation(self.event).to_string();
-        let Some(Extra { selector, value }) = self.extra else { return f.write_str(&event) };
+        let Some(extra) = self.extra else { return f.write_str(&event) };
         let terms = event.strip_suffix('/').unwrap_or(&event);
-        let term = EXTRA_TERMS.iter().find(|(_, of, _)| *of == selector).map_or("", |(name, ..)| *name);
+        write!(f, "{terms},{}/", ExtraTerm(extra))
+    }
+}
+
+/// Formats the value of an extra register as a term: `ldlat=30`.
+pub struct ExtraTerm(pub Extra);
+
+impl fmt::Display for ExtraTerm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(Extra { selector, value }) = *self;
+        let term = term_of(selector);
         match selector {
-            Selector::LoadLatency => write!(f, "{terms},{term}={value}/"),
-            Selector::OffcoreResponse | Selector::FrontEnd => write!(f, "{terms},{term}={value:#x}/"),
+            Selector::LoadLatency => write!(f, "{term}={value}"),
+            Selector::OffcoreResponse | Selector::FrontEnd => write!(f, "{term}={value:#x}"),
         }
     }
+}
+
+/// Returns the name of the term for a kind of extra registers.
+pub fn term_of(selector: Selector) -> &'static str {
+    EXTRA_TERMS.iter().find(|(_, of, _)| *of == selector).map_or("", |(name, ..)| *name)
+}
+
+/// Parses a term for the value of an extra register; `None` if it is no such term.
+pub fn extra_term(term: &str) -> Option<Result<Extra, String>> {
+    let (name, value) = term.split_once('=').map_or((term, None), |(name, value)| (name, Some(value)));
+    let (_, selector, most) = EXTRA_TERMS.into_iter().find(|(known, ..)| *known == name)?;
+    Some(number(name, value, most).map(|value| Extra { selector, value }))
 }
 
 /// What stands between the slashes.
@@ -99,14 +121,13 @@ pub fn parse(terms: &str) -> Result<Terms, String> {
             }
             "" => return Err(format!("a term is empty; write {PREFIX}event=0xC0,umask=0x00/")),
             other => {
-                let Some((_, selector, most)) = EXTRA_TERMS.into_iter().find(|(name, ..)| *name == other) else {
+                let Some(value) = extra_term(term) else {
                     return Err(format!(
                         "\"{other}\" is none of event, umask, cmask, inv, edge, any, eq, offcore_rsp, ldlat, frontend \
                          and counters; the driver supports no others"
                     ));
                 };
-                let value = number(name, value, most)?;
-                if extra.replace(Extra { selector, value }).is_some() {
+                if extra.replace(value?).is_some() {
                     return Err("an event has one of offcore_rsp, ldlat and frontend".to_owned());
                 }
                 event

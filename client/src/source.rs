@@ -191,12 +191,15 @@ fn number_as_name(source: u32) -> String {
     format!("{source:#04x}")
 }
 
+/// A raw event: source, core type, and what an [`EventRequest`](protocol::EventRequest) has in `event` and `extra`.
+type RawKey = (u32, u32, (u64, u64));
+
 /// The sources of the driver.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     list: Vec<SourceInfo>,
-    /// The names of raw events that the user named, by source and core type.
-    named: RefCell<BTreeMap<(u32, u32), String>>,
+    /// The names of raw events that the user named.
+    named: RefCell<BTreeMap<RawKey, String>>,
 }
 
 impl Sources {
@@ -234,8 +237,25 @@ impl Sources {
     }
 
     /// Remembers the name by which the user named a raw event of a core type, or of all with 0.
-    pub fn remember(&self, source: u32, core_type: u32, name: &str) {
-        self.named.borrow_mut().insert((source, core_type), name.to_owned());
+    pub fn remember(&self, source: &SourceInfo, core_type: u32) {
+        let key = (source.id, core_type, (source.event, source.extra));
+        self.named.borrow_mut().insert(key, source.name.clone());
+    }
+
+    fn remembered(&self, source: u32, core_type: u32, whole: (u64, u64)) -> Option<String> {
+        let named = self.named.borrow();
+        named.get(&(source, core_type, whole)).or_else(|| named.get(&(source, 0, whole))).cloned()
+    }
+
+    /// Returns the name of a source that was refused. A refusal has only its number, so the name is that of the only
+    /// event with this number that the user named, if there is one.
+    pub fn refused_name(&self, source: u32) -> String {
+        let named = self.named.borrow();
+        let mut of_number = named.iter().filter(|((number, ..), _)| *number == source).map(|(_, name)| name);
+        match (of_number.next(), of_number.all(|_| false)) {
+            (Some(name), true) => name.clone(),
+            _ => self.name(source),
+        }
     }
 
     /// Returns the name of a source, or its number if the driver does not list it. [`BRANCHES`] is never listed.
@@ -248,9 +268,8 @@ impl Sources {
         if source == BRANCHES {
             return BRANCHES_NAME.to_owned();
         }
-        let named = self.named.borrow();
-        if let Some(name) = named.get(&(source, core_type)).or_else(|| named.get(&(source, 0))) {
-            return name.clone();
+        if let Some(name) = self.remembered(source, core_type, (0, 0)) {
+            return name;
         }
         let found = self.find(&SourceName::Number(source));
         found.map_or_else(|_| number_as_name(source), |source| source.name)
@@ -259,7 +278,7 @@ impl Sources {
     /// Returns the name of an event as requests and replies have it.
     pub fn name_of(&self, source: u32, core_type: u32, (event, extra): (u64, u64)) -> String {
         match WholeEvent::from_bits(event, extra) {
-            Some(whole) => whole.to_string(),
+            Some(whole) => self.remembered(source, core_type, (event, extra)).unwrap_or_else(|| whole.to_string()),
             None => self.name_on(source, core_type),
         }
     }
@@ -282,8 +301,8 @@ pub fn is_named(wanted: &SourceName, id: u32, name: &str) -> bool {
         SourceName::Name(wanted) => normalized(name) == normalized(wanted),
         SourceName::Raw(event) => event.source().0 == id,
         SourceName::Whole(whole) => whole.event.source().0 == id,
-        // A core type does not stand before another.
-        SourceName::OnCoreType(..) => false,
+        // No source of the HAL has an extra register, and a core type does not stand before another.
+        SourceName::Valued(..) | SourceName::OnCoreType(..) => false,
     }
 }
 
@@ -291,7 +310,7 @@ pub fn is_named(wanted: &SourceName, id: u32, name: &str) -> bool {
 fn raw(wanted: &SourceName) -> Option<RawEvent> {
     match wanted {
         SourceName::Number(number) => pmu::Source(*number).raw(),
-        SourceName::Name(_) | SourceName::OnCoreType(..) | SourceName::Whole(_) => None,
+        SourceName::Name(_) | SourceName::Valued(..) | SourceName::OnCoreType(..) | SourceName::Whole(_) => None,
         SourceName::Raw(event) => Some(*event),
     }
 }

@@ -59,7 +59,8 @@ pub fn sentence(number: u32) -> String {
             "the value selects nothing, or has bits that this processor reserves (ldlat is at least 3)"
         }
         Some(Support::NeedsAuxiliaryEvent) => {
-            "this processor measures load latency only beside event 0x03/0x82, which the driver does not add"
+            "this processor measures load latency only beside event 0x03/0x82, which the driver does not add; \
+             MEM_LOAD_RETIRED.L3_MISS:p finds slow loads too"
         }
         Some(Support::NoAnyThread) => "this processor cannot count the events of both threads of a core",
         None => return format!("for the reason {number}, which this client does not know"),

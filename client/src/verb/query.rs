@@ -19,7 +19,7 @@ pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
     let found = one(&args.source, &connection)?;
     let (id, core_type) = (found.source.id, found.core_type);
     let mut source = SourceInfo::from(&connection.source(id, core_type)?).with_errata(&connection.info()?);
-    source.name = connection.sources()?.name_on(id, core_type);
+    source.name = found.source.name;
     if core_type == 0 {
         source.core_types = connection.on_core_types(id)?;
     } else {

@@ -95,10 +95,23 @@ const SILVERMONT: Generation = Generation {
 };
 const KNIGHTS_LANDING: Generation = Generation { offcore: small(0x79_9FFB_BFFF, 0x39_9FFB_FFFF), ..SILVERMONT };
 const GOLDMONT: Generation = Generation { offcore: small(0x76_0005_FFBF, 0x36_0005_FFBF), ..SILVERMONT };
-const TREMONT: Generation = Generation { offcore: small(0x800F_F0FF_FFFF_9FFF, 0x000F_F0FF_FFFF_9FFF), ..SILVERMONT };
-const GRACEMONT: Generation =
-    Generation { offcore: small(0xC03F_FFFF_FFFF, 0xC03F_FFFF_FFFF), load_latency: Some((0xD0, 0x05)), ..SILVERMONT };
-const CRESTMONT: Generation = Generation { offcore: small(0x800F_F3FF_FFFF_FFFF, 0x000F_F3FF_FFFF_FFFF), ..GRACEMONT };
+/// From Tremont on there are requests above the responses (event files: OCR.COREWB_M, OCR.FULL_STREAMING_WR).
+const TREMONT: Generation = Generation {
+    offcore: small(0x800F_F0FF_FFFF_9FFF, 0x000F_F0FF_FFFF_9FFF),
+    requests: 0x000F_F000_0000_FFFF,
+    ..SILVERMONT
+};
+const GRACEMONT: Generation = Generation {
+    offcore: small(0xC03F_FFFF_FFFF, 0xC03F_FFFF_FFFF),
+    requests: 0xC000_0000_FFFF,
+    load_latency: Some((0xD0, 0x05)),
+    ..SILVERMONT
+};
+const CRESTMONT: Generation = Generation {
+    offcore: small(0x800F_F3FF_FFFF_FFFF, 0x000F_F3FF_FFFF_FFFF),
+    requests: TREMONT.requests,
+    ..GRACEMONT
+};
 
 /// SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel"; `mapfile.csv` of the event files. Hypervisors do
 /// not virtualize these registers (Linux, arch/x86/events/intel/core.c, `check_msr`).

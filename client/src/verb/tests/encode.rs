@@ -92,13 +92,28 @@ fn what_the_driver_refuses_has_its_registers_and_the_reason() {
         json!({
             "core_type": "cpu", "event": "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128", "select": "0x000301cd",
             "extra": { "msr": "0x3f6", "value": "0x80" }, "counters": [0, 1, 2, 3], "pebs_counters": [0, 1, 2, 3],
-            "error": "it also needs register 0x3f6, which an event by name cannot set yet"
+            "error": null
         })
     );
+    let other = on("skylake-u-6500u", "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128:ldlat=30").json();
+    assert_eq!(other["cores"][0]["extra"], json!({ "msr": "0x3f6", "value": "0x1e" }));
+    let golden_cove = on("alder-lake-p-12900h", "cpu_core/MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128/").json();
+    assert_eq!(golden_cove["cores"][0]["extra"], json!({ "msr": "0x3f6", "value": "0x80" }));
+    let any = on("skylake-6600k", "CPU_CLK_UNHALTED.THREAD_P_ANY").json();
+    assert_eq!((&any["cores"][0]["select"], &any["cores"][0]["error"]), (&json!("0x0023003c"), &Value::Null));
     for (processor, event, counters, error) in [
         ("skylake-6600k", "CPU_CLK_UNHALTED.THREAD_ANY", json!(["F1"]), "AnyThread"),
         ("skylake-u-6500u", "INST_RETIRED.TOTAL_CYCLES_PS", json!([0, 2, 3]), "on other counters"),
-        ("skylake-u-6500u", "OFFCORE_RESPONSE", json!([0, 1, 2, 3]), "register 0x1a6"),
+        ("skylake-u-6500u", "OFFCORE_RESPONSE", json!([0, 1, 2, 3]), "without a value"),
+        ("skylake-u-6500u", "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_4:ldlat=2", json!([0, 1, 2, 3]), "at least 3"),
+        ("skylake-u-6500u", "MEM_LOAD_RETIRED.L3_MISS:ldlat=30", json!([0, 1, 2, 3]), "no value by ldlat="),
+        ("skylake-u-6500u", "cycles:ldlat=30", json!([]), "no value by ldlat="),
+        (
+            "alder-lake-p-12900h",
+            "cpu_core/MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128/",
+            json!([1, 2, 3, 4, 5]),
+            "L3_MISS:p finds slow loads",
+        ),
         ("ice-lake-1065g7", "TOPDOWN.SLOTS", json!(["F3"]), "fixed counter 3"),
         ("skylake-u-6500u", "L1D.REPLACEMENT:p", json!([0, 1, 2, 3]), "records it precisely"),
         ("zen-1800x", "ref-cycles", json!([]), "has no event for ref-cycles"),

@@ -131,18 +131,20 @@ fn what_the_driver_does_not_know_has_the_counters_of_the_facts() {
 #[test]
 fn what_no_request_can_carry_is_refused_with_the_reason() {
     for (name, reason) in [
+        ("OFFCORE_RESPONSE", "it counts nothing without a value: OFFCORE_RESPONSE:offcore_rsp=0x10001 or another"),
+        ("MEM_LOAD_RETIRED.L3_MISS:ldlat=30", "it takes no value by ldlat="),
+        ("MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128:frontend=0x15", "it takes no value by frontend="),
+        ("cycles:offcore_rsp=1", "it takes no value by offcore_rsp="),
         (
-            "OFFCORE_RESPONSE.DEMAND_DATA_RD.ANY_RESPONSE",
-            "it also needs register 0x1a6, which an event by name cannot set yet",
+            "CPU_CLK_UNHALTED.THREAD_ANY",
+            "it is fixed counter 1 with both threads of a core (AnyThread), which the driver sets on general counters \
+             only",
         ),
-        (
-            "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128",
-            "it also needs register 0x3f6, which an event by name cannot set yet",
-        ),
-        ("CPU_CLK_UNHALTED.THREAD_ANY", "it counts both threads of a core (AnyThread), which the driver refuses"),
     ] {
+        let asked = name;
+        let name = asked.split_once(':').map_or(asked, |(name, _)| name);
         let system = on(SKYLAKE);
-        let (exit, report) = run(&system, &format!("start TotalIssues,{name}")).failure();
+        let (exit, report) = run(&system, &format!("start TotalIssues,{asked}")).failure();
         assert_eq!(exit, Exit::UnsupportedSource);
         assert_eq!(
             report,
@@ -153,6 +155,69 @@ fn what_no_request_can_carry_is_refused_with_the_reason() {
         );
         assert!(system.driver.inputs(Code::Start).is_empty());
     }
+}
+
+/// Returns event, extra register's selector and value, and the counters of the events that were started last.
+fn whole(system: &FakeSystem) -> Vec<(u64, u64, u64)> {
+    let inputs = system.driver.inputs(Code::Start);
+    let events = <[EventRequest]>::ref_from_bytes(&inputs.last().unwrap()[size_of::<StartHeader>()..]).unwrap();
+    events.iter().map(|event| (event.event & 0xFFF_FFFF, event.event >> 40 & 7, event.extra)).collect()
+}
+
+#[test]
+fn a_name_with_an_extra_register_has_the_value_of_the_table_or_of_the_user() {
+    for (name, wanted) in [
+        ("OFFCORE_RESPONSE.DEMAND_DATA_RD.ANY_RESPONSE", (0x1_0B7, 1, 0x1_0001)),
+        ("offcore_response:offcore_rsp=0x10002:u", (0x1_0B7, 1, 0x1_0002)),
+        ("FRONTEND_RETIRED.DSB_MISS", (0x1_0C6, 3, 0x11)),
+        ("FRONTEND_RETIRED.LATENCY_GE_16:frontend=0x401006", (0x1_0C6, 3, 0x40_1006)),
+        ("MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128", (0x1_0CD, 2, 0x80)),
+        ("MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128:ldlat=30", (0x1_0CD, 2, 30)),
+        ("cpu/mem_trans_retired.load_latency_gt_4,ldlat=0x1f/k", (0x1_0CD, 2, 31)),
+    ] {
+        let system = on(SKYLAKE);
+        run(&system, &format!("start {name}")).outcome.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(whole(&system), [wanted], "{name}");
+    }
+    let system = hybrid(ALDER_LAKE);
+    run(&system, "start cpu_atom/MEM_UOPS_RETIRED.LOAD_LATENCY_GT_8:ldlat=9/u").outcome.unwrap();
+    assert_eq!(whole(&system), [(0x5_0D0, 2, 9)]);
+}
+
+#[test]
+fn two_values_of_one_name_are_counted_and_shown_apart() {
+    let names = ["OFFCORE_RESPONSE.DEMAND_RFO.ANY_RESPONSE", "OFFCORE_RESPONSE:offcore_rsp=0x10001"];
+    let system = on(SKYLAKE);
+    let event = 1 << 63 | 1 << 40 | 0x1_0B7;
+    let of = |extra, number| {
+        let record = count(number_of_offcore(), 0, number, SECOND);
+        CountRecord { event, extra, ..record }
+    };
+    system.driver.counts.replace(vec![of(0x1_0001, 11), of(0x1_0002, 22)]);
+    let ran = stat(&system, &format!("-e {}", names.join(",")));
+    assert_eq!(whole(&system), [(0x1_0B7, 1, 0x1_0002), (0x1_0B7, 1, 0x1_0001)]);
+    for (name, number) in names.iter().zip(["22", "11"]) {
+        let line = ran.err.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{}", ran.err));
+        assert_eq!(line.split_whitespace().next(), Some(number), "{line}");
+    }
+}
+
+fn number_of_offcore() -> u32 {
+    number("cpu/event=0xb7,umask=1/")
+}
+
+#[test]
+fn a_name_of_both_threads_of_a_core_is_requested_with_any_thread() {
+    let system = on(SKYLAKE);
+    run(&system, "start CPU_CLK_UNHALTED.THREAD_P_ANY,CPU_CLK_UNHALTED.THREAD_P").outcome.unwrap();
+    let inputs = system.driver.inputs(Code::Start);
+    let events = <[EventRequest]>::ref_from_bytes(&inputs.last().unwrap()[size_of::<StartHeader>()..]).unwrap();
+    let any: Vec<bool> = events.iter().map(|event| pmu::source::FullEvent::from_bits(event.event).any()).collect();
+    assert_eq!(any, [true, false]);
+    assert_eq!(
+        run(&system, "start CPU_CLK_UNHALTED.THREAD_P_ANY,CPU_CLK_UNHALTED.THREAD_P").out.lines().next(),
+        Some("session 7 counts on every processor: CPU_CLK_UNHALTED.THREAD_P_ANY, CPU_CLK_UNHALTED.THREAD_P")
+    );
 }
 
 #[test]

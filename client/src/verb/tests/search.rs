@@ -51,11 +51,13 @@ fn deprecated_names_and_refused_events_are_marked() {
         names,
         [(json!("L2_LINES_OUT.USELESS_HWPF"), json!(false)), (json!("L2_LINES_OUT.USELESS_PREF"), json!(true))]
     );
-    let latency = on("skylake-u-6500u", "LATENCY_GT_128").out;
+    let fixed = on("skylake-u-6500u", "UNHALTED.THREAD_ANY").out;
     assert!(
-        latency.contains("refused    0-3\n\nrefused: the driver cannot count it; client encode NAME says why\n"),
-        "{latency}"
+        fixed.contains("refused    no\n\nrefused: the driver cannot count it; client encode NAME says why\n"),
+        "{fixed}"
     );
+    let latency = on("skylake-u-6500u", "LATENCY_GT_128").out;
+    assert!(latency.contains("0-3        0-3\n") && !latency.contains("refused"), "{latency}");
     let json = on("skylake-u-6500u", "LATENCY_GT_128 --json").json();
     assert_eq!((&json["events"][0]["kind"], &json["events"][0]["extra"]["msr"]), (&json!("event"), &json!("0x3f6")));
 }
