@@ -359,7 +359,7 @@ fn note(event: &Event) -> Option<String> {
     match (&event.successor, event.deprecated, event.alone) {
         (Some(successor), true, _) => Some(format!("deprecated; use {successor}")),
         (None, true, _) => Some("deprecated".to_owned()),
-        (_, _, true) => Some("no other event may run at the same time".to_owned()),
+        (_, _, true) => Some("no other event may have a general counter at the same time".to_owned()),
         _ => None,
     }
 }

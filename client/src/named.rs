@@ -168,7 +168,7 @@ fn resolved(
     let name = value.map_or_else(|| event.name.clone(), |value| format!("{}:{}", event.name, ExtraTerm(value)));
     let source = request.info(name, sources)?;
     if request.source.raw().is_some() {
-        sources.remember(&source, core_type);
+        sources.remember(&source, core_type, event.alone);
     }
     Ok(Resolved { source, core_type, counters: request.counters })
 }

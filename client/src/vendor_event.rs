@@ -19,6 +19,11 @@ use crate::source::{SourceError, SourceInfo, Sources};
 /// instructions, cycles, and cycles at a constant rate.
 const FIXED: [(u16, Source); 3] = [(1, Source(0x02)), (2, Source(0x13)), (3, Source(0x1B))];
 
+/// Returns whether a fixed counter counts a source.
+pub fn has_fixed_counter(source: Source) -> bool {
+    FIXED.iter().any(|(_, fixed)| *fixed == source)
+}
+
 /// The event of off-core responses without the value of its register, with which it counts nothing.
 const OFFCORE: &str = "OFFCORE_RESPONSE";
 
@@ -254,16 +259,9 @@ mod tests {
                 (
                     "it is fixed counter 1 with both threads of a core (AnyThread), which the driver sets on general \
                      counters only",
-                    11
+                    12
                 ),
-                (
-                    "it is fixed counter 2 with both threads of a core (AnyThread), which the driver sets on general \
-                     counters only",
-                    1
-                ),
-                ("only fixed counter 1 counts it, which the driver does not use yet", 6),
-                ("only fixed counter 2 counts it, which the driver does not use yet", 6),
-                ("only fixed counter 3 counts it, which the driver does not use yet", 19),
+                ("only fixed counter 3 counts it, which the driver does not use yet", 13),
                 ("only fixed counter 4 counts it, which the driver does not use yet", 5),
                 ("only fixed counter 5 counts it, which the driver does not use yet", 5),
                 ("only fixed counter 6 counts it, which the driver does not use yet", 5),
