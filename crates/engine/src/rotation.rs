@@ -155,7 +155,7 @@ impl Rotation {
 
     /// Returns whether the current round is over. An expiry of the timer that comes a little early counts.
     pub fn is_due(&self, now: Ticks, clock: u64) -> bool {
-        self.rounds > 1 && now.saturating_since(self.begun).duration(clock).0 >= u64::from(self.round) * 3 / 4
+        self.rounds > 1 && now.saturating_since(self.begun).duration(clock).0 >= u64::from(self.round) * 7 / 8
     }
 
     /// Ends the current round and begins the next one. The registers were [compared](Hal::compare). The time between,

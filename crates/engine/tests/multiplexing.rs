@@ -293,6 +293,123 @@ fn the_next_round_costs_a_comparison_a_stop_and_a_start() {
     }
 }
 
+#[test]
+fn a_round_ends_after_its_time_even_if_the_timer_expires_more_often() {
+    let mut scene = Scene::new("haswell-4710mq");
+    let events: Vec<_> = (0..8).map(|number| event(raw(0x90 + number), 0)).collect();
+    let session = scene.started(&events);
+    let every_millisecond = EventRequest { interval: 10_000, ..event(pmu::Source::TIME.0, 0) };
+    let header = StartHeader { flags: 0, ring: 64, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+    let sampler = Client::open(&mut scene.engine, 2, 20);
+    assert_eq!(sampler.start_with(&mut scene.engine, header, &[every_millisecond]).header().status, 0);
+    assert_eq!(scene.machine.timer(), Some(10_000));
+    for _ in 0..40 {
+        scene.machine.pass(10_000);
+        scene.machine.expire(&scene.engine, 0, &NOWHERE);
+    }
+    assert_eq!(scene.stop(session).iter().map(|record| record.turns).collect::<Vec<_>>(), [5; 8]);
+}
+
+#[test]
+fn at_a_constant_rate_the_scaled_count_is_exact_to_one_event_a_turn() {
+    for name in MACHINES {
+        let mut scene = Scene::new(name);
+        let events: Vec<_> = (0..24).map(|number| event(raw(0x90 + number), 0)).collect();
+        let session = scene.started(&events);
+        // In thousandths of an event in 100 ns.
+        let rate = |number: u64| 1_000 + number * 7;
+        let mut seed = 1_u64;
+        for _ in 0..480 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let time = ROUND + (seed >> 33) % 10_000;
+            scene.machine.pass(time);
+            scene.machine.run(0, Mode::User, &|selected| rate(selected.event.into()) * time / 1_000);
+            scene.machine.expire(&scene.engine, 0, &NOWHERE);
+        }
+        for record in scene.stop(session) {
+            let number = pmu::Source(record.source).raw().unwrap().event();
+            let happened = rate(number.into()) * record.enabled / 1_000;
+            let scaled = u128::from(record.count) * u128::from(record.enabled) / u128::from(record.running);
+            let turns = 480;
+            assert!(u64::try_from(scaled).unwrap().abs_diff(happened) <= turns, "{name}: {scaled} of {happened}");
+        }
+    }
+}
+
+#[test]
+fn the_time_to_write_the_registers_belongs_to_no_turn() {
+    const PACE: u64 = 100;
+    let mut scene = Scene::new("haswell-4710mq");
+    let events: Vec<_> = (0..8).map(|number| event(raw(0x90 + number), 0)).collect();
+    let session = scene.started(&events);
+    scene.machine.set_pace(PACE);
+    scene.rounds(20);
+    scene.machine.set_pace(0);
+    let records = scene.stop(session);
+    let running = records[0].running + records[7].running;
+    // Two readings of the clock end one round, and one begins the next.
+    assert!(records[0].enabled >= 20 * (ROUND + 3 * PACE) && running + 20 * PACE <= records[0].enabled, "{records:?}");
+}
+
+#[test]
+fn reading_during_a_sleep_adds_no_time() {
+    let mut scene = Scene::new("haswell-4710mq");
+    let events: Vec<_> = (0..8).map(|number| event(raw(0x90 + number), 0)).collect();
+    let session = scene.started(&events);
+    scene.rounds(5);
+    scene.machine.fall_asleep(&scene.engine);
+    scene.machine.pass(100 * ROUND);
+    let asleep: Vec<_> = scene.read(session).iter().map(|record| (record.running, record.count)).collect();
+    scene.machine.wake(&scene.engine);
+    let awake: Vec<_> = scene.read(session).iter().map(|record| (record.running, record.count)).collect();
+    assert_eq!((asleep.iter().map(|(running, _)| running).sum::<u64>(), &awake), (4 * 5 * ROUND, &asleep));
+}
+
+#[test]
+fn a_round_whose_events_are_all_stopped_is_left_out() {
+    let mut scene = Scene::new("haswell-4710mq");
+    let events: Vec<_> = (0..8).map(|number| event(raw(0x90 + number), 0)).collect();
+    let session = scene.started(&events);
+    scene.rounds(4);
+    for number in 0..4 {
+        let source = Some(raw(0x90 + number));
+        assert_eq!(scene.client.stop(&mut scene.engine, session, source).records::<CountRecord>().len(), 1);
+    }
+    scene.rounds(10);
+    for record in scene.stop(session) {
+        assert!(record.running >= 11 * ROUND, "{record:?}");
+    }
+}
+
+#[test]
+fn sessions_that_follow_each_other_all_take_turns() {
+    let mut scene = Scene::new("haswell-4710mq");
+    let events: Vec<_> = (0..8).map(|number| event(raw(0x90 + number), 0)).collect();
+    for _ in 0..20 {
+        let session = scene.started(&events);
+        scene.rounds(2);
+        for record in scene.stop(session) {
+            assert_eq!((record.turns, record.count), (1, occurred(&record)));
+        }
+        scene.assert_nothing_is_held();
+    }
+}
+
+#[test]
+fn both_counters_of_a_pair_are_held_before_its_turn() {
+    let mut scene = Scene::new("zen3-5950x");
+    let narrowed = |number: u16, counters, group| EventRequest { counters, ..event(raw(0x90 + number), group) };
+    // Two rounds on counters 0 and 1; the pair 2 and 3 is in a third one.
+    let mut events: Vec<_> = (0..3).map(|number| narrowed(number, 0b11, 0)).collect();
+    let operations = RawEvent::NONE.with_event(3).with_umask(0x0F).source().0;
+    let pair = EventRequest { counters: 0b100, ..event(operations, 1) };
+    events.extend([pair, narrowed(3, 0b11, 1), narrowed(4, 0b11, 1)]);
+    let session = scene.started(&events);
+    let refused = scene.start(flags::MULTIPLEX, &[narrowed(5, 0b1000, 0)]);
+    assert_eq!(refused.cause, ErrorCode::NoFreeCounter as u32);
+    scene.stop(session);
+}
+
 /// What the property draws for each event.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
