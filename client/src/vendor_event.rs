@@ -1,6 +1,6 @@
 //! Events by the names that the makers of processors give them, and what a request can carry of them.
 
-use events::{CoreTable, Event, Identity, Table, Vendor, core_tables};
+use events::{CoreTable, Event, Identity, Vendor, core_tables};
 use pmu::extra::{Extra, ExtraRegister, Selector};
 use pmu::source::RawEvent;
 use pmu::{CoreType, Cpuid, Source};
@@ -111,7 +111,7 @@ impl VendorRequest {
 ///
 /// # Errors
 /// If no request can carry the event.
-pub fn request(event: &Event, value: Option<Extra>, table: Option<Table>) -> Result<VendorRequest, CannotCount> {
+pub fn request(event: &Event, value: Option<Extra>) -> Result<VendorRequest, CannotCount> {
     let encoding = event.encoding;
     let extra = extra(event, value)?;
     if event.is_fixed() {
@@ -137,8 +137,7 @@ pub fn request(event: &Event, value: Option<Extra>, table: Option<Table>) -> Res
     }
     // The driver's constraints are about event number and unit mask, the latter of 8 bits.
     let is_wide = encoding.umask > u16::from(u8::MAX);
-    let is_special = || table.is_some_and(|table| has_own_counters(event, table));
-    let counters = if is_wide || is_special() { event.counters.general_mask.into() } else { 0 };
+    let counters = if is_wide { event.counters.general_mask.into() } else { 0 };
     let is_whole = extra.is_some() || !raw.is_encodable();
     Ok(VendorRequest { source, whole: is_whole.then_some(WholeEvent { event: raw, extra }), counters })
 }
@@ -165,16 +164,6 @@ fn extra(event: &Event, value: Option<Extra>) -> Result<Option<Extra>, CannotCou
 /// Returns the kind of an extra register, which requests have instead of its address.
 fn selector(msr: u16) -> Option<Selector> {
     ExtraRegister::ALL.into_iter().find(|register| register.address() == u32::from(msr)).map(ExtraRegister::selector)
-}
-
-/// Returns whether another event of the same number and unit mask counts on other counters.
-fn has_own_counters(event: &Event, table: Table) -> bool {
-    let number = |event: &Event| (event.encoding.event, event.encoding.umask);
-    let is_plain = event.encoding.cmask == 0 && !event.encoding.inv && !event.encoding.edge;
-    !is_plain
-        && table
-            .events()
-            .any(|other| number(&other) == number(event) && other.extra.is_none() && other.counters != event.counters)
 }
 
 /// Returns what the tables of events know a processor by.
@@ -227,7 +216,7 @@ mod tests {
         let (mut whole, mut plain, mut reasons) = (0, 0, BTreeMap::new());
         for table in events::tables() {
             for event in table.events() {
-                let request = match request(&event, None, Some(table)) {
+                let request = match request(&event, None) {
                     Ok(request) => request,
                     Err(reason) => {
                         *reasons.entry(reason.to_string()).or_insert(0) += 1;

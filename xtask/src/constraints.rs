@@ -106,7 +106,8 @@ fn generated(workspace: &Workspace) -> Result<String> {
          use super::{Class, Table};\n",
     );
     for name in generations(workspace)? {
-        let (classes, groups) = packed(&facts(workspace, &name)?).with_context(|| name.clone())?;
+        let facts = facts(workspace, &name)?;
+        let (classes, groups) = packed(&facts).with_context(|| name.clone())?;
         let constant = name.to_uppercase().replace('-', "_");
         let list: Vec<_> =
             classes.iter().map(|(counters, precise)| format!("Class::new({counters:#X}, {precise:#X})")).collect();
@@ -119,7 +120,12 @@ fn generated(workspace: &Workspace) -> Result<String> {
             let bytes: Vec<_> = group.iter().map(|byte| format!("{byte:#04X}")).collect();
             writeln!(text, "        {},", bytes.join(", "))?;
         }
-        text.push_str("    ],\n);\n");
+        text.push_str("    ],\n)");
+        let filtered = with_cmask(&facts)?;
+        if !filtered.is_empty() {
+            write!(text, "\n.with_cmask(&[{}])", filtered.join(", "))?;
+        }
+        text.push_str(";\n");
     }
     Ok(text)
 }
@@ -171,6 +177,30 @@ fn packed(facts: &[Fact]) -> Result<(Vec<Class>, Vec<Vec<u8>>)> {
         groups.insert((event, true, class), head(event, class, 0)?);
     }
     Ok((classes, groups.into_values().collect()))
+}
+
+/// Returns the encodings that other counters count if CMASK is not 0.
+fn with_cmask(facts: &[Fact]) -> Result<Vec<String>> {
+    let mut encodings: BTreeMap<(u16, u16), Vec<&Fact>> = BTreeMap::new();
+    for fact in facts {
+        if let Some(umask) = fact.umask {
+            encodings.entry((fact.event, umask)).or_default().push(fact);
+        }
+    }
+    let mut found = Vec::new();
+    for ((event, umask), rows) in encodings {
+        let (plain, filtered): (Vec<&Fact>, Vec<&Fact>) = rows.into_iter().partition(|fact| fact.cmask == 0);
+        if plain.is_empty() || filtered.is_empty() {
+            continue;
+        }
+        let counters = filtered.iter().fold(u16::MAX, |all, fact| all & fact.counters);
+        let precise = filtered.iter().fold(0, |all, fact| all | fact.precise);
+        if counters != class(&plain).0 {
+            let umask = u8::try_from(umask).context("a unit mask of more than 8 bits")?;
+            found.push(format!("({event:#04X}, {umask:#04X}, Class::new({counters:#X}, {precise:#X}))"));
+        }
+    }
+    Ok(found)
 }
 
 /// Returns the class of an encoding: by the rows without CMASK, INV and edge if there are any. If they disagree, it

@@ -161,11 +161,11 @@ impl Event {
     /// mask n + 1 (SDM Vol. 3B, Table 21-2; Linux, arch/x86/events/intel/core.c). Files of Nehalem, Westmere, Bonnell
     /// and Silvermont number the counters from 1, and some have no unit mask.
     #[must_use]
-    pub const fn with_fixed_counter(mut self) -> Self {
+    pub fn with_fixed_counter(mut self) -> Self {
         if self.is_fixed() {
-            let number = self.counters.fixed_mask.trailing_zeros() as u16;
-            let umask = if self.encoding.umask == 0 { number } else { self.encoding.umask };
-            if umask > 0 && umask <= u16::BITS as u16 {
+            let known = self.counters.fixed().next().map(u16::from);
+            let umask = if self.encoding.umask == 0 { known.unwrap_or_default() } else { self.encoding.umask };
+            if let 1..=16 = umask {
                 self.encoding.event = 0;
                 self.encoding.umask = umask;
                 self.counters.fixed_mask = 1 << (umask - 1);
