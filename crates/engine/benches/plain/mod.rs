@@ -139,7 +139,7 @@ impl Platform for &Plain {
     }
 
     fn start_timers(&self, _interval: u32) -> bool {
-        false
+        true
     }
 
     fn stop_timers(&self) {}
