@@ -18,8 +18,8 @@ use simulation::{Client, SimMachine};
 /// Events that the driver refuses: table, cause with its first detail, and how many names.
 ///
 /// Cause 3, details 3: leaf 0xA says that CPU_CLK_UNHALTED.REF_P is not available; 16: Nova Lake's registers are
-/// unknown; 17: a threshold of load latency below 3; 18: load latency needs an auxiliary event. Cause 28, detail 7: load
-/// latency needs precise records, which the driver does not fetch from these processors.
+/// unknown; 17: a threshold of load latency below 3; 18: load latency needs an auxiliary event. Cause 28, detail 7:
+/// load latency needs precise records, which the driver does not fetch from these processors.
 const REFUSED: &[(&str, u32, u64, usize)] = &[
     ("alderlake_goldencove", 3, 18, 9),
     ("arrowlake_crestmont", 28, 7, 10),

@@ -54,8 +54,8 @@ pub enum Listing {
 /// in the low half; the number of unit masks; these unit masks. With zero unit masks the group stands for every unit
 /// mask that no earlier group has. Groups are in ascending order of their event numbers.
 ///
-/// `with_cmask` has the event, unit mask and class of encodings that other counters count if CMASK is not 0. Of all facts
-/// that is one: C0/01 of Skylake counts on counter 1 only (INST_RETIRED.PREC_DIST), and with CMASK on the others
+/// `with_cmask` has the event, unit mask and class of encodings that other counters count if CMASK is not 0. Of all
+/// facts that is one: C0/01 of Skylake counts on counter 1 only (INST_RETIRED.PREC_DIST), and with CMASK on the others
 /// (INST_RETIRED.TOTAL_CYCLES_PS). CMASK of other events, and INV, edge and AnyThread of all, change no counters in
 /// Intel's event files; Linux's constraints compare event and unit mask alone (`INTEL_UEVENT_CONSTRAINT`).
 #[derive(Debug)]
@@ -90,8 +90,8 @@ impl Table {
         }
     }
 
-    /// Returns the class of an event without CMASK, or `None` if the table does not list it. Takes time in proportion to the table,
-    /// at most a few hundred groups: sessions are planned with it, not interrupts.
+    /// Returns the class of an event without CMASK, or `None` if the table does not list it. Takes time in proportion to
+    /// the table, at most a few hundred groups: sessions are planned with it, not interrupts.
     #[must_use]
     pub fn find(&self, event: u16, umask: u8) -> Option<Class> {
         let mut rest = self.groups;
