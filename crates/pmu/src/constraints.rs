@@ -90,8 +90,8 @@ impl Table {
         }
     }
 
-    /// Returns the class of an event without CMASK, or `None` if the table does not list it. Takes time in proportion to
-    /// the table, at most a few hundred groups: sessions are planned with it, not interrupts.
+    /// Returns the class of an event without CMASK, or `None` if the table does not list it. Takes time in proportion
+    /// to the table, at most a few hundred groups: sessions are planned with it, not interrupts.
     #[must_use]
     pub fn find(&self, event: u16, umask: u8) -> Option<Class> {
         let mut rest = self.groups;
