@@ -54,9 +54,9 @@ fn peer(formula: &str) -> Peer {
                 text += name;
                 text += if is_call { "))" } else { ")" };
             }
-            "," => text += &format!("{name}) {} (", open.last().unwrap()),
+            "," => text.extend([name, ") ", open.last().unwrap(), " ("]),
             _ => match name.parse::<f64>() {
-                Ok(number) => text += &format!("{number} "),
+                Ok(number) => text.extend([number.to_string().as_str(), " "]),
                 Err(_) => text += word,
             },
         }
@@ -101,7 +101,7 @@ fn formulas() -> impl Iterator<Item = (&'static str, &'static str, &'static str)
 
 fn values(peer: &Peer, random: &mut Random) -> Known {
     let value = |name: &String| match name.as_str() {
-        "smt_on" => (random.next() & 1) as f64,
+        "smt_on" => f64::from(u8::from(random.next() & 1 == 1)),
         _ => random.count(),
     };
     let values: Vec<f64> = peer.var_names().iter().map(value).collect();
