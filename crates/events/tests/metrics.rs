@@ -135,8 +135,8 @@ fn metrics_that_use_others_twice_each_take_no_exponential_time() {
 #[test]
 fn each_malformed_metric_has_a_cause() {
     for (text, expected) in [
-        (r#"{}"#, "MetricName is \"\""),
-        (r#"7"#, "MetricName is \"\""),
+        (r"{}", "MetricName is \"\""),
+        (r"7", "MetricName is \"\""),
         (r#"{ "MetricName": 7 }"#, "MetricName is no text"),
         (r#"{ "MetricName": ["a"], "Formula": "a" }"#, "MetricName is no text"),
         (r#"{ "MetricName": " ", "Formula": "a" }"#, "MetricName is \"\""),
