@@ -25,6 +25,7 @@ mod format;
 mod id;
 mod image;
 mod installed_driver;
+mod malformed;
 mod metric;
 mod missing_feature;
 mod named;

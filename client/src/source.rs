@@ -353,7 +353,7 @@ mod tests {
     use crate::fake::{record, sources};
 
     fn find(text: &str) -> Option<u32> {
-        let wanted = text.parse().unwrap();
+        let wanted = text.parse().ok()?;
         Sources::new(&sources()).find(&wanted).ok().map(|source| source.id)
     }
 
