@@ -92,7 +92,7 @@ pub enum Verb {
     Info(Json),
     /// List the profile sources that can be counted here, or search all events
     #[command(
-        after_help = "EXAMPLES\n  client list\n  client list l3_miss             (searches the processor's events)\n  client list \"MEM_LOAD*\" --cpuid dump.txt\n  client list --all --json\n  client list --interface amd64   (needs no driver)"
+        after_help = "EXAMPLES\n  client list\n  client list l3_miss             (searches the processor's events)\n  client list metrics             (lists its metrics)\n  client list \"MEM_LOAD*\" --cpuid dump.txt\n  client list --all --json\n  client list --interface amd64   (needs no driver)"
     )]
     List(ListArgs),
     /// Show one source
@@ -254,7 +254,7 @@ pub struct InstallArgs {
 /// Arguments of `list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Search every event of the processor by its name, as part of it or with * and ?; needs no driver
+    /// Search every event and metric of the processor by its name, as part of it or with * and ?; needs no driver
     pub pattern: Option<String>,
     /// Also those that this machine does not support, and why; with PATTERN, deprecated names too
     #[arg(long)]

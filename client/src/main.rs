@@ -27,6 +27,7 @@ mod image;
 mod installed_driver;
 mod malformed;
 mod metric;
+mod metrics;
 mod missing_feature;
 mod named;
 #[cfg(any(windows, test))]

@@ -1,18 +1,17 @@
 //! Metrics of our own, for processors by the events of their tables.
 //!
 //! # References
-//! - Ratios of the architectural events: SDM Vol. 3B, Table 21-1; of AMD's: the generic events' sources in
-//!   [`Generic`].
+//! - Ratios of the architectural events: SDM Vol. 3B, Table 21-1; of AMD's: the sources of [`Generic::target`].
 //! - The frequency: SDM Vol. 3B 21.2.3 (reference cycles at the rate of the time stamp counter).
-//! - Level 1 of the top-down method: Yasin, A Top-Down Method for Performance Analysis and Counters Architecture (ISPASS
-//!   2014), Table 1, with four slots per clock and, with two threads, clocks of the core (Intel 64 and IA-32
+//! - Level 1 of the top-down method: Yasin, A Top-Down Method for Performance Analysis and Counters Architecture
+//!   (ISPASS 2014), Table 1, with four slots per clock and, with two threads, clocks of the core (Intel 64 and IA-32
 //!   Architectures Optimization Reference Manual, B.1).
 //! - MSR_PERF_METRICS: SDM Vol. 3B 21.3.9.3.
 //! - E cores: the slots per clock are those of Linux's `tma_info_core_slots`
-//!   (tools/perf/pmu-events/arch/x86/{elkhartlake,alderlaken,sierraforest}). The slots of uops that were thrown away are
-//!   in no event before Skymont, so bad speculation is what the others leave. Later ones count the architectural events
-//!   of top-down level 1 (SDM Vol. 3B, Table 21-1).
-//! - Zen 4 and 5: Processor Programming References of family 19h models 10h to 1Fh and of family 1Ah, 2.1.x, Pipeline
+//!   (tools/perf/pmu-events/arch/x86/{elkhartlake,alderlaken,sierraforest}). The slots of uops that were thrown away
+//!   are in no event before Skymont, so bad speculation is what the others leave. Later ones count the architectural
+//!   events of top-down level 1 (SDM Vol. 3B, Table 21-1).
+//! - Zen 4 and 5: Processor Programming References of family 19h models 10h to 1Fh and of family 1Ah, Pipeline
 //!   Utilization Analysis, with six and eight slots per clock.
 
 use super::Metric;
