@@ -15,6 +15,7 @@ use protocol::{
 use thiserror::Error as ThisError;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
+use crate::alone;
 use crate::core_types::{CoreTypeInfo, SourceOnType, qualified};
 use crate::error::{Error, UserError};
 use crate::event::suffix;
@@ -183,6 +184,10 @@ impl Connection {
     pub fn start(&self, header: &StartHeader, events: &[EventRequest]) -> Result<Started, Error> {
         if events.len() > MAX_EVENTS {
             return Err(RequestError::TooManyEvents { given: events.len() }.into());
+        }
+        // An event by its maker's name was looked for in the list of sources.
+        if let Some(sources) = self.sources.get() {
+            alone::check(events, sources)?;
         }
         let input = [header.as_bytes(), events.as_bytes()].concat();
         let reply = self.send_request::<SessionEvent>(Code::Start, &input, FIRST_ROOM)?;

@@ -276,7 +276,7 @@ impl<C: Cpuid> Core<'_, C> {
     fn of_event<E>(&self, event: &Event, value: Option<Extra>, hal: &Hal<E>) -> CoreEncoding {
         let capabilities = PmuCapabilities::of(self.cpu);
         let is_emon = hal.selection().interface == Kind::Emon;
-        let request = vendor_event::request(event, value, self.table.map(|one| one.table));
+        let request = vendor_event::request(event, value);
         let raw = request.as_ref().ok().filter(|_| !event.is_fixed());
         let known = raw.and_then(|request| hal.source_information(request.source).ok());
         let whole = request.as_ref().ok().and_then(|request| request.whole);
@@ -359,7 +359,7 @@ fn note(event: &Event) -> Option<String> {
     match (&event.successor, event.deprecated, event.alone) {
         (Some(successor), true, _) => Some(format!("deprecated; use {successor}")),
         (None, true, _) => Some("deprecated".to_owned()),
-        (_, _, true) => Some("no other event may run at the same time".to_owned()),
+        (_, _, true) => Some("no other event may have a general counter at the same time".to_owned()),
         _ => None,
     }
 }

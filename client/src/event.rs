@@ -1,6 +1,7 @@
 //! Sources and events, as users type them.
 
 use std::fmt;
+use std::num::IntErrorKind;
 use std::str::FromStr;
 
 use pmu::CoreType;
@@ -12,6 +13,7 @@ use thiserror::Error;
 use crate::core_types::qualified;
 use crate::error::UserError;
 use crate::exit::Exit;
+use crate::malformed::Malformed;
 use crate::number;
 use crate::raw_event::{self, ExtraTerm, Notation, Terms, WholeEvent};
 
@@ -107,18 +109,22 @@ impl SourceName {
     }
 
     /// Parses what stands between the slashes behind a core type: the terms of an event, or a source of a table.
-    fn on_core_type(core_type: CoreType, text: &str) -> Result<(Self, u32), String> {
+    fn on_core_type(core_type: CoreType, text: &str) -> Result<(Self, u32), Malformed> {
         let (source, counters) = if let Some(valued) = Self::valued_term(text) {
             (valued?, 0)
         } else if text.contains(['=', ',']) {
             Self::parsed(raw_event::parse(text)?)
         } else if text.is_empty() || text.contains(['/', ':']) {
-            return Err(format!("write {core_type}/SOURCE/ or {core_type}/event=0xC0,umask=0x00/"));
+            return Err(format!("write {core_type}/SOURCE/ or {core_type}/event=0xC0,umask=0x00/").into());
         } else {
             (Self::named(text)?, 0)
         };
         Ok((Self::OnCoreType(core_type, Box::new(source)), counters))
     }
+}
+
+fn is_decimal(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Splits the beginning of a notation with slashes from the rest: `cpu/`, or the core type of a hybrid.
@@ -132,29 +138,32 @@ fn split_prefix(text: &str) -> Option<(Option<CoreType>, &str, &str)> {
 }
 
 impl FromStr for SourceName {
-    type Err = String;
+    type Err = Malformed;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Malformed> {
         match narrowed(text)? {
             (source, 0) => Ok(source),
             _ => {
-                Err(format!("\"{text}\" has counters=, which is for events that are counted or sampled; leave it out"))
+                Err(format!("\"{text}\" has counters=, which is for events that are counted or sampled; leave it out")
+                    .into())
             }
         }
     }
 }
 
 /// Returns a source, and the mask of the counters that the user allows, or 0 for any.
-fn narrowed(text: &str) -> Result<(SourceName, u32), String> {
-    if let Some((core_type, _, rest)) = split_prefix(text) {
-        let terms = rest.strip_suffix('/').ok_or_else(|| format!("\"{text}\" does not end with a slash"))?;
-        return match core_type {
+fn narrowed(text: &str) -> Result<(SourceName, u32), Malformed> {
+    if let Some((core_type, prefix, rest)) = split_prefix(text) {
+        let open = || Malformed::from(format!("\"{text}\" has no closing slash")).behind(text);
+        let terms = rest.strip_suffix('/').ok_or_else(open)?;
+        let parsed = match core_type {
             None => match SourceName::valued_term(terms) {
-                Some(valued) => Ok((valued?, 0)),
+                Some(valued) => valued.map(|valued| (valued, 0)),
                 None => raw_event::parse(terms).map(SourceName::parsed),
             },
             Some(core_type) => SourceName::on_core_type(core_type, terms),
         };
+        return parsed.map_err(|error| error.behind(prefix));
     }
     Ok((SourceName::named(text)?, 0))
 }
@@ -162,20 +171,29 @@ fn narrowed(text: &str) -> Result<(SourceName, u32), String> {
 impl SourceName {
     /// Returns a name with the value of an extra register between slashes, as in perf: `NAME,ldlat=30`. `None` if the
     /// text is something else.
-    fn valued_term(text: &str) -> Option<Result<Self, String>> {
+    fn valued_term(text: &str) -> Option<Result<Self, Malformed>> {
         let (name, term) = text.rsplit_once([',', ':'])?;
         let is_name = !name.is_empty() && !name.contains(['=', ',']);
         let value = raw_event::extra_term(term).filter(|_| is_name)?;
-        Some(value.map(|value| Self::Valued(name.to_owned(), value)))
+        Some(Self::valued(name, value))
+    }
+
+    /// Returns a name with the value of the term that follows a separator.
+    fn valued(name: &str, value: Result<Extra, String>) -> Result<Self, Malformed> {
+        let value = value.map_err(|why| Malformed::from(why).behind(name).behind(":"))?;
+        if name.is_empty() {
+            return Err("the name of a source is empty".to_owned().into());
+        }
+        Ok(Self::Valued(name.to_owned(), value))
     }
 
     /// Returns the source of a number or a name.
-    fn named(text: &str) -> Result<Self, String> {
+    fn named(text: &str) -> Result<Self, Malformed> {
         // Some names of Intel's have colons and equals signs too.
         if let Some((name, term)) = text.rsplit_once(':')
             && let Some(value) = raw_event::extra_term(term)
         {
-            return value.map(|value| Self::Valued(name.to_owned(), value));
+            return Self::valued(name, value);
         }
         // Names can begin with a digit (Profile2Issue), so any text that is not a number is a name.
         let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
@@ -183,7 +201,24 @@ impl SourceName {
         let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         match u32::from_str_radix(digits, radix) {
             Ok(number) if plain => Ok(Self::Number(number)),
-            _ => Ok(Self::Name(text.to_owned())),
+            Err(cause)
+                if plain && *cause.kind() == IntErrorKind::PosOverflow && (radix == 16 || is_decimal(digits)) =>
+            {
+                Err(format!("no source has a number above {}", u32::MAX).into())
+            }
+            _ => Self::name(text),
+        }
+    }
+
+    /// Returns a name. Characters that no name has are reported where they are.
+    fn name(text: &str) -> Result<Self, Malformed> {
+        let is_in_names = |letter: char| letter.is_ascii_alphanumeric() || "_.-:=/+".contains(letter);
+        match text.char_indices().find(|(_, letter)| !is_in_names(*letter)) {
+            Some((at, letter)) => {
+                let why = format!("\"{}\" is in no name", letter.escape_debug());
+                Err(Malformed::from(why).behind(text.get(..at).unwrap_or_default()))
+            }
+            None => Ok(Self::Name(text.to_owned())),
         }
     }
 }
@@ -240,12 +275,13 @@ impl FromStr for Modifiers {
 }
 
 impl FromStr for EventName {
-    type Err = String;
+    type Err = Malformed;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Malformed> {
         let event = Self::sampled(text)?;
         if event.modes & modes::PRECISE != 0 {
-            return Err(format!("precise events are sampled and not counted; write: client record -e {text}"));
+            let why = format!("precise events are sampled and not counted; write: client record -e {text}");
+            return Err(Malformed::from(why).behind(split_modes(text).0));
         }
         Ok(event)
     }
@@ -253,12 +289,13 @@ impl FromStr for EventName {
 
 impl EventName {
     /// Parses an event that can be precise.
-    fn sampled(text: &str) -> Result<Self, String> {
+    fn sampled(text: &str) -> Result<Self, Malformed> {
         let (source, letters) = split_modes(text);
         if source.is_empty() {
-            return Err("the name of a source is empty".to_owned());
+            return Err("the name of a source is empty".to_owned().into());
         }
-        let (modes, pinned) = letters.map_or(Ok((modes::BOTH, false)), letters_of)?;
+        let (modes, pinned) =
+            letters.map_or(Ok((modes::BOTH, false)), letters_of).map_err(|why| Malformed::from(why).behind(source))?;
         let (source, counters) = narrowed(source)?;
         Ok(Self { source, modes, counters, pinned })
     }
@@ -336,14 +373,15 @@ pub struct SampledEvent {
 }
 
 impl FromStr for SampledEvent {
-    type Err = String;
+    type Err = Malformed;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Malformed> {
         let Some((event, interval)) = text.split_once('@') else {
             return Ok(Self { event: EventName::sampled(text)?, interval: None });
         };
-        match number::parse(interval)? {
-            0 => Err("an interval of 0 gives no samples".to_owned()),
+        let at_interval = |why: String| Malformed::from(why).behind(event).behind("@");
+        match number::parse(interval).map_err(at_interval)? {
+            0 => Err(at_interval("an interval of 0 gives no samples".to_owned())),
             interval => Ok(Self { event: EventName::sampled(event)?, interval: Some(interval) }),
         }
     }
@@ -385,7 +423,7 @@ mod tests {
             [("0", Some(0)), ("25", Some(25)), ("0x19", Some(25)), ("0X1a", Some(26)), ("4294967295", Some(u32::MAX))]
                 .into_iter()
                 .chain(
-                    ["2Issue", "0xg", "0x", "+1", "0x+1", "-1", "4294967296", "TotalIssues"].map(|name| (name, None)),
+                    ["2Issue", "0xg", "0x", "+1", "0x+1", "-1", "4294967296a", "TotalIssues"].map(|name| (name, None)),
                 )
         {
             let wanted = number.map_or_else(|| SourceName::Name(text.to_owned()), SourceName::Number);
@@ -403,7 +441,7 @@ mod tests {
         let event: EventName = "cpu/event=0xc0,counters=0x3,umask=1/k".parse().unwrap();
         let wanted = SourceName::Raw(RawEvent::NONE.with_event(0xC0).with_umask(1));
         assert_eq!((event.source, event.modes, event.counters), (wanted, 2, 3));
-        assert!("cpu/event=0xc0,counters=3/".parse::<SourceName>().unwrap_err().contains("leave it out"));
+        assert!("cpu/event=0xc0,counters=3/".parse::<SourceName>().unwrap_err().to_string().contains("leave it out"));
         for text in ["cpu", "cpu/event=1", "cpu/event=1/x", "cpu/event=1/::u", "cpu/event=1/:", "CPU/event=1/"] {
             let parsed = text.parse::<EventName>();
             let is_raw = parsed.is_ok_and(|event| matches!(event.source, SourceName::Raw(_)));
@@ -480,11 +518,10 @@ mod tests {
                 let event: SampledEvent = format!("{text}@10k").parse().unwrap();
                 assert_eq!((event.event.modes, event.interval), (bits, Some(10_000)), "{text}");
                 assert_eq!(text.parse::<SampledEvent>().unwrap().event.modes, bits, "{text}");
-                let refused = text.parse::<EventName>().unwrap_err();
-                assert_eq!(
-                    refused,
-                    format!("precise events are sampled and not counted; write: client record -e {text}")
-                );
+                let refused = text.parse::<EventName>().unwrap_err().to_string();
+                let why = format!("precise events are sampled and not counted; write: client record -e {text}");
+                let position = text.find(&format!(":{letters}")).unwrap_or(text.len() - letters.len()) + 1;
+                assert_eq!(refused, format!("at character {position}: {why}"));
             }
         }
         for text in ["A:ppp", "A:upu", "A:pp:u", "A:", "A:P", "A:x"] {

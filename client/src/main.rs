@@ -3,6 +3,7 @@
 //! All calls to Windows are behind [`system::System`] and [`system::Device`]. The rest of the code is tested on any
 //! system, and verbs that need no driver also run there.
 
+mod alone;
 mod cli;
 mod columns;
 mod connection;
@@ -24,6 +25,7 @@ mod format;
 mod id;
 mod image;
 mod installed_driver;
+mod malformed;
 mod metric;
 mod missing_feature;
 mod named;

@@ -141,7 +141,7 @@ fn with_event(
     for (one, event) in usual().filter_map(|one| Some((one, one.table.find(name)?))) {
         let core_type = one.core_type.map_or(0, |core_type| core_type as u32);
         let cannot = |cause| CannotCountEvent { name: event.name.clone(), cause };
-        let request = vendor_event::request(&event, value, Some(one.table)).map_err(cannot)?;
+        let request = vendor_event::request(&event, value).map_err(cannot)?;
         if request.source.raw().is_some() && has_other_event(&event, *one, identity) {
             return Err(cannot(CannotCount::LowPowerCores).into());
         }
@@ -168,7 +168,7 @@ fn resolved(
     let name = value.map_or_else(|| event.name.clone(), |value| format!("{}:{}", event.name, ExtraTerm(value)));
     let source = request.info(name, sources)?;
     if request.source.raw().is_some() {
-        sources.remember(&source, core_type);
+        sources.remember(&source, core_type, event.alone);
     }
     Ok(Resolved { source, core_type, counters: request.counters })
 }
@@ -188,7 +188,7 @@ fn with_imported(
         let event = event_cache::find(imported.as_ref(), Some(identity), core_type, name);
         let Some(event) = event.and_then(ImportedEvent::event) else { continue };
         let cannot = |cause| CannotCountEvent { name: event.name.clone(), cause };
-        let request = vendor_event::request(&event, value, Some(one.table)).map_err(cannot)?;
+        let request = vendor_event::request(&event, value).map_err(cannot)?;
         // The driver may not know an event that is newer than it.
         let mask = u32::from(event.counters.general_mask);
         let counters = if request.source.raw().is_some() && event.counters != Counters::ANY { mask } else { 0 };

@@ -7,6 +7,8 @@ use std::fmt;
 use pmu::extra::{Extra, Selector};
 use pmu::source::{FullEvent, RawEvent};
 
+use crate::malformed::{self, Malformed};
+
 /// Prefix of a raw event.
 pub const PREFIX: &str = "cpu/";
 
@@ -93,16 +95,30 @@ pub struct Terms {
 }
 
 /// Parses the terms between the slashes.
-pub fn parse(terms: &str) -> Result<Terms, String> {
-    let mut seen: Vec<&str> = Vec::new();
-    let (mut event, mut extra, mut counters) = (RawEvent::NONE, None, 0);
-    for term in terms.split(',') {
+pub fn parse(terms: &str) -> Result<Terms, Malformed> {
+    let mut parser = Parser { seen: Vec::new(), event: RawEvent::NONE, extra: None, counters: 0 };
+    malformed::each(terms.split(','), |term| parser.term(term))?;
+    Ok(parser.finish()?)
+}
+
+/// The terms that were parsed.
+struct Parser<'a> {
+    seen: Vec<&'a str>,
+    event: RawEvent,
+    extra: Option<Extra>,
+    counters: u32,
+}
+
+impl<'a> Parser<'a> {
+    /// Parses the next term.
+    fn term(&mut self, term: &'a str) -> Result<(), String> {
+        let Self { seen, event, extra, counters } = self;
         let (name, value) = term.split_once('=').map_or((term, None), |(name, value)| (name, Some(value)));
         if seen.contains(&name) {
             return Err(format!("{name} is given twice"));
         }
         seen.push(name);
-        event = match name {
+        *event = match name {
             "event" => {
                 event.with_event(u16::try_from(number(name, value, RawEvent::MAX_EVENT.into())?).unwrap_or_default())
             }
@@ -113,11 +129,11 @@ pub fn parse(terms: &str) -> Result<Terms, String> {
             "any" => event.with_any(flag(name, value)?),
             "eq" => event.with_equality(flag(name, value)?),
             "counters" => {
-                counters = u32::try_from(number(name, value, u32::MAX.into())?).unwrap_or_default();
-                if counters == 0 {
+                *counters = u32::try_from(number(name, value, u32::MAX.into())?).unwrap_or_default();
+                if *counters == 0 {
                     return Err("counters=0 leaves the event no counter; bit n of the mask is counter n".to_owned());
                 }
-                event
+                *event
             }
             "" => return Err(format!("a term is empty; write {PREFIX}event=0xC0,umask=0x00/")),
             other => {
@@ -130,20 +146,26 @@ pub fn parse(terms: &str) -> Result<Terms, String> {
                 if extra.replace(value?).is_some() {
                     return Err("an event has one of offcore_rsp, ldlat and frontend".to_owned());
                 }
-                event
+                *event
             }
         };
+        Ok(())
     }
-    if !seen.contains(&"event") {
-        return Err("which event? It begins with event=".to_owned());
+
+    /// Returns the event.
+    fn finish(self) -> Result<Terms, String> {
+        let Self { seen, event, extra, counters } = self;
+        if !seen.contains(&"event") {
+            return Err("which event? It begins with event=".to_owned());
+        }
+        if event.event() > RawEvent::MAX_WIDE_EVENT && (event.umask() > 0xFF || event.equality()) {
+            return Err(format!("beside eq or a umask above 0xff, event is from 0 to {:#x}", RawEvent::MAX_WIDE_EVENT));
+        }
+        if event.source().raw().is_none() {
+            return Err("beside eq or a umask above 0xff, not every bit of the other terms can be set".to_owned());
+        }
+        Ok(Terms { event, extra, counters })
     }
-    if event.event() > RawEvent::MAX_WIDE_EVENT && (event.umask() > 0xFF || event.equality()) {
-        return Err(format!("beside eq or a umask above 0xff, event is from 0 to {:#x}", RawEvent::MAX_WIDE_EVENT));
-    }
-    if event.source().raw().is_none() {
-        return Err("beside eq or a umask above 0xff, not every bit of the other terms can be set".to_owned());
-    }
-    Ok(Terms { event, extra, counters })
 }
 
 fn byte(name: &str, value: Option<&str>) -> Result<u8, String> {
@@ -260,7 +282,7 @@ mod tests {
             ("event=1,config=0x4300c0", "none of"),
             ("event=1,", "empty"),
         ] {
-            let refused = parse(terms).unwrap_err();
+            let refused = parse(terms).unwrap_err().to_string();
             assert!(refused.contains(word), "{terms}: {refused}");
         }
     }

@@ -7,7 +7,7 @@ use events::nearest;
 use pmu::Kind;
 use pmu::interval::IntervalRange;
 use pmu::source::RawEvent;
-use protocol::{BRANCHES, InfoReply, SourceRecord};
+use protocol::{BRANCHES, EventRequest, InfoReply, SourceRecord};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -191,15 +191,23 @@ fn number_as_name(source: u32) -> String {
     format!("{source:#04x}")
 }
 
-/// A raw event: source, core type, and what an [`EventRequest`](protocol::EventRequest) has in `event` and `extra`.
+/// A raw event: source, core type, and what an [`EventRequest`] has in `event` and `extra`.
 type RawKey = (u32, u32, (u64, u64));
+
+/// What is remembered of a raw event that the user named.
+#[derive(Debug, Clone)]
+struct Named {
+    name: String,
+    /// Whether no other event may have a general counter at the same time.
+    alone: bool,
+}
 
 /// The sources of the driver.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     list: Vec<SourceInfo>,
-    /// The names of raw events that the user named.
-    named: RefCell<BTreeMap<RawKey, String>>,
+    /// The raw events that the user named.
+    named: RefCell<BTreeMap<RawKey, Named>>,
 }
 
 impl Sources {
@@ -236,22 +244,30 @@ impl Sources {
         self.list.iter().find(|source| source.supported && role::of(&source.name) == Some(role))
     }
 
-    /// Remembers the name by which the user named a raw event of a core type, or of all with 0.
-    pub fn remember(&self, source: &SourceInfo, core_type: u32) {
+    /// Remembers the name by which the user named a raw event of a core type, or of all with 0, and whether no other
+    /// event may have a general counter at the same time.
+    pub fn remember(&self, source: &SourceInfo, core_type: u32, alone: bool) {
         let key = (source.id, core_type, (source.event, source.extra));
-        self.named.borrow_mut().insert(key, source.name.clone());
+        self.named.borrow_mut().insert(key, Named { name: source.name.clone(), alone });
     }
 
     fn remembered(&self, source: u32, core_type: u32, whole: (u64, u64)) -> Option<String> {
         let named = self.named.borrow();
-        named.get(&(source, core_type, whole)).or_else(|| named.get(&(source, 0, whole))).cloned()
+        let found = named.get(&(source, core_type, whole)).or_else(|| named.get(&(source, 0, whole)));
+        found.map(|found| found.name.clone())
+    }
+
+    /// Returns whether no other event may have a general counter while this one counts.
+    pub fn is_alone(&self, event: &EventRequest) -> bool {
+        let key = (event.source, event.core_type, (event.event, event.extra));
+        self.named.borrow().get(&key).is_some_and(|named| named.alone)
     }
 
     /// Returns the name of a source that was refused. A refusal has only its number, so the name is that of the only
     /// event with this number that the user named, if there is one.
     pub fn refused_name(&self, source: u32) -> String {
         let named = self.named.borrow();
-        let mut of_number = named.iter().filter(|((number, ..), _)| *number == source).map(|(_, name)| name);
+        let mut of_number = named.iter().filter(|((number, ..), _)| *number == source).map(|(_, named)| &named.name);
         match (of_number.next(), of_number.all(|_| false)) {
             (Some(name), true) => name.clone(),
             _ => self.name(source),
@@ -337,7 +353,7 @@ mod tests {
     use crate::fake::{record, sources};
 
     fn find(text: &str) -> Option<u32> {
-        let wanted = text.parse().unwrap();
+        let wanted = text.parse().ok()?;
         Sources::new(&sources()).find(&wanted).ok().map(|source| source.id)
     }
 

@@ -1,6 +1,6 @@
 //! Events by the names that the makers of processors give them, and what a request can carry of them.
 
-use events::{CoreTable, Event, Identity, Table, Vendor, core_tables};
+use events::{CoreTable, Event, Identity, Vendor, core_tables};
 use pmu::extra::{Extra, ExtraRegister, Selector};
 use pmu::source::RawEvent;
 use pmu::{CoreType, Cpuid, Source};
@@ -18,6 +18,11 @@ use crate::source::{SourceError, SourceInfo, Sources};
 /// Fixed counters that the driver uses, and the profile sources that it counts with them (KPROFILE_SOURCE):
 /// instructions, cycles, and cycles at a constant rate.
 const FIXED: [(u16, Source); 3] = [(1, Source(0x02)), (2, Source(0x13)), (3, Source(0x1B))];
+
+/// Returns whether a fixed counter counts a source.
+pub fn has_fixed_counter(source: Source) -> bool {
+    FIXED.iter().any(|(_, fixed)| *fixed == source)
+}
 
 /// The event of off-core responses without the value of its register, with which it counts nothing.
 const OFFCORE: &str = "OFFCORE_RESPONSE";
@@ -106,7 +111,7 @@ impl VendorRequest {
 ///
 /// # Errors
 /// If no request can carry the event.
-pub fn request(event: &Event, value: Option<Extra>, table: Option<Table>) -> Result<VendorRequest, CannotCount> {
+pub fn request(event: &Event, value: Option<Extra>) -> Result<VendorRequest, CannotCount> {
     let encoding = event.encoding;
     let extra = extra(event, value)?;
     if event.is_fixed() {
@@ -132,8 +137,7 @@ pub fn request(event: &Event, value: Option<Extra>, table: Option<Table>) -> Res
     }
     // The driver's constraints are about event number and unit mask, the latter of 8 bits.
     let is_wide = encoding.umask > u16::from(u8::MAX);
-    let is_special = || table.is_some_and(|table| has_own_counters(event, table));
-    let counters = if is_wide || is_special() { event.counters.general_mask.into() } else { 0 };
+    let counters = if is_wide { event.counters.general_mask.into() } else { 0 };
     let is_whole = extra.is_some() || !raw.is_encodable();
     Ok(VendorRequest { source, whole: is_whole.then_some(WholeEvent { event: raw, extra }), counters })
 }
@@ -160,16 +164,6 @@ fn extra(event: &Event, value: Option<Extra>) -> Result<Option<Extra>, CannotCou
 /// Returns the kind of an extra register, which requests have instead of its address.
 fn selector(msr: u16) -> Option<Selector> {
     ExtraRegister::ALL.into_iter().find(|register| register.address() == u32::from(msr)).map(ExtraRegister::selector)
-}
-
-/// Returns whether another event of the same number and unit mask counts on other counters.
-fn has_own_counters(event: &Event, table: Table) -> bool {
-    let number = |event: &Event| (event.encoding.event, event.encoding.umask);
-    let is_plain = event.encoding.cmask == 0 && !event.encoding.inv && !event.encoding.edge;
-    !is_plain
-        && table
-            .events()
-            .any(|other| number(&other) == number(event) && other.extra.is_none() && other.counters != event.counters)
 }
 
 /// Returns what the tables of events know a processor by.
@@ -222,7 +216,7 @@ mod tests {
         let (mut whole, mut plain, mut reasons) = (0, 0, BTreeMap::new());
         for table in events::tables() {
             for event in table.events() {
-                let request = match request(&event, None, Some(table)) {
+                let request = match request(&event, None) {
                     Ok(request) => request,
                     Err(reason) => {
                         *reasons.entry(reason.to_string()).or_insert(0) += 1;
@@ -254,16 +248,9 @@ mod tests {
                 (
                     "it is fixed counter 1 with both threads of a core (AnyThread), which the driver sets on general \
                      counters only",
-                    11
+                    12
                 ),
-                (
-                    "it is fixed counter 2 with both threads of a core (AnyThread), which the driver sets on general \
-                     counters only",
-                    1
-                ),
-                ("only fixed counter 1 counts it, which the driver does not use yet", 6),
-                ("only fixed counter 2 counts it, which the driver does not use yet", 6),
-                ("only fixed counter 3 counts it, which the driver does not use yet", 19),
+                ("only fixed counter 3 counts it, which the driver does not use yet", 13),
                 ("only fixed counter 4 counts it, which the driver does not use yet", 5),
                 ("only fixed counter 5 counts it, which the driver does not use yet", 5),
                 ("only fixed counter 6 counts it, which the driver does not use yet", 5),

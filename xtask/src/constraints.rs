@@ -12,10 +12,15 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use crate::workspace::Workspace;
+use crate::{
+    table::{self, flag},
+    workspace::Workspace,
+};
 
 /// Folder of the facts, from the root of the repository.
 pub const FACTS: &str = "crates/pmu/facts";
+/// The columns of a file of facts.
+const HEADER: &str = "name,event,umask,cmask,inv,edge,any,counters,precise,second";
 /// The generated file.
 const TABLES: &str = "crates/pmu/src/constraints/tables.rs";
 
@@ -40,20 +45,14 @@ pub struct Fact {
 }
 
 impl Fact {
-    fn parse(line: &str) -> Option<Self> {
-        let [name, event, umask, cmask, inv, edge, any, counters, precise, second] =
-            line.split(',').collect::<Vec<_>>().try_into().ok()?;
-        let flag = |text| match text {
-            "0" => Some(false),
-            "1" => Some(true),
-            _ => None,
-        };
-        let hexadecimal = |text| u16::from_str_radix(text, 16).ok();
-        Some(Self {
+    fn parse(fields: [&str; 10]) -> Result<Self> {
+        let [name, event, umask, cmask, inv, edge, any, counters, precise, second] = fields;
+        let hexadecimal = |text| u16::try_from(table::hexadecimal(text)?).context("more than 16 bits");
+        Ok(Self {
             name: String::from(name),
             event: hexadecimal(event)?,
             umask: if umask == "*" { None } else { Some(hexadecimal(umask)?) },
-            cmask: cmask.parse().ok()?,
+            cmask: cmask.parse()?,
             inv: flag(inv)?,
             edge: flag(edge)?,
             any: flag(any)?,
@@ -72,9 +71,7 @@ impl Fact {
 /// Returns the rows of a generation.
 pub fn facts(workspace: &Workspace, generation: &str) -> Result<Vec<Fact>> {
     let path = workspace.root().join(FACTS).join(generation).with_extension("csv");
-    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let row = |line: &str| Fact::parse(line).with_context(|| format!("{}: {line}", path.display()));
-    text.lines().skip(1).map(row).collect()
+    table::rows(&table::read(&path)?, HEADER, Fact::parse).with_context(|| path.display().to_string())
 }
 
 /// Returns the names of the generations, in alphabetical order.
@@ -109,7 +106,8 @@ fn generated(workspace: &Workspace) -> Result<String> {
          use super::{Class, Table};\n",
     );
     for name in generations(workspace)? {
-        let (classes, groups) = table(&facts(workspace, &name)?).with_context(|| name.clone())?;
+        let facts = facts(workspace, &name)?;
+        let (classes, groups) = packed(&facts).with_context(|| name.clone())?;
         let constant = name.to_uppercase().replace('-', "_");
         let list: Vec<_> =
             classes.iter().map(|(counters, precise)| format!("Class::new({counters:#X}, {precise:#X})")).collect();
@@ -122,13 +120,18 @@ fn generated(workspace: &Workspace) -> Result<String> {
             let bytes: Vec<_> = group.iter().map(|byte| format!("{byte:#04X}")).collect();
             writeln!(text, "        {},", bytes.join(", "))?;
         }
-        text.push_str("    ],\n);\n");
+        text.push_str("    ],\n)");
+        let filtered = with_cmask(&facts)?;
+        if !filtered.is_empty() {
+            write!(text, "\n.with_cmask(&[{}])", filtered.join(", "))?;
+        }
+        text.push_str(";\n");
     }
     Ok(text)
 }
 
 /// Returns the classes and the groups of a generation.
-fn table(facts: &[Fact]) -> Result<(Vec<Class>, Vec<Vec<u8>>)> {
+fn packed(facts: &[Fact]) -> Result<(Vec<Class>, Vec<Vec<u8>>)> {
     let mut encodings: BTreeMap<(u16, Option<u8>), Vec<&Fact>> = BTreeMap::new();
     for fact in facts {
         let Some(umask) = fact.umask.map(|umask| u8::try_from(umask).ok()) else {
@@ -176,6 +179,30 @@ fn table(facts: &[Fact]) -> Result<(Vec<Class>, Vec<Vec<u8>>)> {
     Ok((classes, groups.into_values().collect()))
 }
 
+/// Returns the encodings that other counters count if CMASK is not 0.
+fn with_cmask(facts: &[Fact]) -> Result<Vec<String>> {
+    let mut encodings: BTreeMap<(u16, u16), Vec<&Fact>> = BTreeMap::new();
+    for fact in facts {
+        if let Some(umask) = fact.umask {
+            encodings.entry((fact.event, umask)).or_default().push(fact);
+        }
+    }
+    let mut found = Vec::new();
+    for ((event, umask), rows) in encodings {
+        let (plain, filtered): (Vec<&Fact>, Vec<&Fact>) = rows.into_iter().partition(|fact| fact.cmask == 0);
+        if plain.is_empty() || filtered.is_empty() {
+            continue;
+        }
+        let counters = filtered.iter().fold(u16::MAX, |all, fact| all & fact.counters);
+        let precise = filtered.iter().fold(0, |all, fact| all | fact.precise);
+        if counters != class(&plain).0 {
+            let umask = u8::try_from(umask).context("a unit mask of more than 8 bits")?;
+            found.push(format!("({event:#04X}, {umask:#04X}, Class::new({counters:#X}, {precise:#X}))"));
+        }
+    }
+    Ok(found)
+}
+
 /// Returns the class of an encoding: by the rows without CMASK, INV and edge if there are any. If they disagree, it
 /// counts where all of them count, and records where one of them records.
 fn class(rows: &[&Fact]) -> Class {
@@ -201,9 +228,10 @@ mod tests {
     #[test]
     fn a_damaged_row_is_refused() {
         let row = "NAME,C0,00,0,0,0,0,FF,FE,0";
-        assert!(Fact::parse(row).is_some());
+        let parse = |row: &str| table::rows(&format!("{HEADER}\n{row}\n"), HEADER, Fact::parse);
+        assert!(parse(row).is_ok());
         for damaged in [&row[..row.len() - 2], "NAME,C0,00,0,0,0,0,FF,FE,2", "NAME,XX,00,0,0,0,0,FF,FE,0", ""] {
-            assert!(Fact::parse(damaged).is_none(), "{damaged}");
+            assert!(parse(damaged).is_err(), "{damaged}");
         }
     }
 }

@@ -4,14 +4,14 @@ mod import;
 
 use std::{fs, path::Path};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use events::{
     Event, Vendor,
     pack::{self, MapRow},
     row,
 };
 
-use crate::workspace::Workspace;
+use crate::{table, workspace::Workspace};
 
 /// Folder of the facts, from the root of the repository.
 const FACTS: &str = "crates/events/facts";
@@ -64,24 +64,15 @@ pub fn tables(folder: &Path) -> Result<Vec<(String, Vec<Event>)>> {
 
 /// Parses a table.
 fn events(text: &str) -> Result<Vec<Event>> {
-    let mut lines = text.lines();
-    ensure!(lines.next() == Some(row::HEADER), "line 1 is not \"{}\"", row::HEADER);
-    let line = |(number, line): (u32, &str)| row::parse(line).with_context(|| format!("line {number}"));
-    (2..).zip(lines).map(line).collect()
+    table::lines(text, row::HEADER, |line| Ok(row::parse(line)?))
 }
 
 /// Parses the map.
 fn map(text: &str) -> Result<Vec<MapRow>> {
-    let mut lines = text.lines();
-    ensure!(lines.next() == Some(MAP_HEADER), "line 1 of {MAP} is not \"{MAP_HEADER}\"");
-    (2_u32..).zip(lines).map(|(number, line)| map_row(line).with_context(|| format!("{MAP}, line {number}"))).collect()
+    table::rows(text, MAP_HEADER, map_row).context(MAP)
 }
 
-fn map_row(line: &str) -> Result<MapRow> {
-    let fields: Vec<&str> = line.split(',').collect();
-    let [vendor, family, first, last, steppings, core_type, native, table] = fields[..] else {
-        bail!("{} columns instead of 8", fields.len());
-    };
+fn map_row([vendor, family, first, last, steppings, core_type, native, table]: [&str; 8]) -> Result<MapRow> {
     let byte = |text: &str| u8::from_str_radix(text, 16).with_context(|| text.to_owned());
     let word = |text: &str| u16::from_str_radix(text, 16).with_context(|| text.to_owned());
     Ok(MapRow {

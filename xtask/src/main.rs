@@ -25,6 +25,7 @@ mod prefix;
 mod prerequisites;
 mod reproducible;
 mod run;
+mod table;
 mod wdk_port;
 mod workspace;
 

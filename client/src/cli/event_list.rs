@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use super::names::split;
 use crate::event::{EventName, Modifiers};
+use crate::malformed::{self, Malformed};
 
 /// The events in one argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,18 +21,13 @@ pub struct Member {
 }
 
 impl FromStr for EventList {
-    type Err = String;
+    type Err = Malformed;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Malformed> {
         let (mut members, mut groups, mut rest) = (Vec::new(), 0, text);
         loop {
-            let (item, behind) = if rest.starts_with('{') { split_group(rest)? } else { split_event(rest)? };
-            if let Some(inside) = item.strip_prefix('{') {
-                groups += 1;
-                members.extend(group(inside)?.into_iter().map(|event| Member { event, group: groups }));
-            } else {
-                members.push(Member { event: item.parse()?, group: 0 });
-            }
+            let before = text.get(..text.len() - rest.len()).unwrap_or_default();
+            let behind = next(rest, &mut members, &mut groups).map_err(|error| error.behind(before))?;
             match behind {
                 Some(behind) => rest = behind,
                 None => return Ok(Self(members)),
@@ -40,34 +36,53 @@ impl FromStr for EventList {
     }
 }
 
+/// Adds the first event or group of a list, and returns what follows its comma.
+fn next<'a>(rest: &'a str, members: &mut Vec<Member>, groups: &mut u32) -> Result<Option<&'a str>, Malformed> {
+    let (item, behind) = if rest.starts_with('{') { split_group(rest)? } else { split_event(rest)? };
+    if let Some(inside) = item.strip_prefix('{') {
+        *groups += 1;
+        let events = group(inside).map_err(|error| error.behind("{"))?;
+        members.extend(events.into_iter().map(|event| Member { event, group: *groups }));
+    } else {
+        members.push(Member { event: item.parse()?, group: 0 });
+    }
+    Ok(behind)
+}
+
 /// Splits a list that begins with a group behind the modifiers of the group.
-fn split_group(text: &str) -> Result<(&str, Option<&str>), String> {
-    let end = text.find('}').ok_or_else(|| format!("\"{text}\" has no closing brace"))?;
+fn split_group(text: &str) -> Result<(&str, Option<&str>), Malformed> {
+    let open = || Malformed::from(format!("\"{text}\" has no closing brace")).behind(text);
+    let end = text.find('}').ok_or_else(open)?;
     let comma = text.split_at(end).1.find(',').map(|comma| end + comma);
     Ok(comma.map_or((text, None), |comma| (text.split_at(comma).0, text.get(comma + 1..))))
 }
 
 /// Splits a list behind its first event.
-fn split_event(text: &str) -> Result<(&str, Option<&str>), String> {
+fn split_event(text: &str) -> Result<(&str, Option<&str>), Malformed> {
     let first = split(text).next().unwrap_or(text);
-    if first.contains(['{', '}']) {
-        return Err(format!("\"{first}\" has a brace in the wrong place; write {{A,B}} or {{A,B}}:u"));
+    if let Some((before, _)) = first.split_once(['{', '}']) {
+        let why = format!("\"{first}\" has a brace in the wrong place; write {{A,B}} or {{A,B}}:u");
+        return Err(Malformed::from(why).behind(before));
     }
     Ok((first, text.get(first.len() + 1..)))
 }
 
 /// Parses a group behind its opening brace.
-fn group(text: &str) -> Result<Vec<EventName>, String> {
+fn group(text: &str) -> Result<Vec<EventName>, Malformed> {
     let (inside, behind) = text.split_once('}').unwrap_or((text, ""));
-    if inside.contains('{') {
-        return Err(format!("\"{{{inside}\" has a group within a group"));
+    if let Some((before, _)) = inside.split_once('{') {
+        return Err(Malformed::from(format!("\"{{{inside}\" has a group within a group")).behind(before));
     }
     let modifiers = match behind.strip_prefix(':') {
-        Some(letters) => letters.parse()?,
-        None if behind.is_empty() => Modifiers::default(),
-        None => return Err(format!("\"{behind}\" stands behind a group; write a comma, or a colon and u, k or D")),
+        Some(letters) => letters.parse(),
+        None if behind.is_empty() => Ok(Modifiers::default()),
+        None => Err(format!("\"{behind}\" stands behind a group; write a comma, or a colon and u, k or D")),
     };
-    split(inside).map(|event| event.parse::<EventName>()?.with(modifiers)).collect()
+    let modifiers = modifiers.map_err(|why| Malformed::from(why).behind(inside).behind("}"))?;
+    malformed::each(split(inside), |event| {
+        let event = event.parse::<EventName>()?;
+        Ok::<_, Malformed>(event.with(modifiers)?)
+    })
 }
 
 impl<'a> IntoIterator for &'a EventList {

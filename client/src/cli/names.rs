@@ -3,15 +3,17 @@
 use std::slice;
 use std::str::FromStr;
 
+use crate::malformed::{self, Malformed};
+
 /// The names in one argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names<T>(Vec<T>);
 
-impl<T: FromStr<Err = String>> FromStr for Names<T> {
-    type Err = String;
+impl<T: FromStr<Err = Malformed>> FromStr for Names<T> {
+    type Err = Malformed;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        split(text).map(str::parse).collect::<Result<_, _>>().map(Self)
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        malformed::each(split(text), str::parse).map(Self)
     }
 }
 

@@ -123,7 +123,13 @@ pub struct Event {
     pub precise_counters: Counters,
     /// The second register that it needs.
     pub extra: Option<Extra>,
-    /// Whether no other event may run at the same time.
+    /// Whether no other event may have a general counter at the same time.
+    ///
+    /// Intel's files set TakenAlone for it (`perfmon/README.md`). They also set it for events with an extra register,
+    /// of which only the register is exclusive: Linux counts them beside others, and Intel's own grouping for
+    /// `perf stat` compares the value of the register instead ("TakenAlone" in tools/perf/util/metricgroup.c, series
+    /// "Hardware-aware grouping", version 5, by Weilin Wang). For them this is false; the driver shares the register
+    /// out.
     pub alone: bool,
     /// Whether the maker advises against it.
     pub deprecated: bool,
@@ -149,6 +155,23 @@ impl Event {
             successor: None,
             period: 0,
         }
+    }
+
+    /// Returns the event with its fixed counter and encoding as the processor numbers them: counter n is event 0, unit
+    /// mask n + 1 (SDM Vol. 3B, Table 21-2; Linux, arch/x86/events/intel/core.c). Files of Nehalem, Westmere, Bonnell
+    /// and Silvermont number the counters from 1, and some have no unit mask.
+    #[must_use]
+    pub fn with_fixed_counter(mut self) -> Self {
+        if self.is_fixed() {
+            let known = self.counters.fixed().next().map(u16::from);
+            let umask = if self.encoding.umask == 0 { known.unwrap_or_default() } else { self.encoding.umask };
+            if let 1..=16 = umask {
+                self.encoding.event = 0;
+                self.encoding.umask = umask;
+                self.counters.fixed_mask = 1 << (umask - 1);
+            }
+        }
+        self
     }
 
     /// Returns whether only fixed counters count it.

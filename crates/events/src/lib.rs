@@ -15,16 +15,20 @@
 //! # Ok::<(), events::LookupError>(())
 //! ```
 //!
+//! [`metric`] has metrics, and the values of their expressions for the counts of events.
+//!
 //! [`Generic`] has the names that are alike on all processors, such as `cycles`.
 
 #![forbid(unsafe_code)]
 
 mod database;
 mod event;
+pub mod expression;
 mod generic;
 mod identity;
 pub mod import;
 mod lookup;
+pub mod metric;
 pub mod pack;
 pub mod row;
 mod similar;

@@ -53,11 +53,17 @@ pub enum Listing {
 /// `groups` is a sequence of: event number bits 7:0; event number bits 11:8 in the high half and an index of `classes`
 /// in the low half; the number of unit masks; these unit masks. With zero unit masks the group stands for every unit
 /// mask that no earlier group has. Groups are in ascending order of their event numbers.
+///
+/// `with_cmask` has the event, unit mask and class of encodings that other counters count if CMASK is not 0. Of all
+/// facts that is one: C0/01 of Skylake counts on counter 1 only (INST_RETIRED.PREC_DIST), and with CMASK on the others
+/// (INST_RETIRED.TOTAL_CYCLES_PS). CMASK of other events, and INV, edge and AnyThread of all, change no counters in
+/// Intel's event files; Linux's constraints compare event and unit mask alone (`INTEL_UEVENT_CONSTRAINT`).
 #[derive(Debug)]
 pub struct Table {
     /// The classes of its events.
     classes: &'static [Class],
     groups: &'static [u8],
+    with_cmask: &'static [(u16, u8, Class)],
 }
 
 impl Table {
@@ -66,11 +72,26 @@ impl Table {
 
     /// Creates a table.
     pub(crate) const fn new(classes: &'static [Class], groups: &'static [u8]) -> Self {
-        Self { classes, groups }
+        Self { classes, groups, with_cmask: &[] }
     }
 
-    /// Returns the class of an event, or `None` if the table does not list it. Takes time in proportion to the table,
-    /// at most a few hundred groups: sessions are planned with it, not interrupts.
+    /// Returns the table with other classes of some encodings with CMASK.
+    pub(crate) const fn with_cmask(self, with_cmask: &'static [(u16, u8, Class)]) -> Self {
+        Self { with_cmask, ..self }
+    }
+
+    /// Returns the class of an event as [`find`](Self::find) does, with regard to whether its CMASK is not 0.
+    #[must_use]
+    pub fn find_filtered(&self, event: u16, umask: u8, has_cmask: bool) -> Option<Class> {
+        let mut filtered = self.with_cmask.iter().filter(|_| has_cmask);
+        match filtered.find(|(number, of, _)| (*number, *of) == (event, umask)) {
+            Some((.., class)) => Some(*class),
+            None => self.find(event, umask),
+        }
+    }
+
+    /// Returns the class of an event without CMASK, or `None` if the table does not list it. Takes time in proportion
+    /// to the table, at most a few hundred groups: sessions are planned with it, not interrupts.
     #[must_use]
     pub fn find(&self, event: u16, umask: u8) -> Option<Class> {
         let mut rest = self.groups;
@@ -91,6 +112,6 @@ impl Table {
     /// Returns the bytes that the table takes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
-        size_of_val(self.classes) + size_of_val(self.groups)
+        size_of_val(self.classes) + size_of_val(self.groups) + size_of_val(self.with_cmask)
     }
 }

@@ -42,8 +42,18 @@ fn names_of_the_maker_and_of_perf_count_what_occurred() {
         ]
     );
     let refused = lab.client(&["start", "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128"]).unwrap();
-    assert!(refused.err.contains("it also needs register 0x3f6"), "{}", refused.err);
+    assert!(refused.err.contains("load latency is measured by precise samples only"), "{}", refused.err);
     assert_eq!(lab.enabled_counters().unwrap(), 0);
+    lab.client(&["start", "OFFCORE_RESPONSE:offcore_rsp=0x10002", "FRONTEND_RETIRED.DSB_MISS"])
+        .unwrap()
+        .success()
+        .unwrap();
+    lab.wire.run(0, &[(0xB7, 0x01, 33), (0xC6, 0x01, 7)], &[]).unwrap();
+    let stopped = rows(&lab.client(&["stop", "--all", "--json"]).unwrap().json().unwrap());
+    assert_eq!(
+        stopped,
+        [row("cpu/event=0xb7,umask=0x01,offcore_rsp=0x10002/", 33), row("cpu/event=0xc6,umask=0x01,frontend=0x11/", 7),]
+    );
     lab.finish().unwrap();
 }
 

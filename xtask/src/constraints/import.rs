@@ -11,13 +11,9 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The columns of the written files.
-const HEADER: &str = "name,event,umask,cmask,inv,edge,any,counters,precise,second";
-/// The columns of a table of Intel's events.
-const INTEL: &str =
-    "name,event,umask,cmask,inv,edge,any,counters,pebs,pebs_counters,msr,msr_value,alone,deprecated,period";
-/// The columns of a table of AMD's events.
-const AMD: &str = "name,sub,event,umask";
+use super::HEADER;
+use crate::table::{AMD, INTEL, flag, hexadecimal, list, read, rows};
+
 /// The generation of each table of Intel's, and its columns.
 const FILES: (&str, &str) = ("import/files.csv", "generation,file");
 /// Counters that Intel's tables do not have, and the columns of that file.
@@ -82,13 +78,13 @@ pub fn run(folder: &Path, facts: &Path) -> Result<()> {
     }
     let mut texts = Vec::new();
     for (generation, files) in generations {
-        let mut rows = BTreeSet::new();
+        let mut merged_rows = BTreeSet::new();
         for file in files {
             let path = folder.join("intel").join(file);
-            let lines = lines(&read(&path)?, INTEL, intel).with_context(|| path.display().to_string())?;
-            rows.extend(lines.into_iter().flatten());
+            let lines = rows(&read(&path)?, INTEL, intel).with_context(|| path.display().to_string())?;
+            merged_rows.extend(lines.into_iter().flatten());
         }
-        let rows = rows.into_iter().map(|row| replaced(row, &generation, &replacements)).collect();
+        let rows = merged_rows.into_iter().map(|row| replaced(row, &generation, &replacements)).collect();
         texts.push((format!("{generation}.csv"), text(merged(rows))));
     }
     check_names(&read(&folder.join(FAMILY_15.0))?, &read(&facts.join(FAMILY_15.1))?)?;
@@ -99,33 +95,10 @@ pub fn run(folder: &Path, facts: &Path) -> Result<()> {
     Ok(())
 }
 
-fn read(path: &Path) -> Result<String> {
-    fs::read_to_string(path).with_context(|| path.display().to_string())
-}
-
-/// Parses the lines of a file with these columns.
-fn lines<const COLUMNS: usize, T>(
-    text: &str,
-    header: &str,
-    parse: impl Fn([&str; COLUMNS]) -> Result<T>,
-) -> Result<Vec<T>> {
-    let mut lines = text.lines();
-    ensure!(lines.next() == Some(header), "line 1 is not \"{header}\"");
-    let line = |(number, line): (u32, &str)| {
-        let fields: Vec<&str> = line.split(',').collect();
-        let columns = fields.len();
-        let Ok(fields) = fields.try_into() else {
-            bail!("line {number} has {columns} columns instead of {COLUMNS}");
-        };
-        parse(fields).with_context(|| format!("line {number}: {line}"))
-    };
-    (2..).zip(lines).map(line).collect()
-}
-
 /// Returns the files of each generation.
 fn generations(text: &str) -> Result<BTreeMap<String, Vec<String>>> {
     let mut generations: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for [generation, file] in lines(text, FILES.1, |fields: [&str; 2]| Ok(fields.map(str::to_owned)))? {
+    for [generation, file] in rows(text, FILES.1, |fields: [&str; 2]| Ok(fields.map(str::to_owned)))? {
         generations.entry(generation).or_default().push(file);
     }
     Ok(generations)
@@ -133,7 +106,7 @@ fn generations(text: &str) -> Result<BTreeMap<String, Vec<String>>> {
 
 fn replacements(text: &str) -> Result<Vec<Replacement>> {
     let any_or = |text: &str| if text == "*" { Ok(None) } else { u16::from_str_radix(text, 16).map(Some) };
-    lines(text, COUNTERS.1, |[generation, event, umask, listed, counters]| {
+    rows(text, COUNTERS.1, |[generation, event, umask, listed, counters]| {
         Ok(Replacement {
             generation: generation.to_owned(),
             event: any_or(event)?,
@@ -147,11 +120,6 @@ fn replacements(text: &str) -> Result<Vec<Replacement>> {
 /// Returns the rows of an event: one for each of its encodings.
 fn intel(fields: [&str; 15]) -> Result<Vec<Row>> {
     let [name, event, umask, cmask, inv, edge, any, counters, pebs, recording, msr, ..] = fields;
-    let flag = |text: &str| match text {
-        "0" => Ok(false),
-        "1" => Ok(true),
-        other => bail!("a flag is \"{other}\""),
-    };
     let counters = match counters.strip_prefix('F') {
         Some(number) => Counters::Fixed(number.parse()?),
         None => Counters::General(u16::try_from(hexadecimal(counters)?)?),
@@ -170,10 +138,10 @@ fn intel(fields: [&str; 15]) -> Result<Vec<Row>> {
     let name = if needs_second { name.split('.').next().unwrap_or(name) } else { name };
     let (events, umasks) = (list(event)?, list(umask)?);
     let encodings = events.iter().flat_map(|event| umasks.iter().map(move |umask| (*event, *umask)));
-    let row = |(event, umask): (u64, u64)| {
+    let row = |(event, umask): (u16, u16)| {
         Ok(Row {
-            event: event.try_into()?,
-            umask: umask.try_into()?,
+            event,
+            umask,
             cmask: cmask.parse()?,
             flags: [flag(inv)?, flag(edge)?, flag(any)?],
             name: name.to_owned(),
@@ -183,16 +151,6 @@ fn intel(fields: [&str; 15]) -> Result<Vec<Row>> {
         })
     };
     encodings.map(row).collect()
-}
-
-/// Parses alternatives.
-fn list(text: &str) -> Result<Vec<u64>> {
-    text.split('|').filter(|number| !number.is_empty()).map(hexadecimal).collect()
-}
-
-fn hexadecimal(text: &str) -> Result<u64> {
-    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
-    u64::from_str_radix(digits, 16).with_context(|| format!("\"{text}\" is no hexadecimal number"))
 }
 
 /// Returns the row with other counters if there is a replacement for it: the last one that fits.
@@ -232,12 +190,12 @@ fn text(rows: impl IntoIterator<Item = Row>) -> String {
 
 /// Checks that the facts of family 15h name exactly the events of the table. Their counters come from Linux.
 fn check_names(table: &str, facts: &str) -> Result<()> {
-    let listed = lines(table, AMD, |[name, sub, event, umask]| {
+    let listed = rows(table, AMD, |[name, sub, event, umask]| {
         let name = if sub.is_empty() { name.to_owned() } else { format!("{name}.{sub}") };
         Ok((hexadecimal(event)?, hexadecimal(umask)?, name))
     });
     let listed: BTreeSet<_> = listed.context(FAMILY_15.0)?.into_iter().collect();
-    let named = lines(facts, HEADER, |[name, event, umask, ..]: [&str; 10]| {
+    let named = rows(facts, HEADER, |[name, event, umask, ..]: [&str; 10]| {
         let is_encoding = !name.is_empty() && umask != "*";
         let encoding = || Ok((hexadecimal(event)?, hexadecimal(umask)?, name.to_owned()));
         is_encoding.then(encoding).transpose()

@@ -6,12 +6,8 @@ use anyhow::{Context, Result, bail, ensure};
 use events::{Counters, Encoding, Event, Extra, Precision, Register, row};
 
 use super::{MAP, MAP_HEADER};
+use crate::table::{AMD, INTEL, flag, hexadecimal, list, read, rows};
 
-/// The columns of a table of Intel's events.
-const INTEL: &str =
-    "name,event,umask,cmask,inv,edge,any,counters,pebs,pebs_counters,msr,msr_value,alone,deprecated,period";
-/// The columns of a table of AMD's events.
-const AMD: &str = "name,sub,event,umask";
 /// The columns of the map of Intel's processors.
 const INTEL_MAP: &str = "vendor-family-model[-stepping],file,core_type,role,version";
 
@@ -41,7 +37,9 @@ const FIRST_OFFCORE: u16 = 0x1A6;
 /// Makes the facts.
 pub fn run(folder: &Path, facts: &Path) -> Result<()> {
     let mut files = vec![(MAP.to_owned(), map(&read(&folder.join("intel/map.csv"))?)?)];
-    for (kind, parse) in [("intel", intel as fn(&str) -> Result<Event>), ("amd", amd)] {
+    let of_intel = |text: &str| rows(text, INTEL, intel);
+    let of_amd = |text: &str| rows(text, AMD, amd);
+    for (kind, parse) in [("intel", of_intel as fn(&str) -> Result<Vec<Event>>), ("amd", of_amd)] {
         for entry in fs::read_dir(folder.join(kind)).with_context(|| folder.display().to_string())? {
             let path = entry?.path();
             let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| *stem != "map") else {
@@ -52,8 +50,7 @@ pub fn run(folder: &Path, facts: &Path) -> Result<()> {
                 "amd" => format!("amd_{stem}"),
                 _ => table_name(stem),
             };
-            let header = if kind == "amd" { AMD } else { INTEL };
-            let events = events(&text, header, parse).with_context(|| path.display().to_string())?;
+            let events = parse(&text).with_context(|| path.display().to_string())?;
             files.push((format!("{name}.csv"), table(events)));
         }
     }
@@ -64,20 +61,9 @@ pub fn run(folder: &Path, facts: &Path) -> Result<()> {
     Ok(())
 }
 
-fn read(path: &Path) -> Result<String> {
-    fs::read_to_string(path).with_context(|| path.display().to_string())
-}
-
 /// Returns the name of a table of Intel's: that of its file in lower case without `_core`.
 fn table_name(stem: &str) -> String {
     stem.strip_suffix("_core").unwrap_or(stem).to_lowercase()
-}
-
-fn events(text: &str, header: &str, parse: fn(&str) -> Result<Event>) -> Result<Vec<Event>> {
-    let mut lines = text.lines();
-    ensure!(lines.next() == Some(header), "line 1 is not \"{header}\"");
-    let line = |(number, line): (u32, &str)| parse(line).with_context(|| format!("line {number}: {line}"));
-    (2..).zip(lines).map(line).collect()
 }
 
 /// Formats a table in the order of names. A deprecated event gets the event as its successor that has the same
@@ -99,20 +85,11 @@ fn table(mut events: Vec<Event>) -> String {
     text
 }
 
-fn intel(line: &str) -> Result<Event> {
-    let fields: Vec<&str> = line.split(',').collect();
+fn intel(fields: [&str; 15]) -> Result<Event> {
     let [name, event, umask, cmask, inv, edge, any, counters, pebs, recording, msr, value, alone, deprecated, period] =
-        fields[..]
-    else {
-        bail!("{} columns instead of 15", fields.len());
-    };
+        fields;
     let (events, umasks) = (list(event)?, list(umask)?);
     let msrs: Vec<u16> = list(msr)?.into_iter().filter(|msr| *msr != 0).collect();
-    let flag = |text: &str| match text {
-        "0" => Ok(false),
-        "1" => Ok(true),
-        other => bail!("a flag is \"{other}\""),
-    };
     let counters = self::counters(counters)?;
     let precision = match pebs {
         "0" => Precision::Imprecise,
@@ -136,7 +113,7 @@ fn intel(line: &str) -> Result<Event> {
     let registers: Vec<Register> = msrs.iter().enumerate().map(register).collect::<Result<_>>()?;
     let first = registers.first().copied();
     let extra = if registers.is_empty() { None } else { Some(Extra { registers, value: hexadecimal(value)? }) };
-    Ok(Event {
+    let event = Event {
         name: name.to_owned(),
         encoding: Encoding {
             event: first.map_or(pick(&events, 0), |first| Ok(first.event))?,
@@ -150,17 +127,16 @@ fn intel(line: &str) -> Result<Event> {
         counters,
         precision,
         precise_counters,
+        alone: flag(alone)? && extra.is_none(),
         extra,
-        alone: flag(alone)?,
         deprecated: flag(deprecated)?,
         successor: None,
         period: period.parse()?,
-    })
+    };
+    Ok(event.with_fixed_counter())
 }
 
-fn amd(line: &str) -> Result<Event> {
-    let fields: Vec<&str> = line.split(',').collect();
-    let [name, sub, event, umask] = fields[..] else { bail!("{} columns instead of 4", fields.len()) };
+fn amd([name, sub, event, umask]: [&str; 4]) -> Result<Event> {
     let [event, umask] = [event, umask].map(|text| u16::try_from(hexadecimal(text)?).context("too large"));
     let name = if sub.is_empty() { name.to_owned() } else { format!("{name}.{sub}") };
     Ok(Event::new(name, Encoding { event: event?, umask: umask?, ..Encoding::default() }, Counters::ANY))
@@ -168,21 +144,13 @@ fn amd(line: &str) -> Result<Event> {
 
 /// Returns the lines of the map: Intel's, and those of AMD.
 fn map(text: &str) -> Result<String> {
-    let mut lines = text.lines();
-    ensure!(lines.next() == Some(INTEL_MAP), "line 1 of the map is not \"{INTEL_MAP}\"");
-    let mut rows = format!("{MAP_HEADER}\n");
-    for line in lines {
-        rows.push_str(&map_line(line).with_context(|| format!("map: {line}"))?);
-    }
-    rows.push_str(AMD_MAP);
-    Ok(rows)
+    let rows = rows(text, INTEL_MAP, map_line).context("map")?;
+    Ok(format!("{MAP_HEADER}\n{}{AMD_MAP}", rows.concat()))
 }
 
-fn map_line(line: &str) -> Result<String> {
+fn map_line([processor, file, core_type, role, _]: [&str; 5]) -> Result<String> {
     // CPUID leaf 0x1A of the cores in the SoC tile (Linux, arch/x86/events/perf_event.h, INTEL_ATOM_CMT_NATIVE_ID).
     const LOW_POWER: u8 = 2;
-    let fields: Vec<&str> = line.split(',').collect();
-    let [processor, file, core_type, role, _] = fields[..] else { bail!("{} columns instead of 5", fields.len()) };
     let parts: Vec<&str> = processor.splitn(4, '-').collect();
     let (vendor, family, model, steppings) = match parts[..] {
         [vendor, family, model] => (vendor, family, model, 0xFFFF),
@@ -204,16 +172,6 @@ fn map_line(line: &str) -> Result<String> {
 fn stepping_mask(set: &str) -> Result<u16> {
     let digits = set.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).context("no set of steppings")?;
     digits.chars().try_fold(0, |mask, digit| Ok(mask | 1 << digit.to_digit(16).context("no stepping")?))
-}
-
-/// Parses numbers with bars between them.
-fn list(text: &str) -> Result<Vec<u16>> {
-    text.split('|').map(|part| u16::try_from(hexadecimal(part)?).context("more than 16 bits")).collect()
-}
-
-fn hexadecimal(text: &str) -> Result<u64> {
-    let text = text.trim().to_lowercase();
-    u64::from_str_radix(text.strip_prefix("0x").unwrap_or(&text), 16).with_context(|| format!("\"{text}\""))
 }
 
 /// Parses `0xff` or `F0`, a fixed counter.

@@ -103,7 +103,6 @@ fn what_the_driver_refuses_has_its_registers_and_the_reason() {
     assert_eq!((&any["cores"][0]["select"], &any["cores"][0]["error"]), (&json!("0x0023003c"), &Value::Null));
     for (processor, event, counters, error) in [
         ("skylake-6600k", "CPU_CLK_UNHALTED.THREAD_ANY", json!(["F1"]), "AnyThread"),
-        ("skylake-u-6500u", "INST_RETIRED.TOTAL_CYCLES_PS", json!([0, 2, 3]), "on other counters"),
         ("skylake-u-6500u", "OFFCORE_RESPONSE", json!([0, 1, 2, 3]), "without a value"),
         ("skylake-u-6500u", "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_4:ldlat=2", json!([0, 1, 2, 3]), "at least 3"),
         ("skylake-u-6500u", "MEM_LOAD_RETIRED.L3_MISS:ldlat=30", json!([0, 1, 2, 3]), "no value by ldlat="),
@@ -125,6 +124,10 @@ fn what_the_driver_refuses_has_its_registers_and_the_reason() {
         let why = found["cores"][0]["error"].as_str().unwrap().to_owned();
         assert!(why.contains(error), "{event}: {why}");
     }
+    let cycles = on("skylake-u-6500u", "INST_RETIRED.TOTAL_CYCLES_PS").json();
+    assert_eq!((&cycles["cores"][0]["counters"], &cycles["cores"][0]["error"]), (&json!([0, 2, 3]), &Value::Null));
+    let by_number = on("skylake-u-6500u", "cpu/event=0xc0,umask=1,cmask=10,inv/").json();
+    assert_eq!(by_number["cores"][0]["counters"], json!([0, 2, 3]));
     let time = on("zen-1800x", "cpu-clock").json();
     assert_eq!((&time["cores"][0]["error"], &time["cores"][0]["select"]), (&Value::Null, &Value::Null));
 }

@@ -120,9 +120,6 @@ fn an_event_that_low_power_cores_lack_is_refused() {
 
 #[test]
 fn what_the_driver_does_not_know_has_the_counters_of_the_facts() {
-    let skylake = on(SKYLAKE);
-    run(&skylake, "start INST_RETIRED.TOTAL_CYCLES_PS").outcome.unwrap();
-    assert_eq!(started(&skylake), [(number("cpu/event=0xc0,umask=1,cmask=10,inv/"), 3, 0, 0xD)]);
     let system = hybrid(0x000B_06D1);
     run(&system, "start cpu_core/ITLB_MISSES.STLB_HIT/").outcome.unwrap();
     assert_eq!(started(&system), [(number("cpu/event=0x11,umask=0x120/"), 3, CORE, 0x3FF)]);
@@ -218,6 +215,41 @@ fn a_name_of_both_threads_of_a_core_is_requested_with_any_thread() {
         run(&system, "start CPU_CLK_UNHALTED.THREAD_P_ANY,CPU_CLK_UNHALTED.THREAD_P").out.lines().next(),
         Some("session 7 counts on every processor: CPU_CLK_UNHALTED.THREAD_P_ANY, CPU_CLK_UNHALTED.THREAD_P")
     );
+}
+
+#[test]
+fn an_event_that_must_run_alone_is_refused_beside_another_general_counter() {
+    const SANDY_BRIDGE: u32 = 0x0002_06A7;
+    for line in [
+        "start INST_RETIRED.PREC_DIST",
+        "start INST_RETIRED.PREC_DIST,INST_RETIRED.ANY,CPU_CLK_UNHALTED.THREAD",
+        "start L1D.REPLACEMENT,MEM_LOAD_UOPS_RETIRED.LLC_HIT",
+    ] {
+        assert!(run(&on(SANDY_BRIDGE), line).outcome.is_ok(), "{line}");
+    }
+    let system = on(SANDY_BRIDGE);
+    let (exit, report) = run(&system, "start L1D.REPLACEMENT,INST_RETIRED.PREC_DIST").failure();
+    assert_eq!(exit, Exit::UnsupportedSource);
+    assert_eq!(
+        report,
+        "error: INST_RETIRED.PREC_DIST and L1D.REPLACEMENT cannot be counted together\n  \
+         because: while INST_RETIRED.PREC_DIST runs, no other event may have a general counter (TakenAlone in Intel's \
+         event files)\n  \
+         try: two commands; instructions and cycles of fixed counters can run beside it"
+    );
+    assert!(system.driver.inputs(Code::Start).is_empty());
+    let hybrid = hybrid(ALDER_LAKE);
+    run(&hybrid, "start cpu_atom/MEM_UOPS_RETIRED.STORE_LATENCY/,cpu_core/L1D.REPLACEMENT/").outcome.unwrap();
+    let (_, report) = run(&hybrid, "start MEM_UOPS_RETIRED.STORE_LATENCY,BR_INST_RETIRED.ALL_BRANCHES").failure();
+    assert!(report.contains("STORE_LATENCY runs, no other"), "{report}");
+}
+
+#[test]
+fn fixed_counters_of_files_that_number_them_from_1_are_sources() {
+    const NEHALEM: u32 = 0x0001_06A5;
+    let system = on(NEHALEM);
+    run(&system, "start INST_RETIRED.ANY,CPU_CLK_UNHALTED.THREAD").outcome.unwrap();
+    assert_eq!(started(&system), [(2, 3, 0, 0), (0x13, 3, 0, 0)]);
 }
 
 #[test]

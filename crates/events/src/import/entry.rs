@@ -113,8 +113,8 @@ pub fn parse(value: &Value) -> Result<ImportedEvent, String> {
                 Counters { general_mask: mask, ..Counters::NONE }
             }
         },
+        alone: flag("TakenAlone")? && registers.is_empty(),
         extra: if registers.is_empty() { None } else { Some(Extra { registers, value: one("MSRValue")? }) },
-        alone: flag("TakenAlone")?,
         deprecated: flag("Deprecated")?,
         successor: None,
         period: one("SampleAfterValue")?,
@@ -122,7 +122,7 @@ pub fn parse(value: &Value) -> Result<ImportedEvent, String> {
     let brief = plain(text("BriefDescription")?);
     let description = plain(text("PublicDescription")?);
     let description = if description == brief { String::new() } else { description };
-    Ok(ImportedEvent { row: row::format(&event), brief, description })
+    Ok(ImportedEvent { row: row::format(&event.with_fixed_counter()), brief, description })
 }
 
 /// Parses a number, in hexadecimal behind `0x`.

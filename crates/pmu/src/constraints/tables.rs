@@ -1561,7 +1561,8 @@ pub static SKYLAKE: Table = Table::new(
         0xF4, 0x04, 0x01, 0x10,
         0xFE, 0x04, 0x02, 0x02, 0x04,
     ],
-);
+)
+.with_cmask(&[(0xC0, 0x01, Class::new(0xD, 0xD))]);
 
 /// See `crates/pmu/facts/skymont.csv`.
 pub static SKYMONT: Table = Table::new(

@@ -10,6 +10,8 @@ pub struct Fact {
     pub umask: Option<u8>,
     /// Event select and unit mask alone select the event.
     pub is_plain: bool,
+    /// CMASK, INV, edge, and AnyThread.
+    pub filters: (u8, bool, bool, bool),
     /// Mask of general counters.
     pub counters: u32,
     /// Mask of general counters that record it.
@@ -83,6 +85,7 @@ impl Generation {
                 event: hexadecimal(1).unwrap().try_into().unwrap(),
                 umask,
                 is_plain: fields[3..6] == ["0", "0", "0"],
+                filters: (fields[3].parse().unwrap(), fields[4] == "1", fields[5] == "1", fields[6] == "1"),
                 counters: hexadecimal(7).unwrap_or(0),
                 precise: hexadecimal(8).unwrap(),
             })

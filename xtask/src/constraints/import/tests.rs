@@ -154,7 +154,7 @@ fn the_committed_facts_have_the_form_that_the_import_writes() {
     assert_eq!(generations.len(), 23);
     for generation in generations.keys() {
         let committed = read(&facts.join(generation).with_extension("csv")).unwrap();
-        let rows: BTreeSet<Row> = lines(&committed, HEADER, row).unwrap().into_iter().collect();
+        let rows: BTreeSet<Row> = rows(&committed, HEADER, row).unwrap().into_iter().collect();
         assert!(text(rows) == committed, "{generation}: cargo xtask constraints --import FOLDER");
     }
     let replacements = replacements(&read(&facts.join(COUNTERS.0)).unwrap()).unwrap();
