@@ -121,8 +121,8 @@ fn places(processors: &[u32], system: &dyn System) -> Result<Vec<(u32, Place)>, 
     processors.iter().map(place).collect()
 }
 
-/// Returns the counts of each set, or of the machine. `runs` are the events of each run, if they were repeated; `events`
-/// then are their means.
+/// Returns the counts of each set, or of the machine. `runs` are the events of each run, if they were repeated;
+/// `events` then are their means.
 pub fn blocks(events: &[EventCount], sets: Option<&[Set]>, runs: &[Vec<EventCount>]) -> Vec<Block> {
     let Some(sets) = sets else {
         return vec![block(String::new(), processors_of(events), events.to_vec(), runs)];

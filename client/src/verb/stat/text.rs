@@ -124,7 +124,11 @@ fn rows_by_core_type(lead: &str, events: &[Counted], args: &StatArgs, columns: &
 /// Formats the metrics of events in one line.
 fn metrics<'a>(lead: &str, events: impl IntoIterator<Item = &'a Counted>) -> String {
     let shares = events.into_iter().filter_map(|row| row.metric.as_ref()).filter(|metric| !metric.is_rate());
-    let line = shares.map(|metric| format!("{:>28}", metric_column(metric).trim_start())).collect::<String>();
+    let mut line = String::new();
+    for metric in shares {
+        // Writing to a `String` cannot fail.
+        let _ = write!(line, "{:>28}", metric_column(metric).trim_start());
+    }
     let line = if line.is_empty() { " no metric: count cycles and instructions, for example".to_owned() } else { line };
     format!("{lead}{line}\n")
 }
