@@ -4,6 +4,7 @@
 //! is read and checked before anything is returned; an error names file and line.
 
 mod entry;
+mod metrics;
 mod pattern;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::identity::Identity;
+use crate::metric::Metric;
 
 pub use entry::ImportedEvent;
 
@@ -110,6 +112,14 @@ impl Imported {
         })
     }
 
+    /// Returns the metrics of a processor, on a hybrid those of a core type.
+    #[must_use]
+    pub fn metrics_of(&self, identity: Identity, core_type: Option<u32>) -> Vec<Metric> {
+        let values = self.of(identity, core_type).flat_map(|file| &file.metrics);
+        // What was stored was parsed at the import.
+        values.filter_map(|value| Metric::parse(value).ok()).collect()
+    }
+
     /// Returns the number of events.
     #[must_use]
     pub fn events(&self) -> usize {
@@ -160,7 +170,14 @@ pub fn read(folder: &Path) -> Result<Imported, ImportError> {
     if files.is_empty() {
         return Err(ImportError::Empty { path: map_path });
     }
+    metrics::check(folder, files.values().flatten())?;
     Ok(Imported { format: FORMAT, is_first_match, files: files.into_values().flatten().collect() })
+}
+
+/// Returns the line with a name in quotation marks.
+fn line_of(text: &str, name: &str) -> usize {
+    let wanted = format!("\"{name}\"");
+    text.lines().position(|line| line.contains(&wanted)).map_or(1, |index| index + 1)
 }
 
 /// Parses the map: processor, version, file, kind, and in perfmon core type, native model and role.
@@ -256,12 +273,12 @@ fn parse(path: &Path, name: &str, row: &MapRow) -> Result<Vec<ImportedFile>, Imp
     let mut by_type: BTreeMap<u32, ImportedFile> = BTreeMap::new();
     for value in list {
         let title = |key: &str| value.get(key).and_then(Value::as_str);
-        let (core_type, is_metric) = match (title("Unit"), title("MetricName")) {
-            (Some("cpu_core"), metric) => (0x40, metric.is_some()),
-            (Some("cpu_atom"), metric) => (0x20, metric.is_some()),
-            (None, metric) => (row.core_type, metric.is_some()),
+        let core_type = match title("Unit") {
+            Some("cpu_core") => 0x40,
+            Some("cpu_atom") => 0x20,
+            None => row.core_type,
             // Events of other units than cores.
-            (Some(_), _) => continue,
+            Some(_) => continue,
         };
         let file = by_type.entry(core_type).or_insert_with(|| ImportedFile {
             path: name.to_owned(),
@@ -272,7 +289,9 @@ fn parse(path: &Path, name: &str, row: &MapRow) -> Result<Vec<ImportedFile>, Imp
             events: Vec::new(),
             metrics: Vec::new(),
         });
-        if is_metric {
+        if let Some(name) = title("MetricName") {
+            Metric::parse(value)
+                .map_err(|cause| invalid(line_of(&text, name), format!("{}: {cause}", name.escape_default())))?;
             file.metrics.push(value.clone());
             continue;
         }
@@ -281,12 +300,10 @@ fn parse(path: &Path, name: &str, row: &MapRow) -> Result<Vec<ImportedFile>, Imp
             let what = format!("an event has no EventName: {value}").chars().take(200).collect();
             return Err(invalid(1, what));
         };
-        let line = || {
-            let wanted = format!("\"{event}\"");
-            text.lines().position(|line| line.contains(&wanted)).map_or(1, |index| index + 1)
-        };
-        file.events
-            .push(entry::parse(value).map_err(|what| invalid(line(), format!("{}: {what}", event.escape_default())))?);
+        let parsed = entry::parse(value);
+        file.events.push(
+            parsed.map_err(|what| invalid(line_of(&text, event), format!("{}: {what}", event.escape_default())))?,
+        );
     }
     Ok(by_type.into_values().collect())
 }

@@ -157,6 +157,54 @@ fn every_damaged_file_has_a_position() {
 }
 
 #[test]
+fn a_damaged_metric_has_its_file_line_name_and_column() {
+    let metrics = |second: &str| {
+        format!(
+            "{{ \"Metrics\": [\n{{ \"MetricName\": \"IPC\", \"Formula\": \"a / b\" }},\n{{ \"MetricName\": \"M2\", {second} }}\n] }}"
+        )
+    };
+    for (second, message) in [
+        (r#""Formula": "a / ""#, "line 3: M2: Formula, column 4: expected a number, a name or '(', found the end"),
+        (r#""MetricExpr": "a $ b""#, "line 3: M2: MetricExpr, column 3: expected a number"),
+        (
+            r#""Formula": "a", "Constants": [{"Name": "1 +", "Alias": "a"}]"#,
+            "line 3: M2: constant a, column 4: expected",
+        ),
+        (r#""BriefDescription": "x""#, "line 3: M2: it has neither Formula nor MetricExpr"),
+        (
+            r#""MetricExpr": "1 + M3" }, { "MetricName": "M3", "MetricExpr": "M4 * 2" }, { "MetricName": "M4", "MetricExpr": "m2 if 0 else 1""#,
+            "line 3: M2: recursion: M2 -> M3 -> M4 -> M2",
+        ),
+    ] {
+        let files = [("mapfile.csv", PERFMON_MAP), ("SKL/metrics/skylake_metrics.json", &metrics(second))];
+        let error = imported(&files).unwrap_err().to_string();
+        assert!(error.contains("skylake_metrics.json, line 3") && error.contains(message), "{message}: {error}");
+    }
+}
+
+#[test]
+fn metrics_of_several_files_of_a_folder_are_one_circle() {
+    let metric = |name: &str, used: &str| {
+        format!(r#"[{{ "MetricName": "{name}", "MetricExpr": "{used}", "Unit": "cpu_core" }}]"#)
+    };
+    let import = |last: &str| {
+        imported(&[
+            ("mapfile.csv", LINUX_MAP),
+            ("alderlake/a.json", &metric("one", "two + 1")),
+            ("alderlake/b.json", &metric("two", last)),
+        ])
+    };
+    let error = import("one").unwrap_err().to_string();
+    assert!(error.contains("a.json, line 1: one: recursion: one -> two -> one"), "{error}");
+    let imported = import("cycles").unwrap();
+    let names = |core_type| -> Vec<String> {
+        imported.metrics_of(ALDER_LAKE, Some(core_type)).into_iter().map(|metric| metric.name).collect()
+    };
+    assert_eq!(names(0x40), ["one", "two"]);
+    assert!(names(0x20).is_empty());
+}
+
+#[test]
 fn a_hostile_map_reaches_nothing_outside_the_folder() {
     let map = |file: &str| format!("Family-model,Version,Filename,EventType\nGenuineIntel-6-5E,V1,{file},core\n");
     for file in ["../../../etc/passwd", "/../../x.json", "a/../../b.json", "a\\..\\b", ".", ""] {

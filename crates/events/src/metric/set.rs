@@ -92,12 +92,11 @@ impl MetricSet {
     /// Checks that no metric uses itself through others, nor others too deeply.
     ///
     /// # Errors
-    /// Names the first such metric and the circle.
-    pub fn check(&self) -> Result<(), (&Metric, MetricError)> {
+    /// Returns the position of the first such metric, and the circle.
+    pub fn check(&self) -> Result<(), (usize, MetricError)> {
         let mut depths = HashMap::new();
-        for metric in &self.metrics {
-            self.depth(metric, &mut Vec::new(), &mut depths)
-                .map_err(|cause| (metric, MetricError::Recursion(cause)))?;
+        for (index, metric) in self.metrics.iter().enumerate() {
+            self.depth(metric, &mut Vec::new(), &mut depths).map_err(|cause| (index, MetricError::Recursion(cause)))?;
         }
         Ok(())
     }
