@@ -57,6 +57,7 @@ mod suggestions;
 mod support;
 mod system;
 mod system_error;
+mod topology;
 mod totals;
 mod unavailable;
 mod vendor_event;

@@ -48,6 +48,7 @@ pub use {
     install::{InstallError, Undone},
     load::RecordingError,
     service::DriverBusy,
+    stat::{MeasureError, TopologyError},
 };
 
 /// Runs a verb and returns the exit code. If the reader of the output closes the pipe, the verb ends without an error.
