@@ -47,6 +47,13 @@ MORE EVENTS THAN COUNTERS
     {A,B}    are counted at the same time or not at all; {A,B}:u sets the mode
     A:D      has a counter all the time
 
+METRICS
+  -M IPC,TopdownL1 counts the events of metrics, in groups that are counted at
+  the same time where they fit, and prints each metric below the counts. A
+  metric without a value is n/a, with the reason: a division by zero, an event
+  that this machine cannot count or that never had a counter. Metrics of Intel's
+  and Linux's files can be imported: client events import.
+
 INTERVALS, RUNS AND SETS OF PROCESSORS
   -I 100 prints what was counted in each tenth of a second. Intervals end at
   multiples of it; a line has the time at which the counters were read.
@@ -61,6 +68,7 @@ CSV
   is empty. The percentage is below 100.00 if the event took turns with others.
   The name of an event with commas is quoted. With -I the seconds since the
   start come first. Other sets have two fields: name and number of processors.
+  Lines of metrics have no count; the unit of one that is n/a is the reason.
   With -r the error follows the event. --metric-only: metric,metric_unit,event.
 
 EXIT CODE
@@ -72,6 +80,7 @@ EXAMPLES
   client stat -e TotalCycles -C 0 --json -o counts.json -- app.exe
   client stat -e TotalCycles,cpu/event=0xD1,umask=0x20/u -- app.exe
   client stat -e instructions,MEM_LOAD_RETIRED.L3_MISS:u -- app.exe
+  client stat -M IPC,TopdownL1 -- app.exe
   client stat -I 500 --duration 10
   client stat -r 5 --per-core -e {cycles,instructions} -- app.exe
 ";
@@ -87,6 +96,15 @@ pub struct StatArgs {
     /// counted at the same time
     #[arg(short, long = "event", value_name = "A,B,...")]
     pub events: Vec<EventList>,
+    /// Metrics or groups of metrics to compute, with commas; client list metrics lists them
+    #[arg(
+        short = 'M',
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        conflicts_with_all = ["interval", "metric_only"]
+    )]
+    pub metrics: Vec<String>,
     /// Processors, such as 0,2-3 [default: every active one]
     #[arg(short = 'C', long = "cpu", value_name = "LIST")]
     pub processors: Option<ProcessorList>,
@@ -155,6 +173,11 @@ pub struct Aggregation {
 }
 
 impl StatArgs {
+    /// Returns whether neither events nor metrics are given.
+    pub fn counts_defaults(&self) -> bool {
+        self.events.is_empty() && self.metrics.is_empty()
+    }
+
     /// Returns the character between the fields, if lines of fields are printed.
     pub fn separator(&self) -> Option<u8> {
         self.separator.or(self.csv.then_some(b','))

@@ -4,6 +4,7 @@ mod blocks;
 mod csv;
 mod difference;
 mod measure;
+mod metrics;
 mod repeated;
 mod text;
 
@@ -28,6 +29,7 @@ use crate::output::OutputError;
 use crate::role::Role;
 use blocks::{Block, Counted, Set, blocks, processors_of, sets};
 use measure::{Measured, Plan};
+use metrics::{MetricValue, Metrics};
 use repeated::Spread;
 
 #[cfg(test)]
@@ -47,7 +49,10 @@ struct Stat {
     elapsed: Option<Spread<f64>>,
     processors: Vec<u32>,
     events: Vec<Counted>,
-    /// The same by sets of processors, if they were asked for.
+    /// The metrics that were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    metrics: Vec<MetricValue>,
+    /// The events by sets of processors, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     blocks: Option<Vec<Block>>,
 }
@@ -66,11 +71,12 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
     let connection = Connection::open(system)?;
     let processors = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
-    let mut requested = if args.events.is_empty() {
+    let mut requested = if args.counts_defaults() {
         default_events(&connection)?
     } else {
         events(&args.events, &processors, &connection)?
     };
+    let metrics = Metrics::new(&args.metrics, &mut requested, &processors, &connection, system)?;
     let active = || -> Result<Vec<u32>, Error> { Ok((0..connection.info()?.processors).collect()) };
     let chosen = if processors.is_empty() { active()? } else { processors.iter().collect() };
     let sets = sets(&args.aggregation, &chosen, &connection, system)?;
@@ -95,7 +101,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
         }
     }
     let exit_code = context.command_code.unwrap_or(Exit::Done.code());
-    let stat = printer.stat(&runs, exit_code)?;
+    let stat = printer.stat(&runs, exit_code, &metrics)?;
     if args.interval.is_none() || args.summary {
         printer.total(&stat, output(&mut file, args, context))?;
     }
@@ -171,14 +177,15 @@ impl Printer<'_> {
         Ok(out.flush()?)
     }
 
-    fn stat(&self, runs: &[Measured], exit_code: i32) -> Result<Stat, Error> {
+    fn stat(&self, runs: &[Measured], exit_code: i32, metrics: &Metrics) -> Result<Stat, Error> {
         let all: Vec<Vec<CountRecord>> = runs.iter().map(|run| run.records.clone()).collect();
         let events = self.events(&repeated::mean(&all))?;
         let of_runs = if self.args.repeat.is_some() { all.as_slice() } else { &[] };
         let of_runs = of_runs.iter().map(|records| self.events(records)).collect::<Result<Vec<_>, Error>>()?;
         let processors = processors_of(&events);
-        let (events, blocks) = self.blocks(&events, &of_runs);
         let elapsed = Spread::of(runs.iter().map(|run| run.elapsed.as_secs_f64()).collect(), |seconds| seconds);
+        let metrics = metrics.values(&events, elapsed.mean);
+        let (events, blocks) = self.blocks(&events, &of_runs);
         Ok(Stat {
             command: command::words(&self.args.command),
             exit_code,
@@ -186,6 +193,7 @@ impl Printer<'_> {
             elapsed: self.args.repeat.map(|_| elapsed),
             processors,
             events,
+            metrics,
             blocks,
         })
     }

@@ -16,6 +16,7 @@ mod record;
 mod report;
 mod search;
 mod stat;
+mod stat_metrics;
 mod tables;
 
 use std::rc::Rc;

@@ -15,7 +15,17 @@ const UNIT: &str = "";
 /// Writes what was counted in all the time.
 pub fn total(stat: &Stat, args: &StatArgs, separator: u8, out: &mut dyn Write) -> Result<(), Error> {
     let lead: &[String] = if args.interval.is_some() { &[format!("{:.9}", stat.elapsed_seconds)] } else { &[] };
-    lines(lead, &stat.events, stat.blocks.as_deref(), args, separator, out)
+    lines(lead, &stat.events, stat.blocks.as_deref(), args, separator, out)?;
+    let mut out = csv::WriterBuilder::new().delimiter(separator).flexible(true).from_writer(out);
+    for metric in &stat.metrics {
+        let value = metric.value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.3}"));
+        let cores = metric.core_type.as_ref().map_or_else(String::new, |cores| format!("{cores}/"));
+        let name = format!("{cores}{}{}", metric.name, if cores.is_empty() { "" } else { "/" });
+        let reason = metric.unavailable.as_deref().unwrap_or_default();
+        out.write_record(["", "", &name, "", "", &value, if metric.value.is_some() { &metric.unit } else { reason }])
+            .map_err(io::Error::from)?;
+    }
+    Ok(out.flush()?)
 }
 
 /// Writes what was counted in an interval.

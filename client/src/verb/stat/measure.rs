@@ -124,7 +124,7 @@ impl Plan<'_> {
                 Ok(started) => return Ok(started.session),
                 // The last event is requested in any case: its refusal names the sessions that hold the counters.
                 Err(error) => match error.downcast_ref::<Refusal>().filter(|refusal| can_omit(refusal)) {
-                    Some(refusal) if self.args.events.is_empty() && events.len() > 1 => {
+                    Some(refusal) if self.args.counts_defaults() && events.len() > 1 => {
                         let refused = events.iter().position(|event| event.source == refusal.header.source);
                         events.remove(refused.unwrap_or(events.len() - 1));
                     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::blocks::{self, Block, Counted};
-use super::{Interval, Stat};
+use super::{Interval, Stat, metrics};
 use crate::cli::StatArgs;
 use crate::core_types::with_processors;
 use crate::counts::{EventCount, asleep, disturbance_note, turns_note};
@@ -63,6 +63,9 @@ pub fn total(stat: &Stat, args: &StatArgs) -> String {
     let is_wide = stat.blocks.is_some() || stat.elapsed.is_some();
     let columns = Columns::of(&stat.events, stat.blocks.as_deref(), is_wide);
     text.push_str(&rows("", &stat.events, stat.blocks.as_deref(), args, &columns));
+    if !stat.metrics.is_empty() {
+        let _ = write!(text, "\n Metrics:\n\n{}", metrics::text(&stat.metrics)); // a string takes everything
+    }
     let spread = stat.elapsed.as_ref().map_or_else(String::new, |elapsed| format!("  {}", elapsed.column()));
     let elapsed = format!("{:>20.9} seconds time elapsed{spread}", stat.elapsed_seconds);
     // Writing to a `String` cannot fail.
@@ -99,7 +102,7 @@ fn rows(lead: &str, events: &[Counted], blocks: Option<&[Block]>, args: &StatArg
         format!("{lead}{:<8}{processors}", block.name)
     };
     if args.metric_only {
-        return blocks.iter().map(|block| metrics(&lead_of(block), &block.events)).collect();
+        return blocks.iter().map(|block| shares(&lead_of(block), &block.events)).collect();
     }
     let rows = blocks::rows(events, blocks, args.aggregation.per_cpu).into_iter();
     rows.map(|(block, row)| columns.row(&lead_of(block), row)).collect()
@@ -115,17 +118,17 @@ fn rows_by_core_type(lead: &str, events: &[Counted], args: &StatArgs, columns: &
     }
     let of = |core_type: &u32| -> String {
         let own = events.iter().filter(|row| row.event.core_type_number == *core_type);
-        if args.metric_only { metrics(lead, own) } else { own.map(|row| columns.row(lead, row)).collect() }
+        if args.metric_only { shares(lead, own) } else { own.map(|row| columns.row(lead, row)).collect() }
     };
     let between = if lead.is_empty() { "\n" } else { "" };
     types.iter().map(of).collect::<Vec<_>>().join(between)
 }
 
 /// Formats the metrics of events in one line.
-fn metrics<'a>(lead: &str, events: impl IntoIterator<Item = &'a Counted>) -> String {
-    let shares = events.into_iter().filter_map(|row| row.metric.as_ref()).filter(|metric| !metric.is_rate());
+fn shares<'a>(lead: &str, events: impl IntoIterator<Item = &'a Counted>) -> String {
+    let found = events.into_iter().filter_map(|row| row.metric.as_ref()).filter(|metric| !metric.is_rate());
     let mut line = String::new();
-    for metric in shares {
+    for metric in found {
         // Writing to a `String` cannot fail.
         let _ = write!(line, "{:>28}", metric_column(metric).trim_start());
     }

@@ -1,0 +1,337 @@
+//! Metrics that `stat` counts: `-M`.
+
+use std::fmt::Write as _;
+
+use events::metric::{Metric, MetricSet, Values, builtin, groups};
+use events::{CoreTable, Generic, Identity, Target, nearest};
+use protocol::{EventRequest, ProcessorSet, modes};
+use serde::Serialize;
+use thiserror::Error as ThisError;
+
+use crate::connection::Connection;
+use crate::counts::EventCount;
+use crate::error::{Error, UserError};
+use crate::event::SourceName;
+use crate::exit::Exit;
+use crate::named::resolve;
+use crate::system::System;
+use crate::{suggestions, vendor_event};
+
+/// No metric or group has a name.
+#[derive(Debug, ThisError)]
+#[error("no metric or group of metrics of this processor is called {name}{}", suggestions::did_you_mean(.near))]
+pub struct NoMetric {
+    name: String,
+    near: Vec<String>,
+}
+
+impl UserError for NoMetric {
+    fn exit(&self) -> Exit {
+        Exit::UnknownSource
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some("client list metrics".to_owned())
+    }
+}
+
+/// The value of a metric, as `--json` shows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MetricValue {
+    /// Name of the metric.
+    pub name: String,
+    /// Core type of its processors, on a hybrid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core_type: Option<String>,
+    /// The value in its unit.
+    pub value: Option<f64>,
+    /// The unit; may be empty.
+    pub unit: String,
+    /// Why it has no value.
+    pub unavailable: Option<String>,
+}
+
+/// The metrics that were asked for, with the events that they need.
+#[derive(Default)]
+pub struct Metrics(Vec<Kind>);
+
+/// The metrics of a kind of cores.
+struct Kind {
+    /// The core type, on a hybrid.
+    core_type: Option<pmu::CoreType>,
+    set: MetricSet,
+    /// Positions in the set of the metrics that were asked for.
+    chosen: Vec<usize>,
+    /// Constants, and the reasons of events that cannot be counted.
+    known: Values,
+    /// Events by name, with their positions in the request.
+    events: Vec<(String, usize)>,
+}
+
+impl Metrics {
+    /// Finds metrics by their names or groups, and adds their events to a request.
+    ///
+    /// # Errors
+    /// If no metric has a name. A metric of which an event cannot be counted has no value.
+    pub fn new(
+        names: &[String],
+        requested: &mut Vec<EventRequest>,
+        processors: &ProcessorSet,
+        connection: &Connection,
+        system: &dyn System,
+    ) -> Result<Self, Error> {
+        let info = connection.info()?;
+        let Some(identity) = vendor_event::identity_of(&info).filter(|_| !names.is_empty()) else {
+            return names.first().map_or(Ok(Self::default()), |name| Err(unknown(name, &[])));
+        };
+        let mut constants = Values::default();
+        constants.set("#num_cpus", info.processors.into());
+        if let Some(has_threads) = has_threads(system) {
+            constants.set("#SMT_on", f64::from(u8::from(has_threads)));
+        }
+        let imported = connection.imported()?;
+        let mut kinds = Vec::new();
+        for (core_type, table, counters, fixed) in cores(identity, connection)? {
+            let mut metrics = builtin(identity, table.map(|one| one.table));
+            let of_cores = imported.as_ref().map(|one| one.metrics_of(identity, core_type.map(pmu::CoreType::number)));
+            metrics.extend(of_cores.into_iter().flatten());
+            let set = MetricSet::new(metrics);
+            let kind = Kind { core_type, set, chosen: Vec::new(), known: constants.clone(), events: Vec::new() };
+            kinds.push((kind, Counters { identity, table, general: counters, fixed }));
+        }
+        for name in names {
+            let mut is_known = false;
+            for (kind, _) in &mut kinds {
+                is_known |= kind.choose(name);
+            }
+            if !is_known {
+                let sets: Vec<&MetricSet> = kinds.iter().map(|(kind, _)| &kind.set).collect();
+                return Err(unknown(name, &sets));
+            }
+        }
+        let mut metrics = Self::default();
+        for (mut kind, counters) in kinds {
+            kind.request(&counters, requested, processors, connection)?;
+            metrics.0.push(kind);
+        }
+        Ok(metrics)
+    }
+
+    /// Returns the values for counts of so many seconds. A pure function.
+    pub fn values(&self, counts: &[EventCount], seconds: f64) -> Vec<MetricValue> {
+        self.0.iter().flat_map(|kind| kind.values(counts, seconds)).collect()
+    }
+}
+
+impl Kind {
+    /// Chooses the metrics of a name or a group. Of two with the same name, the first is the client's own.
+    fn choose(&mut self, wanted: &str) -> bool {
+        let has_name = |metric: &Metric| metric.name.eq_ignore_ascii_case(wanted);
+        let is_in = |metric: &Metric| metric.groups.iter().any(|group| group.eq_ignore_ascii_case(wanted));
+        let metrics = self.set.metrics();
+        let found: Vec<usize> = match metrics.iter().position(has_name) {
+            Some(index) => vec![index],
+            None => (0..metrics.len()).filter(|index| metrics.get(*index).is_some_and(is_in)).collect(),
+        };
+        for index in &found {
+            let name = metrics.get(*index).map(|metric| &metric.name);
+            let is_there = |other: &usize| metrics.get(*other).map(|metric| &metric.name) == name;
+            if !self.chosen.iter().any(is_there) {
+                self.chosen.push(*index);
+            }
+        }
+        !found.is_empty()
+    }
+
+    /// Adds the events of the chosen metrics to a request, in groups.
+    fn request(
+        &mut self,
+        counters: &Counters,
+        requested: &mut Vec<EventRequest>,
+        processors: &ProcessorSet,
+        connection: &Connection,
+    ) -> Result<(), Error> {
+        let (mut inputs, mut unavailable): (Vec<Vec<&str>>, Vec<(String, String)>) = (Vec::new(), Vec::new());
+        for metric in self.chosen.iter().filter_map(|index| self.set.metrics().get(*index)) {
+            let mut events = self.set.events(metric, &self.known);
+            // These are known when the counting ends.
+            events.retain(|name| !TIMES.iter().any(|time| time.eq_ignore_ascii_case(name)));
+            for name in &events {
+                let source = source(name, self.core_type);
+                match resolve(&source, processors, connection) {
+                    Err(error) => unavailable.push(((*name).to_owned(), error.to_string())),
+                    Ok(found) if found.is_empty() => {
+                        unavailable.push(((*name).to_owned(), "the chosen processors have no such event".to_owned()));
+                    }
+                    Ok(_) if !counters.can_count(name) => {
+                        unavailable.push(((*name).to_owned(), "no counter of this machine counts it".to_owned()));
+                    }
+                    Ok(_) => {}
+                }
+            }
+            // A metric without one of its events needs none of them.
+            if !events.iter().any(|name| unavailable.iter().any(|(other, _)| other == name)) {
+                inputs.push(events);
+            }
+        }
+        let mut events = Vec::new();
+        for group in groups(&inputs, &|events| counters.fit(events)) {
+            let number = 1 + requested.iter().map(|event| event.group).max().unwrap_or_default();
+            for name in &group {
+                for found in resolve(&source(name, self.core_type), processors, connection)?.into_iter().take(1) {
+                    let event = EventRequest {
+                        source: found.source.id,
+                        modes: modes::BOTH,
+                        core_type: found.core_type,
+                        counters: found.counters,
+                        event: found.source.event,
+                        extra: found.source.extra,
+                        group: if group.len() > 1 { number } else { 0 },
+                        ..EventRequest::EMPTY
+                    };
+                    let position = requested.iter().position(|other| *other == event);
+                    events.push(((*name).to_owned(), position.unwrap_or(requested.len())));
+                    if position.is_none() {
+                        requested.push(event);
+                    }
+                }
+            }
+        }
+        self.events = events;
+        for (name, reason) in unavailable {
+            self.known.set_unavailable(&name, &reason);
+        }
+        Ok(())
+    }
+
+    fn values(&self, counts: &[EventCount], seconds: f64) -> Vec<MetricValue> {
+        let mut values = self.known.clone();
+        values.set("duration_time", seconds);
+        values.set("DURATIONTIMEINMILLISECONDS", 1_000.0 * seconds);
+        // An event of several groups has the count of the first that ran.
+        for (name, position) in self.events.iter().rev() {
+            match counts.iter().find(|count| usize::try_from(count.index) == Ok(*position)) {
+                Some(count) if !count.is_uncounted() => values.set(name, crate::format::real(count.scaled)),
+                _ if self.events.iter().any(|(other, at)| other == name && at != position) => {}
+                _ => values.set_unavailable(name, "it never had a counter"),
+            }
+        }
+        let all = self.set.evaluate(&values);
+        let value = |index: &usize| {
+            let (metric, value) = (self.set.metrics().get(*index)?, all.get(*index)?);
+            Some(MetricValue {
+                name: metric.name.clone(),
+                core_type: self.core_type.map(|core_type| core_type.name().to_owned()),
+                value: value.as_ref().ok().map(|value| metric.scale * value),
+                unit: metric.unit.clone(),
+                unavailable: value.as_ref().err().map(ToString::to_string),
+            })
+        };
+        self.chosen.iter().filter_map(value).collect()
+    }
+}
+
+/// Constants that are known when the counting ends.
+const TIMES: [&str; 2] = ["duration_time", "DURATIONTIMEINMILLISECONDS"];
+
+/// Formats metrics below the counts.
+pub fn text(values: &[MetricValue]) -> String {
+    let mut text = String::new();
+    for MetricValue { name, core_type, value, unit, unavailable } in values {
+        let number = value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.3}"));
+        let cores = core_type.as_ref().map_or_else(String::new, |cores| format!("{cores}/"));
+        let end = if cores.is_empty() { "" } else { "/" };
+        let reason = unavailable.as_ref().map_or_else(String::new, |reason| format!("  # {reason}"));
+        let line = format!("{number:>20} {unit:8} {cores}{name}{end}{reason}");
+        let _ = writeln!(text, "{}", line.trim_end()); // a string takes everything
+    }
+    text
+}
+
+/// The counters of a kind of cores.
+struct Counters {
+    identity: Identity,
+    table: Option<CoreTable>,
+    general: u32,
+    fixed: u32,
+}
+
+impl Counters {
+    /// Returns the counters of an event, the fixed ones in bits 31:16; `None` if only the driver knows them.
+    fn mask(&self, name: &str) -> Option<u32> {
+        let counters = match Generic::from_name(name).map(|generic| generic.target(self.identity)) {
+            Some(Ok(Target::Event { counters, .. })) => counters,
+            Some(_) => return None,
+            None => self.table?.table.find(name)?.counters,
+        };
+        let below = |count: u32| u16::try_from((1_u32 << count.min(16)) - 1).unwrap_or(u16::MAX);
+        let general = counters.general_mask & below(self.general);
+        Some(u32::from(general) | u32::from(counters.fixed_mask & below(self.fixed)) << 16)
+    }
+
+    fn can_count(&self, name: &str) -> bool {
+        self.mask(name) != Some(0)
+    }
+
+    /// Returns whether events can be counted at the same time.
+    fn fit(&self, events: &[&str]) -> bool {
+        let masks: Option<Vec<u32>> = events.iter().map(|name| self.mask(name)).collect();
+        // The number of counters refuses most at once.
+        let union = |masks: &[u32]| masks.iter().fold(0, |all, mask| all | mask).count_ones() as usize;
+        masks.is_some_and(|masks| union(&masks) >= masks.len() && place(&masks, 0))
+    }
+}
+
+/// Returns whether each mask can have a bit of its own.
+fn place(masks: &[u32], taken: u32) -> bool {
+    let Some((mask, rest)) = masks.split_first() else { return true };
+    // Fixed counters first: fewer events can have them.
+    (0..32).rev().any(|bit| (mask & !taken) >> bit & 1 == 1 && place(rest, taken | 1 << bit))
+}
+
+/// A kind of cores: core type, table, and numbers of general and fixed counters.
+type Cores = (Option<pmu::CoreType>, Option<CoreTable>, u32, u32);
+
+/// Returns the kinds of cores that the machine has.
+fn cores(identity: Identity, connection: &Connection) -> Result<Vec<Cores>, Error> {
+    let tables = vendor_event::tables(Some(identity), None);
+    let core_types = connection.core_types()?;
+    if core_types.is_empty() {
+        let info = connection.info()?;
+        let general = info.least_counters.saturating_sub(info.fixed_counters);
+        return Ok(vec![(None, tables.first().copied(), general, info.fixed_counters)]);
+    }
+    let of_type = |one: &CoreTable| {
+        let core_type = pmu::CoreType::from_number(one.core_type? as u32)?;
+        let found = core_types.iter().find(|found| found.name == core_type.name())?;
+        let general = found.counters.saturating_sub(found.fixed_counters);
+        Some((Some(core_type), Some(*one), general, found.fixed_counters))
+    };
+    Ok(tables.iter().filter(|one| one.native_model == 0).filter_map(of_type).collect())
+}
+
+fn source(name: &str, core_type: Option<pmu::CoreType>) -> SourceName {
+    let source = SourceName::Name(name.to_owned());
+    match core_type {
+        Some(core_type) => SourceName::OnCoreType(core_type, Box::new(source)),
+        None => source,
+    }
+}
+
+/// Returns whether a core has two threads; `None` if Windows does not report it.
+fn has_threads(system: &dyn System) -> Option<bool> {
+    let mut places: Vec<_> = system.topology().ok()?.into_values().collect();
+    let number = places.len();
+    places.sort_unstable();
+    places.dedup();
+    (number > 0).then_some(places.len() < number)
+}
+
+fn unknown(name: &str, sets: &[&MetricSet]) -> Error {
+    let metrics = || sets.iter().flat_map(|set| set.metrics());
+    let mut names: Vec<&str> = metrics().map(|metric| metric.name.as_str()).collect();
+    names.extend(metrics().flat_map(|metric| metric.groups.iter().map(String::as_str)));
+    names.sort_unstable();
+    names.dedup();
+    NoMetric { name: name.to_owned(), near: nearest(name, names.into_iter(), suggestions::MOST) }.into()
+}

@@ -1,0 +1,136 @@
+//! `stat -M`: which events are counted together, and the metrics below the counts.
+
+use protocol::{EventRequest, StartHeader};
+
+use super::*;
+use crate::fake::core_type_record;
+use crate::topology::{Place, Topology};
+
+const SKYLAKE: u32 = 0x0005_06E3;
+const ALDER_LAKE: u32 = 0x0009_0672;
+const CYCLES: &str = "cpu/event=0x3c/";
+
+/// Returns a Skylake with four general and three fixed counters, and cores of one thread.
+fn skylake(counts: &[CountRecord]) -> FakeSystem {
+    let info = InfoReply { signature: SKYLAKE, counters: 7, least_counters: 7, fixed_counters: 3, ..info() };
+    let driver = FakeDriver { info, ..FakeDriver::default() };
+    driver.counts.replace(counts.to_vec());
+    let topology = Topology::from([(0, Place { package: 0, core: 0 }), (1, Place { package: 0, core: 1 })]);
+    FakeSystem { topology, ..FakeSystem::running(driver) }
+}
+
+fn number(text: &str) -> u32 {
+    match text.parse().unwrap() {
+        SourceName::Raw(event) => event.source().0,
+        other => panic!("{other}"),
+    }
+}
+
+/// The counts of 1,000 slots: 250 clocks, 100 slots of the front end, 400 that retire, 50 uops that are thrown away,
+/// and 20 clocks of recovery.
+fn slots() -> Vec<CountRecord> {
+    let event = |text: &str, value| count(number(text), 0, value, SECOND);
+    vec![
+        event(CYCLES, 250),
+        event("cpu/event=0x9c,umask=0x01/", 100),
+        event("cpu/event=0x0e,umask=0x01/", 450),
+        event("cpu/event=0xc2,umask=0x02/", 400),
+        event("cpu/event=0x0d,umask=0x01/", 20),
+    ]
+}
+
+/// Returns source, core type and group of the events that were started last.
+fn started(system: &FakeSystem) -> Vec<(u32, u32, u32)> {
+    let inputs = system.driver.inputs(Code::Start);
+    let events = <[EventRequest]>::ref_from_bytes(&inputs.last().unwrap()[size_of::<StartHeader>()..]).unwrap();
+    events.iter().map(|event| (event.source, event.core_type, event.group)).collect()
+}
+
+#[test]
+fn the_events_of_metrics_are_one_group_and_level_1_sums_to_100_percent() {
+    let system = skylake(&slots());
+    let json = stat(&system, "-M topdownl1 --json -o -").json();
+    let found: Vec<(&str, f64)> = json["metrics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["name"].as_str().unwrap(), one["value"].as_f64().unwrap()))
+        .collect();
+    let expected = [("Frontend_Bound", 10.0), ("Bad_Speculation", 13.0), ("Backend_Bound", 37.0), ("Retiring", 40.0)];
+    for ((name, value), (wanted, percent)) in found.iter().zip(expected) {
+        assert!(*name == wanted && (value - percent).abs() < 1e-9, "{name}: {value}");
+    }
+    let mut events = started(&system);
+    events.sort_unstable();
+    let mut sources: Vec<(u32, u32, u32)> = slots().iter().map(|count| (count.source, 0, 1)).collect();
+    sources.sort_unstable();
+    assert_eq!(events, sources);
+}
+
+#[test]
+fn metrics_are_below_the_counts_and_one_without_value_has_its_reason() {
+    let counts = [count(number(CYCLES), 0, 250, SECOND), count(2, 0, 500, SECOND)];
+    let ran = stat(&skylake(&counts), "-M IPC,Branch_MPKI,Frequency");
+    let text = ran.err;
+    let below = text.split_once("\n Metrics:\n\n").unwrap().1;
+    let lines: Vec<&str> = below.lines().take(3).collect();
+    assert_eq!(lines[0], "               2.000          IPC");
+    assert_eq!(
+        lines[1],
+        "                 n/a          Branch_MPKI  # branch-misses was not counted: it never had a counter"
+    );
+    assert!(lines[2].starts_with("                 n/a GHz      Frequency  # "), "{text}");
+    let zero =
+        stat(&skylake(&[count(number(CYCLES), 0, 0, SECOND), count(2, 0, 500, SECOND)]), "-M IPC,CPI --json -o -")
+            .json();
+    assert_eq!(zero["metrics"][0]["unavailable"], "division by zero in column 14");
+    assert_eq!((&zero["metrics"][0]["value"], &zero["metrics"][1]["value"]), (&json!(null), &json!(0.0)));
+    let csv = stat(&skylake(&counts), "-M IPC --csv -o -").out;
+    assert!(csv.ends_with("\n,,IPC,,,2.000,\n"), "{csv}");
+}
+
+#[test]
+fn threads_of_a_core_choose_the_events() {
+    let mut system = skylake(&slots());
+    system.topology = Topology::from([(0, Place { package: 0, core: 0 }), (1, Place { package: 0, core: 0 })]);
+    stat(&system, "-M Frontend_Bound --json -o -").outcome.unwrap();
+    // CPU_CLK_UNHALTED.THREAD_P_ANY is the event of the clocks with AnyThread.
+    let inputs = system.driver.inputs(Code::Start);
+    let events = <[EventRequest]>::ref_from_bytes(&inputs.last().unwrap()[size_of::<StartHeader>()..]).unwrap();
+    let clocks = events.iter().find(|one| one.source == number(CYCLES)).unwrap();
+    assert_ne!(clocks.event, 0, "the number of the source has no room for AnyThread");
+    let system = FakeSystem { topology: Topology::new(), ..skylake(&slots()) };
+    let json = stat(&system, "-M Frontend_Bound --json -o -").json();
+    assert_eq!(json["metrics"][0]["unavailable"], "#SMT_on has no value");
+}
+
+#[test]
+fn on_a_hybrid_a_metric_has_a_value_for_each_core_type() {
+    let mut driver = FakeDriver {
+        core_types: vec![core_type_record(0x40, &[0]), core_type_record(0x20, &[1])],
+        ..FakeDriver::default()
+    };
+    driver.info.signature = ALDER_LAKE;
+    let system = FakeSystem::running(driver);
+    let json = stat(&system, "-M IPC --json -o -").json();
+    let types: Vec<&str> =
+        json["metrics"].as_array().unwrap().iter().map(|one| one["core_type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["cpu_core", "cpu_atom"]);
+    let groups: Vec<(u32, u32)> = started(&system).iter().map(|event| (event.1, event.2)).collect();
+    assert_eq!(groups, [(0x40, 1), (0x40, 1), (0x20, 2), (0x20, 2)]);
+}
+
+#[test]
+fn an_unknown_metric_gets_suggestions() {
+    for name in ["Retirin", "TopdownL2"] {
+        let (exit, report) = stat(&skylake(&slots()), &format!("-M {name}")).failure();
+        assert_eq!(exit, Exit::UnknownSource);
+        assert!(
+            report.starts_with(&format!(
+                "error: no metric or group of metrics of this processor is called {name}; did you mean: "
+            )),
+            "{report}"
+        );
+        assert!(report.ends_with("try: client list metrics"), "{report}");
+    }
+}
