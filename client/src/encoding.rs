@@ -314,8 +314,8 @@ impl<C: Cpuid> Core<'_, C> {
             extra: extra.or_else(of_table),
             counters: counter_names(event.counters.and(there)),
             pebs_counters: counter_names(event.precise_counters.and(there)),
+            note: note(event, why.is_none()),
             error: why,
-            note: note(event),
             description: None,
         }
     }
@@ -350,10 +350,10 @@ fn counter_names(counters: Counters) -> Vec<CounterName> {
 }
 
 /// Returns advice about an event.
-fn note(event: &Event) -> Option<String> {
+fn note(event: &Event, is_supported: bool) -> Option<String> {
     const LOAD_LATENCY: u16 = 0x3F6;
     let has_latency = event.extra.iter().flat_map(|extra| &extra.registers).any(|one| one.msr == LOAD_LATENCY);
-    if has_latency && !event.deprecated {
+    if has_latency && is_supported && !event.deprecated {
         return Some(format!("recorded, not counted: client record -e {}:p", event.name));
     }
     match (&event.successor, event.deprecated, event.alone) {

@@ -99,6 +99,13 @@ fn what_the_driver_refuses_has_its_registers_and_the_reason() {
     assert_eq!(other["cores"][0]["extra"], json!({ "msr": "0x3f6", "value": "0x1e" }));
     let golden_cove = on("alder-lake-p-12900h", "cpu_core/MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128/").json();
     assert_eq!(golden_cove["cores"][0]["extra"], json!({ "msr": "0x3f6", "value": "0x80" }));
+    let advice = |processor, event: &str| {
+        let dump = cpuid_dumps::find(processor).unwrap().dump;
+        let text = run_anywhere(&format!("encode {event} --cpuid -"), dump.as_bytes()).out;
+        text.contains("recorded, not counted: client record -e MEM_")
+    };
+    assert!(advice("skylake-u-6500u", "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128"));
+    assert!(!advice("alder-lake-p-12900h", "cpu_core/MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128/"), "it is refused");
     let any = on("skylake-6600k", "CPU_CLK_UNHALTED.THREAD_P_ANY").json();
     assert_eq!((&any["cores"][0]["select"], &any["cores"][0]["error"]), (&json!("0x0023003c"), &Value::Null));
     for (processor, event, counters, error) in [
