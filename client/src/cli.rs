@@ -12,9 +12,9 @@ pub mod names;
 mod record;
 mod report;
 mod session;
+mod stat;
 pub mod usage;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -36,6 +36,7 @@ pub use events::{EventsAction, EventsArgs};
 pub use record::RecordArgs;
 pub use report::{ColumnName, ExportArgs, ExportFormat, FlamegraphArgs, ProcessName, RecordingArgs, ReportArgs};
 pub use session::SessionArgs;
+pub use stat::{Aggregation, STAT_HELP, StatArgs};
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -92,7 +93,7 @@ pub enum Verb {
     Info(Json),
     /// List the profile sources that can be counted here, or search all events
     #[command(
-        after_help = "EXAMPLES\n  client list\n  client list l3_miss             (searches the processor's events)\n  client list \"MEM_LOAD*\" --cpuid dump.txt\n  client list --all --json\n  client list --interface amd64   (needs no driver)"
+        after_help = "EXAMPLES\n  client list\n  client list l3_miss             (searches the processor's events)\n  client list metrics             (lists its metrics)\n  client list \"MEM_LOAD*\" --cpuid dump.txt\n  client list --all --json\n  client list --interface amd64   (needs no driver)"
     )]
     List(ListArgs),
     /// Show one source
@@ -171,58 +172,6 @@ EXAMPLES
   cpuid -1 -r | client diagnose --cpuid -
 ";
 
-/// Text after the options of `stat` in `--help`.
-pub const STAT_HELP: &str = "\
-The counters count everything that runs on the chosen processors while COMMAND
-runs, not only COMMAND. As with perf, standard output belongs to COMMAND: the
-counts go to standard error, or to the file of -o. Ctrl-C ends COMMAND; the
-counts are still printed.
-
-EVENTS
-  Without -e: cycles, instructions, branches and mispredicted branches, if this
-  machine supports them and has free counters for them.
-  An event has its name in the HAL (TotalIssues), its maker's name, in any case
-  (MEM_LOAD_RETIRED.L3_MISS), or one of perf's: cycles, instructions, branches,
-  branch-misses, cache-references, cache-misses, ref-cycles, cpu-clock. On a
-  hybrid a maker's name counts on each core type that has it. client encode
-  EVENT shows registers and counters, and why the driver refuses an event.
-  An event without a source can be given as a raw event, as with perf:
-    cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also any, eq, umask=0x8050
-    cpu/event=0xB7,umask=0x01,offcore_rsp=0x10001/ also frontend=0x15
-  with u or k after the last slash for one mode only. The numbers are in the
-  processor's manual; a wrong number counts nothing, or something else. The
-  driver knows on which counters most events count; client query EVENT says so.
-  If it does not know an event but you do, counters=0x3 among the terms allows
-  counters 0 and 1 only (bit n is counter n). This never adds a counter.
-  On a hybrid, an event number can be another event on each core type. Counts of
-  the two are never added: each has a row. Only one type, as with perf:
-    cpu_core/TotalCycles/    cpu_atom/event=0xD1,umask=0x20/u
-
-MORE EVENTS THAN COUNTERS
-  Events that do not fit on the counters at once take turns of 4 ms or more, on
-  each processor. Their counts are scaled to all the time, and +- is half of the
-  interval in which the true number lies in 95 of 100 cases, if the phases of
-  COMMAND do not depend on the turns. --no-scale prints what was counted.
-    {A,B}    are counted at the same time or not at all; {A,B}:u sets the mode
-    A:D      has a counter all the time
-
-CSV
-  [CPUn,]count,unit,event,running_ns,percent_running,metric,metric_unit
-  One line per event, similar to `perf stat -x,`; CPUn with --per-cpu. The unit
-  is empty. The percentage is below 100.00 if the event took turns with others.
-  The name of an event with commas is quoted.
-
-EXIT CODE
-  The exit code of COMMAND. If the client itself fails: see client --help.
-
-EXAMPLES
-  client stat -- cmd /c dir
-  client stat -e TotalIssues:u,TotalIssues:k -- app.exe --option
-  client stat -e TotalCycles -C 0 --json -o counts.json -- app.exe
-  client stat -e TotalCycles,cpu/event=0xD1,umask=0x20/u -- app.exe
-  client stat -e instructions,MEM_LOAD_RETIRED.L3_MISS:u -- app.exe
-";
-
 /// Text after the help of `install`.
 const INSTALL_HELP: &str = "\
 The file is checked before the running driver is stopped: it must be halprof's
@@ -254,7 +203,7 @@ pub struct InstallArgs {
 /// Arguments of `list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Search every event of the processor by its name, as part of it or with * and ?; needs no driver
+    /// Search every event and metric of the processor by its name, as part of it or with * and ?; needs no driver
     pub pattern: Option<String>,
     /// Also those that this machine does not support, and why; with PATTERN, deprecated names too
     #[arg(long)]
@@ -362,39 +311,6 @@ pub struct ReadArgs {
     pub per_cpu: bool,
     #[command(flatten)]
     pub format: Json,
-}
-
-/// Arguments of `stat`.
-#[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
-pub struct StatArgs {
-    /// Sources to count, with commas; each can end in :u or :k, and in :D to have a counter all the time; {A,B} are
-    /// counted at the same time
-    #[arg(short, long = "event", value_name = "A,B,...")]
-    pub events: Vec<EventList>,
-    /// Processors, such as 0,2-3 [default: every active one]
-    #[arg(short = 'C', long = "cpu", value_name = "LIST")]
-    pub processors: Option<ProcessorList>,
-    #[command(flatten)]
-    pub force: Force,
-    /// A row for each processor instead of the total
-    #[arg(short = 'A', long)]
-    pub per_cpu: bool,
-    /// Print what was counted of events that took turns, not what it is scaled to
-    #[arg(long)]
-    pub no_scale: bool,
-    /// Print one JSON object
-    #[arg(long, conflicts_with = "csv")]
-    pub json: bool,
-    /// Print a line per event, its fields separated by commas
-    #[arg(long)]
-    pub csv: bool,
-    /// Write the counts to FILE; - is standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true)]
-    pub command: Vec<OsString>,
 }
 
 /// Arguments of `diagnose`.

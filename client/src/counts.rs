@@ -122,6 +122,33 @@ impl EventCount {
         self.percent_running == 0.0
     }
 
+    /// Returns the counts on some of the processors; `None` if it was counted on none of them.
+    pub fn on(&self, processors: &[u32]) -> Option<Self> {
+        let among = |one: &&OnProcessor| processors.contains(&one.processor);
+        let processors: Vec<OnProcessor> = self.processors.iter().filter(among).cloned().collect();
+        let mut part = Self { processors, ..self.clone() };
+        part.total();
+        (!part.processors.is_empty()).then_some(part)
+    }
+
+    /// Computes the totals of the processors.
+    fn total(&mut self) {
+        self.count = self.processors.iter().fold(0, |sum, one| sum.saturating_add(one.count));
+        self.ticks = self.processors.iter().map(|one| one.ticks).max().unwrap_or_default();
+        self.enabled_seconds = seconds(self.ticks);
+        self.asleep_seconds = self.processors.iter().map(|one| one.asleep_seconds).fold(0.0, f64::max);
+        let estimate = scaling::sum(self.processors.iter().map(|one| one.estimate));
+        self.scaled = self.processors.iter().fold(0, |sum, one| sum.saturating_add(one.scaled));
+        self.error = estimate.error();
+        let (running, enabled): (f64, f64) = self
+            .processors
+            .iter()
+            .fold((0.0, 0.0), |(running, enabled), one| (running + one.running_seconds, enabled + one.enabled_seconds));
+        self.percent_running = if enabled > running { 100.0 * running / enabled } else { 100.0 };
+        self.per_second = per_second(self.scaled, self.ticks);
+        self.disturbed = self.processors.iter().any(|one| one.disturbed.is_some());
+    }
+
     /// Shows what was counted instead of what it is scaled to.
     pub fn unscale(&mut self) {
         for one in &mut self.processors {
@@ -168,20 +195,7 @@ pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
     }
     for event in &mut events {
         event.processors.sort_by_key(|one| one.processor);
-        event.count = event.processors.iter().fold(0, |sum, one| sum.saturating_add(one.count));
-        event.ticks = event.processors.iter().map(|one| one.ticks).max().unwrap_or_default();
-        event.enabled_seconds = seconds(event.ticks);
-        event.asleep_seconds = event.processors.iter().map(|one| one.asleep_seconds).fold(0.0, f64::max);
-        let estimate = scaling::sum(event.processors.iter().map(|one| one.estimate));
-        event.scaled = event.processors.iter().fold(0, |sum, one| sum.saturating_add(one.scaled));
-        event.error = estimate.error();
-        let (running, enabled): (f64, f64) = event
-            .processors
-            .iter()
-            .fold((0.0, 0.0), |(running, enabled), one| (running + one.running_seconds, enabled + one.enabled_seconds));
-        event.percent_running = if enabled > running { 100.0 * running / enabled } else { 100.0 };
-        event.per_second = per_second(event.scaled, event.ticks);
-        event.disturbed = event.processors.iter().any(|one| one.disturbed.is_some());
+        event.total();
     }
     events
 }

@@ -15,6 +15,7 @@ use protocol::{
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 use crate::system::{CodeIntegrity, Device, LoadedModule, ServiceState, System, win32};
+use crate::topology::Topology;
 
 /// Units per second of the clock of samples.
 pub const CLOCK: u64 = 10_000_000;
@@ -131,6 +132,10 @@ pub struct FakeDriver {
     pub sources: Vec<SourceRecord>,
     /// Replies to Read and Stop.
     pub counts: RefCell<Vec<CountRecord>>,
+    /// What is added to the counts after each Read.
+    pub growth: Vec<CountRecord>,
+    /// The counts of the sessions that are started, in order; without one they stay.
+    pub runs: RefCell<VecDeque<Vec<CountRecord>>>,
     /// Replies to Samples, in order.
     pub samples: RefCell<VecDeque<Vec<SampleRecord>>>,
     /// Number of replies after which requests for samples fail.
@@ -162,6 +167,8 @@ impl Default for FakeDriver {
         Self {
             sources: sources(),
             counts: RefCell::default(),
+            growth: Vec::new(),
+            runs: RefCell::default(),
             samples: RefCell::default(),
             fail_samples_after: Cell::default(),
             session_events: Vec::new(),
@@ -275,6 +282,9 @@ impl Device for Rc<FakeDriver> {
             Code::Start => {
                 assert!(input.len() > size_of::<StartHeader>());
                 let events = <[EventRequest]>::ref_from_bytes(&input[size_of::<StartHeader>()..]).unwrap();
+                if let Some(counts) = self.runs.borrow_mut().pop_front() {
+                    self.counts.replace(counts);
+                }
                 let is_asked = |source| events.iter().any(|event| event.source == source);
                 if let Some((source, cause, detail)) =
                     self.refused_sources.iter().find(|(source, ..)| is_asked(*source))
@@ -285,7 +295,15 @@ impl Device for Rc<FakeDriver> {
                 list::<SessionEvent>(output, ReplyHeader { detail: [7, CLOCK], ..header }, &[])
             }
             Code::Stop => self.stop(output, header, input),
-            Code::Read => list(output, header, &self.counts.borrow()),
+            Code::Read => {
+                let length = list(output, header, &self.with_indexes(self.counts.borrow().clone()));
+                for (count, more) in self.counts.borrow_mut().iter_mut().zip(&self.growth) {
+                    count.count += more.count;
+                    count.enabled += more.enabled;
+                    count.running += more.running;
+                }
+                length
+            }
             Code::ListCoreTypes => list(output, header, &self.core_types),
             Code::ListSessions => list(output, header, &self.session_events),
             Code::ControlArea => {
@@ -341,6 +359,8 @@ pub struct FakeSystem {
     pub cache: Option<PathBuf>,
     /// The driver, which replies while the service runs.
     pub driver: Rc<FakeDriver>,
+    /// The core and the package of every processor.
+    pub topology: Topology,
     /// State of the service.
     pub service: Cell<Option<ServiceState>>,
     /// Path of the driver's file.
@@ -383,6 +403,7 @@ impl FakeSystem {
         Self {
             cache: None,
             driver: Rc::new(driver),
+            topology: Topology::new(),
             service: Cell::new(Some(ServiceState::Running)),
             path: PathBuf::new(),
             image: RefCell::default(),
@@ -556,5 +577,9 @@ impl System for FakeSystem {
 
     fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>> {
         Ok(self.kernel.borrow().clone())
+    }
+
+    fn topology(&self) -> io::Result<Topology> {
+        Ok(self.topology.clone())
     }
 }

@@ -27,6 +27,7 @@ mod image;
 mod installed_driver;
 mod malformed;
 mod metric;
+mod metrics;
 mod missing_feature;
 mod named;
 #[cfg(any(windows, test))]
@@ -56,6 +57,7 @@ mod suggestions;
 mod support;
 mod system;
 mod system_error;
+mod topology;
 mod totals;
 mod unavailable;
 mod vendor_event;

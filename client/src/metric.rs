@@ -15,6 +15,13 @@ pub struct Metric {
     pub unit: String,
 }
 
+impl Metric {
+    /// Returns whether it is a rate, which every event has.
+    pub fn is_rate(&self) -> bool {
+        self.unit.ends_with("/sec")
+    }
+}
+
 /// Returns the role of the divisor for an event of this role, the unit, and whether the share is in percent.
 fn share(role: Role) -> Option<(Role, &'static str, bool)> {
     match role {

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use protocol::Code;
 
+use crate::topology::Topology;
+
 /// Name of the service, and of the driver's file without `.sys`.
 pub const SERVICE: &str = "halprof";
 
@@ -118,6 +120,8 @@ pub trait System {
     fn processes(&self) -> io::Result<Vec<(u32, String)>>;
     /// Returns the modules of a process.
     fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>>;
+    /// Returns the core and the package of every processor.
+    fn topology(&self) -> io::Result<Topology>;
     /// Returns the modules of the kernel.
     fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>>;
 }

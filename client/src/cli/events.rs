@@ -11,10 +11,12 @@ pub const HELP: &str = "\
 DIR is a checkout of Intel's perfmon (https://github.com/intel/perfmon), or the
 folder of an architecture in Linux's tools/perf/pmu-events/arch. Files that the
 map names and that are not there are left out. If a file is damaged, nothing is
-changed, and the error names the line. The events are kept in one file below
-LOCALAPPDATA; an import replaces the one before.
+changed, and the error names the line, and the column of a metric's formula. The
+events and metrics are kept in one file below LOCALAPPDATA; an import replaces
+the one before.
 
-Afterwards `list PATTERN` searches descriptions too, `encode` shows them, and
+Afterwards `list PATTERN` searches descriptions too, `list metrics` shows the
+imported metrics with those of this client, `encode` shows descriptions, and
 events that this client does not have built in can be used by name.
 
 EXAMPLES

@@ -42,7 +42,7 @@ fn ring(text: &str) -> Result<u32, String> {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let number = text.parse().ok().filter(|number: &f64| *number > 0.0);
     let duration = number.and_then(|number| Duration::try_from_secs_f64(number).ok());
     duration.ok_or_else(|| format!("\"{text}\" is not a number of seconds; write 10 or 0.5"))

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use cpuid_dump::ParseError;
 use recording::{ReadError, WriteError};
@@ -17,7 +18,9 @@ use crate::recorder::Unwritten;
 use crate::reply::Malformed;
 use crate::source::{OtherInterface, SourceError};
 use crate::system_error::SystemError;
-use crate::verb::{CommandError, DetachedError, DriverBusy, InstallError, RecordingError, Undone};
+use crate::verb::{
+    CommandError, DetachedError, DriverBusy, InstallError, MeasureError, RecordingError, TopologyError, Undone,
+};
 
 fn windows_says(code: i32) -> io::Error {
     io::Error::from_raw_os_error(code)
@@ -87,6 +90,13 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             Exit::Command,
             "  try: a command of the shell itself runs as: ... -- cmd /c COMMAND",
         ),
+        (
+            MeasureError::EndedInDelay { delay: Duration::from_millis(20) }.into(),
+            Exit::NotRunning,
+            "  try: a shorter delay (-D)",
+        ),
+        (TopologyError::Unknown { cause: other() }.into(), Exit::Failure, "  try: --per-cpu"),
+        (TopologyError::Missing { processor: 4, reported: 2 }.into(), Exit::Failure, "  try: --per-cpu"),
         (
             DriverFileError::File { action: "read", path: path(), cause: missing() }.into(),
             Exit::DriverFile,

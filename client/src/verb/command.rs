@@ -35,11 +35,6 @@ pub fn start(words: &[OsString]) -> Result<Child, CommandError> {
     command(words).spawn().map_err(|cause| failure(words, cause))
 }
 
-/// Runs the command and waits for its end.
-pub fn run(words: &[OsString]) -> Result<ExitStatus, CommandError> {
-    command(words).status().map_err(|cause| failure(words, cause))
-}
-
 /// Returns the exit code of the command. A command that was ended by a signal has none.
 pub fn exit_code(status: ExitStatus) -> i32 {
     status.code().unwrap_or(Exit::Failure.code())
@@ -57,7 +52,8 @@ fn command(words: &[OsString]) -> Command {
     command
 }
 
-fn failure(words: &[OsString], cause: io::Error) -> CommandError {
+/// Returns the error of a command.
+pub fn failure(words: &[OsString], cause: io::Error) -> CommandError {
     let program = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     CommandError { program, cause }
 }

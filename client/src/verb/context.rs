@@ -66,3 +66,9 @@ pub fn write_json(out: &mut dyn Write, value: &impl Serialize) -> Result<(), Err
     serde_json::to_writer_pretty(&mut *out, value)?;
     Ok(writeln!(out)?)
 }
+
+/// Writes a value as JSON in one line.
+pub fn write_json_line(out: &mut dyn Write, value: &impl Serialize) -> Result<(), Error> {
+    serde_json::to_writer(&mut *out, value)?;
+    Ok(writeln!(out)?)
+}

@@ -16,6 +16,7 @@ mod install;
 mod interval;
 mod list;
 mod load;
+mod metrics;
 mod query;
 mod read;
 mod record;
@@ -47,6 +48,7 @@ pub use {
     install::{InstallError, Undone},
     load::RecordingError,
     service::DriverBusy,
+    stat::{MeasureError, TopologyError},
 };
 
 /// Runs a verb and returns the exit code. If the reader of the output closes the pipe, the verb ends without an error.
@@ -78,6 +80,7 @@ fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
         Verb::Info(args) => info::run(args, context),
         Verb::List(args) => match (args.interface, &args.pattern) {
             (Some(interface), _) => tables::run(interface.into(), args.format.json, context),
+            (None, Some(pattern)) if pattern == metrics::ALL => metrics::run(args, context),
             (None, Some(pattern)) => search::run(pattern, args, context),
             (None, None) => list::run(args, context),
         },

@@ -16,6 +16,7 @@ use crate::encoding::{CoreEncoding, encode};
 use crate::error::{Error, OutOfMemory, UserError};
 use crate::event::{EventName, SourceName};
 use crate::exit::Exit;
+use crate::metrics::{self, MetricInfo};
 use crate::{cpuid, dump, event_cache, suggestions, vendor_event};
 
 /// Widths of the columns, which fill 80 characters with two spaces between them.
@@ -67,6 +68,7 @@ struct Match {
 #[derive(Serialize)]
 struct Matches {
     events: Vec<Match>,
+    metrics: Vec<MetricInfo>,
 }
 
 /// A name of a processor.
@@ -94,14 +96,26 @@ impl Name {
 pub fn run(pattern: &str, args: &ListArgs, context: &mut Context) -> Result<(), Error> {
     let imported = event_cache::load(context.cache.as_deref())?;
     let imported = imported.as_ref();
-    let (matches, hidden) = match &args.cpuid {
+    let found = match &args.cpuid {
         Some(path) => search(pattern, args.all, &cpuid::of_dump(&dump::read(path, context.input)?), imported)?,
         None => search(pattern, args.all, &cpuid::this_processor(), imported)?,
     };
+    let Found { events: matches, metrics, hidden } = found;
     if args.format.json {
-        return context.json(&Matches { events: matches });
+        return context.json(&Matches { events: matches, metrics });
     }
-    context.say(&table(&matches))?;
+    if !matches.is_empty() {
+        context.say(&table(&matches))?;
+    }
+    if !metrics.is_empty() {
+        let gap = if matches.is_empty() {
+            ""
+        } else {
+            "
+"
+        };
+        context.say(&format!("{gap}{}", super::metrics::table(&metrics)))?;
+    }
     if matches.iter().any(|one| one.encoding.error.is_some()) {
         context.say("\nrefused: the driver cannot count it; client encode NAME says why")?;
     }
@@ -112,19 +126,27 @@ pub fn run(pattern: &str, args: &ListArgs, context: &mut Context) -> Result<(), 
     Ok(())
 }
 
-/// Returns the events whose names match on each kind of cores that has them, and the number of deprecated names that
-/// are left out.
-fn search(
-    pattern: &str,
-    all: bool,
-    cpu: &impl Cpuid,
-    imported: Option<&Imported>,
-) -> Result<(Vec<Match>, usize), Error> {
+/// What a search found.
+struct Found {
+    /// The events on each kind of cores that has them.
+    events: Vec<Match>,
+    /// The metrics.
+    metrics: Vec<MetricInfo>,
+    /// Number of deprecated names that are left out.
+    hidden: usize,
+}
+
+/// Returns the events and metrics that match.
+fn search(pattern: &str, all: bool, cpu: &impl Cpuid, imported: Option<&Imported>) -> Result<Found, Error> {
     let identity = vendor_event::identity(cpu);
     let tables = vendor_event::tables(identity, None);
     let names = names(cpu, &tables, imported)?;
     let matching: Vec<&Name> = names.iter().filter(|name| name.matches(pattern)).collect();
-    if matching.is_empty() {
+    let metrics = metrics::all(cpu, imported, &|metric| {
+        let name = Name { description: metric.brief.clone(), ..Name::new(&metric.name, Kind::Event, false) };
+        name.matches(pattern) || metric.groups.iter().any(|group| group.eq_ignore_ascii_case(pattern))
+    })?;
+    if matching.is_empty() && metrics.is_empty() {
         let texts: Vec<&str> = names.iter().map(|name| name.text.as_str()).collect();
         let near = events::nearest(pattern, texts.into_iter(), suggestions::MOST);
         return Err(NoMatch { pattern: pattern.to_owned(), near }.into());
@@ -148,7 +170,7 @@ fn search(
             encoding,
         }));
     }
-    Ok((matches, hidden))
+    Ok(Found { events: matches, metrics, hidden })
 }
 
 /// Returns the names of a processor: those of perf, the supported sources of the HAL, and the events of its tables and

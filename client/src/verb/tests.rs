@@ -15,6 +15,7 @@ mod narrowing;
 mod record;
 mod report;
 mod search;
+mod stat;
 mod tables;
 
 use std::rc::Rc;
@@ -667,7 +668,7 @@ mod counting {
     }
 }
 
-mod stat_ {
+mod stat_basics {
     use super::*;
 
     #[test]
@@ -796,12 +797,12 @@ mod stat_ {
         assert_eq!(
             csv(&stat(&distinct(), &format!("{EVENTS} -A")).err, &columns),
             [
-                of(&["CPU0", "700000", "", "TotalCycles", "900000100", "100.00", "", ""]),
-                of(&["CPU1", "300000", "", "TotalCycles", "900000300", "100.00", "", ""]),
-                of(&["CPU0", "1400000", "", "TotalIssues", "800000500", "100.00", "", ""]),
-                of(&["CPU1", "600001", "", "TotalIssues", "800000700", "100.00", "", ""]),
-                of(&["CPU0", "41", "", RAW, "900000900", "100.00", "", ""]),
-                of(&["CPU1", "43", "", RAW, "900001100", "100.00", "", ""]),
+                of(&["CPU0", "700000", "", "TotalCycles", "900000100", "100.00", "0.001", "GHz per processor"]),
+                of(&["CPU1", "300000", "", "TotalCycles", "900000300", "100.00", "0.000", "GHz per processor"]),
+                of(&["CPU0", "1400000", "", "TotalIssues", "800000500", "100.00", "2.000", "insn per cycle"]),
+                of(&["CPU1", "600001", "", "TotalIssues", "800000700", "100.00", "2.000", "insn per cycle"]),
+                of(&["CPU0", "41", "", RAW, "900000900", "100.00", "45.556", "/sec"]),
+                of(&["CPU1", "43", "", RAW, "900001100", "100.00", "47.778", "/sec"]),
             ]
         );
     }
@@ -809,10 +810,9 @@ mod stat_ {
     #[test]
     fn stat_per_cpu_shows_a_row_for_each_processor() {
         let text = stat(&two_processors(), "-e 2,0x13 -A").err;
-        assert!(
-            text.contains("CPU0               1,400,000  TotalIssues\nCPU1                 600,000  TotalIssues\n"),
-            "{text}"
-        );
+        let rows = "CPU0     1,400,000  TotalIssues  #    2.000 insn per cycle\n\
+                    CPU1       600,000  TotalIssues  #    2.000 insn per cycle\n";
+        assert!(text.contains(rows), "{text}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod modules;
 mod privilege;
 mod processes;
 mod service;
+mod topology;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use crate::event_cache;
 use crate::system::{CodeIntegrity, Device, LoadedModule, SERVICE, ServiceState, System};
+use crate::topology::Topology;
 
 /// This machine.
 pub struct Windows;
@@ -88,6 +90,10 @@ impl System for Windows {
         // Without the privilege, processes of other users cannot be opened.
         let _ = privilege::enable(privilege::DEBUG);
         modules::of_process(process)
+    }
+
+    fn topology(&self) -> io::Result<Topology> {
+        topology::query()
     }
 
     fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>> {

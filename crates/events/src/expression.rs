@@ -52,7 +52,15 @@ impl Expression {
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let mut names = Vec::new();
-        collect(&self.0, &mut names);
+        collect(&self.0, None, &mut names);
+        names
+    }
+
+    /// Returns the names without those of branches that are not taken if only these names have values.
+    #[must_use]
+    pub fn names_needed(&self, known: &dyn Environment) -> Vec<&str> {
+        let mut names = Vec::new();
+        collect(&self.0, Some(known), &mut names);
         names
     }
 }
@@ -177,7 +185,8 @@ enum Function {
     SourceCount,
 }
 
-fn collect<'a>(node: &'a Node, names: &mut Vec<&'a str>) {
+/// Adds the names of a node. With `known`, only those of the branches that its values leave.
+fn collect<'a>(node: &'a Node, known: Option<&dyn Environment>, names: &mut Vec<&'a str>) {
     match node {
         Node::Number(_) => {}
         Node::Name(name) => {
@@ -186,15 +195,17 @@ fn collect<'a>(node: &'a Node, names: &mut Vec<&'a str>) {
             }
         }
         Node::Index { name, index, .. } => {
-            collect(name, names);
-            collect(index, names);
+            collect(name, known, names);
+            collect(index, known, names);
         }
-        Node::Negation(node) => collect(node, names),
-        Node::Binary { sides, .. } => sides.iter().for_each(|side| collect(side, names)),
-        Node::Call { arguments, .. } => arguments.iter().for_each(|argument| collect(argument, names)),
+        Node::Negation(node) => collect(node, known, names),
+        Node::Binary { sides, .. } => sides.iter().for_each(|side| collect(side, known, names)),
+        Node::Call { arguments, .. } => arguments.iter().for_each(|argument| collect(argument, known, names)),
         Node::If(choice) => {
-            for part in [&choice.then, &choice.condition, &choice.otherwise] {
-                collect(part, names);
+            let Choice { then, condition, otherwise } = &**choice;
+            match known.and_then(|known| evaluate::evaluate(condition, known).ok()) {
+                Some(truth) => collect(if truth == 0.0 { otherwise } else { then }, known, names),
+                None => [then, condition, otherwise].into_iter().for_each(|part| collect(part, known, names)),
             }
         }
     }

@@ -1,12 +1,16 @@
 //! Metrics: what the counts of several events say together.
 
+mod builtin;
+mod plan;
 mod read;
 mod set;
 
 use thiserror::Error;
 
-use crate::expression::{Expression, ExpressionError, Unavailable};
+use crate::expression::{Environment as _, Expression, ExpressionError, Unavailable};
 
+pub use builtin::builtin;
+pub use plan::groups;
 pub use set::{MetricSet, Values};
 
 /// A metric.
@@ -58,6 +62,23 @@ impl Metric {
                 }
             }
         }
+        inputs
+    }
+
+    /// Returns the names of [`inputs`](Self::inputs) that have no value among these constants and are no constants by
+    /// their form, without those of branches that the constants rule out.
+    #[must_use]
+    pub fn events(&self, constants: &Values) -> Vec<&str> {
+        let needed = self.expression.names_needed(constants);
+        let mut inputs = self.inputs();
+        inputs.retain(|name| {
+            let is_needed = needed.iter().any(|needed| match self.alias(needed) {
+                None => needed == name,
+                Some(Alias::Event(event)) => event == name,
+                Some(Alias::Constant(_)) => false,
+            });
+            is_needed && !name.starts_with(['#', '$']) && constants.value(name).is_err()
+        });
         inputs
     }
 

@@ -35,6 +35,7 @@ mod installing;
 mod interrupt_sites;
 #[cfg(not(windows))]
 mod interrupts;
+mod intervals;
 #[cfg(not(windows))]
 mod life;
 #[cfg(not(windows))]

@@ -72,3 +72,57 @@ fn a_pattern_without_a_match_suggests_names() {
         "{report}"
     );
 }
+
+#[test]
+fn the_metrics_of_a_processor_are_listed_by_core_type_in_80_columns() {
+    let out = on("alder-lake-p-12900h", "metrics").out;
+    for line in [
+        "IPC                             cpu_core                  Summary\n    Instructions per clock\n",
+        "Retiring                        cpu_atom      %           TopdownL1\n    Slots of uops that retire",
+        "Frequency                       cpu_atom      GHz         Summary\n",
+    ] {
+        assert!(out.contains(line), "{line}: {out}");
+    }
+    for processor in ["cascade-lake-8269c", "alder-lake-p-12900h", "zen5-9800x3d", "knights-landing-7210"] {
+        let out = on(processor, "metrics").out;
+        assert!(out.lines().count() > 12 && out.lines().all(|line| line.len() <= 80), "{processor}: {out}");
+        assert_eq!(out.contains("TopdownL1"), processor != "knights-landing-7210", "{processor}: {out}");
+    }
+}
+
+#[test]
+fn a_search_finds_metrics_by_name_and_group() {
+    let out = on("zen4-7700x", "mpki").out;
+    assert!(out.starts_with("Metric ") && out.contains("\nBranch_MPKI ") && out.contains("\nCache_MPKI "), "{out}");
+    let out = on("zen4-7700x", "topdownl1").out;
+    assert!(out.contains("\nSMT_Contention ") && !out.contains("IPC"), "{out}");
+    let out = on("skylake-u-6500u", "retir*").out;
+    assert!(out.starts_with("Metric ") && out.contains("\nRetiring "), "{out}");
+}
+
+#[test]
+fn the_json_of_a_metric_has_its_formula_and_groups_of_events() {
+    // Leaf 0BH: two threads in a core, and four general counters for each.
+    let dump = cpuid_dumps::find("skylake-u-6500u").unwrap().dump;
+    let dump = format!("{dump}\nCPUID 0000000B: 00000001-00000002-00000100-00000000 [SL 00]\n");
+    let on = |options: &str| run_anywhere(&format!("list {options} --json --cpuid -"), dump.as_bytes()).json();
+    let json = on("bad_spec");
+    assert_eq!(json["events"].as_array().unwrap().len(), 0);
+    let metric = &json["metrics"][0];
+    assert_eq!(
+        (&metric["name"], &metric["unit"], &metric["scale"]),
+        (&json!("Bad_Speculation"), &json!("%"), &json!(100.0))
+    );
+    assert_eq!(
+        metric["events"],
+        json!([[
+            "UOPS_ISSUED.ANY",
+            "UOPS_RETIRED.RETIRE_SLOTS",
+            "INT_MISC.RECOVERY_CYCLES_ANY",
+            "CPU_CLK_UNHALTED.THREAD_P_ANY"
+        ]])
+    );
+    let all = on("metrics");
+    let backend = all["metrics"].as_array().unwrap().iter().find(|one| one["name"] == "Backend_Bound").unwrap();
+    assert_eq!(backend["events"].as_array().unwrap().len(), 2, "five events do not fit: {backend}");
+}

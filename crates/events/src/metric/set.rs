@@ -89,6 +89,27 @@ impl MetricSet {
         self.metrics.get(*index).filter(|metric| !std::ptr::eq(*metric, user))
     }
 
+    /// Returns the events that a metric needs, also through others, if these constants are known: see
+    /// [`Metric::events`].
+    #[must_use]
+    pub fn events<'a>(&'a self, metric: &'a Metric, constants: &Values) -> Vec<&'a str> {
+        let (mut events, mut seen, mut open) = (Vec::new(), Vec::new(), vec![metric]);
+        while let Some(user) = open.pop() {
+            for name in user.events(constants) {
+                if seen.contains(&name) {
+                    continue;
+                }
+                seen.push(name);
+                let is_event = |(_, alias): &(String, Alias)| matches!(alias, Alias::Event(event) if event == name);
+                match self.used(user, name).filter(|_| !user.aliases.iter().any(is_event)) {
+                    Some(used) => open.push(used),
+                    None => events.push(name),
+                }
+            }
+        }
+        events
+    }
+
     /// Checks that no metric uses itself through others, nor others too deeply.
     ///
     /// # Errors

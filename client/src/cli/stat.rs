@@ -1,0 +1,244 @@
+//! Arguments of `stat`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::common::Force;
+use super::event_list::EventList;
+use super::session::seconds;
+use crate::number;
+use crate::processors::ProcessorList;
+
+/// Text after the options of `stat` in `--help`.
+pub const STAT_HELP: &str = "\
+The counters count everything that runs on the chosen processors while COMMAND
+runs, not only COMMAND. As with perf, standard output belongs to COMMAND: the
+counts go to standard error, or to the file of -o. Ctrl-C ends COMMAND; the
+counts are still printed.
+
+EVENTS
+  Without -e: cycles, instructions, branches and mispredicted branches, if this
+  machine supports them and has free counters for them.
+  An event has its name in the HAL (TotalIssues), its maker's name, in any case
+  (MEM_LOAD_RETIRED.L3_MISS), or one of perf's: cycles, instructions, branches,
+  branch-misses, cache-references, cache-misses, ref-cycles, cpu-clock. On a
+  hybrid a maker's name counts on each core type that has it. client encode
+  EVENT shows registers and counters, and why the driver refuses an event.
+  An event without a source can be given as a raw event, as with perf:
+    cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also any, eq, umask=0x8050
+    cpu/event=0xB7,umask=0x01,offcore_rsp=0x10001/ also frontend=0x15
+  with u or k after the last slash for one mode only. The numbers are in the
+  processor's manual; a wrong number counts nothing, or something else. The
+  driver knows on which counters most events count; client query EVENT says so.
+  If it does not know an event but you do, counters=0x3 among the terms allows
+  counters 0 and 1 only (bit n is counter n). This never adds a counter.
+  On a hybrid, an event number can be another event on each core type. Counts of
+  the two are never added: each has a row. Only one type, as with perf:
+    cpu_core/TotalCycles/    cpu_atom/event=0xD1,umask=0x20/u
+
+MORE EVENTS THAN COUNTERS
+  Events that do not fit on the counters at once take turns of 4 ms or more, on
+  each processor. Their counts are scaled to all the time, and +- is half of the
+  interval in which the true number lies in 95 of 100 cases, if the phases of
+  COMMAND do not depend on the turns. --no-scale prints what was counted.
+    {A,B}    are counted at the same time or not at all; {A,B}:u sets the mode
+    A:D      has a counter all the time
+
+INTERVALS, RUNS AND SETS OF PROCESSORS
+  -I 100 prints what was counted in each tenth of a second. Intervals end at
+  multiples of it; a line has the time at which the counters were read.
+  -r 10 runs COMMAND ten times. The standard error of a mean, in percent of it,
+  is at the end of its row, as in perf: ( +-  0.25% ).
+  S0-C1 is core 1 of package 0, as Windows reports them; the number behind it is
+  that of its processors.
+
+CSV
+  [CPUn,]count,unit,event,running_ns,percent_running,metric,metric_unit
+  One line per event, similar to `perf stat -x,`; CPUn with --per-cpu. The unit
+  is empty. The percentage is below 100.00 if the event took turns with others.
+  The name of an event with commas is quoted. With -I the seconds since the
+  start come first. Other sets have two fields: name and number of processors.
+  With -r the error follows the event. --metric-only: metric,metric_unit,event.
+
+EXIT CODE
+  The exit code of COMMAND. If the client itself fails: see client --help.
+
+EXAMPLES
+  client stat -- cmd /c dir
+  client stat -e TotalIssues:u,TotalIssues:k -- app.exe --option
+  client stat -e TotalCycles -C 0 --json -o counts.json -- app.exe
+  client stat -e TotalCycles,cpu/event=0xD1,umask=0x20/u -- app.exe
+  client stat -e instructions,MEM_LOAD_RETIRED.L3_MISS:u -- app.exe
+  client stat -I 500 --duration 10
+  client stat -r 5 --per-core -e {cycles,instructions} -- app.exe
+";
+
+/// The shortest interval between two lines of counts, in milliseconds.
+const LEAST_INTERVAL: u32 = 10;
+
+/// Arguments of `stat`.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub struct StatArgs {
+    /// Sources to count, with commas; each can end in :u or :k, and in :D to have a counter all the time; {A,B} are
+    /// counted at the same time
+    #[arg(short, long = "event", value_name = "A,B,...")]
+    pub events: Vec<EventList>,
+    /// Processors, such as 0,2-3 [default: every active one]
+    #[arg(short = 'C', long = "cpu", value_name = "LIST")]
+    pub processors: Option<ProcessorList>,
+    #[command(flatten)]
+    pub force: Force,
+    #[command(flatten)]
+    pub aggregation: Aggregation,
+    /// Print the counts of every MS milliseconds
+    #[arg(short = 'I', long, value_name = "MS", value_parser = interval)]
+    pub interval: Option<Duration>,
+    /// With --interval, print the counts of the whole time as well
+    #[arg(long, requires = "interval")]
+    pub summary: bool,
+    /// Count N times; print the mean of each count and its standard error
+    #[arg(short, long, value_name = "N", conflicts_with = "interval", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeat: Option<u32>,
+    /// Begin to count MS milliseconds after the command
+    #[arg(short = 'D', long, value_name = "MS", value_parser = milliseconds)]
+    pub delay: Option<Duration>,
+    /// Run no command; end with Ctrl-C or after --duration
+    #[arg(short, long, conflicts_with = "command")]
+    pub all: bool,
+    /// End after this time
+    #[arg(long, value_name = "SECONDS", conflicts_with = "command", value_parser = seconds)]
+    pub duration: Option<Duration>,
+    /// Print the shares and frequencies beside the counts, without the counts
+    #[arg(long, conflicts_with = "json")]
+    pub metric_only: bool,
+    /// Print what was counted of events that took turns, not what it is scaled to
+    #[arg(long)]
+    pub no_scale: bool,
+    /// Print JSON: one object, or one in a line for each interval
+    #[arg(long, conflicts_with_all = ["csv", "separator"])]
+    pub json: bool,
+    /// Print a line per event, its fields separated by commas
+    #[arg(long)]
+    pub csv: bool,
+    /// As --csv, with another character between the fields; \t is a tab
+    #[arg(short = 'x', long = "field-separator", value_name = "CHAR", value_parser = separator)]
+    pub separator: Option<u8>,
+    /// Write the counts to FILE; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(required_unless_present_any = ["all", "duration"], trailing_var_arg = true)]
+    pub command: Vec<OsString>,
+}
+
+/// What has a row of its own.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub struct Aggregation {
+    /// A row for each processor instead of the total
+    #[arg(short = 'A', long)]
+    pub per_cpu: bool,
+    /// A row for each core, with the number of its processors
+    #[arg(long)]
+    pub per_core: bool,
+    /// A row for each package of processors
+    #[arg(long)]
+    pub per_socket: bool,
+    /// A row for each core type
+    #[arg(long)]
+    pub per_core_type: bool,
+}
+
+impl StatArgs {
+    /// Returns the character between the fields, if lines of fields are printed.
+    pub fn separator(&self) -> Option<u8> {
+        self.separator.or(self.csv.then_some(b','))
+    }
+}
+
+fn milliseconds(text: &str) -> Result<Duration, String> {
+    Ok(Duration::from_millis(number::parse(text)?.into()))
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    match number::parse(text)? {
+        number if number < LEAST_INTERVAL => Err(format!("an interval has at least {LEAST_INTERVAL} milliseconds")),
+        number => Ok(Duration::from_millis(number.into())),
+    }
+}
+
+fn separator(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [character]
+            if character.is_ascii() && !character.is_ascii_alphanumeric() && !b"\".\n\r".contains(character) =>
+        {
+            Ok(*character)
+        }
+        _ => Err(format!("\"{text}\" cannot separate fields; write one character such as ; or \\t for a tab")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        stat: StatArgs,
+    }
+
+    fn parse(line: &str) -> Result<StatArgs, clap::Error> {
+        Line::try_parse_from(["stat"].into_iter().chain(line.split_whitespace())).map(|line| line.stat)
+    }
+
+    #[test]
+    fn intervals_and_delays_are_milliseconds_and_durations_seconds() {
+        let args = parse("-I 250 -D 1k --duration 2.5").unwrap();
+        let milliseconds = [args.interval, args.delay, args.duration].map(|time| time.unwrap().as_millis());
+        assert_eq!(milliseconds, [250, 1_000, 2_500]);
+        for line in ["-I 9 app", "-I 0 app", "-I x app", "-D -1 app", "--duration 0", "-r 0 app", "-r 10001 app"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_separator_is_one_character_that_no_field_has() {
+        let of = |line: &str| parse(line).map(|args| args.separator()).map_err(|error| error.kind());
+        assert_eq!(
+            [of("-x ; app"), of("-x \\t app"), of("--csv app"), of("app")],
+            [Ok(Some(b';')), Ok(Some(b'\t')), Ok(Some(b',')), Ok(None)]
+        );
+        for line in ["-x ;; app", "-x a app", "-x . app", "-x \" app", "-x é app"] {
+            assert!(of(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn options_that_contradict_each_other_are_refused() {
+        for line in [
+            "-A --per-core app",
+            "--per-socket --per-core-type app",
+            "-r 3 -I 100 app",
+            "--json --csv app",
+            "--json -x ; app",
+            "--summary app",
+            "--duration 1 app",
+            "-a -- app",
+            "-e 2",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+        for line in ["-a", "--duration 1", "-a --duration 1 -r 3", "-I 100 --summary app"] {
+            assert!(parse(line).is_ok(), "{line}");
+        }
+    }
+}

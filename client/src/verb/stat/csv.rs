@@ -1,0 +1,75 @@
+//! Counts as lines of fields, in the columns that the help names.
+
+use std::io::{self, Write};
+
+use csv::Writer;
+
+use super::blocks::{self, Block, Counted};
+use super::{Interval, Stat};
+use crate::cli::StatArgs;
+use crate::error::Error;
+
+/// The unit of a count: perf has one here.
+const UNIT: &str = "";
+
+/// Writes what was counted in all the time.
+pub fn total(stat: &Stat, args: &StatArgs, separator: u8, out: &mut dyn Write) -> Result<(), Error> {
+    let lead: &[String] = if args.interval.is_some() { &[format!("{:.9}", stat.elapsed_seconds)] } else { &[] };
+    lines(lead, &stat.events, stat.blocks.as_deref(), args, separator, out)
+}
+
+/// Writes what was counted in an interval.
+pub fn interval(interval: &Interval, args: &StatArgs, separator: u8, out: &mut dyn Write) -> Result<(), Error> {
+    let lead = [format!("{:.9}", interval.time_seconds)];
+    lines(&lead, &interval.events, interval.blocks.as_deref(), args, separator, out)
+}
+
+fn lines(
+    lead: &[String],
+    events: &[Counted],
+    blocks: Option<&[Block]>,
+    args: &StatArgs,
+    separator: u8,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let mut out = csv::WriterBuilder::new().delimiter(separator).flexible(true).from_writer(out);
+    let Some(blocks) = blocks else {
+        for row in events {
+            line(lead.to_vec(), row, args, &mut out)?;
+        }
+        return Ok(out.flush()?);
+    };
+    let lead_of = |block: &Block| {
+        let processors = (!args.aggregation.per_cpu).then(|| block.processors.len().to_string());
+        lead.iter().cloned().chain([block.name.clone()]).chain(processors).collect::<Vec<_>>()
+    };
+    for (block, row) in blocks::rows(events, blocks, args.aggregation.per_cpu) {
+        line(lead_of(block), row, args, &mut out)?;
+    }
+    Ok(out.flush()?)
+}
+
+fn line(
+    mut fields: Vec<String>,
+    Counted { event, metric, repeated }: &Counted,
+    args: &StatArgs,
+    out: &mut Writer<impl Write>,
+) -> Result<(), Error> {
+    if args.metric_only {
+        let Some(metric) = metric.as_ref().filter(|metric| !metric.is_rate()) else { return Ok(()) };
+        fields.extend([format!("{:.3}", metric.value), metric.unit.clone(), event.label()]);
+        return Ok(out.write_record(&fields).map_err(io::Error::from)?);
+    }
+    let (value, unit) =
+        metric.as_ref().map_or_else(Default::default, |metric| (format!("{:.3}", metric.value), metric.unit.clone()));
+    let running = event.processors.iter().map(|one| one.running).max().unwrap_or_default();
+    let error = repeated.as_ref().map(|spread| match spread.standard_error {
+        Some(error) if spread.mean > 0.0 => format!("{:.2}%", 100.0 * error / spread.mean),
+        Some(_) | None => String::new(),
+    });
+    fields.extend([event.scaled.to_string(), UNIT.to_owned(), event.label()]);
+    fields.extend(error);
+    let running = running.saturating_mul(100); // nanoseconds
+    fields.extend([running.to_string(), format!("{:.2}", event.percent_running), value, unit]);
+    Ok(out.write_record(&fields).map_err(io::Error::from)?)
+}

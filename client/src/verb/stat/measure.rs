@@ -1,0 +1,241 @@
+//! One measurement: a session from its start to its end, while a command runs or for some time.
+
+use std::io;
+use std::process::ExitStatus;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use protocol::{CountRecord, ErrorCode, EventRequest, StartHeader};
+use thiserror::Error as ThisError;
+
+use super::difference::difference;
+use crate::cli::StatArgs;
+use crate::connection::Connection;
+use crate::error::{Error, UserError};
+use crate::exit::Exit;
+use crate::refusal::Refusal;
+use crate::system::System;
+use crate::verb::command;
+
+/// Longest time until Ctrl-C is noticed, if no command runs that ends with it.
+const ATTENTION: Duration = Duration::from_millis(50);
+
+/// Why a measurement has no counts.
+#[derive(Debug, ThisError)]
+pub enum MeasureError {
+    /// The command ended before the delay.
+    #[error("nothing was counted: the command ended within the delay of {} ms", .delay.as_millis())]
+    EndedInDelay {
+        /// The delay.
+        delay: Duration,
+    },
+}
+
+impl UserError for MeasureError {
+    fn exit(&self) -> Exit {
+        Exit::NotRunning
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some("a shorter delay (-D)".to_owned())
+    }
+}
+
+/// What is measured.
+pub struct Plan<'a> {
+    /// Interval, delay, duration and command.
+    pub args: &'a StatArgs,
+    /// The driver.
+    pub connection: &'a Connection,
+    /// The machine.
+    pub system: &'a dyn System,
+    /// Processors and flags.
+    pub header: StartHeader,
+}
+
+/// A measurement that has ended.
+pub struct Measured {
+    /// The counts.
+    pub records: Vec<CountRecord>,
+    /// Time for which was counted.
+    pub elapsed: Duration,
+    /// How the command ended; `None` without a command.
+    pub status: Option<ExitStatus>,
+    /// Ctrl-C ended it.
+    pub was_interrupted: bool,
+}
+
+/// Why a wait is over.
+enum Woken {
+    /// The time is over.
+    Due,
+    /// The command has ended.
+    Ended(ExitStatus),
+    /// Ctrl-C was pressed.
+    Interrupted,
+}
+
+/// A command that runs, and tells its end; nothing without a command.
+type Running = Option<Receiver<io::Result<ExitStatus>>>;
+
+impl Plan<'_> {
+    /// Counts until the end, and calls `show` for each interval with the time since the start and the counts of the
+    /// interval. Events that cannot be counted are removed from the default events.
+    pub fn run(
+        &self,
+        events: &mut Vec<EventRequest>,
+        mut show: impl FnMut(Duration, &[CountRecord]) -> Result<(), Error>,
+    ) -> Result<Measured, Error> {
+        let delayed = self.args.delay.map(|delay| self.start_delayed(delay)).transpose()?;
+        let session = self.start(events)?;
+        let counted = self.count(session, delayed, &mut show);
+        if counted.is_err() {
+            // The first error is reported. A session that cannot be stopped ends when the handle is closed.
+            let _ = self.connection.stop_all(session);
+        }
+        counted
+    }
+
+    /// Starts the command and waits for the delay.
+    fn start_delayed(&self, delay: Duration) -> Result<Running, Error> {
+        let running = self.start_command()?;
+        match self.wait(running.as_ref(), Some(Instant::now() + delay))? {
+            Woken::Due => Ok(running),
+            Woken::Ended(_) | Woken::Interrupted => Err(MeasureError::EndedInDelay { delay }.into()),
+        }
+    }
+
+    fn start_command(&self) -> Result<Running, Error> {
+        if self.args.command.is_empty() {
+            return Ok(None);
+        }
+        let mut child = command::start(&self.args.command)?;
+        let (sender, ended) = mpsc::channel();
+        // If the receiver is gone, so is the interest in the end.
+        thread::spawn(move || sender.send(child.wait()));
+        Ok(Some(ended))
+    }
+
+    /// Starts the session. A default event that cannot be counted is omitted.
+    fn start(&self, events: &mut Vec<EventRequest>) -> Result<u64, Error> {
+        loop {
+            match self.connection.start(&self.header, events) {
+                Ok(started) => return Ok(started.session),
+                // The last event is requested in any case: its refusal names the sessions that hold the counters.
+                Err(error) => match error.downcast_ref::<Refusal>().filter(|refusal| can_omit(refusal)) {
+                    Some(refusal) if self.args.events.is_empty() && events.len() > 1 => {
+                        let refused = events.iter().position(|event| event.source == refusal.header.source);
+                        events.remove(refused.unwrap_or(events.len() - 1));
+                    }
+                    _ => return Err(error),
+                },
+            }
+        }
+    }
+
+    fn count(
+        &self,
+        session: u64,
+        delayed: Option<Running>,
+        show: &mut impl FnMut(Duration, &[CountRecord]) -> Result<(), Error>,
+    ) -> Result<Measured, Error> {
+        let begin = Instant::now();
+        let running = delayed.map_or_else(|| self.start_command(), Ok)?;
+        let end = self.args.duration.map(|duration| begin + duration);
+        let mut schedule = self.args.interval.map(|interval| Schedule::new(begin, interval));
+        let mut before: Vec<CountRecord> = Vec::new();
+        let woken = loop {
+            let due = schedule.as_ref().map(|schedule| schedule.due);
+            let woken = self.wait(running.as_ref(), due.into_iter().chain(end).min())?;
+            let is_over = end.is_some_and(|end| Instant::now() >= end);
+            match (&woken, &mut schedule) {
+                (Woken::Due, Some(schedule)) if !is_over => {
+                    let records = self.connection.read(session)?;
+                    show(begin.elapsed(), &difference(&records, &before))?;
+                    before = records;
+                    schedule.advance(Instant::now());
+                }
+                _ => break woken,
+            }
+        };
+        let elapsed = begin.elapsed();
+        let records = self.connection.stop_all(session)?;
+        if schedule.is_some() {
+            show(elapsed, &difference(&records, &before))?;
+        }
+        let was_interrupted = matches!(woken, Woken::Interrupted);
+        let status = if let Woken::Ended(status) = woken { Some(status) } else { None };
+        Ok(Measured { records, elapsed, status, was_interrupted })
+    }
+
+    /// Waits for the end of the command or, without one, for Ctrl-C, at most until `due`. Ctrl-C ends a command.
+    fn wait(&self, running: Option<&Receiver<io::Result<ExitStatus>>>, due: Option<Instant>) -> Result<Woken, Error> {
+        let left = || due.map(|due| due.saturating_duration_since(Instant::now()));
+        let Some(running) = running else {
+            while left().is_none_or(|left| !left.is_zero()) {
+                if self.system.interrupted() {
+                    return Ok(Woken::Interrupted);
+                }
+                thread::sleep(left().map_or(ATTENTION, |left| left.min(ATTENTION)));
+            }
+            return Ok(Woken::Due);
+        };
+        let ended = match left() {
+            Some(left) => running.recv_timeout(left),
+            None => running.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match ended {
+            Ok(status) => Ok(Woken::Ended(status.map_err(|cause| command::failure(&self.args.command, cause))?)),
+            Err(RecvTimeoutError::Timeout) => Ok(Woken::Due),
+            Err(RecvTimeoutError::Disconnected) => {
+                let cause = io::Error::other("the thread that waits for it has ended");
+                Err(command::failure(&self.args.command, cause).into())
+            }
+        }
+    }
+}
+
+/// Returns whether the refused event can be omitted: no counter is free for it, or a processor does not support it.
+fn can_omit(refusal: &Refusal) -> bool {
+    [ErrorCode::NoFreeCounter, ErrorCode::UnsupportedSource].iter().any(|cause| refusal.header.cause == *cause as u32)
+}
+
+/// The ends of intervals, at multiples of the interval after the start: a late end makes the next interval shorter, and
+/// the ends do not drift.
+struct Schedule {
+    begin: Instant,
+    interval: Duration,
+    due: Instant,
+}
+
+impl Schedule {
+    fn new(begin: Instant, interval: Duration) -> Self {
+        Self { begin, interval, due: begin + interval }
+    }
+
+    /// Moves on to the next end after `now`. Ends that have passed are left out.
+    fn advance(&mut self, now: Instant) {
+        let nanoseconds = self.interval.as_nanos().max(1);
+        let passed = now.saturating_duration_since(self.begin).as_nanos() / nanoseconds;
+        self.due = self.begin + Duration::from_nanos(u64::try_from((passed + 1) * nanoseconds).unwrap_or(u64::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_end_at_multiples_however_late_each_is_noticed() {
+        const MS: Duration = Duration::from_millis(1);
+        let begin = Instant::now();
+        let mut schedule = Schedule::new(begin, 100 * MS);
+        let mut ends = vec![schedule.due.duration_since(begin)];
+        for late in [0, 99, 30, 250, 0] {
+            schedule.advance(schedule.due + late * MS);
+            ends.push(schedule.due.duration_since(begin));
+        }
+        assert_eq!(ends, [100, 200, 300, 400, 700, 800].map(|end| end * MS));
+    }
+}

@@ -1,0 +1,159 @@
+//! Counts as text.
+
+use std::fmt::Write as _;
+
+use super::blocks::{self, Block, Counted};
+use super::{Interval, Stat};
+use crate::cli::StatArgs;
+use crate::core_types::with_processors;
+use crate::counts::{EventCount, asleep, disturbance_note, turns_note};
+use crate::format::real;
+use crate::metric::Metric;
+use crate::processors::named;
+
+/// Widths of the columns of counts and names, if a row has nothing in front of the count and nothing at its end.
+const COUNT: usize = 20;
+const LABEL: usize = 24;
+
+/// What all rows have in common.
+struct Columns {
+    count: usize,
+    label: usize,
+    /// An event took turns: there is a column for the error.
+    has_errors: bool,
+}
+
+impl Columns {
+    fn of(events: &[Counted], blocks: Option<&[Block]>, is_wide: bool) -> Self {
+        let rows = || events.iter().chain(blocks.into_iter().flatten().flat_map(|block| &block.events));
+        let widest = |of: fn(&Counted) -> usize| rows().map(of).max().unwrap_or_default();
+        let (count, label) = (widest(|row| row.event.number().len()), widest(|row| row.event.label().len()));
+        let has_errors = events.iter().any(|row| row.event.took_turns() && row.repeated.is_none());
+        if is_wide {
+            Self { count: count + 1, label, has_errors }
+        } else {
+            Self { count: COUNT, label: label.max(LABEL), has_errors }
+        }
+    }
+
+    /// Formats a row that begins with `lead`.
+    fn row(&self, lead: &str, Counted { event, metric, repeated }: &Counted) -> String {
+        let Self { count, label, has_errors } = *self;
+        let error = if has_errors { error_of(event) } else { String::new() };
+        let metric = metric.as_ref().map_or_else(String::new, |metric| format!("  #{}", metric_column(metric)));
+        let spread = repeated.as_ref().map_or_else(String::new, |spread| format!("  {}", spread.column()));
+        let name = event.label();
+        let row = format!("{lead}{:>count$}{error}  {name:label$}{metric}{spread}", event.number());
+        format!("{}\n", row.trim_end())
+    }
+}
+
+/// Formats what was counted in all the time.
+pub fn total(stat: &Stat, args: &StatArgs) -> String {
+    let core_types = core_types_of(&stat.events);
+    let core_types = if core_types.is_empty() { core_types } else { format!(" {core_types}\n\n") };
+    let during = match (stat.command.join(" "), stat.elapsed.as_ref().map(|elapsed| elapsed.runs.len())) {
+        (command, None) if command.is_empty() => format!("for {:.3} seconds", stat.elapsed_seconds),
+        (command, None) => format!("while '{command}' ran"),
+        (command, Some(runs)) if command.is_empty() => format!("mean of {runs} times"),
+        (command, Some(runs)) => format!("while '{command}' ran, mean of {runs} times"),
+    };
+    let processors = named(stat.processors.iter().copied());
+    let mut text = format!("\n Counts of {processors}, system wide, {during}:\n\n{core_types}");
+    let is_wide = stat.blocks.is_some() || stat.elapsed.is_some();
+    let columns = Columns::of(&stat.events, stat.blocks.as_deref(), is_wide);
+    text.push_str(&rows("", &stat.events, stat.blocks.as_deref(), args, &columns));
+    let spread = stat.elapsed.as_ref().map_or_else(String::new, |elapsed| format!("  {}", elapsed.column()));
+    let elapsed = format!("{:>20.9} seconds time elapsed{spread}", stat.elapsed_seconds);
+    // Writing to a `String` cannot fail.
+    let _ = writeln!(text, "\n{}", elapsed.trim_end());
+    let events = || stat.events.iter().map(|counted| &counted.event);
+    if let Some(note) = turns_note(events()) {
+        let _ = writeln!(text, "\n{note}");
+        if columns.has_errors {
+            text.push_str("+- is half of the interval in which the true number lies in 95 of 100 cases.\n");
+        }
+    }
+    if let Some(seconds) = asleep(events()) {
+        let _ = writeln!(text, "{seconds:>20.9} seconds of it asleep, in which nothing was counted");
+    }
+    if let Some(note) = disturbance_note(events()) {
+        let _ = writeln!(text, "\n{note}");
+    }
+    text
+}
+
+/// Formats what was counted in an interval.
+pub fn interval(interval: &Interval, args: &StatArgs, is_first: bool) -> String {
+    let columns = Columns::of(&interval.events, interval.blocks.as_deref(), true);
+    let lead = format!("{:>12.6} ", interval.time_seconds);
+    let head = if is_first { "#    seconds since the start, and the counts of each interval\n" } else { "" };
+    format!("{head}{}", rows(&lead, &interval.events, interval.blocks.as_deref(), args, &columns))
+}
+
+fn rows(lead: &str, events: &[Counted], blocks: Option<&[Block]>, args: &StatArgs, columns: &Columns) -> String {
+    let Some(blocks) = blocks else { return rows_by_core_type(lead, events, args, columns) };
+    let lead_of = |block: &Block| {
+        let processors =
+            if args.aggregation.per_cpu { String::new() } else { format!("{:>4}", block.processors.len()) };
+        format!("{lead}{:<8}{processors}", block.name)
+    };
+    if args.metric_only {
+        return blocks.iter().map(|block| metrics(&lead_of(block), &block.events)).collect();
+    }
+    let rows = blocks::rows(events, blocks, args.aggregation.per_cpu).into_iter();
+    rows.map(|(block, row)| columns.row(&lead_of(block), row)).collect()
+}
+
+/// Formats the events of the whole machine; on a hybrid, those of each core type together.
+fn rows_by_core_type(lead: &str, events: &[Counted], args: &StatArgs, columns: &Columns) -> String {
+    let mut types: Vec<u32> = Vec::new();
+    for Counted { event, .. } in events {
+        if !types.contains(&event.core_type_number) {
+            types.push(event.core_type_number);
+        }
+    }
+    let of = |core_type: &u32| -> String {
+        let own = events.iter().filter(|row| row.event.core_type_number == *core_type);
+        if args.metric_only { metrics(lead, own) } else { own.map(|row| columns.row(lead, row)).collect() }
+    };
+    let between = if lead.is_empty() { "\n" } else { "" };
+    types.iter().map(of).collect::<Vec<_>>().join(between)
+}
+
+/// Formats the metrics of events in one line.
+fn metrics<'a>(lead: &str, events: impl IntoIterator<Item = &'a Counted>) -> String {
+    let shares = events.into_iter().filter_map(|row| row.metric.as_ref()).filter(|metric| !metric.is_rate());
+    let mut line = String::new();
+    for metric in shares {
+        // Writing to a `String` cannot fail.
+        let _ = write!(line, "{:>28}", metric_column(metric).trim_start());
+    }
+    let line = if line.is_empty() { " no metric: count cycles and instructions, for example".to_owned() } else { line };
+    format!("{lead}{line}\n")
+}
+
+/// Formats the error of a scaled count, in a column that is empty for events that did not take turns.
+fn error_of(event: &EventCount) -> String {
+    match event.error {
+        _ if !event.took_turns() || event.is_uncounted() => " ".repeat(9),
+        Some(error) if event.scaled > 0 => format!(" +-{:5.2}%", 100.0 * error / real(event.scaled)),
+        Some(_) | None => " +-    ?%".to_owned(),
+    }
+}
+
+/// Formats the core types of the events with their processors; empty on a machine that is not a hybrid.
+fn core_types_of(events: &[Counted]) -> String {
+    let mut found: Vec<(&str, Vec<u32>)> = Vec::new();
+    for Counted { event, .. } in events {
+        let Some(name) = event.core_type.as_deref() else { continue };
+        if !found.iter().any(|(known, _)| *known == name) {
+            found.push((name, event.processors.iter().map(|one| one.processor).collect()));
+        }
+    }
+    with_processors(found)
+}
+
+fn metric_column(Metric { value, unit }: &Metric) -> String {
+    if unit.starts_with('%') { format!("{value:9.2}{unit}") } else { format!("{value:9.3} {unit}") }
+}
