@@ -277,7 +277,7 @@ impl<C: Cpuid> Core<'_, C> {
         let capabilities = PmuCapabilities::of(self.cpu);
         let is_emon = hal.selection().interface == Kind::Emon;
         let request = vendor_event::request(event, value);
-        let raw = request.as_ref().ok().filter(|_| !event.is_fixed());
+        let raw = request.as_ref().ok().filter(|request| !event.is_fixed() || request.source.raw().is_some());
         let known = raw.and_then(|request| hal.source_information(request.source).ok());
         let whole = request.as_ref().ok().and_then(|request| request.whole);
         let (extra, refusal) = whole.map_or((None, None), |whole| registered(whole, hal));
@@ -287,7 +287,7 @@ impl<C: Cpuid> Core<'_, C> {
             let bits = known.as_ref().map_or(0, |known| known.counters.bits());
             u16::try_from(bits & u32::from(u16::MAX)).unwrap_or_default()
         };
-        // The driver uses the first three fixed counters only; the others are shown although it refuses their events.
+        // The driver does not use fixed counters from 4 on, but they are shown although it refuses their events.
         let fixed = if is_emon { u16::from(capabilities.fixed()) | u16::MAX << 3 } else { 0 };
         let there = Counters { general_mask: general, fixed_mask: fixed };
         let why = match (&request, &known) {
@@ -296,7 +296,9 @@ impl<C: Cpuid> Core<'_, C> {
             (_, Some(known)) if known.support != pmu::Support::Supported => {
                 Some(support::sentence(known.support as u32))
             }
-            (_, Some(known)) if known.counters.bits() & u32::from(event.counters.general_mask) == 0 => {
+            (_, Some(known))
+                if !event.is_fixed() && known.counters.bits() & u32::from(event.counters.general_mask) == 0 =>
+            {
                 Some(CannotCount::OtherCounters.to_string())
             }
             _ => refusal,
@@ -314,8 +316,8 @@ impl<C: Cpuid> Core<'_, C> {
             extra: extra.or_else(of_table),
             counters: counter_names(event.counters.and(there)),
             pebs_counters: counter_names(event.precise_counters.and(there)),
+            note: note(event, why.is_none()),
             error: why,
-            note: note(event),
             description: None,
         }
     }
@@ -326,7 +328,8 @@ impl<C: Cpuid> Core<'_, C> {
         let capabilities = PmuCapabilities::of(self.cpu);
         let general = if capabilities.count() == 0 { u8::MAX } else { capabilities.count() };
         let name = |index: u8| match index.checked_sub(general) {
-            Some(number) => CounterName::Fixed(number),
+            // The indexes of its metrics follow that of fixed counter 3, which they divide.
+            Some(number) => CounterName::Fixed(number.min(3)),
             None => CounterName::General(index),
         };
         (0..32).filter(|index| bits >> index & 1 == 1).map(name).collect()
@@ -350,10 +353,10 @@ fn counter_names(counters: Counters) -> Vec<CounterName> {
 }
 
 /// Returns advice about an event.
-fn note(event: &Event) -> Option<String> {
+fn note(event: &Event, is_supported: bool) -> Option<String> {
     const LOAD_LATENCY: u16 = 0x3F6;
     let has_latency = event.extra.iter().flat_map(|extra| &extra.registers).any(|one| one.msr == LOAD_LATENCY);
-    if has_latency && !event.deprecated {
+    if has_latency && is_supported && !event.deprecated {
         return Some(format!("recorded, not counted: client record -e {}:p", event.name));
     }
     match (&event.successor, event.deprecated, event.alone) {

@@ -82,6 +82,7 @@ fn emon(number: u32) -> Option<String> {
     /// More general and more fixed counters than any processor has.
     const MOST: u8 = 16;
     let single = match number {
+        perfmon::MSR_PERF_METRICS => "MSR_PERF_METRICS",
         perfmon::IA32_FIXED_CTR_CTRL => "IA32_FIXED_CTR_CTRL",
         perfmon::IA32_PERF_GLOBAL_STATUS => "IA32_PERF_GLOBAL_STATUS",
         perfmon::IA32_PERF_GLOBAL_CTRL => "IA32_PERF_GLOBAL_CTRL",

@@ -25,6 +25,8 @@ pub fn word(number: u32) -> &'static str {
         Some(Support::ReservedExtraBits) => "no: value",
         Some(Support::NeedsAuxiliaryEvent) => "no: auxiliary",
         Some(Support::NoAnyThread) => "no: any",
+        Some(Support::NoMetrics) => "no: no metrics",
+        Some(Support::CountedOnly) => "no: not sampled",
         None => "no: unknown",
     }
 }
@@ -63,6 +65,10 @@ pub fn sentence(number: u32) -> String {
              MEM_LOAD_RETIRED.L3_MISS:p finds slow loads too"
         }
         Some(Support::NoAnyThread) => "this processor cannot count the events of both threads of a core",
+        Some(Support::NoMetrics) => {
+            "the processor, or a hypervisor, does not offer fixed counter 3 with this top-down metric"
+        }
+        Some(Support::CountedOnly) => "slots and top-down metrics can be counted, but not sampled",
         None => return format!("for the reason {number}, which this client does not know"),
     }
     .to_owned()

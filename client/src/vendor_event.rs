@@ -24,6 +24,9 @@ pub fn has_fixed_counter(source: Source) -> bool {
     FIXED.iter().any(|(_, fixed)| *fixed == source)
 }
 
+/// The fixed counter of slots and of their metrics. The driver knows its events by their encodings.
+const SLOTS_COUNTER: u8 = 3;
+
 /// The event of off-core responses without the value of its register, with which it counts nothing.
 const OFFCORE: &str = "OFFCORE_RESPONSE";
 
@@ -120,7 +123,10 @@ pub fn request(event: &Event, value: Option<Extra>) -> Result<VendorRequest, Can
             return Err(CannotCount::AnyThread(number));
         }
         let known = FIXED.into_iter().find(|(umask, _)| (encoding.event, encoding.umask) == (0, *umask));
-        let (_, source) = known.ok_or(CannotCount::FixedCounter(number))?;
+        let raw = RawEvent::NONE.with_event(encoding.event).with_umask(encoding.umask).source();
+        let is_unit = (encoding.event, number) == (0, SLOTS_COUNTER) && matches!(encoding.umask, 0x04 | 0x80..=0x87);
+        let slots = is_unit.then_some(raw);
+        let source = known.map(|(_, source)| source).or(slots).ok_or(CannotCount::FixedCounter(number))?;
         return Ok(VendorRequest { source, whole: None, counters: 0 });
     }
     let raw = RawEvent::NONE
@@ -239,7 +245,7 @@ mod tests {
             }
         }
         let reasons: Vec<_> = reasons.iter().map(|(reason, number)| (reason.as_str(), *number)).collect();
-        assert_eq!((whole, plain), (6_871, 12_670));
+        assert_eq!((whole, plain), (6_871, 12_771));
         assert_eq!(
             reasons,
             [
@@ -250,7 +256,6 @@ mod tests {
                      counters only",
                     12
                 ),
-                ("only fixed counter 3 counts it, which the driver does not use yet", 13),
                 ("only fixed counter 4 counts it, which the driver does not use yet", 5),
                 ("only fixed counter 5 counts it, which the driver does not use yet", 5),
                 ("only fixed counter 6 counts it, which the driver does not use yet", 5),

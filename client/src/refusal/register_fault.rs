@@ -49,6 +49,7 @@ fn accessed(RegisterFault { number, access, interface }: RegisterFault) -> Strin
     match Access::from_number(access) {
         Some(Access::Read) => format!("read {}", register()),
         Some(Access::Write) => format!("wrote {}", register()),
+        Some(Access::Counter) if number == perfmon::RDPMC_METRICS => "read MSR_PERF_METRICS by RDPMC".to_owned(),
         Some(Access::Counter) => match number.checked_sub(perfmon::RDPMC_FIXED) {
             Some(fixed) => format!("read fixed counter {fixed} by RDPMC"),
             None => format!("read counter {number} by RDPMC"),

@@ -52,7 +52,7 @@ fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 77] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 78] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -420,6 +420,12 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 77] {
         ),
         (
             36,
+            [0x0102_2000_0000, 2],
+            Exit::UnsupportedSource,
+            "error: CPU 1 faulted (#GP) when it read MSR_PERF_METRICS by RDPMC\n  because: CPUID enumerates the counters, but the hypervisor lacks some of them\n  try: give this virtual machine counters that work, or hide them from it; on a\n  Hyper-V host, with the machine off:\n  Set-VMProcessor NAME -Perfmon @(\"pmu\",\"lbr\",\"pebs\"), or @()",
+        ),
+        (
+            36,
             [0x0109_0000_0777, 9],
             Exit::UnsupportedSource,
             "error: CPU 1 faulted (#GP) when it accessed MSR 0x777\n  because: CPUID enumerates it, but the processor, or a hypervisor that hides\n  itself, does not have it\n  try: update the firmware, and turn off what virtualizes this machine",
@@ -552,12 +558,12 @@ fn refusals_on_a_hybrid_name_the_core_types_with_their_processors() {
 
 #[test]
 fn every_support_value_of_a_refused_source_is_explained() {
-    for number in (0..=20).chain([u64::MAX]) {
+    for number in (0..=22).chain([u64::MAX]) {
         let report = refusal(3, [number, 0], &[]).report();
         let why = support::sentence(u32::try_from(number).unwrap_or(u32::MAX));
         assert!(report.contains(&why), "{report}");
     }
-    assert_eq!(Support::ALL.len(), 20);
+    assert_eq!(Support::ALL.len(), 22);
 }
 
 #[test]

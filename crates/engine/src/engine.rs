@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
-use pmu::{HalError, Interface, ProcessorIndex, ProfileInterface, Selection};
+use pmu::{HalError, Interface, ProcessorIndex, Selection};
 use protocol::NtStatus;
 use protocol::status::STATUS_SUCCESS;
 
@@ -21,7 +21,7 @@ fn most_counters(platform: &impl Platform) -> u8 {
     let kind = platform.on_boot_processor(|cpu| Selection::of_boot_processor(cpu).interface);
     let most = AtomicU8::new(0);
     platform.on_each_processor(&|current| {
-        most.fetch_max(Interface::new(kind, current.cpu()).counters(), Ordering::Relaxed);
+        most.fetch_max(Interface::new(kind, current.cpu()).indexes(), Ordering::Relaxed);
     });
     most.into_inner()
 }

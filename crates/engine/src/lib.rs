@@ -39,6 +39,7 @@ mod event;
 mod hardware_recording;
 mod identity;
 pub mod machine_frame;
+mod metrics;
 mod plan;
 mod platform;
 mod processor_set;

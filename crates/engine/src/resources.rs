@@ -11,6 +11,7 @@ use protocol::{ErrorCode, NtStatus, RegisterInUse};
 
 use crate::areas::{AreaUse, Areas};
 use crate::hardware_recording::HardwareRecording;
+use crate::metrics::take_metrics;
 use crate::platform::{EngineContext, Platform};
 use crate::reply::Refusal;
 use crate::reservation::Reservation;
@@ -81,6 +82,7 @@ impl Resources {
         if !needs.counters.is_empty() {
             initialize(needs.counters, context)?;
         }
+        take_metrics(session, &counted, force, context)?;
         if session.events.iter().any(|event| event.selector().is_some()) {
             context.platform.on_each_processor(&|current| session.save_extra(current, context.hal));
         }
@@ -314,17 +316,19 @@ fn initialize<M: Platform>(
 
 /// The first failure among processors that run the same code at the same time.
 #[derive(Debug)]
-struct FirstFailure {
+pub struct FirstFailure {
     processor: AtomicU32,
     detail: [AtomicU64; 2],
 }
 
 impl FirstFailure {
-    const fn none() -> Self {
+    /// Returns that no processor failed.
+    pub const fn none() -> Self {
         Self { processor: AtomicU32::new(NOWHERE), detail: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
-    fn set(&self, processor: ProcessorIndex, first: u64, second: u64) {
+    /// Notes the failure of a processor, unless another failed before.
+    pub fn set(&self, processor: ProcessorIndex, first: u64, second: u64) {
         let exchanged =
             self.processor.compare_exchange(NOWHERE, processor.number(), Ordering::Relaxed, Ordering::Relaxed);
         if exchanged.is_ok() {
@@ -335,7 +339,7 @@ impl FirstFailure {
     }
 
     /// Returns the refusal, if a processor failed.
-    fn refuse(self, status: NtStatus, cause: ErrorCode) -> Result<(), Refusal> {
+    pub fn refuse(self, status: NtStatus, cause: ErrorCode) -> Result<(), Refusal> {
         let [first, second] = self.detail.map(AtomicU64::into_inner);
         match self.processor.into_inner() {
             NOWHERE => Ok(()),

@@ -464,7 +464,7 @@ impl Session {
         let hal = sampler.hal();
         let counters = self.counters(current.index(), events);
         let ringed = self.rings.as_ref().map(|rings| rings.counters(current.index())).unwrap_or_default();
-        let _ = hal.stop(current, counters.without(ringed));
+        let _ = hal.stop(current, hal.stop_metrics(current, counters).without(ringed));
         if let Some(rings) = &self.rings {
             sampler.leave(current, rings.subscriber, counters.and(ringed), now);
             for counter in counters.and(ringed).iter() {

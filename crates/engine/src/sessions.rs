@@ -9,6 +9,7 @@ use protocol::{AreaRequest, DETACHED, ErrorCode, EventRequest, StartHeader, flag
 
 use crate::clients::ClientId;
 use crate::event::EventFilter;
+use crate::metrics::take_metrics;
 use crate::plan::{Planner, Requester};
 use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, Reply};
@@ -118,7 +119,8 @@ impl Sessions {
                 && (counts || !session.uses_counters())
                 && session.hardware_recording.is_none()
                 && (samples || !session.uses_interrupt())
-                && access_extra(session, &[processor], context).is_ok();
+                && access_extra(session, &[processor], context).is_ok()
+                && take_metrics(session, &[processor], false, context).is_ok();
             let is_new = session.processors.binary_search(&processor).is_err();
             let is_wanted = session.everywhere && session.is_on(core_type) && is_new && is_fit;
             let before = session.processors.len();
@@ -203,6 +205,7 @@ impl Sessions {
             } else {
                 sampler.compare(current, now);
             }
+            sampler.hal().update_metrics(current);
             for session in self.all.iter().filter(|session| meant(session)) {
                 for (counter, count) in session.counting(current.index(), EventFilter::ALL) {
                     count.update(sampler.count(current, counter, now));

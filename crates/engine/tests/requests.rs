@@ -144,7 +144,8 @@ fn info_reports_what_cpuid_enumerates() {
         assert_eq!(interface[info.windows10 as usize], expected.windows10, "{}", identity.name);
         assert_eq!((info.counters, info.width), (expected.counters.into(), expected.width.into()));
         assert_eq!((info.processors, info.maximum_processors), (3, 3));
-        assert_eq!(info.state_bytes, 3 * 8 * u64::from(expected.counters));
+        let indexes = expected.counters + identity.metrics().map_or(0, |metrics| 1 + metrics);
+        assert_eq!(info.state_bytes, 3 * 8 * u64::from(indexes));
         let [_, b, c, d] = identity.cpuid().cpuid(0, 0);
         assert_eq!(info.vendor[..12], [b, d, c].map(u32::to_le_bytes).concat());
         assert_eq!(info.signature, identity.cpuid().cpuid(1, 0)[0]);

@@ -109,11 +109,13 @@ pub enum RegisterGroup {
     LoadLatency = 6,
     /// MSR_PEBS_FRONTEND.
     FrontEnd = 7,
+    /// Fixed counter 3 and MSR_PERF_METRICS.
+    Metrics = 8,
 }
 
 impl RegisterGroup {
     /// Number of groups.
-    pub(crate) const COUNT: usize = 8;
+    pub(crate) const COUNT: usize = 9;
 }
 
 /// The part of the first accesses that is due. Nothing is written before it is known that no other program uses the

@@ -12,6 +12,7 @@ mod first_access;
 mod hybrid;
 pub mod information;
 mod interrupt;
+mod metrics;
 mod other_thread;
 mod ownership;
 mod reservation;
@@ -31,7 +32,7 @@ use crate::cpu::Cpuid;
 use crate::current_cpu::ProcessorIndex;
 use crate::errata::workarounds::Workarounds;
 use crate::hypervisor::Hypervisor;
-use crate::interface::{Interface, Kind, ProfileInterface, Support};
+use crate::interface::{Interface, Kind, Support};
 use crate::interval::IntervalRange;
 use crate::per_cpu::PerCpu;
 use crate::selection::{self, Options, Selection};
@@ -127,7 +128,7 @@ impl Hal {
 }
 
 impl<E: Default> Hal<E> {
-    /// As [`new`](Hal::new), with options of the driver, with at least `most_counters` counters per processor, because
+    /// As [`new`](Hal::new), with options of the driver, with at least `most_counters` indexes per processor, because
     /// other processors may have more than the boot processor, with the allocation of the states by the caller, and
     /// with an extension for each processor.
     ///
@@ -145,7 +146,7 @@ impl<E: Default> Hal<E> {
     ) -> Result<Self, HalError> {
         let selection = Selection::with_options(cpu, options);
         let interface = Interface::new(selection.interface, cpu);
-        let cells_per_cpu = interface.counters().max(most_counters).min(CounterSet::MOST);
+        let cells_per_cpu = interface.indexes().max(most_counters).min(CounterSet::MOST);
         let states = allocate(maximum_processors, cells_per_cpu);
         if states.is_none() && !matches!(interface, Interface::Emon(_)) {
             return Err(HalError::NoMemory);

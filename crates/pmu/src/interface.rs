@@ -415,6 +415,25 @@ impl Interface {
         }
     }
 
+    /// Returns the number of indexes of a processor: of its counters, and of [slots and metrics](Self::unit).
+    #[must_use]
+    pub fn indexes(&self) -> u8 {
+        match self {
+            Self::Emon(emon) => emon.indexes(),
+            _ => self.counters(),
+        }
+    }
+
+    /// Returns the indexes of slots and of the metrics of the top-down method, which have no counters of their own.
+    #[must_use]
+    #[inline]
+    pub const fn unit(&self) -> CounterSet {
+        match self {
+            Self::Emon(emon) => emon.unit(),
+            _ => CounterSet::NONE,
+        }
+    }
+
     /// Returns how many events of a counter that records precisely follow its overflow until the record is written,
     /// including the event that writes it.
     #[must_use]

@@ -207,6 +207,11 @@ impl Total {
         self.value.store(value, Ordering::Relaxed);
     }
 
+    /// Adds events that were not counted in a register of their own.
+    pub(crate) fn add(&self, events: u64) {
+        self.counted.store(self.counted().wrapping_add(events), Ordering::Relaxed);
+    }
+
     /// Adds the events up to this value, for a counter that the processor may have reloaded by itself. If it has,
     /// processing its record [adds](Self::overflowed) the missing events.
     pub fn follow(&self, value: u64, missing_bits: u8) -> u64 {

@@ -11,6 +11,8 @@ pub enum Counter {
     General(u8),
     /// A fixed-function counter.
     Fixed(u8),
+    /// A metric of fixed counter 3.
+    Metric(u8),
 }
 
 /// Totals of one counter in one configuration.

@@ -55,6 +55,16 @@ pub(crate) fn perf_capabilities(leaves: &Dump) -> u64 {
     format << 8 | flags.iter().filter(|(_, has)| *has).map(|(flag, _)| flag).sum::<u64>()
 }
 
+/// Returns the number of metrics of fixed counter 3: four on Ice Lake, Tiger Lake and Rocket Lake, eight on later
+/// processors (Linux, arch/x86/events/intel/core.c, `intel_pmu_init`).
+pub(crate) fn metrics(leaves: &Dump) -> Option<u8> {
+    let signature = leaves.cpuid(1, 0)[0];
+    let model = signature >> 12 & 0xF0 | signature >> 4 & 0xF;
+    let has_level_1_alone =
+        signature >> 8 & 0xF == 6 && matches!(model, 0x7D | 0x7E | 0x6A | 0x6C | 0x8C | 0x8D | 0xA7);
+    (perf_capabilities(leaves) & PERF_METRICS != 0).then_some(if has_level_1_alone { 4 } else { 8 })
+}
+
 /// Returns whether leaf 23H has the subleaves of architectural PEBS, EAX\[5:4\].
 fn has_architectural_pebs(leaves: &Dump) -> bool {
     leaves.cpuid(7, 1)[0] >> 8 & 1 == 1 && leaves.cpuid(0x23, 0)[0] >> 4 & 0b11 == 0b11

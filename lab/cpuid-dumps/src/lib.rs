@@ -115,8 +115,14 @@ impl CpuIdentity {
         debug_store::has(&self.cpuid())
     }
 
-    /// Returns IA32_PERF_CAPABILITIES: the PEBS record format, PEBS_BASELINE and FREEZE_WHILE_SMM. All other bits are
-    /// 0.
+    /// Returns the number of metrics of fixed counter 3 in MSR_PERF_METRICS, if the processor has that register.
+    #[must_use]
+    pub fn metrics(&self) -> Option<u8> {
+        debug_store::metrics(&self.cpuid())
+    }
+
+    /// Returns IA32_PERF_CAPABILITIES: the PEBS record format, PEBS_BASELINE, FREEZE_WHILE_SMM, full-width writes and
+    /// metrics. All other bits are 0.
     #[must_use]
     pub fn perf_capabilities(&self) -> u64 {
         debug_store::perf_capabilities(&self.cpuid())

@@ -116,11 +116,11 @@ impl Countable {
         }
     }
 
-    /// Returns whether the counter counts the selected event. A fixed counter always does.
+    /// Returns whether the counter counts the selected event. A fixed counter and a metric always do.
     pub(crate) fn counts(self, counter: CounterId, selected: Selected) -> bool {
         match counter {
             CounterId::General(number) => self.counters(selected) >> number & 1 == 1,
-            CounterId::Fixed(_) => true,
+            CounterId::Fixed(_) | CounterId::Metric(_) => true,
         }
     }
 

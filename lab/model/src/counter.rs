@@ -9,6 +9,8 @@ pub enum CounterId {
     General(u8),
     /// A fixed-function counter (Intel, version 2 and later). It counts one event only.
     Fixed(u8),
+    /// A metric of fixed counter 3: a byte of `PERF_METRICS`.
+    Metric(u8),
 }
 
 /// A counter of `width` bits that counts up and wraps.

@@ -9,6 +9,7 @@
 //! | the kind of PMU, from CPUID | `identity.rs`, and `pmu/intel_leaf.rs` for leaf 0AH |
 //! | the bits of an event select register | `select.rs` |
 //! | a register of a PMU | `pmu/amd.rs`, `pmu/amd_v2.rs`, `pmu/intel.rs`, `pmu/netburst.rs`, `pmu/p6.rs`, `pmu/pentium.rs` |
+//! | the metrics of the top-down method | `pmu/metrics.rs` |
 //! | the bits of a register that software may write | `writable.rs` |
 //! | errata of counters, by processor | `pmu/errata.rs` |
 //! | the arithmetic of a counter | `counter.rs` |

@@ -512,6 +512,7 @@ fn a_counter_is_reloaded_from_its_own_reset_value_after_each_record() {
                 processor.wrmsr(0x38D, 0b0010 << (4 * number)).unwrap();
                 (0x309 + u32::from(number), 1 << (32 + number))
             }
+            CounterId::Metric(_) => unreachable!("metrics write no records"),
         };
         processor.wrmsr(0x38F, bit).unwrap();
         processor.wrmsr(PEBS_ENABLE, bit).unwrap();

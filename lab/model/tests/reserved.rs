@@ -70,6 +70,8 @@ const NEITHER: u64 = 0xFFD7_FFFF;
 const MICROCODE: Registers = read_only(0x08B);
 const MISC_ENABLE: Registers = read_only(0x1A0);
 const CAPABILITIES: Registers = read_only(0x345);
+/// MSR_PERF_METRICS with both levels.
+const METRICS: Registers = one(0x329, u64::MAX);
 const STATUS: Registers = read_only(0x38E);
 const IN_USE: Registers = read_only(0x392);
 const DS_AREA: Registers = one(0x600, CANONICAL);
@@ -237,6 +239,7 @@ const TABLE: &[(&str, &[Registers])] = &[
             each(0xC1, 8, ANY),
             each(0x4C1, 8, WIDTH_48),
             each(0x309, 4, WIDTH_48),
+            METRICS,
             one(0x38D, 0x1111_0000_BBBB),
             STATUS,
             one(0x38F, 0x0001_000F_0000_00FF),
@@ -330,6 +333,7 @@ const TABLE: &[(&str, &[Registers])] = &[
             each(0xC1, 10, ANY),
             each(0x4C1, 10, WIDTH_48),
             each(0x309, 4, WIDTH_48),
+            METRICS,
             one(0x38D, 0x1111_0000_BBBB),
             STATUS,
             one(0x38F, 0x0001_000F_0000_03FF),
@@ -353,6 +357,7 @@ const TABLE: &[(&str, &[Registers])] = &[
             each(0xC1, 10, ANY),
             each(0x4C1, 10, WIDTH_48),
             each(0x309, 4, WIDTH_48),
+            METRICS,
             one(0x38D, 0xBBBB),
             STATUS,
             one(0x38F, 0x0001_000F_0000_03FF),
@@ -376,6 +381,7 @@ const TABLE: &[(&str, &[Registers])] = &[
             each(0xC1, 8, ANY),
             each(0x4C1, 8, WIDTH_48),
             each(0x309, 4, WIDTH_48),
+            METRICS,
             one(0x38D, 0xBBBB),
             STATUS,
             one(0x38F, 0x0001_000F_0000_00FF),

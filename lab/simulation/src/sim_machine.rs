@@ -84,6 +84,9 @@ impl Call {
 /// Only IA32_PMC0 to IA32_PMC9 have MSR addresses.
 const MAX_GENERAL: u8 = 10;
 
+/// Number of indexes of fixed counters before those of the metrics.
+const FIXED_BEFORE_METRICS: u8 = 4;
+
 /// Maximum number of interrupts in one delivery. More indicate an interrupt storm that would hang a real processor.
 const MAX_INTERRUPTS: u32 = 10_000;
 
@@ -399,7 +402,7 @@ impl SimMachine {
     }
 
     /// Converts a counter number to the model's identifier. Fixed counters follow the general ones, which Intel's
-    /// leaves 0AH and 23H enumerate.
+    /// leaves 0AH and 23H enumerate, and the metrics of fixed counter 3 follow that counter.
     #[must_use]
     pub fn counter(&self, processor: u32, counter: u8) -> CounterId {
         let model = self.processor(processor).model();
@@ -413,7 +416,11 @@ impl SimMachine {
         let general = if has_leaf_23 { of_leaf_23 } else { of_leaf_a - u8::from(is_last_taken) };
         let is_intel = vendor.to_le_bytes() == *b"Genu" && last >= 0xA;
         let fixed = counter.checked_sub(general.min(MAX_GENERAL)).filter(|_| is_intel);
-        fixed.map_or(CounterId::General(counter), CounterId::Fixed)
+        match (fixed, fixed.and_then(|number| number.checked_sub(FIXED_BEFORE_METRICS))) {
+            (_, Some(metric)) => CounterId::Metric(metric),
+            (Some(number), None) => CounterId::Fixed(number),
+            (None, None) => CounterId::General(counter),
+        }
     }
 
     /// Returns the total number of events of a counter in the model's ledger.

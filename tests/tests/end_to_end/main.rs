@@ -41,6 +41,8 @@ mod life;
 #[cfg(not(windows))]
 mod local_apic;
 #[cfg(not(windows))]
+mod metrics;
+#[cfg(not(windows))]
 mod multiplexing;
 #[cfg(not(windows))]
 mod names;

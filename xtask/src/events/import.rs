@@ -34,6 +34,20 @@ HygonGenuine,18,00,FF,FFFF,00,00,amd_fam17h_zen1
 /// First off-core response register: the i-th encoding of an event is for the register behind it.
 const FIRST_OFFCORE: u16 = 0x1A6;
 
+/// The metrics of fixed counter 3: level 1, then level 2. The unit mask of the first.
+const METRICS: [&str; 8] = [
+    "RETIRING",
+    "BAD_SPECULATION",
+    "FRONTEND_BOUND",
+    "BACKEND_BOUND",
+    "HEAVY_OPERATIONS",
+    "BRANCH_MISPREDICTS",
+    "FETCH_LATENCY",
+    "MEMORY_BOUND",
+];
+const LEVEL_1: usize = 4;
+const FIRST_METRIC: u16 = 0x80;
+
 /// Makes the facts.
 pub fn run(folder: &Path, facts: &Path) -> Result<()> {
     let mut files = vec![(MAP.to_owned(), map(&read(&folder.join("intel/map.csv"))?)?)];
@@ -50,7 +64,8 @@ pub fn run(folder: &Path, facts: &Path) -> Result<()> {
                 "amd" => format!("amd_{stem}"),
                 _ => table_name(stem),
             };
-            let events = parse(&text).with_context(|| path.display().to_string())?;
+            let mut events = parse(&text).with_context(|| path.display().to_string())?;
+            events.extend(metrics(&name, &events));
             files.push((format!("{name}.csv"), table(events)));
         }
     }
@@ -64,6 +79,24 @@ pub fn run(folder: &Path, facts: &Path) -> Result<()> {
 /// Returns the name of a table of Intel's: that of its file in lower case without `_core`.
 fn table_name(stem: &str) -> String {
     stem.strip_suffix("_core").unwrap_or(stem).to_lowercase()
+}
+
+/// Returns the metrics of fixed counter 3, which Intel's files of metrics use and its files of events lack, for a table
+/// with the event of that counter (SDM Vol. 3B, "Performance Metrics"; pseudo-encodings: Linux,
+/// arch/x86/events/perf_event.h, `INTEL_TD_METRIC_RETIRING`).
+fn metrics(table: &str, events: &[Event]) -> Vec<Event> {
+    let has_slots = events.iter().any(|event| event.name == "TOPDOWN.SLOTS" && event.is_fixed());
+    let number = match table {
+        _ if !has_slots => 0,
+        "icelake" | "icelakex" | "tigerlake" | "rocketlake" => LEVEL_1,
+        _ => METRICS.len(),
+    };
+    let slots = Counters { fixed_mask: 1 << 3, ..Counters::NONE };
+    let metric = |(umask, name): (u16, &&str)| {
+        let encoding = Encoding { event: 0, umask, ..Encoding::default() };
+        Event::new(format!("PERF_METRICS.{name}"), encoding, slots)
+    };
+    (FIRST_METRIC..).zip(METRICS.iter().take(number)).map(metric).collect()
 }
 
 /// Formats a table in the order of names. A deprecated event gets the event as its successor that has the same

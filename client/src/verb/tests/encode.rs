@@ -58,6 +58,25 @@ fn an_event_has_its_select_and_its_counters_on_each_generation() {
     }
 }
 
+/// Event 0 with unit mask 04H, and from 80H on for the metrics (Intel's event files; Linux, arch/x86/events/
+/// perf_event.h).
+#[test]
+fn slots_and_their_metrics_are_counted_by_fixed_counter_3() {
+    for (processor, event, name, select) in [
+        ("ice-lake-1065g7", "topdown.slots", "TOPDOWN.SLOTS", "0x00030400"),
+        ("ice-lake-1065g7", "PERF_METRICS.RETIRING", "PERF_METRICS.RETIRING", "0x00038000"),
+        ("ice-lake-1065g7", "PERF_METRICS.BACKEND_BOUND:u", "PERF_METRICS.BACKEND_BOUND", "0x00018300"),
+        ("sapphire-rapids-2475x", "PERF_METRICS.MEMORY_BOUND", "PERF_METRICS.MEMORY_BOUND", "0x00038700"),
+        ("sapphire-rapids-2475x", "cpu/event=0,umask=0x87/", "cpu/event=0x00,umask=0x87/", "0x00038700"),
+    ] {
+        let found = on(processor, event).json();
+        let expected = core("cpu", name, select, &json!(["F3"]), &json!([]));
+        assert_eq!(found, json!({ "cores": [expected] }), "{processor}: {event}");
+    }
+    // Level 2 begins with Golden Cove.
+    assert!(on("ice-lake-1065g7", "PERF_METRICS.MEMORY_BOUND").outcome.is_err());
+}
+
 #[test]
 fn a_hybrid_has_an_encoding_for_each_kind_of_cores() {
     let found = on("lunar-lake-288v", "ITLB_MISSES.STLB_HIT").json();
@@ -99,6 +118,13 @@ fn what_the_driver_refuses_has_its_registers_and_the_reason() {
     assert_eq!(other["cores"][0]["extra"], json!({ "msr": "0x3f6", "value": "0x1e" }));
     let golden_cove = on("alder-lake-p-12900h", "cpu_core/MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128/").json();
     assert_eq!(golden_cove["cores"][0]["extra"], json!({ "msr": "0x3f6", "value": "0x80" }));
+    let advice = |processor, event: &str| {
+        let dump = cpuid_dumps::find(processor).unwrap().dump;
+        let text = run_anywhere(&format!("encode {event} --cpuid -"), dump.as_bytes()).out;
+        text.contains("recorded, not counted: client record -e MEM_")
+    };
+    assert!(advice("skylake-u-6500u", "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128"));
+    assert!(!advice("alder-lake-p-12900h", "cpu_core/MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128/"), "it is refused");
     let any = on("skylake-6600k", "CPU_CLK_UNHALTED.THREAD_P_ANY").json();
     assert_eq!((&any["cores"][0]["select"], &any["cores"][0]["error"]), (&json!("0x0023003c"), &Value::Null));
     for (processor, event, counters, error) in [
@@ -113,7 +139,8 @@ fn what_the_driver_refuses_has_its_registers_and_the_reason() {
             json!([1, 2, 3, 4, 5]),
             "L3_MISS:p finds slow loads",
         ),
-        ("ice-lake-1065g7", "TOPDOWN.SLOTS", json!(["F3"]), "fixed counter 3"),
+        ("alder-lake-p-12900h", "cpu_core/TOPDOWN.SLOTS/", json!(["F3"]), "does not offer fixed counter 3"),
+        ("ice-lake-1065g7", "cpu/event=0,umask=0x84/", json!([]), "does not offer fixed counter 3"),
         ("skylake-u-6500u", "L1D.REPLACEMENT:p", json!([0, 1, 2, 3]), "records it precisely"),
         ("zen-1800x", "ref-cycles", json!([]), "has no event for ref-cycles"),
         ("intel-hyperv-masked", "cycles", json!([]), "masks the counters"),

@@ -41,7 +41,7 @@ impl Sampler {
         if counters.is_empty() {
             return self.hal.confine(current); // a stopped counter was started
         }
-        let late = self.stop(current, per_cpu, counters, now);
+        let late = self.stop(current, per_cpu, self.hal.stop_metrics(current, counters), now);
         per_cpu.count_overflows(late, SampleStats::lose);
         if counters == active {
             // A freeze concerns all counters. The status of other counters would be an overflow that still waits.

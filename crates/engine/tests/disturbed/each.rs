@@ -153,6 +153,7 @@ fn a_counter_that_went_backwards_is_marked_and_adds_nothing() {
             _ => match machine.counter(0, u8::try_from(before[0].counter).unwrap()) {
                 CounterId::General(number) => 0xC1 + u32::from(number),
                 CounterId::Fixed(number) => 0x309 + u32::from(number),
+                CounterId::Metric(_) => 0x329,
             },
         };
         write(&machine, 0, register, 10);

@@ -27,6 +27,9 @@ impl<E> Hal<E> {
                 interface.forget(current.cpu(), loaded);
                 cpu_counters.pmu.set_stale(stale.without(loaded));
             }
+            if !counters.and(interface.unit()).is_empty() {
+                self.update_metrics(current); // those that start now count from now
+            }
             interface.enable(current.cpu(), cpu_counters, counters);
         }
         cpu_counters.set_active(counters, true);
@@ -34,7 +37,7 @@ impl<E> Hal<E> {
 
     /// HalStopProfileInterrupt on the current processor. Adds the values of the counters to their totals, which remain
     /// for [`total`](Self::total). Returns the counters that had overflowed without being served yet: their interrupt
-    /// comes late, or not at all.
+    /// comes late, or not at all. Not for slots and metrics, which [`stop_metrics`](Self::stop_metrics) stops.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
@@ -65,8 +68,9 @@ impl<E> Hal<E> {
         OverflowStatus(overflowed)
     }
 
-    /// Returns what a counter of the current processor has counted since its start, with one RDPMC if it runs. A
-    /// counter that wraps is followed as long as this is called before it has counted half its range.
+    /// Returns what a counter of the current processor has counted since its start, with one RDPMC if it runs; slots
+    /// and metrics as they were last [updated](Self::update_metrics). A counter that wraps is followed as long as this
+    /// is called before it has counted half its range.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
@@ -74,7 +78,7 @@ impl<E> Hal<E> {
         let Some(cpu_counters) = self.find(current.index()) else { return 0 };
         let interface = self.interface_with(cpu_counters.pmu);
         match cpu_counters.total(counter) {
-            Some(total) if cpu_counters.active.all.has(counter) => {
+            Some(total) if cpu_counters.active.all.without(interface.unit()).has(counter) => {
                 update(&interface, cpu_counters, total, counter, interface.read(current.cpu(), counter))
             }
             total => total.map_or(0, Total::counted),

@@ -47,6 +47,7 @@ impl<E> Hal<E> {
             RegisterGroup::OffcoreResponse => self.access_extra(processor, Selector::OffcoreResponse, &first),
             RegisterGroup::LoadLatency => self.access_extra(processor, Selector::LoadLatency, &first),
             RegisterGroup::FrontEnd => self.access_extra(processor, Selector::FrontEnd, &first),
+            RegisterGroup::Metrics => self.access_metrics(processor, &first),
         };
         if let Some(pmu) = self.pmu(processor) {
             pmu.first_accesses.set(group, phase, result);

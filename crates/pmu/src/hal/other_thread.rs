@@ -35,12 +35,17 @@ impl<E> Hal<E> {
     }
 
     /// Returns whether an event can share its counter with others, one after the other. It cannot if it needs an extra
-    /// register, which keeps one value, nor where an event limits what other counters may count: the counters of the
-    /// other thread, or those of NetBurst that share a register.
+    /// register, which keeps one value, or if it is of slots or a metric, which take no counter from others. Nor can it
+    /// where an event limits what other counters may count: the counters of the other thread, or those of NetBurst that
+    /// share a register.
     #[must_use]
     pub fn may_take_turns(&self, processor: ProcessorIndex, state: CounterState) -> bool {
         match self.interface_of(processor) {
-            Interface::Emon(emon) => self.extra_of(state).is_none() && !self.disturbs_other_thread(emon, state),
+            Interface::Emon(emon) => {
+                self.extra_of(state).is_none()
+                    && !self.disturbs_other_thread(emon, state)
+                    && !self.is_metric(processor, state)
+            }
             Interface::NetBurst(_) => false,
             _ => true,
         }

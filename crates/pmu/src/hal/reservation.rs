@@ -3,7 +3,7 @@
 use super::{Hal, HalError};
 use crate::cpu::Cpu;
 use crate::current_cpu::{CurrentCpu, ProcessorIndex};
-use crate::interface::{ProfileInterface, Support};
+use crate::interface::{Interface, ProfileInterface, Support, emon};
 use crate::placement::Wanted;
 use crate::source::{FullEvent, ProfileSource, Source};
 use crate::state::{CounterSet, CounterState, upper_of};
@@ -24,6 +24,7 @@ impl<E> Hal<E> {
         if interrupt && !self.interface.interrupts() {
             return Err(HalError::NoInterrupt(source));
         }
+        self.check_sampled(source, interrupt)?;
         Ok(self.state_of(self.index_of(source)?, source, interrupt))
     }
 
@@ -35,8 +36,21 @@ impl<E> Hal<E> {
         let source = event.raw().source();
         match self.support(&ProfileSource::of_raw(event.raw())) {
             Support::Supported if interrupt && !self.interface.interrupts() => Err(HalError::NoInterrupt(source)),
-            Support::Supported => Ok(self.state_of(self.index_of_raw(event, value)?, source, interrupt)),
+            Support::Supported => {
+                self.check_sampled(source, interrupt)?;
+                Ok(self.state_of(self.index_of_raw(event, value)?, source, interrupt))
+            }
             support => Err(HalError::Unsupported(source, support)),
+        }
+    }
+
+    /// Refuses to sample slots and metrics: they begin from zero at each reading, so they cannot interrupt.
+    fn check_sampled(&self, source: Source, interrupt: bool) -> Result<(), HalError> {
+        match (self.interface, source.raw()) {
+            (Interface::Emon(_), Some(event)) if interrupt && emon::is_metric(event) => {
+                Err(HalError::Unsupported(source, Support::CountedOnly))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -28,7 +28,8 @@ impl<E> Hal<E> {
             return OverflowStatus(CounterSet::NONE);
         };
         let CpuCounters { pmu, active, .. } = cpu_counters;
-        let overflowed = self.stop(current, active.all);
+        let counters = self.stop_metrics(current, active.all);
+        let overflowed = self.stop(current, counters);
         if pmu.is_initialized() {
             self.whole_interface_with(pmu).release(current.cpu(), pmu.snapshot.saved());
             self.release_extra_registers(current, pmu, false);

@@ -19,6 +19,7 @@ mod capabilities;
 mod extra;
 mod fixed;
 mod freeze;
+mod metrics;
 mod microarchitecture;
 mod precise;
 mod reset;
@@ -38,8 +39,10 @@ use crate::source::{ProfileSource, RawEvent, Sources};
 use crate::state::{Active, CounterSet, CounterState, CpuCounters, PerCpuPmu, SavedMsrs};
 
 pub use capabilities::{PmuCapabilities, has_architectural_pebs};
+pub use metrics::UnitCounts;
+pub(crate) use metrics::is_metric;
 pub use microarchitecture::Microarchitecture;
-pub use precise::PreciseForm;
+pub use precise::{PreciseForm, acknowledge_records};
 pub use sources::SOURCES;
 
 const IA32_PERFEVTSEL0: Msr = Msr::new(perfmon::IA32_PERFEVTSEL0);
@@ -59,28 +62,6 @@ const fn started(select: u64, state: CounterState) -> PerfEvtSel {
         .with_os(state.kernel())
         .with_int(state.interrupts())
         .with_en(true)
-}
-
-/// Returns the disturbance of all `active` counters if the status reports that they were frozen: the driver does not
-/// let interrupts freeze them.
-fn frozen(active: CounterSet, status: u64) -> Option<(CounterSet, Disturbance)> {
-    let running = GlobalStatus::from_bits(status).with_ctr_frz(false);
-    Some((active, Disturbance::of(IA32_PERF_GLOBAL_STATUS, status, running.into_bits())?))
-}
-
-/// Notes in an interrupt that the counters were [frozen].
-#[cold]
-#[inline(never)]
-fn note_frozen(pmu: &PerCpuPmu, status: u64) {
-    pmu.disturbances.note_found(frozen(pmu.active().all, status));
-}
-
-/// Clears the PEBS status of the current processor after its records have been fetched.
-///
-/// # IRQL
-/// PROFILE_LEVEL.
-pub fn acknowledge_records(cpu: &impl Cpu) {
-    cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, GlobalStatus::new().with_ovf_buf(true).into_bits());
 }
 
 /// The Emon interface of a processor.
@@ -211,11 +192,11 @@ impl Emon {
     /// Returns the bits of the counters in the global registers.
     const fn bits(self, counters: CounterSet) -> u64 {
         let all = counters.bits() as u64;
-        all & self.capabilities.own() & 0xFFFF_FFFF | all >> self.capabilities.count() << GLOBAL_FIXED_SHIFT
+        (all & 0xFFFF_FFFF | all >> self.capabilities.count() << GLOBAL_FIXED_SHIFT) & self.capabilities.own()
     }
 
-    /// Writes IA32_PERF_GLOBAL_CTRL with these counters on. Bits outside the interface, such as the counter of slots
-    /// and the metrics, keep the values that were found.
+    /// Writes IA32_PERF_GLOBAL_CTRL with these counters on. Bits outside the interface keep the values that were found;
+    /// those of the counter of slots and its metrics are as [`metrics`] needs them.
     fn let_count(self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         let control = cpu_counters.pmu.snapshot.control() & !self.capabilities.own() | self.bits(counters);
         cpu_counters.pmu.snapshot.set_control(control);
@@ -226,9 +207,10 @@ impl Emon {
     /// bits outside the interface are as they were found. Returns as well the counters that differ.
     fn changes(self, pmu: &PerCpuPmu, found: u64) -> (u64, Option<(CounterSet, Disturbance)>) {
         let own = self.capabilities.own();
-        let control = found & !own | pmu.snapshot.control() & own;
+        let kept = own | self.unit_control(pmu);
+        let control = found & !kept | pmu.snapshot.control() & kept;
         pmu.snapshot.set_control(control);
-        let counters = self.counters_in((found ^ control) & own);
+        let counters = self.counters_in((found ^ control) & own).or(self.unit_in(pmu, found ^ control));
         (control, Disturbance::of(IA32_PERF_GLOBAL_CTRL, found, control).map(|disturbance| (counters, disturbance)))
     }
 
@@ -311,6 +293,9 @@ impl ProfileInterface for Emon {
     }
 
     fn counters_for(&self, source: &ProfileSource) -> CounterSet {
+        if let Some(counter) = self.unit_counter(source) {
+            return counter;
+        }
         let general = || self.class(source).map_or(self.general(), |class| class.counters().and(self.general()));
         match self.fixed_for(source) {
             Some(counter) if fixed::is_alone(source) => CounterSet::NONE.with(counter),
@@ -324,7 +309,8 @@ impl ProfileInterface for Emon {
     fn listing(&self, source: &ProfileSource) -> Listing {
         let is_complete =
             matches!(self.capabilities.microarchitecture(), Microarchitecture::Core | Microarchitecture::Core2);
-        if source.source.raw().is_none() || is_complete || self.class(source).is_some() {
+        let is_unit = self.unit_counter(source).is_some();
+        if source.source.raw().is_none() || is_complete || is_unit || self.class(source).is_some() {
             Listing::Known
         } else {
             Listing::Unlisted
@@ -333,6 +319,7 @@ impl ProfileInterface for Emon {
 
     /// Assigns fixed counters first, which keeps the general counters for other events.
     fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
+        self.check_unit(cpu_counters, Sources::new(&SOURCES), wanted)?;
         let counters_of = |source: &ProfileSource, state: CounterState| self.counters_in_state(source, state);
         placement::assign_states(cpu_counters, Sources::new(&SOURCES), self.fixed(), wanted, assigned, counters_of)
     }
@@ -366,6 +353,9 @@ impl ProfileInterface for Emon {
         let plain = RawEvent::NONE.with_umask(event.umask()).with_event(event.event() & 0xFF);
         if event.event() != plain.event() {
             return Support::NoSuchEvent;
+        }
+        if let Some(support) = self.unit_support(event) {
+            return support;
         }
         if event.any() && !self.capabilities.any_thread() {
             return Support::NoAnyThread;
@@ -437,7 +427,8 @@ impl ProfileInterface for Emon {
         for counter in fixed.iter() {
             Counters::load(*self, cpu, counter, cpu_counters.get(counter));
         }
-        if !fixed.is_empty() {
+        let unit_starts = self.start_unit(cpu, cpu_counters, counters);
+        if unit_starts || !fixed.is_empty() {
             cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::control(self.capabilities, cpu_counters, all));
         }
         if self.has_global_control() {
@@ -464,6 +455,9 @@ impl ProfileInterface for Emon {
     }
 
     fn counter_register(&self, _cpu_counters: CpuCounters<'_>, counter: u8) -> Msr {
+        if self.unit().has(counter) {
+            return self.unit_register(counter);
+        }
         self.place(counter).register
     }
 
@@ -475,9 +469,13 @@ impl ProfileInterface for Emon {
     fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, mut differs: impl FnMut(CounterSet, Disturbance)) {
         self.bank().compare(cpu, cpu_counters, &mut differs);
         let active = cpu_counters.active.all;
-        if !active.and(self.fixed()).is_empty() {
+        if !active.and(self.fixed().or(self.unit())).is_empty() {
             let found = cpu.rdmsr(IA32_FIXED_CTR_CTRL);
-            cpu_counters.pmu.snapshot.set_fixed_control(found);
+            let (others, changed) = self.unit_changes(cpu_counters.pmu, found);
+            cpu_counters.pmu.snapshot.set_fixed_control(others);
+            if let Some((counters, disturbance)) = changed {
+                differs(counters, disturbance);
+            }
             let expected = fixed::control(self.capabilities, cpu_counters, active);
             let field =
                 |register, counter| self.number(counter).map(|number| FixedControl::from_register(register, number));
@@ -491,7 +489,7 @@ impl ProfileInterface for Emon {
             let (_, changed) = self.changes(cpu_counters.pmu, cpu.rdmsr(IA32_PERF_GLOBAL_CTRL));
             let status = if self.capabilities.ctr_frz() { cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) } else { 0 };
             let stopped = freeze::compare(cpu, self.capabilities).map(|disturbance| (active, disturbance));
-            let all = changed.into_iter().chain(frozen(active, status)).chain(stopped);
+            let all = changed.into_iter().chain(freeze::frozen(active, status)).chain(stopped);
             all.for_each(|(counters, disturbance)| differs(counters, disturbance));
         }
     }
@@ -580,7 +578,7 @@ impl Emon {
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control & !own);
         let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & self.capabilities.clearable();
         if GlobalStatus::from_bits(status).ctr_frz() {
-            note_frozen(cpu_counters.pmu, status);
+            freeze::note_frozen(cpu_counters.pmu, status);
         }
         let ours = self.counters_in(status).and(cpu_counters.active.interrupting);
         unmanaged::reload_overflowed(self, cpu, cpu_counters, ours, overflowed);

@@ -47,11 +47,16 @@ pub enum Support {
     NeedsAuxiliaryEvent = 18,
     /// Raw event: the processor has no AnyThread.
     NoAnyThread = 19,
+    /// Raw event of slots or of a top-down metric: the processor does not have it, or the event has more fields than
+    /// event number and unit mask.
+    NoMetrics = 20,
+    /// Raw event of slots or of a top-down metric: it is counted, but cannot be sampled.
+    CountedOnly = 21,
 }
 
 impl Support {
     /// All values, in the order of their numbers.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::Supported,
         Self::NotInInterface,
         Self::EventNotEnumerated,
@@ -72,6 +77,8 @@ impl Support {
         Self::ReservedExtraBits,
         Self::NeedsAuxiliaryEvent,
         Self::NoAnyThread,
+        Self::NoMetrics,
+        Self::CountedOnly,
     ];
 
     /// Returns the value with this number.

@@ -16,6 +16,8 @@ use simulation::{SimMachine, boot};
 pub const GLOBAL_CTRL: u32 = 0x38F;
 /// IA32_FIXED_CTR0 (instructions). Core cycles, reference cycles and others follow.
 pub const FIXED_CTR0: u32 = 0x309;
+/// MSR_PERF_METRICS.
+const PERF_METRICS: u32 = 0x329;
 /// IA32_FIXED_CTR_CTRL.
 pub const FIXED_CTR_CTRL: u32 = 0x38D;
 /// IA32_PERF_CAPABILITIES.
@@ -332,6 +334,7 @@ impl Bench {
         match self.id(counter) {
             CounterId::Fixed(number) => FIXED_CTR0 + u32::from(number),
             CounterId::General(number) => self.names.1 + self.names.2 * u32::from(number),
+            CounterId::Metric(_) => PERF_METRICS,
         }
     }
 
@@ -367,6 +370,7 @@ impl Bench {
                 self.set_msr(FIXED_CTR_CTRL, self.msr(FIXED_CTR_CTRL) | 0xB << (4 * number));
                 self.set_msr(GLOBAL_CTRL, self.msr(GLOBAL_CTRL) | self.bit(counter));
             }
+            (_, CounterId::Metric(_)) => unreachable!("no program can enable one metric"),
         }
     }
 
@@ -401,6 +405,7 @@ impl Bench {
         match self.id(counter) {
             CounterId::General(number) => 1 << number,
             CounterId::Fixed(number) => 1 << (32 + u32::from(number)),
+            CounterId::Metric(_) => 1 << 48,
         }
     }
 
@@ -428,6 +433,7 @@ impl Bench {
                 let field = self.msr(FIXED_CTR_CTRL) >> (4 * number);
                 (bit(field, 1), bit(field, 0), bit(field, 3), bit(field, 0) || bit(field, 1))
             }
+            CounterId::Metric(_) => unreachable!("metrics have no control of their own"),
         }
     }
 

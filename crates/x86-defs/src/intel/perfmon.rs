@@ -36,6 +36,13 @@ pub const IA32_PERF_CAPABILITIES: u32 = 0x345;
 /// RDPMC index of fixed-function counter 0: ECX\[30\] selects the fixed-function counters (SDM Vol. 2B, RDPMC).
 pub const RDPMC_FIXED: u32 = 1 << 30;
 
+/// MSR_PERF_METRICS: fractions of fixed-function counter 3 in units of 1/255, a byte for each metric, if
+/// [`PerfCapabilities::perf_metrics_available`] is set (SDM Vol. 3B, "Performance Metrics").
+pub const MSR_PERF_METRICS: u32 = 0x329;
+
+/// RDPMC index of [`MSR_PERF_METRICS`] (SDM Vol. 2B, RDPMC).
+pub const RDPMC_METRICS: u32 = 1 << 29;
+
 /// First bit of the fixed-function counters in [`GlobalCtrl`] and [`GlobalStatus`] (SDM Vol. 3B 21.2.2).
 pub const GLOBAL_FIXED_SHIFT: u32 = 32;
 

@@ -108,16 +108,18 @@ pub(super) fn counter_bit(counter: CounterId) -> u64 {
     match counter {
         CounterId::General(number) => 1 << number,
         CounterId::Fixed(number) => 1 << (32 + u32::from(number)),
+        CounterId::Metric(_) => 0,
     }
 }
 
 /// Returns the offset in the save area of the counter's reset value (same sections; format 5 has space for 32 general
-/// counters, "PEBS Record Format" of the latest processors).
+/// counters, "PEBS Record Format" of the latest processors). Metrics have none and write no records.
 pub(super) fn reset_offset(format: u8, counter: CounterId) -> u64 {
     const GENERAL: u64 = 0x40;
     let fixed = if format < 5 { GENERAL + 8 * WORD } else { GENERAL + 32 * WORD };
     match counter {
         CounterId::General(number) => GENERAL + WORD * u64::from(number),
         CounterId::Fixed(number) => fixed + WORD * u64::from(number),
+        CounterId::Metric(_) => 0,
     }
 }

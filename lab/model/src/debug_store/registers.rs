@@ -292,6 +292,7 @@ impl Registers {
         let can_record = match counter {
             CounterId::General(number) => bit(pebs.recordable.counters(selected), number.into()),
             CounterId::Fixed(number) => bit(pebs.fixed, number.into()),
+            CounterId::Metric(_) => false,
         };
         (can_record && self.has_pebs(counter)).then_some(pebs.format)
     }

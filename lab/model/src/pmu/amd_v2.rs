@@ -130,6 +130,6 @@ impl Pmu for AmdV2 {
 fn status_bit(id: CounterId) -> u64 {
     match id {
         CounterId::General(number) => 1 << number,
-        CounterId::Fixed(_) => 0,
+        CounterId::Fixed(_) | CounterId::Metric(_) => 0,
     }
 }

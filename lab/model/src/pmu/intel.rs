@@ -1,6 +1,6 @@
 //! Intel's architectural PMU, versions 1 to 5.
 
-use super::{Freeze, IntelLeaf, Pmu, Running, position};
+use super::{Freeze, IntelLeaf, Pmu, Running, metrics::Metrics, position};
 use crate::{
     architectural,
     bits::{bit, ones},
@@ -36,6 +36,13 @@ const GLOBAL_STATUS_SET: u32 = 0x391;
 /// `IA32_PERF_GLOBAL_INUSE`: which counters are programmed. Read-only.
 const GLOBAL_INUSE: u32 = 0x392;
 
+/// `MSR_PERF_METRICS`, with `PERF_METRICS_AVAILABLE` (SDM, "Performance Metrics").
+const PERF_METRICS: u32 = 0x329;
+/// The fixed counter that the metrics divide.
+const SLOTS: usize = 3;
+/// Bit of the metrics in the global registers: `EN_PERF_METRICS`, `OVF_PERF_METRICS` (same section).
+const METRICS_IN_GLOBAL: u32 = 48;
+
 /// In the global registers, fixed counter i has bit 32 + i.
 const FIXED_IN_GLOBAL: u32 = 32;
 /// Status bit 58: the last branch records stand still (SDM, "Architectural Performance Monitoring Version 4").
@@ -62,12 +69,15 @@ const SELECT_ADAPTIVE: u32 = 34;
 
 /// RDPMC: ECX bit 30 selects the fixed counters (SDM Vol. 2, RDPMC).
 const RDPMC_FIXED: u32 = 1 << 30;
+/// RDPMC: ECX bit 29 selects the metrics (same).
+const RDPMC_METRICS: u32 = 1 << 29;
 
 enum Register {
     Select(usize),
     Counter(usize),
     WholeCounter(usize),
     Fixed(usize),
+    Metrics,
     FixedControl,
     Status,
     Control,
@@ -83,6 +93,7 @@ pub(crate) struct Intel {
     general: Vec<Counter>,
     /// By number; `None` for a counter that does not exist.
     fixed: Vec<Option<Counter>>,
+    metrics: Option<Metrics>,
     fixed_control: u64,
     control: u64,
     status: u64,
@@ -99,6 +110,7 @@ impl Intel {
             selects: vec![Select::default(); leaf.general],
             general: vec![Counter::new(leaf.general_width); leaf.general],
             fixed: fixed.collect(),
+            metrics: leaf.perf_metrics().then(|| Metrics::new(leaf.features.level_2_metrics)),
             fixed_control: 0,
             control: general_bits(&leaf),
             status: 0,
@@ -121,6 +133,7 @@ impl Intel {
             GLOBAL_STATUS_RESET if version >= 2 => Some(Register::StatusReset),
             GLOBAL_STATUS_SET if version >= 4 => Some(Register::StatusSet),
             GLOBAL_INUSE if version >= 4 => Some(Register::InUse),
+            PERF_METRICS if self.metrics.is_some() => Some(Register::Metrics),
             _ => self.counter_register(msr),
         }
     }
@@ -163,6 +176,29 @@ impl Intel {
         self.leaf.version < 2 || self.control & control_bit != 0 && !bit(self.status, CTR_FRZ)
     }
 
+    /// Returns fixed counter 3.
+    fn slots(&self) -> Option<&Counter> {
+        self.fixed.get(SLOTS)?.as_ref()
+    }
+
+    /// Returns the control bits of fixed counter 3 if it counts in any mode.
+    fn running_slots(&self) -> Option<u64> {
+        let field = self.fixed_field(3);
+        (field & (FIXED_OS | FIXED_USR) != 0 && self.globally_enabled(fixed_bit(3))).then_some(field)
+    }
+
+    /// Returns whether the metrics count with fixed counter 3.
+    fn metrics_run(&self) -> bool {
+        self.running_slots().is_some() && bit(self.control, METRICS_IN_GLOBAL)
+    }
+
+    /// Notes that fixed counter 3 was written, or counted without the metrics.
+    fn note_slots_alone(&mut self) {
+        if let Some(metrics) = &mut self.metrics {
+            metrics.fall_out_of_step();
+        }
+    }
+
     fn write(&mut self, register: &Register, value: u64) -> Option<Result<(), GeneralProtection>> {
         let leaf = &self.leaf;
         let written = match *register {
@@ -175,7 +211,17 @@ impl Intel {
                 Ok(())
             }
             Register::WholeCounter(number) => write_whole(self.general.get_mut(number)?, value),
-            Register::Fixed(number) => write_whole(self.fixed.get_mut(number)?.as_mut()?, value),
+            Register::Fixed(number) => {
+                let written = write_whole(self.fixed.get_mut(number)?.as_mut()?, value);
+                if number == SLOTS {
+                    self.note_slots_alone();
+                }
+                written
+            }
+            Register::Metrics => {
+                let (slots, are_still) = (self.slots().map_or(0, Counter::read), self.running_slots().is_none());
+                self.metrics.as_mut()?.write(value, slots, are_still)
+            }
             Register::FixedControl => {
                 refuse_reserved(value, !writable::fixed_ctr_ctrl(leaf)).map(|()| self.fixed_control = value)
             }
@@ -198,6 +244,9 @@ impl Pmu for Intel {
             Register::Select(number) => self.selects.get(number).map(|select| select.0),
             Register::Counter(number) | Register::WholeCounter(number) => self.general.get(number).map(Counter::read),
             Register::Fixed(number) => self.fixed.get(number)?.as_ref().map(Counter::read),
+            Register::Metrics => {
+                self.metrics.as_ref().map(|metrics| metrics.read(self.slots().map_or(0, Counter::read)))
+            }
             Register::FixedControl => Some(self.fixed_control),
             Register::Status => Some(self.status),
             Register::Control => Some(self.control),
@@ -213,6 +262,9 @@ impl Pmu for Intel {
     }
 
     fn rdpmc(&self, index: u32) -> Option<u64> {
+        if index == RDPMC_METRICS {
+            return self.rdmsr(PERF_METRICS);
+        }
         let number = usize::try_from(index & !RDPMC_FIXED).ok()?;
         let counter =
             if index & RDPMC_FIXED == 0 { self.general.get(number) } else { self.fixed.get(number)?.as_ref() };
@@ -241,13 +293,22 @@ impl Pmu for Intel {
                 interrupt: field & FIXED_PMI != 0,
             })
         });
-        general.chain(fixed).collect()
+        let metrics = self.metrics.as_ref().filter(|_| self.metrics_run()).map(Metrics::each);
+        let metrics = metrics.into_iter().flatten().map(|(number, selected)| Running {
+            id: CounterId::Metric(number),
+            selected,
+            user: self.fixed_field(3) & FIXED_USR != 0,
+            kernel: self.fixed_field(3) & FIXED_OS != 0,
+            interrupt: false,
+        });
+        general.chain(fixed).chain(metrics).collect()
     }
 
     fn counter(&self, id: CounterId) -> Option<&Counter> {
         match id {
             CounterId::General(number) => self.general.get(usize::from(number)),
             CounterId::Fixed(number) => self.fixed.get(usize::from(number))?.as_ref(),
+            CounterId::Metric(_) => None,
         }
     }
 
@@ -255,6 +316,7 @@ impl Pmu for Intel {
         match id {
             CounterId::General(number) => self.general.get_mut(usize::from(number)),
             CounterId::Fixed(number) => self.fixed.get_mut(usize::from(number))?.as_mut(),
+            CounterId::Metric(_) => None,
         }
     }
 
@@ -268,6 +330,7 @@ impl Pmu for Intel {
                     let number = u32::from(number);
                     number < MAX_FIXED_ADAPTIVE && bit(self.fixed_control, FIXED_ADAPTIVE + FIXED_FIELD * number)
                 }
+                CounterId::Metric(_) => false,
             }
     }
 
@@ -305,9 +368,20 @@ impl Pmu for Intel {
     }
 
     fn count(&mut self, id: CounterId, events: u64) -> u64 {
+        if let (CounterId::Metric(number), Some(metrics)) = (id, &mut self.metrics) {
+            metrics.add(number, events);
+            return 0;
+        }
+        let is_slots = id == CounterId::Fixed(3);
+        if is_slots && !self.metrics_run() {
+            self.note_slots_alone();
+        }
         let overflows = self.counter_mut(id).map_or(0, |counter| counter.add(events));
         if overflows > 0 {
             self.set_overflow(id, true);
+            if is_slots && self.metrics_run() {
+                self.status |= 1 << METRICS_IN_GLOBAL;
+            }
         }
         overflows
     }
@@ -323,6 +397,7 @@ fn status_bit(id: CounterId) -> u64 {
     match id {
         CounterId::General(number) => general_bit(number),
         CounterId::Fixed(number) => fixed_bit(u32::from(number)),
+        CounterId::Metric(_) => 1 << METRICS_IN_GLOBAL,
     }
 }
 

@@ -52,6 +52,8 @@ pub(crate) struct Features {
     pub(crate) umask2: bool,
     pub(crate) eq: bool,
     pub(crate) user_rdpmc: bool,
+    /// The metrics have level 2: every processor with metrics except Ice Lake and its successors of the same core.
+    pub(crate) level_2_metrics: bool,
     /// Architectural PEBS, `CPUID.(23H,0):EAX[5:4]`: it has registers of its own instead of `IA32_PEBS_ENABLE`.
     pub(crate) architectural_pebs: bool,
 }
@@ -75,6 +77,7 @@ impl Features {
             umask2: has(selects, 0),
             eq: has(selects, 1),
             user_rdpmc: has(selects, 2),
+            level_2_metrics: !is_sunny_cove(signature),
             architectural_pebs: has(subleaves, 4) && has(subleaves, 5),
         }
     }
@@ -85,6 +88,13 @@ impl Features {
 fn has_pin_control(signature: u32) -> bool {
     let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
     byte(signature, 11, 8) == 6 && matches!(model, 0x0E..0x2A | 0x2C | 0x2E | 0x2F | 0x35 | 0x36)
+}
+
+/// Returns whether this is an Ice Lake, Tiger Lake or Rocket Lake, whose metrics have level 1 only (SDM Vol. 4, "CPUID
+/// Signature Values of DisplayFamily_DisplayModel"; Linux, arch/x86/events/intel/core.c, `intel_pmu_init`).
+fn is_sunny_cove(signature: u32) -> bool {
+    let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
+    byte(signature, 11, 8) == 6 && matches!(model, 0x7D | 0x7E | 0x6A | 0x6C | 0x8C | 0x8D | 0xA7)
 }
 
 impl IntelLeaf {
@@ -159,7 +169,7 @@ impl IntelLeaf {
 
     /// Returns whether fixed counter 3 has performance metrics.
     pub(crate) fn perf_metrics(&self) -> bool {
-        self.has_capability(PERF_METRICS)
+        self.has_capability(PERF_METRICS) && bit(self.fixed, 3)
     }
 
     /// Returns whether the `AnyThread` bits of the control registers exist.

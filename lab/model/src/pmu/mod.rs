@@ -6,6 +6,7 @@ mod amd_v2;
 mod errata;
 mod intel;
 mod intel_leaf;
+mod metrics;
 mod netburst;
 mod northbridge;
 mod p6;
@@ -142,7 +143,7 @@ pub(crate) struct Running {
 fn general(id: CounterId) -> Option<usize> {
     match id {
         CounterId::General(number) => Some(usize::from(number)),
-        CounterId::Fixed(_) => None,
+        CounterId::Fixed(_) | CounterId::Metric(_) => None,
     }
 }
 

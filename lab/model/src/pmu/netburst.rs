@@ -207,7 +207,7 @@ impl Pmu for NetBurst {
     fn until_overflow(&self, id: CounterId) -> Option<u64> {
         match id {
             CounterId::General(number) => self.core().counters.get(usize::from(number)).map(Counter::until_overflow),
-            CounterId::Fixed(_) => None,
+            CounterId::Fixed(_) | CounterId::Metric(_) => None,
         }
     }
 

@@ -330,6 +330,7 @@ fn counter(id: CounterId) -> Counter {
     match id {
         CounterId::General(number) => Counter::General(number),
         CounterId::Fixed(number) => Counter::Fixed(number),
+        CounterId::Metric(number) => Counter::Metric(number),
     }
 }
 

@@ -13,7 +13,7 @@ const PARTS_PER_EVENT: u128 = RATE_TICKS as u128 * 100;
 const USER_PERCENT: u64 = 70;
 
 /// Event, unit mask, events per [`RATE_TICKS`]. One table serves all vendors: shared numbers mean the same here.
-const RATES: [(u16, u8, u64); 25] = [
+const RATES: [(u16, u8, u64); 34] = [
     (0x3C, 0x00, 10_000), // Intel: cycles
     (0x3C, 0x01, 10_000), // Intel: reference cycles
     (0x00, 0x03, 10_000), // Intel: reference cycles, on fixed counter 2
@@ -25,6 +25,15 @@ const RATES: [(u16, u8, u64); 25] = [
     (0xC5, 0x04, 40),     // Intel: the same, as they record them
     (0x2E, 0x4F, 100),    // Intel: last-level cache references
     (0x2E, 0x41, 20),     // Intel: last-level cache misses
+    (0xA4, 0x01, 60_000), // Intel: slots, and the metrics that divide them
+    (0x00, 0x80, 24_000),
+    (0x00, 0x81, 6_000),
+    (0x00, 0x82, 12_000),
+    (0x00, 0x83, 18_000),
+    (0x00, 0x84, 3_000),
+    (0x00, 0x85, 4_000),
+    (0x00, 0x86, 9_000),
+    (0x00, 0x87, 10_000),
     (0x76, 0x00, 10_000), // AMD: cycles
     (0xC2, 0x00, 2_000),  // AMD: branches
     (0xC3, 0x00, 40),     // AMD: mispredicted branches

@@ -24,6 +24,9 @@ pub const MAX_FIXED: u8 = 3;
 /// Minimum width of a fixed counter that can be armed with every interval.
 const LEAST_WIDTH: u8 = 32;
 
+/// Width of fixed counter 3 (SDM Vol. 3B, "Performance Metrics").
+const SLOTS_WIDTH: u8 = 48;
+
 /// The counters of a processor. Bits 0 to 9 and 32 to 34 have the positions of these counters in the global registers,
 /// and bits 58 and 59 those of LBR_Frz and CTR_Frz in the status.
 #[bitfield(u64)]
@@ -68,8 +71,11 @@ pub struct PmuCapabilities {
     #[bits(3)]
     pub precise: u8,
     /// Number of the [`Microarchitecture`].
-    #[bits(6)]
+    #[bits(5)]
     microarchitecture_number: u8,
+    /// Whether the processor has fixed counter 3, and by its microarchitecture the [metrics](super::metrics) of it.
+    /// CPUID does not report these.
+    pub slots: bool,
     /// Whether the select registers have UMASK2.
     pub umask2: bool,
     /// Whether the select registers have EQ.
@@ -89,6 +95,8 @@ const _: () = assert!(
     PmuCapabilities::EVERY == GlobalCtrl::new().with_general(0x3FF).with_fixed(0b111).into_bits(),
     "`own` and `EVERY` are values of the global registers"
 );
+
+const _: () = assert!(Microarchitecture::ALL.len() <= 1 << 5, "each has a number of 5 bits");
 
 const _: () = assert!(
     PmuCapabilities::FREEZES == PmuCapabilities::new().with_lbr_frz(true).with_ctr_frz(true).into_bits(),
@@ -128,11 +136,25 @@ impl PmuCapabilities {
             .with_enumerated(eax.ebx_length().min(7) & 7)
             .with_is_server(is_server(cpu))
             .with_any_thread(eax.version() >= 3 && !LeafAEdx::from_bits(perfmon.edx).no_any_thread())
-            .with_microarchitecture_number(Microarchitecture::of(cpu) as u8 & 0x3F)
+            .with_microarchitecture_number(Microarchitecture::of(cpu) as u8 & 0x1F)
             .with_has_capabilities(Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).pdcm())
             .fixed_by(LeafAEdx::from_bits(perfmon.edx), LeafAEcx::from_bits(perfmon.ecx))
             .extended_by_leaf_23(cpu)
             .with_workarounds(Workarounds::of_processor(cpu))
+            .with_slots_of(cpu)
+    }
+
+    /// Adds fixed counter 3, if it has all its bits, and the processor can have metrics of it.
+    fn with_slots_of(self, cpu: &impl Cpuid) -> Self {
+        let perfmon = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0);
+        let (edx, ecx) = (LeafAEdx::from_bits(perfmon.edx), LeafAEcx::from_bits(perfmon.ecx));
+        let by_leaf_23 = leaf_23(cpu).filter(|main| Leaf23Eax::from_bits(main.eax).counters());
+        let fixed = match by_leaf_23 {
+            Some(_) => cpu.cpuid(leaf::ARCHITECTURAL_PERFMON_EXTENDED, 1).ebx.into(),
+            None => state::mask(edx.fixed()) | u64::from(ecx.fixed_counters()),
+        };
+        let has_counter = self.has_global_control() && self.fixed_width() == SLOTS_WIDTH && fixed >> MAX_FIXED & 1 == 1;
+        self.with_slots(has_counter && self.has_capabilities() && self.microarchitecture().metrics() > 0)
     }
 
     /// Applies the workarounds that concern counters.

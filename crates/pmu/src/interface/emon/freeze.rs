@@ -7,11 +7,14 @@
 //! CPL 3, so that `:u` does not exclude it (commit a01994f5e5c7).
 
 use x86_defs::intel::debug_control::{self, DebugCtl};
+use x86_defs::intel::perfmon::GlobalStatus;
 
+use super::IA32_PERF_GLOBAL_STATUS;
 use super::capabilities::PmuCapabilities;
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::state::{CounterSet, PerCpuPmu};
 
 const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
 
@@ -63,4 +66,18 @@ pub fn put_back(cpu: &impl Cpu, changed: u64) {
         .with_freeze_perfmon_on_pmi(now.freeze_perfmon_on_pmi() || changed.freeze_perfmon_on_pmi())
         .with_freeze_while_smm(now.freeze_while_smm() && !changed.freeze_while_smm());
     cpu.wrmsr(IA32_DEBUGCTL, found.into_bits());
+}
+
+/// Returns the disturbance of all `active` counters if the status reports that they were frozen: the driver does not
+/// let interrupts freeze them.
+pub fn frozen(active: CounterSet, status: u64) -> Option<(CounterSet, Disturbance)> {
+    let running = GlobalStatus::from_bits(status).with_ctr_frz(false);
+    Some((active, Disturbance::of(IA32_PERF_GLOBAL_STATUS, status, running.into_bits())?))
+}
+
+/// Notes in an interrupt that the counters were [frozen].
+#[cold]
+#[inline(never)]
+pub fn note_frozen(pmu: &PerCpuPmu, status: u64) {
+    pmu.disturbances.note_found(frozen(pmu.active().all, status));
 }

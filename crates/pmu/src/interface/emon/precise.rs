@@ -1,9 +1,10 @@
 //! Events that processors record precisely (PEBS), with their encodings and counters.
 
 use debug_store::pebs::Format;
-use x86_defs::intel::perfmon::PerfEvtSel;
+use x86_defs::intel::perfmon::{GlobalStatus, PerfEvtSel};
 
-use super::{Emon, Microarchitecture};
+use super::{Emon, IA32_PERF_GLOBAL_OVF_CTRL, Microarchitecture};
+use crate::cpu::Cpu;
 use crate::source::ProfileSource;
 use crate::state::CounterSet;
 
@@ -147,4 +148,12 @@ impl Emon {
         let form = self.capabilities.microarchitecture().precise_form(source);
         form.map_or(CounterSet::NONE, |form| form.counters()).and(self.general())
     }
+}
+
+/// Clears the PEBS status of the current processor after its records have been fetched.
+///
+/// # IRQL
+/// PROFILE_LEVEL.
+pub fn acknowledge_records(cpu: &impl Cpu) {
+    cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, GlobalStatus::new().with_ovf_buf(true).into_bits());
 }
