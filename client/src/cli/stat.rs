@@ -97,13 +97,7 @@ pub struct StatArgs {
     #[arg(short, long = "event", value_name = "A,B,...")]
     pub events: Vec<EventList>,
     /// Metrics or groups of metrics to compute, with commas; client list metrics lists them
-    #[arg(
-        short = 'M',
-        long,
-        value_name = "NAME,...",
-        value_delimiter = ',',
-        conflicts_with_all = ["interval", "metric_only"]
-    )]
+    #[arg(short = 'M', long, value_name = "NAME,...", value_delimiter = ',')]
     pub metrics: Vec<String>,
     /// Processors, such as 0,2-3 [default: every active one]
     #[arg(short = 'C', long = "cpu", value_name = "LIST")]
@@ -130,7 +124,7 @@ pub struct StatArgs {
     /// End after this time
     #[arg(long, value_name = "SECONDS", conflicts_with = "command", value_parser = seconds)]
     pub duration: Option<Duration>,
-    /// Print the shares and frequencies beside the counts, without the counts
+    /// Print the metrics of -M without counts; without -M, the shares and frequencies beside the counts
     #[arg(long, conflicts_with = "json")]
     pub metric_only: bool,
     /// Print what was counted of events that took turns, not what it is scaled to

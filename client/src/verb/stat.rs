@@ -27,7 +27,7 @@ use crate::event::EventError;
 use crate::exit::Exit;
 use crate::output::OutputError;
 use crate::role::Role;
-use blocks::{Block, Counted, Set, blocks, processors_of, sets};
+use blocks::{Block, Counted, Set, blocks, sets, whole};
 use measure::{Measured, Plan};
 use metrics::{MetricValue, Metrics};
 use repeated::Spread;
@@ -63,6 +63,8 @@ struct Interval {
     /// End of the interval: time since the start.
     time_seconds: f64,
     events: Vec<Counted>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    metrics: Vec<MetricValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     blocks: Option<Vec<Block>>,
 }
@@ -86,7 +88,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     system.note_interrupts()?;
     let header = StartHeader { flags: flags::MULTIPLEX | args.force.flags(), ring: 0, budget: 0, batch: 0, processors };
     let plan = Plan { args, connection: &connection, system, header };
-    let mut printer = Printer { args, connection: &connection, sets, shown: 0 };
+    let mut printer = Printer { args, connection: &connection, metrics, sets, shown: 0 };
     let mut runs = Vec::new();
     for _ in 0..args.repeat.unwrap_or(1) {
         let measured = plan.run(&mut requested, |time, records| {
@@ -101,7 +103,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
         }
     }
     let exit_code = context.command_code.unwrap_or(Exit::Done.code());
-    let stat = printer.stat(&runs, exit_code, &metrics)?;
+    let stat = printer.stat(&runs, exit_code)?;
     if args.interval.is_none() || args.summary {
         printer.total(&stat, output(&mut file, args, context))?;
     }
@@ -139,6 +141,7 @@ fn default_events(connection: &Connection) -> Result<Vec<EventRequest>, Error> {
 struct Printer<'a> {
     args: &'a StatArgs,
     connection: &'a Connection,
+    metrics: Metrics,
     /// The sets of processors that have rows; `None` for the whole machine.
     sets: Option<Vec<Set>>,
     /// Number of intervals so far.
@@ -156,16 +159,16 @@ impl Printer<'_> {
         Ok(events)
     }
 
-    /// Returns all events, and those of the sets.
-    fn blocks(&self, events: &[EventCount], runs: &[Vec<EventCount>]) -> (Vec<Counted>, Option<Vec<Block>>) {
-        let whole = blocks(events, None, runs).into_iter().flat_map(|block| block.events).collect();
-        (whole, self.sets.as_ref().map(|sets| blocks(events, Some(sets), runs)))
+    /// Returns the counts of all processors, and those of the sets.
+    fn blocks(&self, events: &[EventCount], runs: &[Vec<EventCount>]) -> (Block, Option<Vec<Block>>) {
+        let sets = self.sets.as_ref().map(|sets| blocks(events, sets, runs, &self.metrics));
+        (whole(events, runs, &self.metrics), sets)
     }
 
     fn interval(&mut self, time: Duration, records: &[CountRecord], out: &mut dyn Write) -> Result<(), Error> {
         let events = self.events(records)?;
-        let (events, blocks) = self.blocks(&events, &[]);
-        let interval = Interval { time_seconds: time.as_secs_f64(), events, blocks };
+        let (Block { events, metrics, .. }, blocks) = self.blocks(&events, &[]);
+        let interval = Interval { time_seconds: time.as_secs_f64(), events, metrics, blocks };
         if self.args.json {
             write_json_line(out, &interval)?;
         } else if let Some(separator) = self.args.separator() {
@@ -177,15 +180,13 @@ impl Printer<'_> {
         Ok(out.flush()?)
     }
 
-    fn stat(&self, runs: &[Measured], exit_code: i32, metrics: &Metrics) -> Result<Stat, Error> {
+    fn stat(&self, runs: &[Measured], exit_code: i32) -> Result<Stat, Error> {
         let all: Vec<Vec<CountRecord>> = runs.iter().map(|run| run.records.clone()).collect();
         let events = self.events(&repeated::mean(&all))?;
         let of_runs = if self.args.repeat.is_some() { all.as_slice() } else { &[] };
         let of_runs = of_runs.iter().map(|records| self.events(records)).collect::<Result<Vec<_>, Error>>()?;
-        let processors = processors_of(&events);
         let elapsed = Spread::of(runs.iter().map(|run| run.elapsed.as_secs_f64()).collect(), |seconds| seconds);
-        let metrics = metrics.values(&events, elapsed.mean);
-        let (events, blocks) = self.blocks(&events, &of_runs);
+        let (Block { processors, events, metrics, .. }, blocks) = self.blocks(&events, &of_runs);
         Ok(Stat {
             command: command::words(&self.args.command),
             exit_code,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
+use super::metrics::{MetricValue, Metrics};
 use super::repeated::{self, Spread};
 use crate::cli::Aggregation;
 use crate::connection::Connection;
@@ -76,6 +77,9 @@ pub struct Block {
     pub processors: Vec<u32>,
     /// The events.
     pub events: Vec<Counted>,
+    /// The metrics that were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<MetricValue>,
 }
 
 /// Returns the sets of processors that the user asks for, among all `processors`; `None` for the machine.
@@ -121,21 +125,23 @@ fn places(processors: &[u32], system: &dyn System) -> Result<Vec<(u32, Place)>, 
     processors.iter().map(place).collect()
 }
 
-/// Returns the counts of each set, or of the machine. `runs` are the events of each run, if they were repeated;
-/// `events` then are their means.
-pub fn blocks(events: &[EventCount], sets: Option<&[Set]>, runs: &[Vec<EventCount>]) -> Vec<Block> {
-    let Some(sets) = sets else {
-        return vec![block(String::new(), processors_of(events), events.to_vec(), runs)];
-    };
+/// Returns the counts of all processors. `runs` are the events of each run, if they were repeated; `events` then are
+/// their means.
+pub fn whole(events: &[EventCount], runs: &[Vec<EventCount>], metrics: &Metrics) -> Block {
+    block(Set { name: String::new(), processors: processors_of(events) }, events.to_vec(), runs, metrics)
+}
+
+/// Returns the counts of each set, for the same arguments.
+pub fn blocks(events: &[EventCount], sets: &[Set], runs: &[Vec<EventCount>], metrics: &Metrics) -> Vec<Block> {
     let of = |set: &Set| {
         let on = |event: &EventCount| event.on(&set.processors);
         let runs: Vec<Vec<EventCount>> = runs.iter().map(|run| run.iter().filter_map(on).collect()).collect();
-        block(set.name.clone(), set.processors.clone(), events.iter().filter_map(on).collect(), &runs)
+        block(set.clone(), events.iter().filter_map(on).collect(), &runs, metrics)
     };
     sets.iter().map(of).filter(|block| !block.events.is_empty()).collect()
 }
 
-fn block(name: String, processors: Vec<u32>, mut events: Vec<EventCount>, runs: &[Vec<EventCount>]) -> Block {
+fn block(set: Set, mut events: Vec<EventCount>, runs: &[Vec<EventCount>], metrics: &Metrics) -> Block {
     let key = |event: &EventCount| (event.index, event.core_type_number);
     let repeated: Vec<Option<Spread<u64>>> = events
         .iter_mut()
@@ -147,10 +153,12 @@ fn block(name: String, processors: Vec<u32>, mut events: Vec<EventCount>, runs: 
             Some(spread)
         })
         .collect();
-    let metrics: Vec<Option<Metric>> = events.iter().map(|event| metric::of(event, &events)).collect();
-    let counted = events.into_iter().zip(metrics).zip(repeated);
+    let seconds = events.iter().map(|event| event.enabled_seconds).fold(0.0, f64::max);
+    let metrics = metrics.values(&events, seconds);
+    let shares: Vec<Option<Metric>> = events.iter().map(|event| metric::of(event, &events)).collect();
+    let counted = events.into_iter().zip(shares).zip(repeated);
     let events = counted.map(|((event, metric), repeated)| Counted { event, metric, repeated }).collect();
-    Block { name, processors, events }
+    Block { name: set.name, processors: set.processors, events, metrics }
 }
 
 /// Returns the rows of blocks in their order. With `per_cpu`, the processors of an event are together, as in perf;
@@ -169,7 +177,7 @@ pub fn rows<'a>(events: &'a [Counted], blocks: &'a [Block], per_cpu: bool) -> Ve
 }
 
 /// Returns the processors on which the events were counted.
-pub fn processors_of(events: &[EventCount]) -> Vec<u32> {
+fn processors_of(events: &[EventCount]) -> Vec<u32> {
     let mut processors: Vec<u32> =
         events.iter().flat_map(|event| event.processors.iter().map(|one| one.processor)).collect();
     processors.sort_unstable();

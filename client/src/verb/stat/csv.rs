@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use csv::Writer;
 
 use super::blocks::{self, Block, Counted};
+use super::metrics::MetricValue;
 use super::{Interval, Stat};
 use crate::cli::StatArgs;
 use crate::error::Error;
@@ -15,28 +16,18 @@ const UNIT: &str = "";
 /// Writes what was counted in all the time.
 pub fn total(stat: &Stat, args: &StatArgs, separator: u8, out: &mut dyn Write) -> Result<(), Error> {
     let lead: &[String] = if args.interval.is_some() { &[format!("{:.9}", stat.elapsed_seconds)] } else { &[] };
-    lines(lead, &stat.events, stat.blocks.as_deref(), args, separator, out)?;
-    let mut out = csv::WriterBuilder::new().delimiter(separator).flexible(true).from_writer(out);
-    for metric in &stat.metrics {
-        let value = metric.value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.3}"));
-        let cores = metric.core_type.as_ref().map_or_else(String::new, |cores| format!("{cores}/"));
-        let name = format!("{cores}{}{}", metric.name, if cores.is_empty() { "" } else { "/" });
-        let reason = metric.unavailable.as_deref().unwrap_or_default();
-        out.write_record(["", "", &name, "", "", &value, if metric.value.is_some() { &metric.unit } else { reason }])
-            .map_err(io::Error::from)?;
-    }
-    Ok(out.flush()?)
+    lines(lead, (&stat.events, &stat.metrics), stat.blocks.as_deref(), args, separator, out)
 }
 
 /// Writes what was counted in an interval.
 pub fn interval(interval: &Interval, args: &StatArgs, separator: u8, out: &mut dyn Write) -> Result<(), Error> {
     let lead = [format!("{:.9}", interval.time_seconds)];
-    lines(&lead, &interval.events, interval.blocks.as_deref(), args, separator, out)
+    lines(&lead, (&interval.events, &interval.metrics), interval.blocks.as_deref(), args, separator, out)
 }
 
 fn lines(
     lead: &[String],
-    events: &[Counted],
+    (events, metrics): (&[Counted], &[MetricValue]),
     blocks: Option<&[Block]>,
     args: &StatArgs,
     separator: u8,
@@ -47,6 +38,7 @@ fn lines(
         for row in events {
             line(lead.to_vec(), row, args, &mut out)?;
         }
+        metric_lines(lead, metrics, args, &mut out)?;
         return Ok(out.flush()?);
     };
     let lead_of = |block: &Block| {
@@ -56,7 +48,28 @@ fn lines(
     for (block, row) in blocks::rows(events, blocks, args.aggregation.per_cpu) {
         line(lead_of(block), row, args, &mut out)?;
     }
+    for block in blocks {
+        metric_lines(&lead_of(block), &block.metrics, args, &mut out)?;
+    }
     Ok(out.flush()?)
+}
+
+/// Writes the metrics that were asked for.
+fn metric_lines(
+    lead: &[String],
+    metrics: &[MetricValue],
+    args: &StatArgs,
+    out: &mut Writer<impl Write>,
+) -> Result<(), Error> {
+    for metric in metrics {
+        let value = metric.value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.3}"));
+        let unit = metric.unavailable.as_deref().unwrap_or(&metric.unit);
+        let name = metric.label();
+        let fields: &[&str] =
+            if args.metric_only { &[&value, unit, &name] } else { &["", UNIT, &name, "", "", &value, unit] };
+        out.write_record(lead.iter().map(String::as_str).chain(fields.iter().copied())).map_err(io::Error::from)?;
+    }
+    Ok(())
 }
 
 fn line(
@@ -66,6 +79,9 @@ fn line(
     out: &mut Writer<impl Write>,
 ) -> Result<(), Error> {
     if args.metric_only {
+        if !args.metrics.is_empty() {
+            return Ok(()); // those that were asked for are enough
+        }
         let Some(metric) = metric.as_ref().filter(|metric| !metric.is_rate()) else { return Ok(()) };
         fields.extend([format!("{:.3}", metric.value), metric.unit.clone(), event.label()]);
         return Ok(out.write_record(&fields).map_err(io::Error::from)?);

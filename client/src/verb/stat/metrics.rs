@@ -51,6 +51,13 @@ pub struct MetricValue {
     pub unavailable: Option<String>,
 }
 
+impl MetricValue {
+    /// Returns the name, on a hybrid with the core type.
+    pub fn label(&self) -> String {
+        self.core_type.as_ref().map_or_else(|| self.name.clone(), |core_type| format!("{core_type}/{}/", self.name))
+    }
+}
+
 /// The metrics that were asked for, with the events that they need.
 #[derive(Default)]
 pub struct Metrics(Vec<Kind>);
@@ -234,15 +241,15 @@ impl Kind {
 /// Constants that are known when the counting ends.
 const TIMES: [&str; 2] = ["duration_time", "DURATIONTIMEINMILLISECONDS"];
 
-/// Formats metrics below the counts.
-pub fn text(values: &[MetricValue]) -> String {
+/// Formats metrics below the counts, each with `lead` in front.
+pub fn text(lead: &str, values: &[MetricValue]) -> String {
     let mut text = String::new();
-    for MetricValue { name, core_type, value, unit, unavailable } in values {
+    for metric in values {
+        let MetricValue { value, unit, unavailable, .. } = metric;
         let number = value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.3}"));
-        let cores = core_type.as_ref().map_or_else(String::new, |cores| format!("{cores}/"));
-        let end = if cores.is_empty() { "" } else { "/" };
+        let width = if lead.is_empty() { 20 } else { 10 };
         let reason = unavailable.as_ref().map_or_else(String::new, |reason| format!("  # {reason}"));
-        let line = format!("{number:>20} {unit:8} {cores}{name}{end}{reason}");
+        let line = format!("{lead}{number:>width$} {unit:8} {}{reason}", metric.label());
         let _ = writeln!(text, "{}", line.trim_end()); // a string takes everything
     }
     text

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::blocks::{self, Block, Counted};
-use super::{Interval, Stat, metrics};
+use super::metrics::{self, MetricValue};
+use super::{Interval, Stat};
 use crate::cli::StatArgs;
 use crate::core_types::with_processors;
 use crate::counts::{EventCount, asleep, disturbance_note, turns_note};
@@ -64,7 +65,13 @@ pub fn total(stat: &Stat, args: &StatArgs) -> String {
     let columns = Columns::of(&stat.events, stat.blocks.as_deref(), is_wide);
     text.push_str(&rows("", &stat.events, stat.blocks.as_deref(), args, &columns));
     if !stat.metrics.is_empty() {
-        let _ = write!(text, "\n Metrics:\n\n{}", metrics::text(&stat.metrics)); // a string takes everything
+        // Writing to a `String` cannot fail.
+        let _ = write!(
+            text,
+            "{}{}",
+            if args.metric_only { "" } else { "\n Metrics:\n\n" },
+            block_metrics("", &stat.metrics, stat.blocks.as_deref(), args)
+        );
     }
     let spread = stat.elapsed.as_ref().map_or_else(String::new, |elapsed| format!("  {}", elapsed.column()));
     let elapsed = format!("{:>20.9} seconds time elapsed{spread}", stat.elapsed_seconds);
@@ -91,21 +98,32 @@ pub fn interval(interval: &Interval, args: &StatArgs, is_first: bool) -> String 
     let columns = Columns::of(&interval.events, interval.blocks.as_deref(), true);
     let lead = format!("{:>12.6} ", interval.time_seconds);
     let head = if is_first { "#    seconds since the start, and the counts of each interval\n" } else { "" };
-    format!("{head}{}", rows(&lead, &interval.events, interval.blocks.as_deref(), args, &columns))
+    let metrics = block_metrics(&lead, &interval.metrics, interval.blocks.as_deref(), args);
+    format!("{head}{}{metrics}", rows(&lead, &interval.events, interval.blocks.as_deref(), args, &columns))
+}
+
+/// Formats the metrics that were asked for, of the machine or of each set of processors.
+fn block_metrics(lead: &str, metrics: &[MetricValue], blocks: Option<&[Block]>, args: &StatArgs) -> String {
+    let Some(blocks) = blocks else { return metrics::text(lead, metrics) };
+    blocks.iter().map(|block| metrics::text(&lead_of(lead, block, args), &block.metrics)).collect()
+}
+
+/// Formats what stands in front of the rows of a set of processors.
+fn lead_of(lead: &str, block: &Block, args: &StatArgs) -> String {
+    let processors = if args.aggregation.per_cpu { String::new() } else { format!("{:>4}", block.processors.len()) };
+    format!("{lead}{:<8}{processors}", block.name)
 }
 
 fn rows(lead: &str, events: &[Counted], blocks: Option<&[Block]>, args: &StatArgs, columns: &Columns) -> String {
+    if args.metric_only && !args.metrics.is_empty() {
+        return String::new(); // those that were asked for are enough
+    }
     let Some(blocks) = blocks else { return rows_by_core_type(lead, events, args, columns) };
-    let lead_of = |block: &Block| {
-        let processors =
-            if args.aggregation.per_cpu { String::new() } else { format!("{:>4}", block.processors.len()) };
-        format!("{lead}{:<8}{processors}", block.name)
-    };
     if args.metric_only {
-        return blocks.iter().map(|block| shares(&lead_of(block), &block.events)).collect();
+        return blocks.iter().map(|block| shares(&lead_of(lead, block, args), &block.events)).collect();
     }
     let rows = blocks::rows(events, blocks, args.aggregation.per_cpu).into_iter();
-    rows.map(|(block, row)| columns.row(&lead_of(block), row)).collect()
+    rows.map(|(block, row)| columns.row(&lead_of(lead, block, args), row)).collect()
 }
 
 /// Formats the events of the whole machine; on a hybrid, those of each core type together.

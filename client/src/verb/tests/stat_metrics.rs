@@ -134,3 +134,30 @@ fn an_unknown_metric_gets_suggestions() {
         assert!(report.ends_with("try: client list metrics"), "{report}");
     }
 }
+
+#[test]
+fn each_interval_and_each_core_has_its_metrics() {
+    let counts = || [count(number(CYCLES), 0, 250, SECOND), count(2, 0, 500, SECOND), count(2, 1, 100, SECOND)];
+    let driver = || {
+        let system = skylake(&counts());
+        let info = system.driver.info;
+        let driver = FakeDriver { info, growth: counts().to_vec(), ..FakeDriver::default() };
+        driver.counts.replace(counts().to_vec());
+        FakeSystem { topology: system.topology, ..FakeSystem::running(driver) }
+    };
+    let text = run(&driver(), "stat -M IPC -I 20 --duration 0.05").err;
+    let lines: Vec<&str> = text.lines().filter(|line| line.ends_with("      2.400          IPC")).collect();
+    assert!(lines.len() >= 2 && lines[0].starts_with("    0.0"), "{text}");
+    let json = run(&driver(), "stat -M IPC -I 20 --duration 0.05 --json -o -").out;
+    let first: Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    assert_eq!(first["metrics"][0]["value"], 2.4);
+
+    let text = stat(&skylake(&counts()), "-M IPC --per-core --metric-only").err;
+    assert!(text.contains("\nS0-C0      1     2.000          IPC\n"), "{text}");
+    assert!(text.contains("\nS0-C1      1       n/a          IPC  # cycles was not counted"), "{text}");
+    assert!(!text.contains("TotalIssues"), "{text}");
+    let csv = stat(&skylake(&counts()), "-M IPC --metric-only --csv").err;
+    assert_eq!(csv, "2.400,,IPC\n");
+    let csv = stat(&skylake(&counts()), "-M IPC --per-core --csv").err;
+    assert!(csv.lines().any(|line| line == "S0-C0,1,,,IPC,,,2.000,"), "{csv}");
+}
