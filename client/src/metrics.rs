@@ -124,7 +124,7 @@ fn info(metric: &Metric, cores: &str, events: &[&str], known: &Known) -> MetricI
     }
 }
 
-/// Returns whether an event is slots or one of the metrics into which they are divided: fixed counter 3 has all of them.
+/// Returns whether an event is slots or one of the metrics into which they are divided. Fixed counter 3 has them all.
 pub fn is_of_slots(event: &str) -> bool {
     let event = event.to_ascii_uppercase();
     event.starts_with("PERF_METRICS.") || event == "TOPDOWN.SLOTS"

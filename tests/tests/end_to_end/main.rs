@@ -35,6 +35,7 @@ mod installing;
 mod interrupt_sites;
 #[cfg(not(windows))]
 mod interrupts;
+#[cfg(not(windows))]
 mod intervals;
 #[cfg(not(windows))]
 mod life;
