@@ -107,7 +107,10 @@ fn counters(
 
 fn info(metric: &Metric, cores: &str, events: &[&str], known: &Known) -> MetricInfo {
     let counters_of = |event: &&str| known.get(*event).map_or(&[][..], Vec::as_slice);
-    let fits = |group: &[&str]| fit(&group.iter().map(counters_of).collect::<Vec<_>>());
+    let fits = |group: &[&str]| {
+        let others = group.iter().filter(|event| !is_of_slots(event));
+        fit(&others.map(counters_of).collect::<Vec<_>>())
+    };
     let groups = groups(&[events.to_vec()], &fits);
     MetricInfo {
         name: metric.name.clone(),
@@ -119,6 +122,12 @@ fn info(metric: &Metric, cores: &str, events: &[&str], known: &Known) -> MetricI
         formula: metric.formula.clone(),
         events: groups.into_iter().map(|group| group.into_iter().map(str::to_owned).collect()).collect(),
     }
+}
+
+/// Returns whether an event is slots or one of the metrics into which they are divided. Fixed counter 3 has them all.
+pub fn is_of_slots(event: &str) -> bool {
+    let event = event.to_ascii_uppercase();
+    event.starts_with("PERF_METRICS.") || event == "TOPDOWN.SLOTS"
 }
 
 /// Returns whether each event can have a counter of its own: a matching by augmenting paths.

@@ -75,3 +75,34 @@ fn a_group_that_does_not_fit_is_refused_with_the_part_that_does() {
     assert_eq!(stat.code, 0);
     lab.finish().unwrap();
 }
+
+/// The metrics of `stat -M` are those of its own counts: recomputed here, on general counters and with PERF_METRICS.
+#[test]
+fn metrics_follow_from_the_counts_of_the_same_run() {
+    let mut lab = Lab::boot("zen4-7700x").unwrap();
+    for (identity, cores) in [("zen4-7700x", 1), ("ice-lake-1065g7", 1)] {
+        lab.run_by_script().unwrap();
+        lab.become_processor(identity).unwrap();
+        lab.install().unwrap();
+        lab.run_in_real_time().unwrap();
+        let stat = ["stat", "-M", "IPC,TopdownL1", "--duration", "0.5", "--json", "-o", "-"];
+        let json = lab.client(&stat).unwrap().success().unwrap().json().unwrap();
+        let metrics = json["metrics"].as_array().unwrap();
+        let of = |name: &str| -> Vec<f64> {
+            metrics.iter().filter(|one| one["name"] == name).map(|one| number(one, "value")).collect()
+        };
+        let parts = ["Frontend_Bound", "Bad_Speculation", "Backend_Bound", "Retiring", "SMT_Contention"].map(of);
+        assert_eq!((of("IPC").len(), parts[0].len()), (cores, cores), "{identity}: {json}");
+        for index in 0..cores {
+            let sum: f64 = parts.iter().filter_map(|values| values.get(index)).sum();
+            assert!((sum - 100.0).abs() < 1e-6, "{identity}: level 1 is {sum} %: {json}");
+        }
+        let counted = json["events"].as_array().unwrap();
+        let scaled = |index: usize| number(&counted[index], "scaled");
+        // The first group begins with instructions and cycles.
+        assert!((of("IPC")[0] / (scaled(0) / scaled(1)) - 1.0).abs() < 1e-9, "{identity}: {json}");
+        assert_eq!(lab.enabled_counters().unwrap(), 0);
+        lab.uninstall().unwrap();
+    }
+    lab.finish().unwrap();
+}

@@ -13,6 +13,7 @@ use crate::counts::EventCount;
 use crate::error::{Error, UserError};
 use crate::event::SourceName;
 use crate::exit::Exit;
+use crate::metrics::is_of_slots;
 use crate::named::resolve;
 use crate::system::System;
 use crate::{suggestions, vendor_event};
@@ -277,12 +278,13 @@ impl Counters {
     }
 
     fn can_count(&self, name: &str) -> bool {
-        self.mask(name) != Some(0)
+        is_of_slots(name) || self.mask(name) != Some(0)
     }
 
     /// Returns whether events can be counted at the same time.
     fn fit(&self, events: &[&str]) -> bool {
-        let masks: Option<Vec<u32>> = events.iter().map(|name| self.mask(name)).collect();
+        let masks: Option<Vec<u32>> =
+            events.iter().filter(|name| !is_of_slots(name)).map(|name| self.mask(name)).collect();
         // The number of counters refuses most at once.
         let union = |masks: &[u32]| masks.iter().fold(0, |all, mask| all | mask).count_ones() as usize;
         masks.is_some_and(|masks| union(&masks) >= masks.len() && place(&masks, 0))

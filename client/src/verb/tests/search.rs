@@ -126,3 +126,12 @@ fn the_json_of_a_metric_has_its_formula_and_groups_of_events() {
     let backend = all["metrics"].as_array().unwrap().iter().find(|one| one["name"] == "Backend_Bound").unwrap();
     assert_eq!(backend["events"].as_array().unwrap().len(), 2, "five events do not fit: {backend}");
 }
+
+#[test]
+fn slots_and_their_metrics_are_one_group() {
+    let json = on("sapphire-rapids-2475x", "retiring --json").json();
+    let metric = json["metrics"].as_array().unwrap().iter().find(|one| one["name"] == "Retiring").unwrap();
+    let events: Vec<&str> = metric["events"][0].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    assert!(events.contains(&"TOPDOWN.SLOTS") && events.contains(&"PERF_METRICS.BACKEND_BOUND"), "{metric}");
+    assert_eq!((events.len(), metric["events"].as_array().unwrap().len()), (5, 1), "{metric}");
+}
