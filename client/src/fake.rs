@@ -285,6 +285,7 @@ impl Device for Rc<FakeDriver> {
                 if let Some(counts) = self.runs.borrow_mut().pop_front() {
                     self.counts.replace(counts);
                 }
+                header.detail = [7, CLOCK];
                 let is_asked = |source| events.iter().any(|event| event.source == source);
                 if let Some((source, cause, detail)) =
                     self.refused_sources.iter().find(|(source, ..)| is_asked(*source))
@@ -292,7 +293,7 @@ impl Device for Rc<FakeDriver> {
                     let (source, cause, detail) = (*source, *cause as u32, *detail);
                     header = ReplyHeader { status: status::STATUS_NOT_FOUND.number(), cause, source, detail, ..header };
                 }
-                list::<SessionEvent>(output, ReplyHeader { detail: [7, CLOCK], ..header }, &[])
+                list::<SessionEvent>(output, header, &[])
             }
             Code::Stop => self.stop(output, header, input),
             Code::Read => {

@@ -57,7 +57,7 @@ pub fn all(
     let constants = constants(cpu);
     let mut found = Vec::new();
     for kind in kinds {
-        let mut metrics = builtin(identity, kind.map(|one| one.table));
+        let mut metrics = builtin(identity, kind.map(|one| one.table), true);
         let core_type = kind.and_then(|one| one.core_type).map(|core_type| core_type as u32);
         for metric in imported.map(|imported| imported.metrics_of(identity, core_type)).unwrap_or_default() {
             if !metrics.iter().any(|known| known.name.eq_ignore_ascii_case(&metric.name)) {

@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use protocol::{CountRecord, EventRequest, ProcessorSet, StartHeader, flags, modes};
+use protocol::{CountRecord, ErrorCode, EventRequest, ProcessorSet, StartHeader, flags, modes};
 use serde::Serialize;
 
 use super::command;
@@ -26,10 +26,11 @@ use crate::error::Error;
 use crate::event::EventError;
 use crate::exit::Exit;
 use crate::output::OutputError;
+use crate::refusal::Refusal;
 use crate::role::Role;
 use blocks::{Block, Counted, Set, blocks, sets, whole};
 use measure::{Measured, Plan};
-use metrics::{MetricValue, Metrics};
+use metrics::{MetricValue, Metrics, Refused};
 use repeated::Spread;
 
 #[cfg(test)]
@@ -73,12 +74,14 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
     let connection = Connection::open(system)?;
     let processors = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
-    let mut requested = if args.counts_defaults() {
+    let own = if args.counts_defaults() {
         default_events(&connection)?
     } else {
         events(&args.events, &processors, &connection)?
     };
-    let metrics = Metrics::new(&args.metrics, &mut requested, &processors, &connection, system)?;
+    let mut refused = Refused::default();
+    let mut requested = own.clone();
+    let metrics = Metrics::new(&args.metrics, &mut requested, &processors, &refused, &connection, system)?;
     let active = || -> Result<Vec<u32>, Error> { Ok((0..connection.info()?.processors).collect()) };
     let chosen = if processors.is_empty() { active()? } else { processors.iter().collect() };
     let sets = sets(&args.aggregation, &chosen, &connection, system)?;
@@ -91,7 +94,19 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let mut printer = Printer { args, connection: &connection, metrics, sets, shown: 0 };
     let mut runs = Vec::new();
     for _ in 0..args.repeat.unwrap_or(1) {
-        let measured = plan.run(&mut requested, |time, records| {
+        let begun = plan.begin(&mut requested, |refusal, requested| {
+            if args.counts_defaults() {
+                return Ok(omit_default(refusal, requested));
+            }
+            let of_metrics = requested.get(own.len()..).unwrap_or_default();
+            if !refused.add(refusal, of_metrics) {
+                return Ok(false);
+            }
+            requested.clone_from(&own);
+            printer.metrics = Metrics::new(&args.metrics, requested, &processors, &refused, &connection, system)?;
+            Ok(!requested.is_empty())
+        })?;
+        let measured = plan.count(begun, |time, records| {
             let out = output(&mut file, args, context);
             printer.interval(time, records, out)
         })?;
@@ -126,6 +141,18 @@ fn output<'a>(file: &'a mut Option<File>, args: &StatArgs, context: &'a mut Cont
         (None, Some(_)) => &mut context.out,
         (None, None) => &mut context.err,
     }
+}
+
+/// Omits the refused event from the default events, if no counter is free for it or a processor does not support it.
+/// The last event stays in any case: its refusal names the sessions that hold the counters.
+fn omit_default(refusal: &Refusal, events: &mut Vec<EventRequest>) -> bool {
+    let causes = [ErrorCode::NoFreeCounter, ErrorCode::UnsupportedSource];
+    let can_omit = events.len() > 1 && causes.iter().any(|cause| refusal.header.cause == *cause as u32);
+    if can_omit {
+        let refused = events.iter().position(|event| event.source == refusal.header.source);
+        events.remove(refused.unwrap_or(events.len() - 1));
+    }
+    can_omit
 }
 
 /// Returns the default events that the machine supports.

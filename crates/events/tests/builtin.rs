@@ -21,6 +21,8 @@ struct Cores {
     general: u32,
     /// Bit n: the driver counts with fixed counter n.
     fixed: u16,
+    /// The processor or its hypervisor offers MSR_PERF_METRICS.
+    has_perf_metrics: bool,
 }
 
 /// Every processor of the bench that has counters, with its table.
@@ -53,7 +55,11 @@ fn all_cores() -> Vec<Cores> {
         if general == 0 || Generic::Cycles.target(identity).is_err() {
             continue;
         }
-        found.push(Cores { name: processor.name, identity, table, general, fixed });
+        let cores = Cores { name: processor.name, identity, table, general, fixed, has_perf_metrics: true };
+        if table.is_some_and(|table| table.find("PERF_METRICS.RETIRING").is_some()) {
+            found.push(Cores { has_perf_metrics: false, ..cores });
+        }
+        found.push(cores);
     }
     assert!(found.len() > 60, "{}", found.len());
     found
@@ -61,7 +67,7 @@ fn all_cores() -> Vec<Cores> {
 
 impl Cores {
     fn metrics(&self) -> Vec<Metric> {
-        builtin(self.identity, self.table)
+        builtin(self.identity, self.table, self.has_perf_metrics)
     }
 
     /// Returns the counters of an event by its name.

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use protocol::{CountRecord, ErrorCode, EventRequest, StartHeader};
+use protocol::{CountRecord, EventRequest, StartHeader};
 use thiserror::Error as ThisError;
 
 use super::difference::difference;
@@ -54,6 +54,13 @@ pub struct Plan<'a> {
     pub header: StartHeader,
 }
 
+/// A session that has started.
+pub struct Begun {
+    session: u64,
+    /// The command, if it was started before.
+    delayed: Option<Running>,
+}
+
 /// A measurement that has ended.
 pub struct Measured {
     /// The counts.
@@ -80,16 +87,34 @@ enum Woken {
 type Running = Option<Receiver<io::Result<ExitStatus>>>;
 
 impl Plan<'_> {
-    /// Counts until the end, and calls `show` for each interval with the time since the start and the counts of the
-    /// interval. Events that cannot be counted are removed from the default events.
-    pub fn run(
+    /// Starts the session, after the command and its delay if there is one. If the driver refuses, `omit` can change
+    /// the events and return true; they are requested again then.
+    pub fn begin(
         &self,
         events: &mut Vec<EventRequest>,
+        mut omit: impl FnMut(&Refusal, &mut Vec<EventRequest>) -> Result<bool, Error>,
+    ) -> Result<Begun, Error> {
+        let delayed = self.args.delay.map(|delay| self.start_delayed(delay)).transpose()?;
+        loop {
+            let refused = match self.connection.start(&self.header, events) {
+                Ok(started) => return Ok(Begun { session: started.session, delayed }),
+                Err(error) => error,
+            };
+            match refused.downcast_ref::<Refusal>() {
+                Some(refusal) if omit(refusal, events)? => {}
+                _ => return Err(refused),
+            }
+        }
+    }
+
+    /// Counts until the end, and calls `show` for each interval with the time since the start and the counts of the
+    /// interval.
+    pub fn count(
+        &self,
+        Begun { session, delayed }: Begun,
         mut show: impl FnMut(Duration, &[CountRecord]) -> Result<(), Error>,
     ) -> Result<Measured, Error> {
-        let delayed = self.args.delay.map(|delay| self.start_delayed(delay)).transpose()?;
-        let session = self.start(events)?;
-        let counted = self.count(session, delayed, &mut show);
+        let counted = self.count_in(session, delayed, &mut show);
         if counted.is_err() {
             // The first error is reported. A session that cannot be stopped ends when the handle is closed.
             let _ = self.connection.stop_all(session);
@@ -117,24 +142,7 @@ impl Plan<'_> {
         Ok(Some(ended))
     }
 
-    /// Starts the session. A default event that cannot be counted is omitted.
-    fn start(&self, events: &mut Vec<EventRequest>) -> Result<u64, Error> {
-        loop {
-            match self.connection.start(&self.header, events) {
-                Ok(started) => return Ok(started.session),
-                // The last event is requested in any case: its refusal names the sessions that hold the counters.
-                Err(error) => match error.downcast_ref::<Refusal>().filter(|refusal| can_omit(refusal)) {
-                    Some(refusal) if self.args.counts_defaults() && events.len() > 1 => {
-                        let refused = events.iter().position(|event| event.source == refusal.header.source);
-                        events.remove(refused.unwrap_or(events.len() - 1));
-                    }
-                    _ => return Err(error),
-                },
-            }
-        }
-    }
-
-    fn count(
+    fn count_in(
         &self,
         session: u64,
         delayed: Option<Running>,
@@ -194,11 +202,6 @@ impl Plan<'_> {
             }
         }
     }
-}
-
-/// Returns whether the refused event can be omitted: no counter is free for it, or a processor does not support it.
-fn can_omit(refusal: &Refusal) -> bool {
-    [ErrorCode::NoFreeCounter, ErrorCode::UnsupportedSource].iter().any(|cause| refusal.header.cause == *cause as u32)
 }
 
 /// The ends of intervals, at multiples of the interval after the start: a late end makes the next interval shorter, and

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use events::metric::{Metric, MetricSet, Values, builtin, groups};
 use events::{CoreTable, Generic, Identity, Target, nearest};
-use protocol::{EventRequest, ProcessorSet, modes};
+use protocol::{ErrorCode, EventRequest, ProcessorSet, ReplyHeader, modes};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
@@ -15,8 +15,9 @@ use crate::event::SourceName;
 use crate::exit::Exit;
 use crate::metrics::is_of_slots;
 use crate::named::resolve;
+use crate::refusal::Refusal;
 use crate::system::System;
-use crate::{suggestions, vendor_event};
+use crate::{suggestions, support, vendor_event};
 
 /// No metric or group has a name.
 #[derive(Debug, ThisError)]
@@ -33,6 +34,32 @@ impl UserError for NoMetric {
 
     fn remedy(&self) -> Option<String> {
         Some("client list metrics".to_owned())
+    }
+}
+
+/// Events that the driver refused when they were started, with the reason.
+#[derive(Debug, Default)]
+pub struct Refused(Vec<(u32, String)>);
+
+impl Refused {
+    /// Adds the event of a refusal, if it is one of `events` and the machine does not count it.
+    pub fn add(&mut self, refusal: &Refusal, events: &[EventRequest]) -> bool {
+        let ReplyHeader { cause, source, detail: [support, _], .. } = refusal.header;
+        let is_meant =
+            cause == ErrorCode::UnsupportedSource as u32 && events.iter().any(|event| event.source == source);
+        if is_meant {
+            self.0.push((source, support::sentence(u32::try_from(support).unwrap_or(u32::MAX))));
+        }
+        is_meant
+    }
+
+    fn reason(&self, source: u32) -> Option<&str> {
+        self.0.iter().find(|(refused, _)| *refused == source).map(|(_, reason)| reason.as_str())
+    }
+
+    /// Returns whether slots or one of the parts into which the processor divides them was refused: event 0.
+    fn has_slots(&self) -> bool {
+        self.0.iter().any(|(source, _)| pmu::Source(*source).raw().is_some_and(|raw| raw.event() == 0))
     }
 }
 
@@ -74,6 +101,8 @@ struct Kind {
     known: Values,
     /// Events by name, with their positions in the request.
     events: Vec<(String, usize)>,
+    /// Events that cannot be counted, with the reason.
+    unavailable: Vec<(String, String)>,
 }
 
 impl Metrics {
@@ -85,6 +114,7 @@ impl Metrics {
         names: &[String],
         requested: &mut Vec<EventRequest>,
         processors: &ProcessorSet,
+        refused: &Refused,
         connection: &Connection,
         system: &dyn System,
     ) -> Result<Self, Error> {
@@ -100,11 +130,13 @@ impl Metrics {
         let imported = connection.imported()?;
         let mut kinds = Vec::new();
         for (core_type, table, counters, fixed) in cores(identity, connection)? {
-            let mut metrics = builtin(identity, table.map(|one| one.table));
+            let mut metrics = builtin(identity, table.map(|one| one.table), !refused.has_slots());
             let of_cores = imported.as_ref().map(|one| one.metrics_of(identity, core_type.map(pmu::CoreType::number)));
             metrics.extend(of_cores.into_iter().flatten());
             let set = MetricSet::new(metrics);
-            let kind = Kind { core_type, set, chosen: Vec::new(), known: constants.clone(), events: Vec::new() };
+            let known = constants.clone();
+            let (chosen, events, unavailable) = Default::default();
+            let kind = Kind { core_type, set, chosen, known, events, unavailable };
             kinds.push((kind, Counters { identity, table, general: counters, fixed }));
         }
         for name in names {
@@ -119,7 +151,7 @@ impl Metrics {
         }
         let mut metrics = Self::default();
         for (mut kind, counters) in kinds {
-            kind.request(&counters, requested, processors, connection)?;
+            kind.request(&counters, requested, processors, refused, connection)?;
             metrics.0.push(kind);
         }
         Ok(metrics)
@@ -157,6 +189,7 @@ impl Kind {
         counters: &Counters,
         requested: &mut Vec<EventRequest>,
         processors: &ProcessorSet,
+        refused: &Refused,
         connection: &Connection,
     ) -> Result<(), Error> {
         let (mut inputs, mut unavailable): (Vec<Vec<&str>>, Vec<(String, String)>) = (Vec::new(), Vec::new());
@@ -174,7 +207,10 @@ impl Kind {
                     Ok(_) if !counters.can_count(name) => {
                         unavailable.push(((*name).to_owned(), "no counter of this machine counts it".to_owned()));
                     }
-                    Ok(_) => {}
+                    Ok(found) => {
+                        let reason = found.iter().find_map(|one| refused.reason(one.source.id));
+                        unavailable.extend(reason.map(|why| ((*name).to_owned(), why.to_owned())));
+                    }
                 }
             }
             // A metric without one of its events needs none of them.
@@ -206,9 +242,10 @@ impl Kind {
             }
         }
         self.events = events;
-        for (name, reason) in unavailable {
-            self.known.set_unavailable(&name, &reason);
+        for (name, reason) in &unavailable {
+            self.known.set_unavailable(name, reason);
         }
+        self.unavailable = unavailable;
         Ok(())
     }
 
@@ -232,10 +269,19 @@ impl Kind {
                 core_type: self.core_type.map(|core_type| core_type.name().to_owned()),
                 value: value.as_ref().ok().map(|value| metric.scale * value),
                 unit: metric.unit.clone(),
-                unavailable: value.as_ref().err().map(ToString::to_string),
+                unavailable: value.as_ref().err().map(|error| self.reason(metric).unwrap_or(error.to_string())),
             })
         };
         self.chosen.iter().filter_map(value).collect()
+    }
+}
+
+impl Kind {
+    /// Returns which event of a metric cannot be counted: the others of the metric were then left out.
+    fn reason(&self, metric: &Metric) -> Option<String> {
+        let of_metric = self.set.events(metric, &self.known);
+        let (event, reason) = self.unavailable.iter().find(|(event, _)| of_metric.contains(&event.as_str()))?;
+        Some(format!("{event} was not counted: {reason}"))
     }
 }
 

@@ -161,3 +161,38 @@ fn each_interval_and_each_core_has_its_metrics() {
     let csv = stat(&skylake(&counts()), "-M IPC --per-core --csv").err;
     assert!(csv.lines().any(|line| line == "S0-C0,1,,,IPC,,,2.000,"), "{csv}");
 }
+
+#[test]
+fn level_1_is_that_of_general_counters_where_the_driver_refuses_the_metrics_of_slots() {
+    const ICE_LAKE: u32 = 0x0007_06E5;
+    const RETIRING: &str = "cpu/event=0x00,umask=0x80/";
+    const NO_METRICS: u64 = pmu::Support::NoMetrics as u64;
+    let info = InfoReply { signature: ICE_LAKE, counters: 12, least_counters: 12, fixed_counters: 4, ..info() };
+    let refused_sources = vec![(number(RETIRING), ErrorCode::UnsupportedSource, [NO_METRICS, 0])];
+    let system = FakeSystem::running(FakeDriver { info, refused_sources, ..FakeDriver::default() });
+    let ran = stat(&system, "-M TopdownL1,IPC");
+    assert_eq!(ran.outcome.unwrap(), 3, "{}", ran.err);
+    assert_eq!(system.driver.inputs(Code::Start).len(), 2);
+    let sources: Vec<u32> = started(&system).iter().map(|(source, ..)| *source).collect();
+    let slots = number("cpu/event=0xa4,umask=0x01/");
+    assert!(sources.contains(&slots) && !sources.contains(&number(RETIRING)), "{sources:x?}");
+
+    // What the user names is not omitted.
+    let refused_sources = vec![(number(RETIRING), ErrorCode::UnsupportedSource, [NO_METRICS, 0])];
+    let system = FakeSystem::running(FakeDriver { info, refused_sources, ..FakeDriver::default() });
+    assert_eq!(stat(&system, "-e PERF_METRICS.RETIRING").failure().0, Exit::UnsupportedSource);
+}
+
+#[test]
+fn a_metric_whose_event_the_driver_refuses_has_the_reason() {
+    let refused_sources =
+        vec![(number("cpu/event=0x0e,umask=0x01/"), ErrorCode::UnsupportedSource, [pmu::Support::NoMemory as u64, 0])];
+    let FakeSystem { driver, topology, .. } = skylake(&slots());
+    let driver = FakeDriver { info: driver.info, refused_sources, ..FakeDriver::default() };
+    driver.counts.replace(slots());
+    let text = stat(&FakeSystem { topology, ..FakeSystem::running(driver) }, "-M Bad_Speculation,IPC").err;
+    let reason =
+        "  # UOPS_ISSUED.ANY was not counted: the driver had no memory for the counters' state when it started";
+    assert!(text.contains(&format!("n/a %        Bad_Speculation{reason}\n")), "{text}");
+    assert!(text.contains("0.400          IPC\n"), "{text}");
+}

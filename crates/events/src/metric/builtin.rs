@@ -79,13 +79,14 @@ const NAMES: [(&str, &str); 5] = [
     ("SMT_Contention", "Slots that the other thread of the core took"),
 ];
 
-/// Returns the metrics of a processor with this table.
+/// Returns the metrics of a processor with this table. Where the processor or its hypervisor does not offer
+/// MSR_PERF_METRICS, `has_perf_metrics` is false, and level 1 is that of general counters.
 #[must_use]
-pub fn builtin(identity: Identity, table: Option<Table>) -> Vec<Metric> {
+pub fn builtin(identity: Identity, table: Option<Table>, has_perf_metrics: bool) -> Vec<Metric> {
     let general = GENERAL.into_iter().filter_map(|(name, group, unit, scale, brief, formula)| {
         metric(name, group, unit, scale, brief, formula.to_owned())
     });
-    let level_1 = table.and_then(level_1).unwrap_or_default();
+    let level_1 = table.and_then(|table| level_1(table, has_perf_metrics)).unwrap_or_default();
     let level_1 = NAMES
         .into_iter()
         .zip(level_1)
@@ -118,9 +119,9 @@ fn is_known(name: &str, identity: Identity, table: Option<Table>) -> bool {
 }
 
 /// Returns the formulas of level 1 in the order of [`NAMES`].
-fn level_1(table: Table) -> Option<Vec<String>> {
+fn level_1(table: Table, has_perf_metrics: bool) -> Option<Vec<String>> {
     let has = |name: &str| table.find(name).is_some();
-    if has("PERF_METRICS.RETIRING") {
+    if has_perf_metrics && has("PERF_METRICS.RETIRING") {
         return Some(perf_metrics());
     }
     if has("TOPDOWN.BACKEND_BOUND_SLOTS") {
