@@ -580,6 +580,10 @@ impl System for FakeSystem {
         Ok(self.kernel.borrow().clone())
     }
 
+    fn tsc_frequency(&self) -> Option<f64> {
+        Some(3e9)
+    }
+
     fn topology(&self) -> io::Result<Topology> {
         Ok(self.topology.clone())
     }

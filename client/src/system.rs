@@ -120,6 +120,8 @@ pub trait System {
     fn processes(&self) -> io::Result<Vec<(u32, String)>>;
     /// Returns the modules of a process.
     fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>>;
+    /// Returns the frequency of the time-stamp counter in hertz, if it is known.
+    fn tsc_frequency(&self) -> Option<f64>;
     /// Returns the core and the package of every processor.
     fn topology(&self) -> io::Result<Topology>;
     /// Returns the modules of the kernel.

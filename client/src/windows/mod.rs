@@ -9,6 +9,7 @@ mod modules;
 mod privilege;
 mod processes;
 mod service;
+mod speed;
 mod topology;
 
 use std::io::{self, IsTerminal};
@@ -90,6 +91,10 @@ impl System for Windows {
         // Without the privilege, processes of other users cannot be opened.
         let _ = privilege::enable(privilege::DEBUG);
         modules::of_process(process)
+    }
+
+    fn tsc_frequency(&self) -> Option<f64> {
+        speed::tsc_frequency()
     }
 
     fn topology(&self) -> io::Result<Topology> {

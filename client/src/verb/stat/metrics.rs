@@ -37,6 +37,30 @@ impl UserError for NoMetric {
     }
 }
 
+/// None of the metrics can be computed.
+#[derive(Debug, ThisError)]
+#[error("{metric} cannot be computed here")]
+pub struct NothingToCount {
+    metric: String,
+    #[source]
+    cause: Reason,
+}
+
+/// Why a metric has no value.
+#[derive(Debug, ThisError)]
+#[error("{0}")]
+struct Reason(String);
+
+impl UserError for NothingToCount {
+    fn exit(&self) -> Exit {
+        Exit::UnsupportedSource
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some("client list metrics".to_owned())
+    }
+}
+
 /// Events that the driver refused when they were started, with the reason.
 #[derive(Debug, Default)]
 pub struct Refused(Vec<(u32, String)>);
@@ -124,6 +148,9 @@ impl Metrics {
         };
         let mut constants = Values::default();
         constants.set("#num_cpus", info.processors.into());
+        if let Some(hertz) = system.tsc_frequency() {
+            constants.set("#system_tsc_freq", hertz);
+        }
         if let Some(has_threads) = has_threads(system) {
             constants.set("#SMT_on", f64::from(u8::from(has_threads)));
         }
@@ -153,6 +180,11 @@ impl Metrics {
         for (mut kind, counters) in kinds {
             kind.request(&counters, requested, processors, refused, connection)?;
             metrics.0.push(kind);
+        }
+        if requested.is_empty() {
+            let first = metrics.values(&[], 0.0).into_iter().find_map(|one| Some((one.label(), one.unavailable?)));
+            let (metric, cause) = first.unwrap_or_default();
+            return Err(NothingToCount { metric, cause: Reason(cause) }.into());
         }
         Ok(metrics)
     }
@@ -250,6 +282,11 @@ impl Kind {
     }
 
     fn values(&self, counts: &[EventCount], seconds: f64) -> Vec<MetricValue> {
+        let is_own =
+            |count: &EventCount| self.core_type.is_none_or(|core_type| core_type.number() == count.core_type_number);
+        if !counts.is_empty() && !self.events.is_empty() && !counts.iter().any(is_own) {
+            return Vec::new(); // none of these processors is of this kind
+        }
         let mut values = self.known.clone();
         values.set("duration_time", seconds);
         values.set("DURATIONTIMEINMILLISECONDS", 1_000.0 * seconds);

@@ -196,3 +196,19 @@ fn a_metric_whose_event_the_driver_refuses_has_the_reason() {
     assert!(text.contains(&format!("n/a %        Bad_Speculation{reason}\n")), "{text}");
     assert!(text.contains("0.400          IPC\n"), "{text}");
 }
+
+#[test]
+fn the_frequency_is_that_of_the_time_stamp_counter_times_cycles_by_reference_cycles() {
+    let counts = [count(number(CYCLES), 0, 500, SECOND), count(0x1B, 0, 400, SECOND)];
+    let without = skylake(&counts);
+    let (exit, report) = stat(&without, "-M Frequency").failure();
+    assert_eq!(exit, Exit::UnsupportedSource);
+    assert!(report.starts_with("error: Frequency cannot be computed here\n  because: ref-cycles was not"), "{report}");
+    assert!(without.driver.inputs(Code::Start).is_empty());
+
+    let sources = [sources(), vec![record(0x1B, "UnhaltedReferenceCycles", 0)]].concat();
+    let driver = FakeDriver { info: without.driver.info, sources, ..FakeDriver::default() };
+    driver.counts.replace(counts.to_vec());
+    let json = stat(&FakeSystem::running(driver), "-M Frequency --json -o -").json();
+    assert_eq!((&json["metrics"][0]["value"], &json["metrics"][0]["unit"]), (&json!(3.75), &json!("GHz")), "{json}");
+}
