@@ -7,13 +7,14 @@ use std::ptr::null_mut;
 
 use windows_sys::Wdk::System::SystemInformation::{NtQuerySystemInformation, SystemCodeIntegrityInformation};
 use windows_sys::Win32::Foundation::RtlNtStatusToDosError;
-use windows_sys::Win32::System::Registry::{HKEY_LOCAL_MACHINE, RRF_RT_REG_SZ, RegGetValueW};
+use windows_sys::Win32::System::Registry::RRF_RT_REG_SZ;
 use windows_sys::Win32::System::WindowsProgramming::{
     CODEINTEGRITY_OPTION_DEBUGMODE_ENABLED, CODEINTEGRITY_OPTION_ENABLED, CODEINTEGRITY_OPTION_PREPRODUCTION_BUILD,
     CODEINTEGRITY_OPTION_TEST_BUILD, CODEINTEGRITY_OPTION_TESTSIGN, SYSTEM_CODEINTEGRITY_INFORMATION,
 };
 
-use super::convert::{narrow, wide};
+use super::convert::narrow;
+use super::registry;
 use crate::system::CodeIntegrity;
 
 /// Options under which the kernel accepts test signatures.
@@ -57,21 +58,7 @@ fn options() -> io::Result<u32> {
 
 /// Returns the options that the boot loader passed to the kernel, in capital letters; `None` if they are unknown.
 fn boot_options() -> Option<String> {
-    let (key, value) = (wide("SYSTEM\\CurrentControlSet\\Control"), wide("SystemStartOptions"));
     let mut text = [0_u16; LONGEST_OPTIONS];
-    let mut length = u32::try_from(size_of_val(&text)).ok()?;
-    // SAFETY: both names are zero-terminated, the buffer has the given size, no type is requested, and all of them
-    // outlive the call.
-    let error = unsafe {
-        RegGetValueW(
-            HKEY_LOCAL_MACHINE,
-            key.as_ptr(),
-            value.as_ptr(),
-            RRF_RT_REG_SZ,
-            null_mut(),
-            text.as_mut_ptr().cast(),
-            &raw mut length,
-        )
-    };
-    (error == 0).then(|| narrow(&text).to_string_lossy().to_uppercase())
+    registry::read("SYSTEM\\CurrentControlSet\\Control", "SystemStartOptions", RRF_RT_REG_SZ, &mut text)?;
+    Some(narrow(&text).to_string_lossy().to_uppercase())
 }

@@ -8,6 +8,7 @@ mod directory;
 mod modules;
 mod privilege;
 mod processes;
+mod registry;
 mod service;
 mod speed;
 mod topology;
