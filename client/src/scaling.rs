@@ -43,7 +43,8 @@ pub fn scaled(record: &CountRecord) -> Scaled {
 
 /// Returns the variance of the scaled count.
 fn variance(record: &CountRecord, share: f64) -> Option<f64> {
-    let [squares, products, durations] = [record.squares, record.products, record.durations].map(wide);
+    let [squares, products, durations] =
+        [record.squares, record.products, record.durations].map(|sum| real(whole(sum)));
     if record.turns < LEAST_TURNS {
         return None;
     }
@@ -55,9 +56,9 @@ fn variance(record: &CountRecord, share: f64) -> Option<f64> {
     Some(rounds * rounds * (1.0 - share) * of_a_turn / turns)
 }
 
-/// Returns a number of 128 bits, without its last digits.
-fn wide([low, high]: [u64; 2]) -> f64 {
-    real(u128::from(high) << 64 | u128::from(low))
+/// Returns a number of 128 bits of a record.
+pub fn whole([low, high]: [u64; 2]) -> u128 {
+    u128::from(high) << 64 | u128::from(low)
 }
 
 /// Adds counts of different processors. The sum has the freedom of the count that has the least.

@@ -1,12 +1,17 @@
 //! What was counted between two readings of a session.
 
+use std::collections::HashMap;
+
 use protocol::CountRecord;
+
+use crate::scaling::whole;
 
 /// Returns the counts since `before`, the previous reading of the same session. A processor that was added meanwhile
 /// has no count there: its count is since its start.
 pub fn difference(now: &[CountRecord], before: &[CountRecord]) -> Vec<CountRecord> {
     let key = |record: &CountRecord| (record.session, record.index, record.source, record.processor);
-    let since = |record: &CountRecord| match before.iter().find(|earlier| key(earlier) == key(record)) {
+    let before: HashMap<_, _> = before.iter().map(|record| (key(record), record)).collect();
+    let since = |record: &CountRecord| match before.get(&key(record)) {
         Some(earlier) => one(record, earlier),
         None => *record,
     };
@@ -32,7 +37,6 @@ fn one(now: &CountRecord, before: &CountRecord) -> CountRecord {
 
 /// Returns the difference of two numbers of 128 bits.
 fn wide(now: [u64; 2], before: [u64; 2]) -> [u64; 2] {
-    let whole = |[low, high]: [u64; 2]| u128::from(high) << 64 | u128::from(low);
     zerocopy::transmute!(whole(now).saturating_sub(whole(before)))
 }
 

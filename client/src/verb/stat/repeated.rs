@@ -1,5 +1,7 @@
 //! Means of repeated runs, and how far they may be off.
 
+use std::collections::HashMap;
+
 use protocol::CountRecord;
 use serde::Serialize;
 
@@ -45,8 +47,12 @@ impl<T: Copy> Spread<T> {
 pub fn mean(runs: &[Vec<CountRecord>]) -> Vec<CountRecord> {
     let key = |record: &CountRecord| (record.index, record.source, record.processor);
     let Some(last) = runs.last() else { return Vec::new() };
+    let mut by_key: HashMap<_, Vec<&CountRecord>> = HashMap::new();
+    for record in runs.iter().flatten() {
+        by_key.entry(key(record)).or_default().push(record);
+    }
     let of = |record: &CountRecord| {
-        let same: Vec<&CountRecord> = runs.iter().flatten().filter(|other| key(other) == key(record)).collect();
+        let same = by_key.get(&key(record)).map(Vec::as_slice).unwrap_or_default();
         let mean = |field: fn(&CountRecord) -> u64| {
             let sum: u128 = same.iter().map(|one| u128::from(field(one))).sum();
             let count = same.len().max(1) as u128;
