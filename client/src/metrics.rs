@@ -131,7 +131,7 @@ pub fn is_of_slots(event: &str) -> bool {
 }
 
 /// Returns whether each event can have a counter of its own: a matching by augmenting paths.
-fn fit(events: &[&[CounterName]]) -> bool {
+pub fn fit(events: &[&[CounterName]]) -> bool {
     let mut taken: Vec<(CounterName, usize)> = Vec::new();
     (0..events.len()).all(|event| place(event, events, &mut taken, &mut Vec::new()))
 }

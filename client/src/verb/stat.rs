@@ -82,9 +82,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let mut refused = Refused::default();
     let mut requested = own.clone();
     let metrics = Metrics::new(&args.metrics, &mut requested, &processors, &refused, &connection, system)?;
-    let active = || -> Result<Vec<u32>, Error> { Ok((0..connection.info()?.processors).collect()) };
-    let chosen = if processors.is_empty() { active()? } else { processors.iter().collect() };
-    let sets = sets(&args.aggregation, &chosen, &connection, system)?;
+    let sets = sets(&args.aggregation, &processors, &connection, system)?;
     // The file is created before the command runs, so an error is reported early.
     let mut file = args.output.as_deref().filter(|path| *path != Path::new("-")).map(create).transpose()?;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use protocol::ProcessorSet;
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
@@ -82,38 +83,41 @@ pub struct Block {
     pub metrics: Vec<MetricValue>,
 }
 
-/// Returns the sets of processors that the user asks for, among all `processors`; `None` for the machine.
+/// Returns the sets of processors that the user asks for, among `chosen` or, if it is empty, all; `None` for the
+/// machine.
 pub fn sets(
     aggregation: &Aggregation,
-    processors: &[u32],
+    chosen: &ProcessorSet,
     connection: &Connection,
     system: &dyn System,
 ) -> Result<Option<Vec<Set>>, Error> {
+    let Aggregation { per_cpu, per_core, per_socket, per_core_type } = *aggregation;
+    if ![per_cpu, per_core, per_socket, per_core_type].contains(&true) {
+        return Ok(None);
+    }
+    let processors: Vec<u32> =
+        if chosen.is_empty() { (0..connection.info()?.processors).collect() } else { chosen.iter().collect() };
     let one = |processor: &u32| Set { name: format!("CPU{processor}"), processors: vec![*processor] };
-    if aggregation.per_cpu {
+    if per_cpu {
         return Ok(Some(processors.iter().map(one).collect()));
     }
-    if aggregation.per_core_type {
+    if per_core_type {
         let core_types = connection.core_types()?.iter();
         let sets: Vec<Set> =
             core_types.map(|one| Set { name: one.name.clone(), processors: one.processors.clone() }).collect();
-        let all = Set { name: "cpu".to_owned(), processors: processors.to_vec() };
+        let all = Set { name: "cpu".to_owned(), processors };
         return Ok(Some(if sets.is_empty() { vec![all] } else { sets }));
     }
-    if aggregation.per_core || aggregation.per_socket {
-        let places = places(processors, system)?;
-        let name = |Place { package, core }: Place| {
-            if aggregation.per_core { format!("S{package}-C{core}") } else { format!("S{package}") }
-        };
-        let key = |place: Place| if aggregation.per_core { place } else { Place { core: 0, ..place } };
-        let mut sets: BTreeMap<Place, Set> = BTreeMap::new();
-        for (processor, place) in places {
-            let set = sets.entry(key(place)).or_insert_with(|| Set { name: name(place), processors: Vec::new() });
-            set.processors.push(processor);
-        }
-        return Ok(Some(sets.into_values().collect()));
+    let places = places(&processors, system)?;
+    let name =
+        |Place { package, core }: Place| if per_core { format!("S{package}-C{core}") } else { format!("S{package}") };
+    let key = |place: Place| if per_core { place } else { Place { core: 0, ..place } };
+    let mut sets: BTreeMap<Place, Set> = BTreeMap::new();
+    for (processor, place) in places {
+        let set = sets.entry(key(place)).or_insert_with(|| Set { name: name(place), processors: Vec::new() });
+        set.processors.push(processor);
     }
-    Ok(None)
+    Ok(Some(sets.into_values().collect()))
 }
 
 fn places(processors: &[u32], system: &dyn System) -> Result<Vec<(u32, Place)>, Error> {

@@ -10,10 +10,11 @@ use thiserror::Error as ThisError;
 
 use crate::connection::Connection;
 use crate::counts::EventCount;
+use crate::encoding::CounterName;
 use crate::error::{Error, UserError};
 use crate::event::SourceName;
 use crate::exit::Exit;
-use crate::metrics::is_of_slots;
+use crate::metrics::{fit, is_of_slots};
 use crate::named::resolve;
 use crate::refusal::Refusal;
 use crate::system::System;
@@ -142,10 +143,9 @@ impl Metrics {
         connection: &Connection,
         system: &dyn System,
     ) -> Result<Self, Error> {
+        let Some(first) = names.first() else { return Ok(Self::default()) };
         let info = connection.info()?;
-        let Some(identity) = vendor_event::identity_of(&info).filter(|_| !names.is_empty()) else {
-            return names.first().map_or(Ok(Self::default()), |name| Err(unknown(name, &[])));
-        };
+        let Some(identity) = vendor_event::identity_of(&info) else { return Err(unknown(first, &[])) };
         let mut constants = Values::default();
         constants.set("#num_cpus", info.processors.into());
         if let Some(hertz) = system.tsc_frequency() {
@@ -366,19 +366,17 @@ impl Counters {
 
     /// Returns whether events can be counted at the same time.
     fn fit(&self, events: &[&str]) -> bool {
-        let masks: Option<Vec<u32>> =
-            events.iter().filter(|name| !is_of_slots(name)).map(|name| self.mask(name)).collect();
-        // The number of counters refuses most at once.
-        let union = |masks: &[u32]| masks.iter().fold(0, |all, mask| all | mask).count_ones() as usize;
-        masks.is_some_and(|masks| union(&masks) >= masks.len() && place(&masks, 0))
+        let others = events.iter().filter(|name| !is_of_slots(name));
+        let counters: Option<Vec<Vec<CounterName>>> = others.map(|name| self.mask(name).map(names_of)).collect();
+        counters.is_some_and(|counters| fit(&counters.iter().map(Vec::as_slice).collect::<Vec<_>>()))
     }
 }
 
-/// Returns whether each mask can have a bit of its own.
-fn place(masks: &[u32], taken: u32) -> bool {
-    let Some((mask, rest)) = masks.split_first() else { return true };
-    // Fixed counters first: fewer events can have them.
-    (0..32).rev().any(|bit| (mask & !taken) >> bit & 1 == 1 && place(rest, taken | 1 << bit))
+/// Returns the counters of a mask, the fixed ones in bits 31:16. Fixed counters first: fewer events can have them.
+fn names_of(mask: u32) -> Vec<CounterName> {
+    let number = |bit: u32| u8::try_from(bit % 16).unwrap_or_default();
+    let name = |bit| if bit < 16 { CounterName::General(number(bit)) } else { CounterName::Fixed(number(bit)) };
+    (0..32).rev().filter(|bit| mask >> bit & 1 == 1).map(name).collect()
 }
 
 /// A kind of cores: core type, table, and numbers of general and fixed counters.
