@@ -10,6 +10,7 @@ use crate::support;
 
 /// A core type of this machine, as `--json` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CoreTypeInfo {
     /// The name in the notation of events.
     #[serde(rename = "core_type")]
@@ -48,6 +49,7 @@ impl From<&CoreTypeRecord> for CoreTypeInfo {
 
 /// What a source is on a core type, as `--json` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SourceOnType {
     /// The name in the notation of events.
     #[serde(rename = "core_type")]

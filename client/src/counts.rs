@@ -15,6 +15,7 @@ use crate::source::Sources;
 
 /// The count of an event on one processor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OnProcessor {
     /// The processor.
     pub processor: u32,
@@ -49,6 +50,7 @@ pub struct OnProcessor {
 
 /// An event of a session.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EventCount {
     /// Number of the session.
     pub session: u64,

@@ -36,6 +36,7 @@ impl<F: Fn(u32, u32) -> CpuIdResult> Cpuid for CpuidOnly<F> {
 
 /// Fields of leaf 0xA (SDM Vol. 2A, CPUID, "Architectural Performance Monitoring Leaf").
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LeafA {
     /// EAX\[7:0\].
     pub version: u8,
@@ -67,6 +68,7 @@ pub fn leaf_a(cpu: &impl Cpuid) -> Option<LeafA> {
 
 /// Fields of leaf 0x23 (SDM Vol. 2A, CPUID, "Architectural Performance Monitoring Extended Leaf").
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Leaf23 {
     /// Subleaf 1, EAX: the general counters.
     pub counters: Vec<u32>,

@@ -17,6 +17,7 @@ const MAX_LISTED: usize = 4;
 
 /// The first register of a count that was found changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Disturbance {
     /// Name and number of the register.
     pub register: String,

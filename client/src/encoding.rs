@@ -42,8 +42,23 @@ impl Serialize for CounterName {
     }
 }
 
+#[cfg(test)]
+impl schemars::JsonSchema for CounterName {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "CounterName".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A counter: a number, or F and the number of a fixed counter.",
+            "anyOf": [{ "type": "integer", "minimum": 0 }, { "type": "string", "pattern": "^F[0-9]+$" }],
+        })
+    }
+}
+
 /// A second register that an event needs, as `--json` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ExtraRegister {
     /// Its address.
     pub msr: String,
@@ -53,6 +68,7 @@ pub struct ExtraRegister {
 
 /// An event on a kind of cores, as `--json` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CoreEncoding {
     /// The kind of cores: the name of their PMU in perf.
     pub core_type: String,

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 /// A process or thread ID. If it is unknown, text shows `[unknown]`, and output for programs has no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Id(Option<u32>);
 

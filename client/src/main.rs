@@ -11,6 +11,7 @@ mod core_types;
 mod counts;
 mod cpuid;
 mod disturbance;
+mod document;
 mod driver_file;
 mod dump;
 mod encoding;

@@ -8,6 +8,7 @@ use crate::role::{self, Role};
 
 /// A metric derived from a count.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Metric {
     /// Value of the metric.
     pub value: f64,

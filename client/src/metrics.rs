@@ -20,6 +20,7 @@ type Known = HashMap<String, Vec<CounterName>>;
 
 /// A metric on a kind of cores, as `--json` shows it.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MetricInfo {
     /// Name.
     pub name: String,

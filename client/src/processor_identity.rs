@@ -7,6 +7,7 @@ use crate::format::{hexadecimal, text};
 
 /// Identity of the processor according to CPUID. It is only displayed.
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProcessorIdentity {
     /// Vendor string of leaf 0.
     pub vendor: String,

@@ -12,6 +12,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::core_types::{SourceOnType, numbers};
+use crate::document::Document;
 use crate::errata::{self, SourceErratum};
 use crate::error::UserError;
 use crate::event::SourceName;
@@ -71,6 +72,7 @@ impl UserError for SourceError {
 
 /// A source, as `--json` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SourceInfo {
     /// KPROFILE_SOURCE.
     pub id: u32,
@@ -110,6 +112,10 @@ pub struct SourceInfo {
     /// [`EventRequest::extra`](protocol::EventRequest::extra).
     #[serde(skip)]
     pub extra: u64,
+}
+
+impl Document for SourceInfo {
+    const SCHEMA: &'static str = "halprof.source/1";
 }
 
 impl From<&SourceRecord> for SourceInfo {

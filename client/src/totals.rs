@@ -7,6 +7,7 @@ use crate::format::{grouped, seconds};
 
 /// Totals of all sessions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Totals {
     /// Performance monitor interrupts served.
     interrupts: u64,

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 /// A workaround, as `--json` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AppliedWorkaround {
     /// Its number in the driver's table.
     pub number: u8,

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use json_schemas::Writer;
 
 /// Time limit for a program: far more than any of ours needs, far less than a hung test run would take.
 const TIME_LIMIT: Duration = Duration::from_mins(1);
@@ -62,12 +63,15 @@ impl ProgramOutput {
         bail!("{} exited with {}\n{}{}", self.line, self.code, self.out, self.err)
     }
 
-    /// Parses the standard output as JSON.
+    /// Parses the standard output of the client as JSON.
     ///
     /// # Errors
-    /// The program failed or did not print JSON.
+    /// The client failed, did not print JSON, or printed an object that does not agree with its schema.
     pub fn json(self) -> Result<serde_json::Value> {
         let ran = self.success()?;
-        serde_json::from_str(&ran.out).with_context(|| format!("{} printed no JSON:\n{}", ran.line, ran.out))
+        let object =
+            serde_json::from_str(&ran.out).with_context(|| format!("{} printed no JSON:\n{}", ran.line, ran.out))?;
+        json_schemas::check(&object, Writer::Present).with_context(|| ran.line)?;
+        Ok(object)
     }
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::load::LoadedRecording;
 use crate::core_types::{self, qualified};
 use crate::disturbance::Disturbance;
+use crate::document::Document;
 use crate::event;
 use crate::format::{self, counted, properties, real, seconds};
 use crate::id::Id;
@@ -34,6 +35,7 @@ pub struct Limits {
 
 /// An aggregated recording.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Aggregate<'a> {
     /// Properties of the recording.
     pub recording: Header<'a>,
@@ -43,8 +45,13 @@ pub struct Aggregate<'a> {
     pub without_symbols: Vec<WithoutSymbols<'a>>,
 }
 
+impl Document for Aggregate<'_> {
+    const SCHEMA: &'static str = "halprof.report/1";
+}
+
 /// Properties of a recording.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Header<'a> {
     /// Start time in the format of RFC 3339.
     pub created: String,
@@ -65,6 +72,7 @@ pub struct Header<'a> {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SessionFields<'a> {
     computer: Option<&'a str>,
     processor: &'a str,
@@ -77,6 +85,7 @@ struct SessionFields<'a> {
 
 /// A source of a recording.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SourceAggregate {
     /// KPROFILE_SOURCE.
     pub id: u32,
@@ -115,6 +124,7 @@ pub struct SourceAggregate {
 
 /// An event as requested.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EventSettings {
     /// Letters of the modes, with `p` if the processor itself recorded the event.
     pub modes: &'static str,
@@ -129,6 +139,7 @@ pub struct EventSettings {
 
 /// Losses and pauses of sampling on a processor.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProcessorLoss {
     /// Number of the processor.
     pub processor: u32,
@@ -161,6 +172,7 @@ pub struct OmittedRows {
 
 /// A row. Fields without a column are omitted.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AggregateRow {
     /// Share of the events of the source, from 0 to 1.
     pub share: f64,
@@ -197,6 +209,7 @@ pub struct AggregateRow {
 
 /// A module without symbols.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WithoutSymbols<'a> {
     module: &'a str,
     path: &'a str,

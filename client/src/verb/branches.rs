@@ -14,6 +14,7 @@ use super::sampling::{self, Outcome, SamplingPlan};
 use crate::cli::BranchesArgs;
 use crate::columns::{CONSOLE, fit};
 use crate::connection::Connection;
+use crate::document::Document;
 use crate::error::Error;
 use crate::format::{address, bytes, counted, grouped, properties, real, seconds, table};
 use crate::processors::ranges;
@@ -53,7 +54,8 @@ impl SampleObserver for BranchTrace {
 }
 
 #[derive(Debug, Serialize)]
-struct BranchReport {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct BranchReport {
     processors: Vec<u32>,
     elapsed_seconds: f64,
     records: u64,
@@ -73,7 +75,12 @@ struct BranchReport {
     branches: Vec<BranchRow>,
 }
 
+impl Document for BranchReport {
+    const SCHEMA: &'static str = "halprof.branches/1";
+}
+
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct BranchRow {
     count: u64,
     /// Share of all records, from 0 to 1.
@@ -86,6 +93,7 @@ struct BranchRow {
 
 /// Source or target of a branch.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct BranchEnd {
     address: String,
     module: String,

@@ -3,8 +3,7 @@
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
-use serde::Serialize;
-
+use crate::document::{Document, write_json};
 use crate::error::Error;
 use crate::output::Output;
 use crate::system::System;
@@ -55,20 +54,8 @@ impl<'a> Context<'a> {
         Ok(writeln!(self.err, "{text}")?)
     }
 
-    /// Prints a value as JSON to standard output.
-    pub fn json(&mut self, value: &impl Serialize) -> Result<(), Error> {
-        write_json(&mut self.out, value)
+    /// Prints a document as JSON to standard output.
+    pub fn json<T: Document>(&mut self, document: &T) -> Result<(), Error> {
+        write_json(&mut self.out, document)
     }
-}
-
-/// Writes a value as JSON, followed by a line feed.
-pub fn write_json(out: &mut dyn Write, value: &impl Serialize) -> Result<(), Error> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    Ok(writeln!(out)?)
-}
-
-/// Writes a value as JSON in one line.
-pub fn write_json_line(out: &mut dyn Write, value: &impl Serialize) -> Result<(), Error> {
-    serde_json::to_writer(&mut *out, value)?;
-    Ok(writeln!(out)?)
 }

@@ -7,6 +7,7 @@ use super::context::Context;
 use crate::cli::ControlAreaArgs;
 use crate::columns::{CONSOLE, fit};
 use crate::connection::Connection;
+use crate::document::Document;
 use crate::error::Error;
 use crate::format::{self, table};
 use crate::processors::named;
@@ -18,12 +19,18 @@ const HEADINGS: [&str; 7] = ["CPU", "Address", "Size", "Whose", "State", "BTS", 
 const NONE: &str = "-";
 
 #[derive(Debug, Serialize)]
-struct ControlAreas {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ControlAreas {
     areas: Vec<ControlArea>,
+}
+
+impl Document for ControlAreas {
+    const SCHEMA: &'static str = "halprof.control-area/1";
 }
 
 /// The control area of a processor.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ControlArea {
     processor: u32,
     address: Option<String>,

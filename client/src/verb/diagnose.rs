@@ -13,6 +13,7 @@ use super::list;
 use crate::cli::DiagnoseArgs;
 use crate::core_types::numbers;
 use crate::cpuid::{self, Leaf23, LeafA};
+use crate::document::Document;
 use crate::error::{Error, OutOfMemory};
 use crate::format::{self, hexadecimal, properties, table};
 use crate::processor_identity::ProcessorIdentity;
@@ -23,6 +24,7 @@ use crate::{dump, support};
 
 /// A source, as `--json` shows it.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SourceDiagnosis {
     id: u32,
     name: &'static str,
@@ -61,7 +63,8 @@ impl From<SourceInformation> for SourceDiagnosis {
 const HIDDEN: [Support; 2] = [Support::NotOnThisFamily, Support::ModelNotKnown];
 
 #[derive(Serialize)]
-struct Diagnosis {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Diagnosis {
     windows10: &'static str,
     interface: &'static str,
     reason: String,
@@ -87,6 +90,10 @@ struct Diagnosis {
     /// Errata and traits of the processor that the driver works around.
     workarounds: Vec<AppliedWorkaround>,
     sources: Vec<SourceDiagnosis>,
+}
+
+impl Document for Diagnosis {
+    const SCHEMA: &'static str = "halprof.diagnose/1";
 }
 
 impl Diagnosis {

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::context::Context;
 use crate::cli::EncodeArgs;
 use crate::cpuid;
+use crate::document::Document;
 use crate::dump;
 use crate::encoding::{CoreEncoding, CounterName, encode};
 use crate::error::{Error, UserError};
@@ -54,8 +55,13 @@ impl UserError for EncodeError {
 }
 
 #[derive(Serialize)]
-struct Encodings {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Encodings {
     cores: Vec<CoreEncoding>,
+}
+
+impl Document for Encodings {
+    const SCHEMA: &'static str = "halprof.encode/1";
 }
 
 pub fn run(args: &EncodeArgs, context: &mut Context) -> Result<(), Error> {

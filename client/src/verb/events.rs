@@ -9,6 +9,7 @@ use crate::cli::names::Names;
 use crate::connection::Connection;
 use crate::core_types::qualified;
 use crate::counts::{EventCount, by_event};
+use crate::document::Document;
 use crate::error::{Error, UserError};
 use crate::event::{self, EventError, SourceName};
 use crate::exit::Exit;
@@ -50,13 +51,19 @@ impl UserError for DetachedError {
 
 /// The counts of events, as `--json` shows them.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Counts {
     /// The counts.
     pub events: Vec<EventCount>,
 }
 
+impl Document for Counts {
+    const SCHEMA: &'static str = "halprof.counts/1";
+}
+
 /// An event of a request, as `--json` shows it.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StartedEvent {
     /// KPROFILE_SOURCE.
     pub id: u32,

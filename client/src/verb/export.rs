@@ -6,9 +6,10 @@ use std::path::Path;
 use report::{Column, Detail, ExportError, firefox, samples_csv};
 
 use super::aggregate::{Aggregate, Limits};
-use super::context::{Context, write_json};
+use super::context::Context;
 use super::load::LoadedRecording;
 use crate::cli::{ExportArgs, ExportFormat};
+use crate::document::write_json;
 use crate::error::Error;
 use crate::output::OutputError;
 

@@ -8,6 +8,7 @@ use thiserror::Error as ThisError;
 
 use super::context::Context;
 use crate::cli::{EventsAction, EventsArgs};
+use crate::document::Document;
 use crate::error::{Error, UserError};
 use crate::event_cache;
 use crate::exit::Exit;
@@ -35,12 +36,17 @@ impl UserError for CannotImport {
 
 /// What is imported, as `--json` shows it.
 #[derive(Serialize)]
-struct Contents {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Contents {
     files: usize,
     events: usize,
     metrics: usize,
     /// The file of the cache; `None` if it was not written now.
     cache: Option<String>,
+}
+
+impl Document for Contents {
+    const SCHEMA: &'static str = "halprof.imports/1";
 }
 
 impl Contents {

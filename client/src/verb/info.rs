@@ -10,6 +10,7 @@ use super::context::Context;
 use crate::cli::Json;
 use crate::connection::{Connection, version};
 use crate::core_types::{CoreTypeInfo, core_types_table};
+use crate::document::Document;
 use crate::errata::{self, ProcessorErratum};
 use crate::error::Error;
 use crate::format::{grouped, properties, text};
@@ -23,7 +24,8 @@ use crate::workarounds::{self, AppliedWorkaround};
 const RESERVED: u32 = 1;
 
 #[derive(Serialize)]
-struct Info {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Info {
     interface: String,
     reason: String,
     reason_number: u32,
@@ -58,6 +60,10 @@ struct Info {
     driver_version: String,
     driver_protocol: u32,
     sampling: Totals,
+}
+
+impl Document for Info {
+    const SCHEMA: &'static str = "halprof.info/1";
 }
 
 impl Info {

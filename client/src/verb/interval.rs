@@ -5,12 +5,14 @@ use serde::Serialize;
 use super::context::Context;
 use crate::cli::IntervalArgs;
 use crate::connection::Connection;
+use crate::document::Document;
 use crate::error::Error;
 use crate::event::EventError;
 use crate::named::one;
 
 #[derive(Serialize)]
-struct Answer {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Answer {
     id: u32,
     name: String,
     requested: u32,
@@ -19,6 +21,10 @@ struct Answer {
     clamped: bool,
     minimum: u32,
     maximum: u32,
+}
+
+impl Document for Answer {
+    const SCHEMA: &'static str = "halprof.interval/1";
 }
 
 pub fn run(args: &IntervalArgs, context: &mut Context) -> Result<(), Error> {

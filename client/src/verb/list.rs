@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::context::Context;
 use crate::cli::ListArgs;
 use crate::connection::Connection;
+use crate::document::Document;
 use crate::errata;
 use crate::error::Error;
 use crate::format::table;
@@ -12,8 +13,13 @@ use crate::source::SourceInfo;
 use crate::support;
 
 #[derive(Serialize)]
-struct List<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct List<'a> {
     sources: &'a [SourceInfo],
+}
+
+impl Document for List<'_> {
+    const SCHEMA: &'static str = "halprof.list/1";
 }
 
 pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::context::Context;
 use super::encode::lines;
 use crate::cli::ListArgs;
+use crate::document::Document;
 use crate::error::Error;
 use crate::metrics::{MetricInfo, all};
 use crate::{cpuid, dump, event_cache};
@@ -22,8 +23,13 @@ const GROUPS: usize = 22;
 const LINE: usize = 80;
 
 #[derive(Serialize)]
-struct Metrics {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Metrics {
     metrics: Vec<MetricInfo>,
+}
+
+impl Document for Metrics {
+    const SCHEMA: &'static str = "halprof.metrics/1";
 }
 
 /// Lists all metrics of the processor.

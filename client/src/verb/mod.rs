@@ -42,6 +42,26 @@ use crate::exit::Exit;
 pub use context::Context;
 
 #[cfg(test)]
+use {
+    aggregate::Aggregate,
+    branches::BranchReport,
+    control_area::ControlAreas,
+    diagnose::Diagnosis,
+    encode::Encodings,
+    events::Counts,
+    imports::Contents,
+    info::Info,
+    interval::Answer,
+    list::List,
+    metrics::Metrics,
+    search::Matches,
+    start::Started,
+    stat::{Interval, Stat},
+    status::Status,
+    tables::InterfaceTable,
+    timeline::Timeline,
+};
+#[cfg(test)]
 pub use {
     command::CommandError,
     events::DetachedError,

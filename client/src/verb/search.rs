@@ -12,6 +12,7 @@ use thiserror::Error as ThisError;
 use super::context::Context;
 use super::encode::{counters, lines};
 use crate::cli::ListArgs;
+use crate::document::Document;
 use crate::encoding::{CoreEncoding, encode};
 use crate::error::{Error, OutOfMemory, UserError};
 use crate::event::{EventName, SourceName};
@@ -45,6 +46,7 @@ impl UserError for NoMatch {
 
 /// What a name is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum Kind {
     /// A generic name of perf.
@@ -57,6 +59,7 @@ enum Kind {
 
 /// An event on a kind of cores, as `--json` shows it.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Match {
     kind: Kind,
     deprecated: bool,
@@ -66,9 +69,14 @@ struct Match {
 }
 
 #[derive(Serialize)]
-struct Matches {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Matches {
     events: Vec<Match>,
     metrics: Vec<MetricInfo>,
+}
+
+impl Document for Matches {
+    const SCHEMA: &'static str = "halprof.events/1";
 }
 
 /// A name of a processor.

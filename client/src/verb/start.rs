@@ -7,17 +7,23 @@ use super::context::Context;
 use super::events::{StartedEvent, events, label, name};
 use crate::cli::StartArgs;
 use crate::connection::Connection;
+use crate::document::Document;
 use crate::error::Error;
 use crate::event::mode_letters;
 use crate::processors::named;
 
 #[derive(Serialize)]
-struct Started {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Started {
     session: u64,
     events: Vec<StartedEvent>,
     /// Absent for all active processors.
     #[serde(skip_serializing_if = "Option::is_none")]
     processors: Option<Vec<u32>>,
+}
+
+impl Document for Started {
+    const SCHEMA: &'static str = "halprof.start/1";
 }
 
 pub fn run(args: &StartArgs, context: &mut Context) -> Result<(), Error> {

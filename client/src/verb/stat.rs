@@ -17,11 +17,12 @@ use protocol::{CountRecord, ErrorCode, EventRequest, ProcessorSet, StartHeader, 
 use serde::Serialize;
 
 use super::command;
-use super::context::{Context, write_json, write_json_line};
+use super::context::Context;
 use super::events::{counts, events};
 use crate::cli::StatArgs;
 use crate::connection::Connection;
 use crate::counts::{EventCount, disturbance_note};
+use crate::document::{Document, write_json, write_json_line};
 use crate::error::Error;
 use crate::event::EventError;
 use crate::exit::Exit;
@@ -41,7 +42,8 @@ const DEFAULT_ROLES: [Role; 4] = [Role::Cycles, Role::Instructions, Role::Branch
 
 /// All that was counted.
 #[derive(Serialize)]
-struct Stat {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Stat {
     command: Vec<String>,
     exit_code: i32,
     elapsed_seconds: f64,
@@ -58,9 +60,14 @@ struct Stat {
     blocks: Option<Vec<Block>>,
 }
 
+impl Document for Stat {
+    const SCHEMA: &'static str = "halprof.stat/1";
+}
+
 /// What was counted in an interval.
 #[derive(Serialize)]
-struct Interval {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Interval {
     /// End of the interval: time since the start.
     time_seconds: f64,
     events: Vec<Counted>,
@@ -68,6 +75,10 @@ struct Interval {
     metrics: Vec<MetricValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     blocks: Option<Vec<Block>>,
+}
+
+impl Document for Interval {
+    const SCHEMA: &'static str = "halprof.stat-interval/1";
 }
 
 pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {

@@ -7,6 +7,7 @@ use super::context::Context;
 use super::service;
 use crate::cli::Json;
 use crate::connection::Connection;
+use crate::document::Document;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::format::properties;
@@ -15,7 +16,8 @@ use crate::system::ServiceState;
 use crate::totals::Totals;
 
 #[derive(Serialize)]
-struct Status {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Status {
     service: &'static str,
     client_version: &'static str,
     client_protocol: u32,
@@ -23,6 +25,10 @@ struct Status {
     driver_protocol: Option<u32>,
     sessions: Vec<RunningSession>,
     sampling: Option<Totals>,
+}
+
+impl Document for Status {
+    const SCHEMA: &'static str = "halprof.status/1";
 }
 
 pub fn run(args: &Json, context: &mut Context) -> Result<Exit, Error> {

@@ -5,10 +5,12 @@ use pmu::{Kind, ProfileSource, Source};
 use serde::Serialize;
 
 use super::context::Context;
+use crate::document::Document;
 use crate::error::Error;
 use crate::format::{self, hexadecimal, table};
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SourceRow {
     id: u32,
     name: &'static str,
@@ -35,9 +37,14 @@ impl From<&'static ProfileSource> for SourceRow {
 }
 
 #[derive(Serialize)]
-struct InterfaceTable {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct InterfaceTable {
     interface: &'static str,
     sources: Vec<SourceRow>,
+}
+
+impl Document for InterfaceTable {
+    const SCHEMA: &'static str = "halprof.interface/1";
 }
 
 pub fn run(kind: Kind, json: bool, context: &mut Context) -> Result<(), Error> {

@@ -14,6 +14,7 @@ mod named;
 mod narrowing;
 mod record;
 mod report;
+mod schemas;
 mod search;
 mod stat;
 mod stat_metrics;
@@ -23,6 +24,7 @@ use std::rc::Rc;
 use std::{fs, io};
 
 use clap::Parser;
+use json_schemas::Writer;
 use proptest::prelude::*;
 use protocol::{
     ALL_SOURCES, Code, CountRecord, DETACHED, ErrorCode, InfoReply, ReplyHeader, SessionEvent, StopRequest, modes,
@@ -52,13 +54,21 @@ struct Run {
 
 impl Run {
     fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap()
+        document(&self.out)
     }
 
     fn failure(&self) -> (Exit, String) {
         let error = self.outcome.as_ref().unwrap_err();
         (error.exit(), error.report())
     }
+}
+
+/// Parses JSON output, which must agree with its schema, and removes the name of the schema.
+fn document(text: &str) -> Value {
+    let mut document: Value = serde_json::from_str(text).unwrap();
+    json_schemas::check(&document, Writer::Present).unwrap();
+    document.as_object_mut().unwrap().remove("schema");
+    document
 }
 
 fn run_words(system: &FakeSystem, words: &[&str]) -> Run {

@@ -12,6 +12,7 @@ use super::load::LoadedRecording;
 use super::summary::summary;
 use crate::cli::ReportArgs;
 use crate::columns::{CONSOLE, fit};
+use crate::document::Document;
 use crate::error::Error;
 use crate::format::{address, counted, real, table};
 use crate::id::Id;
@@ -44,14 +45,20 @@ const NAMES: [&str; 3] = ["Event", "Process", "Symbol"];
 const NUMBERS: [&str; 3] = ["CPU", "Time", "Number"];
 
 #[derive(Debug, Serialize)]
-struct Timeline<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Timeline<'a> {
     recording: Header<'a>,
     samples: Vec<TimelineRow>,
     without_symbols: Vec<WithoutSymbols<'a>>,
 }
 
+impl Document for Timeline<'_> {
+    const SCHEMA: &'static str = "halprof.timeline/1";
+}
+
 /// A sample or precise record.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct TimelineRow {
     processor: u32,
     /// Time since the first record of the recording.

@@ -58,6 +58,7 @@ pub struct Set {
 
 /// An event with what follows from its count.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Counted {
     /// The event.
     #[serde(flatten)]
@@ -71,6 +72,7 @@ pub struct Counted {
 
 /// The events on some processors.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Block {
     /// Name of the processors; empty for all of them.
     pub name: String,

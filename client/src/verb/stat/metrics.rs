@@ -90,6 +90,7 @@ impl Refused {
 
 /// The value of a metric, as `--json` shows it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MetricValue {
     /// Name of the metric.
     pub name: String,

@@ -9,6 +9,7 @@ use crate::format::real;
 
 /// What the runs of a command had, for one event or for the time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Spread<T> {
     /// The value of each run.
     pub runs: Vec<T>,

@@ -94,7 +94,7 @@ fn json_has_the_keys_and_spellings_that_programs_rely_on() {
             "workarounds"
         ]
     );
-    assert!(run.out.starts_with("{\n  \"windows10\": \"Emon\",\n  \"interface\": \"Emon\",\n  \"reason\": "));
+    assert!(run.out.starts_with("{\n  \"schema\": \"halprof.diagnose/1\",\n  \"windows10\": \"Emon\",\n  \"interface\": \"Emon\",\n  \"reason\": "));
 }
 
 #[test]

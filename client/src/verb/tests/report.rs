@@ -350,7 +350,10 @@ fn every_format_is_written_to_standard_output_or_to_a_file() {
         ("firefox", "{\"meta\":"),
         ("folded", "[unknown] (99);[unknown];0x0000000000001000 200006\n"),
         ("csv", "time_ns,kind,"),
-        ("json", "{\n  \"recording\": {\n    \"created\": \"2026-01-01T00:00:00Z\","),
+        (
+            "json",
+            "{\n  \"schema\": \"halprof.report/1\",\n  \"recording\": {\n    \"created\": \"2026-01-01T00:00:00Z\",",
+        ),
     ] {
         let run = file.run(&format!("export FILE --format {format}"));
         assert!(run.out.starts_with(beginning), "{}", run.out);

@@ -38,7 +38,7 @@ fn growing(counts: &[CountRecord]) -> FakeSystem {
 }
 
 fn lines(json: &str) -> Vec<Value> {
-    json.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    json.lines().map(document).collect()
 }
 
 #[test]
