@@ -14,9 +14,9 @@ pub const SHARES: [(&str, u32); 3] = [("alpha", 45), ("beta", 30), ("gamma", 15)
 /// Number of addresses in each function that are interrupted.
 const ADDRESSES: u32 = 4;
 
-/// An address in the kernel's process that belongs to no module.
-const KERNEL: InterruptSite =
-    InterruptSite { ip: 0xFFFF_F801_2345_6000, user: false, process: 4, thread: 8, weight: 0 };
+/// An address in ntoskrnl.exe, which Wine reports at 0x10000000 with 2 MiB (SystemModuleInformation, in
+/// `dlls/ntdll/unix/system.c` of Wine 8). Its file is smaller, so it has no symbols.
+const KERNEL: u64 = 0x1001_ED10;
 
 /// A running workload.exe. Dropping it ends the program.
 #[derive(Debug)]
@@ -59,7 +59,8 @@ impl Workload {
         Ok(Self { child, description })
     }
 
-    /// Returns where a processor is interrupted, by [`SHARES`]: at several addresses of each function.
+    /// Returns where a processor is interrupted, by [`SHARES`]: at several addresses of each function, and otherwise in
+    /// the kernel on behalf of the program.
     #[must_use]
     pub fn interrupt_sites(&self) -> Vec<InterruptSite> {
         let Description { process, thread, functions } = &self.description;
@@ -78,7 +79,8 @@ impl Workload {
             })
         });
         let rest: u32 = 100 - SHARES.iter().map(|(_, percent)| percent).sum::<u32>();
-        inside.chain([InterruptSite { weight: rest * ADDRESSES, ..KERNEL }]).collect()
+        let weight = rest * ADDRESSES;
+        inside.chain([InterruptSite { ip: KERNEL, user: false, process: *process, thread: *thread, weight }]).collect()
     }
 }
 
