@@ -77,6 +77,9 @@ pub struct Cli {
     /// The verb to run.
     #[command(subcommand)]
     pub verb: Verb,
+    /// When output has colors.
+    #[command(flatten)]
+    pub color: colorchoice_clap::Color,
 }
 
 /// The verbs of the client.

@@ -5,6 +5,7 @@
 
 mod alone;
 mod cli;
+mod color;
 mod columns;
 mod connection;
 mod core_types;
@@ -67,7 +68,7 @@ mod verb;
 mod windows;
 mod workarounds;
 
-use std::io::{self, Write};
+use std::io;
 
 use crate::error::Error;
 use crate::exit::Exit;
@@ -76,11 +77,12 @@ use crate::verb::Context;
 
 fn main() {
     let cli = cli::usage::parse().unwrap_or_else(|report| {
-        print_error(&report);
+        color::print_error(&report);
         std::process::exit(Exit::Usage.code());
     });
+    cli.color.write_global();
     let code = run(&cli).unwrap_or_else(|error| {
-        print_error(&error.report());
+        color::print_error(&error.report());
         error.exit().code()
     });
     std::process::exit(code);
@@ -92,11 +94,6 @@ fn run(cli: &cli::Cli) -> Result<i32, Error> {
     let mut context = Context::new(system.as_deref(), &mut input, &mut out, &mut err);
     context.cache = event_cache::folder();
     verb::run(&cli.verb, &mut context)
-}
-
-/// Writes the report of an error to standard error. A failure is ignored: the exit code still reports the error.
-fn print_error(report: &str) {
-    let _ = writeln!(io::stderr(), "{report}");
 }
 
 #[cfg(windows)]
