@@ -23,6 +23,16 @@ SYMBOLS
   environment variable _NT_SYMBOL_PATH, which can name symbol servers:
     srv*C:\\symbols*https://msdl.microsoft.com/download/symbols
   Only files of the recorded build are used.
+  --inline attributes the samples of an inlined function to it, marked
+  (inlined), and not to the function that has its code.
+
+COMPILED CODE
+  The names of code that a just-in-time compiler (.NET, Java, JavaScript) made
+  come from perf maps: files perf-PID.map of lines START SIZE NAME. These are
+  searched for in --symbols and beside the recording, and in %TEMP% if this
+  is the recorded computer. .NET writes them with DOTNET_PerfMapEnabled=1, on
+  Linux only; on Windows the file must come from another tool. Samples in no
+  module and no map have one row [JIT or unmapped] for each region of 64 KiB.
 
 ONE ORDER
   --merge shows the samples of each processor in the order in which they were
@@ -57,7 +67,7 @@ EXAMPLES
 
 /// Text after the options of `flamegraph` in `--help`.
 pub const FLAMEGRAPH_HELP: &str = "\
-Draws process, module and symbol as boxes as wide as their share of the events.
+Draws process, module, symbol and inlined functions as boxes as wide as their share of the events.
 Recordings hold no call stacks. Without -e: the first event of the recording.
 
 EXAMPLES
@@ -119,6 +129,9 @@ pub struct ReportArgs {
     /// Show single samples in order, with the precise records
     #[arg(long, conflicts_with_all = ["sort", "percent_limit", "error"])]
     pub merge: bool,
+    /// The symbol is the innermost function, even if it is inlined
+    #[arg(long, conflicts_with = "merge")]
+    pub inline: bool,
     /// At most N rows of each source, or processor [default: 40 in text]
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
@@ -136,6 +149,14 @@ pub struct ReportArgs {
 }
 
 impl ReportArgs {
+    /// Returns the columns by which samples are grouped.
+    pub fn columns(&self) -> impl Iterator<Item = Column> {
+        self.sort.iter().map(|name| match name {
+            ColumnName::Symbol if self.inline => Column::InlinedSymbol,
+            name => Column::from(*name),
+        })
+    }
+
     /// Returns the maximum number of rows for each source or processor. Output for programs is complete by default.
     pub fn max_rows(&self) -> Option<usize> {
         self.limit.or((!self.format.json && !self.format.csv).then_some(DEFAULT_ROWS))

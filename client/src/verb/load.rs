@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use recording::{ReadError, RecordedEvent, Session};
 use report::{
-    Column, Contents, Detail, ExportError, Filter, Missing, Reason, SampledSource, SymbolFinder, SymbolIndex, Table,
-    TimelineSample, folded, timeline,
+    Column, Contents, Detail, ExportError, Filter, Missing, PerfMapProblem, Reason, SampledSource, SymbolFinder,
+    SymbolIndex, Table, TimelineSample, folded, timeline,
 };
 use thiserror::Error as ThisError;
 
@@ -20,11 +20,15 @@ use crate::core_types::qualified;
 use crate::error::{Error, OutOfMemory, UserError};
 use crate::event::SourceName;
 use crate::exit::Exit;
+use crate::format::counted;
 use crate::output::OutputError;
 use crate::source;
 
 /// The environment variable with the symbol path of Microsoft's debuggers.
 const SYMBOL_PATH: &str = "_NT_SYMBOL_PATH";
+
+/// The environment variable with the name of the computer.
+const COMPUTER: &str = "COMPUTERNAME";
 
 /// Maximum number of modules without symbols that a note names.
 const MAX_MODULES: usize = 3;
@@ -138,7 +142,9 @@ impl LoadedRecording {
     }
 
     fn finder(&self, args: &RecordingArgs) -> Result<SymbolFinder, Error> {
-        finder(args.symbols.clone(), self.path.parent())
+        let finder = finder(args.symbols.clone(), self.path.parent())?;
+        let recorded = self.contents.session.computer.as_deref();
+        Ok(finder.with_perf_maps(perf_map_folders(recorded, std::env::var(COMPUTER).ok().as_deref())))
     }
 
     /// Returns the selected sources: the requested ones in order, then other sources that have samples.
@@ -168,7 +174,7 @@ impl LoadedRecording {
 
     /// Returns the samples of [one source](Self::one_source) as folded stacks.
     pub fn folded(&self) -> Result<Vec<String>, Error> {
-        let columns = [Column::Process, Column::Module, Column::Symbol];
+        let columns = [Column::Process, Column::Module, Column::Frames];
         let table = Table::new(&self.contents, &self.symbol_index, self.one_source()?, &columns, &self.filter);
         if table.rows.is_empty() {
             return Err(RecordingError::NoSamples { path: self.path.clone() }.into());
@@ -231,6 +237,13 @@ impl LoadedRecording {
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             notes.push(format!("note: no symbols for {}{more}; --symbols DIR says where they are", names.join(", ")));
         }
+        notes.extend(self.symbol_index.perf_map_problems().iter().map(|PerfMapProblem { path, problem }| {
+            let path = path.display();
+            match problem {
+                Ok(lines) => format!("warning: {path}: {} without a function left out", counted(*lines, "line")),
+                Err(cause) => format!("warning: {path} cannot be read: {cause}"),
+            }
+        }));
         notes
     }
 }
@@ -239,6 +252,12 @@ impl LoadedRecording {
 pub fn finder(folders: Vec<PathBuf>, beside: Option<&Path>) -> Result<SymbolFinder, Error> {
     let finder = SymbolFinder::new(folders, beside.map(Path::to_owned), std::env::var(SYMBOL_PATH).ok());
     Ok(finder.map_err(|_| OutOfMemory)?)
+}
+
+/// Returns the folder in which just-in-time compilers write perf maps, for a recording of the computer `recorded`. The
+/// numbers of its processes mean nothing on `this` computer if it is another one.
+fn perf_map_folders(recorded: Option<&str>, this: Option<&str>) -> Vec<PathBuf> {
+    if recorded == this { vec![std::env::temp_dir()] } else { Vec::new() }
 }
 
 fn reader(path: &Path) -> Result<BufReader<File>, RecordingError> {
@@ -299,4 +318,17 @@ fn warning(damage: &ReadError) -> String {
     }
     text.push_str("\n  what stands before that was read, and nothing behind it");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn perf_maps_of_this_computer_do_not_belong_to_the_recording_of_another() {
+        assert_eq!(perf_map_folders(Some("WS1"), Some("WS1")), [std::env::temp_dir()]);
+        for (recorded, this) in [(Some("WS1"), Some("WS2")), (Some("WS1"), None), (None, Some("WS2"))] {
+            assert!(perf_map_folders(recorded, this).is_empty(), "{recorded:?} {this:?}");
+        }
+    }
 }

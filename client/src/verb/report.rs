@@ -43,7 +43,7 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     if args.merge {
         return timeline::run(args, context);
     }
-    let columns: Vec<Column> = args.sort.iter().copied().map(Column::from).collect();
+    let columns: Vec<Column> = args.columns().collect();
     let detail = Detail { thread: columns.contains(&Column::Thread), processor: columns.contains(&Column::Processor) };
     let loaded = LoadedRecording::open(&args.recording, detail)?;
     let rows = if args.percent_limit.is_some() { args.limit } else { args.max_rows() };

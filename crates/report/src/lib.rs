@@ -15,6 +15,7 @@
 //! | `sample_counts` | samples by location; losses, throttling and sleep |
 //! | `processes`, `modules` | the modules of each process |
 //! | `pe` | headers of PE images |
+//! | `perf_map` | functions of just-in-time compilers |
 //! | `symbols` | search for the symbol files of a module |
 //! | `core_types` | sources on the core types of a hybrid |
 //! | `symbol_index` | modules and symbols of all addresses |
@@ -32,6 +33,7 @@ mod firefox;
 mod folded;
 mod modules;
 mod pe;
+mod perf_map;
 mod processes;
 mod proportion;
 mod read;
@@ -54,7 +56,7 @@ pub use proportion::{Interval, real};
 pub use read::{Contents, ExportError};
 pub use sample_counts::{Detail, LossStats, SampleCounts, SampleLocation, SampleWeight, Total};
 pub use samples_csv::samples_csv;
-pub use symbol_index::{Symbol, SymbolId, SymbolIndex};
+pub use symbol_index::{PerfMapProblem, Symbol, SymbolId, SymbolIndex};
 pub use symbols::{Missing, Reason, SymbolFinder};
 pub use table::{Column, Table, TableRow};
 pub use timeline::{TimelineSample, timeline};
