@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 
 use crate::{
     artifacts::{self, Group},
     consumers,
     demo::{self, DemoProcessors},
-    elevated, package, prerequisites, reproducible, run,
+    elevated, lab, package, prerequisites, reproducible, run,
     workspace::Workspace,
 };
 
@@ -68,6 +68,8 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
     // Optimized: the cases take their time, not the build.
     run::verbose(native.args(["--quiet", "--locked", "--release"]).env("PROPTEST_CASES", CASES))?;
     demo::run(workspace, DemoProcessors::Generations)?;
+    let identity = cpuid_dumps::parse_name("zen4-7700x").map_err(Error::msg)?;
+    lab::run(workspace, identity, &["client".to_owned(), "info".to_owned()])?;
     for round in 1..=ROUNDS {
         println!("\n== round {round} of {ROUNDS} ==");
         end_to_end_tests(workspace, Scope::Soak)?;

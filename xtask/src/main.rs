@@ -1,5 +1,6 @@
-//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `demo`, `package`, `install`, `uninstall`,
-//! `bench`, `clean-lab`. They are the same on Linux and on Windows; `install` and `uninstall` exist on Windows only.
+//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `demo`, `lab`, `package`, `install`,
+//! `uninstall`, `bench`, `clean-lab`. They are the same on Linux and on Windows; `install` and `uninstall` exist on
+//! Windows only.
 //!
 //! On Linux the driver is built against a stand-in for the Windows Driver Kit (`kit`) and runs under Wine with a model
 //! of the hardware. On Windows the installed WDK and the machine's own processor are used.
@@ -20,6 +21,7 @@ mod files;
 mod import_library;
 mod installed;
 mod kit;
+mod lab;
 mod package;
 mod prefix;
 mod prerequisites;
@@ -80,6 +82,22 @@ enum Command {
         /// Show a processor of each generation, one after the other
         #[arg(long, conflicts_with = "processor")]
         generations: bool,
+    },
+
+    /// Open a shell in which `client` talks to the driver on a processor of the model
+    ///
+    /// Builds what is needed, and installs the driver under Wine on Linux. At the end of the shell the driver is
+    /// removed, and it is checked that it left nothing behind.
+    Lab {
+        /// The processor: its name, or the beginning of only one name
+        #[arg(long, value_name = "NAME", default_value = "zen4", value_parser = cpuid_dumps::parse_beginning)]
+        processor: &'static CpuIdentity,
+        /// List the processors
+        #[arg(long)]
+        list: bool,
+        /// Run this command instead of a shell, such as `client info`
+        #[arg(trailing_var_arg = true, conflicts_with = "list")]
+        command: Vec<String>,
     },
 
     /// Make the folder to take to a Windows machine
@@ -165,6 +183,8 @@ fn execute(command: &Command) -> Result<()> {
         Command::Demo { generations: true, .. } => demo::run(&workspace, DemoProcessors::Generations),
         Command::Demo { processor: Some(identity), .. } => demo::run(&workspace, DemoProcessors::Named(identity.name)),
         Command::Demo { .. } => demo::run(&workspace, DemoProcessors::Default),
+        Command::Lab { list: true, .. } => lab::list(),
+        Command::Lab { processor, command, .. } => lab::run(&workspace, processor, command),
         Command::Package => package::run(&workspace),
         Command::Install => installed::install(&workspace),
         Command::Uninstall => installed::uninstall(&workspace),

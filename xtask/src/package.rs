@@ -28,6 +28,9 @@ const CATALOG: &str = "halprof.cat";
 /// Built files that are copied into the package.
 const BUILT: &[&str] = &["client.exe", "halprof.pdb"];
 
+/// The client under the name of the product, so that both names work.
+const SECOND_NAME: &str = "halprof.exe";
+
 /// Files of the repository that are copied into the package.
 const WRITTEN: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY.md", "docs/windows.md"];
 
@@ -58,6 +61,7 @@ pub fn make(workspace: &Workspace) -> Result<PathBuf> {
     for name in BUILT {
         copy_into(&built.join(name), &folder)?;
     }
+    files::copy(&built.join("client.exe"), &folder.join(SECOND_NAME))?;
     for name in WRITTEN {
         copy_into(&workspace.root().join(name), &folder)?;
     }
@@ -110,7 +114,7 @@ mod tests {
         let document = include_str!("../../docs/windows.md");
         let table = document.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
         let listed: Vec<&str> = table.flat_map(|cell| cell.split(", ")).map(|name| name.trim_matches('`')).collect();
-        let files = [DRIVER, CERTIFICATE, CATALOG, "halprof.inf"].into_iter().chain(BUILT.iter().copied());
+        let files = [DRIVER, CERTIFICATE, CATALOG, SECOND_NAME, "halprof.inf"].into_iter().chain(BUILT.iter().copied());
         for name in files.chain(WRITTEN.iter().map(|path| path.rsplit('/').next().unwrap_or_default())) {
             assert!(listed.contains(&name), "docs/windows.md does not name {name}, only {listed:?}");
         }

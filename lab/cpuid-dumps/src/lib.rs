@@ -183,6 +183,18 @@ pub fn parse_name(name: &str) -> Result<&'static CpuIdentity, String> {
     })
 }
 
+/// Returns the identity that has this name, or the only one whose name begins so, as a user types it.
+///
+/// # Errors
+/// If there is none, or more than one; the error names the nearest ones.
+pub fn parse_beginning(name: &str) -> Result<&'static CpuIdentity, String> {
+    let mut found = all().iter().filter(|identity| identity.name.starts_with(name));
+    match (found.next(), found.next()) {
+        (Some(identity), None) if !name.is_empty() => Ok(identity),
+        _ => parse_name(name),
+    }
+}
+
 /// Returns the similarity of two names; a part of a name is more similar than a misspelling.
 fn similarity(wanted: &str, name: &str) -> f64 {
     let wanted = wanted.to_ascii_lowercase();

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use cpuid_dumps::{CpuIdentity, Expected, all, find, parse_name};
+use cpuid_dumps::{CpuIdentity, Expected, all, find, parse_beginning, parse_name};
 
 const AMD: [u32; 3] = [0x6874_7541, 0x444D_4163, 0x6974_6E65];
 const INTEL: [u32; 3] = [0x756E_6547, 0x6C65_746E, 0x4965_6E69];
@@ -402,5 +402,17 @@ fn an_unknown_name_is_refused_with_the_most_similar_names() {
     }
     for wanted in ["", "quux", "\u{1F9A5}"] {
         assert!(parse_name(wanted).unwrap_err().contains("the nearest ones: "), "{wanted:?}");
+    }
+}
+
+#[test]
+fn the_beginning_of_only_one_name_is_enough() {
+    for (typed, wanted) in [("zen4", "zen4-7700x"), ("zen4-7700x", "zen4-7700x"), ("zen-", "zen-1800x")] {
+        assert_eq!(parse_beginning(typed).unwrap().name, wanted);
+    }
+    // A name that others begin with is still a name.
+    assert_eq!(parse_beginning("intel-hybrid").unwrap().name, "intel-hybrid");
+    for typed in ["", "zen", "7700x", "none-such"] {
+        assert!(parse_beginning(typed).unwrap_err().contains("the nearest ones: "), "{typed:?}");
     }
 }

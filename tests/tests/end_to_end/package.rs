@@ -23,6 +23,7 @@ fn the_package_has_all_files_and_no_private_key() {
             "LICENSE-MIT",
             "THIRD-PARTY.md",
             "client.exe",
+            "halprof.exe",
             "halprof.cer",
             "halprof.inf",
             "halprof.pdb",
