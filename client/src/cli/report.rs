@@ -129,9 +129,6 @@ pub struct ReportArgs {
     /// Show single samples in order, with the precise records
     #[arg(long, conflicts_with_all = ["sort", "percent_limit", "error"])]
     pub merge: bool,
-    /// The symbol is the innermost function, even if it is inlined
-    #[arg(long, conflicts_with = "merge")]
-    pub inline: bool,
     /// At most N rows of each source, or processor [default: 40 in text]
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
@@ -141,9 +138,8 @@ pub struct ReportArgs {
     /// Show the uncertainty of the overhead
     #[arg(long)]
     pub error: bool,
-    /// Do not shorten names to fit 80 columns
-    #[arg(long)]
-    pub wide: bool,
+    #[command(flatten)]
+    pub names: NameOptions,
     #[command(flatten)]
     pub format: ReportFormat,
 }
@@ -152,7 +148,7 @@ impl ReportArgs {
     /// Returns the columns by which samples are grouped.
     pub fn columns(&self) -> impl Iterator<Item = Column> {
         self.sort.iter().map(|name| match name {
-            ColumnName::Symbol if self.inline => Column::InlinedSymbol,
+            ColumnName::Symbol if self.names.inline => Column::InlinedSymbol,
             name => Column::from(*name),
         })
     }
@@ -161,6 +157,17 @@ impl ReportArgs {
     pub fn max_rows(&self) -> Option<usize> {
         self.limit.or((!self.format.json && !self.format.csv).then_some(DEFAULT_ROWS))
     }
+}
+
+/// Which names are shown, and how.
+#[derive(Debug, Args)]
+pub struct NameOptions {
+    /// Do not shorten names to fit 80 columns
+    #[arg(long)]
+    pub wide: bool,
+    /// The symbol is the innermost function, even if it is inlined
+    #[arg(long, conflicts_with = "merge")]
+    pub inline: bool,
 }
 
 /// Output formats of `report` other than text.

@@ -90,7 +90,7 @@ fn rows(rows: &[AggregateRow], args: &ReportArgs) -> String {
     headings.push("Samples");
     headings.extend(args.sort.iter().map(|column| heading(*column)));
     let mut cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, args)).collect();
-    fit(&headings, &mut cells, &NAMES, if args.wide { usize::MAX } else { CONSOLE });
+    fit(&headings, &mut cells, &NAMES, if args.names.wide { usize::MAX } else { CONSOLE });
     table(&headings, &NUMBERS, &cells)
 }
 

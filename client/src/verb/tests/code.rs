@@ -10,7 +10,6 @@ use tempfile::TempDir;
 
 use super::*;
 
-const DLL: &[u8] = include_bytes!("../../../../crates/report/tests/fixtures/functions.dll");
 const PDB: &[u8] = include_bytes!("../../../../crates/report/tests/fixtures/functions.pdb.gz");
 
 /// Base address of functions.dll.
@@ -121,8 +120,8 @@ fn inline_attributes_samples_to_inlined_functions() {
             "functions.dll  functions::alpha()",
         ]
     );
-    let folded = run("export FILE --format folded").out;
+    let stacks = run("export FILE --format folded").out;
     let first =
         "app.exe (8);functions.dll;functions::alpha() 1000\napp.exe (8);functions.dll;functions::alpha();core::";
-    assert!(folded.starts_with(first), "{folded}");
+    assert!(stacks.starts_with(first), "{stacks}");
 }
