@@ -258,15 +258,15 @@ impl SymbolIndex {
         self.owner_text(self.owner_and_name(location).0)
     }
 
-    /// Returns the symbol at `location`: a function, or `module+0x1234` without a symbol, or the region of 64 KiB without
-    /// a module, or the address if the modules are unknown.
+    /// Returns the symbol at `location`: a function, or `module+0x1234` without a symbol, or the region of 64 KiB
+    /// without a module, or the address if the modules are unknown.
     #[must_use]
     pub fn symbol(&self, location: &SampleLocation) -> Cow<'_, str> {
         self.name_text(self.owner_and_name(location).1)
     }
 
-    /// Returns the functions of `location`: the [symbol](Self::symbol), then those that the compiler inlined there, each
-    /// of them into the one before it.
+    /// Returns the functions of `location`: the [symbol](Self::symbol), then those that the compiler inlined there,
+    /// each of them into the one before it.
     pub fn frames(&self, location: &SampleLocation) -> impl Iterator<Item = Cow<'_, str>> {
         self.frame_texts(self.frame_key(location))
     }

@@ -120,8 +120,8 @@ fn inlined_functions_are_frames_below_the_symbol() {
             "1 functions::alpha()",
         ]
     );
-    let folded = report::folded(&table(Column::Frames));
-    assert!(folded.contains(&format!(";;functions::alpha();{fetch_add};{atomic_add} 2")), "{folded:?}");
+    let stacks = report::folded(&table(Column::Frames));
+    assert!(stacks.contains(&format!(";;functions::alpha();{fetch_add};{atomic_add} 2")), "{stacks:?}");
     let mut profile = Vec::new();
     firefox(&contents, &symbol_index, &Filter::default(), bytes.as_slice(), &mut profile).unwrap();
     let profile: Value = serde_json::from_slice(&profile).unwrap();
@@ -130,12 +130,12 @@ fn inlined_functions_are_frames_below_the_symbol() {
     let index = names.iter().position(|name| name == atomic_add).unwrap();
     let function = thread["funcTable"]["name"].as_array().unwrap().iter().position(|name| *name == index).unwrap();
     let frame = thread["frameTable"]["func"].as_array().unwrap().iter().position(|one| *one == function).unwrap();
-    let stacks = &thread["stackTable"];
-    let stack = stacks["frame"].as_array().unwrap().iter().position(|one| *one == frame).unwrap();
+    let stack_table = &thread["stackTable"];
+    let stack = stack_table["frame"].as_array().unwrap().iter().position(|one| *one == frame).unwrap();
     // Two callers: the function into which it is inlined, and the symbol.
-    let caller = stacks["prefix"][stack].as_u64().unwrap();
-    let caller = stacks["prefix"][usize::try_from(caller).unwrap()].as_u64().unwrap();
-    assert!(stacks["prefix"][usize::try_from(caller).unwrap()].is_null());
+    let caller = stack_table["prefix"][stack].as_u64().unwrap();
+    let caller = stack_table["prefix"][usize::try_from(caller).unwrap()].as_u64().unwrap();
+    assert!(stack_table["prefix"][usize::try_from(caller).unwrap()].is_null());
 }
 
 #[test]
