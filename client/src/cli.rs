@@ -1,5 +1,6 @@
 //! The command line.
 
+mod annotate;
 mod branches;
 mod common;
 mod control_area;
@@ -26,6 +27,7 @@ use crate::processors::ProcessorList;
 use event_list::EventList;
 use names::Names;
 
+pub use annotate::AnnotateArgs;
 pub use branches::BranchesArgs;
 #[cfg(test)]
 pub use branches::ShortRing;
@@ -47,6 +49,7 @@ EXAMPLES
   client stat -e TotalIssues,TotalCycles -C 0-3 -- app.exe
   client record -- app.exe                  sample while a command runs
   client report                             those samples by function
+  client annotate main                      the instructions of a function
   client branches -C 0 --duration 0.1       every branch of CPU 0
   client start BranchInstructions           count until `client stop`
   client read --per-cpu                     what has been counted so far
@@ -137,6 +140,9 @@ pub enum Verb {
     /// Show the samples of a recording by columns, as `perf report` does
     #[command(after_help = report::REPORT_HELP)]
     Report(ReportArgs),
+    /// Show the instructions of a function with their samples, as `perf annotate` does
+    #[command(after_help = annotate::HELP)]
+    Annotate(AnnotateArgs),
     /// Convert a recording for other programs
     #[command(after_help = report::EXPORT_HELP)]
     Export(ExportArgs),

@@ -141,7 +141,8 @@ impl LoadedRecording {
         Ok(Self { path: path.clone(), contents, filter, symbol_index: SymbolIndex::default() })
     }
 
-    fn finder(&self, args: &RecordingArgs) -> Result<SymbolFinder, Error> {
+    /// Creates a finder of symbols and images for the recording.
+    pub fn finder(&self, args: &RecordingArgs) -> Result<SymbolFinder, Error> {
         let finder = finder(args.symbols.clone(), self.path.parent())?;
         let recorded = self.contents.session.computer.as_deref();
         Ok(finder.with_perf_maps(perf_map_folders(recorded, std::env::var(COMPUTER).ok().as_deref())))

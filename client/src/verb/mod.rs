@@ -1,6 +1,7 @@
 //! The verbs of the client, one file for each.
 
 mod aggregate;
+mod annotate;
 mod branches;
 mod command;
 mod context;
@@ -44,6 +45,7 @@ pub use context::Context;
 #[cfg(test)]
 use {
     aggregate::Aggregate,
+    annotate::Annotated,
     branches::BranchReport,
     control_area::ControlAreas,
     diagnose::Diagnosis,
@@ -63,6 +65,7 @@ use {
 };
 #[cfg(test)]
 pub use {
+    annotate::AnnotateError,
     command::CommandError,
     events::DetachedError,
     install::{InstallError, Undone},
@@ -92,6 +95,7 @@ fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
         Verb::Record(args) => return record::run(args, context),
         Verb::Branches(args) => return branches::run(args, context),
         Verb::Report(args) => return report::run(args, context),
+        Verb::Annotate(args) => return annotate::run(args, context),
         Verb::Export(args) => return export::run(args, context),
         Verb::Flamegraph(args) => return flamegraph::run(args, context),
         Verb::Status(args) => return status::run(args, context).map(Exit::code),

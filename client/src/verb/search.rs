@@ -208,7 +208,7 @@ fn names(cpu: &impl Cpuid, tables: &[events::CoreTable], imported: Option<&Impor
 }
 
 /// Returns whether a name matches: with `*` or `?` as a whole, otherwise if it contains the text. Case is ignored.
-fn is_match(pattern: &str, name: &str) -> bool {
+pub fn is_match(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.to_ascii_lowercase(), name.to_ascii_lowercase());
     if !pattern.contains(['*', '?']) {
         return name.contains(&pattern);

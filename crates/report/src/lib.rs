@@ -22,15 +22,18 @@
 //! | `table`, `proportion` | sums by columns, shares and their confidence intervals |
 //! | `branches` | branches by source and target |
 //! | `timeline` | ordinary samples and precise records in one order |
+//! | `function_code`, `annotation` | machine code of a function, its instructions with samples |
 //! | `folded`, `firefox`, `samples_csv` | exports for other programs |
 
 #![forbid(unsafe_code)]
 
+mod annotation;
 mod branches;
 mod core_types;
 mod filter;
 mod firefox;
 mod folded;
+mod function_code;
 mod modules;
 mod pe;
 mod perf_map;
@@ -44,11 +47,13 @@ mod symbols;
 mod table;
 mod timeline;
 
+pub use annotation::{AnnotatedInstruction, Annotation, AnnotationError};
 pub use branches::{Branch, BranchCount, BranchCounts};
 pub use core_types::{SampledSource, qualified};
 pub use filter::Filter;
 pub use firefox::firefox;
 pub use folded::{flamegraph, folded};
+pub use function_code::CodeError;
 pub use modules::{ModuleId, Modules};
 pub use pe::{PeError, PeHeaders};
 pub use processes::{Processes, UNKNOWN_NAME};
@@ -57,6 +62,6 @@ pub use read::{Contents, ExportError};
 pub use sample_counts::{Detail, LossStats, SampleCounts, SampleLocation, SampleWeight, Total};
 pub use samples_csv::samples_csv;
 pub use symbol_index::{PerfMapProblem, Symbol, SymbolId, SymbolIndex};
-pub use symbols::{Missing, Reason, SymbolFinder};
+pub use symbols::{Missing, Reason, SourceLine, SymbolFinder};
 pub use table::{Column, Table, TableRow};
 pub use timeline::{TimelineSample, timeline};

@@ -329,6 +329,26 @@ impl SymbolIndex {
         &self.symbols
     }
 
+    /// Returns the indexes of all [symbols](Self::symbols).
+    pub fn symbol_ids(&self) -> impl Iterator<Item = (SymbolId, &Symbol)> {
+        self.symbols.iter().enumerate().map(|(index, symbol)| (SymbolId(index), symbol))
+    }
+
+    /// Returns the symbol with this index.
+    #[must_use]
+    pub fn symbol_of(&self, SymbolId(index): SymbolId) -> Option<&Symbol> {
+        self.symbols.get(index)
+    }
+
+    /// Returns the index of the symbol at `location`; `None` if it has a placeholder.
+    #[must_use]
+    pub fn symbol_id(&self, location: &SampleLocation) -> Option<SymbolId> {
+        match self.owner_and_name(location).1 {
+            Name::Symbol(id) => Some(id),
+            _ => None,
+        }
+    }
+
     /// Returns the modules with samples for which no symbols were found.
     #[must_use]
     pub fn missing(&self) -> &[Missing] {
