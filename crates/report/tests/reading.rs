@@ -14,6 +14,8 @@ mod hybrid;
 mod kinds;
 #[path = "reading/old_recordings.rs"]
 mod old_recordings;
+#[path = "reading/slices.rs"]
+mod slices;
 #[path = "reading/support.rs"]
 mod support;
 #[path = "reading/symbols.rs"]
