@@ -22,8 +22,9 @@ SELECTION
   the samples; a sample must match all of them. An option that is repeated
   selects what one of its values selects. In names, * stands for any characters
   and ? for one. Processes and modules match in any case and without .exe or
-  .dll, functions only as they are shown. --time counts from the first record of
-  the recording, and the end does not belong to the range.
+  .dll, functions only as they are shown; the code of an inlined function
+  belongs to both functions. --time counts from the first record of the
+  recording, and the end does not belong to the range.
 
 SYMBOLS
   The names of functions come from PDBs, from symbols and debug information of
@@ -32,6 +33,16 @@ SYMBOLS
   environment variable _NT_SYMBOL_PATH, which can name symbol servers:
     srv*C:\\symbols*https://msdl.microsoft.com/download/symbols
   Only files of the recorded build are used.
+  --inline attributes the samples of an inlined function to it, marked
+  (inlined), and not to the function that has its code.
+
+COMPILED CODE
+  The names of code that a just-in-time compiler (.NET, Java, JavaScript) made
+  come from perf maps: files perf-PID.map of lines START SIZE NAME. These are
+  searched for in --symbols and beside the recording, and in %TEMP% if this
+  is the recorded computer. .NET writes them with DOTNET_PerfMapEnabled=1, on
+  Linux only; on Windows the file must come from another tool. Samples in no
+  module and no map have one row [JIT or unmapped] for each region of 64 KiB.
 
 ONE ORDER
   --merge shows the samples of each processor in the order in which they were
@@ -71,7 +82,7 @@ EXAMPLES
 
 /// Text after the options of `flamegraph` in `--help`.
 pub const FLAMEGRAPH_HELP: &str = "\
-Draws process, module and symbol as boxes as wide as their share of the events.
+Draws process, module, symbol and inlined functions as boxes as wide as their share of the events.
 Recordings hold no call stacks. Without -e: the first event of the recording.
 If only a part of the samples is selected, the graph is that part: its subtitle
 says how much that is of all events.
@@ -135,9 +146,8 @@ pub struct ReportArgs {
     /// Show the uncertainty of the overhead
     #[arg(long)]
     pub error: bool,
-    /// Do not shorten names to fit 80 columns
-    #[arg(long)]
-    pub wide: bool,
+    #[command(flatten)]
+    pub names: NameOptions,
     #[command(flatten)]
     pub format: ReportFormat,
 }
@@ -147,16 +157,21 @@ impl ReportArgs {
     ///
     /// # Errors
     /// If a name in `--fields` is none of them.
-    pub fn columns(&self) -> Result<Vec<ColumnName>, FieldError> {
+    pub fn columns(&self) -> Result<Vec<Column>, FieldError> {
         let shown: Vec<ColumnName> = self.fields.iter().filter_map(|field| field.column()).collect();
-        match (&self.sort[..], &self.fields[..]) {
-            ([], []) => Ok(DEFAULT_COLUMNS.to_vec()),
-            ([], _) => Ok(shown),
-            (sort, _) => match shown.into_iter().find(|column| !sort.contains(column)) {
-                Some(column) => Err(FieldError { column }),
-                None => Ok(sort.to_vec()),
+        let names = match (&self.sort[..], &self.fields[..]) {
+            ([], []) => &DEFAULT_COLUMNS[..],
+            ([], _) => &shown,
+            (sort, _) => match shown.iter().find(|column| !sort.contains(column)) {
+                Some(column) => return Err(FieldError { column: *column }),
+                None => sort,
             },
-        }
+        };
+        let column = |name: &ColumnName| match name {
+            ColumnName::Symbol if self.names.inline => Column::InlinedSymbol,
+            name => Column::from(*name),
+        };
+        Ok(names.iter().map(column).collect())
     }
 
     /// Returns the columns to show.
@@ -176,6 +191,17 @@ impl ReportArgs {
     pub fn max_rows(&self) -> Option<usize> {
         self.limit.or((!self.format.json && !self.format.csv).then_some(DEFAULT_ROWS))
     }
+}
+
+/// Which names are shown, and how.
+#[derive(Debug, Args)]
+pub struct NameOptions {
+    /// Do not shorten names to fit 80 columns
+    #[arg(long)]
+    pub wide: bool,
+    /// The symbol is the innermost function, even if it is inlined
+    #[arg(long, conflicts_with = "merge")]
+    pub inline: bool,
 }
 
 /// Output formats of `report` other than text.
@@ -340,7 +366,7 @@ mod tests {
     }
 
     /// Returns the columns of a report and the fields that it shows.
-    fn columns(line: &str) -> (Vec<ColumnName>, Vec<FieldName>) {
+    fn columns(line: &str) -> (Vec<Column>, Vec<FieldName>) {
         match parse(line) {
             Ok(Verb::Report(args)) => (args.columns().unwrap(), args.shown()),
             other => panic!("{line}: {other:?}"),
@@ -349,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_report_has_process_module_and_symbol_by_default() {
-        use ColumnName::{Address, Module, Process, Symbol, Thread};
+        use Column::{Address, Module, Process, Symbol, Thread};
         assert_eq!(columns("report").0, [Process, Module, Symbol]);
         for line in ["report a.rec --sort address,THREAD", "report --sort address --sort thread a.rec"] {
             assert_eq!(columns(line).0, [Address, Thread], "{line}");
@@ -358,7 +384,7 @@ mod tests {
 
     #[test]
     fn names_in_the_fields_group_the_samples_unless_sort_does() {
-        use {ColumnName as Column, FieldName as Field};
+        use FieldName as Field;
         for (line, wanted, shown) in [
             ("report --sort module", vec![Column::Module], vec![Field::Overhead, Field::Samples, Field::Module]),
             (
@@ -381,7 +407,7 @@ mod tests {
             assert_eq!(columns(line), (wanted, shown), "{line}");
         }
         let Ok(Verb::Report(args)) = parse("report --sort module --fields symbol,module") else { panic!() };
-        assert_eq!(args.columns().unwrap_err().column, Column::Symbol);
+        assert_eq!(args.columns().unwrap_err().column, ColumnName::Symbol);
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use recording::{ReadError, RecordedEvent, Session};
 use report::{
-    Column, Contents, Detail, ExportError, Filter, Missing, Reason, SampleLocation, SampledSource, SymbolFinder,
-    SymbolIndex, Table, TimelineSample, folded, timeline,
+    Column, Contents, Detail, ExportError, Filter, Missing, PerfMapProblem, Reason, SampleLocation, SampledSource,
+    SymbolFinder, SymbolIndex, Table, TimelineSample, folded, timeline,
 };
 use thiserror::Error as ThisError;
 
@@ -18,10 +18,14 @@ use super::selection::{check_names, filter, slice};
 use crate::cli::{RecordingArgs, SelectionArgs};
 use crate::error::{Error, OutOfMemory, UserError};
 use crate::exit::Exit;
+use crate::format::counted;
 use crate::output::OutputError;
 
 /// The environment variable with the symbol path of Microsoft's debuggers.
 const SYMBOL_PATH: &str = "_NT_SYMBOL_PATH";
+
+/// The environment variable with the name of the computer.
+const COMPUTER: &str = "COMPUTERNAME";
 
 /// Maximum number of modules without symbols that a note names.
 const MAX_MODULES: usize = 3;
@@ -120,8 +124,9 @@ impl LoadedRecording {
     /// Reads the recording at `path` and resolves the selected samples.
     pub fn open_file(path: &Path, selection: &SelectionArgs, detail: Detail) -> Result<Self, Error> {
         let mut loaded = Self::unresolved(path, selection, detail)?;
+        let finder = loaded.finder(selection)?;
         let Self { contents, filter, symbol_index, .. } = &mut loaded;
-        *symbol_index = SymbolIndex::new(contents, filter, &finder(selection.symbols.clone(), path.parent())?);
+        *symbol_index = SymbolIndex::new(contents, filter, &finder);
         let is_selected = |location: &SampleLocation| filter.selects(location.sampled_source(), location.process);
         let locations = contents.sample_counts.locations().filter(|(location, _)| is_selected(location));
         check_names(filter, locations.map(|(location, weight)| (*location, weight.events)), symbol_index)?;
@@ -135,7 +140,7 @@ impl LoadedRecording {
         let mut samples = timeline(&loaded.contents, &loaded.filter, loaded.reopen()?)
             .map_err(|error| loaded.export_error(error, None))?;
         let locations = samples.iter().map(TimelineSample::location);
-        let finder = finder(selection.symbols.clone(), path.parent())?;
+        let finder = loaded.finder(selection)?;
         let Self { contents, filter, symbol_index, .. } = &mut loaded;
         *symbol_index = SymbolIndex::of(&contents.processes, locations, &finder);
         let locations = samples.iter().map(|one| (one.location(), one.sample.events));
@@ -150,6 +155,12 @@ impl LoadedRecording {
         let contents = contents.map_err(|cause| unreadable(path, cause))?;
         let filter = filter(selection, slice, &contents, path)?;
         Ok(Self { path: path.to_owned(), contents, filter, symbol_index: SymbolIndex::default() })
+    }
+
+    fn finder(&self, selection: &SelectionArgs) -> Result<SymbolFinder, Error> {
+        let finder = finder(selection.symbols.clone(), self.path.parent())?;
+        let recorded = self.contents.session.computer.as_deref();
+        Ok(finder.with_perf_maps(perf_map_folders(recorded, std::env::var(COMPUTER).ok().as_deref())))
     }
 
     /// Returns the selected sources: the requested ones in order, then other sources that have samples.
@@ -179,7 +190,7 @@ impl LoadedRecording {
 
     /// Returns the samples of [one source](Self::one_source) as folded stacks.
     pub fn folded(&self) -> Result<Vec<String>, Error> {
-        let columns = [Column::Process, Column::Module, Column::Symbol];
+        let columns = [Column::Process, Column::Module, Column::Frames];
         let table = Table::new(&self.contents, &self.symbol_index, self.one_source()?, &columns, &self.filter);
         if table.rows.is_empty() {
             return Err(RecordingError::NoSamples { path: self.path.clone() }.into());
@@ -242,6 +253,13 @@ impl LoadedRecording {
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             notes.push(format!("note: no symbols for {}{more}; --symbols DIR says where they are", names.join(", ")));
         }
+        notes.extend(self.symbol_index.perf_map_problems().iter().map(|PerfMapProblem { path, problem }| {
+            let path = path.display();
+            match problem {
+                Ok(lines) => format!("warning: {path}: {} without a function left out", counted(*lines, "line")),
+                Err(cause) => format!("warning: {path} cannot be read: {cause}"),
+            }
+        }));
         notes
     }
 }
@@ -250,6 +268,12 @@ impl LoadedRecording {
 pub fn finder(folders: Vec<PathBuf>, beside: Option<&Path>) -> Result<SymbolFinder, Error> {
     let finder = SymbolFinder::new(folders, beside.map(Path::to_owned), std::env::var(SYMBOL_PATH).ok());
     Ok(finder.map_err(|_| OutOfMemory)?)
+}
+
+/// Returns the folder in which just-in-time compilers write perf maps, for a recording of the computer `recorded`. The
+/// numbers of its processes mean nothing on `this` computer if it is another one.
+fn perf_map_folders(recorded: Option<&str>, this: Option<&str>) -> Vec<PathBuf> {
+    if recorded == this { vec![std::env::temp_dir()] } else { Vec::new() }
 }
 
 /// Opens a recording.
@@ -274,4 +298,17 @@ fn warning(damage: &ReadError) -> String {
     }
     text.push_str("\n  what stands before that was read, and nothing behind it");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn perf_maps_of_this_computer_do_not_belong_to_the_recording_of_another() {
+        assert_eq!(perf_map_folders(Some("WS1"), Some("WS1")), [std::env::temp_dir()]);
+        for (recorded, this) in [(Some("WS1"), Some("WS2")), (Some("WS1"), None), (None, Some("WS2"))] {
+            assert!(perf_map_folders(recorded, this).is_empty(), "{recorded:?} {this:?}");
+        }
+    }
 }

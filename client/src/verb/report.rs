@@ -43,7 +43,7 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     if args.merge {
         return timeline::run(args, context);
     }
-    let columns: Vec<Column> = args.columns()?.into_iter().map(Column::from).collect();
+    let columns: Vec<Column> = args.columns()?;
     let detail = Detail { thread: columns.contains(&Column::Thread), processor: columns.contains(&Column::Processor) };
     let loaded = LoadedRecording::open(&args.recording, detail)?;
     let rows = if args.percent_limit.is_some() { args.limit } else { args.max_rows() };
@@ -89,7 +89,7 @@ fn rows(rows: &[AggregateRow], args: &ReportArgs) -> String {
     let headings: Vec<&str> = fields.iter().map(|field| heading(*field)).collect();
     let cells = |row: &AggregateRow| fields.iter().map(|field| cell(*field, row)).collect();
     let mut cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
-    fit(&headings, &mut cells, &NAMES, if args.wide { usize::MAX } else { CONSOLE });
+    fit(&headings, &mut cells, &NAMES, if args.names.wide { usize::MAX } else { CONSOLE });
     table(&headings, &NUMBERS, &cells)
 }
 

@@ -136,7 +136,9 @@ pub fn check_names(
     let (mut modules, mut symbols): (BTreeMap<String, u64>, BTreeMap<String, u64>) = Default::default();
     for (location, events) in locations {
         *modules.entry(symbol_index.module(&location).to_owned()).or_default() += events;
-        *symbols.entry(symbol_index.symbol(&location).into_owned()).or_default() += events;
+        for name in symbol_index.frames(&location) {
+            *symbols.entry(name.into_owned()).or_default() += events;
+        }
     }
     let absent = |patterns: &[NamePattern], names: &BTreeMap<String, u64>, matches: fn(&NamePattern, &str) -> bool| {
         let is_absent = |pattern: &&NamePattern| !names.keys().any(|name| matches(pattern, name));

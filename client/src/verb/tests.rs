@@ -2,6 +2,7 @@
 
 mod branches;
 mod closed_pipe;
+mod code;
 mod control_area;
 mod diagnose;
 mod disturbed;

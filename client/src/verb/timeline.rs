@@ -94,7 +94,7 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
         for source in &sources {
             context.say(&format!("\n{}", summary(source, false)))?;
         }
-        let rows = if lines.is_empty() { "no samples".to_owned() } else { rows(&lines, args.wide) };
+        let rows = if lines.is_empty() { "no samples".to_owned() } else { rows(&lines, args.names.wide) };
         context.say(&format!("\n{rows}"))?;
         if left > 0 {
             let left = counted(left as u64, "row");

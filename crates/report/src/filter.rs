@@ -24,7 +24,8 @@ pub struct Filter {
     pub slice: Slice,
     /// Selects only samples in modules of which one of these matches the file name; empty selects all modules.
     pub modules: Vec<NamePattern>,
-    /// Selects only samples in symbols of which one of these matches the name; empty selects all symbols.
+    /// Selects only samples in symbols, or in functions inlined into them, of which one of these matches the name;
+    /// empty selects all symbols.
     pub symbols: Vec<NamePattern>,
 }
 
@@ -63,7 +64,7 @@ impl Filter {
             patterns.is_empty() || patterns.iter().any(matches)
         };
         any(&self.modules, &|pattern| pattern.matches_file(symbol_index.module(location)))
-            && any(&self.symbols, &|pattern| pattern.matches(&symbol_index.symbol(location)))
+            && any(&self.symbols, &|pattern| symbol_index.frames(location).any(|name| pattern.matches(&name)))
     }
 
     /// Returns whether a single record is selected. Records of losses, throttling and sleep have no process, thread,

@@ -1,8 +1,8 @@
 //! Exports profiles for the Firefox Profiler (<https://profiler.firefox.com>).
 //!
 //! A process has a track for each thread, and one for each thread and source if several sources were sampled. Samples
-//! are stacks of one frame, in the category user or kernel, weighed by the events that they stand for, as in a report.
-//! Losses, throttling and sleep are markers in separate tracks, one for each processor.
+//! are stacks of a symbol and the functions inlined into it, in the category user or kernel, weighed by the events that
+//! they stand for, as in a report. Losses, throttling and sleep are markers in separate tracks, one for each processor.
 
 mod marker;
 
@@ -28,7 +28,7 @@ use crate::processes::UNKNOWN_NAME;
 use crate::proportion::real;
 use crate::read::{Contents, ExportError, for_each_selected};
 use crate::sample_counts::{Detail, SampleLocation};
-use crate::symbol_index::SymbolIndex;
+use crate::symbol_index::{Name, SymbolIndex};
 
 /// A process ID that Windows never uses: process IDs are multiples of four.
 const NO_PROCESS: u32 = u32::MAX;
@@ -123,15 +123,22 @@ impl<'a> Builder<'a> {
     }
 
     fn sample(&mut self, sample: &AnySample, time: u64) {
-        let frame = self.frame(&SampleLocation::of(sample, Detail::default()));
+        let location = SampleLocation::of(sample, Detail::default());
+        let info = self.frame(&location);
         let interval = self.interval;
         let track = self.track(sample);
         // At most the time since the previous sample, because a thread does not run on two processors at once.
         let delta = CpuDelta::from_nanos(interval.min(time.saturating_sub(track.last)));
         track.last = time;
         let thread = track.handle;
-        let frame = self.profile.intern_frame(thread, frame);
-        let stack = self.profile.intern_stack(thread, None, frame);
+        let frame = self.profile.intern_frame(thread, info.clone());
+        let mut stack = self.profile.intern_stack(thread, None, frame);
+        for name in self.symbol_index.inlined(&location) {
+            let name = self.profile.intern_string(name);
+            let inlined = FrameInfo { frame: Frame::Label(name), ..info.clone() };
+            let inlined = self.profile.intern_frame(thread, inlined);
+            stack = self.profile.intern_stack(thread, Some(stack), inlined);
+        }
         let time = Timestamp::from_nanos_since_reference(time);
         // The profiler multiplies by a weight of type "samples", the default; the largest interval is i32::MAX.
         let weight = i32::try_from(sample.events).unwrap_or(i32::MAX);
@@ -143,7 +150,12 @@ impl<'a> Builder<'a> {
         let inside = found.and_then(|(module, offset)| Some((self.library(module)?, u32::try_from(offset).ok()?)));
         let frame = match inside {
             Some((library, offset)) => Frame::RelativeAddressFromInstructionPointer(library, offset),
-            None => Frame::InstructionPointer(location.ip),
+            None => match self.symbol_index.owner_and_name(location).1 {
+                name @ (Name::Jit(_) | Name::Unmapped(_)) => {
+                    Frame::Label(self.profile.intern_string(&self.symbol_index.name_text(name)))
+                }
+                _ => Frame::InstructionPointer(location.ip),
+            },
         };
         let category = if location.kernel { self.kernel } else { self.user };
         FrameInfo { frame, category_pair: category.into(), flags: FrameFlags::empty() }

@@ -1,4 +1,4 @@
-//! Folded stacks, `process;module;symbol count`, and flame graphs, which inferno draws.
+//! Folded stacks, `process;module;symbol;inlined count`, and flame graphs, which inferno draws.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use protocol::UNKNOWN;
 
 use crate::table::Table;
 
-/// Returns a folded stack for each row of a table with the columns process, module and symbol. The count is the number
+/// Returns a folded stack for each row of a table with the columns process, module and frames. The count is the number
 /// of events, so widths in a flame graph equal the shares in a report.
 #[must_use]
 pub fn folded(table: &Table) -> Vec<String> {
@@ -16,11 +16,10 @@ pub fn folded(table: &Table) -> Vec<String> {
         .iter()
         .map(|row| {
             let process = row.process_name.as_deref().unwrap_or_default();
-            let frames =
-                [process, row.module.as_deref().unwrap_or_default(), row.symbol.as_deref().unwrap_or_default()];
-            let [process, module, symbol] = frames.map(frame);
+            let [process, module] = [process, row.module.as_deref().unwrap_or_default()].map(frame);
+            let frames: Vec<String> = row.frames.iter().flatten().map(|name| frame(name)).collect();
             let id = row.process.filter(|id| *id != UNKNOWN).map_or_else(String::new, |id| format!(" ({id})"));
-            format!("{process}{id};{module};{symbol} {}", row.weight.events)
+            format!("{process}{id};{module};{} {}", frames.join(";"), row.weight.events)
         })
         .collect();
     lines.sort_unstable();

@@ -16,6 +16,7 @@
 //! | `filter`, `slice`, `pattern` | selection of samples |
 //! | `processes`, `modules` | the modules of each process |
 //! | `pe` | headers of PE images |
+//! | `perf_map` | functions of just-in-time compilers |
 //! | `symbols` | search for the symbol files of a module |
 //! | `core_types` | sources on the core types of a hybrid |
 //! | `symbol_index` | modules and symbols of all addresses |
@@ -34,6 +35,7 @@ mod folded;
 mod modules;
 mod pattern;
 mod pe;
+mod perf_map;
 mod processes;
 mod proportion;
 mod read;
@@ -59,7 +61,7 @@ pub use read::{Contents, ExportError};
 pub use sample_counts::{Detail, LossStats, SampleCounts, SampleLocation, SampleWeight, Total};
 pub use samples_csv::samples_csv;
 pub use slice::{RecordedTime, Slice};
-pub use symbol_index::{Symbol, SymbolId, SymbolIndex};
+pub use symbol_index::{PerfMapProblem, Symbol, SymbolId, SymbolIndex};
 pub use symbols::{Missing, Reason, SymbolFinder};
 pub use table::{Column, Table, TableRow};
 pub use timeline::{TimelineSample, timeline};

@@ -95,9 +95,9 @@ impl Processes {
         self.spaces.get(if kernel { &KERNEL } else { &id })?.at(address)
     }
 
-    /// Returns whether the recording has kernel modules.
-    pub(crate) fn has_kernel_modules(&self) -> bool {
-        self.spaces.get(&KERNEL).is_some_and(|space| !space.loaded.is_empty())
+    /// Returns whether the recording has modules of process `id`, or of the [kernel](KERNEL).
+    pub(crate) fn has_modules(&self, id: u32) -> bool {
+        self.spaces.get(&id).is_some_and(|space| !space.loaded.is_empty())
     }
 
     /// Returns the modules of all processes.
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(processes.name(7), Some("renamed"));
         assert_eq!(name_at(&processes, 7, false, 0x1000), Some(("a", 0)));
         assert_eq!(name_at(&processes, 7, false, 0x2000), Some(("b", 0)));
-        assert!(!processes.has_kernel_modules());
+        assert_eq!([7, 8, KERNEL].map(|id| processes.has_modules(id)), [true, false, false]);
     }
 
     proptest! {

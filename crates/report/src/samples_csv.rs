@@ -80,13 +80,11 @@ impl<W: Write> Lines<'_, W> {
                 PauseKind::Slept => ("slept", duration(pause.duration)),
             },
         };
-        match record.sample() {
-            Some(sample) => self.write_sample(&sample, [&time, word, &processor, &source, &detail]),
-            None => {
-                let fields = [&time, word, &processor, &source, "", "", "", "", "", "", "", "", &detail];
-                Ok(self.out.write_record(fields)?)
-            }
+        if let Some(sample) = record.sample() {
+            return self.write_sample(&sample, [&time, word, &processor, &source, &detail]);
         }
+        let fields = [&time, word, &processor, &source, "", "", "", "", "", "", "", "", &detail];
+        Ok(self.out.write_record(fields)?)
     }
 
     fn write_sample(

@@ -4,6 +4,7 @@
 //! supports symbol servers, without which the kernel and Windows' own modules have no names. This module decides where
 //! to search, and uses only files of the recorded build.
 
+use std::fs;
 use std::io;
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -11,10 +12,12 @@ use std::path::{Path, PathBuf};
 use recording::Module;
 use tokio::runtime::{Builder, Runtime};
 use wholesym::debugid::DebugId;
-use wholesym::{Error, LookupAddress, SymbolManager, SymbolManagerConfig, SymbolMap};
+use wholesym::{Error, FramesLookupResult, LookupAddress, SymbolInfo, SymbolManager, SymbolManagerConfig, SymbolMap};
 
 use crate::modules::{ModuleId, file_name};
 use crate::pe::PeHeaders;
+use crate::perf_map::PerfMap;
+use crate::processes::UNKNOWN_NAME;
 
 /// A module for which no symbols were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +56,7 @@ pub struct SymbolFinder {
     given: Vec<PathBuf>,
     beside: Option<PathBuf>,
     servers: Option<SymbolManager>,
+    perf_maps: Vec<PathBuf>,
 }
 
 impl SymbolFinder {
@@ -67,7 +71,21 @@ impl SymbolFinder {
         let servers = symbol_path
             .filter(|path| !path.trim().is_empty())
             .map(|path| SymbolManager::with_config(SymbolManagerConfig::new().default_nt_symbol_path(path)));
-        Ok(Self { runtime, given, beside, servers })
+        Ok(Self { runtime, given, beside, servers, perf_maps: Vec::new() })
+    }
+
+    /// Searches also these folders for perf maps, after all others.
+    #[must_use]
+    pub fn with_perf_maps(self, perf_maps: Vec<PathBuf>) -> Self {
+        Self { perf_maps, ..self }
+    }
+
+    /// Reads the perf map of a process; `None` if no folder has one.
+    pub(crate) fn perf_map(&self, process: u32) -> Option<(PathBuf, io::Result<PerfMap>)> {
+        let folders = self.given.iter().chain(&self.beside).chain(&self.perf_maps);
+        let path = folders.map(|folder| folder.join(format!("perf-{process}.map"))).find(|path| path.is_file())?;
+        let map = fs::read(&path).map(PerfMap::parse);
+        Some((path, map))
     }
 
     /// Returns the symbols of `module`.
@@ -176,13 +194,24 @@ pub(crate) struct FoundSymbol {
     pub address: u32,
     pub size: Option<u32>,
     pub name: String,
+    /// Functions that the compiler inlined at the address, each of them into the one before it.
+    pub inlined: Vec<String>,
 }
 
 impl Symbols {
     /// Returns the symbol at `offset` from the base of the module.
     pub(crate) fn at(&self, offset: u64) -> Option<FoundSymbol> {
         let address = LookupAddress::Relative(offset.try_into().ok()?);
-        let symbol = self.0.lookup_sync(address)?.symbol;
-        Some(FoundSymbol { address: symbol.address, size: symbol.size, name: symbol.name })
+        let found = self.0.lookup_sync(address)?;
+        let SymbolInfo { address, size, name } = found.symbol;
+        Some(FoundSymbol { address, size, name, inlined: inlined(found.frames) })
     }
+}
+
+/// Returns the names of the inlined functions among `frames`. These begin with the innermost function, and end with the
+/// one that has the code.
+fn inlined(frames: Option<FramesLookupResult>) -> Vec<String> {
+    let Some(FramesLookupResult::Available(mut frames)) = frames else { return Vec::new() };
+    frames.pop();
+    frames.into_iter().rev().map(|frame| frame.function.unwrap_or_else(|| UNKNOWN_NAME.to_owned())).collect()
 }

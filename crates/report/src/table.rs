@@ -1,5 +1,6 @@
 //! Tables of the samples of a source, grouped by columns.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use rustc_hash::FxHashMap;
@@ -9,7 +10,7 @@ use crate::filter::Filter;
 use crate::proportion::{Interval, effective_samples, real};
 use crate::read::Contents;
 use crate::sample_counts::{SampleLocation, SampleWeight, Total};
-use crate::symbol_index::{Name, Owner, SymbolIndex};
+use crate::symbol_index::{FrameKey, Name, Owner, SymbolIndex};
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,6 +25,10 @@ pub enum Column {
     Module,
     /// The symbol.
     Symbol,
+    /// The innermost function, which can be inlined. It takes the place of the symbol.
+    InlinedSymbol,
+    /// The symbol and the functions that are inlined into it.
+    Frames,
     /// The address.
     Address,
 }
@@ -36,6 +41,7 @@ struct GroupKey {
     processor: Option<u32>,
     module: Option<Owner>,
     symbol: Option<Name>,
+    frames: Option<FrameKey>,
     address: Option<u64>,
 }
 
@@ -49,6 +55,8 @@ impl GroupKey {
                 Column::Processor => key.processor = Some(location.processor),
                 Column::Module => key.module = Some(symbol_index.owner_and_name(location).0),
                 Column::Symbol => key.symbol = Some(symbol_index.owner_and_name(location).1),
+                Column::InlinedSymbol => key.symbol = Some(symbol_index.innermost(location)),
+                Column::Frames => key.frames = Some(symbol_index.frame_key(location)),
                 Column::Address => key.address = Some(location.ip),
             }
         }
@@ -77,6 +85,8 @@ pub struct TableRow {
     pub module: Option<String>,
     /// Name of the symbol, or a placeholder as of [`SymbolIndex::symbol`].
     pub symbol: Option<String>,
+    /// Names of the symbol and of the functions that are inlined into it, the innermost last.
+    pub frames: Option<Vec<String>>,
     /// Address.
     pub address: Option<u64>,
 }
@@ -137,6 +147,7 @@ fn row(
         processor: key.processor,
         module: key.module.map(|owner| symbol_index.owner_text(owner).to_owned()),
         symbol: key.symbol.map(|name| symbol_index.name_text(name).into_owned()),
+        frames: key.frames.map(|frames| symbol_index.frame_texts(frames).map(Cow::into_owned).collect()),
         address: key.address,
     }
 }
@@ -148,5 +159,5 @@ fn compare(one: &TableRow, other: &TableRow) -> Ordering {
 }
 
 fn names(row: &TableRow) -> impl Ord {
-    (&row.process_name, row.process, row.thread, row.processor, &row.module, &row.symbol, row.address)
+    (&row.process_name, row.process, row.thread, row.processor, &row.module, &row.symbol, &row.frames, row.address)
 }

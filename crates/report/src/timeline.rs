@@ -62,8 +62,8 @@ impl TimelineSample {
 }
 
 /// Returns the samples of a recording with these `contents` that `filter` selects by everything except modules and
-/// symbols, which are not known yet: by processor and then in the order of the module documentation. Branches have no position in this order and are omitted. All samples are in memory at
-/// once, 64 bytes each.
+/// symbols, which are not known yet: by processor and then in the order of the module documentation. Branches have no
+/// position in this order and are omitted. All samples are in memory at once, 64 bytes each.
 ///
 /// # Errors
 /// If the recording cannot be read.

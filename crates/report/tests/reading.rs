@@ -10,6 +10,8 @@ mod damage;
 mod exports;
 #[path = "reading/hybrid.rs"]
 mod hybrid;
+#[path = "reading/jit.rs"]
+mod jit;
 #[path = "reading/kinds.rs"]
 mod kinds;
 #[path = "reading/old_recordings.rs"]

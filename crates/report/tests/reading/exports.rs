@@ -11,7 +11,7 @@ fn of_cycles() -> Filter {
 
 fn folded_lines() -> Vec<String> {
     let contents = read(&recording());
-    let columns = [Column::Process, Column::Module, Column::Symbol];
+    let columns = [Column::Process, Column::Module, Column::Frames];
     folded(&Table::new(&contents, &symbol_index(&contents), CYCLES, &columns, &of_cycles()))
 }
 

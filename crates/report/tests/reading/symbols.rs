@@ -8,7 +8,10 @@ use std::thread;
 
 use flate2::read::GzDecoder;
 use recording::{Block, DebugFile, Module, Process};
-use report::{Contents, Detail, Filter, Reason, SampleLocation, SymbolFinder, SymbolIndex};
+use report::{
+    Column, Contents, Detail, Filter, NamePattern, Reason, SampleLocation, SymbolFinder, SymbolIndex, Table, firefox,
+};
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::support::{APP, CYCLES, file, sample};
@@ -59,22 +62,22 @@ fn given(folder: &Path) -> SymbolFinder {
     SymbolFinder::new(vec![folder.to_owned()], None, None).unwrap()
 }
 
-/// Returns the names at these offsets in `module`, and the reason if no symbols were found.
-fn look_up(module: &Module, offsets: &[u64], finder: &SymbolFinder) -> (Vec<String>, Option<Reason>) {
+fn location(offset: u64) -> SampleLocation {
+    let ip = APP + offset;
+    SampleLocation { source: CYCLES, core_type: 0, process: 8, thread: 0, processor: 0, kernel: false, ip }
+}
+
+/// Returns a recording with a sample at each of these offsets in `module`.
+fn recorded(module: &Module, offsets: &[u64]) -> Vec<u8> {
     let process = Process { id: 8, name: "app.exe".to_owned(), modules: vec![module.clone()] };
     let samples = offsets.iter().map(|offset| sample(CYCLES, 8, APP + offset, 1).into()).collect();
-    let bytes = file(&[Block::Process(process), Block::Samples(samples)]);
-    let contents = Contents::read(bytes.as_slice(), Detail::default()).unwrap();
+    file(&[Block::Process(process), Block::Samples(samples)])
+}
+
+/// Returns the names at these offsets in `module`, and the reason if no symbols were found.
+fn look_up(module: &Module, offsets: &[u64], finder: &SymbolFinder) -> (Vec<String>, Option<Reason>) {
+    let contents = Contents::read(recorded(module, offsets).as_slice(), Detail::default()).unwrap();
     let symbol_index = SymbolIndex::new(&contents, &Filter::default(), finder);
-    let location = |offset| SampleLocation {
-        source: CYCLES,
-        core_type: 0,
-        process: 8,
-        thread: 0,
-        processor: 0,
-        kernel: false,
-        ip: APP + offset,
-    };
     let names = offsets.iter().map(|offset| symbol_index.symbol(&location(*offset)).into_owned()).collect();
     (names, symbol_index.missing().first().map(|missing| missing.reason.clone()))
 }
@@ -86,6 +89,60 @@ fn pdb_names_every_function_from_its_first_byte_to_its_last() {
     let [beta, alpha, entry] = ["functions::inner::beta()", "functions::alpha()", "functions::entry()"];
     assert_eq!(names, [beta, beta, alpha, alpha, entry, entry]);
     assert_eq!(missing, None);
+}
+
+#[test]
+fn inlined_functions_are_frames_below_the_symbol() {
+    let folder = folder(&[("functions.pdb", &pdb())]);
+    let bytes = recorded(&dll(), &[0x1020, 0x1027, 0x1028, 0x1030, 0x1053]);
+    let contents = Contents::read(bytes.as_slice(), Detail::default()).unwrap();
+    let symbol_index = SymbolIndex::new(&contents, &Filter::default(), &given(folder.path()));
+    let [fetch_add, atomic_add] = ["core::sync::atomic::AtomicU32::fetch_add()", "core::sync::atomic::atomic_add()"];
+    for (offset, wanted) in [
+        (0x1020, &["functions::alpha()", fetch_add, atomic_add][..]),
+        (0x1030, &["functions::alpha()"]),
+        (0x1053, &["functions::entry()", "core::sync::atomic::AtomicU32::load()", "core::sync::atomic::atomic_load()"]),
+    ] {
+        assert_eq!(symbol_index.frames(&location(offset)).collect::<Vec<_>>(), wanted, "{offset:#x}");
+        assert_eq!(symbol_index.inlined(&location(offset)).collect::<Vec<_>>(), &wanted[1..], "{offset:#x}");
+        assert_eq!(symbol_index.symbol(&location(offset)), wanted[0], "{offset:#x}");
+    }
+    let table = |column| Table::new(&contents, &symbol_index, CYCLES, &[column], &Filter::default());
+    let symbols = |column| {
+        let rows = table(column).rows.into_iter();
+        rows.map(|row| format!("{} {}", row.weight.samples, row.symbol.unwrap())).collect::<Vec<_>>()
+    };
+    assert_eq!(symbols(Column::Symbol), ["4 functions::alpha()", "1 functions::entry()"]);
+    assert_eq!(
+        symbols(Column::InlinedSymbol),
+        [
+            "2 core::sync::atomic::atomic_add() (inlined)",
+            "1 core::sync::atomic::atomic_load() (inlined)",
+            "1 core::sync::atomic::atomic_xor() (inlined)",
+            "1 functions::alpha()",
+        ]
+    );
+    for (pattern, samples) in [("functions::alpha()", 4), ("*atomic_add()", 2), ("*load*", 1), ("alpha", 0)] {
+        let filter = Filter { symbols: vec![NamePattern::new(pattern)], ..Filter::default() };
+        let selected = Table::new(&contents, &symbol_index, CYCLES, &[], &filter).selected;
+        assert_eq!(selected.samples, samples, "{pattern}");
+    }
+    let stacks = report::folded(&table(Column::Frames));
+    assert!(stacks.contains(&format!(";;functions::alpha();{fetch_add};{atomic_add} 2")), "{stacks:?}");
+    let mut profile = Vec::new();
+    firefox(&contents, &symbol_index, &Filter::default(), bytes.as_slice(), &mut profile).unwrap();
+    let profile: Value = serde_json::from_slice(&profile).unwrap();
+    let thread = &profile["threads"][0];
+    let names = thread["stringArray"].as_array().unwrap();
+    let index = names.iter().position(|name| name == atomic_add).unwrap();
+    let function = thread["funcTable"]["name"].as_array().unwrap().iter().position(|name| *name == index).unwrap();
+    let frame = thread["frameTable"]["func"].as_array().unwrap().iter().position(|one| *one == function).unwrap();
+    let stack_table = &thread["stackTable"];
+    let stack = stack_table["frame"].as_array().unwrap().iter().position(|one| *one == frame).unwrap();
+    // Two callers: the function into which it is inlined, and the symbol.
+    let caller = stack_table["prefix"][stack].as_u64().unwrap();
+    let caller = stack_table["prefix"][usize::try_from(caller).unwrap()].as_u64().unwrap();
+    assert!(stack_table["prefix"][usize::try_from(caller).unwrap()].is_null());
 }
 
 #[test]

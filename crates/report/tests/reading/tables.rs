@@ -36,7 +36,7 @@ fn samples_are_summed_by_process_module_and_symbol() {
     0.100 1 100003 [unknown] | [unknown] | 0x0000000000001000
     0.100 1 100003 app.exe | app.exe | app.exe+0x1004
     0.100 1 100003 app.exe | ntdll.dll | ntdll.dll+0x20
-    0.100 1 100003 other.exe | [unknown] | 0x0000000012345678
+    0.100 1 100003 other.exe | [unknown] | [JIT or unmapped] 0x12340000
     0.100 1 100003 other.exe | ntdll.dll | ntdll.dll+0x20
     0.100 1 100003 other.exe | ntoskrnl.exe | ntoskrnl.exe+0x500
     ");
