@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use pmu::Source;
 use report::{
-    AnnotatedInstruction, Annotation, AnnotationError, Detail, Reason, SampledSource, SourceLine, Symbol, SymbolFinder,
-    SymbolId, SymbolIndex, Total,
+    AnnotatedInstruction, Annotation, AnnotationError, Detail, NamePattern, Reason, SampledSource, SourceLine, Symbol,
+    SymbolFinder, SymbolId, SymbolIndex, Total,
 };
 use serde::Serialize;
 use thiserror::Error as ThisError;
@@ -218,7 +218,7 @@ pub fn run(args: &AnnotateArgs, context: &mut Context) -> Result<i32, Error> {
     let source = loaded.one_source()?;
     let (id, symbol) = find(&args.function, &loaded.symbol_index)?;
     let module = loaded.symbol_index.modules().name(symbol.module);
-    let finder = loaded.finder(&args.recording)?;
+    let finder = loaded.finder(&args.recording.selection)?;
     let annotation = Annotation::new(&loaded.contents, &loaded.symbol_index, id, source, &loaded.filter, &finder)
         .map_err(|cause| no_code(symbol, &loaded.symbol_index, cause))?;
     let total = loaded.contents.sample_counts.total(source);
@@ -261,11 +261,8 @@ fn find<'a>(given: &str, symbol_index: &'a SymbolIndex) -> Result<(SymbolId, &'a
         Some((module, name)) => (Some(module), name),
         None => (None, given),
     };
-    let is_module = |symbol: &Symbol| {
-        let of = module_of(symbol);
-        let stem = of.rsplit_once('.').map_or(of.as_str(), |(stem, _)| stem);
-        module.is_none_or(|module| module.eq_ignore_ascii_case(&of) || module.eq_ignore_ascii_case(stem))
-    };
+    let module = module.map(NamePattern::new);
+    let is_module = |symbol: &Symbol| module.as_ref().is_none_or(|module| module.matches_file(&module_of(symbol)));
     let within: Vec<_> = symbol_index.symbol_ids().filter(|(_, symbol)| is_module(symbol)).collect();
     let exact: Vec<_> = within.iter().filter(|(_, symbol)| symbol.name == name).copied().collect();
     let matching: Vec<_> = within.into_iter().filter(|(_, symbol)| is_match(name, &symbol.name)).collect();

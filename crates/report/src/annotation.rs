@@ -129,7 +129,7 @@ fn samples(
 ) -> BTreeMap<u32, SampleWeight> {
     let mut samples: BTreeMap<u32, SampleWeight> = BTreeMap::new();
     let locations = contents.sample_counts.locations().filter(|(location, _)| location.sampled_source() == source);
-    let selected = locations.filter(|(location, _)| filter.selects(source, location.process));
+    let selected = locations.filter(|(location, _)| filter.selects_location(location, symbol_index));
     for (location, weight) in selected.filter(|(location, _)| symbol_index.symbol_id(location) == Some(symbol)) {
         let found = contents.processes.module_at(location.process, location.kernel, location.ip);
         if let Some(offset) = found.and_then(|(_, offset)| u32::try_from(offset).ok()) {
