@@ -22,6 +22,7 @@
 //! | `symbol_index` | modules and symbols of all addresses |
 //! | `table`, `proportion` | sums by columns, shares and their confidence intervals |
 //! | `branches` | branches by source and target |
+//! | `rates` | events over time |
 //! | `timeline` | ordinary samples and precise records in one order |
 //! | `folded`, `firefox`, `pprof`, `samples_csv`, `script`, `speedscope` | exports for other programs |
 //! | `function_code`, `annotation` | machine code of a function, its instructions with samples |
@@ -43,6 +44,7 @@ mod perf_map;
 mod pprof;
 mod processes;
 mod proportion;
+mod rates;
 mod read;
 mod sample_counts;
 mod samples_csv;
@@ -67,6 +69,7 @@ pub use pe::{PeError, PeHeaders};
 pub use pprof::pprof;
 pub use processes::{Processes, UNKNOWN_NAME};
 pub use proportion::{Interval, real};
+pub use rates::{Rates, rates};
 pub use read::{Contents, ExportError};
 pub use sample_counts::{Detail, LossStats, SampleCounts, SampleLocation, SampleWeight, Total};
 pub use samples_csv::samples_csv;
