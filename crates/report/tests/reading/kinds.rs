@@ -98,6 +98,7 @@ fn firefox_profile_weighs_each_kind_by_its_events_and_has_a_track_of_unknown_thr
     assert_eq!(
         tracks,
         [
+            ("Sampling", "CPU 0", vec![]),
             ("[unknown]", "Thread [unknown]: TotalCycles", vec![1000, 1000]),
             ("app.exe", "Thread 9: 0x7fffffff", vec![1, 1]),
             ("app.exe", "Thread 9: TotalCycles", vec![1000, 1000, 1000]),

@@ -144,7 +144,8 @@ fn inlined_functions_are_frames_below_the_symbol() {
     let mut profile = Vec::new();
     firefox(&contents, &symbol_index, &Filter::default(), bytes.as_slice(), &mut profile).unwrap();
     let profile: Value = serde_json::from_slice(&profile).unwrap();
-    let thread = &profile["threads"][0];
+    let thread =
+        profile["threads"].as_array().unwrap().iter().find(|thread| thread["processName"] == "app.exe").unwrap();
     let names = thread["stringArray"].as_array().unwrap();
     let index = names.iter().position(|name| name == atomic_add).unwrap();
     let function = thread["funcTable"]["name"].as_array().unwrap().iter().position(|name| *name == index).unwrap();
