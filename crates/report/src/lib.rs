@@ -26,7 +26,6 @@
 //! | `timeline` | ordinary samples and precise records in one order |
 //! | `folded`, `firefox`, `pprof`, `samples_csv`, `script`, `speedscope` | exports for other programs |
 //! | `function_code`, `annotation` | machine code of a function, its instructions with samples |
-//! | `folded`, `firefox`, `samples_csv` | exports for other programs |
 
 #![forbid(unsafe_code)]
 
