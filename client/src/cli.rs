@@ -3,6 +3,7 @@
 mod branches;
 mod common;
 mod control_area;
+mod diff;
 #[cfg(test)]
 mod documents;
 mod encode;
@@ -32,6 +33,7 @@ pub use branches::BranchesArgs;
 pub use branches::ShortRing;
 pub use common::{Force, Json};
 pub use control_area::ControlAreaArgs;
+pub use diff::{DiffArgs, DiffColumn, FailAbove};
 pub use encode::EncodeArgs;
 pub use events::{EventsAction, EventsArgs};
 pub use record::RecordArgs;
@@ -142,6 +144,9 @@ pub enum Verb {
     /// Convert a recording for other programs
     #[command(after_help = report::EXPORT_HELP)]
     Export(ExportArgs),
+    /// Compare two recordings, or two files of `stat --json`, with statistical errors
+    #[command(after_help = diff::HELP)]
+    Diff(DiffArgs),
     /// Draw a recording as a flame graph
     #[command(after_help = report::FLAMEGRAPH_HELP)]
     Flamegraph(FlamegraphArgs),

@@ -74,6 +74,8 @@ exits! {
     CountersTaken = 24, "another program has the counters; start, stat, record: --force";
     /// The Debug Store is in use, or Windows refuses its control area.
     DebugStoreTaken = 25, "the Debug Store is in use, or Windows refuses its control area";
+    /// A change is worse than the limit of `--fail-above`.
+    Worse = 26, "diff, stat --baseline: a change is worse than --fail-above allows";
 }
 
 impl Exit {

@@ -6,6 +6,7 @@ mod command;
 mod context;
 mod control_area;
 mod diagnose;
+mod diff;
 mod encode;
 mod events;
 mod export;
@@ -48,6 +49,7 @@ use {
     branches::BranchReport,
     control_area::ControlAreas,
     diagnose::Diagnosis,
+    diff::Comparison,
     encode::Encodings,
     events::Counts,
     imports::Contents,
@@ -93,6 +95,7 @@ fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
         Verb::Record(args) => return record::run(args, context),
         Verb::Branches(args) => return branches::run(args, context),
         Verb::Report(args) => return report::run(args, context),
+        Verb::Diff(args) => return diff::run(args, context),
         Verb::Export(args) => return export::run(args, context),
         Verb::Flamegraph(args) => return flamegraph::run(args, context),
         Verb::Status(args) => return status::run(args, context).map(Exit::code),

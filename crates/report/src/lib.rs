@@ -21,6 +21,7 @@
 //! | `core_types` | sources on the core types of a hybrid |
 //! | `symbol_index` | modules and symbols of all addresses |
 //! | `table`, `proportion` | sums by columns, shares and their confidence intervals |
+//! | `change` | changes between two measurements and their confidence intervals |
 //! | `branches` | branches by source and target |
 //! | `timeline` | ordinary samples and precise records in one order |
 //! | `folded`, `firefox`, `samples_csv` | exports for other programs |
@@ -28,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod branches;
+mod change;
 mod core_types;
 mod filter;
 mod firefox;
@@ -48,6 +50,7 @@ mod table;
 mod timeline;
 
 pub use branches::{Branch, BranchCount, BranchCounts};
+pub use change::{Change, Confidence, Estimate};
 pub use core_types::{SampledSource, qualified};
 pub use filter::Filter;
 pub use firefox::firefox;
