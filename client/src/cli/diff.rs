@@ -30,7 +30,7 @@ STATISTICAL ERROR
   A change with ~ is not significant: its interval contains zero.
 
 --fail-above P
-  Ends with exit code 26 if something became worse by more than P, significantly:
+  Ends with exit code 27 if something became worse by more than P, significantly:
     the total of an event rose by more than P percent,
     a row of a recording rose by more than P percentage points, or
     a row of counts rose by more than P percent.
@@ -92,7 +92,7 @@ impl DiffArgs {
 /// When a change is a failure.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct FailAbove {
-    /// End with exit code 26 if something became worse by more than P percent, significantly
+    /// End with exit code 27 if something became worse by more than P percent, significantly
     #[arg(long, value_name = "P", value_parser = percent)]
     pub fail_above: Option<f64>,
 }
@@ -143,6 +143,15 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::STAT_HELP;
+    use crate::exit::Exit;
+
+    #[test]
+    fn the_help_names_the_exit_code() {
+        let code = Exit::Worse.code();
+        assert!(HELP.contains(&format!("Ends with exit code {code} if")), "{HELP}");
+        assert!(STAT_HELP.contains(&format!("With --fail-above: {code} if COMMAND")), "{STAT_HELP}");
+    }
 
     #[test]
     fn a_percentage_can_end_in_its_sign() {

@@ -74,7 +74,7 @@ CSV
 
 EXIT CODE
   The exit code of COMMAND. If the client itself fails: see client --help.
-  With --fail-above: 26 if COMMAND ends with 0 and a count is worse.
+  With --fail-above: 27 if COMMAND ends with 0 and a count is worse.
 
 EXAMPLES
   client stat -- cmd /c dir
@@ -149,7 +149,7 @@ pub struct StatArgs {
     /// Compare the counts with those of FILE, which client stat --json -o wrote, as client diff does
     #[arg(long, value_name = "FILE", conflicts_with_all = ["interval", "json", "csv", "separator", "no_scale"])]
     pub baseline: Option<PathBuf>,
-    /// End with exit code 26 if a count rose by more than P percent, significantly; see client diff --help
+    /// End with exit code 27 if a count rose by more than P percent, significantly; see client diff --help
     #[arg(long, value_name = "P", requires = "baseline", value_parser = percent)]
     pub fail_above: Option<f64>,
     /// The command and its arguments

@@ -31,7 +31,7 @@ impl Confidence {
 
     /// Returns how many standard deviations of a normal distribution an interval extends on each side.
     fn normal(self) -> f64 {
-        bisect(self.tail, |x| normal_tail(x))
+        bisect(self.tail, normal_tail)
     }
 
     /// Returns the same for Student's distribution with `freedom` degrees of freedom, rounded down.
@@ -76,7 +76,7 @@ fn student_tail(t: f64, freedom: f64) -> f64 {
     let freedom = (freedom + 1e-6).floor().max(1.0);
     let angle = (t / freedom.sqrt()).atan();
     let (sine, cosine) = angle.sin_cos();
-    let is_odd = freedom % 2.0 == 1.0;
+    let is_odd = freedom % 2.0 > 0.5;
     let (mut term, mut next) = if is_odd { (cosine, 3.0) } else { (1.0, 2.0) };
     let mut sum = if freedom > 1.0 { term } else { 0.0 };
     while next < freedom {
@@ -236,7 +236,11 @@ mod tests {
             (zero, zero, 0.0, false),
         ] {
             let found = change(old, new);
-            assert!(found.change == wanted && found.is_significant() == is_significant, "{found:?}");
+            assert_eq!(
+                (found.change.to_bits(), found.is_significant()),
+                (wanted.to_bits(), is_significant),
+                "{found:?}"
+            );
             assert!(found.low <= found.change && found.change <= found.high, "{found:?}");
         }
     }

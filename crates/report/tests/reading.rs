@@ -10,6 +10,8 @@ mod changes;
 mod damage;
 #[path = "reading/exports.rs"]
 mod exports;
+#[path = "reading/formats.rs"]
+mod formats;
 #[path = "reading/hybrid.rs"]
 mod hybrid;
 #[path = "reading/jit.rs"]

@@ -72,12 +72,12 @@ fn rates(seeds: u32, uneven: bool) -> [f64; 3] {
         let mut random = Random(u64::from(seed) << 32);
         let (old_total, old_shares) = recorded(&mut random, OLD, uneven);
         let (new_total, new_shares) = recorded(&mut random, new, uneven);
-        let of_share = |index: usize| {
-            let (old, new) = ((old_shares[index], &old_total), (new_shares[index], &new_total));
-            Change::of_shares(old, new, Confidence::OF_EACH)
-        };
-        let totals = [&old_total, &new_total].map(Estimate::of_total);
-        let changes = [of_share(0), of_share(1), Change::relative(&totals[0], &totals[1], Confidence::OF_EACH)];
+        let [first, second] = [0, 1].map(|index: usize| {
+            let [old, new] = [&old_shares, &new_shares].map(|shares| shares.get(index).copied().unwrap_or_default());
+            Change::of_shares((old, &old_total), (new, &new_total), Confidence::OF_EACH)
+        });
+        let [old, new] = [&old_total, &new_total].map(Estimate::of_total);
+        let changes = [first, second, Change::relative(&old, &new, Confidence::OF_EACH)];
         for ((change, wanted), covered) in changes.iter().zip(wanted).zip(&mut covered) {
             *covered += u32::from((change.low..=change.high).contains(&wanted));
         }
