@@ -156,8 +156,8 @@ impl Change {
         Self { change: ratio - 1.0, low: ratio / factor - 1.0, high: ratio * factor - 1.0 }
     }
 
-    /// Returns the relative change if one number is zero. The logarithm of the ratio has no variance then, so the bounds
-    /// only say whether the other number differs from zero.
+    /// Returns the relative change if one number is zero. The logarithm of the ratio has no variance then, so the
+    /// bounds only say whether the other number differs from zero.
     fn with_zero(old: &Estimate, new: &Estimate, confidence: Confidence) -> Self {
         let is_positive = |one: &Estimate| one.value > confidence.student(one.freedom) * one.variance.sqrt();
         match (old.value > 0.0, new.value > 0.0) {
