@@ -21,6 +21,7 @@
 //! | `core_types` | sources on the core types of a hybrid |
 //! | `symbol_index` | modules and symbols of all addresses |
 //! | `table`, `proportion` | sums by columns, shares and their confidence intervals |
+//! | `change` | changes between two measurements and their confidence intervals |
 //! | `branches` | branches by source and target |
 //! | `rates` | events over time |
 //! | `timeline` | ordinary samples and precise records in one order |
@@ -31,6 +32,7 @@
 
 mod annotation;
 mod branches;
+mod change;
 mod core_types;
 mod filter;
 mod firefox;
@@ -57,6 +59,7 @@ mod timeline;
 
 pub use annotation::{AnnotatedInstruction, Annotation, AnnotationError};
 pub use branches::{Branch, BranchCount, BranchCounts};
+pub use change::{Change, Confidence, Estimate};
 pub use core_types::{SampledSource, qualified};
 pub use filter::Filter;
 pub use firefox::firefox;
