@@ -12,6 +12,7 @@ mod encode;
 mod events;
 mod export;
 mod flamegraph;
+mod html;
 mod imports;
 mod info;
 mod install;

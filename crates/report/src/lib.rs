@@ -23,10 +23,10 @@
 //! | `table`, `proportion` | sums by columns, shares and their confidence intervals |
 //! | `change` | changes between two measurements and their confidence intervals |
 //! | `branches` | branches by source and target |
+//! | `rates` | events over time |
 //! | `timeline` | ordinary samples and precise records in one order |
 //! | `folded`, `firefox`, `pprof`, `samples_csv`, `script`, `speedscope` | exports for other programs |
 //! | `function_code`, `annotation` | machine code of a function, its instructions with samples |
-//! | `folded`, `firefox`, `samples_csv` | exports for other programs |
 
 #![forbid(unsafe_code)]
 
@@ -45,6 +45,7 @@ mod perf_map;
 mod pprof;
 mod processes;
 mod proportion;
+mod rates;
 mod read;
 mod sample_counts;
 mod samples_csv;
@@ -70,6 +71,7 @@ pub use pe::{PeError, PeHeaders};
 pub use pprof::pprof;
 pub use processes::{Processes, UNKNOWN_NAME};
 pub use proportion::{Interval, real};
+pub use rates::{Rates, rates};
 pub use read::{Contents, ExportError};
 pub use sample_counts::{Detail, LossStats, SampleCounts, SampleLocation, SampleWeight, Total};
 pub use samples_csv::samples_csv;
