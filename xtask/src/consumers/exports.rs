@@ -1,8 +1,8 @@
 //! Opens the exports of a recording with the programs that they are for.
 //!
-//! The recording is made up, without processors or Windows: what is tested is whether these programs find in the exports
-//! what `client report` says. `go tool pprof` and `inferno-collapse-perf` must find the same events for each module;
-//! `browser.js` opens the page, the flame graph and speedscope in Chromium.
+//! The recording is made up, without processors or Windows: what is tested is whether these programs find in the
+//! exports what `client report` says. `go tool pprof` and `inferno-collapse-perf` must find the same events for
+//! each module; `browser.js` opens the page, the flame graph and speedscope in Chromium.
 
 use std::{
     collections::BTreeMap,
