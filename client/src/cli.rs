@@ -15,6 +15,7 @@ mod report;
 mod selection;
 mod session;
 mod stat;
+mod top;
 pub mod usage;
 
 use std::path::PathBuf;
@@ -41,6 +42,7 @@ pub use report::{ExportArgs, ExportFormat, FieldName, FlamegraphArgs, RecordingA
 pub use selection::{ProcessName, SelectionArgs, TimeRange};
 pub use session::SessionArgs;
 pub use stat::{Aggregation, STAT_HELP, StatArgs};
+pub use top::TopArgs;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -133,6 +135,9 @@ pub enum Verb {
     /// Sample where events occur on processors, as `perf record -a` does
     #[command(after_help = record::HELP)]
     Record(RecordArgs),
+    /// Show where events occur while they occur, as `perf top` does
+    #[command(after_help = top::HELP)]
+    Top(TopArgs),
     /// Show which branches processors take most often, from a record of each
     #[command(after_help = branches::HELP)]
     Branches(BranchesArgs),
