@@ -9,6 +9,7 @@ mod documents;
 mod encode;
 pub mod event_list;
 mod events;
+mod export;
 pub mod names;
 mod record;
 mod report;
@@ -37,8 +38,9 @@ pub use common::{Force, Json};
 pub use control_area::ControlAreaArgs;
 pub use encode::EncodeArgs;
 pub use events::{EventsAction, EventsArgs};
+pub use export::{ExportArgs, ExportFormat, FlamegraphArgs, ScriptArgs};
 pub use record::RecordArgs;
-pub use report::{ExportArgs, ExportFormat, FieldName, FlamegraphArgs, RecordingArgs, ReportArgs};
+pub use report::{FieldName, RecordingArgs, ReportArgs};
 pub use selection::{ProcessName, SelectionArgs, TimeRange};
 pub use session::SessionArgs;
 pub use stat::{Aggregation, STAT_HELP, StatArgs};
@@ -151,10 +153,13 @@ pub enum Verb {
     #[command(after_help = annotate::HELP)]
     Annotate(AnnotateArgs),
     /// Convert a recording for other programs
-    #[command(after_help = report::EXPORT_HELP)]
+    #[command(after_help = export::EXPORT_HELP)]
     Export(ExportArgs),
+    /// Print the samples of a recording as `perf script` does
+    #[command(after_help = export::SCRIPT_HELP)]
+    Script(ScriptArgs),
     /// Draw a recording as a flame graph
-    #[command(after_help = report::FLAMEGRAPH_HELP)]
+    #[command(after_help = export::FLAMEGRAPH_HELP)]
     Flamegraph(FlamegraphArgs),
     /// Show what the driver would do on a processor; needs no driver
     #[command(after_help = DIAGNOSE_HELP)]

@@ -23,6 +23,7 @@ mod read;
 mod record;
 mod report;
 mod sampling;
+mod script;
 mod search;
 mod selection;
 mod service;
@@ -100,6 +101,7 @@ fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
         Verb::Report(args) => return report::run(args, context),
         Verb::Annotate(args) => return annotate::run(args, context),
         Verb::Export(args) => return export::run(args, context),
+        Verb::Script(args) => return script::run(args, context),
         Verb::Flamegraph(args) => return flamegraph::run(args, context),
         Verb::Status(args) => return status::run(args, context).map(Exit::code),
         Verb::Install(args) => install::run(args, context),
