@@ -56,6 +56,7 @@ EXAMPLES
   client record -- app.exe                  sample while a command runs
   client report                             those samples by function
   client annotate main                      the instructions of a function
+  client top                                the functions that run now
   client branches -C 0 --duration 0.1       every branch of CPU 0
   client start BranchInstructions           count until `client stop`
   client read --per-cpu                     what has been counted so far

@@ -16,20 +16,20 @@ use crate::processors::ProcessorList;
 /// Text after the options in `--help`.
 pub const HELP: &str = "\
 Samples everything that runs on the chosen processors, like `client record -a`,
-and shows the functions with the largest shares, which are updated every --delay.
-Events count less the older they are: by an eighth less for each update.
-Without a terminal, or with --batch, each update is printed as text.
+and shows the functions with the largest shares. Every --delay, the shares are
+updated, and the events so far lose an eighth of their weight. Without a
+terminal, or with --batch, the samples of each delay are printed as text.
 
 KEYS
   q, Ctrl-C  quit                      arrows, page keys  scroll
-  p, space   pause, and go on          /  show only names with a text, or * and ?
+  p, space   pause, and go on          /  show only names with a text
   s          next event                h  help
 
 LOSSES
   The head shows the samples that were lost since the last update, the time for
   which sampling paused because interrupts had used up their --budget, and the
-  processor time of the client itself. Nothing is hidden behind a slow terminal
-  or a slow symbol server: names are looked up beside the sampling.
+  processor time of the client itself. Names are looked up beside the sampling:
+  a slow symbol server delays updates, and loses no samples.
 
 EXAMPLES
   client top
