@@ -64,7 +64,7 @@ impl<W: Write> Screen<W> {
 
 impl<W: Write> Drop for Screen<W> {
     fn drop(&mut self) {
-        // On the way out there is nobody to tell; each step is tried.
+        // A failure cannot be reported here, and must not prevent the next step.
         let _ = self.terminal.show_cursor();
         let _ = execute!(self.terminal.backend_mut(), LeaveAlternateScreen);
         if self.is_raw {
