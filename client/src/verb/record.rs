@@ -36,9 +36,27 @@ struct RequestedEvent {
 pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
     let connection = Connection::open(system)?;
+    let events = events(args, context, &connection)?;
+    let batch = args.batch.unwrap_or_default();
+    let requested = sampling::SamplingPlan {
+        args: &args.session,
+        ring: args.ring(),
+        events: &events,
+        batch,
+        output: Some(&args.output),
+    };
+    let outcome = sampling::run(&requested, None, &connection, system)?;
+    context.command_code = Some(outcome.exit_code);
+    print_summary(args, &outcome, context)?;
+    Ok(outcome.exit_code)
+}
+
+/// Returns the requests for the events that the user named, or for the default event. Tells the user where an interval
+/// differs.
+pub fn events(args: &RecordArgs, context: &mut Context, connection: &Connection) -> Result<Vec<EventRequest>, Error> {
     let sources = connection.sources()?;
     let mut events = Vec::new();
-    for requested in requested(args, &connection)? {
+    for requested in requested(args, connection)? {
         let request = request(&requested, args.freq);
         if let Some(asked) = requested.interval.filter(|asked| *asked != request.interval) {
             let SourceInfo { name, minimum, maximum, .. } = requested.source;
@@ -54,24 +72,13 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     }
     if args.events.is_empty() {
         for event in &events {
-            context.warn(&default_line(event, sources, &connection)?)?;
+            context.warn(&default_line(event, sources, connection)?)?;
         }
     }
     if args.batch.is_some() && !events.iter().any(is_precise) {
         return Err(EventError::NothingPrecise.into());
     }
-    let batch = args.batch.unwrap_or_default();
-    let requested = sampling::SamplingPlan {
-        args: &args.session,
-        ring: args.ring(),
-        events: &events,
-        batch,
-        output: Some(&args.output),
-    };
-    let outcome = sampling::run(&requested, None, &connection, system)?;
-    context.command_code = Some(outcome.exit_code);
-    print_summary(args, &outcome, context)?;
-    Ok(outcome.exit_code)
+    Ok(events)
 }
 
 /// Returns the events that the user named, or the default event.

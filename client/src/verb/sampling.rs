@@ -198,7 +198,7 @@ fn sample(
         if system.interrupted() {
             return Ok(End::Interrupted);
         }
-        if is_last || until.is_some_and(|until| Instant::now() >= until) {
+        if !recorder.poll()? || is_last || until.is_some_and(|until| Instant::now() >= until) {
             return Ok(End::Over);
         }
     }
