@@ -11,6 +11,8 @@ mod encode;
 pub mod event_list;
 mod events;
 mod export;
+#[cfg(test)]
+mod generated;
 pub mod names;
 mod record;
 mod report;

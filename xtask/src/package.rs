@@ -32,7 +32,16 @@ const BUILT: &[&str] = &["client.exe", "halprof.pdb"];
 const SECOND_NAME: &str = "halprof.exe";
 
 /// Files of the repository that are copied into the package.
-const WRITTEN: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY.md", "docs/windows.md"];
+const WRITTEN: &[&str] = &[
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "THIRD-PARTY.md",
+    "docs/windows.md",
+    "client/generated/client-completion.bash",
+    "client/generated/client-completion.lua",
+    "client/generated/client-completion.ps1",
+    "client/generated/client.1",
+];
 
 /// Builds everything and makes the package.
 pub fn run(workspace: &Workspace) -> Result<()> {
