@@ -65,7 +65,7 @@ pub struct RecordArgs {
     #[arg(short = 'F', long, value_name = "HZ", default_value = "1000", value_parser = frequency)]
     pub freq: u32,
     /// Records of :p events that a processor writes before it interrupts [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_BATCH)))]
+    #[arg(long, value_name = "N", value_parser = number::within(1..=MAX_BATCH))]
     pub batch: Option<u32>,
     /// Write the samples to FILE
     #[arg(short, long, value_name = "FILE", default_value = "halprof.rec")]

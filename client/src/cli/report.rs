@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use report::Column;
 
 use crate::event::SourceName;
+use crate::number;
 
 /// Text after the options of `report` in `--help`.
 pub const REPORT_HELP: &str = "\
@@ -130,7 +131,7 @@ pub struct ReportArgs {
     #[arg(long, conflicts_with_all = ["sort", "percent_limit", "error"])]
     pub merge: bool,
     /// At most N rows of each source, or processor [default: 40 in text]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::rows)]
     pub limit: Option<usize>,
     /// Only rows with this overhead or more
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
