@@ -11,6 +11,7 @@ mod events;
 pub mod names;
 mod record;
 mod report;
+mod selection;
 mod session;
 mod stat;
 pub mod usage;
@@ -35,7 +36,8 @@ pub use control_area::ControlAreaArgs;
 pub use encode::EncodeArgs;
 pub use events::{EventsAction, EventsArgs};
 pub use record::RecordArgs;
-pub use report::{ColumnName, ExportArgs, ExportFormat, FlamegraphArgs, ProcessName, RecordingArgs, ReportArgs};
+pub use report::{ExportArgs, ExportFormat, FieldName, FlamegraphArgs, RecordingArgs, ReportArgs};
+pub use selection::{ProcessName, SelectionArgs, TimeRange};
 pub use session::SessionArgs;
 pub use stat::{Aggregation, STAT_HELP, StatArgs};
 

@@ -69,7 +69,7 @@ exits! {
     /// The recording is incomplete.
     Incomplete = 22, "report, export: done, but the recording is cut off or damaged";
     /// The recording does not have what the user selected.
-    NotRecorded = 23, "report, export: the recording has no such source or process";
+    NotRecorded = 23, "report, export: the recording has nothing of this name";
     /// Another driver or program has the counters.
     CountersTaken = 24, "another program has the counters; start, stat, record: --force";
     /// The Debug Store is in use, or Windows refuses its control area.

@@ -15,6 +15,7 @@ mod disturbance;
 mod document;
 mod driver_file;
 mod dump;
+mod duration;
 mod encoding;
 mod errata;
 mod error;

@@ -13,6 +13,11 @@ pub fn paused(paused_seconds: f64, elapsed_seconds: f64, processors: usize) -> f
     if paused_seconds > 0.0 { (paused_seconds / time).min(1.0) } else { 0.0 }
 }
 
+/// Returns the share of `part` in `whole`; 0 if there is nothing.
+pub fn of(part: u64, whole: u64) -> f64 {
+    if whole > 0 { real(part) / real(whole) } else { 0.0 }
+}
+
 /// Formats a share in percent. Only 0 is shown as 0.0 %, and only 1 as 100.0 %.
 pub fn percent(share: f64) -> String {
     const TENTH: f64 = 0.001;

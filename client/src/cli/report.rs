@@ -1,21 +1,31 @@
 //! The command lines of the verbs that read recordings.
 
-use std::convert::Infallible;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use report::Column;
+use thiserror::Error as ThisError;
 
-use crate::event::SourceName;
+use super::selection::SelectionArgs;
+use crate::error::UserError;
+use crate::exit::Exit;
 use crate::number;
 
 /// Text after the options of `report` in `--help`.
 pub const REPORT_HELP: &str = "\
 Shows the samples of a recording by columns. The overhead is the share of all
-events of the source, including those that -e and --process exclude. --error
+events of the source, including those that other options exclude. --error
 shows its uncertainty: half the width of its 95 % confidence interval, for
 samples that are independent of each other.
+
+SELECTION
+  --cpu, --process, --thread, --module, --symbol and --time show only a part of
+  the samples; a sample must match all of them. An option that is repeated
+  selects what one of its values selects. In names, * stands for any characters
+  and ? for one. Processes and modules match in any case and without .exe or
+  .dll, functions only as they are shown; the code of an inlined function
+  belongs to both functions. --time counts from the first record of the
+  recording, and the end does not belong to the range.
 
 SYMBOLS
   The names of functions come from PDBs, from symbols and debug information of
@@ -47,12 +57,17 @@ ONE ORDER
 EXAMPLES
   client report
   client report app.rec --process app --sort symbol --limit 10 --error
+  client report app.rec --cpu 0-3 --time 1s-2.5s --module ntdll
+  client report app.rec --fields overhead,error,events,symbol
   client report app.rec -e TotalCycles --sort module,processor --json
   client report app.rec --merge --limit 1000 | more
 ";
 
 /// Text after the options of `export` in `--help`.
 pub const EXPORT_HELP: &str = "\
+Only the selected samples are exported; client report --help says how names and
+times are matched. Losses and pauses are selected by event, CPU and time.
+
 FORMATS
   firefox  a profile for https://profiler.firefox.com (Load a profile from file);
            the weight of a sample is the number of events that it represents
@@ -70,46 +85,27 @@ EXAMPLES
 pub const FLAMEGRAPH_HELP: &str = "\
 Draws process, module, symbol and inlined functions as boxes as wide as their share of the events.
 Recordings hold no call stacks. Without -e: the first event of the recording.
+If only a part of the samples is selected, the graph is that part: its subtitle
+says how much that is of all events.
 
 EXAMPLES
   client flamegraph app.rec -o app.svg
 ";
 
+/// The columns by which samples are grouped without `--sort` and `--fields`.
+const DEFAULT_COLUMNS: [ColumnName; 3] = [ColumnName::Process, ColumnName::Module, ColumnName::Symbol];
+
 /// Maximum number of rows of each source or processor in text, without `--limit`.
 const DEFAULT_ROWS: usize = 40;
 
-/// The recording, the selected samples and the symbols.
+/// The recording and the selected samples.
 #[derive(Debug, Args)]
 pub struct RecordingArgs {
     /// The recording
     #[arg(value_name = "FILE", default_value = "halprof.rec")]
     pub file: PathBuf,
-    /// Only samples of this source
-    #[arg(short, long, value_name = "SOURCE")]
-    pub event: Option<SourceName>,
-    /// Only samples in processes with this name or ID
-    #[arg(long, value_name = "NAME|ID")]
-    pub process: Option<ProcessName>,
-    /// A folder with symbols; can be repeated
-    #[arg(long, value_name = "DIR")]
-    pub symbols: Vec<PathBuf>,
-}
-
-/// A process, as users type it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ProcessName {
-    /// A process ID.
-    Number(u32),
-    /// The file name of a program, in any case, with or without `.exe`.
-    Name(String),
-}
-
-impl FromStr for ProcessName {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(text.parse().map_or_else(|_| Self::Name(text.to_owned()), Self::Number))
-    }
+    #[command(flatten)]
+    pub selection: SelectionArgs,
 }
 
 /// Arguments of `report`.
@@ -117,18 +113,30 @@ impl FromStr for ProcessName {
 pub struct ReportArgs {
     #[command(flatten)]
     pub recording: RecordingArgs,
-    /// The columns by which samples are grouped, with commas
+    /// The names by which samples are grouped: process, module, symbol, address, thread, processor [default: those in
+    /// --fields, or process,module,symbol]
     #[arg(
         long,
         value_enum,
         ignore_case = true,
         value_delimiter = ',',
-        default_value = "process,module,symbol",
+        hide_possible_values = true,
         value_name = "A,B,..."
     )]
     pub sort: Vec<ColumnName>,
+    /// The columns to show, in this order: overhead, error, samples, events, and names as in --sort
+    #[arg(
+        long,
+        value_enum,
+        ignore_case = true,
+        value_delimiter = ',',
+        hide_possible_values = true,
+        value_name = "A,B,...",
+        conflicts_with_all = ["json", "csv", "error"]
+    )]
+    pub fields: Vec<FieldName>,
     /// Show single samples in order, with the precise records
-    #[arg(long, conflicts_with_all = ["sort", "percent_limit", "error"])]
+    #[arg(long, conflicts_with_all = ["sort", "fields", "percent_limit", "error"])]
     pub merge: bool,
     /// At most N rows of each source, or processor [default: 40 in text]
     #[arg(long, value_name = "N", value_parser = number::rows)]
@@ -147,11 +155,37 @@ pub struct ReportArgs {
 
 impl ReportArgs {
     /// Returns the columns by which samples are grouped.
-    pub fn columns(&self) -> impl Iterator<Item = Column> {
-        self.sort.iter().map(|name| match name {
+    ///
+    /// # Errors
+    /// If a name in `--fields` is none of them.
+    pub fn columns(&self) -> Result<Vec<Column>, FieldError> {
+        let shown: Vec<ColumnName> = self.fields.iter().filter_map(|field| field.column()).collect();
+        let names = match (&self.sort[..], &self.fields[..]) {
+            ([], []) => &DEFAULT_COLUMNS[..],
+            ([], _) => &shown,
+            (sort, _) => match shown.iter().find(|column| !sort.contains(column)) {
+                Some(column) => return Err(FieldError { column: *column }),
+                None => sort,
+            },
+        };
+        let column = |name: &ColumnName| match name {
             ColumnName::Symbol if self.names.inline => Column::InlinedSymbol,
             name => Column::from(*name),
-        })
+        };
+        Ok(names.iter().map(column).collect())
+    }
+
+    /// Returns the columns to show.
+    pub fn shown(&self) -> Vec<FieldName> {
+        if !self.fields.is_empty() {
+            return self.fields.clone();
+        }
+        let mut fields = vec![FieldName::Overhead];
+        fields.extend(self.error.then_some(FieldName::Error));
+        fields.push(FieldName::Samples);
+        let sort = if self.sort.is_empty() { &DEFAULT_COLUMNS[..] } else { &self.sort };
+        fields.extend(sort.iter().map(|column| FieldName::from(*column)));
+        fields
     }
 
     /// Returns the maximum number of rows for each source or processor. Output for programs is complete by default.
@@ -212,6 +246,74 @@ impl From<ColumnName> for Column {
     }
 }
 
+/// A column that `report` shows, as users type it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FieldName {
+    /// Share of the events of the source
+    Overhead,
+    /// Uncertainty of the share
+    Error,
+    /// Number of samples
+    Samples,
+    /// Number of events that the samples represent
+    Events,
+    /// Name and number of the process
+    Process,
+    /// The program or library
+    Module,
+    /// The function
+    Symbol,
+    /// The address
+    Address,
+    /// Number of the thread
+    Thread,
+    /// Number of the processor
+    Processor,
+}
+
+impl FieldName {
+    /// Returns the column, unless the field is a number.
+    fn column(self) -> Option<ColumnName> {
+        ColumnName::value_variants().iter().copied().find(|column| Self::from(*column) == self)
+    }
+}
+
+impl From<ColumnName> for FieldName {
+    fn from(column: ColumnName) -> Self {
+        match column {
+            ColumnName::Process => Self::Process,
+            ColumnName::Module => Self::Module,
+            ColumnName::Symbol => Self::Symbol,
+            ColumnName::Address => Self::Address,
+            ColumnName::Thread => Self::Thread,
+            ColumnName::Processor => Self::Processor,
+        }
+    }
+}
+
+/// A name in `--fields` by which the samples are not grouped.
+#[derive(Debug, ThisError)]
+#[error("--fields has {}, but --sort has not", name(*.column))]
+pub struct FieldError {
+    /// The column.
+    pub column: ColumnName,
+}
+
+impl UserError for FieldError {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some(format!("add {} to --sort, or leave --sort out: --fields groups by the names in it", name(self.column)))
+    }
+}
+
+/// Returns a column as users type it.
+fn name(column: ColumnName) -> String {
+    column.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number| (0.0..=100.0).contains(number));
     number.ok_or_else(|| format!("\"{text}\" is not a percentage; write 1 or 0.5"))
@@ -259,31 +361,54 @@ mod tests {
 
     use super::*;
     use crate::cli::{Cli, Verb};
-    use crate::exit::Exit;
 
     fn parse(line: &str) -> Result<Verb, clap::Error> {
         Cli::try_parse_from(["client"].into_iter().chain(line.split_whitespace())).map(|cli| cli.verb)
     }
 
-    #[test]
-    fn a_report_has_process_module_and_symbol_by_default() {
-        let columns = |line: &str| match parse(line) {
-            Ok(Verb::Report(args)) => args.sort,
+    /// Returns the columns of a report and the fields that it shows.
+    fn columns(line: &str) -> (Vec<Column>, Vec<FieldName>) {
+        match parse(line) {
+            Ok(Verb::Report(args)) => (args.columns().unwrap(), args.shown()),
             other => panic!("{line}: {other:?}"),
-        };
-        assert_eq!(columns("report"), [ColumnName::Process, ColumnName::Module, ColumnName::Symbol]);
-        for line in ["report a.rec --sort address,THREAD", "report --sort address --sort thread a.rec"] {
-            assert_eq!(columns(line), [ColumnName::Address, ColumnName::Thread], "{line}");
         }
     }
 
     #[test]
-    fn a_process_is_a_number_only_if_all_characters_belong_to_it() {
-        for (text, wanted) in [("12", Some(12)), ("0", Some(0)), ("12a", None), ("4294967296", None), ("app.exe", None)]
-        {
-            let Ok(name) = text.parse::<ProcessName>();
-            assert_eq!(name, wanted.map_or_else(|| ProcessName::Name(text.to_owned()), ProcessName::Number));
+    fn a_report_has_process_module_and_symbol_by_default() {
+        use Column::{Address, Module, Process, Symbol, Thread};
+        assert_eq!(columns("report").0, [Process, Module, Symbol]);
+        for line in ["report a.rec --sort address,THREAD", "report --sort address --sort thread a.rec"] {
+            assert_eq!(columns(line).0, [Address, Thread], "{line}");
         }
+    }
+
+    #[test]
+    fn names_in_the_fields_group_the_samples_unless_sort_does() {
+        use FieldName as Field;
+        for (line, wanted, shown) in [
+            ("report --sort module", vec![Column::Module], vec![Field::Overhead, Field::Samples, Field::Module]),
+            (
+                "report --sort module --error",
+                vec![Column::Module],
+                vec![Field::Overhead, Field::Error, Field::Samples, Field::Module],
+            ),
+            (
+                "report --fields symbol,events,thread",
+                vec![Column::Symbol, Column::Thread],
+                vec![Field::Symbol, Field::Events, Field::Thread],
+            ),
+            ("report --fields events", vec![], vec![Field::Events]),
+            (
+                "report --fields symbol,error --sort symbol,thread",
+                vec![Column::Symbol, Column::Thread],
+                vec![Field::Symbol, Field::Error],
+            ),
+        ] {
+            assert_eq!(columns(line), (wanted, shown), "{line}");
+        }
+        let Ok(Verb::Report(args)) = parse("report --sort module --fields symbol,module") else { panic!() };
+        assert_eq!(args.columns().unwrap_err().column, ColumnName::Symbol);
     }
 
     #[test]
@@ -298,6 +423,15 @@ mod tests {
             "report --limit -1",
             "report --merge --sort module",
             "report --merge --error",
+            "report --merge --fields samples",
+            "report --fields colour",
+            "report --fields samples --json",
+            "report --fields samples --csv",
+            "report --fields samples --error",
+            "report --cpu 3-1",
+            "report --thread app",
+            "report --time 2s-1s",
+            "report --time 1m",
             "report --merge --percent-limit 1",
             "report a.rec b.rec",
             "export",

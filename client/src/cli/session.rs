@@ -7,8 +7,8 @@ use clap::Args;
 use protocol::RING;
 
 use super::common::Force;
-use crate::number;
 use crate::processors::ProcessorList;
+use crate::{duration, number};
 
 /// Processors, capacity of the rings, duration and command.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub struct SessionArgs {
     #[arg(short, long, conflicts_with = "command")]
     pub all: bool,
     /// End after this time: 5 (seconds), 5s or 250ms; COMMAND continues
-    #[arg(long, value_name = "TIME", value_parser = number::positive_duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration::nonzero)]
     pub duration: Option<Duration>,
     /// The command and its arguments
     #[arg(trailing_var_arg = true)]

@@ -8,8 +8,8 @@ use clap::Args;
 
 use super::common::Force;
 use super::event_list::EventList;
-use crate::number::{self, Bare};
 use crate::processors::ProcessorList;
+use crate::{duration, number};
 
 /// Text after the options of `stat` in `--help`.
 pub const STAT_HELP: &str = "\
@@ -115,13 +115,13 @@ pub struct StatArgs {
     #[arg(short, long, value_name = "N", conflicts_with = "interval", value_parser = number::within(1..=10_000))]
     pub repeat: Option<u32>,
     /// Begin to count 100 (milliseconds), 100ms or 5s after the command
-    #[arg(short = 'D', long, value_name = "TIME", value_parser = milliseconds)]
+    #[arg(short = 'D', long, value_name = "TIME", value_parser = duration::milliseconds)]
     pub delay: Option<Duration>,
     /// Run no command; end with Ctrl-C or after --duration
     #[arg(short, long, conflicts_with = "command")]
     pub all: bool,
     /// End after this time: 5 (seconds), 5s or 250ms; COMMAND continues
-    #[arg(long, value_name = "TIME", value_parser = number::positive_duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration::nonzero)]
     pub duration: Option<Duration>,
     /// Print the metrics of -M without counts; without -M, the shares and frequencies beside the counts
     #[arg(long, conflicts_with = "json")]
@@ -177,12 +177,8 @@ impl StatArgs {
     }
 }
 
-fn milliseconds(text: &str) -> Result<Duration, String> {
-    number::duration_in(Bare::Milliseconds, text)
-}
-
 fn interval(text: &str) -> Result<Duration, String> {
-    match milliseconds(text)? {
+    match duration::milliseconds(text)? {
         interval if interval < LEAST_INTERVAL => {
             Err(format!("an interval has at least {} milliseconds", LEAST_INTERVAL.as_millis()))
         }

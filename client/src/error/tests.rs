@@ -234,8 +234,13 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             "  because: the recording was cut off after 0 bytes",
         ),
         (
-            RecordingError::NotRecorded { what: "process", given: "ap".into(), recorded: vec!["app.exe".into()] }
-                .into(),
+            RecordingError::NotRecorded {
+                place: "the recording",
+                what: "process",
+                given: "ap".into(),
+                recorded: vec!["app.exe".into()],
+            }
+            .into(),
             Exit::NotRecorded,
             "error: the recording has no process ap; it has app.exe",
         ),

@@ -100,6 +100,10 @@ pub struct SourceAggregate {
     pub samples: u64,
     /// Number of events that the samples represent.
     pub sampled_events: u64,
+    /// Number of samples that the options select. The other numbers, and the shares, refer to all samples.
+    pub selected_samples: u64,
+    /// Number of events that the selected samples represent.
+    pub selected_events: u64,
     /// Samples that are PEBS records of the instruction that caused the event.
     pub precise: u64,
     /// Samples that are PEBS records of the next instruction.
@@ -316,6 +320,8 @@ fn source(loaded: &LoadedRecording, sampled: SampledSource, columns: &[Column], 
         events: contents.session.events.iter().filter(is_sampled).map(|event| settings(event, core_type)).collect(),
         samples: table.total.weight.samples,
         sampled_events: table.total.weight.events,
+        selected_samples: table.selected.samples,
+        selected_events: table.selected.events,
         precise: table.total.precise,
         precise_next: table.total.precise_next,
         lost,

@@ -3,19 +3,20 @@
 use std::io::Write;
 use std::path::Path;
 
-use report::{Detail, flamegraph};
+use report::{Detail, Table, flamegraph};
 
 use super::context::Context;
 use super::load::LoadedRecording;
 use crate::cli::FlamegraphArgs;
 use crate::error::Error;
 use crate::output::OutputError;
+use crate::share;
 
 pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
     let loaded = LoadedRecording::open(&args.recording, Detail::default())?;
     let lines = loaded.folded()?;
     let title = loaded.contents.source_name(loaded.one_source()?).into_owned();
-    let subtitle = loaded.contents.session.command.join(" ");
+    let subtitle = subtitle(&loaded)?;
     if args.output == Path::new("-") {
         flamegraph(&lines, &title, &subtitle, &mut context.out)?;
     } else {
@@ -25,4 +26,16 @@ pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
         written.map_err(|cause| OutputError::File { path: path.clone(), cause })?;
     }
     loaded.finish(context)
+}
+
+/// Returns the command, and the share of the selected events, because the shares in the graph refer to those.
+fn subtitle(loaded: &LoadedRecording) -> Result<String, Error> {
+    let LoadedRecording { contents, symbol_index, filter, .. } = loaded;
+    let command = contents.session.command.join(" ");
+    if !filter.narrows() {
+        return Ok(command);
+    }
+    let Table { total, selected, .. } = Table::new(contents, symbol_index, loaded.one_source()?, &[], filter);
+    let share = share::percent(share::of(selected.events, total.weight.events));
+    Ok(format!("{command} ({share} of all events are selected)"))
 }

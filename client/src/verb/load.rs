@@ -1,6 +1,5 @@
 //! Loads recordings for the verbs that read them.
 
-use std::collections::BTreeSet;
 use std::error::Error as _;
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -9,20 +8,18 @@ use std::path::{Path, PathBuf};
 
 use recording::{ReadError, RecordedEvent, Session};
 use report::{
-    Column, Contents, Detail, ExportError, Filter, Missing, PerfMapProblem, Reason, SampledSource, SymbolFinder,
-    SymbolIndex, Table, TimelineSample, folded, timeline,
+    Column, Contents, Detail, ExportError, Filter, Missing, PerfMapProblem, Reason, SampleLocation, SampledSource,
+    SymbolFinder, SymbolIndex, Table, TimelineSample, folded, timeline,
 };
 use thiserror::Error as ThisError;
 
 use super::context::Context;
-use crate::cli::{ProcessName, RecordingArgs};
-use crate::core_types::qualified;
+use super::selection::{check_names, filter, slice};
+use crate::cli::{RecordingArgs, SelectionArgs};
 use crate::error::{Error, OutOfMemory, UserError};
-use crate::event::SourceName;
 use crate::exit::Exit;
 use crate::format::counted;
 use crate::output::OutputError;
-use crate::source;
 
 /// The environment variable with the symbol path of Microsoft's debuggers.
 const SYMBOL_PATH: &str = "_NT_SYMBOL_PATH";
@@ -49,9 +46,11 @@ pub enum RecordingError {
         cause: ReadError,
     },
     /// The recording does not have the source or the process that the user named.
-    #[error("the recording has no {what} {given}{}", recorded_instead(.recorded))]
+    #[error("{place} has no {what} {given}{}", recorded_instead(.recorded))]
     NotRecorded {
-        /// "source" or "process".
+        /// The recording, or the part of it that other options select.
+        place: &'static str,
+        /// What the name stands for, such as "source" or "process".
         what: &'static str,
         /// The name, as the user typed it.
         given: String,
@@ -119,30 +118,47 @@ pub struct LoadedRecording {
 impl LoadedRecording {
     /// Reads a recording and resolves the selected samples.
     pub fn open(args: &RecordingArgs, detail: Detail) -> Result<Self, Error> {
-        let mut loaded = Self::unresolved(args, detail)?;
-        loaded.symbol_index = SymbolIndex::new(&loaded.contents, &loaded.filter, &loaded.finder(args)?);
+        Self::open_file(&args.file, &args.selection, detail)
+    }
+
+    /// Reads the recording at `path` and resolves the selected samples.
+    pub fn open_file(path: &Path, selection: &SelectionArgs, detail: Detail) -> Result<Self, Error> {
+        let mut loaded = Self::unresolved(path, selection, detail)?;
+        let finder = loaded.finder(selection)?;
+        let Self { contents, filter, symbol_index, .. } = &mut loaded;
+        *symbol_index = SymbolIndex::new(contents, filter, &finder);
+        let is_selected = |location: &SampleLocation| filter.selects(location.sampled_source(), location.process);
+        let locations = contents.sample_counts.locations().filter(|(location, _)| is_selected(location));
+        check_names(filter, locations.map(|(location, weight)| (*location, weight.events)), symbol_index)?;
         Ok(loaded)
     }
 
     /// Reads a recording and its timeline, and resolves the samples of the timeline.
     pub fn with_timeline(args: &RecordingArgs) -> Result<(Self, Vec<TimelineSample>), Error> {
-        let mut loaded = Self::unresolved(args, Detail::default())?;
-        let samples = timeline(&loaded.contents, &loaded.filter, loaded.reopen()?)
+        let RecordingArgs { file: path, selection } = args;
+        let mut loaded = Self::unresolved(path, selection, Detail::default())?;
+        let mut samples = timeline(&loaded.contents, &loaded.filter, loaded.reopen()?)
             .map_err(|error| loaded.export_error(error, None))?;
         let locations = samples.iter().map(TimelineSample::location);
-        loaded.symbol_index = SymbolIndex::of(&loaded.contents.processes, locations, &loaded.finder(args)?);
+        let finder = loaded.finder(selection)?;
+        let Self { contents, filter, symbol_index, .. } = &mut loaded;
+        *symbol_index = SymbolIndex::of(&contents.processes, locations, &finder);
+        let locations = samples.iter().map(|one| (one.location(), one.sample.events));
+        check_names(filter, locations, symbol_index)?;
+        samples.retain(|one| filter.selects_names(&one.location(), symbol_index));
         Ok((loaded, samples))
     }
 
-    fn unresolved(args: &RecordingArgs, detail: Detail) -> Result<Self, Error> {
-        let path = &args.file;
-        let contents = Contents::read(reader(path)?, detail).map_err(|cause| unreadable(path, cause))?;
-        let filter = filter(args, &contents)?;
-        Ok(Self { path: path.clone(), contents, filter, symbol_index: SymbolIndex::default() })
+    fn unresolved(path: &Path, selection: &SelectionArgs, detail: Detail) -> Result<Self, Error> {
+        let slice = slice(selection, path)?;
+        let contents = Contents::read_slice(reader(path)?, detail, slice.clone());
+        let contents = contents.map_err(|cause| unreadable(path, cause))?;
+        let filter = filter(selection, slice, &contents, path)?;
+        Ok(Self { path: path.to_owned(), contents, filter, symbol_index: SymbolIndex::default() })
     }
 
-    fn finder(&self, args: &RecordingArgs) -> Result<SymbolFinder, Error> {
-        let finder = finder(args.symbols.clone(), self.path.parent())?;
+    fn finder(&self, selection: &SelectionArgs) -> Result<SymbolFinder, Error> {
+        let finder = finder(selection.symbols.clone(), self.path.parent())?;
         let recorded = self.contents.session.computer.as_deref();
         Ok(finder.with_perf_maps(perf_map_folders(recorded, std::env::var(COMPUTER).ok().as_deref())))
     }
@@ -260,51 +276,15 @@ fn perf_map_folders(recorded: Option<&str>, this: Option<&str>) -> Vec<PathBuf> 
     if recorded == this { vec![std::env::temp_dir()] } else { Vec::new() }
 }
 
-fn reader(path: &Path) -> Result<BufReader<File>, RecordingError> {
+/// Opens a recording.
+pub fn reader(path: &Path) -> Result<BufReader<File>, RecordingError> {
     let file = File::open(path).map_err(|cause| unreadable(path, ReadError::Read { offset: 0, cause }))?;
     Ok(BufReader::new(file))
 }
 
-fn unreadable(path: &Path, cause: ReadError) -> RecordingError {
+/// Returns the error of a recording that cannot be read.
+pub fn unreadable(path: &Path, cause: ReadError) -> RecordingError {
     RecordingError::Unreadable { path: path.to_owned(), cause }
-}
-
-fn filter(args: &RecordingArgs, contents: &Contents) -> Result<Filter, RecordingError> {
-    let source = args.event.as_ref().map(|wanted| source_of(wanted, contents)).transpose()?;
-    let core_type = args.event.as_ref().map(SourceName::core_type).filter(|core_type| *core_type != 0);
-    let processes = args.process.as_ref().map(|wanted| processes_of(wanted, contents)).transpose()?;
-    Ok(Filter { source, core_type, processes })
-}
-
-fn source_of(wanted: &SourceName, contents: &Contents) -> Result<u32, RecordingError> {
-    let events = &contents.session.events;
-    let core_type = wanted.core_type();
-    let has_type = |of: u32| core_type == 0 || of == core_type;
-    let is_sampled = has_type(0) || contents.session.core_types.iter().any(|one| has_type(one.core_type));
-    let is_wanted = |event: &&RecordedEvent| {
-        let is_type = event.core_type == 0 || has_type(event.core_type);
-        is_sampled && is_type && source::is_named(wanted, event.source, &event.name)
-    };
-    events.iter().find(is_wanted).map(|event| event.source).ok_or_else(|| {
-        let recorded = events.iter().map(|event| qualified(&event.name, event.core_type)).collect();
-        RecordingError::NotRecorded { what: "source", given: wanted.to_string(), recorded }
-    })
-}
-
-fn processes_of(wanted: &ProcessName, contents: &Contents) -> Result<BTreeSet<u32>, RecordingError> {
-    let sampled: BTreeSet<u32> = contents.sample_counts.locations().map(|(location, _)| location.process).collect();
-    let (given, meant): (String, BTreeSet<u32>) = match wanted {
-        ProcessName::Number(number) => (number.to_string(), [*number].into()),
-        ProcessName::Name(name) => (name.clone(), contents.processes.named(name).collect()),
-    };
-    if meant.is_disjoint(&sampled) {
-        let mut recorded: Vec<String> =
-            sampled.iter().filter_map(|id| contents.processes.name(*id)).map(ToOwned::to_owned).collect();
-        recorded.sort_unstable();
-        recorded.dedup();
-        return Err(RecordingError::NotRecorded { what: "process", given, recorded });
-    }
-    Ok(meant)
 }
 
 /// Formats why a recording is incomplete.

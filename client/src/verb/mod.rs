@@ -23,6 +23,7 @@ mod record;
 mod report;
 mod sampling;
 mod search;
+mod selection;
 mod service;
 mod start;
 mod stat;

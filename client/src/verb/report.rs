@@ -10,7 +10,7 @@ use super::context::Context;
 use super::load::LoadedRecording;
 use super::summary::summary;
 use super::timeline;
-use crate::cli::{ColumnName, ReportArgs};
+use crate::cli::{FieldName, ReportArgs};
 use crate::columns::{CONSOLE, fit};
 use crate::error::Error;
 use crate::format::{counted, grouped, table};
@@ -37,13 +37,13 @@ const FIELDS: [&str; 13] = [
 const NAMES: [&str; 3] = ["Process", "Module", "Symbol"];
 
 /// Headings of the columns of numbers.
-const NUMBERS: [&str; 5] = ["Overhead", "+/-", "Samples", "Thread", "Processor"];
+const NUMBERS: [&str; 6] = ["Overhead", "+/-", "Samples", "Events", "Thread", "Processor"];
 
 pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     if args.merge {
         return timeline::run(args, context);
     }
-    let columns: Vec<Column> = args.columns().collect();
+    let columns: Vec<Column> = args.columns()?;
     let detail = Detail { thread: columns.contains(&Column::Thread), processor: columns.contains(&Column::Processor) };
     let loaded = LoadedRecording::open(&args.recording, detail)?;
     let rows = if args.percent_limit.is_some() { args.limit } else { args.max_rows() };
@@ -56,14 +56,14 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     } else {
         context.say(&aggregate.recording.text(&loaded))?;
         for source in &aggregate.sources {
-            context.say(&format!("\n{}", source_text(source, args)))?;
+            context.say(&format!("\n{}", source_text(source, loaded.filter.narrows(), args)))?;
         }
     }
     loaded.finish(context)
 }
 
-fn source_text(source: &SourceAggregate, args: &ReportArgs) -> String {
-    let mut text = summary(source);
+fn source_text(source: &SourceAggregate, narrows: bool, args: &ReportArgs) -> String {
+    let mut text = summary(source, narrows);
     // Writing to a `String` cannot fail.
     let _ = match (&source.rows[..], &source.rest) {
         ([], OmittedRows { rows: 0, .. }) => write!(text, "\n\nno samples"),
@@ -85,39 +85,42 @@ fn omitted_text(rest: &OmittedRows) -> String {
 }
 
 fn rows(rows: &[AggregateRow], args: &ReportArgs) -> String {
-    let mut headings = vec!["Overhead"];
-    headings.extend(args.error.then_some("+/-"));
-    headings.push("Samples");
-    headings.extend(args.sort.iter().map(|column| heading(*column)));
-    let mut cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, args)).collect();
+    let fields = args.shown();
+    let headings: Vec<&str> = fields.iter().map(|field| heading(*field)).collect();
+    let cells = |row: &AggregateRow| fields.iter().map(|field| cell(*field, row)).collect();
+    let mut cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
     fit(&headings, &mut cells, &NAMES, if args.names.wide { usize::MAX } else { CONSOLE });
     table(&headings, &NUMBERS, &cells)
 }
 
-fn heading(column: ColumnName) -> &'static str {
-    match column {
-        ColumnName::Process => "Process",
-        ColumnName::Module => "Module",
-        ColumnName::Symbol => "Symbol",
-        ColumnName::Address => "Address",
-        ColumnName::Thread => "Thread",
-        ColumnName::Processor => "Processor",
+fn heading(field: FieldName) -> &'static str {
+    match field {
+        FieldName::Overhead => "Overhead",
+        FieldName::Error => "+/-",
+        FieldName::Samples => "Samples",
+        FieldName::Events => "Events",
+        FieldName::Process => "Process",
+        FieldName::Module => "Module",
+        FieldName::Symbol => "Symbol",
+        FieldName::Address => "Address",
+        FieldName::Thread => "Thread",
+        FieldName::Processor => "Processor",
     }
 }
 
-fn cells(row: &AggregateRow, args: &ReportArgs) -> Vec<String> {
-    let mut cells = vec![format!("{:.2}%", row.share * 100.0)];
-    cells.extend(args.error.then(|| format!("{:.2}", (row.high - row.low) * 50.0)));
-    cells.push(grouped(row.samples));
-    cells.extend(args.sort.iter().map(|column| match column {
-        ColumnName::Process => process(row),
-        ColumnName::Module => row.module.clone().unwrap_or_default(),
-        ColumnName::Symbol => row.symbol.clone().unwrap_or_default(),
-        ColumnName::Address => row.address.clone().unwrap_or_default(),
-        ColumnName::Thread => row.thread.map_or_else(String::new, |thread| thread.to_string()),
-        ColumnName::Processor => row.processor.unwrap_or_default().to_string(),
-    }));
-    cells
+fn cell(field: FieldName, row: &AggregateRow) -> String {
+    match field {
+        FieldName::Overhead => format!("{:.2}%", row.share * 100.0),
+        FieldName::Error => format!("{:.2}", (row.high - row.low) * 50.0),
+        FieldName::Samples => grouped(row.samples),
+        FieldName::Events => grouped(row.events),
+        FieldName::Process => process(row),
+        FieldName::Module => row.module.clone().unwrap_or_default(),
+        FieldName::Symbol => row.symbol.clone().unwrap_or_default(),
+        FieldName::Address => row.address.clone().unwrap_or_default(),
+        FieldName::Thread => row.thread.map_or_else(String::new, |thread| thread.to_string()),
+        FieldName::Processor => row.processor.unwrap_or_default().to_string(),
+    }
 }
 
 fn process(row: &AggregateRow) -> String {

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use events::Generic;
 use events::import::Imported;
 use pmu::{Cpuid, Hal, Support};
+use report::NamePattern;
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
@@ -209,33 +210,10 @@ fn names(cpu: &impl Cpuid, tables: &[events::CoreTable], imported: Option<&Impor
 
 /// Returns whether a name matches: with `*` or `?` as a whole, otherwise if it contains the text. Case is ignored.
 fn is_match(pattern: &str, name: &str) -> bool {
-    let (pattern, name) = (pattern.to_ascii_lowercase(), name.to_ascii_lowercase());
     if !pattern.contains(['*', '?']) {
-        return name.contains(&pattern);
+        return name.to_ascii_lowercase().contains(&pattern.to_ascii_lowercase());
     }
-    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
-    // The position behind the last star, and that in the name up to which the star stands.
-    let (mut place, mut at, mut star) = (0, 0, None);
-    while let Some(letter) = name.get(at) {
-        match pattern.get(place) {
-            Some(b'*') => {
-                place += 1;
-                star = Some((place, at));
-            }
-            Some(wanted) if wanted == letter || *wanted == b'?' => {
-                place += 1;
-                at += 1;
-            }
-            _ => match star {
-                Some((behind, until)) => {
-                    (place, at) = (behind, until + 1);
-                    star = Some((behind, at));
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern.get(place..).is_some_and(|rest| rest.iter().all(|letter| *letter == b'*'))
+    NamePattern::new(pattern).matches_in_any_case(name)
 }
 
 /// Formats the matches in 80 columns; a long name has a line of its own.

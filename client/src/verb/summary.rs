@@ -7,13 +7,14 @@ use protocol::BRANCHES;
 use super::aggregate::{ProcessorLoss, SourceAggregate};
 use crate::disturbance::Disturbance;
 use crate::format::{counted, grouped, properties};
-use crate::share::percent;
+use crate::share::{self, percent};
 
 /// Maximum number of processors listed with their losses.
 const MAX_PROCESSORS: usize = 4;
 
-/// Formats how a source was sampled, the number of its samples, and its losses.
-pub fn summary(source: &SourceAggregate) -> String {
+/// Formats how a source was sampled, the number of its samples, and its losses. If the options narrow the selection,
+/// also how much they select.
+pub fn summary(source: &SourceAggregate, narrows: bool) -> String {
     let events: Vec<String> = source
         .events
         .iter()
@@ -30,7 +31,14 @@ pub fn summary(source: &SourceAggregate) -> String {
     let mut lines = vec![("Event", events.join("; ")), ("Samples", samples)];
     lines.extend(skid(source).map(|skid| ("Skid", skid.to_owned())));
     lines.extend(loss_lines(source));
+    lines.extend(narrows.then(|| ("Selected", selected(source))));
     properties(&lines)
+}
+
+fn selected(source: &SourceAggregate) -> String {
+    let share = share::of(source.selected_events, source.sampled_events);
+    let (samples, share) = (counted(source.selected_samples, "sample"), percent(share));
+    format!("{samples}, {share} of all events; Overhead is of all events")
 }
 
 /// Describes the distance of the precise samples from the instruction that caused the event.

@@ -92,7 +92,7 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
         let Aggregate { recording, sources, .. } = Aggregate::new(&loaded, &[], Limits::default());
         context.say(&recording.text(&loaded))?;
         for source in &sources {
-            context.say(&format!("\n{}", summary(source)))?;
+            context.say(&format!("\n{}", summary(source, false)))?;
         }
         let rows = if lines.is_empty() { "no samples".to_owned() } else { rows(&lines, args.names.wide) };
         context.say(&format!("\n{rows}"))?;

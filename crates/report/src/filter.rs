@@ -2,7 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use protocol::Record;
+
 use crate::core_types::SampledSource;
+use crate::pattern::NamePattern;
+use crate::read::Contents;
+use crate::sample_counts::{Detail, SampleLocation};
+use crate::slice::Slice;
+use crate::symbol_index::SymbolIndex;
 
 /// A selection of samples; the default selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,10 +20,23 @@ pub struct Filter {
     pub core_type: Option<u32>,
     /// Selects only samples in these processes.
     pub processes: Option<BTreeSet<u32>>,
+    /// Selects processors, threads and time. [`Contents::read_slice`] counts only the samples of a slice.
+    pub slice: Slice,
+    /// Selects only samples in modules of which one of these matches the file name; empty selects all modules.
+    pub modules: Vec<NamePattern>,
+    /// Selects only samples in symbols, or in functions inlined into them, of which one of these matches the name;
+    /// empty selects all symbols.
+    pub symbols: Vec<NamePattern>,
 }
 
 impl Filter {
-    /// Returns whether samples of `source` in `process` are selected.
+    /// Returns whether the filter leaves out samples of a selected source.
+    #[must_use]
+    pub fn narrows(&self) -> bool {
+        self.processes.is_some() || !self.slice.is_whole() || !self.modules.is_empty() || !self.symbols.is_empty()
+    }
+
+    /// Returns whether samples of `source` in `process` are selected, as far as these say.
     #[must_use]
     pub fn selects(&self, source: impl Into<SampledSource>, process: u32) -> bool {
         self.selects_source(source) && self.processes.as_ref().is_none_or(|wanted| wanted.contains(&process))
@@ -29,5 +49,36 @@ impl Filter {
         let SampledSource { source, core_type } = source.into();
         let is_source = source == protocol::ALL_SOURCES || self.source.is_none_or(|wanted| wanted == source);
         is_source && self.core_type.is_none_or(|wanted| wanted == core_type)
+    }
+
+    /// Returns whether samples at `location`, which are in the [slice](Self::slice), are selected.
+    #[must_use]
+    pub fn selects_location(&self, location: &SampleLocation, symbol_index: &SymbolIndex) -> bool {
+        self.selects(location.sampled_source(), location.process) && self.selects_names(location, symbol_index)
+    }
+
+    /// Returns whether the module and the symbol at `location` are selected.
+    #[must_use]
+    pub fn selects_names(&self, location: &SampleLocation, symbol_index: &SymbolIndex) -> bool {
+        let any = |patterns: &[NamePattern], matches: &dyn Fn(&NamePattern) -> bool| {
+            patterns.is_empty() || patterns.iter().any(matches)
+        };
+        any(&self.modules, &|pattern| pattern.matches_file(symbol_index.module(location)))
+            && any(&self.symbols, &|pattern| symbol_index.frames(location).any(|name| pattern.matches(&name)))
+    }
+
+    /// Returns whether a single record is selected. Records of losses, throttling and sleep have no process, thread,
+    /// module or symbol: they are selected by their source, processor and time.
+    #[must_use]
+    pub fn selects_record(&self, record: &Record, contents: &Contents, symbol_index: &SymbolIndex) -> bool {
+        let sampled = contents.sample_counts.source_on(record.source(), record.processor());
+        match record.sample() {
+            Some(sample) => {
+                self.slice.selects_sample(&sample)
+                    && self.selects(sampled, sample.process)
+                    && self.selects_names(&SampleLocation::of(&sample, Detail::default()), symbol_index)
+            }
+            None => self.slice.selects(record.processor(), record.time()) && self.selects_source(sampled),
+        }
     }
 }

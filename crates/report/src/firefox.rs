@@ -26,7 +26,7 @@ use crate::filter::Filter;
 use crate::modules::{ModuleId, file_name};
 use crate::processes::UNKNOWN_NAME;
 use crate::proportion::real;
-use crate::read::{Contents, ExportError, for_each_record};
+use crate::read::{Contents, ExportError, for_each_selected};
 use crate::sample_counts::{Detail, SampleLocation};
 use crate::symbol_index::{Name, SymbolIndex};
 
@@ -48,8 +48,8 @@ pub fn firefox(
     input: impl Read,
     out: impl Write,
 ) -> Result<(), ExportError> {
-    let mut builder = Builder::new(contents, symbol_index, filter);
-    for_each_record(input, |record| {
+    let mut builder = Builder::new(contents, symbol_index);
+    for_each_selected(contents, symbol_index, filter, input, |record| {
         builder.add(record);
         Ok(())
     })?;
@@ -67,7 +67,6 @@ struct Builder<'a> {
     profile: Profile,
     contents: &'a Contents,
     symbol_index: &'a SymbolIndex,
-    filter: &'a Filter,
     user: CategoryHandle,
     kernel: CategoryHandle,
     /// Average time between two samples of a processor in nanoseconds.
@@ -82,7 +81,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(contents: &'a Contents, symbol_index: &'a SymbolIndex, filter: &'a Filter) -> Self {
+    fn new(contents: &'a Contents, symbol_index: &'a SymbolIndex) -> Self {
         let created = Duration::from_millis(contents.session.created_unix_ms);
         let interval = interval(contents);
         let mut profile = Profile::new(
@@ -105,7 +104,6 @@ impl<'a> Builder<'a> {
             profile,
             contents,
             symbol_index,
-            filter,
             interval,
             libraries: FxHashMap::default(),
             symbols,
@@ -118,11 +116,9 @@ impl<'a> Builder<'a> {
 
     fn add(&mut self, record: &Record) {
         let time = self.contents.nanoseconds(record.time());
-        let sampled = self.contents.sample_counts.source_on(record.source(), record.processor());
         match record.sample() {
-            Some(sample) if self.filter.selects(sampled, sample.process) => self.sample(&sample, time),
-            None if self.filter.selects_source(sampled) => self.loss_marker(record, time),
-            Some(_) | None => {}
+            Some(sample) => self.sample(&sample, time),
+            None => self.loss_marker(record, time),
         }
     }
 

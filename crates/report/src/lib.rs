@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `read` | the passes over a recording |
 //! | `sample_counts` | samples by location; losses, throttling and sleep |
+//! | `filter`, `slice`, `pattern` | selection of samples |
 //! | `processes`, `modules` | the modules of each process |
 //! | `pe` | headers of PE images |
 //! | `perf_map` | functions of just-in-time compilers |
@@ -32,6 +33,7 @@ mod filter;
 mod firefox;
 mod folded;
 mod modules;
+mod pattern;
 mod pe;
 mod perf_map;
 mod processes;
@@ -39,6 +41,7 @@ mod proportion;
 mod read;
 mod sample_counts;
 mod samples_csv;
+mod slice;
 mod symbol_index;
 mod symbols;
 mod table;
@@ -50,12 +53,14 @@ pub use filter::Filter;
 pub use firefox::firefox;
 pub use folded::{flamegraph, folded};
 pub use modules::{ModuleId, Modules};
+pub use pattern::NamePattern;
 pub use pe::{PeError, PeHeaders};
 pub use processes::{Processes, UNKNOWN_NAME};
 pub use proportion::{Interval, real};
 pub use read::{Contents, ExportError};
 pub use sample_counts::{Detail, LossStats, SampleCounts, SampleLocation, SampleWeight, Total};
 pub use samples_csv::samples_csv;
+pub use slice::{RecordedTime, Slice};
 pub use symbol_index::{PerfMapProblem, Symbol, SymbolId, SymbolIndex};
 pub use symbols::{Missing, Reason, SymbolFinder};
 pub use table::{Column, Table, TableRow};

@@ -6,6 +6,7 @@ use protocol::UNKNOWN;
 use recording::{KERNEL, Module, Process};
 
 use crate::modules::{ModuleId, Modules};
+use crate::pattern::NamePattern;
 
 /// Name of a process, thread or module that is not known.
 pub const UNKNOWN_NAME: &str = "[unknown]";
@@ -77,11 +78,12 @@ impl Processes {
         self.name(id).unwrap_or(UNKNOWN_NAME)
     }
 
-    /// Returns the processes named `name`. Case and the suffix `.exe` are ignored.
+    /// Returns the processes named `name`, in which `*` and `?` stand for other characters. Case and the suffix `.exe`
+    /// are ignored.
     pub fn named(&self, name: &str) -> impl Iterator<Item = u32> {
-        let wanted = normalized(name);
+        let wanted = NamePattern::new(normalized(name));
         let spaces = self.spaces.iter().filter(|(id, _)| **id != KERNEL);
-        spaces.filter(move |(_, space)| normalized(&space.name) == wanted).map(|(id, _)| *id)
+        spaces.filter(move |(_, space)| wanted.matches(&normalized(&space.name))).map(|(id, _)| *id)
     }
 
     /// Returns the module at `address` and the offset in it, among the modules of the kernel or of process `id`. An

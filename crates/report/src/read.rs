@@ -8,8 +8,11 @@ use recording::{Block, ReadError, Reader, Session, Summary};
 use thiserror::Error;
 
 use crate::core_types::{CoreTypes, SampledSource, qualified};
+use crate::filter::Filter;
 use crate::processes::Processes;
 use crate::sample_counts::{Detail, SampleCounts};
+use crate::slice::Slice;
+use crate::symbol_index::SymbolIndex;
 
 /// Nanoseconds per second.
 const NANOSECONDS: u128 = 1_000_000_000;
@@ -35,12 +38,22 @@ impl Contents {
     /// # Errors
     /// If the file header or the first block cannot be read. Later damage is reported in [`damage`](Self::damage).
     pub fn read(input: impl Read, detail: Detail) -> Result<Self, ReadError> {
+        Self::read_slice(input, detail, Slice::default())
+    }
+
+    /// Reads all blocks as [`read`](Self::read) does, and counts only the samples of `slice` by location.
+    ///
+    /// # Errors
+    /// As of [`read`](Self::read).
+    pub fn read_slice(input: impl Read, detail: Detail, slice: Slice) -> Result<Self, ReadError> {
         let mut blocks = Reader::new(input)?;
         let Some(Block::Session(session)) = blocks.next().transpose()? else {
             return Err(ReadError::CutOff { offset: 0 });
         };
         let mut contents = Self {
-            sample_counts: SampleCounts::new(detail).with_core_types(CoreTypes::new(&session.core_types)),
+            sample_counts: SampleCounts::new(detail)
+                .with_core_types(CoreTypes::new(&session.core_types))
+                .with_slice(slice),
             session,
             processes: Processes::default(),
             summary: None,
@@ -116,4 +129,20 @@ pub(crate) fn for_each_record(
         }
     }
     Ok(())
+}
+
+/// Passes every record that `filter` selects to `each`, up to the first damaged block.
+pub(crate) fn for_each_selected(
+    contents: &Contents,
+    symbol_index: &SymbolIndex,
+    filter: &Filter,
+    input: impl Read,
+    mut each: impl FnMut(&Record) -> io::Result<()>,
+) -> Result<(), ExportError> {
+    for_each_record(
+        input,
+        |record| {
+            if filter.selects_record(record, contents, symbol_index) { each(record) } else { Ok(()) }
+        },
+    )
 }

@@ -7,6 +7,7 @@ use protocol::{AnySample, Mode, PauseKind, PauseRecord, PreciseKind, PreciseSamp
 use rustc_hash::FxHashMap;
 
 use crate::core_types::{CoreTypes, SampledSource};
+use crate::slice::Slice;
 
 /// Properties that distinguish locations in addition to source, process, mode and address. Each needs more memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -102,10 +103,11 @@ pub struct LossStats {
     pub silences: u64,
 }
 
-/// Samples counted by location.
+/// Samples counted by location: those of a slice. Totals and losses are of the whole recording.
 #[derive(Debug, Clone, Default)]
 pub struct SampleCounts {
     detail: Detail,
+    slice: Slice,
     locations: FxHashMap<SampleLocation, SampleWeight>,
     core_types: CoreTypes,
     totals: BTreeMap<SampledSource, Total>,
@@ -119,6 +121,12 @@ impl SampleCounts {
     #[must_use]
     pub fn new(detail: Detail) -> Self {
         Self { detail, ..Self::default() }
+    }
+
+    /// Counts only the samples of `slice` by location.
+    #[must_use]
+    pub(crate) fn with_slice(self, slice: Slice) -> Self {
+        Self { slice, ..self }
     }
 
     /// Distinguishes the core types of the processors.
@@ -170,8 +178,10 @@ impl SampleCounts {
     fn add_sample(&mut self, sample: &AnySample, record: &Record) {
         let weight = SampleWeight { samples: 1, events: sample.events };
         let sampled = self.source_on(sample.source, sample.processor);
-        let location = SampleLocation { core_type: sampled.core_type, ..SampleLocation::of(sample, self.detail) };
-        *self.locations.entry(location).or_default() += weight;
+        if self.slice.selects_sample(sample) {
+            let location = SampleLocation { core_type: sampled.core_type, ..SampleLocation::of(sample, self.detail) };
+            *self.locations.entry(location).or_default() += weight;
+        }
         let total = self.totals.entry(sampled).or_default();
         total.weight += weight;
         total.squares += u128::from(sample.events * sample.events);
@@ -183,7 +193,7 @@ impl SampleCounts {
         }
     }
 
-    /// Returns every location and its samples, in no particular order.
+    /// Returns every location of the slice and its samples, in no particular order.
     pub fn locations(&self) -> impl Iterator<Item = (&SampleLocation, SampleWeight)> {
         self.locations.iter().map(|(location, weight)| (location, *weight))
     }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use protocol::{AnySample, Mode, PauseKind, PreciseKind, Record, StopKind, UNKNOWN};
 
 use crate::filter::Filter;
-use crate::read::{Contents, ExportError, for_each_record};
+use crate::read::{Contents, ExportError, for_each_selected};
 use crate::sample_counts::{Detail, SampleLocation};
 use crate::symbol_index::SymbolIndex;
 
@@ -26,7 +26,7 @@ const FIELDS: [&str; 13] = [
     "detail",
 ];
 
-/// Writes one line for each sample that `filter` selects and for each loss, pause and sleep. `input` is the recording
+/// Writes one line for each sample, loss, pause and sleep that `filter` selects. `input` is the recording
 /// from which `contents` was read. The detail of a precise sample is its number, that of a branch its target.
 ///
 /// # Errors
@@ -38,9 +38,9 @@ pub fn samples_csv(
     input: impl Read,
     out: impl Write,
 ) -> Result<(), ExportError> {
-    let mut lines = Lines { out: csv::Writer::from_writer(out), contents, symbol_index, filter };
+    let mut lines = Lines { out: csv::Writer::from_writer(out), contents, symbol_index };
     lines.out.write_record(FIELDS).map_err(io::Error::from)?;
-    for_each_record(input, |record| lines.write(record))?;
+    for_each_selected(contents, symbol_index, filter, input, |record| lines.write(record))?;
     Ok(lines.out.flush()?)
 }
 
@@ -48,7 +48,6 @@ struct Lines<'a, W: Write> {
     out: csv::Writer<W>,
     contents: &'a Contents,
     symbol_index: &'a SymbolIndex,
-    filter: &'a Filter,
 }
 
 impl<W: Write> Lines<'_, W> {
@@ -81,16 +80,11 @@ impl<W: Write> Lines<'_, W> {
                 PauseKind::Slept => ("slept", duration(pause.duration)),
             },
         };
-        match record.sample() {
-            Some(sample) if self.filter.selects(sampled, sample.process) => {
-                self.write_sample(&sample, [&time, word, &processor, &source, &detail])
-            }
-            None if self.filter.selects_source(sampled) => {
-                let fields = [&time, word, &processor, &source, "", "", "", "", "", "", "", "", &detail];
-                Ok(self.out.write_record(fields)?)
-            }
-            Some(_) | None => Ok(()),
+        if let Some(sample) = record.sample() {
+            return self.write_sample(&sample, [&time, word, &processor, &source, &detail]);
         }
+        let fields = [&time, word, &processor, &source, "", "", "", "", "", "", "", "", &detail];
+        Ok(self.out.write_record(fields)?)
     }
 
     fn write_sample(

@@ -96,6 +96,8 @@ pub struct TableRow {
 pub struct Table {
     /// All samples of the source, including those in no row.
     pub total: Total,
+    /// The samples of all rows.
+    pub selected: SampleWeight,
     /// Rows in descending order of events.
     pub rows: Vec<TableRow>,
 }
@@ -113,14 +115,16 @@ impl Table {
         let mut sums: FxHashMap<GroupKey, SampleWeight> = FxHashMap::default();
         let source = source.into();
         let locations = contents.sample_counts.locations().filter(|(location, _)| location.sampled_source() == source);
-        for (location, weight) in locations.filter(|(location, _)| filter.selects(source, location.process)) {
+        let mut selected = SampleWeight::default();
+        for (location, weight) in locations.filter(|(location, _)| filter.selects_location(location, symbol_index)) {
+            selected += weight;
             *sums.entry(GroupKey::of(location, columns, symbol_index)).or_default() += weight;
         }
         let total = contents.sample_counts.total(source);
         let mut rows: Vec<TableRow> =
             sums.iter().map(|(key, weight)| row(key, *weight, &total, contents, symbol_index)).collect();
         rows.sort_by(compare);
-        Self { total, rows }
+        Self { total, selected, rows }
     }
 }
 

@@ -61,9 +61,9 @@ impl TimelineSample {
     }
 }
 
-/// Returns the samples of a recording with these `contents` that `filter` selects, by processor and then in the order
-/// of the module documentation. Branches have no position in this order and are omitted. All samples are in memory at
-/// once, 64 bytes each.
+/// Returns the samples of a recording with these `contents` that `filter` selects by everything except modules and
+/// symbols, which are not known yet: by processor and then in the order of the module documentation. Branches have no
+/// position in this order and are omitted. All samples are in memory at once, 64 bytes each.
 ///
 /// # Errors
 /// If the recording cannot be read.
@@ -87,7 +87,9 @@ pub fn timeline(contents: &Contents, filter: &Filter, input: impl Read) -> Resul
         infer(&mut samples);
         let source_of =
             |one: &TimelineSample| contents.sample_counts.source_on(one.sample.source, one.sample.processor);
-        all.extend(samples.into_iter().filter(|one| filter.selects(source_of(one), one.sample.process)));
+        all.extend(samples.into_iter().filter(|one| {
+            filter.slice.selects_sample(&one.sample) && filter.selects(source_of(one), one.sample.process)
+        }));
     }
     Ok(all)
 }

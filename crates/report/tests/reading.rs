@@ -16,6 +16,8 @@ mod jit;
 mod kinds;
 #[path = "reading/old_recordings.rs"]
 mod old_recordings;
+#[path = "reading/slices.rs"]
+mod slices;
 #[path = "reading/support.rs"]
 mod support;
 #[path = "reading/symbols.rs"]

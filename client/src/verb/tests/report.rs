@@ -384,6 +384,76 @@ fn a_flame_graph_shows_the_first_event_by_default() {
     assert!(file.run("flamegraph FILE -o -").out.starts_with("<?xml"));
 }
 
+/// Runs a report of cycles by address, and returns its line about the selection and the number of its rows.
+fn selected(options: &str) -> (String, usize) {
+    let report = text(&format!("report FILE -e 25 --sort address,module {options}"));
+    let line = report.lines().find(|line| line.starts_with("Selected")).unwrap_or_default().to_owned();
+    (line, report.lines().filter(|line| line.contains("%  ")).count())
+}
+
+#[test]
+fn a_selection_says_its_share_of_all_events() {
+    let of = |samples: &str, share: &str| {
+        format!("Selected   {samples} samples, {share} of all events; Overhead is of all events")
+    };
+    for (options, line, rows) in [
+        ("", String::new(), 4),
+        ("--cpu 0", of("1,700", "85.0 %"), 2),
+        ("--cpu 0-1", of("2,000", "100.0 %"), 4),
+        ("-C 1", of("300", "15.0 %"), 2),
+        ("--process app", of("1,700", "85.0 %"), 2),
+        ("--process a*", of("1,998", "99.9 %"), 3),
+        ("--process app --process 99", of("1,702", "85.1 %"), 3),
+        ("--thread 9,100", of("1,702", "85.1 %"), 3),
+        ("--module NTOSKRNL", of("500", "25.0 %"), 1),
+        ("--module ntos* --module app.exe", of("1,700", "85.0 %"), 2),
+        ("--symbol app.exe+0x1000", of("1,200", "60.0 %"), 1),
+        ("--time -1us", of("2,000", "100.0 %"), 4),
+        ("--time 0-", of("2,000", "100.0 %"), 4),
+        ("--process app --cpu 1", of("0", "0.0 %"), 0),
+    ] {
+        assert_eq!(selected(options), (line, rows), "{options}");
+    }
+    let report = text("report FILE -e 25 --module app --json").parse::<Value>().unwrap();
+    let source = &report["sources"][0];
+    assert_eq!((&source["samples"], &source["selected_samples"]), (&json!(2000), &json!(1200)));
+    assert_eq!(source["selected_events"], json!(1200 * 100_003));
+    assert_eq!(source["rows"][0]["share"], json!(0.6));
+}
+
+#[test]
+fn every_verb_that_reads_recordings_has_the_selection() {
+    let lines = text("export FILE --format csv -e 25 --module app");
+    assert_eq!(lines.lines().filter(|line| line.contains(",sample,")).count(), 1200);
+    let folded = text("export FILE --format folded --symbol app*");
+    assert_eq!(folded, "app.exe (8);app.exe;app.exe+0x1000 120003600\n");
+    let file = recording();
+    let svg = file.run("flamegraph FILE -o - --cpu 0").out;
+    assert!(svg.contains(">C:\\app\\app.exe --fast (85.0 % of all events are selected)</text>"), "{svg}");
+    let profile = text("export FILE --format firefox --thread 9").parse::<Value>().unwrap();
+    let names: Vec<&str> =
+        profile["threads"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, ["CPU 1", "Thread 9: BranchMispredictions", "Thread 9: TotalCycles"]);
+    let rows = text("report FILE --merge --csv --module app --limit 5").lines().count();
+    assert_eq!(rows, 6);
+}
+
+#[test]
+fn fields_are_the_columns_of_a_report() {
+    let report = text("report FILE -e 25 --fields symbol,events,overhead,error --limit 1");
+    let rows: Vec<&str> = report.lines().skip_while(|line| !line.starts_with("Symbol")).collect();
+    assert_eq!(
+        rows[..3],
+        [
+            "Symbol               Events  Overhead   +/-",
+            "--------------  -----------  --------  ----",
+            "app.exe+0x1000  120,003,600    60.00%  2.15",
+        ],
+    );
+    let (exit, report) = recording().run("report FILE --sort module --fields symbol").failure();
+    assert!(exit == Exit::Usage && report.contains("--fields has symbol, but --sort has not"), "{report}");
+}
+
 #[test]
 fn an_incomplete_recording_is_reported_with_a_warning() {
     let mut cut = bytes();
@@ -417,6 +487,20 @@ fn unreadable_files_and_unrecorded_names_have_their_codes() {
         ),
         ("report FILE --process ap", Exit::NotRecorded, "no process ap; it has another program.exe, app.exe"),
         ("export FILE --format csv --process 7", Exit::NotRecorded, "no process 7;"),
+        ("report FILE --cpu 0-2", Exit::NotRecorded, "the recording has no CPU 2; it has 0, 1"),
+        ("report FILE --thread 9,7", Exit::NotRecorded, "the recording has no thread 7; it has 9, 100, 4322"),
+        (
+            "report FILE --module ntdl",
+            Exit::NotRecorded,
+            "the recording has no module ntdl; it has app.exe, ntoskrnl.exe, a_library",
+        ),
+        (
+            "export FILE --format json --cpu 0 --symbol App*",
+            Exit::NotRecorded,
+            "the selection has no symbol App*; it has app.exe+0x1000, ntoskrnl.exe+0x50, app.exe+0xbb8,",
+        ),
+        ("report FILE --time 1s-2s", Exit::NotRecorded, "the recording has no time 1s-2s; it has 0s-0.000s"),
+        ("report FILE --merge --module no", Exit::NotRecorded, "the recording has no module no; it has app.exe"),
         ("export FILE --format csv -o FILE", Exit::Usage, "is the recording itself"),
         ("report FILE.not", Exit::Recording, "the file cannot be read at byte 0"),
         ("flamegraph FILE -e 11 --process 99 -o OUT", Exit::NotRecorded, "has no samples"),

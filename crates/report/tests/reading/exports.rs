@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::support::{CYCLES, MISSES, read, recording, symbol_index};
 
 fn of_cycles() -> Filter {
-    Filter { source: Some(CYCLES), core_type: None, processes: None }
+    Filter { source: Some(CYCLES), ..Filter::default() }
 }
 
 fn folded_lines() -> Vec<String> {
@@ -33,7 +33,7 @@ fn csv_has_a_line_for_each_sample_loss_and_pause() {
 fn filtered_csv_keeps_losses_and_pauses_of_its_source_and_of_all_sources() {
     let file = recording();
     let contents = read(&file);
-    let filter = Filter { source: Some(MISSES), core_type: None, processes: Some([12].into()) };
+    let filter = Filter { source: Some(MISSES), processes: Some([12].into()), ..Filter::default() };
     let mut out = Vec::new();
     samples_csv(&contents, &symbol_index(&contents), &filter, file.as_slice(), &mut out).unwrap();
     let out = String::from_utf8(out).unwrap();
@@ -102,7 +102,7 @@ fn firefox_profile_is_consistent() {
 fn samples_of_a_profile_for_firefox_weigh_as_many_events_as_a_report_says() {
     let contents = read(&recording());
     for source in [CYCLES, MISSES] {
-        let filter = Filter { source: Some(source), core_type: None, processes: None };
+        let filter = Filter { source: Some(source), ..Filter::default() };
         let profile = profile(&filter);
         let of_thread = |thread: &Value| {
             assert_eq!(thread["samples"]["weightType"], "samples");

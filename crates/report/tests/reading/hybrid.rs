@@ -51,7 +51,7 @@ fn exports_name_the_core_type_and_can_be_restricted_to_it() {
     let bytes = recording();
     let contents = read(&bytes);
     let index = symbol_index(&contents);
-    let filter = |core_type| Filter { source: Some(CYCLES), core_type, processes: None };
+    let filter = |core_type| Filter { source: Some(CYCLES), core_type, ..Filter::default() };
     for (core_type, core, atom) in [(None, 1, 2), (Some(CORE), 1, 0), (Some(ATOM), 0, 2)] {
         let mut out = Vec::new();
         samples_csv(&contents, &index, &filter(core_type), bytes.as_slice(), &mut out).unwrap();

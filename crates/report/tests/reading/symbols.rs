@@ -8,7 +8,9 @@ use std::thread;
 
 use flate2::read::GzDecoder;
 use recording::{Block, DebugFile, Module, Process};
-use report::{Column, Contents, Detail, Filter, Reason, SampleLocation, SymbolFinder, SymbolIndex, Table, firefox};
+use report::{
+    Column, Contents, Detail, Filter, NamePattern, Reason, SampleLocation, SymbolFinder, SymbolIndex, Table, firefox,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -120,6 +122,11 @@ fn inlined_functions_are_frames_below_the_symbol() {
             "1 functions::alpha()",
         ]
     );
+    for (pattern, samples) in [("functions::alpha()", 4), ("*atomic_add()", 2), ("*load*", 1), ("alpha", 0)] {
+        let filter = Filter { symbols: vec![NamePattern::new(pattern)], ..Filter::default() };
+        let selected = Table::new(&contents, &symbol_index, CYCLES, &[], &filter).selected;
+        assert_eq!(selected.samples, samples, "{pattern}");
+    }
     let stacks = report::folded(&table(Column::Frames));
     assert!(stacks.contains(&format!(";;functions::alpha();{fetch_add};{atomic_add} 2")), "{stacks:?}");
     let mut profile = Vec::new();

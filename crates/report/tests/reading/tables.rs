@@ -57,7 +57,7 @@ fn omitted_columns_are_summed_over() {
 #[test]
 fn share_refers_to_all_samples_of_the_source_with_any_filter() {
     let contents = read(&recording());
-    let filter = Filter { source: None, core_type: None, processes: Some(contents.processes.named("OTHER").collect()) };
+    let filter = Filter { processes: Some(contents.processes.named("OTHER").collect()), ..Filter::default() };
     insta::assert_snapshot!(text(&table(&contents, &[Column::Process], &filter)), @"0.300 3 300009 other.exe | - | -");
 }
 
@@ -164,7 +164,7 @@ proptest! {
     ) {
         let contents = read(&file(&[block(&samples)]));
         let (some, others): (BTreeSet<u32>, BTreeSet<u32>) = [8, 12, 99].into_iter().partition(|id| processes.contains(id));
-        let of = |processes| table(&contents, &COLUMNS, &Filter { source: None, core_type: None, processes: Some(processes) }).rows;
+        let of = |processes| table(&contents, &COLUMNS, &Filter { processes: Some(processes), ..Filter::default() }).rows;
         let mut sums = sum(&of(some));
         sums += sum(&of(others));
         prop_assert_eq!(sums, contents.sample_counts.total(CYCLES).weight);

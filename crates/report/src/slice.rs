@@ -1,0 +1,94 @@
+//! Slices of a recording: processors, threads and time, which every record has in itself.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::ops::Range;
+use std::time::Duration;
+
+use protocol::{AnySample, SampleRecord};
+use recording::{Block, ReadError, Reader};
+
+/// Nanoseconds per second.
+const NANOSECONDS: u128 = 1_000_000_000;
+
+/// A part of a recording; the default is all of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Slice {
+    /// Selects only records of these processors.
+    pub processors: Option<BTreeSet<u32>>,
+    /// Selects only samples in these threads, and all other records.
+    pub threads: Option<BTreeSet<u32>>,
+    /// Selects only records of this time, in units of the recording's clock. [`RecordedTime::at`] converts to it.
+    pub time: Option<Range<u64>>,
+}
+
+impl Slice {
+    /// Returns whether the slice is the whole recording.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns whether a record of `processor` at `time` is selected.
+    #[must_use]
+    pub fn selects(&self, processor: u32, time: u64) -> bool {
+        self.time.as_ref().is_none_or(|wanted| wanted.contains(&time))
+            && self.processors.as_ref().is_none_or(|wanted| wanted.contains(&processor))
+    }
+
+    /// Returns whether `sample` is selected.
+    #[must_use]
+    pub fn selects_sample(&self, sample: &AnySample) -> bool {
+        self.selects(sample.processor, sample.time)
+            && self.threads.as_ref().is_none_or(|wanted| wanted.contains(&sample.thread))
+    }
+}
+
+/// The time that the records of a recording cover, in units of its clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedTime {
+    /// Time of the earliest record.
+    pub first: u64,
+    /// Time of the latest record.
+    pub last: u64,
+    clock: u64,
+}
+
+impl RecordedTime {
+    /// Reads the times of all records up to the first damaged block; `None` if there are no records.
+    ///
+    /// # Errors
+    /// If the file header or the first block cannot be read.
+    pub fn read(input: impl Read) -> Result<Option<Self>, ReadError> {
+        let mut clock = 1;
+        let mut found: Option<(u64, u64)> = None;
+        for (index, block) in Reader::new(input)?.enumerate() {
+            match block {
+                Ok(Block::Session(session)) => clock = session.clock.max(1),
+                Ok(Block::Samples(records)) => {
+                    let times = records.iter().map(SampleRecord::time).map(|time| (time, time));
+                    found =
+                        found.into_iter().chain(times).reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+                }
+                Ok(Block::Process(_) | Block::Summary(_)) => {}
+                Err(error) if index == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(found.map(|(first, last)| Self { first, last, clock }))
+    }
+
+    /// Returns the first unit of the clock that is at least `since_start` after the earliest record.
+    #[must_use]
+    pub fn at(&self, since_start: Duration) -> u64 {
+        let units = since_start.as_nanos().saturating_mul(self.clock.into()).div_ceil(NANOSECONDS);
+        self.first.saturating_add(units.try_into().unwrap_or(u64::MAX))
+    }
+
+    /// Returns the time from the earliest to the latest record.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        let nanoseconds = u128::from(self.last - self.first) * NANOSECONDS / u128::from(self.clock);
+        Duration::from_nanos(nanoseconds.try_into().unwrap_or(u64::MAX))
+    }
+}

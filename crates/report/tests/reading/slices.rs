@@ -1,0 +1,178 @@
+//! Filters: by processor, thread, time, module and symbol.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use protocol::{CounterSample, LostRecord, SampleRecord};
+use recording::{Block, Process};
+use report::{
+    Column, Contents, Detail, Filter, NamePattern, RecordedTime, SampleWeight, Slice, SymbolFinder, SymbolIndex, Table,
+    samples_csv, timeline,
+};
+
+use super::support::{APP, CYCLES, NT, NTDLL, file, processes, recording, sample};
+
+/// Returns a table by process and address of the samples that `filter` selects.
+fn table(bytes: &[u8], filter: &Filter) -> Table {
+    let contents = Contents::read_slice(bytes, Detail::default(), filter.slice.clone()).unwrap();
+    let symbol_index = index(&contents, filter);
+    Table::new(&contents, &symbol_index, CYCLES, &[Column::Process, Column::Address], filter)
+}
+
+fn index(contents: &Contents, filter: &Filter) -> SymbolIndex {
+    SymbolIndex::new(contents, filter, &SymbolFinder::new(Vec::new(), None, None).unwrap())
+}
+
+/// Returns the number of lines of CSV with `kind`.
+fn lines(bytes: &[u8], filter: &Filter, kind: &str) -> usize {
+    let contents = Contents::read(bytes, Detail::default()).unwrap();
+    let mut out = Vec::new();
+    samples_csv(&contents, &index(&contents, filter), filter, bytes, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    text.lines().filter(|line| line.split(',').nth(1) == Some(kind)).count()
+}
+
+fn of_slice(slice: Slice) -> Filter {
+    Filter { source: Some(CYCLES), slice, ..Filter::default() }
+}
+
+fn of_time(time: Range<u64>) -> Filter {
+    of_slice(Slice { time: Some(time), ..Slice::default() })
+}
+
+fn of_names(modules: &[&str], symbols: &[&str]) -> Filter {
+    let patterns = |names: &[&str]| names.iter().map(|name| NamePattern::new(*name)).collect();
+    Filter { source: Some(CYCLES), modules: patterns(modules), symbols: patterns(symbols), ..Filter::default() }
+}
+
+/// The samples of cycles are 1 ms apart, from 0 ms to 9 ms.
+#[test]
+fn a_time_is_selected_from_its_start_to_before_its_end() {
+    let bytes = recording();
+    let recorded = RecordedTime::read(bytes.as_slice()).unwrap().unwrap();
+    assert_eq!(recorded.duration(), Duration::from_millis(9));
+    let at = |milliseconds| recorded.at(Duration::from_micros(milliseconds));
+    for (from, to, number) in
+        [(0, 10_000, 10), (0, 9000, 9), (1000, 3000, 2), (1001, 3001, 2), (9000, 9001, 1), (9001, 20_000, 0)]
+    {
+        let filter = of_time(at(from)..at(to));
+        let table = table(&bytes, &filter);
+        assert_eq!((table.selected.samples, table.total.weight.samples), (number, 10), "{from} {to}");
+        assert_eq!(lines(&bytes, &filter, "sample") as u64, number, "{from} {to}");
+    }
+}
+
+/// A unit of the clock is 100 ns.
+#[test]
+fn a_time_between_two_units_of_the_clock_begins_at_the_next() {
+    let recorded = RecordedTime::read(recording().as_slice()).unwrap().unwrap();
+    for (nanoseconds, units) in [(0, 0), (1, 1), (99, 1), (100, 1), (101, 2)] {
+        assert_eq!(recorded.at(Duration::from_nanos(nanoseconds)), recorded.first + units);
+    }
+    assert_eq!(recorded.at(Duration::MAX), u64::MAX);
+    let none = file(&[]);
+    assert_eq!(RecordedTime::read(none.as_slice()).unwrap(), None);
+    assert!(RecordedTime::read(&none[..20]).is_err());
+}
+
+#[test]
+fn module_and_symbol_are_selected_by_name_after_they_are_known() {
+    let bytes = recording();
+    for (modules, symbols, number) in [
+        (&["ntdll"][..], &[][..], 2),
+        (&["NTDLL.DLL", "app"], &[], 5),
+        (&["nt*"], &[], 5),
+        (&["[unknown]"], &[], 2),
+        (&[], &["app.exe+0x1000"], 2),
+        (&[], &["APP.exe+0x1000"], 0),
+        (&[], &["*+0x?00"], 3),
+        (&["ntdll"], &["app*"], 0),
+        (&["app"], &["*0", "*4"], 3),
+    ] {
+        let filter = of_names(modules, symbols);
+        assert_eq!(table(&bytes, &filter).selected.samples, number, "{modules:?} {symbols:?}");
+        assert_eq!(lines(&bytes, &filter, "sample") as u64, number, "{modules:?} {symbols:?}");
+    }
+}
+
+#[test]
+fn losses_are_selected_by_processor_and_time_only() {
+    let bytes = recording();
+    let on = |processor| of_slice(Slice { processors: Some([processor].into()), ..Slice::default() });
+    let in_thread = of_slice(Slice { threads: Some([9].into()), ..Slice::default() });
+    for (filter, samples, lost) in [
+        (on(0), 10, 0),
+        (on(1), 0, 1),
+        (of_time(0..4000), 1, 0),
+        (of_time(4000..4001), 0, 1),
+        (in_thread, 6, 1),
+        (of_names(&["ntdll"], &[]), 2, 1),
+    ] {
+        assert_eq!((lines(&bytes, &filter, "sample"), lines(&bytes, &filter, "lost")), (samples, lost), "{filter:?}");
+    }
+}
+
+#[test]
+fn totals_and_losses_are_those_of_the_whole_recording() {
+    let bytes = recording();
+    let none = Slice { processors: Some(BTreeSet::new()), ..Slice::default() };
+    let contents = Contents::read_slice(bytes.as_slice(), Detail::default(), none).unwrap();
+    assert_eq!(contents.sample_counts.locations().count(), 0);
+    assert_eq!(contents.sample_counts.total(CYCLES).weight.samples, 10);
+    assert_eq!(contents.sample_counts.loss_stats().map(|(.., stats)| stats.lost).sum::<u64>(), 3);
+}
+
+fn any_sample() -> impl Strategy<Value = CounterSample> {
+    let ip = prop_oneof![APP..APP + 0x20, NTDLL..NTDLL + 0x20, NT..NT + 0x20, any::<u64>()];
+    (ip, prop_oneof![Just(8_u32), Just(12)], 0_u32..4, 0_u64..1000, 1_u32..1_000_000).prop_map(
+        |(ip, process, processor, time, interval)| CounterSample {
+            time,
+            processor,
+            thread: process + processor,
+            ..sample(CYCLES, process, ip, interval)
+        },
+    )
+}
+
+proptest! {
+    /// A slice, and what is outside it, add up to everything: by processors, threads and time, in the table and in the
+    /// timeline.
+    #[test]
+    fn slices_add_up_to_the_whole(
+        samples in prop::collection::vec(any_sample(), 1..60),
+        processors in prop::sample::subsequence(vec![0, 1, 2, 3], 0..=4),
+        threads in prop::sample::subsequence((8..16).collect::<Vec<u32>>(), 0..=8),
+        cut in 0_u64..1001,
+    ) {
+        let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
+        blocks.push(Block::Samples(samples.iter().copied().map(SampleRecord::from).collect()));
+        blocks.push(Block::Samples(vec![LostRecord::new(5, 0, CYCLES, 3).into()]));
+        blocks.push(Block::Process(Process { id: 12, name: "late".to_owned(), modules: Vec::new() }));
+        let bytes = file(&blocks);
+        let (of_cpus, other_cpus): (BTreeSet<u32>, BTreeSet<u32>) = (0..4).partition(|one| processors.contains(one));
+        let (of_threads, other_threads): (BTreeSet<u32>, BTreeSet<u32>) = (8..16).partition(|one| threads.contains(one));
+        let on = |processors| Slice { processors: Some(processors), ..Slice::default() };
+        let within = |threads| Slice { threads: Some(threads), ..Slice::default() };
+        let during = |time| Slice { time: Some(time), ..Slice::default() };
+        let whole = table(&bytes, &of_slice(Slice::default()));
+        prop_assert_eq!(whole.selected, whole.total.weight);
+        for pair in [[on(of_cpus), on(other_cpus)], [within(of_threads), within(other_threads)], [during(0..cut), during(cut..1001)]] {
+            let mut sum = SampleWeight::default();
+            let mut ordered = 0;
+            for slice in pair {
+                let filter = of_slice(slice);
+                let part = table(&bytes, &filter);
+                prop_assert_eq!(part.total, whole.total);
+                sum += part.selected;
+                let contents = Contents::read(bytes.as_slice(), Detail::default()).unwrap();
+                let of_slice = timeline(&contents, &filter, bytes.as_slice()).unwrap().len();
+                prop_assert_eq!(of_slice as u64, part.selected.samples);
+                ordered += of_slice;
+            }
+            prop_assert_eq!(sum, whole.total.weight);
+            prop_assert_eq!(ordered, samples.len());
+        }
+    }
+}
