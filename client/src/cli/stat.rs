@@ -120,8 +120,8 @@ pub struct StatArgs {
     /// Run no command; end with Ctrl-C or after --duration
     #[arg(short, long, conflicts_with = "command")]
     pub all: bool,
-    /// End after this time: 5 (seconds), 5s or 250ms; COMMAND continues
-    #[arg(long, value_name = "TIME", value_parser = duration::nonzero)]
+    /// End after this time: 5 (seconds), 5s or 250ms
+    #[arg(long, value_name = "TIME", conflicts_with = "command", value_parser = duration::nonzero)]
     pub duration: Option<Duration>,
     /// Print the metrics of -M without counts; without -M, the shares and frequencies beside the counts
     #[arg(long, conflicts_with = "json")]
@@ -248,12 +248,13 @@ mod tests {
             "--json --csv app",
             "--json -x ; app",
             "--summary app",
+            "--duration 1 app",
             "-a -- app",
             "-e 2",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }
-        for line in ["-a", "--duration 1", "-a --duration 1 -r 3", "-I 100 --summary app", "--duration 1 app"] {
+        for line in ["-a", "--duration 1", "-a --duration 1 -r 3", "-I 100 --summary app"] {
             assert!(parse(line).is_ok(), "{line}");
         }
     }

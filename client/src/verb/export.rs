@@ -5,7 +5,7 @@ use std::path::Path;
 
 use report::{Column, Detail, ExportError, firefox, samples_csv};
 
-use super::aggregate::{Aggregate, Limits};
+use super::aggregate::{Aggregate, Limits, loss_warnings};
 use super::context::Context;
 use super::load::LoadedRecording;
 use crate::cli::{ExportArgs, ExportFormat};
@@ -25,6 +25,9 @@ pub fn run(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
             file.flush().map_err(|cause| OutputError::File { path: path.to_owned(), cause })?;
         }
         None => write(args.format, &loaded, &mut context.out, None)?,
+    }
+    for warning in loss_warnings(&loaded) {
+        context.warn(&warning)?;
     }
     loaded.finish(context)
 }

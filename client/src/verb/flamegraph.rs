@@ -5,6 +5,7 @@ use std::path::Path;
 
 use report::{Detail, Table, flamegraph};
 
+use super::aggregate::loss_warnings;
 use super::context::Context;
 use super::load::LoadedRecording;
 use crate::cli::FlamegraphArgs;
@@ -24,6 +25,9 @@ pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
         let mut file = loaded.create(path)?;
         let written = flamegraph(&lines, &title, &subtitle, &mut file).and_then(|()| file.flush());
         written.map_err(|cause| OutputError::File { path: path.clone(), cause })?;
+    }
+    for warning in loss_warnings(&loaded) {
+        context.warn(&warning)?;
     }
     loaded.finish(context)
 }
