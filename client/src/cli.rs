@@ -1,5 +1,6 @@
 //! The command line.
 
+mod annotate;
 mod branches;
 mod common;
 mod control_area;
@@ -8,6 +9,7 @@ mod documents;
 mod encode;
 pub mod event_list;
 mod events;
+mod export;
 pub mod names;
 mod record;
 mod report;
@@ -28,6 +30,7 @@ use crate::processors::ProcessorList;
 use event_list::EventList;
 use names::Names;
 
+pub use annotate::AnnotateArgs;
 pub use branches::BranchesArgs;
 #[cfg(test)]
 pub use branches::ShortRing;
@@ -35,8 +38,9 @@ pub use common::{Force, Json};
 pub use control_area::ControlAreaArgs;
 pub use encode::EncodeArgs;
 pub use events::{EventsAction, EventsArgs};
+pub use export::{ExportArgs, ExportFormat, FlamegraphArgs, ScriptArgs};
 pub use record::RecordArgs;
-pub use report::{ExportArgs, ExportFormat, FieldName, FlamegraphArgs, RecordingArgs, ReportArgs};
+pub use report::{FieldName, RecordingArgs, ReportArgs};
 pub use selection::{ProcessName, SelectionArgs, TimeRange};
 pub use session::SessionArgs;
 pub use stat::{Aggregation, STAT_HELP, StatArgs};
@@ -50,6 +54,7 @@ EXAMPLES
   client stat -e TotalIssues,TotalCycles -C 0-3 -- app.exe
   client record -- app.exe                  sample while a command runs
   client report                             those samples by function
+  client annotate main                      the instructions of a function
   client branches -C 0 --duration 0.1       every branch of CPU 0
   client start BranchInstructions           count until `client stop`
   client read --per-cpu                     what has been counted so far
@@ -139,11 +144,17 @@ pub enum Verb {
     /// Show the samples of a recording by columns, as `perf report` does
     #[command(after_help = report::REPORT_HELP)]
     Report(ReportArgs),
+    /// Show the instructions of a function with their samples, as `perf annotate` does
+    #[command(after_help = annotate::HELP)]
+    Annotate(AnnotateArgs),
     /// Convert a recording for other programs
-    #[command(after_help = report::EXPORT_HELP)]
+    #[command(after_help = export::EXPORT_HELP)]
     Export(ExportArgs),
+    /// Print the samples of a recording as `perf script` does
+    #[command(after_help = export::SCRIPT_HELP)]
+    Script(ScriptArgs),
     /// Draw a recording as a flame graph
-    #[command(after_help = report::FLAMEGRAPH_HELP)]
+    #[command(after_help = export::FLAMEGRAPH_HELP)]
     Flamegraph(FlamegraphArgs),
     /// Show what the driver would do on a processor; needs no driver
     #[command(after_help = DIAGNOSE_HELP)]

@@ -1,7 +1,8 @@
 //! Colors of the terminal. `--color` chooses them; by default NO_COLOR and the kind of the stream decide.
 
-use std::io::Write;
+use std::io::{self, Write};
 
+use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 
 /// Style of the word `error:`.
@@ -10,6 +11,14 @@ const ERROR: Style = AnsiColor::Red.on_default().bold();
 /// Style of the other words at the beginning of a line of a report.
 const LABEL: Style = Style::new().bold();
 
+/// Style of the shares of instructions with many, some and few samples.
+pub const HOT: Style = AnsiColor::Red.on_default().bold();
+pub const WARM: Style = AnsiColor::Green.on_default();
+pub const COLD: Style = Style::new();
+
+/// Style of source code between instructions.
+pub const SOURCE: Style = AnsiColor::Cyan.on_default();
+
 /// Labels of the lines of an error's report after the first.
 const LABELS: [&str; 3] = ["because:", "now:", "try:"];
 
@@ -17,6 +26,11 @@ const LABELS: [&str; 3] = ["because:", "now:", "try:"];
 /// still reports the error.
 pub fn print_error(report: &str) {
     let _ = writeln!(anstream::stderr(), "{}", painted(report));
+}
+
+/// Returns whether standard output can have colors. Lets a Windows console accept them.
+pub fn stdout_has_colors() -> bool {
+    AutoStream::auto(io::stdout()).current_choice() != ColorChoice::Never
 }
 
 /// Returns a report with its labels in color.

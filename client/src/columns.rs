@@ -45,7 +45,7 @@ fn widest_that_fits(widths: &[usize], room: usize) -> usize {
 
 /// Returns the name without control characters, which a terminal could execute, and without its middle if it has more
 /// than `max` characters. Both ends of a name are more informative.
-fn shortened(name: &str, max: usize) -> String {
+pub fn shortened(name: &str, max: usize) -> String {
     let characters: Vec<char> = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if characters.len() <= max {
         return characters.into_iter().collect();

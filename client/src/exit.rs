@@ -74,6 +74,8 @@ exits! {
     CountersTaken = 24, "another program has the counters; start, stat, record: --force";
     /// The Debug Store is in use, or Windows refuses its control area.
     DebugStoreTaken = 25, "the Debug Store is in use, or Windows refuses its control area";
+    /// The image with the machine code of a function is not found.
+    NoCode = 26, "annotate: the image of the recorded build is missing or damaged";
 }
 
 impl Exit {

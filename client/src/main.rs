@@ -94,6 +94,7 @@ fn run(cli: &cli::Cli) -> Result<i32, Error> {
     let (mut input, mut out, mut err) = (io::stdin().lock(), io::stdout().lock(), io::stderr().lock());
     let mut context = Context::new(system.as_deref(), &mut input, &mut out, &mut err);
     context.cache = event_cache::folder();
+    context.colors = color::stdout_has_colors();
     verb::run(&cli.verb, &mut context)
 }
 

@@ -63,35 +63,6 @@ EXAMPLES
   client report app.rec --merge --limit 1000 | more
 ";
 
-/// Text after the options of `export` in `--help`.
-pub const EXPORT_HELP: &str = "\
-Only the selected samples are exported; client report --help says how names and
-times are matched. Losses and pauses are selected by event, CPU and time.
-
-FORMATS
-  firefox  a profile for https://profiler.firefox.com (Load a profile from file);
-           the weight of a sample is the number of events that it represents
-  folded   lines \"process;module;symbol events\" for flame graph programs, of
-           the first event of the recording, or of -e
-  csv      a line for each sample, and for each loss and pause
-  json     sums by process, module, symbol and address
-
-EXAMPLES
-  client export app.rec --format firefox -o app.json
-  client export app.rec --format csv --process app -o samples.csv
-";
-
-/// Text after the options of `flamegraph` in `--help`.
-pub const FLAMEGRAPH_HELP: &str = "\
-Draws process, module, symbol and inlined functions as boxes as wide as their share of the events.
-Recordings hold no call stacks. Without -e: the first event of the recording.
-If only a part of the samples is selected, the graph is that part: its subtitle
-says how much that is of all events.
-
-EXAMPLES
-  client flamegraph app.rec -o app.svg
-";
-
 /// The columns by which samples are grouped without `--sort` and `--fields`.
 const DEFAULT_COLUMNS: [ColumnName; 3] = [ColumnName::Process, ColumnName::Module, ColumnName::Symbol];
 
@@ -319,42 +290,6 @@ fn percent(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("\"{text}\" is not a percentage; write 1 or 0.5"))
 }
 
-/// Arguments of `export`.
-#[derive(Debug, Args)]
-pub struct ExportArgs {
-    #[command(flatten)]
-    pub recording: RecordingArgs,
-    /// The format
-    #[arg(long, value_enum, ignore_case = true, value_name = "FORMAT")]
-    pub format: ExportFormat,
-    /// Write to FILE [default: standard output]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-}
-
-/// A format of `export`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ExportFormat {
-    /// The Firefox Profiler
-    Firefox,
-    /// Programs that draw flame graphs
-    Folded,
-    /// Single samples
-    Csv,
-    /// Sums
-    Json,
-}
-
-/// Arguments of `flamegraph`.
-#[derive(Debug, Args)]
-pub struct FlamegraphArgs {
-    #[command(flatten)]
-    pub recording: RecordingArgs,
-    /// Write the SVG to FILE; - is standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -435,7 +370,7 @@ mod tests {
             "report --merge --percent-limit 1",
             "report a.rec b.rec",
             "export",
-            "export --format pprof",
+            "export --format tiff",
             "flamegraph",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), Exit::Usage.code(), "{line}");

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cpuid_dump::ParseError;
 use recording::{ReadError, WriteError};
+use report::Reason;
 
 use super::*;
 use crate::cli::ShortRing;
@@ -19,7 +20,8 @@ use crate::reply::Malformed;
 use crate::source::{OtherInterface, SourceError};
 use crate::system_error::SystemError;
 use crate::verb::{
-    CommandError, DetachedError, DriverBusy, InstallError, MeasureError, RecordingError, TopologyError, Undone,
+    AnnotateError, CommandError, DetachedError, DriverBusy, InstallError, MeasureError, RecordingError, TopologyError,
+    Undone,
 };
 
 fn windows_says(code: i32) -> io::Error {
@@ -246,6 +248,26 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
         ),
         (RecordingError::NoSamples { path: "a.rec".into() }.into(), Exit::NotRecorded, "error: a.rec has no samples"),
         (RecordingError::SameFile { path: "a.rec".into() }.into(), Exit::Usage, "  try: name another file with -o"),
+        (
+            AnnotateError::NoSymbol("mian".into()).into(),
+            Exit::NotRecorded,
+            "  try: client report --sort module,symbol, which lists them",
+        ),
+        (
+            AnnotateError::Ambiguous { given: "m".into(), names: vec!["a.exe!m1".into(), "a.exe!m2".into()] }.into(),
+            Exit::NotRecorded,
+            "  try: client annotate \"a.exe!m1\"",
+        ),
+        (
+            AnnotateError::NoCode {
+                function: "a.exe!main".into(),
+                image: "a.exe (time stamp 00000007, size 0x1000)".into(),
+                cause: Reason::NotFound.into(),
+            }
+            .into(),
+            Exit::NoCode,
+            "  try: --symbols DIR, with the recorded a.exe (time stamp 00000007, size 0x1000)",
+        ),
         (OutOfMemory.into(), Exit::Failure, "error: out of memory"),
         (
             Unwritten { path: "app.rec".into(), cause: WriteError::Write(other()) }.into(),

@@ -8,10 +8,12 @@ use recording::{RecordedEvent, Session, Summary};
 use report::{Column, Contents, SampledSource, SymbolIndex, Table, TableRow};
 use serde::Serialize;
 
+use super::context::Context;
 use super::load::LoadedRecording;
 use crate::core_types::{self, qualified};
 use crate::disturbance::Disturbance;
 use crate::document::Document;
+use crate::error::Error;
 use crate::event;
 use crate::format::{self, counted, properties, real, seconds};
 use crate::id::Id;
@@ -351,8 +353,17 @@ fn loss_shares(loaded: &LoadedRecording, sampled: SampledSource, loss_stats: &[P
     }
 }
 
-/// Returns a warning for each source of which samples or time were lost, for output that does not show it.
-pub fn loss_warnings(loaded: &LoadedRecording) -> Vec<String> {
+/// Finishes output that does not show losses itself: reports them and the other problems of the recording on standard
+/// error. Returns the exit code.
+pub fn finish_export(loaded: &LoadedRecording, context: &mut Context) -> Result<i32, Error> {
+    for warning in loss_warnings(loaded) {
+        context.warn(&warning)?;
+    }
+    loaded.finish(context)
+}
+
+/// Returns a warning for each source of which samples or time were lost.
+fn loss_warnings(loaded: &LoadedRecording) -> Vec<String> {
     let warning = |sampled: SampledSource| {
         let LossShares { lost, lost_share, paused_share } = loss_shares(loaded, sampled, &loss_stats(loaded, sampled));
         let paused = paused_share.filter(|share| *share > 0.0);

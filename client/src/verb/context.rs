@@ -21,6 +21,8 @@ pub struct Context<'a> {
     pub err: Output<'a>,
     /// Exit code of a command that has ended; the client exits with the same code.
     pub command_code: Option<i32>,
+    /// Whether standard output can have colors.
+    pub colors: bool,
     /// The folder with imported events, if there is one.
     pub cache: Option<PathBuf>,
 }
@@ -33,7 +35,15 @@ impl<'a> Context<'a> {
         out: &'a mut dyn Write,
         err: &'a mut dyn Write,
     ) -> Self {
-        Self { system, input, out: Output::new(out), err: Output::new(err), command_code: None, cache: None }
+        Self {
+            system,
+            input,
+            out: Output::new(out),
+            err: Output::new(err),
+            command_code: None,
+            colors: false,
+            cache: None,
+        }
     }
 
     /// Returns the machine.

@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use report::{Column, Detail, ExportError, firefox, samples_csv};
+use report::{Column, Detail, ExportError, firefox, pprof, samples_csv, speedscope};
 
-use super::aggregate::{Aggregate, Limits, loss_warnings};
+use super::aggregate::{Aggregate, Limits, finish_export};
 use super::context::Context;
 use super::load::LoadedRecording;
 use crate::cli::{ExportArgs, ExportFormat};
@@ -18,18 +18,21 @@ const COLUMNS: [Column; 4] = [Column::Process, Column::Module, Column::Symbol, C
 
 pub fn run(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
     let loaded = LoadedRecording::open(&args.recording, Detail::default())?;
-    match args.output.as_deref().filter(|path| *path != Path::new("-")) {
-        Some(path) => {
-            let mut file = loaded.create(path)?;
-            write(args.format, &loaded, &mut file, Some(path))?;
-            file.flush().map_err(|cause| OutputError::File { path: path.to_owned(), cause })?;
-        }
-        None => write(args.format, &loaded, &mut context.out, None)?,
-    }
-    for warning in loss_warnings(&loaded) {
-        context.warn(&warning)?;
-    }
-    loaded.finish(context)
+    to(args.output.as_deref(), &loaded, context, |out, path| write(args.format, &loaded, out, path))?;
+    finish_export(&loaded, context)
+}
+
+/// Writes to the file `output`, or to standard output if there is none or it is `-`.
+pub fn to(
+    output: Option<&Path>,
+    loaded: &LoadedRecording,
+    context: &mut Context,
+    write: impl FnOnce(&mut dyn Write, Option<&Path>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let Some(path) = output.filter(|path| *path != Path::new("-")) else { return write(&mut context.out, None) };
+    let mut file = loaded.create(path)?;
+    write(&mut file, Some(path))?;
+    Ok(file.flush().map_err(|cause| OutputError::File { path: path.to_owned(), cause })?)
 }
 
 fn write(
@@ -42,6 +45,8 @@ fn write(
     match format {
         ExportFormat::Firefox => firefox(contents, symbol_index, filter, loaded.reopen()?, out),
         ExportFormat::Csv => samples_csv(contents, symbol_index, filter, loaded.reopen()?, out),
+        ExportFormat::Pprof => pprof(contents, symbol_index, filter, out),
+        ExportFormat::Speedscope => speedscope(contents, symbol_index, filter, out),
         ExportFormat::Folded => {
             loaded.folded()?.iter().try_for_each(|line| writeln!(out, "{line}")).map_err(ExportError::Write)
         }

@@ -177,7 +177,8 @@ impl LoadedRecording {
         Ok(Self { path: path.to_owned(), contents, filter, symbol_index: SymbolIndex::default() })
     }
 
-    fn finder(&self, selection: &SelectionArgs) -> Result<SymbolFinder, Error> {
+    /// Creates a finder of symbols and images for the recording.
+    pub fn finder(&self, selection: &SelectionArgs) -> Result<SymbolFinder, Error> {
         let finder = finder(selection.symbols.clone(), self.path.parent())?;
         let recorded = self.contents.session.computer.as_deref();
         Ok(finder.with_perf_maps(perf_map_folders(recorded, std::env::var(COMPUTER).ok().as_deref())))

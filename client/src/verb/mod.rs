@@ -1,6 +1,7 @@
 //! The verbs of the client, one file for each.
 
 mod aggregate;
+mod annotate;
 mod branches;
 mod command;
 mod context;
@@ -22,6 +23,7 @@ mod read;
 mod record;
 mod report;
 mod sampling;
+mod script;
 mod search;
 mod selection;
 mod service;
@@ -45,6 +47,7 @@ pub use context::Context;
 #[cfg(test)]
 use {
     aggregate::Aggregate,
+    annotate::Annotated,
     branches::BranchReport,
     control_area::ControlAreas,
     diagnose::Diagnosis,
@@ -64,6 +67,7 @@ use {
 };
 #[cfg(test)]
 pub use {
+    annotate::AnnotateError,
     command::CommandError,
     events::DetachedError,
     install::{InstallError, Undone},
@@ -93,7 +97,9 @@ fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
         Verb::Record(args) => return record::run(args, context),
         Verb::Branches(args) => return branches::run(args, context),
         Verb::Report(args) => return report::run(args, context),
+        Verb::Annotate(args) => return annotate::run(args, context),
         Verb::Export(args) => return export::run(args, context),
+        Verb::Script(args) => return script::run(args, context),
         Verb::Flamegraph(args) => return flamegraph::run(args, context),
         Verb::Status(args) => return status::run(args, context).map(Exit::code),
         Verb::Install(args) => install::run(args, context),

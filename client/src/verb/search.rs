@@ -209,7 +209,7 @@ fn names(cpu: &impl Cpuid, tables: &[events::CoreTable], imported: Option<&Impor
 }
 
 /// Returns whether a name matches: with `*` or `?` as a whole, otherwise if it contains the text. Case is ignored.
-fn is_match(pattern: &str, name: &str) -> bool {
+pub fn is_match(pattern: &str, name: &str) -> bool {
     if !pattern.contains(['*', '?']) {
         return name.to_ascii_lowercase().contains(&pattern.to_ascii_lowercase());
     }

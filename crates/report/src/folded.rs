@@ -2,10 +2,8 @@
 
 use std::io::{self, Write};
 
-use inferno::flamegraph::{self, Options};
-use protocol::UNKNOWN;
-
 use crate::table::Table;
+use inferno::flamegraph::{self, Options};
 
 /// Returns a folded stack for each row of a table with the columns process, module and frames. The count is the number
 /// of events, so widths in a flame graph equal the shares in a report.
@@ -15,11 +13,9 @@ pub fn folded(table: &Table) -> Vec<String> {
         .rows
         .iter()
         .map(|row| {
-            let process = row.process_name.as_deref().unwrap_or_default();
-            let [process, module] = [process, row.module.as_deref().unwrap_or_default()].map(frame);
+            let [process, module] = [&row.process_label(), row.module.as_deref().unwrap_or_default()].map(frame);
             let frames: Vec<String> = row.frames.iter().flatten().map(|name| frame(name)).collect();
-            let id = row.process.filter(|id| *id != UNKNOWN).map_or_else(String::new, |id| format!(" ({id})"));
-            format!("{process}{id};{module};{} {}", frames.join(";"), row.weight.events)
+            format!("{process};{module};{} {}", frames.join(";"), row.weight.events)
         })
         .collect();
     lines.sort_unstable();

@@ -33,6 +33,9 @@ pub struct Symbol {
     pub name: String,
 }
 
+/// The module of functions of a just-in-time compiler.
+pub(crate) const JIT: &str = "[JIT]";
+
 /// Size of the regions that stand for addresses in no module. Windows reserves memory in multiples of it.
 const REGION: u64 = 0x1_0000;
 
@@ -265,6 +268,14 @@ impl SymbolIndex {
         self.name_text(self.owner_and_name(location).1)
     }
 
+    /// Returns the symbol that was found for `location`.
+    pub(crate) fn known_symbol(&self, location: &SampleLocation) -> Option<&Symbol> {
+        match self.owner_and_name(location).1 {
+            Name::Symbol(SymbolId(index)) => self.symbols.get(index),
+            _ => None,
+        }
+    }
+
     /// Returns the functions of `location`: the [symbol](Self::symbol), then those that the compiler inlined there,
     /// each of them into the one before it.
     pub fn frames(&self, location: &SampleLocation) -> impl Iterator<Item = Cow<'_, str>> {
@@ -301,7 +312,7 @@ impl SymbolIndex {
         match owner {
             Owner::Module(module) => self.modules.name(module),
             Owner::Kernel => "[kernel]",
-            Owner::Jit => "[JIT]",
+            Owner::Jit => JIT,
             Owner::Unknown => UNKNOWN_NAME,
         }
     }
@@ -327,6 +338,26 @@ impl SymbolIndex {
     #[must_use]
     pub fn symbols(&self) -> &[Symbol] {
         &self.symbols
+    }
+
+    /// Returns the indexes of all [symbols](Self::symbols).
+    pub fn symbol_ids(&self) -> impl Iterator<Item = (SymbolId, &Symbol)> {
+        self.symbols.iter().enumerate().map(|(index, symbol)| (SymbolId(index), symbol))
+    }
+
+    /// Returns the symbol with this index.
+    #[must_use]
+    pub fn symbol_of(&self, SymbolId(index): SymbolId) -> Option<&Symbol> {
+        self.symbols.get(index)
+    }
+
+    /// Returns the index of the symbol at `location`; `None` if it has a placeholder.
+    #[must_use]
+    pub fn symbol_id(&self, location: &SampleLocation) -> Option<SymbolId> {
+        match self.owner_and_name(location).1 {
+            Name::Symbol(id) => Some(id),
+            _ => None,
+        }
     }
 
     /// Returns the modules with samples for which no symbols were found.

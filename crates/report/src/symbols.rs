@@ -139,19 +139,46 @@ impl SymbolFinder {
 
     /// Returns the symbols of the image `path`.
     fn image(&self, path: &Path, module: &Module) -> Result<Symbols, Reason> {
-        if !path.is_file() {
-            return Err(Reason::NotFound);
-        }
-        let unreadable = |cause: String| Reason::Unreadable { path: path.to_owned(), cause };
-        let headers = PeHeaders::read(path).map_err(|error| unreadable(error.to_string()))?;
-        let headers = headers.map_err(|error| unreadable(error.to_string()))?;
-        if (headers.timestamp, headers.image_size) != (module.timestamp, module.image_size) {
-            return Err(Reason::OtherBuild(path.to_owned()));
-        }
+        check_image(path, module)?;
         let manager = SymbolManager::with_config(SymbolManagerConfig::new());
         let found = self.runtime.block_on(manager.load_symbol_map_for_binary_at_path(path, None));
-        found.map(Symbols).map_err(|error| unreadable(error.to_string()))
+        found.map(Symbols).map_err(|error| unreadable(path, error.to_string()))
     }
+
+    /// Returns the path of the image of `module`.
+    pub(crate) fn image_file(&self, module: &Module) -> Result<PathBuf, Reason> {
+        if module.image_size == 0 {
+            return Err(Reason::UnknownBuild);
+        }
+        let mut reason = Reason::NotFound;
+        let paths = self.folders(&[&module.path]).into_iter().map(|folder| folder.join(file_name(&module.path)));
+        first_found(paths.map(|path| check_image(&path, module).map(|()| path)), &mut reason).ok_or(reason)
+    }
+
+    /// Reads a source file of `module`: at its recorded path, or in one of the folders.
+    #[must_use]
+    pub fn source_file(&self, path: &str) -> Option<Vec<String>> {
+        let given = self.folders(&[path]).into_iter().map(|folder| folder.join(file_name(path)));
+        let text = given.filter(|path| path.is_file()).find_map(|path| fs::read(path).ok())?;
+        Some(String::from_utf8_lossy(&text).lines().map(ToOwned::to_owned).collect())
+    }
+}
+
+/// Checks that the file `path` is the recorded build of `module`.
+fn check_image(path: &Path, module: &Module) -> Result<(), Reason> {
+    if !path.is_file() {
+        return Err(Reason::NotFound);
+    }
+    let headers = PeHeaders::read(path).map_err(|error| unreadable(path, error.to_string()))?;
+    let headers = headers.map_err(|error| unreadable(path, error.to_string()))?;
+    if (headers.timestamp, headers.image_size) != (module.timestamp, module.image_size) {
+        return Err(Reason::OtherBuild(path.to_owned()));
+    }
+    Ok(())
+}
+
+fn unreadable(path: &Path, cause: String) -> Reason {
+    Reason::Unreadable { path: path.to_owned(), cause }
 }
 
 /// Returns the path of a module's PDB and its build ID.
@@ -173,11 +200,11 @@ fn no_debug_file(path: PathBuf, error: Error) -> Reason {
     }
 }
 
-/// Returns the first symbols. Stores the last failure other than `NotFound` in `reason`.
-fn first_found(tried: impl Iterator<Item = Result<Symbols, Reason>>, reason: &mut Reason) -> Option<Symbols> {
+/// Returns the first success. Stores the last failure other than `NotFound` in `reason`.
+fn first_found<T>(tried: impl Iterator<Item = Result<T, Reason>>, reason: &mut Reason) -> Option<T> {
     for one in tried {
         match one {
-            Ok(symbols) => return Some(symbols),
+            Ok(found) => return Some(found),
             Err(Reason::NotFound) => {}
             Err(other) => *reason = other,
         }
@@ -206,6 +233,34 @@ impl Symbols {
         let SymbolInfo { address, size, name } = found.symbol;
         Some(FoundSymbol { address, size, name, inlined: inlined(found.frames) })
     }
+
+    /// Returns the beginning of the first symbol after `address`.
+    pub(crate) fn next_after(&self, address: u32) -> Option<u32> {
+        self.0.iter_symbols().map(|(start, _)| start).filter(|start| *start > address).min()
+    }
+
+    /// Returns the line of source code at `address`, in the innermost function.
+    pub(crate) fn source_line(&self, address: u32) -> Option<SourceLine> {
+        let found = self.0.lookup_sync(LookupAddress::Relative(address))?;
+        let Some(FramesLookupResult::Available(frames)) = found.frames else { return None };
+        let (innermost, outer) = frames.split_first()?;
+        Some(SourceLine {
+            file: innermost.file_path.as_ref()?.raw_path().to_owned(),
+            line: innermost.line_number.filter(|line| *line > 0)?,
+            inlined: innermost.function.clone().filter(|_| !outer.is_empty()),
+        })
+    }
+}
+
+/// A line of source code.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SourceLine {
+    /// Path of the file, as the compiler recorded it.
+    pub file: String,
+    /// Number of the line.
+    pub line: u32,
+    /// Function of the line, if it is inlined.
+    pub inlined: Option<String>,
 }
 
 /// Returns the names of the inlined functions among `frames`. These begin with the innermost function, and end with the

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use protocol::UNKNOWN;
 use rustc_hash::FxHashMap;
 
 use crate::core_types::SampledSource;
@@ -100,6 +101,17 @@ pub struct Table {
     pub selected: SampleWeight,
     /// Rows in descending order of events.
     pub rows: Vec<TableRow>,
+}
+
+impl TableRow {
+    /// Returns name and number of the process.
+    pub(crate) fn process_label(&self) -> String {
+        let name = self.process_name.as_deref().unwrap_or_default();
+        match self.process {
+            Some(id) if id != UNKNOWN => format!("{name} ({id})"),
+            _ => name.to_owned(),
+        }
+    }
 }
 
 impl Table {

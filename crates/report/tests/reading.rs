@@ -8,6 +8,8 @@ mod branches;
 mod damage;
 #[path = "reading/exports.rs"]
 mod exports;
+#[path = "reading/formats.rs"]
+mod formats;
 #[path = "reading/hybrid.rs"]
 mod hybrid;
 #[path = "reading/jit.rs"]

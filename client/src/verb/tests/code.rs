@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::*;
 
+const DLL: &[u8] = include_bytes!("../../../../crates/report/tests/fixtures/functions.dll");
 const PDB: &[u8] = include_bytes!("../../../../crates/report/tests/fixtures/functions.pdb.gz");
 
 /// Base address of functions.dll.
@@ -124,4 +125,98 @@ fn inline_attributes_samples_to_inlined_functions() {
     let first =
         "app.exe (8);functions.dll;functions::alpha() 1000\napp.exe (8);functions.dll;functions::alpha();core::";
     assert!(stacks.starts_with(first), "{stacks}");
+}
+
+/// Creates a folder with a recording of samples in functions.dll, its image and its PDB.
+fn functions(modes: u32) -> TempDir {
+    let folder =
+        folder(modes, &[0x1020, 0x1020, 0x1020, 0x1028, 0x1030, 0x1040, 0x1053, JIT - BASE].map(|at| BASE + at));
+    fs::write(folder.path().join("functions.dll"), DLL).unwrap();
+    add_pdb(folder.path());
+    folder
+}
+
+#[test]
+fn annotate_shows_instructions_with_their_shares_and_lines() {
+    let folder = functions(modes::BOTH);
+    fs::write(folder.path().join("functions.rs"), "\n".repeat(33) + "    alpha();\n    inner::beta();\n").unwrap();
+    let text = |function: &str| {
+        let run = run_in(folder.path(), &format!("annotate {function} FILE"));
+        assert_eq!((run.outcome.unwrap(), run.err.as_str()), (Exit::Done.code(), ""), "{function}");
+        run.out.replace(folder.path().to_str().unwrap(), "FOLDER")
+    };
+    insta::assert_snapshot!(text("functions::entry()") + &text("ALPHA"));
+    for same in ["*alpha()", "functions!*alpha*", "functions.dll!functions::alpha()", "FUNCTIONS!alpha"] {
+        assert_eq!(text(same), text("functions::alpha()"), "{same}");
+    }
+}
+
+#[test]
+fn annotate_as_json_has_every_instruction() {
+    let folder = functions(modes::BOTH);
+    let json = run_in(folder.path(), "annotate alpha FILE --json").json();
+    let fields = ["skid", "samples", "events", "share", "samples_outside"].map(|key| json[key].clone());
+    assert_eq!(fields, [json!("interrupt"), json!(5), json!(5000), json!(0.625), json!(0)]);
+    let instructions: Vec<_> = json["instructions"].as_array().unwrap().iter().collect();
+    let shares: Vec<_> = instructions.iter().map(|one| (&one["address"], &one["samples"], &one["share"])).collect();
+    assert_eq!(
+        shares,
+        [
+            (&json!("0x1020"), &json!(3), &json!(0.6)),
+            (&json!("0x1028"), &json!(1), &json!(0.2)),
+            (&json!("0x1030"), &json!(1), &json!(0.2)),
+        ]
+    );
+    assert_eq!(instructions[2]["line"], json!({ "file": "/fixtures/functions.rs", "number": 20 }));
+}
+
+#[test]
+fn annotate_has_colors_only_where_they_are_wanted() {
+    let folder = functions(modes::BOTH);
+    let line = format!("annotate alpha {}", folder.path().join("a.rec").display());
+    let cli = Cli::try_parse_from(["client"].into_iter().chain(line.split_whitespace())).unwrap();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut input = io::empty();
+    let mut context = Context::new(None, &mut input, &mut out, &mut err);
+    context.colors = true;
+    super::super::run(&cli.verb, &mut context).unwrap();
+    let colored = String::from_utf8(out).unwrap();
+    assert!(colored.contains("\u{1b}[1m\u{1b}[31m 60.00%\u{1b}[0m        3     1020  lock add"), "{colored}");
+    assert!(colored.contains("\u{1b}[36matomic.rs:"), "{colored}");
+    let plain = run_anywhere(&line, &[]).out;
+    assert_eq!(anstream::adapter::strip_str(&colored).to_string(), plain);
+}
+
+#[test]
+fn annotate_says_what_is_missing() {
+    let folder = functions(modes::BOTH);
+    let failure = |line: &str| run_in(folder.path(), line).failure();
+    let (exit, report) = failure("annotate omega FILE");
+    assert_eq!(
+        (exit, report.lines().next()),
+        (Exit::NotRecorded, Some("error: no function with samples matches omega"))
+    );
+    assert_eq!(failure("annotate other!alpha FILE").0, Exit::NotRecorded);
+    assert_eq!(
+        failure("annotate functions FILE"),
+        (
+            Exit::NotRecorded,
+            "error: functions matches 2 functions:\n  functions.dll!functions::alpha()\n  \
+             functions.dll!functions::entry()\n  try: client annotate \"functions.dll!functions::alpha()\""
+                .to_owned()
+        )
+    );
+    let path = folder.path().join("functions.dll");
+    let remedy = "try: --symbols DIR, with the recorded functions.dll (time stamp 52AB7D57, size 0x5000)";
+    let mut other = DLL.to_vec();
+    let stamp = other.windows(4).position(|bytes| bytes == 0x52AB_7D57_u32.to_le_bytes()).unwrap();
+    other[stamp] ^= 1;
+    fs::write(&path, other).unwrap();
+    let (exit, report) = failure("annotate alpha FILE");
+    let what = "error: there is no machine code for functions.dll!functions::alpha()";
+    let because = format!("{} is from another build", path.display());
+    assert_eq!((exit, report), (Exit::NoCode, format!("{what}\n  because: {because}\n  {remedy}")));
+    fs::remove_file(&path).unwrap();
+    let (exit, report) = failure("annotate alpha FILE");
+    assert_eq!((exit, report), (Exit::NoCode, format!("{what}\n  because: no image was found\n  {remedy}")));
 }

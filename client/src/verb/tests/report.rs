@@ -344,12 +344,30 @@ fn modules_without_symbols_are_listed_on_standard_error() {
 }
 
 #[test]
+fn a_script_is_written_to_standard_output_or_to_a_file() {
+    let file = recording();
+    let run = file.run("script FILE --process app.exe");
+    assert!(run.out.starts_with("app.exe 8/"), "{}", run.out);
+    assert!(!run.out.contains("another program.exe"), "{}", run.out);
+    assert_eq!(file.run("script FILE --process app.exe -o OUT").out, "");
+    assert_eq!(fs::read_to_string(file.beside("out")).unwrap(), run.out);
+}
+
+#[test]
+fn a_profile_for_pprof_is_compressed() {
+    let file = recording();
+    file.run("export FILE --format pprof -o OUT").outcome.unwrap();
+    assert_eq!(fs::read(file.beside("out")).unwrap()[..3], [0x1F, 0x8B, 8], "gzip with deflate, RFC 1952");
+}
+
+#[test]
 fn every_format_is_written_to_standard_output_or_to_a_file() {
     let file = recording();
     for (format, beginning) in [
         ("firefox", "{\"meta\":"),
         ("folded", "[unknown] (99);[unknown];0x0000000000001000 200006\n"),
         ("csv", "time_ns,kind,"),
+        ("speedscope", "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","),
         (
             "json",
             "{\n  \"schema\": \"halprof.report/1\",\n  \"recording\": {\n    \"created\": \"2026-01-01T00:00:00Z\",",

@@ -28,6 +28,7 @@ fn schema<T: Document + JsonSchema>() -> (&'static str, String) {
 fn schemas() -> BTreeMap<&'static str, String> {
     let schemas = [
         schema::<Aggregate<'_>>(),
+        schema::<Annotated<'_>>(),
         schema::<Answer>(),
         schema::<BranchReport>(),
         schema::<Contents>(),

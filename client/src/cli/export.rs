@@ -1,0 +1,104 @@
+//! The command lines of the verbs that convert recordings for other programs.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::RecordingArgs;
+
+/// Text after the options of `export` in `--help`.
+pub const EXPORT_HELP: &str = "\
+Only the selected samples are exported; client report --help says how names and
+times are matched. Losses and pauses are selected by event, CPU and time.
+
+FORMATS
+  firefox  a profile for https://profiler.firefox.com (Load a profile from file);
+           the weight of a sample is the number of events that it represents
+  folded   lines \"process;module;symbol events\" for flame graph programs, of
+           the first event of the recording, or of -e
+  pprof    a profile for pprof: go tool pprof -http=: app.pb.gz; processes are
+           labels, which -tagroot process shows as frames
+  speedscope
+           a profile for https://www.speedscope.app, with one part per event
+  csv      a line for each sample, and for each loss and pause
+  json     sums by process, module, symbol and address
+`client script` prints the text of perf script, which other programs read.
+
+EXAMPLES
+  client export app.rec --format firefox -o app.json
+  client export app.rec --format pprof -o app.pb.gz
+  client export app.rec --format csv --process app -o samples.csv
+";
+
+/// Text after the options of `flamegraph` in `--help`.
+pub const FLAMEGRAPH_HELP: &str = "\
+Draws process, module, symbol and inlined functions as boxes as wide as their share of the events.
+Recordings hold no call stacks. Without -e: the first event of the recording.
+If only a part of the samples is selected, the graph is that part: its subtitle
+says how much that is of all events.
+
+EXAMPLES
+  client flamegraph app.rec -o app.svg
+";
+
+/// Text after the options of `script` in `--help`.
+pub const SCRIPT_HELP: &str = "\
+Prints each sample as perf script does on Linux, for FlameGraph, speedscope,
+Perfetto and other programs. The period of a sample is the number of its events.
+A function that is inlined has a line of its own. Losses and pauses have no
+line: client export --format csv has them.
+
+EXAMPLES
+  client script app.rec | stackcollapse-perf.pl | flamegraph.pl > app.svg
+  client script app.rec -e TotalCycles -o app.txt
+";
+
+/// Arguments of `export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    #[command(flatten)]
+    pub recording: RecordingArgs,
+    /// The format
+    #[arg(long, value_enum, ignore_case = true, value_name = "FORMAT")]
+    pub format: ExportFormat,
+    /// Write to FILE [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// A format of `export`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// The Firefox Profiler
+    Firefox,
+    /// Programs that draw flame graphs
+    Folded,
+    /// pprof
+    Pprof,
+    /// speedscope
+    Speedscope,
+    /// Single samples
+    Csv,
+    /// Sums
+    Json,
+}
+
+/// Arguments of `flamegraph`.
+#[derive(Debug, Args)]
+pub struct FlamegraphArgs {
+    #[command(flatten)]
+    pub recording: RecordingArgs,
+    /// Write the SVG to FILE; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+/// Arguments of `script`.
+#[derive(Debug, Args)]
+pub struct ScriptArgs {
+    #[command(flatten)]
+    pub recording: RecordingArgs,
+    /// Write to FILE [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}

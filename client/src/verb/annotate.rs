@@ -1,0 +1,400 @@
+//! `annotate`: shows the instructions of a function with their samples, like perf annotate.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use pmu::Source;
+use report::{
+    AnnotatedInstruction, Annotation, AnnotationError, Detail, NamePattern, Reason, SampledSource, SourceLine, Symbol,
+    SymbolFinder, SymbolId, SymbolIndex, Total,
+};
+use serde::Serialize;
+use thiserror::Error as ThisError;
+
+use super::aggregate::Header;
+use super::context::Context;
+use super::load::LoadedRecording;
+use super::search::is_match;
+use crate::cli::AnnotateArgs;
+use crate::color::{COLD, HOT, SOURCE, WARM};
+use crate::columns::{CONSOLE, shortened};
+use crate::document::Document;
+use crate::error::{Error, UserError};
+use crate::exit::Exit;
+use crate::format::{counted, grouped, properties, real};
+
+/// Maximum number of functions that an error lists.
+const MAX_NAMES: usize = 8;
+
+/// Column in which instructions and lines of source code begin.
+const INDENT: usize = 27;
+
+/// Minimum width of a shortened name.
+const NAME: usize = 36;
+
+/// Shares of the samples of a function from which an instruction is hot, and warm, as in perf annotate.
+const HOT_SHARE: f64 = 0.05;
+const WARM_SHARE: f64 = 0.005;
+
+/// Why there is nothing to annotate.
+#[derive(Debug, ThisError)]
+pub enum AnnotateError {
+    /// No function with samples has the name.
+    #[error("no function with samples matches {0}")]
+    NoSymbol(String),
+    /// Several functions match.
+    #[error("{given} matches {}", listed(.names))]
+    Ambiguous {
+        /// What the user typed.
+        given: String,
+        /// The functions that match.
+        names: Vec<String>,
+    },
+    /// The function cannot be disassembled.
+    #[error("there is no machine code for {function}")]
+    NoCode {
+        /// The function with its module.
+        function: String,
+        /// File name and identity of the image.
+        image: String,
+        /// Why not.
+        #[source]
+        cause: AnnotationError,
+    },
+}
+
+fn listed(names: &[String]) -> String {
+    let first: Vec<&str> = names.iter().take(MAX_NAMES).map(String::as_str).collect();
+    let more = names.len() - first.len();
+    let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
+    format!("{} functions:\n  {}{more}", names.len(), first.join("\n  "))
+}
+
+impl UserError for AnnotateError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::NoSymbol(_) | Self::Ambiguous { .. } => Exit::NotRecorded,
+            Self::NoCode { .. } => Exit::NoCode,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        match self {
+            Self::NoSymbol(_) => Some("client report --sort module,symbol, which lists them".to_owned()),
+            Self::Ambiguous { names, .. } => names.first().map(|name| format!("client annotate \"{name}\"")),
+            Self::NoCode {
+                image,
+                cause: AnnotationError::NoImage | AnnotationError::Image(Reason::OtherBuild(_)),
+                ..
+            } => Some(format!("--symbols DIR, with the recorded {image}")),
+            Self::NoCode { .. } => None,
+        }
+    }
+}
+
+/// A function with its samples.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Annotated<'a> {
+    /// Properties of the recording.
+    recording: Header<'a>,
+    /// Name of the source, on a hybrid with the core type of the processors.
+    source: String,
+    function: FunctionFields<'a>,
+    /// Which instruction a sample has.
+    skid: Skid,
+    /// Number of samples of the function.
+    samples: u64,
+    /// Number of events that they represent.
+    events: u64,
+    /// Events as a share of all events of the source, from 0 to 1.
+    share: f64,
+    /// Samples of the symbol at addresses outside the function, which are in no instruction.
+    samples_outside: u64,
+    instructions: Vec<InstructionFields>,
+}
+
+impl Document for Annotated<'_> {
+    const SCHEMA: &'static str = "halprof.annotate/1";
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FunctionFields<'a> {
+    name: &'a str,
+    module: &'a str,
+    /// The file with the machine code.
+    image: String,
+}
+
+/// Distance of a sample from the instruction that made the event happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+enum Skid {
+    /// The instruction at which the interrupt came.
+    Interrupt,
+    /// The instruction that made the event happen.
+    None,
+    /// The instruction after the one that made the event happen.
+    Next,
+    /// Several of these, by sample.
+    Mixed,
+    /// The instruction at which the timer expired; no event made it happen.
+    Timer,
+}
+
+impl Skid {
+    fn of(source: SampledSource, total: &Total) -> Self {
+        match (total.precise, total.precise_next) {
+            _ if source.source == Source::TIME.0 => Self::Timer,
+            (0, 0) => Self::Interrupt,
+            (precise, 0) if precise == total.weight.samples => Self::None,
+            (0, next) if next == total.weight.samples => Self::Next,
+            _ => Self::Mixed,
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::Interrupt => {
+                "addresses are those at which the interrupt came: after the\n\
+                 instruction that made the event happen (record -e X:p has that)"
+            }
+            Self::None => "0: the instruction that made the event happen",
+            Self::Next => "the instruction after the one that made the event happen",
+            Self::Mixed => {
+                "differs: some samples have the instruction that made the event\nhappen, others one after it"
+            }
+            Self::Timer => "the instruction at which the timer interrupted",
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct InstructionFields {
+    /// Address relative to the base of the module, in hexadecimal.
+    address: String,
+    /// Number of bytes.
+    length: usize,
+    /// The instruction in Intel's syntax.
+    text: String,
+    /// Name of the function to which it branches, if that is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    /// Number of samples.
+    samples: u64,
+    /// Number of events that they represent.
+    events: u64,
+    /// Events as a share of those of the function, from 0 to 1.
+    share: f64,
+    /// The line of source code, if the symbols have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<LineFields>,
+}
+
+/// A line of source code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct LineFields {
+    /// The file, as the compiler recorded it.
+    file: String,
+    /// Number of the line.
+    number: u32,
+    /// Function of the line, if it is inlined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inlined: Option<String>,
+}
+
+impl From<SourceLine> for LineFields {
+    fn from(SourceLine { file, line, inlined }: SourceLine) -> Self {
+        Self { file, number: line, inlined }
+    }
+}
+
+pub fn run(args: &AnnotateArgs, context: &mut Context) -> Result<i32, Error> {
+    let loaded = LoadedRecording::open(&args.recording, Detail::default())?;
+    let source = loaded.one_source()?;
+    let (id, symbol) = find(&args.function, &loaded.symbol_index)?;
+    let module = loaded.symbol_index.modules().name(symbol.module);
+    let finder = loaded.finder(&args.recording.selection)?;
+    let annotation = Annotation::new(&loaded.contents, &loaded.symbol_index, id, source, &loaded.filter, &finder)
+        .map_err(|cause| no_code(symbol, &loaded.symbol_index, cause))?;
+    let total = loaded.contents.sample_counts.total(source);
+    let (events, all) = (real(annotation.total.events), real(total.weight.events));
+    let instruction = |one: &AnnotatedInstruction| InstructionFields {
+        address: format!("{:#x}", one.address),
+        length: one.length,
+        text: one.text.clone(),
+        target: one.target.clone(),
+        samples: one.weight.samples,
+        events: one.weight.events,
+        share: if events > 0.0 { real(one.weight.events) / events } else { 0.0 },
+        line: one.source.clone().map(LineFields::from),
+    };
+    let annotated = Annotated {
+        recording: Header::new(&loaded),
+        source: loaded.contents.source_name(source).into_owned(),
+        function: FunctionFields { name: &symbol.name, module, image: annotation.image.display().to_string() },
+        skid: Skid::of(source, &total),
+        samples: annotation.total.samples,
+        events: annotation.total.events,
+        share: if all > 0.0 { events / all } else { 0.0 },
+        samples_outside: annotation.outside.samples,
+        instructions: annotation.instructions.iter().map(instruction).collect(),
+    };
+    if args.format.json {
+        context.json(&annotated)?;
+    } else {
+        let text = text(&annotated, &mut SourceFiles::new(&finder));
+        let text = if context.colors { text } else { anstream::adapter::strip_str(&text).to_string() };
+        context.say(&text)?;
+    }
+    loaded.finish(context)
+}
+
+/// Returns the function that the user named: by its exact name, else by a pattern that only one function matches.
+fn find<'a>(given: &str, symbol_index: &'a SymbolIndex) -> Result<(SymbolId, &'a Symbol), AnnotateError> {
+    let module_of = |symbol: &Symbol| symbol_index.modules().name(symbol.module).to_owned();
+    let (module, name) = match given.split_once('!') {
+        Some((module, name)) => (Some(module), name),
+        None => (None, given),
+    };
+    let module = module.map(NamePattern::new);
+    let is_module = |symbol: &Symbol| module.as_ref().is_none_or(|module| module.matches_file(&module_of(symbol)));
+    let within: Vec<_> = symbol_index.symbol_ids().filter(|(_, symbol)| is_module(symbol)).collect();
+    let exact: Vec<_> = within.iter().filter(|(_, symbol)| symbol.name == name).copied().collect();
+    let matching: Vec<_> = within.into_iter().filter(|(_, symbol)| is_match(name, &symbol.name)).collect();
+    match (&exact[..], &matching[..]) {
+        ([one], _) | ([], [one]) => Ok(*one),
+        ([], []) => Err(AnnotateError::NoSymbol(given.to_owned())),
+        ([], several) | (several, _) => {
+            let mut names: Vec<String> =
+                several.iter().map(|(_, symbol)| format!("{}!{}", module_of(symbol), symbol.name)).collect();
+            names.sort_unstable();
+            Err(AnnotateError::Ambiguous { given: given.to_owned(), names })
+        }
+    }
+}
+
+fn no_code(symbol: &Symbol, symbol_index: &SymbolIndex, cause: AnnotationError) -> AnnotateError {
+    let module = symbol_index.modules().get(symbol.module);
+    let name = symbol_index.modules().name(symbol.module);
+    let identity = module.map_or_else(String::new, |module| {
+        format!(" (time stamp {:08X}, size {:#x})", module.timestamp, module.image_size)
+    });
+    AnnotateError::NoCode { function: format!("{name}!{}", symbol.name), image: format!("{name}{identity}"), cause }
+}
+
+/// Source files by their recorded paths.
+struct SourceFiles<'a> {
+    finder: &'a SymbolFinder,
+    files: HashMap<String, Option<Vec<String>>>,
+}
+
+impl<'a> SourceFiles<'a> {
+    fn new(finder: &'a SymbolFinder) -> Self {
+        Self { finder, files: HashMap::new() }
+    }
+
+    /// Returns the text of a line, if the file is found.
+    fn line(&mut self, file: &str, number: u32) -> Option<&str> {
+        let lines = self.files.entry(file.to_owned()).or_insert_with(|| self.finder.source_file(file));
+        let index = usize::try_from(number).ok()?.checked_sub(1)?;
+        lines.as_ref()?.get(index).map(|line| line.trim())
+    }
+}
+
+/// Formats a function with the escape sequences of colors.
+fn text(annotated: &Annotated, sources: &mut SourceFiles) -> String {
+    let FunctionFields { name, module, image } = &annotated.function;
+    let share = format!("{:.2}%", annotated.share * 100.0);
+    let samples = counted(annotated.samples, "sample");
+    let mut head = vec![
+        ("Function", format!("{} in {module}", printable(name))),
+        ("Samples", format!("{samples}, {share} of the events of {}", annotated.source)),
+        ("Image", image.clone()),
+    ];
+    for (index, line) in annotated.skid.text().lines().enumerate() {
+        head.push((if index == 0 { "Skid" } else { "" }, line.to_owned()));
+    }
+    if annotated.samples_outside > 0 {
+        let outside = counted(annotated.samples_outside, "sample");
+        head.push(("Outside", format!("{outside} behind the function, where the symbols have no name")));
+    }
+    let mut text = properties(&head);
+    text.push_str("\n\n  Share  Samples  Address  Instruction\n-------  -------  -------  -----------");
+    let mut last = None;
+    for one in &annotated.instructions {
+        if one.line.is_some() && one.line != last {
+            last.clone_from(&one.line);
+            if let Some(line) = &one.line {
+                // Writing to a `String` cannot fail.
+                let _ = write!(text, "\n{}", source_text(line, sources));
+            }
+        }
+        let _ = write!(text, "\n{}", instruction_text(one));
+    }
+    text
+}
+
+fn source_text(line: &LineFields, sources: &mut SourceFiles) -> String {
+    let file = line.file.rsplit(['/', '\\']).next().unwrap_or(&line.file);
+    let inlined =
+        line.inlined.as_ref().map_or_else(String::new, |name| format!(" (inlined {})", shortened(name, NAME)));
+    let code = sources.line(&line.file, line.number).filter(|code| !code.is_empty());
+    let code = code.map_or_else(String::new, |code| format!("  {code}"));
+    format!("{:INDENT$}{SOURCE}{}{SOURCE:#}", "", printable(&format!("{file}:{}{inlined}{code}", line.number)))
+}
+
+fn instruction_text(one: &InstructionFields) -> String {
+    let style = match one.share {
+        share if share >= HOT_SHARE => HOT,
+        share if share >= WARM_SHARE => WARM,
+        _ => COLD,
+    };
+    let numbers = match one.samples {
+        0 => " ".repeat(16),
+        samples => format!("{style}{:6.2}%{style:#}  {:>7}", one.share * 100.0, grouped(samples)),
+    };
+    let room = CONSOLE.saturating_sub(INDENT + one.text.len() + " <>".len());
+    let target = one.target.as_ref().map_or_else(String::new, |name| format!(" <{}>", shortened(name, room.max(NAME))));
+    format!("{numbers}  {:>7}  {}{target}", one.address.trim_start_matches("0x"), one.text)
+}
+
+/// Replaces control characters, which a terminal could execute.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use report::SampleWeight;
+
+    use super::*;
+
+    #[test]
+    fn the_skid_is_told_for_every_kind_of_sample() {
+        let total = |samples, precise, precise_next| Total {
+            weight: SampleWeight { samples, events: 1 },
+            precise,
+            precise_next,
+            squares: 1,
+        };
+        let of = |source, total: Total| Skid::of(SampledSource { source, core_type: 0 }, &total);
+        for (counts, wanted) in [
+            ((5, 0, 0), Skid::Interrupt),
+            ((5, 5, 0), Skid::None),
+            ((5, 0, 5), Skid::Next),
+            ((5, 2, 3), Skid::Mixed),
+            ((5, 2, 0), Skid::Mixed),
+        ] {
+            assert_eq!(of(2, total(counts.0, counts.1, counts.2)), wanted, "{counts:?}");
+        }
+        assert_eq!(of(Source::TIME.0, total(5, 0, 0)), Skid::Timer);
+        for skid in [Skid::Interrupt, Skid::None, Skid::Next, Skid::Mixed, Skid::Timer] {
+            assert!(skid.text().lines().all(|line| line.len() <= 70), "{skid:?}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! `script`: prints single samples in the format of perf script.
+
+use report::{Detail, script};
+
+use super::aggregate::finish_export;
+use super::context::Context;
+use super::export::to;
+use super::load::LoadedRecording;
+use crate::cli::ScriptArgs;
+use crate::error::Error;
+
+pub fn run(args: &ScriptArgs, context: &mut Context) -> Result<i32, Error> {
+    let loaded = LoadedRecording::open(&args.recording, Detail::default())?;
+    to(args.output.as_deref(), &loaded, context, |out, path| {
+        let LoadedRecording { contents, symbol_index, filter, .. } = &loaded;
+        let written = script(contents, symbol_index, filter, loaded.reopen()?, out);
+        written.map_err(|error| loaded.export_error(error, path))
+    })?;
+    finish_export(&loaded, context)
+}

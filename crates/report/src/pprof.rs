@@ -1,0 +1,224 @@
+//! Profiles for pprof (<https://github.com/google/pprof>): a compressed message of Protocol Buffers.
+//!
+//! The sample types are the number of samples and the events of each source; the default is the first event of the
+//! recording. A sample is an address, with labels for its process, which `go tool pprof -tagroot process` shows as
+//! frames.
+
+mod message;
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use prost::Message;
+use protocol::UNKNOWN;
+use rustc_hash::FxHashMap;
+
+use self::message::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
+use crate::core_types::SampledSource;
+use crate::filter::Filter;
+use crate::modules::ModuleId;
+use crate::read::{Contents, ExportError};
+use crate::sample_counts::{SampleLocation, SampleWeight};
+use crate::symbol_index::SymbolIndex;
+
+/// Nanoseconds per millisecond.
+const MILLISECOND: u64 = 1_000_000;
+
+/// Nanoseconds per unit of the duration in the summary of a recording.
+const SUMMARY_UNIT: u64 = 100;
+
+/// Writes the samples that `filter` selects, which `contents` has counted.
+///
+/// # Errors
+/// If the output cannot be written.
+pub fn pprof(
+    contents: &Contents,
+    symbol_index: &SymbolIndex,
+    filter: &Filter,
+    out: impl Write,
+) -> Result<(), ExportError> {
+    let mut builder = Builder::new(contents, symbol_index, filter);
+    let mut locations: Vec<(SampleLocation, SampleWeight)> = contents
+        .sample_counts
+        .locations()
+        .filter(|(location, _)| filter.selects_location(location, symbol_index))
+        .map(|(location, weight)| (*location, weight))
+        .collect();
+    // The order in the table of locations differs from run to run.
+    locations.sort_unstable_by_key(|(location, _)| *location);
+    for (location, weight) in locations {
+        builder.add(&location, weight);
+    }
+    let mut compressed = GzEncoder::new(out, Compression::default());
+    compressed.write_all(&builder.finish().encode_to_vec())?;
+    compressed.finish()?.flush()?;
+    Ok(())
+}
+
+struct Builder<'a> {
+    contents: &'a Contents,
+    symbol_index: &'a SymbolIndex,
+    profile: Profile,
+    strings: FxHashMap<String, i64>,
+    /// The place of each source among the values of a sample.
+    sources: FxHashMap<SampledSource, usize>,
+    mappings: FxHashMap<ModuleId, u64>,
+    functions: FxHashMap<(u64, String), u64>,
+    locations: FxHashMap<(u64, u64, String), u64>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(contents: &'a Contents, symbol_index: &'a SymbolIndex, filter: &Filter) -> Self {
+        let mut builder = Self {
+            contents,
+            symbol_index,
+            profile: Profile::default(),
+            strings: FxHashMap::default(),
+            sources: FxHashMap::default(),
+            mappings: FxHashMap::default(),
+            functions: FxHashMap::default(),
+            locations: FxHashMap::default(),
+        };
+        builder.text("");
+        let samples = ValueType { kind: builder.text("samples"), unit: builder.text("count") };
+        builder.profile.sample_type.push(samples);
+        let unit = builder.text("events");
+        let totals = contents.sample_counts.totals().filter(|(source, _)| filter.selects_source(*source));
+        for (source, total) in totals {
+            let kind = ValueType { kind: builder.text(&contents.source_name(source)), unit };
+            builder.sources.insert(source, builder.profile.sample_type.len());
+            builder.profile.sample_type.push(kind);
+            if builder.profile.period_type.is_none() || is_default(source, contents) {
+                builder.profile.period_type = Some(kind);
+                builder.profile.default_sample_type = kind.kind;
+                builder.profile.period = signed(total.weight.events / total.weight.samples.max(1));
+            }
+        }
+        let Contents { session, summary, .. } = contents;
+        builder.profile.time_nanos = signed(session.created_unix_ms.saturating_mul(MILLISECOND));
+        let elapsed = summary.as_ref().map_or(0, |summary| summary.elapsed);
+        builder.profile.duration_nanos = signed(elapsed.saturating_mul(SUMMARY_UNIT));
+        let lost: u64 = contents.sample_counts.loss_stats().map(|(_, _, stats)| stats.lost).sum();
+        for comment in [session.command.join(" "), session.processor.clone(), format!("lost samples: {lost}")] {
+            let comment = builder.text(&comment);
+            builder.profile.comment.push(comment);
+        }
+        builder
+    }
+
+    /// Returns the index of a text.
+    fn text(&mut self, text: &str) -> i64 {
+        if let Some(index) = self.strings.get(text) {
+            return *index;
+        }
+        let index = signed(self.profile.string_table.len() as u64);
+        self.profile.string_table.push(text.to_owned());
+        self.strings.insert(text.to_owned(), index);
+        index
+    }
+
+    fn add(&mut self, location: &SampleLocation, weight: SampleWeight) {
+        let mut value = vec![0; self.profile.sample_type.len()];
+        let event = self.sources.get(&location.sampled_source()).and_then(|place| value.get_mut(*place));
+        if let Some(event) = event {
+            *event = signed(weight.events);
+        }
+        if let Some(samples) = value.first_mut() {
+            *samples = signed(weight.samples);
+        }
+        let location_id = vec![self.location(location)];
+        let label = self.labels(location);
+        self.profile.sample.push(Sample { location_id, value, label });
+    }
+
+    fn labels(&mut self, location: &SampleLocation) -> Vec<Label> {
+        let name = self.contents.processes.name_or_unknown(location.process).to_owned();
+        let mode = if location.kernel { "kernel" } else { "user" };
+        let mut labels: Vec<Label> = [("process", name.as_str()), ("mode", mode)]
+            .map(|(key, text)| Label { key: self.text(key), str: self.text(text), num: 0 })
+            .into();
+        if location.process != UNKNOWN {
+            labels.push(Label { key: self.text("pid"), str: 0, num: location.process.into() });
+        }
+        labels
+    }
+
+    /// Returns the number of a location. Locations of different processes are the same if their functions are.
+    fn location(&mut self, location: &SampleLocation) -> u64 {
+        let found = self.contents.processes.module_at(location.process, location.kernel, location.ip);
+        let (mapping_id, address) = match found {
+            Some((module, offset)) => {
+                let (id, start) = self.mapping(module);
+                (id, start.saturating_add(offset))
+            }
+            None => (0, location.ip),
+        };
+        let name = self.symbol_index.symbol(location).into_owned();
+        let key = (mapping_id, address, name);
+        if let Some(id) = self.locations.get(&key) {
+            return *id;
+        }
+        let mut line: Vec<Line> = Vec::new();
+        for name in self.symbol_index.frames(location) {
+            line.push(Line { function_id: self.function(mapping_id, &name) });
+        }
+        line.reverse();
+        let id = self.profile.location.len() as u64 + 1;
+        self.profile.location.push(Location { id, mapping_id, address, line });
+        self.locations.insert(key, id);
+        id
+    }
+
+    fn function(&mut self, mapping_id: u64, name: &str) -> u64 {
+        let key = (mapping_id, name.to_owned());
+        if let Some(id) = self.functions.get(&key) {
+            return *id;
+        }
+        let id = self.profile.function.len() as u64 + 1;
+        let name = self.text(name);
+        self.profile.function.push(Function { id, name, system_name: name });
+        self.functions.insert(key, id);
+        id
+    }
+
+    /// Returns the number of a module's mapping and its first address.
+    fn mapping(&mut self, id: ModuleId) -> (u64, u64) {
+        let module = self.symbol_index.modules().get(id);
+        let start = module.map_or(0, |module| module.base);
+        if let Some(number) = self.mappings.get(&id) {
+            return (*number, start);
+        }
+        let number = self.profile.mapping.len() as u64 + 1;
+        let build = module.and_then(|module| module.debug.as_ref()).map_or("", |debug| debug.id.as_str()).to_owned();
+        let path = module.map_or("", |module| module.path.as_str()).to_owned();
+        let mapping = Mapping {
+            id: number,
+            memory_start: start,
+            memory_limit: start.saturating_add(module.map_or(0, |module| module.size)),
+            filename: self.text(&path),
+            build_id: self.text(&build),
+            // All names are in the profile, so pprof must not look for symbols.
+            has_functions: true,
+            has_inline_frames: true,
+        };
+        self.profile.mapping.push(mapping);
+        self.mappings.insert(id, number);
+        (number, start)
+    }
+
+    fn finish(self) -> Profile {
+        self.profile
+    }
+}
+
+/// Returns whether a source is the first event of the recording, on a hybrid on the core type with the lower number.
+fn is_default(source: SampledSource, contents: &Contents) -> bool {
+    let is_first = |one: SampledSource| contents.session.events.first().is_some_and(|event| event.source == one.source);
+    contents.sample_counts.totals().map(|(one, _)| one).find(|one| is_first(*one)) == Some(source)
+}
+
+/// Returns a number that the format stores with a sign.
+fn signed(number: u64) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}

@@ -1,0 +1,201 @@
+//! Formats of other programs, read again: text of `perf script` by inferno, pprof and speedscope by their definitions.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use flate2::read::GzDecoder;
+use inferno::collapse::Collapse;
+use inferno::collapse::perf::{Folder, Options};
+use prost::Message;
+use report::{Column, Contents, Filter, Table, pprof, script, speedscope};
+use serde_json::Value;
+
+use super::support::{CYCLES, MISSES, read, recording, symbol_index};
+
+/// Returns the events of each process, in a row of `columns`.
+fn events(contents: &Contents, columns: &[Column]) -> BTreeMap<Vec<String>, u64> {
+    let table = Table::new(contents, &symbol_index(contents), CYCLES, columns, &of(CYCLES));
+    let rows = table.rows.into_iter().map(|row| {
+        let names = [row.process_name, row.module].into_iter().flatten();
+        (names.chain(row.frames.into_iter().flatten()).collect(), row.weight.events)
+    });
+    let mut sums = BTreeMap::new();
+    for (names, events) in rows {
+        *sums.entry(names).or_default() += events;
+    }
+    sums
+}
+
+fn of(source: u32) -> Filter {
+    Filter { source: Some(source), ..Filter::default() }
+}
+
+fn script_text(filter: &Filter) -> String {
+    let file = recording();
+    let contents = read(&file);
+    let mut out = Vec::new();
+    script(&contents, &symbol_index(&contents), filter, file.as_slice(), &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn a_script_has_a_heading_and_the_functions_of_each_sample() {
+    insta::assert_snapshot!(script_text(&Filter::default()));
+}
+
+#[test]
+fn inferno_finds_the_events_of_a_report_in_a_script() {
+    let mut folded = Vec::new();
+    Folder::from(Options::default()).collapse(script_text(&of(CYCLES)).as_bytes(), &mut folded).unwrap();
+    let mut sums: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+    for line in String::from_utf8(folded).unwrap().lines() {
+        let (stack, events) = line.rsplit_once(' ').unwrap();
+        let process = stack.split(';').next().unwrap().to_owned();
+        *sums.entry(vec![process]).or_default() += events.parse::<u64>().unwrap();
+    }
+    assert_eq!(sums, events(&read(&recording()), &[Column::Process]));
+}
+
+/// The parts of `profile.proto` that the test reads, written anew from its definition.
+mod proto {
+    use prost::Message;
+
+    #[derive(Clone, PartialEq, Message)]
+    pub struct Profile {
+        #[prost(message, repeated, tag = "1")]
+        pub sample_type: Vec<Pair>,
+        #[prost(message, repeated, tag = "2")]
+        pub sample: Vec<Sample>,
+        #[prost(message, repeated, tag = "3")]
+        pub mapping: Vec<Mapping>,
+        #[prost(message, repeated, tag = "4")]
+        pub location: Vec<Location>,
+        #[prost(message, repeated, tag = "5")]
+        pub function: Vec<Function>,
+        #[prost(string, repeated, tag = "6")]
+        pub strings: Vec<String>,
+        #[prost(int64, tag = "14")]
+        pub default_type: i64,
+    }
+
+    #[derive(Clone, PartialEq, Message)]
+    pub struct Pair {
+        #[prost(int64, tag = "1")]
+        pub kind: i64,
+        #[prost(int64, tag = "2")]
+        pub unit: i64,
+    }
+
+    #[derive(Clone, PartialEq, Message)]
+    pub struct Sample {
+        #[prost(uint64, repeated, tag = "1")]
+        pub locations: Vec<u64>,
+        #[prost(int64, repeated, tag = "2")]
+        pub values: Vec<i64>,
+        #[prost(message, repeated, tag = "3")]
+        pub labels: Vec<Pair>,
+    }
+
+    #[derive(Clone, PartialEq, Message)]
+    pub struct Mapping {
+        #[prost(uint64, tag = "1")]
+        pub id: u64,
+        #[prost(uint64, tag = "2")]
+        pub start: u64,
+        #[prost(uint64, tag = "3")]
+        pub end: u64,
+        #[prost(int64, tag = "5")]
+        pub file: i64,
+    }
+
+    #[derive(Clone, PartialEq, Message)]
+    pub struct Location {
+        #[prost(uint64, tag = "1")]
+        pub id: u64,
+        #[prost(uint64, tag = "2")]
+        pub mapping: u64,
+        #[prost(uint64, tag = "3")]
+        pub address: u64,
+        #[prost(message, repeated, tag = "4")]
+        pub lines: Vec<Line>,
+    }
+
+    #[derive(Clone, PartialEq, Message)]
+    pub struct Line {
+        #[prost(uint64, tag = "1")]
+        pub function: u64,
+    }
+
+    #[derive(Clone, PartialEq, Message)]
+    pub struct Function {
+        #[prost(uint64, tag = "1")]
+        pub id: u64,
+        #[prost(int64, tag = "2")]
+        pub name: i64,
+    }
+}
+
+fn pprof_profile(filter: &Filter) -> proto::Profile {
+    let contents = read(&recording());
+    let mut out = Vec::new();
+    pprof(&contents, &symbol_index(&contents), filter, &mut out).unwrap();
+    let mut bytes = Vec::new();
+    GzDecoder::new(out.as_slice()).read_to_end(&mut bytes).unwrap();
+    proto::Profile::decode(bytes.as_slice()).unwrap()
+}
+
+#[test]
+fn pprof_has_the_events_of_a_report_by_process_and_function() {
+    let profile = pprof_profile(&Filter::default());
+    let text = |index: i64| profile.strings[usize::try_from(index).unwrap()].as_str();
+    assert_eq!(profile.strings[0], "", "the format demands it");
+    let types: Vec<_> = profile.sample_type.iter().map(|pair| (text(pair.kind), text(pair.unit))).collect();
+    assert_eq!(types, [("samples", "count"), ("BranchMispredictions", "events"), ("TotalCycles", "events")]);
+    assert_eq!(text(profile.default_type), "TotalCycles", "the first event of the recording");
+    let mut sums = BTreeMap::new();
+    for sample in &profile.sample {
+        assert_eq!((sample.locations.len(), sample.values.len()), (1, 3));
+        assert!(sample.values[1] == 0 || sample.values[2] == 0, "a sample is of one source");
+        let location = profile.location.iter().find(|location| location.id == sample.locations[0]).unwrap();
+        let name = |line: &proto::Line| {
+            let function = profile.function.iter().find(|function| function.id == line.function).unwrap();
+            text(function.name).to_owned()
+        };
+        let process = sample.labels.iter().find(|label| text(label.kind) == "process").unwrap();
+        if let Some(mapping) = profile.mapping.iter().find(|mapping| mapping.id == location.mapping) {
+            assert!((mapping.start..mapping.end).contains(&location.address), "{location:?}");
+            assert!(text(mapping.file).starts_with("C:\\"));
+        }
+        let process = text(process.unit).to_owned();
+        let names = [process].into_iter().chain(location.lines.iter().rev().map(name)).collect();
+        *sums.entry(names).or_default() += u64::try_from(sample.values[2]).unwrap();
+    }
+    sums.retain(|_, events| *events > 0);
+    assert_eq!(sums, events(&read(&recording()), &[Column::Process, Column::Frames]));
+    assert_eq!(pprof_profile(&of(MISSES)).sample_type.len(), 2);
+}
+
+#[test]
+fn speedscope_has_the_rows_of_a_report() {
+    let contents = read(&recording());
+    let mut out = Vec::new();
+    speedscope(&contents, &symbol_index(&contents), &of(CYCLES), &mut out).unwrap();
+    let file: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(file["$schema"], "https://www.speedscope.app/file-format-schema.json");
+    let [profile] = file["profiles"].as_array().unwrap().as_slice() else { panic!("{file}") };
+    assert_eq!(
+        (&profile["type"], &profile["name"], &profile["unit"]),
+        (&"sampled".into(), &"TotalCycles".into(), &"none".into())
+    );
+    let frame =
+        |index: &Value| file["shared"]["frames"][usize::try_from(index.as_u64().unwrap()).unwrap()]["name"].clone();
+    let mut sums: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+    for (stack, weight) in profile["samples"].as_array().unwrap().iter().zip(profile["weights"].as_array().unwrap()) {
+        let mut names: Vec<String> =
+            stack.as_array().unwrap().iter().map(|index| frame(index).as_str().unwrap().to_owned()).collect();
+        names[0] = names[0].rsplit_once(" (").map_or(names[0].clone(), |(name, _)| name.to_owned());
+        *sums.entry(names).or_default() += weight.as_u64().unwrap();
+    }
+    assert_eq!(sums, events(&contents, &[Column::Process, Column::Module, Column::Frames]));
+    assert_eq!(profile["endValue"].as_u64().unwrap(), sums.values().sum::<u64>());
+}
