@@ -46,7 +46,7 @@ pub fn rows(text: &str) -> Result<usize, String> {
 pub fn within(range: RangeInclusive<u32>) -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync {
     move |text| match parse(text)? {
         number if range.contains(&number) => Ok(number),
-        _ => Err(format!("{text} is not from {} to {}", range.start(), range.end())),
+        _ => Err(format!("the number must be from {} to {}", range.start(), range.end())),
     }
 }
 
@@ -92,7 +92,7 @@ mod tests {
             assert_eq!(parser(text), Ok(number));
         }
         for text in ["1", "4001", "5k"] {
-            assert_eq!(parser(text), Err(format!("{text} is not from 2 to 4000")));
+            assert_eq!(parser(text), Err("the number must be from 2 to 4000".to_owned()));
         }
         assert!(parser("x").is_err());
     }

@@ -55,7 +55,7 @@ pub fn report(error: &clap::Error, words: &[OsString]) -> Option<String> {
         ErrorKind::ValueValidation => {
             (cannot_be(&argument, &value), error.source().map(ToString::to_string), all_options(None))
         }
-        ErrorKind::ArgumentConflict => (conflict(error, &argument), None, usage(error, &help)),
+        ErrorKind::ArgumentConflict => (conflict(error, &argument), None, format!("one of them   ({help})")),
         ErrorKind::MissingRequiredArgument => {
             let missing = texts(error, ContextKind::InvalidArg);
             let missing: Vec<&str> = missing.iter().map(|name| plain(name)).collect();
@@ -114,7 +114,7 @@ fn values(error: &clap::Error) -> Option<String> {
 fn conflict(error: &clap::Error, argument: &str) -> String {
     let prior = texts(error, ContextKind::PriorArg);
     if prior.iter().any(|prior| prior == argument) {
-        return format!("{} is there twice", plain(argument));
+        return format!("{} is given twice", plain(argument));
     }
     let others: Vec<&str> = prior.iter().map(|prior| plain(prior)).collect();
     format!("{} cannot be used with {}", plain(argument), others.join(" and "))
@@ -200,10 +200,7 @@ mod tests {
                  try: client record --help   (lists all options)",
             ),
             ("report --limit", "error: --limit needs a value\n  try: client report --help   (lists all options)"),
-            (
-                "record -a -a",
-                "error: --all is there twice\n  try: client record [OPTIONS] [COMMAND]...   (client record --help)",
-            ),
+            ("record -a -a", "error: --all is given twice\n  try: one of them   (client record --help)"),
             (
                 "stat",
                 "error: COMMAND is missing\n  try: client stat -- app.exe, or --duration 5   (client stat --help)",

@@ -320,7 +320,7 @@ fn warning(damage: &ReadError) -> String {
         let _ = write!(text, "\n  because: {error}");
         cause = error.source();
     }
-    text.push_str("\n  what stands before that was read, and nothing behind it");
+    text.push_str("\n  the output has everything before that, and nothing after it");
     text
 }
 

@@ -20,6 +20,7 @@ mod search;
 mod stat;
 mod stat_metrics;
 mod tables;
+mod transcript;
 
 use std::rc::Rc;
 use std::{fs, io};
