@@ -4,6 +4,7 @@ mod annotate;
 mod branches;
 mod common;
 mod control_area;
+mod diff;
 #[cfg(test)]
 mod documents;
 mod encode;
@@ -36,6 +37,7 @@ pub use branches::BranchesArgs;
 pub use branches::ShortRing;
 pub use common::{Force, Json};
 pub use control_area::ControlAreaArgs;
+pub use diff::{DiffArgs, DiffColumn, FailAbove};
 pub use encode::EncodeArgs;
 pub use events::{EventsAction, EventsArgs};
 pub use export::{ExportArgs, ExportFormat, FlamegraphArgs, ScriptArgs};
@@ -150,6 +152,9 @@ pub enum Verb {
     /// Convert a recording for other programs
     #[command(after_help = export::EXPORT_HELP)]
     Export(ExportArgs),
+    /// Compare two recordings, or two files of `stat --json`, with statistical errors
+    #[command(after_help = diff::HELP)]
+    Diff(DiffArgs),
     /// Print the samples of a recording as `perf script` does
     #[command(after_help = export::SCRIPT_HELP)]
     Script(ScriptArgs),

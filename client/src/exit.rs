@@ -76,6 +76,8 @@ exits! {
     DebugStoreTaken = 25, "the Debug Store is in use, or Windows refuses its control area";
     /// The image with the machine code of a function is not found.
     NoCode = 26, "annotate: the image of the recorded build is missing or damaged";
+    /// A change is worse than the limit of `--fail-above`.
+    Worse = 27, "diff, stat --baseline: a change is worse than --fail-above allows";
 }
 
 impl Exit {

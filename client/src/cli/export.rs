@@ -14,6 +14,8 @@ times are matched. Losses and pauses are selected by event, CPU and time.
 FORMATS
   firefox  a profile for https://profiler.firefox.com (Load a profile from file);
            the weight of a sample is the number of events that it represents
+  html     a page for browsers in one file, which loads nothing from the network:
+           flame graph, table, events over time, and what was lost
   folded   lines \"process;module;symbol events\" for flame graph programs, of
            the first event of the recording, or of -e
   pprof    a profile for pprof: go tool pprof -http=: app.pb.gz; processes are
@@ -26,6 +28,7 @@ FORMATS
 
 EXAMPLES
   client export app.rec --format firefox -o app.json
+  client export app.rec --format html -o app.html
   client export app.rec --format pprof -o app.pb.gz
   client export app.rec --format csv --process app -o samples.csv
 ";
@@ -71,6 +74,8 @@ pub struct ExportArgs {
 pub enum ExportFormat {
     /// The Firefox Profiler
     Firefox,
+    /// A page for browsers
+    Html,
     /// Programs that draw flame graphs
     Folded,
     /// pprof

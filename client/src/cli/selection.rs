@@ -41,6 +41,15 @@ pub struct SelectionArgs {
     pub symbols: Vec<PathBuf>,
 }
 
+impl SelectionArgs {
+    /// Returns whether no option selects samples.
+    pub fn is_empty(&self) -> bool {
+        let Self { event, processors, processes, threads, modules, functions, time, symbols: _ } = self;
+        let names = processes.is_empty() && threads.is_empty() && modules.is_empty() && functions.is_empty();
+        event.is_none() && processors.is_none() && names && time.is_none()
+    }
+}
+
 /// A process, as users type it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessName {

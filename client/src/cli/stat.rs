@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::common::Force;
+use super::diff::percent;
 use super::event_list::EventList;
 use crate::processors::ProcessorList;
 use crate::{duration, number};
@@ -72,6 +73,7 @@ CSV
 
 EXIT CODE
   The exit code of COMMAND. If the client itself fails: see client --help.
+  With --fail-above: 27 if COMMAND ends with 0 and a count is worse.
 
 EXAMPLES
   client stat -- cmd /c dir
@@ -82,6 +84,8 @@ EXAMPLES
   client stat -M IPC,TopdownL1 -- app.exe
   client stat -I 500 --duration 10
   client stat -r 5 --per-core -e {cycles,instructions} -- app.exe
+  client stat -r 5 --json -o old.json -- app.exe
+  client stat -r 5 --baseline old.json --fail-above 5% -- app.exe
 ";
 
 /// The shortest interval between two lines of counts.
@@ -141,6 +145,12 @@ pub struct StatArgs {
     /// Write the counts to FILE; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Compare the counts with those of FILE, which client stat --json -o wrote, as client diff does
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["interval", "json", "csv", "separator", "no_scale"])]
+    pub baseline: Option<PathBuf>,
+    /// End with exit code 27 if a count rose by more than P percent, significantly; see client diff --help
+    #[arg(long, value_name = "P", requires = "baseline", value_parser = percent)]
+    pub fail_above: Option<f64>,
     /// The command and its arguments
     #[arg(required_unless_present_any = ["all", "duration"], trailing_var_arg = true)]
     pub command: Vec<OsString>,

@@ -7,6 +7,7 @@ use report::{Column, Detail, ExportError, firefox, pprof, samples_csv, speedscop
 
 use super::aggregate::{Aggregate, Limits, finish_export};
 use super::context::Context;
+use super::html;
 use super::load::LoadedRecording;
 use crate::cli::{ExportArgs, ExportFormat};
 use crate::document::write_json;
@@ -50,6 +51,7 @@ fn write(
         ExportFormat::Folded => {
             loaded.folded()?.iter().try_for_each(|line| writeln!(out, "{line}")).map_err(ExportError::Write)
         }
+        ExportFormat::Html => return html::write(loaded, out),
         ExportFormat::Json => return write_json(out, &Aggregate::new(loaded, &COLUMNS, Limits::default())),
     }
     .map_err(|error| loaded.export_error(error, path))

@@ -7,10 +7,12 @@ mod command;
 mod context;
 mod control_area;
 mod diagnose;
+mod diff;
 mod encode;
 mod events;
 mod export;
 mod flamegraph;
+mod html;
 mod imports;
 mod info;
 mod install;
@@ -51,6 +53,7 @@ use {
     branches::BranchReport,
     control_area::ControlAreas,
     diagnose::Diagnosis,
+    diff::Comparison,
     encode::Encodings,
     events::Counts,
     imports::Contents,
@@ -97,6 +100,7 @@ fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
         Verb::Record(args) => return record::run(args, context),
         Verb::Branches(args) => return branches::run(args, context),
         Verb::Report(args) => return report::run(args, context),
+        Verb::Diff(args) => return diff::run(args, context),
         Verb::Annotate(args) => return annotate::run(args, context),
         Verb::Export(args) => return export::run(args, context),
         Verb::Script(args) => return script::run(args, context),

@@ -16,10 +16,11 @@ use std::time::Duration;
 use protocol::{CountRecord, ErrorCode, EventRequest, ProcessorSet, StartHeader, flags, modes};
 use serde::Serialize;
 
-use super::command;
 use super::context::Context;
+use super::diff::SavedStat;
 use super::events::{counts, events};
-use crate::cli::StatArgs;
+use super::{command, diff};
+use crate::cli::{FailAbove, StatArgs};
 use crate::connection::Connection;
 use crate::counts::{EventCount, disturbance_note};
 use crate::document::{Document, write_json, write_json_line};
@@ -97,6 +98,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     // The file is created before the command runs, so an error is reported early.
     let mut file = args.output.as_deref().filter(|path| *path != Path::new("-")).map(create).transpose()?;
 
+    let baseline = args.baseline.as_deref().map(diff::read_counts).transpose()?;
     system.note_interrupts()?;
     let header = StartHeader { flags: flags::MULTIPLEX | args.force.flags(), ring: 0, budget: 0, batch: 0, processors };
     let plan = Plan { args, connection: &connection, system, header };
@@ -136,7 +138,11 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     {
         context.warn(&note)?; // the columns have no room for it
     }
-    Ok(exit_code)
+    let Some(baseline) = baseline else { return Ok(exit_code) };
+    let fail = FailAbove { fail_above: args.fail_above };
+    let comparison = diff::compare_counts(&baseline, &SavedStat::of(&stat)?, fail)?;
+    writeln!(output(&mut file, args, context), "\n{}", diff::text(&comparison, usize::MAX, false))?;
+    Ok(if exit_code == Exit::Done.code() { comparison.exit().code() } else { exit_code })
 }
 
 fn create(path: &Path) -> Result<File, Error> {

@@ -5,6 +5,7 @@ mod closed_pipe;
 mod code;
 mod control_area;
 mod diagnose;
+mod diff;
 mod disturbed;
 mod encode;
 mod extra;

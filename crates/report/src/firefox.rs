@@ -2,10 +2,13 @@
 //!
 //! A process has a track for each thread, and one for each thread and source if several sources were sampled. Samples
 //! are stacks of a symbol and the functions inlined into it, in the category user or kernel, weighed by the events that
-//! they stand for, as in a report. Losses, throttling and sleep are markers in separate tracks, one for each processor.
+//! they stand for, as in a report. Each processor has a track with the rates of events as lines, and with losses,
+//! throttling and sleep as markers.
 
+mod cpu_name;
 mod marker;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -20,7 +23,8 @@ use protocol::{ALL_SOURCES, AnySample, PauseKind, Record, StopKind, UNKNOWN};
 use recording::Module;
 use rustc_hash::FxHashMap;
 
-use self::marker::{Lost, Silenced, Slept, Throttled};
+use self::cpu_name::WithCpuName;
+use self::marker::{Lost, Rate, Silenced, Slept, Throttled};
 use crate::core_types::SampledSource;
 use crate::filter::Filter;
 use crate::modules::{ModuleId, file_name};
@@ -32,6 +36,12 @@ use crate::symbol_index::{Name, SymbolIndex};
 
 /// A process ID that Windows never uses: process IDs are multiples of four.
 const NO_PROCESS: u32 = u32::MAX;
+
+/// Duration of the intervals of a rate in nanoseconds.
+const RATE_INTERVAL: u64 = 10_000_000;
+
+/// Nanoseconds per second.
+const NANOSECONDS: f64 = 1e9;
 
 /// Nanoseconds between two samples if the recording does not determine it.
 const DEFAULT_INTERVAL: u64 = 1_000_000;
@@ -53,6 +63,8 @@ pub fn firefox(
         builder.add(record);
         Ok(())
     })?;
+    builder.end_rates();
+    let out = WithCpuName::new(out, &contents.session.processor);
     Ok(serde_json::to_writer(out, &builder.profile).map_err(io::Error::from)?)
 }
 
@@ -61,6 +73,14 @@ struct Track {
     handle: ThreadHandle,
     /// Time of the previous sample in nanoseconds.
     last: u64,
+}
+
+/// Events of a source on a processor in the last interval that has any.
+#[derive(Default)]
+struct Interval {
+    /// Number of the interval from the start.
+    number: u64,
+    events: u64,
 }
 
 struct Builder<'a> {
@@ -78,6 +98,7 @@ struct Builder<'a> {
     sampling: Option<ProcessHandle>,
     tracks: FxHashMap<(u32, u32, SampledSource), Track>,
     processors: FxHashMap<u32, ThreadHandle>,
+    rates: BTreeMap<(u32, SampledSource), Interval>,
 }
 
 impl<'a> Builder<'a> {
@@ -111,6 +132,7 @@ impl<'a> Builder<'a> {
             sampling: None,
             tracks: FxHashMap::default(),
             processors: FxHashMap::default(),
+            rates: BTreeMap::new(),
         }
     }
 
@@ -123,6 +145,7 @@ impl<'a> Builder<'a> {
     }
 
     fn sample(&mut self, sample: &AnySample, time: u64) {
+        self.rate(sample, time);
         let location = SampleLocation::of(sample, Detail::default());
         let info = self.frame(&location);
         let interval = self.interval;
@@ -143,6 +166,37 @@ impl<'a> Builder<'a> {
         // The profiler multiplies by a weight of type "samples", the default; the largest interval is i32::MAX.
         let weight = i32::try_from(sample.events).unwrap_or(i32::MAX);
         self.profile.add_sample(thread, time, Some(stack), delta, weight);
+    }
+
+    /// Adds the events of a sample to the rate of its processor.
+    fn rate(&mut self, sample: &AnySample, time: u64) {
+        let key = (sample.processor, self.contents.sample_counts.source_on(sample.source, sample.processor));
+        let number = time / RATE_INTERVAL;
+        let current = self.rates.entry(key).or_default();
+        if current.number == number {
+            current.events = current.events.saturating_add(sample.events);
+            return;
+        }
+        let ended = std::mem::replace(current, Interval { number, events: sample.events });
+        self.rate_marker(key, &ended);
+    }
+
+    fn end_rates(&mut self) {
+        for (key, last) in std::mem::take(&mut self.rates) {
+            self.rate_marker(key, &last);
+        }
+    }
+
+    fn rate_marker(&mut self, (processor, source): (u32, SampledSource), Interval { number, events }: &Interval) {
+        if *events == 0 {
+            return;
+        }
+        let track = self.processor(processor);
+        let source = self.profile.intern_string(&self.contents.source_name(source));
+        let [begin, end] = [*number, number + 1].map(|number| number.saturating_mul(RATE_INTERVAL));
+        let [begin, end] = [begin, end].map(Timestamp::from_nanos_since_reference);
+        let per_second = real(*events) * NANOSECONDS / real(RATE_INTERVAL);
+        self.profile.add_marker(track, MarkerTiming::Interval(begin, end), Rate { source, per_second });
     }
 
     fn frame(&mut self, location: &SampleLocation) -> FrameInfo {

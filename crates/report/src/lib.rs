@@ -21,16 +21,18 @@
 //! | `core_types` | sources on the core types of a hybrid |
 //! | `symbol_index` | modules and symbols of all addresses |
 //! | `table`, `proportion` | sums by columns, shares and their confidence intervals |
+//! | `change` | changes between two measurements and their confidence intervals |
 //! | `branches` | branches by source and target |
+//! | `rates` | events over time |
 //! | `timeline` | ordinary samples and precise records in one order |
 //! | `folded`, `firefox`, `pprof`, `samples_csv`, `script`, `speedscope` | exports for other programs |
 //! | `function_code`, `annotation` | machine code of a function, its instructions with samples |
-//! | `folded`, `firefox`, `samples_csv` | exports for other programs |
 
 #![forbid(unsafe_code)]
 
 mod annotation;
 mod branches;
+mod change;
 mod core_types;
 mod filter;
 mod firefox;
@@ -43,6 +45,7 @@ mod perf_map;
 mod pprof;
 mod processes;
 mod proportion;
+mod rates;
 mod read;
 mod sample_counts;
 mod samples_csv;
@@ -56,6 +59,7 @@ mod timeline;
 
 pub use annotation::{AnnotatedInstruction, Annotation, AnnotationError};
 pub use branches::{Branch, BranchCount, BranchCounts};
+pub use change::{Change, Confidence, Estimate};
 pub use core_types::{SampledSource, qualified};
 pub use filter::Filter;
 pub use firefox::firefox;
@@ -67,6 +71,7 @@ pub use pe::{PeError, PeHeaders};
 pub use pprof::pprof;
 pub use processes::{Processes, UNKNOWN_NAME};
 pub use proportion::{Interval, real};
+pub use rates::{Rates, rates};
 pub use read::{Contents, ExportError};
 pub use sample_counts::{Detail, LossStats, SampleCounts, SampleLocation, SampleWeight, Total};
 pub use samples_csv::samples_csv;

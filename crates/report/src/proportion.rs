@@ -18,13 +18,18 @@ impl Interval {
     /// of the program are not independent; a prime sampling interval helps against this.
     #[must_use]
     pub fn wilson(share: f64, samples: f64) -> Self {
+        Self::wilson_within(share, samples, Z)
+    }
+
+    /// Returns Wilson's interval of `z` standard deviations on each side.
+    pub(crate) fn wilson_within(share: f64, samples: f64, z: f64) -> Self {
         if samples <= 0.0 {
             return Self { low: 0.0, high: 1.0 };
         }
-        let square = Z * Z;
+        let square = z * z;
         let scale = 1.0 + square / samples;
         let middle = (share + square / (2.0 * samples)) / scale;
-        let half = Z / scale * (share * (1.0 - share) / samples + square / (4.0 * samples * samples)).sqrt();
+        let half = z / scale * (share * (1.0 - share) / samples + square / (4.0 * samples * samples)).sqrt();
         Self { low: (middle - half).clamp(0.0, share), high: (middle + half).clamp(share, 1.0) }
     }
 }

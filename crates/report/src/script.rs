@@ -9,7 +9,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 
-use protocol::{AnySample, UNKNOWN};
+use protocol::AnySample;
 use rustc_hash::FxHashMap;
 
 use crate::filter::Filter;
@@ -46,17 +46,15 @@ pub fn script(
     Ok(out.flush()?)
 }
 
-/// Writes the first line of a sample. Unknown processes and threads have the number -1, as in perf.
+/// Writes the first line of a sample. Unknown processes and threads have the number 4294967295, which Windows never
+/// gives: the programs that read this expect a number without a sign.
 fn heading(sample: &AnySample, contents: &Contents, out: &mut impl Write) -> io::Result<()> {
     let AnySample { process, thread, processor, events, .. } = *sample;
-    let number = |id: u32| if id == UNKNOWN { -1 } else { i64::from(id) };
     let time = contents.nanoseconds(sample.time);
     writeln!(
         out,
-        "{} {}/{} [{processor:03}] {:5}.{:09}: {events:10} {}:",
+        "{} {process}/{thread} [{processor:03}] {:5}.{:09}: {events:10} {}:",
         contents.processes.name_or_unknown(process),
-        number(process),
-        number(thread),
         time / NANOSECONDS,
         time % NANOSECONDS,
         contents.source_name(contents.sample_counts.source_on(sample.source, processor)),

@@ -4,6 +4,8 @@
 
 #[path = "reading/branches.rs"]
 mod branches;
+#[path = "reading/changes.rs"]
+mod changes;
 #[path = "reading/damage.rs"]
 mod damage;
 #[path = "reading/exports.rs"]

@@ -1,5 +1,7 @@
 //! Tests of `report`, `export` and `flamegraph`, which need no driver and run on any system.
 
+mod html;
+
 use std::path::{Path, PathBuf};
 
 use protocol::{
@@ -11,11 +13,11 @@ use tempfile::TempDir;
 
 use super::*;
 
-const APP: u64 = 0x1_4000_0000;
-const NTDLL: u64 = 0x7FF8_0000_0000;
-const NT: u64 = 0xFFFF_F800_0000_0000;
+pub(super) const APP: u64 = 0x1_4000_0000;
+pub(super) const NTDLL: u64 = 0x7FF8_0000_0000;
+pub(super) const NT: u64 = 0xFFFF_F800_0000_0000;
 
-fn session() -> Session {
+pub(super) fn session() -> Session {
     let event = |source, name: &str, modes, interval, frequency| RecordedEvent {
         source,
         name: name.to_owned(),
@@ -47,7 +49,7 @@ fn module(base: u64, path: &str) -> Module {
     Module { base, size: 0x10_0000, path: path.to_owned(), timestamp: 7, image_size: 0x10_0000, debug }
 }
 
-fn processes() -> [Process; 3] {
+pub(super) fn processes() -> [Process; 3] {
     let long = "C:\\app\\a_library_with_a_name_that_is_far_too_long_for_a_console_of_eighty_columns.dll";
     [
         Process { id: KERNEL, name: String::new(), modules: vec![module(NT, "C:\\Windows\\ntoskrnl.exe")] },
@@ -56,7 +58,7 @@ fn processes() -> [Process; 3] {
     ]
 }
 
-fn record(source: u32, interval: u32, process: u32, ip: u64) -> CounterSample {
+pub(super) fn record(source: u32, interval: u32, process: u32, ip: u64) -> CounterSample {
     CounterSample {
         time: 1000,
         ip,
@@ -91,7 +93,7 @@ fn records() -> Vec<SampleRecord> {
     records
 }
 
-fn summary() -> Summary {
+pub(super) fn summary() -> Summary {
     let count = |source, processor, samples, lost, throttled| Count {
         source,
         modes: modes::BOTH,

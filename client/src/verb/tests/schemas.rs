@@ -32,6 +32,7 @@ fn schemas() -> BTreeMap<&'static str, String> {
         schema::<Answer>(),
         schema::<BranchReport>(),
         schema::<Contents>(),
+        schema::<Comparison>(),
         schema::<ControlAreas>(),
         schema::<Counts>(),
         schema::<Diagnosis>(),

@@ -1,8 +1,8 @@
-//! Markers for losses, throttling and sleep.
+//! Markers for rates of events, losses, throttling and sleep.
 
 use fxprof_processed_profile::{
-    CategoryHandle, MarkerFieldFlags, MarkerFieldFormat, Profile, StaticSchemaMarker, StaticSchemaMarkerField,
-    StringHandle,
+    CategoryHandle, MarkerFieldFlags, MarkerFieldFormat, MarkerGraphType, Profile, StaticSchemaMarker,
+    StaticSchemaMarkerField, StaticSchemaMarkerGraph, StringHandle,
 };
 
 const SOURCE: StaticSchemaMarkerField = StaticSchemaMarkerField {
@@ -48,6 +48,47 @@ impl StaticSchemaMarker for Lost {
 
     fn number_field_value(&self, _: u32) -> f64 {
         self.samples
+    }
+}
+
+/// Events during this interval. The Firefox Profiler draws them as a line in the track of the processor.
+pub struct Rate {
+    pub source: StringHandle,
+    /// Events in a second.
+    pub per_second: f64,
+}
+
+impl StaticSchemaMarker for Rate {
+    const UNIQUE_MARKER_TYPE_NAME: &'static str = "Rate";
+    const DESCRIPTION: Option<&'static str> = Some("Events in a second, by the samples of this interval.");
+    const TABLE_LABEL: Option<&'static str> = Some("{marker.data.rate} {marker.data.source} in a second");
+    const FIELDS: &'static [StaticSchemaMarkerField] = &[
+        SOURCE,
+        StaticSchemaMarkerField {
+            key: "rate",
+            label: "Events in a second",
+            format: MarkerFieldFormat::Integer,
+            flags: MarkerFieldFlags::empty(),
+        },
+    ];
+    const GRAPHS: &'static [StaticSchemaMarkerGraph] =
+        &[StaticSchemaMarkerGraph { key: "rate", graph_type: MarkerGraphType::LineFilled, color: None }];
+
+    /// Each source has a name of its own, because the Firefox Profiler draws a line for each name.
+    fn name(&self, _: &mut Profile) -> StringHandle {
+        self.source
+    }
+
+    fn category(&self, _: &mut Profile) -> CategoryHandle {
+        CategoryHandle::OTHER
+    }
+
+    fn string_field_value(&self, _: u32) -> StringHandle {
+        self.source
+    }
+
+    fn number_field_value(&self, _: u32) -> f64 {
+        self.per_second
     }
 }
 

@@ -134,3 +134,20 @@ fn flame_graph_has_a_box_for_each_frame() {
 fn flame_graph_without_stacks_is_an_error() {
     assert!(flamegraph(&[], "t", "s", &mut Vec::new()).is_err());
 }
+
+#[test]
+fn firefox_profile_has_the_processor_and_its_rate_of_each_event() {
+    let profile = profile(&Filter::default());
+    assert_eq!(profile["meta"]["CPUName"], "Example Processor");
+    let mut events = 0.0;
+    for thread in profile["threads"].as_array().unwrap().iter().filter(|thread| thread["processName"] == "Sampling") {
+        let names = thread["stringArray"].as_array().unwrap();
+        for marker in thread["markers"]["data"].as_array().unwrap().iter().filter(|data| data["type"] == "Rate") {
+            let source = usize::try_from(marker["source"].as_u64().unwrap()).unwrap();
+            // An interval has 10 ms.
+            events += if names[source] == "TotalCycles" { marker["rate"].as_f64().unwrap() / 100.0 } else { 0.0 };
+        }
+    }
+    let wanted = read(&recording()).sample_counts.total(CYCLES).weight.events;
+    assert!((events - report::real(wanted)).abs() < 1.0, "{events} instead of {wanted}");
+}

@@ -7,7 +7,7 @@ use flate2::read::GzDecoder;
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options};
 use prost::Message;
-use report::{Column, Contents, Filter, Table, pprof, script, speedscope};
+use report::{Column, Contents, Filter, RecordedTime, Table, pprof, rates, script, speedscope};
 use serde_json::Value;
 
 use super::support::{CYCLES, MISSES, read, recording, symbol_index};
@@ -198,4 +198,27 @@ fn speedscope_has_the_rows_of_a_report() {
     }
     assert_eq!(sums, events(&contents, &[Column::Process, Column::Module, Column::Frames]));
     assert_eq!(profile["endValue"].as_u64().unwrap(), sums.values().sum::<u64>());
+}
+
+#[test]
+fn rates_have_every_event_in_the_part_of_its_time() {
+    let file = recording();
+    let contents = read(&file);
+    let time = RecordedTime::read(file.as_slice()).unwrap().unwrap();
+    for parts in [1, 2, 7, 100] {
+        let found =
+            rates(&contents, &symbol_index(&contents), &Filter::default(), file.as_slice(), time, parts).unwrap();
+        assert!(found.part * u32::try_from(parts).unwrap() >= time.duration());
+        for (source, total) in contents.sample_counts.totals() {
+            let of_source = found.events.iter().filter(|((one, _), _)| *one == source);
+            let counts: Vec<&Vec<u64>> = of_source.map(|(_, counts)| counts).collect();
+            assert!(counts.iter().all(|counts| counts.len() == parts));
+            assert_eq!(counts.iter().copied().flatten().sum::<u64>(), total.weight.events, "{parts}");
+        }
+    }
+    // Ten samples of 100,003 cycles each millisecond from the start on, to the last of 1 ms each.
+    let found = rates(&contents, &symbol_index(&contents), &of(CYCLES), file.as_slice(), time, 2).unwrap();
+    let counts: Vec<&Vec<u64>> = found.events.values().collect();
+    assert_eq!(counts.len(), 1, "one CPU, and no other source");
+    assert!(counts[0][0] >= counts[0][1] && counts[0][1] > 0, "{counts:?}");
 }

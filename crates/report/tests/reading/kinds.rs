@@ -1,8 +1,10 @@
 //! Precise records and branches among samples, and unknown processes.
 
+use inferno::collapse::Collapse;
+use inferno::collapse::perf::{Folder, Options};
 use protocol::{BRANCHES, CounterSample, PreciseKind, PreciseSample, Prediction, SampleRecord, UNKNOWN};
 use recording::Block;
-use report::{Column, Contents, Filter, SampleWeight, Table, TableRow, Total, firefox, folded, samples_csv};
+use report::{Column, Contents, Filter, SampleWeight, Table, TableRow, Total, firefox, folded, samples_csv, script};
 
 use super::support::{APP, CYCLES, NT, branch, file, precise, processes, read, sample, symbol_index};
 
@@ -96,9 +98,26 @@ fn firefox_profile_weighs_each_kind_by_its_events_and_has_a_track_of_unknown_thr
     assert_eq!(
         tracks,
         [
+            ("Sampling", "CPU 0", vec![]),
             ("[unknown]", "Thread [unknown]: TotalCycles", vec![1000, 1000]),
             ("app.exe", "Thread 9: 0x7fffffff", vec![1, 1]),
             ("app.exe", "Thread 9: TotalCycles", vec![1000, 1000, 1000]),
         ]
     );
+}
+
+/// Other programs take the first number without a sign for the process.
+#[test]
+fn inferno_finds_the_samples_of_unknown_processes_in_a_script() {
+    let file = recording();
+    let contents = read(&file);
+    let filter = Filter { source: Some(CYCLES), ..Filter::default() };
+    let mut text = Vec::new();
+    script(&contents, &symbol_index(&contents), &filter, file.as_slice(), &mut text).unwrap();
+    let mut folded = Vec::new();
+    Folder::from(Options::default()).collapse(text.as_slice(), &mut folded).unwrap();
+    let folded = String::from_utf8(folded).unwrap();
+    let mut lines: Vec<&str> = folded.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["[unknown];[ntoskrnl.exe] 1000", "[unknown];[unknown] 1000", "app.exe;[app.exe] 3000"]);
 }

@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use flate2::read::GzDecoder;
+use inferno::collapse::Collapse;
+use inferno::collapse::perf::{Folder, Options};
 use recording::{Block, DebugFile, Module, Process};
 use report::{
     Column, Contents, Detail, Filter, NamePattern, Reason, SampleLocation, SymbolFinder, SymbolIndex, Table, firefox,
+    script,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -129,10 +132,20 @@ fn inlined_functions_are_frames_below_the_symbol() {
     }
     let stacks = report::folded(&table(Column::Frames));
     assert!(stacks.contains(&format!(";;functions::alpha();{fetch_add};{atomic_add} 2")), "{stacks:?}");
+    let mut text = Vec::new();
+    script(&contents, &symbol_index, &Filter::default(), bytes.as_slice(), &mut text).unwrap();
+    let mut collapsed = Vec::new();
+    Folder::from(Options::default()).collapse(text.as_slice(), &mut collapsed).unwrap();
+    let collapsed = String::from_utf8(collapsed).unwrap();
+    let names = format!("app.exe;functions::alpha();{fetch_add};{atomic_add} 2\n").replace("()", "");
+    assert!(collapsed.contains(&names), "{collapsed}");
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains(" functions::alpha()+0x10 (functions.dll)\n"), "{text}");
     let mut profile = Vec::new();
     firefox(&contents, &symbol_index, &Filter::default(), bytes.as_slice(), &mut profile).unwrap();
     let profile: Value = serde_json::from_slice(&profile).unwrap();
-    let thread = &profile["threads"][0];
+    let thread =
+        profile["threads"].as_array().unwrap().iter().find(|thread| thread["processName"] == "app.exe").unwrap();
     let names = thread["stringArray"].as_array().unwrap();
     let index = names.iter().position(|name| name == atomic_add).unwrap();
     let function = thread["funcTable"]["name"].as_array().unwrap().iter().position(|name| *name == index).unwrap();

@@ -1,0 +1,99 @@
+//! Compares counts of `stat --json`.
+
+use report::{Change, Estimate};
+use serde::{Deserialize, Serialize};
+
+use super::{ChangedRow, Comparison, DiffError, Judge, Kind, Section};
+use crate::cli::FailAbove;
+use crate::error::Error;
+use crate::format::real;
+
+/// Half the width of the 95 % interval of a normal variable, in standard deviations.
+const NORMAL: f64 = 1.959_964;
+
+/// The members of `halprof.stat/1` that are compared.
+#[derive(Debug, Deserialize)]
+pub struct SavedStat {
+    events: Vec<SavedEvent>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SavedEvent {
+    name: String,
+    modes: String,
+    scaled: u64,
+    error: Option<f64>,
+    percent_running: f64,
+    repeated: Option<SavedSpread>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SavedSpread {
+    runs: Vec<u64>,
+    mean: f64,
+    standard_error: Option<f64>,
+}
+
+impl SavedStat {
+    /// Returns the counts of `stat` as they would be saved.
+    pub fn of(stat: &impl Serialize) -> Result<Self, Error> {
+        Ok(serde_json::from_slice(&serde_json::to_vec(stat)?)?)
+    }
+}
+
+impl SavedEvent {
+    /// Returns the event with its modes: `TotalCycles:u`.
+    fn label(&self) -> String {
+        if self.modes == "uk" { self.name.clone() } else { format!("{}:{}", self.name, self.modes) }
+    }
+
+    /// Returns the count: the mean of several runs.
+    fn value(&self) -> f64 {
+        self.repeated.as_ref().map_or_else(|| real(self.scaled), |repeated| repeated.mean)
+    }
+
+    /// Returns the count with its error: that of the mean of several runs, or that of a scaled count. Other counts of
+    /// one run have none.
+    fn estimate(&self) -> Option<Estimate> {
+        let value = self.value();
+        match &self.repeated {
+            Some(SavedSpread { runs, standard_error: Some(error), .. }) => {
+                let freedom = real(runs.len().saturating_sub(1) as u64);
+                Some(Estimate { value, variance: error * error, freedom })
+            }
+            _ if self.percent_running < 100.0 => {
+                let deviation = self.error? / NORMAL;
+                Some(Estimate { value, variance: deviation * deviation, freedom: f64::INFINITY })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Compares the events that both have.
+pub fn compare(old: &SavedStat, new: &SavedStat, fail: FailAbove) -> Result<Comparison, DiffError> {
+    let in_old = |event: &SavedEvent| old.events.iter().find(|old| old.label() == event.label());
+    let pairs: Vec<(&SavedEvent, &SavedEvent)> =
+        new.events.iter().filter_map(|event| Some((in_old(event)?, event))).collect();
+    let is_matched = |event: &&SavedEvent| pairs.iter().any(|(_, new)| new.label() == event.label());
+    let mut unmatched: Vec<String> =
+        old.events.iter().chain(&new.events).filter(|event| !is_matched(event)).map(SavedEvent::label).collect();
+    unmatched.dedup();
+    if pairs.is_empty() {
+        return Err(DiffError::NothingInCommon { events: unmatched });
+    }
+    let judge = Judge::new(fail, pairs.len());
+    let rows = pairs.into_iter().map(|(old, new)| {
+        let estimates = old.estimate().zip(new.estimate());
+        if fail.fail_above.is_some() && estimates.is_none() {
+            return Err(DiffError::NoError { event: new.label() });
+        }
+        Ok(ChangedRow::new(vec![new.label()], [old.value(), new.value()], true, &judge, |confidence| {
+            let (old, new) = estimates?;
+            Some(Change::relative(&old, &new, confidence))
+        }))
+    });
+    let rows = rows.collect::<Result<Vec<_>, _>>()?;
+    let section = Section { event: None, total: None, lost_shares: None, rows };
+    Ok(Comparison::new(Kind::Counts, vec!["event"], fail, vec![section], unmatched))
+}

@@ -1,0 +1,158 @@
+//! The HTML report: one file with everything in it, which loads nothing from the network.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use report::{Column, Contents, ExportError, RecordedTime, Table, TableRow, rates};
+use serde::Serialize;
+
+use super::aggregate::{Aggregate, Limits};
+use super::load::LoadedRecording;
+use super::summary::summary;
+use crate::error::Error;
+use crate::id::Id;
+use crate::output::OutputError;
+
+const PAGE: &str = include_str!("html/page.html");
+const STYLE: &str = include_str!("html/style.css");
+const SCRIPT: &str = include_str!("html/script.js");
+
+/// Columns of the rows.
+const COLUMNS: [Column; 3] = [Column::Process, Column::Module, Column::Frames];
+
+/// Maximum number of rows of a source. A browser sorts and draws as many without delay.
+const MAX_ROWS: usize = 2_000;
+
+/// Number of parts of the time for which rates are shown.
+const PARTS: usize = 200;
+
+/// What the script of the page shows.
+#[derive(Serialize)]
+struct Page {
+    title: String,
+    heading: String,
+    part_seconds: f64,
+    sources: Vec<Source>,
+}
+
+#[derive(Serialize)]
+struct Source {
+    name: String,
+    /// How it was sampled, and what was lost.
+    account: String,
+    /// All events of the source, including those that are not selected.
+    events: u64,
+    rows: Vec<Row>,
+    omitted: Vec<Omitted>,
+    rates: Vec<Track>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    process: String,
+    module: String,
+    /// The symbol, and the functions that are inlined into it.
+    frames: Vec<String>,
+    share: f64,
+    low: f64,
+    high: f64,
+    samples: u64,
+    events: u64,
+}
+
+/// Rows of a module in a process that the page does not have.
+#[derive(Serialize)]
+struct Omitted {
+    process: String,
+    module: String,
+    rows: u64,
+    events: u64,
+}
+
+/// The events of a processor in each part of the time.
+#[derive(Serialize)]
+struct Track {
+    processor: u32,
+    events: Vec<u64>,
+}
+
+/// Writes the page.
+pub fn write(loaded: &LoadedRecording, out: &mut dyn Write) -> Result<(), Error> {
+    let page = page(loaded)?;
+    // In a script element only `<` can end the data.
+    let data = serde_json::to_string(&page)?.replace('<', "\\u003c");
+    // The data comes last, so that nothing in it is taken for a place.
+    let html = PAGE.replace("{{style}}", STYLE.trim_end()).replace("{{script}}", SCRIPT.trim_end());
+    let (before, after) = html.split_once("{{data}}").unwrap_or((&html, ""));
+    for part in [before, &data, after] {
+        out.write_all(part.as_bytes()).map_err(OutputError::Stream)?;
+    }
+    Ok(())
+}
+
+fn page(loaded: &LoadedRecording) -> Result<Page, Error> {
+    let LoadedRecording { contents, symbol_index, filter, .. } = loaded;
+    let aggregate = Aggregate::new(loaded, &COLUMNS, Limits { rows: Some(0), ..Limits::default() });
+    let failed = |error: ExportError| loaded.export_error(error, None);
+    let time = RecordedTime::read(loaded.reopen()?).map_err(|error| failed(error.into()))?;
+    let rates = match time {
+        Some(time) => Some(rates(contents, symbol_index, filter, loaded.reopen()?, time, PARTS).map_err(failed)?),
+        None => None,
+    };
+    let sources = loaded.sources().into_iter().zip(&aggregate.sources).map(|(key, source)| {
+        let table = Table::new(contents, symbol_index, key, &COLUMNS, filter);
+        let (rows, rest) = table.rows.split_at(table.rows.len().min(MAX_ROWS));
+        let tracks = rates.iter().flat_map(|rates| &rates.events).filter(|((one, _), _)| *one == key);
+        Source {
+            name: source.name.clone(),
+            account: summary(source, filter.narrows()),
+            events: table.total.weight.events,
+            rows: rows.iter().map(row).collect(),
+            omitted: omitted(rest),
+            rates: tracks
+                .map(|((_, processor), events)| Track { processor: *processor, events: events.clone() })
+                .collect(),
+        }
+    });
+    Ok(Page {
+        title: title(contents),
+        heading: aggregate.recording.text(loaded),
+        part_seconds: rates.as_ref().map_or(1.0, |rates| rates.part.as_secs_f64()),
+        sources: sources.collect(),
+    })
+}
+
+fn omitted(rows: &[TableRow]) -> Vec<Omitted> {
+    let mut sums: BTreeMap<(String, String), (u64, u64)> = BTreeMap::new();
+    for row in rows {
+        let (rows, events) = sums.entry((process(row), row.module.clone().unwrap_or_default())).or_default();
+        *rows += 1;
+        *events += row.weight.events;
+    }
+    let omitted = |((process, module), (rows, events))| Omitted { process, module, rows, events };
+    sums.into_iter().map(omitted).collect()
+}
+
+fn process(row: &TableRow) -> String {
+    let name = row.process_name.as_deref().unwrap_or_default();
+    row.process.map_or_else(String::new, |process| Id::from(process).with_name(name))
+}
+
+fn row(row: &TableRow) -> Row {
+    Row {
+        process: process(row),
+        module: row.module.clone().unwrap_or_default(),
+        frames: row.frames.clone().unwrap_or_default(),
+        share: row.share,
+        low: row.interval.low,
+        high: row.interval.high,
+        samples: row.weight.samples,
+        events: row.weight.events,
+    }
+}
+
+/// Returns the command, or that there was none.
+fn title(contents: &Contents) -> String {
+    let command = contents.session.command.join(" ");
+    if command.is_empty() { "all processes".to_owned() } else { command }
+}

@@ -1,0 +1,234 @@
+'use strict';
+
+const data = JSON.parse(document.getElementById('data').textContent);
+const view = { source: 0, zoom: [], sort: 'share', descending: true, search: '' };
+
+const ROW = 22; // pixels from one row of boxes to the next
+const LEAST = 0.001; // share of the width below which a box is not drawn
+
+const COLUMNS = [
+  { key: 'share', name: 'Overhead', number: true, text: row => percent(row.share) },
+  { key: 'error', name: '+/-', number: true, wide: true, text: row => percent((row.high - row.low) / 2) },
+  { key: 'samples', name: 'Samples', number: true, wide: true, text: row => grouped(row.samples) },
+  { key: 'process', name: 'Process', text: row => row.process },
+  { key: 'module', name: 'Module', text: row => row.module },
+  { key: 'symbol', name: 'Function', text: row => row.frames.join(' > ') },
+];
+
+function percent(share) {
+  return `${(share * 100).toFixed(2)} %`;
+}
+
+function grouped(number) {
+  return Math.round(number).toLocaleString('en-US');
+}
+
+// All text comes from the recording, so it is only ever set as text.
+function element(name, text, attributes = {}) {
+  const made = document.createElement(name);
+  made.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+function byId(id) {
+  return document.getElementById(id);
+}
+
+function matches(text) {
+  return text.toLowerCase().includes(view.search);
+}
+
+function rowMatches(row) {
+  return [row.process, row.module, ...row.frames].some(matches);
+}
+
+// The tree of process, module and functions; each node has the events of the rows below it.
+function tree(source) {
+  const root = { name: 'all', events: 0, children: new Map() };
+  const add = (names, events) => {
+    let node = root;
+    node.events += events;
+    for (const name of names) {
+      if (!node.children.has(name)) node.children.set(name, { name, events: 0, children: new Map() });
+      node = node.children.get(name);
+      node.events += events;
+    }
+  };
+  for (const row of source.rows) add([row.process, row.module, ...row.frames], row.events);
+  for (const { process, module, rows, events } of source.omitted) {
+    add([process, module, `${grouped(rows)} other ${rows === 1 ? 'function' : 'functions'}`], events);
+  }
+  return root;
+}
+
+function sum(numbers) {
+  return numbers.reduce((total, number) => total + number, 0);
+}
+
+function hue(name) {
+  let hash = 0;
+  for (const letter of name) hash = (hash * 31 + letter.codePointAt(0)) % 360;
+  return hash;
+}
+
+function drawFlames() {
+  const source = data.sources[view.source];
+  const flames = byId('flames');
+  flames.replaceChildren();
+  let node = tree(source);
+  const all = node.events;
+  const names = [];
+  for (const name of view.zoom) {
+    if (!node.children.has(name)) break;
+    node = node.children.get(name);
+    names.push(name);
+  }
+  view.zoom = names;
+  drawPath(names, node, all);
+  let depth = 0;
+  const draw = (node, path, left, level) => {
+    const width = node.events / top.events;
+    if (width < LEAST) return;
+    depth = Math.max(depth, level + 1);
+    const label = `${node.name}: ${percent(node.events / source.events)}, ${grouped(node.events)} events`;
+    const box = element('button', node.name, { title: label, 'aria-label': label, type: 'button' });
+    box.style.left = `${left * 100}%`;
+    box.style.width = `calc(${width * 100}% - 1px)`;
+    box.style.top = `${level * ROW}px`;
+    box.style.setProperty('--hue', hue(path[1] ?? node.name));
+    if (view.search && !matches(node.name)) box.className = 'other';
+    box.addEventListener('click', () => zoom(path));
+    flames.append(box);
+    for (const child of [...node.children.values()].sort((one, other) => other.events - one.events)) {
+      draw(child, [...path, child.name], left, level + 1);
+      left += child.events / top.events;
+    }
+  };
+  const top = node;
+  if (top.events > 0) draw(top, names, 0, 0);
+  flames.style.height = `${Math.max(depth, 1) * ROW}px`;
+}
+
+function drawPath(names, node, all) {
+  const path = byId('path');
+  path.replaceChildren();
+  if (names.length === 0) return;
+  const reset = element('button', 'all', { type: 'button' });
+  reset.addEventListener('click', () => zoom([]));
+  path.append(reset, ` > ${names.join(' > ')}: ${percent(all > 0 ? node.events / all : 0)}`);
+}
+
+function zoom(path) {
+  view.zoom = path;
+  drawFlames();
+}
+
+function drawHead() {
+  const line = document.createElement('tr');
+  for (const column of COLUMNS) {
+    const cell = element('th', '', { scope: 'col', class: className(column) });
+    if (column.key === view.sort) cell.setAttribute('aria-sort', view.descending ? 'descending' : 'ascending');
+    const button = element('button', column.name, { type: 'button' });
+    button.addEventListener('click', () => sortBy(column));
+    cell.append(button);
+    line.append(cell);
+  }
+  byId('rows').tHead.replaceChildren(line);
+}
+
+function className(column) {
+  return `${column.number ? 'number' : ''} ${column.wide ? 'wide' : ''}`.trim();
+}
+
+function sortBy(column) {
+  view.descending = column.key === view.sort ? !view.descending : Boolean(column.number);
+  view.sort = column.key;
+  drawRows();
+}
+
+function value(row, key) {
+  if (key === 'error') return row.high - row.low;
+  return key === 'symbol' ? row.frames.join(' > ') : row[key];
+}
+
+function compare(one, other) {
+  const [first, second] = [value(one, view.sort), value(other, view.sort)];
+  const order = typeof first === 'number' ? first - second : first.localeCompare(second);
+  return view.descending ? -order : order;
+}
+
+function drawRows() {
+  drawHead();
+  const source = data.sources[view.source];
+  const rows = source.rows.filter(rowMatches).sort(compare);
+  const lines = rows.map(row => {
+    const line = document.createElement('tr');
+    for (const column of COLUMNS) {
+      const cell = element('td', column.text(row), { class: className(column) });
+      if (column.key === 'share') {
+        cell.classList.add('share');
+        cell.style.setProperty('--share', percent(row.share).replace(' ', ''));
+      }
+      line.append(cell);
+    }
+    return line;
+  });
+  byId('rows').tBodies[0].replaceChildren(...lines);
+  const count = sum(source.omitted.map(group => group.rows));
+  const share = sum(source.omitted.map(group => group.events)) / source.events;
+  const left = count > 0 ? `${grouped(count)} more rows, ${percent(share)} of the events together, are not in this page.` : '';
+  const found = view.search ? `${grouped(rows.length)} of ${grouped(source.rows.length)} rows match. ` : '';
+  byId('omitted').textContent = found + left;
+}
+
+function drawRates() {
+  const source = data.sources[view.source];
+  const seconds = data.part_seconds;
+  const most = Math.max(1, ...source.rates.flatMap(track => track.events));
+  const figures = source.rates.map(track => {
+    const figure = document.createElement('figure');
+    const caption = document.createElement('figcaption');
+    const peak = Math.max(...track.events) / seconds;
+    caption.append(element('span', `CPU ${track.processor}`), element('span', `at most ${grouped(peak)} a second`));
+    const chart = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+    chart.setAttribute('viewBox', `0 0 ${Math.max(track.events.length - 1, 1)} 100`);
+    chart.setAttribute('preserveAspectRatio', 'none');
+    const line = document.createElementNS('http://www.w3.org/2000/svg', 'polyline');
+    const point = (events, place) => `${place},${98 - 96 * events / most}`;
+    line.setAttribute('points', track.events.map(point).join(' '));
+    chart.append(line);
+    figure.append(caption, chart);
+    return figure;
+  });
+  byId('rates').replaceChildren(...figures);
+}
+
+function drawSource(index) {
+  view.source = index;
+  view.zoom = [];
+  [...byId('events').children].forEach((button, place) => button.setAttribute('aria-pressed', place === index));
+  byId('account').textContent = data.sources[index].account;
+  drawFlames();
+  drawRows();
+  drawRates();
+}
+
+function start() {
+  document.title = `${data.title} - halprof`;
+  byId('title').textContent = data.title;
+  byId('heading').textContent = data.heading;
+  data.sources.forEach((source, index) => {
+    const button = element('button', source.name, { type: 'button' });
+    button.addEventListener('click', () => drawSource(index));
+    byId('events').append(button);
+  });
+  byId('search').addEventListener('input', event => {
+    view.search = event.target.value.trim().toLowerCase();
+    drawFlames();
+    drawRows();
+  });
+  if (data.sources.length > 0) drawSource(0);
+}
+
+start();
