@@ -453,7 +453,7 @@ fn every_verb_that_reads_recordings_has_the_selection() {
     let profile = text("export FILE --format firefox --thread 9").parse::<Value>().unwrap();
     let names: Vec<&str> =
         profile["threads"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
-    assert_eq!(names, ["CPU 1", "Thread 9: BranchMispredictions", "Thread 9: TotalCycles"]);
+    assert_eq!(names, ["CPU 0", "CPU 1", "Thread 9: BranchMispredictions", "Thread 9: TotalCycles"]);
     let rows = text("report FILE --merge --csv --module app --limit 5").lines().count();
     assert_eq!(rows, 6);
 }

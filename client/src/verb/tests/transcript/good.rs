@@ -96,6 +96,8 @@ fn recordings() {
         "export FILE --format pprof -o NEW",
         "export FILE --format speedscope",
         "script FILE --cpu 1",
+        "diff FILE FILE",
+        "export FILE --format html -o NEW",
         "flamegraph FILE -o SVG",
     ]);
     insta::assert_snapshot!(text);
