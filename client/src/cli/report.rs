@@ -50,9 +50,9 @@ ONE ORDER
   taken, and its precise records (record -e SOURCE:p) between them, by their
   numbers: an ordinary sample with number 5 is between records 4 and 5. Times
   are in milliseconds; on most processors, the time of a record is when it was
-  fetched. A record of a batch has no process. It is assigned to one if the
-  ordinary samples on both sides have the same process and thread: as far as the
-  samples show, nothing else ran in between.
+  fetched. A record of a batch has no process. It is assigned to one, with the
+  mark ~, if the ordinary samples on both sides have the same process and
+  thread: as far as the samples show, nothing else ran in between.
 
 EXAMPLES
   client report

@@ -1,11 +1,12 @@
 //! `branches`: counts every branch that processors take by source and target.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use protocol::{BRANCHES, DEFAULT_BUDGET, EventRequest, SampleRecord};
 use recording::Process;
-use report::{Branch, BranchCount, BranchCounts, Processes, SampleLocation, SymbolIndex};
+use report::{Branch, BranchCount, BranchCounts, Processes, SampleLocation, SymbolIndex, UNKNOWN_NAME};
 use serde::Serialize;
 
 use super::context::Context;
@@ -79,7 +80,7 @@ impl Document for BranchReport {
     const SCHEMA: &'static str = "halprof.branches/1";
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct BranchRow {
     count: u64,
@@ -92,7 +93,7 @@ struct BranchRow {
 }
 
 /// Source or target of a branch.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct BranchEnd {
     address: String,
@@ -109,13 +110,15 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
     let mut trace = BranchTrace::default();
     let outcome = sampling::run(&wanted, Some(&mut trace), &connection, system)?;
     context.command_code = Some(outcome.exit_code);
-    let report = describe(&trace, &outcome, args.top)?;
+    // In text, branches of unknown processes are added up first.
+    let is_text = !args.format.json && !args.format.csv;
+    let report = describe(&trace, &outcome, if is_text { usize::MAX } else { args.top })?;
     if args.format.json {
         context.json(&report)?;
     } else if args.format.csv {
         csv(&report.branches, context)?;
     } else {
-        context.say(&text(&report))?;
+        context.say(&text(&report, args.top))?;
     }
     for note in outcome.notes() {
         context.warn(&note)?;
@@ -186,7 +189,34 @@ fn row(branch: &Branch, taken: BranchCount, total: BranchCount, symbol_index: &S
     }
 }
 
-fn text(report: &BranchReport) -> String {
+/// Puts the branches from or to the same unknown address into one row: without a process, addresses of user mode mean
+/// nothing.
+fn merged(branches: &[BranchRow], records: u64) -> Vec<BranchRow> {
+    let shown = |end: &BranchEnd| {
+        let is_unknown = end.module == UNKNOWN_NAME;
+        BranchEnd { symbol: if is_unknown { UNKNOWN_NAME } else { &end.symbol }.to_owned(), ..end.clone() }
+    };
+    let mut rows = Vec::new();
+    let mut unknown: BTreeMap<(String, String), BranchRow> = BTreeMap::new();
+    for branch in branches {
+        let row = BranchRow { from: shown(&branch.from), to: shown(&branch.to), ..*branch };
+        if row.from.symbol != UNKNOWN_NAME && row.to.symbol != UNKNOWN_NAME {
+            rows.push(row);
+            continue;
+        }
+        let nothing = BranchRow { count: 0, share: 0.0, predicted: row.predicted.map(|_| 0.0), ..row.clone() };
+        let sum = unknown.entry((row.from.symbol.clone(), row.to.symbol.clone())).or_insert(nothing);
+        let predicted = [&*sum, &row].map(|row| row.predicted.unwrap_or_default() * real(row.count));
+        sum.count += row.count;
+        sum.share = real(sum.count) / real(records);
+        sum.predicted = row.predicted.map(|_| predicted.iter().sum::<f64>() / real(sum.count));
+    }
+    rows.extend(unknown.into_values());
+    rows.sort_by_key(|row| Reverse(row.count));
+    rows
+}
+
+fn text(report: &BranchReport, max: usize) -> String {
     let percent = |share: f64| format!("{:.2}%", share * 100.0);
     let row = |row: &BranchRow| {
         vec![
@@ -197,7 +227,8 @@ fn text(report: &BranchReport) -> String {
             row.predicted.map_or_else(|| "-".to_owned(), percent),
         ]
     };
-    let mut rows: Vec<Vec<String>> = report.branches.iter().map(row).collect();
+    let branches = merged(&report.branches, report.records);
+    let mut rows: Vec<Vec<String>> = branches.iter().take(max).map(row).collect();
     fit(&HEADINGS, &mut rows, &["From", "To"], CONSOLE);
     let shown = match &report.branches[..] {
         [] => "no branches".to_owned(),

@@ -96,6 +96,9 @@ pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
         }
         let rows = if lines.is_empty() { "no samples".to_owned() } else { rows(&lines, args.names.wide) };
         context.say(&format!("\n{rows}"))?;
+        if lines.iter().any(|line| line.inferred) {
+            context.say("\n~ inferred: the samples before and after the record have this process and thread")?;
+        }
         if left > 0 {
             let left = counted(left as u64, "row");
             context.say(&format!("\n{left} left out; --limit N shows N of each processor"))?;
@@ -138,6 +141,12 @@ fn line(ordered: &TimelineSample, loaded: &LoadedRecording) -> TimelineRow {
     }
 }
 
+/// Formats the process, with a mark if it was inferred.
+fn process(line: &TimelineRow) -> String {
+    let mark = if line.inferred { "~ " } else { "" };
+    format!("{mark}{}", line.process.with_name(&line.process_name))
+}
+
 /// Formats the table. It does not distinguish the two kinds of precise records.
 fn rows(lines: &[TimelineRow], wide: bool) -> String {
     let cells = |line: &TimelineRow| {
@@ -147,7 +156,7 @@ fn rows(lines: &[TimelineRow], wide: bool) -> String {
             line.number.to_string(),
             line.event.clone(),
             line.kind.trim_end_matches("_next").to_owned(),
-            line.process.with_name(&line.process_name),
+            process(line),
             // The column is too narrow for leading zeros of an address.
             if line.symbol == line.address { format!("{:#x}", line.ip) } else { line.symbol.clone() },
         ]

@@ -99,6 +99,8 @@ pub(crate) enum Name {
     /// The beginning of a region that belongs to no module of its process.
     Unmapped(u64),
     Address(u64),
+    /// Any address in user mode of a process that is not known.
+    Unknown,
 }
 
 /// Index of a list of inlined functions in a [`SymbolIndex`].
@@ -110,6 +112,11 @@ struct InlineId(usize);
 pub(crate) struct FrameKey {
     outer: Name,
     inlined: Option<InlineId>,
+}
+
+impl FrameKey {
+    /// The functions of an address in user mode of a process that is not known.
+    pub const UNKNOWN: Self = Self { outer: Name::Unknown, inlined: None };
 }
 
 /// An address in the address space in which it was executed.
@@ -325,6 +332,7 @@ impl SymbolIndex {
             Name::Inlined(name) => format!("{} (inlined)", self.names.get(name)).into(),
             Name::Unmapped(region) => format!("[JIT or unmapped] {region:#x}").into(),
             Name::Address(address) => format!("{address:#018x}").into(),
+            Name::Unknown => UNKNOWN_NAME.into(),
         }
     }
 

@@ -55,6 +55,9 @@ impl GroupKey {
                 Column::Thread => key.thread = Some(location.thread),
                 Column::Processor => key.processor = Some(location.processor),
                 Column::Module => key.module = Some(symbol_index.owner_and_name(location).0),
+                // Without a process, the addresses of user mode mean nothing, and have one row.
+                Column::Symbol | Column::InlinedSymbol if is_unattributed(location) => key.symbol = Some(Name::Unknown),
+                Column::Frames if is_unattributed(location) => key.frames = Some(FrameKey::UNKNOWN),
                 Column::Symbol => key.symbol = Some(symbol_index.owner_and_name(location).1),
                 Column::InlinedSymbol => key.symbol = Some(symbol_index.innermost(location)),
                 Column::Frames => key.frames = Some(symbol_index.frame_key(location)),
@@ -63,6 +66,11 @@ impl GroupKey {
         }
         key
     }
+}
+
+/// Returns whether the location is in user mode of a process that is not known.
+fn is_unattributed(location: &SampleLocation) -> bool {
+    location.process == UNKNOWN && !location.kernel
 }
 
 /// A row of a table. Fields without a column are `None`.

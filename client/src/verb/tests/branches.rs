@@ -89,6 +89,22 @@ fn the_most_frequent_branches_come_first_with_source_and_target() {
 }
 
 #[test]
+fn branches_of_unknown_processes_have_one_row() {
+    let mut records: Vec<SampleRecord> =
+        (0..12).map(|number| branch(APP + 16 * number, APP + 0x800, Prediction::NotReported)).collect();
+    records.extend((0..4).map(|number| branch(APP + 16 * number, NT + 0x100, Prediction::Predicted)));
+    records.push(branch(NT + 0x200, NT + 0x300, Prediction::Predicted));
+    let ran = run(&system(&records), "branches --duration 0.001 --top 2");
+    let rows: Vec<String> =
+        ran.out.lines().skip(2).take(3).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(rows, ["12 70.59% [unknown] [unknown] 0.00%", "4 23.53% [unknown] ntoskrnl.exe+0x100 100.00%", ""]);
+    let json = run(&system(&records), "branches --duration 0.001 --top 2 --json").json();
+    let addresses: Vec<&Value> =
+        json["branches"].as_array().unwrap().iter().map(|row| &row["from"]["address"]).collect();
+    assert_eq!(addresses.len(), 2, "programs are given the addresses");
+}
+
+#[test]
 fn number_and_duration_of_pauses_are_reported() {
     let throttled = StopRecord::new(StopKind::Throttled, 1, 0).into();
     let resumed = PauseRecord::new(PauseKind::Resumed, 1, 0, 1_000 * CLOCK).into();

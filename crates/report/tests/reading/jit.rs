@@ -59,7 +59,7 @@ fn rows(finder: &SymbolFinder) -> (Vec<String>, Vec<PerfMapProblem>) {
 
 const ELSEWHERE: [&str; 4] = [
     "[unknown] [unknown] 0x00007ff812340000 1",
-    "[unknown] [unknown] 0x00007ff812340000 1",
+    "[unknown] [unknown] [unknown] 1",
     "app.exe [kernel] 0xfffff80000000000 1",
     "app.exe app.exe app.exe+0x10 1",
 ];

@@ -58,7 +58,7 @@ fn unknown_process_has_kernel_modules_but_no_user_modules() {
     let unknown: Vec<_> = rows.iter().filter(|row| row.process == Some(UNKNOWN)).collect();
     let names: Vec<_> = unknown.iter().map(|row| (row.process_name.as_deref(), row.symbol.as_deref())).collect();
     let name = Some("[unknown]");
-    assert_eq!(names, [(name, Some("0x0000000140000030")), (name, Some("ntoskrnl.exe+0x40"))]);
+    assert_eq!(names, [(name, Some("[unknown]")), (name, Some("ntoskrnl.exe+0x40"))]);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn exports_have_every_kind_and_no_id_of_unknown_processes() {
     assert_eq!(
         folded(&table),
         [
-            "[unknown];[unknown];0x0000000140000030 1000",
+            "[unknown];[unknown];[unknown] 1000",
             "[unknown];ntoskrnl.exe;ntoskrnl.exe+0x40 1000",
             "app.exe (8);app.exe;app.exe+0x10 1000",
             "app.exe (8);app.exe;app.exe+0x20 2000",
