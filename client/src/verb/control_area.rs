@@ -111,7 +111,7 @@ fn rows(areas: &[ControlArea]) -> String {
     table(&HEADINGS, &["CPU"], &rows)
 }
 
-/// Returns the result of the last request for an area. A processor for which nobody has requested one has none.
+/// Returns the result of the last request for an area, or that none has been requested.
 fn state(area: &ControlArea) -> String {
     let is_idle = area.address.is_none() && area.status == ntstatus::name(STATUS_MEMORY_NOT_ALLOCATED);
     if is_idle { "none".to_owned() } else { area.status.clone() }

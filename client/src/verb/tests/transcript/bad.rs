@@ -125,7 +125,7 @@ fn recordings_that_cannot_be_shown() {
         "diff FILE TEXT",
         "diff FILE FILE --fail-above x",
         "export FILE --format pprof -o GONE",
-        "report FILE --process nobody",
+        "report FILE --process missing",
         "report FILE --cpu 7",
         "report FILE --time 5s-6s",
         "report FILE --symbol nothing",
