@@ -17,6 +17,7 @@ mod report;
 mod selection;
 mod session;
 mod stat;
+mod top;
 pub mod usage;
 
 use std::path::PathBuf;
@@ -46,6 +47,7 @@ pub use report::{FieldName, RecordingArgs, ReportArgs};
 pub use selection::{ProcessName, SelectionArgs, TimeRange};
 pub use session::SessionArgs;
 pub use stat::{Aggregation, STAT_HELP, StatArgs};
+pub use top::TopArgs;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -57,6 +59,7 @@ EXAMPLES
   client record -- app.exe                  sample while a command runs
   client report                             those samples by function
   client annotate main                      the instructions of a function
+  client top                                the functions that run now
   client branches -C 0 --duration 0.1       every branch of CPU 0
   client start BranchInstructions           count until `client stop`
   client read --per-cpu                     what has been counted so far
@@ -137,6 +140,9 @@ pub enum Verb {
     /// Sample where events occur on processors, as `perf record -a` does
     #[command(after_help = record::HELP)]
     Record(RecordArgs),
+    /// Show where events occur while they occur, as `perf top` does
+    #[command(after_help = top::HELP)]
+    Top(TopArgs),
     /// Show which branches processors take most often, from a record of each
     #[command(after_help = branches::HELP)]
     Branches(BranchesArgs),

@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use protocol::{
     AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, CounterKind, CounterSample, ErrorCode, EventRequest,
@@ -396,6 +397,8 @@ pub struct FakeSystem {
     pub modules: RefCell<BTreeMap<u32, Vec<LoadedModule>>>,
     /// The modules of the kernel.
     pub kernel: RefCell<Vec<LoadedModule>>,
+    /// Processor time of the client: a millisecond more at each query.
+    pub processor_time: Cell<Duration>,
 }
 
 impl FakeSystem {
@@ -422,6 +425,7 @@ impl FakeSystem {
             processes: RefCell::default(),
             modules: RefCell::default(),
             kernel: RefCell::default(),
+            processor_time: Cell::default(),
         }
     }
 
@@ -574,6 +578,11 @@ impl System for FakeSystem {
     fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>> {
         let denied = || io::Error::from_raw_os_error(win32::ERROR_ACCESS_DENIED);
         self.modules.borrow().get(&process).cloned().ok_or_else(denied)
+    }
+
+    fn processor_time(&self) -> Option<Duration> {
+        self.processor_time.set(self.processor_time.get() + Duration::from_millis(1));
+        Some(self.processor_time.get())
     }
 
     fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>> {

@@ -64,10 +64,23 @@ pub struct Samples<'a> {
 
 /// Receives processes and samples while they are recorded.
 pub trait SampleObserver {
+    /// Receives the session before its processes and samples.
+    fn begin(&mut self, _session: &Session) {}
     /// Receives a process, or modules that it loaded later.
     fn process(&mut self, process: &Process);
     /// Receives samples.
     fn samples(&mut self, samples: &[SampleRecord]);
+    /// Returns whether it shows on the terminal what is recorded.
+    fn is_display(&self) -> bool {
+        false
+    }
+    /// Runs about ten times a second or more often. Returns whether to go on.
+    ///
+    /// # Errors
+    /// If what it received cannot be shown, which ends the session.
+    fn poll(&mut self) -> Result<bool, Error> {
+        Ok(true)
+    }
 }
 
 /// A recording in progress.
@@ -147,7 +160,7 @@ impl<'a, 'b> Recorder<'a, 'b> {
     /// Writes the session block to the file, if there is one. A recording that the file has is kept in another file.
     pub fn begin(
         file: Option<(&'a Path, File)>,
-        observer: Option<&'b mut dyn SampleObserver>,
+        mut observer: Option<&'b mut dyn SampleObserver>,
         session: &Session,
         system: &'a dyn System,
         processes: Processes,
@@ -158,13 +171,17 @@ impl<'a, 'b> Recorder<'a, 'b> {
             old_file = old;
             Ok((path, Writer::new(file, session).map_err(|cause| unwritten(path, cause))?))
         };
+        let is_display = observer.as_ref().is_some_and(|observer| observer.is_display());
+        if let Some(observer) = &mut observer {
+            observer.begin(session);
+        }
         Ok(Self {
             file: file.map(begin).transpose()?,
             old_file,
             observer,
             system,
             processes,
-            progress: Progress::new(system.shows_progress(!session.command.is_empty())),
+            progress: Progress::new(!is_display && system.shows_progress(!session.command.is_empty())),
             record_counts: RecordCounts::default(),
         })
     }
@@ -204,6 +221,11 @@ impl<'a, 'b> Recorder<'a, 'b> {
         self.query_processes(MAX_QUERY_TIME)?;
         self.progress.show(&self.record_counts);
         Ok(is_last)
+    }
+
+    /// Lets the observer show what it received. Returns whether to go on.
+    pub fn poll(&mut self) -> Result<bool, Error> {
+        self.observer.as_mut().map_or(Ok(true), |observer| observer.poll())
     }
 
     /// Fetches the remaining samples of a stopped session, at most `records`, and queries all processes that are

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use protocol::Code;
 
@@ -122,6 +123,8 @@ pub trait System {
     fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>>;
     /// Returns the frequency of the time-stamp counter in hertz, if it is known.
     fn tsc_frequency(&self) -> Option<f64>;
+    /// Returns the processor time that this process has used, if it is known.
+    fn processor_time(&self) -> Option<Duration>;
     /// Returns the core and the package of every processor.
     fn topology(&self) -> io::Result<Topology>;
     /// Returns the modules of the kernel.

@@ -12,7 +12,7 @@ pub struct Json {
 }
 
 /// The option `--force` of the verbs that start sessions.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Copy, Args)]
 pub struct Force {
     /// Take counters that another program has enabled without reserving them
     #[arg(long)]
@@ -21,7 +21,7 @@ pub struct Force {
 
 impl Force {
     /// Returns the flags of a start request.
-    pub fn flags(&self) -> u32 {
+    pub fn flags(self) -> u32 {
         if self.force { flags::FORCE } else { 0 }
     }
 }

@@ -84,7 +84,7 @@ impl RecordArgs {
     }
 }
 
-fn frequency(text: &str) -> Result<u32, String> {
+pub(super) fn frequency(text: &str) -> Result<u32, String> {
     match number::parse(text)? {
         number @ 1..=MAX_FREQUENCY => Ok(number),
         _ => Err(format!("a frequency is from 1 to {MAX_FREQUENCY}")),

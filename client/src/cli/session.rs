@@ -35,7 +35,7 @@ pub struct SessionArgs {
     pub command: Vec<OsString>,
 }
 
-fn ring(text: &str) -> Result<u32, String> {
+pub(super) fn ring(text: &str) -> Result<u32, String> {
     match number::parse(text)? {
         number if number.is_power_of_two() && RING.contains(&number) => Ok(number),
         _ => Err(format!("a ring has room for a power of two from {} to {} records", RING.start(), RING.end())),

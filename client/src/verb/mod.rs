@@ -36,6 +36,7 @@ mod stop;
 mod summary;
 mod tables;
 mod timeline;
+mod top;
 mod uninstall;
 
 use std::io::Write;
@@ -98,6 +99,7 @@ fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
     match verb {
         Verb::Stat(args) => return stat::run(args, context),
         Verb::Record(args) => return record::run(args, context),
+        Verb::Top(args) => return top::run(args, context),
         Verb::Branches(args) => return branches::run(args, context),
         Verb::Report(args) => return report::run(args, context),
         Verb::Diff(args) => return diff::run(args, context),

@@ -38,28 +38,10 @@ struct RequestedEvent {
 pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
     let connection = Connection::open(system)?;
-    let sources = connection.sources()?;
-    let mut events = Vec::new();
-    for requested in requested(args, &connection)? {
-        let request = request(&requested, args.freq);
-        if let Some(asked) = requested.interval.filter(|asked| *asked != request.interval) {
-            let SourceInfo { name, minimum, maximum, .. } = requested.source;
-            let used = request.interval;
-            context.warn(&interval::clamped(&name, request.source, (asked, used), minimum..=maximum))?;
-        }
-        add(&mut events, request, sources)?;
-    }
-    if args.events.is_empty() {
-        for event in &events {
-            context.warn(&default_line(event, sources, &connection)?)?;
-        }
-    }
+    let events = events(args, context, &connection)?;
     if args.session.command.is_empty() && args.session.duration.is_none() {
         let processors = args.session.processors.map_or("all CPUs".to_owned(), |list| processors::named(list.0.iter()));
         context.warn(&format!("[ recording {processors} to {}; Ctrl-C ends it ]", args.output.display()))?;
-    }
-    if args.batch.is_some() && !events.iter().any(is_precise) {
-        return Err(EventError::NothingPrecise.into());
     }
     let batch = args.batch.unwrap_or_default();
     let requested = sampling::SamplingPlan {
@@ -76,6 +58,31 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     }
     print_summary(args, &outcome, context)?;
     Ok(outcome.exit_code)
+}
+
+/// Returns the requests for the events that the user named, or for the default event. Tells the user where an interval
+/// differs.
+pub fn events(args: &RecordArgs, context: &mut Context, connection: &Connection) -> Result<Vec<EventRequest>, Error> {
+    let sources = connection.sources()?;
+    let mut events = Vec::new();
+    for requested in requested(args, connection)? {
+        let request = request(&requested, args.freq);
+        if let Some(asked) = requested.interval.filter(|asked| *asked != request.interval) {
+            let SourceInfo { name, minimum, maximum, .. } = requested.source;
+            let used = request.interval;
+            context.warn(&interval::clamped(&name, request.source, (asked, used), minimum..=maximum))?;
+        }
+        add(&mut events, request, sources)?;
+    }
+    if args.events.is_empty() {
+        for event in &events {
+            context.warn(&default_line(event, sources, connection)?)?;
+        }
+    }
+    if args.batch.is_some() && !events.iter().any(is_precise) {
+        return Err(EventError::NothingPrecise.into());
+    }
+    Ok(events)
 }
 
 /// Returns the events that the user named, or the default event.

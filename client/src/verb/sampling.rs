@@ -221,7 +221,7 @@ fn sample(
             let status = child.as_mut().and_then(|child| child.try_wait().ok()).flatten();
             return Ok(End::TimeOver(status));
         }
-        if is_last {
+        if !recorder.poll()? || is_last {
             return Ok(End::NoMoreSamples);
         }
     }

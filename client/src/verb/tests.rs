@@ -21,6 +21,7 @@ mod search;
 mod stat;
 mod stat_metrics;
 mod tables;
+mod top;
 mod transcript;
 
 use std::rc::Rc;

@@ -98,6 +98,10 @@ impl System for Windows {
         speed::tsc_frequency()
     }
 
+    fn processor_time(&self) -> Option<Duration> {
+        speed::processor_time()
+    }
+
     fn topology(&self) -> io::Result<Topology> {
         topology::query()
     }

@@ -1,7 +1,14 @@
-//! The speed of the processors.
+//! The speed of the processors, and the time for which this process used them.
 
+#![expect(unsafe_code, reason = "calls to Windows")]
+
+use std::time::Duration;
+
+use windows_sys::Win32::Foundation::FILETIME;
 use windows_sys::Win32::System::Registry::RRF_RT_REG_DWORD;
+use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetProcessTimes};
 
+use super::convert::succeeded;
 use super::registry;
 
 /// Returns the frequency of the time-stamp counter in hertz, which Windows measured at boot and stores in MHz; `None`
@@ -11,4 +18,17 @@ pub fn tsc_frequency() -> Option<f64> {
     registry::read("HARDWARE\\DESCRIPTION\\System\\CentralProcessor\\0", "~MHz", RRF_RT_REG_DWORD, &mut megahertz)?;
     let [megahertz] = megahertz;
     (megahertz > 0).then(|| f64::from(megahertz) * 1e6)
+}
+
+/// Returns the time in user mode and in kernel mode of all threads of this process.
+pub fn processor_time() -> Option<Duration> {
+    let mut times = [FILETIME { dwLowDateTime: 0, dwHighDateTime: 0 }; 4];
+    let [created, exited, kernel, user] = &mut times;
+    // SAFETY: takes nothing, and the pseudo-handle needs no closing.
+    let process = unsafe { GetCurrentProcess() };
+    // SAFETY: the pseudo-handle is always valid, and each pointer is to a FILETIME that nothing else uses.
+    succeeded(unsafe { GetProcessTimes(process, created, exited, kernel, user) }).ok()?;
+    let units = |time: &FILETIME| u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime);
+    let [_, _, kernel, user] = &times;
+    Some(Duration::from_nanos(units(kernel).saturating_add(units(user)).saturating_mul(100)))
 }

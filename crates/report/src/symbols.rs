@@ -4,12 +4,15 @@
 //! supports symbol servers, without which the kernel and Windows' own modules have no names. This module decides where
 //! to search, and uses only files of the recorded build.
 
+use std::cell::RefCell;
 use std::fs;
 use std::io;
 use std::iter;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use recording::Module;
+use rustc_hash::FxHashMap;
 use tokio::runtime::{Builder, Runtime};
 use wholesym::debugid::DebugId;
 use wholesym::{Error, FramesLookupResult, LookupAddress, SymbolInfo, SymbolManager, SymbolManagerConfig, SymbolMap};
@@ -57,7 +60,12 @@ pub struct SymbolFinder {
     beside: Option<PathBuf>,
     servers: Option<SymbolManager>,
     perf_maps: Vec<PathBuf>,
+    /// Symbols that were searched for before, if they are kept.
+    cache: Option<RefCell<FxHashMap<ImageKey, Result<Symbols, Reason>>>>,
 }
+
+/// Identity of a module: path, time stamp, size and build.
+type ImageKey = (String, u32, u32, Option<String>);
 
 impl SymbolFinder {
     /// Creates a finder. It searches the folders `given` first, then the folders of the recorded paths, then the folder
@@ -71,7 +79,7 @@ impl SymbolFinder {
         let servers = symbol_path
             .filter(|path| !path.trim().is_empty())
             .map(|path| SymbolManager::with_config(SymbolManagerConfig::new().default_nt_symbol_path(path)));
-        Ok(Self { runtime, given, beside, servers, perf_maps: Vec::new() })
+        Ok(Self { runtime, given, beside, servers, perf_maps: Vec::new(), cache: None })
     }
 
     /// Searches also these folders for perf maps, after all others.
@@ -88,8 +96,26 @@ impl SymbolFinder {
         Some((path, map))
     }
 
+    /// Keeps the symbols of every module in memory, for programs that resolve addresses again and again.
+    #[must_use]
+    pub fn with_cache(self) -> Self {
+        Self { cache: Some(RefCell::default()), ..self }
+    }
+
     /// Returns the symbols of `module`.
     pub(crate) fn find(&self, module: &Module) -> Result<Symbols, Reason> {
+        let Some(cache) = &self.cache else { return self.search(module) };
+        let build = module.debug.as_ref().map(|debug| debug.id.clone());
+        let key = (module.path.clone(), module.timestamp, module.image_size, build);
+        let known = cache.borrow().get(&key).cloned();
+        known.unwrap_or_else(|| {
+            let found = self.search(module);
+            cache.borrow_mut().insert(key, found.clone());
+            found
+        })
+    }
+
+    fn search(&self, module: &Module) -> Result<Symbols, Reason> {
         let mut reason = Reason::NotFound;
         if let Some((path, id)) = debug_file(module) {
             let name = file_name(path);
@@ -128,13 +154,13 @@ impl SymbolFinder {
         }
         let manager = SymbolManager::with_config(SymbolManagerConfig::new().extra_symbols_directory(folder));
         let found = self.runtime.block_on(manager.load_symbol_map(name, id));
-        found.map(Symbols).map_err(|error| no_debug_file(path, error))
+        found.map(Symbols::new).map_err(|error| no_debug_file(path, error))
     }
 
     fn served_debug_file(&self, name: &str, id: DebugId) -> Result<Symbols, Reason> {
         let manager = self.servers.as_ref().ok_or(Reason::NotFound)?;
         // A file that no server has is the normal case, and cannot be distinguished from other failures.
-        self.runtime.block_on(manager.load_symbol_map(name, id)).map(Symbols).map_err(|_| Reason::NotFound)
+        self.runtime.block_on(manager.load_symbol_map(name, id)).map(Symbols::new).map_err(|_| Reason::NotFound)
     }
 
     /// Returns the symbols of the image `path`.
@@ -142,7 +168,7 @@ impl SymbolFinder {
         check_image(path, module)?;
         let manager = SymbolManager::with_config(SymbolManagerConfig::new());
         let found = self.runtime.block_on(manager.load_symbol_map_for_binary_at_path(path, None));
-        found.map(Symbols).map_err(|error| unreadable(path, error.to_string()))
+        found.map(Symbols::new).map_err(|error| unreadable(path, error.to_string()))
     }
 
     /// Returns the path of the image of `module`.
@@ -213,7 +239,8 @@ fn first_found<T>(tried: impl Iterator<Item = Result<T, Reason>>, reason: &mut R
 }
 
 /// The symbols of a module.
-pub(crate) struct Symbols(SymbolMap);
+#[derive(Clone)]
+pub(crate) struct Symbols(Rc<SymbolMap>);
 
 /// A symbol with its address relative to the base of the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -226,6 +253,10 @@ pub(crate) struct FoundSymbol {
 }
 
 impl Symbols {
+    fn new(symbols: SymbolMap) -> Self {
+        Self(Rc::new(symbols))
+    }
+
     /// Returns the symbol at `offset` from the base of the module.
     pub(crate) fn at(&self, offset: u64) -> Option<FoundSymbol> {
         let address = LookupAddress::Relative(offset.try_into().ok()?);

@@ -66,6 +66,8 @@ mod teardown;
 #[cfg(not(windows))]
 mod time;
 #[cfg(not(windows))]
+mod top;
+#[cfg(not(windows))]
 mod waiting;
 #[cfg(not(windows))]
 mod workarounds;

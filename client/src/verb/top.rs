@@ -1,0 +1,197 @@
+//! `top`: shows where events occur while they occur, like perf top.
+
+mod draw;
+mod names;
+mod screen;
+mod state;
+
+use std::io::{self, IsTerminal, Write as _};
+use std::time::{Duration, Instant};
+
+use protocol::SampleRecord;
+use recording::{Process, RecordedEvent, Session};
+use report::{Detail, SampleCounts};
+
+use self::names::{Names, Period, SessionFacts};
+use self::screen::Screen;
+use self::state::{Event, TopState};
+use super::context::Context;
+use super::record;
+use super::sampling::{self, SamplingPlan};
+use crate::cli::TopArgs;
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::format::{grouped, seconds};
+use crate::output::Output;
+use crate::recorder::SampleObserver;
+use crate::share::percent;
+use crate::system::System;
+
+/// What distinguishes the locations of samples.
+const DETAIL: Detail = Detail { thread: false, processor: true };
+
+pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
+    let system = context.system()?;
+    let connection = Connection::open(system)?;
+    let record_args = args.record();
+    let events = record::events(&record_args, context, &connection)?;
+    let plan =
+        SamplingPlan { args: &record_args.session, ring: record_args.ring(), events: &events, batch: 0, output: None };
+    let begin = system.processor_time();
+    let is_screen = !args.batch && io::stdout().is_terminal() && io::stdin().is_terminal();
+    let display = if is_screen {
+        Display::Screen(Box::new(Screen::open(&mut context.out)?))
+    } else {
+        Display::Text { out: &mut context.out, limit: args.limit }
+    };
+    let mut top = Top::new(args, display, system);
+    let outcome = sampling::run(&plan, Some(&mut top), &connection, system);
+    // The terminal is restored before anything else is written to it.
+    drop(top);
+    let outcome = outcome?;
+    let own = match (begin, system.processor_time()) {
+        (Some(begin), Some(end)) => format!("; the client used {:.2} s", end.saturating_sub(begin).as_secs_f64()),
+        _ => String::new(),
+    };
+    context.warn(&format!(
+        "[ {} samples ({} lost, paused {} of the time) in {:.1} s{own} ]",
+        grouped(outcome.record_counts.samples),
+        grouped(outcome.lost()),
+        percent(outcome.paused_share()),
+        seconds(outcome.summary.elapsed),
+    ))?;
+    for warning in [outcome.record_counts.storm_warning(), outcome.disturbance_warning()].into_iter().flatten() {
+        context.warn(&warning)?;
+    }
+    Ok(Exit::Done.code())
+}
+
+/// Where updates are shown.
+enum Display<'a, 'b> {
+    /// A terminal.
+    Screen(Box<Screen<&'a mut Output<'b>>>),
+    /// Any other stream.
+    Text {
+        out: &'a mut Output<'b>,
+        /// Maximum number of rows of each event.
+        limit: usize,
+    },
+}
+
+/// Collects samples, and shows them every now and then.
+struct Top<'a, 'b> {
+    display: Display<'a, 'b>,
+    system: &'a dyn System,
+    names: Names,
+    state: TopState,
+    sample_counts: SampleCounts,
+    delay: Duration,
+    /// Begin of the period, and the processor time of the client until then.
+    begin: (Instant, Option<Duration>),
+    /// Number of updates that remain; `None` without a limit.
+    remaining: Option<u64>,
+    /// The first error, which ends the session.
+    failed: Option<Error>,
+    is_drawn: bool,
+}
+
+impl<'a, 'b> Top<'a, 'b> {
+    fn new(args: &TopArgs, display: Display<'a, 'b>, system: &'a dyn System) -> Self {
+        Self {
+            display,
+            system,
+            names: Names::start(args.symbols.clone()),
+            state: TopState::default(),
+            sample_counts: SampleCounts::new(DETAIL),
+            delay: args.delay,
+            begin: (Instant::now(), system.processor_time()),
+            remaining: args.iterations,
+            failed: None,
+            is_drawn: false,
+        }
+    }
+
+    /// Keeps the first error until the next [`poll`](SampleObserver::poll).
+    fn note(&mut self, result: Result<(), Error>) {
+        if let Err(error) = result {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    /// Ends the period if it is over, and hands it to the thread that looks up its names.
+    fn end_period(&mut self) -> Result<(), Error> {
+        let (begin, own_begin) = self.begin;
+        let now = Instant::now();
+        let elapsed = now.saturating_duration_since(begin);
+        if elapsed < self.delay {
+            return Ok(());
+        }
+        let own_end = self.system.processor_time();
+        let own_time = own_end.zip(own_begin).map(|(end, begin)| end.saturating_sub(begin));
+        self.begin = (now, own_end);
+        let sample_counts = std::mem::replace(&mut self.sample_counts, SampleCounts::new(DETAIL));
+        self.names.period(Period { elapsed, sample_counts, own_time })
+    }
+
+    /// Shows what is new. Returns whether to go on.
+    fn show(&mut self) -> Result<bool, Error> {
+        let mut is_new = !self.is_drawn;
+        while self.remaining != Some(0)
+            && let Some(update) = self.names.ready()
+        {
+            if let Display::Text { out, limit } = &mut self.display {
+                writeln!(out, "{}\n", draw::text(&update, *limit))?;
+                out.flush()?;
+            }
+            self.state.update(Event::Update(update));
+            self.remaining = self.remaining.map(|remaining| remaining - 1);
+            is_new = true;
+        }
+        if let Display::Screen(screen) = &mut self.display {
+            for key in Screen::<&mut Output>::keys()? {
+                self.state.update(Event::Key(key));
+                is_new = true;
+            }
+            if is_new {
+                screen.draw(&self.state)?;
+            }
+        }
+        self.is_drawn = true;
+        Ok(self.remaining != Some(0) && !self.state.has_ended())
+    }
+}
+
+impl SampleObserver for Top<'_, '_> {
+    fn begin(&mut self, session: &Session) {
+        let event = |event: &RecordedEvent| (event.source, event.name.clone());
+        let mut events: Vec<(u32, String)> = session.events.iter().map(event).collect();
+        // On a hybrid, one source can be two events, one on each core type.
+        events.dedup_by_key(|(source, _)| *source);
+        let facts = SessionFacts { events, processors: session.processors.len(), clock: session.clock };
+        let sent = self.names.session(facts);
+        self.note(sent);
+        self.begin = (Instant::now(), self.system.processor_time());
+    }
+
+    fn process(&mut self, process: &Process) {
+        let sent = self.names.process(process.clone());
+        self.note(sent);
+    }
+
+    fn samples(&mut self, samples: &[SampleRecord]) {
+        self.sample_counts.add(samples);
+    }
+
+    fn is_display(&self) -> bool {
+        true
+    }
+
+    fn poll(&mut self) -> Result<bool, Error> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        self.end_period()?;
+        self.show()
+    }
+}
