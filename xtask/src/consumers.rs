@@ -1,8 +1,9 @@
 //! Consumer tests: external programs use what halprof produces for them.
 //!
-//! Each program is installed below `target/tools`, libpfm4 with apt-get. A program that cannot be installed fails the
+//! Each program is installed below `target/tools`, or with apt-get. A program that cannot be installed fails the
 //! test.
 
+mod exports;
 mod libpfm4;
 
 use std::{env, ffi::OsString};
@@ -22,6 +23,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     elevated::ensure()?;
     prerequisites::for_testing(workspace)?;
     if cfg!(target_os = "linux") {
+        exports::run(workspace)?;
         libpfm4::run(workspace)?;
     }
     cargo_make(workspace)

@@ -64,9 +64,9 @@ enum Command {
     Test {
         /// Run the tests that need a program from outside, and no others
         ///
-        /// Each program is installed first, below target/tools or with apt-get. Today these are libpfm4, with whose
-        /// encodings of events ours are compared (on Linux), and cargo-make, which runs the tasks of Makefile.toml,
-        /// `test` among them.
+        /// Each program is installed first, below target/tools or with apt-get. On Linux these are libpfm4, with whose
+        /// encodings of events ours are compared, and the programs that open exports: pprof, inferno, Chromium and
+        /// speedscope. cargo-make runs the tasks of Makefile.toml, `test` among them.
         #[arg(long)]
         consumers: bool,
     },

@@ -42,6 +42,18 @@ const LIBPFM4: &[Package] = &[
     Package { name: "gcc", reason: "compiles the program that asks it", present: || on_path("cc") },
 ];
 
+/// What opens the exports of recordings.
+const EXPORTS: &[Package] = &[
+    Package { name: "golang-go", reason: "has pprof", present: || on_path("go") },
+    Package {
+        name: "chromium",
+        reason: "opens pages and speedscope",
+        present: || Path::new("/usr/bin/chromium").is_file(),
+    },
+    Package { name: "nodejs", reason: "controls Chromium", present: || on_path("node") },
+    Package { name: "npm", reason: "installs speedscope", present: || on_path("npm") },
+];
+
 const PACKAGES: &[Package] = &[
     Package { name: "wine64", reason: "runs the driver and the client", present: wine_prefix::is_installed },
     Package {
@@ -110,6 +122,11 @@ pub fn for_testing(workspace: &Workspace) -> Result<()> {
 /// Installs libpfm4 with its headers, and a C compiler, if they are missing.
 pub fn for_libpfm4(workspace: &Workspace) -> Result<()> {
     packages(workspace, LIBPFM4)
+}
+
+/// Installs the programs that open exports of recordings, if they are missing.
+pub fn for_exports(workspace: &Workspace) -> Result<()> {
+    packages(workspace, EXPORTS)
 }
 
 fn system_packages(workspace: &Workspace) -> Result<()> {

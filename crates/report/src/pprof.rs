@@ -19,7 +19,7 @@ use crate::core_types::SampledSource;
 use crate::filter::Filter;
 use crate::modules::ModuleId;
 use crate::read::{Contents, ExportError};
-use crate::sample_counts::{SampleLocation, SampleWeight};
+use crate::sample_counts::{LossStats, SampleLocation, SampleWeight};
 use crate::symbol_index::SymbolIndex;
 
 /// Nanoseconds per millisecond.
@@ -99,8 +99,7 @@ impl<'a> Builder<'a> {
         builder.profile.time_nanos = signed(session.created_unix_ms.saturating_mul(MILLISECOND));
         let elapsed = summary.as_ref().map_or(0, |summary| summary.elapsed);
         builder.profile.duration_nanos = signed(elapsed.saturating_mul(SUMMARY_UNIT));
-        let lost: u64 = contents.sample_counts.loss_stats().map(|(_, _, stats)| stats.lost).sum();
-        for comment in [session.command.join(" "), session.processor.clone(), format!("lost samples: {lost}")] {
+        for comment in comments(contents, filter) {
             let comment = builder.text(&comment);
             builder.profile.comment.push(comment);
         }
@@ -210,6 +209,23 @@ impl<'a> Builder<'a> {
     fn finish(self) -> Profile {
         self.profile
     }
+}
+
+/// Returns command and processor, and what was lost of the selected sources.
+fn comments(contents: &Contents, filter: &Filter) -> Vec<String> {
+    let mut lost = LossStats::default();
+    for (source, processor, stats) in contents.sample_counts.loss_stats() {
+        if filter.selects_source(contents.sample_counts.source_on(source, processor)) {
+            lost.lost += stats.lost;
+            lost.pauses += stats.pauses;
+            lost.silences += stats.silences;
+        }
+    }
+    let LossStats { lost, pauses, silences, .. } = lost;
+    let (sleeps, _) = contents.sample_counts.slept();
+    let (command, processor) = (contents.session.command.join(" "), contents.session.processor.clone());
+    let account = format!("samples lost: {lost}; pauses: {pauses}; stops: {silences}; sleeps of the machine: {sleeps}");
+    [command, processor, account].into_iter().filter(|text| !text.is_empty()).collect()
 }
 
 /// Returns whether a source is the first event of the recording, on a hybrid on the core type with the lower number.

@@ -10,7 +10,7 @@ use prost::Message;
 use report::{Column, Contents, Filter, RecordedTime, Table, pprof, rates, script, speedscope};
 use serde_json::Value;
 
-use super::support::{CYCLES, MISSES, read, recording, symbol_index};
+use super::support::{CYCLES, MISSES, read, recording, summary, symbol_index};
 
 /// Returns the events of each process, in a row of `columns`.
 fn events(contents: &Contents, columns: &[Column]) -> BTreeMap<Vec<String>, u64> {
@@ -74,6 +74,14 @@ mod proto {
         pub function: Vec<Function>,
         #[prost(string, repeated, tag = "6")]
         pub strings: Vec<String>,
+        #[prost(int64, tag = "9")]
+        pub time: i64,
+        #[prost(int64, tag = "10")]
+        pub duration: i64,
+        #[prost(int64, tag = "12")]
+        pub period: i64,
+        #[prost(int64, repeated, tag = "13")]
+        pub comments: Vec<i64>,
         #[prost(int64, tag = "14")]
         pub default_type: i64,
     }
@@ -106,6 +114,8 @@ mod proto {
         pub end: u64,
         #[prost(int64, tag = "5")]
         pub file: i64,
+        #[prost(int64, tag = "6")]
+        pub build: i64,
     }
 
     #[derive(Clone, PartialEq, Message)]
@@ -152,6 +162,11 @@ fn pprof_has_the_events_of_a_report_by_process_and_function() {
     let types: Vec<_> = profile.sample_type.iter().map(|pair| (text(pair.kind), text(pair.unit))).collect();
     assert_eq!(types, [("samples", "count"), ("BranchMispredictions", "events"), ("TotalCycles", "events")]);
     assert_eq!(text(profile.default_type), "TotalCycles", "the first event of the recording");
+    let comments: Vec<&str> = profile.comments.iter().map(|index| text(*index)).collect();
+    let account = "samples lost: 3; pauses: 1; stops: 1; sleeps of the machine: 0";
+    assert_eq!(comments, ["C:\\app\\app.exe --fast", "Example Processor", account]);
+    let elapsed = i64::try_from(summary().elapsed).unwrap() * 100;
+    assert_eq!((profile.time, profile.duration, profile.period), (1_767_225_600_000_000_000, elapsed, 100_003));
     let mut sums = BTreeMap::new();
     for sample in &profile.sample {
         assert_eq!((sample.locations.len(), sample.values.len()), (1, 3));
@@ -165,6 +180,7 @@ fn pprof_has_the_events_of_a_report_by_process_and_function() {
         if let Some(mapping) = profile.mapping.iter().find(|mapping| mapping.id == location.mapping) {
             assert!((mapping.start..mapping.end).contains(&location.address), "{location:?}");
             assert!(text(mapping.file).starts_with("C:\\"));
+            assert_eq!(text(mapping.build), "FB43168BD573ADCA4C4C44205044422E1");
         }
         let process = text(process.unit).to_owned();
         let names = [process].into_iter().chain(location.lines.iter().rev().map(name)).collect();

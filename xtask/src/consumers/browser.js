@@ -1,0 +1,100 @@
+// Opens exports of a recording in Chromium: the page and the flame graph of halprof, and speedscope with its profile.
+// node browser.js CHROMIUM FOLDER; FOLDER has the exports, and report.json of `client report --sort process,module,symbol`.
+'use strict';
+
+const assert = require('node:assert/strict');
+const fs = require('node:fs');
+const path = require('node:path');
+const Ajv = require('ajv/dist/2020').default;
+const Draft7 = require('ajv').default;
+const puppeteer = require('puppeteer-core');
+
+const [chromium, folder] = process.argv.slice(2);
+const speedscope = path.join(path.dirname(require.resolve('speedscope/package.json')), 'dist/release');
+const read = name => fs.readFileSync(path.join(folder, name), 'utf8');
+const report = JSON.parse(read('report.json'));
+const source = report.sources[0];
+
+/** Opens a file. Errors in the console and requests for other files than `allowed` fail the test. */
+async function open(browser, file, allowed = () => false) {
+  const page = await browser.newPage();
+  const wrong = [];
+  page.on('console', message => message.type() === 'error' && wrong.push(message.text()));
+  page.on('pageerror', error => wrong.push(String(error)));
+  page.on('request', request => {
+    const url = request.url();
+    if (url !== `file://${file}` && !url.startsWith('data:') && !url.startsWith('blob:') && !allowed(url)) wrong.push(url);
+  });
+  await page.goto(`file://${file}`);
+  return { page, end: async () => { assert.deepEqual(wrong, [], file); await page.close(); } };
+}
+
+async function testPage(browser) {
+  const { page, end } = await open(browser, path.join(folder, 'x.html'));
+  const cells = () => page.$$eval('#rows tbody tr', rows => rows.map(row => [...row.cells].map(cell => cell.textContent)));
+  const first = source.rows[0];
+  const [overhead, , samples, , module, symbol] = (await cells())[0];
+  assert.equal(overhead, `${(first.share * 100).toFixed(2)} %`);
+  assert.equal(samples.replaceAll(',', ''), String(first.samples));
+  assert.deepEqual([module, symbol], [first.module, first.symbol]);
+
+  const boxes = () => page.$$eval('#flames button', all => all.map(box => [box.textContent, box.offsetWidth]));
+  const [, process] = await boxes();
+  await page.click('#flames button:nth-child(2)');
+  assert.equal((await boxes())[0][0], process[0], 'the box that was clicked is the root');
+  assert.ok((await boxes())[0][1] > process[1], 'it is wider than before');
+  assert.ok((await page.$eval('#path', path => path.textContent)).startsWith(`all > ${process[0]}: `));
+  await page.click('#path button');
+  assert.equal((await boxes())[0][0], 'all');
+
+  await page.click('#rows th:nth-child(6) button');
+  const names = (await cells()).map(row => row[5]);
+  assert.deepEqual(names, [...names].sort((one, other) => one.localeCompare(other)), 'in the order of the functions');
+  await page.type('#search', 'library7.dll');
+  const found = await cells();
+  assert.ok(found.length > 0 && found.length < names.length && found.every(row => row.join(' ').includes('library7.dll')));
+  assert.ok((await page.$$('.rates svg polyline')).length > 1, 'a line for each CPU');
+  assert.match(await page.$eval('#account', account => account.textContent), /Lost +0 samples/);
+  await end();
+}
+
+async function testFlamegraph(browser) {
+  const { page, end } = await open(browser, path.join(folder, 'x.svg'));
+  const titles = await page.$$eval('title', all => all.map(title => title.textContent));
+  assert.ok(titles.some(title => title.startsWith('all (')), titles[0]);
+  assert.ok(titles.some(title => title.includes(source.rows[0].symbol)), source.rows[0].symbol);
+  await end();
+}
+
+async function testSpeedscope(browser) {
+  const schema = JSON.parse(fs.readFileSync(path.join(speedscope, 'file-format-schema.json'), 'utf8'));
+  const profile = JSON.parse(read('x.speedscope.json'));
+  const validate = new (String(schema.$schema).includes('2020') ? Ajv : Draft7)({ strict: false }).compile(schema);
+  assert.ok(validate(profile), JSON.stringify(validate.errors));
+  for (const name of ['x.speedscope.json', 'x.txt', 'x.pb.gz']) {
+    // What speedscope's own command line does: a script passes the file on.
+    const script = path.join(folder, `${name}.js`);
+    const base64 = fs.readFileSync(path.join(folder, name)).toString('base64');
+    fs.writeFileSync(script, `speedscope.loadFileFromBase64(${JSON.stringify(name)}, "${base64}")`);
+    const index = `${path.join(speedscope, 'index.html')}#localProfilePath=${script}`;
+    const { page, end } = await open(browser, index, url => url.startsWith(`file://${speedscope}`) || url.endsWith(script));
+    await page.waitForFunction(() => document.querySelector('canvas') !== null, { timeout: 30_000 });
+    await page.keyboard.press('3'); // the sandwich view, a table of functions
+    await page.waitForFunction(() => document.body.innerText.includes('Symbol Name'), { timeout: 30_000 });
+    const text = await page.evaluate(() => document.body.innerText);
+    assert.ok(text.includes('.dll'), `${name}: ${text.slice(0, 400)}`);
+    await end();
+  }
+}
+
+(async () => {
+  const browser = await puppeteer.launch({ executablePath: chromium, args: ['--no-sandbox', '--allow-file-access-from-files'] });
+  try {
+    await testPage(browser);
+    await testFlamegraph(browser);
+    await testSpeedscope(browser);
+  } finally {
+    await browser.close();
+  }
+  console.log('Chromium and speedscope opened the exports');
+})();
