@@ -29,6 +29,7 @@ use pmu::Kind;
 
 use crate::event::SourceName;
 use crate::exit;
+use crate::number;
 use crate::processors::ProcessorList;
 use event_list::EventList;
 use names::Names;
@@ -84,7 +85,6 @@ SOURCES
     version,
     max_term_width = 80,
     after_help = format!("{EXAMPLES}\n{}", exit::help()),
-    disable_help_subcommand = true,
     arg_required_else_help = true
 )]
 pub struct Cli {
@@ -179,7 +179,7 @@ Sampling begins with this interval, and `record` then moves it towards the
 frequency of its -F. `record -e SOURCE@INTERVAL` keeps an interval.
 
 EXAMPLES
-  client interval BranchInstructions 100000
+  client interval BranchInstructions 100k
 ";
 
 const DIAGNOSE_HELP: &str = "\
@@ -291,7 +291,8 @@ pub struct QueryArgs {
 pub struct IntervalArgs {
     /// Name or number
     pub source: SourceName,
-    /// The interval; limited to the range of the source
+    /// The interval, such as 100000 or 100k; limited to the range of the source
+    #[arg(value_parser = number::parse)]
     pub interval: u32,
     #[command(flatten)]
     pub format: Json,

@@ -1,7 +1,13 @@
-//! Numbers as users type them: `100k`, `2M`.
+//! Numbers as users type them: `100k`, `2M`, `0x10`.
 
-/// Parses a number that can end in k (thousands), M (millions) or G (thousands of millions), in any case.
+use std::ops::RangeInclusive;
+
+/// Parses a number that is hexadecimal after `0x`, or can end in k (thousands), M (millions) or G (thousands of
+/// millions), in any case.
 pub fn parse(text: &str) -> Result<u32, String> {
+    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        return whole(text, digits, 16, 1);
+    }
     let (digits, factor) = match text.char_indices().next_back() {
         Some((end, letter)) if letter.is_ascii_alphabetic() => {
             let factor = match letter.to_ascii_lowercase() {
@@ -14,15 +20,34 @@ pub fn parse(text: &str) -> Result<u32, String> {
         }
         _ => (text, 1),
     };
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    whole(text, digits, 10, factor)
+}
+
+/// Multiplies a number without its prefix and its last letter.
+fn whole(text: &str, digits: &str, radix: u32, factor: u32) -> Result<u32, String> {
+    if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
         return Err(no_number(text));
     }
-    let number = digits.parse::<u32>().ok().and_then(|number| number.checked_mul(factor));
+    let number = u32::from_str_radix(digits, radix).ok().and_then(|number| number.checked_mul(factor));
     number.ok_or_else(|| format!("{text} is more than {}", u32::MAX))
 }
 
 fn no_number(text: &str) -> String {
-    format!("\"{text}\" is not a number; write 100000 or 100k")
+    format!("\"{text}\" is not a number; write 100000, 100k or 0x10")
+}
+
+/// Parses a number of rows.
+pub fn rows(text: &str) -> Result<usize, String> {
+    let number = parse(text)?;
+    usize::try_from(number).map_err(|_| format!("{text} is more than {}", usize::MAX))
+}
+
+/// Returns a parser of numbers in a range.
+pub fn within(range: RangeInclusive<u32>) -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync {
+    move |text| match parse(text)? {
+        number if range.contains(&number) => Ok(number),
+        _ => Err(format!("the number must be from {} to {}", range.start(), range.end())),
+    }
 }
 
 #[cfg(test)]
@@ -40,6 +65,9 @@ mod tests {
             ("2m", 2_000_000),
             ("4G", 4_000_000_000),
             ("4294967295", u32::MAX),
+            ("0x10", 16),
+            ("0XfF", 255),
+            ("0xFFFFFFFF", u32::MAX),
         ] {
             assert_eq!(parse(text), Ok(number), "{text}");
         }
@@ -47,11 +75,25 @@ mod tests {
 
     #[test]
     fn an_invalid_or_too_large_number_is_rejected() {
-        for text in ["", "k", "1x", "1kk", "-1", "+1", "1.5k", " 1", "1 k", "0x10", "\u{e9}", "1\u{e9}"] {
-            assert_eq!(parse(text), Err(format!("\"{text}\" is not a number; write 100000 or 100k")));
+        for text in
+            ["", "k", "1x", "1kk", "-1", "+1", "1.5k", " 1", "1 k", "0x", "0xg", "0x1k", "0x+1", "\u{e9}", "1\u{e9}"]
+        {
+            assert_eq!(parse(text), Err(format!("\"{text}\" is not a number; write 100000, 100k or 0x10")));
         }
-        for text in ["5G", "4294967296", "4294968k", "99999999999"] {
+        for text in ["5G", "4294967296", "4294968k", "99999999999", "0x100000000"] {
             assert_eq!(parse(text), Err(format!("{text} is more than 4294967295")));
         }
+    }
+
+    #[test]
+    fn a_range_includes_both_of_its_ends() {
+        let parser = within(2..=4_000);
+        for (text, number) in [("2", 2), ("0x10", 16), ("4k", 4_000)] {
+            assert_eq!(parser(text), Ok(number));
+        }
+        for text in ["1", "4001", "5k"] {
+            assert_eq!(parser(text), Err("the number must be from 2 to 4000".to_owned()));
+        }
+        assert!(parser("x").is_err());
     }
 }

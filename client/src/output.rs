@@ -33,6 +33,15 @@ impl UserError for OutputError {
     fn exit(&self) -> Exit {
         Exit::Failure
     }
+
+    fn remedy(&self) -> Option<String> {
+        match self {
+            Self::File { cause, .. } if cause.kind() == ErrorKind::NotFound => {
+                Some("-o with a file in a folder that exists".to_owned())
+            }
+            Self::File { .. } | Self::Stream(_) | Self::Json(_) => None,
+        }
+    }
 }
 
 impl From<io::Error> for Error {

@@ -87,6 +87,8 @@ pub trait SampleObserver {
 pub struct Recorder<'a, 'b> {
     /// The file, if one is written.
     file: Option<(&'a Path, Writer<File>)>,
+    /// Where the recording that the file had before is kept.
+    old_file: Option<PathBuf>,
     observer: Option<&'b mut dyn SampleObserver>,
     system: &'a dyn System,
     processes: Processes,
@@ -94,10 +96,56 @@ pub struct Recorder<'a, 'b> {
     record_counts: RecordCounts,
 }
 
+/// The file cannot be created, or an earlier recording cannot be moved out of its way.
+#[derive(Debug, ThisError)]
+#[error("cannot write {}", .path.display())]
+pub struct Uncreated {
+    /// The file.
+    pub path: PathBuf,
+    /// Error of the system.
+    #[source]
+    pub cause: io::Error,
+}
+
+impl UserError for Uncreated {
+    fn exit(&self) -> Exit {
+        Exit::Unwritten
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some("-o with a file in a folder that exists and where you can write".to_owned())
+    }
+}
+
+fn uncreated(path: &Path) -> impl FnOnce(io::Error) -> Uncreated {
+    |cause| Uncreated { path: path.to_owned(), cause }
+}
+
 /// Opens the file without truncating it.
-pub fn open(path: &Path) -> Result<File, Error> {
+pub fn open(path: &Path) -> Result<File, Uncreated> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-    Ok(file.map_err(|cause| OutputError::File { path: path.to_owned(), cause })?)
+    file.map_err(uncreated(path))
+}
+
+/// Returns where the earlier recording in a file is kept: `FILE.old`, as by perf.
+fn old_path(path: &Path) -> PathBuf {
+    let mut old = path.as_os_str().to_owned();
+    old.push(".old");
+    old.into()
+}
+
+/// Makes room for a recording. A file with contents is kept under another name, which is returned. Empty files and
+/// devices are left alone.
+fn keep_old(path: &Path, file: File) -> io::Result<(File, Option<PathBuf>)> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() == 0 {
+        return Ok((file, None));
+    }
+    // Windows refuses to rename some files that are open.
+    drop(file);
+    let old = old_path(path);
+    fs::rename(path, &old)?;
+    Ok((File::create(path)?, Some(old)))
 }
 
 /// Removes the file if it is empty, after a recording that did not start.
@@ -109,7 +157,7 @@ pub fn remove_if_empty(file: &File, path: &Path) {
 }
 
 impl<'a, 'b> Recorder<'a, 'b> {
-    /// Truncates the file, if there is one, and writes its session block.
+    /// Writes the session block to the file, if there is one. A recording that the file has is kept in another file.
     pub fn begin(
         file: Option<(&'a Path, File)>,
         mut observer: Option<&'b mut dyn SampleObserver>,
@@ -117,8 +165,10 @@ impl<'a, 'b> Recorder<'a, 'b> {
         system: &'a dyn System,
         processes: Processes,
     ) -> Result<Self, Error> {
+        let mut old_file = None;
         let begin = |(path, file): (&'a Path, File)| -> Result<_, Error> {
-            empty(&file).map_err(|cause| OutputError::File { path: path.to_owned(), cause })?;
+            let (file, old) = keep_old(path, file).map_err(uncreated(path))?;
+            old_file = old;
             Ok((path, Writer::new(file, session).map_err(|cause| unwritten(path, cause))?))
         };
         let is_display = observer.as_ref().is_some_and(|observer| observer.is_display());
@@ -127,12 +177,18 @@ impl<'a, 'b> Recorder<'a, 'b> {
         }
         Ok(Self {
             file: file.map(begin).transpose()?,
+            old_file,
             observer,
             system,
             processes,
             progress: Progress::new(!is_display && system.shows_progress(!session.command.is_empty())),
             record_counts: RecordCounts::default(),
         })
+    }
+
+    /// Returns where the recording that the file had before is kept.
+    pub fn old_file(&self) -> Option<&Path> {
+        self.old_file.as_deref()
     }
 
     /// Queries the process of the command, which has started.
@@ -213,11 +269,6 @@ impl<'a, 'b> Recorder<'a, 'b> {
         let changes = self.processes.query_scheduled(self.system, Instant::now(), max_time);
         self.record_processes(changes)
     }
-}
-
-/// Truncates a file. Empty files and devices are left alone.
-fn empty(file: &File) -> io::Result<()> {
-    if file.metadata()?.len() > 0 { file.set_len(0) } else { Ok(()) }
 }
 
 /// Converts the final counts of a session for the file.

@@ -80,7 +80,10 @@ impl UserError for ShortRing {
 
 /// Arguments of `branches`.
 #[derive(Debug, Args)]
-#[command(mut_arg("ring", |ring| ring.help(RING_HELP)))]
+#[command(
+    mut_arg("ring", |ring| ring.help(RING_HELP)),
+    mut_arg("command", |command| command.required_unless_present_any(["all", "duration"]))
+)]
 pub struct BranchesArgs {
     /// Branches in user mode only
     #[arg(long)]
@@ -95,7 +98,7 @@ pub struct BranchesArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Show the N branches that were taken most often
-    #[arg(long, value_name = "N", default_value = "20")]
+    #[arg(long, value_name = "N", default_value = "20", value_parser = number::rows)]
     pub top: usize,
     #[command(flatten)]
     pub format: ReportFormat,

@@ -20,7 +20,7 @@ what they need.
 TABLE
   Size    0x60 bytes up to Windows 10 1809, 0xA0 (more counters) since 1903
   Whose   of the kernel, or of halprof if the kernel allocated none
-  State   result of the last request for this area, as an NTSTATUS
+  State   result of the last request for this area, as an NTSTATUS, or none
   BTS     whether the processor can record its branches
   PEBS    format of its precise records, if it supports them
 

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use report::Column;
 
 use super::selection::SelectionArgs;
+use crate::number;
 
 /// Text after the options in `--help`.
 pub const HELP: &str = "\
@@ -70,7 +71,7 @@ pub struct DiffArgs {
     )]
     pub sort: Vec<DiffColumn>,
     /// At most N rows of each event [default: 40 in text]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::rows)]
     pub limit: Option<usize>,
     #[command(flatten)]
     pub fail: FailAbove,

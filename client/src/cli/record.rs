@@ -16,7 +16,10 @@ Samples everything that runs on the chosen processors while COMMAND runs, not
 only COMMAND: each time a counter has counted INTERVAL events, the address, the
 process and the thread are written to FILE. `client report` reads FILE, and can
 show one process. Standard output belongs to COMMAND. Ctrl-C ends COMMAND and
-the recording; FILE is still complete.
+the recording; FILE is still complete. Without COMMAND, recording ends with
+Ctrl-C or after --duration. With both, it ends at whichever is first: when the
+time is over, COMMAND continues, and the exit code is 0. An earlier recording in
+FILE is kept as FILE.old.
 
 EVENTS
   SOURCE[:u|:k][@INTERVAL], with an interval such as 65536, 100k or 2M. Without
@@ -65,7 +68,7 @@ pub struct RecordArgs {
     #[arg(short = 'F', long, value_name = "HZ", default_value = "1000", value_parser = frequency)]
     pub freq: u32,
     /// Records of :p events that a processor writes before it interrupts [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_BATCH)))]
+    #[arg(long, value_name = "N", value_parser = number::within(1..=MAX_BATCH))]
     pub batch: Option<u32>,
     /// Write the samples to FILE
     #[arg(short, long, value_name = "FILE", default_value = "halprof.rec")]
@@ -120,6 +123,12 @@ mod tests {
 
     #[test]
     fn record_without_a_command_runs_for_a_time_or_until_ctrl_c() {
+        for line in ["", "-e 2", "--all", "-C 0"] {
+            let SessionArgs { duration, command, .. } = parse(line).unwrap().session;
+            assert_eq!((duration, command.len()), (None, 0), "{line}");
+        }
+        let SessionArgs { duration, command, .. } = parse("--duration 5s -- app").unwrap().session;
+        assert_eq!((duration, command.len()), (Some(Duration::from_secs(5)), 1));
         for line in ["-a --duration 0.5 --ring 64 --budget 90", "--duration 0.5 --ring 64 --budget 90"] {
             let SessionArgs { duration, ring, budget, .. } = parse(line).unwrap().session;
             assert_eq!((duration, ring, budget), (Some(Duration::from_millis(500)), Some(64), Some(90)), "{line}");
@@ -135,10 +144,7 @@ mod tests {
     #[test]
     fn invalid_command_lines_have_the_usage_exit_code() {
         for line in [
-            "",
-            "-e 2",
             "-a -- app",
-            "--duration 5 -- app",
             "-a --duration 0",
             "-a --duration -1",
             "-a --duration inf",

@@ -9,6 +9,7 @@ use thiserror::Error as ThisError;
 use super::selection::SelectionArgs;
 use crate::error::UserError;
 use crate::exit::Exit;
+use crate::number;
 
 /// Text after the options of `report` in `--help`.
 pub const REPORT_HELP: &str = "\
@@ -109,7 +110,7 @@ pub struct ReportArgs {
     #[arg(long, conflicts_with_all = ["sort", "fields", "percent_limit", "error"])]
     pub merge: bool,
     /// At most N rows of each source, or processor [default: 40 in text]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::rows)]
     pub limit: Option<usize>,
     /// Only rows with this overhead or more
     #[arg(long, value_name = "PERCENT", value_parser = percent)]

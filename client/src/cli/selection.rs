@@ -9,6 +9,7 @@ use clap::Args;
 
 use crate::duration;
 use crate::event::SourceName;
+use crate::number;
 use crate::processors::ProcessorList;
 
 /// The selected samples, and where their symbols are.
@@ -24,7 +25,7 @@ pub struct SelectionArgs {
     #[arg(long = "process", value_name = "NAME|ID")]
     pub processes: Vec<ProcessName>,
     /// Only samples in these threads
-    #[arg(long = "thread", value_name = "ID,...", value_delimiter = ',')]
+    #[arg(long = "thread", value_name = "ID,...", value_delimiter = ',', value_parser = number::parse)]
     pub threads: Vec<u32>,
     /// Only samples in this module; can be repeated
     #[arg(long = "module", value_name = "NAME")]
@@ -62,7 +63,8 @@ impl FromStr for ProcessName {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(text.parse().map_or_else(|_| Self::Name(text.to_owned()), Self::Number))
+        let number = if text.starts_with("0x") { number::parse(text).ok() } else { text.parse().ok() };
+        Ok(number.map_or_else(|| Self::Name(text.to_owned()), Self::Number))
     }
 }
 
@@ -102,8 +104,15 @@ mod tests {
 
     #[test]
     fn a_process_is_a_number_only_if_all_characters_belong_to_it() {
-        for (text, wanted) in [("12", Some(12)), ("0", Some(0)), ("12a", None), ("4294967296", None), ("app.exe", None)]
-        {
+        for (text, wanted) in [
+            ("12", Some(12)),
+            ("0", Some(0)),
+            ("0x1F4", Some(500)),
+            ("12a", None),
+            ("4k", None),
+            ("4294967296", None),
+            ("app.exe", None),
+        ] {
             let Ok(name) = text.parse::<ProcessName>();
             assert_eq!(name, wanted.map_or_else(|| ProcessName::Name(text.to_owned()), ProcessName::Number));
         }

@@ -7,8 +7,8 @@ use clap::Args;
 use protocol::RING;
 
 use super::common::Force;
-use crate::number;
 use crate::processors::ProcessorList;
+use crate::{duration, number};
 
 /// Processors, capacity of the rings, duration and command.
 #[derive(Debug, Args)]
@@ -22,16 +22,16 @@ pub struct SessionArgs {
     #[arg(long, value_name = "N", value_parser = ring)]
     pub ring: Option<u32>,
     /// Maximum share of a processor's time for its interrupts [default: 25]
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=90))]
+    #[arg(long, value_name = "PERCENT", value_parser = number::within(1..=90))]
     pub budget: Option<u32>,
     /// Run no command; end with Ctrl-C or after --duration
     #[arg(short, long, conflicts_with = "command")]
     pub all: bool,
-    /// End after this time
-    #[arg(long, value_name = "SECONDS", conflicts_with = "command", value_parser = seconds)]
+    /// End after this time: 5 (seconds), 5s or 250ms; COMMAND continues
+    #[arg(long, value_name = "TIME", value_parser = duration::nonzero)]
     pub duration: Option<Duration>,
     /// The command and its arguments
-    #[arg(required_unless_present_any = ["all", "duration"], trailing_var_arg = true)]
+    #[arg(trailing_var_arg = true)]
     pub command: Vec<OsString>,
 }
 
@@ -40,10 +40,4 @@ pub(super) fn ring(text: &str) -> Result<u32, String> {
         number if number.is_power_of_two() && RING.contains(&number) => Ok(number),
         _ => Err(format!("a ring has room for a power of two from {} to {} records", RING.start(), RING.end())),
     }
-}
-
-pub(super) fn seconds(text: &str) -> Result<Duration, String> {
-    let number = text.parse().ok().filter(|number: &f64| *number > 0.0);
-    let duration = number.and_then(|number| Duration::try_from_secs_f64(number).ok());
-    duration.ok_or_else(|| format!("\"{text}\" is not a number of seconds; write 10 or 0.5"))
 }

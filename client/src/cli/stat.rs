@@ -9,9 +9,8 @@ use clap::Args;
 use super::common::Force;
 use super::diff::percent;
 use super::event_list::EventList;
-use super::session::seconds;
-use crate::number;
 use crate::processors::ProcessorList;
+use crate::{duration, number};
 
 /// Text after the options of `stat` in `--help`.
 pub const STAT_HELP: &str = "\
@@ -89,8 +88,8 @@ EXAMPLES
   client stat -r 5 --baseline old.json --fail-above 5% -- app.exe
 ";
 
-/// The shortest interval between two lines of counts, in milliseconds.
-const LEAST_INTERVAL: u32 = 10;
+/// The shortest interval between two lines of counts.
+const LEAST_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Arguments of `stat`.
 #[derive(Debug, Args)]
@@ -110,23 +109,23 @@ pub struct StatArgs {
     pub force: Force,
     #[command(flatten)]
     pub aggregation: Aggregation,
-    /// Print the counts of every MS milliseconds
-    #[arg(short = 'I', long, value_name = "MS", value_parser = interval)]
+    /// Print the counts of every 100 (milliseconds), 100ms or 5s
+    #[arg(short = 'I', long, value_name = "TIME", value_parser = interval)]
     pub interval: Option<Duration>,
     /// With --interval, print the counts of the whole time as well
     #[arg(long, requires = "interval")]
     pub summary: bool,
     /// Count N times; print the mean of each count and its standard error
-    #[arg(short, long, value_name = "N", conflicts_with = "interval", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(short, long, value_name = "N", conflicts_with = "interval", value_parser = number::within(1..=10_000))]
     pub repeat: Option<u32>,
-    /// Begin to count MS milliseconds after the command
-    #[arg(short = 'D', long, value_name = "MS", value_parser = milliseconds)]
+    /// Begin to count 100 (milliseconds), 100ms or 5s after the command
+    #[arg(short = 'D', long, value_name = "TIME", value_parser = duration::milliseconds)]
     pub delay: Option<Duration>,
     /// Run no command; end with Ctrl-C or after --duration
     #[arg(short, long, conflicts_with = "command")]
     pub all: bool,
-    /// End after this time
-    #[arg(long, value_name = "SECONDS", conflicts_with = "command", value_parser = seconds)]
+    /// End after this time: 5 (seconds), 5s or 250ms
+    #[arg(long, value_name = "TIME", conflicts_with = "command", value_parser = duration::nonzero)]
     pub duration: Option<Duration>,
     /// Print the metrics of -M without counts; without -M, the shares and frequencies beside the counts
     #[arg(long, conflicts_with = "json")]
@@ -188,14 +187,12 @@ impl StatArgs {
     }
 }
 
-fn milliseconds(text: &str) -> Result<Duration, String> {
-    Ok(Duration::from_millis(number::parse(text)?.into()))
-}
-
 fn interval(text: &str) -> Result<Duration, String> {
-    match number::parse(text)? {
-        number if number < LEAST_INTERVAL => Err(format!("an interval has at least {LEAST_INTERVAL} milliseconds")),
-        number => Ok(Duration::from_millis(number.into())),
+    match duration::milliseconds(text)? {
+        interval if interval < LEAST_INTERVAL => {
+            Err(format!("an interval has at least {} milliseconds", LEAST_INTERVAL.as_millis()))
+        }
+        interval => Ok(interval),
     }
 }
 
@@ -229,9 +226,12 @@ mod tests {
 
     #[test]
     fn intervals_and_delays_are_milliseconds_and_durations_seconds() {
-        let args = parse("-I 250 -D 1k --duration 2.5").unwrap();
-        let milliseconds = [args.interval, args.delay, args.duration].map(|time| time.unwrap().as_millis());
-        assert_eq!(milliseconds, [250, 1_000, 2_500]);
+        for line in ["-I 250 -D 1000 --duration 2.5", "-I 250ms -D 1s --duration 2500ms"] {
+            let args = parse(line).unwrap();
+            let milliseconds = [args.interval, args.delay, args.duration].map(|time| time.unwrap().as_millis());
+            assert_eq!(milliseconds, [250, 1_000, 2_500], "{line}");
+        }
+        assert_eq!(parse("-r 0x10 app").unwrap().repeat, Some(16));
         for line in ["-I 9 app", "-I 0 app", "-I x app", "-D -1 app", "--duration 0", "-r 0 app", "-r 10001 app"] {
             assert!(parse(line).is_err(), "{line}");
         }

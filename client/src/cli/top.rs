@@ -9,9 +9,9 @@ use super::common::Force;
 use super::record::{RecordArgs, frequency};
 use super::session::{SessionArgs, ring};
 use crate::cli::names::Names;
-use crate::duration;
 use crate::event::SampledEvent;
 use crate::processors::ProcessorList;
+use crate::{duration, number};
 
 /// Text after the options in `--help`.
 pub const HELP: &str = "\
@@ -59,7 +59,7 @@ pub struct TopArgs {
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: Option<u64>,
     /// Rows of each event in text
-    #[arg(long, value_name = "N", default_value = "20")]
+    #[arg(long, value_name = "N", default_value = "20", value_parser = number::rows)]
     pub limit: usize,
     /// A folder with symbols; can be repeated
     #[arg(long, value_name = "DIR")]
@@ -70,7 +70,7 @@ pub struct TopArgs {
     #[arg(long, value_name = "N", value_parser = ring)]
     pub ring: Option<u32>,
     /// Maximum share of a processor's time for its interrupts [default: 25]
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=90))]
+    #[arg(long, value_name = "PERCENT", value_parser = number::within(1..=90))]
     pub budget: Option<u32>,
 }
 

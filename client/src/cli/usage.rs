@@ -1,5 +1,6 @@
-//! Errors of the command line. Unknown options are reported in the form of all other errors, and clap reports the rest.
+//! Errors of the command line, in the form of all other errors.
 
+use std::error::Error as _;
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -7,32 +8,129 @@ use clap::{CommandFactory, Parser};
 
 use super::Cli;
 
-/// Parses the command line of this process. Returns the report of an unknown option as an error; for every other error
-/// of the command line, clap prints its own report and ends the process.
+/// Parses the command line of this process. Returns the report of a wrong one as an error. If help or the version is
+/// requested, clap prints it and ends the process.
 pub fn parse() -> Result<Cli, String> {
     let words: Vec<OsString> = std::env::args_os().collect();
-    Cli::try_parse_from(&words).map_err(|error| unknown_option(&error, &words).unwrap_or_else(|| error.exit()))
+    Cli::try_parse_from(&words).map_err(|error| report(&error, &words).unwrap_or_else(|| error.exit()))
 }
 
-/// Returns the report of an unknown option, and `None` for every other error.
-fn unknown_option(error: &clap::Error, words: &[OsString]) -> Option<String> {
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        _ => None,
-    };
-    let option = text(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
-    if !option.starts_with('-') {
-        return None;
-    }
+/// Returns the report of a wrong command line, and `None` if help or the version is requested.
+pub fn report(error: &clap::Error, words: &[OsString]) -> Option<String> {
     let help = match verb(words) {
         Some(verb) => format!("client {verb} --help"),
         None => "client --help".to_owned(),
     };
-    let remedy = match text(ContextKind::SuggestedArg) {
+    let all_options = |remedy: Option<&str>| match remedy {
         Some(near) => format!("{near}   ({help} lists all options)"),
         None => format!("{help}   (lists all options)"),
     };
-    Some(format!("error: unknown option {option}\n  try: {remedy}"))
+    let argument = text(error, ContextKind::InvalidArg).unwrap_or_default();
+    let value = text(error, ContextKind::InvalidValue).unwrap_or_default();
+    let (what, why, remedy) = match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::DisplayVersion => {
+            return None;
+        }
+        ErrorKind::UnknownArgument if argument.starts_with('-') => {
+            let near = text(error, ContextKind::SuggestedArg);
+            (format!("unknown option {argument}"), None, all_options(near.as_deref()))
+        }
+        ErrorKind::UnknownArgument => (format!("{argument} is one argument too many"), None, usage(error, &help)),
+        ErrorKind::InvalidSubcommand => {
+            let word = text(error, ContextKind::InvalidSubcommand).unwrap_or_default();
+            // The most similar one is the last.
+            let remedy = match texts(error, ContextKind::SuggestedSubcommand).last() {
+                None => "client --help   (lists all verbs)".to_owned(),
+                Some(near) => format!("client {near}   (client --help lists all verbs)"),
+            };
+            (format!("unknown verb {word}"), None, remedy)
+        }
+        ErrorKind::InvalidValue if value.is_empty() => {
+            (format!("{} needs a value", plain(&argument)), values(error), all_options(None))
+        }
+        ErrorKind::InvalidValue => {
+            let near = text(error, ContextKind::SuggestedValue);
+            (cannot_be(&argument, &value), values(error), all_options(near.as_deref()))
+        }
+        ErrorKind::ValueValidation => {
+            (cannot_be(&argument, &value), error.source().map(ToString::to_string), all_options(None))
+        }
+        ErrorKind::ArgumentConflict => (conflict(error, &argument), None, format!("one of them   ({help})")),
+        ErrorKind::MissingRequiredArgument => {
+            let missing = texts(error, ContextKind::InvalidArg);
+            let missing: Vec<&str> = missing.iter().map(|name| plain(name)).collect();
+            let are = if missing.len() == 1 { "is" } else { "are" };
+            let remedy = match (&missing[..], verb(words)) {
+                (["COMMAND"], Some(verb)) => format!("client {verb} -- app.exe, or --duration 5   ({help})"),
+                _ => usage(error, &help),
+            };
+            (format!("{} {are} missing", missing.join(", ")), None, remedy)
+        }
+        ErrorKind::MissingSubcommand => {
+            let verbs = texts(error, ContextKind::ValidSubcommand).join(" or ");
+            ("a verb is missing".to_owned(), None, format!("{verbs}   ({help} explains them)"))
+        }
+        // The other kinds are rare. Their first line says what is wrong.
+        _ => {
+            let rendered = error.render().to_string();
+            let line = rendered.lines().next().unwrap_or_default();
+            (line.strip_prefix("error: ").unwrap_or(line).to_owned(), None, all_options(None))
+        }
+    };
+    let why = why.map_or_else(String::new, |why| format!("\n  because: {why}"));
+    Some(format!("error: {what}{why}\n  try: {remedy}"))
+}
+
+fn text(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    texts(error, kind).into_iter().next()
+}
+
+fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => vec![text.clone()],
+        Some(ContextValue::Strings(texts)) => texts.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns an option without the name of its value, or the name of another argument without its brackets.
+fn plain(argument: &str) -> &str {
+    match argument.split_once(' ') {
+        Some((option, _)) if option.starts_with('-') => option,
+        _ => argument.trim_end_matches("...").trim_matches(['<', '>', '[', ']']),
+    }
+}
+
+fn cannot_be(argument: &str, value: &str) -> String {
+    format!("{} cannot be \"{value}\"", plain(argument))
+}
+
+/// Returns the sentence about the values of an argument that has few.
+fn values(error: &clap::Error) -> Option<String> {
+    let values = texts(error, ContextKind::ValidValue);
+    (!values.is_empty()).then(|| format!("its values are {}", values.join(", ")))
+}
+
+fn conflict(error: &clap::Error, argument: &str) -> String {
+    let prior = texts(error, ContextKind::PriorArg);
+    if prior.iter().any(|prior| prior == argument) {
+        return format!("{} is given twice", plain(argument));
+    }
+    let others: Vec<&str> = prior.iter().map(|prior| plain(prior)).collect();
+    format!("{} cannot be used with {}", plain(argument), others.join(" and "))
+}
+
+/// Returns the usage of the verb as advice.
+fn usage(error: &clap::Error, help: &str) -> String {
+    let usage = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
+        _ => String::new(),
+    };
+    let lines: Vec<&str> = usage.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    match &lines[..] {
+        [line] => format!("{}   ({help})", line.strip_prefix("Usage: ").unwrap_or(line)),
+        _ => help.to_owned(),
+    }
 }
 
 /// Returns the first word that names a verb.
@@ -46,10 +144,10 @@ fn verb(words: &[OsString]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Returns the report of an unknown option, and `None` if there is no error or clap reports it.
+    /// Returns the report of a wrong command line.
     fn report(line: &str) -> Option<String> {
         let words: Vec<OsString> = ["client"].into_iter().chain(line.split_whitespace()).map(OsString::from).collect();
-        unknown_option(&Cli::try_parse_from(&words).err()?, &words)
+        super::report(&Cli::try_parse_from(&words).err()?, &words)
     }
 
     #[test]
@@ -81,16 +179,45 @@ mod tests {
     }
 
     #[test]
-    fn other_errors_and_the_options_of_the_command_are_left_alone() {
-        for line in [
-            "stat app --per-cup",
-            "stat -- --per-cup",
-            "record -a -- app",
-            "report a.rec b.rec",
-            "report --sort colour",
-            "frobnicate",
-            "stat",
+    fn other_errors_have_the_form_of_all_errors() {
+        for (line, wanted) in [
+            ("repot", "error: unknown verb repot\n  try: client report   (client --help lists all verbs)"),
+            ("frobnicate", "error: unknown verb frobnicate\n  try: client --help   (lists all verbs)"),
+            (
+                "report a b",
+                "error: b is one argument too many\n  try: client report [OPTIONS] [FILE]   (client report --help)",
+            ),
+            (
+                "report --sort colour",
+                "error: --sort cannot be \"colour\"\n  \
+                 because: its values are process, module, symbol, address, thread, processor\n  \
+                 try: client report --help   (lists all options)",
+            ),
+            (
+                "record --ring 100",
+                "error: --ring cannot be \"100\"\n  \
+                 because: a ring has room for a power of two from 64 to 1048576 records\n  \
+                 try: client record --help   (lists all options)",
+            ),
+            ("report --limit", "error: --limit needs a value\n  try: client report --help   (lists all options)"),
+            ("record -a -a", "error: --all is given twice\n  try: one of them   (client record --help)"),
+            (
+                "stat",
+                "error: COMMAND is missing\n  try: client stat -- app.exe, or --duration 5   (client stat --help)",
+            ),
+            ("start", "error: SOURCE is missing\n  try: client start <SOURCE>...   (client start --help)"),
+            (
+                "--color red list",
+                "error: --color cannot be \"red\"\n  because: its values are auto, always, never\n  try: client list --help   (lists all options)",
+            ),
         ] {
+            assert_eq!(report(line).as_deref(), Some(wanted), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_options_of_the_command_are_left_alone() {
+        for line in ["stat app --per-cup", "stat -- --per-cup", "record app -g", "--help", "stat --help", "--version"] {
             assert_eq!(report(line), None, "{line}");
         }
     }

@@ -5,18 +5,20 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use protocol::ALL_SOURCES;
 use recording::{RecordedEvent, Session, Summary};
-use report::{Column, SampledSource, SymbolIndex, Table, TableRow};
+use report::{Column, Contents, SampledSource, SymbolIndex, Table, TableRow};
 use serde::Serialize;
 
+use super::context::Context;
 use super::load::LoadedRecording;
 use crate::core_types::{self, qualified};
 use crate::disturbance::Disturbance;
 use crate::document::Document;
+use crate::error::Error;
 use crate::event;
 use crate::format::{self, counted, properties, real, seconds};
 use crate::id::Id;
 use crate::processors::named;
-use crate::share;
+use crate::share::{self, percent};
 
 /// Nanoseconds in a second.
 const NANOSECONDS: f64 = 1e9;
@@ -306,11 +308,7 @@ fn source(loaded: &LoadedRecording, sampled: SampledSource, columns: &[Column], 
     let SampledSource { source: id, core_type } = sampled;
     let table = Table::new(contents, symbol_index, sampled, columns, filter);
     let loss_stats = loss_stats(loaded, sampled);
-    let lost = loss_stats.iter().map(|one| one.lost).sum();
-    let paused_seconds = loss_stats.iter().map(|one| one.paused_seconds).sum();
-    let is_type = |processor: &&u32| contents.sample_counts.source_on(id, **processor) == sampled;
-    let processors = contents.session.processors.iter().filter(is_type).count();
-    let paused_share = |summary: &Summary| share::paused(paused_seconds, seconds(summary.elapsed), processors);
+    let LossShares { lost, lost_share, paused_share } = loss_shares(loaded, sampled, &loss_stats);
     let (rows, rest) = limited(table.rows, limits);
     let is_sampled = |event: &&RecordedEvent| event.source == id && [0, core_type].contains(&event.core_type);
     SourceAggregate {
@@ -325,13 +323,57 @@ fn source(loaded: &LoadedRecording, sampled: SampledSource, columns: &[Column], 
         precise: table.total.precise,
         precise_next: table.total.precise_next,
         lost,
-        lost_share: share::lost(lost, contents.sample_counts.total(sampled).weight.samples),
-        paused_share: contents.summary.as_ref().map(paused_share),
+        lost_share,
+        paused_share,
         throttled: loss_stats.iter().map(|one| one.throttled).sum(),
         loss_stats,
         rows,
         rest,
     }
+}
+
+/// What was lost of the samples of a source, and of the time.
+struct LossShares {
+    lost: u64,
+    lost_share: f64,
+    paused_share: Option<f64>,
+}
+
+fn loss_shares(loaded: &LoadedRecording, sampled: SampledSource, loss_stats: &[ProcessorLoss]) -> LossShares {
+    let Contents { sample_counts, session, summary, .. } = &loaded.contents;
+    let lost = loss_stats.iter().map(|one| one.lost).sum();
+    let paused_seconds = loss_stats.iter().map(|one| one.paused_seconds).sum();
+    let is_type = |processor: &&u32| sample_counts.source_on(sampled.source, **processor) == sampled;
+    let processors = session.processors.iter().filter(is_type).count();
+    let paused_share = |summary: &Summary| share::paused(paused_seconds, seconds(summary.elapsed), processors);
+    LossShares {
+        lost,
+        lost_share: share::lost(lost, sample_counts.total(sampled).weight.samples),
+        paused_share: summary.as_ref().map(paused_share),
+    }
+}
+
+/// Finishes output that does not show losses itself: reports them and the other problems of the recording on standard
+/// error. Returns the exit code.
+pub fn finish_export(loaded: &LoadedRecording, context: &mut Context) -> Result<i32, Error> {
+    for warning in loss_warnings(loaded) {
+        context.warn(&warning)?;
+    }
+    loaded.finish(context)
+}
+
+/// Returns a warning for each source of which samples or time were lost.
+fn loss_warnings(loaded: &LoadedRecording) -> Vec<String> {
+    let warning = |sampled: SampledSource| {
+        let LossShares { lost, lost_share, paused_share } = loss_shares(loaded, sampled, &loss_stats(loaded, sampled));
+        let paused = paused_share.filter(|share| *share > 0.0);
+        let lost = (lost > 0).then(|| format!("{} lost, {}", counted(lost, "sample"), percent(lost_share)));
+        let paused = paused.map(|share| format!("paused {} of the time", percent(share)));
+        let what: Vec<String> = lost.into_iter().chain(paused).collect();
+        let name = loaded.contents.source_name(sampled);
+        (!what.is_empty()).then(|| format!("warning: {name}: {}", what.join("; ")))
+    };
+    loaded.sources().into_iter().filter_map(warning).collect()
 }
 
 fn settings(event: &RecordedEvent, core_type: u32) -> EventSettings {

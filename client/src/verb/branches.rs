@@ -120,6 +120,9 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
     } else {
         context.say(&text(&report, args.top))?;
     }
+    for note in outcome.notes() {
+        context.warn(&note)?;
+    }
     if let Some(path) = &args.output {
         context.warn(&format!("[ written to {}, {} ]", path.display(), bytes(outcome.length)))?;
     }

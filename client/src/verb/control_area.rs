@@ -1,5 +1,6 @@
 //! `control-area`: the PROCESSOR_PROFILE_CONTROL_AREA of processors, and what their Debug Store has.
 
+use protocol::status::STATUS_MEMORY_NOT_ALLOCATED;
 use protocol::{AreaRecord, AreaRequest, NtStatus, ProcessorSet, area};
 use serde::Serialize;
 
@@ -100,7 +101,7 @@ fn rows(areas: &[ControlArea]) -> String {
             area.address.clone().unwrap_or_else(|| NONE.to_owned()),
             area.size.map_or_else(|| NONE.to_owned(), |size| format!("{size:#X}").replace('X', "x")),
             area.owner.unwrap_or(NONE).to_owned(),
-            area.status.clone(),
+            state(area),
             if area.branches { "yes" } else { "no" }.to_owned(),
             area.precise_format.map_or_else(|| "no".to_owned(), |format| format.to_string()),
         ]
@@ -108,6 +109,12 @@ fn rows(areas: &[ControlArea]) -> String {
     let mut rows: Vec<Vec<String>> = areas.iter().map(row).collect();
     fit(&HEADINGS, &mut rows, &["State"], CONSOLE);
     table(&HEADINGS, &["CPU"], &rows)
+}
+
+/// Returns the result of the last request for an area, or that none has been requested.
+fn state(area: &ControlArea) -> String {
+    let is_idle = area.address.is_none() && area.status == ntstatus::name(STATUS_MEMORY_NOT_ALLOCATED);
+    if is_idle { "none".to_owned() } else { area.status.clone() }
 }
 
 /// Returns details that do not fit into the columns, each once with its processors.

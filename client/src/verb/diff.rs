@@ -4,7 +4,6 @@ mod counts;
 mod samples;
 mod text;
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +12,7 @@ use serde::Serialize;
 use thiserror::Error as ThisError;
 
 use super::context::Context;
-use super::load::{RecordingError, unreadable};
+use super::load::{RecordingError, reader, unreadable};
 use crate::cli::{DiffArgs, FailAbove};
 use crate::document::Document;
 use crate::error::{Error, UserError};
@@ -266,7 +265,7 @@ enum Measured {
 
 fn read(path: &Path) -> Result<Measured, Error> {
     let failed = |cause| -> RecordingError { unreadable(path, recording::ReadError::Read { offset: 0, cause }) };
-    let mut file = File::open(path).map_err(failed)?;
+    let mut file = reader(path)?;
     let mut bytes = Vec::new();
     Read::by_ref(&mut file).take(1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes == [RECORDING] {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use report::{Column, Detail, ExportError, firefox, pprof, samples_csv, speedscope};
 
-use super::aggregate::{Aggregate, Limits};
+use super::aggregate::{Aggregate, Limits, finish_export};
 use super::context::Context;
 use super::html;
 use super::load::LoadedRecording;
@@ -20,7 +20,7 @@ const COLUMNS: [Column; 4] = [Column::Process, Column::Module, Column::Symbol, C
 pub fn run(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
     let loaded = LoadedRecording::open(&args.recording, Detail::default())?;
     to(args.output.as_deref(), &loaded, context, |out, path| write(args.format, &loaded, out, path))?;
-    loaded.finish(context)
+    finish_export(&loaded, context)
 }
 
 /// Writes to the file `output`, or to standard output if there is none or it is `-`.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use report::{Detail, Table, flamegraph};
 
+use super::aggregate::finish_export;
 use super::context::Context;
 use super::load::LoadedRecording;
 use crate::cli::FlamegraphArgs;
@@ -25,7 +26,7 @@ pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
         let written = flamegraph(&lines, &title, &subtitle, &mut file).and_then(|()| file.flush());
         written.map_err(|cause| OutputError::File { path: path.clone(), cause })?;
     }
-    loaded.finish(context)
+    finish_export(&loaded, context)
 }
 
 /// Returns the command, and the share of the selected events, because the shares in the graph refer to those.

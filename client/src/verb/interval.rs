@@ -1,5 +1,8 @@
 //! `interval`: sets the interval of a source.
 
+use std::ops::RangeInclusive;
+
+use pmu::Source;
 use serde::Serialize;
 
 use super::context::Context;
@@ -50,9 +53,25 @@ pub fn run(args: &IntervalArgs, context: &mut Context) -> Result<(), Error> {
         return context.json(&answer);
     }
     let Answer { name, requested, interval, previous_interval, minimum, maximum, .. } = &answer;
-    context.say(&format!("{name}: interval {interval}, before {previous_interval}"))?;
+    context.say(&format!("{name}: interval {interval}, before {previous_interval}{}", unit(id)))?;
     if answer.clamped {
-        context.say(&format!("{requested} is out of the range from {minimum} to {maximum}; {interval} is used"))?;
+        context.say(&clamped(&answer.name, id, (*requested, *interval), *minimum..=*maximum))?;
     }
     Ok(())
+}
+
+/// Returns the line that says why another interval is used than the one asked for.
+pub fn clamped(name: &str, id: u32, (asked, used): (u32, u32), range: RangeInclusive<u32>) -> String {
+    let (minimum, maximum) = (range.start(), range.end());
+    let why = match asked {
+        // The only other reason.
+        asked if range.contains(&asked) => "is no multiple of a millisecond".to_owned(),
+        _ => format!("is out of the range from {minimum} to {maximum}"),
+    };
+    format!("{name}: {asked} {why}{}; {used} is used", unit(id))
+}
+
+/// Returns the unit of an interval, if it is not the event.
+fn unit(id: u32) -> &'static str {
+    if id == Source::TIME.0 { " (units of 100 ns)" } else { "" }
 }

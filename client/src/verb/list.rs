@@ -37,12 +37,7 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
     if listed.is_empty() {
         return context.say("no source is supported on this machine; why: client info, client list --all");
     }
-    let rows: Vec<Vec<String>> = listed.iter().map(row).collect();
-    context.say(&table(
-        &["Id", "Name", "Interval", "Min", "Max", "Supported"],
-        &["Id", "Interval", "Min", "Max"],
-        &rows,
-    ))?;
+    context.say(&sources_table(&listed))?;
     if let Some(sentence) = simultaneous_sources(&listed) {
         context.say(&format!("\n{sentence}"))?;
     }
@@ -71,15 +66,22 @@ fn simultaneous_sources(listed: &[SourceInfo]) -> Option<String> {
     alike.then(|| format!("At the same time on a processor: any {} of them, and Time.", counters.len()))
 }
 
-fn row(source: &SourceInfo) -> Vec<String> {
-    vec![
-        source.id.to_string(),
-        source.name.clone(),
-        source.interval.to_string(),
-        source.minimum.to_string(),
-        source.maximum.to_string(),
-        supported(source),
-    ]
+/// Formats the sources. If the support differs between them, it has a column; the range of the interval has no room
+/// beside it.
+fn sources_table(listed: &[SourceInfo]) -> String {
+    let differs = listed.iter().map(supported).any(|support| support != support::word(0));
+    let row = |source: &SourceInfo| {
+        let mut row = vec![source.id.to_string(), source.name.clone(), source.interval.to_string()];
+        if differs {
+            row.push(supported(source));
+        } else {
+            row.extend([source.minimum.to_string(), source.maximum.to_string()]);
+        }
+        row
+    };
+    let headings: &[&str] =
+        if differs { &["Id", "Name", "Interval", "Supported"] } else { &["Id", "Name", "Interval", "Min", "Max"] };
+    table(headings, &["Id", "Interval", "Min", "Max"], &listed.iter().map(row).collect::<Vec<_>>())
 }
 
 /// Returns the support of a source on each core type, or on the whole machine.

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{BufReader, BufWriter, Read};
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use recording::{ReadError, RecordedEvent, Session};
@@ -36,6 +36,21 @@ const MAX_NAMES: usize = 5;
 /// Why a recording cannot be shown.
 #[derive(Debug, ThisError)]
 pub enum RecordingError {
+    /// There is no such file.
+    #[error("the recording {} was not found", .path.display())]
+    NotFound {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be opened.
+    #[error("cannot read {}", .path.display())]
+    Unopenable {
+        /// The file.
+        path: PathBuf,
+        /// Error of the system.
+        #[source]
+        cause: io::Error,
+    },
     /// The file cannot be read, or is not a recording.
     #[error("cannot read {}", .path.display())]
     Unreadable {
@@ -85,7 +100,7 @@ fn recorded_instead(names: &[String]) -> String {
 impl UserError for RecordingError {
     fn exit(&self) -> Exit {
         match self {
-            Self::Unreadable { .. } => Exit::Recording,
+            Self::NotFound { .. } | Self::Unopenable { .. } | Self::Unreadable { .. } => Exit::Recording,
             Self::NotRecorded { .. } | Self::NoSamples { .. } => Exit::NotRecorded,
             Self::SameFile { .. } => Exit::Usage,
         }
@@ -93,12 +108,17 @@ impl UserError for RecordingError {
 
     fn remedy(&self) -> Option<String> {
         let text = match self {
+            Self::NotFound { path } => {
+                return Some(format!("client record -o {} -- COMMAND   (makes one)", path.display()));
+            }
             Self::Unreadable { cause: ReadError::NotARecording, .. } => {
                 "client report FILE, with a file that client record wrote"
             }
             Self::Unreadable { cause: ReadError::Version { .. }, .. } => "report, of the client that recorded it",
             Self::SameFile { .. } => "name another file with -o",
-            Self::Unreadable { .. } | Self::NotRecorded { .. } | Self::NoSamples { .. } => return None,
+            Self::Unopenable { .. } | Self::Unreadable { .. } | Self::NotRecorded { .. } | Self::NoSamples { .. } => {
+                return None;
+            }
         };
         Some(text.to_owned())
     }
@@ -279,7 +299,10 @@ fn perf_map_folders(recorded: Option<&str>, this: Option<&str>) -> Vec<PathBuf> 
 
 /// Opens a recording.
 pub fn reader(path: &Path) -> Result<BufReader<File>, RecordingError> {
-    let file = File::open(path).map_err(|cause| unreadable(path, ReadError::Read { offset: 0, cause }))?;
+    let file = File::open(path).map_err(|cause| match cause.kind() {
+        ErrorKind::NotFound => RecordingError::NotFound { path: path.to_owned() },
+        _ => RecordingError::Unopenable { path: path.to_owned(), cause },
+    })?;
     Ok(BufReader::new(file))
 }
 
@@ -297,7 +320,7 @@ fn warning(damage: &ReadError) -> String {
         let _ = write!(text, "\n  because: {error}");
         cause = error.source();
     }
-    text.push_str("\n  what stands before that was read, and nothing behind it");
+    text.push_str("\n  the output has everything before that, and nothing after it");
     text
 }
 

@@ -5,6 +5,7 @@ use protocol::{DEFAULT_BUDGET, EventRequest, ProcessorSet, modes};
 
 use super::context::Context;
 use super::events::add;
+use super::interval;
 use super::sampling::{self, Outcome, is_precise};
 use crate::cli::RecordArgs;
 use crate::connection::Connection;
@@ -12,6 +13,7 @@ use crate::error::Error;
 use crate::event::{EventError, SampledEvent};
 use crate::format::{bytes, grouped, seconds, text};
 use crate::named::resolve;
+use crate::processors;
 use crate::role::Role;
 use crate::share::{self, percent};
 use crate::source::{SourceInfo, Sources};
@@ -37,6 +39,10 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
     let connection = Connection::open(system)?;
     let events = events(args, context, &connection)?;
+    if args.session.command.is_empty() && args.session.duration.is_none() {
+        let processors = args.session.processors.map_or("all CPUs".to_owned(), |list| processors::named(list.0.iter()));
+        context.warn(&format!("[ recording {processors} to {}; Ctrl-C ends it ]", args.output.display()))?;
+    }
     let batch = args.batch.unwrap_or_default();
     let requested = sampling::SamplingPlan {
         args: &args.session,
@@ -47,6 +53,9 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     };
     let outcome = sampling::run(&requested, None, &connection, system)?;
     context.command_code = Some(outcome.exit_code);
+    for note in outcome.notes() {
+        context.warn(&note)?;
+    }
     print_summary(args, &outcome, context)?;
     Ok(outcome.exit_code)
 }
@@ -61,12 +70,7 @@ pub fn events(args: &RecordArgs, context: &mut Context, connection: &Connection)
         if let Some(asked) = requested.interval.filter(|asked| *asked != request.interval) {
             let SourceInfo { name, minimum, maximum, .. } = requested.source;
             let used = request.interval;
-            let what = if is_time(&request) && (minimum..=maximum).contains(&asked) {
-                "is no multiple of a millisecond".to_owned()
-            } else {
-                format!("is out of the range from {minimum} to {maximum}")
-            };
-            context.warn(&format!("{name}: {asked} {what}; {used} is used"))?;
+            context.warn(&interval::clamped(&name, request.source, (asked, used), minimum..=maximum))?;
         }
         add(&mut events, request, sources)?;
     }

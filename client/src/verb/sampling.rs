@@ -1,6 +1,6 @@
 //! Runs a session that samples, for `record` and `branches`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::time::{Instant, SystemTime};
 
@@ -34,8 +34,10 @@ enum End {
     Command(ExitStatus),
     /// Ctrl-C was pressed.
     Interrupted,
-    /// The time is over, or the driver has no more samples.
-    Over,
+    /// The time is over. The command continues, if it has not ended meanwhile.
+    TimeOver(Option<ExitStatus>),
+    /// The driver has no more samples.
+    NoMoreSamples,
 }
 
 /// Result of a session.
@@ -54,12 +56,24 @@ pub struct Outcome {
     pub length: u64,
     /// Exit code of the command, or of the client without a command.
     pub exit_code: i32,
+    /// Process of the command, if it was left running.
+    pub running: Option<u32>,
+    /// Where the recording that the file had before is kept.
+    pub old_file: Option<PathBuf>,
 }
 
 impl Outcome {
     /// Returns the number of lost samples on all processors.
     pub fn lost(&self) -> u64 {
         self.summary.counts.iter().map(|count| count.lost).fold(0, u64::saturating_add)
+    }
+
+    /// Returns what the user has to know about the command and about the file.
+    pub fn notes(&self) -> Vec<String> {
+        let running = self.running.map(|process| format!("[ the command continues: process {process} ]"));
+        let old = self.old_file.as_ref();
+        let old = old.map(|path| format!("[ the earlier recording is kept as {} ]", path.display()));
+        running.into_iter().chain(old).collect()
     }
 
     /// Returns the warning about samples that other programs disturbed; `None` if none were found.
@@ -137,7 +151,7 @@ impl Sampling<'_> {
     fn run(self, kernel: Option<Process>, observer: Option<&mut dyn SampleObserver>) -> Result<Outcome, Error> {
         let Self { plan: SamplingPlan { args, ring, output, .. }, system, connection, started, session, processes } =
             self;
-        // An existing recording is overwritten only after the command has started.
+        // An existing recording is moved only after the command has started.
         let file = output.map(|path| recorder::open(path).map(|file| (path, file))).transpose()?;
         let begin = Instant::now();
         let command = (!args.command.is_empty()).then(|| command::start(&args.command)).transpose();
@@ -161,8 +175,9 @@ impl Sampling<'_> {
 
         let status = match (&end, &mut child) {
             (End::Command(status), _) => Some(*status),
-            (End::Interrupted | End::Over, Some(child)) => wait_for_end(child, system),
-            (End::Interrupted | End::Over, None) => None,
+            (End::TimeOver(status), _) => *status,
+            (End::Interrupted | End::NoMoreSamples, Some(child)) => wait_for_end(child, system),
+            (End::Interrupted | End::NoMoreSamples, None) => None,
         };
         let summary = Summary {
             elapsed: u64::try_from(elapsed.as_nanos() / NANOSECONDS_PER_TICK).unwrap_or(u64::MAX),
@@ -170,14 +185,17 @@ impl Sampling<'_> {
             interrupted_by_user: matches!(end, End::Interrupted),
             exit_code: status.and_then(|status| status.code()),
         };
+        let old_file = recorder.old_file().map(Path::to_owned);
         let (record_counts, length) = recorder.finish(&summary)?;
-        let exit_code = match (&child, status) {
-            (None, _) => Exit::Done.code(),
-            (Some(_), Some(status)) => command::exit_code(status),
-            (Some(_), None) => Exit::Failure.code(),
+        let exit_code = match (&child, status, &end) {
+            (None, ..) | (Some(_), None, End::TimeOver(_)) => Exit::Done.code(),
+            (Some(_), Some(status), _) => command::exit_code(status),
+            (Some(_), None, _) => Exit::Failure.code(),
         };
+        let running = child.filter(|_| status.is_none()).map(|child| child.id());
         let (events, processors) = (session.events, session.processors.len());
-        Ok(Outcome { summary, record_counts, clock: session.clock, events, processors, length, exit_code })
+        let clock = session.clock;
+        Ok(Outcome { summary, record_counts, clock, events, processors, length, exit_code, running, old_file })
     }
 }
 
@@ -198,8 +216,13 @@ fn sample(
         if system.interrupted() {
             return Ok(End::Interrupted);
         }
-        if !recorder.poll()? || is_last || until.is_some_and(|until| Instant::now() >= until) {
-            return Ok(End::Over);
+        if until.is_some_and(|until| Instant::now() >= until) {
+            // The command may have ended since it was looked at.
+            let status = child.as_mut().and_then(|child| child.try_wait().ok()).flatten();
+            return Ok(End::TimeOver(status));
+        }
+        if !recorder.poll()? || is_last {
+            return Ok(End::NoMoreSamples);
         }
     }
 }

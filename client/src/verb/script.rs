@@ -2,6 +2,7 @@
 
 use report::{Detail, script};
 
+use super::aggregate::finish_export;
 use super::context::Context;
 use super::export::to;
 use super::load::LoadedRecording;
@@ -15,5 +16,5 @@ pub fn run(args: &ScriptArgs, context: &mut Context) -> Result<i32, Error> {
         let written = script(contents, symbol_index, filter, loaded.reopen()?, out);
         written.map_err(|error| loaded.export_error(error, path))
     })?;
-    loaded.finish(context)
+    finish_export(&loaded, context)
 }

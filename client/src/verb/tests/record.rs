@@ -1,5 +1,7 @@
 //! Tests of `record`.
 
+mod file;
+
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
@@ -265,8 +267,8 @@ fn record_samples_by_time_where_the_counters_are_masked_and_says_why() {
         ("-F 300", 40_000, "[ sampling by time, 250 times a second on each CPU at most:\n"),
         ("-e ProfileTime", 10_000, "[ recorded "),
         ("-e Timer@20000", 20_000, "[ recorded "),
-        ("-e Time@15000", 20_000, "Time: 15000 is no multiple of a millisecond; 20000 is used\n"),
-        ("-e Time@5", 10_000, "Time: 5 is out of the range from 1221 to 1000000; 10000 is used\n"),
+        ("-e Time@15000", 20_000, "Time: 15000 is no multiple of a millisecond (units of 100 ns); 20000 is used\n"),
+        ("-e Time@5", 10_000, "Time: 5 is out of the range from 1221 to 1000000 (units of 100 ns); 10000 is used\n"),
     ] {
         let driver = FakeDriver { sources: vec![time()], info, ..FakeDriver::default() };
         let bench = Bench { system: FakeSystem::running(driver), ..Bench::new(&[]) };
@@ -409,25 +411,6 @@ fn a_command_that_cannot_be_run_leaves_no_file_and_no_session() {
         assert_eq!(fs::read_to_string(bench.file()).ok().as_deref(), old);
         assert_eq!(bench.system.driver.inputs(Code::Stop).len(), 1);
     }
-}
-
-#[test]
-fn a_new_recording_replaces_a_longer_old_one() {
-    let bench = Bench::new(&[&[sample(12, 1)]]);
-    fs::write(bench.file(), vec![0xEE; 1 << 20]).unwrap();
-    bench.record("-a --duration 0.001").outcome.unwrap();
-    assert_eq!(bench.recording().samples(), [sample(12, 1)]);
-}
-
-#[test]
-fn a_file_that_cannot_be_written_is_reported_before_the_command_runs() {
-    let bench = Bench::new(&[]);
-    let path = bench.folder.path().join("no").join("where");
-    let words = ["record", "-o", path.to_str().unwrap(), "--", "no-such-command-anywhere"];
-    let (exit, report) = run_words(&bench.system, &words).failure();
-    assert_eq!(exit, Exit::Failure);
-    assert!(report.starts_with("error: cannot write "), "{report}");
-    assert_eq!(bench.system.driver.inputs(Code::Stop).len(), 1);
 }
 
 #[cfg(target_os = "linux")]
