@@ -50,6 +50,7 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             [CompletionResult]::new('script', 'script', [CompletionResultType]::ParameterValue, 'Print the samples of a recording as `perf script` does')
             [CompletionResult]::new('flamegraph', 'flamegraph', [CompletionResultType]::ParameterValue, 'Draw a recording as a flame graph')
             [CompletionResult]::new('diagnose', 'diagnose', [CompletionResultType]::ParameterValue, 'Show what the driver would do on a processor; needs no driver')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
             break
         }
         'client;install' {
@@ -113,6 +114,7 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('import', 'import', [CompletionResultType]::ParameterValue, 'Import the makers'' files of events, with descriptions')
             [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Show what is imported, and how to get newer files')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
             break
         }
         'client;events;import' {
@@ -127,6 +129,21 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print one JSON object')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'client;events;help' {
+            [CompletionResult]::new('import', 'import', [CompletionResultType]::ParameterValue, 'Import the makers'' files of events, with descriptions')
+            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Show what is imported, and how to get newer files')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'client;events;help;import' {
+            break
+        }
+        'client;events;help;update' {
+            break
+        }
+        'client;events;help;help' {
             break
         }
         'client;interval' {
@@ -172,13 +189,13 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             [CompletionResult]::new('--metrics', '--metrics', [CompletionResultType]::ParameterName, 'Metrics or groups of metrics to compute, with commas; client list metrics lists them')
             [CompletionResult]::new('-C', '-C ', [CompletionResultType]::ParameterName, 'Processors, such as 0,2-3 [default: every active one]')
             [CompletionResult]::new('--cpu', '--cpu', [CompletionResultType]::ParameterName, 'Processors, such as 0,2-3 [default: every active one]')
-            [CompletionResult]::new('-I', '-I ', [CompletionResultType]::ParameterName, 'Print the counts of every MS milliseconds')
-            [CompletionResult]::new('--interval', '--interval', [CompletionResultType]::ParameterName, 'Print the counts of every MS milliseconds')
+            [CompletionResult]::new('-I', '-I ', [CompletionResultType]::ParameterName, 'Print the counts of every 100 (milliseconds), 100ms or 5s')
+            [CompletionResult]::new('--interval', '--interval', [CompletionResultType]::ParameterName, 'Print the counts of every 100 (milliseconds), 100ms or 5s')
             [CompletionResult]::new('-r', '-r', [CompletionResultType]::ParameterName, 'Count N times; print the mean of each count and its standard error')
             [CompletionResult]::new('--repeat', '--repeat', [CompletionResultType]::ParameterName, 'Count N times; print the mean of each count and its standard error')
-            [CompletionResult]::new('-D', '-D ', [CompletionResultType]::ParameterName, 'Begin to count MS milliseconds after the command')
-            [CompletionResult]::new('--delay', '--delay', [CompletionResultType]::ParameterName, 'Begin to count MS milliseconds after the command')
-            [CompletionResult]::new('--duration', '--duration', [CompletionResultType]::ParameterName, 'End after this time')
+            [CompletionResult]::new('-D', '-D ', [CompletionResultType]::ParameterName, 'Begin to count 100 (milliseconds), 100ms or 5s after the command')
+            [CompletionResult]::new('--delay', '--delay', [CompletionResultType]::ParameterName, 'Begin to count 100 (milliseconds), 100ms or 5s after the command')
+            [CompletionResult]::new('--duration', '--duration', [CompletionResultType]::ParameterName, 'End after this time: 5 (seconds), 5s or 250ms')
             [CompletionResult]::new('-x', '-x', [CompletionResultType]::ParameterName, 'As --csv, with another character between the fields; \t is a tab')
             [CompletionResult]::new('--field-separator', '--field-separator', [CompletionResultType]::ParameterName, 'As --csv, with another character between the fields; \t is a tab')
             [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Write the counts to FILE; - is standard output')
@@ -215,7 +232,7 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             [CompletionResult]::new('--cpu', '--cpu', [CompletionResultType]::ParameterName, 'Processors, such as 0,2-3 [default: every active one]')
             [CompletionResult]::new('--ring', '--ring', [CompletionResultType]::ParameterName, 'Capacity of the ring of each processor in records: a power of two [default: 8192]')
             [CompletionResult]::new('--budget', '--budget', [CompletionResultType]::ParameterName, 'Maximum share of a processor''s time for its interrupts [default: 25]')
-            [CompletionResult]::new('--duration', '--duration', [CompletionResultType]::ParameterName, 'End after this time')
+            [CompletionResult]::new('--duration', '--duration', [CompletionResultType]::ParameterName, 'End after this time: 5 (seconds), 5s or 250ms; COMMAND continues')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'Controls when to use color')
             [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Take counters that another program has enabled without reserving them')
             [CompletionResult]::new('-a', '-a', [CompletionResultType]::ParameterName, 'Run no command; end with Ctrl-C or after --duration')
@@ -255,7 +272,7 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             [CompletionResult]::new('-C', '-C ', [CompletionResultType]::ParameterName, 'Processors, such as 0,2-3 [default: every active one]')
             [CompletionResult]::new('--cpu', '--cpu', [CompletionResultType]::ParameterName, 'Processors, such as 0,2-3 [default: every active one]')
             [CompletionResult]::new('--budget', '--budget', [CompletionResultType]::ParameterName, 'Maximum share of a processor''s time for its interrupts [default: 25]')
-            [CompletionResult]::new('--duration', '--duration', [CompletionResultType]::ParameterName, 'End after this time')
+            [CompletionResult]::new('--duration', '--duration', [CompletionResultType]::ParameterName, 'End after this time: 5 (seconds), 5s or 250ms; COMMAND continues')
             [CompletionResult]::new('--ring', '--ring', [CompletionResultType]::ParameterName, 'Capacity of the ring of each processor in records: a power of two [default: 8 buffers]')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'Controls when to use color')
             [CompletionResult]::new('--user', '--user', [CompletionResultType]::ParameterName, 'Branches in user mode only')
@@ -404,6 +421,117 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print one JSON object')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'client;help' {
+            [CompletionResult]::new('install', 'install', [CompletionResultType]::ParameterValue, 'Install the driver and start it; needs an elevated prompt')
+            [CompletionResult]::new('uninstall', 'uninstall', [CompletionResultType]::ParameterValue, 'Stop the driver and remove it; needs an elevated prompt')
+            [CompletionResult]::new('status', 'status', [CompletionResultType]::ParameterValue, 'Show whether the driver is running, and its sessions')
+            [CompletionResult]::new('info', 'info', [CompletionResultType]::ParameterValue, 'Show the profile interface, why it was chosen, and the processors')
+            [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List the profile sources that can be counted here, or search all events')
+            [CompletionResult]::new('query', 'query', [CompletionResultType]::ParameterValue, 'Show one source')
+            [CompletionResult]::new('encode', 'encode', [CompletionResultType]::ParameterValue, 'Show how an event is encoded, and which counters count it; needs no driver')
+            [CompletionResult]::new('events', 'events', [CompletionResultType]::ParameterValue, 'Import the makers'' files of events, with descriptions; needs no driver')
+            [CompletionResult]::new('interval', 'interval', [CompletionResultType]::ParameterValue, 'Set the interval of a source: events between two interrupts')
+            [CompletionResult]::new('start', 'start', [CompletionResultType]::ParameterValue, 'Start counting until `stop`, even if this prompt is closed')
+            [CompletionResult]::new('stop', 'stop', [CompletionResultType]::ParameterValue, 'Stop what `start` started, and show its final counts')
+            [CompletionResult]::new('read', 'read', [CompletionResultType]::ParameterValue, 'Show the counts of what `start` started')
+            [CompletionResult]::new('stat', 'stat', [CompletionResultType]::ParameterValue, 'Count while a command runs, as `perf stat -a` does')
+            [CompletionResult]::new('record', 'record', [CompletionResultType]::ParameterValue, 'Sample where events occur on processors, as `perf record -a` does')
+            [CompletionResult]::new('top', 'top', [CompletionResultType]::ParameterValue, 'Show where events occur while they occur, as `perf top` does')
+            [CompletionResult]::new('branches', 'branches', [CompletionResultType]::ParameterValue, 'Show which branches processors take most often, from a record of each')
+            [CompletionResult]::new('control-area', 'control-area', [CompletionResultType]::ParameterValue, 'Show, allocate or free the control areas of Intel''s Debug Store')
+            [CompletionResult]::new('report', 'report', [CompletionResultType]::ParameterValue, 'Show the samples of a recording by columns, as `perf report` does')
+            [CompletionResult]::new('annotate', 'annotate', [CompletionResultType]::ParameterValue, 'Show the instructions of a function with their samples, as `perf annotate` does')
+            [CompletionResult]::new('export', 'export', [CompletionResultType]::ParameterValue, 'Convert a recording for other programs')
+            [CompletionResult]::new('diff', 'diff', [CompletionResultType]::ParameterValue, 'Compare two recordings, or two files of `stat --json`, with statistical errors')
+            [CompletionResult]::new('script', 'script', [CompletionResultType]::ParameterValue, 'Print the samples of a recording as `perf script` does')
+            [CompletionResult]::new('flamegraph', 'flamegraph', [CompletionResultType]::ParameterValue, 'Draw a recording as a flame graph')
+            [CompletionResult]::new('diagnose', 'diagnose', [CompletionResultType]::ParameterValue, 'Show what the driver would do on a processor; needs no driver')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'client;help;install' {
+            break
+        }
+        'client;help;uninstall' {
+            break
+        }
+        'client;help;status' {
+            break
+        }
+        'client;help;info' {
+            break
+        }
+        'client;help;list' {
+            break
+        }
+        'client;help;query' {
+            break
+        }
+        'client;help;encode' {
+            break
+        }
+        'client;help;events' {
+            [CompletionResult]::new('import', 'import', [CompletionResultType]::ParameterValue, 'Import the makers'' files of events, with descriptions')
+            [CompletionResult]::new('update', 'update', [CompletionResultType]::ParameterValue, 'Show what is imported, and how to get newer files')
+            break
+        }
+        'client;help;events;import' {
+            break
+        }
+        'client;help;events;update' {
+            break
+        }
+        'client;help;interval' {
+            break
+        }
+        'client;help;start' {
+            break
+        }
+        'client;help;stop' {
+            break
+        }
+        'client;help;read' {
+            break
+        }
+        'client;help;stat' {
+            break
+        }
+        'client;help;record' {
+            break
+        }
+        'client;help;top' {
+            break
+        }
+        'client;help;branches' {
+            break
+        }
+        'client;help;control-area' {
+            break
+        }
+        'client;help;report' {
+            break
+        }
+        'client;help;annotate' {
+            break
+        }
+        'client;help;export' {
+            break
+        }
+        'client;help;diff' {
+            break
+        }
+        'client;help;script' {
+            break
+        }
+        'client;help;flamegraph' {
+            break
+        }
+        'client;help;diagnose' {
+            break
+        }
+        'client;help;help' {
             break
         }
     })

@@ -16,7 +16,7 @@ pub fn page(command: &Command) -> String {
         man.render_description_section(out)?;
         man.render_options_section(out)
     });
-    let sections = command.get_subcommands().map(section);
+    let sections = command.get_subcommands().filter(|verb| verb.get_name() != "help").map(section);
     page.extend(sections);
     page.push_str(&help_text(command, ".SH NOTES"));
     page
@@ -37,7 +37,7 @@ fn section(verb: &Command) -> String {
         man.render_options_section(out)
     });
     let lower = text.replace(".SH ", ".SS ").replace(".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n", "");
-    let verbs: String = verb.get_subcommands().map(section).collect();
+    let verbs: String = verb.get_subcommands().filter(|verb| verb.get_name() != "help").map(section).collect();
     format!(".SH \"{name}\"\n{lower}{}{verbs}", help_text(verb, ".SS NOTES"))
 }
 
