@@ -45,6 +45,7 @@ mod progress;
 #[cfg(test)]
 mod quotations;
 mod raw_event;
+mod read_progress;
 mod reason;
 mod record_counts;
 mod recorder;

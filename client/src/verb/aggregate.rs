@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-use protocol::ALL_SOURCES;
-use recording::{RecordedEvent, Session, Summary};
+use protocol::{ALL_SOURCES, Mode, modes};
+use recording::{Count, RecordedEvent, Session, Summary};
 use report::{Column, Contents, SampledSource, SymbolIndex, Table, TableRow};
 use serde::Serialize;
 
@@ -305,12 +305,14 @@ fn created(unix_ms: u64) -> String {
 
 fn source(loaded: &LoadedRecording, sampled: SampledSource, columns: &[Column], limits: Limits) -> SourceAggregate {
     let LoadedRecording { contents, filter, symbol_index, .. } = loaded;
-    let SampledSource { source: id, core_type } = sampled;
+    let SampledSource { source: id, core_type, mode } = sampled;
     let table = Table::new(contents, symbol_index, sampled, columns, filter);
     let loss_stats = loss_stats(loaded, sampled);
     let LossShares { lost, lost_share, paused_share } = loss_shares(loaded, sampled, &loss_stats);
     let (rows, rest) = limited(table.rows, limits);
-    let is_sampled = |event: &&RecordedEvent| event.source == id && [0, core_type].contains(&event.core_type);
+    let is_sampled = |event: &&RecordedEvent| {
+        event.source == id && [0, core_type].contains(&event.core_type) && event.modes & mode_bits(mode) != 0
+    };
     SourceAggregate {
         id,
         name: contents.source_name(sampled).into_owned(),
@@ -332,6 +334,15 @@ fn source(loaded: &LoadedRecording, sampled: SampledSource, columns: &[Column], 
     }
 }
 
+/// Returns the bits of a mode, or of both.
+fn mode_bits(mode: Option<Mode>) -> u32 {
+    match mode {
+        Some(Mode::User) => modes::USER,
+        Some(Mode::Kernel) => modes::KERNEL,
+        None => modes::BOTH,
+    }
+}
+
 /// What was lost of the samples of a source, and of the time.
 struct LossShares {
     lost: u64,
@@ -343,7 +354,7 @@ fn loss_shares(loaded: &LoadedRecording, sampled: SampledSource, loss_stats: &[P
     let Contents { sample_counts, session, summary, .. } = &loaded.contents;
     let lost = loss_stats.iter().map(|one| one.lost).sum();
     let paused_seconds = loss_stats.iter().map(|one| one.paused_seconds).sum();
-    let is_type = |processor: &&u32| sample_counts.source_on(sampled.source, **processor) == sampled;
+    let is_type = |processor: &&u32| sampled.is_concerned_by(sample_counts.source_on(sampled.source, **processor));
     let processors = session.processors.iter().filter(is_type).count();
     let paused_share = |summary: &Summary| share::paused(paused_seconds, seconds(summary.elapsed), processors);
     LossShares {
@@ -387,9 +398,10 @@ fn settings(event: &RecordedEvent, core_type: u32) -> EventSettings {
 fn loss_stats(loaded: &LoadedRecording, sampled: SampledSource) -> Vec<ProcessorLoss> {
     let mut found: BTreeMap<u32, ProcessorLoss> = BTreeMap::new();
     let contents = &loaded.contents;
-    let is_it = |source, processor| contents.sample_counts.source_on(source, processor) == sampled;
+    let is_it = |source, processor| sampled.is_concerned_by(contents.sample_counts.source_on(source, processor));
+    let has_mode = |count: &&Count| sampled.mode.is_none() || count.modes & mode_bits(sampled.mode) != 0;
     let counts = contents.summary.iter().flat_map(|summary| &summary.counts);
-    for count in counts.filter(|count| is_it(count.source, count.processor)) {
+    for count in counts.filter(|count| is_it(count.source, count.processor)).filter(has_mode) {
         let one = found.entry(count.processor).or_default();
         one.lost += count.lost;
         one.throttled += count.throttled;

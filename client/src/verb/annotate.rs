@@ -382,7 +382,7 @@ mod tests {
             precise_next,
             squares: 1,
         };
-        let of = |source, total: Total| Skid::of(SampledSource { source, core_type: 0 }, &total);
+        let of = |source: u32, total: Total| Skid::of(source.into(), &total);
         for (counts, wanted) in [
             ((5, 0, 0), Skid::Interrupt),
             ((5, 5, 0), Skid::None),

@@ -44,14 +44,14 @@ fn write(
 ) -> Result<(), Error> {
     let LoadedRecording { contents, symbol_index, filter, .. } = loaded;
     match format {
-        ExportFormat::Firefox => firefox(contents, symbol_index, filter, loaded.reopen()?, out),
-        ExportFormat::Csv => samples_csv(contents, symbol_index, filter, loaded.reopen()?, out),
+        ExportFormat::Firefox => firefox(contents, symbol_index, filter, loaded.reopen(path)?, out),
+        ExportFormat::Csv => samples_csv(contents, symbol_index, filter, loaded.reopen(path)?, out),
         ExportFormat::Pprof => pprof(contents, symbol_index, filter, out),
         ExportFormat::Speedscope => speedscope(contents, symbol_index, filter, out),
         ExportFormat::Folded => {
             loaded.folded()?.iter().try_for_each(|line| writeln!(out, "{line}")).map_err(ExportError::Write)
         }
-        ExportFormat::Html => return html::write(loaded, out),
+        ExportFormat::Html => return html::write(loaded, out, path),
         ExportFormat::Json => return write_json(out, &Aggregate::new(loaded, &COLUMNS, Limits::default())),
     }
     .map_err(|error| loaded.export_error(error, path))

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::Path;
 
 use report::{Column, Contents, ExportError, RecordedTime, Table, TableRow, rates};
 use serde::Serialize;
@@ -77,8 +78,8 @@ struct Track {
 }
 
 /// Writes the page.
-pub fn write(loaded: &LoadedRecording, out: &mut dyn Write) -> Result<(), Error> {
-    let page = page(loaded)?;
+pub fn write(loaded: &LoadedRecording, out: &mut dyn Write, path: Option<&Path>) -> Result<(), Error> {
+    let page = page(loaded, path)?;
     // In a script element only `<` can end the data.
     let data = serde_json::to_string(&page)?.replace('<', "\\u003c");
     // The data comes last, so that nothing in it is taken for a place.
@@ -90,13 +91,13 @@ pub fn write(loaded: &LoadedRecording, out: &mut dyn Write) -> Result<(), Error>
     Ok(())
 }
 
-fn page(loaded: &LoadedRecording) -> Result<Page, Error> {
+fn page(loaded: &LoadedRecording, path: Option<&Path>) -> Result<Page, Error> {
     let LoadedRecording { contents, symbol_index, filter, .. } = loaded;
     let aggregate = Aggregate::new(loaded, &COLUMNS, Limits { rows: Some(0), ..Limits::default() });
     let failed = |error: ExportError| loaded.export_error(error, None);
-    let time = RecordedTime::read(loaded.reopen()?).map_err(|error| failed(error.into()))?;
+    let time = RecordedTime::read(loaded.reopen(path)?).map_err(|error| failed(error.into()))?;
     let rates = match time {
-        Some(time) => Some(rates(contents, symbol_index, filter, loaded.reopen()?, time, PARTS).map_err(failed)?),
+        Some(time) => Some(rates(contents, symbol_index, filter, loaded.reopen(path)?, time, PARTS).map_err(failed)?),
         None => None,
     };
     let sources = loaded.sources().into_iter().zip(&aggregate.sources).map(|(key, source)| {

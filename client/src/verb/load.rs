@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, ErrorKind, Read};
+use std::io::{self, BufReader, BufWriter, ErrorKind, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use recording::{ReadError, RecordedEvent, Session};
@@ -20,6 +20,7 @@ use crate::error::{Error, OutOfMemory, UserError};
 use crate::exit::Exit;
 use crate::format::counted;
 use crate::output::OutputError;
+use crate::read_progress::ReadProgress;
 
 /// The environment variable with the symbol path of Microsoft's debuggers.
 const SYMBOL_PATH: &str = "_NT_SYMBOL_PATH";
@@ -157,7 +158,7 @@ impl LoadedRecording {
     pub fn with_timeline(args: &RecordingArgs) -> Result<(Self, Vec<TimelineSample>), Error> {
         let RecordingArgs { file: path, selection } = args;
         let mut loaded = Self::unresolved(path, selection, Detail::default())?;
-        let mut samples = timeline(&loaded.contents, &loaded.filter, loaded.reopen()?)
+        let mut samples = timeline(&loaded.contents, &loaded.filter, reader(path)?)
             .map_err(|error| loaded.export_error(error, None))?;
         let locations = samples.iter().map(TimelineSample::location);
         let finder = loaded.finder(selection)?;
@@ -188,9 +189,9 @@ impl LoadedRecording {
     pub fn sources(&self) -> Vec<SampledSource> {
         let Session { events, processors, .. } = &self.contents.session;
         let on = |event: &RecordedEvent| {
-            let (source, core_type) = (event.source, event.core_type);
+            let core_type = event.core_type;
             let counts = &self.contents.sample_counts;
-            let each = processors.iter().map(move |processor| counts.source_on(source, *processor));
+            let each = processors.iter().map(|processor| counts.source_of_event(event, *processor));
             each.filter(move |sampled| core_type == 0 || sampled.core_type == core_type).collect::<Vec<_>>()
         };
         let asked = events.iter().flat_map(on);
@@ -219,9 +220,9 @@ impl LoadedRecording {
         Ok(folded(&table))
     }
 
-    /// Opens the recording again, to read single samples.
-    pub fn reopen(&self) -> Result<impl Read, Error> {
-        Ok(reader(&self.path)?)
+    /// Opens the recording again, to read single samples. While they are written to a terminal, no progress is shown.
+    pub fn reopen(&self, output: Option<&Path>) -> Result<impl Read, Error> {
+        Ok(watched_reader(&self.path, output.is_some() || !io::stdout().is_terminal())?)
     }
 
     /// Converts the error of an export to `output`.
@@ -298,12 +299,18 @@ fn perf_map_folders(recorded: Option<&str>, this: Option<&str>) -> Vec<PathBuf> 
 }
 
 /// Opens a recording.
-pub fn reader(path: &Path) -> Result<BufReader<File>, RecordingError> {
+pub fn reader(path: &Path) -> Result<BufReader<ReadProgress<File>>, RecordingError> {
+    watched_reader(path, true)
+}
+
+/// Opens a recording. The progress of reading it is shown if `is_watched`, and if it takes long.
+fn watched_reader(path: &Path, is_watched: bool) -> Result<BufReader<ReadProgress<File>>, RecordingError> {
     let file = File::open(path).map_err(|cause| match cause.kind() {
         ErrorKind::NotFound => RecordingError::NotFound { path: path.to_owned() },
         _ => RecordingError::Unopenable { path: path.to_owned(), cause },
     })?;
-    Ok(BufReader::new(file))
+    let length = file.metadata().map_or(0, |file| file.len());
+    Ok(BufReader::new(ReadProgress::new(file, length, is_watched)))
 }
 
 /// Returns the error of a recording that cannot be read.

@@ -118,7 +118,7 @@ fn limited(samples: &[TimelineSample], max: usize) -> (Vec<&TimelineSample>, usi
 fn line(ordered: &TimelineSample, loaded: &LoadedRecording) -> TimelineRow {
     let LoadedRecording { contents, symbol_index, .. } = loaded;
     let sample = &ordered.sample;
-    let sampled = contents.sample_counts.source_on(sample.source, sample.processor);
+    let sampled = contents.sample_counts.source_of(sample);
     let location: SampleLocation = ordered.location();
     TimelineRow {
         processor: sample.processor,

@@ -37,7 +37,16 @@ impl Branch {
     }
 
     fn location(kernel: bool, ip: u64) -> SampleLocation {
-        SampleLocation { source: BRANCHES, core_type: 0, process: UNKNOWN, thread: 0, processor: 0, kernel, ip }
+        SampleLocation {
+            source: BRANCHES,
+            core_type: 0,
+            process: UNKNOWN,
+            thread: 0,
+            processor: 0,
+            kernel,
+            by_mode: false,
+            ip,
+        }
     }
 }
 

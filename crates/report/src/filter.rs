@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use protocol::Record;
 
-use crate::core_types::SampledSource;
 use crate::pattern::NamePattern;
 use crate::read::Contents;
 use crate::sample_counts::{Detail, SampleLocation};
+use crate::sampled_sources::SampledSource;
 use crate::slice::Slice;
 use crate::symbol_index::SymbolIndex;
 
@@ -46,7 +46,7 @@ impl Filter {
     /// [`ALL_SOURCES`](protocol::ALL_SOURCES) always are.
     #[must_use]
     pub fn selects_source(&self, source: impl Into<SampledSource>) -> bool {
-        let SampledSource { source, core_type } = source.into();
+        let SampledSource { source, core_type, .. } = source.into();
         let is_source = source == protocol::ALL_SOURCES || self.source.is_none_or(|wanted| wanted == source);
         is_source && self.core_type.is_none_or(|wanted| wanted == core_type)
     }

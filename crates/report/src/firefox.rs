@@ -25,13 +25,13 @@ use rustc_hash::FxHashMap;
 
 use self::cpu_name::WithCpuName;
 use self::marker::{Lost, Rate, Silenced, Slept, Throttled};
-use crate::core_types::SampledSource;
 use crate::filter::Filter;
 use crate::modules::{ModuleId, file_name};
 use crate::processes::UNKNOWN_NAME;
 use crate::proportion::real;
 use crate::read::{Contents, ExportError, for_each_selected};
 use crate::sample_counts::{Detail, SampleLocation};
+use crate::sampled_sources::SampledSource;
 use crate::symbol_index::{Name, SymbolIndex};
 
 /// A process ID that Windows never uses: process IDs are multiples of four.
@@ -170,7 +170,7 @@ impl<'a> Builder<'a> {
 
     /// Adds the events of a sample to the rate of its processor.
     fn rate(&mut self, sample: &AnySample, time: u64) {
-        let key = (sample.processor, self.contents.sample_counts.source_on(sample.source, sample.processor));
+        let key = (sample.processor, self.contents.sample_counts.source_of(sample));
         let number = time / RATE_INTERVAL;
         let current = self.rates.entry(key).or_default();
         if current.number == number {
@@ -233,8 +233,8 @@ impl<'a> Builder<'a> {
     }
 
     fn track(&mut self, sample: &AnySample) -> &mut Track {
-        let AnySample { process, thread, source, processor, .. } = *sample;
-        let source = self.contents.sample_counts.source_on(source, processor);
+        let AnySample { process, thread, .. } = *sample;
+        let source = self.contents.sample_counts.source_of(sample);
         let start = Timestamp::from_nanos_since_reference(0);
         let contents = self.contents;
         let owner = self.process(process);

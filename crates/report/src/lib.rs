@@ -18,7 +18,7 @@
 //! | `pe` | headers of PE images |
 //! | `perf_map` | functions of just-in-time compilers |
 //! | `symbols` | search for the symbol files of a module |
-//! | `core_types` | sources on the core types of a hybrid |
+//! | `sampled_sources` | sources by core type and mode |
 //! | `symbol_index` | modules and symbols of all addresses |
 //! | `table`, `proportion` | sums by columns, shares and their confidence intervals |
 //! | `change` | changes between two measurements and their confidence intervals |
@@ -33,7 +33,6 @@
 mod annotation;
 mod branches;
 mod change;
-mod core_types;
 mod filter;
 mod firefox;
 mod folded;
@@ -48,6 +47,7 @@ mod proportion;
 mod rates;
 mod read;
 mod sample_counts;
+mod sampled_sources;
 mod samples_csv;
 mod script;
 mod slice;
@@ -60,7 +60,6 @@ mod timeline;
 pub use annotation::{AnnotatedInstruction, Annotation, AnnotationError};
 pub use branches::{Branch, BranchCount, BranchCounts};
 pub use change::{Change, Confidence, Estimate};
-pub use core_types::{SampledSource, qualified};
 pub use filter::Filter;
 pub use firefox::firefox;
 pub use folded::{flamegraph, folded};
@@ -74,6 +73,7 @@ pub use proportion::{Interval, real};
 pub use rates::{Rates, rates};
 pub use read::{Contents, ExportError};
 pub use sample_counts::{Detail, LossStats, SampleCounts, SampleLocation, SampleWeight, Total};
+pub use sampled_sources::{SampledSource, qualified};
 pub use samples_csv::samples_csv;
 pub use script::script;
 pub use slice::{RecordedTime, Slice};

@@ -15,11 +15,11 @@ use protocol::UNKNOWN;
 use rustc_hash::FxHashMap;
 
 use self::message::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
-use crate::core_types::SampledSource;
 use crate::filter::Filter;
 use crate::modules::ModuleId;
 use crate::read::{Contents, ExportError};
 use crate::sample_counts::{LossStats, SampleLocation, SampleWeight};
+use crate::sampled_sources::SampledSource;
 use crate::symbol_index::SymbolIndex;
 
 /// Nanoseconds per millisecond.

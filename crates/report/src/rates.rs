@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::time::Duration;
 
-use crate::core_types::SampledSource;
 use crate::filter::Filter;
 use crate::read::{Contents, ExportError, for_each_selected};
+use crate::sampled_sources::SampledSource;
 use crate::slice::RecordedTime;
 use crate::symbol_index::SymbolIndex;
 
@@ -37,7 +37,7 @@ pub fn rates(
     let mut events: BTreeMap<(SampledSource, u32), Vec<u64>> = BTreeMap::new();
     for_each_selected(contents, symbol_index, filter, input, |record| {
         let Some(sample) = record.sample() else { return Ok(()) };
-        let source = contents.sample_counts.source_on(sample.source, sample.processor);
+        let source = contents.sample_counts.source_of(&sample);
         let counts = events.entry((source, sample.processor)).or_insert_with(|| vec![0; parts]);
         let part = usize::try_from(sample.time.saturating_sub(time.first) / units).unwrap_or(usize::MAX);
         if let Some(count) = counts.get_mut(part) {

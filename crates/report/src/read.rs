@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::io::{self, Read};
 
-use protocol::Record;
+use protocol::{Mode, Record};
 use recording::{Block, ReadError, Reader, Session, Summary};
 use thiserror::Error;
 
-use crate::core_types::{CoreTypes, SampledSource, qualified};
 use crate::filter::Filter;
 use crate::processes::Processes;
 use crate::sample_counts::{Detail, SampleCounts};
+use crate::sampled_sources::{SampledSource, SampledSources, qualified};
 use crate::slice::Slice;
 use crate::symbol_index::SymbolIndex;
 
@@ -51,9 +51,7 @@ impl Contents {
             return Err(ReadError::CutOff { offset: 0 });
         };
         let mut contents = Self {
-            sample_counts: SampleCounts::new(detail)
-                .with_core_types(CoreTypes::new(&session.core_types))
-                .with_slice(slice),
+            sample_counts: SampleCounts::new(detail).with_sources(SampledSources::new(&session)).with_slice(slice),
             session,
             processes: Processes::default(),
             summary: None,
@@ -89,13 +87,18 @@ impl Contents {
     }
 
     /// Returns the name of `source` in this recording, or its number. On a hybrid the name of its core type stands
-    /// before it.
+    /// before it; a source with an event for each mode ends in `:u` or `:k`.
     #[must_use]
     pub fn source_name(&self, source: impl Into<SampledSource>) -> Cow<'_, str> {
-        let SampledSource { source, core_type } = source.into();
-        let name = self.plain_name(source);
-        match self.session.core_types.iter().find(|one| one.core_type == core_type) {
-            Some(core_type) => qualified(&name, &core_type.name).into(),
+        let SampledSource { source, core_type, mode } = source.into();
+        let plain = self.plain_name(source);
+        let name = match self.session.core_types.iter().find(|one| one.core_type == core_type) {
+            Some(core_type) => qualified(&plain, &core_type.name).into(),
+            None => plain,
+        };
+        match mode {
+            Some(Mode::User) => format!("{name}:u").into(),
+            Some(Mode::Kernel) => format!("{name}:k").into(),
             None => name,
         }
     }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use protocol::{AnySample, Mode, PauseKind, PauseRecord, PreciseKind, PreciseSample, Record, SampleRecord, StopKind};
+use recording::RecordedEvent;
 use rustc_hash::FxHashMap;
 
-use crate::core_types::{CoreTypes, SampledSource};
+use crate::sampled_sources::{SampledSource, SampledSources};
 use crate::slice::Slice;
 
 /// Properties that distinguish locations in addition to source, process, mode and address. Each needs more memory.
@@ -33,6 +34,8 @@ pub struct SampleLocation {
     pub processor: u32,
     /// Whether kernel mode was interrupted.
     pub kernel: bool,
+    /// Whether the source has [an event for each mode](SampledSource::mode).
+    pub by_mode: bool,
     /// The instruction pointer; for a branch its source, not its target.
     pub ip: u64,
 }
@@ -41,7 +44,12 @@ impl SampleLocation {
     /// Returns the source on its core type.
     #[must_use]
     pub const fn sampled_source(&self) -> SampledSource {
-        SampledSource { source: self.source, core_type: self.core_type }
+        let mode = if self.kernel { Mode::Kernel } else { Mode::User };
+        SampledSource {
+            source: self.source,
+            core_type: self.core_type,
+            mode: if self.by_mode { Some(mode) } else { None },
+        }
     }
 
     pub(crate) fn of(sample: &AnySample, detail: Detail) -> Self {
@@ -52,6 +60,7 @@ impl SampleLocation {
             thread: if detail.thread { sample.thread } else { 0 },
             processor: if detail.processor { sample.processor } else { 0 },
             kernel: sample.mode == Mode::Kernel,
+            by_mode: false,
             ip: sample.ip,
         }
     }
@@ -109,7 +118,7 @@ pub struct SampleCounts {
     detail: Detail,
     slice: Slice,
     locations: FxHashMap<SampleLocation, SampleWeight>,
-    core_types: CoreTypes,
+    sources: SampledSources,
     totals: BTreeMap<SampledSource, Total>,
     loss_stats: BTreeMap<(u32, u32), LossStats>,
     earliest: Option<u64>,
@@ -129,16 +138,35 @@ impl SampleCounts {
         Self { slice, ..self }
     }
 
-    /// Distinguishes the core types of the processors.
+    /// Distinguishes core types and modes.
     #[must_use]
-    pub(crate) fn with_core_types(self, core_types: CoreTypes) -> Self {
-        Self { core_types, ..self }
+    pub(crate) fn with_sources(self, sources: SampledSources) -> Self {
+        Self { sources, ..self }
     }
 
-    /// Returns a source on the core type of a processor.
+    /// Returns a source on the core type of a processor, as records of losses and pauses have it: for both modes.
     #[must_use]
     pub fn source_on(&self, source: u32, processor: u32) -> SampledSource {
-        self.core_types.source_on(source, processor)
+        self.sources.source_on(source, processor)
+    }
+
+    /// Returns the source of a sample.
+    #[must_use]
+    pub fn source_of(&self, sample: &AnySample) -> SampledSource {
+        self.sources.source_of(sample)
+    }
+
+    /// Returns the source of a record.
+    #[must_use]
+    pub fn source_of_record(&self, record: &Record) -> SampledSource {
+        let sample = record.sample();
+        sample.map_or_else(|| self.source_on(record.source(), record.processor()), |sample| self.source_of(&sample))
+    }
+
+    /// Returns the source of a requested event on a processor.
+    #[must_use]
+    pub fn source_of_event(&self, event: &RecordedEvent, processor: u32) -> SampledSource {
+        self.sources.source_of_event(event, processor)
     }
 
     /// Counts `records`, in any order.
@@ -177,9 +205,11 @@ impl SampleCounts {
 
     fn add_sample(&mut self, sample: &AnySample, record: &Record) {
         let weight = SampleWeight { samples: 1, events: sample.events };
-        let sampled = self.source_on(sample.source, sample.processor);
+        let sampled = self.source_of(sample);
         if self.slice.selects_sample(sample) {
-            let location = SampleLocation { core_type: sampled.core_type, ..SampleLocation::of(sample, self.detail) };
+            let SampledSource { core_type, mode, .. } = sampled;
+            let by_mode = mode.is_some();
+            let location = SampleLocation { core_type, by_mode, ..SampleLocation::of(sample, self.detail) };
             *self.locations.entry(location).or_default() += weight;
         }
         let total = self.totals.entry(sampled).or_default();

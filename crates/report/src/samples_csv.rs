@@ -54,7 +54,7 @@ impl<W: Write> Lines<'_, W> {
     fn write(&mut self, record: &Record) -> io::Result<()> {
         let time = self.contents.nanoseconds(record.time()).to_string();
         let processor = record.processor().to_string();
-        let sampled = self.contents.sample_counts.source_on(record.source(), record.processor());
+        let sampled = self.contents.sample_counts.source_of_record(record);
         let source = match record.source() {
             protocol::ALL_SOURCES => "".into(),
             _ => self.contents.source_name(sampled),

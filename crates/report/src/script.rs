@@ -57,7 +57,7 @@ fn heading(sample: &AnySample, contents: &Contents, out: &mut impl Write) -> io:
         contents.processes.name_or_unknown(process),
         time / NANOSECONDS,
         time % NANOSECONDS,
-        contents.source_name(contents.sample_counts.source_on(sample.source, processor)),
+        contents.source_name(contents.sample_counts.source_of(sample)),
     )
 }
 

@@ -6,11 +6,11 @@ use std::cmp::Ordering;
 use protocol::UNKNOWN;
 use rustc_hash::FxHashMap;
 
-use crate::core_types::SampledSource;
 use crate::filter::Filter;
 use crate::proportion::{Interval, effective_samples, real};
 use crate::read::Contents;
 use crate::sample_counts::{SampleLocation, SampleWeight, Total};
+use crate::sampled_sources::SampledSource;
 use crate::symbol_index::{FrameKey, Name, Owner, SymbolIndex};
 
 /// A column of a table.
@@ -82,11 +82,11 @@ pub struct TableRow {
     pub share: f64,
     /// 95 % confidence interval of the share.
     pub interval: Interval,
-    /// Process ID, or [`UNKNOWN`](protocol::UNKNOWN).
+    /// Process ID, or [`UNKNOWN`].
     pub process: Option<u32>,
     /// Name of the process, or `[unknown]`.
     pub process_name: Option<String>,
-    /// Thread ID, or [`UNKNOWN`](protocol::UNKNOWN).
+    /// Thread ID, or [`UNKNOWN`].
     pub thread: Option<u32>,
     /// Processor.
     pub processor: Option<u32>,

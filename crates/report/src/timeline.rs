@@ -85,8 +85,7 @@ pub fn timeline(contents: &Contents, filter: &Filter, input: impl Read) -> Resul
     for mut samples in processors.into_values() {
         samples.sort_by_key(TimelineSample::order);
         infer(&mut samples);
-        let source_of =
-            |one: &TimelineSample| contents.sample_counts.source_on(one.sample.source, one.sample.processor);
+        let source_of = |one: &TimelineSample| contents.sample_counts.source_of(&one.sample);
         all.extend(samples.into_iter().filter(|one| {
             filter.slice.selects_sample(&one.sample) && filter.selects(source_of(one), one.sample.process)
         }));

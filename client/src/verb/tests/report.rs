@@ -167,6 +167,70 @@ fn a_report_shows_the_recording_and_its_samples() {
     insta::assert_snapshot!(text("report FILE"));
 }
 
+/// Creates a recording of `TotalCycles:u,TotalCycles:k`.
+fn by_mode() -> File {
+    let mut session = session();
+    let [event, ..] = &session.events[..] else { panic!() };
+    session.events = [(modes::USER, 1000), (modes::KERNEL, 70_000)]
+        .map(|(modes, interval)| RecordedEvent { modes, interval, ..event.clone() })
+        .into();
+    let mut writer = Writer::new(Vec::new(), &session).unwrap();
+    for process in processes() {
+        writer.process(&process).unwrap();
+    }
+    let samples = [(30, 1000, APP + 0x1000), (7, 70_000, NT + 0x50)];
+    let samples = samples.into_iter().flat_map(|(number, events, ip)| vec![record(25, events, 8, ip).into(); number]);
+    writer.samples(&samples.collect::<Vec<_>>()).unwrap();
+    writer.samples(&[StopRecord::new(StopKind::Throttled, 1000, 0).into()]).unwrap();
+    let mut summary = summary();
+    let count = summary.counts[0].clone();
+    summary.counts = [(modes::USER, 5), (modes::KERNEL, 0)]
+        .map(|(modes, lost)| Count { modes, lost, processor: 0, ..count.clone() })
+        .into();
+    File::holding(&writer.finish(&summary).unwrap())
+}
+
+/// The shares of one would depend on the interval of the other.
+#[test]
+fn an_event_for_each_mode_is_apart_in_reports_and_exports() {
+    let file = by_mode();
+    let report = file.run("report FILE --json --sort module").json();
+    let told = |source: &Value| {
+        let row = &source["rows"][0];
+        let events = source["events"].as_array().unwrap().iter().map(|event| event["modes"].clone());
+        json!([
+            source["name"],
+            events.collect::<Value>(),
+            source["sampled_events"],
+            source["lost"],
+            row["module"],
+            row["share"]
+        ])
+    };
+    let sources: Value = report["sources"].as_array().unwrap().iter().map(told).collect();
+    assert_eq!(
+        sources,
+        json!([
+            ["TotalCycles:u", ["u"], 30_000, 5, "app.exe", 1.0],
+            ["TotalCycles:k", ["k"], 490_000, 0, "ntoskrnl.exe", 1.0]
+        ])
+    );
+    for source in report["sources"].as_array().unwrap() {
+        assert_eq!(source["disturbed"][0]["pauses"], 1, "a pause concerns both: {source}");
+    }
+    for (line, words) in [
+        ("export FILE --format csv", ["sample,0,TotalCycles:u,8", "sample,0,TotalCycles:k,8"]),
+        ("export FILE --format speedscope", ["\"name\":\"TotalCycles:u\"", "\"name\":\"TotalCycles:k\""]),
+        ("script FILE", [" 1000 TotalCycles:u:\n", " 70000 TotalCycles:k:\n"]),
+        ("export FILE --format firefox", ["TotalCycles:u", "TotalCycles:k"]),
+    ] {
+        let run = file.run(line);
+        for word in words {
+            assert!(run.out.contains(word), "{line}: no {word} in {}", run.out);
+        }
+    }
+}
+
 /// Creates a recording of two processors with batches of precise records.
 fn precise() -> File {
     let event = |source, name: &str, modes, interval| RecordedEvent {

@@ -12,7 +12,8 @@ use super::{RecordKind, SampleRecord};
 macro_rules! numbers {
     ($($(#[$doc:meta])* $name:ident: $type:ident { $($(#[$variant_doc:meta])* $variant:ident = $value:expr,)* })*) => {$(
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, TryFromBytes, IntoBytes, Immutable, KnownLayout)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(TryFromBytes, IntoBytes, Immutable, KnownLayout)]
         #[repr($type)]
         pub enum $name { $($(#[$variant_doc])* $variant = $value,)* }
     )*};

@@ -24,7 +24,7 @@ fn recording() -> Vec<u8> {
 }
 
 fn on(source: u32, core_type: u32) -> SampledSource {
-    SampledSource { source, core_type }
+    SampledSource { source, core_type, mode: None }
 }
 
 #[test]

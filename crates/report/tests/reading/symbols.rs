@@ -67,7 +67,16 @@ fn given(folder: &Path) -> SymbolFinder {
 
 fn location(offset: u64) -> SampleLocation {
     let ip = APP + offset;
-    SampleLocation { source: CYCLES, core_type: 0, process: 8, thread: 0, processor: 0, kernel: false, ip }
+    SampleLocation {
+        source: CYCLES,
+        core_type: 0,
+        process: 8,
+        thread: 0,
+        processor: 0,
+        kernel: false,
+        by_mode: false,
+        ip,
+    }
 }
 
 /// Returns a recording with a sample at each of these offsets in `module`.
