@@ -82,11 +82,11 @@ pub struct TableRow {
     pub share: f64,
     /// 95 % confidence interval of the share.
     pub interval: Interval,
-    /// Process ID, or [`UNKNOWN`](protocol::UNKNOWN).
+    /// Process ID, or [`UNKNOWN`].
     pub process: Option<u32>,
     /// Name of the process, or `[unknown]`.
     pub process_name: Option<String>,
-    /// Thread ID, or [`UNKNOWN`](protocol::UNKNOWN).
+    /// Thread ID, or [`UNKNOWN`].
     pub thread: Option<u32>,
     /// Processor.
     pub processor: Option<u32>,
