@@ -22,8 +22,8 @@ pub struct ReadProgress<R> {
 }
 
 impl<R> ReadProgress<R> {
-    /// Reads `length` bytes of `input`. The progress is only shown if standard error is a terminal and `is_watched`: the
-    /// verb must not write to the terminal meanwhile.
+    /// Reads `length` bytes of `input`. The progress is only shown if standard error is a terminal and `is_watched`:
+    /// the verb must not write to the terminal meanwhile.
     pub fn new(input: R, length: u64, is_watched: bool) -> Self {
         let is_shown = is_watched && io::stderr().is_terminal();
         Self::on(input, length, is_shown.then_some(ProgressDrawTarget::stderr))
