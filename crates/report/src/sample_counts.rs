@@ -95,6 +95,15 @@ pub struct Total {
     pub squares: u128,
 }
 
+impl AddAssign for Total {
+    fn add_assign(&mut self, other: Self) {
+        self.weight += other.weight;
+        self.precise += other.precise;
+        self.precise_next += other.precise_next;
+        self.squares += other.squares;
+    }
+}
+
 /// Losses, throttling and sleep that affected a source on a processor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LossStats {
@@ -171,19 +180,29 @@ impl SampleCounts {
 
     /// Counts `records`, in any order.
     pub fn add(&mut self, records: &[SampleRecord]) {
+        // Successive samples are mostly of one source: its total is looked up once for all of them.
+        let mut run = (SampledSource::from(0), Total::default());
         for record in records {
             match record.parse() {
-                Ok(record) => self.add_one(&record),
+                Ok(record) => self.add_one(&record, &mut run),
                 Err(_) => self.unreadable += 1,
             }
         }
+        self.end_run(&run);
         let earliest = records.iter().map(SampleRecord::time).min();
         self.earliest = self.earliest.into_iter().chain(earliest).min();
     }
 
-    fn add_one(&mut self, record: &Record) {
+    /// Adds the total of successive samples of one source.
+    fn end_run(&mut self, (source, total): &(SampledSource, Total)) {
+        if total.weight.samples > 0 {
+            *self.totals.entry(*source).or_default() += *total;
+        }
+    }
+
+    fn add_one(&mut self, record: &Record, run: &mut (SampledSource, Total)) {
         if let Some(sample) = record.sample() {
-            return self.add_sample(&sample, record);
+            return self.add_sample(&sample, record, run);
         }
         let stats = self.loss_stats.entry((record.source(), record.processor())).or_default();
         match record {
@@ -203,7 +222,7 @@ impl SampleCounts {
         }
     }
 
-    fn add_sample(&mut self, sample: &AnySample, record: &Record) {
+    fn add_sample(&mut self, sample: &AnySample, record: &Record, run: &mut (SampledSource, Total)) {
         let weight = SampleWeight { samples: 1, events: sample.events };
         let sampled = self.source_of(sample);
         if self.slice.selects_sample(sample) {
@@ -212,7 +231,11 @@ impl SampleCounts {
             let location = SampleLocation { core_type, by_mode, ..SampleLocation::of(sample, self.detail) };
             *self.locations.entry(location).or_default() += weight;
         }
-        let total = self.totals.entry(sampled).or_default();
+        if run.0 != sampled {
+            self.end_run(run);
+            *run = (sampled, Total::default());
+        }
+        let total = &mut run.1;
         total.weight += weight;
         total.squares += u128::from(sample.events * sample.events);
         if let Record::Precise(PreciseSample { kind, .. }) = record {

@@ -61,12 +61,14 @@ impl SampledSources {
     }
 
     /// Returns the source on the core type of a processor, for both modes.
+    #[inline]
     pub(crate) fn source_on(&self, source: u32, processor: u32) -> SampledSource {
         let core_type = if source == BRANCHES { None } else { self.core_types.get(&processor) };
         SampledSource { source, core_type: core_type.copied().unwrap_or_default(), mode: None }
     }
 
     /// Returns the source of a sample.
+    #[inline]
     pub(crate) fn source_of(&self, sample: &AnySample) -> SampledSource {
         let mode = Some(sample.mode).filter(|_| self.by_mode.contains(&sample.source));
         SampledSource { mode, ..self.source_on(sample.source, sample.processor) }
