@@ -150,7 +150,7 @@ impl LoadedRecording {
         *symbol_index = SymbolIndex::new(contents, filter, &finder);
         let is_selected = |location: &SampleLocation| filter.selects(location.sampled_source(), location.process);
         let locations = contents.sample_counts.locations().filter(|(location, _)| is_selected(location));
-        check_names(filter, locations.map(|(location, weight)| (*location, weight.events)), symbol_index)?;
+        check_names(filter, locations.map(|(location, weight)| (location, weight.events)), symbol_index)?;
         Ok(loaded)
     }
 

@@ -9,8 +9,8 @@ use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, 
 
 use crate::filter::Filter;
 use crate::function_code::{CodeError, FunctionCode, function_code};
+use crate::locations::SampleWeight;
 use crate::read::Contents;
-use crate::sample_counts::SampleWeight;
 use crate::sampled_sources::SampledSource;
 use crate::symbol_index::{Symbol, SymbolId, SymbolIndex};
 use crate::symbols::{FoundSymbol, Reason, SourceLine, SymbolFinder, Symbols};

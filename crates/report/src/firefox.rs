@@ -26,11 +26,11 @@ use rustc_hash::FxHashMap;
 use self::cpu_name::WithCpuName;
 use self::marker::{Lost, Rate, Silenced, Slept, Throttled};
 use crate::filter::Filter;
+use crate::locations::{Detail, SampleLocation};
 use crate::modules::{ModuleId, file_name};
 use crate::processes::UNKNOWN_NAME;
 use crate::proportion::real;
 use crate::read::{Contents, ExportError, for_each_selected};
-use crate::sample_counts::{Detail, SampleLocation};
 use crate::sampled_sources::SampledSource;
 use crate::symbol_index::{Name, SymbolIndex};
 

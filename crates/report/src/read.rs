@@ -8,8 +8,9 @@ use recording::{Block, ReadError, Reader, Session, Summary};
 use thiserror::Error;
 
 use crate::filter::Filter;
+use crate::locations::Detail;
 use crate::processes::Processes;
-use crate::sample_counts::{Detail, SampleCounts};
+use crate::sample_counts::SampleCounts;
 use crate::sampled_sources::{SampledSource, SampledSources, qualified};
 use crate::slice::Slice;
 use crate::symbol_index::SymbolIndex;

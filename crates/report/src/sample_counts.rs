@@ -3,84 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use protocol::{AnySample, Mode, PauseKind, PauseRecord, PreciseKind, PreciseSample, Record, SampleRecord, StopKind};
+use protocol::{AnySample, PauseKind, PauseRecord, PreciseKind, PreciseSample, Record, SampleRecord, StopKind};
 use recording::RecordedEvent;
-use rustc_hash::FxHashMap;
 
+use crate::locations::{Detail, Locations, SampleLocation, SampleWeight};
 use crate::sampled_sources::{SampledSource, SampledSources};
 use crate::slice::Slice;
-
-/// Properties that distinguish locations in addition to source, process, mode and address. Each needs more memory.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Detail {
-    /// Distinguish threads.
-    pub thread: bool,
-    /// Distinguish processors.
-    pub processor: bool,
-}
-
-/// Location of samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SampleLocation {
-    /// KPROFILE_SOURCE.
-    pub source: u32,
-    /// [Core type](SampledSource::core_type) of the processor.
-    pub core_type: u32,
-    /// The interrupted process, or [`UNKNOWN`](protocol::UNKNOWN).
-    pub process: u32,
-    /// The thread, or [`UNKNOWN`](protocol::UNKNOWN); 0 unless selected by [`Detail`].
-    pub thread: u32,
-    /// The processor; 0 unless selected by [`Detail`].
-    pub processor: u32,
-    /// Whether kernel mode was interrupted.
-    pub kernel: bool,
-    /// Whether the source has [an event for each mode](SampledSource::mode).
-    pub by_mode: bool,
-    /// The instruction pointer; for a branch its source, not its target.
-    pub ip: u64,
-}
-
-impl SampleLocation {
-    /// Returns the source on its core type.
-    #[must_use]
-    pub const fn sampled_source(&self) -> SampledSource {
-        let mode = if self.kernel { Mode::Kernel } else { Mode::User };
-        SampledSource {
-            source: self.source,
-            core_type: self.core_type,
-            mode: if self.by_mode { Some(mode) } else { None },
-        }
-    }
-
-    pub(crate) fn of(sample: &AnySample, detail: Detail) -> Self {
-        Self {
-            source: sample.source,
-            core_type: 0,
-            process: sample.process,
-            thread: if detail.thread { sample.thread } else { 0 },
-            processor: if detail.processor { sample.processor } else { 0 },
-            kernel: sample.mode == Mode::Kernel,
-            by_mode: false,
-            ip: sample.ip,
-        }
-    }
-}
-
-/// Number of samples and of the events that they represent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SampleWeight {
-    /// Samples.
-    pub samples: u64,
-    /// Events: the sum of the intervals of the samples.
-    pub events: u64,
-}
-
-impl AddAssign for SampleWeight {
-    fn add_assign(&mut self, other: Self) {
-        self.samples += other.samples;
-        self.events = self.events.saturating_add(other.events);
-    }
-}
 
 /// Sum over all samples of a source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -126,7 +54,7 @@ pub struct LossStats {
 pub struct SampleCounts {
     detail: Detail,
     slice: Slice,
-    locations: FxHashMap<SampleLocation, SampleWeight>,
+    locations: Locations,
     sources: SampledSources,
     totals: BTreeMap<SampledSource, Total>,
     loss_stats: BTreeMap<(u32, u32), LossStats>,
@@ -229,7 +157,7 @@ impl SampleCounts {
             let SampledSource { core_type, mode, .. } = sampled;
             let by_mode = mode.is_some();
             let location = SampleLocation { core_type, by_mode, ..SampleLocation::of(sample, self.detail) };
-            *self.locations.entry(location).or_default() += weight;
+            self.locations.add(location, weight);
         }
         if run.0 != sampled {
             self.end_run(run);
@@ -247,8 +175,8 @@ impl SampleCounts {
     }
 
     /// Returns every location of the slice and its samples, in no particular order.
-    pub fn locations(&self) -> impl Iterator<Item = (&SampleLocation, SampleWeight)> {
-        self.locations.iter().map(|(location, weight)| (location, *weight))
+    pub fn locations(&self) -> impl Iterator<Item = (SampleLocation, SampleWeight)> {
+        self.locations.iter()
     }
 
     /// Returns the sources that have samples and their totals, in ascending order.

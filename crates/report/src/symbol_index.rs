@@ -10,10 +10,10 @@ use recording::KERNEL;
 use rustc_hash::FxHashMap;
 
 use crate::filter::Filter;
+use crate::locations::SampleLocation;
 use crate::modules::{ModuleId, Modules};
 use crate::processes::{Processes, UNKNOWN_NAME};
 use crate::read::Contents;
-use crate::sample_counts::SampleLocation;
 use crate::symbols::{Missing, SymbolFinder};
 
 /// Index of a symbol in an [`SymbolIndex`].
@@ -153,7 +153,7 @@ impl SymbolIndex {
     /// Resolves every location of the counts that `filter` selects.
     #[must_use]
     pub fn new(contents: &Contents, filter: &Filter, finder: &SymbolFinder) -> Self {
-        let locations = contents.sample_counts.locations().map(|(location, _)| *location);
+        let locations = contents.sample_counts.locations().map(|(location, _)| location);
         Self::of(
             &contents.processes,
             locations.filter(|location| filter.selects(location.sampled_source(), location.process)),

@@ -7,9 +7,10 @@ use protocol::UNKNOWN;
 use rustc_hash::FxHashMap;
 
 use crate::filter::Filter;
+use crate::locations::{SampleLocation, SampleWeight};
 use crate::proportion::{Interval, effective_samples, real};
 use crate::read::Contents;
-use crate::sample_counts::{SampleLocation, SampleWeight, Total};
+use crate::sample_counts::Total;
 use crate::sampled_sources::SampledSource;
 use crate::symbol_index::{FrameKey, Name, Owner, SymbolIndex};
 
@@ -138,7 +139,7 @@ impl Table {
         let mut selected = SampleWeight::default();
         for (location, weight) in locations.filter(|(location, _)| filter.selects_location(location, symbol_index)) {
             selected += weight;
-            *sums.entry(GroupKey::of(location, columns, symbol_index)).or_default() += weight;
+            *sums.entry(GroupKey::of(&location, columns, symbol_index)).or_default() += weight;
         }
         let total = contents.sample_counts.total(source);
         let mut rows: Vec<TableRow> =
