@@ -214,7 +214,7 @@ impl LoadedRecording {
     pub fn folded(&self) -> Result<Vec<String>, Error> {
         let columns = [Column::Process, Column::Module, Column::Frames];
         let table = Table::new(&self.contents, &self.symbol_index, self.one_source()?, &columns, &self.filter);
-        if table.rows.is_empty() {
+        if table.is_empty() {
             return Err(RecordingError::NoSamples { path: self.path.clone() }.into());
         }
         Ok(folded(&table))

@@ -161,7 +161,7 @@ fn instructions(
         let mut text = String::new();
         formatter.format(&instruction, &mut text);
         let target = branch_target(&instruction).filter(|target| !(code.address..end).contains(target));
-        let target = target.and_then(|target| Some(target_name(&symbols?.at(target.into())?, target)));
+        let target = target.and_then(|target| Some(target_name(&symbols?.at(target)?, target)));
         let mut weight = SampleWeight::default();
         // An interrupt comes between two instructions, so all samples have the first byte of one. If they do not, the
         // recording says otherwise than the image, and the samples still belong here.

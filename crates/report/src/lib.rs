@@ -13,13 +13,14 @@
 //! |---|---|
 //! | `read` | the passes over a recording |
 //! | `sample_counts` | samples by location; losses, throttling and sleep |
+//! | `locations`, `sums`, `numbering` | locations and their samples, counted by several threads |
 //! | `filter`, `slice`, `pattern` | selection of samples |
 //! | `processes`, `modules` | the modules of each process |
 //! | `pe` | headers of PE images |
 //! | `perf_map` | functions of just-in-time compilers |
 //! | `symbols` | search for the symbol files of a module |
 //! | `sampled_sources` | sources by core type and mode |
-//! | `symbol_index` | modules and symbols of all addresses |
+//! | `symbol_index`, `module_names` | modules and symbols of all addresses |
 //! | `table`, `proportion` | sums by columns, shares and their confidence intervals |
 //! | `change` | changes between two measurements and their confidence intervals |
 //! | `branches` | branches by source and target |
@@ -38,7 +39,9 @@ mod firefox;
 mod folded;
 mod function_code;
 mod locations;
+mod module_names;
 mod modules;
+mod numbering;
 mod pattern;
 mod pe;
 mod perf_map;
@@ -53,6 +56,7 @@ mod samples_csv;
 mod script;
 mod slice;
 mod speedscope;
+mod sums;
 mod symbol_index;
 mod symbols;
 mod table;
@@ -82,5 +86,5 @@ pub use slice::{RecordedTime, Slice};
 pub use speedscope::speedscope;
 pub use symbol_index::{PerfMapProblem, Symbol, SymbolId, SymbolIndex};
 pub use symbols::{Missing, Reason, SourceLine, SymbolFinder};
-pub use table::{Column, Table, TableRow};
+pub use table::{Column, FirstRows, Limits, OmittedRows, Table, TableRow};
 pub use timeline::{TimelineSample, timeline};

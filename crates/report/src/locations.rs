@@ -1,11 +1,14 @@
 //! Locations of samples, and the samples at each of them.
 
 use std::ops::AddAssign;
+use std::sync::Mutex;
 
 use protocol::{AnySample, Mode};
-use rustc_hash::FxHashMap;
+use rayon::prelude::*;
 
+use crate::numbering::{Numbering, ThreadNumbering};
 use crate::sampled_sources::SampledSource;
+use crate::sums::{Adder, SharedSums, Sums};
 
 /// Properties that distinguish locations in addition to source, process, mode and address. Each needs more memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -82,12 +85,9 @@ impl AddAssign for SampleWeight {
 /// The samples at each location: 32 bytes for a location.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Locations {
-    /// The locations without their addresses, each once: there are few.
-    groups: Vec<SampleLocation>,
-    numbers: FxHashMap<SampleLocation, u32>,
-    /// Number of the group of the last sample. Successive samples are mostly of one group.
-    last: u32,
-    weights: FxHashMap<Place, SampleWeight>,
+    /// Locations without their addresses.
+    groups: Numbering<SampleLocation>,
+    sums: Sums<Place>,
 }
 
 /// A location by the number of its group.
@@ -98,30 +98,55 @@ struct Place {
 }
 
 impl Locations {
-    /// Adds samples at a location.
-    #[inline]
-    pub fn add(&mut self, location: SampleLocation, weight: SampleWeight) {
-        let group = self.number_of(SampleLocation { ip: 0, ..location });
-        *self.weights.entry(Place { ip: location.ip, group }).or_default() += weight;
-    }
-
-    #[inline]
-    fn number_of(&mut self, group: SampleLocation) -> u32 {
-        if self.groups.get(self.last as usize) != Some(&group) {
-            self.last = *self.numbers.entry(group).or_insert_with(|| {
-                self.groups.push(group);
-                // A group has samples of its own, of which memory holds fewer than this.
-                u32::try_from(self.groups.len() - 1).unwrap_or(u32::MAX)
-            });
-        }
-        self.last
+    /// Returns the locations for threads that add to them.
+    pub fn shared(&mut self) -> SharedLocations<'_> {
+        SharedLocations { groups: Mutex::new(&mut self.groups), sums: self.sums.shared() }
     }
 
     /// Returns every location and its samples, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (SampleLocation, SampleWeight)> {
-        self.weights.iter().filter_map(|(Place { ip, group }, weight)| {
-            let group = self.groups.get(*group as usize)?;
-            Some((SampleLocation { ip: *ip, ..*group }, *weight))
-        })
+        self.sums.iter().filter_map(|(place, weight)| Some((self.location(place)?, weight)))
+    }
+
+    /// Returns every location and its samples in parts, for several threads.
+    pub fn parts(&self) -> impl IndexedParallelIterator<Item = impl Iterator<Item = (SampleLocation, SampleWeight)>> {
+        let of = |(place, weight): (&Place, &SampleWeight)| Some((self.location(place)?, *weight));
+        self.sums.parts().par_iter().map(move |part| part.iter().filter_map(of))
+    }
+
+    fn location(&self, Place { ip, group }: &Place) -> Option<SampleLocation> {
+        Some(SampleLocation { ip: *ip, ..*self.groups.get(*group)? })
+    }
+}
+
+/// [`Locations`] to which several threads add.
+#[derive(Debug)]
+pub(crate) struct SharedLocations<'a> {
+    groups: Mutex<&'a mut Numbering<SampleLocation>>,
+    sums: SharedSums<'a, Place>,
+}
+
+/// What one thread adds to [`SharedLocations`].
+#[derive(Debug)]
+pub(crate) struct LocationAdder<'a, 'b> {
+    groups: ThreadNumbering<'a, 'b, SampleLocation>,
+    sums: Adder<'a, 'b, Place>,
+}
+
+impl<'a, 'b> LocationAdder<'a, 'b> {
+    pub fn new(SharedLocations { groups, sums }: &'a SharedLocations<'b>) -> Self {
+        Self { groups: ThreadNumbering::new(groups), sums: Adder::new(sums) }
+    }
+
+    /// Adds samples at a location.
+    #[inline]
+    pub fn add(&mut self, location: SampleLocation, weight: SampleWeight) {
+        let group = self.groups.number_of(SampleLocation { ip: 0, ..location });
+        self.sums.add(Place { ip: location.ip, group }, weight);
+    }
+
+    /// Adds what is not in the locations yet.
+    pub fn finish(self) {
+        self.sums.finish();
     }
 }
