@@ -3,14 +3,13 @@
 use std::cell::OnceCell;
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use events::import::Imported;
 use pmu::Hypervisor;
 use protocol::{
     ALL_SOURCES, AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, ErrorCode, EventRequest, Hello,
-    HelloReply, InfoReply, IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, SampleRecord,
-    SamplesRequest, SessionEvent, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
+    HelloReply, InfoReply, IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, SessionEvent,
+    SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
 use thiserror::Error as ThisError;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -23,6 +22,7 @@ use crate::event_cache::{self, CacheError};
 use crate::exit::Exit;
 use crate::refusal::{Refusal, SAME_VERSION};
 use crate::reply::{Malformed, Reply};
+use crate::sample_stream::SampleStream;
 use crate::sessions::{self, RunningSession};
 use crate::source::Sources;
 use crate::system::{Device, System, is_denied};
@@ -93,17 +93,8 @@ pub struct Connection {
 pub struct Started {
     /// Number of the session.
     pub session: u64,
-    /// Units per second of [`SampleRecord::time`].
+    /// Units per second of [`SampleRecord::time`](protocol::SampleRecord::time).
     pub clock: u64,
-}
-
-/// Samples of a session.
-#[derive(Debug)]
-pub struct Batch {
-    /// The samples, in the order in which the driver returned them.
-    pub samples: Vec<SampleRecord>,
-    /// Whether the session is stopped and has no more samples.
-    pub is_last: bool,
 }
 
 impl Connection {
@@ -215,14 +206,9 @@ impl Connection {
         Refusal { part, ..self.refusal(Code::Start, header, &[]) }.into()
     }
 
-    /// Returns at most `max` samples of a session. Waits for `wait` unless the driver has many samples before.
-    pub fn samples(&self, session: u64, wait: Duration, max: usize) -> Result<Batch, Error> {
-        let wait = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX);
-        let request = SamplesRequest { session, wait, reserved: 0 };
-        let reply = self.succeed::<SampleRecord>(Code::Samples, request.as_bytes(), max)?;
-        let samples = reply.records().map_err(|cause| malformed(Code::Samples, cause))?;
-        let [last, _] = reply.header.detail;
-        Ok(Batch { samples, is_last: last != 0 })
+    /// Returns the samples of a session, for a thread of their own.
+    pub fn sample_stream(&self, session: u64) -> SampleStream {
+        SampleStream::new(self.device.share(), session)
     }
 
     /// Stops a source of a session, with a core type only its events of that type, and returns the final counts.
@@ -312,12 +298,7 @@ impl Connection {
 
     fn send_request<T>(&self, code: Code, input: &[u8], room: usize) -> Result<Reply, Error> {
         let mut buffer = vec![0; size_of::<ReplyHeader>() + room * size_of::<T>()];
-        let length = self.device.request(code, input, &mut buffer).map_err(|cause| {
-            if is_denied(&cause) {
-                return Error::from(SystemError::Denied { action: format!("to the request {}", name(code)), cause });
-            }
-            RequestError::Failed { request: name(code), cause }.into()
-        })?;
+        let length = self.device.request(code, input, &mut buffer).map_err(|cause| unanswered(code, cause))?;
         Reply::new(buffer, length).map_err(|cause| malformed(code, cause))
     }
 
@@ -363,16 +344,21 @@ fn next_capacity(code: Code, total: u32) -> Result<usize, Error> {
     if room <= MAX_RECORDS { Ok(room) } else { Err(malformed(code, Malformed::Absurd { total })) }
 }
 
-/// Returns the error for more samples than the rings of a session can hold.
-pub fn too_many_samples() -> Error {
-    malformed(Code::Samples, Malformed::Endless)
+/// Returns the error of a request to which Windows returned no reply.
+pub fn unanswered(code: Code, cause: io::Error) -> Error {
+    if is_denied(&cause) {
+        return SystemError::Denied { action: format!("to the request {}", name(code)), cause }.into();
+    }
+    RequestError::Failed { request: name(code), cause }.into()
 }
 
-fn malformed(code: Code, cause: Malformed) -> Error {
+/// Returns the error of an invalid reply.
+pub fn malformed(code: Code, cause: Malformed) -> Error {
     RequestError::Malformed { request: name(code), cause }.into()
 }
 
-fn name(code: Code) -> &'static str {
+/// Returns the name of a request.
+pub fn name(code: Code) -> &'static str {
     protocol::find(code as u32).map_or("unknown", |spec| spec.name)
 }
 

@@ -10,8 +10,8 @@ use thiserror::Error as ThisError;
 
 use crate::exit::Exit;
 
-/// An error that a user can read. Its `Display` text says what happened, its sources say why.
-pub trait UserError: StdError + 'static {
+/// An error that a user can read. Its `Display` text says what happened, its sources say why. A thread can return it.
+pub trait UserError: StdError + Send + Sync + 'static {
     /// Returns the exit code of the client.
     fn exit(&self) -> Exit;
 

@@ -1,11 +1,16 @@
 //! A fake driver and a fake Windows for tests.
 
+mod information;
+mod processes;
+mod shared;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use protocol::{
@@ -15,7 +20,10 @@ use protocol::{
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
-use crate::system::{CodeIntegrity, Device, LoadedModule, ServiceState, System, win32};
+pub use self::information::info;
+use self::processes::FakeProcesses;
+pub use self::shared::Shared;
+use crate::system::{CodeIntegrity, Device, LoadedModule, ProcessSource, ServiceState, System, win32};
 use crate::topology::Topology;
 
 /// Units per second of the clock of samples.
@@ -132,15 +140,15 @@ pub struct FakeDriver {
     /// Reply to ListSources.
     pub sources: Vec<SourceRecord>,
     /// Replies to Read and Stop.
-    pub counts: RefCell<Vec<CountRecord>>,
+    pub counts: Shared<Vec<CountRecord>>,
     /// What is added to the counts after each Read.
     pub growth: Vec<CountRecord>,
     /// The counts of the sessions that are started, in order; without one they stay.
-    pub runs: RefCell<VecDeque<Vec<CountRecord>>>,
+    pub runs: Shared<VecDeque<Vec<CountRecord>>>,
     /// Replies to Samples, in order.
-    pub samples: RefCell<VecDeque<Vec<SampleRecord>>>,
+    pub samples: Shared<VecDeque<Vec<SampleRecord>>>,
     /// Number of replies after which requests for samples fail.
-    pub fail_samples_after: Cell<Option<u32>>,
+    pub fail_samples_after: Shared<Option<u32>>,
     /// Reply to ListSessions.
     pub session_events: Vec<SessionEvent>,
     /// Reply to ControlArea, limited to the requested processors.
@@ -160,18 +168,18 @@ pub struct FakeDriver {
     /// Raw bytes as the reply to every request, and the claimed length.
     pub raw: Option<(Vec<u8>, usize)>,
     /// The requests so far, with their inputs.
-    pub asked: RefCell<Vec<(Code, Vec<u8>)>>,
+    pub asked: Shared<Vec<(Code, Vec<u8>)>>,
 }
 
 impl Default for FakeDriver {
     fn default() -> Self {
         Self {
             sources: sources(),
-            counts: RefCell::default(),
+            counts: Shared::default(),
             growth: Vec::new(),
-            runs: RefCell::default(),
-            samples: RefCell::default(),
-            fail_samples_after: Cell::default(),
+            runs: Shared::default(),
+            samples: Shared::default(),
+            fail_samples_after: Shared::default(),
             session_events: Vec::new(),
             areas: Vec::new(),
             core_types: Vec::new(),
@@ -181,7 +189,7 @@ impl Default for FakeDriver {
             refuse: None,
             refused_sources: Vec::new(),
             raw: None,
-            asked: RefCell::default(),
+            asked: Shared::default(),
         }
     }
 }
@@ -251,7 +259,7 @@ impl FakeDriver {
     }
 }
 
-impl Device for Rc<FakeDriver> {
+impl Device for Arc<FakeDriver> {
     fn request(&self, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize> {
         let spec = protocol::find(code as u32).unwrap();
         assert!(spec.input.admits(input.len()) && spec.output.admits(output.len()), "{}", spec.name);
@@ -324,35 +332,17 @@ impl Device for Rc<FakeDriver> {
                 let batch = self.samples.borrow_mut().pop_front();
                 let stopped = !self.inputs(Code::Stop).is_empty();
                 let last = u64::from(stopped && self.samples.borrow().is_empty());
+                if batch.is_none() && last == 0 {
+                    thread::sleep(Duration::from_millis(1)); // where the driver waits for samples
+                }
                 list(output, ReplyHeader { detail: [last, 0], ..header }, &batch.unwrap_or_default())
             }
         })
     }
-}
 
-/// Returns the information about a desktop Core 2.
-pub fn info() -> InfoReply {
-    let mut info = InfoReply {
-        driver: [1, 2, 3, 0],
-        protocol: PROTOCOL_VERSION,
-        interface: 1,
-        windows10: 1,
-        reason: 1,
-        counters: 3,
-        least_counters: 3,
-        width: 40,
-        pmu_version: 2,
-        processors: 2,
-        maximum_processors: 4,
-        counters_in_use: 1,
-        sessions: 1,
-        signature: 0x0001_06CA,
-        state_bytes: 64,
-        ..InfoReply::new_zeroed()
-    };
-    info.vendor[..12].copy_from_slice(b"GenuineIntel");
-    info.brand[..11].copy_from_slice(b"  Some  CPU");
-    info
+    fn share(&self) -> Box<dyn Device + Send> {
+        Box::new(Self::clone(self))
+    }
 }
 
 /// A fake Windows with one service.
@@ -360,7 +350,7 @@ pub struct FakeSystem {
     /// The folder with imported events.
     pub cache: Option<PathBuf>,
     /// The driver, which replies while the service runs.
-    pub driver: Rc<FakeDriver>,
+    pub driver: Arc<FakeDriver>,
     /// The core and the package of every processor.
     pub topology: Topology,
     /// State of the service.
@@ -392,11 +382,11 @@ pub struct FakeSystem {
     /// Number of queries before Ctrl-C is reported.
     pub until_interrupt: Cell<Option<u32>>,
     /// The running processes.
-    pub processes: RefCell<Vec<(u32, String)>>,
+    pub processes: Arc<Shared<Vec<(u32, String)>>>,
     /// The modules of the processes that can be opened.
-    pub modules: RefCell<BTreeMap<u32, Vec<LoadedModule>>>,
+    pub modules: Arc<Shared<BTreeMap<u32, Vec<LoadedModule>>>>,
     /// The modules of the kernel.
-    pub kernel: RefCell<Vec<LoadedModule>>,
+    pub kernel: Arc<Shared<Vec<LoadedModule>>>,
     /// Processor time of the client: a millisecond more at each query.
     pub processor_time: Cell<Duration>,
 }
@@ -406,7 +396,7 @@ impl FakeSystem {
     pub fn running(driver: FakeDriver) -> Self {
         Self {
             cache: None,
-            driver: Rc::new(driver),
+            driver: Arc::new(driver),
             topology: Topology::new(),
             service: Cell::new(Some(ServiceState::Running)),
             path: PathBuf::new(),
@@ -422,9 +412,9 @@ impl FakeSystem {
             busy: false,
             done: RefCell::default(),
             until_interrupt: Cell::default(),
-            processes: RefCell::default(),
-            modules: RefCell::default(),
-            kernel: RefCell::default(),
+            processes: Arc::default(),
+            modules: Arc::default(),
+            kernel: Arc::default(),
             processor_time: Cell::default(),
         }
     }
@@ -472,7 +462,7 @@ impl System for FakeSystem {
         }
         match (self.failure, self.service.get()) {
             (Some(code), _) => Err(io::Error::from_raw_os_error(code)),
-            (None, Some(ServiceState::Running)) => Ok(Box::new(Rc::clone(&self.driver))),
+            (None, Some(ServiceState::Running)) => Ok(Box::new(Arc::clone(&self.driver))),
             (None, _) => Err(io::Error::from_raw_os_error(win32::ERROR_FILE_NOT_FOUND)),
         }
     }
@@ -571,22 +561,17 @@ impl System for FakeSystem {
         false
     }
 
-    fn processes(&self) -> io::Result<Vec<(u32, String)>> {
-        Ok(self.processes.borrow().clone())
-    }
-
-    fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>> {
-        let denied = || io::Error::from_raw_os_error(win32::ERROR_ACCESS_DENIED);
-        self.modules.borrow().get(&process).cloned().ok_or_else(denied)
+    fn process_source(&self) -> Box<dyn ProcessSource> {
+        Box::new(FakeProcesses {
+            processes: Arc::clone(&self.processes),
+            modules: Arc::clone(&self.modules),
+            kernel: Arc::clone(&self.kernel),
+        })
     }
 
     fn processor_time(&self) -> Option<Duration> {
         self.processor_time.set(self.processor_time.get() + Duration::from_millis(1));
         Some(self.processor_time.get())
-    }
-
-    fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>> {
-        Ok(self.kernel.borrow().clone())
     }
 
     fn tsc_frequency(&self) -> Option<f64> {

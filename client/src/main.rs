@@ -28,6 +28,8 @@ mod format;
 mod id;
 mod image;
 mod installed_driver;
+#[cfg(any(windows, test))]
+mod loader_list;
 mod malformed;
 mod metric;
 mod metrics;
@@ -35,6 +37,8 @@ mod missing_feature;
 mod named;
 #[cfg(any(windows, test))]
 mod nt_modules;
+#[cfg(any(windows, test))]
+mod nt_processes;
 mod ntstatus;
 mod number;
 mod output;
@@ -53,6 +57,7 @@ mod refusal;
 mod register;
 mod reply;
 mod role;
+mod sample_stream;
 mod scaling;
 mod sessions;
 mod share;

@@ -1,18 +1,18 @@
 //! The sampled processes and their modules.
 //!
 //! A process is queried when its first sample arrives, and again after 50 ms, 100 ms, 200 ms and so on while samples of
-//! it arrive. This finds modules that it loads later, at a cost that grows with the logarithm of its lifetime. The
-//! process of the command is queried from its start, and at least once per second.
+//! it arrive. This finds modules that it loads later, at a cost that grows with the logarithm of its lifetime. At the
+//! end, every process with samples since its last query is queried once more. The process of the command is queried
+//! from its start, and at least once per second.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use protocol::{SampleRecord, UNKNOWN};
 use recording::{KERNEL, Module, Process};
 
 use crate::image::Image;
-use crate::system::{LoadedModule, System, win32};
+use crate::system::{LoadedModule, ProcessSource, RunningProcess, win32};
 
 /// Time between the first and the second query of a process.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -44,17 +44,33 @@ struct TrackedProcess {
     modules: HashSet<LoadedModule>,
     is_reported: bool,
     is_scheduled: bool,
+    /// Whether it has samples since its last query.
+    has_samples: bool,
     pause: Duration,
     /// Time of the next query.
     due: Instant,
 }
 
+/// The running processes, listed when the first name is needed.
+#[derive(Debug, Default)]
+pub struct ProcessList(Option<Vec<RunningProcess>>);
+
+impl ProcessList {
+    fn name(&mut self, id: u32, source: &dyn ProcessSource) -> String {
+        if id == IDLE {
+            return "Idle".to_owned();
+        }
+        let running = self.0.get_or_insert_with(|| source.processes().unwrap_or_default());
+        running.iter().find(|process| process.id == id).map_or_else(String::new, |process| process.name.clone())
+    }
+}
+
 impl Processes {
     /// Returns the kernel with the modules that were not reported before; `None` if nothing changed.
-    pub fn query_kernel(&mut self, system: &dyn System, now: Instant) -> Option<Process> {
+    pub fn query_kernel(&mut self, source: &dyn ProcessSource, now: Instant) -> Option<Process> {
         let tracked = self.tracked.entry(KERNEL).or_insert_with(|| TrackedProcess::new(now));
         "kernel".clone_into(&mut tracked.name);
-        self.report_new(KERNEL, system.kernel_modules().unwrap_or_default())
+        self.report_new(KERNEL, source.kernel_modules().unwrap_or_default())
     }
 
     /// Tracks the process of the command, which has started.
@@ -63,51 +79,50 @@ impl Processes {
         self.schedule_process(command, now);
     }
 
-    /// Schedules queries of the processes of the samples among `records`.
-    pub fn schedule(&mut self, records: &[SampleRecord], now: Instant) {
-        let mut last = None;
-        let samples = records.iter().filter_map(|record| record.parse().ok()?.sample());
-        for sample in samples.filter(|sample| sample.process != UNKNOWN) {
-            if last.replace(sample.process) != Some(sample.process) {
-                self.schedule_process(sample.process, now);
-            }
+    /// Schedules queries of the processes that have new samples.
+    pub fn schedule(&mut self, sampled: impl IntoIterator<Item = u32>, now: Instant) {
+        for id in sampled {
+            self.schedule_process(id, now).has_samples = true;
         }
         if let Some(command) = self.command {
             self.schedule_process(command, now);
         }
     }
 
-    fn schedule_process(&mut self, id: u32, now: Instant) {
+    /// Schedules a last query of every process with samples since its last one.
+    pub fn schedule_last(&mut self) {
+        for (id, tracked) in &mut self.tracked {
+            if tracked.has_samples && !tracked.is_scheduled {
+                tracked.is_scheduled = true;
+                self.scheduled.push_back(*id);
+            }
+        }
+    }
+
+    fn schedule_process(&mut self, id: u32, now: Instant) -> &mut TrackedProcess {
         let tracked = self.tracked.entry(id).or_insert_with(|| TrackedProcess::new(now));
         if !tracked.is_scheduled && now >= tracked.due {
             tracked.is_scheduled = true;
             self.scheduled.push_back(id);
         }
+        tracked
     }
 
-    /// Queries scheduled processes, at least one, for no longer than `max_time`. Returns what is new.
-    pub fn query_scheduled(&mut self, system: &dyn System, now: Instant, max_time: Duration) -> Vec<Process> {
-        let begin = Instant::now();
-        let mut names = None;
-        let mut changes = Vec::new();
-        while let Some(id) = self.scheduled.pop_front() {
-            let name = |id| {
-                let names = names.get_or_insert_with(|| system.processes().unwrap_or_default());
-                let found = names.iter().find(|(process, _)| *process == id);
-                found.map_or_else(String::new, |(_, name)| name.clone())
-            };
-            self.begin_query(id, now, name);
-            changes.extend(self.report_new(id, modules(system, id)));
-            if begin.elapsed() >= max_time {
-                break;
-            }
+    /// Queries the process that was scheduled first, and passes what is new of it to `report`. Returns whether a
+    /// process was scheduled.
+    pub fn query_next(
+        &mut self,
+        source: &dyn ProcessSource,
+        running: &mut ProcessList,
+        now: Instant,
+        report: impl FnOnce(Process),
+    ) -> bool {
+        let Some(id) = self.scheduled.pop_front() else { return false };
+        self.begin_query(id, now, |id| running.name(id, source));
+        if let Some(change) = self.report_new(id, modules(source, id)) {
+            report(change);
         }
-        changes
-    }
-
-    /// Returns whether processes are scheduled.
-    pub fn has_scheduled(&self) -> bool {
-        !self.scheduled.is_empty()
+        true
     }
 
     /// Returns the time of the next query of the command.
@@ -118,13 +133,14 @@ impl Processes {
     fn begin_query(&mut self, id: u32, now: Instant, name: impl FnOnce(u32) -> String) {
         let Some(tracked) = self.tracked.get_mut(&id) else { return };
         tracked.is_scheduled = false;
+        tracked.has_samples = false;
         tracked.due = now + tracked.pause;
         tracked.pause *= 2;
         if self.command == Some(id) {
             tracked.pause = tracked.pause.min(COMMAND_PAUSE);
         }
         if tracked.name.is_empty() {
-            tracked.name = if id == IDLE { "Idle".to_owned() } else { name(id) };
+            tracked.name = name(id);
             // A process that was reported without a name is reported again with it.
             tracked.is_reported &= tracked.name.is_empty();
         }
@@ -155,11 +171,11 @@ impl Processes {
 
 /// Returns the modules of a process. Windows refuses to list those of a protected process (PPL), such as Defender's;
 /// of these, the modules that all processes share are known.
-fn modules(system: &dyn System, id: u32) -> Vec<LoadedModule> {
-    match system.modules(id) {
+fn modules(source: &dyn ProcessSource, id: u32) -> Vec<LoadedModule> {
+    match source.modules(id) {
         Ok(modules) => modules,
         Err(error) if error.raw_os_error() == Some(win32::ERROR_ACCESS_DENIED) && id != IDLE && id != KERNEL => {
-            let own = system.modules(std::process::id()).unwrap_or_default();
+            let own = source.modules(std::process::id()).unwrap_or_default();
             own.into_iter().filter(is_shared).collect()
         }
         Err(_) => Vec::new(),
@@ -179,6 +195,7 @@ impl TrackedProcess {
             modules: HashSet::new(),
             is_reported: false,
             is_scheduled: false,
+            has_samples: false,
             pause: FIRST_PAUSE,
             due: now,
         }
@@ -187,16 +204,33 @@ impl TrackedProcess {
 
 #[cfg(test)]
 mod tests {
-    use protocol::{LostRecord, PreciseKind};
+    use protocol::{LostRecord, PreciseKind, SampleRecord, UNKNOWN};
 
     use super::*;
     use crate::fake::{FakeDriver, FakeSystem, module, precise_sample, sample};
+    use crate::recorder::sampled;
+    use crate::system::System;
 
     fn system() -> FakeSystem {
         let system = FakeSystem::running(FakeDriver::default());
         system.processes.replace(vec![(4, "System".into()), (12, "app.exe".into())]);
         system.modules.borrow_mut().insert(12, vec![module(0x40_0000, "app.exe")]);
         system
+    }
+
+    /// Schedules the processes of the samples, as when they were fetched.
+    fn schedule(processes: &mut Processes, records: &[SampleRecord], now: Instant) {
+        processes.schedule(sampled(records), now);
+    }
+
+    fn query_scheduled(processes: &mut Processes, system: &FakeSystem, now: Instant) -> Vec<Process> {
+        let (source, mut running, mut changes) = (system.process_source(), ProcessList::default(), Vec::new());
+        while processes.query_next(&*source, &mut running, now, |change| changes.push(change)) {}
+        changes
+    }
+
+    fn query_kernel(processes: &mut Processes, system: &FakeSystem, now: Instant) -> Vec<Process> {
+        processes.query_kernel(&*system.process_source(), now).into_iter().collect()
     }
 
     /// IDs, names and bases of modules.
@@ -209,15 +243,15 @@ mod tests {
     fn a_process_is_reported_at_its_first_sample_and_again_with_new_modules() {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
-        processes.schedule(&[sample(12, 1), sample(12, 2), sample(0, 3), sample(99, 4)], begin);
-        let changes = processes.query_scheduled(&system, begin, Duration::MAX);
+        schedule(&mut processes, &[sample(12, 1), sample(12, 2), sample(0, 3), sample(99, 4)], begin);
+        let changes = query_scheduled(&mut processes, &system, begin);
         assert_eq!(module_bases(&changes), [(12, "app.exe", vec![0x40_0000]), (0, "Idle", vec![]), (99, "", vec![])]);
 
         system.modules.borrow_mut().get_mut(&12).unwrap().push(module(0x50_0000, "late.dll"));
         system.processes.borrow_mut().push((99, "slow.exe".into()));
         let later = begin + Duration::from_secs(1);
-        processes.schedule(&[sample(12, 1), sample(0, 3), sample(99, 4)], later);
-        let changes = processes.query_scheduled(&system, later, Duration::MAX);
+        schedule(&mut processes, &[sample(12, 1), sample(0, 3), sample(99, 4)], later);
+        let changes = query_scheduled(&mut processes, &system, later);
         assert_eq!(module_bases(&changes), [(12, "app.exe", vec![0x50_0000]), (99, "slow.exe", vec![])]);
     }
 
@@ -230,11 +264,11 @@ mod tests {
         for milliseconds in 0..5_000 {
             let now = begin + Duration::from_millis(milliseconds);
             // The command is queried although it is never sampled.
-            processes.schedule(&[sample(4, milliseconds)], now);
+            schedule(&mut processes, &[sample(4, milliseconds)], now);
             for id in &processes.scheduled {
                 looks.entry(*id).or_default().push(milliseconds);
             }
-            processes.query_scheduled(&system, now, Duration::MAX);
+            query_scheduled(&mut processes, &system, now);
         }
         assert_eq!(looks[&4], [0, 50, 150, 350, 750, 1_550, 3_150]);
         assert_eq!(looks[&12], [0, 50, 150, 350, 750, 1_550, 2_550, 3_550, 4_550]);
@@ -244,16 +278,16 @@ mod tests {
     fn a_process_without_samples_is_not_queried_again() {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
-        processes.schedule(&[sample(12, 1)], begin);
-        assert!(processes.has_scheduled());
-        processes.query_scheduled(&system, begin, Duration::MAX);
+        schedule(&mut processes, &[sample(12, 1)], begin);
+        assert!(!processes.scheduled.is_empty());
+        query_scheduled(&mut processes, &system, begin);
         let later = begin + Duration::from_mins(1);
-        processes.schedule(&[], later);
+        schedule(&mut processes, &[], later);
         let lost = LostRecord::new(1, 0, 0x13, 77).into();
-        processes.schedule(&[lost, precise_sample(UNKNOWN, PreciseKind::Precise)], later);
-        assert!(!processes.has_scheduled(), "only samples with a process schedule a query");
-        processes.schedule(&[precise_sample(78, PreciseKind::Precise)], later);
-        assert!(processes.has_scheduled(), "a precise record is a sample");
+        schedule(&mut processes, &[lost, precise_sample(UNKNOWN, PreciseKind::Precise)], later);
+        assert!(processes.scheduled.is_empty(), "only samples with a process schedule a query");
+        schedule(&mut processes, &[precise_sample(78, PreciseKind::Precise)], later);
+        assert!(!processes.scheduled.is_empty(), "a precise record is a sample");
     }
 
     #[test]
@@ -265,21 +299,24 @@ mod tests {
         system.modules.borrow_mut().insert(std::process::id(), own.to_vec());
         system.processes.borrow_mut().push((77, "MsMpEng.exe".into()));
         let mut processes = Processes::default();
-        processes.schedule(&[sample(77, 1)], begin);
-        let changes = processes.query_scheduled(&system, begin, Duration::MAX);
+        schedule(&mut processes, &[sample(77, 1)], begin);
+        let changes = query_scheduled(&mut processes, &system, begin);
         assert_eq!(module_bases(&changes), [(77, "MsMpEng.exe", vec![0x7FF0])]);
     }
 
     #[test]
-    fn one_process_is_queried_if_there_is_no_time() {
+    fn the_last_query_covers_processes_that_are_not_due() {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
-        processes.schedule(&[sample(4, 1), sample(12, 2), sample(4, 3)], begin);
-        for id in [4, 12] {
-            let changes = processes.query_scheduled(&system, begin, Duration::ZERO);
-            assert_eq!(changes.iter().map(|process| process.id).collect::<Vec<_>>(), [id]);
-        }
-        assert!(!processes.has_scheduled());
+        schedule(&mut processes, &[sample(4, 1), sample(12, 2)], begin);
+        assert_eq!(query_scheduled(&mut processes, &system, begin).len(), 2);
+        system.modules.borrow_mut().get_mut(&12).unwrap().push(module(0x50_0000, "late.dll"));
+        schedule(&mut processes, &[sample(12, 3)], begin + FIRST_PAUSE / 2);
+        assert!(processes.scheduled.is_empty(), "no process is due");
+        processes.schedule_last();
+        assert_eq!(processes.scheduled, [12], "the other one has no sample since its last query");
+        let changes = query_scheduled(&mut processes, &system, begin);
+        assert_eq!(module_bases(&changes), [(12, "app.exe", vec![0x50_0000])]);
     }
 
     #[test]
@@ -287,11 +324,11 @@ mod tests {
         let (system, begin) = (system(), Instant::now());
         let mut processes = Processes::default();
         system.kernel.borrow_mut().push(module(0xF000_0000, "ntoskrnl.exe"));
-        let first: Vec<Process> = processes.query_kernel(&system, begin).into_iter().collect();
+        let first: Vec<Process> = query_kernel(&mut processes, &system, begin);
         assert_eq!(module_bases(&first), [(KERNEL, "kernel", vec![0xF000_0000])]);
-        assert_eq!(processes.query_kernel(&system, begin), None);
+        assert_eq!(query_kernel(&mut processes, &system, begin), []);
         system.kernel.borrow_mut().push(module(0xF100_0000, "late.sys"));
-        let second: Vec<Process> = processes.query_kernel(&system, begin).into_iter().collect();
+        let second: Vec<Process> = query_kernel(&mut processes, &system, begin);
         assert_eq!(module_bases(&second), [(KERNEL, "kernel", vec![0xF100_0000])]);
     }
 
@@ -308,7 +345,7 @@ mod tests {
             .insert(12, vec![of(0x1_0000, 0x3000), of(0x2_0000, 0x4000), module(0x3_0000, "no.dll")]);
         let mut processes = Processes::default();
         processes.track_command(12, begin);
-        let [process] = &processes.query_scheduled(&system, begin, Duration::MAX)[..] else { panic!() };
+        let [process] = &query_scheduled(&mut processes, &system, begin)[..] else { panic!() };
         let identities: Vec<_> = process
             .modules
             .iter()

@@ -1,15 +1,36 @@
 //! Writes the samples of a session to a file while it is running.
+//!
+//! | module | thread |
+//! |---|---|
+//! | `fetching` | fetches samples from the driver |
+//! | `scanning` | queries processes and modules |
+//! | `writing` | writes the file |
+//! | this one | waits for the end of the recording, and shows what the observer received |
+//!
+//! Only `batch` limits what is between them: the memory for samples that are not written yet.
+
+mod batch;
+mod fetching;
+mod scanning;
+mod writing;
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use protocol::{CountRecord, SampleRecord};
 use recording::{Count, Process, Session, Summary, WriteError, Writer};
 use thiserror::Error as ThisError;
 
-use crate::connection::{self, Connection};
+pub use self::batch::{Batch, Buffers};
+#[cfg(test)]
+pub use self::fetching::sampled;
+use self::fetching::{FetchState, Fetcher};
+use self::scanning::{Receivers, Scanner, Sightings};
 use crate::disturbance;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
@@ -17,19 +38,11 @@ use crate::output::OutputError;
 use crate::processes::Processes;
 use crate::progress::Progress;
 use crate::record_counts::RecordCounts;
-use crate::system::System;
+use crate::sample_stream::SampleStream;
+use crate::system::{ProcessSource, System};
 
-/// Maximum time for which a request waits for samples.
-const WAIT: Duration = Duration::from_millis(100);
-
-/// The same while processes are scheduled for a query.
-const SHORT_WAIT: Duration = Duration::from_millis(10);
-
-/// Maximum time for queries of processes between two requests.
-const MAX_QUERY_TIME: Duration = Duration::from_millis(20);
-
-/// Maximum number of samples in a reply.
-const MAX_BATCH: usize = 16_384;
+/// Time between two looks at the command, at Ctrl-C and at the observer.
+const POLL: Duration = Duration::from_millis(50);
 
 /// The file was created, and cannot be written to its end.
 #[derive(Debug, ThisError)]
@@ -53,15 +66,6 @@ impl UserError for Unwritten {
     }
 }
 
-/// The session from which samples are fetched.
-#[derive(Clone, Copy)]
-pub struct Samples<'a> {
-    /// Connection to the driver.
-    pub connection: &'a Connection,
-    /// Number of the session.
-    pub session: u64,
-}
-
 /// Receives processes and samples while they are recorded.
 pub trait SampleObserver {
     /// Receives the session before its processes and samples.
@@ -83,17 +87,59 @@ pub trait SampleObserver {
     }
 }
 
+/// What the other threads report to the one that waits for the end.
+enum Event {
+    /// Samples for the observer.
+    Samples(Arc<Batch>),
+    /// A process for the observer.
+    Process(Process),
+    /// All samples were fetched, or no more can be.
+    Fetched(Result<(), Error>),
+    /// The file cannot be written.
+    Unwritten(WriteError),
+}
+
+/// What is written to the file.
+enum Output {
+    Samples(Arc<Batch>),
+    Process(Process),
+}
+
 /// A recording in progress.
 pub struct Recorder<'a, 'b> {
-    /// The file, if one is written.
-    file: Option<(&'a Path, Writer<File>)>,
-    /// Where the recording that the file had before is kept.
-    old_file: Option<PathBuf>,
+    file: Option<RecordedFile<'a>>,
     observer: Option<&'b mut dyn SampleObserver>,
-    system: &'a dyn System,
-    processes: Processes,
     progress: Progress,
-    record_counts: RecordCounts,
+    events: Receiver<Event>,
+    /// For threads that are started later.
+    sender: Sender<Event>,
+    sightings: Arc<Sightings>,
+    scanner: Option<JoinHandle<()>>,
+    fetch_state: Arc<FetchState>,
+    fetcher: Option<JoinHandle<()>>,
+    /// Whether all samples were fetched.
+    is_fetched: bool,
+}
+
+/// The file of a recording.
+struct RecordedFile<'a> {
+    path: &'a Path,
+    /// Where the recording that the file had before is kept.
+    old: Option<PathBuf>,
+    /// Ends when all senders have ended.
+    thread: Option<JoinHandle<Option<Writer<File>>>>,
+    /// For threads that are started later.
+    sender: Option<Sender<Output>>,
+}
+
+/// What a recorder needs of the machine.
+pub struct RecorderSetup<'a> {
+    /// The machine.
+    pub system: &'a dyn System,
+    /// Its processes.
+    pub source: Box<dyn ProcessSource>,
+    /// The processes found so far.
+    pub processes: Processes,
 }
 
 /// The file cannot be created, or an earlier recording cannot be moved out of its way.
@@ -162,65 +208,118 @@ impl<'a, 'b> Recorder<'a, 'b> {
         file: Option<(&'a Path, File)>,
         mut observer: Option<&'b mut dyn SampleObserver>,
         session: &Session,
-        system: &'a dyn System,
-        processes: Processes,
+        setup: RecorderSetup,
     ) -> Result<Self, Error> {
-        let mut old_file = None;
-        let begin = |(path, file): (&'a Path, File)| -> Result<_, Error> {
-            let (file, old) = keep_old(path, file).map_err(uncreated(path))?;
-            old_file = old;
-            Ok((path, Writer::new(file, session).map_err(|cause| unwritten(path, cause))?))
-        };
+        let (sender, events) = mpsc::channel();
+        let file = file.map(|(path, file)| RecordedFile::begin(path, file, session, &sender)).transpose()?;
         let is_display = observer.as_ref().is_some_and(|observer| observer.is_display());
         if let Some(observer) = &mut observer {
             observer.begin(session);
         }
-        Ok(Self {
-            file: file.map(begin).transpose()?,
-            old_file,
-            observer,
-            system,
+        let RecorderSetup { system, source, processes } = setup;
+        let sightings = Arc::<Sightings>::default();
+        let scanner = Scanner {
             processes,
+            source,
+            sightings: Arc::clone(&sightings),
+            receivers: Receivers {
+                file: file.as_ref().and_then(|file| file.sender.clone()),
+                observer: observer.is_some().then(|| sender.clone()),
+            },
+        };
+        Ok(Self {
+            file,
+            observer,
             progress: Progress::new(!is_display && system.shows_progress(!session.command.is_empty())),
-            record_counts: RecordCounts::default(),
+            events,
+            sender,
+            sightings,
+            scanner: Some(thread::spawn(move || scanner.run())),
+            fetch_state: Arc::default(),
+            fetcher: None,
+            is_fetched: false,
         })
     }
 
     /// Returns where the recording that the file had before is kept.
     pub fn old_file(&self) -> Option<&Path> {
-        self.old_file.as_deref()
+        self.file.as_ref()?.old.as_deref()
     }
 
     /// Queries the process of the command, which has started.
-    pub fn track_command(&mut self, command: u32) -> Result<(), Error> {
-        self.processes.track_command(command, Instant::now());
-        self.query_processes(MAX_QUERY_TIME)
+    pub fn track_command(&self, command: u32) {
+        self.sightings.add_command(command);
     }
 
-    /// Records processes.
-    pub fn record_processes(&mut self, changes: impl IntoIterator<Item = Process>) -> Result<(), Error> {
-        for process in changes {
-            if let Some((path, writer)) = &mut self.file {
-                writer.process(&process).map_err(|cause| unwritten(path, cause))?;
+    /// Records a process.
+    pub fn record_process(&mut self, process: Process) {
+        if let Some(observer) = &mut self.observer {
+            observer.process(&process);
+        }
+        if let Some(sender) = self.file.as_ref().and_then(|file| file.sender.as_ref()) {
+            // A thread that has ended has reported why.
+            let _ = sender.send(Output::Process(process));
+        }
+    }
+
+    /// Begins to fetch samples. A stopped session has at most `max_left` records left.
+    pub fn fetch(&mut self, stream: SampleStream, max_left: u64) {
+        let fetcher = Fetcher {
+            stream,
+            file: self.file.as_ref().and_then(|file| file.sender.clone()),
+            observer: self.observer.is_some().then(|| self.sender.clone()),
+            sightings: Arc::clone(&self.sightings),
+            state: Arc::clone(&self.fetch_state),
+            max_left,
+        };
+        let events = self.sender.clone();
+        self.fetcher = Some(thread::spawn(move || {
+            // It is dropped if another error ended the recording.
+            let _ = events.send(Event::Fetched(fetcher.run()));
+        }));
+    }
+
+    /// Waits for a twentieth of a second, but not beyond `until`, while samples are recorded. Returns whether the
+    /// driver has no more.
+    pub fn step(&mut self, until: Option<Instant>) -> Result<bool, Error> {
+        // A thread that has ended has sent its last event before, unless it panicked.
+        let has_ended = self.fetcher.as_ref().is_none_or(JoinHandle::is_finished);
+        let end = Instant::now() + POLL;
+        let end = until.map_or(end, |until| until.min(end));
+        loop {
+            match self.events.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(event) => {
+                    if self.receive(event)? {
+                        return Ok(true);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
-            if let Some(observer) = &mut self.observer {
-                observer.process(&process);
+            if Instant::now() >= end {
+                break;
             }
         }
-        Ok(())
+        self.progress.show(&self.fetch_state.record_counts());
+        Ok(has_ended)
     }
 
-    /// Fetches samples once and queries some of their processes. Waits for at most a tenth of a second, and not beyond
-    /// `until`. Returns whether the driver has no more samples.
-    pub fn step(&mut self, samples: Samples, until: Option<Instant>) -> Result<bool, Error> {
-        let now = Instant::now();
-        let longest = if self.processes.has_scheduled() { SHORT_WAIT } else { WAIT };
-        let due = [until, self.processes.next_query()].into_iter().flatten().min();
-        let wait = due.map_or(longest, |due| due.saturating_duration_since(now).min(longest));
-        let (_, is_last) = self.fetch(samples, wait)?;
-        self.query_processes(MAX_QUERY_TIME)?;
-        self.progress.show(&self.record_counts);
-        Ok(is_last)
+    /// Passes an event to the observer. Returns whether all samples were fetched.
+    fn receive(&mut self, event: Event) -> Result<bool, Error> {
+        match (event, &mut self.observer) {
+            (Event::Samples(batch), Some(observer)) => observer.samples(batch.records()),
+            (Event::Process(process), Some(observer)) => observer.process(&process),
+            (Event::Samples(_) | Event::Process(_), None) => {}
+            (Event::Fetched(outcome), _) => {
+                self.is_fetched = true;
+                return outcome.map(|()| true);
+            }
+            (Event::Unwritten(cause), _) => return Err(self.unwritten(cause)),
+        }
+        Ok(false)
+    }
+
+    fn unwritten(&self, cause: WriteError) -> Error {
+        unwritten(self.file.as_ref().map_or(Path::new(""), |file| file.path), cause).into()
     }
 
     /// Lets the observer show what it received. Returns whether to go on.
@@ -228,46 +327,72 @@ impl<'a, 'b> Recorder<'a, 'b> {
         self.observer.as_mut().map_or(Ok(true), |observer| observer.poll())
     }
 
-    /// Fetches the remaining samples of a stopped session, at most `records`, and queries all processes that are
-    /// scheduled.
-    pub fn drain(&mut self, samples: Samples, mut records: u64) -> Result<(), Error> {
-        loop {
-            let (count, is_last) = self.fetch(samples, Duration::ZERO)?;
-            if is_last || count == 0 {
-                break;
-            }
-            records = records.checked_sub(count).ok_or_else(connection::too_many_samples)?;
+    /// Fetches the remaining samples of a stopped session, and queries every process a last time.
+    pub fn drain(&mut self) -> Result<(), Error> {
+        self.fetch_state.stop();
+        // The observer's samples hold memory that the thread may wait for.
+        while !self.is_fetched && !self.step(None)? {}
+        join(&mut self.fetcher);
+        self.sightings.finish();
+        join(&mut self.scanner);
+        while let Ok(event) = self.events.try_recv() {
+            self.receive(event)?;
         }
-        self.query_processes(Duration::MAX)?;
-        let kernel = self.processes.query_kernel(self.system, Instant::now());
-        self.record_processes(kernel)
+        Ok(())
     }
 
     /// Writes the end of the file. Returns the counts of records and the size of the file in bytes.
-    pub fn finish(self, summary: &Summary) -> Result<(RecordCounts, u64), Error> {
-        let Some((path, writer)) = self.file else { return Ok((self.record_counts, 0)) };
+    pub fn finish(mut self, summary: &Summary) -> Result<(RecordCounts, u64), Error> {
+        let record_counts = self.fetch_state.record_counts();
+        let Some(file) = &mut self.file else { return Ok((record_counts, 0)) };
+        let path = file.path;
+        let writer = file.join();
+        // The error of the thread that writes is the last event.
+        while let Ok(event) = self.events.try_recv() {
+            self.receive(event)?;
+        }
+        let Some(writer) = writer else { return Ok((record_counts, 0)) };
         let file = writer.finish(summary).map_err(|cause| unwritten(path, cause))?;
         let length = file.metadata().map_err(|cause| OutputError::File { path: path.to_owned(), cause })?.len();
-        Ok((self.record_counts, length))
+        Ok((record_counts, length))
+    }
+}
+
+/// Ends the threads of a recording that failed. What they have is written.
+impl Drop for Recorder<'_, '_> {
+    fn drop(&mut self) {
+        self.fetch_state.abandon();
+        self.sightings.abandon();
+        // The thread that fetches may wait for the memory of samples that the observer did not receive.
+        self.events = mpsc::channel().1;
+        join(&mut self.fetcher);
+        join(&mut self.scanner);
+        if let Some(file) = &mut self.file {
+            file.join();
+        }
+    }
+}
+
+/// Waits for the end of a thread.
+fn join<T>(thread: &mut Option<JoinHandle<T>>) -> Option<T> {
+    // A panic of the thread has been reported on standard error.
+    thread.take()?.join().ok()
+}
+
+impl<'a> RecordedFile<'a> {
+    fn begin(path: &'a Path, file: File, session: &Session, events: &Sender<Event>) -> Result<Self, Error> {
+        let (file, old) = keep_old(path, file).map_err(uncreated(path))?;
+        let writer = Writer::new(file, session).map_err(|cause| unwritten(path, cause))?;
+        let (sender, input) = mpsc::channel();
+        let events = events.clone();
+        let thread = thread::spawn(move || writing::run(writer, &input, &events));
+        Ok(Self { path, old, thread: Some(thread), sender: Some(sender) })
     }
 
-    /// Records one reply. Returns its number of records and whether it was the last.
-    fn fetch(&mut self, samples: Samples, wait: Duration) -> Result<(u64, bool), Error> {
-        let batch = samples.connection.samples(samples.session, wait, MAX_BATCH)?;
-        if let Some((path, writer)) = &mut self.file {
-            writer.samples(&batch.samples).map_err(|cause| unwritten(path, cause))?;
-        }
-        if let Some(observer) = &mut self.observer {
-            observer.samples(&batch.samples);
-        }
-        self.record_counts.add(&batch.samples);
-        self.processes.schedule(&batch.samples, Instant::now());
-        Ok((batch.samples.len() as u64, batch.is_last))
-    }
-
-    fn query_processes(&mut self, max_time: Duration) -> Result<(), Error> {
-        let changes = self.processes.query_scheduled(self.system, Instant::now(), max_time);
-        self.record_processes(changes)
+    /// Waits until everything is written. The other senders must have ended.
+    fn join(&mut self) -> Option<Writer<File>> {
+        self.sender = None;
+        join(&mut self.thread).flatten()
     }
 }
 
@@ -283,3 +408,6 @@ pub fn counts(records: &[CountRecord]) -> Vec<Count> {
 fn unwritten(path: &Path, cause: WriteError) -> Unwritten {
     Unwritten { path: path.to_owned(), cause }
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,21 +63,25 @@ pub enum Malformed {
 
 /// A reply with a complete header.
 #[derive(Debug)]
-pub struct Reply {
+pub struct Reply<B = Vec<u8>> {
     /// Header of the reply.
     pub header: ReplyHeader,
-    bytes: Vec<u8>,
+    buffer: B,
+    /// Size of the reply in bytes.
+    length: usize,
 }
 
-impl Reply {
+impl<B: AsRef<[u8]>> Reply<B> {
     /// Creates a reply from the buffer of a request; `length` is the number of bytes that the driver reports.
-    pub fn new(mut buffer: Vec<u8>, length: usize) -> Result<Self, Malformed> {
-        if length > buffer.len() {
-            return Err(Malformed::TooLong { claimed: length, room: buffer.len() });
-        }
-        buffer.truncate(length);
-        let header = prefix::<ReplyHeader>(&buffer)?;
-        Ok(Self { header, bytes: buffer })
+    pub fn new(buffer: B, length: usize) -> Result<Self, Malformed> {
+        let room = buffer.as_ref().len();
+        let bytes = buffer.as_ref().get(..length).ok_or(Malformed::TooLong { claimed: length, room })?;
+        let header = prefix::<ReplyHeader>(bytes)?;
+        Ok(Self { header, buffer, length })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.buffer.as_ref().get(..self.length).unwrap_or_default()
     }
 
     /// Returns whether the request succeeded.
@@ -88,20 +92,25 @@ impl Reply {
 
     /// Returns the reply as a structure that begins with the header.
     pub fn layout<T: FromBytes>(&self) -> Result<T, Malformed> {
-        prefix(&self.bytes)
+        prefix(self.bytes())
     }
 
     /// Returns the records after the header.
     pub fn records<T: FromBytes + IntoBytes>(&self) -> Result<Vec<T>, Malformed> {
+        let records = self.record_bytes::<T>()?;
+        Ok(records.chunks_exact(size_of::<T>()).filter_map(|chunk| T::read_from_bytes(chunk).ok()).collect())
+    }
+
+    /// Returns the bytes of the records after the header.
+    pub fn record_bytes<T>(&self) -> Result<&[u8], Malformed> {
         let ReplyHeader { count, total, .. } = self.header;
         if count > total {
             return Err(Malformed::MoreThanAll { count, total });
         }
-        let body = self.bytes.get(size_of::<ReplyHeader>()..).unwrap_or_default();
+        let body = self.bytes().get(size_of::<ReplyHeader>()..).unwrap_or_default();
         let missing = Malformed::MissingRecords { announced: count, got: body.len() };
         let wanted = (count as usize).checked_mul(size_of::<T>()).ok_or_else(|| missing.clone())?;
-        let records = body.get(..wanted).ok_or(missing)?;
-        Ok(records.chunks_exact(size_of::<T>()).filter_map(|chunk| T::read_from_bytes(chunk).ok()).collect())
+        body.get(..wanted).ok_or(missing)
     }
 }
 

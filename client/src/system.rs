@@ -14,8 +14,33 @@ pub const SERVICE: &str = "halprof";
 
 /// An open handle to the driver's device.
 pub trait Device {
-    /// Sends a request. Returns the number of bytes written to `output`.
+    /// Sends a request. Returns the number of bytes written to `output`. Requests of several threads do not wait for
+    /// each other.
     fn request(&self, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize>;
+
+    /// Returns the same handle for another thread. It stays open until both are dropped.
+    fn share(&self) -> Box<dyn Device + Send>;
+}
+
+/// A running process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningProcess {
+    /// Process ID. Windows gives the ID of a process that has ended to another one.
+    pub id: u32,
+    /// File name of its program.
+    pub name: String,
+    /// Time of its creation in units of 100 ns since 1601; zero if it is unknown.
+    pub created: u64,
+}
+
+/// The processes of the machine, for a thread of their own. Errors have Win32 codes.
+pub trait ProcessSource: Send {
+    /// Returns every process.
+    fn processes(&self) -> io::Result<Vec<RunningProcess>>;
+    /// Returns the modules of a process.
+    fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>>;
+    /// Returns the modules of the kernel.
+    fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>>;
 }
 
 /// The state of the service.
@@ -117,18 +142,14 @@ pub trait System {
     /// Returns whether progress can be shown on standard error: it is a terminal, and the command, if there is one,
     /// does not write to it.
     fn shows_progress(&self, command: bool) -> bool;
-    /// Returns the ID and the file name of the program of every process.
-    fn processes(&self) -> io::Result<Vec<(u32, String)>>;
-    /// Returns the modules of a process.
-    fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>>;
+    /// Returns what knows the processes and their modules.
+    fn process_source(&self) -> Box<dyn ProcessSource>;
     /// Returns the frequency of the time-stamp counter in hertz, if it is known.
     fn tsc_frequency(&self) -> Option<f64>;
     /// Returns the processor time that this process has used, if it is known.
     fn processor_time(&self) -> Option<Duration>;
     /// Returns the core and the package of every processor.
     fn topology(&self) -> io::Result<Topology>;
-    /// Returns the modules of the kernel.
-    fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>>;
 }
 
 /// Win32 error codes (source: winerror.h).

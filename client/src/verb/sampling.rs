@@ -18,7 +18,7 @@ use crate::format::{real, seconds};
 use crate::processes::Processes;
 use crate::processor_identity::ProcessorIdentity;
 use crate::record_counts::RecordCounts;
-use crate::recorder::{self, Recorder, SampleObserver, Samples};
+use crate::recorder::{self, Recorder, RecorderSetup, SampleObserver};
 use crate::share;
 use crate::system::System;
 
@@ -123,13 +123,14 @@ pub fn run(
 ) -> Result<Outcome, Error> {
     let info = connection.info()?;
     system.note_interrupts()?;
-    // The kernel has many modules. Their files are read before the start, because no samples are fetched meanwhile.
+    // The kernel has many modules. Their files are read before the start, so that its samples have names at once.
+    let source = system.process_source();
     let mut processes = Processes::default();
-    let kernel = processes.query_kernel(system, Instant::now());
+    let kernel = processes.query_kernel(&*source, Instant::now());
 
     let started = connection.start(&header(plan), plan.events)?;
     let session = session_block(plan, &info, started.clock, connection)?;
-    let sampling = Sampling { plan, system, connection, started, session, processes };
+    let sampling = Sampling { plan, connection, started, session, setup: RecorderSetup { system, source, processes } };
     sampling.run(kernel, observer).inspect_err(|_| {
         // The first error is reported. A session that cannot be stopped ends when the handle is closed.
         let _ = connection.stop_all(started.session);
@@ -139,18 +140,17 @@ pub fn run(
 /// A session that has started.
 struct Sampling<'a> {
     plan: &'a SamplingPlan<'a>,
-    system: &'a dyn System,
     connection: &'a Connection,
     started: Started,
     session: Session,
-    processes: Processes,
+    setup: RecorderSetup<'a>,
 }
 
 impl Sampling<'_> {
     /// Samples until the end of the session, and writes the file.
     fn run(self, kernel: Option<Process>, observer: Option<&mut dyn SampleObserver>) -> Result<Outcome, Error> {
-        let Self { plan: SamplingPlan { args, ring, output, .. }, system, connection, started, session, processes } =
-            self;
+        let Self { plan: SamplingPlan { args, ring, output, .. }, connection, started, session, setup } = self;
+        let system = setup.system;
         // An existing recording is moved only after the command has started.
         let file = output.map(|path| recorder::open(path).map(|file| (path, file))).transpose()?;
         let begin = Instant::now();
@@ -160,18 +160,21 @@ impl Sampling<'_> {
                 recorder::remove_if_empty(file, path);
             }
         })?;
-        let mut recorder = Recorder::begin(file, observer, &session, system, processes)?;
-        recorder.record_processes(kernel)?;
-        if let Some(child) = &child {
-            recorder.track_command(child.id())?;
+        let mut recorder = Recorder::begin(file, observer, &session, setup)?;
+        if let Some(kernel) = kernel {
+            recorder.record_process(kernel);
         }
-        let samples = Samples { connection, session: started.session };
+        if let Some(child) = &child {
+            recorder.track_command(child.id());
+        }
+        // For each record in a ring there can be one that reports lost records.
+        let max_left = 2 * u64::from(*ring) * session.processors.len() as u64;
+        recorder.fetch(connection.sample_stream(started.session), max_left);
         let until = args.duration.map(|duration| begin + duration);
-        let end = sample(&mut recorder, samples, child.as_mut(), until, system)?;
+        let end = sample(&mut recorder, child.as_mut(), until, system)?;
         let elapsed = begin.elapsed();
         let records = connection.stop_all(started.session)?;
-        // For each record in a ring there can be one that reports lost records.
-        recorder.drain(samples, 2 * u64::from(*ring) * session.processors.len() as u64)?;
+        recorder.drain()?;
 
         let status = match (&end, &mut child) {
             (End::Command(status), _) => Some(*status),
@@ -201,13 +204,12 @@ impl Sampling<'_> {
 
 fn sample(
     recorder: &mut Recorder,
-    samples: Samples,
     mut child: Option<&mut Child>,
     until: Option<Instant>,
     system: &dyn System,
 ) -> Result<End, Error> {
     loop {
-        let is_last = recorder.step(samples, until)?;
+        let is_last = recorder.step(until)?;
         if let Some(child) = &mut child
             && let Ok(Some(status)) = child.try_wait()
         {

@@ -24,7 +24,7 @@ mod tables;
 mod top;
 mod transcript;
 
-use std::rc::Rc;
+use std::sync::Arc;
 use std::{fs, io};
 
 use clap::Parser;
@@ -39,7 +39,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use super::*;
 use crate::cli::Cli;
 use crate::event::SourceName;
-use crate::fake::{FakeDriver, FakeSystem, count, info, record, sources};
+use crate::fake::{FakeDriver, FakeSystem, Shared, count, info, record, sources};
 use crate::system::{ServiceState, win32};
 
 const SECOND: u64 = 10_000_000;

@@ -7,7 +7,6 @@ mod device;
 mod directory;
 mod modules;
 mod privilege;
-mod processes;
 mod registry;
 mod service;
 mod speed;
@@ -19,7 +18,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::event_cache;
-use crate::system::{CodeIntegrity, Device, LoadedModule, SERVICE, ServiceState, System};
+use crate::system::{
+    CodeIntegrity, Device, LoadedModule, ProcessSource, RunningProcess, SERVICE, ServiceState, System,
+};
 use crate::topology::Topology;
 
 /// This machine.
@@ -84,14 +85,11 @@ impl System for Windows {
         io::stderr().is_terminal() && !(command && io::stdout().is_terminal())
     }
 
-    fn processes(&self) -> io::Result<Vec<(u32, String)>> {
-        processes::names()
-    }
-
-    fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>> {
-        // Without the privilege, processes of other users cannot be opened.
+    fn process_source(&self) -> Box<dyn ProcessSource> {
+        // Without the privilege, processes of other users cannot be opened, and later versions of Windows 11 hide the
+        // addresses of the kernel.
         let _ = privilege::enable(privilege::DEBUG);
-        modules::of_process(process)
+        Box::new(Self)
     }
 
     fn tsc_frequency(&self) -> Option<f64> {
@@ -105,10 +103,18 @@ impl System for Windows {
     fn topology(&self) -> io::Result<Topology> {
         topology::query()
     }
+}
+
+impl ProcessSource for Windows {
+    fn processes(&self) -> io::Result<Vec<RunningProcess>> {
+        modules::processes()
+    }
+
+    fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>> {
+        modules::of_process(process)
+    }
 
     fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>> {
-        // Without the privilege, later versions of Windows 11 hide the addresses.
-        let _ = privilege::enable(privilege::DEBUG);
         modules::of_kernel(&directory::windows()?)
     }
 }

@@ -1,39 +1,39 @@
-//! The modules of a process and of the kernel.
+//! The processes, their modules, and those of the kernel.
 
 #![expect(unsafe_code, reason = "calls to Windows")]
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
-use std::path::{Path, PathBuf};
-use std::ptr::null_mut;
+use std::path::Path;
+use std::ptr::{null_mut, without_provenance};
 
-use windows_sys::Wdk::System::SystemInformation::{NtQuerySystemInformation, SYSTEM_INFORMATION_CLASS};
-use windows_sys::Win32::Foundation::{HMODULE, RtlNtStatusToDosError, STATUS_INFO_LENGTH_MISMATCH};
-use windows_sys::Win32::System::ProcessStatus::{
-    K32EnumProcessModulesEx, K32GetModuleFileNameExW, K32GetModuleInformation, LIST_MODULES_ALL, MODULEINFO,
+use windows_sys::Wdk::System::SystemInformation::{
+    NtQuerySystemInformation, SYSTEM_INFORMATION_CLASS, SystemProcessInformation,
 };
+use windows_sys::Wdk::System::Threading::{
+    NtQueryInformationProcess, PROCESSINFOCLASS, ProcessBasicInformation, ProcessWow64Information,
+};
+use windows_sys::Win32::Foundation::{NTSTATUS, RtlNtStatusToDosError, STATUS_INFO_LENGTH_MISMATCH};
+use windows_sys::Win32::System::Diagnostics::Debug::ReadProcessMemory;
 use windows_sys::Win32::System::Threading::{OpenProcess, PROCESS_QUERY_INFORMATION, PROCESS_VM_READ};
 
-use super::convert::{narrow, succeeded};
-use crate::nt_modules;
-use crate::system::LoadedModule;
+use super::convert::succeeded;
+use crate::system::{LoadedModule, RunningProcess};
+use crate::{loader_list, nt_modules, nt_processes};
+
+/// Number of words in a PROCESS_BASIC_INFORMATION; the second is the address of the PEB.
+const BASIC_INFORMATION: usize = 6;
 
 /// SystemModuleInformation (phnt, ntexapi.h), which windows-sys does not define.
 const SYSTEM_MODULE_INFORMATION: SYSTEM_INFORMATION_CLASS = 11;
 
-/// Capacity of the first list of a process, in modules.
-const FIRST_ROOM: usize = 256;
-
-/// Maximum length of a path in UTF-16 units.
-const LONGEST_PATH: usize = 0x8000;
-
-/// Size of the first list of the kernel in bytes, for about 880 modules.
+/// Size of the first list in bytes, for about 880 modules of the kernel.
 const FIRST_BYTES: usize = 256 << 10;
 
 /// Number of requests for a list that grows between two requests.
 const ATTEMPTS: usize = 4;
 
-/// Returns the 32-bit and 64-bit modules of a process. Modules that are unloaded meanwhile are omitted.
+/// Returns the 32-bit and 64-bit modules of a process.
 pub fn of_process(id: u32) -> io::Result<Vec<LoadedModule>> {
     // SAFETY: the function has no preconditions.
     let handle = unsafe { OpenProcess(PROCESS_QUERY_INFORMATION | PROCESS_VM_READ, 0, id) };
@@ -42,77 +42,75 @@ pub fn of_process(id: u32) -> io::Result<Vec<LoadedModule>> {
     }
     // SAFETY: the call succeeded, so this is a valid handle, and nothing else owns it.
     let process = unsafe { OwnedHandle::from_raw_handle(handle) };
-    let mut path = vec![0; LONGEST_PATH];
-    let modules = handles(&process)?;
-    Ok(modules.into_iter().filter_map(|module| describe(&process, module, &mut path).ok()).collect())
-}
-
-fn handles(process: &OwnedHandle) -> io::Result<Vec<HMODULE>> {
-    let mut room = FIRST_ROOM;
-    for _ in 0..ATTEMPTS {
-        let mut modules: Vec<HMODULE> = vec![null_mut(); room];
-        let mut needed = 0;
-        let bytes = length(room * size_of::<HMODULE>())?;
-        // SAFETY: the process handle has the required access, the list has the given size, and it and `needed` outlive
-        // the call.
-        succeeded(unsafe {
-            K32EnumProcessModulesEx(
-                process.as_raw_handle(),
-                modules.as_mut_ptr(),
-                bytes,
-                &raw mut needed,
-                LIST_MODULES_ALL,
-            )
-        })?;
-        let count = needed as usize / size_of::<HMODULE>();
-        if count <= room {
-            modules.truncate(count);
-            return Ok(modules);
+    let mut modules = Vec::new();
+    let mut basic = [0_u64; BASIC_INFORMATION];
+    query(&process, ProcessBasicInformation, &mut basic)?;
+    let [_, wide, ..] = basic;
+    let mut narrow = [0_u64];
+    query(&process, ProcessWow64Information, &mut narrow)?;
+    for (peb, layout) in [(wide, loader_list::WIDE), (narrow[0], loader_list::NARROW)] {
+        // The System process has no PEB, and 64-bit processes no narrow one.
+        if peb != 0 {
+            loader_list::append(&mut modules, layout, peb, |address, buffer| read(&process, address, buffer))?;
         }
-        room = count + FIRST_ROOM;
     }
-    Err(io::ErrorKind::ResourceBusy.into())
+    Ok(modules)
 }
 
-fn describe(process: &OwnedHandle, module: HMODULE, path: &mut [u16]) -> io::Result<LoadedModule> {
-    let mut info = MODULEINFO::default();
-    let size = length(size_of::<MODULEINFO>())?;
-    // SAFETY: the process handle has the required access, and `info` has the given size and outlives the call. An
-    // unloaded module is reported as an error.
-    succeeded(unsafe { K32GetModuleInformation(process.as_raw_handle(), module, &raw mut info, size) })?;
-    let room = length(path.len())?;
-    // SAFETY: the process handle has the required access, and the path has the given number of elements and outlives
-    // the call.
-    let length = unsafe { K32GetModuleFileNameExW(process.as_raw_handle(), module, path.as_mut_ptr(), room) };
-    if length == 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let path = PathBuf::from(narrow(path.get(..length as usize).unwrap_or_default()));
-    Ok(LoadedModule { base: info.lpBaseOfDll.addr() as u64, size: info.SizeOfImage.into(), path })
+fn query(process: &OwnedHandle, class: PROCESSINFOCLASS, answer: &mut [u64]) -> io::Result<()> {
+    let size = length(size_of_val(answer))?;
+    // SAFETY: the process handle has the required access, and the buffer has the given size and outlives the call.
+    let status = unsafe {
+        NtQueryInformationProcess(process.as_raw_handle(), class, answer.as_mut_ptr().cast(), size, null_mut())
+    };
+    checked(status)
+}
+
+/// Fills the buffer from the memory of a process.
+fn read(process: &OwnedHandle, address: u64, buffer: &mut [u8]) -> io::Result<()> {
+    let address = without_provenance(usize::try_from(address).unwrap_or_default());
+    // SAFETY: the process handle has the required access, and the buffer has the given size and outlives the call. An
+    // address that the process does not have is reported as an error, and so is a partial copy.
+    succeeded(unsafe {
+        ReadProcessMemory(process.as_raw_handle(), address, buffer.as_mut_ptr().cast(), buffer.len(), null_mut())
+    })
 }
 
 /// Returns the modules of the kernel; `windows` is the directory of Windows.
 pub fn of_kernel(windows: &Path) -> io::Result<Vec<LoadedModule>> {
+    Ok(nt_modules::parse(&system_list(SYSTEM_MODULE_INFORMATION)?, &windows.to_string_lossy()))
+}
+
+/// Returns every process, including those that cannot be opened.
+pub fn processes() -> io::Result<Vec<RunningProcess>> {
+    let list = system_list(SystemProcessInformation)?;
+    Ok(nt_processes::parse(&list, list.as_ptr().addr() as u64))
+}
+
+fn system_list(class: SYSTEM_INFORMATION_CLASS) -> io::Result<Vec<u8>> {
     let mut room = FIRST_BYTES;
     for _ in 0..ATTEMPTS {
         let mut list = vec![0_u8; room];
         let mut needed = 0;
         let bytes = length(room)?;
         // SAFETY: the list has the given size, and it and `needed` outlive the call.
-        let status = unsafe {
-            NtQuerySystemInformation(SYSTEM_MODULE_INFORMATION, list.as_mut_ptr().cast(), bytes, &raw mut needed)
-        };
-        if status >= 0 {
-            return Ok(nt_modules::parse(&list, &windows.to_string_lossy()));
-        }
+        let status = unsafe { NtQuerySystemInformation(class, list.as_mut_ptr().cast(), bytes, &raw mut needed) };
         if status != STATUS_INFO_LENGTH_MISMATCH {
-            // SAFETY: the function has no preconditions.
-            let error = unsafe { RtlNtStatusToDosError(status) };
-            return Err(io::Error::from_raw_os_error(error.cast_signed()));
+            checked(status)?;
+            return Ok(list);
         }
         room = room.max(needed as usize) + FIRST_BYTES;
     }
     Err(io::ErrorKind::ResourceBusy.into())
+}
+
+fn checked(status: NTSTATUS) -> io::Result<()> {
+    if status >= 0 {
+        return Ok(());
+    }
+    // SAFETY: the function has no preconditions.
+    let error = unsafe { RtlNtStatusToDosError(status) };
+    Err(io::Error::from_raw_os_error(error.cast_signed()))
 }
 
 fn length(length: usize) -> io::Result<u32> {

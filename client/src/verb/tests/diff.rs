@@ -1,6 +1,5 @@
 //! `diff` and `stat --baseline`.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
@@ -148,7 +147,7 @@ fn many_unchanged_rows_do_not_fail_by_chance() {
 fn counted(cycles: [u64; 3], events: &[u32]) -> FakeSystem {
     let of = |one| events.iter().map(|event| count(*event, 0, one, SECOND)).collect();
     let runs: VecDeque<Vec<CountRecord>> = cycles.map(of).into();
-    FakeSystem::running(FakeDriver { runs: RefCell::new(runs), ..FakeDriver::default() })
+    FakeSystem::running(FakeDriver { runs: Shared::from(runs), ..FakeDriver::default() })
 }
 
 /// What `stat -r 3 --json` prints of them.

@@ -192,7 +192,7 @@ fn a_driver_that_is_held_open_is_neither_replaced_nor_removed() {
     let session_events = vec![holder, SessionEvent { session: 4, flags: 1, ..holder }];
     let mut machine = Machine::new(Some(ServiceState::Running));
     machine.system.busy = true;
-    machine.system.driver = Rc::new(FakeDriver { session_events, ..FakeDriver::default() });
+    machine.system.driver = Arc::new(FakeDriver { session_events, ..FakeDriver::default() });
     fs::write(&machine.system.path, driver("old")).unwrap();
     let (exit, report) = machine.install(&[]).failure();
     assert_eq!(exit, Exit::Busy);
@@ -200,7 +200,7 @@ fn a_driver_that_is_held_open_is_neither_replaced_nor_removed() {
     assert_eq!((machine.done(), machine.leftovers()), (vec![], vec![]), "a known session is not even asked to end");
 
     // The handle of a client without a session is found only when the driver does not stop.
-    machine.system.driver = Rc::default();
+    machine.system.driver = Arc::default();
     let (exit, report) = machine.install(&[]).failure();
     assert_eq!((exit, machine.done()), (Exit::Busy, vec!["stop"]));
     assert!(report.contains("\n  now: the old driver is in place; the service halprof is stopping\n"), "{report}");
@@ -345,7 +345,7 @@ fn detached_sessions_are_ended_only_if_that_is_requested() {
     };
     let mut machine = Machine::new(Some(ServiceState::Running));
     machine.put("halprof.sys", &driver("old"));
-    machine.system.driver = Rc::new(FakeDriver { session_events: vec![detached], ..FakeDriver::default() });
+    machine.system.driver = Arc::new(FakeDriver { session_events: vec![detached], ..FakeDriver::default() });
     let (exit, report) = machine.install(&[]).failure();
     assert_eq!(exit, Exit::Busy);
     assert!(report.contains("\n  running: session 4 (process 12, detached): TotalIssues\n  try"), "{report}");

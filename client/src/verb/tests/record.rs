@@ -290,6 +290,7 @@ fn samples_after_the_stop_are_fetched_without_waiting() {
         .skip_while(|(code, _)| *code != Code::Stop)
         .filter(|(code, _)| *code == Code::Samples)
         .map(|(_, input)| SamplesRequest::read_from_bytes(input).unwrap().wait)
+        .skip(1) // It can have been sent before the stop was known; the driver answers it at the stop.
         .collect();
     assert!(!after.is_empty() && after.iter().all(|wait| *wait == 0), "{after:?}");
 }

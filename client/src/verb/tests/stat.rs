@@ -1,6 +1,5 @@
 //! `stat` with intervals, repetitions, delays, and rows for sets of processors.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use super::*;
@@ -77,7 +76,7 @@ fn repeated_runs_have_a_mean_and_its_standard_error() {
     let runs: VecDeque<Vec<CountRecord>> =
         cycles.map(|one| vec![count(0x13, 0, one, SECOND), count(2, 0, 2 * one, SECOND)]).into();
     let repeated = |options: &str| {
-        let driver = FakeDriver { runs: RefCell::new(runs.clone()), ..FakeDriver::default() };
+        let driver = FakeDriver { runs: Shared::from(runs.clone()), ..FakeDriver::default() };
         let system = FakeSystem::running(driver);
         let ran = stat(&system, &format!("-e 0x13,2 -r 3 {options}"));
         assert_eq!(system.driver.inputs(Code::Start).len(), 3);

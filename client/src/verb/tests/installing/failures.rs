@@ -247,7 +247,7 @@ fn a_driver_that_starts_but_does_not_answer_is_rolled_back() {
 #[test]
 fn a_driver_that_answers_with_another_version_is_rolled_back() {
     let mut machine = MACHINES[1].machine();
-    machine.system.driver = Rc::new(FakeDriver { protocol: 5, ..FakeDriver::default() });
+    machine.system.driver = Arc::new(FakeDriver { protocol: 5, ..FakeDriver::default() });
     let (exit, report) = machine.install(&[]).failure();
     assert_eq!(exit, Exit::VersionMismatch);
     assert!(report.contains("and the driver has version 5\n  now: the old driver is in place, and runs"), "{report}");

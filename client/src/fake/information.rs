@@ -1,0 +1,29 @@
+//! The reply of the fake driver to the request for information.
+
+use protocol::{InfoReply, PROTOCOL_VERSION};
+use zerocopy::FromZeros;
+
+/// Returns the information about a desktop Core 2.
+pub fn info() -> InfoReply {
+    let mut info = InfoReply {
+        driver: [1, 2, 3, 0],
+        protocol: PROTOCOL_VERSION,
+        interface: 1,
+        windows10: 1,
+        reason: 1,
+        counters: 3,
+        least_counters: 3,
+        width: 40,
+        pmu_version: 2,
+        processors: 2,
+        maximum_processors: 4,
+        counters_in_use: 1,
+        sessions: 1,
+        signature: 0x0001_06CA,
+        state_bytes: 64,
+        ..InfoReply::new_zeroed()
+    };
+    info.vendor[..12].copy_from_slice(b"GenuineIntel");
+    info.brand[..11].copy_from_slice(b"  Some  CPU");
+    info
+}

@@ -1,0 +1,34 @@
+//! The processes of a fake system.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use super::shared::Shared;
+use crate::system::{LoadedModule, ProcessSource, RunningProcess, win32};
+
+/// What a fake system shares with the thread that queries processes.
+pub struct FakeProcesses {
+    /// ID and name of each.
+    pub processes: Arc<Shared<Vec<(u32, String)>>>,
+    /// The modules of those that can be opened.
+    pub modules: Arc<Shared<BTreeMap<u32, Vec<LoadedModule>>>>,
+    /// The modules of the kernel.
+    pub kernel: Arc<Shared<Vec<LoadedModule>>>,
+}
+
+impl ProcessSource for FakeProcesses {
+    fn processes(&self) -> io::Result<Vec<RunningProcess>> {
+        let running = |(id, name): &(u32, String)| RunningProcess { id: *id, name: name.clone(), created: 0 };
+        Ok(self.processes.borrow().iter().map(running).collect())
+    }
+
+    fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>> {
+        let denied = || io::Error::from_raw_os_error(win32::ERROR_ACCESS_DENIED);
+        self.modules.borrow().get(&process).cloned().ok_or_else(denied)
+    }
+
+    fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>> {
+        Ok(self.kernel.borrow().clone())
+    }
+}

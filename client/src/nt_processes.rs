@@ -1,0 +1,88 @@
+//! The list of processes, as NtQuerySystemInformation returns it.
+
+use zerocopy::FromBytes;
+
+use crate::loader_list::utf16;
+use crate::system::RunningProcess;
+
+/// SYSTEM_PROCESS_INFORMATION of 64-bit Windows up to the process ID (phnt, ntexapi.h), with names for the used fields.
+#[derive(FromBytes)]
+#[repr(C)]
+struct Entry {
+    next: u32,
+    _threads: [u32; 7],
+    created: u64,
+    _times: [u64; 2],
+    name_length: u16,
+    _name_room: [u16; 3],
+    name: u64,
+    _priority: u64,
+    id: u64,
+}
+
+const _: () = assert!(size_of::<Entry>() == 0x58);
+
+/// Parses a list that Windows wrote at `address`, to which its pointers refer.
+pub fn parse(bytes: &[u8], address: u64) -> Vec<RunningProcess> {
+    let mut processes = Vec::new();
+    let mut rest = bytes;
+    while let Ok((entry, _)) = Entry::read_from_prefix(rest) {
+        let start = usize::try_from(entry.name.wrapping_sub(address)).unwrap_or(usize::MAX);
+        let name = bytes.get(start..).and_then(|name| name.get(..usize::from(entry.name_length)));
+        if let Ok(id) = u32::try_from(entry.id) {
+            let name = utf16(name.unwrap_or_default()).to_string_lossy().into_owned();
+            processes.push(RunningProcess { id, name, created: entry.created });
+        }
+        if entry.next == 0 {
+            break;
+        }
+        rest = rest.get(entry.next as usize..).unwrap_or_default();
+    }
+    processes
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ADDRESS: u64 = 0x7FF0_0000_1000;
+
+    fn list(processes: &[(u32, u64, &str)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (index, (id, created, name)) in processes.iter().enumerate() {
+            let text: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            let start = bytes.len();
+            let size = 0x100 + text.len().next_multiple_of(8);
+            let next = if index + 1 < processes.len() { u32::try_from(size).unwrap() } else { 0 };
+            bytes.resize(start + size, 0xEE);
+            let mut put = |offset: usize, field: &[u8]| {
+                bytes[start + offset..start + offset + field.len()].copy_from_slice(field);
+            };
+            put(0, &next.to_le_bytes());
+            put(0x20, &created.to_le_bytes());
+            put(0x38, &u16::try_from(text.len()).unwrap().to_le_bytes());
+            put(0x40, &(ADDRESS + start as u64 + 0x100).to_le_bytes());
+            put(0x50, &u64::from(*id).to_le_bytes());
+            put(0x100, &text);
+        }
+        bytes
+    }
+
+    #[test]
+    fn every_process_is_listed_with_its_name_and_creation() {
+        let processes =
+            [(0, 0, ""), (4, 133_000_000_000_000_000, "System"), (712, 133_000_000_000_000_001, "Übung.exe")];
+        let wanted = processes.map(|(id, created, name)| RunningProcess { id, name: name.into(), created });
+        assert_eq!(parse(&list(&processes), ADDRESS), wanted);
+        assert_eq!(parse(&[], ADDRESS), []);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_at_most_one_process_per_entry(bytes in prop::collection::vec(any::<u8>(), 0..500)) {
+            prop_assert!(parse(&bytes, ADDRESS).len() <= bytes.len());
+        }
+    }
+}
