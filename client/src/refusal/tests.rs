@@ -500,7 +500,7 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 78] {
             99,
             [0, 0],
             Exit::Failure,
-            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 8) does not know: NTSTATUS 0xC0000225",
+            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 9) does not know: NTSTATUS 0xC0000225",
         ),
     ]
 }

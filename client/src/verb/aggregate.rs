@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use protocol::{ALL_SOURCES, Mode, modes};
 use recording::{Count, RecordedEvent, Session, Summary};
-use report::{Column, Contents, SampledSource, SymbolIndex, Table, TableRow};
+use report::{Column, Contents, FirstRows, Limits, OmittedRows, SampledSource, SymbolIndex, Table, TableRow};
 use serde::Serialize;
 
 use super::context::Context;
@@ -25,15 +25,6 @@ const NANOSECONDS: f64 = 1e9;
 
 /// Last second of the year 9999, in milliseconds since 1970.
 const LAST_SECOND: u64 = 253_402_300_799_000;
-
-/// Limits of the rows to show.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Limits {
-    /// Maximum number of rows.
-    pub rows: Option<usize>,
-    /// Minimum share of the events, from 0 to 1.
-    pub share: f64,
-}
 
 /// An aggregated recording.
 #[derive(Debug, Serialize)]
@@ -161,19 +152,6 @@ pub struct ProcessorLoss {
     pub silences: u64,
     /// What another program changed first; `None` if nothing was found changed.
     pub changed_register: Option<Disturbance>,
-}
-
-/// Rows that are not shown because of the limits.
-#[derive(Debug, Default)]
-pub struct OmittedRows {
-    /// Number of rows.
-    pub rows: usize,
-    /// Sum of their shares of the events.
-    pub share: f64,
-    /// Whether the maximum number of rows is shown.
-    pub by_number: bool,
-    /// Whether the first omitted row has less than the minimum share.
-    pub by_share: bool,
 }
 
 /// A row. Fields without a column are omitted.
@@ -309,7 +287,7 @@ fn source(loaded: &LoadedRecording, sampled: SampledSource, columns: &[Column], 
     let table = Table::new(contents, symbol_index, sampled, columns, filter);
     let loss_stats = loss_stats(loaded, sampled);
     let LossShares { lost, lost_share, paused_share } = loss_shares(loaded, sampled, &loss_stats);
-    let (rows, rest) = limited(table.rows, limits);
+    let FirstRows { rows, omitted } = table.first(limits);
     let is_sampled = |event: &&RecordedEvent| {
         event.source == id && [0, core_type].contains(&event.core_type) && event.modes & mode_bits(mode) != 0
     };
@@ -329,8 +307,8 @@ fn source(loaded: &LoadedRecording, sampled: SampledSource, columns: &[Column], 
         paused_share,
         throttled: loss_stats.iter().map(|one| one.throttled).sum(),
         loss_stats,
-        rows,
-        rest,
+        rows: rows.into_iter().map(AggregateRow::from).collect(),
+        rest: omitted,
     }
 }
 
@@ -424,19 +402,6 @@ fn loss_stats(loaded: &LoadedRecording, sampled: SampledSource) -> Vec<Processor
     let told = found.into_iter().map(|(processor, one)| ProcessorLoss { processor, ..one });
     let is_empty = |one: &ProcessorLoss| (one.lost, one.throttled, one.pauses, one.silences) == (0, 0, 0, 0);
     told.filter(|one| !is_empty(one) || one.changed_register.is_some()).collect()
-}
-
-fn limited(rows: Vec<TableRow>, limits: Limits) -> (Vec<AggregateRow>, OmittedRows) {
-    let max = limits.rows.unwrap_or(usize::MAX);
-    let shown = rows.iter().take(max).take_while(|row| row.share >= limits.share).count();
-    let rest = rows.iter().skip(shown);
-    let rest = OmittedRows {
-        rows: rest.len(),
-        by_number: shown == max,
-        by_share: rest.clone().next().is_some_and(|row| row.share < limits.share),
-        share: rest.map(|row| row.share).sum(),
-    };
-    (rows.into_iter().take(shown).map(AggregateRow::from).collect(), rest)
 }
 
 impl From<TableRow> for AggregateRow {

@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use report::{Column, Detail, ExportError, firefox, pprof, samples_csv, speedscope};
+use report::{Column, Detail, ExportError, Limits, firefox, pprof, samples_csv, speedscope};
 
-use super::aggregate::{Aggregate, Limits, finish_export};
+use super::aggregate::{Aggregate, finish_export};
 use super::context::Context;
 use super::html;
 use super::load::LoadedRecording;

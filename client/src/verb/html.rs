@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-use report::{Column, Contents, ExportError, RecordedTime, Table, TableRow, rates};
+use report::{Column, Contents, ExportError, Limits, RecordedTime, Table, TableRow, rates};
 use serde::Serialize;
 
-use super::aggregate::{Aggregate, Limits};
+use super::aggregate::Aggregate;
 use super::load::LoadedRecording;
 use super::summary::summary;
 use crate::error::Error;
@@ -102,14 +102,14 @@ fn page(loaded: &LoadedRecording, path: Option<&Path>) -> Result<Page, Error> {
     };
     let sources = loaded.sources().into_iter().zip(&aggregate.sources).map(|(key, source)| {
         let table = Table::new(contents, symbol_index, key, &COLUMNS, filter);
-        let (rows, rest) = table.rows.split_at(table.rows.len().min(MAX_ROWS));
+        let first = table.first(Limits { rows: Some(MAX_ROWS), ..Limits::default() });
         let tracks = rates.iter().flat_map(|rates| &rates.events).filter(|((one, _), _)| *one == key);
         Source {
             name: source.name.clone(),
             account: summary(source, filter.narrows()),
             events: table.total.weight.events,
-            rows: rows.iter().map(row).collect(),
-            omitted: omitted(rest),
+            rows: first.rows.iter().map(row).collect(),
+            omitted: omitted(&table, &first.rows),
             rates: tracks
                 .map(|((_, processor), events)| Track { processor: *processor, events: events.clone() })
                 .collect(),
@@ -123,13 +123,21 @@ fn page(loaded: &LoadedRecording, path: Option<&Path>) -> Result<Page, Error> {
     })
 }
 
-fn omitted(rows: &[TableRow]) -> Vec<Omitted> {
+/// Returns the rows of a table that are not `shown`, added up by process and module.
+fn omitted(table: &Table, shown: &[TableRow]) -> Vec<Omitted> {
+    let key = |row: &TableRow| (process(row), row.module.clone().unwrap_or_default());
     let mut sums: BTreeMap<(String, String), (u64, u64)> = BTreeMap::new();
-    for row in rows {
-        let (rows, events) = sums.entry((process(row), row.module.clone().unwrap_or_default())).or_default();
+    for row in table.rows() {
+        let (rows, events) = sums.entry(key(&row)).or_default();
         *rows += 1;
         *events += row.weight.events;
     }
+    for row in shown {
+        let (rows, events) = sums.entry(key(row)).or_default();
+        *rows -= 1;
+        *events -= row.weight.events;
+    }
+    sums.retain(|_, (rows, _)| *rows > 0);
     let omitted = |((process, module), (rows, events))| Omitted { process, module, rows, events };
     sums.into_iter().map(omitted).collect()
 }

@@ -150,7 +150,7 @@ impl LoadedRecording {
         *symbol_index = SymbolIndex::new(contents, filter, &finder);
         let is_selected = |location: &SampleLocation| filter.selects(location.sampled_source(), location.process);
         let locations = contents.sample_counts.locations().filter(|(location, _)| is_selected(location));
-        check_names(filter, locations.map(|(location, weight)| (*location, weight.events)), symbol_index)?;
+        check_names(filter, locations.map(|(location, weight)| (location, weight.events)), symbol_index)?;
         Ok(loaded)
     }
 
@@ -214,7 +214,7 @@ impl LoadedRecording {
     pub fn folded(&self) -> Result<Vec<String>, Error> {
         let columns = [Column::Process, Column::Module, Column::Frames];
         let table = Table::new(&self.contents, &self.symbol_index, self.one_source()?, &columns, &self.filter);
-        if table.rows.is_empty() {
+        if table.is_empty() {
             return Err(RecordingError::NoSamples { path: self.path.clone() }.into());
         }
         Ok(folded(&table))

@@ -176,13 +176,14 @@ fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) ->
         bytes(*length)
     ))?;
     // One lost sample per counter is normal: a counter can be stopped between its last overflow and the interrupt.
-    if summary.counts.iter().any(|count| count.lost > 1) {
-        let larger =
-            if args.ring() < *protocol::RING.end() { format!("--ring {}, ", args.ring() * 2) } else { String::new() };
+    if outcome.full > 0 || summary.counts.iter().any(|count| count.lost > 1) {
+        let is_ring = outcome.full > 0 && args.ring() < *protocol::RING.end();
+        let larger = if is_ring { format!("--ring {}, ", args.ring() * 2) } else { String::new() };
         context.warn(&format!(
-            "warning: {} samples were lost, and the shares in the report are of the others\n  \
+            "warning: {} samples were lost{}, and the shares in the report are of the others\n  \
              try: {larger}a larger interval (-e SOURCE@INTERVAL) or a lower -F",
-            grouped(lost)
+            grouped(lost),
+            outcome.because_full(),
         ))?;
     }
     if throttled > 0 {

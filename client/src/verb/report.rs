@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::io;
 
-use report::{Column, Detail};
+use report::{Column, Detail, Limits, OmittedRows};
 
-use super::aggregate::{Aggregate, AggregateRow, Limits, OmittedRows, SourceAggregate};
+use super::aggregate::{Aggregate, AggregateRow, SourceAggregate};
 use super::context::Context;
 use super::load::LoadedRecording;
 use super::summary::summary;

@@ -14,7 +14,7 @@ use crate::core_types::CoreTypeInfo;
 use crate::disturbance::{self, Disturbance};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::format::{real, seconds};
+use crate::format::{grouped, real, seconds};
 use crate::processes::Processes;
 use crate::processor_identity::ProcessorIdentity;
 use crate::record_counts::RecordCounts;
@@ -44,6 +44,8 @@ enum End {
 pub struct Outcome {
     /// Summary block of the recording.
     pub summary: Summary,
+    /// Number of samples that found the ring of their processor full: a part of the lost ones.
+    pub full: u64,
     /// Counts of the records.
     pub record_counts: RecordCounts,
     /// Units per second of the session's clock.
@@ -66,6 +68,16 @@ impl Outcome {
     /// Returns the number of lost samples on all processors.
     pub fn lost(&self) -> u64 {
         self.summary.counts.iter().map(|count| count.lost).fold(0, u64::saturating_add)
+    }
+
+    /// Says, after the number of lost samples, how many of them found a ring full; nothing if none was lost.
+    pub fn because_full(&self) -> String {
+        match (self.lost(), self.full) {
+            (0, _) => String::new(),
+            (_, 0) => ", none because a ring was full".to_owned(),
+            (lost, full) if lost == full => ", all because a ring was full".to_owned(),
+            (_, full) => format!(", {} because a ring was full", grouped(full)),
+        }
     }
 
     /// Returns what the user has to know about the command and about the file.
@@ -198,7 +210,8 @@ impl Sampling<'_> {
         let running = child.filter(|_| status.is_none()).map(|child| child.id());
         let (events, processors) = (session.events, session.processors.len());
         let clock = session.clock;
-        Ok(Outcome { summary, record_counts, clock, events, processors, length, exit_code, running, old_file })
+        let full = records.iter().map(|record| record.full).fold(0, u64::saturating_add);
+        Ok(Outcome { summary, full, record_counts, clock, events, processors, length, exit_code, running, old_file })
     }
 }
 

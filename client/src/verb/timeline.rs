@@ -3,10 +3,10 @@
 use std::io;
 
 use protocol::RecordKind;
-use report::{SampleLocation, TimelineSample};
+use report::{Limits, SampleLocation, TimelineSample};
 use serde::Serialize;
 
-use super::aggregate::{Aggregate, Header, Limits, WithoutSymbols, without_symbols};
+use super::aggregate::{Aggregate, Header, WithoutSymbols, without_symbols};
 use super::context::Context;
 use super::load::LoadedRecording;
 use super::summary::summary;

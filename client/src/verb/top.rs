@@ -55,9 +55,10 @@ pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
         _ => String::new(),
     };
     context.warn(&format!(
-        "[ {} samples ({} lost, paused {} of the time) in {:.1} s{own} ]",
+        "[ {} samples ({} lost{}, paused {} of the time) in {:.1} s{own} ]",
         grouped(outcome.record_counts.samples),
         grouped(outcome.lost()),
+        outcome.because_full(),
         percent(outcome.paused_share()),
         seconds(outcome.summary.elapsed),
     ))?;

@@ -8,7 +8,7 @@ use protocol::{LostRecord, RecordKind, SampleRecord};
 use sample_ring::{Consumer, Slot};
 
 use crate::reply::{Refusal, Reply};
-use crate::sampler::{CpuSampleStats, SampleProducer, SampleStats, Subscriber, put_or_leak};
+use crate::sampler::{CpuSampleStats, SampleNumbers, SampleProducer, SampleStats, Subscriber, put_or_leak};
 use crate::time::Ticks;
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 
@@ -91,8 +91,8 @@ impl Rings {
         self.ring(processor).map(|ring| ring.counters().collect()).unwrap_or_default()
     }
 
-    /// Returns the numbers of written, lost and throttled samples of a counter on a processor.
-    pub fn stats(&self, processor: ProcessorIndex, counter: u8) -> [u64; 3] {
+    /// Returns the numbers of samples of a counter on a processor.
+    pub fn stats(&self, processor: ProcessorIndex, counter: u8) -> SampleNumbers {
         let stats = self.ring(processor).map(|ring| ring.samples.side());
         stats.and_then(|stats| stats.of(counter)).map(SampleStats::read).unwrap_or_default()
     }
@@ -128,7 +128,7 @@ impl Rings {
     /// Returns the totals of the samples, without the delivered ones.
     pub fn account(&self) -> Account {
         self.each.iter().fold(Account::default(), |sum, ring| {
-            let [samples, lost, throttled] = ring.stats();
+            let SampleNumbers { samples, lost, throttled, .. } = ring.stats();
             Account {
                 delivered: 0,
                 lost: sum.lost + lost,
@@ -144,21 +144,20 @@ impl Ring {
         self.events.iter().map(|(counter, ..)| *counter).filter(|counter| *counter < CounterSet::MOST)
     }
 
-    fn stats(&self) -> [u64; 3] {
+    fn stats(&self) -> SampleNumbers {
         let stats = self.samples.side();
-        self.events.iter().filter_map(|(counter, ..)| stats.of(*counter)).map(SampleStats::read).fold(
-            [0; 3],
-            |[samples, lost, throttled], [more, more_lost, more_throttled]| {
-                [samples + more, lost + more_lost, throttled + more_throttled]
-            },
-        )
+        let mut sum = SampleNumbers::default();
+        for counter in self.events.iter().filter_map(|(counter, ..)| stats.of(*counter)) {
+            sum += counter.read();
+        }
+        sum
     }
 
     /// Events with lost samples that have not been reported yet: index, source, number of lost samples.
     fn unreported(&self) -> impl Iterator<Item = (usize, u32, u64)> + '_ {
         let stats = self.samples.side();
         self.events.iter().enumerate().filter_map(|(index, (counter, source, reported))| {
-            let [_, lost, _] = stats.of(*counter)?.read();
+            let lost = stats.of(*counter)?.read().lost;
             Some((index, *source, lost - reported)).filter(|(.., unreported)| *unreported > 0)
         })
     }

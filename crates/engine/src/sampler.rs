@@ -26,7 +26,7 @@ use protocol::{CounterKind, CounterSample, Mode, PauseKind, PauseRecord, SampleR
 
 pub(crate) use ds_buffers::{DsBuffers, most_before};
 pub use per_cpu::SampleProducer;
-pub use sample_stats::{BRANCH_STATS, CpuSampleStats, SampleStats, TIME_STATS};
+pub use sample_stats::{BRANCH_STATS, CpuSampleStats, SampleNumbers, SampleStats, TIME_STATS};
 pub use time_sampling::intervals;
 
 use crate::suspend_time::SuspendTime;

@@ -19,7 +19,7 @@ use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, Reply};
 use crate::rings::Rings;
 use crate::rotation::{Rotation, TurnCount, TurnSums};
-use crate::sampler::{BRANCH_STATS, Hal, Sampler, Subscriber, TIME_STATS, intervals};
+use crate::sampler::{BRANCH_STATS, Hal, SampleNumbers, Sampler, Subscriber, TIME_STATS, intervals};
 use crate::time::{Ticks, Timestamp};
 use crate::try_vec::try_collect;
 
@@ -304,13 +304,12 @@ impl Session {
                 event.is_running(events) && !matches!(place, Place::Elsewhere)
             };
             for (index, (event, place, count)) in (0..).zip(self.on(*processor)).filter(running) {
-                let [delivered, lost, throttled] = match (&self.rings, place) {
+                let numbers = match (&self.rings, place) {
                     (Some(rings), Place::Counter(counter)) if event.sampled => rings.stats(*processor, counter),
                     (Some(rings), Place::Branches) => rings.stats(*processor, BRANCH_STATS),
                     (Some(rings), Place::Time { .. }) if event.sampled => rings.stats(*processor, TIME_STATS),
-                    _ => [0; 3],
+                    _ => SampleNumbers::default(),
                 };
-                let overflows = delivered + lost + throttled;
                 let disturbed = count.disturbance.get().map(|(disturbance, time)| {
                     let after = Ticks(time).saturating_since(begun.clock).duration(clock);
                     (disturbance, after.0)
@@ -328,18 +327,18 @@ impl Session {
                         Place::Branches | Place::Elsewhere => BRANCHES,
                     },
                     count: match place {
-                        Place::Branches => delivered + lost,
+                        Place::Branches => numbers.samples + numbers.lost,
                         // One expiry can come before its interval is over.
                         Place::Time { interval } => {
-                            intervals(enabled.saturating_since(asleep), interval).max(overflows)
+                            intervals(enabled.saturating_since(asleep), interval).max(numbers.overflows())
                         }
                         Place::Counter(_) | Place::Turn(_) | Place::Elsewhere => count.load(),
                     },
                     enabled: enabled.0,
                     asleep: asleep.0,
-                    samples: delivered,
-                    lost,
-                    throttled,
+                    samples: numbers.samples,
+                    lost: numbers.lost,
+                    throttled: numbers.throttled,
                     core_type: if matches!(place, Place::Counter(_) | Place::Turn(_)) {
                         core_type
                     } else {
@@ -361,6 +360,7 @@ impl Session {
                     squares,
                     products,
                     durations,
+                    full: numbers.full,
                 });
             }
         }

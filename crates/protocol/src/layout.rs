@@ -284,7 +284,7 @@ layout! {
     }
 
     /// Out: the count of one event on one processor.
-    192 CountRecord {
+    200 CountRecord {
         /// Session.
         session: u64,
         /// KPROFILE_SOURCE.
@@ -340,6 +340,8 @@ layout! {
         products: [u64; 2],
         /// See `squares`.
         durations: [u64; 2],
+        /// Those of the `lost` samples that found the ring full: their number falls with a larger ring.
+        full: u64,
     }
 
     /// In: the session to fetch samples from, and how long to wait for them.

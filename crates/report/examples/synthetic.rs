@@ -1,7 +1,9 @@
-//! Writes a deterministic recording for benchmarks: samples at up to 20,000 addresses in 50 modules.
+//! Writes a deterministic recording for benchmarks: samples at 20,000 addresses, or as many as the third argument
+//! allows, in 50 modules.
 //!
 //! ```text
 //! cargo run --release -p report --example synthetic -- 10000000 big.rec
+//! cargo run --release -p report --example synthetic -- 200000000 distinct.rec 10000000
 //! cargo run --release -p report --example synthetic -- 1000000 big.txt    (in the format of `perf script`)
 //! ```
 
@@ -15,7 +17,9 @@ use protocol::{CounterKind, CounterSample, Mode, SampleRecord, modes};
 use recording::{Module, Process, RecordedEvent, Session, Summary, Writer};
 
 const MODULES: u64 = 50;
-const ADDRESSES: u64 = 400;
+const ADDRESSES: u64 = 20_000;
+/// Distance between two addresses of a module in bytes.
+const DISTANCE: u64 = 64;
 /// Distance between the bases of two modules in bytes.
 const SPACING: u64 = 0x100_0000;
 
@@ -31,8 +35,15 @@ const CLOCK: u64 = 10_000_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = env::args().skip(1).collect();
-    let [number, path] = words.as_slice() else { return Err("NUMBER FILE".into()) };
-    let samples = Samples { random: SplitMix(1), time: 0 }.take(number.parse()?);
+    let (number, path, addresses) = match words.as_slice() {
+        [number, path] => (number, path, ADDRESSES),
+        [number, path, addresses] => (number, path, addresses.parse()?),
+        _ => return Err("NUMBER FILE [ADDRESSES]".into()),
+    };
+    if addresses > MODULES * SPACING / DISTANCE {
+        return Err("the modules have not so many addresses".into());
+    }
+    let samples = Samples { random: SplitMix(1), time: 0, addresses }.take(number.parse()?);
     let file = File::create(path)?;
     let text = Path::new(path).extension().is_some_and(|extension| extension == "txt");
     if text { script(samples, BufWriter::new(file)) } else { recording(samples, file) }
@@ -78,10 +89,10 @@ fn base(module: u64) -> u64 {
 fn module(number: u64) -> Module {
     Module {
         base: base(number),
-        size: 0x10_0000,
+        size: SPACING,
         path: format!("C:\\Program Files\\Example\\library{number}.dll"),
         timestamp: 1,
-        image_size: 0x10_0000,
+        image_size: 0x100_0000,
         debug: None,
     }
 }
@@ -114,6 +125,7 @@ fn session() -> Session {
 struct Samples {
     random: SplitMix,
     time: u64,
+    addresses: u64,
 }
 
 impl Iterator for Samples {
@@ -122,12 +134,11 @@ impl Iterator for Samples {
     /// The product of two uniformly distributed numbers makes few addresses hot and many cold.
     fn next(&mut self) -> Option<CounterSample> {
         self.time += 10;
-        let location =
-            self.random.below(MODULES * ADDRESSES) * self.random.below(MODULES * ADDRESSES) / (MODULES * ADDRESSES);
+        let location = self.random.below(self.addresses) * self.random.below(self.addresses) / self.addresses;
         let process = 4 * (1 + u32::try_from(location % u64::from(PROCESSES)).ok()?);
         Some(CounterSample {
             time: self.time,
-            ip: base(location % MODULES) + location / MODULES * 64,
+            ip: base(location % MODULES) + location / MODULES * DISTANCE,
             process,
             thread: process + 1,
             processor: u32::try_from(self.random.below(PROCESSORS.into())).ok()?,

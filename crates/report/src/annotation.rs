@@ -9,8 +9,8 @@ use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, 
 
 use crate::filter::Filter;
 use crate::function_code::{CodeError, FunctionCode, function_code};
+use crate::locations::SampleWeight;
 use crate::read::Contents;
-use crate::sample_counts::SampleWeight;
 use crate::sampled_sources::SampledSource;
 use crate::symbol_index::{Symbol, SymbolId, SymbolIndex};
 use crate::symbols::{FoundSymbol, Reason, SourceLine, SymbolFinder, Symbols};
@@ -161,7 +161,7 @@ fn instructions(
         let mut text = String::new();
         formatter.format(&instruction, &mut text);
         let target = branch_target(&instruction).filter(|target| !(code.address..end).contains(target));
-        let target = target.and_then(|target| Some(target_name(&symbols?.at(target.into())?, target)));
+        let target = target.and_then(|target| Some(target_name(&symbols?.at(target)?, target)));
         let mut weight = SampleWeight::default();
         // An interrupt comes between two instructions, so all samples have the first byte of one. If they do not, the
         // recording says otherwise than the image, and the samples still belong here.

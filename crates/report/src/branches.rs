@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 use protocol::{BRANCHES, BranchRecord, Mode, Prediction, Record, SampleRecord, UNKNOWN};
 use rustc_hash::FxHashMap;
 
-use crate::sample_counts::SampleLocation;
+use crate::locations::SampleLocation;
 
 /// A branch. BTS records have no process, so equal user addresses of different processes are one branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -181,7 +181,7 @@ impl Change {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample_counts::SampleWeight;
+    use crate::locations::SampleWeight;
 
     /// The published quantiles of the normal distribution and of Student's.
     #[test]

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use protocol::Record;
 
+use crate::locations::{Detail, SampleLocation};
 use crate::pattern::NamePattern;
 use crate::read::Contents;
-use crate::sample_counts::{Detail, SampleLocation};
 use crate::sampled_sources::SampledSource;
 use crate::slice::Slice;
 use crate::symbol_index::SymbolIndex;

@@ -17,7 +17,7 @@ use std::time::Duration;
 use fxprof_processed_profile::debugid::DebugId;
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, LibraryHandle, LibraryInfo, MarkerTiming,
-    ProcessHandle, Profile, ReferenceTimestamp, SamplingInterval, SymbolTable, ThreadHandle, Timestamp,
+    ProcessHandle, Profile, ReferenceTimestamp, SamplingInterval, StackHandle, SymbolTable, ThreadHandle, Timestamp,
 };
 use protocol::{ALL_SOURCES, AnySample, PauseKind, Record, StopKind, UNKNOWN};
 use recording::Module;
@@ -26,11 +26,11 @@ use rustc_hash::FxHashMap;
 use self::cpu_name::WithCpuName;
 use self::marker::{Lost, Rate, Silenced, Slept, Throttled};
 use crate::filter::Filter;
+use crate::locations::{Detail, SampleLocation};
 use crate::modules::{ModuleId, file_name};
 use crate::processes::UNKNOWN_NAME;
 use crate::proportion::real;
 use crate::read::{Contents, ExportError, for_each_selected};
-use crate::sample_counts::{Detail, SampleLocation};
 use crate::sampled_sources::SampledSource;
 use crate::symbol_index::{Name, SymbolIndex};
 
@@ -97,8 +97,10 @@ struct Builder<'a> {
     /// Pseudo-process that contains the tracks of the processors.
     sampling: Option<ProcessHandle>,
     tracks: FxHashMap<(u32, u32, SampledSource), Track>,
+    /// The stacks of the addresses of a track, in user mode and in kernel mode.
+    stacks: FxHashMap<(ThreadHandle, bool, u64), StackHandle>,
     processors: FxHashMap<u32, ThreadHandle>,
-    rates: BTreeMap<(u32, SampledSource), Interval>,
+    rates: FxHashMap<(u32, SampledSource), Interval>,
 }
 
 impl<'a> Builder<'a> {
@@ -131,8 +133,9 @@ impl<'a> Builder<'a> {
             processes: FxHashMap::default(),
             sampling: None,
             tracks: FxHashMap::default(),
+            stacks: FxHashMap::default(),
             processors: FxHashMap::default(),
-            rates: BTreeMap::new(),
+            rates: FxHashMap::default(),
         }
     }
 
@@ -145,32 +148,45 @@ impl<'a> Builder<'a> {
     }
 
     fn sample(&mut self, sample: &AnySample, time: u64) {
-        self.rate(sample, time);
-        let location = SampleLocation::of(sample, Detail::default());
-        let info = self.frame(&location);
+        let source = self.contents.sample_counts.source_of(sample);
+        self.rate(sample, source, time);
         let interval = self.interval;
-        let track = self.track(sample);
+        let track = self.track(sample, source);
         // At most the time since the previous sample, because a thread does not run on two processors at once.
         let delta = CpuDelta::from_nanos(interval.min(time.saturating_sub(track.last)));
         track.last = time;
         let thread = track.handle;
-        let frame = self.profile.intern_frame(thread, info.clone());
-        let mut stack = self.profile.intern_stack(thread, None, frame);
-        for name in self.symbol_index.inlined(&location) {
-            let name = self.profile.intern_string(name);
-            let inlined = FrameInfo { frame: Frame::Label(name), ..info.clone() };
-            let inlined = self.profile.intern_frame(thread, inlined);
-            stack = self.profile.intern_stack(thread, Some(stack), inlined);
-        }
+        let location = SampleLocation::of(sample, Detail::default());
+        let key = (thread, location.kernel, location.ip);
+        let known = self.stacks.get(&key).copied();
+        let stack = known.unwrap_or_else(|| {
+            let stack = self.stack(thread, &location);
+            self.stacks.insert(key, stack);
+            stack
+        });
         let time = Timestamp::from_nanos_since_reference(time);
         // The profiler multiplies by a weight of type "samples", the default; the largest interval is i32::MAX.
         let weight = i32::try_from(sample.events).unwrap_or(i32::MAX);
         self.profile.add_sample(thread, time, Some(stack), delta, weight);
     }
 
+    /// Returns the stack of a location: its symbol, and the functions inlined there.
+    fn stack(&mut self, thread: ThreadHandle, location: &SampleLocation) -> StackHandle {
+        let info = self.frame(location);
+        let frame = self.profile.intern_frame(thread, info.clone());
+        let mut stack = self.profile.intern_stack(thread, None, frame);
+        for name in self.symbol_index.inlined(location) {
+            let name = self.profile.intern_string(name);
+            let inlined = FrameInfo { frame: Frame::Label(name), ..info.clone() };
+            let inlined = self.profile.intern_frame(thread, inlined);
+            stack = self.profile.intern_stack(thread, Some(stack), inlined);
+        }
+        stack
+    }
+
     /// Adds the events of a sample to the rate of its processor.
-    fn rate(&mut self, sample: &AnySample, time: u64) {
-        let key = (sample.processor, self.contents.sample_counts.source_of(sample));
+    fn rate(&mut self, sample: &AnySample, source: SampledSource, time: u64) {
+        let key = (sample.processor, source);
         let number = time / RATE_INTERVAL;
         let current = self.rates.entry(key).or_default();
         if current.number == number {
@@ -182,8 +198,9 @@ impl<'a> Builder<'a> {
     }
 
     fn end_rates(&mut self) {
-        for (key, last) in std::mem::take(&mut self.rates) {
-            self.rate_marker(key, &last);
+        let last: BTreeMap<_, Interval> = std::mem::take(&mut self.rates).into_iter().collect();
+        for (key, interval) in last {
+            self.rate_marker(key, &interval);
         }
     }
 
@@ -226,20 +243,14 @@ impl<'a> Builder<'a> {
         Some(library)
     }
 
-    fn process(&mut self, id: u32) -> ProcessHandle {
-        let start = Timestamp::from_nanos_since_reference(0);
-        let name = self.contents.processes.name_or_unknown(id);
-        *self.processes.entry(id).or_insert_with(|| self.profile.add_process(name, id, start))
-    }
-
-    fn track(&mut self, sample: &AnySample) -> &mut Track {
+    fn track(&mut self, sample: &AnySample, source: SampledSource) -> &mut Track {
         let AnySample { process, thread, .. } = *sample;
-        let source = self.contents.sample_counts.source_of(sample);
-        let start = Timestamp::from_nanos_since_reference(0);
-        let contents = self.contents;
-        let owner = self.process(process);
-        self.tracks.entry((process, thread, source)).or_insert_with(|| {
-            let handle = self.profile.add_thread(owner, thread, start, false);
+        let Self { tracks, processes, profile, contents, .. } = self;
+        tracks.entry((process, thread, source)).or_insert_with(|| {
+            let start = Timestamp::from_nanos_since_reference(0);
+            let name = contents.processes.name_or_unknown(process);
+            let owner = *processes.entry(process).or_insert_with(|| profile.add_process(name, process, start));
+            let handle = profile.add_thread(owner, thread, start, false);
             let mut name = match thread {
                 UNKNOWN => format!("Thread {UNKNOWN_NAME}"),
                 thread => format!("Thread {thread}"),
@@ -248,7 +259,7 @@ impl<'a> Builder<'a> {
                 // Writing to a `String` cannot fail.
                 let _ = write!(name, ": {}", contents.source_name(source));
             }
-            self.profile.set_thread_name(handle, &name);
+            profile.set_thread_name(handle, &name);
             Track { handle, last: 0 }
         })
     }

@@ -2,22 +2,19 @@
 
 use std::io::{self, Write};
 
-use crate::table::Table;
+use crate::table::{Table, TableRow};
 use inferno::flamegraph::{self, Options};
 
 /// Returns a folded stack for each row of a table with the columns process, module and frames. The count is the number
 /// of events, so widths in a flame graph equal the shares in a report.
 #[must_use]
 pub fn folded(table: &Table) -> Vec<String> {
-    let mut lines: Vec<String> = table
-        .rows
-        .iter()
-        .map(|row| {
-            let [process, module] = [&row.process_label(), row.module.as_deref().unwrap_or_default()].map(frame);
-            let frames: Vec<String> = row.frames.iter().flatten().map(|name| frame(name)).collect();
-            format!("{process};{module};{} {}", frames.join(";"), row.weight.events)
-        })
-        .collect();
+    let line = |row: TableRow| {
+        let [process, module] = [&row.process_label(), row.module.as_deref().unwrap_or_default()].map(frame);
+        let frames: Vec<String> = row.frames.iter().flatten().map(|name| frame(name)).collect();
+        format!("{process};{module};{} {}", frames.join(";"), row.weight.events)
+    };
+    let mut lines: Vec<String> = table.rows().map(line).collect();
     lines.sort_unstable();
     lines
 }

@@ -13,13 +13,14 @@
 //! |---|---|
 //! | `read` | the passes over a recording |
 //! | `sample_counts` | samples by location; losses, throttling and sleep |
+//! | `locations`, `sums`, `numbering` | locations and their samples, counted by several threads |
 //! | `filter`, `slice`, `pattern` | selection of samples |
 //! | `processes`, `modules` | the modules of each process |
 //! | `pe` | headers of PE images |
 //! | `perf_map` | functions of just-in-time compilers |
 //! | `symbols` | search for the symbol files of a module |
 //! | `sampled_sources` | sources by core type and mode |
-//! | `symbol_index` | modules and symbols of all addresses |
+//! | `symbol_index`, `module_names` | modules and symbols of all addresses |
 //! | `table`, `proportion` | sums by columns, shares and their confidence intervals |
 //! | `change` | changes between two measurements and their confidence intervals |
 //! | `branches` | branches by source and target |
@@ -37,7 +38,10 @@ mod filter;
 mod firefox;
 mod folded;
 mod function_code;
+mod locations;
+mod module_names;
 mod modules;
+mod numbering;
 mod pattern;
 mod pe;
 mod perf_map;
@@ -52,6 +56,7 @@ mod samples_csv;
 mod script;
 mod slice;
 mod speedscope;
+mod sums;
 mod symbol_index;
 mod symbols;
 mod table;
@@ -64,6 +69,7 @@ pub use filter::Filter;
 pub use firefox::firefox;
 pub use folded::{flamegraph, folded};
 pub use function_code::CodeError;
+pub use locations::{Detail, SampleLocation, SampleWeight};
 pub use modules::{ModuleId, Modules};
 pub use pattern::NamePattern;
 pub use pe::{PeError, PeHeaders};
@@ -72,7 +78,7 @@ pub use processes::{Processes, UNKNOWN_NAME};
 pub use proportion::{Interval, real};
 pub use rates::{Rates, rates};
 pub use read::{Contents, ExportError};
-pub use sample_counts::{Detail, LossStats, SampleCounts, SampleLocation, SampleWeight, Total};
+pub use sample_counts::{LossStats, SampleCounts, Total};
 pub use sampled_sources::{SampledSource, qualified};
 pub use samples_csv::samples_csv;
 pub use script::script;
@@ -80,5 +86,5 @@ pub use slice::{RecordedTime, Slice};
 pub use speedscope::speedscope;
 pub use symbol_index::{PerfMapProblem, Symbol, SymbolId, SymbolIndex};
 pub use symbols::{Missing, Reason, SourceLine, SymbolFinder};
-pub use table::{Column, Table, TableRow};
+pub use table::{Column, FirstRows, Limits, OmittedRows, Table, TableRow};
 pub use timeline::{TimelineSample, timeline};

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 /// Index of a module in [`Modules`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ModuleId(usize);
+pub struct ModuleId(u32);
 
 /// Identity of a module across processes: everything except its address range.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -35,14 +35,15 @@ impl Modules {
     pub(crate) fn intern(&mut self, module: &Module) -> ModuleId {
         *self.ids.entry(ModuleKey::of(module)).or_insert_with(|| {
             self.list.push(module.clone());
-            ModuleId(self.list.len() - 1)
+            // More modules than this do not fit into memory.
+            ModuleId(u32::try_from(self.list.len() - 1).unwrap_or(u32::MAX))
         })
     }
 
     /// Returns the module with this index. Its base is that in the first process that had it.
     #[must_use]
     pub fn get(&self, id: ModuleId) -> Option<&Module> {
-        self.list.get(id.0)
+        self.list.get(id.0 as usize)
     }
 
     /// Returns the file name of a module.

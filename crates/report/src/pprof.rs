@@ -16,9 +16,10 @@ use rustc_hash::FxHashMap;
 
 use self::message::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
 use crate::filter::Filter;
+use crate::locations::{SampleLocation, SampleWeight};
 use crate::modules::ModuleId;
 use crate::read::{Contents, ExportError};
-use crate::sample_counts::{LossStats, SampleLocation, SampleWeight};
+use crate::sample_counts::LossStats;
 use crate::sampled_sources::SampledSource;
 use crate::symbol_index::SymbolIndex;
 
@@ -43,7 +44,6 @@ pub fn pprof(
         .sample_counts
         .locations()
         .filter(|(location, _)| filter.selects_location(location, symbol_index))
-        .map(|(location, weight)| (*location, weight))
         .collect();
     // The order in the table of locations differs from run to run.
     locations.sort_unstable_by_key(|(location, _)| *location);

@@ -14,35 +14,37 @@ pub const UNKNOWN_NAME: &str = "[unknown]";
 /// A module loaded in an address space.
 #[derive(Debug, Clone, Copy)]
 struct LoadedModule {
+    base: u64,
     size: u64,
     module: ModuleId,
+}
+
+impl LoadedModule {
+    fn end(&self) -> u64 {
+        self.base.saturating_add(self.size)
+    }
 }
 
 #[derive(Debug, Clone, Default)]
 struct AddressSpace {
     name: String,
-    /// Modules by base address; they do not overlap.
-    loaded: BTreeMap<u64, LoadedModule>,
+    /// Modules in ascending order; they do not overlap.
+    loaded: Vec<LoadedModule>,
 }
 
 impl AddressSpace {
     /// Adds a module and removes every module that overlaps it, because that one must have been unloaded before.
-    fn load(&mut self, base: u64, loaded: LoadedModule) {
-        let end = base.saturating_add(loaded.size);
-        let below =
-            self.loaded.range(..base).next_back().filter(|(start, other)| start.saturating_add(other.size) > base);
-        let within = self.loaded.range(base..end);
-        let replaced: Vec<u64> = below.into_iter().chain(within).map(|(start, _)| *start).collect();
-        for start in replaced {
-            self.loaded.remove(&start);
-        }
-        self.loaded.insert(base, loaded);
+    fn load(&mut self, module: LoadedModule) {
+        let first = self.loaded.partition_point(|other| other.end() <= module.base && other.base < module.base);
+        let after = self.loaded.partition_point(|other| other.base < module.end() || other.base <= module.base);
+        self.loaded.splice(first..after.max(first), [module]);
     }
 
     fn at(&self, address: u64) -> Option<(ModuleId, u64)> {
-        let (base, loaded) = self.loaded.range(..=address).next_back()?;
+        let after = self.loaded.partition_point(|other| other.base <= address);
+        let LoadedModule { base, size, module } = *self.loaded.get(after.checked_sub(1)?)?;
         let offset = address - base;
-        (offset < loaded.size).then_some((loaded.module, offset))
+        (offset < size).then_some((module, offset))
     }
 }
 
@@ -61,7 +63,7 @@ impl Processes {
         process.name.clone_into(&mut space.name);
         for module in &process.modules {
             let Module { base, size, .. } = *module;
-            space.load(base, LoadedModule { size, module: self.modules.intern(module) });
+            space.load(LoadedModule { base, size, module: self.modules.intern(module) });
         }
     }
 

@@ -8,8 +8,9 @@ use recording::{Block, ReadError, Reader, Session, Summary};
 use thiserror::Error;
 
 use crate::filter::Filter;
+use crate::locations::Detail;
 use crate::processes::Processes;
-use crate::sample_counts::{Detail, SampleCounts};
+use crate::sample_counts::SampleCounts;
 use crate::sampled_sources::{SampledSource, SampledSources, qualified};
 use crate::slice::Slice;
 use crate::symbol_index::SymbolIndex;
@@ -37,7 +38,7 @@ impl Contents {
     ///
     /// # Errors
     /// If the file header or the first block cannot be read. Later damage is reported in [`damage`](Self::damage).
-    pub fn read(input: impl Read, detail: Detail) -> Result<Self, ReadError> {
+    pub fn read(input: impl Read + Send, detail: Detail) -> Result<Self, ReadError> {
         Self::read_slice(input, detail, Slice::default())
     }
 
@@ -45,7 +46,7 @@ impl Contents {
     ///
     /// # Errors
     /// As of [`read`](Self::read).
-    pub fn read_slice(input: impl Read, detail: Detail, slice: Slice) -> Result<Self, ReadError> {
+    pub fn read_slice(input: impl Read + Send, detail: Detail, slice: Slice) -> Result<Self, ReadError> {
         let mut blocks = Reader::new(input)?;
         let Some(Block::Session(session)) = blocks.next().transpose()? else {
             return Err(ReadError::CutOff { offset: 0 });
@@ -57,16 +58,18 @@ impl Contents {
             summary: None,
             damage: None,
         };
-        for block in blocks {
+        let Self { processes, sample_counts, summary, damage, .. } = &mut contents;
+        sample_counts.add_blocks(blocks.filter_map(|block| {
             match block {
-                Ok(Block::Process(process)) => contents.processes.add(&process),
-                Ok(Block::Samples(samples)) => contents.sample_counts.add(&samples),
-                Ok(Block::Summary(summary)) => contents.summary = Some(summary),
+                Ok(Block::Process(process)) => processes.add(&process),
+                Ok(Block::Samples(samples)) => return Some(samples),
+                Ok(Block::Summary(end)) => *summary = Some(end),
                 // The reader rejects a second session.
                 Ok(Block::Session(_)) => {}
-                Err(error) => contents.damage = Some(error),
+                Err(error) => *damage = Some(error),
             }
-        }
+            None
+        }));
         Ok(contents)
     }
 

@@ -3,84 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use protocol::{AnySample, Mode, PauseKind, PauseRecord, PreciseKind, PreciseSample, Record, SampleRecord, StopKind};
+use protocol::{AnySample, PauseKind, PauseRecord, PreciseKind, PreciseSample, Record, SampleRecord, StopKind};
+use rayon::prelude::*;
 use recording::RecordedEvent;
-use rustc_hash::FxHashMap;
 
+use crate::locations::{Detail, LocationAdder, Locations, SampleLocation, SampleWeight, SharedLocations};
 use crate::sampled_sources::{SampledSource, SampledSources};
 use crate::slice::Slice;
-
-/// Properties that distinguish locations in addition to source, process, mode and address. Each needs more memory.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Detail {
-    /// Distinguish threads.
-    pub thread: bool,
-    /// Distinguish processors.
-    pub processor: bool,
-}
-
-/// Location of samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SampleLocation {
-    /// KPROFILE_SOURCE.
-    pub source: u32,
-    /// [Core type](SampledSource::core_type) of the processor.
-    pub core_type: u32,
-    /// The interrupted process, or [`UNKNOWN`](protocol::UNKNOWN).
-    pub process: u32,
-    /// The thread, or [`UNKNOWN`](protocol::UNKNOWN); 0 unless selected by [`Detail`].
-    pub thread: u32,
-    /// The processor; 0 unless selected by [`Detail`].
-    pub processor: u32,
-    /// Whether kernel mode was interrupted.
-    pub kernel: bool,
-    /// Whether the source has [an event for each mode](SampledSource::mode).
-    pub by_mode: bool,
-    /// The instruction pointer; for a branch its source, not its target.
-    pub ip: u64,
-}
-
-impl SampleLocation {
-    /// Returns the source on its core type.
-    #[must_use]
-    pub const fn sampled_source(&self) -> SampledSource {
-        let mode = if self.kernel { Mode::Kernel } else { Mode::User };
-        SampledSource {
-            source: self.source,
-            core_type: self.core_type,
-            mode: if self.by_mode { Some(mode) } else { None },
-        }
-    }
-
-    pub(crate) fn of(sample: &AnySample, detail: Detail) -> Self {
-        Self {
-            source: sample.source,
-            core_type: 0,
-            process: sample.process,
-            thread: if detail.thread { sample.thread } else { 0 },
-            processor: if detail.processor { sample.processor } else { 0 },
-            kernel: sample.mode == Mode::Kernel,
-            by_mode: false,
-            ip: sample.ip,
-        }
-    }
-}
-
-/// Number of samples and of the events that they represent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SampleWeight {
-    /// Samples.
-    pub samples: u64,
-    /// Events: the sum of the intervals of the samples.
-    pub events: u64,
-}
-
-impl AddAssign for SampleWeight {
-    fn add_assign(&mut self, other: Self) {
-        self.samples += other.samples;
-        self.events = self.events.saturating_add(other.events);
-    }
-}
 
 /// Sum over all samples of a source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -121,48 +50,84 @@ pub struct LossStats {
     pub silences: u64,
 }
 
+impl AddAssign for LossStats {
+    fn add_assign(&mut self, other: Self) {
+        self.lost = self.lost.saturating_add(other.lost);
+        self.pauses += other.pauses;
+        self.paused = self.paused.saturating_add(other.paused);
+        self.sleeps += other.sleeps;
+        self.slept = self.slept.saturating_add(other.slept);
+        self.silences += other.silences;
+    }
+}
+
 /// Samples counted by location: those of a slice. Totals and losses are of the whole recording.
 #[derive(Debug, Clone, Default)]
 pub struct SampleCounts {
+    rules: Rules,
+    locations: Locations,
+    sums: RecordSums,
+}
+
+/// Which samples are counted, and what distinguishes them.
+#[derive(Debug, Clone, Default)]
+struct Rules {
     detail: Detail,
     slice: Slice,
-    locations: FxHashMap<SampleLocation, SampleWeight>,
     sources: SampledSources,
+}
+
+/// Sums over all records.
+#[derive(Debug, Clone, Default)]
+struct RecordSums {
     totals: BTreeMap<SampledSource, Total>,
     loss_stats: BTreeMap<(u32, u32), LossStats>,
     earliest: Option<u64>,
     unreadable: u64,
 }
 
+impl AddAssign for RecordSums {
+    fn add_assign(&mut self, other: Self) {
+        for (source, total) in other.totals {
+            *self.totals.entry(source).or_default() += total;
+        }
+        for (key, stats) in other.loss_stats {
+            *self.loss_stats.entry(key).or_default() += stats;
+        }
+        self.earliest = self.earliest.into_iter().chain(other.earliest).min();
+        self.unreadable += other.unreadable;
+    }
+}
+
 impl SampleCounts {
     /// Creates counts without samples.
     #[must_use]
     pub fn new(detail: Detail) -> Self {
-        Self { detail, ..Self::default() }
+        Self { rules: Rules { detail, ..Rules::default() }, ..Self::default() }
     }
 
     /// Counts only the samples of `slice` by location.
     #[must_use]
     pub(crate) fn with_slice(self, slice: Slice) -> Self {
-        Self { slice, ..self }
+        Self { rules: Rules { slice, ..self.rules }, ..self }
     }
 
     /// Distinguishes core types and modes.
     #[must_use]
     pub(crate) fn with_sources(self, sources: SampledSources) -> Self {
-        Self { sources, ..self }
+        Self { rules: Rules { sources, ..self.rules }, ..self }
     }
 
     /// Returns a source on the core type of a processor, as records of losses and pauses have it: for both modes.
     #[must_use]
     pub fn source_on(&self, source: u32, processor: u32) -> SampledSource {
-        self.sources.source_on(source, processor)
+        self.rules.sources.source_on(source, processor)
     }
 
     /// Returns the source of a sample.
     #[must_use]
     pub fn source_of(&self, sample: &AnySample) -> SampledSource {
-        self.sources.source_of(sample)
+        self.rules.sources.source_of(sample)
     }
 
     /// Returns the source of a record.
@@ -175,36 +140,115 @@ impl SampleCounts {
     /// Returns the source of a requested event on a processor.
     #[must_use]
     pub fn source_of_event(&self, event: &RecordedEvent, processor: u32) -> SampledSource {
-        self.sources.source_of_event(event, processor)
+        self.rules.sources.source_of_event(event, processor)
     }
 
     /// Counts `records`, in any order.
     pub fn add(&mut self, records: &[SampleRecord]) {
-        // Successive samples are mostly of one source: its total is looked up once for all of them.
-        let mut run = (SampledSource::from(0), Total::default());
+        let locations = self.locations.shared();
+        let mut counter = Counter::new(&self.rules, &locations);
+        counter.add(records);
+        self.sums += counter.finish();
+    }
+
+    /// Counts the records of all blocks, in any order, in several threads.
+    pub(crate) fn add_blocks(&mut self, blocks: impl Iterator<Item = Vec<SampleRecord>> + Send) {
+        let (rules, locations) = (&self.rules, self.locations.shared());
+        let counted = blocks.par_bridge().fold(
+            || Counter::new(rules, &locations),
+            |mut counter, records| {
+                counter.add(&records);
+                counter
+            },
+        );
+        let sum = |mut one: RecordSums, other| {
+            one += other;
+            one
+        };
+        self.sums += counted.map(Counter::finish).reduce(RecordSums::default, sum);
+    }
+
+    /// Returns every location of the slice and its samples, in no particular order.
+    pub fn locations(&self) -> impl Iterator<Item = (SampleLocation, SampleWeight)> {
+        self.locations.iter()
+    }
+
+    /// Returns what [`locations`](Self::locations) returns in parts, for several threads.
+    pub(crate) fn location_parts(
+        &self,
+    ) -> impl ParallelIterator<Item = impl Iterator<Item = (SampleLocation, SampleWeight)>> {
+        self.locations.parts()
+    }
+
+    /// Returns the sources that have samples and their totals, in ascending order.
+    pub fn totals(&self) -> impl Iterator<Item = (SampledSource, Total)> {
+        self.sums.totals.iter().map(|(source, total)| (*source, *total))
+    }
+
+    /// Returns the total of `source`.
+    #[must_use]
+    pub fn total(&self, source: impl Into<SampledSource>) -> Total {
+        self.sums.totals.get(&source.into()).copied().unwrap_or_default()
+    }
+
+    /// Returns losses, throttling and sleep by source and processor, in ascending order. The source is
+    /// [`ALL_SOURCES`](protocol::ALL_SOURCES) if all sources sampled on the processor were affected.
+    pub fn loss_stats(&self) -> impl Iterator<Item = (u32, u32, LossStats)> {
+        self.sums.loss_stats.iter().map(|((source, processor), stats)| (*source, *processor, *stats))
+    }
+
+    /// Returns how often the machine slept and the total duration, in units of the recording's clock. Every processor
+    /// records the same sleeps unless its ring was full, so this is the maximum over all processors.
+    #[must_use]
+    pub fn slept(&self) -> (u64, u64) {
+        let told = self.sums.loss_stats.values().map(|stats| (stats.sleeps, stats.slept));
+        told.max().unwrap_or_default()
+    }
+
+    /// Returns the time of the earliest record, in units of the recording's clock.
+    #[must_use]
+    pub fn earliest(&self) -> Option<u64> {
+        self.sums.earliest
+    }
+
+    /// Returns the number of records of unknown kinds and of damaged records.
+    #[must_use]
+    pub fn unreadable(&self) -> u64 {
+        self.sums.unreadable
+    }
+}
+
+/// Counts records in one thread.
+struct Counter<'a, 'b> {
+    rules: &'a Rules,
+    locations: LocationAdder<'a, 'b>,
+    sums: RecordSums,
+    /// The total of successive samples of one source, which is looked up once for all of them.
+    run: (SampledSource, Total),
+}
+
+impl<'a, 'b> Counter<'a, 'b> {
+    fn new(rules: &'a Rules, locations: &'a SharedLocations<'b>) -> Self {
+        let run = (SampledSource::from(0), Total::default());
+        Self { rules, locations: LocationAdder::new(locations), sums: RecordSums::default(), run }
+    }
+
+    fn add(&mut self, records: &[SampleRecord]) {
         for record in records {
             match record.parse() {
-                Ok(record) => self.add_one(&record, &mut run),
-                Err(_) => self.unreadable += 1,
+                Ok(record) => self.add_one(&record),
+                Err(_) => self.sums.unreadable += 1,
             }
         }
-        self.end_run(&run);
         let earliest = records.iter().map(SampleRecord::time).min();
-        self.earliest = self.earliest.into_iter().chain(earliest).min();
+        self.sums.earliest = self.sums.earliest.into_iter().chain(earliest).min();
     }
 
-    /// Adds the total of successive samples of one source.
-    fn end_run(&mut self, (source, total): &(SampledSource, Total)) {
-        if total.weight.samples > 0 {
-            *self.totals.entry(*source).or_default() += *total;
-        }
-    }
-
-    fn add_one(&mut self, record: &Record, run: &mut (SampledSource, Total)) {
+    fn add_one(&mut self, record: &Record) {
         if let Some(sample) = record.sample() {
-            return self.add_sample(&sample, record, run);
+            return self.add_sample(&sample, record);
         }
-        let stats = self.loss_stats.entry((record.source(), record.processor())).or_default();
+        let stats = self.sums.loss_stats.entry((record.source(), record.processor())).or_default();
         match record {
             Record::Sample(_) | Record::Precise(_) | Record::Branch(_) => {}
             Record::Lost(lost) => stats.lost = stats.lost.saturating_add(lost.count),
@@ -222,20 +266,21 @@ impl SampleCounts {
         }
     }
 
-    fn add_sample(&mut self, sample: &AnySample, record: &Record, run: &mut (SampledSource, Total)) {
+    fn add_sample(&mut self, sample: &AnySample, record: &Record) {
         let weight = SampleWeight { samples: 1, events: sample.events };
-        let sampled = self.source_of(sample);
-        if self.slice.selects_sample(sample) {
+        let Rules { detail, slice, sources } = self.rules;
+        let sampled = sources.source_of(sample);
+        if slice.selects_sample(sample) {
             let SampledSource { core_type, mode, .. } = sampled;
             let by_mode = mode.is_some();
-            let location = SampleLocation { core_type, by_mode, ..SampleLocation::of(sample, self.detail) };
-            *self.locations.entry(location).or_default() += weight;
+            let location = SampleLocation { core_type, by_mode, ..SampleLocation::of(sample, *detail) };
+            self.locations.add(location, weight);
         }
-        if run.0 != sampled {
-            self.end_run(run);
-            *run = (sampled, Total::default());
+        if self.run.0 != sampled {
+            self.end_run();
+            self.run = (sampled, Total::default());
         }
-        let total = &mut run.1;
+        let total = &mut self.run.1;
         total.weight += weight;
         total.squares += u128::from(sample.events * sample.events);
         if let Record::Precise(PreciseSample { kind, .. }) = record {
@@ -246,45 +291,17 @@ impl SampleCounts {
         }
     }
 
-    /// Returns every location of the slice and its samples, in no particular order.
-    pub fn locations(&self) -> impl Iterator<Item = (&SampleLocation, SampleWeight)> {
-        self.locations.iter().map(|(location, weight)| (location, *weight))
+    /// Adds the total of successive samples of one source.
+    fn end_run(&mut self) {
+        let (source, total) = self.run;
+        if total.weight.samples > 0 {
+            *self.sums.totals.entry(source).or_default() += total;
+        }
     }
 
-    /// Returns the sources that have samples and their totals, in ascending order.
-    pub fn totals(&self) -> impl Iterator<Item = (SampledSource, Total)> {
-        self.totals.iter().map(|(source, total)| (*source, *total))
-    }
-
-    /// Returns the total of `source`.
-    #[must_use]
-    pub fn total(&self, source: impl Into<SampledSource>) -> Total {
-        self.totals.get(&source.into()).copied().unwrap_or_default()
-    }
-
-    /// Returns losses, throttling and sleep by source and processor, in ascending order. The source is
-    /// [`ALL_SOURCES`](protocol::ALL_SOURCES) if all sources sampled on the processor were affected.
-    pub fn loss_stats(&self) -> impl Iterator<Item = (u32, u32, LossStats)> {
-        self.loss_stats.iter().map(|((source, processor), stats)| (*source, *processor, *stats))
-    }
-
-    /// Returns how often the machine slept and the total duration, in units of the recording's clock. Every processor
-    /// records the same sleeps unless its ring was full, so this is the maximum over all processors.
-    #[must_use]
-    pub fn slept(&self) -> (u64, u64) {
-        let told = self.loss_stats.values().map(|stats| (stats.sleeps, stats.slept));
-        told.max().unwrap_or_default()
-    }
-
-    /// Returns the time of the earliest record, in units of the recording's clock.
-    #[must_use]
-    pub fn earliest(&self) -> Option<u64> {
-        self.earliest
-    }
-
-    /// Returns the number of records of unknown kinds and of damaged records.
-    #[must_use]
-    pub fn unreadable(&self) -> u64 {
-        self.unreadable
+    fn finish(mut self) -> RecordSums {
+        self.end_run();
+        self.locations.finish();
+        self.sums
     }
 }

@@ -5,8 +5,8 @@ use std::io::{self, Read, Write};
 use protocol::{AnySample, Mode, PauseKind, PreciseKind, Record, StopKind, UNKNOWN};
 
 use crate::filter::Filter;
+use crate::locations::{Detail, SampleLocation};
 use crate::read::{Contents, ExportError, for_each_selected};
-use crate::sample_counts::{Detail, SampleLocation};
 use crate::symbol_index::SymbolIndex;
 
 /// Names of the fields; the first line of the output.

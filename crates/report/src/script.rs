@@ -13,8 +13,8 @@ use protocol::AnySample;
 use rustc_hash::FxHashMap;
 
 use crate::filter::Filter;
+use crate::locations::{Detail, SampleLocation};
 use crate::read::{Contents, ExportError, for_each_selected};
-use crate::sample_counts::{Detail, SampleLocation};
 use crate::symbol_index::{JIT, SymbolIndex};
 
 /// What perf prints for a function that it does not know.

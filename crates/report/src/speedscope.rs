@@ -96,14 +96,15 @@ pub fn speedscope(
     let sources = contents.sample_counts.totals().filter(|(source, _)| filter.selects_source(*source));
     let profiles = sources.map(|(source, _)| {
         let table = Table::new(contents, symbol_index, source, &COLUMNS, filter);
-        let weights: Vec<u64> = table.rows.iter().map(|row| row.weight.events).collect();
+        let rows = table.sorted_rows();
+        let weights: Vec<u64> = rows.iter().map(|row| row.weight.events).collect();
         SampledProfile {
             kind: "sampled",
             name: contents.source_name(source).into_owned(),
             unit: "none",
             start_value: 0,
             end_value: weights.iter().sum(),
-            samples: table.rows.iter().map(|row| frames.stack(row)).collect(),
+            samples: rows.iter().map(|row| frames.stack(row)).collect(),
             weights,
         }
     });

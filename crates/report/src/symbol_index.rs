@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::iter;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use protocol::UNKNOWN;
@@ -10,15 +11,16 @@ use recording::KERNEL;
 use rustc_hash::FxHashMap;
 
 use crate::filter::Filter;
+use crate::locations::SampleLocation;
+use crate::module_names::{ModuleNames, NamedCode};
 use crate::modules::{ModuleId, Modules};
 use crate::processes::{Processes, UNKNOWN_NAME};
 use crate::read::Contents;
-use crate::sample_counts::SampleLocation;
-use crate::symbols::{Missing, SymbolFinder};
+use crate::symbols::{Missing, Reason, SymbolFinder};
 
 /// Index of a symbol in an [`SymbolIndex`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SymbolId(usize);
+pub struct SymbolId(u32);
 
 /// A symbol.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +52,7 @@ pub struct PerfMapProblem {
 
 /// Index of a name in an [`SymbolIndex`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct NameId(usize);
+pub(crate) struct NameId(u32);
 
 /// Names of functions, each stored once.
 #[derive(Debug, Default)]
@@ -64,14 +66,14 @@ impl Names {
         if let Some(id) = self.ids.get(name) {
             return *id;
         }
-        let id = NameId(self.list.len());
+        let id = NameId(next(&self.list));
         self.list.push(name.to_owned());
         self.ids.insert(name.to_owned(), id);
         id
     }
 
     fn get(&self, NameId(index): NameId) -> &str {
-        self.list.get(index).map_or("", String::as_str)
+        self.list.get(index as usize).map_or("", String::as_str)
     }
 }
 
@@ -103,47 +105,54 @@ pub(crate) enum Name {
     Unknown,
 }
 
-/// Index of a list of inlined functions in a [`SymbolIndex`].
+/// Number of a list of inlined functions in a [`SymbolIndex`]. An `Option` of it has four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct InlineId(usize);
+pub(crate) struct InlineId(NonZeroU32);
+
+impl InlineId {
+    fn new(number: u32) -> Option<Self> {
+        Some(Self(NonZeroU32::MIN.checked_add(number)?))
+    }
+
+    fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+/// Returns the number of the next value of a list.
+fn next<T>(list: &[T]) -> u32 {
+    // More values than this do not fit into memory.
+    u32::try_from(list.len()).unwrap_or(u32::MAX)
+}
 
 /// The functions of an address, from the one that has the code to the innermost inlined one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FrameKey {
-    outer: Name,
-    inlined: Option<InlineId>,
+    pub outer: Name,
+    pub inlined: Option<InlineId>,
 }
 
-impl FrameKey {
-    /// The functions of an address in user mode of a process that is not known.
-    pub const UNKNOWN: Self = Self { outer: Name::Unknown, inlined: None };
-}
-
-/// An address in the address space in which it was executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct AddressKey {
-    /// 0 in kernel mode, where all processes share the modules.
-    process: u32,
-    kernel: bool,
-    ip: u64,
-}
-
-impl AddressKey {
-    fn of(location: &SampleLocation) -> Self {
-        Self { process: if location.kernel { 0 } else { location.process }, kernel: location.kernel, ip: location.ip }
-    }
+/// What is at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Resolved {
+    pub owner: Owner,
+    pub name: Name,
+    pub inlined: Option<InlineId>,
 }
 
 /// The modules and symbols of addresses.
+///
+/// An address in no module, or in a module without symbols, needs no memory: what is there follows from its process.
 #[derive(Debug, Default)]
 pub struct SymbolIndex {
-    addresses: FxHashMap<AddressKey, (Owner, Name)>,
-    /// The inlined functions of the addresses that have any.
-    inlined: FxHashMap<AddressKey, InlineId>,
+    processes: Processes,
+    /// The named code of modules with symbols, in ascending order.
+    code: FxHashMap<ModuleId, Vec<NamedCode>>,
+    /// The addresses that perf maps name, by process.
+    compiled: FxHashMap<(u32, u64), NameId>,
     /// Lists of inlined functions, each of them inlined into the one before it.
     inline_lists: Vec<Vec<NameId>>,
     names: Names,
-    modules: Modules,
     symbols: Vec<Symbol>,
     missing: Vec<Missing>,
     perf_map_problems: Vec<PerfMapProblem>,
@@ -153,7 +162,7 @@ impl SymbolIndex {
     /// Resolves every location of the counts that `filter` selects.
     #[must_use]
     pub fn new(contents: &Contents, filter: &Filter, finder: &SymbolFinder) -> Self {
-        let locations = contents.sample_counts.locations().map(|(location, _)| *location);
+        let locations = contents.sample_counts.locations().map(|(location, _)| location);
         Self::of(
             &contents.processes,
             locations.filter(|location| filter.selects(location.sampled_source(), location.process)),
@@ -161,105 +170,104 @@ impl SymbolIndex {
         )
     }
 
-    /// Resolves these locations: first the modules, then the symbols of one module after the other.
+    /// Resolves these locations: first the modules, then the symbols of several modules at a time.
     #[must_use]
     pub fn of(
         processes: &Processes,
         locations: impl IntoIterator<Item = SampleLocation>,
         finder: &SymbolFinder,
     ) -> Self {
-        let mut symbol_index = Self { modules: processes.modules().clone(), ..Self::default() };
-        let mut covered: BTreeMap<ModuleId, Vec<(AddressKey, u64)>> = BTreeMap::new();
-        let mut uncovered: BTreeMap<u32, Vec<AddressKey>> = BTreeMap::new();
-        for location in locations {
-            let key = AddressKey::of(&location);
-            if let Some((module, offset)) = processes.module_at(location.process, location.kernel, location.ip) {
-                covered.entry(module).or_default().push((key, offset));
-                continue;
+        let mut symbol_index = Self { processes: processes.clone(), ..Self::default() };
+        let mut covered: BTreeMap<ModuleId, Vec<u32>> = BTreeMap::new();
+        let mut uncovered: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        for SampleLocation { process, kernel, ip, .. } in locations {
+            if let Some((module, offset)) = processes.module_at(process, kernel, ip) {
+                let offsets = covered.entry(module).or_default();
+                offsets.extend(u32::try_from(offset));
+            } else if !kernel && process != UNKNOWN {
+                uncovered.entry(process).or_default().push(ip);
             }
-            if !location.kernel && location.process != UNKNOWN {
-                uncovered.entry(location.process).or_default().push(key);
-                continue;
-            }
-            let unnamed_kernel = location.kernel && !processes.has_modules(KERNEL);
-            let owner = if unnamed_kernel { Owner::Kernel } else { Owner::Unknown };
-            symbol_index.addresses.insert(key, (owner, Name::Address(location.ip)));
         }
         for (process, addresses) in uncovered {
-            symbol_index.name_outside_modules(process, &addresses, processes.has_modules(process), finder);
+            symbol_index.name_compiled(process, &addresses, finder);
         }
-        for (module, mut addresses) in covered {
-            addresses.sort_unstable();
-            addresses.dedup();
-            symbol_index.name_module(module, &addresses, finder);
+        let modules = covered.into_iter().collect();
+        for (module, found) in finder.names(modules, processes.modules()) {
+            symbol_index.add_module(module, found);
         }
         symbol_index
     }
 
-    /// Resolves addresses in no module of `process` by its perf map. Other addresses are combined to regions if the
-    /// modules of the process are known.
-    fn name_outside_modules(
-        &mut self,
-        process: u32,
-        addresses: &[AddressKey],
-        has_modules: bool,
-        finder: &SymbolFinder,
-    ) {
-        let map = finder.perf_map(process).and_then(|(path, map)| {
-            let problem = map.as_ref().map_or_else(|error| Err(error.to_string()), |map| Ok(map.bad_lines()));
-            if !matches!(problem, Ok(0)) {
-                self.perf_map_problems.push(PerfMapProblem { path, problem });
+    /// Resolves addresses in no module of `process` by its perf map.
+    fn name_compiled(&mut self, process: u32, addresses: &[u64], finder: &SymbolFinder) {
+        let Some((path, map)) = finder.perf_map(process) else { return };
+        let problem = map.as_ref().map_or_else(|error| Err(error.to_string()), |map| Ok(map.bad_lines()));
+        if !matches!(problem, Ok(0)) {
+            self.perf_map_problems.push(PerfMapProblem { path, problem });
+        }
+        let Ok(map) = map else { return };
+        for ip in addresses {
+            if let Some(name) = map.at(*ip) {
+                let name = self.names.intern(name);
+                self.compiled.insert((process, *ip), name);
             }
-            map.ok()
-        });
-        for key in addresses {
-            let resolved = match map.as_ref().and_then(|map| map.at(key.ip)) {
-                Some(name) => (Owner::Jit, Name::Jit(self.names.intern(name))),
-                None if has_modules => (Owner::Unknown, Name::Unmapped(key.ip - key.ip % REGION)),
-                None => (Owner::Unknown, Name::Address(key.ip)),
-            };
-            self.addresses.insert(*key, resolved);
         }
     }
 
-    fn name_module(&mut self, module: ModuleId, addresses: &[(AddressKey, u64)], finder: &SymbolFinder) {
-        let found = self.modules.get(module).map(|module| finder.find(module)).transpose();
-        let symbols = found.unwrap_or_else(|reason| {
-            self.missing.push(Missing { module, reason });
-            None
-        });
-        let mut known: FxHashMap<u32, SymbolId> = FxHashMap::default();
-        let mut lists: FxHashMap<Vec<NameId>, InlineId> = FxHashMap::default();
-        for (key, offset) in addresses.iter().copied() {
-            let name = match symbols.as_ref().and_then(|symbols| symbols.at(offset)) {
-                Some(found) => {
-                    if !found.inlined.is_empty() {
-                        let list = found.inlined.iter().map(|name| self.names.intern(name)).collect();
-                        let id = self.inline_id(list, &mut lists);
-                        self.inlined.insert(key, id);
-                    }
-                    Name::Symbol(*known.entry(found.address).or_insert_with(|| {
-                        let (address, size, name) = (found.address, found.size, found.name);
-                        self.symbols.push(Symbol { module, address, size, name });
-                        SymbolId(self.symbols.len() - 1)
-                    }))
+    /// Adds what was found for a module. Its numbers become those of the index.
+    fn add_module(&mut self, module: ModuleId, found: Result<ModuleNames, Reason>) {
+        let ModuleNames { symbols, inline_lists, mut code } = match found {
+            Ok(found) => found,
+            Err(reason) => {
+                self.missing.push(Missing { module, reason });
+                return;
+            }
+        };
+        let [first_symbol, first_list] = [next(&self.symbols), next(&self.inline_lists)];
+        self.symbols.extend(symbols);
+        for list in inline_lists {
+            let list = list.iter().map(|name| self.names.intern(name)).collect();
+            self.inline_lists.push(list);
+        }
+        for one in &mut code {
+            one.symbol = one.symbol.map(|number| first_symbol + number);
+            one.inlined = one.inlined.map(|number| first_list + number);
+        }
+        self.code.insert(module, code);
+    }
+
+    /// Returns what is at `location`.
+    pub(crate) fn resolve(&self, location: &SampleLocation) -> Resolved {
+        let SampleLocation { process, kernel, ip, .. } = *location;
+        let outside = |owner, name| Resolved { owner, name, inlined: None };
+        let Some((module, offset)) = self.processes.module_at(process, kernel, ip) else {
+            return match self.compiled.get(&(process, ip)) {
+                Some(name) if !kernel => outside(Owner::Jit, Name::Jit(*name)),
+                _ if kernel && !self.processes.has_modules(KERNEL) => outside(Owner::Kernel, Name::Address(ip)),
+                _ if !kernel && process != UNKNOWN && self.processes.has_modules(process) => {
+                    outside(Owner::Unknown, Name::Unmapped(ip - ip % REGION))
                 }
-                None => Name::Offset(module, offset),
+                _ => outside(Owner::Unknown, Name::Address(ip)),
             };
-            self.addresses.insert(key, (Owner::Module(module), name));
+        };
+        let code = self.named_code(module, offset);
+        let name = code.and_then(|code| code.symbol);
+        Resolved {
+            owner: Owner::Module(module),
+            name: name.map_or(Name::Offset(module, offset), |number| Name::Symbol(SymbolId(number))),
+            inlined: code.and_then(|code| code.inlined).and_then(InlineId::new),
         }
     }
 
-    /// Returns the index of a list, adding it if it is not among the `known` ones of the module.
-    fn inline_id(&mut self, list: Vec<NameId>, known: &mut FxHashMap<Vec<NameId>, InlineId>) -> InlineId {
-        *known.entry(list).or_insert_with_key(|list| {
-            self.inline_lists.push(list.clone());
-            InlineId(self.inline_lists.len() - 1)
-        })
+    fn named_code(&self, module: ModuleId, offset: u64) -> Option<NamedCode> {
+        let code = self.code.get(&module)?;
+        let after = code.partition_point(|one| u64::from(one.start) <= offset);
+        code.get(after.checked_sub(1)?).copied()
     }
 
     pub(crate) fn owner_and_name(&self, location: &SampleLocation) -> (Owner, Name) {
-        self.addresses.get(&AddressKey::of(location)).copied().unwrap_or((Owner::Unknown, Name::Address(location.ip)))
+        let Resolved { owner, name, .. } = self.resolve(location);
+        (owner, name)
     }
 
     /// Returns the name of the module at `location`, or `[kernel]`, `[JIT]` or `[unknown]` if there is none.
@@ -278,7 +286,7 @@ impl SymbolIndex {
     /// Returns the symbol that was found for `location`.
     pub(crate) fn known_symbol(&self, location: &SampleLocation) -> Option<&Symbol> {
         match self.owner_and_name(location).1 {
-            Name::Symbol(SymbolId(index)) => self.symbols.get(index),
+            Name::Symbol(id) => self.symbol_of(id),
             _ => None,
         }
     }
@@ -291,33 +299,34 @@ impl SymbolIndex {
 
     /// Returns the functions that the compiler inlined at `location`, each of them into the one before it.
     pub fn inlined(&self, location: &SampleLocation) -> impl Iterator<Item = &str> {
-        self.names_of(self.inlined.get(&AddressKey::of(location)).copied())
+        self.names_of(self.resolve(location).inlined)
     }
 
     fn names_of(&self, list: Option<InlineId>) -> impl Iterator<Item = &str> {
-        let list = list.and_then(|InlineId(index)| self.inline_lists.get(index));
-        list.into_iter().flatten().map(|name| self.names.get(*name))
+        self.inline_list(list).iter().map(|name| self.names.get(*name))
     }
 
     pub(crate) fn frame_key(&self, location: &SampleLocation) -> FrameKey {
-        let key = AddressKey::of(location);
-        FrameKey { outer: self.owner_and_name(location).1, inlined: self.inlined.get(&key).copied() }
+        let Resolved { name, inlined, .. } = self.resolve(location);
+        FrameKey { outer: name, inlined }
     }
 
     pub(crate) fn frame_texts(&self, FrameKey { outer, inlined }: FrameKey) -> impl Iterator<Item = Cow<'_, str>> {
         iter::once(self.name_text(outer)).chain(self.names_of(inlined).map(Cow::Borrowed))
     }
 
-    /// Returns the innermost function at `location`, inlined or not.
-    pub(crate) fn innermost(&self, location: &SampleLocation) -> Name {
-        let FrameKey { outer, inlined } = self.frame_key(location);
-        let list = inlined.and_then(|InlineId(index)| self.inline_lists.get(index));
-        list.and_then(|list| list.last()).map_or(outer, |name| Name::Inlined(*name))
+    fn inline_list(&self, list: Option<InlineId>) -> &[NameId] {
+        list.and_then(|list| self.inline_lists.get(list.index())).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the innermost function of `resolved`, inlined or not.
+    pub(crate) fn innermost(&self, resolved: &Resolved) -> Name {
+        self.inline_list(resolved.inlined).last().map_or(resolved.name, |name| Name::Inlined(*name))
     }
 
     pub(crate) fn owner_text(&self, owner: Owner) -> &str {
         match owner {
-            Owner::Module(module) => self.modules.name(module),
+            Owner::Module(module) => self.processes.modules().name(module),
             Owner::Kernel => "[kernel]",
             Owner::Jit => JIT,
             Owner::Unknown => UNKNOWN_NAME,
@@ -326,8 +335,8 @@ impl SymbolIndex {
 
     pub(crate) fn name_text(&self, name: Name) -> Cow<'_, str> {
         match name {
-            Name::Symbol(SymbolId(index)) => self.symbols.get(index).map_or("", |symbol| symbol.name.as_str()).into(),
-            Name::Offset(module, offset) => format!("{}+{offset:#x}", self.modules.name(module)).into(),
+            Name::Symbol(id) => self.symbol_of(id).map_or("", |symbol| symbol.name.as_str()).into(),
+            Name::Offset(module, offset) => format!("{}+{offset:#x}", self.processes.modules().name(module)).into(),
             Name::Jit(name) => self.names.get(name).into(),
             Name::Inlined(name) => format!("{} (inlined)", self.names.get(name)).into(),
             Name::Unmapped(region) => format!("[JIT or unmapped] {region:#x}").into(),
@@ -339,7 +348,7 @@ impl SymbolIndex {
     /// Returns the modules of the recording.
     #[must_use]
     pub fn modules(&self) -> &Modules {
-        &self.modules
+        self.processes.modules()
     }
 
     /// Returns every symbol that was found for an address.
@@ -350,13 +359,13 @@ impl SymbolIndex {
 
     /// Returns the indexes of all [symbols](Self::symbols).
     pub fn symbol_ids(&self) -> impl Iterator<Item = (SymbolId, &Symbol)> {
-        self.symbols.iter().enumerate().map(|(index, symbol)| (SymbolId(index), symbol))
+        (0..).map(SymbolId).zip(&self.symbols)
     }
 
     /// Returns the symbol with this index.
     #[must_use]
     pub fn symbol_of(&self, SymbolId(index): SymbolId) -> Option<&Symbol> {
-        self.symbols.get(index)
+        self.symbols.get(index as usize)
     }
 
     /// Returns the index of the symbol at `location`; `None` if it has a placeholder.

@@ -4,20 +4,22 @@
 //! supports symbol servers, without which the kernel and Windows' own modules have no names. This module decides where
 //! to search, and uses only files of the recorded build.
 
-use std::cell::RefCell;
 use std::fs;
 use std::io;
 use std::iter;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use recording::Module;
 use rustc_hash::FxHashMap;
 use tokio::runtime::{Builder, Runtime};
 use wholesym::debugid::DebugId;
 use wholesym::{Error, FramesLookupResult, LookupAddress, SymbolInfo, SymbolManager, SymbolManagerConfig, SymbolMap};
 
-use crate::modules::{ModuleId, file_name};
+use crate::module_names::ModuleNames;
+use crate::modules::{ModuleId, Modules, file_name};
 use crate::pe::PeHeaders;
 use crate::perf_map::PerfMap;
 use crate::processes::UNKNOWN_NAME;
@@ -53,15 +55,20 @@ pub enum Reason {
     },
 }
 
+/// Number of modules whose symbols are looked up at a time. Most of the time a worker waits for a file or a server.
+const WORKERS: usize = 8;
+
 /// Searches for symbols.
 pub struct SymbolFinder {
     runtime: Runtime,
+    /// Looks up the symbols of modules.
+    workers: ThreadPool,
     given: Vec<PathBuf>,
     beside: Option<PathBuf>,
     servers: Option<SymbolManager>,
     perf_maps: Vec<PathBuf>,
     /// Symbols that were searched for before, if they are kept.
-    cache: Option<RefCell<FxHashMap<ImageKey, Result<Symbols, Reason>>>>,
+    cache: Option<Mutex<FxHashMap<ImageKey, Result<Symbols, Reason>>>>,
 }
 
 /// Identity of a module: path, time stamp, size and build.
@@ -75,11 +82,13 @@ impl SymbolFinder {
     /// # Errors
     /// If the system has no resources for the runtime that accesses the servers.
     pub fn new(given: Vec<PathBuf>, beside: Option<PathBuf>, symbol_path: Option<String>) -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+        // One thread of the runtime waits for the servers, for all workers.
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let workers = ThreadPoolBuilder::new().num_threads(WORKERS).build().map_err(io::Error::other)?;
         let servers = symbol_path
             .filter(|path| !path.trim().is_empty())
             .map(|path| SymbolManager::with_config(SymbolManagerConfig::new().default_nt_symbol_path(path)));
-        Ok(Self { runtime, given, beside, servers, perf_maps: Vec::new(), cache: None })
+        Ok(Self { runtime, workers, given, beside, servers, perf_maps: Vec::new(), cache: None })
     }
 
     /// Searches also these folders for perf maps, after all others.
@@ -99,7 +108,21 @@ impl SymbolFinder {
     /// Keeps the symbols of every module in memory, for programs that resolve addresses again and again.
     #[must_use]
     pub fn with_cache(self) -> Self {
-        Self { cache: Some(RefCell::default()), ..self }
+        Self { cache: Some(Mutex::default()), ..self }
+    }
+
+    /// Looks up addresses of modules, in several threads. The result has the order of `addresses`.
+    pub(crate) fn names(
+        &self,
+        addresses: Vec<(ModuleId, Vec<u32>)>,
+        modules: &Modules,
+    ) -> Vec<(ModuleId, Result<ModuleNames, Reason>)> {
+        let of = |(id, offsets): (ModuleId, Vec<u32>)| {
+            let found = modules.get(id).ok_or(Reason::NotFound).and_then(|module| self.find(module));
+            (id, found.map(|symbols| ModuleNames::new(id, offsets, &symbols)))
+        };
+        // With one module at a time, a worker that is done takes the next one.
+        self.workers.install(|| addresses.into_par_iter().with_max_len(1).map(of).collect())
     }
 
     /// Returns the symbols of `module`.
@@ -107,10 +130,11 @@ impl SymbolFinder {
         let Some(cache) = &self.cache else { return self.search(module) };
         let build = module.debug.as_ref().map(|debug| debug.id.clone());
         let key = (module.path.clone(), module.timestamp, module.image_size, build);
-        let known = cache.borrow().get(&key).cloned();
+        let cache = || cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = cache().get(&key).cloned();
         known.unwrap_or_else(|| {
             let found = self.search(module);
-            cache.borrow_mut().insert(key, found.clone());
+            cache().insert(key, found.clone());
             found
         })
     }
@@ -240,7 +264,7 @@ fn first_found<T>(tried: impl Iterator<Item = Result<T, Reason>>, reason: &mut R
 
 /// The symbols of a module.
 #[derive(Clone)]
-pub(crate) struct Symbols(Rc<SymbolMap>);
+pub(crate) struct Symbols(Arc<SymbolMap>);
 
 /// A symbol with its address relative to the base of the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -254,13 +278,12 @@ pub(crate) struct FoundSymbol {
 
 impl Symbols {
     fn new(symbols: SymbolMap) -> Self {
-        Self(Rc::new(symbols))
+        Self(Arc::new(symbols))
     }
 
     /// Returns the symbol at `offset` from the base of the module.
-    pub(crate) fn at(&self, offset: u64) -> Option<FoundSymbol> {
-        let address = LookupAddress::Relative(offset.try_into().ok()?);
-        let found = self.0.lookup_sync(address)?;
+    pub(crate) fn at(&self, offset: u32) -> Option<FoundSymbol> {
+        let found = self.0.lookup_sync(LookupAddress::Relative(offset))?;
         let SymbolInfo { address, size, name } = found.symbol;
         Some(FoundSymbol { address, size, name, inlined: inlined(found.frames) })
     }

@@ -2,16 +2,21 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::sync::Mutex;
 
 use protocol::UNKNOWN;
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::filter::Filter;
+use crate::locations::{SampleLocation, SampleWeight};
+use crate::numbering::{Numbering, ThreadNumbering};
 use crate::proportion::{Interval, effective_samples, real};
 use crate::read::Contents;
-use crate::sample_counts::{SampleLocation, SampleWeight, Total};
+use crate::sample_counts::Total;
 use crate::sampled_sources::SampledSource;
-use crate::symbol_index::{FrameKey, Name, Owner, SymbolIndex};
+use crate::sums::{Adder, Sums};
+use crate::symbol_index::{FrameKey, InlineId, Name, Owner, Resolved, SymbolIndex};
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,38 +39,53 @@ pub enum Column {
     Address,
 }
 
-/// Group of a row. Fields without a column are `None`.
+/// What many rows have in common. Fields without a column are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct GroupKey {
+struct RowGroup {
     process: Option<u32>,
     thread: Option<u32>,
     processor: Option<u32>,
     module: Option<Owner>,
-    symbol: Option<Name>,
-    frames: Option<FrameKey>,
-    address: Option<u64>,
 }
 
-impl GroupKey {
-    fn of(location: &SampleLocation, columns: &[Column], symbol_index: &SymbolIndex) -> Self {
-        let mut key = Self::default();
-        for column in columns {
-            match column {
-                Column::Process => key.process = Some(location.process),
-                Column::Thread => key.thread = Some(location.thread),
-                Column::Processor => key.processor = Some(location.processor),
-                Column::Module => key.module = Some(symbol_index.owner_and_name(location).0),
-                // Without a process, the addresses of user mode mean nothing, and have one row.
-                Column::Symbol | Column::InlinedSymbol if is_unattributed(location) => key.symbol = Some(Name::Unknown),
-                Column::Frames if is_unattributed(location) => key.frames = Some(FrameKey::UNKNOWN),
-                Column::Symbol => key.symbol = Some(symbol_index.owner_and_name(location).1),
-                Column::InlinedSymbol => key.symbol = Some(symbol_index.innermost(location)),
-                Column::Frames => key.frames = Some(symbol_index.frame_key(location)),
-                Column::Address => key.address = Some(location.ip),
+/// A row: the number of its group, and the rest. Fields without a column are `None`, and the address 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct RowKey {
+    group: u32,
+    inlined: Option<InlineId>,
+    name: Option<Name>,
+    address: u64,
+}
+
+// A table of all addresses of a recording can have as many rows as the recording has samples.
+const _: () = assert!(size_of::<RowKey>() == 32);
+
+/// Returns the group and the rest of the row of a location. The number of the group is not set.
+fn row_of(
+    location: &SampleLocation,
+    resolved: &Resolved,
+    columns: &[Column],
+    symbol_index: &SymbolIndex,
+) -> (RowGroup, RowKey) {
+    let mut group = RowGroup::default();
+    let mut key = RowKey { group: 0, inlined: None, name: None, address: 0 };
+    for column in columns {
+        match column {
+            Column::Process => group.process = Some(location.process),
+            Column::Thread => group.thread = Some(location.thread),
+            Column::Processor => group.processor = Some(location.processor),
+            Column::Module => group.module = Some(resolved.owner),
+            // Without a process, the addresses of user mode mean nothing, and have one row.
+            Column::Symbol | Column::InlinedSymbol | Column::Frames if is_unattributed(location) => {
+                key.name = Some(Name::Unknown);
             }
+            Column::Symbol => key.name = Some(resolved.name),
+            Column::InlinedSymbol => key.name = Some(symbol_index.innermost(resolved)),
+            Column::Frames => (key.name, key.inlined) = (Some(resolved.name), resolved.inlined),
+            Column::Address => key.address = location.ip,
         }
-        key
     }
+    (group, key)
 }
 
 /// Returns whether the location is in user mode of a process that is not known.
@@ -101,14 +121,48 @@ pub struct TableRow {
 }
 
 /// The samples of a source, grouped into rows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Table {
+#[derive(Debug)]
+pub struct Table<'a> {
     /// All samples of the source, including those in no row.
     pub total: Total,
     /// The samples of all rows.
     pub selected: SampleWeight,
+    contents: &'a Contents,
+    symbol_index: &'a SymbolIndex,
+    columns: Vec<Column>,
+    groups: Numbering<RowGroup>,
+    sums: Sums<RowKey>,
+}
+
+/// Limits of the rows of a table.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Limits {
+    /// Maximum number of rows.
+    pub rows: Option<usize>,
+    /// Minimum share of the events, from 0 to 1.
+    pub share: f64,
+}
+
+/// The first rows of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FirstRows {
     /// Rows in descending order of events.
     pub rows: Vec<TableRow>,
+    /// The other rows.
+    pub omitted: OmittedRows,
+}
+
+/// Rows that are beyond the limits.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OmittedRows {
+    /// Number of rows.
+    pub rows: usize,
+    /// Their events as a share of all events of the source, from 0 to 1.
+    pub share: f64,
+    /// Whether there are as many rows before them as the limits allow.
+    pub by_number: bool,
+    /// Whether the first omitted row has less than the minimum share.
+    pub by_share: bool,
 }
 
 impl TableRow {
@@ -122,57 +176,148 @@ impl TableRow {
     }
 }
 
-impl Table {
+impl<'a> Table<'a> {
     /// Groups the samples of `source` that `filter` selects by `columns`.
     #[must_use]
     pub fn new(
-        contents: &Contents,
-        symbol_index: &SymbolIndex,
+        contents: &'a Contents,
+        symbol_index: &'a SymbolIndex,
         source: impl Into<SampledSource>,
         columns: &[Column],
         filter: &Filter,
     ) -> Self {
-        let mut sums: FxHashMap<GroupKey, SampleWeight> = FxHashMap::default();
         let source = source.into();
-        let locations = contents.sample_counts.locations().filter(|(location, _)| location.sampled_source() == source);
-        let mut selected = SampleWeight::default();
-        for (location, weight) in locations.filter(|(location, _)| filter.selects_location(location, symbol_index)) {
-            selected += weight;
-            *sums.entry(GroupKey::of(location, columns, symbol_index)).or_default() += weight;
-        }
+        let (mut groups, mut sums) = (Numbering::default(), Sums::default());
+        let (shared_groups, shared_sums) = (Mutex::new(&mut groups), sums.shared());
+        let counted = contents.sample_counts.location_parts().map(|locations| {
+            let mut numbers = ThreadNumbering::new(&shared_groups);
+            let mut adder = Adder::new(&shared_sums);
+            let mut selected = SampleWeight::default();
+            let locations = locations.filter(|(location, _)| location.sampled_source() == source);
+            for (location, weight) in locations.filter(|(location, _)| filter.selects_location(location, symbol_index))
+            {
+                selected += weight;
+                let resolved = symbol_index.resolve(&location);
+                let (group, key) = row_of(&location, &resolved, columns, symbol_index);
+                adder.add(RowKey { group: numbers.number_of(group), ..key }, weight);
+            }
+            adder.finish();
+            selected
+        });
+        let selected = counted.reduce(SampleWeight::default, |mut one, other| {
+            one += other;
+            one
+        });
+        drop((shared_groups, shared_sums));
         let total = contents.sample_counts.total(source);
-        let mut rows: Vec<TableRow> =
-            sums.iter().map(|(key, weight)| row(key, *weight, &total, contents, symbol_index)).collect();
+        Self { total, selected, contents, symbol_index, columns: columns.to_vec(), groups, sums }
+    }
+
+    /// Returns whether the table has no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sums.parts().iter().all(FxHashMap::is_empty)
+    }
+
+    /// Returns all rows, in no particular order.
+    pub fn rows(&self) -> impl Iterator<Item = TableRow> {
+        self.sums.iter().map(|(key, weight)| self.row(key, weight))
+    }
+
+    /// Returns all rows in descending order of events.
+    #[must_use]
+    pub fn sorted_rows(&self) -> Vec<TableRow> {
+        self.first(Limits::default()).rows
+    }
+
+    /// Returns the first rows in descending order of events. Only these are made, so a few rows of a large table cost
+    /// little.
+    #[must_use]
+    pub fn first(&self, limits: Limits) -> FirstRows {
+        let max = limits.rows.unwrap_or(usize::MAX);
+        // One more row says why the rows from it on are omitted.
+        let wanted = max.saturating_add(1);
+        let mut keys: Vec<(&RowKey, SampleWeight)> = self
+            .sums
+            .parts()
+            .par_iter()
+            .flat_map_iter(|part| self.first_keys(part.iter().map(|(key, weight)| (key, *weight)).collect(), wanted))
+            .collect();
+        keys = self.first_keys(keys, wanted);
+        keys.sort_unstable_by(|one, other| self.order(one, other));
+        let share = |weight: SampleWeight| share_of(weight, &self.total);
+        let shown = keys.iter().take(max).take_while(|(_, weight)| share(*weight) >= limits.share).count();
+        let next = keys.get(shown);
+        let mut rows: Vec<TableRow> = keys.iter().take(shown).map(|(key, weight)| self.row(key, *weight)).collect();
         rows.sort_by(compare);
-        Self { total, selected, rows }
+        let shown_events: u64 = rows.iter().map(|row| row.weight.events).sum();
+        let omitted = OmittedRows {
+            rows: self.len() - shown,
+            share: share(SampleWeight { events: self.selected.events.saturating_sub(shown_events), samples: 0 }),
+            by_number: shown == max,
+            by_share: next.is_some_and(|(_, weight)| share(*weight) < limits.share),
+        };
+        FirstRows { rows, omitted }
+    }
+
+    fn len(&self) -> usize {
+        self.sums.parts().iter().map(FxHashMap::len).sum()
+    }
+
+    /// Returns the first rows by [`order`](Self::order), themselves in no particular order.
+    fn first_keys<'b>(
+        &self,
+        mut keys: Vec<(&'b RowKey, SampleWeight)>,
+        wanted: usize,
+    ) -> Vec<(&'b RowKey, SampleWeight)> {
+        if keys.len() > wanted {
+            keys.select_nth_unstable_by(wanted, |one, other| self.order(one, other));
+            keys.truncate(wanted);
+        }
+        keys
+    }
+
+    /// Orders by events, descending, then by numbers, so that the rows within the limits are the same each time.
+    fn order(
+        &self,
+        (one, one_weight): &(&RowKey, SampleWeight),
+        (other, other_weight): &(&RowKey, SampleWeight),
+    ) -> Ordering {
+        let weights = (other_weight.events, other_weight.samples).cmp(&(one_weight.events, one_weight.samples));
+        let parts = |key: &RowKey| (self.groups.get(key.group).copied(), key.name, key.inlined, key.address);
+        weights.then_with(|| parts(one).cmp(&parts(other)))
+    }
+
+    fn row(&self, key: &RowKey, weight: SampleWeight) -> TableRow {
+        let RowGroup { process, thread, processor, module } = self.groups.get(key.group).copied().unwrap_or_default();
+        let share = share_of(weight, &self.total);
+        let effective = effective_samples(real(self.total.weight.events), real(self.total.squares));
+        let is_frames = self.columns.contains(&Column::Frames);
+        let frames = key.name.filter(|_| is_frames).map(|outer| FrameKey { outer, inlined: key.inlined });
+        let Self { contents, symbol_index, .. } = self;
+        TableRow {
+            weight,
+            share,
+            interval: Interval::wilson(share, effective),
+            process,
+            process_name: process.map(|process| contents.processes.name_or_unknown(process).to_owned()),
+            thread,
+            processor,
+            module: module.map(|owner| symbol_index.owner_text(owner).to_owned()),
+            symbol: key.name.filter(|_| !is_frames).map(|name| symbol_index.name_text(name).into_owned()),
+            frames: frames.map(|frames| symbol_index.frame_texts(frames).map(Cow::into_owned).collect()),
+            address: self.columns.contains(&Column::Address).then_some(key.address),
+        }
     }
 }
 
-fn row(
-    key: &GroupKey,
-    weight: SampleWeight,
-    total: &Total,
-    contents: &Contents,
-    symbol_index: &SymbolIndex,
-) -> TableRow {
+/// Returns the events as a share of all events of the source.
+fn share_of(weight: SampleWeight, total: &Total) -> f64 {
     let events = real(total.weight.events);
-    let share = if events > 0.0 { real(weight.events) / events } else { 0.0 };
-    TableRow {
-        weight,
-        share,
-        interval: Interval::wilson(share, effective_samples(events, real(total.squares))),
-        process: key.process,
-        process_name: key.process.map(|process| contents.processes.name_or_unknown(process).to_owned()),
-        thread: key.thread,
-        processor: key.processor,
-        module: key.module.map(|owner| symbol_index.owner_text(owner).to_owned()),
-        symbol: key.symbol.map(|name| symbol_index.name_text(name).into_owned()),
-        frames: key.frames.map(|frames| symbol_index.frame_texts(frames).map(Cow::into_owned).collect()),
-        address: key.address,
-    }
+    if events > 0.0 { real(weight.events) / events } else { 0.0 }
 }
 
-/// Orders by events, descending, then by the columns, so that the order is deterministic.
+/// Orders by events, descending, then by the columns.
 fn compare(one: &TableRow, other: &TableRow) -> Ordering {
     let weights = (other.weight.events, other.weight.samples).cmp(&(one.weight.events, one.weight.samples));
     weights.then_with(|| names(one).cmp(&names(other)))

@@ -14,8 +14,8 @@ use std::io::Read;
 use protocol::{AnySample, Record, RecordKind, UNKNOWN};
 
 use crate::filter::Filter;
+use crate::locations::{Detail, SampleLocation};
 use crate::read::{Contents, ExportError, for_each_record};
-use crate::sample_counts::{Detail, SampleLocation};
 
 /// A sample in the merged order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

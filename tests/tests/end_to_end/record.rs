@@ -16,14 +16,14 @@ use crate::life::wait_for_enabled_counters;
 const SOURCE: u32 = 2;
 
 /// Reads a recording on this system, with the symbols next to workload.exe.
-fn read(file: &Path, columns: &[Column]) -> (Contents, Table) {
+fn read(file: &Path, columns: &[Column]) -> (Contents, Vec<TableRow>) {
     let contents = Contents::read(File::open(file).unwrap(), Detail { thread: true, processor: true }).unwrap();
     assert!(contents.damage.is_none(), "{:?}", contents.damage);
     let finder = SymbolFinder::new(vec![artifacts().unwrap()], None, None).unwrap();
     let filter = Filter::default();
     let symbol_index = SymbolIndex::new(&contents, &filter, &finder);
-    let table = Table::new(&contents, &symbol_index, SOURCE, columns, &filter);
-    (contents, table)
+    let rows = Table::new(&contents, &symbol_index, SOURCE, columns, &filter).sorted_rows();
+    (contents, rows)
 }
 
 /// Returns the name of a function in the PDB.
@@ -31,9 +31,9 @@ pub fn symbol(name: &str) -> String {
     format!("workload::functions::{name}()")
 }
 
-fn row<'a>(table: &'a Table, name: &str) -> &'a TableRow {
-    let mut found = table.rows.iter().filter(|row| row.symbol == Some(symbol(name)));
-    found.next().unwrap_or_else(|| panic!("no {name} in {table:#?}"))
+fn row<'a>(rows: &'a [TableRow], name: &str) -> &'a TableRow {
+    let mut found = rows.iter().filter(|row| row.symbol == Some(symbol(name)));
+    found.next().unwrap_or_else(|| panic!("no {name} in {rows:#?}"))
 }
 
 #[test]
@@ -52,11 +52,11 @@ fn the_report_shows_the_true_shares_of_the_functions() {
         lab.run_by_script().unwrap();
         assert!(ran.err.contains("recorded"), "{}", ran.err);
 
-        let (contents, table) = read(&file, &[Column::Process, Column::Module, Column::Symbol]);
-        let samples = table.total.weight.samples;
+        let (contents, rows) = read(&file, &[Column::Process, Column::Module, Column::Symbol]);
+        let samples = contents.sample_counts.total(SOURCE).weight.samples;
         assert!(samples > 200, "{identity}: {samples}");
         for (name, percent) in SHARES {
-            let row = row(&table, name);
+            let row = row(&rows, name);
             assert_eq!(row.process, Some(workload.description.process), "{identity} {name}");
             assert!(row.module.as_deref().is_some_and(|module| module.contains("workload")), "{row:?}");
             let wanted = f64::from(percent) / 100.0;
@@ -66,7 +66,7 @@ fn the_report_shows_the_true_shares_of_the_functions() {
         // Compares each address with the bench's count. The last few samples may be lost at the stop.
         let (_, addresses) = read(&file, &[Column::Address]);
         let found: BTreeMap<u64, u64> =
-            addresses.rows.iter().map(|row| (row.address.unwrap(), row.weight.samples)).collect();
+            addresses.iter().map(|row| (row.address.unwrap(), row.weight.samples)).collect();
         let summary = contents.summary.expect("a whole recording");
         let mut missing: u64 = summary.counts.iter().map(|count| count.lost + count.throttled).sum();
         let mut interrupted: BTreeMap<u64, u64> = BTreeMap::new();

@@ -4,7 +4,7 @@ use std::fs::File;
 
 use bench_protocol::TimerMode;
 use recording::Count;
-use report::{Column, Contents, Detail, Filter, SymbolFinder, SymbolIndex, Table};
+use report::{Column, Contents, Detail, Filter, SymbolFinder, SymbolIndex, Table, TableRow};
 use tests::{Lab, SHARES, artifacts};
 
 use crate::record::symbol;
@@ -15,7 +15,7 @@ const TIME: u32 = 0;
 const FILE: &str = "C:\\time.rec";
 
 /// Boots a machine that executes the functions of workload.exe, and records what `arguments` say.
-fn record(identity: &str, timers: TimerMode, arguments: &[&str]) -> (String, Contents, Table, String) {
+fn record(identity: &str, timers: TimerMode, arguments: &[&str]) -> (String, Contents, Vec<TableRow>, String) {
     let mut lab = Lab::boot(identity).unwrap();
     lab.wire.set_timers(timers).unwrap();
     lab.install().unwrap();
@@ -33,11 +33,11 @@ fn record(identity: &str, timers: TimerMode, arguments: &[&str]) -> (String, Con
     let finder = SymbolFinder::new(vec![artifacts().unwrap()], None, None).unwrap();
     let filter = Filter::default();
     let symbol_index = SymbolIndex::new(&contents, &filter, &finder);
-    let table = Table::new(&contents, &symbol_index, TIME, &[Column::Process, Column::Symbol], &filter);
+    let rows = Table::new(&contents, &symbol_index, TIME, &[Column::Process, Column::Symbol], &filter).sorted_rows();
     let report = lab.client(&["report", FILE]).unwrap().success().unwrap().out;
     drop(workload);
     lab.finish().unwrap();
-    (ran.err, contents, table, report)
+    (ran.err, contents, rows, report)
 }
 
 /// Returns the counts of ProfileTime.
@@ -52,7 +52,7 @@ fn a_machine_whose_counters_are_masked_records_by_time_and_says_so() {
         ("amd-hyperv-masked", "Hyper-V runs underneath this Windows and hides the counters"),
         ("intel-no-leaf-a", "the processor has no counters that this driver knows"),
     ] {
-        let (told, contents, table, report) = record(identity, TimerMode::Clock, &[]);
+        let (told, contents, rows, report) = record(identity, TimerMode::Clock, &[]);
         assert!(told.contains("sampling by time, 1,000 times a second on each CPU"), "{identity}: {told}");
         assert!(told.contains(reason), "{identity}: {told}");
         let counts = counts(&contents);
@@ -63,8 +63,8 @@ fn a_machine_whose_counters_are_masked_records_by_time_and_says_so() {
             assert!((900..5_000).contains(&count.count), "{identity}: {count:?}: a second in milliseconds");
         }
         for (name, percent) in SHARES {
-            let row = table.rows.iter().find(|row| row.symbol == Some(symbol(name)));
-            let row = row.unwrap_or_else(|| panic!("{identity}: no {name} in {table:#?}"));
+            let row = rows.iter().find(|row| row.symbol == Some(symbol(name)));
+            let row = row.unwrap_or_else(|| panic!("{identity}: no {name} in {rows:#?}"));
             let wanted = f64::from(percent) / 100.0;
             assert!((row.interval.low..=row.interval.high).contains(&wanted), "{identity}: {row:?}, not {wanted}");
             assert!(report.contains(name), "{identity}: {report}");
@@ -115,7 +115,7 @@ fn an_idle_processor_is_sampled_without_an_address() {
     let filter = Filter::default();
     let symbol_index = SymbolIndex::new(&contents, &filter, &finder);
     let table = Table::new(&contents, &symbol_index, TIME, &[Column::Process, Column::Address], &filter);
-    let rows: Vec<_> = table.rows.iter().map(|row| (row.process, row.address)).collect();
+    let rows: Vec<_> = table.rows().map(|row| (row.process, row.address)).collect();
     assert_eq!(rows, [(Some(0), Some(0))], "{table:#?}");
     assert!(table.total.weight.samples > 50, "{table:#?}");
     lab.finish().unwrap();

@@ -53,7 +53,8 @@ fn top_loses_nothing_at_10000_samples_a_second() {
         let samples = before(&ran.err, " samples");
         assert!(samples > 1000.0, "{}", ran.err);
         // A counter that is stopped, at the end or for a pause, can lose the sample of an overflow whose interrupt has
-        // not come. A ring that the client empties too late loses all samples of the meantime.
+        // not come. A ring that the client empties too late is full.
+        assert!(ran.err.contains(" (0 lost, ") || ran.err.contains("none because a ring was full"), "{}", ran.err);
         assert!(before(&ran.err, " lost,") <= 2.0 + samples / 10_000.0, "{}", ran.err);
     }
 }

@@ -64,8 +64,8 @@ fn pair(name: String, both: [(&LoadedRecording, SampledSource); 2], sort: &[Diff
         .map(|(loaded, source)| Table::new(&loaded.contents, &loaded.symbol_index, source, &columns, &loaded.filter));
     let mut rows = Rows::new();
     for (index, table) in tables.iter().enumerate() {
-        for row in &table.rows {
-            if let Some(events) = rows.entry(names_of(row, sort)).or_default().get_mut(index) {
+        for row in table.rows() {
+            if let Some(events) = rows.entry(names_of(&row, sort)).or_default().get_mut(index) {
                 *events += row.weight.events;
             }
         }

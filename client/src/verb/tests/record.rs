@@ -302,7 +302,7 @@ fn lost_and_throttled_samples_are_reported_with_a_remedy() {
     let paused = PauseRecord::new(PauseKind::Resumed, 9, 0, 1_000 * CLOCK).into();
     let bench = Bench::new(&[&[sample(12, 1), lost, throttled, paused]]);
     bench.system.driver.counts.replace(vec![
-        CountRecord { samples: 1, lost: 1_000, throttled: 0, ..count(0x13, 0, 9, SECOND) },
+        CountRecord { samples: 1, lost: 1_000, full: 1_000, throttled: 0, ..count(0x13, 0, 9, SECOND) },
         CountRecord { samples: 0, lost: 234, throttled: 5_678, ..count(0x13, 1, 9, SECOND) },
     ]);
     let ran = bench.record("-e 0x13 -a --duration 0.001 --ring 256");
@@ -313,7 +313,7 @@ fn lost_and_throttled_samples_are_reported_with_a_remedy() {
     assert_eq!(
         lines[1..],
         [
-            "warning: 1,234 samples were lost, and the shares in the report are of the others",
+            "warning: 1,234 samples were lost, 1,000 because a ring was full, and the shares in the report are of the others",
             "  try: --ring 512, a larger interval (-e SOURCE@INTERVAL) or a lower -F",
             "warning: 5,678 samples were not taken: interrupts had 25 % of a processor's time",
             "  try: a larger interval (-e SOURCE@INTERVAL), a lower -F, or a larger --budget",
@@ -344,11 +344,20 @@ fn processors_that_an_interrupt_storm_silenced_are_reported_with_a_remedy() {
 }
 
 #[test]
-fn a_larger_ring_is_not_suggested_for_the_largest() {
-    let bench = Bench::new(&[]);
-    bench.system.driver.counts.replace(vec![CountRecord { lost: 2, ..count(0x13, 0, 9, SECOND) }]);
-    let ran = bench.record("-a --duration 0.001 --ring 1048576");
-    assert!(ran.err.ends_with("  try: a larger interval (-e SOURCE@INTERVAL) or a lower -F\n"), "{}", ran.err);
+fn a_larger_ring_is_suggested_if_one_was_full_and_can_be_larger() {
+    for (lost, full, ring, because, larger) in [
+        (2, 0, 256, "none because a ring was full", ""),
+        (2, 1, 256, "1 because a ring was full", "--ring 512, "),
+        (1, 1, 256, "all because a ring was full", "--ring 512, "),
+        (2, 2, 1_048_576, "all because a ring was full", ""),
+    ] {
+        let bench = Bench::new(&[]);
+        bench.system.driver.counts.replace(vec![CountRecord { lost, full, ..count(0x13, 0, 9, SECOND) }]);
+        let ran = bench.record(&format!("-a --duration 0.001 --ring {ring}"));
+        let advice = format!("  try: {larger}a larger interval (-e SOURCE@INTERVAL) or a lower -F\n");
+        assert!(ran.err.ends_with(&advice), "{}", ran.err);
+        assert!(ran.err.contains(&format!("lost, {because}, and the shares")), "{}", ran.err);
+    }
 }
 
 #[test]

@@ -36,7 +36,11 @@ fn top_without_a_terminal_prints_each_update() {
     assert_eq!(lines[3], "Overhead  Process       Module   Symbol");
     assert_eq!(lines[5], "  66.67%  app.exe (12)  app.exe  app.exe+0x0");
     assert_eq!(lines.len(), 6, "--limit 1: {}", ran.out);
-    assert!(ran.err.contains("samples (2 lost, paused 0.0 % of the time) in 0."), "{}", ran.err);
+    assert!(
+        ran.err.contains("samples (2 lost, none because a ring was full, paused 0.0 % of the time) in 0."),
+        "{}",
+        ran.err
+    );
     assert!(ran.err.contains("; the client used 0."), "{}", ran.err);
     assert_eq!(system.driver.inputs(Code::Stop).len(), 1);
 }

@@ -105,15 +105,15 @@ fn look_up(folders: Vec<PathBuf>, jobs: &Receiver<Job>, done: &Sender<Update>) {
 
 fn update(period: &Period, facts: &SessionFacts, processes: &Processes, finder: &SymbolFinder) -> Update {
     let counts = &period.sample_counts;
-    let symbol_index = SymbolIndex::of(processes, counts.locations().map(|(location, _)| *location), finder);
+    let symbol_index = SymbolIndex::of(processes, counts.locations().map(|(location, _)| location), finder);
     let event = |(source, name): &(u32, String)| {
         let mut functions: HashMap<Function, u64> = HashMap::new();
         let mut processors: BTreeMap<u32, u64> = BTreeMap::new();
         for (location, weight) in counts.locations().filter(|(location, _)| location.source == *source) {
             let function = Function {
                 process: process_text(processes, location.process),
-                module: symbol_index.module(location).to_owned(),
-                symbol: symbol_index.symbol(location).into_owned(),
+                module: symbol_index.module(&location).to_owned(),
+                symbol: symbol_index.symbol(&location).into_owned(),
             };
             *functions.entry(function).or_default() += weight.events;
             *processors.entry(location.processor).or_default() += weight.events;

@@ -256,7 +256,7 @@ impl PerCpuSampling {
                         watermark_hit = half;
                         stats.deliver();
                     }
-                    Pushed::Full => stats.lose(),
+                    Pushed::Full => stats.lose_to_full_ring(),
                 }
             }
         });

@@ -1,5 +1,6 @@
 //! Statistics of the samples of one counter, for one session.
 
+use core::ops::AddAssign;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::state::CounterSet;
@@ -11,7 +12,9 @@ use super::time_sampling::TimeSampling;
 #[derive(Debug, Default)]
 pub struct SampleStats {
     samples: AtomicU64,
+    /// Lost samples that are not in `full`.
     lost: AtomicU64,
+    full: AtomicU64,
     throttled: AtomicU64,
 }
 
@@ -21,10 +24,14 @@ impl SampleStats {
         add_one(&self.samples);
     }
 
-    /// Counts a lost sample: the ring was full, or the interrupt did not come before the counter was stopped or
-    /// recovered by a tick.
+    /// Counts a lost sample: the interrupt did not come before the counter was stopped or recovered by a tick.
     pub fn lose(&self) {
         add_one(&self.lost);
+    }
+
+    /// Counts a sample that was lost because the ring was full.
+    pub fn lose_to_full_ring(&self) {
+        add_one(&self.full);
     }
 
     /// Counts a sample that was dropped because the processor had spent its budget.
@@ -32,9 +39,40 @@ impl SampleStats {
         add_one(&self.throttled);
     }
 
-    /// Returns the numbers of delivered, lost and throttled samples.
-    pub fn read(&self) -> [u64; 3] {
-        [&self.samples, &self.lost, &self.throttled].map(|count| count.load(Ordering::Relaxed))
+    /// Returns the numbers of samples.
+    pub fn read(&self) -> SampleNumbers {
+        let [samples, lost, full, throttled] =
+            [&self.samples, &self.lost, &self.full, &self.throttled].map(|count| count.load(Ordering::Relaxed));
+        SampleNumbers { samples, lost: lost + full, full, throttled }
+    }
+}
+
+/// Numbers of samples of a counter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SampleNumbers {
+    /// Samples in the ring, or fetched from it.
+    pub samples: u64,
+    /// Samples lost.
+    pub lost: u64,
+    /// Those of the lost samples that found the ring full.
+    pub full: u64,
+    /// Samples dropped because the processor had spent its budget.
+    pub throttled: u64,
+}
+
+impl SampleNumbers {
+    /// Returns the number of overflows.
+    pub const fn overflows(&self) -> u64 {
+        self.samples + self.lost + self.throttled
+    }
+}
+
+impl AddAssign for SampleNumbers {
+    fn add_assign(&mut self, other: Self) {
+        self.samples += other.samples;
+        self.lost += other.lost;
+        self.full += other.full;
+        self.throttled += other.throttled;
     }
 }
 

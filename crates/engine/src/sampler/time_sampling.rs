@@ -94,7 +94,7 @@ impl Sampler {
         for (subscriber, producer) in per_cpu.producers() {
             producer.try_with(|producer| {
                 let Some(stats) = producer.side().of(TIME_STATS) else { return };
-                if producer.side().time().take(stats.read().iter().sum(), now, self.clock) {
+                if producer.side().time().take(stats.read().overflows(), now, self.clock) {
                     if is_paused {
                         stats.throttle();
                     } else {

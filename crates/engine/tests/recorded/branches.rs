@@ -64,7 +64,7 @@ fn a_full_ring_loses_samples_and_reports_how_many() {
         branch(&machine, &engine, 0, Mode::User, number);
     }
     let counts = stopped(client, &mut engine, session, None);
-    assert_eq!((counts[0].samples, counts[0].lost, counts[0].count), (64, 192, 256));
+    assert_eq!((counts[0].samples, counts[0].lost, counts[0].full, counts[0].count), (64, 192, 192, 256));
     let told = fetched(client, &mut engine, session);
     assert_eq!(told.len(), 65);
     assert!(matches!(told[64], Record::Lost(LostRecord { count: 192, source: BRANCHES, .. })), "{:?}", told[64]);

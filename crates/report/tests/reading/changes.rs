@@ -53,8 +53,9 @@ fn recorded(random: &mut Random, means: [f64; 2], uneven: bool) -> (Total, [f64;
     let finder = SymbolFinder::new(Vec::new(), None, None).unwrap();
     let symbol_index = SymbolIndex::new(&contents, &Filter::default(), &finder);
     let table = Table::new(&contents, &symbol_index, CYCLES, &[Column::Symbol], &Filter::default());
-    let share =
-        |name: &str| table.rows.iter().find(|row| row.symbol.as_deref() == Some(name)).map_or(0.0, |row| row.share);
+    let share = |name: &str| {
+        table.sorted_rows().iter().find(|row| row.symbol.as_deref() == Some(name)).map_or(0.0, |row| row.share)
+    };
     (table.total, [share("app.exe+0x0"), share("app.exe+0x10")])
 }
 

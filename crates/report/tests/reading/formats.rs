@@ -14,8 +14,9 @@ use super::support::{CYCLES, MISSES, read, recording, summary, symbol_index};
 
 /// Returns the events of each process, in a row of `columns`.
 fn events(contents: &Contents, columns: &[Column]) -> BTreeMap<Vec<String>, u64> {
-    let table = Table::new(contents, &symbol_index(contents), CYCLES, columns, &of(CYCLES));
-    let rows = table.rows.into_iter().map(|row| {
+    let symbol_index = symbol_index(contents);
+    let table = Table::new(contents, &symbol_index, CYCLES, columns, &of(CYCLES));
+    let rows = table.sorted_rows().into_iter().map(|row| {
         let names = [row.process_name, row.module].into_iter().flatten();
         (names.chain(row.frames.into_iter().flatten()).collect(), row.weight.events)
     });

@@ -38,8 +38,9 @@ fn each_core_type_has_totals_and_tables_of_its_own() {
     assert_eq!(totals, [(on(MISSES, CORE), 1, 3), (on(CYCLES, ATOM), 2, 14), (on(CYCLES, CORE), 1, 100)]);
     for (core_type, samples, name) in [(CORE, 1, "cpu_core/TotalCycles/"), (ATOM, 2, "cpu_atom/TotalCycles/")] {
         let source = on(CYCLES, core_type);
-        let table = Table::new(&contents, &symbol_index(&contents), source, &[Column::Address], &Filter::default());
-        let [row] = &table.rows[..] else { panic!("{table:?}") };
+        let symbol_index = symbol_index(&contents);
+        let table = Table::new(&contents, &symbol_index, source, &[Column::Address], &Filter::default());
+        let [row] = &table.sorted_rows()[..] else { panic!("{table:?}") };
         assert_eq!((row.weight.samples, row.share), (samples, 1.0));
         assert_eq!(contents.source_name(source), name);
     }

@@ -52,7 +52,7 @@ fn rows(finder: &SymbolFinder) -> (Vec<String>, Vec<PerfMapProblem>) {
         let [process, module, symbol] = [&row.process_name, &row.module, &row.symbol].map(|text| text.clone().unwrap());
         format!("{process} {module} {symbol} {}", row.weight.samples)
     };
-    let mut rows: Vec<String> = table.rows.iter().map(row).collect();
+    let mut rows: Vec<String> = table.sorted_rows().iter().map(row).collect();
     rows.sort_unstable();
     (rows, symbol_index.perf_map_problems().to_vec())
 }

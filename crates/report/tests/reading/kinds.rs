@@ -34,7 +34,7 @@ fn recording() -> Vec<u8> {
 }
 
 fn rows(contents: &Contents, source: u32) -> Vec<TableRow> {
-    Table::new(contents, &symbol_index(contents), source, &COLUMNS, &Filter::default()).rows
+    Table::new(contents, &symbol_index(contents), source, &COLUMNS, &Filter::default()).sorted_rows()
 }
 
 #[test]
@@ -66,7 +66,8 @@ fn exports_have_every_kind_and_no_id_of_unknown_processes() {
     let bytes = recording();
     let contents = read(&bytes);
     let columns = [Column::Process, Column::Module, Column::Frames];
-    let table = Table::new(&contents, &symbol_index(&contents), CYCLES, &columns, &Filter::default());
+    let symbol_index = symbol_index(&contents);
+    let table = Table::new(&contents, &symbol_index, CYCLES, &columns, &Filter::default());
     assert_eq!(
         folded(&table),
         [
@@ -78,7 +79,7 @@ fn exports_have_every_kind_and_no_id_of_unknown_processes() {
     );
 
     let mut out = Vec::new();
-    samples_csv(&contents, &symbol_index(&contents), &Filter::default(), bytes.as_slice(), &mut out).unwrap();
+    samples_csv(&contents, &symbol_index, &Filter::default(), bytes.as_slice(), &mut out).unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap());
 }
 

@@ -33,7 +33,8 @@ fn the_recording_with_every_kind_gives_the_same_counts_and_samples_as_when_it_wa
     samples_csv(&contents, &symbol_index(&contents), &Filter::default(), EVERY_KIND, &mut out).unwrap();
     insta::assert_snapshot!("old_recordings_samples", String::from_utf8(out).unwrap());
 
-    let rows = Table::new(&contents, &symbol_index(&contents), CYCLES, &[Column::Address], &Filter::default()).rows;
+    let rows =
+        Table::new(&contents, &symbol_index(&contents), CYCLES, &[Column::Address], &Filter::default()).sorted_rows();
     let rows: Vec<_> = rows.iter().map(|row| (row.address, row.weight.samples, row.weight.events)).collect();
     insta::assert_snapshot!("old_recordings_table", format!("{rows:#x?}"));
 }

@@ -12,13 +12,13 @@ use report::{
     samples_csv, timeline,
 };
 
-use super::support::{APP, CYCLES, NT, NTDLL, file, processes, recording, sample};
+use super::support::{APP, CYCLES, NT, NTDLL, SortedTable, file, processes, recording, sample};
 
 /// Returns a table by process and address of the samples that `filter` selects.
-fn table(bytes: &[u8], filter: &Filter) -> Table {
+fn table(bytes: &[u8], filter: &Filter) -> SortedTable {
     let contents = Contents::read_slice(bytes, Detail::default(), filter.slice.clone()).unwrap();
     let symbol_index = index(&contents, filter);
-    Table::new(&contents, &symbol_index, CYCLES, &[Column::Process, Column::Address], filter)
+    SortedTable::of(&Table::new(&contents, &symbol_index, CYCLES, &[Column::Process, Column::Address], filter))
 }
 
 fn index(contents: &Contents, filter: &Filter) -> SymbolIndex {

@@ -5,7 +5,7 @@ use protocol::{
     PreciseKind, PreciseSample, Prediction, SampleRecord, StopKind, StopRecord, UNKNOWN, modes,
 };
 use recording::{Block, Count, DebugFile, KERNEL, Module, Process, RecordedEvent, Session, Summary, Writer};
-use report::{Contents, Detail, Filter, SymbolFinder, SymbolIndex};
+use report::{Contents, Detail, Filter, SampleWeight, SymbolFinder, SymbolIndex, Table, TableRow, Total};
 
 /// The sources TotalCycles (EMON interface) and BranchMispredictions.
 pub const CYCLES: u32 = 25;
@@ -163,4 +163,18 @@ pub fn read(file: &[u8]) -> Contents {
 /// Returns an atlas without symbol files.
 pub fn symbol_index(contents: &Contents) -> SymbolIndex {
     SymbolIndex::new(contents, &Filter::default(), &SymbolFinder::new(Vec::new(), None, None).unwrap())
+}
+
+/// The rows of a table, without what they were made of.
+#[derive(Debug, PartialEq)]
+pub struct SortedTable {
+    pub total: Total,
+    pub selected: SampleWeight,
+    pub rows: Vec<TableRow>,
+}
+
+impl SortedTable {
+    pub fn of(table: &Table) -> Self {
+        Self { total: table.total, selected: table.selected, rows: table.sorted_rows() }
+    }
 }

@@ -121,7 +121,7 @@ fn inlined_functions_are_frames_below_the_symbol() {
     }
     let table = |column| Table::new(&contents, &symbol_index, CYCLES, &[column], &Filter::default());
     let symbols = |column| {
-        let rows = table(column).rows.into_iter();
+        let rows = table(column).sorted_rows().into_iter();
         rows.map(|row| format!("{} {}", row.weight.samples, row.symbol.unwrap())).collect::<Vec<_>>()
     };
     assert_eq!(symbols(Column::Symbol), ["4 functions::alpha()", "1 functions::entry()"]);

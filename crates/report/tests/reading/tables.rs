@@ -1,4 +1,4 @@
-//! Rows, sums and shares of tables.
+//! SortedTable, sums and shares of tables.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,16 +8,18 @@ use protocol::{CounterSample, SampleRecord};
 use recording::{Block, Process};
 use report::{Column, Detail, Filter, Interval, SampleWeight, Table, TableRow};
 
-use super::support::{APP, CYCLES, MISSES, NT, NTDLL, file, module, processes, read, recording, sample, symbol_index};
+use super::support::{
+    APP, CYCLES, MISSES, NT, NTDLL, SortedTable, file, module, processes, read, recording, sample, symbol_index,
+};
 
 const COLUMNS: [Column; 6] =
     [Column::Process, Column::Thread, Column::Processor, Column::Module, Column::Symbol, Column::Address];
 
-fn table(contents: &report::Contents, columns: &[Column], filter: &Filter) -> Table {
-    Table::new(contents, &symbol_index(contents), CYCLES, columns, filter)
+fn table(contents: &report::Contents, columns: &[Column], filter: &Filter) -> SortedTable {
+    SortedTable::of(&Table::new(contents, &symbol_index(contents), CYCLES, columns, filter))
 }
 
-fn text(table: &Table) -> String {
+fn text(table: &SortedTable) -> String {
     table.rows.iter().fold(String::new(), |mut text, row| {
         let names = [&row.process_name, &row.module, &row.symbol].map(|name| name.as_deref().unwrap_or("-"));
         let SampleWeight { samples, events } = row.weight;

@@ -1,0 +1,152 @@
+//! Locations of samples, and the samples at each of them.
+
+use std::ops::AddAssign;
+use std::sync::Mutex;
+
+use protocol::{AnySample, Mode};
+use rayon::prelude::*;
+
+use crate::numbering::{Numbering, ThreadNumbering};
+use crate::sampled_sources::SampledSource;
+use crate::sums::{Adder, SharedSums, Sums};
+
+/// Properties that distinguish locations in addition to source, process, mode and address. Each needs more memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Detail {
+    /// Distinguish threads.
+    pub thread: bool,
+    /// Distinguish processors.
+    pub processor: bool,
+}
+
+/// Location of samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SampleLocation {
+    /// KPROFILE_SOURCE.
+    pub source: u32,
+    /// [Core type](SampledSource::core_type) of the processor.
+    pub core_type: u32,
+    /// The interrupted process, or [`UNKNOWN`](protocol::UNKNOWN).
+    pub process: u32,
+    /// The thread, or [`UNKNOWN`](protocol::UNKNOWN); 0 unless selected by [`Detail`].
+    pub thread: u32,
+    /// The processor; 0 unless selected by [`Detail`].
+    pub processor: u32,
+    /// Whether kernel mode was interrupted.
+    pub kernel: bool,
+    /// Whether the source has [an event for each mode](SampledSource::mode).
+    pub by_mode: bool,
+    /// The instruction pointer; for a branch its source, not its target.
+    pub ip: u64,
+}
+
+impl SampleLocation {
+    /// Returns the source on its core type.
+    #[must_use]
+    pub const fn sampled_source(&self) -> SampledSource {
+        let mode = if self.kernel { Mode::Kernel } else { Mode::User };
+        SampledSource {
+            source: self.source,
+            core_type: self.core_type,
+            mode: if self.by_mode { Some(mode) } else { None },
+        }
+    }
+
+    pub(crate) fn of(sample: &AnySample, detail: Detail) -> Self {
+        Self {
+            source: sample.source,
+            core_type: 0,
+            process: sample.process,
+            thread: if detail.thread { sample.thread } else { 0 },
+            processor: if detail.processor { sample.processor } else { 0 },
+            kernel: sample.mode == Mode::Kernel,
+            by_mode: false,
+            ip: sample.ip,
+        }
+    }
+}
+
+/// Number of samples and of the events that they represent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SampleWeight {
+    /// Samples.
+    pub samples: u64,
+    /// Events: the sum of the intervals of the samples.
+    pub events: u64,
+}
+
+impl AddAssign for SampleWeight {
+    fn add_assign(&mut self, other: Self) {
+        self.samples += other.samples;
+        self.events = self.events.saturating_add(other.events);
+    }
+}
+
+/// The samples at each location: 32 bytes for a location.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Locations {
+    /// Locations without their addresses.
+    groups: Numbering<SampleLocation>,
+    sums: Sums<Place>,
+}
+
+/// A location by the number of its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Place {
+    ip: u64,
+    group: u32,
+}
+
+impl Locations {
+    /// Returns the locations for threads that add to them.
+    pub fn shared(&mut self) -> SharedLocations<'_> {
+        SharedLocations { groups: Mutex::new(&mut self.groups), sums: self.sums.shared() }
+    }
+
+    /// Returns every location and its samples, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (SampleLocation, SampleWeight)> {
+        self.sums.iter().filter_map(|(place, weight)| Some((self.location(place)?, weight)))
+    }
+
+    /// Returns every location and its samples in parts, for several threads.
+    pub fn parts(&self) -> impl IndexedParallelIterator<Item = impl Iterator<Item = (SampleLocation, SampleWeight)>> {
+        let of = |(place, weight): (&Place, &SampleWeight)| Some((self.location(place)?, *weight));
+        self.sums.parts().par_iter().map(move |part| part.iter().filter_map(of))
+    }
+
+    fn location(&self, Place { ip, group }: &Place) -> Option<SampleLocation> {
+        Some(SampleLocation { ip: *ip, ..*self.groups.get(*group)? })
+    }
+}
+
+/// [`Locations`] to which several threads add.
+#[derive(Debug)]
+pub(crate) struct SharedLocations<'a> {
+    groups: Mutex<&'a mut Numbering<SampleLocation>>,
+    sums: SharedSums<'a, Place>,
+}
+
+/// What one thread adds to [`SharedLocations`].
+#[derive(Debug)]
+pub(crate) struct LocationAdder<'a, 'b> {
+    groups: ThreadNumbering<'a, 'b, SampleLocation>,
+    sums: Adder<'a, 'b, Place>,
+}
+
+impl<'a, 'b> LocationAdder<'a, 'b> {
+    pub fn new(SharedLocations { groups, sums }: &'a SharedLocations<'b>) -> Self {
+        Self { groups: ThreadNumbering::new(groups), sums: Adder::new(sums) }
+    }
+
+    /// Adds samples at a location.
+    #[inline]
+    pub fn add(&mut self, location: SampleLocation, weight: SampleWeight) {
+        let group = self.groups.number_of(SampleLocation { ip: 0, ..location });
+        self.sums.add(Place { ip: location.ip, group }, weight);
+    }
+
+    /// Adds what is not in the locations yet.
+    pub fn finish(self) {
+        self.sums.finish();
+    }
+}
