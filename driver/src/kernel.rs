@@ -38,8 +38,8 @@ impl Drop for Kernel {
 }
 
 impl Kernel {
-    /// Creates the platform with the options of the service. `service` is the path that DriverEntry gets. Returns `None`
-    /// if memory is low.
+    /// Creates the platform with the options of the service. `service` is the path that DriverEntry gets. Returns
+    /// `None` if memory is low.
     ///
     /// # IRQL
     /// PASSIVE_LEVEL.

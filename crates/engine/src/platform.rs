@@ -147,7 +147,8 @@ pub trait Platform {
     /// The NTSTATUS of the kernel.
     fn free_area(&self, processor: ProcessorIndex) -> Result<(), NtStatus>;
 
-    /// Returns the interrupt to the HAL, and stops the ticks. When this returns, no processor is in the sampler or will enter it.
+    /// Returns the interrupt to the HAL, and stops the ticks. When this returns, no processor is in the sampler or will
+    /// enter it.
     fn end_sampling(&self);
 }
 

@@ -72,8 +72,8 @@ impl TargetedCalls {
         Some(Self { dpcs, one_thread: PhantomData })
     }
 
-    /// Runs `work` on these processors, at HIGH_LEVEL, and waits until all are done. Each runs it as soon as it is below
-    /// DISPATCH_LEVEL. Returns false without a call if a processor cannot be addressed.
+    /// Runs `work` on these processors, at HIGH_LEVEL, and waits until all are done. Each runs it as soon as it is
+    /// below DISPATCH_LEVEL. Returns false without a call if a processor cannot be addressed.
     ///
     /// # IRQL
     /// At most APC_LEVEL.

@@ -143,8 +143,8 @@ impl<S: Default> Timers<S> {
     }
 
     /// Lets the timers of exactly these processors run, with this interval, which must come from [`interval`]. Those
-    /// that run with it already go on undisturbed. A DPC of a timer that is stopped may still run once. Returns false if
-    /// a timer is unavailable; then nothing has changed. One thread calls this at a time.
+    /// that run with it already go on undisturbed. A DPC of a timer that is stopped may still run once. Returns false
+    /// if a timer is unavailable; then nothing has changed. One thread calls this at a time.
     ///
     /// # IRQL
     /// At most APC_LEVEL.

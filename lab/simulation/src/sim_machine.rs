@@ -430,8 +430,8 @@ impl SimMachine {
         lock(&self.ticking).iter().collect()
     }
 
-    /// Runs the sampler's tick on a processor, even if it does not [tick](Self::ticking) any more: the last one may come
-    /// late.
+    /// Runs the sampler's tick on a processor, even if it does not [tick](Self::ticking) any more: the last one may
+    /// come late.
     pub fn tick_sampling(&self, engine: &Engine<&Self>, processor: u32) {
         engine.sampler().tick(self.current(processor), self.clock());
     }
