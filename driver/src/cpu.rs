@@ -12,12 +12,14 @@ use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
 use pmu::lvt_pmi::X2APIC_LVT_PERFORMANCE;
-use pmu::{Cpu, Cpuid, CurrentCpu, Msr};
+use pmu::{Cpu, Cpuid, CurrentCpu, Msr, ProcessorIndex};
+use protocol::ProcessorSet;
 use raw_cpuid::CpuIdResult;
 
 use crate::nt::control_area;
 use crate::nt::local_apic::{self, Entry};
 use crate::nt::processors::{self, Pinned};
+use crate::nt::targeted_calls::TargetedCalls;
 
 pub use guarded::{PinnedProcessor, on_processor};
 
@@ -48,10 +50,53 @@ pub fn on_each_processor(work: &(impl Fn(CurrentCpu<'_, Processor>) + Sync)) {
     });
 }
 
+/// Runs `work` on these processors, which are active, at HIGH_LEVEL, and returns when all are done. All active
+/// processors are interrupted together. Others get a DPC each, and the current one alone none.
+///
+/// # IRQL
+/// At most APC_LEVEL.
+pub fn on_processors(
+    calls: &TargetedCalls,
+    processors: &ProcessorSet,
+    work: &(impl Fn(CurrentCpu<'_, Processor>) + Sync),
+) {
+    let mut wanted = processors.iter().map(ProcessorIndex::new);
+    let Some(first) = wanted.next() else { return };
+    if wanted.next().is_none() && here(first, work) {
+        return;
+    }
+    let are_all = ProcessorIndex::first(processors::active()).all(|processor| processors.contains(processor.number()));
+    let at_high_level = || {
+        // SAFETY: the DPC is at HIGH_LEVEL until this returns
+        unsafe { with_current(work) }
+    };
+    if !are_all && calls.run(processors, &at_high_level) {
+        return;
+    }
+    // A processor may have become active meanwhile.
+    on_each_processor(&|current| {
+        if processors.contains(current.index().number()) {
+            work(current);
+        }
+    });
+}
+
+/// Runs `work` at HIGH_LEVEL if this thread is on the processor. Returns whether it is.
+fn here(processor: ProcessorIndex, work: impl Fn(CurrentCpu<'_, Processor>)) -> bool {
+    let mut is_here = false;
+    at_high_level(|current| {
+        is_here = current.index() == processor;
+        if is_here {
+            work(current);
+        }
+    });
+    is_here
+}
+
 /// Runs `work` on the current processor at HIGH_LEVEL.
 ///
 /// # IRQL
-/// DISPATCH_LEVEL to IPI_LEVEL.
+/// At most IPI_LEVEL.
 pub fn at_high_level(work: impl FnOnce(CurrentCpu<'_, Processor>)) {
     processors::at_high_level(|| {
         // SAFETY: `at_high_level` is at HIGH_LEVEL until this returns

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use engine::{Interrupted, Sampler, Subscribers, TICKS_PER_SECOND};
 use pmu::ProcessorIndex;
-use protocol::Mode;
+use protocol::{Mode, ProcessorSet};
 use wdk_sys::{NTSTATUS, STATUS_INSUFFICIENT_RESOURCES};
 
 use crate::cpu;
@@ -81,7 +81,7 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Registers the handler and starts the ticks. Returns the guard and the address of the handler.
+    /// Registers the handler. Returns the guard and the address of the handler.
     ///
     /// # Errors
     /// The NTSTATUS of the call that failed; everything is undone.
@@ -98,15 +98,20 @@ impl Sampling {
             sampling.end(false);
             return Err(status);
         }
-        if let Some(timers) = &sampling.timers {
-            timers.start(TICK);
-        }
         let address = performance_interrupt as *const ();
         let address = NonZeroU64::new(address.expose_provenance() as u64).unwrap_or(NonZeroU64::MIN);
         Ok((sampling, address))
     }
 
-    /// Starts the ticks of a processor that was added. Returns false if that is impossible.
+    /// Lets exactly these processors tick. Returns false if that is impossible, and nothing has changed.
+    ///
+    /// # IRQL
+    /// At most DISPATCH_LEVEL.
+    pub fn run_ticks(&self, processors: &ProcessorSet) -> bool {
+        self.timers.as_ref().is_some_and(|timers| timers.run(processors, TICK))
+    }
+
+    /// Prepares the ticks of a processor that was added. Returns false if that is impossible.
     ///
     /// # IRQL
     /// At most DISPATCH_LEVEL.
@@ -185,30 +190,31 @@ pub struct SamplingByTime {
 }
 
 impl SamplingByTime {
-    /// Starts the timers with an interval that comes from [`timers::interval`](crate::nt::timers::interval). Returns
-    /// `None` if memory is low.
+    /// Starts the timers of these processors with an interval that comes from
+    /// [`timers::interval`](crate::nt::timers::interval). Returns `None` if memory is low or a timer is unavailable.
     ///
     /// # IRQL
     /// At most APC_LEVEL.
-    pub fn begin(interval: u32) -> Option<Self> {
+    pub fn begin(processors: &ProcessorSet, interval: u32) -> Option<Self> {
         let worker = Worker::new()?;
         let sampling = Self { worker, timers: None, _clock: FineClock::ask() };
-        let timers = Timers::new(time_expired)?;
-        timers.start(interval);
-        Some(Self { timers: Some(timers), ..sampling })
+        let sampling = Self { timers: Some(Timers::new(time_expired)?), ..sampling };
+        if sampling.run(processors, interval) {
+            return Some(sampling);
+        }
+        sampling.end();
+        None
     }
 
-    /// Changes the interval.
+    /// Lets exactly these timers run, with this interval. Returns false if that is impossible, and nothing has changed.
     ///
     /// # IRQL
     /// At most APC_LEVEL.
-    pub fn set_interval(&self, interval: u32) {
-        if let Some(timers) = &self.timers {
-            timers.start(interval);
-        }
+    pub fn run(&self, processors: &ProcessorSet, interval: u32) -> bool {
+        self.timers.as_ref().is_some_and(|timers| timers.run(processors, interval))
     }
 
-    /// Starts the timer of a processor that was added. Returns false if that is impossible.
+    /// Prepares the timer of a processor that was added. Returns false if that is impossible.
     ///
     /// # IRQL
     /// At most DISPATCH_LEVEL.

@@ -5,12 +5,13 @@ use core::num::NonZeroU64;
 
 use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks};
 use pmu::{CurrentCpu, Options, ProcessorIndex};
-use protocol::NtStatus;
+use protocol::{NtStatus, ProcessorSet};
 use wdk_sys::PCUNICODE_STRING;
 
 use crate::cpu::{self, PinnedProcessor, Processor};
 use crate::interrupt::{Sampling, SamplingByTime};
 use crate::nt::hal::Reservation;
+use crate::nt::targeted_calls::TargetedCalls;
 use crate::nt::text::Text;
 use crate::nt::{clock, control_area, local_apic, processors, registry, timers};
 
@@ -20,6 +21,7 @@ static HYGON_AS_AMD: Text<10> = Text::new("HygonAsAmd");
 /// The Windows kernel; implements [`Platform`].
 pub struct Kernel {
     options: Options,
+    calls: TargetedCalls,
     /// Set while an event is sampled by time.
     timers: Cell<Option<SamplingByTime>>,
     /// Set while an event is sampled.
@@ -36,18 +38,20 @@ impl Drop for Kernel {
 }
 
 impl Kernel {
-    /// Creates the platform with the options of the service. `service` is the path that DriverEntry gets.
+    /// Creates the platform with the options of the service. `service` is the path that DriverEntry gets. Returns
+    /// `None` if memory is low.
     ///
     /// # IRQL
     /// PASSIVE_LEVEL.
-    pub fn new(service: PCUNICODE_STRING) -> Self {
+    pub fn new(service: PCUNICODE_STRING) -> Option<Self> {
         let hygon_as_amd = registry::option(service, &HYGON_AS_AMD.counted()).is_some_and(|value| value != 0);
-        Self {
+        Some(Self {
             options: Options { hygon_as_amd },
+            calls: TargetedCalls::new()?,
             timers: Cell::new(None),
             sampling: Cell::new(None),
             reservation: Cell::new(None),
-        }
+        })
     }
 }
 
@@ -79,8 +83,8 @@ impl Platform for Kernel {
         cpu::on_processor(processor, work).map_err(NtStatus::from)
     }
 
-    fn on_each_processor(&self, work: &(impl Fn(CurrentCpu<'_, Processor>) + Sync)) {
-        cpu::on_each_processor(work);
+    fn on_processors(&self, processors: &ProcessorSet, work: &(impl Fn(CurrentCpu<'_, Processor>) + Sync)) {
+        cpu::on_processors(&self.calls, processors, work);
     }
 
     fn now(&self) -> Duration100ns {
@@ -91,14 +95,13 @@ impl Platform for Kernel {
         timers::interval(wanted)
     }
 
-    fn start_timers(&self, interval: u32) -> bool {
-        let timers = match self.timers.take() {
-            Some(timers) => {
-                timers.set_interval(interval);
-                Some(timers)
-            }
-            None => SamplingByTime::begin(interval),
-        };
+    fn start_timers(&self, processors: &ProcessorSet, interval: u32) -> bool {
+        if let Some(timers) = self.timers.take() {
+            let started = timers.run(processors, interval);
+            self.timers.set(Some(timers));
+            return started;
+        }
+        let timers = SamplingByTime::begin(processors, interval);
         let started = timers.is_some();
         self.timers.set(timers);
         started
@@ -174,6 +177,13 @@ impl Platform for Kernel {
         let (sampling, handler) = Sampling::begin().map_err(NtStatus::from)?;
         self.sampling.set(Some(sampling));
         Ok(handler)
+    }
+
+    fn run_ticks(&self, processors: &ProcessorSet) -> bool {
+        let sampling = self.sampling.take();
+        let ticks = sampling.as_ref().is_some_and(|sampling| sampling.run_ticks(processors));
+        self.sampling.set(sampling);
+        ticks
     }
 
     fn end_sampling(&self) {

@@ -88,7 +88,8 @@ extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, registry_path: PCUNI
     black_box(&IDENTITY); // without a use, the linker drops it
     ENGINE.initialize();
     interrupt::initialize();
-    let Ok(engine) = Engine::new(Kernel::new(registry_path), VERSION) else { return STATUS_INSUFFICIENT_RESOURCES };
+    let Some(kernel) = Kernel::new(registry_path) else { return STATUS_INSUFFICIENT_RESOURCES };
+    let Ok(engine) = Engine::new(kernel, VERSION) else { return STATUS_INSUFFICIENT_RESOURCES };
     interrupt::publish(engine.sampler()); // a separate allocation: the engine may move
     *ENGINE.lock() = Some(engine);
     let made = WORKER

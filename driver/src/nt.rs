@@ -19,6 +19,7 @@ pub mod registry;
 pub mod security;
 pub mod system_process;
 pub mod system_thread;
+pub mod targeted_calls;
 pub mod text;
 pub mod timers;
 pub mod trap_frame;

@@ -15,7 +15,7 @@ use protocol::{AreaRecord, AreaRequest, ErrorCode, area};
 use sample_ring::Slot;
 
 use crate::platform::{AreaAllocator, AreaRefused, ControlArea, EngineContext, Platform};
-use crate::processor_set::choose;
+use crate::processor_set::{choose, set_of};
 use crate::reply::{Refusal, Reply, invalid, lacks};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect};
 
@@ -101,7 +101,8 @@ impl Areas {
             return;
         }
         let all = &self.all;
-        platform.on_each_processor(&|current| {
+        let unneeded = set_of(all.iter().filter(|area| !area.is_needed()).map(|area| area.processor));
+        platform.on_processors(&unneeded, &|current| {
             for area in all.iter().filter(|area| area.processor == current.index() && !area.is_needed()) {
                 let pointed_to = hal.is_asleep(current.index()) || debug_store::is_at(current.cpu(), area.made.address);
                 area.pointed_to.store(pointed_to, Ordering::Relaxed);

@@ -3,24 +3,30 @@
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use pmu::{HalError, Interface, ProcessorIndex, Selection};
-use protocol::NtStatus;
 use protocol::status::STATUS_SUCCESS;
+use protocol::{NtStatus, ProcessorSet};
 
 use crate::boxed::Boxed;
 use crate::clients::{ClientId, Clients};
 use crate::identity::Identity;
 use crate::platform::{EngineContext, Platform};
+use crate::processor_set::set_of;
 use crate::sampler::{Hal, Sampler};
 use crate::sessions::Sessions;
 
 /// Version of the driver: major, minor, patch, zero.
 pub type Version = [u16; 4];
 
+/// Returns the set of active processors.
+fn active(platform: &impl Platform) -> ProcessorSet {
+    set_of(ProcessorIndex::first(platform.processors()))
+}
+
 /// Returns the number of counters of the processor that has most. Processors of a hybrid machine differ.
 fn most_counters(platform: &impl Platform) -> u8 {
     let kind = platform.on_boot_processor(|cpu| Selection::of_boot_processor(cpu).interface);
     let most = AtomicU8::new(0);
-    platform.on_each_processor(&|current| {
+    platform.on_processors(&active(platform), &|current| {
         most.fetch_max(Interface::new(kind, current.cpu()).indexes(), Ordering::Relaxed);
     });
     most.into_inner()
@@ -54,7 +60,7 @@ impl<M: Platform> Engine<M> {
             let hal = Hal::with_states(cpu, platform.options(), processors, most, pmu::state::allocate)?;
             Ok((hal, Identity::of(cpu)))
         })?;
-        platform.on_each_processor(&|current| hal.probe(current));
+        platform.on_processors(&active(&platform), &|current| hal.probe(current));
         let sampler = Boxed::new(Sampler::new(hal, platform.clock_frequency()));
         let sampler = sampler.ok_or(HalError::NoMemory)?;
         Ok(Self { platform, version, sampler, identity, clients: Clients::default(), sessions: Sessions::default() })
@@ -93,13 +99,11 @@ impl<M: Platform> Engine<M> {
     /// if a resource is unavailable on the new processor.
     pub fn add_processor(&mut self, processor: ProcessorIndex) {
         let (sampler, now) = (&self.sampler, self.platform.clock());
-        self.platform.on_each_processor(&|current| {
-            if current.index() == processor {
-                sampler.hal().probe(current);
-                // It was not active when the others fell asleep.
-                if sampler.sleeps().is_sleeping() {
-                    sampler.fall_asleep(current, now);
-                }
+        self.platform.on_processors(&set_of([processor]), &|current| {
+            sampler.hal().probe(current);
+            // It was not active when the others fell asleep.
+            if sampler.sleeps().is_sleeping() {
+                sampler.fall_asleep(current, now);
             }
         });
         self.sessions.add_processor(processor, EngineContext::new(&self.platform, &self.sampler));

@@ -21,10 +21,10 @@
 //! | `reply` | replies: header and records |
 //! | `try_vec`, `boxed` | allocations that can fail |
 //!
-//! An [`Engine`] is protected by one lock: its functions take it exclusively, at an IRQL at which memory can be
-//! allocated (DISPATCH_LEVEL at most) and all processors can be called (below IPI_LEVEL). Two parts run elsewhere: the
-//! closures for [`Platform::on_each_processor`], and the [`Sampler`], which [`Platform::begin_sampling`] lends to the
-//! interrupt. Nothing panics, and a request is refused if memory is short.
+//! An [`Engine`] is protected by one lock: its functions take it exclusively, at APC_LEVEL at most, where memory can be
+//! allocated and chosen processors can be called. Two parts run elsewhere: the closures for
+//! [`Platform::on_processors`], and the [`Sampler`], which [`Platform::begin_sampling`] lends to the interrupt. Nothing
+//! panics, and a request is refused if memory is short.
 
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]

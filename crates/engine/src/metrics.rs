@@ -8,6 +8,7 @@ use protocol::{ErrorCode, RegisterInUse};
 
 use crate::event::Service;
 use crate::platform::{EngineContext, Platform};
+use crate::processor_set::set_of;
 use crate::reply::Refusal;
 use crate::resources::FirstFailure;
 use crate::session::Session;
@@ -44,10 +45,8 @@ pub fn take_metrics<M: Platform>(
     }
     if !force {
         let in_use = FirstFailure::none();
-        platform.on_each_processor(&|current| {
-            if processors.binary_search(&current.index()).is_ok()
-                && let Some(enabled) = hal.metrics_in_use_elsewhere(current)
-            {
+        platform.on_processors(&set_of(processors.iter().copied()), &|current| {
+            if let Some(enabled) = hal.metrics_in_use_elsewhere(current) {
                 let (number, interface) = (enabled.register.address(), hal.interface().kind() as u8);
                 let detail = RegisterInUse { number, counter: enabled.counter, interface }.to_detail();
                 in_use.set(current.index(), detail, enabled.value);

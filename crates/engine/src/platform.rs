@@ -6,8 +6,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use pmu::first_access::{Fault, Phase, RegisterGroup};
 use pmu::{Cpu, CurrentCpu, GuardedCpu, Options, ProcessorIndex};
 use protocol::status::STATUS_NOT_SUPPORTED;
-use protocol::{ErrorCode, NtStatus, RegisterFault};
+use protocol::{ErrorCode, NtStatus, ProcessorSet, RegisterFault};
 
+use crate::processor_set::set_of;
 use crate::reply::Refusal;
 use crate::sampler::{Hal, Sampler};
 use crate::suspend_time::ASLEEP;
@@ -51,12 +52,13 @@ pub trait Platform {
         work: impl FnOnce(&Self::PinnedCpu) -> T,
     ) -> Result<T, NtStatus>;
 
-    /// Runs `work` on every active processor at the same time, with the token of that processor, and returns when all
-    /// are done.
+    /// Runs `work` on these processors, which are active, each with the token of that processor, and returns when all
+    /// are done. If these are all active processors, they run it at the same time. Otherwise they run it in any order,
+    /// and no other processor is interrupted; nor is the current one, if it is the only one of the set.
     ///
     /// # IRQL
-    /// PROFILE_LEVEL, for `work`.
-    fn on_each_processor(&self, work: &(impl Fn(CurrentCpu<'_, Self::Cpu>) + Sync));
+    /// At most APC_LEVEL, for the caller; PROFILE_LEVEL, for `work`.
+    fn on_processors(&self, processors: &ProcessorSet, work: &(impl Fn(CurrentCpu<'_, Self::Cpu>) + Sync));
 
     /// Returns the time since a fixed moment.
     fn now(&self) -> Duration100ns;
@@ -64,12 +66,11 @@ pub trait Platform {
     /// Returns the smallest interval of the platform's timers, in units of 100 ns, that is at least `wanted`.
     fn timer_interval(&self, wanted: u32) -> u32;
 
-    /// Starts a periodic timer on each active processor, or changes the interval of the timers that run. Whenever one
-    /// expires, its processor calls [`Sampler::rotate`], [`Sampler::expire`] and, for the sessions that it returns,
-    /// [`Sampler::sample_time`].
-    /// `interval` comes from [`timer_interval`](Self::timer_interval). Returns false if memory is short; then nothing
-    /// has changed.
-    fn start_timers(&self, interval: u32) -> bool;
+    /// Lets a periodic timer run on exactly these processors, with this interval. Whenever one expires, its processor
+    /// calls [`Sampler::rotate`], [`Sampler::expire`] and, for the sessions that it returns, [`Sampler::sample_time`].
+    /// `interval` comes from [`timer_interval`](Self::timer_interval). Returns false if memory is short or a timer is
+    /// unavailable; then nothing has changed.
+    fn start_timers(&self, processors: &ProcessorSet, interval: u32) -> bool;
 
     /// Stops the timers. An expiry just before may still call the sampler afterwards, until the platform is dropped.
     fn stop_timers(&self);
@@ -80,8 +81,8 @@ pub trait Platform {
     /// Returns the time by that clock.
     fn clock(&self) -> Ticks;
 
-    /// Adds a processor that became active: running timers run there as well. Returns false if a timer is unavailable;
-    /// then the processor must not be used for events that need one.
+    /// Adds a processor that became active, where no timer runs yet. Returns false if a timer is unavailable; then the
+    /// processor must not be used for events that need one.
     fn add_processor(&self, processor: ProcessorIndex) -> bool;
 
     /// HalAllocateHardwareCounters: reserves all counters of all processors for the driver.
@@ -111,13 +112,17 @@ pub trait Platform {
     /// Undoes [`open_local_apic`](Self::open_local_apic). [`Cpu::lvt_pmi`] is not called any more.
     fn close_local_apic(&self);
 
-    /// Directs performance monitor interrupts to [`Sampler::interrupt`], and lets every processor call
-    /// [`Sampler::tick`] [`TICKS_PER_SECOND`](crate::TICKS_PER_SECOND) times per second. Returns the address of the
-    /// handler that the HAL was given.
+    /// Directs performance monitor interrupts to [`Sampler::interrupt`]. Returns the address of the handler that the
+    /// HAL was given.
     ///
     /// # Errors
     /// The NTSTATUS of the call that failed; then nothing is registered.
     fn begin_sampling(&self) -> Result<NonZeroU64, NtStatus>;
+
+    /// Lets exactly these processors call [`Sampler::tick`] [`TICKS_PER_SECOND`](crate::TICKS_PER_SECOND) times per
+    /// second, between [`begin_sampling`](Self::begin_sampling) and [`end_sampling`](Self::end_sampling). Returns false
+    /// if a timer is unavailable; then nothing has changed.
+    fn run_ticks(&self, processors: &ProcessorSet) -> bool;
 
     /// Returns whether user code runs with its own page tables, in which the memory of the kernel is not mapped: kernel
     /// VA shadowing.
@@ -142,7 +147,8 @@ pub trait Platform {
     /// The NTSTATUS of the kernel.
     fn free_area(&self, processor: ProcessorIndex) -> Result<(), NtStatus>;
 
-    /// Returns the interrupt to the HAL. When this returns, no processor is in the sampler or will enter it.
+    /// Returns the interrupt to the HAL, and stops the ticks. When this returns, no processor is in the sampler or will
+    /// enter it.
     fn end_sampling(&self);
 }
 
@@ -198,7 +204,7 @@ impl<M: Platform> EngineContext<'_, M> {
         Timestamp { time: self.platform.now(), clock, asleep: self.sampler.asleep(clock) }
     }
 
-    /// Runs `work`, which touches registers, on each of `processors`, which are in ascending order.
+    /// Runs `work`, which touches registers, on each of `processors`.
     ///
     /// # Errors
     /// [`ASLEEP`] if one of them sleeps; `work` does not run there. A processor falls asleep at PROFILE_LEVEL, so that
@@ -213,10 +219,7 @@ impl<M: Platform> EngineContext<'_, M> {
     ) -> Result<(), Refusal> {
         self.check_awake()?;
         let asleep = AtomicBool::new(false);
-        self.platform.on_each_processor(&|current| {
-            if processors.binary_search(&current.index()).is_err() {
-                return;
-            }
+        self.platform.on_processors(&set_of(processors.iter().copied()), &|current| {
             if self.hal.is_asleep(current.index()) {
                 asleep.store(true, Ordering::Relaxed);
             } else {

@@ -8,6 +8,24 @@ use protocol::{ErrorCode, ProcessorSet};
 use crate::reply::{Refusal, invalid};
 use crate::try_vec::try_collect;
 
+/// Returns the set of these processors. Windows numbers them up to 2,047, the last one that a set can have.
+pub fn set_of(processors: impl IntoIterator<Item = ProcessorIndex>) -> ProcessorSet {
+    let mut set = ProcessorSet::EMPTY;
+    for processor in processors {
+        set.insert(processor.number());
+    }
+    set
+}
+
+/// Returns the union of two sets.
+pub fn union(first: &ProcessorSet, second: &ProcessorSet) -> ProcessorSet {
+    let mut union = *first;
+    for (word, more) in union.words.iter_mut().zip(second.words) {
+        *word |= more;
+    }
+    union
+}
+
 /// Returns the requested processors in ascending order: all active ones, or those of the set, which must be active.
 pub fn choose(wanted: &ProcessorSet, active: u32) -> Result<Vec<ProcessorIndex>, Refusal> {
     let mut indices = wanted.iter().map(ProcessorIndex::new);

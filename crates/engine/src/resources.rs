@@ -7,12 +7,13 @@ use pmu::extra::Selector;
 use pmu::first_access::{Phase, RegisterGroup};
 use pmu::{ProcessorIndex, debug_store, lvt_pmi};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
-use protocol::{ErrorCode, NtStatus, RegisterInUse};
+use protocol::{ErrorCode, NtStatus, ProcessorSet, RegisterInUse};
 
 use crate::areas::{AreaUse, Areas};
 use crate::hardware_recording::HardwareRecording;
 use crate::metrics::take_metrics;
 use crate::platform::{EngineContext, Platform};
+use crate::processor_set::{set_of, union};
 use crate::reply::Refusal;
 use crate::reservation::Reservation;
 use crate::session::{Place, Session};
@@ -28,9 +29,11 @@ const NOWHERE: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub struct Resources {
     reservation: Reservation,
-    /// Interval of the timers, or 0 while they do not run.
-    timed: u32,
+    /// Interval of the timers and the processors where they run, while there are any.
+    timers: Option<(u32, ProcessorSet)>,
     interrupt: Interrupt,
+    /// Processors that tick, while there are any.
+    ticking: Option<ProcessorSet>,
     areas: Areas,
 }
 
@@ -84,7 +87,8 @@ impl Resources {
         }
         take_metrics(session, &counted, force, context)?;
         if session.events.iter().any(|event| event.selector().is_some()) {
-            context.platform.on_each_processor(&|current| session.save_extra(current, context.hal));
+            let processors = set_of(session.processors.iter().copied());
+            context.platform.on_processors(&processors, &|current| session.save_extra(current, context.hal));
         }
         if !self.take_timers(session, context.platform) {
             return Err(NO_MEMORY);
@@ -98,31 +102,49 @@ impl Resources {
         Ok(())
     }
 
-    /// Lets the timers run at least as often as the session needs. Returns false if that is impossible, and nothing has
-    /// changed.
-    pub fn take_timers(&mut self, session: &Session, platform: &impl Platform) -> bool {
-        session
-            .timer_interval()
-            .is_none_or(|interval| self.set_timers(Some(interval).into_iter().chain(self.timer()).min(), platform))
-    }
-
-    fn timer(&self) -> Option<u32> {
-        Some(self.timed).filter(|interval| *interval != 0)
-    }
-
-    /// Starts the timers with this interval, changes their interval, or stops them. Returns false if that is
+    /// Lets the timers run at least as often as the session needs, on its processors as well. Returns false if that is
     /// impossible, and nothing has changed.
-    fn set_timers(&mut self, interval: Option<u32>, platform: &impl Platform) -> bool {
-        if interval == self.timer() {
+    pub fn take_timers(&mut self, session: &Session, platform: &impl Platform) -> bool {
+        let Some(needed) = timers_of(session) else { return true };
+        let both = enough(self.timers.into_iter().chain([needed]));
+        self.set_timers(both.as_ref(), platform)
+    }
+
+    /// Starts the timers with this interval on these processors, changes either, or stops them. Returns false if that
+    /// is impossible, and nothing has changed.
+    fn set_timers(&mut self, timers: Option<&(u32, ProcessorSet)>, platform: &impl Platform) -> bool {
+        if timers == self.timers.as_ref() {
             return true;
         }
-        match interval {
-            Some(interval) if !platform.start_timers(interval) => return false,
+        match timers {
+            Some((interval, processors)) if !platform.start_timers(processors, *interval) => return false,
             Some(_) => {}
             None => platform.stop_timers(),
         }
-        self.timed = interval.unwrap_or_default();
+        self.timers = timers.copied();
         true
+    }
+
+    /// Lets these processors tick, while the interrupt is the driver's. Returns false if that is impossible, and
+    /// nothing has changed.
+    fn set_ticks(&mut self, processors: ProcessorSet, platform: &impl Platform) -> bool {
+        if self.ticking == Some(processors) {
+            return true;
+        }
+        let ticks = platform.run_ticks(&processors);
+        if ticks {
+            self.ticking = Some(processors);
+        }
+        ticks
+    }
+
+    /// Lets timers and ticks run exactly where these sessions need them. The timers of their processors exist, so that
+    /// it cannot fail.
+    pub fn settle_timers(&mut self, sessions: &[Session], platform: &impl Platform) {
+        let _ = self.set_timers(enough(sessions.iter().filter_map(timers_of)).as_ref(), platform);
+        if self.interrupt == Interrupt::Ours {
+            let _ = self.set_ticks(set_of(sessions.iter().flat_map(Session::interrupted_processors)), platform);
+        }
     }
 
     /// Acquires the control areas.
@@ -173,7 +195,9 @@ impl Resources {
             self.interrupt = Interrupt::Ours;
             hal.set_interrupt_handler(Some(handler), SYSTEM)?;
         }
-        Ok(())
+        let more = set_of(processors.iter().copied());
+        let ticking = self.ticking.map_or(more, |ticking| union(&ticking, &more));
+        if self.set_ticks(ticking, platform) { Ok(()) } else { Err(NO_MEMORY) }
     }
 
     /// Acquires on an added processor the resources that are in use on the others. Returns whether sessions can count
@@ -203,27 +227,36 @@ impl Resources {
             self.areas.release(context);
         }
         if self.reservation.is_taken() && !counters_used {
-            platform.on_each_processor(&|current| hal.release(current));
+            let initialized = ProcessorIndex::first(platform.processors()).filter(|one| hal.is_initialized(*one));
+            platform.on_processors(&set_of(initialized), &|current| hal.release(current));
         }
         if self.interrupt != Interrupt::Free && !sessions.iter().any(Session::uses_interrupt) {
             if self.interrupt == Interrupt::Ours {
                 // Cannot fail: the driver has the slot.
                 let _ = hal.set_interrupt_handler(None, SYSTEM);
                 platform.end_sampling();
+                self.ticking = None;
             }
-            if sampler.is_silenced() {
-                // The entry was not masked when the interrupt was acquired.
-                platform.on_each_processor(&|current| _ = sampler.end_silence(current));
-            }
+            // The entry was not masked when the interrupt was acquired.
+            platform.on_processors(&set_of(sampler.silenced()), &|current| _ = sampler.end_silence(current));
             platform.close_local_apic();
             self.interrupt = Interrupt::Free;
         }
-        // A longer interval cannot fail: the timers exist.
-        let _ = self.set_timers(sessions.iter().filter_map(Session::timer_interval).min(), platform);
+        self.settle_timers(sessions, platform);
         if !counters_used && !sessions.iter().any(Session::uses_debug_store) {
             self.reservation.free(platform);
         }
     }
+}
+
+/// Returns the interval of the timers that a session needs, and their processors.
+fn timers_of(session: &Session) -> Option<(u32, ProcessorSet)> {
+    session.timer_interval().map(|interval| (interval, set_of(session.timed_processors())))
+}
+
+/// Returns timers that are enough for all of these.
+fn enough(timers: impl Iterator<Item = (u32, ProcessorSet)>) -> Option<(u32, ProcessorSet)> {
+    timers.reduce(|first, second| (first.0.min(second.0), union(&first.1, &second.1)))
 }
 
 /// The processors on which a session needs each kind of registers, in ascending order.
@@ -274,10 +307,8 @@ fn check_counters<M: Platform>(
     EngineContext { platform, hal, .. }: EngineContext<'_, M>,
 ) -> Result<(), Refusal> {
     let found = FirstFailure::none();
-    platform.on_each_processor(&|current| {
-        if processors.binary_search(&current.index()).is_ok()
-            && let Some(enabled) = hal.in_use_elsewhere(current)
-        {
+    platform.on_processors(&set_of(processors.iter().copied()), &|current| {
+        if let Some(enabled) = hal.in_use_elsewhere(current) {
             let (number, interface) = (enabled.register.address(), hal.interface().kind() as u8);
             let in_use = RegisterInUse { number, counter: enabled.counter, interface };
             found.set(current.index(), in_use.to_detail(), enabled.value);
@@ -305,9 +336,9 @@ fn initialize<M: Platform>(
     EngineContext { platform, hal, .. }: EngineContext<'_, M>,
 ) -> Result<(), Refusal> {
     let idle = FirstFailure::none();
-    platform.on_each_processor(&|current| {
-        let is_new = processors.binary_search(&current.index()).is_ok() && !hal.is_initialized(current.index());
-        if is_new && !hal.initialize(current) {
+    let new = set_of(processors.iter().copied().filter(|processor| !hal.is_initialized(*processor)));
+    platform.on_processors(&new, &|current| {
+        if !hal.initialize(current) {
             idle.set(current.index(), 0, 0);
         }
     });

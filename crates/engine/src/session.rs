@@ -201,6 +201,28 @@ impl Session {
         self.running(processor, EventFilter::ALL).any(|(_, place, _)| matches!(place, Place::Turn(_)))
     }
 
+    /// Returns the processors on which a counter serves a running event.
+    pub fn counting_processors(&self) -> impl Iterator<Item = ProcessorIndex> {
+        self.processors_where(|_, place| matches!(place, Place::Counter(_) | Place::Turn(_)))
+    }
+
+    /// Returns the processors whose timers the session needs.
+    pub fn timed_processors(&self) -> impl Iterator<Item = ProcessorIndex> {
+        self.processors_where(|event, place| event.is_sampled_by_time() || matches!(place, Place::Turn(_)))
+    }
+
+    /// Returns the processors on which a running event is sampled by the performance monitor interrupt.
+    pub fn interrupted_processors(&self) -> impl Iterator<Item = ProcessorIndex> {
+        self.processors_where(|event, _| event.needs_interrupt())
+    }
+
+    /// Returns the processors on which a running event fulfills a condition.
+    fn processors_where(&self, condition: fn(&Event, Place) -> bool) -> impl Iterator<Item = ProcessorIndex> {
+        let fulfilled = move |(event, place, _): (&Event, Place, &Count)| condition(event, place);
+        let has_one = move |processor: &&ProcessorIndex| self.running(**processor, EventFilter::ALL).any(fulfilled);
+        self.processors.iter().filter(has_one).copied()
+    }
+
     /// Returns whether it has a rotation on a processor.
     pub fn rotates_on(&self, processor: ProcessorIndex) -> bool {
         self.rotation_on(processor).is_some()

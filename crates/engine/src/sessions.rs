@@ -1,4 +1,4 @@
-//! All sessions: start, read and stop on every processor at once.
+//! All sessions: start, read and stop on their processors.
 
 use alloc::vec::Vec;
 
@@ -12,6 +12,7 @@ use crate::event::EventFilter;
 use crate::metrics::take_metrics;
 use crate::plan::{Planner, Requester};
 use crate::platform::{EngineContext, Platform};
+use crate::processor_set::set_of;
 use crate::reply::{Refusal, Reply};
 use crate::resources::{Resources, access_extra};
 use crate::rings::Account;
@@ -87,7 +88,7 @@ impl Sessions {
         let Some((session, others)) = self.all.split_last() else { return Err(NO_MEMORY) };
         let EngineContext { platform, sampler, .. } = context;
         let now = platform.clock();
-        platform.on_each_processor(&|current| {
+        platform.on_processors(&set_of(session.processors.iter().copied()), &|current| {
             // What was disturbed before does not concern the new session.
             sampler.compare(current, now);
             note_disturbances(others, current, sampler, now);
@@ -131,15 +132,14 @@ impl Sessions {
                 }
                 session.begin_time(before, context);
                 let now = platform.clock();
-                platform.on_each_processor(&|current| {
-                    if current.index() == processor {
-                        sampler.compare(current, now);
-                        session.save_extra(current, sampler.hal());
-                        session.begin(current, sampler, now);
-                    }
+                platform.on_processors(&set_of([processor]), &|current| {
+                    sampler.compare(current, now);
+                    session.save_extra(current, sampler.hal());
+                    session.begin(current, sampler, now);
                 });
             }
         }
+        self.resources.settle_timers(&self.all, platform);
     }
 
     /// Returns the state of the reservation of the counters as in [`InfoReply`](protocol::InfoReply).
@@ -195,11 +195,9 @@ impl Sessions {
         repairs: bool,
         EngineContext { platform, sampler, .. }: EngineContext<'_, M>,
     ) {
-        if !self.all.iter().any(|session| session.uses_counters() && meant(session)) {
-            return;
-        }
+        let counting = self.all.iter().filter(|session| meant(session)).flat_map(Session::counting_processors);
         let now = platform.clock();
-        platform.on_each_processor(&|current| {
+        platform.on_processors(&set_of(counting), &|current| {
             if repairs {
                 sampler.repair(current, now);
             } else {
@@ -275,7 +273,8 @@ impl Sessions {
         let tag =
             |place| sessions.iter().find(|session| session.subscriber() == Some(place)).map(|session| session.tag);
         let clock = platform.clock();
-        platform.on_each_processor(&|current| {
+        let concerned = sessions.iter().filter(|session| meant(session)).flat_map(|session| &session.processors);
+        platform.on_processors(&set_of(concerned.copied()), &|current| {
             sampler.compare(current, clock);
             for session in sessions.iter().filter(|session| meant(session)) {
                 session.end(current, events, sampler, clock, tag);

@@ -4,6 +4,8 @@
 
 #[path = "machine/added.rs"]
 mod added;
+#[path = "machine/concerned.rs"]
+mod concerned;
 #[path = "machine/faults.rs"]
 mod faults;
 #[path = "machine/local_apic.rs"]

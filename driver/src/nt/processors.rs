@@ -68,10 +68,10 @@ pub fn broadcast<W: Fn() + Sync>(work: &W) {
     unsafe { KeIpiGenericCall(Some(worker::<W>), context) };
 }
 
-/// Runs `work` on the current processor at HIGH_LEVEL.
+/// Runs `work` on the current processor at HIGH_LEVEL, at which the thread stays on it.
 ///
 /// # IRQL
-/// DISPATCH_LEVEL to IPI_LEVEL, at which the thread stays on its processor.
+/// At most IPI_LEVEL.
 pub fn at_high_level(work: impl FnOnce()) {
     // SAFETY: raises the IRQL, from IPI_LEVEL at most
     let before = unsafe { KfRaiseIrql(HIGH_LEVEL) };

@@ -15,7 +15,8 @@ use wdk_sys::{
 
 use super::irp::check;
 
-const KERNEL_MODE: i8 = 0;
+/// KernelMode (wdm.h).
+pub const KERNEL_MODE: i8 = 0;
 
 /// The thread, and the means to stop it.
 pub struct SystemThread {

@@ -7,6 +7,7 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use pmu::ProcessorIndex;
+use protocol::ProcessorSet;
 use wdk_sys::ntddk::{
     ExSetTimerResolution, KeCancelTimer, KeGetProcessorNumberFromIndex, KeInitializeDpc, KeInitializeTimerEx,
     KeSetImportanceDpc, KeSetTargetProcessorDpcEx, KeSetTimerEx,
@@ -33,6 +34,8 @@ struct Timer<S> {
     work: fn(&S),
     /// Whether the timer is bound to a processor.
     aimed: AtomicBool,
+    /// Whether it is set.
+    running: AtomicBool,
 }
 
 impl<S> Timer<S> {
@@ -41,7 +44,7 @@ impl<S> Timer<S> {
         S: Default,
     {
         let (object, dpc) = (UnsafeCell::new(MaybeUninit::zeroed()), UnsafeCell::new(MaybeUninit::zeroed()));
-        Self { object, dpc, memory: S::default(), work, aimed: AtomicBool::new(false) }
+        Self { object, dpc, memory: S::default(), work, aimed: AtomicBool::new(false), running: AtomicBool::new(false) }
     }
 
     fn object(&self) -> *mut KTIMER {
@@ -84,11 +87,13 @@ impl<S> Timer<S> {
         let period = i32::try_from(interval / MILLISECOND).unwrap_or(i32::MAX);
         // SAFETY: `aim` initialized both, and they do not move while the timer runs
         unsafe { KeSetTimerEx(self.object(), due, period, self.dpc()) };
+        self.running.store(true, Ordering::Relaxed);
     }
 
     fn stop(&self) {
         // SAFETY: `aim` initialized it
         unsafe { KeCancelTimer(self.object()) };
+        self.running.store(false, Ordering::Relaxed);
     }
 }
 
@@ -106,7 +111,7 @@ unsafe extern "C" fn expired<S>(_dpc: *mut _KDPC, context: *mut c_void, _argumen
 pub struct Timers<S> {
     /// One entry for each possible processor.
     timers: Vec<Timer<S>>,
-    /// The interval while the timers run, else 0.
+    /// The interval of the timers that run, or 0 if none has run yet.
     interval: AtomicU32,
 }
 
@@ -114,8 +119,9 @@ pub struct Timers<S> {
 unsafe impl<S> Send for Timers<S> {}
 
 impl<S: Default> Timers<S> {
-    /// Creates timers for the active processors; each calls `work` at DISPATCH_LEVEL when it expires, with memory that
-    /// it shares with no other timer. Returns `None` if memory is low.
+    /// Creates timers for all possible processors; each calls `work` at DISPATCH_LEVEL when it expires, with memory
+    /// that it shares with no other timer. None runs yet. Returns `None` if memory is low or an active processor cannot
+    /// have a timer.
     ///
     /// # IRQL
     /// At most DISPATCH_LEVEL.
@@ -128,34 +134,33 @@ impl<S: Default> Timers<S> {
         ProcessorIndex::first(processors::active()).all(|processor| timers.adopt(processor)).then_some(timers)
     }
 
-    /// Adds the timer of a processor, and starts it if the others run. Returns false if that is impossible.
+    /// Prepares the timer of a processor. Returns false if that is impossible.
     ///
     /// # IRQL
     /// At most DISPATCH_LEVEL.
     pub fn adopt(&self, processor: ProcessorIndex) -> bool {
-        let Some(timer) = self.timers.get(processor.as_usize()).filter(|timer| timer.aim(processor)) else {
-            return false;
-        };
-        let interval = self.interval.load(Ordering::Relaxed);
-        if interval != 0 {
-            timer.start(interval);
-        }
-        true
+        self.timers.get(processor.as_usize()).is_some_and(|timer| timer.aim(processor))
     }
 
-    fn aimed(&self) -> impl Iterator<Item = &Timer<S>> {
-        self.timers.iter().filter(|timer| timer.is_aimed())
-    }
-
-    /// Starts all timers, or changes their interval, which must come from [`interval`].
+    /// Lets the timers of exactly these processors run, with this interval, which must come from [`interval`]. Those
+    /// that run with it already go on undisturbed. A DPC of a timer that is stopped may still run once. Returns false
+    /// if a timer is unavailable; then nothing has changed. One thread calls this at a time.
     ///
     /// # IRQL
     /// At most APC_LEVEL.
-    pub fn start(&self, interval: u32) {
-        self.interval.store(interval, Ordering::Relaxed);
-        for timer in self.aimed() {
-            timer.start(interval);
+    pub fn run(&self, processors: &ProcessorSet, interval: u32) -> bool {
+        if !processors.iter().all(|processor| self.adopt(ProcessorIndex::new(processor))) {
+            return false;
         }
+        let is_new = self.interval.swap(interval, Ordering::Relaxed) != interval;
+        for (processor, timer) in (0..).zip(&self.timers) {
+            match (processors.contains(processor), timer.running.load(Ordering::Relaxed)) {
+                (true, is_running) if is_new || !is_running => timer.start(interval),
+                (false, true) => timer.stop(),
+                _ => {}
+            }
+        }
+        true
     }
 }
 

@@ -209,6 +209,15 @@ pub struct Ticks {
     pub set: u64,
 }
 
+/// Interruptions of a processor for calls of drivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interruptions {
+    /// Number of `KeIpiGenericCall`s, which hold all processors until the last has finished.
+    pub broadcasts: u64,
+    /// Number of DPCs that a driver queued for this processor as their target.
+    pub targeted: u64,
+}
+
 /// A security descriptor that a driver set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Descriptor {
@@ -241,6 +250,8 @@ pub enum Answer {
     Pool(Pool),
     /// Answers `Ticks`.
     Ticks(Ticks),
+    /// Answers `Interruptions`.
+    Interruptions(Vec<Interruptions>),
     /// Answers `Skipped`: ticks of the time-stamp counter since the identity was set.
     Skipped(Vec<u64>),
     /// Answers `InterruptSites`.

@@ -286,6 +286,8 @@ pub enum Command {
     },
     /// Returns the number of DPCs that ran for timers, and the number of timers that are set.
     Ticks,
+    /// Returns how often each active processor was interrupted for calls of drivers, since the lab started.
+    Interruptions,
     /// Returns the real time that each processor skipped because interrupts came faster than this machine can call the
     /// handler. A processor falls behind the time-stamp counter by at most 100 ms and skips the rest.
     Skipped,

@@ -9,8 +9,8 @@ mod client;
 mod command;
 
 pub use answer::{
-    Accesses, Answer, Counter, DebugStore, Descriptor, DsWrites, EnabledCounter, Handler, Instruction, LedgerEntry,
-    Pool, PoolTag, Registration, SiteInterrupts, Ticks, Violation,
+    Accesses, Answer, Counter, DebugStore, Descriptor, DsWrites, EnabledCounter, Handler, Instruction, Interruptions,
+    LedgerEntry, Pool, PoolTag, Registration, SiteInterrupts, Ticks, Violation,
 };
 pub use client::{Client, Error};
 pub use command::{

@@ -1,24 +1,33 @@
 //! Simulated processors that implement [`engine::Platform`].
 
-use std::num::NonZeroU64;
+mod platform;
+
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cpuid_dumps::CpuIdentity;
-use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Engine, Interrupted, Platform, Ticks};
+use engine::{Engine, Interrupted, Platform};
 use model::{CounterId, InterruptMode, LedgerEntry, Mode, Processor, Selected};
 use pmu::{CurrentCpu, ProcessorIndex};
-use protocol::NtStatus;
-use protocol::status::STATUS_DEVICE_BUSY;
+use protocol::{NtStatus, ProcessorSet};
 
 use crate::cpu::{self, ModelCpu, served};
 
 /// A machine with processors and a clock that tests advance.
 pub struct SimMachine {
     processors: Vec<ModelCpu>,
+    /// How often each processor was interrupted for a call of the engine.
+    interruptions: Vec<AtomicU64>,
+    /// How often all processors were interrupted at once.
+    broadcasts: AtomicU64,
     active: AtomicU32,
     clock: AtomicU64,
     /// Interval of the timers, or 0 if they are stopped.
     timers: AtomicU32,
+    /// The processors where they run.
+    timed: Mutex<ProcessorSet>,
+    /// The processors that tick.
+    ticking: Mutex<ProcessorSet>,
     /// The NTSTATUS with which each [`Call`] fails, or [`SUCCESS`].
     refusals: [AtomicU32; Call::COUNT],
     /// Whether the engine has reserved the counters.
@@ -81,6 +90,10 @@ impl Call {
     ];
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Only IA32_PMC0 to IA32_PMC9 have MSR addresses.
 const MAX_GENERAL: u8 = 10;
 
@@ -116,10 +129,14 @@ impl SimMachine {
         let processors: Vec<_> = processors.into_iter().map(ModelCpu::new).collect();
         let count = u32::try_from(processors.len()).unwrap_or(u32::MAX);
         Self {
+            interruptions: processors.iter().map(|_| AtomicU64::new(0)).collect(),
+            broadcasts: AtomicU64::new(0),
             processors,
             active: AtomicU32::new(count),
             clock: AtomicU64::new(0),
             timers: AtomicU32::new(0),
+            timed: Mutex::new(ProcessorSet::EMPTY),
+            ticking: Mutex::new(ProcessorSet::EMPTY),
             refusals: Default::default(),
             reserved: AtomicBool::new(false),
             reserved_on: AtomicU32::new(0),
@@ -186,9 +203,9 @@ impl SimMachine {
     /// Makes the timer of a processor expire, and its DPC run with this code interrupted.
     ///
     /// # Panics
-    /// Panics if the timers do not run.
+    /// Panics if no timer runs there.
     pub fn expire(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) {
-        assert!(self.timer().is_some(), "no timer runs");
+        assert!(lock(&self.timed).contains(processor), "no timer runs on processor {processor}");
         let (sampler, current, begin) = (engine.sampler(), self.current(processor), self.clock());
         sampler.rotate(current, || self.clock());
         let (due, _) = sampler.expire(current, begin);
@@ -243,6 +260,19 @@ impl SimMachine {
         }
         self.refuse_areas(0, ADDRESS_ALREADY_EXISTS, address(0));
         address
+    }
+
+    /// Returns how often each processor was interrupted for a call of the engine. A call on the current processor alone
+    /// interrupts none.
+    #[must_use]
+    pub fn interruptions(&self) -> Vec<u64> {
+        self.interruptions.iter().map(|count| count.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Returns how often all active processors were interrupted at once.
+    #[must_use]
+    pub fn broadcasts(&self) -> u64 {
+        self.broadcasts.load(Ordering::Relaxed)
     }
 
     /// Sets the processor on which requests arrive.
@@ -329,7 +359,7 @@ impl SimMachine {
         let sampler = engine.sampler();
         let now = self.clock();
         sampler.sleeps().begin(now);
-        self.on_each_processor(&|current| sampler.fall_asleep(current, now));
+        (0..self.processors()).for_each(|number| sampler.fall_asleep(self.current(number), now));
         self.all().for_each(|cpu| {
             cpu.model().lose_power();
             cpu.set_asleep(true);
@@ -353,11 +383,8 @@ impl SimMachine {
         self.all().for_each(|cpu| cpu.set_asleep(false));
         let (sampler, now) = (engine.sampler(), self.clock());
         let slept = sampler.sleeps().end(now);
-        let watermark_hit = AtomicBool::new(false);
-        self.on_each_processor(&|current| {
-            watermark_hit.fetch_or(sampler.wake(current, now, slept), Ordering::Relaxed);
-        });
-        watermark_hit.into_inner()
+        let woken = (0..self.processors()).filter(|number| sampler.wake(self.current(*number), now, slept));
+        woken.count() > 0
     }
 
     /// Returns whether the engine has registered its interrupt handler.
@@ -391,7 +418,20 @@ impl SimMachine {
         self.processor(processor).model().take_interrupt()
     }
 
-    /// Runs the sampler's tick on a processor.
+    /// Returns the processors where timers run.
+    #[must_use]
+    pub fn timed(&self) -> Vec<u32> {
+        lock(&self.timed).iter().collect()
+    }
+
+    /// Returns the processors that tick.
+    #[must_use]
+    pub fn ticking(&self) -> Vec<u32> {
+        lock(&self.ticking).iter().collect()
+    }
+
+    /// Runs the sampler's tick on a processor, even if it does not [tick](Self::ticking) any more: the last one may
+    /// come late.
     pub fn tick_sampling(&self, engine: &Engine<&Self>, processor: u32) {
         engine.sampler().tick(self.current(processor), self.clock());
     }
@@ -430,140 +470,5 @@ impl SimMachine {
         let model = self.processor(processor).model();
         let of = |entry: &LedgerEntry| Ok(entry.counter) == id;
         model.ledger().entries().filter(of).map(|entry| entry.counted).sum()
-    }
-}
-
-impl Platform for &SimMachine {
-    type Cpu = ModelCpu;
-    type PinnedCpu = ModelCpu;
-
-    fn processors(&self) -> u32 {
-        self.active.load(Ordering::Relaxed)
-    }
-
-    fn maximum_processors(&self) -> u32 {
-        u32::try_from(self.processors.len()).unwrap_or(u32::MAX)
-    }
-
-    /// An engine calls this when it is created. From then on, an unguarded access panics unless a guarded one came
-    /// before it; code that uses the processors without an engine is free to.
-    fn on_boot_processor<T>(&self, work: impl FnOnce(&ModelCpu) -> T) -> T {
-        self.all().for_each(|cpu| cpu.require_guards(true));
-        work(self.processor(0))
-    }
-
-    fn on_processor<T>(&self, processor: ProcessorIndex, work: impl FnOnce(&ModelCpu) -> T) -> Result<T, NtStatus> {
-        self.refusal(Call::PinThread)?;
-        Ok(work(self.processor(processor.number())))
-    }
-
-    fn on_each_processor(&self, work: &(impl Fn(CurrentCpu<'_, ModelCpu>) + Sync)) {
-        for (index, cpu) in ProcessorIndex::first(self.processors()).zip(&self.processors) {
-            work(CurrentCpu::new(cpu, index));
-        }
-    }
-
-    fn now(&self) -> Duration100ns {
-        Duration100ns(self.clock.load(Ordering::Relaxed))
-    }
-
-    /// Rounds up to milliseconds.
-    fn timer_interval(&self, wanted: u32) -> u32 {
-        wanted.next_multiple_of(10_000)
-    }
-
-    fn start_timers(&self, interval: u32) -> bool {
-        if self.fails(Call::StartTimers) {
-            return false;
-        }
-        self.timers.store(interval, Ordering::Relaxed);
-        true
-    }
-
-    fn stop_timers(&self) {
-        self.timers.store(0, Ordering::Relaxed);
-    }
-
-    fn clock_frequency(&self) -> u64 {
-        10_000_000
-    }
-
-    fn clock(&self) -> Ticks {
-        Ticks(self.clock.fetch_add(self.pace.load(Ordering::Relaxed), Ordering::Relaxed))
-    }
-
-    fn add_processor(&self, _processor: ProcessorIndex) -> bool {
-        !self.fails(Call::AddProcessor)
-    }
-
-    fn reserve_counters(&self) -> Result<(), NtStatus> {
-        self.attempt(Call::ReserveCounters)?;
-        if self.clock.load(Ordering::Relaxed) < self.busy_until.load(Ordering::Relaxed) {
-            self.busy_answers.fetch_add(1, Ordering::Relaxed);
-            return Err(STATUS_DEVICE_BUSY);
-        }
-        assert!(!self.reserved.swap(true, Ordering::Relaxed), "reserved twice");
-        self.reserved_on.store(self.processors(), Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Subtracts on every active processor, as the HAL does.
-    fn free_counters(&self) -> Result<(), NtStatus> {
-        self.attempt(Call::FreeCounters)?;
-        assert!(self.reserved.swap(false, Ordering::Relaxed), "freed, but not reserved");
-        let reserved_on = self.reserved_on.load(Ordering::Relaxed);
-        assert_eq!(self.processors(), reserved_on, "freed on processors on which they were not reserved");
-        Ok(())
-    }
-
-    fn pause(&self, duration: Duration100ns) {
-        self.pass(duration.0);
-    }
-
-    fn open_local_apic(&self) -> Result<(), NtStatus> {
-        self.attempt(Call::OpenLocalApic)?;
-        assert!(!self.apic.swap(true, Ordering::Relaxed), "opened twice");
-        Ok(())
-    }
-
-    fn close_local_apic(&self) {
-        assert!(self.apic.swap(false, Ordering::Relaxed), "closed, but not open");
-        assert!(!self.is_sampling(), "closed under the handler");
-    }
-
-    fn is_shadowed(&self) -> Result<bool, NtStatus> {
-        match self.shadow.load(Ordering::Relaxed) {
-            0 => Ok(false),
-            1 => Ok(true),
-            status => Err(NtStatus::new(status)),
-        }
-    }
-
-    fn current_processor(&self) -> ProcessorIndex {
-        ProcessorIndex::new(self.current.load(Ordering::Relaxed))
-    }
-
-    fn allocate_area(&self, processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
-        let (status, first, address) = &self.area_refusal;
-        let status = status.load(Ordering::Relaxed);
-        if by == AreaAllocator::Kernel && status != SUCCESS && processor.number() >= first.load(Ordering::Relaxed) {
-            return Err(AreaRefused { status: NtStatus::new(status), address: address.load(Ordering::Relaxed) });
-        }
-        Ok(ControlArea { address: self.processor(processor.number()).allocate_area(), size: 0xA0 })
-    }
-
-    fn free_area(&self, processor: ProcessorIndex) -> Result<(), NtStatus> {
-        self.processor(processor.number()).free_area();
-        Ok(())
-    }
-
-    fn begin_sampling(&self) -> Result<NonZeroU64, NtStatus> {
-        self.attempt(Call::BeginSampling)?;
-        assert!(!self.sampling.swap(true, Ordering::Relaxed), "registered twice");
-        Ok(NonZeroU64::MIN)
-    }
-
-    fn end_sampling(&self) {
-        assert!(self.sampling.swap(false, Ordering::Relaxed), "given back, but not registered");
     }
 }

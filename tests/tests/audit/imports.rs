@@ -34,9 +34,10 @@ use Level::{Any, BelowIpi, Dispatch, Thread};
 use Release::{ServerSp1_2003, Vista, Windows7, Windows10, Windows10_2004, Windows2000};
 
 /// "Minimum supported client" and "IRQL" in the WDK's reference, or Windows 2000 if it names no release. The levels are
-/// those for memory of the non-paged pool and for waits without a timeout. The reference does not document memcpy,
-/// memset, __C_specific_handler and KfRaiseIrql, but compilers and wdm.h rely on them; and RtlLookupFunctionEntry and
-/// RtlVirtualUnwind for user mode only, but every x64 kernel dispatches exceptions by them, up to DISPATCH_LEVEL.
+/// those for memory of the non-paged pool and for waits without a timeout. The reference does not document memcmp,
+/// memcpy, memset, __C_specific_handler and KfRaiseIrql, but compilers and wdm.h rely on them; and
+/// RtlLookupFunctionEntry and RtlVirtualUnwind for user mode only, but every x64 kernel dispatches exceptions by them,
+/// up to DISPATCH_LEVEL.
 const EXPORTS: &[(&str, &str, Release, Level)] = &[
     ("hal.dll", "HalAllocateHardwareCounters", Windows7, Thread),
     ("hal.dll", "HalFreeHardwareCounters", Windows7, Thread),
@@ -106,6 +107,7 @@ const EXPORTS: &[(&str, &str, Release, Level)] = &[
     ("ntoskrnl.exe", "ZwSetSecurityObject", Windows2000, Thread),
     ("ntoskrnl.exe", "ZwWaitForSingleObject", Windows2000, Thread),
     ("ntoskrnl.exe", "__C_specific_handler", ServerSp1_2003, Any),
+    ("ntoskrnl.exe", "memcmp", Windows2000, Any),
     ("ntoskrnl.exe", "memcpy", Windows2000, Any),
     ("ntoskrnl.exe", "memset", Windows2000, Any),
 ];

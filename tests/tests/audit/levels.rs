@@ -22,6 +22,9 @@ const ENTRY_POINTS: &[(&str, Level, usize)] = &[
     ("halprof::interrupt::performance_interrupt(", Level::Any, 1),
     // Called by KeIpiGenericCall: all work on every processor.
     ("halprof::nt::processors::broadcast::worker<", Level::Any, 10),
+    // The same work by targeted DPCs, with the event that ends the call. Raised to HIGH_LEVEL, the work is what the
+    // broadcast does.
+    ("halprof::nt::targeted_calls::worker<", Level::Dispatch, 10),
     ("halprof::interrupt::power_changed(", Level::Dispatch, 1),
     ("halprof::interrupt::tick(", Level::Dispatch, 1),
     ("halprof::interrupt::time_expired(", Level::Dispatch, 1),

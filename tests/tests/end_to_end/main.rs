@@ -34,6 +34,8 @@ mod installing;
 #[cfg(not(windows))]
 mod interrupt_sites;
 #[cfg(not(windows))]
+mod interruptions;
+#[cfg(not(windows))]
 mod interrupts;
 #[cfg(not(windows))]
 mod intervals;

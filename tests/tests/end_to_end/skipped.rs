@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 31] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 32] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
     ("bench", include_str!("bench.rs"), "the bench itself is under test"),
@@ -19,6 +19,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 31] = [
     ("hybrid", include_str!("hybrid.rs"), "the machine has processors of two core types"),
     ("identities", include_str!("identities.rs"), "the processor changes"),
     ("interrupt_sites", include_str!("interrupt_sites.rs"), "the model reports the interrupted code"),
+    ("interruptions", include_str!("interruptions.rs"), "the bench counts what interrupts the processors"),
     ("interrupts", include_str!("interrupts.rs"), "the model decides how interrupts behave at a masked entry"),
     ("intervals", include_str!("intervals.rs"), "the model counts at constant rates"),
     ("life", include_str!("life.rs"), "the model reports the counters that are enabled after a client dies"),

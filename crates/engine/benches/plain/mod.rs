@@ -9,8 +9,8 @@ use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, T
 use pmu::first_access::GeneralProtection;
 use pmu::state::CounterSet;
 use pmu::{Cpu, Cpuid, CurrentCpu, GuardedCpu, Msr, ProcessorIndex};
-use protocol::NtStatus;
 use protocol::status::STATUS_NOT_SUPPORTED;
+use protocol::{NtStatus, ProcessorSet};
 use raw_cpuid::CpuIdResult;
 
 /// IA32_PERF_GLOBAL_STATUS, and PerfCntrGlobalStatus.
@@ -126,7 +126,7 @@ impl Platform for &Plain {
         Ok(work(&self.cpu))
     }
 
-    fn on_each_processor(&self, work: &(impl Fn(CurrentCpu<'_, PlainCpu>) + Sync)) {
+    fn on_processors(&self, _processors: &ProcessorSet, work: &(impl Fn(CurrentCpu<'_, PlainCpu>) + Sync)) {
         work(CurrentCpu::new(&self.cpu, ProcessorIndex::BOOT));
     }
 
@@ -138,7 +138,7 @@ impl Platform for &Plain {
         wanted
     }
 
-    fn start_timers(&self, _interval: u32) -> bool {
+    fn start_timers(&self, _processors: &ProcessorSet, _interval: u32) -> bool {
         true
     }
 
@@ -190,6 +190,10 @@ impl Platform for &Plain {
 
     fn begin_sampling(&self) -> Result<NonZeroU64, NtStatus> {
         Ok(NonZeroU64::MIN)
+    }
+
+    fn run_ticks(&self, _processors: &ProcessorSet) -> bool {
+        true
     }
 
     fn end_sampling(&self) {}

@@ -1,7 +1,7 @@
 //! Recovery from lost interrupts and from interrupt storms.
 
 use pmu::state::{CounterSet, CounterState};
-use pmu::{Cpu, CurrentCpu, lvt_pmi};
+use pmu::{Cpu, CurrentCpu, ProcessorIndex, lvt_pmi};
 use protocol::StopKind;
 
 use super::per_cpu::PerCpuSampling;
@@ -96,12 +96,13 @@ impl Sampler {
         self.hal.cpu_counters(current.index()).counters(|state| state.interrupt() && !state.active())
     }
 
-    /// Returns whether a processor is silenced.
+    /// Returns the processors that are silenced.
     ///
     /// # IRQL
     /// Any.
-    pub fn is_silenced(&self) -> bool {
-        self.each_cpu().any(PerCpuSampling::is_silenced)
+    pub fn silenced(&self) -> impl Iterator<Item = ProcessorIndex> {
+        let numbered = (0..).map(ProcessorIndex::new).zip(self.each_cpu());
+        numbered.filter(|(_, per_cpu)| per_cpu.is_silenced()).map(|(processor, _)| processor)
     }
 
     /// Unmasks the entry of the local vector table of the current processor, if it is silenced. On a processor that

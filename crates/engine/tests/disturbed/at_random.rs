@@ -158,7 +158,7 @@ fn check(name: &str, of_events: &[u32], sampled: bool, steps: &[Step]) -> Result
                 foreign[*processor as usize].wrote = true;
             }
             Step::Tick => {
-                (0..PROCESSORS).for_each(|processor| machine.tick_sampling(&engine, processor));
+                machine.ticking().into_iter().for_each(|processor| machine.tick_sampling(&engine, processor));
                 if interval > 0 {
                     compared(&mut foreign);
                 }

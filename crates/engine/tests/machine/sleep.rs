@@ -315,7 +315,7 @@ proptest! {
                 }
                 Step::Areas { operation } => drop(ask_areas(client, &mut engine, operation)),
                 Step::Follow => engine.accumulate_counts(),
-                Step::Tick { processor } if processor < active => machine.tick_sampling(&engine, processor),
+                Step::Tick { processor } if machine.ticking().contains(&processor) => machine.tick_sampling(&engine, processor),
                 Step::Interrupt { processor, times } if processor < active => {
                     (0..times).for_each(|_| machine.interrupt(&engine, processor, &NOWHERE));
                 }

@@ -209,7 +209,9 @@ fn check((name, format, _): (&str, u8, bool), mode: InterruptMode, steps: Vec<St
                 session = None;
             }
             (Step::Slow { units }, _) => machine.set_pace(units),
-            (Step::Tick, _) => (0..PROCESSORS).for_each(|processor| machine.tick_sampling(&engine, processor)),
+            (Step::Tick, _) => {
+                machine.ticking().into_iter().for_each(|processor| machine.tick_sampling(&engine, processor));
+            }
             (Step::Mask { processor }, _) => machine.processor(processor).model().set_lvt(0x1_00FE),
             (Step::Sleep, _) => machine.fall_asleep(&engine),
             (Step::Wake, _) => machine.wake(&engine),

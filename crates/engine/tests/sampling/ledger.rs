@@ -207,7 +207,9 @@ fn settle(machine: &SimMachine, engine: &Engine<&SimMachine>) -> Result<(), Test
     machine.set_pace(0);
     for processor in 0..PROCESSORS {
         for _ in 0..3 {
-            machine.tick_sampling(engine, processor);
+            if machine.ticking().contains(&processor) {
+                machine.tick_sampling(engine, processor);
+            }
             machine.deliver(engine, processor, &interrupted(processor));
         }
         let hal = engine.sampler().hal();
@@ -306,7 +308,7 @@ fn check(name: &str, interrupts: Interrupts, steps: Vec<Step>, kills: bool, wake
                 }
             }
             Step::Slow { units } => machine.set_pace(units),
-            Step::Tick => (0..PROCESSORS).for_each(|processor| machine.tick_sampling(&engine, processor)),
+            Step::Tick => machine.ticking().into_iter().for_each(|processor| machine.tick_sampling(&engine, processor)),
             Step::Sleep => machine.fall_asleep(&engine),
             Step::Wake => machine.wake(&engine),
             Step::Kill { session } => {

@@ -1,7 +1,8 @@
 //! Time, events, and the records of what happened.
 
 use crate::{
-    Answer, Command, DsWrites, EventCount, InterruptSite, LedgerEntry, SiteInterrupts, Ticks, Time, TimerMode,
+    Answer, Command, DsWrites, EventCount, InterruptSite, Interruptions, LedgerEntry, SiteInterrupts, Ticks, Time,
+    TimerMode,
 };
 
 use super::{Client, Error, ask};
@@ -46,6 +47,14 @@ impl Client {
     /// If the time is real, there is no such processor, or the routines do not end.
     pub fn tick(&mut self, processor: u32, times: u64) -> Result<(), Error> {
         ask!(self, Command::Tick { processor, times }, Answer::Done => ())
+    }
+
+    /// Sends [`Command::Interruptions`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn interruptions(&mut self) -> Result<Vec<Interruptions>, Error> {
+        ask!(self, Command::Interruptions, Answer::Interruptions(all) => all)
     }
 
     /// Sends [`Command::Ticks`].

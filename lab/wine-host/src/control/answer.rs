@@ -83,6 +83,7 @@ pub fn answer(command: Command) -> Answer {
         Command::Run { processor, user, kernel } => done(run(processor, &user, &kernel)),
         Command::Tick { processor, times } => done(tick(processor, times)),
         Command::Ticks => Answer::Ticks(deferred::ticks()),
+        Command::Interruptions => Answer::Interruptions(deferred::interruptions()),
         Command::Skipped => Answer::Skipped(per_processor(|state| state.skipped())),
         Command::SetInterruptSites { processor, sites } => done(set_interrupt_sites(processor, sites)),
         Command::InterruptSites => Answer::InterruptSites(per_processor(|state| state.sites.interrupts().collect())),

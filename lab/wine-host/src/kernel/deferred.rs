@@ -11,7 +11,7 @@ use crate::{
     kernel::{
         current_ids,
         dispatcher_objects::{self, Kdpc, Ktimer},
-        dispatcher_stack, irql,
+        dispatcher_stack, ipi, irql,
     },
     lock::lock,
     nt::{self, DISPATCH_LEVEL, Pointer},
@@ -22,7 +22,7 @@ use crate::{
     },
     violation::{self, catch_panic},
 };
-use bench_protocol::Ticks;
+use bench_protocol::{Interruptions, Ticks};
 use std::{
     ops::Range,
     ptr,
@@ -240,6 +240,13 @@ pub fn ticks() -> Ticks {
     let work = lock(&MACHINE.kernel.deferred.work);
     let ran = work.dpcs.timer_calls().into_iter().take(processors::active().len()).collect();
     Ticks { ran, set: u64::try_from(work.timers.count_set()).unwrap_or(u64::MAX) }
+}
+
+/// Returns what has interrupted each active processor for calls of the driver.
+pub fn interruptions() -> Vec<Interruptions> {
+    let targeted = lock(&MACHINE.kernel.deferred.work).dpcs.targeted_calls();
+    let both = ipi::taken().into_iter().zip(targeted).take(processors::active().len());
+    both.map(|(broadcasts, targeted)| Interruptions { broadcasts, targeted }).collect()
 }
 
 /// Sets how timers expire in real time.

@@ -17,7 +17,7 @@ use crate::{
 };
 use bench_protocol::Violation;
 use std::{
-    sync::{Arc, Barrier},
+    sync::{Arc, Barrier, atomic::Ordering},
     thread,
 };
 
@@ -33,6 +33,11 @@ pub fn start() -> impl Iterator<Item = thread::JoinHandle<()>> {
     })
 }
 
+/// Returns the number of calls that each processor took part in.
+pub fn taken() -> Vec<u64> {
+    MACHINE.kernel.ipi.taken.iter().map(|taken| taken.load(Ordering::Relaxed)).collect()
+}
+
 pub fn stop() {
     for mailbox in &MACHINE.kernel.ipi.mailboxes {
         mailbox.post(Mail::Stop);
@@ -44,6 +49,9 @@ impl Call {
     /// is higher.
     fn run(&self, core: &Core) -> Pointer {
         let thread = nt::current_thread();
+        if let Some(taken) = usize::try_from(core.number).ok().and_then(|number| MACHINE.kernel.ipi.taken.get(number)) {
+            taken.fetch_add(1, Ordering::Relaxed);
+        }
         core.ipi.acquire(thread);
         core.high_level.wait_until_free(thread);
         self.begin.wait();

@@ -57,6 +57,8 @@ struct Queue {
     running: Option<(usize, u64)>,
     /// Number of calls for timers.
     timer_calls: u64,
+    /// Number of calls that the driver directed to this processor.
+    targeted_calls: u64,
 }
 
 /// The DPCs of all processors.
@@ -157,10 +159,13 @@ impl DpcQueues {
     pub fn begin(&mut self, processor: u32) -> Option<Call> {
         let queue = self.queues.get_mut(usize::try_from(processor).ok()?)?;
         let Waiting { dpc, queued_by, ticket } = queue.waiting.pop_front()?;
-        let Dpc { routine, context, .. } = *self.known.get(&dpc)?;
+        let Dpc { routine, context, target, .. } = *self.known.get(&dpc)?;
         queue.running = Some((routine, ticket));
         let arguments = match queued_by {
-            QueuedBy::Driver(arguments) => arguments,
+            QueuedBy::Driver(arguments) => {
+                queue.targeted_calls += u64::from(target.is_some());
+                arguments
+            }
             QueuedBy::Timer => {
                 queue.timer_calls += 1;
                 [0; 2]
@@ -222,6 +227,12 @@ impl DpcQueues {
         self.queues.iter().map(|queue| queue.timer_calls).collect()
     }
 
+    /// Returns the number of calls that the driver directed to each processor.
+    #[must_use]
+    pub fn targeted_calls(&self) -> Vec<u64> {
+        self.queues.iter().map(|queue| queue.targeted_calls).collect()
+    }
+
     /// Resets the number of calls for timers.
     pub fn reset_timer_calls(&mut self) {
         for queue in &mut self.queues {
@@ -270,7 +281,10 @@ mod tests {
             Some(Call { dpc: 0x300, routine: 0x301, context: 0x302, arguments: [0, 0], by_timer: true })
         );
         assert_eq!((dpcs.begin(0), dpcs.begin(1)), (None, None));
-        assert_eq!(dpcs.timer_calls(), [0, 1]);
+        assert_eq!((dpcs.timer_calls(), dpcs.targeted_calls()), (vec![0, 1], vec![0, 0]));
+        assert_eq!(dpcs.insert(0x300, 0, BY_DRIVER), Ok(true));
+        assert!(dpcs.begin(1).is_some());
+        assert_eq!(dpcs.targeted_calls(), [0, 1], "the other DPC of the driver has no target");
         dpcs.reset_timer_calls();
         assert_eq!(dpcs.timer_calls(), [0, 0]);
     }

@@ -1,18 +1,24 @@
 //! The calls of KeIpiGenericCall on the way to the processors.
 
 use crate::{cpu::topology::MAX_PROCESSORS, lock::lock, nt::Pointer};
-use std::sync::{Arc, Barrier, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Barrier, Condvar, Mutex, PoisonError, atomic::AtomicU64};
 
 /// A mailbox for each processor.
 pub struct Ipi {
     pub mailboxes: Vec<Mailbox>,
     /// Held during a call: as in Windows, there is one at a time.
     pub calls: Mutex<()>,
+    /// The number of calls that each processor took part in.
+    pub taken: Vec<AtomicU64>,
 }
 
 impl Default for Ipi {
     fn default() -> Self {
-        Self { mailboxes: (0..MAX_PROCESSORS).map(|_| Mailbox::default()).collect(), calls: Mutex::default() }
+        Self {
+            mailboxes: (0..MAX_PROCESSORS).map(|_| Mailbox::default()).collect(),
+            calls: Mutex::default(),
+            taken: (0..MAX_PROCESSORS).map(|_| AtomicU64::new(0)).collect(),
+        }
     }
 }
 

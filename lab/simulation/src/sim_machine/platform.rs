@@ -1,0 +1,168 @@
+//! The machine as the platform of an engine.
+
+use std::num::NonZeroU64;
+use std::sync::atomic::Ordering;
+
+use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks};
+use pmu::{CurrentCpu, ProcessorIndex};
+use protocol::status::STATUS_DEVICE_BUSY;
+use protocol::{NtStatus, ProcessorSet};
+
+use super::{Call, SUCCESS, SimMachine, lock};
+use crate::cpu::ModelCpu;
+
+impl Platform for &SimMachine {
+    type Cpu = ModelCpu;
+    type PinnedCpu = ModelCpu;
+
+    fn processors(&self) -> u32 {
+        self.active.load(Ordering::Relaxed)
+    }
+
+    fn maximum_processors(&self) -> u32 {
+        u32::try_from(self.processors.len()).unwrap_or(u32::MAX)
+    }
+
+    /// An engine calls this when it is created. From then on, an unguarded access panics unless a guarded one came
+    /// before it; code that uses the processors without an engine is free to.
+    fn on_boot_processor<T>(&self, work: impl FnOnce(&ModelCpu) -> T) -> T {
+        self.all().for_each(|cpu| cpu.require_guards(true));
+        work(self.processor(0))
+    }
+
+    fn on_processor<T>(&self, processor: ProcessorIndex, work: impl FnOnce(&ModelCpu) -> T) -> Result<T, NtStatus> {
+        self.refusal(Call::PinThread)?;
+        Ok(work(self.processor(processor.number())))
+    }
+
+    /// Interrupts the processors as the driver does: all at once; the current one alone not at all; others in
+    /// descending order, because nothing may rely on an order.
+    fn on_processors(&self, processors: &ProcessorSet, work: &(impl Fn(CurrentCpu<'_, ModelCpu>) + Sync)) {
+        let active = self.processors();
+        let mut wanted: Vec<u32> = processors.iter().collect();
+        assert!(wanted.iter().all(|number| *number < active), "{wanted:?}: only {active} processors are active");
+        wanted.reverse();
+        let is_here_alone = wanted == [self.current.load(Ordering::Relaxed)];
+        self.broadcasts.fetch_add((wanted.len() == active as usize && !is_here_alone).into(), Ordering::Relaxed);
+        for number in wanted {
+            if let Some(count) = self.interruptions.get(number as usize).filter(|_| !is_here_alone) {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+            work(self.current(number));
+        }
+    }
+
+    fn now(&self) -> Duration100ns {
+        Duration100ns(self.clock.load(Ordering::Relaxed))
+    }
+
+    /// Rounds up to milliseconds.
+    fn timer_interval(&self, wanted: u32) -> u32 {
+        wanted.next_multiple_of(10_000)
+    }
+
+    fn start_timers(&self, processors: &ProcessorSet, interval: u32) -> bool {
+        if self.fails(Call::StartTimers) {
+            return false;
+        }
+        assert!(!processors.is_empty(), "timers of no processor");
+        self.timers.store(interval, Ordering::Relaxed);
+        *lock(&self.timed) = *processors;
+        true
+    }
+
+    fn stop_timers(&self) {
+        *lock(&self.timed) = ProcessorSet::EMPTY;
+        self.timers.store(0, Ordering::Relaxed);
+    }
+
+    fn clock_frequency(&self) -> u64 {
+        10_000_000
+    }
+
+    fn clock(&self) -> Ticks {
+        Ticks(self.clock.fetch_add(self.pace.load(Ordering::Relaxed), Ordering::Relaxed))
+    }
+
+    fn add_processor(&self, _processor: ProcessorIndex) -> bool {
+        !self.fails(Call::AddProcessor)
+    }
+
+    fn reserve_counters(&self) -> Result<(), NtStatus> {
+        self.attempt(Call::ReserveCounters)?;
+        if self.clock.load(Ordering::Relaxed) < self.busy_until.load(Ordering::Relaxed) {
+            self.busy_answers.fetch_add(1, Ordering::Relaxed);
+            return Err(STATUS_DEVICE_BUSY);
+        }
+        assert!(!self.reserved.swap(true, Ordering::Relaxed), "reserved twice");
+        self.reserved_on.store(self.processors(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Subtracts on every active processor, as the HAL does.
+    fn free_counters(&self) -> Result<(), NtStatus> {
+        self.attempt(Call::FreeCounters)?;
+        assert!(self.reserved.swap(false, Ordering::Relaxed), "freed, but not reserved");
+        let reserved_on = self.reserved_on.load(Ordering::Relaxed);
+        assert_eq!(self.processors(), reserved_on, "freed on processors on which they were not reserved");
+        Ok(())
+    }
+
+    fn pause(&self, duration: Duration100ns) {
+        self.pass(duration.0);
+    }
+
+    fn open_local_apic(&self) -> Result<(), NtStatus> {
+        self.attempt(Call::OpenLocalApic)?;
+        assert!(!self.apic.swap(true, Ordering::Relaxed), "opened twice");
+        Ok(())
+    }
+
+    fn close_local_apic(&self) {
+        assert!(self.apic.swap(false, Ordering::Relaxed), "closed, but not open");
+        assert!(!self.is_sampling(), "closed under the handler");
+    }
+
+    fn is_shadowed(&self) -> Result<bool, NtStatus> {
+        match self.shadow.load(Ordering::Relaxed) {
+            0 => Ok(false),
+            1 => Ok(true),
+            status => Err(NtStatus::new(status)),
+        }
+    }
+
+    fn current_processor(&self) -> ProcessorIndex {
+        ProcessorIndex::new(self.current.load(Ordering::Relaxed))
+    }
+
+    fn allocate_area(&self, processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
+        let (status, first, address) = &self.area_refusal;
+        let status = status.load(Ordering::Relaxed);
+        if by == AreaAllocator::Kernel && status != SUCCESS && processor.number() >= first.load(Ordering::Relaxed) {
+            return Err(AreaRefused { status: NtStatus::new(status), address: address.load(Ordering::Relaxed) });
+        }
+        Ok(ControlArea { address: self.processor(processor.number()).allocate_area(), size: 0xA0 })
+    }
+
+    fn free_area(&self, processor: ProcessorIndex) -> Result<(), NtStatus> {
+        self.processor(processor.number()).free_area();
+        Ok(())
+    }
+
+    fn begin_sampling(&self) -> Result<NonZeroU64, NtStatus> {
+        self.attempt(Call::BeginSampling)?;
+        assert!(!self.sampling.swap(true, Ordering::Relaxed), "registered twice");
+        Ok(NonZeroU64::MIN)
+    }
+
+    fn run_ticks(&self, processors: &ProcessorSet) -> bool {
+        assert!(self.is_sampling(), "ticks without the interrupt");
+        *lock(&self.ticking) = *processors;
+        true
+    }
+
+    fn end_sampling(&self) {
+        *lock(&self.ticking) = ProcessorSet::EMPTY;
+        assert!(self.sampling.swap(false, Ordering::Relaxed), "given back, but not registered");
+    }
+}

@@ -1,0 +1,94 @@
+//! A request interrupts only the processors that it concerns.
+
+use bench_protocol::Interruptions;
+use tests::Lab;
+
+/// Processors of the machine.
+const COUNT: u32 = 4;
+
+/// Runs the client. Returns how often each processor was interrupted by a targeted call meanwhile, and by a broadcast.
+fn interrupted(lab: &mut Lab, arguments: &[&str]) -> (Vec<u64>, Vec<u64>) {
+    let before = lab.wire.interruptions().unwrap();
+    lab.client(arguments).unwrap().success().unwrap();
+    let after = lab.wire.interruptions().unwrap();
+    let more =
+        |of: fn(&Interruptions) -> u64| after.iter().zip(&before).map(move |(after, before)| of(after) - of(before));
+    (more(|one| one.targeted).collect(), more(|one| one.broadcasts).collect())
+}
+
+#[test]
+fn a_session_on_chosen_processors_interrupts_no_other_and_one_on_all_interrupts_all_together() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.wire.set_processors(COUNT, COUNT).unwrap();
+    lab.install().unwrap();
+    // The client runs on any processor, and one that is on the only processor of a request is not interrupted.
+    for request in [&["start", "TotalIssues", "-C", "1,3"][..], &["read"], &["stop", "--all"]] {
+        let (targeted, broadcasts) = interrupted(&mut lab, request);
+        assert!(targeted[1] > 0 && targeted[1] == targeted[3], "{request:?}: {targeted:?}");
+        assert_eq!(([targeted[0], targeted[2]], &*broadcasts), ([0; 2], &[0; 4][..]), "{request:?}");
+    }
+    for request in [&["start", "TotalIssues", "-C", "2"][..], &["stop", "--all"]] {
+        let (targeted, broadcasts) = interrupted(&mut lab, request);
+        assert_eq!(([targeted[0], targeted[1], targeted[3]], &*broadcasts), ([0; 3], &[0; 4][..]), "{request:?}");
+    }
+    for request in [&["start", "TotalIssues"][..], &["stop", "--all"]] {
+        let (targeted, broadcasts) = interrupted(&mut lab, request);
+        assert_eq!(targeted, [0; 4], "{request:?}");
+        assert!(
+            broadcasts[0] > 0 && broadcasts.iter().all(|each| *each == broadcasts[0]),
+            "{request:?}: {broadcasts:?}"
+        );
+    }
+    lab.uninstall().unwrap();
+    lab.check_clean().unwrap();
+    lab.finish().unwrap();
+}
+
+#[test]
+fn a_processor_that_cannot_be_addressed_is_reached_by_a_broadcast() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.wire.set_processors(COUNT, COUNT).unwrap();
+    lab.install().unwrap();
+    for (nth, function) in [(1, "KeGetProcessorNumberFromIndex"), (2, "KeSetTargetProcessorDpcEx")] {
+        lab.client(&["start", "TotalIssues", "-C", "1,3"]).unwrap().success().unwrap();
+        lab.wire.run(3, &[(0xC0, 0, 42)], &[]).unwrap();
+        lab.wire.fail_call(Some(nth)).unwrap();
+        let before = lab.wire.interruptions().unwrap();
+        let stopped = lab.client(&["stop", "--all", "--json"]).unwrap().json().unwrap();
+        let after = lab.wire.interruptions().unwrap();
+        assert_eq!(lab.wire.failed_call().unwrap().as_deref(), Some(function));
+        lab.wire.fail_call(None).unwrap();
+        let more = |of: fn(&Interruptions) -> u64| -> Vec<u64> {
+            after.iter().zip(&before).map(|(after, before)| of(after) - of(before)).collect()
+        };
+        assert_eq!(more(|one| one.broadcasts), [1; 4], "{function}: instead of one call on two processors");
+        let targeted = more(|one| one.targeted);
+        assert!(targeted[0] + targeted[2] == 0 && targeted[1] > 0, "{function}: {targeted:?}, the others");
+        let counts: Vec<_> = stopped["events"][0]["processors"].as_array().unwrap().iter().collect();
+        assert!(counts.iter().any(|one| one["count"] == 42), "{function}: {counts:?}");
+    }
+    lab.uninstall().unwrap();
+    lab.check_clean().unwrap();
+    lab.finish().unwrap();
+}
+
+#[test]
+fn timers_expire_only_on_the_processors_of_a_session() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.wire.set_processors(COUNT, COUNT).unwrap();
+    lab.install().unwrap();
+    for source in ["TotalIssues@4M", "ProfileTime@10000"] {
+        let before = lab.wire.ticks().unwrap().ran;
+        lab.run_in_real_time().unwrap();
+        let file = "C:\\one.rec";
+        lab.client(&["record", "-C", "1", "-e", source, "--duration", "0.5", "-o", file]).unwrap().success().unwrap();
+        lab.run_by_script().unwrap();
+        let after = lab.wire.ticks().unwrap();
+        let ran: Vec<u64> = after.ran.iter().zip(&before).map(|(after, before)| after - before).collect();
+        assert!(ran[1] > 3, "{source}: {ran:?}");
+        assert_eq!((ran[0], ran[2], ran[3], after.set), (0, 0, 0, 0), "{source}");
+    }
+    lab.uninstall().unwrap();
+    lab.check_clean().unwrap();
+    lab.finish().unwrap();
+}
