@@ -122,12 +122,12 @@ impl Read for StallingDisk {
 /// Takes samples in all rings. Returns how many were stored and lost.
 fn take_samples(mut rings: Vec<Producer<SampleRecord, ()>>, load: Load) -> (u64, u64) {
     let Load { rate, time, processes, .. } = load;
-    let (mut last, mut taken, mut due, mut lost) = (Instant::now(), 0_u64, 0.0, 0);
+    let (mut since, mut taken, mut due, mut lost) = (Instant::now(), 0_u64, 0.0, 0);
     let total = time.as_secs() * u64::from(rate);
     while taken < total {
         let now = Instant::now();
-        due += f64::from(rate) * (now - last).min(BURST).as_secs_f64();
-        last = now;
+        due += f64::from(rate) * (now - since).min(BURST).as_secs_f64();
+        since = now;
         while due >= 1.0 && taken < total {
             due -= 1.0;
             let processor = u32::try_from(taken % u64::from(RINGS)).unwrap();
