@@ -21,10 +21,13 @@ use crate::modules::ModuleId;
 use crate::read::{Contents, ExportError};
 use crate::sample_counts::LossStats;
 use crate::sampled_sources::SampledSource;
-use crate::symbol_index::SymbolIndex;
+use crate::symbol_index::{FrameKey, Name, SymbolIndex};
 
 /// Nanoseconds per millisecond.
 const MILLISECOND: u64 = 1_000_000;
+
+/// Number of locations that are encoded at a time.
+const PART: usize = 10_000;
 
 /// Nanoseconds per unit of the duration in the summary of a recording.
 const SUMMARY_UNIT: u64 = 100;
@@ -39,6 +42,8 @@ pub fn pprof(
     filter: &Filter,
     out: impl Write,
 ) -> Result<(), ExportError> {
+    // Fast, as Go's own profiles: the exports of large recordings take most of their time here.
+    let mut compressed = GzEncoder::new(out, Compression::fast());
     let mut builder = Builder::new(contents, symbol_index, filter);
     let mut locations: Vec<(SampleLocation, SampleWeight)> = contents
         .sample_counts
@@ -47,11 +52,13 @@ pub fn pprof(
         .collect();
     // The order in the table of locations differs from run to run.
     locations.sort_unstable_by_key(|(location, _)| *location);
-    for (location, weight) in locations {
-        builder.add(&location, weight);
+    for part in locations.chunks(PART) {
+        for (location, weight) in part {
+            builder.add(location, *weight);
+        }
+        compressed.write_all(&builder.take_part().encode_to_vec())?;
     }
-    let mut compressed = GzEncoder::new(out, Compression::default());
-    compressed.write_all(&builder.finish().encode_to_vec())?;
+    compressed.write_all(&builder.take_part().encode_to_vec())?;
     compressed.finish()?.flush()?;
     Ok(())
 }
@@ -59,13 +66,19 @@ pub fn pprof(
 struct Builder<'a> {
     contents: &'a Contents,
     symbol_index: &'a SymbolIndex,
+    /// What was not written yet. Encoded messages in a row are one message, whose lists are those of all of them.
     profile: Profile,
+    /// Number of texts so far.
+    texts: i64,
+    /// Texts that occur more than once.
     strings: FxHashMap<String, i64>,
+    /// Number of sample types.
+    sample_types: usize,
     /// The place of each source among the values of a sample.
     sources: FxHashMap<SampledSource, usize>,
     mappings: FxHashMap<ModuleId, u64>,
-    functions: FxHashMap<(u64, String), u64>,
-    locations: FxHashMap<(u64, u64, String), u64>,
+    functions: FxHashMap<(u64, Name), u64>,
+    locations: FxHashMap<(u64, u64, FrameKey), u64>,
 }
 
 impl<'a> Builder<'a> {
@@ -74,7 +87,9 @@ impl<'a> Builder<'a> {
             contents,
             symbol_index,
             profile: Profile::default(),
+            texts: 0,
             strings: FxHashMap::default(),
+            sample_types: 0,
             sources: FxHashMap::default(),
             mappings: FxHashMap::default(),
             functions: FxHashMap::default(),
@@ -103,7 +118,13 @@ impl<'a> Builder<'a> {
             let comment = builder.text(&comment);
             builder.profile.comment.push(comment);
         }
+        builder.sample_types = builder.profile.sample_type.len();
         builder
+    }
+
+    /// Returns what was added since the last call.
+    fn take_part(&mut self) -> Profile {
+        std::mem::take(&mut self.profile)
     }
 
     /// Returns the index of a text.
@@ -111,14 +132,20 @@ impl<'a> Builder<'a> {
         if let Some(index) = self.strings.get(text) {
             return *index;
         }
-        let index = signed(self.profile.string_table.len() as u64);
-        self.profile.string_table.push(text.to_owned());
+        let index = self.new_text(text.to_owned());
         self.strings.insert(text.to_owned(), index);
         index
     }
 
+    /// Returns the index of a text that occurs once.
+    fn new_text(&mut self, text: String) -> i64 {
+        self.profile.string_table.push(text);
+        self.texts += 1;
+        self.texts - 1
+    }
+
     fn add(&mut self, location: &SampleLocation, weight: SampleWeight) {
-        let mut value = vec![0; self.profile.sample_type.len()];
+        let mut value = vec![0; self.sample_types];
         let event = self.sources.get(&location.sampled_source()).and_then(|place| value.get_mut(*place));
         if let Some(event) = event {
             *event = signed(weight.events);
@@ -153,31 +180,30 @@ impl<'a> Builder<'a> {
             }
             None => (0, location.ip),
         };
-        let name = self.symbol_index.symbol(location).into_owned();
-        let key = (mapping_id, address, name);
+        let frames = self.symbol_index.frame_key(location);
+        let key = (mapping_id, address, frames);
         if let Some(id) = self.locations.get(&key) {
             return *id;
         }
         let mut line: Vec<Line> = Vec::new();
-        for name in self.symbol_index.frames(location) {
-            line.push(Line { function_id: self.function(mapping_id, &name) });
+        for name in self.symbol_index.frame_names(frames) {
+            line.push(Line { function_id: self.function(mapping_id, name) });
         }
         line.reverse();
-        let id = self.profile.location.len() as u64 + 1;
+        let id = self.locations.len() as u64 + 1;
         self.profile.location.push(Location { id, mapping_id, address, line });
         self.locations.insert(key, id);
         id
     }
 
-    fn function(&mut self, mapping_id: u64, name: &str) -> u64 {
-        let key = (mapping_id, name.to_owned());
-        if let Some(id) = self.functions.get(&key) {
+    fn function(&mut self, mapping_id: u64, name: Name) -> u64 {
+        if let Some(id) = self.functions.get(&(mapping_id, name)) {
             return *id;
         }
-        let id = self.profile.function.len() as u64 + 1;
-        let name = self.text(name);
-        self.profile.function.push(Function { id, name, system_name: name });
-        self.functions.insert(key, id);
+        let id = self.functions.len() as u64 + 1;
+        let text = self.new_text(self.symbol_index.function_text(name).into_owned());
+        self.profile.function.push(Function { id, name: text, system_name: text });
+        self.functions.insert((mapping_id, name), id);
         id
     }
 
@@ -188,7 +214,7 @@ impl<'a> Builder<'a> {
         if let Some(number) = self.mappings.get(&id) {
             return (*number, start);
         }
-        let number = self.profile.mapping.len() as u64 + 1;
+        let number = self.mappings.len() as u64 + 1;
         let build = module.and_then(|module| module.debug.as_ref()).map_or("", |debug| debug.id.as_str()).to_owned();
         let path = module.map_or("", |module| module.path.as_str()).to_owned();
         let mapping = Mapping {
@@ -204,10 +230,6 @@ impl<'a> Builder<'a> {
         self.profile.mapping.push(mapping);
         self.mappings.insert(id, number);
         (number, start)
-    }
-
-    fn finish(self) -> Profile {
-        self.profile
     }
 }
 

@@ -299,11 +299,7 @@ impl SymbolIndex {
 
     /// Returns the functions that the compiler inlined at `location`, each of them into the one before it.
     pub fn inlined(&self, location: &SampleLocation) -> impl Iterator<Item = &str> {
-        self.names_of(self.resolve(location).inlined)
-    }
-
-    fn names_of(&self, list: Option<InlineId>) -> impl Iterator<Item = &str> {
-        self.inline_list(list).iter().map(|name| self.names.get(*name))
+        self.inline_list(self.resolve(location).inlined).iter().map(|name| self.names.get(*name))
     }
 
     pub(crate) fn frame_key(&self, location: &SampleLocation) -> FrameKey {
@@ -311,8 +307,21 @@ impl SymbolIndex {
         FrameKey { outer: name, inlined }
     }
 
-    pub(crate) fn frame_texts(&self, FrameKey { outer, inlined }: FrameKey) -> impl Iterator<Item = Cow<'_, str>> {
-        iter::once(self.name_text(outer)).chain(self.names_of(inlined).map(Cow::Borrowed))
+    pub(crate) fn frame_texts(&self, frames: FrameKey) -> impl Iterator<Item = Cow<'_, str>> {
+        self.frame_names(frames).map(|name| self.function_text(name))
+    }
+
+    /// Returns the functions of an address, the innermost last.
+    pub(crate) fn frame_names(&self, FrameKey { outer, inlined }: FrameKey) -> impl Iterator<Item = Name> {
+        iter::once(outer).chain(self.inline_list(inlined).iter().map(|name| Name::Inlined(*name)))
+    }
+
+    /// Returns the name of a function without the mark of inlined ones.
+    pub(crate) fn function_text(&self, name: Name) -> Cow<'_, str> {
+        match name {
+            Name::Inlined(name) => self.names.get(name).into(),
+            name => self.name_text(name),
+        }
     }
 
     fn inline_list(&self, list: Option<InlineId>) -> &[NameId] {
