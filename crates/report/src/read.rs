@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 use std::io::{self, Read};
+use std::iter;
 
 use protocol::{Mode, Record};
-use recording::{Block, ReadError, Reader, Session, Summary};
+use recording::{Block, EncodedBlock, ReadError, Reader, Session, Summary};
 use thiserror::Error;
 
 use crate::filter::Filter;
@@ -48,7 +49,7 @@ impl Contents {
     /// As of [`read`](Self::read).
     pub fn read_slice(input: impl Read + Send, detail: Detail, slice: Slice) -> Result<Self, ReadError> {
         let mut blocks = Reader::new(input)?;
-        let Some(Block::Session(session)) = blocks.next().transpose()? else {
+        let Some(EncodedBlock::Session(session)) = blocks.next_encoded().transpose()? else {
             return Err(ReadError::CutOff { offset: 0 });
         };
         let mut contents = Self {
@@ -59,17 +60,31 @@ impl Contents {
             damage: None,
         };
         let Self { processes, sample_counts, summary, damage, .. } = &mut contents;
-        sample_counts.add_blocks(blocks.filter_map(|block| {
-            match block {
-                Ok(Block::Process(process)) => processes.add(&process),
-                Ok(Block::Samples(samples)) => return Some(samples),
-                Ok(Block::Summary(end)) => *summary = Some(end),
-                // The reader rejects a second session.
-                Ok(Block::Session(_)) => {}
-                Err(error) => *damage = Some(error),
+        let mut next_samples = || {
+            while let Some(block) = blocks.next_encoded() {
+                match block {
+                    Ok(EncodedBlock::Process(process)) => processes.add(&process),
+                    // Checked here, in the order of the file: nothing after a damaged block is counted.
+                    Ok(EncodedBlock::Samples(samples)) => return samples.verify().map(|()| Some(samples)),
+                    Ok(EncodedBlock::Summary(end)) => *summary = Some(end),
+                    // The reader rejects a second session.
+                    Ok(EncodedBlock::Session(_)) => {}
+                    Err(error) => return Err(error),
+                }
             }
-            None
-        }));
+            Ok(None)
+        };
+        let blocks = iter::from_fn(|| {
+            if damage.is_some() {
+                return None;
+            }
+            next_samples().unwrap_or_else(|error| {
+                *damage = Some(error);
+                None
+            })
+        });
+        let undecoded = sample_counts.add_blocks(blocks);
+        contents.damage = contents.damage.or(undecoded);
         Ok(contents)
     }
 

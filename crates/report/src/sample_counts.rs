@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
+use std::sync::{Mutex, PoisonError};
 
 use protocol::{AnySample, PauseKind, PauseRecord, PreciseKind, PreciseSample, Record, SampleRecord, StopKind};
 use rayon::prelude::*;
-use recording::RecordedEvent;
+use recording::{EncodedSamples, ReadError, RecordedEvent};
 
 use crate::locations::{Detail, LocationAdder, Locations, SampleLocation, SampleWeight, SharedLocations};
 use crate::sampled_sources::{SampledSource, SampledSources};
@@ -147,17 +148,22 @@ impl SampleCounts {
     pub fn add(&mut self, records: &[SampleRecord]) {
         let locations = self.locations.shared();
         let mut counter = Counter::new(&self.rules, &locations);
-        counter.add(records);
+        counter.add(records.iter().copied());
         self.sums += counter.finish();
     }
 
-    /// Counts the records of all blocks, in any order, in several threads.
-    pub(crate) fn add_blocks(&mut self, blocks: impl Iterator<Item = Vec<SampleRecord>> + Send) {
+    /// Decodes and counts all blocks, in any order, in several threads. A block that cannot be decoded is left out;
+    /// returns the error of one of them.
+    pub(crate) fn add_blocks(&mut self, blocks: impl Iterator<Item = EncodedSamples> + Send) -> Option<ReadError> {
         let (rules, locations) = (&self.rules, self.locations.shared());
+        let failed = Mutex::new(None);
         let counted = blocks.par_bridge().fold(
             || Counter::new(rules, &locations),
-            |mut counter, records| {
-                counter.add(&records);
+            |mut counter, block| {
+                match block.columns() {
+                    Ok(columns) => counter.add(columns.records()),
+                    Err(error) => *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error),
+                }
                 counter
             },
         );
@@ -166,6 +172,7 @@ impl SampleCounts {
             one
         };
         self.sums += counted.map(Counter::finish).reduce(RecordSums::default, sum);
+        failed.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns every location of the slice and its samples, in no particular order.
@@ -233,15 +240,16 @@ impl<'a, 'b> Counter<'a, 'b> {
         Self { rules, locations: LocationAdder::new(locations), sums: RecordSums::default(), run }
     }
 
-    fn add(&mut self, records: &[SampleRecord]) {
+    fn add(&mut self, records: impl Iterator<Item = SampleRecord>) {
+        let mut earliest = self.sums.earliest;
         for record in records {
+            earliest = Some(earliest.map_or(record.time(), |earliest| earliest.min(record.time())));
             match record.parse() {
                 Ok(record) => self.add_one(&record),
                 Err(_) => self.sums.unreadable += 1,
             }
         }
-        let earliest = records.iter().map(SampleRecord::time).min();
-        self.sums.earliest = self.sums.earliest.into_iter().chain(earliest).min();
+        self.sums.earliest = earliest;
     }
 
     fn add_one(&mut self, record: &Record) {
