@@ -4,9 +4,14 @@
 //! it arrive. This finds modules that it loads later, at a cost that grows with the logarithm of its lifetime. At the
 //! end, every process with samples since its last query is queried once more. The process of the command is queried
 //! from its start, and at least once per second.
+//!
+//! Windows gives the ID of a process that has ended to another one. While samples arrive, the time at which each
+//! process was created is compared once per second: a process with a new time is another one. A process that has ended
+//! is forgotten when its last samples have arrived, so memory grows with the running processes only.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use recording::{KERNEL, Module, Process};
@@ -19,6 +24,15 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Maximum time between two queries of the command.
 const COMMAND_PAUSE: Duration = Duration::from_secs(1);
+
+/// Time between two comparisons with the running processes.
+const REFRESH: Duration = Duration::from_secs(1);
+
+/// Time without samples after which a process that has ended is forgotten.
+const FORGET: Duration = Duration::from_secs(10);
+
+/// Number of files from which on those that no process has loaded are forgotten.
+const MANY_IMAGES: usize = 4_096;
 
 /// The idle process, which has no name in Windows.
 const IDLE: u32 = 0;
@@ -33,35 +47,68 @@ pub struct Processes {
     /// Processes to query, each once.
     scheduled: VecDeque<u32>,
     command: Option<u32>,
-    /// Identities of files by path. Most processes load the same modules.
-    images: HashMap<PathBuf, Option<Image>>,
+    images: Images,
+    /// Time of the last comparison with the running processes.
+    refreshed: Option<Instant>,
 }
+
+/// Identities of files by path. Most processes load the same modules, and share their paths.
+#[derive(Debug, Default)]
+struct Images {
+    by_path: HashMap<Arc<Path>, Option<Image>>,
+    /// Number of files at which those that no process has loaded are forgotten.
+    limit: usize,
+}
+
+impl Images {
+    /// Returns the identity of a file with its shared path.
+    fn get(&mut self, path: PathBuf) -> (Arc<Path>, Option<&Image>) {
+        if !self.by_path.contains_key(path.as_path()) {
+            if self.by_path.len() >= self.limit.max(MANY_IMAGES) {
+                self.by_path.retain(|path, _| Arc::strong_count(path) > 1);
+                self.limit = 2 * self.by_path.len();
+            }
+            let image = Image::read(&path);
+            self.by_path.insert(path.clone().into(), image);
+        }
+        match self.by_path.get_key_value(path.as_path()) {
+            Some((path, image)) => (Arc::clone(path), image.as_ref()),
+            None => (path.into(), None),
+        }
+    }
+}
+
+/// A module without its own copy of the path.
+type SharedModule = (u64, u64, Arc<Path>);
 
 #[derive(Debug)]
 struct TrackedProcess {
     name: String,
-    /// Modules that were reported.
-    modules: HashSet<LoadedModule>,
+    /// As [`RunningProcess::created`].
+    created: u64,
+    /// Modules that it had at the last query. They were reported.
+    modules: HashSet<SharedModule>,
     is_reported: bool,
     is_scheduled: bool,
     /// Whether it has samples since its last query.
     has_samples: bool,
+    /// When its last samples arrived.
+    sampled: Instant,
     pause: Duration,
     /// Time of the next query.
     due: Instant,
 }
 
-/// The running processes, listed when the first name is needed.
+/// The running processes, listed when they are needed first.
 #[derive(Debug, Default)]
-pub struct ProcessList(Option<Vec<RunningProcess>>);
+pub struct ProcessList(Option<HashMap<u32, RunningProcess>>);
 
 impl ProcessList {
-    fn name(&mut self, id: u32, source: &dyn ProcessSource) -> String {
-        if id == IDLE {
-            return "Idle".to_owned();
-        }
-        let running = self.0.get_or_insert_with(|| source.processes().unwrap_or_default());
-        running.iter().find(|process| process.id == id).map_or_else(String::new, |process| process.name.clone())
+    fn get(&mut self, source: &dyn ProcessSource) -> &HashMap<u32, RunningProcess> {
+        self.0.get_or_insert_with(|| {
+            let running = source.processes().unwrap_or_default();
+            running.into_iter().map(|process| (process.id, process)).collect()
+        })
     }
 }
 
@@ -82,11 +129,39 @@ impl Processes {
     /// Schedules queries of the processes that have new samples.
     pub fn schedule(&mut self, sampled: impl IntoIterator<Item = u32>, now: Instant) {
         for id in sampled {
-            self.schedule_process(id, now).has_samples = true;
+            let tracked = self.schedule_process(id, now);
+            tracked.has_samples = true;
+            tracked.sampled = now;
         }
         if let Some(command) = self.command {
             self.schedule_process(command, now);
         }
+    }
+
+    /// Compares the processes with the running ones, at most once per second. Schedules those with the ID of another
+    /// one that has ended, and forgets those that have ended.
+    pub fn refresh(&mut self, source: &dyn ProcessSource, running: &mut ProcessList, now: Instant) {
+        if self.refreshed.is_some_and(|last| now < last + REFRESH) {
+            return;
+        }
+        self.refreshed = Some(now);
+        let running = running.get(source);
+        if running.is_empty() {
+            return; // They cannot be listed.
+        }
+        let Self { tracked, scheduled, .. } = self;
+        tracked.retain(|id, process| match running.get(id) {
+            _ if *id == KERNEL || *id == IDLE => true,
+            Some(new) if process.is_other(new) => {
+                if !process.is_scheduled {
+                    scheduled.push_back(*id);
+                }
+                *process = TrackedProcess { is_scheduled: true, ..process.successor(now) };
+                true
+            }
+            Some(_) => true,
+            None => process.is_scheduled || now < process.sampled + FORGET,
+        });
     }
 
     /// Schedules a last query of every process with samples since its last one.
@@ -118,7 +193,7 @@ impl Processes {
         report: impl FnOnce(Process),
     ) -> bool {
         let Some(id) = self.scheduled.pop_front() else { return false };
-        self.begin_query(id, now, |id| running.name(id, source));
+        self.begin_query(id, now, source, running);
         if let Some(change) = self.report_new(id, modules(source, id)) {
             report(change);
         }
@@ -130,8 +205,12 @@ impl Processes {
         self.command.and_then(|command| self.tracked.get(&command)).map(|tracked| tracked.due)
     }
 
-    fn begin_query(&mut self, id: u32, now: Instant, name: impl FnOnce(u32) -> String) {
+    fn begin_query(&mut self, id: u32, now: Instant, source: &dyn ProcessSource, running: &mut ProcessList) {
         let Some(tracked) = self.tracked.get_mut(&id) else { return };
+        let found = running.get(source).get(&id);
+        if found.is_some_and(|found| tracked.is_other(found)) {
+            *tracked = tracked.successor(now);
+        }
         tracked.is_scheduled = false;
         tracked.has_samples = false;
         tracked.due = now + tracked.pause;
@@ -140,33 +219,48 @@ impl Processes {
             tracked.pause = tracked.pause.min(COMMAND_PAUSE);
         }
         if tracked.name.is_empty() {
-            tracked.name = name(id);
+            if id == IDLE {
+                "Idle".clone_into(&mut tracked.name);
+            } else if let Some(process) = found {
+                process.name.clone_into(&mut tracked.name);
+                tracked.created = process.created;
+            }
             // A process that was reported without a name is reported again with it.
             tracked.is_reported &= tracked.name.is_empty();
         }
     }
 
     fn report_new(&mut self, id: u32, found: Vec<LoadedModule>) -> Option<Process> {
-        let tracked = self.tracked.get_mut(&id)?;
-        let new: Vec<LoadedModule> =
-            found.into_iter().filter(|module| tracked.modules.insert(module.clone())).collect();
+        let Self { tracked, images, .. } = self;
+        let tracked = tracked.get_mut(&id)?;
+        let (mut modules, mut new) = (HashSet::with_capacity(found.len()), Vec::new());
+        for LoadedModule { base, size, path } in found {
+            let (path, image) = images.get(path);
+            let module = (base, size, path);
+            if !tracked.modules.contains(&module) {
+                new.push(describe(&module, image));
+            }
+            modules.insert(module);
+        }
+        // A process that cannot be queried any more has ended or is ending: its modules were those of the last query.
+        if !modules.is_empty() {
+            tracked.modules = modules;
+        }
         if tracked.is_reported && new.is_empty() {
             return None;
         }
         tracked.is_reported = true;
-        let name = tracked.name.clone();
-        Some(Process { id, name, modules: new.into_iter().map(|module| self.describe(module)).collect() })
+        Some(Process { id, name: tracked.name.clone(), modules: new })
     }
+}
 
-    fn describe(&mut self, LoadedModule { base, size, path }: LoadedModule) -> Module {
-        let text = path.to_string_lossy().into_owned();
-        let image = self.images.entry(path).or_insert_with_key(|path| Image::read(path));
-        let (timestamp, image_size, debug) = match image {
-            Some(image) if image.matches_module_size(size) => (image.timestamp, image.size, image.debug.clone()),
-            _ => (0, 0, None),
-        };
-        Module { base, size, path: text, timestamp, image_size, debug }
-    }
+fn describe((base, size, path): &SharedModule, image: Option<&Image>) -> Module {
+    let (timestamp, image_size, debug) = match image {
+        Some(image) if image.matches_module_size(*size) => (image.timestamp, image.size, image.debug.clone()),
+        _ => (0, 0, None),
+    };
+    let path = path.to_string_lossy().into_owned();
+    Module { base: *base, size: *size, path, timestamp, image_size, debug }
 }
 
 /// Returns the modules of a process. Windows refuses to list those of a protected process (PPL), such as Defender's;
@@ -189,18 +283,33 @@ fn is_shared(module: &LoadedModule) -> bool {
 }
 
 impl TrackedProcess {
+    /// Returns whether the running process with the same ID is another one.
+    const fn is_other(&self, running: &RunningProcess) -> bool {
+        self.created != 0 && self.created != running.created
+    }
+
+    /// Returns the process that has the ID now, and the last samples.
+    fn successor(&self, now: Instant) -> Self {
+        Self { has_samples: self.has_samples, sampled: self.sampled, ..Self::new(now) }
+    }
+
     fn new(now: Instant) -> Self {
         Self {
             name: String::new(),
+            created: 0,
             modules: HashSet::new(),
             is_reported: false,
             is_scheduled: false,
             has_samples: false,
+            sampled: now,
             pause: FIRST_PAUSE,
             due: now,
         }
     }
 }
+
+#[cfg(test)]
+mod day;
 
 #[cfg(test)]
 mod tests {

@@ -126,6 +126,7 @@ impl Scanner {
                 self.processes.schedule_last();
             }
             let mut running = ProcessList::default();
+            self.processes.refresh(&*self.source, &mut running, now);
             let Self { processes, source, sightings, receivers } = &mut self;
             while !sightings.is_abandoned()
                 && processes.query_next(&**source, &mut running, now, |process| receivers.report(process))

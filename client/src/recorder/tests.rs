@@ -22,18 +22,24 @@ use crate::system::{Device, LoadedModule, RunningProcess};
 /// Number of rings: the processors of a large server.
 const RINGS: u32 = 256;
 
-/// Returns the capacity of each ring in samples. At 2.5 million samples per second it is the default, 8,192, which
-/// holds 0.8 s; at other rates about as much time.
-fn capacity(rate: u32) -> usize {
-    let samples = rate / RINGS * 84 / 100;
-    1 << samples.ilog2()
-}
-
 /// Time of a query of the modules of a process.
 const QUERY: Duration = Duration::from_millis(10);
 
-/// Time for which the disk stalls.
-const STALL: Duration = Duration::from_secs(1);
+/// Maximum time for which samples are taken at once, if the test does not run for longer.
+const BURST: Duration = Duration::from_millis(20);
+
+/// What is recorded, and under which load.
+#[derive(Clone, Copy)]
+struct Load {
+    /// Samples per second in all rings.
+    rate: u32,
+    /// Capacity of each ring in samples.
+    capacity: usize,
+    time: Duration,
+    processes: u32,
+    /// Time for which the disk stalls.
+    stall: Duration,
+}
 
 /// A driver with rings, and the requests that a recording sends while it runs.
 struct RingDevice {
@@ -96,9 +102,10 @@ impl ProcessSource for SlowProcesses {
     }
 }
 
-/// A disk that stalls once, for [`STALL`] after the first half of the recording. The pipe to it holds 64 KiB.
+/// A disk that stalls once. The pipe to it holds 64 KiB.
 struct StallingDisk {
     pipe: PipeReader,
+    stall: Duration,
     stalls_at: Option<Instant>,
 }
 
@@ -106,19 +113,23 @@ impl Read for StallingDisk {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         if self.stalls_at.is_some_and(|at| Instant::now() >= at) {
             self.stalls_at = None;
-            sleep(STALL);
+            sleep(self.stall);
         }
         self.pipe.read(bytes)
     }
 }
 
-/// Takes `rate` samples per second in all rings for `time`. Returns how many were stored and lost.
-fn take_samples(mut rings: Vec<Producer<SampleRecord, ()>>, rate: u32, time: Duration, processes: u32) -> (u64, u64) {
-    let (begin, mut taken, mut lost) = (Instant::now(), 0_u64, 0);
-    let total = u64::from(rate) * u64::try_from(time.as_millis()).unwrap() / 1_000;
+/// Takes samples in all rings. Returns how many were stored and lost.
+fn take_samples(mut rings: Vec<Producer<SampleRecord, ()>>, load: Load) -> (u64, u64) {
+    let Load { rate, time, processes, .. } = load;
+    let (mut since, mut taken, mut due, mut lost) = (Instant::now(), 0_u64, 0.0, 0);
+    let total = time.as_secs() * u64::from(rate);
     while taken < total {
-        let due = (begin.elapsed().as_micros() * u128::from(rate) / 1_000_000).min(total.into());
-        while u128::from(taken) < due {
+        let now = Instant::now();
+        due += f64::from(rate) * (now - since).min(BURST).as_secs_f64();
+        since = now;
+        while due >= 1.0 && taken < total {
+            due -= 1.0;
             let processor = u32::try_from(taken % u64::from(RINGS)).unwrap();
             let number = taken / u64::from(RINGS);
             let process = 4 * (1 + u32::try_from(taken / 64 % u64::from(processes)).unwrap());
@@ -186,12 +197,13 @@ fn session() -> Session {
 
 /// Records from all rings while queries of processes are slow and the disk stalls. Returns the numbers of samples that
 /// were stored, lost and read back.
-fn record(rate: u32, time: Duration, processes: u32) -> [u64; 3] {
-    let rings = (0..RINGS).map(|_| sample_ring::channel(capacity(rate), ()).unwrap());
+fn record(load: Load) -> [u64; 3] {
+    let Load { capacity, time, processes, stall, .. } = load;
+    let rings = (0..RINGS).map(|_| sample_ring::channel(capacity, ()).unwrap());
     let (producers, consumers): (Vec<_>, Vec<_>) = rings.unzip();
     let device = Arc::new(RingDevice { rings: Mutex::new(consumers), is_stopped: AtomicBool::new(false) });
     let (pipe, file) = io::pipe().unwrap();
-    let disk = StallingDisk { pipe, stalls_at: Some(Instant::now() + time / 2) };
+    let disk = StallingDisk { pipe, stall, stalls_at: Some(Instant::now() + time / 3) };
     let reader = thread::spawn(move || read_back(disk));
 
     let system = FakeSystem::running(FakeDriver::default());
@@ -201,7 +213,7 @@ fn record(rate: u32, time: Duration, processes: u32) -> [u64; 3] {
     let file = Some((path, File::from(OwnedFd::from(file))));
     let mut recorder = Recorder::begin(file, None, &session(), setup).unwrap();
     recorder.fetch(SampleStream::new(device.share(), 7), u64::MAX);
-    let taking = thread::spawn(move || take_samples(producers, rate, time, processes));
+    let taking = thread::spawn(move || take_samples(producers, load));
     while !taking.is_finished() {
         assert!(!recorder.step(None).unwrap());
     }
@@ -218,13 +230,16 @@ fn record(rate: u32, time: Duration, processes: u32) -> [u64; 3] {
 
 #[test]
 fn nothing_is_lost_while_queries_are_slow_and_the_disk_stalls() {
-    // Without optimization, two cores carry a tenth of the samples of a server.
-    let full = if cfg!(debug_assertions) { 250_000 } else { 2_500_000 };
-    let (rate, time, processes) = match env::var_os("HALPROF_SOAK") {
-        Some(_) => (full, Duration::from_mins(1), 500),
-        None => (full / 2, Duration::from_secs(3), 100),
+    let [second, minute] = [Duration::from_secs(1), Duration::from_mins(1)];
+    // 8,192 is the default, which holds 0.8 s of 2.5 million samples a second. Without optimization, two cores carry a
+    // tenth of them, and without the variable, other tests run at the same time.
+    let server = Load { rate: 2_500_000, capacity: 8_192, time: minute, processes: 500, stall: second };
+    let load = match (env::var_os("HALPROF_SOAK"), cfg!(debug_assertions)) {
+        (Some(_), false) => server,
+        (Some(_), true) => Load { rate: 250_000, capacity: 512, ..server },
+        (None, _) => Load { rate: 60_000, capacity: 512, time: 6 * second, processes: 100, stall: 4 * second },
     };
-    let [stored, lost, read] = record(rate, time, processes);
-    println!("{rate} samples/s for {time:?}: {stored} stored, {lost} lost, {read} read");
+    let [stored, lost, read] = record(load);
+    println!("{} samples/s for {:?}: {stored} stored, {lost} lost, {read} read", load.rate, load.time);
     assert_eq!((lost, read), (0, stored));
 }

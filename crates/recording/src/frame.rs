@@ -4,10 +4,13 @@ use protocol::SampleRecord;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Version of the file format; any change of layout or meaning increments it.
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 4;
 
 /// Oldest version that can still be read. Version 2 has neither core types nor disturbed counts.
 pub const OLDEST_VERSION: u32 = 2;
+
+/// First version with samples in columns. Earlier ones have the records as the driver returned them.
+pub const FIRST_WITH_COLUMNS: u32 = 4;
 
 /// Maximum number of samples in a block.
 pub const MAX_SAMPLES: usize = 1 << 16;
@@ -15,6 +18,13 @@ pub const MAX_SAMPLES: usize = 1 << 16;
 /// Maximum size of a JSON payload in bytes. The final counts of every event of the largest session on every processor
 /// fit.
 pub const MAX_JSON: usize = 32 << 20;
+
+/// Maximum size of the columns of a block before compression: 32 bytes for each place, 26 for each sample, and one for
+/// the width of each column.
+pub const MAX_COLUMNS: usize = MAX_SAMPLES * (32 + 26) + 12;
+
+/// Maximum size of a zstd frame with columns that cannot be compressed (ZSTD_COMPRESSBOUND).
+const MAX_FRAME: usize = MAX_COLUMNS + MAX_COLUMNS / 256;
 
 /// Signature of the file. It is not valid UTF-8, and a transfer in text mode changes its line feed.
 pub const MAGIC: [u8; 8] = *b"\x89HALPRF\n";
@@ -49,13 +59,53 @@ pub struct BlockHeader {
     pub header_crc: u32,
 }
 
-const _: () = assert!(size_of::<FileHeader>() == 16 && size_of::<BlockHeader>() == 24);
+/// Start of the payload of a sample block, which can be read without the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct SamplesHead {
+    /// Earliest time of a sample.
+    pub earliest: u64,
+    /// Latest time of a sample.
+    pub latest: u64,
+    /// Number of samples.
+    pub samples: u32,
+    /// Number of places.
+    pub places: u32,
+    /// Size of the columns in bytes before compression.
+    pub columns: u32,
+    /// CRC-32 of the preceding fields.
+    pub crc: u32,
+}
+
+const _: () =
+    assert!(size_of::<FileHeader>() == 16 && size_of::<BlockHeader>() == 24 && size_of::<SamplesHead>() == 32);
+
+impl SamplesHead {
+    /// Creates the start of a payload.
+    pub fn new([samples, places, columns]: [u32; 3], [earliest, latest]: [u64; 2]) -> Self {
+        let head = Self { earliest, latest, samples, places, columns, crc: 0 };
+        Self { crc: head.checksum(), ..head }
+    }
+
+    /// Returns the correct value of [`crc`](Self::crc).
+    pub fn checksum(&self) -> u32 {
+        let bytes = self.as_bytes();
+        crc32fast::hash(bytes.strip_suffix(self.crc.as_bytes()).unwrap_or(bytes))
+    }
+}
 
 impl BlockHeader {
-    /// Creates the header of a block; `None` if the payload is too long for its kind.
-    pub fn new(kind: BlockKind, number: u64, payload: &[u8]) -> Option<Self> {
-        let length = u32::try_from(payload.len()).ok().filter(|_| payload.len() <= kind.max_payload())?;
-        let header = Self { kind: kind as u32, length, number, payload_crc: crc32fast::hash(payload), header_crc: 0 };
+    /// Creates the header of a block with a payload of these parts; `None` if it is too long for its kind.
+    pub fn new(kind: BlockKind, number: u64, payload: [&[u8]; 2]) -> Option<Self> {
+        let length: usize = payload.iter().map(|part| part.len()).sum();
+        let max = kind.max_payload(FORMAT_VERSION);
+        let length = u32::try_from(length).ok().filter(|length| *length as usize <= max)?;
+        let mut payload_crc = crc32fast::Hasher::new();
+        for part in payload {
+            payload_crc.update(part);
+        }
+        let payload_crc = payload_crc.finalize();
+        let header = Self { kind: kind as u32, length, number, payload_crc, header_crc: 0 };
         Some(Self { header_crc: header.checksum(), ..header })
     }
 
@@ -89,9 +139,10 @@ impl BlockKind {
         Self::ALL.into_iter().find(|kind| *kind as u32 == number)
     }
 
-    /// Returns the maximum size of the payload in bytes.
-    pub fn max_payload(self) -> usize {
+    /// Returns the maximum size of the payload in bytes in a version of the format.
+    pub fn max_payload(self, version: u32) -> usize {
         match self {
+            Self::Samples if version >= FIRST_WITH_COLUMNS => size_of::<SamplesHead>() + MAX_FRAME,
             Self::Samples => MAX_SAMPLES * size_of::<SampleRecord>(),
             Self::Session | Self::Process | Self::Summary => MAX_JSON,
         }

@@ -17,14 +17,47 @@
 //! | 4 | CRC-32 of the payload |
 //! | 4 | CRC-32 of the preceding 20 bytes |
 //!
-//! The payload of a sample block is an array of [`SampleRecord`](protocol::SampleRecord), 48 bytes each, as the driver
-//! returned them. Their kinds have the layouts of [`Record`](protocol::Record). A record of an unknown kind or with
-//! invalid fields does not affect the others. The payload of every other kind of block is a JSON object. Each
-//! block is written with one system call, so if the writer is terminated, all earlier blocks stay readable.
+//! The payload of a sample block has 1 to [`MAX_SAMPLES`] records as the driver returned them, in their order. A record
+//! is a [`SampleRecord`](protocol::SampleRecord) of any content; one of an unknown kind or with invalid fields does not
+//! affect the others. The payload of every other kind of block is a JSON object. Each block is written with one system
+//! call, so if the writer is terminated, all earlier blocks stay readable.
+//!
+//! | bytes | start of a sample block |
+//! |---|---|
+//! | 8 | earliest time of a record |
+//! | 8 | latest time of a record |
+//! | 4 | number of records |
+//! | 4 | number of places |
+//! | 4 | size in bytes of the columns before compression |
+//! | 4 | CRC-32 of the preceding 28 bytes |
+//!
+//! A reader can skip the rest if it needs other times ([`Reader::within`]). The rest is a zstd frame (RFC 8878) with
+//! twelve columns. A column is one byte with its width `w`, then the lowest bytes of all its values, the next ones, and
+//! so on to byte `w - 1`. The first seven columns have a value for each place, the others one for each record. Values
+//! marked with ± are differences, doubled, and inverted if negative.
+//!
+//! | column | of each place |
+//! |---|---|
+//! | 1 to 5 | `kind`, `mode`, `source`, and the two words of a record at 16 and 20: process and thread |
+//! | 6 | ± the word at 8, the address, from that of the preceding place |
+//! | 7 | ± of a branch, its target at 40 from its address; 0 for other kinds |
+//!
+//! | column | of each record |
+//! |---|---|
+//! | 8, 9 | `processor`, number of its place |
+//! | 10 | ± `time` from the preceding record of the same processor in the block, or from the earliest time |
+//! | 11 | ± the word at 32, the interval, from the same record, or from 0 |
+//! | 12 | ± the word at 40 from that of the preceding such record that is not a branch, or from 0; 0 for branches |
+//!
+//! Blocks do not depend on each other, so they can be decoded in parallel ([`Reader::next_encoded`]). A later version
+//! can add a column for each place: the stack of its samples, by its number in blocks of a new kind.
+//!
+//! Versions 2 and 3 have the records themselves as the payload of a sample block, 48 bytes each.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `block` | contents of the blocks |
+//! | `columns` | samples in columns |
 //! | `frame` | the layouts above |
 //! | `writer` | [`Writer`] and its errors |
 //! | `reader` | [`Reader`] and its errors |
@@ -32,6 +65,7 @@
 #![forbid(unsafe_code)]
 
 mod block;
+mod columns;
 mod frame;
 mod reader;
 mod writer;
@@ -39,6 +73,7 @@ mod writer;
 pub use block::{
     Block, CoreTypeProcessors, Count, DebugFile, Disturbed, KERNEL, Module, Process, RecordedEvent, Session, Summary,
 };
+pub use columns::SampleColumns;
 pub use frame::{FORMAT_VERSION, MAX_SAMPLES, OLDEST_VERSION};
-pub use reader::{BlockError, ReadError, Reader};
+pub use reader::{BlockError, EncodedBlock, EncodedSamples, ReadError, Reader};
 pub use writer::{WriteError, Writer};

@@ -1,14 +1,18 @@
 //! Reads a recording block by block.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
+use std::ops::RangeInclusive;
 
 use protocol::SampleRecord;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::block::Block;
-use crate::frame::{BlockHeader, BlockKind, FORMAT_VERSION, FileHeader, MAGIC, OLDEST_VERSION};
+use crate::block::{Block, Process, Session, Summary};
+use crate::columns::SampleColumns;
+use crate::frame::{
+    BlockHeader, BlockKind, FIRST_WITH_COLUMNS, FORMAT_VERSION, FileHeader, MAGIC, OLDEST_VERSION, SamplesHead,
+};
 
 /// Why no more blocks can be read. The blocks that were read before are complete and their checksums are correct.
 #[derive(Debug, Error)]
@@ -87,6 +91,15 @@ pub enum BlockError {
     /// The size of the payload is not a multiple of the size of a sample.
     #[error("{0} bytes are not a whole number of samples")]
     PartialSample(u32),
+    /// The checksum of the numbers at the start of a sample block is wrong, or they are incomplete.
+    #[error("the start of the block of samples is invalid")]
+    SamplesHead,
+    /// The columns of a sample block cannot be decompressed.
+    #[error("the samples of the block cannot be decompressed")]
+    Compression(#[source] io::Error),
+    /// The columns of a sample block are not those of samples.
+    #[error("the columns of the block's samples are invalid")]
+    Columns,
     /// The payload is not JSON, or does not match the kind of the block.
     #[error("the JSON of the block is invalid")]
     Json(#[from] serde_json::Error),
@@ -98,16 +111,106 @@ pub enum BlockError {
     AfterEnd,
 }
 
+/// A block of which the samples are not decoded yet.
+#[derive(Debug)]
+pub enum EncodedBlock {
+    /// As [`Block::Session`].
+    Session(Session),
+    /// As [`Block::Process`].
+    Process(Process),
+    /// Samples; other threads can decode them.
+    Samples(EncodedSamples),
+    /// As [`Block::Summary`].
+    Summary(Summary),
+}
+
+/// The samples of a block as they are in the file. They are checked when they are decoded.
+#[derive(Debug)]
+pub struct EncodedSamples {
+    /// Offset of the block in the file.
+    offset: u64,
+    version: u32,
+    header: BlockHeader,
+    payload: Vec<u8>,
+}
+
+impl EncodedSamples {
+    /// Returns the samples.
+    ///
+    /// # Errors
+    /// If the block is damaged.
+    pub fn decode(&self) -> Result<Vec<SampleRecord>, ReadError> {
+        self.checked(|| {
+            if self.version < FIRST_WITH_COLUMNS {
+                return self.records();
+            }
+            Ok(self.decode_columns()?.records().collect())
+        })
+    }
+
+    /// Returns the samples by columns. A place occurs once, so that what depends on it need not be done for each
+    /// sample.
+    ///
+    /// # Errors
+    /// If the block is damaged.
+    pub fn columns(&self) -> Result<SampleColumns, ReadError> {
+        self.checked(|| {
+            if self.version < FIRST_WITH_COLUMNS {
+                return Ok(SampleColumns::of_records(&self.records()?));
+            }
+            self.decode_columns()
+        })
+    }
+
+    fn checked<T>(&self, decode: impl FnOnce() -> Result<T, BlockError>) -> Result<T, ReadError> {
+        let decoded = if crc32fast::hash(&self.payload) == self.header.payload_crc {
+            decode()
+        } else {
+            Err(BlockError::Payload { length: self.header.length })
+        };
+        decoded.map_err(|cause| ReadError::Damaged { offset: self.offset, cause })
+    }
+
+    fn records(&self) -> Result<Vec<SampleRecord>, BlockError> {
+        let mut samples = vec![SampleRecord::new_zeroed(); self.payload.len() / size_of::<SampleRecord>()];
+        // `Reader::check` made sure that the payload is an array of records.
+        let fills = samples.as_mut_bytes().len() == self.payload.len();
+        if !fills {
+            return Err(BlockError::PartialSample(self.header.length));
+        }
+        samples.as_mut_bytes().copy_from_slice(&self.payload);
+        Ok(samples)
+    }
+
+    fn decode_columns(&self) -> Result<SampleColumns, BlockError> {
+        let (head, frame) = SamplesHead::read_from_prefix(&self.payload).map_err(|_| BlockError::SamplesHead)?;
+        if head.checksum() != head.crc {
+            return Err(BlockError::SamplesHead);
+        }
+        SampleColumns::decode(&head, frame)
+    }
+}
+
 /// An iterator over the blocks of a recording. Unless it ends after a summary, its last item is an error.
 ///
 /// One block at a time is in memory, at most 32 MiB.
 #[derive(Debug)]
 pub struct Reader<R> {
     source: R,
+    version: u32,
+    /// Blocks with samples of other times only are left out.
+    times: Option<Times<R>>,
     /// Offset of the next block in the file.
     offset: u64,
     number: u64,
     state: State,
+}
+
+/// Times of samples, and how to skip bytes of the source.
+#[derive(Debug)]
+struct Times<R> {
+    range: RangeInclusive<u64>,
+    skip: fn(&mut R, i64) -> io::Result<()>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,32 +244,50 @@ impl<R: Read> Reader<R> {
         if reserved != 0 {
             return Err(ReadError::Damaged { offset: 0, cause: BlockError::FileHeader(reserved) });
         }
-        Ok(Self { source, offset: length as u64, number: 0, state: State::Blocks })
+        Ok(Self { source, version, times: None, offset: length as u64, number: 0, state: State::Blocks })
     }
 
-    /// Reads the next block; `None` at the end of the file.
-    fn block(&mut self) -> Result<Option<Block>, ReadError> {
-        let mut header = BlockHeader::new_zeroed();
-        let length = self.fill(header.as_mut_bytes())?;
-        match (self.state, length) {
-            (State::Summarized, 0) => return Ok(None),
-            (State::Summarized, _) => return Err(self.damaged(BlockError::AfterEnd)),
-            (_, length) if length < size_of::<BlockHeader>() => return Err(ReadError::CutOff { offset: self.offset }),
-            _ => {}
+    /// Reads the next block without decoding its samples; `None` at the end of the file and after an error.
+    pub fn next_encoded(&mut self) -> Option<Result<EncodedBlock, ReadError>> {
+        if self.state == State::Done {
+            return None;
         }
-        let kind = self.check(&header).map_err(|damage| self.damaged(damage))?;
-        let block = match kind {
-            BlockKind::Session => Block::Session(self.json(&header)?),
-            BlockKind::Process => Block::Process(self.json(&header)?),
-            BlockKind::Samples => Block::Samples(self.samples(&header)?),
-            BlockKind::Summary => Block::Summary(self.json(&header)?),
-        };
-        self.offset += size_of::<BlockHeader>() as u64 + u64::from(header.length);
-        self.number += 1;
-        if kind == BlockKind::Summary {
-            self.state = State::Summarized;
+        let block = self.block().transpose();
+        if !matches!(block, Some(Ok(_))) {
+            self.state = State::Done;
         }
-        Ok(Some(block))
+        block
+    }
+
+    /// Reads the next block that is not skipped; `None` at the end of the file.
+    fn block(&mut self) -> Result<Option<EncodedBlock>, ReadError> {
+        loop {
+            let mut header = BlockHeader::new_zeroed();
+            let length = self.fill(header.as_mut_bytes())?;
+            match (self.state, length) {
+                (State::Summarized, 0) => return Ok(None),
+                (State::Summarized, _) => return Err(self.damaged(BlockError::AfterEnd)),
+                (_, length) if length < size_of::<BlockHeader>() => {
+                    return Err(ReadError::CutOff { offset: self.offset });
+                }
+                _ => {}
+            }
+            let kind = self.check(&header).map_err(|damage| self.damaged(damage))?;
+            let block = match kind {
+                BlockKind::Session => Some(EncodedBlock::Session(self.json(&header)?)),
+                BlockKind::Process => Some(EncodedBlock::Process(self.json(&header)?)),
+                BlockKind::Samples => self.samples(header)?.map(EncodedBlock::Samples),
+                BlockKind::Summary => Some(EncodedBlock::Summary(self.json(&header)?)),
+            };
+            self.offset += size_of::<BlockHeader>() as u64 + u64::from(header.length);
+            self.number += 1;
+            if kind == BlockKind::Summary {
+                self.state = State::Summarized;
+            }
+            if block.is_some() {
+                return Ok(block);
+            }
+        }
     }
 
     /// Checks that a block with this header is valid at this position, and returns its kind.
@@ -181,10 +302,12 @@ impl<R: Read> Reader<R> {
         if (kind == BlockKind::Session) != (self.number == 0) {
             return Err(BlockError::Session);
         }
-        if header.length as usize > kind.max_payload() {
-            return Err(BlockError::TooLong { length: header.length, max: kind.max_payload() });
+        let max = kind.max_payload(self.version);
+        if header.length as usize > max {
+            return Err(BlockError::TooLong { length: header.length, max });
         }
-        if kind == BlockKind::Samples && !(header.length as usize).is_multiple_of(size_of::<SampleRecord>()) {
+        let has_records = kind == BlockKind::Samples && self.version < FIRST_WITH_COLUMNS;
+        if has_records && !(header.length as usize).is_multiple_of(size_of::<SampleRecord>()) {
             return Err(BlockError::PartialSample(header.length));
         }
         Ok(kind)
@@ -196,10 +319,29 @@ impl<R: Read> Reader<R> {
         serde_json::from_slice(&payload).map_err(|cause| self.damaged(cause.into()))
     }
 
-    fn samples(&mut self, header: &BlockHeader) -> Result<Vec<SampleRecord>, ReadError> {
-        let mut samples = vec![SampleRecord::new_zeroed(); header.length as usize / size_of::<SampleRecord>()];
-        self.payload(header, samples.as_mut_bytes())?;
-        Ok(samples)
+    /// Reads samples, or skips those of other times.
+    fn samples(&mut self, header: BlockHeader) -> Result<Option<EncodedSamples>, ReadError> {
+        let mut payload = vec![0; header.length as usize];
+        let (offset, version) = (self.offset, self.version);
+        let head_length = payload.len().min(size_of::<SamplesHead>());
+        let (start, rest) = payload.split_at_mut(head_length);
+        if self.fill(start)? < start.len() {
+            return Err(ReadError::CutOff { offset });
+        }
+        if version >= FIRST_WITH_COLUMNS
+            && let Some(Times { range, skip }) = &self.times
+            && let Ok(head) = SamplesHead::read_from_bytes(start)
+            && head.checksum() == head.crc
+            && (head.latest < *range.start() || head.earliest > *range.end())
+        {
+            let length = i64::try_from(rest.len()).unwrap_or(i64::MAX);
+            skip(&mut self.source, length).map_err(|cause| ReadError::Read { offset, cause })?;
+            return Ok(None);
+        }
+        if self.fill(rest)? < rest.len() {
+            return Err(ReadError::CutOff { offset });
+        }
+        Ok(Some(EncodedSamples { offset, version, header, payload }))
     }
 
     fn payload(&mut self, header: &BlockHeader, payload: &mut [u8]) -> Result<(), ReadError> {
@@ -225,14 +367,28 @@ impl<R: Read> Iterator for Reader<R> {
     type Item = Result<Block, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.state == State::Done {
-            return None;
-        }
-        let block = self.block().transpose();
-        if !matches!(block, Some(Ok(_))) {
+        let block = self.next_encoded()?.and_then(|block| {
+            Ok(match block {
+                EncodedBlock::Session(session) => Block::Session(session),
+                EncodedBlock::Process(process) => Block::Process(process),
+                EncodedBlock::Samples(samples) => Block::Samples(samples.decode()?),
+                EncodedBlock::Summary(summary) => Block::Summary(summary),
+            })
+        });
+        if block.is_err() {
             self.state = State::Done;
         }
-        block
+        Some(block)
+    }
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// Leaves out the blocks that have no sample at these times, without reading them: their start has the times. Other
+    /// blocks are whole, and so are all blocks of versions before 4.
+    #[must_use]
+    pub fn within(mut self, times: RangeInclusive<u64>) -> Self {
+        self.times = Some(Times { range: times, skip: R::seek_relative });
+        self
     }
 }
 

@@ -8,6 +8,7 @@ use thiserror::Error;
 use zerocopy::IntoBytes;
 
 use crate::block::{Process, Session, Summary};
+use crate::columns::Encoder;
 use crate::frame::{BlockHeader, BlockKind, FORMAT_VERSION, FileHeader, MAGIC, MAX_SAMPLES};
 
 /// Why a block was not written.
@@ -30,6 +31,7 @@ pub struct Writer<W> {
     sink: W,
     /// The block being written; its allocation is reused.
     bytes: Vec<u8>,
+    encoder: Encoder,
     number: u64,
     written: u64,
 }
@@ -40,7 +42,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// If the session block cannot be written.
     pub fn new(sink: W, session: &Session) -> Result<Self, WriteError> {
-        let mut writer = Self { sink, bytes: Vec::new(), number: 0, written: 0 };
+        let mut writer = Self { sink, bytes: Vec::new(), encoder: Encoder::new()?, number: 0, written: 0 };
         let header = FileHeader { magic: MAGIC, version: FORMAT_VERSION, reserved: 0 };
         writer.bytes.extend_from_slice(header.as_bytes());
         writer.json(BlockKind::Session, session)?;
@@ -68,7 +70,13 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// If a block cannot be written.
     pub fn samples(&mut self, samples: &[SampleRecord]) -> Result<(), WriteError> {
-        samples.chunks(MAX_SAMPLES).try_for_each(|samples| self.block(BlockKind::Samples, samples.as_bytes()))
+        for samples in samples.chunks(MAX_SAMPLES) {
+            let (head, frame) = self.encoder.encode(samples)?;
+            let Self { bytes, number, .. } = self;
+            append(bytes, BlockKind::Samples, *number, [head.as_bytes(), frame])?;
+            self.write()?;
+        }
+        Ok(())
     }
 
     /// Writes the summary, which ends the file, and returns the sink.
@@ -88,14 +96,12 @@ impl<W: Write> Writer<W> {
 
     fn json(&mut self, kind: BlockKind, value: &impl Serialize) -> Result<(), WriteError> {
         let payload = serde_json::to_vec(value).map_err(io::Error::from)?;
-        self.block(kind, &payload)
+        append(&mut self.bytes, kind, self.number, [&payload, &[]])?;
+        self.write()
     }
 
-    fn block(&mut self, kind: BlockKind, payload: &[u8]) -> Result<(), WriteError> {
-        let header =
-            BlockHeader::new(kind, self.number, payload).ok_or(WriteError::TooLong { length: payload.len() })?;
-        self.bytes.extend_from_slice(header.as_bytes());
-        self.bytes.extend_from_slice(payload);
+    /// Writes the block that was appended.
+    fn write(&mut self) -> Result<(), WriteError> {
         let outcome = self.sink.write_all(&self.bytes);
         let length = self.bytes.len() as u64;
         self.bytes.clear();
@@ -104,4 +110,15 @@ impl<W: Write> Writer<W> {
         self.number += 1;
         Ok(())
     }
+}
+
+/// Appends a block with a payload of two parts.
+fn append(bytes: &mut Vec<u8>, kind: BlockKind, number: u64, payload: [&[u8]; 2]) -> Result<(), WriteError> {
+    let length = payload.iter().map(|part| part.len()).sum();
+    let header = BlockHeader::new(kind, number, payload).ok_or(WriteError::TooLong { length })?;
+    bytes.extend_from_slice(header.as_bytes());
+    for part in payload {
+        bytes.extend_from_slice(part);
+    }
+    Ok(())
 }

@@ -8,8 +8,8 @@ use std::error::Error as _;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use recording::{Block, BlockError, FORMAT_VERSION, OLDEST_VERSION, ReadError};
-use support::{BLOCK_HEADER, FILE_HEADER, block_ranges, forged, read, small, written};
+use recording::{Block, BlockError, FORMAT_VERSION, ReadError};
+use support::{BLOCK_HEADER, FILE_HEADER, block_ranges, forged, forged_samples, of_version, read, small, written};
 
 /// Splits a file into the bytes of its blocks.
 fn parts(file: &[u8]) -> Vec<Vec<u8>> {
@@ -62,8 +62,7 @@ fn flipped_bit_is_reported_at_the_start_of_its_block() {
             bytes[index] ^= 1 << bit;
             let (blocks, end) = read(&bytes[..]);
             let hit = block_ranges.iter().position(|range| range.contains(&index));
-            let intact = if end.is_none() { small().len() } else { hit.unwrap_or(0) };
-            assert_eq!(blocks, small()[..intact], "{index}");
+            assert_eq!(blocks, small()[..hit.unwrap_or(0)], "{index}");
             match (end, hit) {
                 (Some(ReadError::NotARecording), None) => assert!(index < 8),
                 (Some(ReadError::Version { file }), None) => {
@@ -81,8 +80,6 @@ fn flipped_bit_is_reported_at_the_start_of_its_block() {
                         (BlockError::BlockHeader, true) | (BlockError::Payload { .. }, false)
                     ));
                 }
-                // The other version that can be read.
-                (None, None) => assert_eq!(u32::from_le_bytes(bytes[8..12].try_into().unwrap()), OLDEST_VERSION),
                 (end, _) => panic!("{index}: {end:?}"),
             }
         }
@@ -147,9 +144,10 @@ fn invalid_block_with_correct_checksums_is_rejected_with_a_reason() {
         (forged(0, 3, 0, &[]), "block kind 0 is unknown"),
         (forged(5, 3, 0, &[]), "block kind 5 is unknown"),
         (forged(1, 3, length, &text), "the first block must be a session, and no other block may be one"),
-        (forged(3, 3, 47, &[0; 47]), "47 bytes are not a whole number of samples"),
-        (forged(3, 3, 3_145_776, &[]), "the block has 3145776 bytes, but at most 3145728 are allowed"),
-        (forged(3, 3, u32::MAX, &[]), "the block has 4294967295 bytes, but at most 3145728 are allowed"),
+        (forged(3, 3, 31, &[0; 31]), "the start of the block of samples is invalid"),
+        (forged(3, 3, 48, &[1; 48]), "the start of the block of samples is invalid"),
+        (forged(3, 3, 3_815_981, &[]), "the block has 3815981 bytes, but at most 3815980 are allowed"),
+        (forged(3, 3, u32::MAX, &[]), "the block has 4294967295 bytes, but at most 3815980 are allowed"),
         (forged(2, 3, (32 << 20) + 1, &[]), "the block has 33554433 bytes, but at most 33554432 are allowed"),
         (forged(2, 3, 2, b"{}"), "the JSON of the block is invalid"),
         (forged(2, 3, 3, b"\xFF{}"), "the JSON of the block is invalid"),
@@ -165,8 +163,22 @@ fn invalid_block_with_correct_checksums_is_rejected_with_a_reason() {
 }
 
 #[test]
+fn invalid_block_of_an_old_version_is_rejected_with_a_reason() {
+    for (block, reason) in [
+        (forged(3, 2, 47, &[0; 47]), "47 bytes are not a whole number of samples"),
+        (forged(3, 2, 3_145_776, &[]), "the block has 3145776 bytes, but at most 3145728 are allowed"),
+    ] {
+        let mut parts = parts(&written(&small()))[..2].to_vec();
+        parts.push(block);
+        let (blocks, end) = read(&of_version(3, &file(&parts))[..]);
+        assert_eq!(blocks, small()[..2]);
+        assert_eq!(end.unwrap().source().unwrap().to_string(), reason);
+    }
+}
+
+#[test]
 fn block_without_its_announced_payload_is_cut_off() {
-    for (kind, length) in [(3, 3_145_728), (2, 32 << 20)] {
+    for (kind, length) in [(3, 3_815_980), (2, 32 << 20)] {
         let mut parts = parts(&written(&small()))[..3].to_vec();
         parts.push(forged(kind, 3, length, &[]));
         let (blocks, end) = read(&file(&parts)[..]);
@@ -178,13 +190,12 @@ fn block_without_its_announced_payload_is_cut_off() {
 #[test]
 fn errors_say_what_happened_and_why() {
     let whole = written(&small());
-    let of_version = |version| [&whole[..8], &[version], &whole[9..]].concat();
     let mut damaged = whole.clone();
     damaged[20] ^= 1;
     for (bytes, text, because) in [
         (&b"PERFILE2........"[..], "the file is not a recording", None),
-        (&of_version(1), "the recording has format version 1, but this program reads versions 2 to 3", None),
-        (&of_version(7), "the recording has format version 7, but this program reads versions 2 to 3", None),
+        (&of_version(1, &whole), "the recording has format version 1, but this program reads versions 2 to 4", None),
+        (&of_version(7, &whole), "the recording has format version 7, but this program reads versions 2 to 4", None),
         (&whole[..20], "the recording was cut off after 16 bytes", None),
         (&damaged, "the recording is damaged at byte 16", Some("the checksum of the block header is wrong")),
     ] {
@@ -211,9 +222,28 @@ proptest! {
         let mut parts = parts(&written(&small()))[..2].to_vec();
         parts.push(forged(kind, 2, u32::try_from(text.len()).unwrap(), &text));
         let (blocks, end) = read(&file(&parts)[..]);
+        prop_assert_eq!(blocks.len(), 2);
+        prop_assert!(matches!(end, Some(ReadError::Damaged { .. })), "{:?}", end);
+        let (blocks, end) = read(&of_version(3, &file(&parts))[..]);
         let of_samples = kind == 3 && text.len() % 48 == 0;
         prop_assert_eq!(blocks.len(), if of_samples { 3 } else { 2 });
         prop_assert_eq!(matches!(blocks.last(), Some(Block::Samples(_))), of_samples);
         prop_assert!(end.is_some());
+    }
+
+    #[test]
+    fn arbitrary_columns_with_correct_checksums_are_rejected(
+        [earliest, latest] in any::<[u64; 2]>(),
+        numbers in prop_oneof![any::<[u32; 3]>(), [1_u32..9, 1_u32..9, 0_u32..99]],
+        columns in vec(prop_oneof![0_u8..3, any::<u8>()], 0..99),
+        is_compressed in any::<bool>(),
+    ) {
+        let frame = if is_compressed { zstd::bulk::compress(&columns, 1).unwrap() } else { columns };
+        let block = forged_samples([earliest, latest], numbers, &frame);
+        let mut parts = parts(&written(&small()))[..2].to_vec();
+        parts.push(block);
+        let (blocks, end) = read(&file(&parts)[..]);
+        prop_assert_eq!(blocks.len(), 2);
+        prop_assert!(matches!(end, Some(ReadError::Damaged { .. })), "{:?}", end);
     }
 }

@@ -11,15 +11,33 @@ use proptest::option;
 use proptest::prelude::*;
 use protocol::SampleRecord;
 use recording::{
-    Block, CoreTypeProcessors, Count, DebugFile, Disturbed, MAX_SAMPLES, Module, Process, ReadError, RecordedEvent,
-    Session, Summary, WriteError, Writer,
+    Block, CoreTypeProcessors, Count, DebugFile, Disturbed, EncodedBlock, MAX_SAMPLES, Module, Process, ReadError,
+    Reader, RecordedEvent, Session, Summary, WriteError, Writer,
 };
-use support::{block_ranges, forged, process, read, sample, session, small, summary, written};
+use support::{block_ranges, forged, of_version, process, read, sample, session, small, summary, written};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Generates records of any content: a recording stores what the driver returned.
+/// Generates records of any content, most of them like each other: a recording stores what the driver returned.
 fn any_sample() -> impl Strategy<Value = SampleRecord> {
-    any::<[u64; 6]>().prop_map(|words| SampleRecord::read_from_bytes(words.as_bytes()).unwrap())
+    let record = |words: [u64; 6]| SampleRecord::read_from_bytes(words.as_bytes()).unwrap();
+    let similar = (0_u64..3, 0_u64..3, 0_u64..2, 0_u64..2, 0_u64..9, any::<u64>()).prop_map(
+        move |(time, address, processor, interval, kind, last)| {
+            record([
+                time,
+                address << 40,
+                8 << 32 | 4,
+                0x13 << 32 | processor,
+                kind << 32 | interval,
+                last >> (kind * 7),
+            ])
+        },
+    );
+    prop_oneof![any::<[u64; 6]>().prop_map(record), similar]
+}
+
+/// Returns the records by the words that the documentation of the format names, independently of the reader.
+fn words(record: &SampleRecord) -> [u64; 6] {
+    <[u64; 6]>::read_from_bytes(record.as_bytes()).unwrap()
 }
 
 fn any_event() -> impl Strategy<Value = RecordedEvent> {
@@ -112,6 +130,102 @@ proptest! {
 }
 
 #[test]
+fn samples_are_stored_in_columns_as_documented() {
+    let records: Vec<SampleRecord> = [
+        // time, address, thread and process, source and processor, mode, kind and interval, last
+        [107_u64, 0x4010, 8 << 32 | 4, 0x13 << 32 | 1, 1 << 48 | 0x3E8, 5],
+        [105, 0x4000, 8 << 32 | 4, 0x13 << 32 | 1, 1 << 48 | 0x3E9, 6],
+        [100, 0x4010, 8 << 32 | 4, 0x13 << 32, 1 << 48 | 7, 0],
+        [101, 0x4010, 8 << 32 | 4, 0x13 << 32, 7 << 32 | 7, 0x4000],
+    ]
+    .iter()
+    .map(|words| SampleRecord::read_from_bytes(words.as_bytes()).unwrap())
+    .collect();
+    let mut writer = Writer::new(Vec::new(), &session()).unwrap();
+    writer.samples(&records).unwrap();
+    let file = writer.finish(&summary()).unwrap();
+    let block = &file[block_ranges(&file)[1].clone()];
+    let (head, frame) = block[support::BLOCK_HEADER..].split_at(32);
+    let columns = zstd::bulk::decompress(frame, 1_000).unwrap();
+    let wanted: [&[u8]; 12] = [
+        &[1, 0, 0, 7],                      // kind: three places
+        &[1, 1, 1, 0],                      // mode
+        &[1, 0x13, 0x13, 0x13],             // source
+        &[1, 4, 4, 4],                      // process
+        &[1, 8, 8, 8],                      // thread
+        &[2, 0x20, 0x1F, 0x20, 0x80, 0, 0], // address: +0x4010, -0x10, +0x10
+        &[1, 0, 0, 0x1F],                   // target: -0x10
+        &[1, 1, 1, 0, 0],                   // processor
+        &[1, 0, 1, 0, 2],                   // place
+        &[1, 14, 3, 0, 2],                  // time: +7, -2, +0, +1
+        &[2, 0xD0, 2, 14, 0, 7, 0, 0, 0],   // interval: +1000, +1, +7, +0
+        &[1, 10, 2, 0, 0],                  // last: +5, +1, +0, none
+    ];
+    assert_eq!(columns, wanted.concat());
+    let numbers: Vec<u32> = head.chunks(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect();
+    let length = u32::try_from(columns.len()).unwrap();
+    assert_eq!(numbers, [100, 0, 107, 0, 4, 3, length, crc32fast::hash(&head[..28])]);
+    assert_eq!(read(&file[..]).0[1], Block::Samples(records));
+}
+
+#[test]
+fn columns_are_the_samples_by_their_fields_in_every_version() {
+    let records: Vec<SampleRecord> = (0..9_u64)
+        .map(|number| {
+            [number, number % 2, 4, (0x13 << 32) + number % 3, ((number % 2 * 7) << 32) + 9, 77 * (number % 2)]
+        })
+        .map(|words| SampleRecord::read_from_bytes(words.as_bytes()).unwrap())
+        .collect();
+    let new = written(&[Block::Session(session()), Block::Samples(records.clone()), Block::Summary(summary())]);
+    let ranges = block_ranges(&new);
+    let old = forged(3, 1, 9 * 48, records.as_bytes());
+    let old = of_version(3, &[&new[..ranges[0].end], &old, &new[ranges[2].clone()]].concat());
+    for file in [new, old] {
+        assert_eq!(read(&file[..]).0[1], Block::Samples(records.clone()));
+        let mut reader = Reader::new(&file[..]).unwrap();
+        let samples = std::iter::from_fn(|| reader.next_encoded()).find_map(|block| match block.unwrap() {
+            EncodedBlock::Samples(samples) => Some(samples),
+            _ => None,
+        });
+        let columns = samples.unwrap().columns().unwrap();
+        assert_eq!(columns.places.len(), 2);
+        assert_eq!(columns.records().collect::<Vec<_>>(), records);
+        for (index, record) in records.iter().enumerate() {
+            let [time, address, _, source, number, last] = words(record);
+            assert_eq!(columns.time[index], time);
+            assert_eq!(u64::from(columns.processor[index]) | 0x13 << 32, source);
+            assert_eq!(u64::from(columns.number[index]), number & 0xFFFF_FFFF);
+            let place = words(&columns.places[columns.place[index] as usize]);
+            assert_eq!((place[1], place[5].max(columns.last[index])), (address, last));
+        }
+    }
+}
+
+#[test]
+fn blocks_of_other_times_are_skipped() {
+    let block = |first: u64| Block::Samples(vec![sample(first + 5), sample(first), sample(first + 9)]);
+    let blocks = [
+        vec![Block::Session(session()), block(10), Block::Process(process(4))],
+        vec![block(20), block(30), block(40), Block::Summary(summary())],
+    ]
+    .concat();
+    let file = written(&blocks);
+    for (times, skipped) in [
+        (0..=u64::MAX, &[][..]),
+        (19..=29, &[4, 5]),
+        (20..=30, &[1, 5]),
+        (29..=29, &[1, 4, 5]),
+        (50..=60, &[1, 3, 4, 5]),
+        (0..=9, &[1, 3, 4, 5]),
+    ] {
+        let read: Vec<Block> =
+            Reader::new(io::Cursor::new(&file)).unwrap().within(times.clone()).map(Result::unwrap).collect();
+        let wanted = blocks.iter().enumerate().filter(|(index, _)| !skipped.contains(index));
+        assert_eq!(read, wanted.map(|(_, block)| block.clone()).collect::<Vec<_>>(), "{times:?}");
+    }
+}
+
+#[test]
 fn layout_is_as_documented() {
     let session = session();
     let file = Writer::new(Vec::new(), &session).unwrap().finish(&summary()).unwrap();
@@ -119,7 +233,7 @@ fn layout_is_as_documented() {
     let last = serde_json::to_vec(&summary()).unwrap();
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap();
     let wanted = [
-        &[0x89, b'H', b'A', b'L', b'P', b'R', b'F', 0x0A, 3, 0, 0, 0, 0, 0, 0, 0][..],
+        &[0x89, b'H', b'A', b'L', b'P', b'R', b'F', 0x0A, 4, 0, 0, 0, 0, 0, 0, 0][..],
         &forged(1, 0, length(&text), &text),
         &forged(4, 1, length(&last), &last),
     ];

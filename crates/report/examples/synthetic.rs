@@ -27,8 +27,8 @@ const PROCESSES: u32 = 8;
 const PROCESSORS: u32 = 16;
 const INTERVAL: u32 = 100_003;
 
-/// Samples per write.
-const BATCH: usize = 4096;
+/// Samples per write: as many as `record` collects for a block.
+const BATCH: usize = recording::MAX_SAMPLES;
 
 /// Units of time per second.
 const CLOCK: u64 = 10_000_000;

@@ -139,3 +139,18 @@ pub fn forged(kind: u32, number: u64, length: u32, payload: &[u8]) -> Vec<u8> {
     bytes.extend(payload);
     bytes
 }
+
+/// Builds a block of samples with correct checksums and arbitrary contents: the earliest and latest time, the numbers
+/// of samples and places, the size of the columns, and the frame with them.
+pub fn forged_samples(times: [u64; 2], numbers: [u32; 3], frame: &[u8]) -> Vec<u8> {
+    let mut payload: Vec<u8> = times.iter().flat_map(|time| time.to_le_bytes()).collect();
+    payload.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    payload.extend(crc32fast::hash(&payload).to_le_bytes());
+    payload.extend(frame);
+    forged(3, 2, u32::try_from(payload.len()).unwrap(), &payload)
+}
+
+/// Returns the file with another version in its header.
+pub fn of_version(version: u8, file: &[u8]) -> Vec<u8> {
+    [&file[..8], &[version], &file[9..]].concat()
+}

@@ -6,6 +6,9 @@ use report::{BranchCounts, Column, Contents, Filter, Table, firefox, samples_csv
 
 use super::support::{CYCLES, read, symbol_index};
 
+/// The same as `EVERY_KIND` in format version 3, which adds a disturbed count.
+const EVERY_KIND_3: &[u8] = include_bytes!("../fixtures/every-kind-v3.halprof");
+
 /// A recording with every kind of record, fields at their limits, and a record of an unknown kind.
 const EVERY_KIND: &[u8] = include_bytes!("../fixtures/every-kind-v2.halprof");
 
@@ -73,4 +76,34 @@ fn the_branches_of_the_recording_with_every_kind_are_counted_with_their_predicti
         }
     }
     insta::assert_snapshot!("old_recordings_branches", format!("{:#x?}", branches.top(9)));
+}
+
+#[test]
+fn the_recording_of_version_3_has_the_same_samples_and_its_disturbed_count() {
+    let [old, new] = [EVERY_KIND, EVERY_KIND_3].map(read);
+    assert!(new.damage.is_none());
+    assert_eq!(counts(&old), counts(&new));
+    let blocks = |bytes| recording::Reader::new(bytes).unwrap().map(Result::unwrap);
+    let is_samples = |block: &recording::Block| matches!(block, recording::Block::Samples(_));
+    assert!(blocks(EVERY_KIND).filter(is_samples).eq(blocks(EVERY_KIND_3).filter(is_samples)));
+    let disturbed = |contents: &Contents| contents.summary.as_ref().unwrap().counts[0].disturbed;
+    assert_eq!((disturbed(&old), disturbed(&new).unwrap().register), (None, 0x38D));
+}
+
+#[test]
+fn the_recording_with_every_kind_is_the_same_in_the_present_version() {
+    let blocks: Vec<recording::Block> = recording::Reader::new(EVERY_KIND).unwrap().map(Result::unwrap).collect();
+    let [recording::Block::Session(session), middle @ .., recording::Block::Summary(summary)] = &blocks[..] else {
+        panic!("{blocks:?}")
+    };
+    let mut writer = recording::Writer::new(Vec::new(), session).unwrap();
+    for block in middle {
+        match block {
+            recording::Block::Process(process) => writer.process(process).unwrap(),
+            recording::Block::Samples(samples) => writer.samples(samples).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+    let file = writer.finish(summary).unwrap();
+    assert!(recording::Reader::new(&file[..]).unwrap().map(Result::unwrap).eq(blocks));
 }

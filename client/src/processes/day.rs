@@ -1,0 +1,123 @@
+//! A day of short-lived processes, whose IDs are used again.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::*;
+
+/// Modules that every process loads.
+const COMMON: u64 = 20;
+
+/// Number of processes that run all day.
+const SERVICES: u32 = 50;
+
+/// Numbers of IDs for every other of the rest: few, which are used again before their process is forgotten, and many.
+const IDS: [u64; 2] = [5, 300];
+
+/// Time between two looks at the samples, in milliseconds.
+const STEP: u64 = 500;
+
+/// The processes that run at a time, by ID: number and time of creation.
+#[derive(Default)]
+struct Running(Mutex<BTreeMap<u32, (u64, u64)>>);
+
+impl Running {
+    fn with<R>(&self, work: impl FnOnce(&mut BTreeMap<u32, (u64, u64)>) -> R) -> R {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn name(number: u64) -> String {
+    format!("p{number}.exe")
+}
+
+impl ProcessSource for Running {
+    fn processes(&self) -> io::Result<Vec<RunningProcess>> {
+        let process = |(id, (number, created)): (&u32, &(u64, u64))| RunningProcess {
+            id: *id,
+            name: name(*number),
+            created: *created,
+        };
+        Ok(self.with(|running| running.iter().map(process).collect()))
+    }
+
+    /// Each process has a program of its own, at the same address as all others.
+    fn modules(&self, id: u32) -> io::Result<Vec<LoadedModule>> {
+        let number = self.with(|running| running.get(&id).map(|(number, _)| *number));
+        let number = number.ok_or(io::ErrorKind::NotFound)?;
+        let common = (1..COMMON).map(|dll| crate::fake::module(dll << 32, &format!("no/dll{dll}.dll")));
+        Ok(common.chain([crate::fake::module(0x40_0000, &format!("no/{}", name(number)))]).collect())
+    }
+
+    fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>> {
+        Ok(Vec::new())
+    }
+}
+
+/// The largest sizes of the tables.
+#[derive(Debug, Default)]
+struct Sizes {
+    tracked: usize,
+    modules: usize,
+    images: usize,
+}
+
+impl Sizes {
+    fn note(&mut self, processes: &Processes) {
+        self.tracked = self.tracked.max(processes.tracked.len());
+        self.modules = self.modules.max(processes.tracked.values().map(|tracked| tracked.modules.len()).sum());
+        self.images = self.images.max(processes.images.by_path.len());
+    }
+}
+
+#[test]
+fn a_day_of_short_lived_processes_takes_bounded_memory_and_each_has_its_name_and_modules() {
+    // 100,000 processes in a day; without the variable, 100 minutes of it.
+    let total: u64 = if env::var_os("HALPROF_SOAK").is_some() { 100_000 } else { 7_000 };
+    let (begin, running) = (Instant::now(), Running::default());
+    running.with(|running| running.extend((1..=SERVICES).map(|service| (4 * service, (service.into(), 1)))));
+    let (mut processes, mut sizes) = (Processes::default(), Sizes::default());
+    let [mut recorded, mut sampled]: [BTreeMap<u32, Vec<(String, String)>>; 2] = Default::default();
+    let (mut started, mut time) = (0_u64, 1);
+    while started < total {
+        time += STEP;
+        // Each runs for two to six seconds; 864 milliseconds pass from one start to the next.
+        running.with(|running| {
+            running.retain(|_, (number, created)| *created == 1 || time < *created + 2_000 + *number % 5 * 1_000);
+            while started * 864 < time {
+                let [few, many] = IDS;
+                let id = if started % 2 == 0 { started / 2 % few } else { few + started / 2 % many };
+                let id = 4 * (SERVICES + 1 + u32::try_from(id).unwrap());
+                assert!(running.insert(id, (1_000 + started, time - STEP / 2)).is_none(), "the ID is free");
+                started += 1;
+            }
+            for (id, (number, _)) in running.iter() {
+                let process = (name(*number), format!("no/{}", name(*number)));
+                let of_id = sampled.entry(*id).or_default();
+                if of_id.last() != Some(&process) {
+                    of_id.push(process);
+                }
+            }
+        });
+        let now = begin + Duration::from_millis(time);
+        let mut list = ProcessList::default();
+        processes.schedule(running.with(|running| running.keys().copied().collect::<Vec<_>>()), now);
+        processes.refresh(&running, &mut list, now);
+        while processes.query_next(&running, &mut list, now, |process| {
+            let program = process.modules.iter().find(|module| module.base == 0x40_0000);
+            let program = program.map_or_else(String::new, |module| module.path.clone());
+            recorded.entry(process.id).or_default().push((process.name, program));
+        }) {}
+        sizes.note(&processes);
+    }
+
+    println!("{total} processes: {sizes:?}");
+    // Besides the services: six seconds of running processes, and those of the ten seconds before.
+    let most = SERVICES as usize + 24;
+    assert!(sizes.tracked <= most && sizes.modules as u64 <= most as u64 * COMMON, "{sizes:?}");
+    assert!(sizes.images <= MANY_IMAGES, "{sizes:?}");
+    assert_eq!(recorded, sampled, "each process once, with its name and program");
+}

@@ -1,0 +1,356 @@
+//! Samples as columns: what most samples share is written once, and the rest as small differences.
+
+use std::{fmt, io};
+
+use protocol::{RecordKind, SampleRecord};
+use rustc_hash::FxHashMap;
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+use zstd::bulk::{Compressor, Decompressor};
+
+use crate::frame::{MAX_COLUMNS, MAX_SAMPLES, SamplesHead};
+use crate::reader::BlockError;
+
+/// Level of compression: the fastest of the usual ones. Higher levels gain little, because columns repeat bytes.
+const LEVEL: i32 = 1;
+
+/// Number of bits in a byte.
+const BYTE: usize = 8;
+
+/// The fields of a [`SampleRecord`], as its documentation names them.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Row {
+    time: u64,
+    address: u64,
+    ids: [u32; 2],
+    processor: u32,
+    source: u32,
+    number: u32,
+    kind: u16,
+    mode: u16,
+    last: u64,
+}
+
+const _: () = assert!(size_of::<Row>() == size_of::<SampleRecord>());
+
+/// What the samples of a place have in common. The target is part of a branch; of other kinds, the last field counts
+/// upward and is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Place {
+    address: u64,
+    target: u64,
+    ids: [u32; 2],
+    source: u32,
+    kind: u16,
+    mode: u16,
+}
+
+impl Place {
+    fn of(row: &Row) -> Self {
+        let Row { address, ids, source, kind, mode, last, .. } = *row;
+        Self { address, target: if is_branch(kind) { last } else { 0 }, ids, source, kind, mode }
+    }
+
+    /// Returns a record with the fields of the place; the others are zero.
+    fn record(self) -> SampleRecord {
+        let Self { address, target, ids, source, kind, mode } = self;
+        let row = Row { time: 0, address, ids, processor: 0, source, number: 0, kind, mode, last: target };
+        zerocopy::transmute!(row)
+    }
+}
+
+const fn is_branch(kind: u16) -> bool {
+    kind == RecordKind::Branch as u16
+}
+
+/// The last values of a processor, from which the next differ little.
+#[derive(Debug, Clone, Copy)]
+struct Previous {
+    time: u64,
+    number: u32,
+    last: u64,
+}
+
+impl Previous {
+    const fn new(earliest: u64) -> Self {
+        Self { time: earliest, number: 0, last: 0 }
+    }
+}
+
+/// Makes small numbers of small differences, whatever their sign.
+const fn zigzag(difference: u64) -> u64 {
+    (difference << 1) ^ (difference.cast_signed() >> 63).cast_unsigned()
+}
+
+const fn unzigzag(number: u64) -> u64 {
+    (number >> 1) ^ (number & 1).wrapping_neg()
+}
+
+/// Encodes samples. Its memory is reused.
+pub struct Encoder {
+    compressor: Compressor<'static>,
+    places: Vec<Place>,
+    indexes: FxHashMap<Place, u32>,
+    previous: FxHashMap<u32, Previous>,
+    values: [Vec<u64>; 4],
+    columns: Vec<u8>,
+    frame: Vec<u8>,
+}
+
+impl Encoder {
+    /// Creates an encoder.
+    ///
+    /// # Errors
+    /// If memory is short.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            compressor: Compressor::new(LEVEL)?,
+            places: Vec::new(),
+            indexes: FxHashMap::default(),
+            previous: FxHashMap::default(),
+            values: Default::default(),
+            columns: Vec::new(),
+            frame: Vec::new(),
+        })
+    }
+
+    /// Returns the two parts of the payload of a block with these samples: at least one, at most [`MAX_SAMPLES`].
+    pub fn encode(&mut self, samples: &[SampleRecord]) -> io::Result<(SamplesHead, &[u8])> {
+        let rows = <[Row]>::ref_from_bytes(samples.as_bytes()).unwrap_or_default();
+        let earliest = rows.iter().map(|row| row.time).min().unwrap_or_default();
+        let latest = rows.iter().map(|row| row.time).max().unwrap_or_default();
+        self.columns.clear();
+        self.split(rows, earliest);
+        self.put_places();
+        put(&mut self.columns, rows.iter().map(|row| row.processor.into()), &mut Vec::new());
+        for values in &self.values {
+            put_values(&mut self.columns, values);
+        }
+
+        self.frame.clear();
+        self.frame.reserve(zstd::zstd_safe::compress_bound(self.columns.len()));
+        self.compressor.compress_to_buffer(&self.columns, &mut self.frame)?;
+        let length = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        let lengths = [rows.len(), self.places.len(), self.columns.len()].map(length);
+        Ok((SamplesHead::new(lengths, [earliest, latest]), &self.frame))
+    }
+
+    /// Divides the rows into places and into what differs between the samples of a place.
+    fn split(&mut self, rows: &[Row], earliest: u64) {
+        let Self { places, indexes, previous, values: [of_place, times, numbers, lasts], .. } = self;
+        places.clear();
+        indexes.clear();
+        previous.clear();
+        for values in [&mut *of_place, &mut *times, &mut *numbers, &mut *lasts] {
+            values.clear();
+        }
+        for row in rows {
+            let place = Place::of(row);
+            let index = *indexes.entry(place).or_insert_with(|| {
+                places.push(place);
+                u32::try_from(places.len() - 1).unwrap_or(u32::MAX)
+            });
+            of_place.push(index.into());
+            let previous = previous.entry(row.processor).or_insert(Previous::new(earliest));
+            times.push(zigzag(row.time.wrapping_sub(previous.time)));
+            numbers.push(zigzag(i64::from(row.number.wrapping_sub(previous.number).cast_signed()).cast_unsigned()));
+            previous.time = row.time;
+            previous.number = row.number;
+            if is_branch(row.kind) {
+                lasts.push(0);
+            } else {
+                lasts.push(zigzag(row.last.wrapping_sub(previous.last)));
+                previous.last = row.last;
+            }
+        }
+    }
+
+    fn put_places(&mut self) {
+        let Self { places, columns, .. } = self;
+        let scratch = &mut Vec::new();
+        put(columns, places.iter().map(|place| place.kind.into()), scratch);
+        put(columns, places.iter().map(|place| place.mode.into()), scratch);
+        put(columns, places.iter().map(|place| place.source.into()), scratch);
+        put(columns, places.iter().map(|place| place.ids[0].into()), scratch);
+        put(columns, places.iter().map(|place| place.ids[1].into()), scratch);
+        let mut previous = 0;
+        let differences = places.iter().map(|place| {
+            let difference = zigzag(place.address.wrapping_sub(previous));
+            previous = place.address;
+            difference
+        });
+        put(columns, differences, scratch);
+        let of_target =
+            |place: &Place| if is_branch(place.kind) { place.target.wrapping_sub(place.address) } else { 0 };
+        put(columns, places.iter().map(|place| zigzag(of_target(place))), scratch);
+    }
+}
+
+/// Appends a column. `scratch` is memory for its values.
+fn put(columns: &mut Vec<u8>, values: impl Iterator<Item = u64>, scratch: &mut Vec<u64>) {
+    scratch.clear();
+    scratch.extend(values);
+    put_values(columns, scratch);
+}
+
+/// Appends a column: the number of bytes that its largest value needs, then the lowest bytes of all values, the next
+/// ones, and so on. Bytes of the same weight resemble each other, and those that are zero cost nothing.
+fn put_values(columns: &mut Vec<u8>, values: &[u64]) {
+    let used = values.iter().fold(0, |used, value| used | value);
+    let width = (u64::BITS - used.leading_zeros()).div_ceil(u8::BITS);
+    columns.push(u8::try_from(width).unwrap_or(u8::MAX));
+    for byte in 0..width {
+        let plane = values.iter().map(|value| value.to_le_bytes().get(byte as usize).copied().unwrap_or_default());
+        columns.extend(plane);
+    }
+}
+
+impl fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Encoder").finish_non_exhaustive()
+    }
+}
+
+/// Takes columns from the front of decompressed bytes.
+struct Columns<'a>(&'a [u8]);
+
+impl Columns<'_> {
+    fn take(&mut self, count: usize) -> Result<Vec<u64>, BlockError> {
+        let (width, rest) = self.0.split_first().ok_or(BlockError::Columns)?;
+        let width = usize::from(*width);
+        if width > size_of::<u64>() {
+            return Err(BlockError::Columns);
+        }
+        let (planes, rest) = rest.split_at_checked(width * count).ok_or(BlockError::Columns)?;
+        self.0 = rest;
+        let mut values = vec![0; count];
+        // `max` because an empty column has no planes, which `chunks_exact` does not accept.
+        for (byte, plane) in planes.chunks_exact(count.max(1)).enumerate() {
+            for (value, part) in values.iter_mut().zip(plane) {
+                *value |= u64::from(*part) << (byte * BYTE);
+            }
+        }
+        Ok(values)
+    }
+
+    /// Takes a column of numbers that fit into `T`.
+    fn take_as<T: TryFrom<u64>>(&mut self, count: usize) -> Result<Vec<T>, BlockError> {
+        self.take(count)?.into_iter().map(|value| T::try_from(value).map_err(|_| BlockError::Columns)).collect()
+    }
+}
+
+/// The samples of a block by columns, of equal length except `places`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampleColumns {
+    /// The distinct places of samples: records with the fields that all samples of the place have. `time`, `processor`,
+    /// the interval, and the last field except of a branch are zero.
+    pub places: Vec<SampleRecord>,
+    /// Index of the place of each sample. It is below the number of places.
+    pub place: Vec<u32>,
+    /// Processor of each sample.
+    pub processor: Vec<u32>,
+    /// Time of each sample.
+    pub time: Vec<u64>,
+    /// Interval, or another number by the kind of the record.
+    pub number: Vec<u32>,
+    /// The last field of each record, which is zero for branches, whose place has it.
+    pub last: Vec<u64>,
+}
+
+impl SampleColumns {
+    /// Returns the columns of records, for files of versions that have none.
+    pub(crate) fn of_records(records: &[SampleRecord]) -> Self {
+        let rows = <[Row]>::ref_from_bytes(records.as_bytes()).unwrap_or_default();
+        let mut indexes: FxHashMap<Place, u32> = FxHashMap::default();
+        let mut places = Vec::new();
+        let place = rows.iter().map(|row| {
+            let place = Place::of(row);
+            *indexes.entry(place).or_insert_with(|| {
+                places.push(place.record());
+                u32::try_from(places.len() - 1).unwrap_or(u32::MAX)
+            })
+        });
+        let place = place.collect();
+        let last = |row: &Row| if is_branch(row.kind) { 0 } else { row.last };
+        Self {
+            places,
+            place,
+            processor: rows.iter().map(|row| row.processor).collect(),
+            time: rows.iter().map(|row| row.time).collect(),
+            number: rows.iter().map(|row| row.number).collect(),
+            last: rows.iter().map(last).collect(),
+        }
+    }
+
+    /// Decodes the payload of a block. A wrong payload cannot make it allocate more than a valid one.
+    pub(crate) fn decode(head: &SamplesHead, frame: &[u8]) -> Result<Self, BlockError> {
+        let [count, places, length] = [head.samples, head.places, head.columns].map(|number| number as usize);
+        if !(1..=MAX_SAMPLES).contains(&count) || !(1..=count).contains(&places) || length > MAX_COLUMNS {
+            return Err(BlockError::Columns);
+        }
+        let decompressed = Decompressor::new().and_then(|mut one| one.decompress(frame, length));
+        let decompressed = decompressed.map_err(BlockError::Compression)?;
+        let mut columns = Columns(&decompressed);
+        let place_records = decode_places(&mut columns, places)?;
+        let processor: Vec<u32> = columns.take_as(count)?;
+        let place: Vec<u32> = columns.take_as(count)?;
+        let mut time = columns.take(count)?;
+        let number = columns.take(count)?;
+        let mut last = columns.take(count)?;
+        if !columns.0.is_empty() || decompressed.len() != length || place.iter().any(|place| *place >= head.places) {
+            return Err(BlockError::Columns);
+        }
+
+        let branches: Vec<bool> = place_records.iter().map(|place| place.kind() == Some(RecordKind::Branch)).collect();
+        let mut previous: FxHashMap<u32, Previous> = FxHashMap::default();
+        let mut numbers = Vec::with_capacity(count);
+        let each = processor.iter().zip(&place).zip(time.iter_mut().zip(&number).zip(&mut last));
+        for ((processor, place), ((time, number), last)) in each {
+            let previous = previous.entry(*processor).or_insert(Previous::new(head.earliest));
+            previous.time = previous.time.wrapping_add(unzigzag(*time));
+            *time = previous.time;
+            let difference = unzigzag(*number).cast_signed();
+            let difference = i32::try_from(difference).map_err(|_| BlockError::Columns)?;
+            previous.number = previous.number.wrapping_add_signed(difference);
+            numbers.push(previous.number);
+            if !branches.get(*place as usize).copied().unwrap_or_default() {
+                previous.last = previous.last.wrapping_add(unzigzag(*last));
+                *last = previous.last;
+            }
+        }
+        if time.iter().min() != Some(&head.earliest) || time.iter().max() != Some(&head.latest) {
+            return Err(BlockError::Columns);
+        }
+        Ok(Self { places: place_records, place, processor, time, number: numbers, last })
+    }
+
+    /// Returns the samples in their order.
+    pub fn records(&self) -> impl Iterator<Item = SampleRecord> {
+        let Self { places, place, processor, time, number, last } = self;
+        let each = place.iter().zip(processor).zip(time).zip(number).zip(last);
+        each.map(|((((place, processor), time), number), last)| {
+            let common = places.get(*place as usize).copied().unwrap_or_else(SampleRecord::new_zeroed);
+            let row: Row = zerocopy::transmute!(common);
+            let last = if is_branch(row.kind) { row.last } else { *last };
+            zerocopy::transmute!(Row { time: *time, processor: *processor, number: *number, last, ..row })
+        })
+    }
+}
+
+fn decode_places(columns: &mut Columns<'_>, count: usize) -> Result<Vec<SampleRecord>, BlockError> {
+    let kinds: Vec<u16> = columns.take_as(count)?;
+    let modes: Vec<u16> = columns.take_as(count)?;
+    let sources: Vec<u32> = columns.take_as(count)?;
+    let processes: Vec<u32> = columns.take_as(count)?;
+    let threads: Vec<u32> = columns.take_as(count)?;
+    let addresses = columns.take(count)?;
+    let targets = columns.take(count)?;
+    let mut address = 0_u64;
+    let each = kinds.into_iter().zip(modes).zip(sources).zip(processes).zip(threads).zip(addresses).zip(targets);
+    let places = each.map(|((((((kind, mode), source), process), thread), difference), target)| {
+        address = address.wrapping_add(unzigzag(difference));
+        let target = if is_branch(kind) { address.wrapping_add(unzigzag(target)) } else { 0 };
+        Place { address, target, ids: [process, thread], source, kind, mode }.record()
+    });
+    Ok(places.collect())
+}
