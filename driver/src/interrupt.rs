@@ -18,6 +18,7 @@ use crate::nt::timers::{FineClock, Timers};
 use crate::nt::trap_frame::TrapFrame;
 use crate::nt::unwind::Scratch;
 use crate::nt::{clock, device_object, hal, irp, processors};
+use crate::waiting;
 
 /// Units of 100 ns between two ticks.
 const TICK: u32 = 10_000_000 / TICKS_PER_SECOND;
@@ -34,6 +35,16 @@ static WAKE: Dpc = Dpc::new(crate::wake);
 /// Initializes the DPC. Called once, by DriverEntry.
 pub fn initialize() {
     WAKE.initialize();
+}
+
+/// Wakes the thread that serves waiting requests, after a ring has become half full, if a request waits.
+///
+/// # IRQL
+/// Any.
+fn wake_reader() {
+    if waiting::is_awaited() {
+        WAKE.queue();
+    }
 }
 
 /// Makes `sampler` serve interrupts, ticks and power changes. It must not move or be dropped before [`withdraw`].
@@ -67,7 +78,7 @@ pub fn power_changed(change: Change) {
             let slept = sampler.sleeps().end(now);
             cpu::on_each_processor(&|current| {
                 if sampler.wake(current, now, slept) {
-                    WAKE.queue();
+                    wake_reader();
                 }
             });
         }
@@ -163,7 +174,7 @@ unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
     };
     // SAFETY: the HAL calls the handler at PROFILE_LEVEL
     if unsafe { cpu::with_current(|current| sampler.interrupt(current, clock::ticks, &interrupted)) } {
-        WAKE.queue();
+        wake_reader();
     }
 }
 
@@ -176,7 +187,7 @@ fn tick(_memory: &()) {
     let Some(sampler) = sampler() else { return };
     cpu::at_high_level(|current| {
         if sampler.tick(current, clock::ticks()) {
-            WAKE.queue();
+            wake_reader();
         }
     });
 }
@@ -257,6 +268,6 @@ fn time_expired(scratch: &Scratch) {
         });
     }
     if watermark_hit {
-        WAKE.queue();
+        wake_reader();
     }
 }

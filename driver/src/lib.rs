@@ -28,6 +28,7 @@ use wdk_sys::{
 use device::{Device, ENGINE};
 use engine::Engine;
 use kernel::Kernel;
+use nt::aligned::Aligned;
 use nt::clock;
 use nt::power::PowerState;
 use nt::processor_change::{Change, ProcessorChange};
@@ -51,7 +52,7 @@ const READ_PERIOD: u64 = 10 * 10_000_000;
 static LAST_READ: AtomicU64 = AtomicU64::new(0);
 
 #[global_allocator]
-static ALLOCATOR: WdkAllocator = WdkAllocator;
+static ALLOCATOR: Aligned<WdkAllocator> = Aligned(WdkAllocator);
 
 /// Version of the driver: major, minor, patch, zero.
 const VERSION: engine::Version = [

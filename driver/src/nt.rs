@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "kernel functions are foreign functions")]
 
+pub mod aligned;
 pub mod clock;
 pub mod control_area;
 pub mod device_object;

@@ -1,6 +1,7 @@
 //! Requests that wait until enough samples are available.
 
 use engine::{ClientId, Completion, Engine, Samples};
+use sample_ring::Armed;
 use wdk_sys::NTSTATUS;
 
 use crate::kernel::Kernel;
@@ -10,6 +11,9 @@ use crate::nt::pending::{PENDING, STATUS_CANCELLED, STATUS_PENDING};
 
 /// STATUS_DEVICE_BUSY (ntstatus.h).
 const STATUS_DEVICE_BUSY: NTSTATUS = 0x8000_0011_u32.cast_signed();
+
+/// Whether a request waits. Changed under the engine's lock.
+static WAITING: Armed = Armed::new();
 
 /// Units of 100 ns in a millisecond.
 const MILLISECOND: u64 = 10_000;
@@ -26,7 +30,8 @@ pub fn begin(engine: &mut Engine<Kernel>, mut request: Request<'_>) -> NTSTATUS 
             let key = request.file();
             match PENDING.insert(request, key, deadline) {
                 Ok(()) => {
-                    crate::wake(); // to take the new deadline into account
+                    WAITING.arm(true);
+                    crate::wake(); // to look at the rings again, and to take the new deadline into account
                     STATUS_PENDING
                 }
                 Err(request) => request.complete(STATUS_DEVICE_BUSY, 0),
@@ -52,7 +57,17 @@ pub fn go_on(engine: &mut Engine<Kernel>) -> Option<u64> {
             request.complete(STATUS_DEVICE_BUSY, 0);
         }
     }
-    PENDING.first_deadline()
+    let deadline = PENDING.first_deadline();
+    WAITING.arm(deadline.is_some());
+    deadline
+}
+
+/// Returns whether a request waits for a ring that has just become half full.
+///
+/// # IRQL
+/// Any.
+pub fn is_awaited() -> bool {
+    WAITING.is_armed()
 }
 
 /// Cancels the waiting requests of a client, or of all clients.

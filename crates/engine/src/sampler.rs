@@ -35,7 +35,7 @@ pub(crate) use per_cpu::put_or_leak;
 use per_cpu::{Interrupts, PerCpuSampling};
 use subscriptions::CounterSubscriptions;
 pub use subscriptions::{MAX_SAMPLERS, Subscriber, Subscribers};
-use throttle::MAX_WINDOW;
+use throttle::{MAX_WINDOW, OVERHEAD};
 
 /// Ticks of each processor per second while a session samples.
 pub const TICKS_PER_SECOND: u32 = 100;
@@ -64,13 +64,16 @@ pub struct Sampler {
     budget: AtomicU32,
     /// Units of the clock per second.
     clock: u64,
+    /// Time of an interrupt outside of its two readings of the clock.
+    overhead: Ticks,
     sleeps: SuspendTime,
 }
 
 impl Sampler {
     /// Makes a sampler for a clock with `clock` units per second.
     pub fn new(hal: Hal, clock: u64) -> Self {
-        Self { hal, budget: AtomicU32::new(0), clock, sleeps: SuspendTime::default() }
+        let overhead = Ticks(clock.saturating_mul(OVERHEAD).div_ceil(1_000_000_000));
+        Self { hal, budget: AtomicU32::new(0), clock, overhead, sleeps: SuspendTime::default() }
     }
 
     /// Returns what the sampler keeps for a processor, or `None` if the processor does not exist.
@@ -100,6 +103,12 @@ impl Sampler {
 
     fn budget(&self) -> u32 {
         self.budget.load(Ordering::Relaxed)
+    }
+
+    /// Returns the time that an interrupt is charged with: what the clock showed, and what it cannot show.
+    #[inline]
+    const fn charged(&self, begin: Ticks, end: Ticks) -> Ticks {
+        Ticks(end.since(begin).0.wrapping_add(self.overhead.0))
     }
 
     /// Returns the time between two ticks at their nominal rate.
@@ -206,7 +215,7 @@ impl Sampler {
             per_cpu.count_served();
         }
         let end = clock();
-        if per_cpu.throttle.spend(end.since(begin), self.budget()) {
+        if per_cpu.throttle.spend(self.charged(begin, end), self.budget()) {
             watermark_hit |= self.pause(current, per_cpu, end);
         }
         watermark_hit

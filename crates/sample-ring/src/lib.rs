@@ -4,6 +4,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `channel` | [`channel()`]: one [`Producer`], one [`Consumer`]; creation is fallible |
+//! | `armed` | [`Armed`]: whether a consumer waits to be woken |
 //! | `slot` | [`Slot`]: exclusive, non-blocking access to a value |
 //! | `sync` | core's atomics and cells, or loom's |
 //!
@@ -15,9 +16,11 @@
 
 extern crate alloc;
 
+mod armed;
 mod channel;
 mod slot;
 mod sync;
 
+pub use armed::Armed;
 pub use channel::{Consumer, Producer, Pushed, channel};
 pub use slot::Slot;

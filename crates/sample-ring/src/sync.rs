@@ -3,11 +3,11 @@
 #[cfg(loom)]
 pub use loom::{
     cell::UnsafeCell,
-    sync::atomic::{AtomicU8, AtomicUsize, fence},
+    sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, fence},
 };
 
 #[cfg(not(loom))]
-pub use core::sync::atomic::{AtomicU8, AtomicUsize, fence};
+pub use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, fence};
 
 /// core's `UnsafeCell` with the interface of loom's.
 #[cfg(not(loom))]

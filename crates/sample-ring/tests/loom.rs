@@ -7,7 +7,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
-use sample_ring::{Consumer, Pushed, Slot, channel};
+use sample_ring::{Armed, Consumer, Pushed, Slot, channel};
 
 #[test]
 fn wrapping_ring_keeps_order_and_reports_every_loss() {
@@ -197,4 +197,33 @@ fn put_during_take_succeeds_or_returns_the_value() {
         assert_eq!(taken, Some(1));
         assert_eq!(slot.try_take(), if put.is_ok() { Some(2) } else { None });
     });
+}
+
+#[test]
+fn consumer_that_arms_and_finds_less_than_half_is_woken() {
+    for (capacity, before) in [(1, 0), (2, 0), (4, 1)] {
+        loom::model(move || {
+            let (mut producer, consumer) = channel::<usize, ()>(capacity, ()).unwrap();
+            for number in 0..before {
+                producer.push(number);
+            }
+            let shared = Arc::new((Armed::new(), AtomicBool::new(false)));
+            let writer = {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    let (armed, woken) = &*shared;
+                    for number in 0..2 {
+                        if producer.push(number) == (Pushed::Stored { watermark_hit: true }) && armed.is_armed() {
+                            woken.store(true, Ordering::Release);
+                        }
+                    }
+                })
+            };
+            let (armed, woken) = &*shared;
+            armed.arm(true);
+            let sleeps = !consumer.is_half_full();
+            writer.join().unwrap();
+            assert!(!sleeps || !consumer.is_half_full() || woken.load(Ordering::Acquire));
+        });
+    }
 }

@@ -216,6 +216,8 @@ pub struct Interruptions {
     pub broadcasts: u64,
     /// Number of DPCs that a driver queued for this processor as their target.
     pub targeted: u64,
+    /// Number of DPCs without a target that a driver queued on this processor.
+    pub untargeted: u64,
 }
 
 /// A security descriptor that a driver set.

@@ -190,6 +190,12 @@ impl SimMachine {
         cpu::current(self.processor(number), number)
     }
 
+    /// Returns the number of active processors.
+    #[must_use]
+    pub fn active(&self) -> u32 {
+        self.active.load(Ordering::Relaxed)
+    }
+
     /// Returns all processors by number.
     pub fn all(&self) -> impl Iterator<Item = &ModelCpu> {
         self.processors.iter()

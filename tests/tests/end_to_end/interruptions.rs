@@ -3,6 +3,8 @@
 use bench_protocol::Interruptions;
 use tests::Lab;
 
+use crate::sampling::Sampler;
+
 /// Processors of the machine.
 const COUNT: u32 = 4;
 
@@ -88,6 +90,32 @@ fn timers_expire_only_on_the_processors_of_a_session() {
         assert!(ran[1] > 3, "{source}: {ran:?}");
         assert_eq!((ran[0], ran[2], ran[3], after.set), (0, 0, 0, 0), "{source}");
     }
+    lab.uninstall().unwrap();
+    lab.check_clean().unwrap();
+    lab.finish().unwrap();
+}
+
+#[test]
+fn the_interrupt_queues_a_dpc_only_if_a_request_waits() {
+    const INTERVAL: u32 = 10_000;
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    lab.install().unwrap();
+    let mut sampler = Sampler::start(&lab, 64, INTERVAL, 900);
+    let queued = |lab: &mut Lab| -> u64 { lab.wire.interruptions().unwrap().iter().map(|one| one.untargeted).sum() };
+    let sample = |lab: &mut Lab, count: u32| {
+        (0..count).for_each(|_| lab.wire.run(0, &[(0xC0, 0, INTERVAL.into())], &[]).unwrap());
+    };
+    let before = queued(&mut lab);
+    sample(&mut lab, 40);
+    assert_eq!(queued(&mut lab), before, "the ring is more than half full, and no request waits");
+    assert_eq!(sampler.fetch(100).0.len(), 40);
+    sampler.wait(60_000, 100);
+    sample(&mut lab, 32);
+    assert_eq!(sampler.waited().len(), 32);
+    assert_eq!(queued(&mut lab), before + 1);
+    sample(&mut lab, 40);
+    assert_eq!(queued(&mut lab), before + 1, "no request waits any more");
+    drop(sampler);
     lab.uninstall().unwrap();
     lab.check_clean().unwrap();
     lab.finish().unwrap();

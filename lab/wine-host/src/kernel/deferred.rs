@@ -244,9 +244,10 @@ pub fn ticks() -> Ticks {
 
 /// Returns what has interrupted each active processor for calls of the driver.
 pub fn interruptions() -> Vec<Interruptions> {
-    let targeted = lock(&MACHINE.kernel.deferred.work).dpcs.targeted_calls();
-    let both = ipi::taken().into_iter().zip(targeted).take(processors::active().len());
-    both.map(|(broadcasts, targeted)| Interruptions { broadcasts, targeted }).collect()
+    let work = lock(&MACHINE.kernel.deferred.work);
+    let dpcs = work.dpcs.targeted_calls().into_iter().zip(work.dpcs.untargeted_calls());
+    let all = ipi::taken().into_iter().zip(dpcs).take(processors::active().len());
+    all.map(|(broadcasts, (targeted, untargeted))| Interruptions { broadcasts, targeted, untargeted }).collect()
 }
 
 /// Sets how timers expire in real time.

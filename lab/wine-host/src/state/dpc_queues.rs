@@ -59,6 +59,8 @@ struct Queue {
     timer_calls: u64,
     /// Number of calls that the driver directed to this processor.
     targeted_calls: u64,
+    /// Number of calls that the driver queued on this processor from it.
+    untargeted_calls: u64,
 }
 
 /// The DPCs of all processors.
@@ -164,6 +166,7 @@ impl DpcQueues {
         let arguments = match queued_by {
             QueuedBy::Driver(arguments) => {
                 queue.targeted_calls += u64::from(target.is_some());
+                queue.untargeted_calls += u64::from(target.is_none());
                 arguments
             }
             QueuedBy::Timer => {
@@ -233,6 +236,12 @@ impl DpcQueues {
         self.queues.iter().map(|queue| queue.targeted_calls).collect()
     }
 
+    /// Returns the number of calls of DPCs without a target that the driver queued on each processor.
+    #[must_use]
+    pub fn untargeted_calls(&self) -> Vec<u64> {
+        self.queues.iter().map(|queue| queue.untargeted_calls).collect()
+    }
+
     /// Resets the number of calls for timers.
     pub fn reset_timer_calls(&mut self) {
         for queue in &mut self.queues {
@@ -285,6 +294,7 @@ mod tests {
         assert_eq!(dpcs.insert(0x300, 0, BY_DRIVER), Ok(true));
         assert!(dpcs.begin(1).is_some());
         assert_eq!(dpcs.targeted_calls(), [0, 1], "the other DPC of the driver has no target");
+        assert_eq!(dpcs.untargeted_calls(), [1, 0]);
         dpcs.reset_timer_calls();
         assert_eq!(dpcs.timer_calls(), [0, 0]);
     }
