@@ -8,7 +8,7 @@
 
 use core::alloc::{GlobalAlloc, Layout};
 
-/// Alignment of every block of the pool on x64 (MEMORY_ALLOCATION_ALIGNMENT, ntdef.h).
+/// MEMORY_ALLOCATION_ALIGNMENT (ntdef.h) on x64: the alignment of every block of the pool.
 pub const POOL_ALIGNMENT: usize = 16;
 
 /// An allocator whose blocks have the alignment of their layouts.
