@@ -141,7 +141,7 @@ impl EncodedSamples {
     /// If the block is damaged.
     pub fn decode(&self) -> Result<Vec<SampleRecord>, ReadError> {
         self.checked(|| {
-            if self.version < FIRST_WITH_COLUMNS {
+            if !self.has_columns() {
                 return self.records();
             }
             Ok(self.decode_columns()?.records().collect())
@@ -155,11 +155,17 @@ impl EncodedSamples {
     /// If the block is damaged.
     pub fn columns(&self) -> Result<SampleColumns, ReadError> {
         self.checked(|| {
-            if self.version < FIRST_WITH_COLUMNS {
+            if !self.has_columns() {
                 return Ok(SampleColumns::of_records(&self.records()?));
             }
             self.decode_columns()
         })
+    }
+
+    /// Returns whether the file has columns, as from version 4 on, or [`columns`](Self::columns) makes them.
+    #[must_use]
+    pub const fn has_columns(&self) -> bool {
+        self.version >= FIRST_WITH_COLUMNS
     }
 
     /// Checks the checksum, which costs little of what decoding costs.

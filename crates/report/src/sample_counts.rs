@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use protocol::{AnySample, PauseKind, PauseRecord, PreciseKind, PreciseSample, Record, SampleRecord, StopKind};
 use rayon::prelude::*;
-use recording::{EncodedSamples, ReadError, RecordedEvent};
+use recording::{EncodedSamples, ReadError, RecordedEvent, SampleColumns};
 
 use crate::locations::{Detail, LocationAdder, Locations, SampleLocation, SampleWeight, SharedLocations};
 use crate::sampled_sources::{SampledSource, SampledSources};
@@ -76,6 +76,14 @@ struct Rules {
     detail: Detail,
     slice: Slice,
     sources: SampledSources,
+}
+
+impl Rules {
+    /// Returns whether all samples of a place have the same location and source, and are selected: nothing depends on
+    /// their processors and times.
+    fn depend_on_places(&self) -> bool {
+        !self.detail.processor && self.slice.is_whole() && !self.sources.depend_on_processors()
+    }
 }
 
 /// Sums over all records.
@@ -160,9 +168,13 @@ impl SampleCounts {
         let counted = blocks.par_bridge().fold(
             || Counter::new(rules, &locations),
             |mut counter, block| {
-                match block.columns() {
-                    Ok(columns) => counter.add(columns.records()),
-                    Err(error) => *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error),
+                let added = if block.has_columns() {
+                    block.columns().map(|columns| counter.add_columns(&columns))
+                } else {
+                    block.decode().map(|records| counter.add(records.into_iter()))
+                };
+                if let Err(error) = added {
+                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 }
                 counter
             },
@@ -252,9 +264,43 @@ impl<'a, 'b> Counter<'a, 'b> {
         self.sums.earliest = earliest;
     }
 
+    /// Counts the samples of a block, place by place if the rules allow it.
+    fn add_columns(&mut self, columns: &SampleColumns) {
+        if !self.rules.depend_on_places() {
+            return self.add(columns.records());
+        }
+        // Events of a branch, and what is no sample, depend on more than the place.
+        let has_interval = |place: &SampleRecord| matches!(place.parse(), Ok(Record::Sample(_) | Record::Precise(_)));
+        let mut totals: Vec<Option<Total>> =
+            columns.places.iter().map(|place| has_interval(place).then(Total::default)).collect();
+        for (place, interval) in columns.place.iter().zip(&columns.number) {
+            if let Some(Some(total)) = totals.get_mut(*place as usize) {
+                let events = u64::from(*interval);
+                total.weight += SampleWeight { samples: 1, events };
+                total.squares += u128::from(events * events);
+            }
+        }
+        self.sums.earliest = self.sums.earliest.into_iter().chain(columns.time.iter().copied().min()).min();
+        for (place, total) in columns.places.iter().zip(&totals) {
+            if let (Some(total), Ok(record)) = (total, place.parse())
+                && let Some(sample) = record.sample()
+            {
+                self.add_samples(&sample, &record, *total);
+            }
+        }
+        if totals.contains(&None) {
+            let of_others = |(record, place): (SampleRecord, &u32)| {
+                totals.get(*place as usize).is_some_and(Option::is_none).then_some(record)
+            };
+            self.add(columns.records().zip(&columns.place).filter_map(of_others));
+        }
+    }
+
     fn add_one(&mut self, record: &Record) {
         if let Some(sample) = record.sample() {
-            return self.add_sample(&sample, record);
+            let weight = SampleWeight { samples: 1, events: sample.events };
+            let squares = u128::from(sample.events * sample.events);
+            return self.add_samples(&sample, record, Total { weight, squares, ..Total::default() });
         }
         let stats = self.sums.loss_stats.entry((record.source(), record.processor())).or_default();
         match record {
@@ -274,29 +320,27 @@ impl<'a, 'b> Counter<'a, 'b> {
         }
     }
 
-    fn add_sample(&mut self, sample: &AnySample, record: &Record) {
-        let weight = SampleWeight { samples: 1, events: sample.events };
+    /// Adds samples that differ from `sample` only in what the rules do not need. `added` has their weight and squares.
+    fn add_samples(&mut self, sample: &AnySample, record: &Record, mut added: Total) {
         let Rules { detail, slice, sources } = self.rules;
         let sampled = sources.source_of(sample);
         if slice.selects_sample(sample) {
             let SampledSource { core_type, mode, .. } = sampled;
             let by_mode = mode.is_some();
             let location = SampleLocation { core_type, by_mode, ..SampleLocation::of(sample, *detail) };
-            self.locations.add(location, weight);
+            self.locations.add(location, added.weight);
         }
         if self.run.0 != sampled {
             self.end_run();
             self.run = (sampled, Total::default());
         }
-        let total = &mut self.run.1;
-        total.weight += weight;
-        total.squares += u128::from(sample.events * sample.events);
         if let Record::Precise(PreciseSample { kind, .. }) = record {
             match kind {
-                PreciseKind::Precise => total.precise += 1,
-                PreciseKind::PreciseNext => total.precise_next += 1,
+                PreciseKind::Precise => added.precise = added.weight.samples,
+                PreciseKind::PreciseNext => added.precise_next = added.weight.samples,
             }
         }
+        self.run.1 += added;
     }
 
     /// Adds the total of successive samples of one source.

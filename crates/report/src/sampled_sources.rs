@@ -60,6 +60,11 @@ impl SampledSources {
         }
     }
 
+    /// Returns whether there are core types.
+    pub(crate) fn depend_on_processors(&self) -> bool {
+        !self.core_types.is_empty()
+    }
+
     /// Returns the source on the core type of a processor, for both modes.
     #[inline]
     pub(crate) fn source_on(&self, source: u32, processor: u32) -> SampledSource {

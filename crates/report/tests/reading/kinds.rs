@@ -1,12 +1,18 @@
 //! Precise records and branches among samples, and unknown processes.
 
+use std::fmt::Debug;
+
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options};
-use protocol::{BRANCHES, CounterSample, PreciseKind, PreciseSample, Prediction, SampleRecord, UNKNOWN};
+use proptest::prelude::*;
+use protocol::{BRANCHES, CounterSample, PreciseKind, PreciseSample, Prediction, Record, SampleRecord, UNKNOWN};
 use recording::Block;
-use report::{Column, Contents, Filter, SampleWeight, Table, TableRow, Total, firefox, folded, samples_csv, script};
+use report::{
+    Column, Contents, Detail, Filter, SampleWeight, Table, TableRow, Total, firefox, folded, samples_csv, script,
+};
+use zerocopy::FromBytes;
 
-use super::support::{APP, CYCLES, NT, branch, file, precise, processes, read, sample, symbol_index};
+use super::support::{APP, CYCLES, MISSES, NT, branch, file, precise, processes, read, records, sample, symbol_index};
 
 const COLUMNS: [Column; 3] = [Column::Process, Column::Module, Column::Symbol];
 
@@ -121,4 +127,38 @@ fn inferno_finds_the_samples_of_unknown_processes_in_a_script() {
     let mut lines: Vec<&str> = folded.lines().collect();
     lines.sort_unstable();
     assert_eq!(lines, ["[unknown];[ntoskrnl.exe] 1000", "[unknown];[unknown] 1000", "app.exe;[app.exe] 3000"]);
+}
+
+/// Returns what is counted of a recording, except the locations.
+fn counted(contents: &Contents) -> impl PartialEq + Debug + use<> {
+    let counts = &contents.sample_counts;
+    let (totals, losses): (Vec<_>, Vec<_>) = (counts.totals().collect(), counts.loss_stats().collect());
+    (totals, losses, counts.slept(), counts.earliest(), counts.unreadable())
+}
+
+proptest! {
+    /// Without processors, samples are counted place by place; with them, one after the other.
+    #[test]
+    fn records_of_all_kinds_are_counted_alike_place_by_place(
+        picks in prop::collection::vec((any::<prop::sample::Index>(), 0_u64..4), 0..80)
+    ) {
+        let damaged = SampleRecord::read_from_bytes(&[0xFF; size_of::<SampleRecord>()]).unwrap();
+        let of_kinds = [kinds(), records(), vec![damaged]].concat();
+        let picked = picks.iter().map(|(index, later)| match index.get(&of_kinds).parse() {
+            Ok(Record::Sample(sample)) => CounterSample {
+                time: sample.time + later,
+                interval: sample.interval + u32::try_from(*later).unwrap(),
+                ..sample
+            }
+            .into(),
+            _ => *index.get(&of_kinds),
+        });
+        let bytes = file(&[Block::Samples(picked.collect())]);
+        let of = |processor| Contents::read(bytes.as_slice(), Detail { thread: true, processor }).unwrap();
+        let (by_place, by_record) = (of(false), of(true));
+        prop_assert_eq!(counted(&by_place), counted(&by_record));
+        for source in [CYCLES, MISSES, BRANCHES] {
+            prop_assert_eq!(rows(&by_place, source), rows(&by_record, source));
+        }
+    }
 }
