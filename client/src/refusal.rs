@@ -13,7 +13,7 @@ use protocol::{ErrorCode, NtStatus, PROTOCOL_VERSION, RegisterInUse, ReplyHeader
 use crate::core_types::{CoreTypeInfo, qualified};
 use crate::error::UserError;
 use crate::exit::Exit;
-use crate::format::grouped;
+use crate::format::{bytes, grouped};
 use crate::sessions::RunningSession;
 use crate::unavailable::{self, OTHER_PROFILERS};
 use crate::{ntstatus, register, support};
@@ -138,6 +138,14 @@ impl Refusal {
     }
 }
 
+fn rings_too_large(wanted: u64, most: u64) -> String {
+    let [wanted, most] = [wanted, most].map(bytes);
+    format!(
+        "the rings of all sessions would take {wanted} of memory that cannot be paged out,\n  \
+         and the driver allows {most}"
+    )
+}
+
 impl std::error::Error for Refusal {}
 
 impl UserError for Refusal {
@@ -167,7 +175,12 @@ impl UserError for Refusal {
                 | ErrorCode::ExtraRegisterTaken
                 | ErrorCode::GroupTooLarge,
             ) => Exit::NoFreeCounter,
-            Some(ErrorCode::NoMemory | ErrorCode::TooManySessions | ErrorCode::TooManyRawEvents) => Exit::NoResources,
+            Some(
+                ErrorCode::NoMemory
+                | ErrorCode::TooManySessions
+                | ErrorCode::TooManyRawEvents
+                | ErrorCode::RingsTooLarge,
+            ) => Exit::NoResources,
             Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted | ErrorCode::NothingSampled) => Exit::NotRunning,
             Some(ErrorCode::NoProcessor | ErrorCode::NoSuchProcessor) => Exit::NoProcessor,
             Some(ErrorCode::AlreadyStarted) => Exit::AlreadyRunning,
@@ -228,6 +241,7 @@ impl UserError for Refusal {
             }
             Some(ErrorCode::BadModes) => format!("{source} without :u or :k"),
             Some(ErrorCode::BadInterval) => format!("client query {source}   (shows its range)"),
+            Some(ErrorCode::RingsTooLarge) => "a smaller --ring, or fewer CPUs with -C".to_owned(),
             Some(ErrorCode::BadRing) => "--ring with a power of two in that range".to_owned(),
             Some(ErrorCode::BadFrequency) => "a lower -F or --budget".to_owned(),
             Some(ErrorCode::BadCounters) if self.header.detail[0] == 0 => format!("{source} without counters="),
@@ -299,9 +313,7 @@ impl fmt::Display for Refusal {
             Some(ErrorCode::NoSuchSession) => write!(f, "session {first} does not exist, or is another client's"),
             Some(ErrorCode::NotStarted) if first == protocol::DETACHED => write!(f, "{source} does not run detached"),
             Some(ErrorCode::NotStarted) => write!(f, "{source} does not run in session {first}"),
-            Some(ErrorCode::NoProcessor) => {
-                write!(f, "none of the requested CPUs is active ({})", active(first))
-            }
+            Some(ErrorCode::NoProcessor) => write!(f, "none of the requested CPUs is active ({})", active(first)),
             Some(ErrorCode::NoSuchProcessor) => write!(f, "CPU {processor} is not active ({})", active(first)),
             Some(ErrorCode::BadModes) => {
                 write!(f, "{source} cannot be counted in one mode alone: a timer counts it in both")
@@ -317,6 +329,7 @@ impl fmt::Display for Refusal {
             ),
             Some(ErrorCode::RegisterFault) => f.write_str(&register_fault::sentence(&self.header)),
             Some(ErrorCode::BadInterval) => write!(f, "the interval of {source} must be from {first} to {second}"),
+            Some(ErrorCode::RingsTooLarge) => f.write_str(&rings_too_large(first, second)),
             Some(ErrorCode::BadRing) if first == 0 => f.write_str("a ring was requested, but nothing is sampled"),
             Some(ErrorCode::BadRing) => {
                 write!(f, "a ring has room for a power of two from {first} to {second} records")

@@ -52,7 +52,7 @@ fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 78] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 79] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -495,6 +495,12 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 78] {
             [5, 0b1011],
             Exit::NoFreeCounter,
             "error: the 5 events of a group cannot be counted at the same time on CPU 1\n  because: there is no counter for BranchInstructions beside the others; 3 fit together\n  try: {TotalIssues,TotalCycles}, or the events without braces",
+        ),
+        (
+            46,
+            [12_884_901_888, 1 << 30],
+            Exit::NoResources,
+            "error: the rings of all sessions would take 12,884 MB of memory that cannot be paged out,\n  and the driver allows 1,073 MB\n  try: a smaller --ring, or fewer CPUs with -C",
         ),
         (
             99,

@@ -10,7 +10,8 @@ use pmu::state::{CounterSet, CounterState};
 use pmu::{CoreType, ProcessorIndex};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_SUPPORTED};
 use protocol::{
-    ALL_SOURCES, BRANCHES, DEFAULT_BUDGET, ErrorCode, EventRequest, ExtraInUse, StartHeader, event_flags, flags,
+    ALL_SOURCES, BRANCHES, DEFAULT_BUDGET, ErrorCode, EventRequest, ExtraInUse, MAX_RING_BYTES, StartHeader,
+    event_flags, flags,
 };
 
 use crate::boxed::Boxed;
@@ -20,7 +21,7 @@ use crate::hardware_recording::HardwareRecording;
 use crate::platform::{EngineContext, Platform};
 use crate::processor_set::choose;
 use crate::reply::{Refusal, Reply, invalid};
-use crate::rings::Rings;
+use crate::rings::{self, Rings};
 use crate::rotation::{MAX_ROTATIONS, ROUND, Rotation, Turn, TurnCount};
 use crate::rounds::{Counted, Placed, Placer, Unplaced};
 use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber, TIME_STATS};
@@ -126,6 +127,9 @@ impl<M: Platform> Planner<'_, M> {
         processors.retain(|processor| planned.iter().any(|event| event.is_on(hal.core_type(*processor))));
         let budget = if header.budget == 0 { DEFAULT_BUDGET } else { header.budget };
         let new_rings = || Rings::new(self.free_place()?, budget, header.ring, processors.len());
+        if sampled {
+            self.check_memory(header.ring, processors.len())?;
+        }
         let rings = sampled.then(new_rings).transpose()?;
         let mut recording =
             HardwareRecording::plan(&planned, header.batch, rings.as_ref().map(|rings| rings.subscriber))?;
@@ -279,6 +283,16 @@ impl<M: Platform> Planner<'_, M> {
             }
         }
         recording.check(events, processors, self.context)
+    }
+
+    /// Checks that the rings of the session and of the others are not larger than allowed.
+    fn check_memory(&self, records: u32, processors: usize) -> Result<(), Refusal> {
+        let others = self.others.iter().filter_map(|other| other.rings.as_ref());
+        let wanted = others.map(Rings::bytes).fold(rings::bytes(records, processors), u64::saturating_add);
+        if wanted <= MAX_RING_BYTES {
+            return Ok(());
+        }
+        Err(Refusal::new(STATUS_INSUFFICIENT_RESOURCES, ErrorCode::RingsTooLarge).detail(wanted, MAX_RING_BYTES))
     }
 
     /// Returns whether one more session can take turns on a processor.

@@ -53,10 +53,20 @@ pub struct Account {
     pub discarded: u64,
 }
 
+/// Returns the size of rings for so many records on so many processors in bytes.
+pub fn bytes(records: u32, processors: usize) -> u64 {
+    (size_of::<SampleRecord>() as u64).saturating_mul(records.into()).saturating_mul(processors as u64)
+}
+
 impl Rings {
     /// Creates rings for up to `processors` processors, which [`add`](Self::add) adds one by one.
     pub fn new(subscriber: Subscriber, budget: u32, records: u32, processors: usize) -> Result<Self, Refusal> {
         Ok(Self { subscriber, budget, records, each: try_with_capacity(processors)?, next: 0 })
+    }
+
+    /// Returns the size of these rings in bytes.
+    pub fn bytes(&self) -> u64 {
+        bytes(self.records, self.each.len())
     }
 
     /// Adds the ring of the next processor, with the counters sampled there and their sources.

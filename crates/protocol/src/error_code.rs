@@ -117,11 +117,13 @@ pub enum ErrorCode {
     /// The events of the group of `source` cannot be counted at the same time on `processor`; `detail` = the number of
     /// events of the group, and of its largest part that can be: bit n of a mask is the event n of the group.
     GroupTooLarge = 45,
+    /// The rings of all sessions would take too much memory; `detail` = bytes with those of the request, maximum.
+    RingsTooLarge = 46,
 }
 
 impl ErrorCode {
     /// All error codes, in the order of their numbers.
-    pub const ALL: [Self; 46] = [
+    pub const ALL: [Self; 47] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -168,6 +170,7 @@ impl ErrorCode {
         Self::BadEvent,
         Self::SameNumber,
         Self::GroupTooLarge,
+        Self::RingsTooLarge,
     ];
 
     /// Returns the error code with this number.

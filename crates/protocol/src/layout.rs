@@ -5,6 +5,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// Range of the number of records in a ring.
 pub const RING: core::ops::RangeInclusive<u32> = 64..=1 << 20;
 
+/// Maximum size of the rings of all sessions together in bytes. They are in memory that is never paged out: with the
+/// client's default, the rings of 2,048 processors take three quarters of this.
+pub const MAX_RING_BYTES: u64 = 1 << 30;
+
 /// Default budget of interrupts, in thousandths of a processor's time.
 pub const DEFAULT_BUDGET: u32 = 250;
 

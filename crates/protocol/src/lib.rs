@@ -21,9 +21,9 @@ pub use driver_identity::{DriverIdentity, IDENTITY_SECTION};
 pub use error_code::{ErrorCode, ExtraInUse, RegisterFault, RegisterInUse};
 pub use layout::{
     AreaRecord, AreaRequest, BRANCH_BUFFER, CoreTypeRecord, CountRecord, DEFAULT_BUDGET, EventRequest, Hello,
-    HelloReply, InfoReply, IntervalRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, NAME_LENGTH, PROCESSOR_WORDS,
-    ProcessorSet, RING, ReplyHeader, SamplesRequest, SessionEvent, SessionRequest, SourceRecord, SourceRequest,
-    StartHeader, StopRequest, area, event_flags, flags, modes,
+    HelloReply, InfoReply, IntervalRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, MAX_RING_BYTES, NAME_LENGTH,
+    PROCESSOR_WORDS, ProcessorSet, RING, ReplyHeader, SamplesRequest, SessionEvent, SessionRequest, SourceRecord,
+    SourceRequest, StartHeader, StopRequest, area, event_flags, flags, modes,
 };
 pub use record::{
     AnySample, BranchKind, BranchRecord, CounterKind, CounterSample, LostKind, LostRecord, Mode, PauseKind,

@@ -1,6 +1,8 @@
 //! Refused requests, which must change nothing.
 
-use protocol::{ErrorCode, EventRequest, MAX_BUDGET, MAX_FREQUENCY, RING, StartHeader, flags, modes};
+use protocol::{
+    ErrorCode, EventRequest, MAX_BUDGET, MAX_FREQUENCY, MAX_RING_BYTES, RING, SampleRecord, StartHeader, flags, modes,
+};
 use simulation::{Call, Client, SimMachine};
 
 use super::scene::{SHORT, boards, engine, event, header, is_left_clean, on, started};
@@ -49,6 +51,27 @@ fn invalid_sampling_requests_are_refused_with_their_cause_and_touch_no_register(
         assert!(is_left_clean(&machine), "{what}");
         started(client, &mut engine, 64, on(&[]), &[good]);
     }
+}
+
+#[test]
+fn rings_that_take_too_much_memory_are_refused_with_the_sum_of_all_sessions() {
+    const RECORD: u64 = size_of::<SampleRecord>() as u64;
+    let machine = SimMachine::named("intel-v2", 22);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let most = *RING.end();
+    let refused = |engine: &mut _, processors: &[u32], wanted: u64| {
+        let answer = client.start_with(engine, header(most, on(processors)), &[event(2, SHORT)]).header();
+        assert_eq!((answer.cause, answer.detail), (ErrorCode::RingsTooLarge as u32, [wanted, MAX_RING_BYTES]));
+    };
+    let all: Vec<u32> = (0..22).collect();
+    let ring = u64::from(most) * RECORD;
+    refused(&mut engine, &all, 22 * ring);
+    started(client, &mut engine, 65_536, on(&[]), &[event(2, SHORT)]);
+    // Alone, these would be allowed.
+    assert!(21 * ring <= MAX_RING_BYTES);
+    refused(&mut engine, &all[1..], 21 * ring + 22 * 65_536 * RECORD);
+    started(client, &mut engine, 64, on(&[]), &[event(2, SHORT)]);
 }
 
 #[test]
