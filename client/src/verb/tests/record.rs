@@ -281,7 +281,9 @@ fn record_samples_by_time_where_the_counters_are_masked_and_says_why() {
 #[test]
 fn samples_after_the_stop_are_fetched_without_waiting() {
     let many: Vec<SampleRecord> = (0..20_000).map(|time| sample(12, time)).collect();
-    let bench = Bench::new(&[&many[..10], &many[10..4_000], &many[4_000..]]);
+    // So many replies that most of them are fetched after the stop.
+    let replies: Vec<&[SampleRecord]> = many.chunks(40).collect();
+    let bench = Bench::new(&replies);
     bench.record("-a --duration 0.000001").outcome.unwrap();
     assert_eq!(bench.recording().samples(), many);
     let asked = bench.system.driver.asked.borrow();
