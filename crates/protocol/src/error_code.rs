@@ -268,7 +268,7 @@ mod tests {
             assert_eq!(cause as u32, number);
             assert_eq!(ErrorCode::from_number(number), Some(cause));
         }
-        assert_eq!(ErrorCode::from_number(46), None);
+        assert_eq!(ErrorCode::from_number(47), None);
     }
 
     #[test]
