@@ -88,7 +88,12 @@ struct SlowProcesses(u32);
 
 impl ProcessSource for SlowProcesses {
     fn processes(&self) -> io::Result<Vec<RunningProcess>> {
-        let process = |number| RunningProcess { id: 4 * number, name: format!("p{number}.exe"), created: 0 };
+        let process = |number| RunningProcess {
+            id: 4 * number,
+            name: format!("p{number}.exe"),
+            created: 0,
+            created_on_clock: None,
+        };
         Ok((1..=self.0).map(process).collect())
     }
 

@@ -26,8 +26,9 @@ use rustc_hash::FxHashMap;
 use self::cpu_name::WithCpuName;
 use self::marker::{Lost, Rate, Silenced, Slept, Throttled};
 use crate::filter::Filter;
-use crate::locations::{Detail, SampleLocation};
+use crate::locations::SampleLocation;
 use crate::modules::{ModuleId, file_name};
+use crate::process_keys::ProcessKey;
 use crate::processes::UNKNOWN_NAME;
 use crate::proportion::real;
 use crate::read::{Contents, ExportError, for_each_selected};
@@ -93,10 +94,10 @@ struct Builder<'a> {
     interval: u64,
     libraries: FxHashMap<ModuleId, LibraryHandle>,
     symbols: FxHashMap<ModuleId, Vec<fxprof_processed_profile::Symbol>>,
-    processes: FxHashMap<u32, ProcessHandle>,
+    processes: FxHashMap<ProcessKey, ProcessHandle>,
     /// Pseudo-process that contains the tracks of the processors.
     sampling: Option<ProcessHandle>,
-    tracks: FxHashMap<(u32, u32, SampledSource), Track>,
+    tracks: FxHashMap<(ProcessKey, u32, SampledSource), Track>,
     /// The stacks of the addresses of a track, in user mode and in kernel mode.
     stacks: FxHashMap<(ThreadHandle, bool, u64), StackHandle>,
     processors: FxHashMap<u32, ThreadHandle>,
@@ -151,12 +152,12 @@ impl<'a> Builder<'a> {
         let source = self.contents.sample_counts.source_of(sample);
         self.rate(sample, source, time);
         let interval = self.interval;
-        let track = self.track(sample, source);
+        let location = self.contents.processes.location(sample);
+        let track = self.track(location.process, sample.thread, source);
         // At most the time since the previous sample, because a thread does not run on two processors at once.
         let delta = CpuDelta::from_nanos(interval.min(time.saturating_sub(track.last)));
         track.last = time;
         let thread = track.handle;
-        let location = SampleLocation::of(sample, Detail::default());
         let key = (thread, location.kernel, location.ip);
         let known = self.stacks.get(&key).copied();
         let stack = known.unwrap_or_else(|| {
@@ -243,13 +244,12 @@ impl<'a> Builder<'a> {
         Some(library)
     }
 
-    fn track(&mut self, sample: &AnySample, source: SampledSource) -> &mut Track {
-        let AnySample { process, thread, .. } = *sample;
+    fn track(&mut self, process: ProcessKey, thread: u32, source: SampledSource) -> &mut Track {
         let Self { tracks, processes, profile, contents, .. } = self;
         tracks.entry((process, thread, source)).or_insert_with(|| {
             let start = Timestamp::from_nanos_since_reference(0);
             let name = contents.processes.name_or_unknown(process);
-            let owner = *processes.entry(process).or_insert_with(|| profile.add_process(name, process, start));
+            let owner = *processes.entry(process).or_insert_with(|| profile.add_process(name, process.id, start));
             let handle = profile.add_thread(owner, thread, start, false);
             let mut name = match thread {
                 UNKNOWN => format!("Thread {UNKNOWN_NAME}"),

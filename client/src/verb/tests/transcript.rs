@@ -108,9 +108,14 @@ fn recording() -> Vec<u8> {
         debug: None,
     };
     let processes = [
-        Process { id: KERNEL, name: String::new(), modules: vec![module(NT, "C:\\Windows\\ntoskrnl.exe")] },
-        Process { id: 8, name: "app.exe".to_owned(), modules: vec![module(APP, "C:\\app\\app.exe")] },
-        Process { id: 4320, name: "other.exe".to_owned(), modules: Vec::new() },
+        Process {
+            id: KERNEL,
+            created: None,
+            name: String::new(),
+            modules: vec![module(NT, "C:\\Windows\\ntoskrnl.exe")],
+        },
+        Process { id: 8, created: None, name: "app.exe".to_owned(), modules: vec![module(APP, "C:\\app\\app.exe")] },
+        Process { id: 4320, created: None, name: "other.exe".to_owned(), modules: Vec::new() },
     ];
     let sample = |(index, source, interval, process, ip): (u64, u32, u32, u32, u64)| -> SampleRecord {
         let (time, thread, processor) = (1_000 + index * 500, process + 1, u32::from(process > 8));

@@ -33,7 +33,7 @@ fn csv_has_a_line_for_each_sample_loss_and_pause() {
 fn filtered_csv_keeps_losses_and_pauses_of_its_source_and_of_all_sources() {
     let file = recording();
     let contents = read(&file);
-    let filter = Filter { source: Some(MISSES), processes: Some([12].into()), ..Filter::default() };
+    let filter = Filter { source: Some(MISSES), processes: Some([12.into()].into()), ..Filter::default() };
     let mut out = Vec::new();
     samples_csv(&contents, &symbol_index(&contents), &filter, file.as_slice(), &mut out).unwrap();
     let out = String::from_utf8(out).unwrap();

@@ -1,6 +1,7 @@
 //! Precise records and branches among samples, and unknown processes.
 
 use std::fmt::Debug;
+use std::io::Cursor;
 
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options};
@@ -154,7 +155,7 @@ proptest! {
             _ => *index.get(&of_kinds),
         });
         let bytes = file(&[Block::Samples(picked.collect())]);
-        let of = |processor| Contents::read(bytes.as_slice(), Detail { thread: true, processor }).unwrap();
+        let of = |processor| Contents::read(Cursor::new(&bytes), Detail { thread: true, processor }).unwrap();
         let (by_place, by_record) = (of(false), of(true));
         prop_assert_eq!(counted(&by_place), counted(&by_record));
         for source in [CYCLES, MISSES, BRANCHES] {

@@ -43,7 +43,12 @@ fn a_page_loads_nothing_and_its_text_cannot_become_a_part_of_it() {
     let name = "</script><script>alert(1)</script><!-- {{script}} \u{2028}\"'&.exe";
     let mut writer = Writer::new(Vec::new(), &session()).unwrap();
     writer
-        .process(&Process { id: 8, name: name.to_owned(), modules: vec![module(APP, &format!("C:\\{name}"))] })
+        .process(&Process {
+            id: 8,
+            created: None,
+            name: name.to_owned(),
+            modules: vec![module(APP, &format!("C:\\{name}"))],
+        })
         .unwrap();
     writer.samples(&[record(25, 1000, 8, APP).into()]).unwrap();
     let run = File::holding(&writer.finish(&summary()).unwrap()).run("export FILE --format html");
