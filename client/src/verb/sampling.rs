@@ -19,6 +19,7 @@ use crate::processes::Processes;
 use crate::processor_identity::ProcessorIdentity;
 use crate::record_counts::RecordCounts;
 use crate::recorder::{self, Recorder, RecorderSetup, SampleObserver};
+use crate::ring;
 use crate::share;
 use crate::system::System;
 
@@ -124,6 +125,19 @@ pub struct SamplingPlan<'a> {
     pub batch: u32,
     /// The file to write, if any.
     pub output: Option<&'a Path>,
+}
+
+/// Returns the capacity of the ring of each processor in records: the one that the user chose, or one for the expected
+/// rate of the samples.
+pub fn ring(args: &SessionArgs, events: &[EventRequest], connection: &Connection) -> Result<u32, Error> {
+    if let Some(chosen) = args.ring {
+        return Ok(chosen);
+    }
+    let processors = match &args.processors {
+        Some(list) => u32::try_from(list.0.iter().count()).unwrap_or(u32::MAX),
+        None => connection.info()?.processors,
+    };
+    Ok(ring::capacity(events, processors))
 }
 
 /// Starts a session, fetches its samples until its end, and stops it.

@@ -36,8 +36,8 @@ pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
     let connection = Connection::open(system)?;
     let record_args = args.record();
     let events = record::events(&record_args, context, &connection)?;
-    let plan =
-        SamplingPlan { args: &record_args.session, ring: record_args.ring(), events: &events, batch: 0, output: None };
+    let ring = sampling::ring(&record_args.session, &events, &connection)?;
+    let plan = SamplingPlan { args: &record_args.session, ring, events: &events, batch: 0, output: None };
     let begin = system.processor_time();
     let is_screen = !args.batch && io::stdout().is_terminal() && io::stdin().is_terminal();
     let display = if is_screen {

@@ -228,7 +228,7 @@ fn record_without_events_samples_cycles_or_instructions_and_reports_it() {
     assert!(ran.err.starts_with("[ sampling TotalCycles, about 1,000 samples a second on each CPU ]\n"), "{}", ran.err);
     assert!(ran.outcome.is_ok());
     let (header, events) = bench.start();
-    assert_eq!((header.ring, header.budget, header.processors.is_empty()), (8_192, 0, true));
+    assert_eq!((header.ring, header.budget, header.processors.is_empty()), (2_048, 0, true));
     assert_eq!(
         events,
         [EventRequest { source: 0x13, modes: 3, interval: 65_536, frequency: 1_000, ..EventRequest::EMPTY }]
@@ -284,7 +284,7 @@ fn samples_after_the_stop_are_fetched_without_waiting() {
     // So many replies that most of them are fetched after the stop.
     let replies: Vec<&[SampleRecord]> = many.chunks(40).collect();
     let bench = Bench::new(&replies);
-    bench.record("-a --duration 0.000001").outcome.unwrap();
+    bench.record("-a --duration 0.000001 --ring 16384").outcome.unwrap();
     assert_eq!(bench.recording().samples(), many);
     let asked = bench.system.driver.asked.borrow();
     let after: Vec<u32> = asked
