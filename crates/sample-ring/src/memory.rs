@@ -29,8 +29,8 @@ impl Memory {
     /// Takes a block over.
     ///
     /// # Safety
-    /// `start` is aligned to [`ALIGNMENT`](Self::ALIGNMENT); the `bytes` bytes there belong to nobody else; `free` can
-    /// free them once, on any thread.
+    /// `start` is aligned to [`ALIGNMENT`](Self::ALIGNMENT); nothing else uses the `bytes` bytes there; `free` can free
+    /// them once, on any thread.
     #[must_use]
     pub const unsafe fn new(start: NonNull<u8>, bytes: usize, free: Free) -> Self {
         Self { start, bytes, free }

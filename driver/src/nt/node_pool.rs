@@ -105,8 +105,8 @@ unsafe fn free(start: NonNull<u8>, _bytes: usize) {
     unsafe { ExFreePool(start.as_ptr().cast()) };
 }
 
-/// Returns the node of a processor. `None` if the kernel does not say it: a node that is larger than a group is reported
-/// with one of its groups only.
+/// Returns the node of a processor. `None` if the kernel does not say it: of a node that is larger than a group, it
+/// reports one group only.
 fn node_of(processor: ProcessorIndex) -> Option<u16> {
     let mut place = PROCESSOR_NUMBER { Group: 0, Number: 0, Reserved: 0 };
     // SAFETY: the kernel may write to `place`
