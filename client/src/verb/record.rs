@@ -163,13 +163,14 @@ fn print_summary(args: &RecordArgs, ring: u32, outcome: &Outcome, context: &mut 
         _ => format!(", {};", percent(share::lost(lost, record_counts.samples))),
     };
     context.warn(&format!(
-        "[ recorded {} samples ({} lost{lost_share} paused {} of the time) in {:.1} s to {}, {} ]",
+        "[ recorded {} samples ({} lost{lost_share} paused {} of the time) in {:.1} s to {}, {}, {:.0} wakeups/s ]",
         grouped(record_counts.samples),
         grouped(lost),
         percent(outcome.paused_share()),
         seconds(summary.elapsed),
         args.output.display(),
-        bytes(*length)
+        bytes(*length),
+        outcome.wakeup_rate(),
     ))?;
     // One lost sample per counter is normal: a counter can be stopped between its last overflow and the interrupt.
     if outcome.full > 0 || summary.counts.iter().any(|count| count.lost > 1) {

@@ -49,6 +49,8 @@ pub struct Outcome {
     pub full: u64,
     /// Counts of the records.
     pub record_counts: RecordCounts,
+    /// How often the client was woken to fetch samples while the session ran.
+    pub wakeups: u64,
     /// Units per second of the session's clock.
     pub clock: u64,
     /// The sampled events.
@@ -100,6 +102,11 @@ impl Outcome {
         });
         let marks: Vec<_> = marks.collect();
         disturbance::warning(marks.iter().map(|(name, processor, one)| (name.clone(), *processor, one)))
+    }
+
+    /// Returns how often the client was woken in each second.
+    pub fn wakeup_rate(&self) -> f64 {
+        real(self.wakeups) / seconds(self.summary.elapsed).max(f64::MIN_POSITIVE)
     }
 
     /// Returns how long all processors paused. Pauses that lasted to the end of the session are not included.
@@ -214,6 +221,7 @@ impl Sampling<'_> {
             interrupted_by_user: matches!(end, End::Interrupted),
             exit_code: status.and_then(|status| status.code()),
         };
+        let wakeups = recorder.wakeups();
         let old_file = recorder.old_file().map(Path::to_owned);
         let (record_counts, length) = recorder.finish(&summary)?;
         let exit_code = match (&child, status, &end) {
@@ -225,7 +233,19 @@ impl Sampling<'_> {
         let (events, processors) = (session.events, session.processors.len());
         let clock = session.clock;
         let full = records.iter().map(|record| record.full).fold(0, u64::saturating_add);
-        Ok(Outcome { summary, full, record_counts, clock, events, processors, length, exit_code, running, old_file })
+        Ok(Outcome {
+            summary,
+            full,
+            record_counts,
+            wakeups,
+            clock,
+            events,
+            processors,
+            length,
+            exit_code,
+            running,
+            old_file,
+        })
     }
 }
 

@@ -55,12 +55,13 @@ pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
         _ => String::new(),
     };
     context.warn(&format!(
-        "[ {} samples ({} lost{}, paused {} of the time) in {:.1} s{own} ]",
+        "[ {} samples ({} lost{}, paused {} of the time) in {:.1} s{own}, {:.0} wakeups/s ]",
         grouped(outcome.record_counts.samples),
         grouped(outcome.lost()),
         outcome.because_full(),
         percent(outcome.paused_share()),
         seconds(outcome.summary.elapsed),
+        outcome.wakeup_rate(),
     ))?;
     for warning in [outcome.record_counts.storm_warning(), outcome.disturbance_warning()].into_iter().flatten() {
         context.warn(&warning)?;
