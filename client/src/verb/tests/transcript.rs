@@ -209,7 +209,7 @@ fn without_system_errors(text: &str) -> String {
     errors.fold(text.to_owned(), |text, error| text.replace(&error, "SYSTEM ERROR")).replace("gone\\file", "gone/file")
 }
 
-/// Replaces each number with a decimal point before a unit of time, each size in bytes and each process number.
+/// Replaces each number with a decimal point before a unit of time, and each size in bytes and rate of wakeups.
 fn without_times(text: &str) -> String {
     let is_time = |word: &str| word.contains('.') && word.parse::<f64>().is_ok();
     let is_size = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b',') && !word.is_empty();
@@ -218,7 +218,8 @@ fn without_times(text: &str) -> String {
         let next = |index: usize| words.get(index + 1).copied().unwrap_or_default();
         let word = |(index, word): (usize, &&str)| match (*word, next(index)) {
             (word, "s" | "s," | "seconds" | "seconds:") if is_time(word) => "TIME".to_owned(),
-            (word, "bytes" | "kB") if is_size(word) => "SIZE".to_owned(),
+            (word, "bytes" | "bytes," | "kB" | "kB,") if is_size(word) => "SIZE".to_owned(),
+            (word, "wakeups/s") if is_size(word) => "RATE".to_owned(),
             (word, ")") if word.ends_with('%') => "ERROR".to_owned(),
             (word, _) => word.to_owned(),
         };
