@@ -67,7 +67,7 @@ pub use annotation::{AnnotatedInstruction, Annotation, AnnotationError};
 pub use branches::{Branch, BranchCount, BranchCounts};
 pub use change::{Change, Confidence, Estimate};
 pub use filter::Filter;
-pub use firefox::firefox;
+pub use firefox::{Thinned, firefox};
 pub use folded::{flamegraph, folded};
 pub use function_code::CodeError;
 pub use locations::{Detail, SampleLocation, SampleWeight};

@@ -94,6 +94,7 @@ struct RecordSums {
     totals: BTreeMap<SampledSource, Total>,
     loss_stats: BTreeMap<(u32, u32), LossStats>,
     earliest: Option<u64>,
+    latest: Option<u64>,
     unreadable: u64,
 }
 
@@ -106,6 +107,7 @@ impl AddAssign for RecordSums {
             *self.loss_stats.entry(key).or_default() += stats;
         }
         self.earliest = self.earliest.into_iter().chain(other.earliest).min();
+        self.latest = self.latest.max(other.latest);
         self.unreadable += other.unreadable;
     }
 }
@@ -238,6 +240,12 @@ impl SampleCounts {
         self.sums.earliest
     }
 
+    /// Returns the time of the latest record, in units of the recording's clock.
+    #[must_use]
+    pub fn latest(&self) -> Option<u64> {
+        self.sums.latest
+    }
+
     /// Returns the number of records of unknown kinds and of damaged records.
     #[must_use]
     pub fn unreadable(&self) -> u64 {
@@ -261,15 +269,17 @@ impl<'a, 'b> Counter<'a, 'b> {
     }
 
     fn add(&mut self, records: impl Iterator<Item = SampleRecord>) {
-        let mut earliest = self.sums.earliest;
+        let RecordSums { mut earliest, mut latest, .. } = self.sums;
         for record in records {
             earliest = Some(earliest.map_or(record.time(), |earliest| earliest.min(record.time())));
+            latest = latest.max(Some(record.time()));
             match record.parse() {
                 Ok(record) => self.add_one(&record),
                 Err(_) => self.sums.unreadable += 1,
             }
         }
         self.sums.earliest = earliest;
+        self.sums.latest = latest;
     }
 
     /// Counts the samples of a block, place by place if the rules allow it.
@@ -297,6 +307,7 @@ impl<'a, 'b> Counter<'a, 'b> {
             }
         }
         self.sums.earliest = self.sums.earliest.into_iter().chain([*times.start()]).min();
+        self.sums.latest = self.sums.latest.max(Some(*times.end()));
         for (place, total) in columns.places.iter().zip(&totals) {
             if let (Some((process, total)), Ok(record)) = (total, place.parse())
                 && let Some(sample) = record.sample()

@@ -225,6 +225,19 @@ impl<'a> Table<'a> {
         self.sums.iter().map(|(key, weight)| self.row(key, weight))
     }
 
+    /// Returns the sums of rows that differ only in symbol and address, and the number of rows in each. Only the sums
+    /// are made.
+    pub fn groups(&self) -> impl Iterator<Item = (TableRow, u64)> {
+        let mut sums: FxHashMap<u32, (SampleWeight, u64)> = FxHashMap::default();
+        for (key, weight) in self.sums.iter() {
+            let (sum, rows) = sums.entry(key.group).or_default();
+            *sum += weight;
+            *rows += 1;
+        }
+        let key = |group| RowKey { group, inlined: None, name: None, address: 0 };
+        sums.into_iter().map(move |(group, (weight, rows))| (self.row(&key(group), weight), rows))
+    }
+
     /// Returns all rows in descending order of events.
     #[must_use]
     pub fn sorted_rows(&self) -> Vec<TableRow> {

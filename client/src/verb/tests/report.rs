@@ -1,6 +1,7 @@
 //! Tests of `report`, `export` and `flamegraph`, which need no driver and run on any system.
 
 mod html;
+mod thinning;
 
 use std::path::{Path, PathBuf};
 

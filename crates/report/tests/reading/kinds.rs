@@ -95,7 +95,7 @@ fn firefox_profile_weighs_each_kind_by_its_events_and_has_a_track_of_unknown_thr
     let bytes = recording();
     let contents = read(&bytes);
     let mut out = Vec::new();
-    firefox(&contents, &symbol_index(&contents), &Filter::default(), bytes.as_slice(), &mut out).unwrap();
+    firefox(&contents, &symbol_index(&contents), &Filter::default(), u64::MAX, bytes.as_slice(), &mut out).unwrap();
     let profile: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let tracks = profile["threads"].as_array().unwrap().iter().map(|thread| {
         let weights = thread["samples"]["weight"].as_array().unwrap().iter().map(|weight| weight.as_u64().unwrap());

@@ -46,7 +46,7 @@ fn the_recording_with_every_kind_gives_the_same_counts_and_samples_as_when_it_wa
 fn the_recording_with_every_kind_gives_the_same_profile_and_timeline_as_when_it_was_written() {
     let contents = read(EVERY_KIND);
     let mut out = Vec::new();
-    firefox(&contents, &symbol_index(&contents), &Filter::default(), EVERY_KIND, &mut out).unwrap();
+    firefox(&contents, &symbol_index(&contents), &Filter::default(), u64::MAX, EVERY_KIND, &mut out).unwrap();
     let profile: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let tracks = profile["threads"].as_array().unwrap().iter();
     let tracks = tracks.fold(String::new(), |mut text, track| {

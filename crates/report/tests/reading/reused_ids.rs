@@ -91,7 +91,7 @@ fn exports_of_single_samples_have_the_process_of_their_time() {
     assert_eq!(WANTED.map(|(name, _)| (name, in_module(name))), WANTED);
 
     let mut out = Vec::new();
-    firefox(&contents, &index, &filter, bytes.as_slice(), &mut out).unwrap();
+    firefox(&contents, &index, &filter, u64::MAX, bytes.as_slice(), &mut out).unwrap();
     let profile: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let tracks = profile["threads"].as_array().unwrap().iter();
     let tracks = tracks.filter(|track| track["samples"]["length"] != 0);

@@ -76,3 +76,18 @@ fn a_page_has_two_thousand_rows_and_the_sums_of_the_others() {
         json!([{ "process": "app.exe (8)", "module": "app.exe", "rows": 100, "events": 100_000 }])
     );
 }
+
+#[test]
+fn a_page_has_two_thousand_sums_of_the_rows_that_it_does_not_have() {
+    let mut writer = Writer::new(Vec::new(), &session()).unwrap();
+    // The first 2,000 have more events, and their rows are in the page.
+    let samples =
+        (1..=4_100).map(|number| record(25, if number <= 2_000 { 2000 } else { 1000 }, 4 * number, APP).into());
+    writer.samples(&samples.collect::<Vec<SampleRecord>>()).unwrap();
+    let page = data(&File::holding(&writer.finish(&summary()).unwrap()).run("export FILE --format html").out);
+    let source = &page["sources"][0];
+    let omitted = source["omitted"].as_array().unwrap();
+    assert_eq!((source["rows"].as_array().unwrap().len(), omitted.len()), (2_000, 2_001));
+    assert!(omitted[..2_000].iter().all(|one| one["rows"] == 1 && one["events"] == 1_000), "{omitted:?}");
+    assert_eq!(omitted[2_000], json!({ "process": "[other processes]", "module": "", "rows": 100, "events": 100_000 }));
+}
