@@ -126,6 +126,7 @@ impl UserError for RecordingError {
 }
 
 /// A recording, with the symbols of the selected samples.
+#[derive(Debug)]
 pub struct LoadedRecording {
     path: PathBuf,
     /// Contents of the recording.

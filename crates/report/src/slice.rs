@@ -32,8 +32,13 @@ impl Slice {
     /// Returns whether a record of `processor` at `time` is selected.
     #[must_use]
     pub fn selects(&self, processor: u32, time: u64) -> bool {
-        self.time.as_ref().is_none_or(|wanted| wanted.contains(&time))
-            && self.processors.as_ref().is_none_or(|wanted| wanted.contains(&processor))
+        self.time.as_ref().is_none_or(|wanted| wanted.contains(&time)) && self.selects_processor(processor)
+    }
+
+    /// Returns whether records of `processor` are selected.
+    #[must_use]
+    pub fn selects_processor(&self, processor: u32) -> bool {
+        self.processors.as_ref().is_none_or(|wanted| wanted.contains(&processor))
     }
 
     /// Returns whether `sample` is selected.

@@ -64,7 +64,7 @@ impl TimelineSample {
 
 /// Returns the samples of a recording with these `contents` that `filter` selects by everything except modules and
 /// symbols, which are not known yet: by processor and then in the order of the module documentation. Branches have no
-/// position in this order and are omitted. All samples are in memory at once, 64 bytes each.
+/// position in this order and are omitted. All samples of the selected processors are in memory at once, 64 bytes each.
 ///
 /// # Errors
 /// If the recording cannot be read.
@@ -76,7 +76,8 @@ pub fn timeline(contents: &Contents, filter: &Filter, input: impl Read) -> Resul
             Record::Precise(sample) => sample.number,
             Record::Branch(_) | Record::Lost(_) | Record::Stop(_) | Record::Pause(_) => return Ok(()),
         };
-        if let Some(sample) = record.sample() {
+        // The samples of other processors are not needed to infer the processes of these.
+        if let Some(sample) = record.sample().filter(|sample| filter.slice.selects_processor(sample.processor)) {
             let samples = processors.entry(sample.processor).or_default();
             samples.push(TimelineSample { sample, pebs_sequence, kind: record.kind(), inferred: false });
         }
