@@ -9,8 +9,8 @@ use super::RecordingArgs;
 use crate::error::UserError;
 use crate::exit::Exit;
 
-/// Samples in a profile for the Firefox Profiler without `--max-samples`: about 100 MB of text, and 1 GB of memory in
-/// this program if each is at a place of its own.
+/// Samples in a profile for the Firefox Profiler without `--max-samples`. If each is at a place of its own, the profile
+/// has about 200 MB.
 const DEFAULT_SAMPLES: u64 = 2_000_000;
 
 /// Text after the options of `export` in `--help`.

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use report::{Column, Detail, ExportError, Limits, Thinned, firefox, pprof, samples_csv, speedscope};
+use report::{Column, Detail, ExportError, Limits, Thinned, firefox, folded, pprof, samples_csv, speedscope};
 
 use super::aggregate::{Aggregate, finish_export};
 use super::context::Context;
@@ -63,7 +63,7 @@ fn write(
         ExportFormat::Pprof => pprof(contents, symbol_index, filter, out),
         ExportFormat::Speedscope => speedscope(contents, symbol_index, filter, out),
         ExportFormat::Folded => {
-            loaded.folded()?.iter().try_for_each(|line| writeln!(out, "{line}")).map_err(ExportError::Write)
+            loaded.folded(folded)?.iter().try_for_each(|line| writeln!(out, "{line}")).map_err(ExportError::Write)
         }
         ExportFormat::Html => return html::write(loaded, out, path).map(|()| None),
         ExportFormat::Json => {

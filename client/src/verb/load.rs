@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use recording::{ReadError, RecordedEvent, Session};
 use report::{
     Column, Contents, Detail, ExportError, Filter, Missing, PerfMapProblem, Reason, SampleLocation, SampledSource,
-    SymbolFinder, SymbolIndex, Table, TimelineSample, folded, timeline,
+    SymbolFinder, SymbolIndex, Table, TimelineSample, timeline,
 };
 use thiserror::Error as ThisError;
 
@@ -211,14 +211,14 @@ impl LoadedRecording {
         self.sources().first().copied().ok_or_else(|| RecordingError::NoSamples { path: self.path.clone() }.into())
     }
 
-    /// Returns the samples of [one source](Self::one_source) as folded stacks.
-    pub fn folded(&self) -> Result<Vec<String>, Error> {
+    /// Returns the samples of [one source](Self::one_source) as folded stacks, which `fold` makes of their table.
+    pub fn folded(&self, fold: fn(&Table) -> Vec<String>) -> Result<Vec<String>, Error> {
         let columns = [Column::Process, Column::Module, Column::Frames];
         let table = Table::new(&self.contents, &self.symbol_index, self.one_source()?, &columns, &self.filter);
         if table.is_empty() {
             return Err(RecordingError::NoSamples { path: self.path.clone() }.into());
         }
-        Ok(folded(&table))
+        Ok(fold(&table))
     }
 
     /// Opens the recording again, to read single samples. While they are written to a terminal, no progress is shown.

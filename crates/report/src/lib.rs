@@ -68,7 +68,7 @@ pub use branches::{Branch, BranchCount, BranchCounts};
 pub use change::{Change, Confidence, Estimate};
 pub use filter::Filter;
 pub use firefox::{Thinned, firefox};
-pub use folded::{flamegraph, folded};
+pub use folded::{flamegraph, folded, folded_for_graph};
 pub use function_code::CodeError;
 pub use locations::{Detail, SampleLocation, SampleWeight};
 pub use modules::{ModuleId, Modules};

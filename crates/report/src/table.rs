@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use protocol::UNKNOWN;
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::filter::Filter;
 use crate::locations::{SampleLocation, SampleWeight};
@@ -58,6 +58,12 @@ struct RowKey {
     address: u64,
 }
 
+impl RowKey {
+    const fn of_group(group: u32) -> Self {
+        Self { group, inlined: None, name: None, address: 0 }
+    }
+}
+
 // A table of all addresses of a recording can have as many rows as the recording has samples.
 const _: () = assert!(size_of::<RowKey>() == 32);
 
@@ -69,7 +75,7 @@ fn row_of(
     symbol_index: &SymbolIndex,
 ) -> (RowGroup, RowKey) {
     let mut group = RowGroup::default();
-    let mut key = RowKey { group: 0, inlined: None, name: None, address: 0 };
+    let mut key = RowKey::of_group(0);
     for column in columns {
         match column {
             Column::Process => group.process = Some(location.process),
@@ -234,8 +240,24 @@ impl<'a> Table<'a> {
             *sum += weight;
             *rows += 1;
         }
-        let key = |group| RowKey { group, inlined: None, name: None, address: 0 };
-        sums.into_iter().map(move |(group, (weight, rows))| (self.row(&key(group), weight), rows))
+        sums.into_iter().map(|(group, (weight, rows))| (self.row(&RowKey::of_group(group), weight), rows))
+    }
+
+    /// Returns the rows of at least `least` events, and those of a function with inlined ones, in no particular order.
+    /// The other rows are added up to rows without a function, which have the same other columns.
+    pub fn rows_of_at_least(&self, least: f64) -> impl Iterator<Item = TableRow> {
+        let function = |key: &RowKey| (key.group, key.name);
+        let keys = self.sums.iter().map(|(key, _)| key);
+        let outer: FxHashSet<_> = keys.filter(|key| key.inlined.is_some()).map(function).collect();
+        let is_row =
+            move |key: &RowKey, weight: SampleWeight| real(weight.events) >= least || outer.contains(&function(key));
+        let mut rest: FxHashMap<u32, SampleWeight> = FxHashMap::default();
+        for (key, weight) in self.sums.iter().filter(|(key, weight)| !is_row(key, *weight)) {
+            *rest.entry(key.group).or_default() += weight;
+        }
+        let rows = self.sums.iter().filter(move |(key, weight)| is_row(key, *weight));
+        let rest = rest.into_iter().map(|(group, weight)| self.row(&RowKey::of_group(group), weight));
+        rows.map(|(key, weight)| self.row(key, weight)).chain(rest)
     }
 
     /// Returns all rows in descending order of events.

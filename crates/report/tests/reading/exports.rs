@@ -1,8 +1,10 @@
 //! Exports for other programs.
 
+use std::collections::BTreeSet;
+
 use protocol::{CounterSample, SampleRecord};
 use recording::Block;
-use report::{Column, Filter, Table, Thinned, firefox, flamegraph, folded, samples_csv};
+use report::{Column, Filter, Table, Thinned, firefox, flamegraph, folded, folded_for_graph, samples_csv};
 use serde_json::Value;
 
 use super::support::{APP, CYCLES, MISSES, file, processes, read, recording, sample, symbol_index};
@@ -117,6 +119,41 @@ fn a_firefox_profile_of_a_day_has_rates_of_longer_intervals() {
     let [begin, end] = ["startTime", "endTime"].map(|time| markers[time][1].as_f64().unwrap());
     // Two processors are 172,798 s, for 500,000 rates; rounded to 10 ms.
     assert!((end - begin - 350.0).abs() < 1e-6, "{begin} {end}");
+}
+
+#[test]
+fn a_flame_graph_has_no_lines_for_what_it_does_not_show() {
+    let narrow = (0..30_000_u64).map(|place| sample(CYCLES, 8, APP + place, 1).into());
+    let wide = [(0x8_0000, 40_000), (0x8_0010, 20), (0x8_0020, 2)];
+    let wide = wide.map(|(place, events)| sample(CYCLES, 8, APP + place, events).into());
+    let records: Vec<SampleRecord> = narrow.chain(wide).collect();
+    let contents = read(&file(&[Block::Process(processes()[1].clone()), Block::Samples(records)]));
+    let index = symbol_index(&contents);
+    let columns = [Column::Process, Column::Module, Column::Frames];
+    let table = Table::new(&contents, &index, CYCLES, &columns, &of_cycles());
+    let (all, shown) = (folded(&table), folded_for_graph(&table));
+    // A hundredth of a percent of the events, 7.0, is the minimum.
+    assert_eq!(
+        shown,
+        [
+            "app.exe (8);app.exe 30002",
+            "app.exe (8);app.exe;app.exe+0x80000 40000",
+            "app.exe (8);app.exe;app.exe+0x80010 20",
+        ]
+    );
+    let draw = |lines: &[String]| {
+        let mut out = Vec::new();
+        flamegraph(lines, "title", "", &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let boxes = text.split("<title>").skip(1).map(|one| {
+            let (title, rest) = one.split_once("</title>").unwrap();
+            let width = rest.split_once("fg:w=\"").unwrap().1.split_once('"').unwrap().0;
+            (title.to_owned(), width.to_owned())
+        });
+        boxes.collect::<BTreeSet<_>>()
+    };
+    assert_eq!((all.len(), draw(&all).len()), (30_003, 5), "two functions, the module, the process and all");
+    assert_eq!(draw(&shown), draw(&all));
 }
 
 /// Every index into a table must have its row, as the Firefox Profiler requires.
