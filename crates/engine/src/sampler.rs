@@ -35,7 +35,7 @@ pub(crate) use per_cpu::put_or_leak;
 use per_cpu::{Interrupts, PerCpuSampling};
 use subscriptions::CounterSubscriptions;
 pub use subscriptions::{MAX_SAMPLERS, Subscriber, Subscribers};
-use throttle::{MAX_WINDOW, OVERHEAD};
+use throttle::{MAX_WINDOW, OVERHEAD, share_of};
 
 /// Ticks of each processor per second while a session samples.
 pub const TICKS_PER_SECOND: u32 = 100;
@@ -96,7 +96,8 @@ impl Sampler {
         self.clock
     }
 
-    /// Sets the share of the time of a processor that interrupts may take, in thousandths.
+    /// Sets the share of the time of a processor that interrupts may take, in thousandths. Each processor takes it over
+    /// at its next tick; a session that [subscribes](Self::subscribe) afterwards brings a lower one at once.
     pub fn set_budget(&self, thousandths: u32) {
         self.budget.store(thousandths, Ordering::Relaxed);
     }
@@ -215,7 +216,7 @@ impl Sampler {
             per_cpu.count_served();
         }
         let end = clock();
-        if per_cpu.throttle.spend(self.charged(begin, end), self.budget()) {
+        if per_cpu.throttle.spend(self.charged(begin, end)) {
             watermark_hit |= self.pause(current, per_cpu, end);
         }
         watermark_hit
@@ -353,10 +354,13 @@ impl Sampler {
     ) {
         // The slot is empty: the engine gives a number to one session at a time.
         let Some(per_cpu) = self.per_cpu(current.index()) else { return put_or_leak(None, producer) };
+        let first = share_of(self.nominal_tick(), self.budget());
         if !per_cpu.has_producers() {
             // The last tick was one of a session that has ended.
             per_cpu.elapsed(now);
-            per_cpu.throttle.open(now, self.nominal_tick());
+            per_cpu.throttle.open(now, first);
+        } else {
+            per_cpu.throttle.limit(first);
         }
         put_or_leak(per_cpu.slot(subscriber), producer);
         for (_, subscriptions) in per_cpu.subscriptions_of(counters) {
