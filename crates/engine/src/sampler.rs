@@ -20,6 +20,7 @@ mod time_sampling;
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use pmu::hal::OverflowStatus;
 use pmu::state::{CounterSet, CounterState};
 use pmu::{Cpu, CurrentCpu, PerCpu, ProcessorIndex, lvt_pmi};
 use protocol::{CounterKind, CounterSample, Mode, PauseKind, PauseRecord, SampleRecord, StopKind, StopRecord};
@@ -146,12 +147,12 @@ impl Sampler {
         clock: impl Fn() -> Ticks,
         interrupted: &Interrupted,
     ) -> bool {
-        let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
+        let Some(owned) = self.hal.per_cpu(current.index()) else { return false };
         let begin = clock();
-        if per_cpu.is_special() {
-            return self.interrupt_special(current, per_cpu, begin, clock, interrupted);
+        if owned.extension().is_special() {
+            return self.interrupt_special(current, owned, begin, clock, interrupted);
         }
-        self.serve::<false>(current, per_cpu, begin, clock, interrupted)
+        self.serve::<false>(current, owned, begin, clock, interrupted)
     }
 
     /// Serves an interrupt while the Debug Store is in use, or on a silenced processor.
@@ -160,17 +161,18 @@ impl Sampler {
     fn interrupt_special(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
-        per_cpu: &PerCpuSampling,
+        owned: &PerCpu<PerCpuSampling>,
         begin: Ticks,
         clock: impl Fn() -> Ticks,
         interrupted: &Interrupted,
     ) -> bool {
+        let per_cpu = owned.extension();
         if per_cpu.is_silenced() {
             self.keep_silent(current, per_cpu);
             return false;
         }
         let watermark_hit = self.fetch(current, per_cpu, begin, Some(interrupted));
-        self.serve::<true>(current, per_cpu, begin, clock, interrupted) || watermark_hit
+        self.serve::<true>(current, owned, begin, clock, interrupted) || watermark_hit
     }
 
     /// Serves the counters of an interrupt. Compiled twice, so that the Debug Store costs nothing while it is not in
@@ -180,18 +182,19 @@ impl Sampler {
     fn serve<const STORING: bool>(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
-        per_cpu: &PerCpuSampling,
+        owned: &PerCpu<PerCpuSampling>,
         begin: Ticks,
         clock: impl Fn() -> Ticks,
         interrupted: &Interrupted,
     ) -> bool {
+        let per_cpu = owned.extension();
         let pebs_sequence = if STORING { per_cpu.pebs_sequence() } else { 0 };
-        let overflowed = self.hal.interrupt(current, |_| ()).0;
+        let OverflowStatus(overflowed) = self.hal.serve(current, owned, |_| ());
         let mut watermark_hit = false;
         for (counter, subscriptions) in per_cpu.subscriptions_of(overflowed) {
             let (source, interval) = subscriptions.loaded();
             if subscriptions.frequency().is_some() {
-                subscriptions.reloaded(self.hal.cpu_counters(current.index()).get(counter).interval());
+                subscriptions.reloaded(owned.interval(counter));
             }
             watermark_hit |= per_cpu.deliver(
                 subscriptions,

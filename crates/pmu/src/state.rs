@@ -12,9 +12,11 @@ use bitfield_struct::bitfield;
 
 mod raw;
 mod snapshot;
+mod started;
 
 pub use raw::RawSlot;
 pub use snapshot::{PmuSnapshot, SavedMsrs};
+pub use started::{Place, StartedCounter};
 
 use crate::core_type::CoreType;
 use crate::disturbance::Disturbances;
@@ -400,11 +402,8 @@ pub struct Active {
 /// is being reserved and the capabilities, which the thread with the engine's lock writes.
 #[derive(Debug)]
 pub struct PerCpuPmu {
-    /// Running totals by counter index.
-    totals: [Total; CounterSet::MOST as usize],
-    /// Select registers of started counters as they were written. To derive them again from the states would cost the
-    /// deepest path of the handler more stack.
-    selects: [AtomicU64; CounterSet::MOST as usize],
+    /// By counter index.
+    started: [StartedCounter; CounterSet::MOST as usize],
     active: ActiveCell,
     /// Known values of registers, and the capabilities.
     pub snapshot: PmuSnapshot,
@@ -437,8 +436,7 @@ impl PerCpuPmu {
     /// Creates the state of a processor with these [`Interface::capabilities`](crate::Interface::capabilities).
     pub(crate) const fn new(capabilities: u64) -> Self {
         Self {
-            totals: [const { Total::new() }; CounterSet::MOST as usize],
-            selects: [const { AtomicU64::new(0) }; CounterSet::MOST as usize],
+            started: [const { StartedCounter::new() }; CounterSet::MOST as usize],
             active: ActiveCell::new(),
             snapshot: PmuSnapshot::new(capabilities),
             stale: AtomicU32::new(0),
@@ -454,14 +452,19 @@ impl PerCpuPmu {
 
     /// Returns the select register with which a counter was started.
     pub(crate) fn select(&self, counter: u8) -> u64 {
-        self.selects.get(usize::from(counter)).map_or(0, |select| select.load(Ordering::Relaxed))
+        self.started(counter).map_or(0, StartedCounter::select)
     }
 
-    /// Stores the select register with which a counter is started.
-    pub(crate) fn set_select(&self, counter: u8, select: u64) {
-        if let Some(cell) = self.selects.get(usize::from(counter)) {
-            cell.store(select, Ordering::Relaxed);
-        }
+    /// Returns a counter as it was started.
+    #[inline]
+    pub(crate) fn started(&self, counter: u8) -> Option<&StartedCounter> {
+        self.started.get(usize::from(counter))
+    }
+
+    /// Returns these counters as they were started.
+    #[inline]
+    pub(crate) fn started_of(&self, counters: CounterSet) -> impl Iterator<Item = (u8, &StartedCounter)> {
+        counters.iter().filter_map(|counter| Some((counter, self.started(counter)?)))
     }
 
     /// Returns the active counters.
@@ -561,7 +564,7 @@ impl<'a> CpuCounters<'a> {
     /// Returns the total of a counter.
     #[must_use]
     pub fn total(self, counter: u8) -> Option<&'a Total> {
-        self.pmu.totals.get(usize::from(counter))
+        Some(&self.pmu.started(counter)?.total)
     }
 
     /// Sets the state of a counter; does nothing if the counter does not exist.
