@@ -140,14 +140,43 @@ impl<T: Copy + Send, S> Producer<T, S> {
     /// Any.
     #[inline]
     pub fn push(&mut self, item: T) -> Pushed {
+        // A stale `tail` can only overestimate the number of items, so a result below half needs no new load.
+        if self.head.wrapping_sub(self.tail) >= self.end.shared().watermark() - 1 {
+            return self.push_above_half(item);
+        }
+        self.store(item);
+        Pushed::Stored { watermark_hit: false }
+    }
+
+    /// Appends an item by which half of the ring may be in use.
+    #[inline]
+    fn push_above_half(&mut self, item: T) -> Pushed {
         let shared = self.end.shared();
-        if self.head.wrapping_sub(self.tail) >= shared.capacity() {
-            // Acquire: the consumer has finished reading the slot before it is overwritten below.
-            self.tail = shared.tail.0.load(Ordering::Acquire);
-            if self.head.wrapping_sub(self.tail) >= shared.capacity() {
+        let (capacity, watermark) = (shared.capacity(), shared.watermark());
+        if self.head.wrapping_sub(self.tail) >= capacity {
+            self.load_tail();
+            if self.head.wrapping_sub(self.tail) >= capacity {
                 return Pushed::Full;
             }
         }
+        self.store(item);
+        // SeqCst, paired with `is_half_full`: a consumer that misses the `head` stored above has stored the `tail`
+        // loaded below.
+        fence(Ordering::SeqCst);
+        self.load_tail();
+        Pushed::Stored { watermark_hit: self.head.wrapping_sub(self.tail) == watermark }
+    }
+
+    #[inline]
+    fn load_tail(&mut self) {
+        // Acquire: the consumer has finished reading a slot before it is overwritten.
+        self.tail = self.end.shared().tail.0.load(Ordering::Acquire);
+    }
+
+    /// Stores an item into the next slot, which is free.
+    #[inline]
+    fn store(&mut self, item: T) {
+        let shared = self.end.shared();
         // SAFETY: the masked index is below the capacity, which is the length of `items`
         let slot = unsafe { shared.items.get_unchecked(self.head & shared.mask) };
         slot.with_mut(|slot| {
@@ -157,16 +186,6 @@ impl<T: Copy + Send, S> Producer<T, S> {
         self.head = self.head.wrapping_add(1);
         // Release: a consumer that sees the new count also sees the item.
         shared.head.0.store(self.head, Ordering::Release);
-        // A stale `tail` can only overestimate the number of items, so a result below half needs no new load.
-        if self.head.wrapping_sub(self.tail) < shared.watermark() {
-            return Pushed::Stored { watermark_hit: false };
-        }
-        // SeqCst, paired with `is_half_full`: a consumer that misses the `head` stored above has stored the `tail`
-        // loaded below.
-        fence(Ordering::SeqCst);
-        // Acquire: as above.
-        self.tail = shared.tail.0.load(Ordering::Acquire);
-        Pushed::Stored { watermark_hit: self.head.wrapping_sub(self.tail) == shared.watermark() }
     }
 }
 
