@@ -16,39 +16,49 @@ use alloc::alloc::{Layout, alloc, dealloc};
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
+use core::mem::{MaybeUninit, offset_of};
 use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
 use crate::sync::{AtomicUsize, UnsafeCell, fence};
 
-/// A count on its own cache line.
+/// A value that begins a cache line.
 #[repr(align(64))]
-struct CacheAligned(AtomicUsize);
+struct CacheAligned<T>(T);
 
-/// State shared by both ends.
+/// State shared by both ends. What one end writes with every item is on no cache line that the other end reads with
+/// every item.
+#[repr(C)]
 struct Shared<T, S> {
     /// Number of items ever pushed.
-    head: CacheAligned,
+    head: CacheAligned<AtomicUsize>,
     /// Number of items ever removed.
-    tail: CacheAligned,
-    /// Number of ends that have not been dropped.
-    ends: AtomicUsize,
-    mask: usize,
+    tail: CacheAligned<AtomicUsize>,
+    mask: CacheAligned<usize>,
     /// Its length is the capacity.
     items: Vec<UnsafeCell<MaybeUninit<T>>>,
-    side: S,
+    /// Number of ends that have not been dropped.
+    ends: AtomicUsize,
+    /// The producer may write it with every item.
+    side: CacheAligned<S>,
 }
 
 impl<T, S> Shared<T, S> {
+    /// Evaluated by [`channel`].
+    const LINES_ARE_SEPARATE: () = assert!(
+        offset_of!(Self, head) + 64 <= offset_of!(Self, tail)
+            && offset_of!(Self, tail) + 64 <= offset_of!(Self, mask)
+            && offset_of!(Self, side).is_multiple_of(64)
+    );
+
     const fn capacity(&self) -> usize {
-        self.mask + 1
+        self.mask.0 + 1
     }
 
     /// Returns half of the capacity, but at least 1.
     const fn watermark(&self) -> usize {
-        (self.mask >> 1) + 1
+        (self.mask.0 >> 1) + 1
     }
 }
 
@@ -116,6 +126,7 @@ pub enum Pushed {
 /// Creates a ring of `capacity` items, which must be a power of two, with a value `side` that both ends can access.
 /// Returns `None` if memory is short or `capacity` is not a power of two.
 pub fn channel<T: Copy + Send, S: Send + Sync>(capacity: usize, side: S) -> Option<(Producer<T, S>, Consumer<T, S>)> {
+    const { Shared::<T, S>::LINES_ARE_SEPARATE }
     if !capacity.is_power_of_two() {
         return None;
     }
@@ -126,7 +137,8 @@ pub fn channel<T: Copy + Send, S: Send + Sync>(capacity: usize, side: S) -> Opti
     let memory = unsafe { alloc(Layout::new::<Shared<T, S>>()) };
     let shared = NonNull::new(memory.cast::<Shared<T, S>>())?;
     let count = || CacheAligned(AtomicUsize::new(0));
-    let state = Shared { head: count(), tail: count(), ends: AtomicUsize::new(2), mask: capacity - 1, items, side };
+    let (mask, side) = (CacheAligned(capacity - 1), CacheAligned(side));
+    let state = Shared { head: count(), tail: count(), mask, items, ends: AtomicUsize::new(2), side };
     // SAFETY: the memory was allocated with the layout of this type
     unsafe { shared.write(state) };
     let end = || End { shared, owns: PhantomData };
@@ -178,7 +190,7 @@ impl<T: Copy + Send, S> Producer<T, S> {
     fn store(&mut self, item: T) {
         let shared = self.end.shared();
         // SAFETY: the masked index is below the capacity, which is the length of `items`
-        let slot = unsafe { shared.items.get_unchecked(self.head & shared.mask) };
+        let slot = unsafe { shared.items.get_unchecked(self.head & shared.mask.0) };
         slot.with_mut(|slot| {
             // SAFETY: the slot is free, and the consumer does not read it before `head` is advanced
             unsafe { (*slot).write(item) };
@@ -197,7 +209,7 @@ impl<T, S> Producer<T, S> {
     #[inline]
     #[must_use]
     pub const fn side(&self) -> &S {
-        &self.end.shared().side
+        &self.end.shared().side.0
     }
 }
 
@@ -228,7 +240,7 @@ impl<T, S> Consumer<T, S> {
     /// Returns the value that both ends share.
     #[must_use]
     pub const fn side(&self) -> &S {
-        &self.end.shared().side
+        &self.end.shared().side.0
     }
 }
 
@@ -241,7 +253,7 @@ impl<T: Copy + Send, S> Consumer<T, S> {
             return 0;
         }
         let shared = self.end.shared();
-        let begin = self.tail & shared.mask;
+        let begin = self.tail & shared.mask.0;
         let first = count.min(shared.capacity() - begin);
         self.pass(begin..begin + first, &mut visit);
         if first < count {
