@@ -18,12 +18,13 @@ impl<E> Hal<E> {
     #[inline]
     pub fn interrupt(&self, current: CurrentCpu<'_, impl Cpu>, handler: impl FnMut(u8)) -> OverflowStatus {
         match self.per_cpu(current.index()) {
-            Some(per_cpu) => self.serve(current, per_cpu, handler),
-            None => OverflowStatus(CounterSet::NONE),
+            Some(per_cpu) if self.interrupt_handler().is_some() => self.serve(current, per_cpu, handler),
+            _ => OverflowStatus(CounterSet::NONE),
         }
     }
 
-    /// As [`interrupt`](Self::interrupt), for a caller that has found what the current processor owns.
+    /// As [`interrupt`](Self::interrupt), for the registered handler, which has found what the current processor owns.
+    /// An interrupt that is late, after the handler was removed, is served too while a counter is active.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
@@ -34,14 +35,11 @@ impl<E> Hal<E> {
         per_cpu: &PerCpu<E>,
         handler: impl FnMut(u8),
     ) -> OverflowStatus {
-        if self.interrupt_handler().is_none() {
-            return OverflowStatus(CounterSet::NONE);
-        }
         let pmu = &per_cpu.pmu;
         let active = pmu.active();
         if active.all.is_empty() {
             // While a processor is asleep none of its counters is active.
-            if !pmu.is_asleep() {
+            if self.interrupt_handler().is_some() && !pmu.is_asleep() {
                 self.acknowledge(current);
                 lvt_pmi::unmask(current.cpu());
             }
