@@ -577,7 +577,7 @@ _client() {
             return 0
             ;;
         client__subcmd__export)
-            opts="-e -C -o -h --event --cpu --process --thread --module --symbol --time --symbols --format --output --color --help"
+            opts="-e -C -o -h --event --cpu --process --thread --module --symbol --time --symbols --format --output --max-samples --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -632,6 +632,10 @@ _client() {
                     return 0
                     ;;
                 -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-samples)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -56,6 +56,7 @@ mod recorder;
 mod refusal;
 mod register;
 mod reply;
+mod ring;
 mod role;
 mod sample_stream;
 mod scaling;

@@ -341,6 +341,11 @@ impl<'a, 'b> Recorder<'a, 'b> {
         Ok(())
     }
 
+    /// Returns how often the recorder was woken to fetch samples until the stop.
+    pub fn wakeups(&self) -> u64 {
+        self.fetch_state.wakeups()
+    }
+
     /// Writes the end of the file. Returns the counts of records and the size of the file in bytes.
     pub fn finish(mut self, summary: &Summary) -> Result<(RecordCounts, u64), Error> {
         let record_counts = self.fetch_state.record_counts();

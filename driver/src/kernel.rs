@@ -6,11 +6,13 @@ use core::num::NonZeroU64;
 use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks};
 use pmu::{CurrentCpu, Options, ProcessorIndex};
 use protocol::{NtStatus, ProcessorSet};
+use sample_ring::Memory;
 use wdk_sys::PCUNICODE_STRING;
 
 use crate::cpu::{self, PinnedProcessor, Processor};
 use crate::interrupt::{Sampling, SamplingByTime};
 use crate::nt::hal::Reservation;
+use crate::nt::node_pool::NodePool;
 use crate::nt::targeted_calls::TargetedCalls;
 use crate::nt::text::Text;
 use crate::nt::{clock, control_area, local_apic, processors, registry, timers};
@@ -22,6 +24,7 @@ static HYGON_AS_AMD: Text<10> = Text::new("HygonAsAmd");
 pub struct Kernel {
     options: Options,
     calls: TargetedCalls,
+    pool: NodePool,
     /// Set while an event is sampled by time.
     timers: Cell<Option<SamplingByTime>>,
     /// Set while an event is sampled.
@@ -48,6 +51,7 @@ impl Kernel {
         Some(Self {
             options: Options { hygon_as_amd },
             calls: TargetedCalls::new()?,
+            pool: NodePool::new(),
             timers: Cell::new(None),
             sampling: Cell::new(None),
             reservation: Cell::new(None),
@@ -85,6 +89,10 @@ impl Platform for Kernel {
 
     fn on_processors(&self, processors: &ProcessorSet, work: &(impl Fn(CurrentCpu<'_, Processor>) + Sync)) {
         cpu::on_processors(&self.calls, processors, work);
+    }
+
+    fn ring_memory(&self, processor: ProcessorIndex, bytes: usize) -> Option<Memory> {
+        self.pool.allocate(processor, bytes)
     }
 
     fn now(&self) -> Duration100ns {

@@ -55,9 +55,6 @@ EXAMPLES
   client record -a --duration 10
 ";
 
-/// Default capacity of a ring in records.
-const DEFAULT_RING: u32 = 8_192;
-
 /// Arguments of `record`.
 #[derive(Debug, Args)]
 pub struct RecordArgs {
@@ -75,13 +72,6 @@ pub struct RecordArgs {
     pub output: PathBuf,
     #[command(flatten)]
     pub session: SessionArgs,
-}
-
-impl RecordArgs {
-    /// Returns the capacity of the ring of each processor in records.
-    pub fn ring(&self) -> u32 {
-        self.session.ring.unwrap_or(DEFAULT_RING)
-    }
 }
 
 pub(super) fn frequency(text: &str) -> Result<u32, String> {

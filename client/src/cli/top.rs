@@ -66,7 +66,7 @@ pub struct TopArgs {
     pub symbols: Vec<PathBuf>,
     #[command(flatten)]
     pub force: Force,
-    /// Capacity of the ring of each processor in records: a power of two [default: 8192]
+    /// Capacity of the ring of each processor in records: a power of two [default: room for 2 s]
     #[arg(long, value_name = "N", value_parser = ring)]
     pub ring: Option<u32>,
     /// Maximum share of a processor's time for its interrupts [default: 25]

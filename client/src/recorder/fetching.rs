@@ -2,7 +2,7 @@
 //! itself, for a query of a process or for the terminal.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -26,6 +26,8 @@ pub struct FetchState {
     is_stopped: AtomicBool,
     /// Whether no more samples are needed.
     is_abandoned: AtomicBool,
+    /// Number of answers of the driver until the stop: how often the thread was woken.
+    wakeups: AtomicU64,
     record_counts: Mutex<RecordCounts>,
 }
 
@@ -38,6 +40,11 @@ impl FetchState {
     /// Ends the thread after its present request.
     pub fn abandon(&self) {
         self.is_abandoned.store(true, Ordering::Release);
+    }
+
+    /// Returns how often the thread was woken until the stop.
+    pub fn wakeups(&self) -> u64 {
+        self.wakeups.load(Ordering::Relaxed)
     }
 
     /// Returns the counts of the records that were fetched.
@@ -72,6 +79,7 @@ impl Fetcher {
             let wait = if is_stopped { Duration::ZERO } else { WAIT };
             let (batch, is_last) = self.stream.fetch(wait, &buffers)?;
             let count = batch.records().len() as u64;
+            self.state.wakeups.fetch_add((!is_stopped).into(), Ordering::Relaxed);
             if is_stopped {
                 self.max_left = self.max_left.checked_sub(count).ok_or_else(sample_stream::too_many)?;
             }

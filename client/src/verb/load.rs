@@ -160,13 +160,13 @@ impl LoadedRecording {
         let mut loaded = Self::unresolved(path, selection, Detail::default())?;
         let mut samples = timeline(&loaded.contents, &loaded.filter, reader(path)?)
             .map_err(|error| loaded.export_error(error, None))?;
-        let locations = samples.iter().map(TimelineSample::location);
         let finder = loaded.finder(selection)?;
         let Self { contents, filter, symbol_index, .. } = &mut loaded;
+        let locations = samples.iter().map(|one| one.location(&contents.processes));
         *symbol_index = SymbolIndex::of(&contents.processes, locations, &finder);
-        let locations = samples.iter().map(|one| (one.location(), one.sample.events));
+        let locations = samples.iter().map(|one| (one.location(&contents.processes), one.sample.events));
         check_names(filter, locations, symbol_index)?;
-        samples.retain(|one| filter.selects_names(&one.location(), symbol_index));
+        samples.retain(|one| filter.selects_names(&one.location(&contents.processes), symbol_index));
         Ok((loaded, samples))
     }
 

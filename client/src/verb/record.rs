@@ -44,19 +44,15 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
         context.warn(&format!("[ recording {processors} to {}; Ctrl-C ends it ]", args.output.display()))?;
     }
     let batch = args.batch.unwrap_or_default();
-    let requested = sampling::SamplingPlan {
-        args: &args.session,
-        ring: args.ring(),
-        events: &events,
-        batch,
-        output: Some(&args.output),
-    };
+    let ring = sampling::ring(&args.session, &events, &connection)?;
+    let requested =
+        sampling::SamplingPlan { args: &args.session, ring, events: &events, batch, output: Some(&args.output) };
     let outcome = sampling::run(&requested, None, &connection, system)?;
     context.command_code = Some(outcome.exit_code);
     for note in outcome.notes() {
         context.warn(&note)?;
     }
-    print_summary(args, &outcome, context)?;
+    print_summary(args, ring, &outcome, context)?;
     Ok(outcome.exit_code)
 }
 
@@ -158,7 +154,7 @@ fn request(requested: &RequestedEvent, frequency: u32) -> EventRequest {
 }
 
 /// Prints how many samples were recorded and how many were not.
-fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) -> Result<(), Error> {
+fn print_summary(args: &RecordArgs, ring: u32, outcome: &Outcome, context: &mut Context) -> Result<(), Error> {
     let Outcome { summary, record_counts, length, .. } = outcome;
     let lost = outcome.lost();
     let throttled = summary.counts.iter().map(|count| count.throttled).fold(0, u64::saturating_add);
@@ -167,18 +163,19 @@ fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) ->
         _ => format!(", {};", percent(share::lost(lost, record_counts.samples))),
     };
     context.warn(&format!(
-        "[ recorded {} samples ({} lost{lost_share} paused {} of the time) in {:.1} s to {}, {} ]",
+        "[ recorded {} samples ({} lost{lost_share} paused {} of the time) in {:.1} s to {}, {}, {:.0} wakeups/s ]",
         grouped(record_counts.samples),
         grouped(lost),
         percent(outcome.paused_share()),
         seconds(summary.elapsed),
         args.output.display(),
-        bytes(*length)
+        bytes(*length),
+        outcome.wakeup_rate(),
     ))?;
     // One lost sample per counter is normal: a counter can be stopped between its last overflow and the interrupt.
     if outcome.full > 0 || summary.counts.iter().any(|count| count.lost > 1) {
-        let is_ring = outcome.full > 0 && args.ring() < *protocol::RING.end();
-        let larger = if is_ring { format!("--ring {}, ", args.ring() * 2) } else { String::new() };
+        let is_ring = outcome.full > 0 && ring < *protocol::RING.end();
+        let larger = if is_ring { format!("--ring {}, ", ring * 2) } else { String::new() };
         context.warn(&format!(
             "warning: {} samples were lost{}, and the shares in the report are of the others\n  \
              try: {larger}a larger interval (-e SOURCE@INTERVAL) or a lower -F",

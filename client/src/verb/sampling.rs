@@ -19,6 +19,7 @@ use crate::processes::Processes;
 use crate::processor_identity::ProcessorIdentity;
 use crate::record_counts::RecordCounts;
 use crate::recorder::{self, Recorder, RecorderSetup, SampleObserver};
+use crate::ring;
 use crate::share;
 use crate::system::System;
 
@@ -48,6 +49,8 @@ pub struct Outcome {
     pub full: u64,
     /// Counts of the records.
     pub record_counts: RecordCounts,
+    /// How often the client was woken to fetch samples while the session ran.
+    pub wakeups: u64,
     /// Units per second of the session's clock.
     pub clock: u64,
     /// The sampled events.
@@ -101,6 +104,11 @@ impl Outcome {
         disturbance::warning(marks.iter().map(|(name, processor, one)| (name.clone(), *processor, one)))
     }
 
+    /// Returns how often the client was woken in each second.
+    pub fn wakeup_rate(&self) -> f64 {
+        real(self.wakeups) / seconds(self.summary.elapsed).max(f64::MIN_POSITIVE)
+    }
+
     /// Returns how long all processors paused. Pauses that lasted to the end of the session are not included.
     pub fn paused_seconds(&self) -> f64 {
         real(self.record_counts.paused) / real(self.clock.max(1))
@@ -124,6 +132,19 @@ pub struct SamplingPlan<'a> {
     pub batch: u32,
     /// The file to write, if any.
     pub output: Option<&'a Path>,
+}
+
+/// Returns the capacity of the ring of each processor in records: the one that the user chose, or one for the expected
+/// rate of the samples.
+pub fn ring(args: &SessionArgs, events: &[EventRequest], connection: &Connection) -> Result<u32, Error> {
+    if let Some(chosen) = args.ring {
+        return Ok(chosen);
+    }
+    let processors = match &args.processors {
+        Some(list) => u32::try_from(list.0.iter().count()).unwrap_or(u32::MAX),
+        None => connection.info()?.processors,
+    };
+    Ok(ring::capacity(events, processors))
 }
 
 /// Starts a session, fetches its samples until its end, and stops it.
@@ -200,6 +221,7 @@ impl Sampling<'_> {
             interrupted_by_user: matches!(end, End::Interrupted),
             exit_code: status.and_then(|status| status.code()),
         };
+        let wakeups = recorder.wakeups();
         let old_file = recorder.old_file().map(Path::to_owned);
         let (record_counts, length) = recorder.finish(&summary)?;
         let exit_code = match (&child, status, &end) {
@@ -211,7 +233,19 @@ impl Sampling<'_> {
         let (events, processors) = (session.events, session.processors.len());
         let clock = session.clock;
         let full = records.iter().map(|record| record.full).fold(0, u64::saturating_add);
-        Ok(Outcome { summary, full, record_counts, clock, events, processors, length, exit_code, running, old_file })
+        Ok(Outcome {
+            summary,
+            full,
+            record_counts,
+            wakeups,
+            clock,
+            events,
+            processors,
+            length,
+            exit_code,
+            running,
+            old_file,
+        })
     }
 }
 

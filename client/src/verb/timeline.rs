@@ -119,7 +119,7 @@ fn line(ordered: &TimelineSample, loaded: &LoadedRecording) -> TimelineRow {
     let LoadedRecording { contents, symbol_index, .. } = loaded;
     let sample = &ordered.sample;
     let sampled = contents.sample_counts.source_of(sample);
-    let location: SampleLocation = ordered.location();
+    let location: SampleLocation = ordered.location(&contents.processes);
     TimelineRow {
         processor: sample.processor,
         time_ns: contents.nanoseconds(sample.time),
@@ -131,7 +131,7 @@ fn line(ordered: &TimelineSample, loaded: &LoadedRecording) -> TimelineRow {
             _ => "sample",
         },
         process: sample.process.into(),
-        process_name: contents.processes.name_or_unknown(sample.process).to_owned(),
+        process_name: contents.processes.name_or_unknown(location.process).to_owned(),
         thread: sample.thread.into(),
         inferred: ordered.inferred,
         address: address(sample.ip),

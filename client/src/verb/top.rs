@@ -36,8 +36,8 @@ pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
     let connection = Connection::open(system)?;
     let record_args = args.record();
     let events = record::events(&record_args, context, &connection)?;
-    let plan =
-        SamplingPlan { args: &record_args.session, ring: record_args.ring(), events: &events, batch: 0, output: None };
+    let ring = sampling::ring(&record_args.session, &events, &connection)?;
+    let plan = SamplingPlan { args: &record_args.session, ring, events: &events, batch: 0, output: None };
     let begin = system.processor_time();
     let is_screen = !args.batch && io::stdout().is_terminal() && io::stdin().is_terminal();
     let display = if is_screen {
@@ -55,12 +55,13 @@ pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
         _ => String::new(),
     };
     context.warn(&format!(
-        "[ {} samples ({} lost{}, paused {} of the time) in {:.1} s{own} ]",
+        "[ {} samples ({} lost{}, paused {} of the time) in {:.1} s{own}, {:.0} wakeups/s ]",
         grouped(outcome.record_counts.samples),
         grouped(outcome.lost()),
         outcome.because_full(),
         percent(outcome.paused_share()),
         seconds(outcome.summary.elapsed),
+        outcome.wakeup_rate(),
     ))?;
     for warning in [outcome.record_counts.storm_warning(), outcome.disturbance_warning()].into_iter().flatten() {
         context.warn(&warning)?;

@@ -261,7 +261,24 @@ impl<M: Platform> Planner<'_, M> {
         if let Some(recording) = &mut session.hardware_recording {
             recording.add(processor, &session.events, core_type)?;
         }
-        add_ring(session, processor)
+        self.add_ring(session, processor)
+    }
+
+    /// Adds the ring of a processor to a session that samples.
+    fn add_ring(&self, session: &mut Session, processor: ProcessorIndex) -> Result<(), Refusal> {
+        let Some(mut rings) = session.rings.take() else { return Ok(()) };
+        let sampled = |(event, place, _): (&Event, Place, &Count)| match place {
+            Place::Counter(counter) if event.sampled => Some((counter, event.source)),
+            Place::Branches => Some((BRANCH_STATS, event.source)),
+            Place::Time { .. } if event.sampled => Some((TIME_STATS, event.source)),
+            _ => None,
+        };
+        let counters = session.running(processor, EventFilter::ALL).filter_map(sampled);
+        let memory = rings.bytes_of_each().and_then(|bytes| self.context.platform.ring_memory(processor, bytes));
+        let added = try_collect(counters, session.events.len())
+            .and_then(|counters| rings.add(processor, &counters, memory.ok_or(NO_MEMORY)?));
+        session.rings = Some(rings);
+        added
     }
 
     /// Checks that the processors can record the events, and that no other session uses the Debug Store.
@@ -501,21 +518,6 @@ fn add_rotation(
     // The slot is empty.
     let _ = slot.try_put(Boxed::new(rotation).ok_or(NO_MEMORY)?);
     session.rotations.try_push((processor, slot))
-}
-
-/// Adds the ring of a processor to a session that samples.
-fn add_ring(session: &mut Session, processor: ProcessorIndex) -> Result<(), Refusal> {
-    let Some(mut rings) = session.rings.take() else { return Ok(()) };
-    let sampled = |(event, place, _): (&Event, Place, &Count)| match place {
-        Place::Counter(counter) if event.sampled => Some((counter, event.source)),
-        Place::Branches => Some((BRANCH_STATS, event.source)),
-        Place::Time { .. } if event.sampled => Some((TIME_STATS, event.source)),
-        _ => None,
-    };
-    let counters = session.running(processor, EventFilter::ALL).filter_map(sampled);
-    let added = try_collect(counters, session.events.len()).and_then(|counters| rings.add(processor, &counters));
-    session.rings = Some(rings);
-    added
 }
 
 fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<(), Refusal> {

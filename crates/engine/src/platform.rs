@@ -7,6 +7,7 @@ use pmu::first_access::{Fault, Phase, RegisterGroup};
 use pmu::{Cpu, CurrentCpu, GuardedCpu, Options, ProcessorIndex};
 use protocol::status::STATUS_NOT_SUPPORTED;
 use protocol::{ErrorCode, NtStatus, ProcessorSet, RegisterFault};
+use sample_ring::Memory;
 
 use crate::processor_set::set_of;
 use crate::reply::Refusal;
@@ -96,6 +97,13 @@ pub trait Platform {
     /// # Errors
     /// The NTSTATUS of the HAL; the counters are still reserved.
     fn free_counters(&self) -> Result<(), NtStatus>;
+
+    /// Allocates memory for the ring of a processor, near that processor where the machine has memory near to some. Its
+    /// contents are undefined. Returns `None` if memory is short.
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL; the memory is freed at most at DISPATCH_LEVEL.
+    fn ring_memory(&self, processor: ProcessorIndex, bytes: usize) -> Option<Memory>;
 
     /// Lets time pass.
     ///

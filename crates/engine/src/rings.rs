@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use pmu::ProcessorIndex;
 use pmu::state::CounterSet;
 use protocol::{LostRecord, RecordKind, SampleRecord};
-use sample_ring::{Consumer, Slot};
+use sample_ring::{Consumer, Memory, Slot};
 
 use crate::reply::{Refusal, Reply};
 use crate::sampler::{CpuSampleStats, SampleNumbers, SampleProducer, SampleStats, Subscriber, put_or_leak};
@@ -69,10 +69,15 @@ impl Rings {
         bytes(self.records, self.each.len())
     }
 
-    /// Adds the ring of the next processor, with the counters sampled there and their sources.
-    pub fn add(&mut self, processor: ProcessorIndex, counters: &[(u8, u32)]) -> Result<(), Refusal> {
+    /// Returns the size of one ring in bytes, or `None` if there is no such memory.
+    pub fn bytes_of_each(&self) -> Option<usize> {
+        sample_ring::bytes::<SampleRecord>(self.records as usize)
+    }
+
+    /// Adds the ring of the next processor, in this memory, with the counters sampled there and their sources.
+    pub fn add(&mut self, processor: ProcessorIndex, counters: &[(u8, u32)], memory: Memory) -> Result<(), Refusal> {
         let (producer, samples) =
-            sample_ring::channel(self.records as usize, CpuSampleStats::default()).ok_or(NO_MEMORY)?;
+            sample_ring::channel_in(memory, self.records as usize, CpuSampleStats::default()).ok_or(NO_MEMORY)?;
         let events = try_collect(counters.iter().map(|(counter, source)| (*counter, *source, 0)), counters.len())?;
         let slot = Slot::empty();
         // The slot is new, so it is empty.

@@ -18,8 +18,8 @@ static HEAP: dhat::Alloc = dhat::Alloc;
 /// Numbers of processors: what 16 cost, 256 and 2,048 must cost as well. 2,048 is the maximum of Windows.
 const MACHINES: [u32; 3] = [16, 256, 2_048];
 
-/// Records of a ring in a default recording.
-const RING: u32 = 8_192;
+/// Records of a ring in a default recording: two seconds of 1,000 samples a second.
+const RING: u32 = 2_048;
 
 /// An interval that expires in this test only where it shall.
 const INTERVAL: u32 = 65_536;

@@ -94,6 +94,10 @@ const fn is_zero(number: &u32) -> bool {
 pub struct Process {
     /// Process ID, or [`KERNEL`].
     pub id: u32,
+    /// Time of its creation in units of [`Session::clock`]; `None` if it is unknown, and before version 4 of the
+    /// format. Windows gives the ID of a process that has ended to another one, which has another time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<u64>,
     /// File name of the program; empty if Windows does not report it.
     pub name: String,
     /// Modules found since the previous block of the process.

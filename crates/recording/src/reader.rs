@@ -212,19 +212,28 @@ impl EncodedSamples {
 pub struct Reader<R> {
     source: R,
     version: u32,
-    /// Blocks with samples of other times only are left out.
-    times: Option<Times<R>>,
+    /// Which blocks of samples are left out.
+    skipping: Option<Skipping<R>>,
     /// Offset of the next block in the file.
     offset: u64,
     number: u64,
     state: State,
 }
 
-/// Times of samples, and how to skip bytes of the source.
+/// Which blocks of samples are left out, and how to skip bytes of the source.
 #[derive(Debug)]
-struct Times<R> {
-    range: RangeInclusive<u64>,
+struct Skipping<R> {
+    /// Blocks that have samples at these times are read; `None` leaves out all.
+    times: Option<RangeInclusive<u64>>,
     skip: fn(&mut R, i64) -> io::Result<()>,
+}
+
+impl<R> Skipping<R> {
+    /// Skips the rest of a block.
+    fn skip(&self, source: &mut R, length: usize, offset: u64) -> Result<(), ReadError> {
+        let length = i64::try_from(length).unwrap_or(i64::MAX);
+        (self.skip)(source, length).map_err(|cause| ReadError::Read { offset, cause })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -258,7 +267,7 @@ impl<R: Read> Reader<R> {
         if reserved != 0 {
             return Err(ReadError::Damaged { offset: 0, cause: BlockError::FileHeader(reserved) });
         }
-        Ok(Self { source, version, times: None, offset: length as u64, number: 0, state: State::Blocks })
+        Ok(Self { source, version, skipping: None, offset: length as u64, number: 0, state: State::Blocks })
     }
 
     /// Reads the next block without decoding its samples; `None` at the end of the file and after an error.
@@ -335,21 +344,24 @@ impl<R: Read> Reader<R> {
 
     /// Reads samples, or skips those of other times.
     fn samples(&mut self, header: BlockHeader) -> Result<Option<EncodedSamples>, ReadError> {
-        let mut payload = vec![0; header.length as usize];
         let (offset, version) = (self.offset, self.version);
+        if let Some(skipping @ Skipping { times: None, .. }) = &self.skipping {
+            skipping.skip(&mut self.source, header.length as usize, offset)?;
+            return Ok(None);
+        }
+        let mut payload = vec![0; header.length as usize];
         let head_length = payload.len().min(size_of::<SamplesHead>());
         let (start, rest) = payload.split_at_mut(head_length);
         if self.fill(start)? < start.len() {
             return Err(ReadError::CutOff { offset });
         }
         if version >= FIRST_WITH_COLUMNS
-            && let Some(Times { range, skip }) = &self.times
+            && let Some(skipping @ Skipping { times: Some(times), .. }) = &self.skipping
             && let Ok(head) = SamplesHead::read_from_bytes(start)
             && head.checksum() == head.crc
-            && (head.latest < *range.start() || head.earliest > *range.end())
+            && (head.latest < *times.start() || head.earliest > *times.end())
         {
-            let length = i64::try_from(rest.len()).unwrap_or(i64::MAX);
-            skip(&mut self.source, length).map_err(|cause| ReadError::Read { offset, cause })?;
+            skipping.skip(&mut self.source, rest.len(), offset)?;
             return Ok(None);
         }
         if self.fill(rest)? < rest.len() {
@@ -401,7 +413,14 @@ impl<R: Read + Seek> Reader<R> {
     /// blocks are whole, and so are all blocks of versions before 4.
     #[must_use]
     pub fn within(mut self, times: RangeInclusive<u64>) -> Self {
-        self.times = Some(Times { range: times, skip: R::seek_relative });
+        self.skipping = Some(Skipping { times: Some(times), skip: R::seek_relative });
+        self
+    }
+
+    /// Leaves out all blocks of samples, without reading them.
+    #[must_use]
+    pub fn without_samples(mut self) -> Self {
+        self.skipping = Some(Skipping { times: None, skip: R::seek_relative });
         self
     }
 }

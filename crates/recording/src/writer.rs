@@ -60,7 +60,8 @@ impl<W: Write> Writer<W> {
         }
         let (first, rest) = process.modules.split_at(process.modules.len() / 2);
         for modules in [first, rest] {
-            self.process(&Process { id: process.id, name: process.name.clone(), modules: modules.to_vec() })?;
+            let Process { id, created, ref name, .. } = *process;
+            self.process(&Process { id, created, name: name.clone(), modules: modules.to_vec() })?;
         }
         Ok(())
     }

@@ -85,7 +85,12 @@ fn any_module() -> impl Strategy<Value = Module> {
 }
 
 fn any_process() -> impl Strategy<Value = Process> {
-    (any::<(u32, String)>(), vec(any_module(), 0..4)).prop_map(|((id, name), modules)| Process { id, name, modules })
+    (any::<(u32, Option<u64>, String)>(), vec(any_module(), 0..4)).prop_map(|((id, created, name), modules)| Process {
+        id,
+        created,
+        name,
+        modules,
+    })
 }
 
 fn any_count() -> impl Strategy<Value = Count> {
@@ -223,6 +228,8 @@ fn blocks_of_other_times_are_skipped() {
         let wanted = blocks.iter().enumerate().filter(|(index, _)| !skipped.contains(index));
         assert_eq!(read, wanted.map(|(_, block)| block.clone()).collect::<Vec<_>>(), "{times:?}");
     }
+    let without = Reader::new(io::Cursor::new(&file)).unwrap().without_samples();
+    assert!(without.map(Result::unwrap).eq([0, 2, 6].map(|index| blocks[index].clone())));
 }
 
 #[test]
@@ -260,7 +267,7 @@ fn modules_are_split_over_several_blocks_in_order() {
     let one = process(4).modules.remove(0);
     let modules: Vec<Module> = (0..3).map(|base| Module { base, path: "x".repeat(12 << 20), ..one.clone() }).collect();
     let mut writer = Writer::new(Vec::new(), &session()).unwrap();
-    writer.process(&Process { id: 4, name: "app.exe".into(), modules }).unwrap();
+    writer.process(&Process { id: 4, created: Some(7), name: "app.exe".into(), modules }).unwrap();
     let (blocks, end) = read(&writer.finish(&summary()).unwrap()[..]);
     let processes: Vec<&Process> = blocks
         .iter()

@@ -53,7 +53,7 @@ fn recording(mut samples: impl Iterator<Item = CounterSample>, file: File) -> Re
     let mut writer = Writer::new(file, &session())?;
     for id in 0..PROCESSES {
         let modules = (0..MODULES).map(module).collect();
-        writer.process(&Process { id: 4 * (id + 1), name: format!("program{id}.exe"), modules })?;
+        writer.process(&Process { id: 4 * (id + 1), created: Some(1), name: format!("program{id}.exe"), modules })?;
     }
     loop {
         let batch: Vec<SampleRecord> = samples.by_ref().take(BATCH).map(SampleRecord::from).collect();

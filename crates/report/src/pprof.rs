@@ -164,8 +164,8 @@ impl<'a> Builder<'a> {
         let mut labels: Vec<Label> = [("process", name.as_str()), ("mode", mode)]
             .map(|(key, text)| Label { key: self.text(key), str: self.text(text), num: 0 })
             .into();
-        if location.process != UNKNOWN {
-            labels.push(Label { key: self.text("pid"), str: 0, num: location.process.into() });
+        if location.process.id != UNKNOWN {
+            labels.push(Label { key: self.text("pid"), str: 0, num: location.process.id.into() });
         }
         labels
     }

@@ -1,7 +1,7 @@
 //! Reads a recording: one pass for everything except single samples, another pass for those.
 
 use std::borrow::Cow;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::iter;
 
 use protocol::{Mode, Record};
@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::filter::Filter;
 use crate::locations::Detail;
+use crate::process_keys::{Creations, ProcessKey};
 use crate::processes::Processes;
 use crate::sample_counts::SampleCounts;
 use crate::sampled_sources::{SampledSource, SampledSources, qualified};
@@ -39,7 +40,7 @@ impl Contents {
     ///
     /// # Errors
     /// If the file header or the first block cannot be read. Later damage is reported in [`damage`](Self::damage).
-    pub fn read(input: impl Read + Send, detail: Detail) -> Result<Self, ReadError> {
+    pub fn read(input: impl Read + Seek + Send, detail: Detail) -> Result<Self, ReadError> {
         Self::read_slice(input, detail, Slice::default())
     }
 
@@ -47,15 +48,19 @@ impl Contents {
     ///
     /// # Errors
     /// As of [`read`](Self::read).
-    pub fn read_slice(input: impl Read + Send, detail: Detail, slice: Slice) -> Result<Self, ReadError> {
+    pub fn read_slice(mut input: impl Read + Seek + Send, detail: Detail, slice: Slice) -> Result<Self, ReadError> {
+        let creations = creations(&mut input)?;
         let mut blocks = Reader::new(input)?;
         let Some(EncodedBlock::Session(session)) = blocks.next_encoded().transpose()? else {
             return Err(ReadError::CutOff { offset: 0 });
         };
         let mut contents = Self {
-            sample_counts: SampleCounts::new(detail).with_sources(SampledSources::new(&session)).with_slice(slice),
+            sample_counts: SampleCounts::new(detail)
+                .with_sources(SampledSources::new(&session))
+                .with_creations(creations.clone())
+                .with_slice(slice),
             session,
-            processes: Processes::default(),
+            processes: Processes::with_creations(creations),
             summary: None,
             damage: None,
         };
@@ -125,6 +130,21 @@ impl Contents {
         let event = self.session.events.iter().find(|event| event.source == source);
         event.map_or_else(|| format!("{source:#04x}").into(), |event| event.name.as_str().into())
     }
+}
+
+/// Reads when processes were created, and returns to the start. A sample can only be counted for its process if all
+/// processes with its ID are known, and they are recorded later than their first samples.
+fn creations(input: &mut (impl Read + Seek)) -> Result<Creations, ReadError> {
+    let mut creations = Creations::default();
+    let mut blocks = Reader::new(&mut *input)?.without_samples();
+    // Damage is found again when the samples are read.
+    while let Some(Ok(block)) = blocks.next_encoded() {
+        if let EncodedBlock::Process(process) = block {
+            creations.add(ProcessKey::of(&process));
+        }
+    }
+    input.rewind().map_err(|cause| ReadError::Read { offset: 0, cause })?;
+    Ok(creations)
 }
 
 /// Why single samples were not exported.

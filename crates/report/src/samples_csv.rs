@@ -5,7 +5,6 @@ use std::io::{self, Read, Write};
 use protocol::{AnySample, Mode, PauseKind, PreciseKind, Record, StopKind, UNKNOWN};
 
 use crate::filter::Filter;
-use crate::locations::{Detail, SampleLocation};
 use crate::read::{Contents, ExportError, for_each_selected};
 use crate::symbol_index::SymbolIndex;
 
@@ -92,7 +91,7 @@ impl<W: Write> Lines<'_, W> {
         sample: &AnySample,
         [time, word, processor, source, detail]: [&str; 5],
     ) -> io::Result<()> {
-        let location = SampleLocation::of(sample, Detail::default());
+        let location = self.contents.processes.location(sample);
         let mode = match sample.mode {
             Mode::User => "u",
             Mode::Kernel => "k",
@@ -103,7 +102,7 @@ impl<W: Write> Lines<'_, W> {
             processor,
             source,
             &id_text(sample.process),
-            self.contents.processes.name_or_unknown(sample.process),
+            self.contents.processes.name_or_unknown(location.process),
             &id_text(sample.thread),
             mode,
             &sample.events.to_string(),

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::filter::Filter;
 use crate::locations::{SampleLocation, SampleWeight};
 use crate::numbering::{Numbering, ThreadNumbering};
+use crate::process_keys::ProcessKey;
 use crate::proportion::{Interval, effective_samples, real};
 use crate::read::Contents;
 use crate::sample_counts::Total;
@@ -42,7 +43,7 @@ pub enum Column {
 /// What many rows have in common. Fields without a column are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct RowGroup {
-    process: Option<u32>,
+    process: Option<ProcessKey>,
     thread: Option<u32>,
     processor: Option<u32>,
     module: Option<Owner>,
@@ -90,7 +91,7 @@ fn row_of(
 
 /// Returns whether the location is in user mode of a process that is not known.
 fn is_unattributed(location: &SampleLocation) -> bool {
-    location.process == UNKNOWN && !location.kernel
+    location.process.id == UNKNOWN && !location.kernel
 }
 
 /// A row of a table. Fields without a column are `None`.
@@ -224,6 +225,19 @@ impl<'a> Table<'a> {
         self.sums.iter().map(|(key, weight)| self.row(key, weight))
     }
 
+    /// Returns the sums of rows that differ only in symbol and address, and the number of rows in each. Only the sums
+    /// are made.
+    pub fn groups(&self) -> impl Iterator<Item = (TableRow, u64)> {
+        let mut sums: FxHashMap<u32, (SampleWeight, u64)> = FxHashMap::default();
+        for (key, weight) in self.sums.iter() {
+            let (sum, rows) = sums.entry(key.group).or_default();
+            *sum += weight;
+            *rows += 1;
+        }
+        let key = |group| RowKey { group, inlined: None, name: None, address: 0 };
+        sums.into_iter().map(move |(group, (weight, rows))| (self.row(&key(group), weight), rows))
+    }
+
     /// Returns all rows in descending order of events.
     #[must_use]
     pub fn sorted_rows(&self) -> Vec<TableRow> {
@@ -299,7 +313,7 @@ impl<'a> Table<'a> {
             weight,
             share,
             interval: Interval::wilson(share, effective),
-            process,
+            process: process.map(|process| process.id),
             process_name: process.map(|process| contents.processes.name_or_unknown(process).to_owned()),
             thread,
             processor,

@@ -14,7 +14,8 @@ use std::io::Read;
 use protocol::{AnySample, Record, RecordKind, UNKNOWN};
 
 use crate::filter::Filter;
-use crate::locations::{Detail, SampleLocation};
+use crate::locations::SampleLocation;
+use crate::processes::Processes;
 use crate::read::{Contents, ExportError, for_each_record};
 
 /// A sample in the merged order.
@@ -41,8 +42,8 @@ impl TimelineSample {
 
     /// Returns the location without thread and processor.
     #[must_use]
-    pub fn location(&self) -> SampleLocation {
-        SampleLocation::of(&self.sample, Detail::default())
+    pub fn location(&self, processes: &Processes) -> SampleLocation {
+        processes.location(&self.sample)
     }
 
     /// Returns the sort key among samples of one processor. Samples with equal keys keep the order of the file.
@@ -87,7 +88,8 @@ pub fn timeline(contents: &Contents, filter: &Filter, input: impl Read) -> Resul
         infer(&mut samples);
         let source_of = |one: &TimelineSample| contents.sample_counts.source_of(&one.sample);
         all.extend(samples.into_iter().filter(|one| {
-            filter.slice.selects_sample(&one.sample) && filter.selects(source_of(one), one.sample.process)
+            let process = contents.processes.at(one.sample.process, one.sample.time);
+            filter.slice.selects_sample(&one.sample) && filter.selects(source_of(one), process)
         }));
     }
     Ok(all)

@@ -13,15 +13,63 @@
 )]
 
 use alloc::alloc::{Layout, alloc, dealloc};
-use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::{MaybeUninit, offset_of};
-use core::ops::Range;
+use core::ops::{Deref, Range};
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
+use crate::memory::Memory;
 use crate::sync::{AtomicUsize, UnsafeCell, fence};
+
+/// Room for an item.
+type Cell<T> = UnsafeCell<MaybeUninit<T>>;
+
+/// The items of a ring, in memory of their own.
+struct Items<T> {
+    memory: Memory,
+    /// The number of cells at its start.
+    capacity: usize,
+    owns: PhantomData<Cell<T>>,
+}
+
+impl<T> Items<T> {
+    /// Makes empty cells. Returns `None` if the memory has no room for them.
+    fn new(memory: Memory, capacity: usize) -> Option<Self> {
+        const { assert!(align_of::<Cell<T>>() <= Memory::ALIGNMENT) };
+        if bytes::<T>(capacity)? > memory.bytes() {
+            return None;
+        }
+        for index in 0..capacity {
+            // SAFETY: the memory has room for `capacity` cells
+            let cell = unsafe { memory.start().cast::<Cell<T>>().add(index) };
+            // SAFETY: the memory is aligned for every cell, and nothing else uses it
+            unsafe { cell.write(UnsafeCell::new(MaybeUninit::uninit())) };
+        }
+        Some(Self { memory, capacity, owns: PhantomData })
+    }
+}
+
+impl<T> Deref for Items<T> {
+    type Target = [Cell<T>];
+
+    #[inline]
+    fn deref(&self) -> &[Cell<T>] {
+        // SAFETY: `new` made so many cells there, and they live as long as the value
+        unsafe { core::slice::from_raw_parts(self.memory.start().cast().as_ptr(), self.capacity) }
+    }
+}
+
+#[cfg(loom)]
+impl<T> Drop for Items<T> {
+    /// Drops loom's record of each cell.
+    fn drop(&mut self) {
+        let cells = core::ptr::slice_from_raw_parts_mut(self.memory.start().cast::<Cell<T>>().as_ptr(), self.capacity);
+        // SAFETY: `new` made the cells, and nothing uses them any more
+        unsafe { cells.drop_in_place() };
+    }
+}
 
 /// A value that begins a cache line.
 #[repr(align(64))]
@@ -37,7 +85,7 @@ struct Shared<T, S> {
     tail: CacheAligned<AtomicUsize>,
     mask: CacheAligned<usize>,
     /// Its length is the capacity.
-    items: Vec<UnsafeCell<MaybeUninit<T>>>,
+    items: Items<T>,
     /// Number of ends that have not been dropped.
     ends: AtomicUsize,
     /// The producer may write it with every item.
@@ -123,16 +171,30 @@ pub enum Pushed {
     },
 }
 
+/// Returns the size in bytes of the memory for `capacity` items, or `None` if there is no such memory.
+#[must_use]
+pub const fn bytes<T>(capacity: usize) -> Option<usize> {
+    capacity.checked_mul(size_of::<Cell<T>>())
+}
+
 /// Creates a ring of `capacity` items, which must be a power of two, with a value `side` that both ends can access.
 /// Returns `None` if memory is short or `capacity` is not a power of two.
 pub fn channel<T: Copy + Send, S: Send + Sync>(capacity: usize, side: S) -> Option<(Producer<T, S>, Consumer<T, S>)> {
+    channel_in(Memory::allocate(bytes::<T>(capacity)?)?, capacity, side)
+}
+
+/// Creates a ring as [`channel`] does, with its items in `memory`, which needs [`bytes`] bytes. Returns `None` also if
+/// `memory` is smaller.
+pub fn channel_in<T: Copy + Send, S: Send + Sync>(
+    memory: Memory,
+    capacity: usize,
+    side: S,
+) -> Option<(Producer<T, S>, Consumer<T, S>)> {
     const { Shared::<T, S>::LINES_ARE_SEPARATE }
     if !capacity.is_power_of_two() {
         return None;
     }
-    let mut items = Vec::new();
-    items.try_reserve_exact(capacity).ok()?;
-    items.resize_with(capacity, || UnsafeCell::new(MaybeUninit::uninit()));
+    let items = Items::new(memory, capacity)?;
     // SAFETY: the layout has a nonzero size, because it contains the counts
     let memory = unsafe { alloc(Layout::new::<Shared<T, S>>()) };
     let shared = NonNull::new(memory.cast::<Shared<T, S>>())?;

@@ -4,6 +4,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `channel` | [`channel()`]: one [`Producer`], one [`Consumer`]; creation is fallible |
+//! | `memory` | [`Memory`]: where the items are |
 //! | `armed` | [`Armed`]: whether a consumer waits to be woken |
 //! | `slot` | [`Slot`]: exclusive, non-blocking access to a value |
 //! | `sync` | core's atomics and cells, or loom's |
@@ -18,9 +19,11 @@ extern crate alloc;
 
 mod armed;
 mod channel;
+mod memory;
 mod slot;
 mod sync;
 
 pub use armed::Armed;
-pub use channel::{Consumer, Producer, Pushed, channel};
+pub use channel::{Consumer, Producer, Pushed, bytes, channel, channel_in};
+pub use memory::Memory;
 pub use slot::Slot;

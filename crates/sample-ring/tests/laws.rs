@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use proptest::prelude::*;
-use sample_ring::{Pushed, Slot, channel};
+use sample_ring::{Memory, Pushed, Slot, channel, channel_in};
 
 /// Miri is slow.
 const STEPS: usize = if cfg!(miri) { 30 } else { 400 };
@@ -186,4 +186,17 @@ fn slot_drops_its_value() {
     assert!(slot.try_put(DropCounter(drops.clone())).is_ok());
     drop(slot);
     assert_eq!(drops.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn a_ring_refuses_memory_that_is_too_small_for_it() {
+    let bytes = sample_ring::bytes::<u64>(4).unwrap();
+    assert_eq!(bytes, 32);
+    let ring = |bytes| channel_in::<u64, ()>(Memory::allocate(bytes).unwrap(), 4, ());
+    assert!(ring(bytes - 1).is_none());
+    let (mut producer, mut consumer) = ring(bytes).unwrap();
+    assert!((0..4).all(|item| producer.push(item) != Pushed::Full) && producer.push(4) == Pushed::Full);
+    consumer.drain(4, |items| assert_eq!(items, [0, 1, 2, 3]));
+    assert!(Memory::allocate(0).is_none());
+    assert!(channel::<u64, ()>(0, ()).is_none() && channel::<u64, ()>(3, ()).is_none());
 }

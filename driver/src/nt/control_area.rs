@@ -11,11 +11,12 @@ use debug_store::Layout;
 use engine::{AreaAllocator, AreaRefused, ControlArea};
 use pmu::ProcessorIndex;
 use protocol::PROCESSOR_WORDS;
-use wdk_sys::ntddk::{MmGetSystemRoutineAddress, RtlGetVersion};
+use wdk_sys::ntddk::RtlGetVersion;
 use wdk_sys::{NTSTATUS, RTL_OSVERSIONINFOW, STATUS_INSUFFICIENT_RESOURCES, STATUS_SUCCESS, ULONG};
 
 use super::irp::check;
 use super::processors::{self, Pinned};
+use super::routine;
 use super::system_process::Worker;
 use super::text::Text;
 
@@ -162,7 +163,7 @@ pub fn is_shadowed() -> Result<bool, NTSTATUS> {
     let worker = Worker::new().ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
     let mut told = Err(STATUS_NOT_IMPLEMENTED);
     worker.run(&mut || {
-        let Some(query) = routine(&QUERY_NAME) else { return };
+        let Some(query) = routine::find(&QUERY_NAME) else { return };
         // SAFETY: this routine has this signature in every version of Windows
         let query = unsafe { core::mem::transmute::<*mut c_void, Query>(query) };
         let mut flags: ULONG = 0;
@@ -179,7 +180,7 @@ pub fn is_shadowed() -> Result<bool, NTSTATUS> {
 /// PASSIVE_LEVEL.
 fn ask_kernel(processor: ProcessorIndex, allocate: bool) -> Result<*mut AtomicU64, AreaRefused> {
     let refused = |status: NTSTATUS| AreaRefused { status: status.into(), address: 0 };
-    let set = routine(&SET_NAME).ok_or_else(|| refused(STATUS_NOT_IMPLEMENTED))?;
+    let set = routine::find(&SET_NAME).ok_or_else(|| refused(STATUS_NOT_IMPLEMENTED))?;
     // SAFETY: this routine has this signature in every version of Windows
     let set = unsafe { core::mem::transmute::<*mut c_void, Set>(set) };
     let _stay = Pinned::to(processor).map_err(refused)?;
@@ -194,16 +195,6 @@ fn ask_kernel(processor: ProcessorIndex, allocate: bool) -> Result<*mut AtomicU6
             Err(AreaRefused { status: status.into(), address })
         }
     }
-}
-
-/// Returns the address of a kernel export, or `None` if the kernel lacks it.
-///
-/// # IRQL
-/// PASSIVE_LEVEL.
-fn routine<const LENGTH: usize>(name: &'static Text<LENGTH>) -> Option<*mut c_void> {
-    // SAFETY: the name is only read; this function requires PASSIVE_LEVEL
-    let address = unsafe { MmGetSystemRoutineAddress(&mut name.counted()) };
-    (!address.is_null()).then_some(address)
 }
 
 /// Allocates a zeroed area from the pool, or returns `None` if memory is low.

@@ -2,7 +2,7 @@
 
 use crate::InterruptSite;
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 /// A counter of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -170,6 +170,8 @@ pub struct Pool {
     pub bytes: u64,
     /// The allocations that were not freed, by tag.
     pub tags: Vec<PoolTag>,
+    /// Bytes that were not freed of allocations with a preferred NUMA node, by node. A node has two processors.
+    pub nodes: BTreeMap<u32, u64>,
 }
 
 /// The process that registered the handler of the profile interrupt.

@@ -329,3 +329,22 @@ fn an_interrupt_without_a_trap_frame_is_sampled_at_address_zero() {
     drop(sampler);
     lab.finish().unwrap();
 }
+
+#[test]
+fn each_ring_is_on_the_node_of_its_processor_where_windows_can_do_that() {
+    const RING: u32 = 64;
+    let of_a_node = 2 * u64::from(RING) * size_of::<SampleRecord>() as u64;
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.wire.set_processors(4, 4).unwrap();
+    for (build, nodes) in [(19_045, vec![]), (20_348, vec![(0, of_a_node), (1, of_a_node)])] {
+        lab.wire.set_windows(build).unwrap();
+        lab.install().unwrap();
+        let sampler = Sampler::start(&lab, RING, INTERVAL, 900);
+        let pool = lab.wire.pool().unwrap();
+        assert_eq!(pool.nodes.into_iter().collect::<Vec<_>>(), nodes, "build {build}");
+        drop(sampler);
+        lab.uninstall().unwrap();
+        lab.check_clean().unwrap();
+    }
+    lab.finish().unwrap();
+}

@@ -61,7 +61,7 @@ fn folder(modes: u32, samples: &[u64]) -> TempDir {
         .into()
     };
     let mut writer = Writer::new(Vec::new(), &session).unwrap();
-    writer.process(&Process { id: 8, name: "app.exe".to_owned(), modules: vec![dll] }).unwrap();
+    writer.process(&Process { id: 8, created: None, name: "app.exe".to_owned(), modules: vec![dll] }).unwrap();
     writer.samples(&samples.iter().map(record).collect::<Vec<_>>()).unwrap();
     let summary = Summary { elapsed: 10_000_000, counts: Vec::new(), interrupted_by_user: false, exit_code: Some(0) };
     let folder = tempfile::tempdir().unwrap();

@@ -14,6 +14,7 @@ use zerocopy::FromBytes;
 
 use super::*;
 use crate::fake::{CLOCK, module, precise_sample, sample};
+use crate::format::{real, seconds};
 
 /// A driver with samples, and the path of a recording.
 struct Bench {
@@ -153,7 +154,8 @@ fn record_writes_the_samples_and_exits_with_the_code_of_the_command() {
     let last = ran.err.lines().last().unwrap();
     assert_eq!(ran.err.lines().next(), Some("[ sampling TotalCycles, about 1,000 samples a second on each CPU ]"));
     assert!(
-        last.starts_with("[ recorded 4 samples (0 lost, paused 0.0 % of the time) in ") && last.ends_with(" bytes ]"),
+        last.starts_with("[ recorded 4 samples (0 lost, paused 0.0 % of the time) in ")
+            && last.ends_with(" wakeups/s ]"),
         "{last}"
     );
 }
@@ -228,7 +230,7 @@ fn record_without_events_samples_cycles_or_instructions_and_reports_it() {
     assert!(ran.err.starts_with("[ sampling TotalCycles, about 1,000 samples a second on each CPU ]\n"), "{}", ran.err);
     assert!(ran.outcome.is_ok());
     let (header, events) = bench.start();
-    assert_eq!((header.ring, header.budget, header.processors.is_empty()), (8_192, 0, true));
+    assert_eq!((header.ring, header.budget, header.processors.is_empty()), (2_048, 0, true));
     assert_eq!(
         events,
         [EventRequest { source: 0x13, modes: 3, interval: 65_536, frequency: 1_000, ..EventRequest::EMPTY }]
@@ -284,17 +286,21 @@ fn samples_after_the_stop_are_fetched_without_waiting() {
     // So many replies that most of them are fetched after the stop.
     let replies: Vec<&[SampleRecord]> = many.chunks(40).collect();
     let bench = Bench::new(&replies);
-    bench.record("-a --duration 0.000001").outcome.unwrap();
+    let ran = bench.record("-a --duration 0.000001 --ring 16384");
+    ran.outcome.unwrap();
     assert_eq!(bench.recording().samples(), many);
     let asked = bench.system.driver.asked.borrow();
-    let after: Vec<u32> = asked
-        .iter()
-        .skip_while(|(code, _)| *code != Code::Stop)
-        .filter(|(code, _)| *code == Code::Samples)
-        .map(|(_, input)| SamplesRequest::read_from_bytes(input).unwrap().wait)
-        .skip(1) // It can have been sent before the stop was known; the driver answers it at the stop.
-        .collect();
+    let wait = |(code, input): &(Code, Vec<u8>)| {
+        (*code == Code::Samples).then(|| SamplesRequest::read_from_bytes(input).unwrap().wait)
+    };
+    let after = asked.iter().skip_while(|(code, _)| *code != Code::Stop).filter_map(wait);
+    // The first can have been sent before the stop was known; the driver answers it at the stop.
+    let after: Vec<u32> = after.skip(1).collect();
     assert!(!after.is_empty() && after.iter().all(|wait| *wait == 0), "{after:?}");
+    let wakeups = asked.iter().filter_map(wait).filter(|wait| *wait > 0).count() as u64;
+    let elapsed = seconds(bench.recording().summary().elapsed);
+    let told = format!("{:.0} wakeups/s ]\n", real(wakeups) / elapsed);
+    assert!(ran.err.ends_with(&told), "{wakeups} in {elapsed} s: {}", ran.err);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Tests of `report`, `export` and `flamegraph`, which need no driver and run on any system.
 
 mod html;
+mod thinning;
 
 use std::path::{Path, PathBuf};
 
@@ -52,9 +53,14 @@ fn module(base: u64, path: &str) -> Module {
 pub(super) fn processes() -> [Process; 3] {
     let long = "C:\\app\\a_library_with_a_name_that_is_far_too_long_for_a_console_of_eighty_columns.dll";
     [
-        Process { id: KERNEL, name: String::new(), modules: vec![module(NT, "C:\\Windows\\ntoskrnl.exe")] },
-        Process { id: 8, name: "app.exe".to_owned(), modules: vec![module(APP, "C:\\app\\app.exe")] },
-        Process { id: 4321, name: "another program.exe".to_owned(), modules: vec![module(NTDLL, long)] },
+        Process {
+            id: KERNEL,
+            created: None,
+            name: String::new(),
+            modules: vec![module(NT, "C:\\Windows\\ntoskrnl.exe")],
+        },
+        Process { id: 8, created: None, name: "app.exe".to_owned(), modules: vec![module(APP, "C:\\app\\app.exe")] },
+        Process { id: 4321, created: None, name: "another program.exe".to_owned(), modules: vec![module(NTDLL, long)] },
     ]
 }
 

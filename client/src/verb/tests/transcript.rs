@@ -108,9 +108,14 @@ fn recording() -> Vec<u8> {
         debug: None,
     };
     let processes = [
-        Process { id: KERNEL, name: String::new(), modules: vec![module(NT, "C:\\Windows\\ntoskrnl.exe")] },
-        Process { id: 8, name: "app.exe".to_owned(), modules: vec![module(APP, "C:\\app\\app.exe")] },
-        Process { id: 4320, name: "other.exe".to_owned(), modules: Vec::new() },
+        Process {
+            id: KERNEL,
+            created: None,
+            name: String::new(),
+            modules: vec![module(NT, "C:\\Windows\\ntoskrnl.exe")],
+        },
+        Process { id: 8, created: None, name: "app.exe".to_owned(), modules: vec![module(APP, "C:\\app\\app.exe")] },
+        Process { id: 4320, created: None, name: "other.exe".to_owned(), modules: Vec::new() },
     ];
     let sample = |(index, source, interval, process, ip): (u64, u32, u32, u32, u64)| -> SampleRecord {
         let (time, thread, processor) = (1_000 + index * 500, process + 1, u32::from(process > 8));
@@ -204,7 +209,7 @@ fn without_system_errors(text: &str) -> String {
     errors.fold(text.to_owned(), |text, error| text.replace(&error, "SYSTEM ERROR")).replace("gone\\file", "gone/file")
 }
 
-/// Replaces each number with a decimal point before a unit of time, each size in bytes and each process number.
+/// Replaces each number with a decimal point before a unit of time, and each size in bytes and rate of wakeups.
 fn without_times(text: &str) -> String {
     let is_time = |word: &str| word.contains('.') && word.parse::<f64>().is_ok();
     let is_size = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b',') && !word.is_empty();
@@ -213,7 +218,8 @@ fn without_times(text: &str) -> String {
         let next = |index: usize| words.get(index + 1).copied().unwrap_or_default();
         let word = |(index, word): (usize, &&str)| match (*word, next(index)) {
             (word, "s" | "s," | "seconds" | "seconds:") if is_time(word) => "TIME".to_owned(),
-            (word, "bytes" | "kB") if is_size(word) => "SIZE".to_owned(),
+            (word, "bytes" | "bytes," | "kB" | "kB,") if is_size(word) => "SIZE".to_owned(),
+            (word, "wakeups/s") if is_size(word) => "RATE".to_owned(),
             (word, ")") if word.ends_with('%') => "ERROR".to_owned(),
             (word, _) => word.to_owned(),
         };

@@ -12,6 +12,7 @@ use pmu::{Cpu, Cpuid, CurrentCpu, GuardedCpu, Msr, ProcessorIndex};
 use protocol::status::STATUS_NOT_SUPPORTED;
 use protocol::{NtStatus, ProcessorSet};
 use raw_cpuid::CpuIdResult;
+use sample_ring::Memory;
 
 /// IA32_PERF_GLOBAL_STATUS, and PerfCntrGlobalStatus.
 const STATUS: [u32; 2] = [0x38E, 0xC000_0300];
@@ -128,6 +129,10 @@ impl Platform for &Plain {
 
     fn on_processors(&self, _processors: &ProcessorSet, work: &(impl Fn(CurrentCpu<'_, PlainCpu>) + Sync)) {
         work(CurrentCpu::new(&self.cpu, ProcessorIndex::BOOT));
+    }
+
+    fn ring_memory(&self, _processor: ProcessorIndex, bytes: usize) -> Option<Memory> {
+        Memory::allocate(bytes)
     }
 
     fn now(&self) -> Duration100ns {

@@ -46,7 +46,7 @@ pub fn process(id: u32) -> Process {
     let debug = Some(DebugFile { name: "app.pdb".into(), id: "3F4A0C0B8A3B4D1F9E0C6A5B4C3D2E1F1".into() });
     let path = "C:\\app\\app.exe".into();
     let module = Module { base: 0x1_4000_0000, size: 0x9000, path, timestamp: 7, image_size: 0x9000, debug };
-    Process { id, name: "app.exe".into(), modules: vec![module] }
+    Process { id, created: None, name: "app.exe".into(), modules: vec![module] }
 }
 
 /// Returns a sample of processor 1.

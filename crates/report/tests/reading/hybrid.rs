@@ -63,7 +63,7 @@ fn exports_name_the_core_type_and_can_be_restricted_to_it() {
         assert_eq!(merged.len(), core + atom);
     }
     let mut out = Vec::new();
-    firefox(&contents, &index, &Filter::default(), bytes.as_slice(), &mut out).unwrap();
+    firefox(&contents, &index, &Filter::default(), u64::MAX, bytes.as_slice(), &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     for name in ["cpu_core/TotalCycles/", "cpu_atom/TotalCycles/", "cpu_core/BranchMispredictions/"] {
         assert!(text.contains(name), "{name}");

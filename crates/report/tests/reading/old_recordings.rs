@@ -46,7 +46,7 @@ fn the_recording_with_every_kind_gives_the_same_counts_and_samples_as_when_it_wa
 fn the_recording_with_every_kind_gives_the_same_profile_and_timeline_as_when_it_was_written() {
     let contents = read(EVERY_KIND);
     let mut out = Vec::new();
-    firefox(&contents, &symbol_index(&contents), &Filter::default(), EVERY_KIND, &mut out).unwrap();
+    firefox(&contents, &symbol_index(&contents), &Filter::default(), u64::MAX, EVERY_KIND, &mut out).unwrap();
     let profile: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let tracks = profile["threads"].as_array().unwrap().iter();
     let tracks = tracks.fold(String::new(), |mut text, track| {
@@ -59,7 +59,7 @@ fn the_recording_with_every_kind_gives_the_same_profile_and_timeline_as_when_it_
     let merged = timeline(&contents, &Filter::default(), EVERY_KIND).unwrap();
     let order = merged.iter().fold(String::new(), |mut text, one| {
         let sample = &one.sample;
-        let (number, mode) = (one.pebs_sequence, if one.location().kernel { "k" } else { "u" });
+        let (number, mode) = (one.pebs_sequence, if one.location(&contents.processes).kernel { "k" } else { "u" });
         let place = (sample.processor, number, sample.time, sample.source, sample.process, sample.thread);
         writeln!(text, "{place:x?} {mode} {:#x} {} {}", sample.ip, one.is_precise(), one.inferred).unwrap();
         text

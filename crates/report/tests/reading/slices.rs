@@ -1,6 +1,7 @@
 //! Filters: by processor, thread, time, module and symbol.
 
 use std::collections::BTreeSet;
+use std::io::Cursor;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use super::support::{APP, CYCLES, NT, NTDLL, SortedTable, file, processes, recor
 
 /// Returns a table by process and address of the samples that `filter` selects.
 fn table(bytes: &[u8], filter: &Filter) -> SortedTable {
-    let contents = Contents::read_slice(bytes, Detail::default(), filter.slice.clone()).unwrap();
+    let contents = Contents::read_slice(Cursor::new(bytes), Detail::default(), filter.slice.clone()).unwrap();
     let symbol_index = index(&contents, filter);
     SortedTable::of(&Table::new(&contents, &symbol_index, CYCLES, &[Column::Process, Column::Address], filter))
 }
@@ -27,7 +28,7 @@ fn index(contents: &Contents, filter: &Filter) -> SymbolIndex {
 
 /// Returns the number of lines of CSV with `kind`.
 fn lines(bytes: &[u8], filter: &Filter, kind: &str) -> usize {
-    let contents = Contents::read(bytes, Detail::default()).unwrap();
+    let contents = Contents::read(Cursor::new(bytes), Detail::default()).unwrap();
     let mut out = Vec::new();
     samples_csv(&contents, &index(&contents, filter), filter, bytes, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
@@ -118,7 +119,7 @@ fn losses_are_selected_by_processor_and_time_only() {
 fn totals_and_losses_are_those_of_the_whole_recording() {
     let bytes = recording();
     let none = Slice { processors: Some(BTreeSet::new()), ..Slice::default() };
-    let contents = Contents::read_slice(bytes.as_slice(), Detail::default(), none).unwrap();
+    let contents = Contents::read_slice(Cursor::new(&bytes), Detail::default(), none).unwrap();
     assert_eq!(contents.sample_counts.locations().count(), 0);
     assert_eq!(contents.sample_counts.total(CYCLES).weight.samples, 10);
     assert_eq!(contents.sample_counts.loss_stats().map(|(.., stats)| stats.lost).sum::<u64>(), 3);
@@ -149,7 +150,7 @@ proptest! {
         let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
         blocks.push(Block::Samples(samples.iter().copied().map(SampleRecord::from).collect()));
         blocks.push(Block::Samples(vec![LostRecord::new(5, 0, CYCLES, 3).into()]));
-        blocks.push(Block::Process(Process { id: 12, name: "late".to_owned(), modules: Vec::new() }));
+        blocks.push(Block::Process(Process { id: 12, created: None, name: "late".to_owned(), modules: Vec::new() }));
         let bytes = file(&blocks);
         let (of_cpus, other_cpus): (BTreeSet<u32>, BTreeSet<u32>) = (0..4).partition(|one| processors.contains(one));
         let (of_threads, other_threads): (BTreeSet<u32>, BTreeSet<u32>) = (8..16).partition(|one| threads.contains(one));
@@ -166,7 +167,7 @@ proptest! {
                 let part = table(&bytes, &filter);
                 prop_assert_eq!(part.total, whole.total);
                 sum += part.selected;
-                let contents = Contents::read(bytes.as_slice(), Detail::default()).unwrap();
+                let contents = Contents::read(Cursor::new(&bytes), Detail::default()).unwrap();
                 let of_slice = timeline(&contents, &filter, bytes.as_slice()).unwrap().len();
                 prop_assert_eq!(of_slice as u64, part.selected.samples);
                 ordered += of_slice;

@@ -7,6 +7,7 @@ use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, T
 use pmu::{CurrentCpu, ProcessorIndex};
 use protocol::status::STATUS_DEVICE_BUSY;
 use protocol::{NtStatus, ProcessorSet};
+use sample_ring::Memory;
 
 use super::{Call, SUCCESS, SimMachine, lock};
 use crate::cpu::ModelCpu;
@@ -50,6 +51,11 @@ impl Platform for &SimMachine {
             }
             work(self.current(number));
         }
+    }
+
+    /// All memory is equally near.
+    fn ring_memory(&self, _processor: ProcessorIndex, bytes: usize) -> Option<Memory> {
+        Memory::allocate(bytes)
     }
 
     fn now(&self) -> Duration100ns {

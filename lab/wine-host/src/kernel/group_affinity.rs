@@ -19,6 +19,13 @@ pub struct GroupAffinity {
     reserved: [u16; 3],
 }
 
+impl GroupAffinity {
+    /// Makes the affinity to processors of the only group.
+    pub const fn of_group_0(mask: usize) -> Self {
+        Self { mask, group: 0, reserved: [0; 3] }
+    }
+}
+
 /// The system affinity of a thread, and its previous user affinity.
 #[derive(Clone, Copy)]
 struct SystemAffinity {
@@ -46,7 +53,7 @@ pub unsafe extern "system" fn set(affinity: *const GroupAffinity, previous: *mut
         if !previous.is_null() {
             let mask = before.map_or(0, |system| system.mask);
             // SAFETY: the pointer is not null, so it must point to a variable of the driver.
-            unsafe { previous.write(GroupAffinity { mask, group: 0, reserved: [0; 3] }) };
+            unsafe { previous.write(GroupAffinity::of_group_0(mask)) };
         }
     });
 }

@@ -39,6 +39,8 @@ pub(crate) mod irql_checked;
 #[cfg(windows)]
 pub(crate) mod loaded_images;
 #[cfg(windows)]
+pub(crate) mod nodes;
+#[cfg(windows)]
 pub(crate) mod pool;
 #[cfg(windows)]
 pub(crate) mod power;

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "gives out memory")]
 
 use crate::{
-    kernel::{deferred, hal, irql},
+    kernel::{deferred, hal, irql, nodes},
     lock::lock,
     nt::{APC_LEVEL, DISPATCH_LEVEL, Pointer},
     state::{machine::MACHINE, pool::Block},
@@ -29,6 +29,16 @@ const NON_PAGED: u64 = 0x40;
 const NON_PAGED_EXECUTE: u64 = 0x80;
 const PAGED: u64 = 0x100;
 
+/// PoolExtendedParameterNumaNode, in the lowest bits of the first word of a POOL_EXTENDED_PARAMETER.
+const NUMA_NODE: u64 = 3;
+const TYPE_BITS: u64 = 0xFF;
+
+/// The bit `Optional` of that word.
+const OPTIONAL: u64 = 0x100;
+
+/// MM_ANY_NODE_OK.
+const ANY_NODE_OK: u32 = 0x8000_0000;
+
 /// Bit 0 of POOL_TYPE: paged pool.
 const PAGED_TYPE: u32 = 1;
 
@@ -48,7 +58,11 @@ pub fn statistics() -> bench_protocol::Pool {
     let tags: Vec<PoolTag> = tags.into_values().collect();
     let allocations = tags.iter().map(|tag| tag.allocations).sum();
     let bytes = tags.iter().map(|tag| tag.bytes).sum();
-    bench_protocol::Pool { total_allocations: pool.total_allocations, allocations, bytes, tags }
+    let mut nodes: BTreeMap<u32, u64> = BTreeMap::new();
+    for (node, bytes) in pool.blocks.values().filter_map(|block| Some((block.node?, size(block)))) {
+        *nodes.entry(node).or_default() += bytes;
+    }
+    bench_protocol::Pool { total_allocations: pool.total_allocations, allocations, bytes, tags, nodes }
 }
 
 /// Keeps the pool unchanged while the result lives, if the 64-bit word at the address is in allocated nonpaged pool.
@@ -64,7 +78,37 @@ fn size(block: &Block) -> u64 {
     u64::try_from(block.layout.size()).unwrap_or(u64::MAX)
 }
 
-fn allocate(function: &str, size: usize, tag: u32, paged: bool, filling: u8) -> Pointer {
+/// What an allocation asks for.
+struct Wanted {
+    size: usize,
+    tag: u32,
+    paged: bool,
+    filling: u8,
+    node: Option<u32>,
+}
+
+impl Wanted {
+    /// Reads the arguments of ExAllocatePool2 and ExAllocatePool3.
+    fn new(function: &str, flags: u64, size: usize, tag: u32) -> Option<Self> {
+        if (flags & (NON_PAGED | NON_PAGED_EXECUTE | PAGED)).count_ones() != 1 {
+            violation::other(format!("{function} with the flags {flags:#x}"));
+            return None;
+        }
+        let filling = if flags & UNINITIALIZED == 0 { 0 } else { UNINITIALIZED_FILL };
+        Some(Self { size, tag, paged: flags & PAGED != 0, filling, node: None })
+    }
+}
+
+/// POOL_EXTENDED_PARAMETER.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct ExtendedParameter {
+    kind: u64,
+    value: u64,
+}
+
+fn allocate(function: &str, wanted: Wanted) -> Pointer {
+    let Wanted { size, tag, paged, filling, node } = wanted;
     irql::check(function, if paged { APC_LEVEL } else { DISPATCH_LEVEL });
     if size == 0 || tag == 0 {
         violation::other(format!("{function} of {size} bytes with the tag {tag:#x}"));
@@ -84,7 +128,7 @@ fn allocate(function: &str, size: usize, tag: u32, paged: bool, filling: u8) -> 
         // SAFETY: the memory has this size.
         unsafe { memory.write_bytes(filling, size) };
         pool.total_allocations += 1;
-        pool.blocks.insert(memory.expose_provenance(), Block { layout, tag, paged });
+        pool.blocks.insert(memory.expose_provenance(), Block { layout, tag, paged, node });
     }
     memory.cast()
 }
@@ -107,23 +151,48 @@ fn release(function: &str, memory: Pointer, tag: u32) {
     unsafe { dealloc(memory.cast(), block.layout) };
 }
 
-/// ExAllocatePool2.
+/// Implements ExAllocatePool2.
 pub extern "system" fn allocate2(flags: u64, size: usize, tag: u32) -> Pointer {
-    catch_panic("ExAllocatePool2", ptr::null_mut(), || {
-        let paged = flags & PAGED != 0;
-        if (flags & (NON_PAGED | NON_PAGED_EXECUTE | PAGED)).count_ones() != 1 {
-            violation::other(format!("ExAllocatePool2 with the flags {flags:#x}"));
-            return ptr::null_mut();
+    const NAME: &str = "ExAllocatePool2";
+    catch_panic(NAME, ptr::null_mut(), || {
+        Wanted::new(NAME, flags, size, tag).map_or(ptr::null_mut(), |wanted| allocate(NAME, wanted))
+    })
+}
+
+/// Implements ExAllocatePool3, whose only parameter here is the preferred node.
+pub unsafe extern "system" fn allocate3(
+    flags: u64,
+    size: usize,
+    tag: u32,
+    parameters: *const ExtendedParameter,
+    count: u32,
+) -> Pointer {
+    const NAME: &str = "ExAllocatePool3";
+    catch_panic(NAME, ptr::null_mut(), || {
+        let Some(mut wanted) = Wanted::new(NAME, flags, size, tag) else { return ptr::null_mut() };
+        for index in 0..count as usize {
+            // SAFETY: the driver must pass so many parameters.
+            let ExtendedParameter { kind, value } = unsafe { parameters.add(index).read() };
+            let node = u32::try_from(value).unwrap_or(u32::MAX) & !ANY_NODE_OK;
+            match kind & TYPE_BITS {
+                NUMA_NODE if node <= nodes::highest() => wanted.node = Some(node),
+                _ if kind & OPTIONAL != 0 && kind & TYPE_BITS != NUMA_NODE => {}
+                _ => {
+                    violation::other(format!("{NAME} with the parameter {kind:#x}, {value:#x}"));
+                    return ptr::null_mut();
+                }
+            }
         }
-        let filling = if flags & UNINITIALIZED == 0 { 0 } else { UNINITIALIZED_FILL };
-        allocate("ExAllocatePool2", size, tag, paged, filling)
+        allocate(NAME, wanted)
     })
 }
 
 /// Implements ExAllocatePoolWithTag.
 pub extern "system" fn allocate_with_tag(kind: u32, size: usize, tag: u32) -> Pointer {
     catch_panic("ExAllocatePoolWithTag", ptr::null_mut(), || {
-        allocate("ExAllocatePoolWithTag", size, tag, kind & PAGED_TYPE != 0, UNINITIALIZED_FILL)
+        let paged = kind & PAGED_TYPE != 0;
+        let wanted = Wanted { size, tag, paged, filling: UNINITIALIZED_FILL, node: None };
+        allocate("ExAllocatePoolWithTag", wanted)
     })
 }
 

@@ -4,7 +4,7 @@
 
 use crate::{
     kernel::{
-        callbacks, current_ids, devices, dpc, group_affinity, hal, io_space, ipi, irql, irql_checked, pool,
+        callbacks, current_ids, devices, dpc, group_affinity, hal, io_space, ipi, irql, irql_checked, nodes, pool,
         processor_change, processor_numbers, requests, security, synchronization, system_information, system_threads,
         time, timer, version, work_items,
     },
@@ -18,6 +18,9 @@ unsafe extern "system" {
     fn MmGetSystemRoutineAddress(name: *const UnicodeString) -> Pointer;
 }
 
+/// The build number of Windows Server 2022.
+const SERVER_2022: u32 = 20_348;
+
 /// Functions of Wine that only write a log line, one name per line.
 const STUBS: &str = include_str!("stubs.txt");
 
@@ -26,6 +29,7 @@ pub fn find(name: &str) -> Option<usize> {
     let function = match name {
         "ExAcquireFastMutex" => synchronization::acquire_fast_mutex as *const (),
         "ExAllocatePool2" => pool::allocate2 as *const (),
+        "ExAllocatePool3" if version::build() >= SERVER_2022 => pool::allocate3 as *const (),
         "ExAllocatePoolWithTag" => pool::allocate_with_tag as *const (),
         "ExCreateCallback" => callbacks::create as *const (),
         "ExFreePool" => pool::free as *const (),
@@ -63,8 +67,10 @@ pub fn find(name: &str) -> Option<usize> {
         "KeIpiGenericCall" => ipi::generic_call as *const (),
         "KeLowerIrql" => irql::lower as *const (),
         "KeQueryActiveProcessorCountEx" => processor_numbers::active_count as *const (),
+        "KeQueryHighestNodeNumber" => nodes::query_highest as *const (),
         "KeQueryInterruptTime" => time::interrupt_time as *const (),
         "KeQueryMaximumProcessorCountEx" => processor_numbers::maximum_count as *const (),
+        "KeQueryNodeActiveAffinity" => nodes::query_active as *const (),
         "KeQueryPerformanceCounter" => time::performance_counter as *const (),
         "KeRegisterProcessorChangeCallback" => processor_change::register as *const (),
         "KeReleaseSpinLock" => synchronization::release_spin_lock as *const (),

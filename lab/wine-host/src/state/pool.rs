@@ -18,4 +18,6 @@ pub struct Block {
     pub layout: Layout,
     pub tag: u32,
     pub paged: bool,
+    /// The NUMA node that was asked for.
+    pub node: Option<u32>,
 }
