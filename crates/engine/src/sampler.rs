@@ -358,12 +358,12 @@ impl Sampler {
         // The slot is empty: the engine gives a number to one session at a time.
         let Some(per_cpu) = self.per_cpu(current.index()) else { return put_or_leak(None, producer) };
         let first = share_of(self.nominal_tick(), self.budget());
-        if !per_cpu.has_producers() {
+        if per_cpu.has_producers() {
+            per_cpu.throttle.limit(first);
+        } else {
             // The last tick was one of a session that has ended.
             per_cpu.elapsed(now);
             per_cpu.throttle.open(now, first);
-        } else {
-            per_cpu.throttle.limit(first);
         }
         put_or_leak(per_cpu.slot(subscriber), producer);
         for (_, subscriptions) in per_cpu.subscriptions_of(counters) {

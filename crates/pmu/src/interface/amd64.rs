@@ -73,7 +73,7 @@ impl Amd64 {
         let (eax, ebx) = extended_perfmon(cpu);
         // The global registers control only the six core counters.
         let version_2 = features.perf_ctr_ext_core() && eax.perf_mon_v2();
-        let mask = state::mask(WIDTH);
+        let top_bit = state::top_bit(state::mask(WIDTH));
         let count = match features.perf_ctr_ext_core() {
             true if version_2 => ebx.num_perf_ctr_core().min(CORE_COUNTERS),
             true => CORE_COUNTERS,
@@ -86,7 +86,7 @@ impl Amd64 {
                 counters: Msr::new(perfmon::PERF_CTR0),
                 stride: STRIDE,
                 all,
-                mask,
+                top_bit,
             }
         } else {
             Bank {
@@ -94,7 +94,7 @@ impl Amd64 {
                 counters: Msr::new(perfmon::PERF_LEGACY_CTR0),
                 stride: 1,
                 all,
-                mask,
+                top_bit,
             }
         };
         let generation = Generation::of(cpu);
@@ -293,7 +293,7 @@ impl ProfileInterface for Amd64 {
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
         match self.global {
             Some(global) => CounterSet::from_bits(global.status(cpu).overflowed().into()).and(active.interrupting),
-            None => unmanaged::overflowed(cpu, active.interrupting, self.bank.mask),
+            None => unmanaged::overflowed(cpu, active.interrupting, self.bank.top_bit),
         }
     }
 

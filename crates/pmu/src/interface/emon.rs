@@ -36,7 +36,7 @@ use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
-use crate::state::{Active, CounterSet, CounterState, CpuCounters, PerCpuPmu, Place, SavedMsrs};
+use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, PerCpuPmu, Place, SavedMsrs};
 
 pub use capabilities::{PmuCapabilities, has_architectural_pebs};
 pub use metrics::UnitCounts;
@@ -171,7 +171,8 @@ impl Emon {
     #[inline]
     const fn bank(self) -> Bank {
         let counters = if self.capabilities.full_width() { IA32_A_PMC0 } else { IA32_PMC0 };
-        Bank { selects: IA32_PERFEVTSEL0, counters, stride: 1, all: self.general(), mask: self.capabilities.mask() }
+        let top_bit = state::top_bit(self.capabilities.mask());
+        Bank { selects: IA32_PERFEVTSEL0, counters, stride: 1, all: self.general(), top_bit }
     }
 
     const fn general(self) -> CounterSet {
@@ -450,7 +451,7 @@ impl ProfileInterface for Emon {
         if self.has_global_control() {
             self.counters_in(cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & PmuCapabilities::EVERY).and(active.interrupting)
         } else {
-            unmanaged::overflowed(cpu, active.interrupting, self.capabilities.mask())
+            unmanaged::overflowed(cpu, active.interrupting, self.bank().top_bit)
         }
     }
 

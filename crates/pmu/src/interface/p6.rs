@@ -29,7 +29,7 @@ const BANK: Bank = Bank {
     counters: PERF_CTR0,
     stride: 1,
     all: CounterSet::first(COUNTERS),
-    mask: state::mask(WIDTH),
+    top_bit: state::top_bit(state::mask(WIDTH)),
 };
 
 /// All counters.
@@ -144,7 +144,7 @@ impl ProfileInterface for P6 {
 
     /// One RDPMC for each counter with an interval.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
-        unmanaged::overflowed(cpu, active.interrupting, BANK.mask)
+        unmanaged::overflowed(cpu, active.interrupting, BANK.top_bit)
     }
 
     fn counter_register(&self, _cpu_counters: CpuCounters<'_>, counter: u8) -> Msr {

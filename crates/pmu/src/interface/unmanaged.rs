@@ -25,8 +25,8 @@ pub struct Bank {
     pub stride: u8,
     /// The counters that exist.
     pub all: CounterSet,
-    /// Mask of a counter's bits.
-    pub mask: u64,
+    /// Top bit of a counter, which an overflow clears.
+    pub top_bit: u64,
 }
 
 const _: () = assert!(
@@ -65,7 +65,7 @@ impl Bank {
 
     /// Returns 64 minus the width of a counter.
     const fn missing_bits(self) -> u8 {
-        (self.mask.leading_zeros() & 0x7F) as u8
+        (self.top_bit.leading_zeros() & 0x7F) as u8
     }
 
     /// Clears all select registers.
@@ -145,10 +145,10 @@ impl Bank {
         interrupting: CounterSet,
         mut overflowed: impl FnMut(u8),
     ) -> CounterSet {
-        let (mut served, top_bit) = (CounterSet::NONE, state::top_bit(self.mask));
+        let mut served = CounterSet::NONE;
         for (counter, started) in pmu.started_of(interrupting) {
             let value = cpu.rdpmc(u32::from(counter));
-            if value & top_bit == 0 {
+            if value & self.top_bit == 0 {
                 self.reload(cpu, counter, started, value);
                 overflowed(counter);
                 served = served.with(counter);
@@ -159,8 +159,7 @@ impl Bank {
 }
 
 /// Returns the counters that overflowed, by their values: one RDPMC for each counter with an interval.
-pub fn overflowed(cpu: &impl Cpu, interrupting: CounterSet, mask: u64) -> CounterSet {
-    let top_bit = state::top_bit(mask);
+pub fn overflowed(cpu: &impl Cpu, interrupting: CounterSet, top_bit: u64) -> CounterSet {
     interrupting.iter().filter(|counter| cpu.rdpmc(u32::from(*counter)) & top_bit == 0).collect()
 }
 
