@@ -33,8 +33,8 @@ const SYSTEM_MODULE_INFORMATION: SYSTEM_INFORMATION_CLASS = 11;
 /// Size of the first list in bytes, for about 880 modules of the kernel.
 const FIRST_BYTES: usize = 256 << 10;
 
-/// Time from 1601 to 1970, from which Windows and Rust count.
-const EPOCHS: Duration = Duration::from_secs(11_644_473_600);
+/// Time from 1601 to 1970, from which Windows and Rust count: 369 years, of which 89 had a leap day.
+const EPOCHS: Duration = Duration::from_hours(24 * (369 * 365 + 89));
 
 /// Number of requests for a list that grows between two requests.
 const ATTEMPTS: usize = 4;
