@@ -194,11 +194,11 @@ pub trait ProfileInterface {
     /// the registers.
     fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, differs: impl FnMut(CounterSet, Disturbance));
 
-    /// Serves a performance monitor interrupt of the processor with this state, which has its capabilities as well, so
-    /// that the interface of any processor serves all: finds the `interrupting` counters that overflowed, accounts and reloads each and passes it to `overflowed`. It acknowledges the status register,
-    /// whatever it reports about the driver's counters, and unmasks the LVT entry if the processor masked it. Returns
-    /// the overflowed counters; none if the interrupt was late or belongs to other software. The driver must own the
-    /// registers.
+    /// Serves a performance monitor interrupt of the processor with this state. The interface of any processor serves
+    /// all, because the state has the capabilities of its processor. Finds the `interrupting` counters that overflowed,
+    /// accounts and reloads each and passes it to `overflowed`. It acknowledges the status register, whatever it reports
+    /// about the driver's counters, and unmasks the LVT entry if the processor masked it. Returns the overflowed
+    /// counters; none if the interrupt was late or belongs to other software. The driver must own the registers.
     fn serve(
         &self,
         cpu: &impl Cpu,
