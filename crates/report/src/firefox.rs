@@ -379,7 +379,7 @@ fn interval(contents: &Contents) -> u64 {
     let Some(summary) = &contents.summary else { return DEFAULT_INTERVAL };
     let samples: u64 = contents.sample_counts.totals().map(|(_, total)| total.weight.samples).sum();
     let processors = contents.session.processors.len() as u64;
-    let nanoseconds = summary.elapsed.saturating_mul(100).saturating_mul(processors);
+    let nanoseconds = summary.sampled_time().saturating_mul(100).saturating_mul(processors);
     nanoseconds.checked_div(samples).filter(|interval| *interval > 0).unwrap_or(DEFAULT_INTERVAL)
 }
 
