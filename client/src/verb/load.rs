@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, ErrorKind, IsTerminal, Read};
+use std::io::{self, BufReader, BufWriter, ErrorKind, IsTerminal, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use recording::{JoinedFile, ReadError, RecordedEvent, Session};
@@ -221,7 +221,7 @@ impl LoadedRecording {
     }
 
     /// Opens the recording again, to read single samples. While they are written to a terminal, no progress is shown.
-    pub fn reopen(&self, output: Option<&Path>) -> Result<impl Read, Error> {
+    pub fn reopen(&self, output: Option<&Path>) -> Result<impl Read + Seek, Error> {
         Ok(watched_reader(&self.path, output.is_some() || !io::stdout().is_terminal())?)
     }
 

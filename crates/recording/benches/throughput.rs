@@ -25,6 +25,7 @@ fn session() -> Session {
         clock: 10_000_000,
         processors: Vec::new(),
         batch: 0,
+        part: 0,
         core_types: Vec::new(),
         events: Vec::new(),
     }

@@ -171,6 +171,22 @@ impl EncodedSamples {
         self.version >= FIRST_WITH_COLUMNS
     }
 
+    /// Returns the earliest and the latest time of the samples, which columns need not be decoded for; `None` if there
+    /// are no samples.
+    ///
+    /// # Errors
+    /// If the block is damaged.
+    pub fn times(&self) -> Result<Option<RangeInclusive<u64>>, ReadError> {
+        self.checked(|| {
+            if self.has_columns() {
+                let (head, _) = self.head()?;
+                return Ok((head.samples > 0).then_some(head.earliest..=head.latest));
+            }
+            let times = self.records()?.into_iter().map(|record| record.time()..=record.time());
+            Ok(times.reduce(|all, one| *all.start().min(one.start())..=*all.end().max(one.end())))
+        })
+    }
+
     /// Checks the checksum, which costs little of what decoding costs.
     ///
     /// # Errors
@@ -200,11 +216,17 @@ impl EncodedSamples {
     }
 
     fn decode_columns(&self) -> Result<SampleColumns, BlockError> {
+        let (head, frame) = self.head()?;
+        SampleColumns::decode(&head, frame)
+    }
+
+    /// Returns the start of the payload of columns, and the rest.
+    fn head(&self) -> Result<(SamplesHead, &[u8]), BlockError> {
         let (head, frame) = SamplesHead::read_from_prefix(&self.payload).map_err(|_| BlockError::SamplesHead)?;
         if head.checksum() != head.crc {
             return Err(BlockError::SamplesHead);
         }
-        SampleColumns::decode(&head, frame)
+        Ok((head, frame))
     }
 }
 

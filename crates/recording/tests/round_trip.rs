@@ -237,6 +237,14 @@ fn blocks_of_other_times_are_skipped() {
         let wanted = blocks.iter().enumerate().filter(|(index, _)| !skipped.contains(index));
         assert_eq!(read, wanted.map(|(_, block)| block.clone()).collect::<Vec<_>>(), "{times:?}");
     }
+    let mut times = Vec::new();
+    let mut reader = Reader::new(file.as_slice()).unwrap();
+    while let Some(block) = reader.next_encoded().transpose().unwrap() {
+        if let EncodedBlock::Samples(samples) = block {
+            times.extend(samples.times().unwrap());
+        }
+    }
+    assert_eq!(times, [10..=19, 20..=29, 30..=39, 40..=49]);
     let without = Reader::new(io::Cursor::new(&file)).unwrap().without_samples();
     assert!(without.map(Result::unwrap).eq([0, 2, 6].map(|index| blocks[index].clone())));
 }

@@ -14,7 +14,7 @@ mod thinning;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ pub fn firefox(
     symbol_index: &SymbolIndex,
     filter: &Filter,
     max: u64,
-    input: impl Read,
+    input: impl Read + Seek,
     out: impl Write,
 ) -> Result<Thinned, ExportError> {
     let locations = contents.sample_counts.locations();
