@@ -196,9 +196,10 @@ pub trait ProfileInterface {
 
     /// Serves a performance monitor interrupt of the processor with this state. The interface of any processor serves
     /// all, because the state has the capabilities of its processor. Finds the `interrupting` counters that overflowed,
-    /// accounts and reloads each and passes it to `overflowed`. It acknowledges the status register, whatever it reports
-    /// about the driver's counters, and unmasks the LVT entry if the processor masked it. Returns the overflowed
-    /// counters; none if the interrupt was late or belongs to other software. The driver must own the registers.
+    /// accounts and reloads each and passes it to `overflowed`. It acknowledges the status register, whatever it
+    /// reports about the driver's counters, and unmasks the LVT entry if the processor masked it. Returns the
+    /// overflowed counters; none if the interrupt was late or belongs to other software. The driver must own the
+    /// registers.
     fn serve(
         &self,
         cpu: &impl Cpu,

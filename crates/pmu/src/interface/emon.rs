@@ -16,6 +16,7 @@
 //! Version 1: start 2N W, stop N W, interrupt Ns P + k W for Ns counters with an interval.
 
 mod capabilities;
+mod changes;
 mod extra;
 mod fixed;
 mod freeze;
@@ -202,35 +203,6 @@ impl Emon {
         let control = cpu_counters.pmu.snapshot.control() & !self.capabilities.own() | self.bits(counters);
         cpu_counters.pmu.snapshot.set_control(control);
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control);
-    }
-
-    /// Compares IA32_PERF_GLOBAL_CTRL, which contains `found`, with what the driver wrote. Returns the value to write:
-    /// bits outside the interface are as they were found. Returns as well the counters that differ.
-    fn changes(self, pmu: &PerCpuPmu, found: u64) -> (u64, Option<(CounterSet, Disturbance)>) {
-        let own = self.capabilities.own();
-        let kept = own | self.unit_control(pmu);
-        let control = found & !kept | pmu.snapshot.control() & kept;
-        pmu.snapshot.set_control(control);
-        let counters = self.counters_in((found ^ control) & own).or(self.unit_in(pmu, found ^ control));
-        (control, Disturbance::of(IA32_PERF_GLOBAL_CTRL, found, control).map(|disturbance| (counters, disturbance)))
-    }
-
-    /// Notes what [changed](Self::changes) in an interrupt. Returns the value to write. Takes no `CpuCounters`, which
-    /// would be copied to the stack of the handler.
-    #[cold]
-    #[inline(never)]
-    fn note_changes(self, pmu: &PerCpuPmu, found: u64) -> u64 {
-        let (control, changed) = self.changes(pmu, found);
-        pmu.disturbances.note_found(changed);
-        control
-    }
-
-    /// Reads IA32_PERF_GLOBAL_CTRL and notes what changed. Returns the value to write. Not a part of its caller, which
-    /// is on the deepest path of the handler.
-    #[inline(never)]
-    fn checked_control(self, cpu: &impl Cpu, pmu: &PerCpuPmu) -> u64 {
-        let (control, found) = (pmu.snapshot.control(), cpu.rdmsr(IA32_PERF_GLOBAL_CTRL));
-        if found == control { control } else { self.note_changes(pmu, found) }
     }
 
     /// Returns the counters of these bits in the global registers.
