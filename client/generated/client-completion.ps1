@@ -228,6 +228,8 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             [CompletionResult]::new('--batch', '--batch', [CompletionResultType]::ParameterName, 'Records of :p events that a processor writes before it interrupts [default: 1]')
             [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Write the samples to FILE')
             [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Write the samples to FILE')
+            [CompletionResult]::new('--max-size', '--max-size', [CompletionResultType]::ParameterName, 'Keep the newest samples, of at most SIZE bytes such as 500M or 10G')
+            [CompletionResult]::new('--keep-last', '--keep-last', [CompletionResultType]::ParameterName, 'Keep the samples of at least the last TIME, such as 60s')
             [CompletionResult]::new('-C', '-C ', [CompletionResultType]::ParameterName, 'Processors, such as 0,2-3 [default: every active one]')
             [CompletionResult]::new('--cpu', '--cpu', [CompletionResultType]::ParameterName, 'Processors, such as 0,2-3 [default: every active one]')
             [CompletionResult]::new('--ring', '--ring', [CompletionResultType]::ParameterName, 'Capacity of the ring of each processor in records: a power of two [default: room for 2 s]')

@@ -83,6 +83,8 @@ impl TopArgs {
             freq: self.freq,
             batch: None,
             output: PathBuf::new(),
+            max_size: None,
+            keep_last: None,
             session: SessionArgs { processors, force, ring, budget, all: true, duration: None, command: Vec::new() },
         }
     }

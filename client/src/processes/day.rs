@@ -104,6 +104,7 @@ impl Day {
             batch: 0,
             core_types: Vec::new(),
             events: Vec::new(),
+            part: 0,
         };
         let writer = Writer::new(file, &session).unwrap();
         Self { writer, samples: Vec::new(), truth: BTreeMap::new() }
@@ -128,7 +129,8 @@ impl Day {
     }
 
     fn finish(self) -> BTreeMap<(u32, String, String), u64> {
-        let summary = Summary { elapsed: 1, counts: Vec::new(), interrupted_by_user: false, exit_code: None };
+        let summary =
+            Summary { elapsed: 1, counts: Vec::new(), interrupted_by_user: false, exit_code: None, kept: None };
         self.writer.finish(&summary).unwrap();
         self.truth
     }

@@ -3,10 +3,10 @@
 use std::error::Error as _;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, ErrorKind, IsTerminal, Read};
+use std::io::{self, BufReader, BufWriter, ErrorKind, IsTerminal, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use recording::{ReadError, RecordedEvent, Session};
+use recording::{JoinedFile, ReadError, RecordedEvent, Session};
 use report::{
     Column, Contents, Detail, ExportError, Filter, Missing, PerfMapProblem, Reason, SampleLocation, SampledSource,
     SymbolFinder, SymbolIndex, Table, TimelineSample, timeline,
@@ -222,7 +222,7 @@ impl LoadedRecording {
     }
 
     /// Opens the recording again, to read single samples. While they are written to a terminal, no progress is shown.
-    pub fn reopen(&self, output: Option<&Path>) -> Result<impl Read, Error> {
+    pub fn reopen(&self, output: Option<&Path>) -> Result<impl Read + Seek, Error> {
         Ok(watched_reader(&self.path, output.is_some() || !io::stdout().is_terminal())?)
     }
 
@@ -300,17 +300,17 @@ fn perf_map_folders(recorded: Option<&str>, this: Option<&str>) -> Vec<PathBuf> 
 }
 
 /// Opens a recording.
-pub fn reader(path: &Path) -> Result<BufReader<ReadProgress<File>>, RecordingError> {
+pub fn reader(path: &Path) -> Result<BufReader<ReadProgress<JoinedFile>>, RecordingError> {
     watched_reader(path, true)
 }
 
 /// Opens a recording. The progress of reading it is shown if `is_watched`, and if it takes long.
-fn watched_reader(path: &Path, is_watched: bool) -> Result<BufReader<ReadProgress<File>>, RecordingError> {
-    let file = File::open(path).map_err(|cause| match cause.kind() {
+fn watched_reader(path: &Path, is_watched: bool) -> Result<BufReader<ReadProgress<JoinedFile>>, RecordingError> {
+    let file = JoinedFile::open(path).map_err(|cause| match cause.kind() {
         ErrorKind::NotFound => RecordingError::NotFound { path: path.to_owned() },
         _ => RecordingError::Unopenable { path: path.to_owned(), cause },
     })?;
-    let length = file.metadata().map_or(0, |file| file.len());
+    let length = file.length().unwrap_or_default();
     Ok(BufReader::new(ReadProgress::new(file, length, is_watched)))
 }
 

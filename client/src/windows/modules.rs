@@ -33,8 +33,8 @@ const SYSTEM_MODULE_INFORMATION: SYSTEM_INFORMATION_CLASS = 11;
 /// Size of the first list in bytes, for about 880 modules of the kernel.
 const FIRST_BYTES: usize = 256 << 10;
 
-/// Time from 1601 to 1970, from which Windows and Rust count.
-const EPOCHS: Duration = Duration::from_secs(11_644_473_600);
+/// Time from 1601 to 1970, from which Windows and Rust count: 369 years, of which 89 had a leap day.
+const EPOCHS: Duration = Duration::from_hours(24 * (369 * 365 + 89));
 
 /// Number of requests for a list that grows between two requests.
 const ATTEMPTS: usize = 4;
@@ -96,10 +96,14 @@ pub fn processes() -> io::Result<Vec<RunningProcess>> {
 /// Reads the clock of samples, then system time.
 fn clocks() -> Option<ClockReading> {
     let [mut counter, mut frequency] = [0, 0];
-    // SAFETY: each pointer is to a variable that outlives the call.
-    let counted =
-        unsafe { QueryPerformanceCounter(&raw mut counter) != 0 && QueryPerformanceFrequency(&raw mut frequency) != 0 };
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok().filter(|_| counted)?;
+    // SAFETY: the pointer is to a variable that outlives the call.
+    let has_counter = unsafe { QueryPerformanceCounter(&raw mut counter) } != 0;
+    // SAFETY: as above.
+    let has_frequency = unsafe { QueryPerformanceFrequency(&raw mut frequency) } != 0;
+    if !(has_counter && has_frequency) {
+        return None;
+    }
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
     let system_time = since_1970.saturating_add(EPOCHS).as_nanos() / 100;
     Some(ClockReading {
         counter: counter.try_into().ok()?,

@@ -62,7 +62,8 @@ fn recording(mut samples: impl Iterator<Item = CounterSample>, file: File) -> Re
         }
         writer.samples(&batch)?;
     }
-    let summary = Summary { elapsed: CLOCK, counts: Vec::new(), interrupted_by_user: false, exit_code: Some(0) };
+    let summary =
+        Summary { elapsed: CLOCK, counts: Vec::new(), interrupted_by_user: false, exit_code: Some(0), kept: None };
     writer.finish(&summary)?;
     Ok(())
 }
@@ -109,6 +110,7 @@ fn session() -> Session {
         clock: CLOCK,
         processors: (0..PROCESSORS).collect(),
         batch: 0,
+        part: 0,
         core_types: Vec::new(),
         events: vec![RecordedEvent {
             source: 25,

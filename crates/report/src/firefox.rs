@@ -14,7 +14,7 @@ mod thinning;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ pub fn firefox(
     symbol_index: &SymbolIndex,
     filter: &Filter,
     max: u64,
-    input: impl Read,
+    input: impl Read + Seek,
     out: impl Write,
 ) -> Result<Thinned, ExportError> {
     let locations = contents.sample_counts.locations();
@@ -379,7 +379,7 @@ fn interval(contents: &Contents) -> u64 {
     let Some(summary) = &contents.summary else { return DEFAULT_INTERVAL };
     let samples: u64 = contents.sample_counts.totals().map(|(_, total)| total.weight.samples).sum();
     let processors = contents.session.processors.len() as u64;
-    let nanoseconds = summary.elapsed.saturating_mul(100).saturating_mul(processors);
+    let nanoseconds = summary.sampled_time().saturating_mul(100).saturating_mul(processors);
     nanoseconds.checked_div(samples).filter(|interval| *interval > 0).unwrap_or(DEFAULT_INTERVAL)
 }
 

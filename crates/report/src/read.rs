@@ -162,14 +162,9 @@ pub enum ExportError {
 /// out: [`SampleCounts::unreadable`] has counted them.
 pub(crate) fn for_each_record(
     input: impl Read,
-    mut each: impl FnMut(&Record) -> io::Result<()>,
+    each: impl FnMut(&Record) -> io::Result<()>,
 ) -> Result<(), ExportError> {
-    for block in Reader::new(input)?.map_while(Result::ok) {
-        if let Block::Samples(records) = block {
-            records.iter().filter_map(|record| record.parse().ok()).try_for_each(|record| each(&record))?;
-        }
-    }
-    Ok(())
+    each_of(Reader::new(input)?, each)
 }
 
 /// Passes every record that `filter` selects to `each`, up to the first damaged block.
@@ -177,13 +172,22 @@ pub(crate) fn for_each_selected(
     contents: &Contents,
     symbol_index: &SymbolIndex,
     filter: &Filter,
-    input: impl Read,
+    input: impl Read + Seek,
     mut each: impl FnMut(&Record) -> io::Result<()>,
 ) -> Result<(), ExportError> {
-    for_each_record(
-        input,
-        |record| {
-            if filter.selects_record(record, contents, symbol_index) { each(record) } else { Ok(()) }
-        },
-    )
+    let mut blocks = Reader::new(input)?;
+    // A block of another time could be the damaged one.
+    if let (Some(time), None) = (&filter.slice.time, &contents.damage) {
+        blocks = blocks.within(time.start..=time.end.saturating_sub(1));
+    }
+    each_of(blocks, |record| if filter.selects_record(record, contents, symbol_index) { each(record) } else { Ok(()) })
+}
+
+fn each_of<R: Read>(blocks: Reader<R>, mut each: impl FnMut(&Record) -> io::Result<()>) -> Result<(), ExportError> {
+    for block in blocks.map_while(Result::ok) {
+        if let Block::Samples(records) = block {
+            records.iter().filter_map(|record| record.parse().ok()).try_for_each(|record| each(&record))?;
+        }
+    }
+    Ok(())
 }

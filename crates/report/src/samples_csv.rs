@@ -1,6 +1,6 @@
 //! Exports single samples as CSV.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 
 use protocol::{AnySample, Mode, PauseKind, PreciseKind, Record, StopKind, UNKNOWN};
 
@@ -34,7 +34,7 @@ pub fn samples_csv(
     contents: &Contents,
     symbol_index: &SymbolIndex,
     filter: &Filter,
-    input: impl Read,
+    input: impl Read + Seek,
     out: impl Write,
 ) -> Result<(), ExportError> {
     let mut lines = Lines { out: csv::Writer::from_writer(out), contents, symbol_index };

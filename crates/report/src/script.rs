@@ -7,7 +7,7 @@
 //! ```
 
 use std::fmt::Write as _;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 
 use protocol::AnySample;
 use rustc_hash::FxHashMap;
@@ -33,7 +33,7 @@ pub fn script(
     contents: &Contents,
     symbol_index: &SymbolIndex,
     filter: &Filter,
-    input: impl Read,
+    input: impl Read + Seek,
     mut out: impl Write,
 ) -> Result<(), ExportError> {
     let mut stacks = FxHashMap::default();

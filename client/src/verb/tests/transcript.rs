@@ -98,6 +98,7 @@ fn recording() -> Vec<u8> {
             event(25, "TotalCycles", modes::BOTH, 100_000, 0),
             event(11, "BranchMispredictions", 1, 1009, 1000),
         ],
+        part: 0,
     };
     let module = |base, path: &str| Module {
         base,
@@ -143,7 +144,7 @@ fn recording() -> Vec<u8> {
         disturbed: None,
     };
     let counts = vec![count(25, 0, 9, 0), count(25, 1, 1, 3), count(11, 0, 2, 0), count(11, 1, 0, 0)];
-    let summary = Summary { elapsed: 5_000_000, counts, interrupted_by_user: false, exit_code: Some(3) };
+    let summary = Summary { elapsed: 5_000_000, counts, interrupted_by_user: false, exit_code: Some(3), kept: None };
     let mut writer = Writer::new(Vec::new(), &session).unwrap();
     for process in processes {
         writer.process(&process).unwrap();

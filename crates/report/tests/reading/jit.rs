@@ -119,7 +119,7 @@ fn firefox_profile_names_compiled_code() {
     let contents = Contents::read(Cursor::new(&bytes), Detail::default()).unwrap();
     let symbol_index = SymbolIndex::new(&contents, &Filter::default(), &finder);
     let mut out = Vec::new();
-    firefox(&contents, &symbol_index, &Filter::default(), u64::MAX, bytes.as_slice(), &mut out).unwrap();
+    firefox(&contents, &symbol_index, &Filter::default(), u64::MAX, Cursor::new(&bytes), &mut out).unwrap();
     let profile: Value = serde_json::from_slice(&out).unwrap();
     let names = profile["threads"].as_array().unwrap().iter().flat_map(|thread| {
         thread["stringArray"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect::<Vec<_>>()

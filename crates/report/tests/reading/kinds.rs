@@ -86,7 +86,7 @@ fn exports_have_every_kind_and_no_id_of_unknown_processes() {
     );
 
     let mut out = Vec::new();
-    samples_csv(&contents, &symbol_index, &Filter::default(), bytes.as_slice(), &mut out).unwrap();
+    samples_csv(&contents, &symbol_index, &Filter::default(), Cursor::new(&bytes), &mut out).unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap());
 }
 
@@ -95,7 +95,7 @@ fn firefox_profile_weighs_each_kind_by_its_events_and_has_a_track_of_unknown_thr
     let bytes = recording();
     let contents = read(&bytes);
     let mut out = Vec::new();
-    firefox(&contents, &symbol_index(&contents), &Filter::default(), u64::MAX, bytes.as_slice(), &mut out).unwrap();
+    firefox(&contents, &symbol_index(&contents), &Filter::default(), u64::MAX, Cursor::new(&bytes), &mut out).unwrap();
     let profile: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let tracks = profile["threads"].as_array().unwrap().iter().map(|thread| {
         let weights = thread["samples"]["weight"].as_array().unwrap().iter().map(|weight| weight.as_u64().unwrap());
@@ -121,7 +121,7 @@ fn inferno_finds_the_samples_of_unknown_processes_in_a_script() {
     let contents = read(&file);
     let filter = Filter { source: Some(CYCLES), ..Filter::default() };
     let mut text = Vec::new();
-    script(&contents, &symbol_index(&contents), &filter, file.as_slice(), &mut text).unwrap();
+    script(&contents, &symbol_index(&contents), &filter, Cursor::new(&file), &mut text).unwrap();
     let mut folded = Vec::new();
     Folder::from(Options::default()).collapse(text.as_slice(), &mut folded).unwrap();
     let folded = String::from_utf8(folded).unwrap();

@@ -73,7 +73,7 @@ fn exports_of_single_samples_have_the_process_of_their_time() {
     let (contents, filter) = (read(&bytes), Filter::default());
     let index = symbol_index(&contents);
     let mut out = Vec::new();
-    samples_csv(&contents, &index, &filter, bytes.as_slice(), &mut out).unwrap();
+    samples_csv(&contents, &index, &filter, Cursor::new(&bytes), &mut out).unwrap();
     let mut names = BTreeMap::new();
     for line in String::from_utf8(out).unwrap().lines().skip(1) {
         let fields: Vec<&str> = line.split(',').collect();
@@ -83,7 +83,7 @@ fn exports_of_single_samples_have_the_process_of_their_time() {
     assert_eq!(names, wanted());
 
     let mut out = Vec::new();
-    script(&contents, &index, &filter, bytes.as_slice(), &mut out).unwrap();
+    script(&contents, &index, &filter, Cursor::new(&bytes), &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     let of = |name: &str| text.matches(&format!("{name} 8/9 ")).count() as u64;
     assert_eq!(WANTED.map(|(name, _)| (name, of(name))), WANTED);
@@ -91,7 +91,7 @@ fn exports_of_single_samples_have_the_process_of_their_time() {
     assert_eq!(WANTED.map(|(name, _)| (name, in_module(name))), WANTED);
 
     let mut out = Vec::new();
-    firefox(&contents, &index, &filter, u64::MAX, bytes.as_slice(), &mut out).unwrap();
+    firefox(&contents, &index, &filter, u64::MAX, Cursor::new(&bytes), &mut out).unwrap();
     let profile: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let tracks = profile["threads"].as_array().unwrap().iter();
     let tracks = tracks.filter(|track| track["samples"]["length"] != 0);

@@ -1,8 +1,10 @@
 //! Filters: by processor, thread, time, module and symbol.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::io::Cursor;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::rc::Rc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -30,7 +32,7 @@ fn index(contents: &Contents, filter: &Filter) -> SymbolIndex {
 fn lines(bytes: &[u8], filter: &Filter, kind: &str) -> usize {
     let contents = Contents::read(Cursor::new(bytes), Detail::default()).unwrap();
     let mut out = Vec::new();
-    samples_csv(&contents, &index(&contents, filter), filter, bytes, &mut out).unwrap();
+    samples_csv(&contents, &index(&contents, filter), filter, Cursor::new(bytes), &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     text.lines().filter(|line| line.split(',').nth(1) == Some(kind)).count()
 }
@@ -63,6 +65,56 @@ fn a_time_is_selected_from_its_start_to_before_its_end() {
         assert_eq!((table.selected.samples, table.total.weight.samples), (number, 10), "{from} {to}");
         assert_eq!(lines(&bytes, &filter, "sample") as u64, number, "{from} {to}");
     }
+}
+
+/// Counts the bytes that are read.
+struct Counted {
+    input: Cursor<Vec<u8>>,
+    read: Rc<Cell<usize>>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let length = self.input.read(bytes)?;
+        self.read.set(self.read.get() + length);
+        Ok(length)
+    }
+}
+
+impl Seek for Counted {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.input.seek(to)
+    }
+}
+
+/// Exports a millisecond of a recording that has a block for each of twenty. Returns the exported lines and how much of
+/// the recording was read, in percent.
+fn exported(bytes: Vec<u8>, filter: &Filter) -> (usize, usize) {
+    let contents = Contents::read_slice(Cursor::new(&bytes), Detail::default(), filter.slice.clone()).unwrap();
+    let (read, length) = (Rc::new(Cell::new(0)), bytes.len());
+    let input = Counted { input: Cursor::new(bytes), read: Rc::clone(&read) };
+    let mut out = Vec::new();
+    samples_csv(&contents, &index(&contents, filter), filter, input, &mut out).unwrap();
+    (String::from_utf8(out).unwrap().lines().count() - 1, 100 * read.get() / length)
+}
+
+#[test]
+fn only_the_blocks_of_a_selected_time_are_read_again() {
+    let blocks = (0..20_u64).map(|millisecond| {
+        let samples = (0..500).map(|index| CounterSample {
+            time: millisecond * 10_000 + index,
+            ip: APP + millisecond.wrapping_mul(index).wrapping_mul(0x9E37_79B9) % 0x10_0000,
+            ..sample(CYCLES, 8, APP, 1)
+        });
+        Block::Samples(samples.map(SampleRecord::from).collect())
+    });
+    let mut bytes = file(&blocks.collect::<Vec<_>>());
+    let (lines, percent) = exported(bytes.clone(), &of_time(50_000..60_000));
+    assert!(lines == 500 && percent < 30, "{lines} lines, {percent} %");
+    // The export ends where the report does, at damage before the selected time.
+    let middle = bytes.len() / 10;
+    bytes[middle] ^= 1;
+    assert_eq!(exported(bytes, &of_time(50_000..60_000)).0, 0);
 }
 
 /// A unit of the clock is 100 ns.

@@ -29,6 +29,7 @@ pub fn session() -> Session {
         clock: 10_000_000,
         processors: vec![0, 1],
         batch: 0,
+        part: 0,
         core_types: Vec::new(),
         events: vec![event(CYCLES, "TotalCycles", 100_003), event(MISSES, "BranchMispredictions", 1009)],
     }
@@ -140,6 +141,7 @@ pub fn summary() -> Summary {
         counts: vec![count(CYCLES, 0, 10, 0), count(CYCLES, 1, 0, 3), count(MISSES, 0, 0, 0), count(MISSES, 1, 2, 0)],
         interrupted_by_user: false,
         exit_code: Some(0),
+        kept: None,
     }
 }
 

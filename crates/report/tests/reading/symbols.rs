@@ -143,7 +143,7 @@ fn inlined_functions_are_frames_below_the_symbol() {
     let stacks = report::folded(&table(Column::Frames));
     assert!(stacks.contains(&format!(";;functions::alpha();{fetch_add};{atomic_add} 2")), "{stacks:?}");
     let mut text = Vec::new();
-    script(&contents, &symbol_index, &Filter::default(), bytes.as_slice(), &mut text).unwrap();
+    script(&contents, &symbol_index, &Filter::default(), Cursor::new(&bytes), &mut text).unwrap();
     let mut collapsed = Vec::new();
     Folder::from(Options::default()).collapse(text.as_slice(), &mut collapsed).unwrap();
     let collapsed = String::from_utf8(collapsed).unwrap();
@@ -152,7 +152,7 @@ fn inlined_functions_are_frames_below_the_symbol() {
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains(" functions::alpha()+0x10 (functions.dll)\n"), "{text}");
     let mut profile = Vec::new();
-    firefox(&contents, &symbol_index, &Filter::default(), u64::MAX, bytes.as_slice(), &mut profile).unwrap();
+    firefox(&contents, &symbol_index, &Filter::default(), u64::MAX, Cursor::new(&bytes), &mut profile).unwrap();
     let profile: Value = serde_json::from_slice(&profile).unwrap();
     let thread =
         profile["threads"].as_array().unwrap().iter().find(|thread| thread["processName"] == "app.exe").unwrap();
