@@ -1,12 +1,12 @@
 //! Exports for other programs.
 
 use std::collections::BTreeSet;
+use std::io::Cursor;
 
 use protocol::{CounterSample, SampleRecord};
 use recording::Block;
 use report::{Column, Filter, Table, Thinned, firefox, flamegraph, folded, folded_for_graph, samples_csv};
 use serde_json::Value;
-use std::io::Cursor;
 
 use super::support::{APP, CYCLES, MISSES, file, processes, read, recording, sample, symbol_index};
 
