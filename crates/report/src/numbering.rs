@@ -27,6 +27,11 @@ impl<T: Copy + Hash + Eq> Numbering<T> {
         })
     }
 
+    /// Returns all values in the order of their numbers.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+
     /// Returns the value with this number.
     pub fn get(&self, number: u32) -> Option<&T> {
         self.values.get(number as usize)

@@ -22,12 +22,12 @@ use crate::modules::ModuleId;
 use crate::read::{Contents, ExportError};
 use crate::sample_counts::LossStats;
 use crate::sampled_sources::SampledSource;
-use crate::symbol_index::{FrameKey, Name, SymbolIndex};
+use crate::symbol_index::{Name, SymbolIndex};
 
 /// Nanoseconds per millisecond.
 const MILLISECOND: u64 = 1_000_000;
 
-/// Number of locations that are encoded at a time.
+/// Number of samples that are encoded at a time.
 const PART: usize = 10_000;
 
 /// Nanoseconds per unit of the duration in the summary of a recording.
@@ -46,18 +46,13 @@ pub fn pprof(
     // Fast, as Go's own profiles: the exports of large recordings take most of their time here.
     let mut compressed = GzEncoder::new(out, Compression::fast());
     let mut builder = Builder::new(contents, symbol_index, filter);
-    let mut locations: Vec<(SampleLocation, SampleWeight)> = contents
-        .sample_counts
-        .locations()
-        .filter(|(location, _)| filter.selects_location(location, symbol_index))
-        .collect();
     // The order in the table of locations differs from run to run.
-    locations.sort_unstable_by_key(|(location, _)| *location);
-    for part in locations.chunks(PART) {
-        for (location, weight) in part {
-            builder.add(location, *weight);
+    let locations = contents.sample_counts.sorted_locations(|location| filter.selects_location(location, symbol_index));
+    for (location, weight) in locations {
+        builder.add(&location, weight);
+        if builder.profile.sample.len() == PART {
+            compressed.write_all(&builder.take_part().encode_to_vec())?;
         }
-        compressed.write_all(&builder.take_part().encode_to_vec())?;
     }
     compressed.write_all(&builder.take_part().encode_to_vec())?;
     compressed.finish()?.flush()?;
@@ -78,8 +73,16 @@ struct Builder<'a> {
     /// The place of each source among the values of a sample.
     sources: FxHashMap<SampledSource, usize>,
     mappings: FxHashMap<ModuleId, u64>,
+    /// Number of functions so far.
+    function_count: u64,
+    /// Functions that can have more than one address.
     functions: FxHashMap<(u64, Name), u64>,
-    locations: FxHashMap<(u64, u64, FrameKey), u64>,
+    /// Number of locations so far.
+    location_count: u32,
+    /// Locations by module and offset, of which there can be as many as samples. Their functions follow from both.
+    in_modules: FxHashMap<(ModuleId, u32), u32>,
+    /// Other locations by address and function.
+    others: FxHashMap<(u64, Name), u32>,
 }
 
 impl<'a> Builder<'a> {
@@ -93,8 +96,11 @@ impl<'a> Builder<'a> {
             sample_types: 0,
             sources: FxHashMap::default(),
             mappings: FxHashMap::default(),
+            function_count: 0,
             functions: FxHashMap::default(),
-            locations: FxHashMap::default(),
+            location_count: 0,
+            in_modules: FxHashMap::default(),
+            others: FxHashMap::default(),
         };
         builder.text("");
         let samples = ValueType { kind: builder.text("samples"), unit: builder.text("count") };
@@ -182,29 +188,40 @@ impl<'a> Builder<'a> {
             None => (0, location.ip),
         };
         let frames = self.symbol_index.frame_key(location);
-        let key = (mapping_id, address, frames);
-        if let Some(id) = self.locations.get(&key) {
-            return *id;
+        // More locations than this do not fit into memory.
+        let new = self.location_count.saturating_add(1);
+        let in_module = found.and_then(|(module, offset)| Some((module, u32::try_from(offset).ok()?)));
+        let number = match in_module {
+            Some(place) => *self.in_modules.entry(place).or_insert(new),
+            None => *self.others.entry((address, frames.outer)).or_insert(new),
+        };
+        let id = u64::from(number);
+        if number <= self.location_count {
+            return id;
         }
+        self.location_count = new;
         let mut line: Vec<Line> = Vec::new();
         for name in self.symbol_index.frame_names(frames) {
             line.push(Line { function_id: self.function(mapping_id, name) });
         }
         line.reverse();
-        let id = self.locations.len() as u64 + 1;
         self.profile.location.push(Location { id, mapping_id, address, line });
-        self.locations.insert(key, id);
         id
     }
 
+    /// Returns the number of a function of a new location.
     fn function(&mut self, mapping_id: u64, name: Name) -> u64 {
         if let Some(id) = self.functions.get(&(mapping_id, name)) {
             return *id;
         }
-        let id = self.functions.len() as u64 + 1;
+        self.function_count += 1;
+        let id = self.function_count;
         let text = self.new_text(self.symbol_index.function_text(name).into_owned());
         self.profile.function.push(Function { id, name: text, system_name: text });
-        self.functions.insert((mapping_id, name), id);
+        // No other location has a function that is named after this address.
+        if !matches!(name, Name::Offset(..) | Name::Address(_)) {
+            self.functions.insert((mapping_id, name), id);
+        }
         id
     }
 

@@ -202,6 +202,14 @@ impl SampleCounts {
         self.locations.iter()
     }
 
+    /// Returns the locations of the slice that `selects` accepts and their samples, in ascending order.
+    pub(crate) fn sorted_locations(
+        &self,
+        selects: impl Fn(&SampleLocation) -> bool,
+    ) -> impl Iterator<Item = (SampleLocation, SampleWeight)> {
+        self.locations.sorted(selects)
+    }
+
     /// Returns what [`locations`](Self::locations) returns in parts, for several threads.
     pub(crate) fn location_parts(
         &self,

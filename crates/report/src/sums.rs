@@ -21,6 +21,13 @@ const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
 
 type Part<K> = FxHashMap<K, SampleWeight>;
 
+/// Returns the number of the part that has `key`.
+#[inline]
+fn part_of<K: Hash>(key: &K) -> usize {
+    let hash = FxBuildHasher.hash_one(key).wrapping_mul(MIX);
+    (hash >> OTHER_BITS) as usize
+}
+
 /// The samples of each key.
 #[derive(Debug, Clone)]
 pub(crate) struct Sums<K> {
@@ -30,6 +37,13 @@ pub(crate) struct Sums<K> {
 impl<K> Default for Sums<K> {
     fn default() -> Self {
         Self { parts: (0..PARTS).map(|_| Part::default()).collect() }
+    }
+}
+
+impl<K: Hash + Eq> Sums<K> {
+    /// Returns the samples of `key`.
+    pub fn get(&self, key: &K) -> Option<SampleWeight> {
+        self.parts.get(part_of(key))?.get(key).copied()
     }
 }
 
@@ -83,8 +97,7 @@ impl<'a, 'b, K: Hash + Eq> Adder<'a, 'b, K> {
     /// Adds samples of `key`.
     #[inline]
     pub fn add(&mut self, key: K, weight: SampleWeight) {
-        let hash = FxBuildHasher.hash_one(&key).wrapping_mul(MIX);
-        let part = (hash >> OTHER_BITS) as usize;
+        let part = part_of(&key);
         let Some(collected) = self.collected.get_mut(part) else { return };
         collected.push((key, weight));
         if collected.len() == BATCH {
@@ -112,7 +125,9 @@ mod tests {
         /// Compares with a map that one thread fills.
         #[test]
         fn sums_of_several_threads_are_those_of_one(
-            keys in prop::collection::vec(prop_oneof![0_u64..4, any::<u64>()], 0..5000), threads in 1_usize..4
+            keys in prop::collection::vec(prop_oneof![0_u64..4, any::<u64>()], 0..5000),
+            threads in 1_usize..4,
+            other in any::<u64>()
         ) {
             let weight = |key: &u64| SampleWeight { samples: 1, events: key % 1000 };
             let mut wanted: BTreeMap<u64, SampleWeight> = BTreeMap::new();
@@ -133,6 +148,8 @@ mod tests {
                     });
                 }
             });
+            prop_assert!(wanted.iter().all(|(key, weight)| sums.get(key) == Some(*weight)));
+            prop_assert_eq!(sums.get(&other), wanted.get(&other).copied());
             prop_assert_eq!(sums.iter().map(|(key, weight)| (*key, weight)).collect::<BTreeMap<_, _>>(), wanted);
         }
     }

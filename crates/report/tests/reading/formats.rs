@@ -8,10 +8,11 @@ use flate2::read::GzDecoder;
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options};
 use prost::Message;
+use recording::Block;
 use report::{Column, Contents, Filter, RecordedTime, Table, pprof, rates, script, speedscope};
 use serde_json::Value;
 
-use super::support::{CYCLES, MISSES, read, recording, summary, symbol_index};
+use super::support::{CYCLES, MISSES, NT, NTDLL, file, processes, read, recording, sample, summary, symbol_index};
 
 /// Returns the events of each process, in a row of `columns`.
 fn events(contents: &Contents, columns: &[Column]) -> BTreeMap<Vec<String>, u64> {
@@ -148,7 +149,11 @@ mod proto {
 }
 
 fn pprof_profile(filter: &Filter) -> proto::Profile {
-    let contents = read(&recording());
+    pprof_of(&recording(), filter)
+}
+
+fn pprof_of(file: &[u8], filter: &Filter) -> proto::Profile {
+    let contents = read(file);
     let mut out = Vec::new();
     pprof(&contents, &symbol_index(&contents), filter, &mut out).unwrap();
     let mut bytes = Vec::new();
@@ -191,6 +196,54 @@ fn pprof_has_the_events_of_a_report_by_process_and_function() {
     sums.retain(|_, events| *events > 0);
     assert_eq!(sums, events(&read(&recording()), &[Column::Process, Column::Frames]));
     assert_eq!(pprof_profile(&of(MISSES)).sample_type.len(), 2);
+}
+
+#[test]
+fn pprof_has_a_place_of_several_processes_and_a_function_of_several_places_once() {
+    let unmapped = 0x1234_0000;
+    let places = [
+        (8, NTDLL + 0x20),
+        (12, NTDLL + 0x20),
+        (12, NTDLL + 0x40),
+        (8, NT + 0x500),
+        (12, NT + 0x500),
+        (8, unmapped),
+        (8, unmapped + 1),
+        (12, unmapped),
+        (99, unmapped),
+    ];
+    let samples = places.map(|(process, ip)| sample(CYCLES, process, ip, 1).into());
+    let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
+    blocks.push(Block::Samples(samples.to_vec()));
+    let profile = pprof_of(&file(&blocks), &Filter::default());
+    let text = |index: i64| profile.strings[usize::try_from(index).unwrap()].as_str();
+    assert!(profile.location.iter().map(|location| location.id).eq(1..=6));
+    assert!(profile.function.iter().map(|function| function.id).eq(1..=5));
+    let mut names: Vec<&str> = profile.function.iter().map(|function| text(function.name)).collect();
+    names.sort_unstable();
+    let region = "[JIT or unmapped] 0x12340000";
+    assert_eq!(names, ["0x0000000012340000", region, "ntdll.dll+0x20", "ntdll.dll+0x40", "ntoskrnl.exe+0x500"]);
+    let label = |sample: &proto::Sample, key| sample.labels.iter().find(|label| text(label.kind) == key).unwrap().unit;
+    let mut found: Vec<(&str, u64, &str)> = Vec::new();
+    for sample in &profile.sample {
+        let location = profile.location.iter().find(|location| location.id == sample.locations[0]).unwrap();
+        let [line] = location.lines.as_slice() else { panic!("{location:?}") };
+        let function = profile.function.iter().find(|function| function.id == line.function).unwrap();
+        found.push((text(label(sample, "process")), location.address, text(function.name)));
+    }
+    found.sort_unstable();
+    let wanted = [
+        ("[unknown]", unmapped, "0x0000000012340000"),
+        ("app.exe", unmapped, region),
+        ("app.exe", unmapped + 1, region),
+        ("app.exe", NTDLL + 0x20, "ntdll.dll+0x20"),
+        ("app.exe", NT + 0x500, "ntoskrnl.exe+0x500"),
+        ("other.exe", unmapped, region),
+        ("other.exe", NTDLL + 0x20, "ntdll.dll+0x20"),
+        ("other.exe", NTDLL + 0x40, "ntdll.dll+0x40"),
+        ("other.exe", NT + 0x500, "ntoskrnl.exe+0x500"),
+    ];
+    assert_eq!(found, wanted);
 }
 
 #[test]

@@ -1,0 +1,84 @@
+//! Memory of exports of recordings with many places. This test has its own program because it counts every allocation.
+
+#![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
+
+use std::io::{self, Cursor};
+
+use protocol::{CounterKind, CounterSample, Mode, SampleRecord, modes};
+use recording::{Module, Process, RecordedEvent, Session, Summary, Writer};
+use report::{Contents, Detail, Filter, SymbolFinder, SymbolIndex, pprof};
+
+#[global_allocator]
+static HEAP: dhat::Alloc = dhat::Alloc;
+
+/// Places, each with one sample and without a symbol.
+const PLACES: u32 = 150_000;
+
+const PROCESS: u32 = 8;
+const BASE: u64 = 0x1_4000_0000;
+const SOURCE: u32 = 25;
+
+fn recording() -> Vec<u8> {
+    let event = RecordedEvent {
+        source: SOURCE,
+        name: "TotalCycles".to_owned(),
+        modes: modes::BOTH,
+        interval: 100_003,
+        frequency: 0,
+        core_type: 0,
+    };
+    let session = Session {
+        created_unix_ms: 1_767_225_600_000,
+        client: "0.1.0".to_owned(),
+        driver: "0.1.0".to_owned(),
+        processor: "Example Processor".to_owned(),
+        computer: None,
+        command: Vec::new(),
+        clock: 10_000_000,
+        processors: vec![0],
+        batch: 0,
+        part: 0,
+        core_types: Vec::new(),
+        events: vec![event],
+    };
+    let size = 16 * PLACES;
+    let path = "C:\\app\\app.exe".to_owned();
+    let app = Module { base: BASE, size: size.into(), path, timestamp: 7, image_size: size, debug: None };
+    let mut writer = Writer::new(Vec::new(), &session).unwrap();
+    writer.process(&Process { id: PROCESS, created: None, name: "app.exe".to_owned(), modules: vec![app] }).unwrap();
+    let samples: Vec<SampleRecord> = (0..PLACES).map(|place| sample(BASE + u64::from(16 * place)).into()).collect();
+    for block in samples.chunks(recording::MAX_SAMPLES) {
+        writer.samples(block).unwrap();
+    }
+    let summary =
+        Summary { elapsed: 1000, counts: Vec::new(), interrupted_by_user: false, exit_code: None, kept: None };
+    writer.finish(&summary).unwrap()
+}
+
+fn sample(ip: u64) -> CounterSample {
+    CounterSample {
+        time: 1000,
+        ip,
+        process: PROCESS,
+        thread: PROCESS + 1,
+        processor: 0,
+        source: SOURCE,
+        interval: 100_003,
+        kind: CounterKind::Sample,
+        mode: Mode::User,
+        pebs_sequence: 0,
+    }
+}
+
+/// A place is sorted in 16 bytes, and its number is kept in 13 bytes of a table that is half empty and grows. Besides,
+/// 10,000 samples are encoded at a time.
+#[test]
+fn pprof_takes_less_than_110_bytes_for_a_place() {
+    let contents = Contents::read(Cursor::new(recording()), Detail::default()).unwrap();
+    let filter = Filter::default();
+    let index = SymbolIndex::new(&contents, &filter, &SymbolFinder::new(Vec::new(), None, None).unwrap());
+    let _heap = dhat::Profiler::builder().testing().build();
+    pprof(&contents, &index, &filter, io::sink()).unwrap();
+    let bytes = dhat::HeapStats::get().max_bytes / PLACES as usize;
+    assert!(bytes < 110, "{bytes} bytes");
+}
