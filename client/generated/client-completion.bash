@@ -577,7 +577,7 @@ _client() {
             return 0
             ;;
         client__subcmd__export)
-            opts="-e -C -o -h --event --cpu --process --thread --module --symbol --time --symbols --format --output --color --help"
+            opts="-e -C -o -h --event --cpu --process --thread --module --symbol --time --symbols --format --output --max-samples --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -632,6 +632,10 @@ _client() {
                     return 0
                     ;;
                 -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-samples)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1225,7 +1229,7 @@ _client() {
             return 0
             ;;
         client__subcmd__record)
-            opts="-e -F -o -C -a -h --event --freq --batch --output --cpu --force --ring --budget --all --duration --color --help"
+            opts="-e -F -o -C -a -h --event --freq --batch --output --max-size --keep-last --cpu --force --ring --budget --all --duration --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1256,6 +1260,14 @@ _client() {
                     return 0
                     ;;
                 -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --keep-last)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -5,6 +5,17 @@ use std::ops::RangeInclusive;
 /// Parses a number that is hexadecimal after `0x`, or can end in k (thousands), M (millions) or G (thousands of
 /// millions), in any case.
 pub fn parse(text: &str) -> Result<u32, String> {
+    let number = value(text)?.and_then(|number| u32::try_from(number).ok());
+    number.ok_or_else(|| too_large(text, u32::MAX.into()))
+}
+
+/// Parses a number of up to 64 bits.
+pub fn large(text: &str) -> Result<u64, String> {
+    value(text)?.ok_or_else(|| too_large(text, u64::MAX))
+}
+
+/// Returns the value of a number; `None` if it has more than 64 bits.
+fn value(text: &str) -> Result<Option<u64>, String> {
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         return whole(text, digits, 16, 1);
     }
@@ -24,22 +35,33 @@ pub fn parse(text: &str) -> Result<u32, String> {
 }
 
 /// Multiplies a number without its prefix and its last letter.
-fn whole(text: &str, digits: &str, radix: u32, factor: u32) -> Result<u32, String> {
+fn whole(text: &str, digits: &str, radix: u32, factor: u64) -> Result<Option<u64>, String> {
     if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
         return Err(no_number(text));
     }
-    let number = u32::from_str_radix(digits, radix).ok().and_then(|number| number.checked_mul(factor));
-    number.ok_or_else(|| format!("{text} is more than {}", u32::MAX))
+    Ok(u64::from_str_radix(digits, radix).ok().and_then(|number| number.checked_mul(factor)))
 }
 
 fn no_number(text: &str) -> String {
     format!("\"{text}\" is not a number; write 100000, 100k or 0x10")
 }
 
+fn too_large(text: &str, maximum: u64) -> String {
+    format!("{text} is more than {maximum}")
+}
+
 /// Parses a number of rows.
 pub fn rows(text: &str) -> Result<usize, String> {
     let number = parse(text)?;
     usize::try_from(number).map_err(|_| format!("{text} is more than {}", usize::MAX))
+}
+
+/// Parses a number of up to 64 bits that is not zero.
+pub fn nonzero(text: &str) -> Result<u64, String> {
+    match large(text)? {
+        0 => Err("the number must be at least 1".to_owned()),
+        number => Ok(number),
+    }
 }
 
 /// Returns a parser of numbers in a range.
@@ -83,6 +105,18 @@ mod tests {
         for text in ["5G", "4294967296", "4294968k", "99999999999", "0x100000000"] {
             assert_eq!(parse(text), Err(format!("{text} is more than 4294967295")));
         }
+    }
+
+    #[test]
+    fn a_large_number_can_have_64_bits() {
+        for (text, bytes) in [("10M", 10_000_000), ("5G", 5_000_000_000), ("18446744073709551615", u64::MAX)] {
+            assert_eq!(large(text), Ok(bytes), "{text}");
+        }
+        for text in ["18446744073709551616", "18446744074G"] {
+            assert_eq!(large(text), Err(format!("{text} is more than 18446744073709551615")));
+        }
+        assert_eq!(large("1T"), Err("\"1T\" is not a number; write 100000, 100k or 0x10".to_owned()));
+        assert_eq!((nonzero("20M"), nonzero("0")), (Ok(20_000_000), Err("the number must be at least 1".to_owned())));
     }
 
     #[test]

@@ -86,6 +86,8 @@ struct TrackedProcess {
     name: String,
     /// As [`RunningProcess::created`].
     created: u64,
+    /// As [`RunningProcess::created_on_clock`] when it was found.
+    created_on_clock: Option<u64>,
     /// Modules that it had at the last query. They were reported.
     modules: HashSet<SharedModule>,
     is_reported: bool,
@@ -224,6 +226,7 @@ impl Processes {
             } else if let Some(process) = found {
                 process.name.clone_into(&mut tracked.name);
                 tracked.created = process.created;
+                tracked.created_on_clock = process.created_on_clock;
             }
             // A process that was reported without a name is reported again with it.
             tracked.is_reported &= tracked.name.is_empty();
@@ -250,7 +253,7 @@ impl Processes {
             return None;
         }
         tracked.is_reported = true;
-        Some(Process { id, name: tracked.name.clone(), modules: new })
+        Some(Process { id, created: tracked.created_on_clock, name: tracked.name.clone(), modules: new })
     }
 }
 
@@ -297,6 +300,7 @@ impl TrackedProcess {
         Self {
             name: String::new(),
             created: 0,
+            created_on_clock: None,
             modules: HashSet::new(),
             is_reported: false,
             is_scheduled: false,

@@ -1,6 +1,6 @@
 //! The progress of reading a recording, on a terminal.
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal, Read, Seek, SeekFrom};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -45,6 +45,14 @@ impl<R: Read> Read for ReadProgress<R> {
             self.bar.set_draw_target(target());
         }
         Ok(length)
+    }
+}
+
+impl<R: Seek> Seek for ReadProgress<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let position = self.input.seek(to)?;
+        self.bar.set_position(position);
+        Ok(position)
     }
 }
 

@@ -23,7 +23,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use protocol::{CountRecord, SampleRecord};
-use recording::{Count, Process, Session, Summary, WriteError, Writer};
+use recording::{Count, Limits, Process, Session, Summary, WriteError, move_parts, remove_parts};
 use thiserror::Error as ThisError;
 
 pub use self::batch::{Batch, Buffers};
@@ -31,6 +31,7 @@ pub use self::batch::{Batch, Buffers};
 pub use self::fetching::sampled;
 use self::fetching::{FetchState, Fetcher};
 use self::scanning::{Receivers, Scanner, Sightings};
+use self::writing::Target;
 use crate::disturbance;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
@@ -127,7 +128,7 @@ struct RecordedFile<'a> {
     /// Where the recording that the file had before is kept.
     old: Option<PathBuf>,
     /// Ends when all senders have ended.
-    thread: Option<JoinHandle<Option<Writer<File>>>>,
+    thread: Option<JoinHandle<Option<Target>>>,
     /// For threads that are started later.
     sender: Option<Sender<Output>>,
 }
@@ -140,6 +141,8 @@ pub struct RecorderSetup<'a> {
     pub source: Box<dyn ProcessSource>,
     /// The processes found so far.
     pub processes: Processes,
+    /// How much of the file is kept.
+    pub limits: Limits,
 }
 
 /// The file cannot be created, or an earlier recording cannot be moved out of its way.
@@ -180,17 +183,22 @@ fn old_path(path: &Path) -> PathBuf {
     old.into()
 }
 
-/// Makes room for a recording. A file with contents is kept under another name, which is returned. Empty files and
-/// devices are left alone.
+/// Makes room for a recording. A file with contents is kept under another name, which is returned, with its parts.
+/// Empty files and devices are left alone; parts without their recording are deleted.
 fn keep_old(path: &Path, file: File) -> io::Result<(File, Option<PathBuf>)> {
     let metadata = file.metadata()?;
-    if !metadata.is_file() || metadata.len() == 0 {
+    if !metadata.is_file() {
+        return Ok((file, None));
+    }
+    if metadata.len() == 0 {
+        remove_parts(path)?;
         return Ok((file, None));
     }
     // Windows refuses to rename some files that are open.
     drop(file);
     let old = old_path(path);
     fs::rename(path, &old)?;
+    move_parts(path, &old)?;
     Ok((File::create(path)?, Some(old)))
 }
 
@@ -211,12 +219,13 @@ impl<'a, 'b> Recorder<'a, 'b> {
         setup: RecorderSetup,
     ) -> Result<Self, Error> {
         let (sender, events) = mpsc::channel();
-        let file = file.map(|(path, file)| RecordedFile::begin(path, file, session, &sender)).transpose()?;
+        let RecorderSetup { system, source, processes, limits } = setup;
+        let begun = file.map(|(path, file)| RecordedFile::begin(path, file, session, limits, &sender));
+        let file = begun.transpose()?;
         let is_display = observer.as_ref().is_some_and(|observer| observer.is_display());
         if let Some(observer) = &mut observer {
             observer.begin(session);
         }
-        let RecorderSetup { system, source, processes } = setup;
         let sightings = Arc::<Sightings>::default();
         let scanner = Scanner {
             processes,
@@ -346,18 +355,19 @@ impl<'a, 'b> Recorder<'a, 'b> {
         self.fetch_state.wakeups()
     }
 
-    /// Writes the end of the file. Returns the counts of records and the size of the file in bytes.
-    pub fn finish(mut self, summary: &Summary) -> Result<(RecordCounts, u64), Error> {
+    /// Writes the end of the file, and to the summary how many of the samples were kept. Returns the counts of records
+    /// and the size of the file in bytes.
+    pub fn finish(mut self, summary: &mut Summary) -> Result<(RecordCounts, u64), Error> {
         let record_counts = self.fetch_state.record_counts();
         let Some(file) = &mut self.file else { return Ok((record_counts, 0)) };
         let path = file.path;
-        let writer = file.join();
+        let target = file.join();
         // The error of the thread that writes is the last event.
         while let Ok(event) = self.events.try_recv() {
             self.receive(event)?;
         }
-        let Some(writer) = writer else { return Ok((record_counts, 0)) };
-        let file = writer.finish(summary).map_err(|cause| unwritten(path, cause))?;
+        let Some(target) = target else { return Ok((record_counts, 0)) };
+        let file = target.finish(summary).map_err(|cause| unwritten(path, cause))?;
         let length = file.metadata().map_err(|cause| OutputError::File { path: path.to_owned(), cause })?.len();
         Ok((record_counts, length))
     }
@@ -385,17 +395,23 @@ fn join<T>(thread: &mut Option<JoinHandle<T>>) -> Option<T> {
 }
 
 impl<'a> RecordedFile<'a> {
-    fn begin(path: &'a Path, file: File, session: &Session, events: &Sender<Event>) -> Result<Self, Error> {
+    fn begin(
+        path: &'a Path,
+        file: File,
+        session: &Session,
+        limits: Limits,
+        events: &Sender<Event>,
+    ) -> Result<Self, Error> {
         let (file, old) = keep_old(path, file).map_err(uncreated(path))?;
-        let writer = Writer::new(file, session).map_err(|cause| unwritten(path, cause))?;
+        let target = Target::begin(path, file, session, limits).map_err(|cause| unwritten(path, cause))?;
         let (sender, input) = mpsc::channel();
         let events = events.clone();
-        let thread = thread::spawn(move || writing::run(writer, &input, &events));
+        let thread = thread::spawn(move || writing::run(target, &input, &events));
         Ok(Self { path, old, thread: Some(thread), sender: Some(sender) })
     }
 
     /// Waits until everything is written. The other senders must have ended.
-    fn join(&mut self) -> Option<Writer<File>> {
+    fn join(&mut self) -> Option<Target> {
         self.sender = None;
         join(&mut self.thread).flatten()
     }

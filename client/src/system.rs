@@ -31,6 +31,8 @@ pub struct RunningProcess {
     pub name: String,
     /// Time of its creation in units of 100 ns since 1601; zero if it is unknown.
     pub created: u64,
+    /// The same time in units of the clock of samples, or some milliseconds earlier; `None` if it is unknown.
+    pub created_on_clock: Option<u64>,
 }
 
 /// The processes of the machine, for a thread of their own. Errors have Win32 codes.

@@ -33,6 +33,7 @@ fn record(path: &Path) {
         batch: 0,
         core_types: Vec::new(),
         events: vec![event],
+        part: 0,
     };
     let sample = |number: u64| CounterSample {
         time: number,
@@ -57,7 +58,8 @@ fn record(path: &Path) {
         throttled: 0,
         disturbed: None,
     };
-    let summary = Summary { elapsed: 10_000_000, counts: vec![count], interrupted_by_user: false, exit_code: None };
+    let summary =
+        Summary { elapsed: 10_000_000, counts: vec![count], interrupted_by_user: false, exit_code: None, kept: None };
     let mut writer = Writer::new(std::fs::File::create(path).unwrap(), &session).unwrap();
     writer.samples(&samples).unwrap();
     writer.finish(&summary).unwrap();

@@ -33,7 +33,7 @@ const TIMED: [(&str, &str); 4] =
 
 /// Maximum number of instructions for the interrupt of one of four counters, from the overflow to the sample in the
 /// ring.
-const INTERRUPT_TARGET: u64 = 280;
+const INTERRUPT_TARGET: u64 = 220;
 
 /// The functions that simulate RDMSR, WRMSR and RDPMC, in the order in which a bench prints the numbers of accesses.
 /// The names are suffixes, which follow the name of the bench.
@@ -381,9 +381,9 @@ totals: 0
             accesses: [0, 1, 4],
             instructions,
         };
-        let text = table(&[of(280)]);
-        assert!(text.contains("Amd64     sample            4  1           280    0  1  4\n"), "{text}");
-        assert!(text.ends_with("met with 280."), "{text}");
-        assert!(table(&[of(280), of(281)]).ends_with("missed with 281."));
+        let text = table(&[of(220)]);
+        assert!(text.contains("Amd64     sample            4  1           220    0  1  4\n"), "{text}");
+        assert!(text.ends_with("met with 220."), "{text}");
+        assert!(table(&[of(220), of(221)]).ends_with("missed with 221."));
     }
 }

@@ -3,8 +3,16 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use thiserror::Error as ThisError;
 
 use super::RecordingArgs;
+use crate::error::UserError;
+use crate::exit::Exit;
+use crate::number;
+
+/// Samples in a profile for the Firefox Profiler without `--max-samples`. If each is at a place of its own, the profile
+/// has about 200 MB.
+const DEFAULT_SAMPLES: u64 = 2_000_000;
 
 /// Text after the options of `export` in `--help`.
 pub const EXPORT_HELP: &str = "\
@@ -13,7 +21,10 @@ times are matched. Losses and pauses are selected by event, CPU and time.
 
 FORMATS
   firefox  a profile for https://profiler.firefox.com (Load a profile from file);
-           the weight of a sample is the number of events that it represents
+           the weight of a sample is the number of events that it represents;
+           of more than 2,000,000 samples, every so many of each CPU and event
+           are in the profile, with the events of those that are left out;
+           --time selects a part with all samples, --max-samples N allows more
   html     a page for browsers in one file, which loads nothing from the network:
            flame graph, table, events over time, and what was lost
   folded   lines \"process;module;symbol events\" for flame graph programs, of
@@ -67,6 +78,34 @@ pub struct ExportArgs {
     /// Write to FILE [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Maximum number of samples in a profile for firefox [default: 2000000]
+    #[arg(long, value_name = "N", value_parser = number::nonzero)]
+    pub max_samples: Option<u64>,
+}
+
+impl ExportArgs {
+    /// Returns the maximum number of samples in a profile for the Firefox Profiler.
+    pub fn max_samples(&self) -> Result<u64, MaxSamplesError> {
+        if self.max_samples.is_some() && self.format != ExportFormat::Firefox {
+            return Err(MaxSamplesError);
+        }
+        Ok(self.max_samples.unwrap_or(DEFAULT_SAMPLES))
+    }
+}
+
+/// `--max-samples` with a format that has no limit.
+#[derive(Debug, ThisError)]
+#[error("--max-samples is only for --format firefox: the other formats have all samples")]
+pub struct MaxSamplesError;
+
+impl UserError for MaxSamplesError {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some("leave --max-samples out, or select a part with --time".to_owned())
+    }
 }
 
 /// A format of `export`.

@@ -1,14 +1,19 @@
 //! The command line of `record`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use protocol::{MAX_BATCH, MAX_FREQUENCY};
+use recording::Limits;
 
 use super::session::SessionArgs;
 use crate::cli::names::Names;
 use crate::event::SampledEvent;
-use crate::number;
+use crate::{duration, number};
+
+/// Smallest limit in bytes: several blocks of samples.
+const MIN_SIZE: u64 = 10_000_000;
 
 /// Text after the options in `--help`.
 pub const HELP: &str = "\
@@ -20,6 +25,11 @@ the recording; FILE is still complete. Without COMMAND, recording ends with
 Ctrl-C or after --duration. With both, it ends at whichever is first: when the
 time is over, COMMAND continues, and the exit code is 0. An earlier recording in
 FILE is kept as FILE.old.
+
+To record for hours until something happens, --keep-last or --max-size keeps the
+newest samples. Until the end they are in FILE.part1, FILE.part2 and so on, of
+which the oldest is deleted in time. If the client is terminated, those of FILE
+are read with it. Processes are in FILE itself, which --max-size does not limit.
 
 EVENTS
   SOURCE[:u|:k][@INTERVAL], with an interval such as 65536, 100k or 2M. Without
@@ -53,6 +63,7 @@ EXAMPLES
   client record -e TotalIssues:p@1M --batch 64 -- app.exe
   client record -F 4k -C 0-3 -o app.rec -- app.exe
   client record -a --duration 10
+  client record -a --keep-last 60s
 ";
 
 /// Arguments of `record`.
@@ -70,8 +81,28 @@ pub struct RecordArgs {
     /// Write the samples to FILE
     #[arg(short, long, value_name = "FILE", default_value = "halprof.rec")]
     pub output: PathBuf,
+    /// Keep the newest samples, of at most SIZE bytes such as 500M or 10G
+    #[arg(long, value_name = "SIZE", value_parser = max_size)]
+    pub max_size: Option<u64>,
+    /// Keep the samples of at least the last TIME, such as 60s
+    #[arg(long, value_name = "TIME", value_parser = duration::nonzero)]
+    pub keep_last: Option<Duration>,
     #[command(flatten)]
     pub session: SessionArgs,
+}
+
+impl RecordArgs {
+    /// Returns how much is kept.
+    pub fn limits(&self) -> Limits {
+        Limits { bytes: self.max_size, time: self.keep_last }
+    }
+}
+
+fn max_size(text: &str) -> Result<u64, String> {
+    match number::large(text)? {
+        bytes if bytes < MIN_SIZE => Err("the size must be at least 10M".to_owned()),
+        bytes => Ok(bytes),
+    }
 }
 
 pub(super) fn frequency(text: &str) -> Result<u32, String> {
@@ -83,8 +114,6 @@ pub(super) fn frequency(text: &str) -> Result<u32, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use clap::Parser;
 
     use super::*;
@@ -132,6 +161,13 @@ mod tests {
     }
 
     #[test]
+    fn everything_is_kept_without_a_limit() {
+        assert!(parse("-a").unwrap().limits().are_none());
+        let limits = parse("-a --max-size 10M --keep-last 1.5").unwrap().limits();
+        assert_eq!(limits, Limits { bytes: Some(10_000_000), time: Some(Duration::from_millis(1_500)) });
+    }
+
+    #[test]
     fn invalid_command_lines_have_the_usage_exit_code() {
         for line in [
             "-a -- app",
@@ -152,6 +188,9 @@ mod tests {
             "-a -e 2:p --batch 1025",
             "-a --budget 0",
             "-a --budget 91",
+            "-a --max-size 9999k",
+            "-a --max-size 1T",
+            "-a --keep-last 0",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), Exit::Usage.code(), "{line}");
         }

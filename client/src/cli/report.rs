@@ -371,6 +371,7 @@ mod tests {
             "report a.rec b.rec",
             "export",
             "export --format tiff",
+            "export --format firefox --max-samples 0",
             "flamegraph",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), Exit::Usage.code(), "{line}");

@@ -19,7 +19,10 @@ pub struct FakeProcesses {
 
 impl ProcessSource for FakeProcesses {
     fn processes(&self) -> io::Result<Vec<RunningProcess>> {
-        let running = |(id, name): &(u32, String)| RunningProcess { id: *id, name: name.clone(), created: 0 };
+        let running = |(id, name): &(u32, String)| {
+            let name = name.clone();
+            RunningProcess { id: *id, name, created: 0, created_on_clock: None }
+        };
         Ok(self.processes.borrow().iter().map(running).collect())
     }
 

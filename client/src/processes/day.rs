@@ -2,11 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::io;
+use std::fs::File;
+use std::io::{self, BufReader, Seek};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use protocol::{CounterSample, SampleRecord};
+use recording::{Session, Summary, Writer};
+use report::{Column, Contents, Detail, Filter, SymbolFinder, SymbolIndex, Table, TableRow};
+
 use super::*;
+
+/// Address of the program in every process.
+const PROGRAM: u64 = 0x40_0000;
 
 /// Modules that every process loads.
 const COMMON: u64 = 20;
@@ -40,6 +48,7 @@ impl ProcessSource for Running {
             id: *id,
             name: name(*number),
             created: *created,
+            created_on_clock: Some(*created),
         };
         Ok(self.with(|running| running.iter().map(process).collect()))
     }
@@ -49,7 +58,7 @@ impl ProcessSource for Running {
         let number = self.with(|running| running.get(&id).map(|(number, _)| *number));
         let number = number.ok_or(io::ErrorKind::NotFound)?;
         let common = (1..COMMON).map(|dll| crate::fake::module(dll << 32, &format!("no/dll{dll}.dll")));
-        Ok(common.chain([crate::fake::module(0x40_0000, &format!("no/{}", name(number)))]).collect())
+        Ok(common.chain([crate::fake::module(PROGRAM, &format!("no/{}", name(number)))]).collect())
     }
 
     fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>> {
@@ -73,19 +82,90 @@ impl Sizes {
     }
 }
 
+/// A recording of the day, and what is true of it. The clock of its samples counts milliseconds.
+struct Day {
+    writer: Writer<File>,
+    samples: Vec<SampleRecord>,
+    /// Number of samples by process ID, name, and program.
+    truth: BTreeMap<(u32, String, String), u64>,
+}
+
+impl Day {
+    fn new(file: File) -> Self {
+        let session = Session {
+            created_unix_ms: 0,
+            client: String::new(),
+            driver: String::new(),
+            processor: String::new(),
+            computer: None,
+            command: Vec::new(),
+            clock: 1_000,
+            processors: vec![0],
+            batch: 0,
+            core_types: Vec::new(),
+            events: Vec::new(),
+            part: 0,
+        };
+        let writer = Writer::new(file, &session).unwrap();
+        Self { writer, samples: Vec::new(), truth: BTreeMap::new() }
+    }
+
+    /// Samples the program of each process.
+    fn sample(&mut self, running: &BTreeMap<u32, (u64, u64)>, time: u64) {
+        for (id, (number, _)) in running {
+            let Ok(protocol::Record::Sample(one)) = crate::fake::sample(*id, time).parse() else { panic!() };
+            self.samples.push(CounterSample { ip: PROGRAM + 0x10, ..one }.into());
+            *self.truth.entry((*id, name(*number), name(*number))).or_default() += 1;
+        }
+    }
+
+    /// Writes the samples, and then the processes that were found by them, as `record` does.
+    fn write(&mut self, processes: &[Process]) {
+        self.writer.samples(&self.samples).unwrap();
+        self.samples.clear();
+        for process in processes {
+            self.writer.process(process).unwrap();
+        }
+    }
+
+    fn finish(self) -> BTreeMap<(u32, String, String), u64> {
+        let summary =
+            Summary { elapsed: 1, counts: Vec::new(), interrupted_by_user: false, exit_code: None, kept: None };
+        self.writer.finish(&summary).unwrap();
+        self.truth
+    }
+}
+
+/// Returns the samples of a recording as a report has them.
+fn reported(file: File) -> BTreeMap<(u32, String, String), u64> {
+    let contents = Contents::read(BufReader::new(file), Detail::default()).unwrap();
+    assert!(contents.damage.is_none());
+    let finder = SymbolFinder::new(Vec::new(), None, None).unwrap();
+    let index = SymbolIndex::new(&contents, &Filter::default(), &finder);
+    let source = contents.sample_counts.totals().next().unwrap().0;
+    let table = Table::new(&contents, &index, source, &[Column::Process, Column::Module], &Filter::default());
+    let key =
+        |row: TableRow| ((row.process.unwrap(), row.process_name.unwrap(), row.module.unwrap()), row.weight.samples);
+    table.rows().map(key).collect()
+}
+
 #[test]
-fn a_day_of_short_lived_processes_takes_bounded_memory_and_each_has_its_name_and_modules() {
+fn a_day_of_short_lived_processes_takes_bounded_memory_and_each_sample_has_its_process() {
     // 100,000 processes in a day; without the variable, 100 minutes of it.
     let total: u64 = if env::var_os("HALPROF_SOAK").is_some() { 100_000 } else { 7_000 };
     let (begin, running) = (Instant::now(), Running::default());
     running.with(|running| running.extend((1..=SERVICES).map(|service| (4 * service, (service.into(), 1)))));
     let (mut processes, mut sizes) = (Processes::default(), Sizes::default());
     let [mut recorded, mut sampled]: [BTreeMap<u32, Vec<(String, String)>>; 2] = Default::default();
+    let mut file = tempfile::tempfile().unwrap();
+    let mut day = Day::new(file.try_clone().unwrap());
     let (mut started, mut time) = (0_u64, 1);
     while started < total {
         time += STEP;
-        // Each runs for two to six seconds; 864 milliseconds pass from one start to the next.
+        // Each runs for two to six seconds; 864 milliseconds pass from one start to the next. The ID of a process that
+        // has ended is often used again before the next look, so that a block has samples of both.
         running.with(|running| {
+            day.sample(running, time - STEP);
             running.retain(|_, (number, created)| *created == 1 || time < *created + 2_000 + *number % 5 * 1_000);
             while started * 864 < time {
                 let [few, many] = IDS;
@@ -94,6 +174,7 @@ fn a_day_of_short_lived_processes_takes_bounded_memory_and_each_has_its_name_and
                 assert!(running.insert(id, (1_000 + started, time - STEP / 2)).is_none(), "the ID is free");
                 started += 1;
             }
+            day.sample(running, time - 1);
             for (id, (number, _)) in running.iter() {
                 let process = (name(*number), format!("no/{}", name(*number)));
                 let of_id = sampled.entry(*id).or_default();
@@ -103,14 +184,16 @@ fn a_day_of_short_lived_processes_takes_bounded_memory_and_each_has_its_name_and
             }
         });
         let now = begin + Duration::from_millis(time);
-        let mut list = ProcessList::default();
+        let (mut list, mut found) = (ProcessList::default(), Vec::new());
         processes.schedule(running.with(|running| running.keys().copied().collect::<Vec<_>>()), now);
         processes.refresh(&running, &mut list, now);
-        while processes.query_next(&running, &mut list, now, |process| {
-            let program = process.modules.iter().find(|module| module.base == 0x40_0000);
+        while processes.query_next(&running, &mut list, now, |process| found.push(process)) {}
+        day.write(&found);
+        for process in found {
+            let program = process.modules.iter().find(|module| module.base == PROGRAM);
             let program = program.map_or_else(String::new, |module| module.path.clone());
             recorded.entry(process.id).or_default().push((process.name, program));
-        }) {}
+        }
         sizes.note(&processes);
     }
 
@@ -120,4 +203,12 @@ fn a_day_of_short_lived_processes_takes_bounded_memory_and_each_has_its_name_and
     assert!(sizes.tracked <= most && sizes.modules as u64 <= most as u64 * COMMON, "{sizes:?}");
     assert!(sizes.images <= MANY_IMAGES, "{sizes:?}");
     assert_eq!(recorded, sampled, "each process once, with its name and program");
+
+    let truth = day.finish();
+    file.rewind().unwrap();
+    let length = file.metadata().unwrap().len();
+    let reported = reported(file);
+    let wrong: Vec<_> = reported.iter().filter(|(key, samples)| truth.get(key) != Some(samples)).take(5).collect();
+    println!("{} processes in the report, {} bytes", reported.len(), length);
+    assert!(wrong.is_empty() && reported.len() == truth.len(), "{wrong:?}");
 }

@@ -11,7 +11,7 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use protocol::{Code, CounterKind, CounterSample, Mode, Record, ReplyHeader, SamplesRequest};
-use recording::{Block, Reader};
+use recording::{Block, Limits, Reader};
 use sample_ring::{Consumer, Producer, Pushed};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -88,7 +88,12 @@ struct SlowProcesses(u32);
 
 impl ProcessSource for SlowProcesses {
     fn processes(&self) -> io::Result<Vec<RunningProcess>> {
-        let process = |number| RunningProcess { id: 4 * number, name: format!("p{number}.exe"), created: 0 };
+        let process = |number| RunningProcess {
+            id: 4 * number,
+            name: format!("p{number}.exe"),
+            created: 0,
+            created_on_clock: None,
+        };
         Ok((1..=self.0).map(process).collect())
     }
 
@@ -188,6 +193,7 @@ fn session() -> Session {
         computer: None,
         command: Vec::new(),
         clock: CLOCK,
+        part: 0,
         processors: (0..RINGS).collect(),
         batch: 0,
         core_types: Vec::new(),
@@ -207,8 +213,12 @@ fn record(load: Load) -> [u64; 3] {
     let reader = thread::spawn(move || read_back(disk));
 
     let system = FakeSystem::running(FakeDriver::default());
-    let setup =
-        RecorderSetup { system: &system, source: Box::new(SlowProcesses(processes)), processes: Processes::default() };
+    let setup = RecorderSetup {
+        system: &system,
+        source: Box::new(SlowProcesses(processes)),
+        processes: Processes::default(),
+        limits: Limits::default(),
+    };
     let path = Path::new("pipe");
     let file = Some((path, File::from(OwnedFd::from(file))));
     let mut recorder = Recorder::begin(file, None, &session(), setup).unwrap();
@@ -220,8 +230,9 @@ fn record(load: Load) -> [u64; 3] {
     let (stored, lost) = taking.join().unwrap();
     device.is_stopped.store(true, Ordering::Release);
     recorder.drain().unwrap();
-    let summary = Summary { elapsed: 0, counts: Vec::new(), interrupted_by_user: false, exit_code: None };
-    let (record_counts, _) = recorder.finish(&summary).unwrap();
+    let mut summary =
+        Summary { elapsed: 0, counts: Vec::new(), interrupted_by_user: false, exit_code: None, kept: None };
+    let (record_counts, _) = recorder.finish(&mut summary).unwrap();
     assert_eq!(record_counts.samples, stored);
     let (read, queried) = reader.join().unwrap();
     assert_eq!(queried, processes as usize, "every process was queried");

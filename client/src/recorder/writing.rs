@@ -1,41 +1,76 @@
 //! The thread that writes the file, which can stall for seconds.
 
-use std::io::Write;
+use std::fs::File;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use protocol::SampleRecord;
-use recording::{MAX_SAMPLES, WriteError, Writer};
+use recording::{Limits, MAX_SAMPLES, Parts, Process, Session, Summary, WriteError, Writer};
 
 use super::{Event, Output};
 
 /// Maximum time for which samples are collected for a block. If the client is terminated, those are lost.
 const COLLECT: Duration = Duration::from_secs(1);
 
-/// Writes what it receives until all senders have ended, and returns the writer. An error is reported once, and the
+/// A file that is written.
+pub struct Target {
+    writer: Writer<File>,
+    /// Has the samples, if only the newest are kept.
+    parts: Option<Parts>,
+}
+
+impl Target {
+    /// Writes the session.
+    pub fn begin(path: &Path, file: File, session: &Session, limits: Limits) -> Result<Self, WriteError> {
+        let parts = (!limits.are_none()).then(|| Parts::new(path, session, limits));
+        Ok(Self { writer: Writer::new(file, session)?, parts })
+    }
+
+    fn process(&mut self, process: &Process) -> Result<(), WriteError> {
+        self.writer.process(process)
+    }
+
+    fn samples(&mut self, records: &[SampleRecord]) -> Result<(), WriteError> {
+        match &mut self.parts {
+            Some(parts) => parts.samples(records),
+            None => self.writer.samples(records),
+        }
+    }
+
+    /// Writes the summary, to which it adds what was kept.
+    pub fn finish(mut self, summary: &mut Summary) -> Result<File, WriteError> {
+        if let Some(parts) = self.parts {
+            summary.kept = parts.append_to(&mut self.writer)?;
+        }
+        self.writer.finish(summary)
+    }
+}
+
+/// Writes what it receives until all senders have ended, and returns the target. An error is reported once, and the
 /// rest is dropped.
-pub fn run<W: Write>(writer: Writer<W>, input: &Receiver<Output>, events: &Sender<Event>) -> Option<Writer<W>> {
-    let mut blocks = Blocks { writer, collected: Vec::new(), due: None };
+pub fn run(target: Target, input: &Receiver<Output>, events: &Sender<Event>) -> Option<Target> {
+    let mut blocks = Blocks { target, collected: Vec::new(), due: None };
     // The error is dropped if another one ended the recording.
     blocks.write_all(input).map_err(|cause| events.send(Event::Unwritten(cause))).ok()?;
-    Some(blocks.writer)
+    Some(blocks.target)
 }
 
 /// Collects samples of small replies, because large blocks are compressed better.
-struct Blocks<W> {
-    writer: Writer<W>,
+struct Blocks {
+    target: Target,
     collected: Vec<SampleRecord>,
     /// When the collected samples must be written.
     due: Option<Instant>,
 }
 
-impl<W: Write> Blocks<W> {
+impl Blocks {
     fn write_all(&mut self, input: &Receiver<Output>) -> Result<(), WriteError> {
         loop {
             let wait = self.due.map_or(COLLECT, |due| due.saturating_duration_since(Instant::now()));
             match input.recv_timeout(wait) {
                 Ok(Output::Samples(batch)) => self.add(batch.records())?,
-                Ok(Output::Process(process)) => self.writer.process(&process)?,
+                Ok(Output::Process(process)) => self.target.process(&process)?,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self.flush(),
             }
@@ -51,7 +86,7 @@ impl<W: Write> Blocks<W> {
         }
         if records.len() > MAX_SAMPLES / 2 {
             self.flush()?;
-            return self.writer.samples(records);
+            return self.target.samples(records);
         }
         self.collected.extend_from_slice(records);
         self.due.get_or_insert_with(|| Instant::now() + COLLECT);
@@ -60,7 +95,7 @@ impl<W: Write> Blocks<W> {
 
     fn flush(&mut self) -> Result<(), WriteError> {
         self.due = None;
-        self.writer.samples(&self.collected)?;
+        self.target.samples(&self.collected)?;
         self.collected.clear();
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use protocol::{ALL_SOURCES, Mode, modes};
-use recording::{Count, RecordedEvent, Session, Summary};
+use recording::{Count, Kept, RecordedEvent, Session, Summary};
 use report::{Column, Contents, FirstRows, Limits, OmittedRows, SampledSource, SymbolIndex, Table, TableRow};
 use serde::Serialize;
 
@@ -52,6 +52,10 @@ pub struct Header<'a> {
     session: SessionFields<'a>,
     /// Duration; unknown if the recording is incomplete.
     pub elapsed_seconds: Option<f64>,
+    /// What was kept of a recording with a limit, if anything was removed. All numbers refer to it but those of
+    /// overflows that were dropped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<KeptTime>,
     /// Number of times the machine slept.
     pub sleeps: u64,
     /// Total time for which it slept.
@@ -62,6 +66,16 @@ pub struct Header<'a> {
     pub exit_code: Option<i32>,
     /// Why the recording is incomplete.
     pub damage: Option<String>,
+}
+
+/// The end of a recording, which is all that is left of it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct KeptTime {
+    /// Its duration.
+    pub seconds: f64,
+    /// Number of samples before it.
+    pub removed: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -241,6 +255,9 @@ impl<'a> Header<'a> {
                 driver,
             },
             elapsed_seconds: summary.map(|summary| seconds(summary.elapsed)),
+            kept: summary.and_then(|summary| {
+                summary.kept.map(|Kept { elapsed, removed }| KeptTime { seconds: seconds(elapsed), removed })
+            }),
             sleeps,
             asleep_seconds: real(contents.duration(slept)) / NANOSECONDS,
             interrupted_by_user: summary.map(|summary| summary.interrupted_by_user),
@@ -261,6 +278,10 @@ impl<'a> Header<'a> {
             ("Command", command),
             ("Machine", format!("{}, {}", session.processor, named(session.processors.iter().copied()))),
         ];
+        if let Some(KeptTime { seconds, removed }) = &self.kept {
+            let removed = counted(*removed, "sample");
+            rows.push(("Kept", format!("the last {seconds:.3} s; {removed} before them were removed")));
+        }
         if session.batch > 1 {
             rows.push((
                 "Batches",
@@ -334,7 +355,7 @@ fn loss_shares(loaded: &LoadedRecording, sampled: SampledSource, loss_stats: &[P
     let paused_seconds = loss_stats.iter().map(|one| one.paused_seconds).sum();
     let is_type = |processor: &&u32| sampled.is_concerned_by(sample_counts.source_on(sampled.source, **processor));
     let processors = session.processors.iter().filter(is_type).count();
-    let paused_share = |summary: &Summary| share::paused(paused_seconds, seconds(summary.elapsed), processors);
+    let paused_share = |summary: &Summary| share::paused(paused_seconds, seconds(summary.sampled_time()), processors);
     LossShares {
         lost,
         lost_share: share::lost(lost, sample_counts.total(sampled).weight.samples),
@@ -372,16 +393,19 @@ fn settings(event: &RecordedEvent, core_type: u32) -> EventSettings {
 }
 
 /// Returns losses and pauses by processor. The final counts include losses after the last sample, so they take
-/// precedence over the records of losses.
+/// precedence over the records of losses, unless they include those of samples that were removed.
 fn loss_stats(loaded: &LoadedRecording, sampled: SampledSource) -> Vec<ProcessorLoss> {
     let mut found: BTreeMap<u32, ProcessorLoss> = BTreeMap::new();
     let contents = &loaded.contents;
     let is_it = |source, processor| sampled.is_concerned_by(contents.sample_counts.source_on(source, processor));
     let has_mode = |count: &&Count| sampled.mode.is_none() || count.modes & mode_bits(sampled.mode) != 0;
     let counts = contents.summary.iter().flat_map(|summary| &summary.counts);
+    let is_whole = contents.summary.as_ref().is_some_and(|summary| summary.kept.is_none());
     for count in counts.filter(|count| is_it(count.source, count.processor)).filter(has_mode) {
         let one = found.entry(count.processor).or_default();
-        one.lost += count.lost;
+        if is_whole {
+            one.lost += count.lost;
+        }
         one.throttled += count.throttled;
         let changed = count.disturbed.as_ref().map(Disturbance::of_recorded);
         one.changed_register = one.changed_register.take().or(changed);
@@ -392,7 +416,7 @@ fn loss_stats(loaded: &LoadedRecording, sampled: SampledSource) -> Vec<Processor
             continue;
         }
         let one = found.entry(processor).or_default();
-        if contents.summary.is_none() {
+        if !is_whole {
             one.lost += stats.lost;
         }
         one.pauses += stats.pauses;

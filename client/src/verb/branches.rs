@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use protocol::{BRANCHES, DEFAULT_BUDGET, EventRequest, SampleRecord};
-use recording::Process;
+use recording::{Limits, Process};
 use report::{Branch, BranchCount, BranchCounts, Processes, SampleLocation, SymbolIndex, UNKNOWN_NAME};
 use serde::Serialize;
 
@@ -106,7 +106,14 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
     let connection = Connection::open(system)?;
     let event = EventRequest { source: BRANCHES, modes: args.modes(), interval: args.buffer, ..EventRequest::EMPTY };
-    let wanted = SamplingPlan { args: &args.session, ring, events: &[event], batch: 0, output: args.output.as_deref() };
+    let wanted = SamplingPlan {
+        args: &args.session,
+        ring,
+        events: &[event],
+        batch: 0,
+        output: args.output.as_deref(),
+        limits: Limits::default(),
+    };
     let mut trace = BranchTrace::default();
     let outcome = sampling::run(&wanted, Some(&mut trace), &connection, system)?;
     context.command_code = Some(outcome.exit_code);

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use report::{Column, Detail, ExportError, Limits, firefox, pprof, samples_csv, speedscope};
+use report::{Column, Detail, ExportError, Limits, Thinned, firefox, folded, pprof, samples_csv, speedscope};
 
 use super::aggregate::{Aggregate, finish_export};
 use super::context::Context;
@@ -12,14 +12,23 @@ use super::load::LoadedRecording;
 use crate::cli::{ExportArgs, ExportFormat};
 use crate::document::write_json;
 use crate::error::Error;
+use crate::format::grouped;
 use crate::output::OutputError;
 
 /// The columns of `--format json`.
 const COLUMNS: [Column; 4] = [Column::Process, Column::Module, Column::Symbol, Column::Address];
 
 pub fn run(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
+    let max_samples = args.max_samples()?;
     let loaded = LoadedRecording::open(&args.recording, Detail::default())?;
-    to(args.output.as_deref(), &loaded, context, |out, path| write(args.format, &loaded, out, path))?;
+    let mut thinned = None;
+    to(args.output.as_deref(), &loaded, context, |out, path| {
+        thinned = write(args.format, max_samples, &loaded, out, path)?;
+        Ok(())
+    })?;
+    if let Some(thinned) = thinned.filter(|thinned| thinned.step > 1) {
+        context.warn(&thinned_note(thinned))?;
+    }
     finish_export(&loaded, context)
 }
 
@@ -36,23 +45,44 @@ pub fn to(
     Ok(file.flush().map_err(|cause| OutputError::File { path: path.to_owned(), cause })?)
 }
 
+/// Writes the recording in a format. Returns how many samples are in it, if there is a maximum.
 fn write(
     format: ExportFormat,
+    max_samples: u64,
     loaded: &LoadedRecording,
     out: &mut dyn Write,
     path: Option<&Path>,
-) -> Result<(), Error> {
+) -> Result<Option<Thinned>, Error> {
     let LoadedRecording { contents, symbol_index, filter, .. } = loaded;
-    match format {
-        ExportFormat::Firefox => firefox(contents, symbol_index, filter, loaded.reopen(path)?, out),
+    let written = match format {
+        ExportFormat::Firefox => {
+            let thinned = firefox(contents, symbol_index, filter, max_samples, loaded.reopen(path)?, out);
+            return Ok(Some(thinned.map_err(|error| loaded.export_error(error, path))?));
+        }
         ExportFormat::Csv => samples_csv(contents, symbol_index, filter, loaded.reopen(path)?, out),
         ExportFormat::Pprof => pprof(contents, symbol_index, filter, out),
         ExportFormat::Speedscope => speedscope(contents, symbol_index, filter, out),
         ExportFormat::Folded => {
-            loaded.folded()?.iter().try_for_each(|line| writeln!(out, "{line}")).map_err(ExportError::Write)
+            loaded.folded(folded)?.iter().try_for_each(|line| writeln!(out, "{line}")).map_err(ExportError::Write)
         }
-        ExportFormat::Html => return html::write(loaded, out, path),
-        ExportFormat::Json => return write_json(out, &Aggregate::new(loaded, &COLUMNS, Limits::default())),
-    }
-    .map_err(|error| loaded.export_error(error, path))
+        ExportFormat::Html => return html::write(loaded, out, path).map(|()| None),
+        ExportFormat::Json => {
+            return write_json(out, &Aggregate::new(loaded, &COLUMNS, Limits::default())).map(|()| None);
+        }
+    };
+    written.map_err(|error| loaded.export_error(error, path))?;
+    Ok(None)
+}
+
+/// Returns a note that a profile does not have all samples.
+fn thinned_note(Thinned { selected, written, step }: Thinned) -> String {
+    format!(
+        "note: the profile has {} of {} samples, one of every {} of each CPU and event\n  because: browsers cannot show \
+         them all; the weight of each is the events of all for which it stands\n  try: --time 0s-1s, which has all \
+         samples of a part, or --max-samples {}",
+        grouped(written),
+        grouped(selected),
+        grouped(step),
+        selected
+    )
 }

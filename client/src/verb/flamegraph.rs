@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use report::{Detail, Table, flamegraph};
+use report::{Detail, Table, flamegraph, folded_for_graph};
 
 use super::aggregate::finish_export;
 use super::context::Context;
@@ -15,7 +15,7 @@ use crate::share;
 
 pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
     let loaded = LoadedRecording::open(&args.recording, Detail::default())?;
-    let lines = loaded.folded()?;
+    let lines = loaded.folded(folded_for_graph)?;
     let title = loaded.contents.source_name(loaded.one_source()?).into_owned();
     let subtitle = subtitle(&loaded)?;
     if args.output == Path::new("-") {

@@ -1,5 +1,6 @@
 //! The HTML report: one file with everything in it, which loads nothing from the network.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
@@ -21,8 +22,11 @@ const SCRIPT: &str = include_str!("html/script.js");
 /// Columns of the rows.
 const COLUMNS: [Column; 3] = [Column::Process, Column::Module, Column::Frames];
 
-/// Maximum number of rows of a source. A browser sorts and draws as many without delay.
+/// Maximum number of rows of a source, and of sums of other rows. A browser sorts and draws as many without delay.
 const MAX_ROWS: usize = 2_000;
+
+/// What stands for the processes of the rows that the page has in no sum of their own.
+const OTHERS: &str = "[other processes]";
 
 /// Number of parts of the time for which rates are shown.
 const PARTS: usize = 200;
@@ -123,14 +127,15 @@ fn page(loaded: &LoadedRecording, path: Option<&Path>) -> Result<Page, Error> {
     })
 }
 
-/// Returns the rows of a table that are not `shown`, added up by process and module.
+/// Returns the rows of a table that are not `shown`, added up by process and module. If these are too many, those with
+/// the fewest events are one.
 fn omitted(table: &Table, shown: &[TableRow]) -> Vec<Omitted> {
     let key = |row: &TableRow| (process(row), row.module.clone().unwrap_or_default());
     let mut sums: BTreeMap<(String, String), (u64, u64)> = BTreeMap::new();
-    for row in table.rows() {
-        let (rows, events) = sums.entry(key(&row)).or_default();
-        *rows += 1;
-        *events += row.weight.events;
+    for (group, number) in table.groups() {
+        let (rows, events) = sums.entry(key(&group)).or_default();
+        *rows += number;
+        *events += group.weight.events;
     }
     for row in shown {
         let (rows, events) = sums.entry(key(row)).or_default();
@@ -139,7 +144,15 @@ fn omitted(table: &Table, shown: &[TableRow]) -> Vec<Omitted> {
     }
     sums.retain(|_, (rows, _)| *rows > 0);
     let omitted = |((process, module), (rows, events))| Omitted { process, module, rows, events };
-    sums.into_iter().map(omitted).collect()
+    let mut omitted: Vec<Omitted> = sums.into_iter().map(omitted).collect();
+    if omitted.len() > MAX_ROWS {
+        omitted.sort_by_key(|one| Reverse(one.events));
+        let rest = omitted.split_off(MAX_ROWS);
+        let sum = |of: fn(&Omitted) -> u64| rest.iter().map(of).sum();
+        let (process, module) = (OTHERS.to_owned(), String::new());
+        omitted.push(Omitted { process, module, rows: sum(|one| one.rows), events: sum(|one| one.events) });
+    }
+    omitted
 }
 
 fn process(row: &TableRow) -> String {

@@ -3,13 +3,13 @@
 use std::error::Error as _;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, ErrorKind, IsTerminal, Read};
+use std::io::{self, BufReader, BufWriter, ErrorKind, IsTerminal, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use recording::{ReadError, RecordedEvent, Session};
+use recording::{JoinedFile, ReadError, RecordedEvent, Session};
 use report::{
     Column, Contents, Detail, ExportError, Filter, Missing, PerfMapProblem, Reason, SampleLocation, SampledSource,
-    SymbolFinder, SymbolIndex, Table, TimelineSample, folded, timeline,
+    SymbolFinder, SymbolIndex, Table, TimelineSample, timeline,
 };
 use thiserror::Error as ThisError;
 
@@ -126,6 +126,7 @@ impl UserError for RecordingError {
 }
 
 /// A recording, with the symbols of the selected samples.
+#[derive(Debug)]
 pub struct LoadedRecording {
     path: PathBuf,
     /// Contents of the recording.
@@ -160,13 +161,13 @@ impl LoadedRecording {
         let mut loaded = Self::unresolved(path, selection, Detail::default())?;
         let mut samples = timeline(&loaded.contents, &loaded.filter, reader(path)?)
             .map_err(|error| loaded.export_error(error, None))?;
-        let locations = samples.iter().map(TimelineSample::location);
         let finder = loaded.finder(selection)?;
         let Self { contents, filter, symbol_index, .. } = &mut loaded;
+        let locations = samples.iter().map(|one| one.location(&contents.processes));
         *symbol_index = SymbolIndex::of(&contents.processes, locations, &finder);
-        let locations = samples.iter().map(|one| (one.location(), one.sample.events));
+        let locations = samples.iter().map(|one| (one.location(&contents.processes), one.sample.events));
         check_names(filter, locations, symbol_index)?;
-        samples.retain(|one| filter.selects_names(&one.location(), symbol_index));
+        samples.retain(|one| filter.selects_names(&one.location(&contents.processes), symbol_index));
         Ok((loaded, samples))
     }
 
@@ -210,18 +211,18 @@ impl LoadedRecording {
         self.sources().first().copied().ok_or_else(|| RecordingError::NoSamples { path: self.path.clone() }.into())
     }
 
-    /// Returns the samples of [one source](Self::one_source) as folded stacks.
-    pub fn folded(&self) -> Result<Vec<String>, Error> {
+    /// Returns the samples of [one source](Self::one_source) as folded stacks, which `fold` makes of their table.
+    pub fn folded(&self, fold: fn(&Table) -> Vec<String>) -> Result<Vec<String>, Error> {
         let columns = [Column::Process, Column::Module, Column::Frames];
         let table = Table::new(&self.contents, &self.symbol_index, self.one_source()?, &columns, &self.filter);
         if table.is_empty() {
             return Err(RecordingError::NoSamples { path: self.path.clone() }.into());
         }
-        Ok(folded(&table))
+        Ok(fold(&table))
     }
 
     /// Opens the recording again, to read single samples. While they are written to a terminal, no progress is shown.
-    pub fn reopen(&self, output: Option<&Path>) -> Result<impl Read, Error> {
+    pub fn reopen(&self, output: Option<&Path>) -> Result<impl Read + Seek, Error> {
         Ok(watched_reader(&self.path, output.is_some() || !io::stdout().is_terminal())?)
     }
 
@@ -299,17 +300,17 @@ fn perf_map_folders(recorded: Option<&str>, this: Option<&str>) -> Vec<PathBuf> 
 }
 
 /// Opens a recording.
-pub fn reader(path: &Path) -> Result<BufReader<ReadProgress<File>>, RecordingError> {
+pub fn reader(path: &Path) -> Result<BufReader<ReadProgress<JoinedFile>>, RecordingError> {
     watched_reader(path, true)
 }
 
 /// Opens a recording. The progress of reading it is shown if `is_watched`, and if it takes long.
-fn watched_reader(path: &Path, is_watched: bool) -> Result<BufReader<ReadProgress<File>>, RecordingError> {
-    let file = File::open(path).map_err(|cause| match cause.kind() {
+fn watched_reader(path: &Path, is_watched: bool) -> Result<BufReader<ReadProgress<JoinedFile>>, RecordingError> {
+    let file = JoinedFile::open(path).map_err(|cause| match cause.kind() {
         ErrorKind::NotFound => RecordingError::NotFound { path: path.to_owned() },
         _ => RecordingError::Unopenable { path: path.to_owned(), cause },
     })?;
-    let length = file.metadata().map_or(0, |file| file.len());
+    let length = file.length().unwrap_or_default();
     Ok(BufReader::new(ReadProgress::new(file, length, is_watched)))
 }
 

@@ -2,11 +2,12 @@
 
 use pmu::Source;
 use protocol::{DEFAULT_BUDGET, EventRequest, ProcessorSet, modes};
+use recording::Kept;
 
 use super::context::Context;
 use super::events::add;
 use super::interval;
-use super::sampling::{self, Outcome, is_precise};
+use super::sampling::{self, Outcome, SamplingPlan, is_precise};
 use crate::cli::RecordArgs;
 use crate::connection::Connection;
 use crate::error::Error;
@@ -45,9 +46,9 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     }
     let batch = args.batch.unwrap_or_default();
     let ring = sampling::ring(&args.session, &events, &connection)?;
-    let requested =
-        sampling::SamplingPlan { args: &args.session, ring, events: &events, batch, output: Some(&args.output) };
-    let outcome = sampling::run(&requested, None, &connection, system)?;
+    let (session, output, limits) = (&args.session, Some(&*args.output), args.limits());
+    let plan = SamplingPlan { args: session, ring, events: &events, batch, output, limits };
+    let outcome = sampling::run(&plan, None, &connection, system)?;
     context.command_code = Some(outcome.exit_code);
     for note in outcome.notes() {
         context.warn(&note)?;
@@ -172,6 +173,10 @@ fn print_summary(args: &RecordArgs, ring: u32, outcome: &Outcome, context: &mut 
         bytes(*length),
         outcome.wakeup_rate(),
     ))?;
+    if let Some(Kept { elapsed, removed }) = summary.kept {
+        let (time, removed) = (seconds(elapsed), grouped(removed));
+        context.warn(&format!("[ kept the last {time:.1} s; {removed} samples before them were removed ]"))?;
+    }
     // One lost sample per counter is normal: a counter can be stopped between its last overflow and the interrupt.
     if outcome.full > 0 || summary.counts.iter().any(|count| count.lost > 1) {
         let is_ring = outcome.full > 0 && ring < *protocol::RING.end();

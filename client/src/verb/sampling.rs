@@ -5,7 +5,7 @@ use std::process::{Child, ExitStatus};
 use std::time::{Instant, SystemTime};
 
 use protocol::{EventRequest, InfoReply, PROCESSOR_WORDS, ProcessorSet, StartHeader, modes};
-use recording::{CoreTypeProcessors, Process, RecordedEvent, Session, Summary};
+use recording::{CoreTypeProcessors, Limits, Process, RecordedEvent, Session, Summary};
 
 use super::command;
 use crate::cli::SessionArgs;
@@ -132,6 +132,8 @@ pub struct SamplingPlan<'a> {
     pub batch: u32,
     /// The file to write, if any.
     pub output: Option<&'a Path>,
+    /// How much of it is kept.
+    pub limits: Limits,
 }
 
 /// Returns the capacity of the ring of each processor in records: the one that the user chose, or one for the expected
@@ -163,7 +165,8 @@ pub fn run(
 
     let started = connection.start(&header(plan), plan.events)?;
     let session = session_block(plan, &info, started.clock, connection)?;
-    let sampling = Sampling { plan, connection, started, session, setup: RecorderSetup { system, source, processes } };
+    let setup = RecorderSetup { system, source, processes, limits: plan.limits };
+    let sampling = Sampling { plan, connection, started, session, setup };
     sampling.run(kernel, observer).inspect_err(|_| {
         // The first error is reported. A session that cannot be stopped ends when the handle is closed.
         let _ = connection.stop_all(started.session);
@@ -215,15 +218,16 @@ impl Sampling<'_> {
             (End::Interrupted | End::NoMoreSamples, Some(child)) => wait_for_end(child, system),
             (End::Interrupted | End::NoMoreSamples, None) => None,
         };
-        let summary = Summary {
+        let mut summary = Summary {
             elapsed: u64::try_from(elapsed.as_nanos() / NANOSECONDS_PER_TICK).unwrap_or(u64::MAX),
             counts: recorder::counts(&records),
             interrupted_by_user: matches!(end, End::Interrupted),
             exit_code: status.and_then(|status| status.code()),
+            kept: None,
         };
         let wakeups = recorder.wakeups();
         let old_file = recorder.old_file().map(Path::to_owned);
-        let (record_counts, length) = recorder.finish(&summary)?;
+        let (record_counts, length) = recorder.finish(&mut summary)?;
         let exit_code = match (&child, status, &end) {
             (None, ..) | (Some(_), None, End::TimeOver(_)) => Exit::Done.code(),
             (Some(_), Some(status), _) => command::exit_code(status),
@@ -337,5 +341,6 @@ fn session_block(plan: &SamplingPlan, info: &InfoReply, clock: u64, connection: 
         processors,
         batch: if events.iter().any(is_precise) { (*batch).max(1) } else { 0 },
         events: events.iter().map(event).collect(),
+        part: 0,
     })
 }

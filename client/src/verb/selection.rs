@@ -7,7 +7,7 @@ use std::path::Path;
 
 use protocol::{SampleRecord, UNKNOWN};
 use recording::{Block, Reader, RecordedEvent};
-use report::{Contents, Filter, NamePattern, RecordedTime, SampleLocation, Slice, SymbolIndex};
+use report::{Contents, Filter, NamePattern, ProcessKey, RecordedTime, SampleLocation, Slice, SymbolIndex};
 
 use super::load::{RecordingError, reader, unreadable};
 use crate::cli::{ProcessName, SelectionArgs, TimeRange};
@@ -101,19 +101,27 @@ fn source_of(wanted: &SourceName, contents: &Contents) -> Result<u32, RecordingE
     })
 }
 
-fn processes_of(wanted: &[ProcessName], slice: &Slice, contents: &Contents) -> Result<BTreeSet<u32>, RecordingError> {
-    let sampled: BTreeSet<u32> = contents.sample_counts.locations().map(|(location, _)| location.process).collect();
+fn processes_of(
+    wanted: &[ProcessName],
+    slice: &Slice,
+    contents: &Contents,
+) -> Result<BTreeSet<ProcessKey>, RecordingError> {
+    let sampled: BTreeSet<ProcessKey> =
+        contents.sample_counts.locations().map(|(location, _)| location.process).collect();
     let mut all = BTreeSet::new();
     for one in wanted {
-        let (given, meant): (String, BTreeSet<u32>) = match one {
-            ProcessName::Number(number) => (number.to_string(), [*number].into()),
+        let (given, meant): (String, BTreeSet<ProcessKey>) = match one {
+            ProcessName::Number(number) => {
+                let nameless = ProcessKey::from(*number);
+                (number.to_string(), contents.processes.with_id(*number).chain([nameless]).collect())
+            }
             ProcessName::Name(name) => (name.clone(), contents.processes.named(name).collect()),
         };
         // A process of the recording can have no samples in the slice.
-        let is_outside = !slice.is_whole() && meant.iter().any(|id| contents.processes.name(*id).is_some());
+        let is_outside = !slice.is_whole() && meant.iter().any(|process| contents.processes.name(*process).is_some());
         if meant.is_disjoint(&sampled) && !is_outside {
             let mut recorded: Vec<String> =
-                sampled.iter().filter_map(|id| contents.processes.name(*id)).map(ToOwned::to_owned).collect();
+                sampled.iter().filter_map(|process| contents.processes.name(*process)).map(ToOwned::to_owned).collect();
             recorded.sort_unstable();
             recorded.dedup();
             return Err(RecordingError::NotRecorded { place: RECORDING, what: "process", given, recorded });

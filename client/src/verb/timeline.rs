@@ -4,7 +4,7 @@ use std::io;
 
 use protocol::RecordKind;
 use report::{Limits, SampleLocation, TimelineSample};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::aggregate::{Aggregate, Header, WithoutSymbols, without_symbols};
 use super::context::Context;
@@ -48,12 +48,32 @@ const NUMBERS: [&str; 3] = ["CPU", "Time", "Number"];
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Timeline<'a> {
     recording: Header<'a>,
-    samples: Vec<TimelineRow>,
+    #[cfg_attr(test, schemars(with = "Vec<TimelineRow>"))]
+    samples: Rows<'a>,
     without_symbols: Vec<WithoutSymbols<'a>>,
 }
 
 impl Document for Timeline<'_> {
     const SCHEMA: &'static str = "halprof.timeline/1";
+}
+
+/// The samples that are shown. Each row is made when it is written, because there can be many.
+#[derive(Debug)]
+struct Rows<'a> {
+    shown: Vec<&'a TimelineSample>,
+    loaded: &'a LoadedRecording,
+}
+
+impl Rows<'_> {
+    fn iter(&self) -> impl Iterator<Item = TimelineRow> {
+        self.shown.iter().map(|sample| line(sample, self.loaded))
+    }
+}
+
+impl Serialize for Rows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
 }
 
 /// A sample or precise record.
@@ -82,13 +102,14 @@ struct TimelineRow {
 pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     let (loaded, samples) = LoadedRecording::with_timeline(&args.recording)?;
     let (shown, left) = limited(&samples, args.max_rows().unwrap_or(usize::MAX));
-    let lines: Vec<TimelineRow> = shown.into_iter().map(|sample| line(sample, &loaded)).collect();
+    let samples = Rows { shown, loaded: &loaded };
     if args.format.json {
         let without_symbols = without_symbols(&loaded.symbol_index);
-        context.json(&Timeline { recording: Header::new(&loaded), samples: lines, without_symbols })?;
+        context.json(&Timeline { recording: Header::new(&loaded), samples, without_symbols })?;
     } else if args.format.csv {
-        csv(&lines, context)?;
+        csv(&samples, context)?;
     } else {
+        let lines: Vec<TimelineRow> = samples.iter().collect();
         let Aggregate { recording, sources, .. } = Aggregate::new(&loaded, &[], Limits::default());
         context.say(&recording.text(&loaded))?;
         for source in &sources {
@@ -119,7 +140,7 @@ fn line(ordered: &TimelineSample, loaded: &LoadedRecording) -> TimelineRow {
     let LoadedRecording { contents, symbol_index, .. } = loaded;
     let sample = &ordered.sample;
     let sampled = contents.sample_counts.source_of(sample);
-    let location: SampleLocation = ordered.location();
+    let location: SampleLocation = ordered.location(&contents.processes);
     TimelineRow {
         processor: sample.processor,
         time_ns: contents.nanoseconds(sample.time),
@@ -131,7 +152,7 @@ fn line(ordered: &TimelineSample, loaded: &LoadedRecording) -> TimelineRow {
             _ => "sample",
         },
         process: sample.process.into(),
-        process_name: contents.processes.name_or_unknown(sample.process).to_owned(),
+        process_name: contents.processes.name_or_unknown(location.process).to_owned(),
         thread: sample.thread.into(),
         inferred: ordered.inferred,
         address: address(sample.ip),
@@ -166,10 +187,10 @@ fn rows(lines: &[TimelineRow], wide: bool) -> String {
     table(&HEADINGS, &NUMBERS, &cells)
 }
 
-fn csv(lines: &[TimelineRow], context: &mut Context) -> Result<(), Error> {
+fn csv(lines: &Rows, context: &mut Context) -> Result<(), Error> {
     let mut out = csv::Writer::from_writer(&mut context.out);
     out.write_record(FIELDS).map_err(io::Error::from)?;
-    for line in lines {
+    for line in lines.iter() {
         let fields = [
             &*line.processor.to_string(),
             &line.time_ns.to_string(),

@@ -9,7 +9,7 @@ use std::io::{self, IsTerminal, Write as _};
 use std::time::{Duration, Instant};
 
 use protocol::SampleRecord;
-use recording::{Process, RecordedEvent, Session};
+use recording::{Limits, Process, RecordedEvent, Session};
 use report::{Detail, SampleCounts};
 
 use self::names::{Names, Period, SessionFacts};
@@ -37,7 +37,14 @@ pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
     let record_args = args.record();
     let events = record::events(&record_args, context, &connection)?;
     let ring = sampling::ring(&record_args.session, &events, &connection)?;
-    let plan = SamplingPlan { args: &record_args.session, ring, events: &events, batch: 0, output: None };
+    let plan = SamplingPlan {
+        args: &record_args.session,
+        ring,
+        events: &events,
+        batch: 0,
+        output: None,
+        limits: Limits::default(),
+    };
     let begin = system.processor_time();
     let is_screen = !args.batch && io::stdout().is_terminal() && io::stdin().is_terminal();
     let display = if is_screen {

@@ -6,6 +6,7 @@ use std::io;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::path::Path;
 use std::ptr::{null_mut, without_provenance};
+use std::time::{Duration, SystemTime};
 
 use windows_sys::Wdk::System::SystemInformation::{
     NtQuerySystemInformation, SYSTEM_INFORMATION_CLASS, SystemProcessInformation,
@@ -15,9 +16,11 @@ use windows_sys::Wdk::System::Threading::{
 };
 use windows_sys::Win32::Foundation::{NTSTATUS, RtlNtStatusToDosError, STATUS_INFO_LENGTH_MISMATCH};
 use windows_sys::Win32::System::Diagnostics::Debug::ReadProcessMemory;
+use windows_sys::Win32::System::Performance::{QueryPerformanceCounter, QueryPerformanceFrequency};
 use windows_sys::Win32::System::Threading::{OpenProcess, PROCESS_QUERY_INFORMATION, PROCESS_VM_READ};
 
 use super::convert::succeeded;
+use crate::nt_processes::ClockReading;
 use crate::system::{LoadedModule, RunningProcess};
 use crate::{loader_list, nt_modules, nt_processes};
 
@@ -29,6 +32,9 @@ const SYSTEM_MODULE_INFORMATION: SYSTEM_INFORMATION_CLASS = 11;
 
 /// Size of the first list in bytes, for about 880 modules of the kernel.
 const FIRST_BYTES: usize = 256 << 10;
+
+/// Time from 1601 to 1970, from which Windows and Rust count: 369 years, of which 89 had a leap day.
+const EPOCHS: Duration = Duration::from_hours(24 * (369 * 365 + 89));
 
 /// Number of requests for a list that grows between two requests.
 const ATTEMPTS: usize = 4;
@@ -84,7 +90,26 @@ pub fn of_kernel(windows: &Path) -> io::Result<Vec<LoadedModule>> {
 /// Returns every process, including those that cannot be opened.
 pub fn processes() -> io::Result<Vec<RunningProcess>> {
     let list = system_list(SystemProcessInformation)?;
-    Ok(nt_processes::parse(&list, list.as_ptr().addr() as u64))
+    Ok(nt_processes::parse(&list, list.as_ptr().addr() as u64, clocks()))
+}
+
+/// Reads the clock of samples, then system time.
+fn clocks() -> Option<ClockReading> {
+    let [mut counter, mut frequency] = [0, 0];
+    // SAFETY: the pointer is to a variable that outlives the call.
+    let has_counter = unsafe { QueryPerformanceCounter(&raw mut counter) } != 0;
+    // SAFETY: as above.
+    let has_frequency = unsafe { QueryPerformanceFrequency(&raw mut frequency) } != 0;
+    if !(has_counter && has_frequency) {
+        return None;
+    }
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    let system_time = since_1970.saturating_add(EPOCHS).as_nanos() / 100;
+    Some(ClockReading {
+        counter: counter.try_into().ok()?,
+        frequency: frequency.try_into().ok()?,
+        system_time: system_time.try_into().ok()?,
+    })
 }
 
 fn system_list(class: SYSTEM_INFORMATION_CLASS) -> io::Result<Vec<u8>> {

@@ -80,6 +80,7 @@ fn description() -> Session {
         computer: None,
         command: Vec::new(),
         batch: 0,
+        part: 0,
         core_types: Vec::new(),
         clock: 10_000_000,
         processors: vec![0],

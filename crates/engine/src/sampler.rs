@@ -20,6 +20,7 @@ mod time_sampling;
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use pmu::hal::OverflowStatus;
 use pmu::state::{CounterSet, CounterState};
 use pmu::{Cpu, CurrentCpu, PerCpu, ProcessorIndex, lvt_pmi};
 use protocol::{CounterKind, CounterSample, Mode, PauseKind, PauseRecord, SampleRecord, StopKind, StopRecord};
@@ -35,7 +36,7 @@ pub(crate) use per_cpu::put_or_leak;
 use per_cpu::{Interrupts, PerCpuSampling};
 use subscriptions::CounterSubscriptions;
 pub use subscriptions::{MAX_SAMPLERS, Subscriber, Subscribers};
-use throttle::{MAX_WINDOW, OVERHEAD};
+use throttle::{MAX_WINDOW, OVERHEAD, share_of};
 
 /// Ticks of each processor per second while a session samples.
 pub const TICKS_PER_SECOND: u32 = 100;
@@ -96,7 +97,8 @@ impl Sampler {
         self.clock
     }
 
-    /// Sets the share of the time of a processor that interrupts may take, in thousandths.
+    /// Sets the share of the time of a processor that interrupts may take, in thousandths. Each processor takes it over
+    /// at its next tick; a session that [subscribes](Self::subscribe) afterwards brings a lower one at once.
     pub fn set_budget(&self, thousandths: u32) {
         self.budget.store(thousandths, Ordering::Relaxed);
     }
@@ -145,12 +147,12 @@ impl Sampler {
         clock: impl Fn() -> Ticks,
         interrupted: &Interrupted,
     ) -> bool {
-        let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
+        let Some(owned) = self.hal.per_cpu(current.index()) else { return false };
         let begin = clock();
-        if per_cpu.is_special() {
-            return self.interrupt_special(current, per_cpu, begin, clock, interrupted);
+        if owned.extension().is_special() {
+            return self.interrupt_special(current, owned, begin, clock, interrupted);
         }
-        self.serve::<false>(current, per_cpu, begin, clock, interrupted)
+        self.serve::<false>(current, owned, begin, clock, interrupted)
     }
 
     /// Serves an interrupt while the Debug Store is in use, or on a silenced processor.
@@ -159,17 +161,18 @@ impl Sampler {
     fn interrupt_special(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
-        per_cpu: &PerCpuSampling,
+        owned: &PerCpu<PerCpuSampling>,
         begin: Ticks,
         clock: impl Fn() -> Ticks,
         interrupted: &Interrupted,
     ) -> bool {
+        let per_cpu = owned.extension();
         if per_cpu.is_silenced() {
             self.keep_silent(current, per_cpu);
             return false;
         }
         let watermark_hit = self.fetch(current, per_cpu, begin, Some(interrupted));
-        self.serve::<true>(current, per_cpu, begin, clock, interrupted) || watermark_hit
+        self.serve::<true>(current, owned, begin, clock, interrupted) || watermark_hit
     }
 
     /// Serves the counters of an interrupt. Compiled twice, so that the Debug Store costs nothing while it is not in
@@ -179,18 +182,19 @@ impl Sampler {
     fn serve<const STORING: bool>(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
-        per_cpu: &PerCpuSampling,
+        owned: &PerCpu<PerCpuSampling>,
         begin: Ticks,
         clock: impl Fn() -> Ticks,
         interrupted: &Interrupted,
     ) -> bool {
+        let per_cpu = owned.extension();
         let pebs_sequence = if STORING { per_cpu.pebs_sequence() } else { 0 };
-        let overflowed = self.hal.interrupt(current, |_| ()).0;
+        let OverflowStatus(overflowed) = self.hal.serve(current, owned, |_| ());
         let mut watermark_hit = false;
         for (counter, subscriptions) in per_cpu.subscriptions_of(overflowed) {
             let (source, interval) = subscriptions.loaded();
             if subscriptions.frequency().is_some() {
-                subscriptions.reloaded(self.hal.cpu_counters(current.index()).get(counter).interval());
+                subscriptions.reloaded(owned.interval(counter));
             }
             watermark_hit |= per_cpu.deliver(
                 subscriptions,
@@ -215,7 +219,7 @@ impl Sampler {
             per_cpu.count_served();
         }
         let end = clock();
-        if per_cpu.throttle.spend(self.charged(begin, end), self.budget()) {
+        if per_cpu.throttle.spend(self.charged(begin, end)) {
             watermark_hit |= self.pause(current, per_cpu, end);
         }
         watermark_hit
@@ -353,10 +357,13 @@ impl Sampler {
     ) {
         // The slot is empty: the engine gives a number to one session at a time.
         let Some(per_cpu) = self.per_cpu(current.index()) else { return put_or_leak(None, producer) };
-        if !per_cpu.has_producers() {
+        let first = share_of(self.nominal_tick(), self.budget());
+        if per_cpu.has_producers() {
+            per_cpu.throttle.limit(first);
+        } else {
             // The last tick was one of a session that has ended.
             per_cpu.elapsed(now);
-            per_cpu.throttle.open(now, self.nominal_tick());
+            per_cpu.throttle.open(now, first);
         }
         put_or_leak(per_cpu.slot(subscriber), producer);
         for (_, subscriptions) in per_cpu.subscriptions_of(counters) {

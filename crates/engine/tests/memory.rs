@@ -13,13 +13,13 @@ static HEAP: dhat::Alloc = dhat::Alloc;
 /// Four groups of 64 processors.
 const MANY: u32 = 256;
 
-/// Bytes of the `PerCpu` of each processor, in whole cache lines. For the HAL functions: 16 for the total, 32 for the
-/// first disturbance and 8 for the select register of each of 32 counters, 8 for the active and 4 for the disturbed
-/// counters, 48 for the saved and current registers and the capabilities, 8 for the counters with a possibly stale
-/// status and the state of the registers, 64 for the results of the first accesses, and 40 for the extra registers. For
-/// the sampler: 24 for each of 32 counters, 8 ring slots, one slot for the Debug Store, 8 for events that take turns,
-/// the budget and the interrupt statistics.
-const PER_CPU: usize = 3_264;
+/// Bytes of the `PerCpu` of each processor, in whole cache lines. For the HAL functions: one cache line for each of 32
+/// counters as it was started and 32 for its first disturbance, 8 for the active and 4 for the disturbed counters, 48
+/// for the saved and current registers and the capabilities, 8 for the counters with a possibly stale status and the
+/// state of the registers, 64 for the results of the first accesses, and 40 for the extra registers. For the sampler:
+/// 24 for each of 32 counters, 8 ring slots, one slot for the Debug Store, 8 for events that take turns, the budget and
+/// the interrupt statistics.
+const PER_CPU: usize = 4_544;
 
 fn bytes() -> usize {
     dhat::HeapStats::get().curr_bytes

@@ -37,7 +37,7 @@ use crate::interval::IntervalRange;
 use crate::per_cpu::PerCpu;
 use crate::selection::{self, Options, Selection};
 use crate::source::ProfileSource;
-use crate::state::{self, CounterCell, CounterSet, CounterState, CpuCounters, PerCpuPmu, RawSlot};
+use crate::state::{self, CounterCell, CounterSet, CpuCounters, PerCpuPmu, RawSlot};
 
 /// HalpProfileInterface with its state and the intervals.
 ///
@@ -70,15 +70,6 @@ pub struct Hal<E = ()> {
     handler: AtomicU64,
     /// Owner that registered it, or 0.
     handler_owner: AtomicU64,
-}
-
-/// A counter that overflowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Overflow {
-    /// Number of the counter on the processor that was interrupted.
-    pub counter: u8,
-    /// State of the counter. [`Hal::source`] returns the event that it counts.
-    pub state: CounterState,
 }
 
 /// OVERFLOW_STATUS: counters that overflowed.

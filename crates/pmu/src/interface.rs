@@ -16,7 +16,7 @@ use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Source, Sources};
-use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
+use crate::state::{Active, CounterSet, CounterState, CpuCounters, PerCpuPmu, SavedMsrs};
 use support::lacks_version_6;
 
 pub use support::Support;
@@ -69,21 +69,6 @@ impl Kind {
             Self::Pentium => &pentium::SOURCES,
         }
     }
-}
-
-/// A counter that overflowed and was reloaded.
-#[derive(Debug, Clone, Copy)]
-pub struct Reloaded {
-    /// Index of the counter.
-    pub counter: u8,
-    /// State of the counter.
-    pub state: CounterState,
-    /// Value before the reload: the events since the overflow.
-    pub value: u64,
-    /// Value after the reload.
-    pub initial: u64,
-    /// 64 minus the counter width.
-    pub missing_bits: u8,
 }
 
 /// A counter that is enabled.
@@ -209,11 +194,19 @@ pub trait ProfileInterface {
     /// the registers.
     fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, differs: impl FnMut(CounterSet, Disturbance));
 
-    /// Serves a performance monitor interrupt: finds overflowed counters, reloads each and passes it to `overflowed`.
-    /// It acknowledges the status register, whatever it reports about the driver's counters, and unmasks the LVT entry
-    /// if the processor masked it. Returns the overflowed counters; none if the interrupt was late or belongs to other
-    /// software. The driver must own the registers.
-    fn serve(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet;
+    /// Serves a performance monitor interrupt of the processor with this state. The interface of any processor serves
+    /// all, because the state has the capabilities of its processor. Finds the `interrupting` counters that overflowed,
+    /// accounts and reloads each and passes it to `overflowed`. It acknowledges the status register, whatever it
+    /// reports about the driver's counters, and unmasks the LVT entry if the processor masked it. Returns the
+    /// overflowed counters; none if the interrupt was late or belongs to other software. The driver must own the
+    /// registers.
+    fn serve(
+        &self,
+        cpu: &impl Cpu,
+        pmu: &PerCpuPmu,
+        interrupting: CounterSet,
+        overflowed: impl FnMut(u8),
+    ) -> CounterSet;
 
     /// Clears the status bits of the driver's counters. The driver must own the registers.
     fn acknowledge(&self, cpu: &impl Cpu) {
@@ -242,7 +235,9 @@ pub trait ProfileInterface {
 }
 
 /// A profile interface with the capabilities of a processor.
+// With a tag of its own: to find the variant in a field of another one costs each interrupt four instructions.
 #[derive(Debug, Clone, Copy)]
+#[repr(u8)]
 pub enum Interface {
     /// See [`default`].
     Default(default::Default),
@@ -551,8 +546,14 @@ impl ProfileInterface for Interface {
     }
 
     #[inline]
-    fn serve(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        each!(self, interface => interface.serve(cpu, cpu_counters, overflowed))
+    fn serve(
+        &self,
+        cpu: &impl Cpu,
+        pmu: &PerCpuPmu,
+        interrupting: CounterSet,
+        overflowed: impl FnMut(u8),
+    ) -> CounterSet {
+        each!(self, interface => interface.serve(cpu, pmu, interrupting, overflowed))
     }
 
     fn acknowledge(&self, cpu: &impl Cpu) {

@@ -12,9 +12,14 @@ use bitfield_struct::bitfield;
 
 mod raw;
 mod snapshot;
+mod started;
+mod total;
 
 pub use raw::RawSlot;
 pub use snapshot::{PmuSnapshot, SavedMsrs};
+pub use started::{Place, StartedCounter};
+pub use total::Total;
+pub(crate) use total::backwards;
 
 use crate::core_type::CoreType;
 use crate::disturbance::Disturbances;
@@ -173,93 +178,6 @@ pub fn allocate<T: Default>(processors: u32, counters: u8) -> Option<Box<[T]>> {
     Some(states.into_boxed_slice())
 }
 
-/// 64-bit total of a counter. Separate from the 8 bytes of state.
-#[derive(Debug, Default)]
-pub struct Total {
-    counted: AtomicU64,
-    /// Value of the register at the last update of `counted`.
-    value: AtomicU64,
-}
-
-impl Total {
-    const fn new() -> Self {
-        Self { counted: AtomicU64::new(0), value: AtomicU64::new(0) }
-    }
-
-    /// Returns the number of events up to the last update.
-    #[must_use]
-    pub fn counted(&self) -> u64 {
-        self.counted.load(Ordering::Relaxed)
-    }
-
-    /// Returns the value of the register at the last update.
-    pub(crate) fn value(&self) -> u64 {
-        self.value.load(Ordering::Relaxed)
-    }
-
-    /// Resets the count to zero.
-    pub fn clear(&self) {
-        self.counted.store(0, Ordering::Relaxed);
-    }
-
-    /// Notes that the register was loaded with this value.
-    pub fn loaded(&self, value: u64) {
-        self.value.store(value, Ordering::Relaxed);
-    }
-
-    /// Adds events that were not counted in a register of their own.
-    pub(crate) fn add(&self, events: u64) {
-        self.counted.store(self.counted().wrapping_add(events), Ordering::Relaxed);
-    }
-
-    /// Adds the events up to this value, for a counter that the processor may have reloaded by itself. If it has,
-    /// processing its record [adds](Self::overflowed) the missing events.
-    pub fn follow(&self, value: u64, missing_bits: u8) -> u64 {
-        let events = sign_extended(value.wrapping_sub(self.value.swap(value, Ordering::Relaxed)), missing_bits);
-        let counted = self.counted().wrapping_add(events);
-        self.counted.store(counted, Ordering::Relaxed);
-        counted
-    }
-
-    /// Adds the events up to this value of the register, which has wrapped at most once since the last update.
-    pub fn update(&self, value: u64, width: u8) -> u64 {
-        let events = value.wrapping_sub(self.value.swap(value, Ordering::Relaxed)) & mask(width);
-        let counted = self.counted().wrapping_add(events);
-        self.counted.store(counted, Ordering::Relaxed);
-        counted
-    }
-
-    /// Accounts an overflow that the processor recorded `delay` events later, when it loaded the register with
-    /// `initial`. If the register was read between the overflow and the record, the event after that read wrote the
-    /// record. Takes back the events that were read after the load.
-    pub fn recorded(&self, delay: u64, initial: u64, missing_bits: u8) {
-        let last = self.value.load(Ordering::Relaxed);
-        let has_overflowed = last & top_bit(all_but(missing_bits)) == 0;
-        self.overflowed(if has_overflowed { last.wrapping_add(1) } else { delay }, initial, missing_bits);
-    }
-
-    /// Accounts an overflow: the register held `value`, is loaded with `initial`, and has 64 minus `missing_bits` bits.
-    pub fn overflowed(&self, value: u64, initial: u64, missing_bits: u8) {
-        // Only this processor writes here, at PROFILE_LEVEL, so no locked exchange is needed.
-        let events = sign_extended(value.wrapping_sub(self.value.load(Ordering::Relaxed)), missing_bits);
-        self.value.store(initial, Ordering::Relaxed);
-        self.counted.store(self.counted().wrapping_add(events), Ordering::Relaxed);
-    }
-}
-
-/// Returns the signed difference of two counter values that are less than half the range apart.
-const fn sign_extended(difference: u64, missing_bits: u8) -> u64 {
-    let missing_bits = missing_bits % 64;
-    ((difference << missing_bits).cast_signed() >> missing_bits).cast_unsigned()
-}
-
-/// Returns whether a counter of this width that had the value `last` cannot have counted up to `value` in the ten
-/// seconds between two readings: it would be half its range further. No processor counts 2^39 events of a kind in that
-/// time, so that narrower counters are not judged.
-pub(crate) const fn backwards(last: u64, value: u64, width: u8) -> bool {
-    width >= 40 && value.wrapping_sub(last) & top_bit(mask(width)) != 0
-}
-
 /// A set of counters of one processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CounterSet(u32);
@@ -400,11 +318,8 @@ pub struct Active {
 /// is being reserved and the capabilities, which the thread with the engine's lock writes.
 #[derive(Debug)]
 pub struct PerCpuPmu {
-    /// Running totals by counter index.
-    totals: [Total; CounterSet::MOST as usize],
-    /// Select registers of started counters as they were written. To derive them again from the states would cost the
-    /// deepest path of the handler more stack.
-    selects: [AtomicU64; CounterSet::MOST as usize],
+    /// By counter index.
+    started: [StartedCounter; CounterSet::MOST as usize],
     active: ActiveCell,
     /// Known values of registers, and the capabilities.
     pub snapshot: PmuSnapshot,
@@ -437,8 +352,7 @@ impl PerCpuPmu {
     /// Creates the state of a processor with these [`Interface::capabilities`](crate::Interface::capabilities).
     pub(crate) const fn new(capabilities: u64) -> Self {
         Self {
-            totals: [const { Total::new() }; CounterSet::MOST as usize],
-            selects: [const { AtomicU64::new(0) }; CounterSet::MOST as usize],
+            started: [const { StartedCounter::new() }; CounterSet::MOST as usize],
             active: ActiveCell::new(),
             snapshot: PmuSnapshot::new(capabilities),
             stale: AtomicU32::new(0),
@@ -454,14 +368,19 @@ impl PerCpuPmu {
 
     /// Returns the select register with which a counter was started.
     pub(crate) fn select(&self, counter: u8) -> u64 {
-        self.selects.get(usize::from(counter)).map_or(0, |select| select.load(Ordering::Relaxed))
+        self.started(counter).map_or(0, StartedCounter::select)
     }
 
-    /// Stores the select register with which a counter is started.
-    pub(crate) fn set_select(&self, counter: u8, select: u64) {
-        if let Some(cell) = self.selects.get(usize::from(counter)) {
-            cell.store(select, Ordering::Relaxed);
-        }
+    /// Returns a counter as it was started.
+    #[inline]
+    pub(crate) fn started(&self, counter: u8) -> Option<&StartedCounter> {
+        self.started.get(usize::from(counter))
+    }
+
+    /// Returns these counters as they were started.
+    #[inline]
+    pub(crate) fn started_of(&self, counters: CounterSet) -> impl Iterator<Item = (u8, &StartedCounter)> {
+        counters.iter().filter_map(|counter| Some((counter, self.started(counter)?)))
     }
 
     /// Returns the active counters.
@@ -561,7 +480,7 @@ impl<'a> CpuCounters<'a> {
     /// Returns the total of a counter.
     #[must_use]
     pub fn total(self, counter: u8) -> Option<&'a Total> {
-        self.pmu.totals.get(usize::from(counter))
+        Some(&self.pmu.started(counter)?.total)
     }
 
     /// Sets the state of a counter; does nothing if the counter does not exist.

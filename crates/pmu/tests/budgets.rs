@@ -250,8 +250,8 @@ fn an_interrupt_with_k_of_n_counters_overflowed() {
 
                     let mut told = CounterSet::NONE;
                     let cost = bench.cost(|| {
-                        bench.hal.interrupt(bench.machine.current(0), |overflow| {
-                            told = told.with(overflow.counter);
+                        bench.hal.interrupt(bench.machine.current(0), |counter| {
+                            told = told.with(counter);
                         });
                     });
                     let (n, k) = (u64::from(with_interval), u64::from(overflowed));

@@ -95,8 +95,8 @@ fn every_interval_of_flops_interrupts_with_one_write_more_each() {
             assert!(machine.processor(0).model().take_interrupt(), "{name}: round {round}");
             let mut served = 0;
             let cost = cost(&machine, || {
-                hal.interrupt(machine.current(0), |overflow| {
-                    assert_eq!(overflow.counter, counter);
+                hal.interrupt(machine.current(0), |overflowed| {
+                    assert_eq!(overflowed, counter);
                     served += 1;
                 });
             });

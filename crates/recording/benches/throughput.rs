@@ -25,6 +25,7 @@ fn session() -> Session {
         clock: 10_000_000,
         processors: Vec::new(),
         batch: 0,
+        part: 0,
         core_types: Vec::new(),
         events: Vec::new(),
     }
@@ -51,7 +52,7 @@ fn write<W: io::Write>(sink: W, samples: &[SampleRecord], batch: usize) -> W {
     for samples in samples.chunks(batch) {
         writer.samples(samples).unwrap();
     }
-    let summary = Summary { elapsed: 0, counts: Vec::new(), interrupted_by_user: false, exit_code: None };
+    let summary = Summary { elapsed: 0, counts: Vec::new(), interrupted_by_user: false, exit_code: None, kept: None };
     writer.finish(&summary).unwrap()
 }
 

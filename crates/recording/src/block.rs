@@ -48,6 +48,9 @@ pub struct Session {
     pub core_types: Vec<CoreTypeProcessors>,
     /// The sampled events.
     pub events: Vec<RecordedEvent>,
+    /// Number of this part of the recording, from 1; 0 at its start, and before version 4 of the format.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub part: u32,
 }
 
 /// The processors of a core type.
@@ -94,6 +97,10 @@ const fn is_zero(number: &u32) -> bool {
 pub struct Process {
     /// Process ID, or [`KERNEL`].
     pub id: u32,
+    /// Time of its creation in units of [`Session::clock`]; `None` if it is unknown, and before version 4 of the
+    /// format. Windows gives the ID of a process that has ended to another one, which has another time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<u64>,
     /// File name of the program; empty if Windows does not report it.
     pub name: String,
     /// Modules found since the previous block of the process.
@@ -141,6 +148,27 @@ pub struct Summary {
     pub interrupted_by_user: bool,
     /// Exit code of the command; `None` if no command was run or it did not end the recording.
     pub exit_code: Option<i32>,
+    /// What was kept of a recording with a limit; `None` if nothing was removed, and before version 4 of the format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
+}
+
+impl Summary {
+    /// Returns the time that the samples cover, in units of 100 ns: the elapsed time, or what is left of it.
+    #[must_use]
+    pub fn sampled_time(&self) -> u64 {
+        self.kept.map_or(self.elapsed, |kept| kept.elapsed)
+    }
+}
+
+/// The end of a longer recording, which is all that is left of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    /// Time that is left, in units of 100 ns.
+    pub elapsed: u64,
+    /// Number of samples that were removed.
+    pub removed: u64,
 }
 
 /// Final count of an event on a processor.

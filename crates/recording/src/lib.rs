@@ -52,12 +52,16 @@
 //! Blocks do not depend on each other, so they can be decoded in parallel ([`Reader::next_encoded`]). A later version
 //! can add a column for each place: the stack of its samples, by its number in blocks of a new kind.
 //!
+//! A recording with a limit ([`Parts`]) has several parts behind each other. Each begins with a file header and repeats
+//! the session, with its number in `part`, and the blocks are counted from 0 again. A reader skips the repetition.
+//!
 //! Versions 2 and 3 have the records themselves as the payload of a sample block, 48 bytes each.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `block` | contents of the blocks |
 //! | `columns` | samples in columns |
+//! | `parts`, `joined` | the newest samples of a recording with a limit, in files beside it; reads them with it |
 //! | `frame` | the layouts above |
 //! | `writer` | [`Writer`] and its errors |
 //! | `reader` | [`Reader`] and its errors |
@@ -67,13 +71,18 @@
 mod block;
 mod columns;
 mod frame;
+mod joined;
+mod parts;
 mod reader;
 mod writer;
 
 pub use block::{
-    Block, CoreTypeProcessors, Count, DebugFile, Disturbed, KERNEL, Module, Process, RecordedEvent, Session, Summary,
+    Block, CoreTypeProcessors, Count, DebugFile, Disturbed, KERNEL, Kept, Module, Process, RecordedEvent, Session,
+    Summary,
 };
 pub use columns::SampleColumns;
 pub use frame::{FORMAT_VERSION, MAX_SAMPLES, OLDEST_VERSION};
+pub use joined::JoinedFile;
+pub use parts::{Limits, Parts, existing_parts, move_parts, remove_parts};
 pub use reader::{BlockError, EncodedBlock, EncodedSamples, ReadError, Reader};
 pub use writer::{WriteError, Writer};

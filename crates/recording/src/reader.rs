@@ -106,6 +106,9 @@ pub enum BlockError {
     /// The first block is not a session, or a later block is one.
     #[error("the first block must be a session, and no other block may be one")]
     Session,
+    /// A part follows that is not of the same recording.
+    #[error("the part that follows is of another recording")]
+    Part,
     /// Data follows the summary.
     #[error("the file continues after the summary")]
     AfterEnd,
@@ -168,6 +171,22 @@ impl EncodedSamples {
         self.version >= FIRST_WITH_COLUMNS
     }
 
+    /// Returns the earliest and the latest time of the samples, which columns need not be decoded for; `None` if there
+    /// are no samples.
+    ///
+    /// # Errors
+    /// If the block is damaged.
+    pub fn times(&self) -> Result<Option<RangeInclusive<u64>>, ReadError> {
+        self.checked(|| {
+            if self.has_columns() {
+                let (head, _) = self.head()?;
+                return Ok((head.samples > 0).then_some(head.earliest..=head.latest));
+            }
+            let times = self.records()?.into_iter().map(|record| record.time()..=record.time());
+            Ok(times.reduce(|all, one| *all.start().min(one.start())..=*all.end().max(one.end())))
+        })
+    }
+
     /// Checks the checksum, which costs little of what decoding costs.
     ///
     /// # Errors
@@ -197,11 +216,17 @@ impl EncodedSamples {
     }
 
     fn decode_columns(&self) -> Result<SampleColumns, BlockError> {
+        let (head, frame) = self.head()?;
+        SampleColumns::decode(&head, frame)
+    }
+
+    /// Returns the start of the payload of columns, and the rest.
+    fn head(&self) -> Result<(SamplesHead, &[u8]), BlockError> {
         let (head, frame) = SamplesHead::read_from_prefix(&self.payload).map_err(|_| BlockError::SamplesHead)?;
         if head.checksum() != head.crc {
             return Err(BlockError::SamplesHead);
         }
-        SampleColumns::decode(&head, frame)
+        Ok((head, frame))
     }
 }
 
@@ -212,19 +237,31 @@ impl EncodedSamples {
 pub struct Reader<R> {
     source: R,
     version: u32,
-    /// Blocks with samples of other times only are left out.
-    times: Option<Times<R>>,
+    /// Which blocks of samples are left out.
+    skipping: Option<Skipping<R>>,
     /// Offset of the next block in the file.
     offset: u64,
+    /// Number of the next block in its part.
     number: u64,
+    /// Start time of the session, by which the parts of a recording are recognized.
+    created: Option<u64>,
     state: State,
 }
 
-/// Times of samples, and how to skip bytes of the source.
+/// Which blocks of samples are left out, and how to skip bytes of the source.
 #[derive(Debug)]
-struct Times<R> {
-    range: RangeInclusive<u64>,
+struct Skipping<R> {
+    /// Blocks that have samples at these times are read; `None` leaves out all.
+    times: Option<RangeInclusive<u64>>,
     skip: fn(&mut R, i64) -> io::Result<()>,
+}
+
+impl<R> Skipping<R> {
+    /// Skips the rest of a block.
+    fn skip(&self, source: &mut R, length: usize, offset: u64) -> Result<(), ReadError> {
+        let length = i64::try_from(length).unwrap_or(i64::MAX);
+        (self.skip)(source, length).map_err(|cause| ReadError::Read { offset, cause })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -258,7 +295,15 @@ impl<R: Read> Reader<R> {
         if reserved != 0 {
             return Err(ReadError::Damaged { offset: 0, cause: BlockError::FileHeader(reserved) });
         }
-        Ok(Self { source, version, times: None, offset: length as u64, number: 0, state: State::Blocks })
+        Ok(Self {
+            source,
+            version,
+            skipping: None,
+            offset: length as u64,
+            number: 0,
+            created: None,
+            state: State::Blocks,
+        })
     }
 
     /// Reads the next block without decoding its samples; `None` at the end of the file and after an error.
@@ -277,7 +322,14 @@ impl<R: Read> Reader<R> {
     fn block(&mut self) -> Result<Option<EncodedBlock>, ReadError> {
         loop {
             let mut header = BlockHeader::new_zeroed();
-            let length = self.fill(header.as_mut_bytes())?;
+            let mut length = self.fill(header.as_mut_bytes())?;
+            if self.begins_part(&header, length)? {
+                // What was read behind the header of the part is the start of the header of its first block.
+                let bytes = header.as_mut_bytes();
+                bytes.copy_within(size_of::<FileHeader>().., 0);
+                let begun = size_of::<BlockHeader>() - size_of::<FileHeader>();
+                length = begun + self.fill(bytes.get_mut(begun..).unwrap_or_default())?;
+            }
             match (self.state, length) {
                 (State::Summarized, 0) => return Ok(None),
                 (State::Summarized, _) => return Err(self.damaged(BlockError::AfterEnd)),
@@ -288,7 +340,7 @@ impl<R: Read> Reader<R> {
             }
             let kind = self.check(&header).map_err(|damage| self.damaged(damage))?;
             let block = match kind {
-                BlockKind::Session => Some(EncodedBlock::Session(self.json(&header)?)),
+                BlockKind::Session => self.session(&header)?.map(EncodedBlock::Session),
                 BlockKind::Process => Some(EncodedBlock::Process(self.json(&header)?)),
                 BlockKind::Samples => self.samples(header)?.map(EncodedBlock::Samples),
                 BlockKind::Summary => Some(EncodedBlock::Summary(self.json(&header)?)),
@@ -301,6 +353,31 @@ impl<R: Read> Reader<R> {
             if block.is_some() {
                 return Ok(block);
             }
+        }
+    }
+
+    /// Returns whether a part of the recording begins with these bytes, where a block would; if so, counts its blocks.
+    fn begins_part(&mut self, start: &BlockHeader, length: usize) -> Result<bool, ReadError> {
+        let whole = length == size_of::<BlockHeader>() && self.state == State::Blocks;
+        let Ok((header, _)) = FileHeader::read_from_prefix(start.as_bytes()) else { return Ok(false) };
+        if !whole || header.magic != MAGIC {
+            return Ok(false);
+        }
+        if self.version < FIRST_WITH_COLUMNS || header.version != self.version || header.reserved != 0 {
+            return Err(self.damaged(BlockError::Part));
+        }
+        self.offset += size_of::<FileHeader>() as u64;
+        self.number = 0;
+        Ok(true)
+    }
+
+    /// Reads the session, or skips its repetition in a part.
+    fn session(&mut self, header: &BlockHeader) -> Result<Option<Session>, ReadError> {
+        let session: Session = self.json(header)?;
+        match self.created.replace(session.created_unix_ms) {
+            None => Ok(Some(session)),
+            Some(created) if created == session.created_unix_ms => Ok(None),
+            Some(_) => Err(self.damaged(BlockError::Part)),
         }
     }
 
@@ -335,21 +412,24 @@ impl<R: Read> Reader<R> {
 
     /// Reads samples, or skips those of other times.
     fn samples(&mut self, header: BlockHeader) -> Result<Option<EncodedSamples>, ReadError> {
-        let mut payload = vec![0; header.length as usize];
         let (offset, version) = (self.offset, self.version);
+        if let Some(skipping @ Skipping { times: None, .. }) = &self.skipping {
+            skipping.skip(&mut self.source, header.length as usize, offset)?;
+            return Ok(None);
+        }
+        let mut payload = vec![0; header.length as usize];
         let head_length = payload.len().min(size_of::<SamplesHead>());
         let (start, rest) = payload.split_at_mut(head_length);
         if self.fill(start)? < start.len() {
             return Err(ReadError::CutOff { offset });
         }
         if version >= FIRST_WITH_COLUMNS
-            && let Some(Times { range, skip }) = &self.times
+            && let Some(skipping @ Skipping { times: Some(times), .. }) = &self.skipping
             && let Ok(head) = SamplesHead::read_from_bytes(start)
             && head.checksum() == head.crc
-            && (head.latest < *range.start() || head.earliest > *range.end())
+            && (head.latest < *times.start() || head.earliest > *times.end())
         {
-            let length = i64::try_from(rest.len()).unwrap_or(i64::MAX);
-            skip(&mut self.source, length).map_err(|cause| ReadError::Read { offset, cause })?;
+            skipping.skip(&mut self.source, rest.len(), offset)?;
             return Ok(None);
         }
         if self.fill(rest)? < rest.len() {
@@ -401,7 +481,14 @@ impl<R: Read + Seek> Reader<R> {
     /// blocks are whole, and so are all blocks of versions before 4.
     #[must_use]
     pub fn within(mut self, times: RangeInclusive<u64>) -> Self {
-        self.times = Some(Times { range: times, skip: R::seek_relative });
+        self.skipping = Some(Skipping { times: Some(times), skip: R::seek_relative });
+        self
+    }
+
+    /// Leaves out all blocks of samples, without reading them.
+    #[must_use]
+    pub fn without_samples(mut self) -> Self {
+        self.skipping = Some(Skipping { times: None, skip: R::seek_relative });
         self
     }
 }

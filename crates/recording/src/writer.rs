@@ -1,6 +1,6 @@
 //! Writes a recording block by block.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 use protocol::SampleRecord;
 use serde::Serialize;
@@ -60,7 +60,8 @@ impl<W: Write> Writer<W> {
         }
         let (first, rest) = process.modules.split_at(process.modules.len() / 2);
         for modules in [first, rest] {
-            self.process(&Process { id: process.id, name: process.name.clone(), modules: modules.to_vec() })?;
+            let Process { id, created, ref name, .. } = *process;
+            self.process(&Process { id, created, name: name.clone(), modules: modules.to_vec() })?;
         }
         Ok(())
     }
@@ -79,6 +80,16 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    /// Appends another recording of the same session, which has no summary and `blocks` blocks.
+    ///
+    /// # Errors
+    /// If it cannot be read or written.
+    pub fn append(&mut self, mut part: impl Read, blocks: u64) -> Result<(), WriteError> {
+        self.written += io::copy(&mut part, &mut self.sink)?;
+        self.number = blocks;
+        Ok(())
+    }
+
     /// Writes the summary, which ends the file, and returns the sink.
     ///
     /// # Errors
@@ -92,6 +103,11 @@ impl<W: Write> Writer<W> {
     /// Returns the number of bytes of the blocks written so far, including the file header.
     pub fn written(&self) -> u64 {
         self.written
+    }
+
+    /// Returns the number of blocks written so far, since the last part that was appended began.
+    pub fn blocks(&self) -> u64 {
+        self.number
     }
 
     fn json(&mut self, kind: BlockKind, value: &impl Serialize) -> Result<(), WriteError> {

@@ -11,8 +11,8 @@ use proptest::option;
 use proptest::prelude::*;
 use protocol::SampleRecord;
 use recording::{
-    Block, CoreTypeProcessors, Count, DebugFile, Disturbed, EncodedBlock, MAX_SAMPLES, Module, Process, ReadError,
-    Reader, RecordedEvent, Session, Summary, WriteError, Writer,
+    Block, BlockError, CoreTypeProcessors, Count, DebugFile, Disturbed, EncodedBlock, Kept, MAX_SAMPLES, Module,
+    Process, ReadError, Reader, RecordedEvent, Session, Summary, WriteError, Writer,
 };
 use support::{block_ranges, forged, of_version, process, read, sample, session, small, summary, written};
 use zerocopy::{FromBytes, IntoBytes};
@@ -57,8 +57,14 @@ fn any_core_type() -> impl Strategy<Value = CoreTypeProcessors> {
 fn any_session() -> impl Strategy<Value = Session> {
     let texts = any::<(String, String, String, Option<String>)>();
     let events = (vec(any_core_type(), 0..3), vec(any_event(), 0..3));
-    (any::<(u64, u64, u32)>(), texts, vec(any::<String>(), 0..3), vec(any::<u32>(), 0..4), events).prop_map(
-        |((created_unix_ms, clock, batch), (client, driver, processor, computer), command, processors, events)| {
+    (any::<(u64, u64, u32, u32)>(), texts, vec(any::<String>(), 0..3), vec(any::<u32>(), 0..4), events).prop_map(
+        |(
+            (created_unix_ms, clock, batch, part),
+            (client, driver, processor, computer),
+            command,
+            processors,
+            events,
+        )| {
             let (core_types, events) = events;
             Session {
                 created_unix_ms,
@@ -72,6 +78,7 @@ fn any_session() -> impl Strategy<Value = Session> {
                 batch,
                 core_types,
                 events,
+                part,
             }
         },
     )
@@ -85,7 +92,12 @@ fn any_module() -> impl Strategy<Value = Module> {
 }
 
 fn any_process() -> impl Strategy<Value = Process> {
-    (any::<(u32, String)>(), vec(any_module(), 0..4)).prop_map(|((id, name), modules)| Process { id, name, modules })
+    (any::<(u32, Option<u64>, String)>(), vec(any_module(), 0..4)).prop_map(|((id, created, name), modules)| Process {
+        id,
+        created,
+        name,
+        modules,
+    })
 }
 
 fn any_count() -> impl Strategy<Value = Count> {
@@ -107,12 +119,14 @@ fn any_count() -> impl Strategy<Value = Count> {
 
 fn any_recording() -> impl Strategy<Value = Vec<Block>> {
     let middle = prop_oneof![any_process().prop_map(Block::Process), vec(any_sample(), 1..8).prop_map(Block::Samples)];
-    let summary = (any::<(u64, bool, Option<i32>)>(), vec(any_count(), 0..4)).prop_map(
-        |((elapsed, interrupted_by_user, exit_code), counts)| Summary {
+    let kept = option::of(any::<(u64, u64)>().prop_map(|(elapsed, removed)| Kept { elapsed, removed }));
+    let summary = (any::<(u64, bool, Option<i32>)>(), vec(any_count(), 0..4), kept).prop_map(
+        |((elapsed, interrupted_by_user, exit_code), counts, kept)| Summary {
             elapsed,
             counts,
             interrupted_by_user,
             exit_code,
+            kept,
         },
     );
     (any_session(), vec(middle, 0..8), summary).prop_map(|(session, middle, summary)| {
@@ -223,6 +237,16 @@ fn blocks_of_other_times_are_skipped() {
         let wanted = blocks.iter().enumerate().filter(|(index, _)| !skipped.contains(index));
         assert_eq!(read, wanted.map(|(_, block)| block.clone()).collect::<Vec<_>>(), "{times:?}");
     }
+    let mut times = Vec::new();
+    let mut reader = Reader::new(file.as_slice()).unwrap();
+    while let Some(block) = reader.next_encoded().transpose().unwrap() {
+        if let EncodedBlock::Samples(samples) = block {
+            times.extend(samples.times().unwrap());
+        }
+    }
+    assert_eq!(times, [10..=19, 20..=29, 30..=39, 40..=49]);
+    let without = Reader::new(io::Cursor::new(&file)).unwrap().without_samples();
+    assert!(without.map(Result::unwrap).eq([0, 2, 6].map(|index| blocks[index].clone())));
 }
 
 #[test]
@@ -260,7 +284,7 @@ fn modules_are_split_over_several_blocks_in_order() {
     let one = process(4).modules.remove(0);
     let modules: Vec<Module> = (0..3).map(|base| Module { base, path: "x".repeat(12 << 20), ..one.clone() }).collect();
     let mut writer = Writer::new(Vec::new(), &session()).unwrap();
-    writer.process(&Process { id: 4, name: "app.exe".into(), modules }).unwrap();
+    writer.process(&Process { id: 4, created: Some(7), name: "app.exe".into(), modules }).unwrap();
     let (blocks, end) = read(&writer.finish(&summary()).unwrap()[..]);
     let processes: Vec<&Process> = blocks
         .iter()
@@ -370,4 +394,66 @@ fn short_reads_are_continued_and_failures_are_reported_with_their_offset() {
     assert_eq!(blocks, small()[..3]);
     let Some(ReadError::Read { offset, cause }) = end else { panic!("{end:?}") };
     assert_eq!((offset, cause.to_string().as_str()), (cut as u64, "unplugged"));
+}
+
+/// Writes the blocks in parts of so many blocks each, behind a first part that has none, and appends them to it.
+fn written_in_parts(blocks: &[Block], length: usize) -> Vec<u8> {
+    let [Block::Session(session), middle @ .., Block::Summary(summary)] = blocks else {
+        panic!("a session first and a summary last")
+    };
+    let mut whole = Writer::new(Vec::new(), session).unwrap();
+    for blocks in middle.chunks(length) {
+        let mut bytes = Vec::new();
+        let mut part = Writer::new(&mut bytes, session).unwrap();
+        for block in blocks {
+            match block {
+                Block::Process(process) => part.process(process).unwrap(),
+                Block::Samples(samples) => part.samples(samples).unwrap(),
+                Block::Session(_) | Block::Summary(_) => panic!("a session first and a summary last"),
+            }
+        }
+        let count = part.blocks();
+        whole.append(&*bytes, count).unwrap();
+    }
+    whole.finish(summary).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn parts_that_were_appended_are_read_as_one_recording(blocks in any_recording(), length in 1..4_usize) {
+        let file = written_in_parts(&blocks, length);
+        let (seen, end) = read(&*file);
+        prop_assert!(end.is_none(), "{end:?}");
+        prop_assert_eq!(seen, blocks);
+    }
+}
+
+#[test]
+fn a_recording_in_parts_that_is_cut_anywhere_keeps_its_whole_blocks() {
+    let blocks = small();
+    let file = written_in_parts(&blocks, 2);
+    let mut most = 0;
+    for length in 16..file.len() {
+        let (seen, end) = read(&file[..length]);
+        assert!(matches!(end, Some(ReadError::CutOff { .. })), "{length}: {end:?}");
+        assert_eq!(seen, blocks[..seen.len()], "{length}");
+        assert!(seen.len() >= most, "{length}");
+        most = seen.len();
+    }
+    assert_eq!(most, blocks.len() - 1);
+}
+
+#[test]
+fn a_part_of_another_recording_or_version_is_refused() {
+    let first = Writer::new(Vec::new(), &session()).unwrap().finish(&summary()).unwrap();
+    let whole = block_ranges(&first)[0].end;
+    let other = Session { created_unix_ms: session().created_unix_ms + 1, ..session() };
+    let other = Writer::new(Vec::new(), &other).unwrap().finish(&summary()).unwrap();
+    let mut newer = first.clone();
+    newer[8] += 1;
+    for part in [other, newer] {
+        let (seen, end) = read(&*[&first[..whole], &part].concat());
+        assert_eq!(seen, [Block::Session(session())]);
+        assert!(matches!(end, Some(ReadError::Damaged { cause: BlockError::Part, .. })), "{end:?}");
+    }
 }

@@ -53,7 +53,7 @@ fn recording(mut samples: impl Iterator<Item = CounterSample>, file: File) -> Re
     let mut writer = Writer::new(file, &session())?;
     for id in 0..PROCESSES {
         let modules = (0..MODULES).map(module).collect();
-        writer.process(&Process { id: 4 * (id + 1), name: format!("program{id}.exe"), modules })?;
+        writer.process(&Process { id: 4 * (id + 1), created: Some(1), name: format!("program{id}.exe"), modules })?;
     }
     loop {
         let batch: Vec<SampleRecord> = samples.by_ref().take(BATCH).map(SampleRecord::from).collect();
@@ -62,7 +62,8 @@ fn recording(mut samples: impl Iterator<Item = CounterSample>, file: File) -> Re
         }
         writer.samples(&batch)?;
     }
-    let summary = Summary { elapsed: CLOCK, counts: Vec::new(), interrupted_by_user: false, exit_code: Some(0) };
+    let summary =
+        Summary { elapsed: CLOCK, counts: Vec::new(), interrupted_by_user: false, exit_code: Some(0), kept: None };
     writer.finish(&summary)?;
     Ok(())
 }
@@ -109,6 +110,7 @@ fn session() -> Session {
         clock: CLOCK,
         processors: (0..PROCESSORS).collect(),
         batch: 0,
+        part: 0,
         core_types: Vec::new(),
         events: vec![RecordedEvent {
             source: 25,

@@ -40,7 +40,7 @@ impl Branch {
         SampleLocation {
             source: BRANCHES,
             core_type: 0,
-            process: UNKNOWN,
+            process: UNKNOWN.into(),
             thread: 0,
             processor: 0,
             kernel,

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use protocol::Record;
 
-use crate::locations::{Detail, SampleLocation};
+use crate::locations::SampleLocation;
 use crate::pattern::NamePattern;
+use crate::process_keys::ProcessKey;
 use crate::read::Contents;
 use crate::sampled_sources::SampledSource;
 use crate::slice::Slice;
@@ -19,7 +20,7 @@ pub struct Filter {
     /// Selects only samples of this [core type](SampledSource::core_type).
     pub core_type: Option<u32>,
     /// Selects only samples in these processes.
-    pub processes: Option<BTreeSet<u32>>,
+    pub processes: Option<BTreeSet<ProcessKey>>,
     /// Selects processors, threads and time. [`Contents::read_slice`] counts only the samples of a slice.
     pub slice: Slice,
     /// Selects only samples in modules of which one of these matches the file name; empty selects all modules.
@@ -38,7 +39,7 @@ impl Filter {
 
     /// Returns whether samples of `source` in `process` are selected, as far as these say.
     #[must_use]
-    pub fn selects(&self, source: impl Into<SampledSource>, process: u32) -> bool {
+    pub fn selects(&self, source: impl Into<SampledSource>, process: ProcessKey) -> bool {
         self.selects_source(source) && self.processes.as_ref().is_none_or(|wanted| wanted.contains(&process))
     }
 
@@ -74,9 +75,10 @@ impl Filter {
         let sampled = contents.sample_counts.source_on(record.source(), record.processor());
         match record.sample() {
             Some(sample) => {
+                let location = contents.processes.location(&sample);
                 self.slice.selects_sample(&sample)
-                    && self.selects(sampled, sample.process)
-                    && self.selects_names(&SampleLocation::of(&sample, Detail::default()), symbol_index)
+                    && self.selects(sampled, location.process)
+                    && self.selects_names(&location, symbol_index)
             }
             None => self.slice.selects(record.processor(), record.time()) && self.selects_source(sampled),
         }

@@ -4,13 +4,17 @@
 //! are stacks of a symbol and the functions inlined into it, in the category user or kernel, weighed by the events that
 //! they stand for, as in a report. Each processor has a track with the rates of events as lines, and with losses,
 //! throttling and sleep as markers.
+//!
+//! Browsers cannot show as many samples as a recording can have, so a profile has a limited number: every so many of
+//! each processor and source ([`Thinned`]). Rates and losses are those of all samples.
 
 mod cpu_name;
 mod marker;
+mod thinning;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,9 +29,12 @@ use rustc_hash::FxHashMap;
 
 use self::cpu_name::WithCpuName;
 use self::marker::{Lost, Rate, Silenced, Slept, Throttled};
+pub use self::thinning::Thinned;
+use self::thinning::Thinning;
 use crate::filter::Filter;
-use crate::locations::{Detail, SampleLocation};
+use crate::locations::SampleLocation;
 use crate::modules::{ModuleId, file_name};
+use crate::process_keys::ProcessKey;
 use crate::processes::UNKNOWN_NAME;
 use crate::proportion::real;
 use crate::read::{Contents, ExportError, for_each_selected};
@@ -37,8 +44,11 @@ use crate::symbol_index::{Name, SymbolIndex};
 /// A process ID that Windows never uses: process IDs are multiples of four.
 const NO_PROCESS: u32 = u32::MAX;
 
-/// Duration of the intervals of a rate in nanoseconds.
+/// Duration of the intervals of a rate in nanoseconds, unless the recording is long.
 const RATE_INTERVAL: u64 = 10_000_000;
+
+/// Maximum number of rates. Longer recordings have longer intervals.
+const MAX_RATES: u64 = 500_000;
 
 /// Nanoseconds per second.
 const NANOSECONDS: f64 = 1e9;
@@ -46,8 +56,9 @@ const NANOSECONDS: f64 = 1e9;
 /// Nanoseconds between two samples if the recording does not determine it.
 const DEFAULT_INTERVAL: u64 = 1_000_000;
 
-/// Writes the samples that `filter` selects as a profile. `input` is the recording from which `contents` was read. The
-/// whole profile is in memory, about 50 bytes per sample.
+/// Writes the samples that `filter` selects as a profile: at most `max`, and at least one of each processor and source.
+/// `input` is the recording from which `contents` was read. The whole profile is in memory, 50 bytes for each sample
+/// and 400 for each place in a thread.
 ///
 /// # Errors
 /// If the recording cannot be read again or the output cannot be written.
@@ -55,17 +66,27 @@ pub fn firefox(
     contents: &Contents,
     symbol_index: &SymbolIndex,
     filter: &Filter,
-    input: impl Read,
+    max: u64,
+    input: impl Read + Seek,
     out: impl Write,
-) -> Result<(), ExportError> {
-    let mut builder = Builder::new(contents, symbol_index);
+) -> Result<Thinned, ExportError> {
+    let locations = contents.sample_counts.locations();
+    let selected = locations.filter(|(location, _)| filter.selects_location(location, symbol_index));
+    let selected = selected.map(|(_, weight)| weight.samples).sum();
+    let mut builder = Builder::new(contents, symbol_index, Thinning::new(selected, max, runs(contents)));
     for_each_selected(contents, symbol_index, filter, input, |record| {
         builder.add(record);
         Ok(())
     })?;
-    builder.end_rates();
+    let (profile, thinned) = builder.finish(selected);
     let out = WithCpuName::new(out, &contents.session.processor);
-    Ok(serde_json::to_writer(out, &builder.profile).map_err(io::Error::from)?)
+    serde_json::to_writer(out, &profile).map_err(io::Error::from)?;
+    Ok(thinned)
+}
+
+/// Returns the maximum number of pairs of a processor and a source.
+fn runs(contents: &Contents) -> u64 {
+    (contents.session.processors.len() * contents.sample_counts.totals().count()) as u64
 }
 
 /// A track: the samples of one source in one thread.
@@ -89,24 +110,29 @@ struct Builder<'a> {
     symbol_index: &'a SymbolIndex,
     user: CategoryHandle,
     kernel: CategoryHandle,
-    /// Average time between two samples of a processor in nanoseconds.
+    /// Average time between two samples of a processor in the profile, in nanoseconds.
     interval: u64,
     libraries: FxHashMap<ModuleId, LibraryHandle>,
     symbols: FxHashMap<ModuleId, Vec<fxprof_processed_profile::Symbol>>,
-    processes: FxHashMap<u32, ProcessHandle>,
+    processes: FxHashMap<ProcessKey, ProcessHandle>,
     /// Pseudo-process that contains the tracks of the processors.
     sampling: Option<ProcessHandle>,
-    tracks: FxHashMap<(u32, u32, SampledSource), Track>,
+    tracks: FxHashMap<(ProcessKey, u32, SampledSource), Track>,
     /// The stacks of the addresses of a track, in user mode and in kernel mode.
     stacks: FxHashMap<(ThreadHandle, bool, u64), StackHandle>,
     processors: FxHashMap<u32, ThreadHandle>,
+    thinning: Thinning,
+    /// Number of samples in the profile.
+    written: u64,
+    /// Duration of the intervals of a rate in nanoseconds.
+    rate_interval: u64,
     rates: FxHashMap<(u32, SampledSource), Interval>,
 }
 
 impl<'a> Builder<'a> {
-    fn new(contents: &'a Contents, symbol_index: &'a SymbolIndex) -> Self {
+    fn new(contents: &'a Contents, symbol_index: &'a SymbolIndex, thinning: Thinning) -> Self {
         let created = Duration::from_millis(contents.session.created_unix_ms);
-        let interval = interval(contents);
+        let interval = interval(contents).saturating_mul(thinning.step());
         let mut profile = Profile::new(
             &product(&contents.session.command),
             ReferenceTimestamp::from_duration_since_unix_epoch(created),
@@ -135,6 +161,9 @@ impl<'a> Builder<'a> {
             tracks: FxHashMap::default(),
             stacks: FxHashMap::default(),
             processors: FxHashMap::default(),
+            thinning,
+            written: 0,
+            rate_interval: rate_interval(contents),
             rates: FxHashMap::default(),
         }
     }
@@ -150,13 +179,32 @@ impl<'a> Builder<'a> {
     fn sample(&mut self, sample: &AnySample, time: u64) {
         let source = self.contents.sample_counts.source_of(sample);
         self.rate(sample, source, time);
+        if let Some(sample) = self.thinning.add(sample, source) {
+            self.add_sample(&sample, source, time);
+        }
+    }
+
+    /// Adds what is left at the end, and returns the profile.
+    fn finish(mut self, selected: u64) -> (Profile, Thinned) {
+        let thinning = std::mem::replace(&mut self.thinning, Thinning::new(0, 0, 0));
+        let step = thinning.step();
+        for sample in thinning.finish() {
+            let source = self.contents.sample_counts.source_of(&sample);
+            self.add_sample(&sample, source, self.contents.nanoseconds(sample.time));
+        }
+        self.end_rates();
+        let Self { profile, written, .. } = self;
+        (profile, Thinned { selected, written, step })
+    }
+
+    fn add_sample(&mut self, sample: &AnySample, source: SampledSource, time: u64) {
         let interval = self.interval;
-        let track = self.track(sample, source);
+        let location = self.contents.processes.location(sample);
+        let track = self.track(location.process, sample.thread, source);
         // At most the time since the previous sample, because a thread does not run on two processors at once.
         let delta = CpuDelta::from_nanos(interval.min(time.saturating_sub(track.last)));
         track.last = time;
         let thread = track.handle;
-        let location = SampleLocation::of(sample, Detail::default());
         let key = (thread, location.kernel, location.ip);
         let known = self.stacks.get(&key).copied();
         let stack = known.unwrap_or_else(|| {
@@ -168,6 +216,7 @@ impl<'a> Builder<'a> {
         // The profiler multiplies by a weight of type "samples", the default; the largest interval is i32::MAX.
         let weight = i32::try_from(sample.events).unwrap_or(i32::MAX);
         self.profile.add_sample(thread, time, Some(stack), delta, weight);
+        self.written += 1;
     }
 
     /// Returns the stack of a location: its symbol, and the functions inlined there.
@@ -187,7 +236,7 @@ impl<'a> Builder<'a> {
     /// Adds the events of a sample to the rate of its processor.
     fn rate(&mut self, sample: &AnySample, source: SampledSource, time: u64) {
         let key = (sample.processor, source);
-        let number = time / RATE_INTERVAL;
+        let number = time / self.rate_interval;
         let current = self.rates.entry(key).or_default();
         if current.number == number {
             current.events = current.events.saturating_add(sample.events);
@@ -210,9 +259,9 @@ impl<'a> Builder<'a> {
         }
         let track = self.processor(processor);
         let source = self.profile.intern_string(&self.contents.source_name(source));
-        let [begin, end] = [*number, number + 1].map(|number| number.saturating_mul(RATE_INTERVAL));
+        let [begin, end] = [*number, number + 1].map(|number| number.saturating_mul(self.rate_interval));
         let [begin, end] = [begin, end].map(Timestamp::from_nanos_since_reference);
-        let per_second = real(*events) * NANOSECONDS / real(RATE_INTERVAL);
+        let per_second = real(*events) * NANOSECONDS / real(self.rate_interval);
         self.profile.add_marker(track, MarkerTiming::Interval(begin, end), Rate { source, per_second });
     }
 
@@ -243,13 +292,12 @@ impl<'a> Builder<'a> {
         Some(library)
     }
 
-    fn track(&mut self, sample: &AnySample, source: SampledSource) -> &mut Track {
-        let AnySample { process, thread, .. } = *sample;
+    fn track(&mut self, process: ProcessKey, thread: u32, source: SampledSource) -> &mut Track {
         let Self { tracks, processes, profile, contents, .. } = self;
         tracks.entry((process, thread, source)).or_insert_with(|| {
             let start = Timestamp::from_nanos_since_reference(0);
             let name = contents.processes.name_or_unknown(process);
-            let owner = *processes.entry(process).or_insert_with(|| profile.add_process(name, process, start));
+            let owner = *processes.entry(process).or_insert_with(|| profile.add_process(name, process.id, start));
             let handle = profile.add_thread(owner, thread, start, false);
             let mut name = match thread {
                 UNKNOWN => format!("Thread {UNKNOWN_NAME}"),
@@ -318,11 +366,20 @@ fn product(command: &[String]) -> String {
     command.first().map_or("All processes", |program| file_name(program)).to_owned()
 }
 
+/// Returns the duration of the intervals of a rate in nanoseconds.
+fn rate_interval(contents: &Contents) -> u64 {
+    let counts = &contents.sample_counts;
+    let duration = counts.latest().map_or(0, |latest| contents.nanoseconds(latest));
+    let least = duration.saturating_mul(runs(contents)).div_ceil(MAX_RATES);
+    least.next_multiple_of(RATE_INTERVAL).max(RATE_INTERVAL)
+}
+
+/// Returns the average time between two samples of a processor in nanoseconds.
 fn interval(contents: &Contents) -> u64 {
     let Some(summary) = &contents.summary else { return DEFAULT_INTERVAL };
     let samples: u64 = contents.sample_counts.totals().map(|(_, total)| total.weight.samples).sum();
     let processors = contents.session.processors.len() as u64;
-    let nanoseconds = summary.elapsed.saturating_mul(100).saturating_mul(processors);
+    let nanoseconds = summary.sampled_time().saturating_mul(100).saturating_mul(processors);
     nanoseconds.checked_div(samples).filter(|interval| *interval > 0).unwrap_or(DEFAULT_INTERVAL)
 }
 

@@ -2,21 +2,40 @@
 
 use std::io::{self, Write};
 
-use crate::table::{Table, TableRow};
 use inferno::flamegraph::{self, Options};
+
+use crate::proportion::real;
+use crate::table::{Table, TableRow};
+
+/// Options of the library have percentages.
+const PERCENT: f64 = 100.0;
 
 /// Returns a folded stack for each row of a table with the columns process, module and frames. The count is the number
 /// of events, so widths in a flame graph equal the shares in a report.
 #[must_use]
 pub fn folded(table: &Table) -> Vec<String> {
-    let line = |row: TableRow| {
-        let [process, module] = [&row.process_label(), row.module.as_deref().unwrap_or_default()].map(frame);
-        let frames: Vec<String> = row.frames.iter().flatten().map(|name| frame(name)).collect();
-        format!("{process};{module};{} {}", frames.join(";"), row.weight.events)
-    };
-    let mut lines: Vec<String> = table.rows().map(line).collect();
+    sorted(table.rows())
+}
+
+/// Returns what [`folded`] returns, for a flame graph: functions that are too narrow for it are only a part of their
+/// modules.
+#[must_use]
+pub fn folded_for_graph(table: &Table) -> Vec<String> {
+    let least = real(table.selected.events) * Options::default().min_width / PERCENT;
+    sorted(table.rows_of_at_least(least))
+}
+
+fn sorted(rows: impl Iterator<Item = TableRow>) -> Vec<String> {
+    let mut lines: Vec<String> = rows.map(|row| line(&row)).collect();
     lines.sort_unstable();
     lines
+}
+
+fn line(row: &TableRow) -> String {
+    let [process, module] = [&row.process_label(), row.module.as_deref().unwrap_or_default()].map(frame);
+    let functions: Vec<String> = row.frames.iter().flatten().map(|name| frame(name)).collect();
+    let frames: Vec<String> = [process, module].into_iter().chain(functions).collect();
+    format!("{} {}", frames.join(";"), row.weight.events)
 }
 
 /// Replaces the separators of the format: a semicolon ends a frame, a line break ends a stack.

@@ -15,7 +15,7 @@
 //! | `sample_counts` | samples by location; losses, throttling and sleep |
 //! | `locations`, `sums`, `numbering` | locations and their samples, counted by several threads |
 //! | `filter`, `slice`, `pattern` | selection of samples |
-//! | `processes`, `modules` | the modules of each process |
+//! | `process_keys`, `processes`, `modules` | which process had an ID at which time; the modules of each process |
 //! | `pe` | headers of PE images |
 //! | `perf_map` | functions of just-in-time compilers |
 //! | `symbols` | search for the symbol files of a module |
@@ -46,6 +46,7 @@ mod pattern;
 mod pe;
 mod perf_map;
 mod pprof;
+mod process_keys;
 mod processes;
 mod proportion;
 mod rates;
@@ -66,14 +67,15 @@ pub use annotation::{AnnotatedInstruction, Annotation, AnnotationError};
 pub use branches::{Branch, BranchCount, BranchCounts};
 pub use change::{Change, Confidence, Estimate};
 pub use filter::Filter;
-pub use firefox::firefox;
-pub use folded::{flamegraph, folded};
+pub use firefox::{Thinned, firefox};
+pub use folded::{flamegraph, folded, folded_for_graph};
 pub use function_code::CodeError;
 pub use locations::{Detail, SampleLocation, SampleWeight};
 pub use modules::{ModuleId, Modules};
 pub use pattern::NamePattern;
 pub use pe::{PeError, PeHeaders};
 pub use pprof::pprof;
+pub use process_keys::ProcessKey;
 pub use processes::{Processes, UNKNOWN_NAME};
 pub use proportion::{Interval, real};
 pub use rates::{Rates, rates};

@@ -7,6 +7,7 @@ use protocol::{AnySample, Mode};
 use rayon::prelude::*;
 
 use crate::numbering::{Numbering, ThreadNumbering};
+use crate::process_keys::ProcessKey;
 use crate::sampled_sources::SampledSource;
 use crate::sums::{Adder, SharedSums, Sums};
 
@@ -26,8 +27,8 @@ pub struct SampleLocation {
     pub source: u32,
     /// [Core type](SampledSource::core_type) of the processor.
     pub core_type: u32,
-    /// The interrupted process, or [`UNKNOWN`](protocol::UNKNOWN).
-    pub process: u32,
+    /// The interrupted process; its ID is [`UNKNOWN`](protocol::UNKNOWN) if it is not known.
+    pub process: ProcessKey,
     /// The thread, or [`UNKNOWN`](protocol::UNKNOWN); 0 unless selected by [`Detail`].
     pub thread: u32,
     /// The processor; 0 unless selected by [`Detail`].
@@ -52,11 +53,11 @@ impl SampleLocation {
         }
     }
 
-    pub(crate) fn of(sample: &AnySample, detail: Detail) -> Self {
+    pub(crate) fn of(sample: &AnySample, process: ProcessKey, detail: Detail) -> Self {
         Self {
             source: sample.source,
             core_type: 0,
-            process: sample.process,
+            process,
             thread: if detail.thread { sample.thread } else { 0 },
             processor: if detail.processor { sample.processor } else { 0 },
             kernel: sample.mode == Mode::Kernel,

@@ -12,6 +12,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message;
 use protocol::UNKNOWN;
+use recording::Summary;
 use rustc_hash::FxHashMap;
 
 use self::message::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
@@ -112,7 +113,7 @@ impl<'a> Builder<'a> {
         }
         let Contents { session, summary, .. } = contents;
         builder.profile.time_nanos = signed(session.created_unix_ms.saturating_mul(MILLISECOND));
-        let elapsed = summary.as_ref().map_or(0, |summary| summary.elapsed);
+        let elapsed = summary.as_ref().map_or(0, Summary::sampled_time);
         builder.profile.duration_nanos = signed(elapsed.saturating_mul(SUMMARY_UNIT));
         for comment in comments(contents, filter) {
             let comment = builder.text(&comment);
@@ -164,8 +165,8 @@ impl<'a> Builder<'a> {
         let mut labels: Vec<Label> = [("process", name.as_str()), ("mode", mode)]
             .map(|(key, text)| Label { key: self.text(key), str: self.text(text), num: 0 })
             .into();
-        if location.process != UNKNOWN {
-            labels.push(Label { key: self.text("pid"), str: 0, num: location.process.into() });
+        if location.process.id != UNKNOWN {
+            labels.push(Label { key: self.text("pid"), str: 0, num: location.process.id.into() });
         }
         labels
     }

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use protocol::UNKNOWN;
+use protocol::{AnySample, UNKNOWN};
 use recording::{KERNEL, Module, Process};
 
+use crate::locations::{Detail, SampleLocation};
 use crate::modules::{ModuleId, Modules};
 use crate::pattern::NamePattern;
+use crate::process_keys::{Creations, ProcessKey};
 
 /// Name of a process, thread or module that is not known.
 pub const UNKNOWN_NAME: &str = "[unknown]";
@@ -51,15 +53,23 @@ impl AddressSpace {
 /// The processes of a recording, and the kernel.
 #[derive(Debug, Clone, Default)]
 pub struct Processes {
-    spaces: BTreeMap<u32, AddressSpace>,
+    spaces: BTreeMap<ProcessKey, AddressSpace>,
+    creations: Creations,
     modules: Modules,
 }
 
 impl Processes {
+    /// Creates a map without names and modules, which knows when processes were created.
+    pub(crate) fn with_creations(creations: Creations) -> Self {
+        Self { creations, ..Self::default() }
+    }
+
     /// Adds a block. The last name of a process counts; modules are added to those of earlier blocks, and a module
     /// replaces those that it overlaps.
     pub fn add(&mut self, process: &Process) {
-        let space = self.spaces.entry(process.id).or_default();
+        let key = ProcessKey::of(process);
+        self.creations.add(key);
+        let space = self.spaces.entry(key).or_default();
         process.name.clone_into(&mut space.name);
         for module in &process.modules {
             let Module { base, size, .. } = *module;
@@ -67,39 +77,71 @@ impl Processes {
         }
     }
 
-    /// Returns the name of process `id`, if it is known.
+    /// Adds a block as [`add`](Self::add) does, and forgets the processes that had its ID before.
+    pub fn add_newest(&mut self, process: &Process) {
+        let newest = ProcessKey::of(process);
+        for earlier in self.creations.replace(newest) {
+            self.spaces.remove(&earlier);
+        }
+        self.add(process);
+    }
+
+    /// Returns the process that had an ID at a time, in units of the recording's clock.
     #[must_use]
-    pub fn name(&self, id: u32) -> Option<&str> {
-        let space = self.spaces.get(&id).filter(|_| id != KERNEL);
+    pub fn at(&self, id: u32, time: u64) -> ProcessKey {
+        self.creations.at(id, time)
+    }
+
+    /// Returns the process that was created last with an ID.
+    #[must_use]
+    pub fn latest(&self, id: u32) -> ProcessKey {
+        self.creations.at(id, u64::MAX)
+    }
+
+    /// Returns all processes that had an ID, the oldest first.
+    pub fn with_id(&self, id: u32) -> impl Iterator<Item = ProcessKey> {
+        self.creations.of_id(id)
+    }
+
+    /// Returns the location of a sample without thread and processor.
+    #[must_use]
+    pub fn location(&self, sample: &AnySample) -> SampleLocation {
+        SampleLocation::of(sample, self.at(sample.process, sample.time), Detail::default())
+    }
+
+    /// Returns the name of a process, if it is known.
+    #[must_use]
+    pub fn name(&self, process: ProcessKey) -> Option<&str> {
+        let space = self.spaces.get(&process).filter(|_| process.id != KERNEL);
         space.map(|space| space.name.as_str()).filter(|name| !name.is_empty())
     }
 
-    /// Returns the name of process `id`, or `[unknown]`.
+    /// Returns the name of a process, or `[unknown]`.
     #[must_use]
-    pub fn name_or_unknown(&self, id: u32) -> &str {
-        self.name(id).unwrap_or(UNKNOWN_NAME)
+    pub fn name_or_unknown(&self, process: ProcessKey) -> &str {
+        self.name(process).unwrap_or(UNKNOWN_NAME)
     }
 
     /// Returns the processes named `name`, in which `*` and `?` stand for other characters. Case and the suffix `.exe`
     /// are ignored.
-    pub fn named(&self, name: &str) -> impl Iterator<Item = u32> {
+    pub fn named(&self, name: &str) -> impl Iterator<Item = ProcessKey> {
         let wanted = NamePattern::new(normalized(name));
-        let spaces = self.spaces.iter().filter(|(id, _)| **id != KERNEL);
-        spaces.filter(move |(_, space)| wanted.matches(&normalized(&space.name))).map(|(id, _)| *id)
+        let spaces = self.spaces.iter().filter(|(process, _)| process.id != KERNEL);
+        spaces.filter(move |(_, space)| wanted.matches(&normalized(&space.name))).map(|(process, _)| *process)
     }
 
-    /// Returns the module at `address` and the offset in it, among the modules of the kernel or of process `id`. An
+    /// Returns the module at `address` and the offset in it, among the modules of the kernel or of a process. An
     /// [unknown](protocol::UNKNOWN) process has no modules.
-    pub(crate) fn module_at(&self, id: u32, kernel: bool, address: u64) -> Option<(ModuleId, u64)> {
-        if !kernel && id == UNKNOWN {
+    pub(crate) fn module_at(&self, process: ProcessKey, kernel: bool, address: u64) -> Option<(ModuleId, u64)> {
+        if !kernel && process.id == UNKNOWN {
             return None;
         }
-        self.spaces.get(if kernel { &KERNEL } else { &id })?.at(address)
+        self.spaces.get(&if kernel { KERNEL.into() } else { process })?.at(address)
     }
 
-    /// Returns whether the recording has modules of process `id`, or of the [kernel](KERNEL).
-    pub(crate) fn has_modules(&self, id: u32) -> bool {
-        self.spaces.get(&id).is_some_and(|space| !space.loaded.is_empty())
+    /// Returns whether the recording has modules of a process, or of the [kernel](KERNEL).
+    pub(crate) fn has_modules(&self, process: ProcessKey) -> bool {
+        self.spaces.get(&process).is_some_and(|space| !space.loaded.is_empty())
     }
 
     /// Returns the modules of all processes.
@@ -125,11 +167,13 @@ mod tests {
     }
 
     fn process(id: u32, modules: &[Module]) -> Process {
-        Process { id, name: format!("p{id}"), modules: modules.to_vec() }
+        Process { id, created: None, name: format!("p{id}"), modules: modules.to_vec() }
     }
 
     fn name_at(processes: &Processes, id: u32, kernel: bool, address: u64) -> Option<(&str, u64)> {
-        processes.module_at(id, kernel, address).map(|(module, offset)| (processes.modules().name(module), offset))
+        processes
+            .module_at(id.into(), kernel, address)
+            .map(|(module, offset)| (processes.modules().name(module), offset))
     }
 
     #[test]
@@ -154,22 +198,38 @@ mod tests {
     #[test]
     fn kernel_modules_belong_to_no_process_not_even_an_unknown_one() {
         let mut processes = Processes::default();
-        let kernel = Process { id: KERNEL, name: "kernel".to_owned(), modules: vec![module(0x2000, 0x100, "nt")] };
+        let kernel = Process {
+            id: KERNEL,
+            created: None,
+            name: "kernel".to_owned(),
+            modules: vec![module(0x2000, 0x100, "nt")],
+        };
         processes.add(&kernel);
         assert_eq!(name_at(&processes, UNKNOWN, true, 0x2001), Some(("nt", 1)));
         assert_eq!(name_at(&processes, UNKNOWN, false, 0x2001), None);
-        assert_eq!((processes.name_or_unknown(UNKNOWN), processes.named("kernel").next()), ("[unknown]", None));
+        assert_eq!((processes.name_or_unknown(UNKNOWN.into()), processes.named("kernel").next()), ("[unknown]", None));
     }
 
     #[test]
     fn later_blocks_add_modules_and_replace_the_name() {
         let mut processes = Processes::default();
         processes.add(&process(7, &[module(0x1000, 0x100, "a")]));
-        processes.add(&Process { id: 7, name: "renamed".to_owned(), modules: vec![module(0x2000, 0x100, "b")] });
-        assert_eq!(processes.name(7), Some("renamed"));
+        processes.add(&Process {
+            id: 7,
+            created: None,
+            name: "renamed".to_owned(),
+            modules: vec![module(0x2000, 0x100, "b")],
+        });
+        assert_eq!(processes.name(7.into()), Some("renamed"));
         assert_eq!(name_at(&processes, 7, false, 0x1000), Some(("a", 0)));
         assert_eq!(name_at(&processes, 7, false, 0x2000), Some(("b", 0)));
-        assert_eq!([7, 8, KERNEL].map(|id| processes.has_modules(id)), [true, false, false]);
+        let next = Process { created: Some(1), ..process(7, &[module(0x3000, 0x100, "c")]) };
+        let mut newest = processes.clone();
+        newest.add_newest(&next);
+        assert_eq!((newest.spaces.len(), newest.at(7, 0)), (1, ProcessKey { id: 7, created: 1 }));
+        newest.add_newest(&next);
+        assert_eq!(newest.name(newest.latest(7)), Some("p7"));
+        assert_eq!([7, 8, KERNEL].map(|id| processes.has_modules(id.into())), [true, false, false]);
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! Events over time.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::time::Duration;
 
 use crate::filter::Filter;
@@ -28,7 +28,7 @@ pub fn rates(
     contents: &Contents,
     symbol_index: &SymbolIndex,
     filter: &Filter,
-    input: impl Read,
+    input: impl Read + Seek,
     time: RecordedTime,
     parts: usize,
 ) -> Result<Rates, ExportError> {

@@ -1,7 +1,7 @@
 //! Reads a recording: one pass for everything except single samples, another pass for those.
 
 use std::borrow::Cow;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::iter;
 
 use protocol::{Mode, Record};
@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::filter::Filter;
 use crate::locations::Detail;
+use crate::process_keys::{Creations, ProcessKey};
 use crate::processes::Processes;
 use crate::sample_counts::SampleCounts;
 use crate::sampled_sources::{SampledSource, SampledSources, qualified};
@@ -39,7 +40,7 @@ impl Contents {
     ///
     /// # Errors
     /// If the file header or the first block cannot be read. Later damage is reported in [`damage`](Self::damage).
-    pub fn read(input: impl Read + Send, detail: Detail) -> Result<Self, ReadError> {
+    pub fn read(input: impl Read + Seek + Send, detail: Detail) -> Result<Self, ReadError> {
         Self::read_slice(input, detail, Slice::default())
     }
 
@@ -47,15 +48,19 @@ impl Contents {
     ///
     /// # Errors
     /// As of [`read`](Self::read).
-    pub fn read_slice(input: impl Read + Send, detail: Detail, slice: Slice) -> Result<Self, ReadError> {
+    pub fn read_slice(mut input: impl Read + Seek + Send, detail: Detail, slice: Slice) -> Result<Self, ReadError> {
+        let creations = creations(&mut input)?;
         let mut blocks = Reader::new(input)?;
         let Some(EncodedBlock::Session(session)) = blocks.next_encoded().transpose()? else {
             return Err(ReadError::CutOff { offset: 0 });
         };
         let mut contents = Self {
-            sample_counts: SampleCounts::new(detail).with_sources(SampledSources::new(&session)).with_slice(slice),
+            sample_counts: SampleCounts::new(detail)
+                .with_sources(SampledSources::new(&session))
+                .with_creations(creations.clone())
+                .with_slice(slice),
             session,
-            processes: Processes::default(),
+            processes: Processes::with_creations(creations),
             summary: None,
             damage: None,
         };
@@ -127,6 +132,21 @@ impl Contents {
     }
 }
 
+/// Reads when processes were created, and returns to the start. A sample can only be counted for its process if all
+/// processes with its ID are known, and they are recorded later than their first samples.
+fn creations(input: &mut (impl Read + Seek)) -> Result<Creations, ReadError> {
+    let mut creations = Creations::default();
+    let mut blocks = Reader::new(&mut *input)?.without_samples();
+    // Damage is found again when the samples are read.
+    while let Some(Ok(block)) = blocks.next_encoded() {
+        if let EncodedBlock::Process(process) = block {
+            creations.add(ProcessKey::of(&process));
+        }
+    }
+    input.rewind().map_err(|cause| ReadError::Read { offset: 0, cause })?;
+    Ok(creations)
+}
+
 /// Why single samples were not exported.
 #[derive(Debug, Error)]
 pub enum ExportError {
@@ -142,14 +162,9 @@ pub enum ExportError {
 /// out: [`SampleCounts::unreadable`] has counted them.
 pub(crate) fn for_each_record(
     input: impl Read,
-    mut each: impl FnMut(&Record) -> io::Result<()>,
+    each: impl FnMut(&Record) -> io::Result<()>,
 ) -> Result<(), ExportError> {
-    for block in Reader::new(input)?.map_while(Result::ok) {
-        if let Block::Samples(records) = block {
-            records.iter().filter_map(|record| record.parse().ok()).try_for_each(|record| each(&record))?;
-        }
-    }
-    Ok(())
+    each_of(Reader::new(input)?, each)
 }
 
 /// Passes every record that `filter` selects to `each`, up to the first damaged block.
@@ -157,13 +172,22 @@ pub(crate) fn for_each_selected(
     contents: &Contents,
     symbol_index: &SymbolIndex,
     filter: &Filter,
-    input: impl Read,
+    input: impl Read + Seek,
     mut each: impl FnMut(&Record) -> io::Result<()>,
 ) -> Result<(), ExportError> {
-    for_each_record(
-        input,
-        |record| {
-            if filter.selects_record(record, contents, symbol_index) { each(record) } else { Ok(()) }
-        },
-    )
+    let mut blocks = Reader::new(input)?;
+    // A block of another time could be the damaged one.
+    if let (Some(time), None) = (&filter.slice.time, &contents.damage) {
+        blocks = blocks.within(time.start..=time.end.saturating_sub(1));
+    }
+    each_of(blocks, |record| if filter.selects_record(record, contents, symbol_index) { each(record) } else { Ok(()) })
+}
+
+fn each_of<R: Read>(blocks: Reader<R>, mut each: impl FnMut(&Record) -> io::Result<()>) -> Result<(), ExportError> {
+    for block in blocks.map_while(Result::ok) {
+        if let Block::Samples(records) = block {
+            records.iter().filter_map(|record| record.parse().ok()).try_for_each(|record| each(&record))?;
+        }
+    }
+    Ok(())
 }

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use recording::{EncodedSamples, ReadError, RecordedEvent, SampleColumns};
 
 use crate::locations::{Detail, LocationAdder, Locations, SampleLocation, SampleWeight, SharedLocations};
+use crate::process_keys::{Creations, ProcessKey};
 use crate::sampled_sources::{SampledSource, SampledSources};
 use crate::slice::Slice;
 
@@ -76,6 +77,7 @@ struct Rules {
     detail: Detail,
     slice: Slice,
     sources: SampledSources,
+    creations: Creations,
 }
 
 impl Rules {
@@ -92,6 +94,7 @@ struct RecordSums {
     totals: BTreeMap<SampledSource, Total>,
     loss_stats: BTreeMap<(u32, u32), LossStats>,
     earliest: Option<u64>,
+    latest: Option<u64>,
     unreadable: u64,
 }
 
@@ -104,6 +107,7 @@ impl AddAssign for RecordSums {
             *self.loss_stats.entry(key).or_default() += stats;
         }
         self.earliest = self.earliest.into_iter().chain(other.earliest).min();
+        self.latest = self.latest.max(other.latest);
         self.unreadable += other.unreadable;
     }
 }
@@ -119,6 +123,12 @@ impl SampleCounts {
     #[must_use]
     pub(crate) fn with_slice(self, slice: Slice) -> Self {
         Self { rules: Rules { slice, ..self.rules }, ..self }
+    }
+
+    /// Distinguishes processes with the same ID.
+    #[must_use]
+    pub(crate) fn with_creations(self, creations: Creations) -> Self {
+        Self { rules: Rules { creations, ..self.rules }, ..self }
     }
 
     /// Distinguishes core types and modes.
@@ -230,6 +240,12 @@ impl SampleCounts {
         self.sums.earliest
     }
 
+    /// Returns the time of the latest record, in units of the recording's clock.
+    #[must_use]
+    pub fn latest(&self) -> Option<u64> {
+        self.sums.latest
+    }
+
     /// Returns the number of records of unknown kinds and of damaged records.
     #[must_use]
     pub fn unreadable(&self) -> u64 {
@@ -253,15 +269,17 @@ impl<'a, 'b> Counter<'a, 'b> {
     }
 
     fn add(&mut self, records: impl Iterator<Item = SampleRecord>) {
-        let mut earliest = self.sums.earliest;
+        let RecordSums { mut earliest, mut latest, .. } = self.sums;
         for record in records {
             earliest = Some(earliest.map_or(record.time(), |earliest| earliest.min(record.time())));
+            latest = latest.max(Some(record.time()));
             match record.parse() {
                 Ok(record) => self.add_one(&record),
                 Err(_) => self.sums.unreadable += 1,
             }
         }
         self.sums.earliest = earliest;
+        self.sums.latest = latest;
     }
 
     /// Counts the samples of a block, place by place if the rules allow it.
@@ -269,23 +287,32 @@ impl<'a, 'b> Counter<'a, 'b> {
         if !self.rules.depend_on_places() {
             return self.add(columns.records());
         }
-        // Events of a branch, and what is no sample, depend on more than the place.
-        let has_interval = |place: &SampleRecord| matches!(place.parse(), Ok(Record::Sample(_) | Record::Precise(_)));
-        let mut totals: Vec<Option<Total>> =
-            columns.places.iter().map(|place| has_interval(place).then(Total::default)).collect();
+        let times = columns.time.iter().copied();
+        let Some(times) = times.clone().min().zip(times.max()).map(|(first, last)| first..=last) else { return };
+        // Events of a branch, and what is no sample, depend on more than the place. So do processes, if several had
+        // the ID during the block.
+        let process_of = |place: &SampleRecord| match place.parse() {
+            Ok(record @ (Record::Sample(_) | Record::Precise(_))) => {
+                self.rules.creations.during(record.sample()?.process, &times)
+            }
+            _ => None,
+        };
+        let mut totals: Vec<Option<(ProcessKey, Total)>> =
+            columns.places.iter().map(|place| Some((process_of(place)?, Total::default()))).collect();
         for (place, interval) in columns.place.iter().zip(&columns.number) {
-            if let Some(Some(total)) = totals.get_mut(*place as usize) {
+            if let Some(Some((_, total))) = totals.get_mut(*place as usize) {
                 let events = u64::from(*interval);
                 total.weight += SampleWeight { samples: 1, events };
                 total.squares += u128::from(events * events);
             }
         }
-        self.sums.earliest = self.sums.earliest.into_iter().chain(columns.time.iter().copied().min()).min();
+        self.sums.earliest = self.sums.earliest.into_iter().chain([*times.start()]).min();
+        self.sums.latest = self.sums.latest.max(Some(*times.end()));
         for (place, total) in columns.places.iter().zip(&totals) {
-            if let (Some(total), Ok(record)) = (total, place.parse())
+            if let (Some((process, total)), Ok(record)) = (total, place.parse())
                 && let Some(sample) = record.sample()
             {
-                self.add_samples(&sample, &record, *total);
+                self.add_samples(&sample, *process, &record, *total);
             }
         }
         if totals.contains(&None) {
@@ -300,7 +327,8 @@ impl<'a, 'b> Counter<'a, 'b> {
         if let Some(sample) = record.sample() {
             let weight = SampleWeight { samples: 1, events: sample.events };
             let squares = u128::from(sample.events * sample.events);
-            return self.add_samples(&sample, record, Total { weight, squares, ..Total::default() });
+            let process = self.rules.creations.at(sample.process, sample.time);
+            return self.add_samples(&sample, process, record, Total { weight, squares, ..Total::default() });
         }
         let stats = self.sums.loss_stats.entry((record.source(), record.processor())).or_default();
         match record {
@@ -321,13 +349,13 @@ impl<'a, 'b> Counter<'a, 'b> {
     }
 
     /// Adds samples that differ from `sample` only in what the rules do not need. `added` has their weight and squares.
-    fn add_samples(&mut self, sample: &AnySample, record: &Record, mut added: Total) {
-        let Rules { detail, slice, sources } = self.rules;
+    fn add_samples(&mut self, sample: &AnySample, process: ProcessKey, record: &Record, mut added: Total) {
+        let Rules { detail, slice, sources, .. } = self.rules;
         let sampled = sources.source_of(sample);
         if slice.selects_sample(sample) {
             let SampledSource { core_type, mode, .. } = sampled;
             let by_mode = mode.is_some();
-            let location = SampleLocation { core_type, by_mode, ..SampleLocation::of(sample, *detail) };
+            let location = SampleLocation { core_type, by_mode, ..SampleLocation::of(sample, process, *detail) };
             self.locations.add(location, added.weight);
         }
         if self.run.0 != sampled {

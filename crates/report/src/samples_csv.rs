@@ -1,11 +1,10 @@
 //! Exports single samples as CSV.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 
 use protocol::{AnySample, Mode, PauseKind, PreciseKind, Record, StopKind, UNKNOWN};
 
 use crate::filter::Filter;
-use crate::locations::{Detail, SampleLocation};
 use crate::read::{Contents, ExportError, for_each_selected};
 use crate::symbol_index::SymbolIndex;
 
@@ -35,7 +34,7 @@ pub fn samples_csv(
     contents: &Contents,
     symbol_index: &SymbolIndex,
     filter: &Filter,
-    input: impl Read,
+    input: impl Read + Seek,
     out: impl Write,
 ) -> Result<(), ExportError> {
     let mut lines = Lines { out: csv::Writer::from_writer(out), contents, symbol_index };
@@ -92,7 +91,7 @@ impl<W: Write> Lines<'_, W> {
         sample: &AnySample,
         [time, word, processor, source, detail]: [&str; 5],
     ) -> io::Result<()> {
-        let location = SampleLocation::of(sample, Detail::default());
+        let location = self.contents.processes.location(sample);
         let mode = match sample.mode {
             Mode::User => "u",
             Mode::Kernel => "k",
@@ -103,7 +102,7 @@ impl<W: Write> Lines<'_, W> {
             processor,
             source,
             &id_text(sample.process),
-            self.contents.processes.name_or_unknown(sample.process),
+            self.contents.processes.name_or_unknown(location.process),
             &id_text(sample.thread),
             mode,
             &sample.events.to_string(),

@@ -7,13 +7,14 @@
 //! ```
 
 use std::fmt::Write as _;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 
 use protocol::AnySample;
 use rustc_hash::FxHashMap;
 
 use crate::filter::Filter;
-use crate::locations::{Detail, SampleLocation};
+use crate::locations::SampleLocation;
+use crate::process_keys::ProcessKey;
 use crate::read::{Contents, ExportError, for_each_selected};
 use crate::symbol_index::{JIT, SymbolIndex};
 
@@ -32,15 +33,15 @@ pub fn script(
     contents: &Contents,
     symbol_index: &SymbolIndex,
     filter: &Filter,
-    input: impl Read,
+    input: impl Read + Seek,
     mut out: impl Write,
 ) -> Result<(), ExportError> {
     let mut stacks = FxHashMap::default();
     for_each_selected(contents, symbol_index, filter, input, |record| {
         let Some(sample) = record.sample() else { return Ok(()) };
-        let location = SampleLocation::of(&sample, Detail::default());
+        let location = contents.processes.location(&sample);
         let stack = stacks.entry(location).or_insert_with(|| stack(&location, contents, symbol_index));
-        heading(&sample, contents, &mut out)?;
+        heading(&sample, location.process, contents, &mut out)?;
         writeln!(out, "{stack}")
     })?;
     Ok(out.flush()?)
@@ -48,13 +49,13 @@ pub fn script(
 
 /// Writes the first line of a sample. Unknown processes and threads have the number 4294967295, which Windows never
 /// gives: the programs that read this expect a number without a sign.
-fn heading(sample: &AnySample, contents: &Contents, out: &mut impl Write) -> io::Result<()> {
+fn heading(sample: &AnySample, key: ProcessKey, contents: &Contents, out: &mut impl Write) -> io::Result<()> {
     let AnySample { process, thread, processor, events, .. } = *sample;
     let time = contents.nanoseconds(sample.time);
     writeln!(
         out,
         "{} {process}/{thread} [{processor:03}] {:5}.{:09}: {events:10} {}:",
-        contents.processes.name_or_unknown(process),
+        contents.processes.name_or_unknown(key),
         time / NANOSECONDS,
         time % NANOSECONDS,
         contents.source_name(contents.sample_counts.source_of(sample)),

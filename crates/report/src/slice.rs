@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::io::Read;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
-use protocol::{AnySample, SampleRecord};
-use recording::{Block, ReadError, Reader};
+use protocol::AnySample;
+use recording::{EncodedBlock, ReadError, Reader};
 
 /// Nanoseconds per second.
 const NANOSECONDS: u128 = 1_000_000_000;
@@ -32,8 +32,13 @@ impl Slice {
     /// Returns whether a record of `processor` at `time` is selected.
     #[must_use]
     pub fn selects(&self, processor: u32, time: u64) -> bool {
-        self.time.as_ref().is_none_or(|wanted| wanted.contains(&time))
-            && self.processors.as_ref().is_none_or(|wanted| wanted.contains(&processor))
+        self.time.as_ref().is_none_or(|wanted| wanted.contains(&time)) && self.selects_processor(processor)
+    }
+
+    /// Returns whether records of `processor` are selected.
+    #[must_use]
+    pub fn selects_processor(&self, processor: u32) -> bool {
+        self.processors.as_ref().is_none_or(|wanted| wanted.contains(&processor))
     }
 
     /// Returns whether `sample` is selected.
@@ -60,22 +65,16 @@ impl RecordedTime {
     /// # Errors
     /// If the file header or the first block cannot be read.
     pub fn read(input: impl Read) -> Result<Option<Self>, ReadError> {
-        let mut clock = 1;
-        let mut found: Option<(u64, u64)> = None;
-        for (index, block) in Reader::new(input)?.enumerate() {
-            match block {
-                Ok(Block::Session(session)) => clock = session.clock.max(1),
-                Ok(Block::Samples(records)) => {
-                    let times = records.iter().map(SampleRecord::time).map(|time| (time, time));
-                    found =
-                        found.into_iter().chain(times).reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
-                }
-                Ok(Block::Process(_) | Block::Summary(_)) => {}
-                Err(error) if index == 0 => return Err(error),
-                Err(_) => break,
-            }
+        let mut blocks = Reader::new(input)?;
+        let Some(EncodedBlock::Session(session)) = blocks.next_encoded().transpose()? else { return Ok(None) };
+        let mut recorded: Option<RangeInclusive<u64>> = None;
+        while let Some(Ok(block)) = blocks.next_encoded() {
+            let EncodedBlock::Samples(samples) = block else { continue };
+            let Ok(times) = samples.times() else { break };
+            let both = recorded.into_iter().chain(times);
+            recorded = both.reduce(|all, more| *all.start().min(more.start())..=*all.end().max(more.end()));
         }
-        Ok(found.map(|(first, last)| Self { first, last, clock }))
+        Ok(recorded.map(|times| Self { first: *times.start(), last: *times.end(), clock: session.clock.max(1) }))
     }
 
     /// Returns the first unit of the clock that is at least `since_start` after the earliest record.

@@ -14,6 +14,7 @@ use crate::filter::Filter;
 use crate::locations::SampleLocation;
 use crate::module_names::{ModuleNames, NamedCode};
 use crate::modules::{ModuleId, Modules};
+use crate::process_keys::ProcessKey;
 use crate::processes::{Processes, UNKNOWN_NAME};
 use crate::read::Contents;
 use crate::symbols::{Missing, Reason, SymbolFinder};
@@ -149,7 +150,7 @@ pub struct SymbolIndex {
     /// The named code of modules with symbols, in ascending order.
     code: FxHashMap<ModuleId, Vec<NamedCode>>,
     /// The addresses that perf maps name, by process.
-    compiled: FxHashMap<(u32, u64), NameId>,
+    compiled: FxHashMap<(ProcessKey, u64), NameId>,
     /// Lists of inlined functions, each of them inlined into the one before it.
     inline_lists: Vec<Vec<NameId>>,
     names: Names,
@@ -179,12 +180,12 @@ impl SymbolIndex {
     ) -> Self {
         let mut symbol_index = Self { processes: processes.clone(), ..Self::default() };
         let mut covered: BTreeMap<ModuleId, Vec<u32>> = BTreeMap::new();
-        let mut uncovered: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        let mut uncovered: BTreeMap<ProcessKey, Vec<u64>> = BTreeMap::new();
         for SampleLocation { process, kernel, ip, .. } in locations {
             if let Some((module, offset)) = processes.module_at(process, kernel, ip) {
                 let offsets = covered.entry(module).or_default();
                 offsets.extend(u32::try_from(offset));
-            } else if !kernel && process != UNKNOWN {
+            } else if !kernel && process.id != UNKNOWN {
                 uncovered.entry(process).or_default().push(ip);
             }
         }
@@ -198,9 +199,13 @@ impl SymbolIndex {
         symbol_index
     }
 
-    /// Resolves addresses in no module of `process` by its perf map.
-    fn name_compiled(&mut self, process: u32, addresses: &[u64], finder: &SymbolFinder) {
-        let Some((path, map)) = finder.perf_map(process) else { return };
+    /// Resolves addresses in no module of `process` by its perf map. The name of the file has only the process ID, so
+    /// it belongs to the last process that had the ID.
+    fn name_compiled(&mut self, process: ProcessKey, addresses: &[u64], finder: &SymbolFinder) {
+        if process != self.processes.latest(process.id) {
+            return;
+        }
+        let Some((path, map)) = finder.perf_map(process.id) else { return };
         let problem = map.as_ref().map_or_else(|error| Err(error.to_string()), |map| Ok(map.bad_lines()));
         if !matches!(problem, Ok(0)) {
             self.perf_map_problems.push(PerfMapProblem { path, problem });
@@ -243,8 +248,8 @@ impl SymbolIndex {
         let Some((module, offset)) = self.processes.module_at(process, kernel, ip) else {
             return match self.compiled.get(&(process, ip)) {
                 Some(name) if !kernel => outside(Owner::Jit, Name::Jit(*name)),
-                _ if kernel && !self.processes.has_modules(KERNEL) => outside(Owner::Kernel, Name::Address(ip)),
-                _ if !kernel && process != UNKNOWN && self.processes.has_modules(process) => {
+                _ if kernel && !self.processes.has_modules(KERNEL.into()) => outside(Owner::Kernel, Name::Address(ip)),
+                _ if !kernel && process.id != UNKNOWN && self.processes.has_modules(process) => {
                     outside(Owner::Unknown, Name::Unmapped(ip - ip % REGION))
                 }
                 _ => outside(Owner::Unknown, Name::Address(ip)),

@@ -6,11 +6,12 @@ use std::sync::Mutex;
 
 use protocol::UNKNOWN;
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::filter::Filter;
 use crate::locations::{SampleLocation, SampleWeight};
 use crate::numbering::{Numbering, ThreadNumbering};
+use crate::process_keys::ProcessKey;
 use crate::proportion::{Interval, effective_samples, real};
 use crate::read::Contents;
 use crate::sample_counts::Total;
@@ -42,7 +43,7 @@ pub enum Column {
 /// What many rows have in common. Fields without a column are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct RowGroup {
-    process: Option<u32>,
+    process: Option<ProcessKey>,
     thread: Option<u32>,
     processor: Option<u32>,
     module: Option<Owner>,
@@ -57,6 +58,12 @@ struct RowKey {
     address: u64,
 }
 
+impl RowKey {
+    const fn of_group(group: u32) -> Self {
+        Self { group, inlined: None, name: None, address: 0 }
+    }
+}
+
 // A table of all addresses of a recording can have as many rows as the recording has samples.
 const _: () = assert!(size_of::<RowKey>() == 32);
 
@@ -68,7 +75,7 @@ fn row_of(
     symbol_index: &SymbolIndex,
 ) -> (RowGroup, RowKey) {
     let mut group = RowGroup::default();
-    let mut key = RowKey { group: 0, inlined: None, name: None, address: 0 };
+    let mut key = RowKey::of_group(0);
     for column in columns {
         match column {
             Column::Process => group.process = Some(location.process),
@@ -90,7 +97,7 @@ fn row_of(
 
 /// Returns whether the location is in user mode of a process that is not known.
 fn is_unattributed(location: &SampleLocation) -> bool {
-    location.process == UNKNOWN && !location.kernel
+    location.process.id == UNKNOWN && !location.kernel
 }
 
 /// A row of a table. Fields without a column are `None`.
@@ -224,6 +231,35 @@ impl<'a> Table<'a> {
         self.sums.iter().map(|(key, weight)| self.row(key, weight))
     }
 
+    /// Returns the sums of rows that differ only in symbol and address, and the number of rows in each. Only the sums
+    /// are made.
+    pub fn groups(&self) -> impl Iterator<Item = (TableRow, u64)> {
+        let mut sums: FxHashMap<u32, (SampleWeight, u64)> = FxHashMap::default();
+        for (key, weight) in self.sums.iter() {
+            let (sum, rows) = sums.entry(key.group).or_default();
+            *sum += weight;
+            *rows += 1;
+        }
+        sums.into_iter().map(|(group, (weight, rows))| (self.row(&RowKey::of_group(group), weight), rows))
+    }
+
+    /// Returns the rows of at least `least` events, and those of a function with inlined ones, in no particular order.
+    /// The other rows are added up to rows without a function, which have the same other columns.
+    pub fn rows_of_at_least(&self, least: f64) -> impl Iterator<Item = TableRow> {
+        let function = |key: &RowKey| (key.group, key.name);
+        let keys = self.sums.iter().map(|(key, _)| key);
+        let outer: FxHashSet<_> = keys.filter(|key| key.inlined.is_some()).map(function).collect();
+        let is_row =
+            move |key: &RowKey, weight: SampleWeight| real(weight.events) >= least || outer.contains(&function(key));
+        let mut rest: FxHashMap<u32, SampleWeight> = FxHashMap::default();
+        for (key, weight) in self.sums.iter().filter(|(key, weight)| !is_row(key, *weight)) {
+            *rest.entry(key.group).or_default() += weight;
+        }
+        let rows = self.sums.iter().filter(move |(key, weight)| is_row(key, *weight));
+        let rest = rest.into_iter().map(|(group, weight)| self.row(&RowKey::of_group(group), weight));
+        rows.map(|(key, weight)| self.row(key, weight)).chain(rest)
+    }
+
     /// Returns all rows in descending order of events.
     #[must_use]
     pub fn sorted_rows(&self) -> Vec<TableRow> {
@@ -299,7 +335,7 @@ impl<'a> Table<'a> {
             weight,
             share,
             interval: Interval::wilson(share, effective),
-            process,
+            process: process.map(|process| process.id),
             process_name: process.map(|process| contents.processes.name_or_unknown(process).to_owned()),
             thread,
             processor,

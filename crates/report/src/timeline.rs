@@ -14,7 +14,8 @@ use std::io::Read;
 use protocol::{AnySample, Record, RecordKind, UNKNOWN};
 
 use crate::filter::Filter;
-use crate::locations::{Detail, SampleLocation};
+use crate::locations::SampleLocation;
+use crate::processes::Processes;
 use crate::read::{Contents, ExportError, for_each_record};
 
 /// A sample in the merged order.
@@ -41,8 +42,8 @@ impl TimelineSample {
 
     /// Returns the location without thread and processor.
     #[must_use]
-    pub fn location(&self) -> SampleLocation {
-        SampleLocation::of(&self.sample, Detail::default())
+    pub fn location(&self, processes: &Processes) -> SampleLocation {
+        processes.location(&self.sample)
     }
 
     /// Returns the sort key among samples of one processor. Samples with equal keys keep the order of the file.
@@ -63,7 +64,7 @@ impl TimelineSample {
 
 /// Returns the samples of a recording with these `contents` that `filter` selects by everything except modules and
 /// symbols, which are not known yet: by processor and then in the order of the module documentation. Branches have no
-/// position in this order and are omitted. All samples are in memory at once, 64 bytes each.
+/// position in this order and are omitted. All samples of the selected processors are in memory at once, 64 bytes each.
 ///
 /// # Errors
 /// If the recording cannot be read.
@@ -75,7 +76,8 @@ pub fn timeline(contents: &Contents, filter: &Filter, input: impl Read) -> Resul
             Record::Precise(sample) => sample.number,
             Record::Branch(_) | Record::Lost(_) | Record::Stop(_) | Record::Pause(_) => return Ok(()),
         };
-        if let Some(sample) = record.sample() {
+        // The samples of other processors are not needed to infer the processes of these.
+        if let Some(sample) = record.sample().filter(|sample| filter.slice.selects_processor(sample.processor)) {
             let samples = processors.entry(sample.processor).or_default();
             samples.push(TimelineSample { sample, pebs_sequence, kind: record.kind(), inferred: false });
         }
@@ -87,7 +89,8 @@ pub fn timeline(contents: &Contents, filter: &Filter, input: impl Read) -> Resul
         infer(&mut samples);
         let source_of = |one: &TimelineSample| contents.sample_counts.source_of(&one.sample);
         all.extend(samples.into_iter().filter(|one| {
-            filter.slice.selects_sample(&one.sample) && filter.selects(source_of(one), one.sample.process)
+            let process = contents.processes.at(one.sample.process, one.sample.time);
+            filter.slice.selects_sample(&one.sample) && filter.selects(source_of(one), process)
         }));
     }
     Ok(all)

@@ -20,6 +20,8 @@ mod jit;
 mod kinds;
 #[path = "reading/old_recordings.rs"]
 mod old_recordings;
+#[path = "reading/reused_ids.rs"]
+mod reused_ids;
 #[path = "reading/slices.rs"]
 mod slices;
 #[path = "reading/support.rs"]

@@ -15,7 +15,7 @@
 use alloc::alloc::{Layout, alloc, dealloc};
 use core::fmt;
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
+use core::mem::{MaybeUninit, offset_of};
 use core::ops::{Deref, Range};
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
@@ -71,32 +71,42 @@ impl<T> Drop for Items<T> {
     }
 }
 
-/// A count on its own cache line.
+/// A value that begins a cache line.
 #[repr(align(64))]
-struct CacheAligned(AtomicUsize);
+struct CacheAligned<T>(T);
 
-/// State shared by both ends.
+/// State shared by both ends. What one end writes with every item is on no cache line that the other end reads with
+/// every item.
+#[repr(C)]
 struct Shared<T, S> {
     /// Number of items ever pushed.
-    head: CacheAligned,
+    head: CacheAligned<AtomicUsize>,
     /// Number of items ever removed.
-    tail: CacheAligned,
-    /// Number of ends that have not been dropped.
-    ends: AtomicUsize,
-    mask: usize,
+    tail: CacheAligned<AtomicUsize>,
+    mask: CacheAligned<usize>,
     /// Its length is the capacity.
     items: Items<T>,
-    side: S,
+    /// Number of ends that have not been dropped.
+    ends: AtomicUsize,
+    /// The producer may write it with every item.
+    side: CacheAligned<S>,
 }
 
 impl<T, S> Shared<T, S> {
+    /// Evaluated by [`channel`].
+    const LINES_ARE_SEPARATE: () = assert!(
+        offset_of!(Self, head) + 64 <= offset_of!(Self, tail)
+            && offset_of!(Self, tail) + 64 <= offset_of!(Self, mask)
+            && offset_of!(Self, side).is_multiple_of(64)
+    );
+
     const fn capacity(&self) -> usize {
-        self.mask + 1
+        self.mask.0 + 1
     }
 
     /// Returns half of the capacity, but at least 1.
     const fn watermark(&self) -> usize {
-        (self.mask >> 1) + 1
+        (self.mask.0 >> 1) + 1
     }
 }
 
@@ -180,6 +190,7 @@ pub fn channel_in<T: Copy + Send, S: Send + Sync>(
     capacity: usize,
     side: S,
 ) -> Option<(Producer<T, S>, Consumer<T, S>)> {
+    const { Shared::<T, S>::LINES_ARE_SEPARATE }
     if !capacity.is_power_of_two() {
         return None;
     }
@@ -188,7 +199,8 @@ pub fn channel_in<T: Copy + Send, S: Send + Sync>(
     let memory = unsafe { alloc(Layout::new::<Shared<T, S>>()) };
     let shared = NonNull::new(memory.cast::<Shared<T, S>>())?;
     let count = || CacheAligned(AtomicUsize::new(0));
-    let state = Shared { head: count(), tail: count(), ends: AtomicUsize::new(2), mask: capacity - 1, items, side };
+    let (mask, side) = (CacheAligned(capacity - 1), CacheAligned(side));
+    let state = Shared { head: count(), tail: count(), mask, items, ends: AtomicUsize::new(2), side };
     // SAFETY: the memory was allocated with the layout of this type
     unsafe { shared.write(state) };
     let end = || End { shared, owns: PhantomData };
@@ -202,16 +214,45 @@ impl<T: Copy + Send, S> Producer<T, S> {
     /// Any.
     #[inline]
     pub fn push(&mut self, item: T) -> Pushed {
+        // A stale `tail` can only overestimate the number of items, so a result below half needs no new load.
+        if self.head.wrapping_sub(self.tail) >= self.end.shared().watermark() - 1 {
+            return self.push_above_half(item);
+        }
+        self.store(item);
+        Pushed::Stored { watermark_hit: false }
+    }
+
+    /// Appends an item by which half of the ring may be in use.
+    #[inline]
+    fn push_above_half(&mut self, item: T) -> Pushed {
         let shared = self.end.shared();
-        if self.head.wrapping_sub(self.tail) >= shared.capacity() {
-            // Acquire: the consumer has finished reading the slot before it is overwritten below.
-            self.tail = shared.tail.0.load(Ordering::Acquire);
-            if self.head.wrapping_sub(self.tail) >= shared.capacity() {
+        let (capacity, watermark) = (shared.capacity(), shared.watermark());
+        if self.head.wrapping_sub(self.tail) >= capacity {
+            self.load_tail();
+            if self.head.wrapping_sub(self.tail) >= capacity {
                 return Pushed::Full;
             }
         }
+        self.store(item);
+        // SeqCst, paired with `is_half_full`: a consumer that misses the `head` stored above has stored the `tail`
+        // loaded below.
+        fence(Ordering::SeqCst);
+        self.load_tail();
+        Pushed::Stored { watermark_hit: self.head.wrapping_sub(self.tail) == watermark }
+    }
+
+    #[inline]
+    fn load_tail(&mut self) {
+        // Acquire: the consumer has finished reading a slot before it is overwritten.
+        self.tail = self.end.shared().tail.0.load(Ordering::Acquire);
+    }
+
+    /// Stores an item into the next slot, which is free.
+    #[inline]
+    fn store(&mut self, item: T) {
+        let shared = self.end.shared();
         // SAFETY: the masked index is below the capacity, which is the length of `items`
-        let slot = unsafe { shared.items.get_unchecked(self.head & shared.mask) };
+        let slot = unsafe { shared.items.get_unchecked(self.head & shared.mask.0) };
         slot.with_mut(|slot| {
             // SAFETY: the slot is free, and the consumer does not read it before `head` is advanced
             unsafe { (*slot).write(item) };
@@ -219,16 +260,6 @@ impl<T: Copy + Send, S> Producer<T, S> {
         self.head = self.head.wrapping_add(1);
         // Release: a consumer that sees the new count also sees the item.
         shared.head.0.store(self.head, Ordering::Release);
-        // A stale `tail` can only overestimate the number of items, so a result below half needs no new load.
-        if self.head.wrapping_sub(self.tail) < shared.watermark() {
-            return Pushed::Stored { watermark_hit: false };
-        }
-        // SeqCst, paired with `is_half_full`: a consumer that misses the `head` stored above has stored the `tail`
-        // loaded below.
-        fence(Ordering::SeqCst);
-        // Acquire: as above.
-        self.tail = shared.tail.0.load(Ordering::Acquire);
-        Pushed::Stored { watermark_hit: self.head.wrapping_sub(self.tail) == shared.watermark() }
     }
 }
 
@@ -240,7 +271,7 @@ impl<T, S> Producer<T, S> {
     #[inline]
     #[must_use]
     pub const fn side(&self) -> &S {
-        &self.end.shared().side
+        &self.end.shared().side.0
     }
 }
 
@@ -271,7 +302,7 @@ impl<T, S> Consumer<T, S> {
     /// Returns the value that both ends share.
     #[must_use]
     pub const fn side(&self) -> &S {
-        &self.end.shared().side
+        &self.end.shared().side.0
     }
 }
 
@@ -284,7 +315,7 @@ impl<T: Copy + Send, S> Consumer<T, S> {
             return 0;
         }
         let shared = self.end.shared();
-        let begin = self.tail & shared.mask;
+        let begin = self.tail & shared.mask.0;
         let first = count.min(shared.capacity() - begin);
         self.pass(begin..begin + first, &mut visit);
         if first < count {

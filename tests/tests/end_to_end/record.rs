@@ -7,6 +7,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use recording::JoinedFile;
 use report::{Column, Contents, Detail, Filter, SymbolFinder, SymbolIndex, Table, TableRow};
 use tests::{Lab, SHARES, artifacts};
 
@@ -165,5 +166,34 @@ fn record_samples_cycles_at_one_kilohertz_by_default() {
     for share in ["lost_share", "paused_share"] {
         assert!((0.0..=1.0).contains(&source[share].as_f64().unwrap()), "{share}: {report}");
     }
+    lab.finish().unwrap();
+}
+
+/// Parts are deleted, appended and renamed while the system has rules of its own for files that are open.
+#[test]
+fn only_the_end_of_a_recording_is_kept() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    lab.run_in_real_time().unwrap();
+    let arguments = ["record", "-a", "--duration", "4", "--keep-last", "1", "-o", "C:\\halprof.rec"];
+    let mut client = lab.client_running(&arguments).unwrap();
+    let file = lab.wine().drive_c("halprof.rec");
+    let part = |number| file.with_file_name(format!("halprof.rec.part{number}"));
+    let begun = Instant::now();
+    while !part(2).exists() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "there is one part");
+        sleep(Duration::from_millis(10));
+    }
+    // It is read while it is written.
+    let contents = Contents::read(JoinedFile::open(&file).unwrap(), Detail::default()).unwrap();
+    assert!(contents.damage.is_some() && contents.sample_counts.latest().is_some());
+    assert!(client.wait().unwrap().success());
+    lab.run_by_script().unwrap();
+    assert!((1..9).all(|number| !part(number).exists()));
+    let report = lab.client(&["report", "C:\\halprof.rec", "--json"]).unwrap().json().unwrap();
+    let kept = &report["recording"]["kept"];
+    let seconds = kept["seconds"].as_f64().unwrap();
+    assert!((0.5..3.5).contains(&seconds) && kept["removed"].as_u64().unwrap() > 100, "{kept}");
+    assert!(report["sources"][0]["samples"].as_u64().unwrap() > 100, "{report}");
     lab.finish().unwrap();
 }

@@ -14,6 +14,9 @@ const TIME: u32 = 0;
 
 const FILE: &str = "C:\\time.rec";
 
+/// Nanoseconds in an hour.
+const HOUR: u64 = 3_600_000_000_000;
+
 /// Boots a machine that executes the functions of workload.exe, and records what `arguments` say.
 fn record(identity: &str, timers: TimerMode, arguments: &[&str]) -> (String, Contents, Vec<TableRow>, String) {
     let mut lab = Lab::boot(identity).unwrap();
@@ -30,6 +33,10 @@ fn record(identity: &str, timers: TimerMode, arguments: &[&str]) -> (String, Con
     let file = File::open(lab.wine().drive_c("time.rec")).unwrap();
     let contents = Contents::read(file, Detail { thread: true, processor: true }).unwrap();
     assert!(contents.damage.is_none(), "{:?}", contents.damage);
+    // The time of its creation is one of the clock of samples.
+    let process = contents.processes.named("workload").next().unwrap();
+    let age = contents.sample_counts.earliest().unwrap().checked_sub(process.created).unwrap();
+    assert!(process.created > 0 && contents.duration(age) < HOUR, "{process:?} {age}");
     let finder = SymbolFinder::new(vec![artifacts().unwrap()], None, None).unwrap();
     let filter = Filter::default();
     let symbol_index = SymbolIndex::new(&contents, &filter, &finder);

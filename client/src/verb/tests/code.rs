@@ -35,6 +35,7 @@ fn folder(modes: u32, samples: &[u64]) -> TempDir {
         batch: 0,
         core_types: Vec::new(),
         events: vec![event],
+        part: 0,
     };
     let debug = DebugFile { name: "functions.pdb".to_owned(), id: "FB43168BD573ADCA4C4C44205044422E1".to_owned() };
     let dll = Module {
@@ -61,9 +62,10 @@ fn folder(modes: u32, samples: &[u64]) -> TempDir {
         .into()
     };
     let mut writer = Writer::new(Vec::new(), &session).unwrap();
-    writer.process(&Process { id: 8, name: "app.exe".to_owned(), modules: vec![dll] }).unwrap();
+    writer.process(&Process { id: 8, created: None, name: "app.exe".to_owned(), modules: vec![dll] }).unwrap();
     writer.samples(&samples.iter().map(record).collect::<Vec<_>>()).unwrap();
-    let summary = Summary { elapsed: 10_000_000, counts: Vec::new(), interrupted_by_user: false, exit_code: Some(0) };
+    let summary =
+        Summary { elapsed: 10_000_000, counts: Vec::new(), interrupted_by_user: false, exit_code: Some(0), kept: None };
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.rec"), writer.finish(&summary).unwrap()).unwrap();
     folder

@@ -1,6 +1,7 @@
 //! Tests of `report`, `export` and `flamegraph`, which need no driver and run on any system.
 
 mod html;
+mod thinning;
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use protocol::{
     CounterKind, CounterSample, LostRecord, Mode, PauseKind, PauseRecord, PreciseKind, PreciseSample, SampleRecord,
     StopKind, StopRecord, UNKNOWN,
 };
-use recording::{Count, DebugFile, KERNEL, Module, Process, RecordedEvent, Session, Summary, Writer};
+use recording::{Count, DebugFile, KERNEL, Kept, Module, Process, RecordedEvent, Session, Summary, Writer};
 use tempfile::TempDir;
 
 use super::*;
@@ -41,6 +42,7 @@ pub(super) fn session() -> Session {
             event(25, "TotalCycles", modes::BOTH, 100_003, 0),
             event(11, "BranchMispredictions", modes::USER, 1009, 1000),
         ],
+        part: 0,
     }
 }
 
@@ -52,9 +54,14 @@ fn module(base: u64, path: &str) -> Module {
 pub(super) fn processes() -> [Process; 3] {
     let long = "C:\\app\\a_library_with_a_name_that_is_far_too_long_for_a_console_of_eighty_columns.dll";
     [
-        Process { id: KERNEL, name: String::new(), modules: vec![module(NT, "C:\\Windows\\ntoskrnl.exe")] },
-        Process { id: 8, name: "app.exe".to_owned(), modules: vec![module(APP, "C:\\app\\app.exe")] },
-        Process { id: 4321, name: "another program.exe".to_owned(), modules: vec![module(NTDLL, long)] },
+        Process {
+            id: KERNEL,
+            created: None,
+            name: String::new(),
+            modules: vec![module(NT, "C:\\Windows\\ntoskrnl.exe")],
+        },
+        Process { id: 8, created: None, name: "app.exe".to_owned(), modules: vec![module(APP, "C:\\app\\app.exe")] },
+        Process { id: 4321, created: None, name: "another program.exe".to_owned(), modules: vec![module(NTDLL, long)] },
     ]
 }
 
@@ -114,6 +121,7 @@ pub(super) fn summary() -> Summary {
         ],
         interrupted_by_user: false,
         exit_code: Some(3),
+        kept: None,
     }
 }
 
@@ -165,6 +173,23 @@ fn text(line: &str) -> String {
 #[test]
 fn a_report_shows_the_recording_and_its_samples() {
     insta::assert_snapshot!(text("report FILE"));
+}
+
+/// The final counts include what was lost before the samples that were kept.
+#[test]
+fn shares_of_a_recording_with_a_limit_refer_to_what_was_kept() {
+    let mut writer = Writer::new(Vec::new(), &session()).unwrap();
+    writer.samples(&records()).unwrap();
+    let kept = Some(Kept { elapsed: 2_500_000, removed: 5 });
+    let file = File::holding(&writer.finish(&Summary { kept, ..summary() }).unwrap());
+    let report = file.run("report FILE");
+    let row = "\nKept      the last 0.250 s; 5 samples before them were removed\n";
+    assert!(report.out.contains(row), "{}", report.out);
+    let json = file.run("report FILE --json").json();
+    let source = &json["sources"][0];
+    // 30 were lost beside 2,000 samples, and one of two processors paused for 0.5 ms.
+    let told = ["lost", "lost_share", "paused_share"].map(|key| source[key].clone());
+    assert_eq!(json!(told), json!([30, 30.0 / 2030.0, 0.001]));
 }
 
 /// Creates a recording of `TotalCycles:u,TotalCycles:k`.

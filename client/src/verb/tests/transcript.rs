@@ -98,6 +98,7 @@ fn recording() -> Vec<u8> {
             event(25, "TotalCycles", modes::BOTH, 100_000, 0),
             event(11, "BranchMispredictions", 1, 1009, 1000),
         ],
+        part: 0,
     };
     let module = |base, path: &str| Module {
         base,
@@ -108,9 +109,14 @@ fn recording() -> Vec<u8> {
         debug: None,
     };
     let processes = [
-        Process { id: KERNEL, name: String::new(), modules: vec![module(NT, "C:\\Windows\\ntoskrnl.exe")] },
-        Process { id: 8, name: "app.exe".to_owned(), modules: vec![module(APP, "C:\\app\\app.exe")] },
-        Process { id: 4320, name: "other.exe".to_owned(), modules: Vec::new() },
+        Process {
+            id: KERNEL,
+            created: None,
+            name: String::new(),
+            modules: vec![module(NT, "C:\\Windows\\ntoskrnl.exe")],
+        },
+        Process { id: 8, created: None, name: "app.exe".to_owned(), modules: vec![module(APP, "C:\\app\\app.exe")] },
+        Process { id: 4320, created: None, name: "other.exe".to_owned(), modules: Vec::new() },
     ];
     let sample = |(index, source, interval, process, ip): (u64, u32, u32, u32, u64)| -> SampleRecord {
         let (time, thread, processor) = (1_000 + index * 500, process + 1, u32::from(process > 8));
@@ -138,7 +144,7 @@ fn recording() -> Vec<u8> {
         disturbed: None,
     };
     let counts = vec![count(25, 0, 9, 0), count(25, 1, 1, 3), count(11, 0, 2, 0), count(11, 1, 0, 0)];
-    let summary = Summary { elapsed: 5_000_000, counts, interrupted_by_user: false, exit_code: Some(3) };
+    let summary = Summary { elapsed: 5_000_000, counts, interrupted_by_user: false, exit_code: Some(3), kept: None };
     let mut writer = Writer::new(Vec::new(), &session).unwrap();
     for process in processes {
         writer.process(&process).unwrap();

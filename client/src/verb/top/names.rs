@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use protocol::{ALL_SOURCES, UNKNOWN};
 use recording::Process;
-use report::{LossStats, Processes, SampleCounts, SymbolFinder, SymbolIndex};
+use report::{LossStats, ProcessKey, Processes, SampleCounts, SampleLocation, SymbolFinder, SymbolIndex};
 
 use super::state::{EventUpdate, Function, Update};
 use crate::error::{Error, OutOfMemory};
@@ -93,7 +93,7 @@ fn look_up(folders: Vec<PathBuf>, jobs: &Receiver<Job>, done: &Sender<Update>) {
     for job in jobs {
         match job {
             Job::Session(session) => facts = session,
-            Job::Process(process) => processes.add(&process),
+            Job::Process(process) => processes.add_newest(&process),
             Job::Period(period) => {
                 if done.send(update(&period, &facts, &processes, &finder)).is_err() {
                     return;
@@ -105,11 +105,18 @@ fn look_up(folders: Vec<PathBuf>, jobs: &Receiver<Job>, done: &Sender<Update>) {
 
 fn update(period: &Period, facts: &SessionFacts, processes: &Processes, finder: &SymbolFinder) -> Update {
     let counts = &period.sample_counts;
-    let symbol_index = SymbolIndex::of(processes, counts.locations().map(|(location, _)| location), finder);
+    // The samples of a period are recent: they belong to the last process that had the ID.
+    let locations = || {
+        let latest = |location: SampleLocation| processes.latest(location.process.id);
+        counts
+            .locations()
+            .map(move |(location, weight)| (SampleLocation { process: latest(location), ..location }, weight))
+    };
+    let symbol_index = SymbolIndex::of(processes, locations().map(|(location, _)| location), finder);
     let event = |(source, name): &(u32, String)| {
         let mut functions: HashMap<Function, u64> = HashMap::new();
         let mut processors: BTreeMap<u32, u64> = BTreeMap::new();
-        for (location, weight) in counts.locations().filter(|(location, _)| location.source == *source) {
+        for (location, weight) in locations().filter(|(location, _)| location.source == *source) {
             let function = Function {
                 process: process_text(processes, location.process),
                 module: symbol_index.module(&location).to_owned(),
@@ -130,9 +137,9 @@ fn update(period: &Period, facts: &SessionFacts, processes: &Processes, finder: 
     }
 }
 
-fn process_text(processes: &Processes, id: u32) -> String {
-    let name = processes.name_or_unknown(id);
-    if id == UNKNOWN { name.to_owned() } else { format!("{name} ({id})") }
+fn process_text(processes: &Processes, process: ProcessKey) -> String {
+    let name = processes.name_or_unknown(process);
+    if process.id == UNKNOWN { name.to_owned() } else { format!("{name} ({})", process.id) }
 }
 
 /// Returns the share of the time of all processors for which sampling paused.
@@ -180,7 +187,10 @@ mod tests {
             image_size: 0,
             debug: None,
         };
-        names.process(Process { id: 12, name: "app.exe".to_owned(), modules: vec![module] }).unwrap();
+        let before = Process { id: 12, created: Some(1), name: "before.exe".to_owned(), modules: vec![module.clone()] };
+        names.process(before).unwrap();
+        let app = Process { id: 12, created: Some(2), name: "app.exe".to_owned(), modules: vec![module] };
+        names.process(app).unwrap();
         let (elapsed, own_time) = (Duration::from_secs(2), Some(Duration::from_millis(100)));
         names.period(Period { elapsed, sample_counts, own_time }).unwrap();
         let update = names.updates.recv().unwrap();

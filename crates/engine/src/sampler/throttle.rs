@@ -6,7 +6,8 @@
 //! The budget is a share of measured time. Ticks come from a timer, which expires with the clock interrupt: 64 times
 //! per second by default, and sometimes late. Therefore a tick grants the share of the time since the tick before,
 //! instead of a constant amount. What is left at a tick stays, up to the share of [`MAX_WINDOW`], because ticks that
-//! are late are often followed by one that comes early.
+//! are late are often followed by one that comes early. The tick computes the share, so that an interrupt only
+//! subtracts.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -24,16 +25,16 @@ pub const MAX_WINDOW: u64 = 5;
 /// rate would take several times their budget.
 pub const OVERHEAD: u64 = 1_250;
 
-/// Thousandths of the whole.
-const THOUSANDTHS: u64 = 1_000;
+/// Returns the share of a time, in thousandths.
+pub fn share_of(time: Ticks, share: u32) -> Ticks {
+    Ticks(time.0.saturating_mul(share.into()) / 1_000)
+}
 
 /// State of one processor, which only that processor accesses.
 #[derive(Debug, Default)]
 pub struct Throttle {
-    /// Time spent since the last tick.
-    spent: AtomicU64,
-    /// Time whose share may be spent until the next tick.
-    window: AtomicU64,
+    /// Time that may be spent until the next tick.
+    left: AtomicU64,
     /// Time of the last tick.
     ticked: AtomicU64,
     /// Counters that are stopped until the next tick. Bit n is counter n.
@@ -48,26 +49,30 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// Begins with a first window. Called when the first session begins to sample on the processor: what the last one
-    /// had spent is over.
-    pub fn open(&self, now: Ticks, window: Ticks) {
+    /// Begins with the time that may be spent until the next tick. Called when the first session begins to sample on
+    /// the processor: what the last one had spent is over.
+    pub fn open(&self, now: Ticks, left: Ticks) {
         self.timed.store(false, Ordering::Relaxed);
-        self.set_window(now, window);
-    }
-
-    fn set_window(&self, now: Ticks, window: Ticks) {
         self.ticked.store(now.0, Ordering::Relaxed);
-        self.spent.store(0, Ordering::Relaxed);
-        self.window.store(window.0, Ordering::Relaxed);
+        self.left.store(left.0, Ordering::Relaxed);
     }
 
-    /// Adds time in the handler. Returns whether the sum since the last tick exceeds the share of the window, in
-    /// thousandths.
-    pub fn spend(&self, time: Ticks, share: u32) -> bool {
-        let spent = self.spent.load(Ordering::Relaxed).saturating_add(time.0);
-        self.spent.store(spent, Ordering::Relaxed);
-        let allowed = self.window.load(Ordering::Relaxed).saturating_mul(u64::from(share));
-        spent.saturating_mul(THOUSANDTHS) > allowed
+    /// Lowers the time that may be spent until the next tick to `most`, because another session may have brought a
+    /// lower budget.
+    pub fn limit(&self, most: Ticks) {
+        self.left.store(self.left().min(most.0), Ordering::Relaxed);
+    }
+
+    fn left(&self) -> u64 {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    /// Spends time in the handler. Returns whether it exceeds what is left until the next tick.
+    #[inline]
+    pub fn spend(&self, time: Ticks) -> bool {
+        let left = self.left();
+        self.left.store(left.saturating_sub(time.0), Ordering::Relaxed);
+        time.0 > left
     }
 
     /// Notes counters that were stopped until the next tick, the recording of branches if it was `traced`, and sampling
@@ -110,13 +115,13 @@ impl Throttle {
         now.saturating_since(Ticks(self.ticked.load(Ordering::Relaxed)))
     }
 
-    /// Extends the window at a tick by the time since the last one, without the part of it whose `share` was spent. It
-    /// does not exceed `most`. An interrupt that exceeded the window is not charged to the next one.
+    /// Grants at a tick the `share` of the time since the last one. What may then be spent does not exceed the share of
+    /// `most`. An interrupt that exceeded what was left is not charged to the next tick.
     pub fn extend(&self, now: Ticks, share: u32, most: Ticks) {
-        let elapsed = self.elapsed(now);
-        let spent = self.spent.load(Ordering::Relaxed).saturating_mul(THOUSANDTHS) / u64::from(share.max(1));
-        let left = self.window.load(Ordering::Relaxed).saturating_sub(spent);
-        self.set_window(now, Ticks(left.saturating_add(elapsed.0).min(most.0)));
+        let granted = share_of(self.elapsed(now), share);
+        let left = self.left().saturating_add(granted.0).min(share_of(most, share).0);
+        self.ticked.store(now.0, Ordering::Relaxed);
+        self.left.store(left, Ordering::Relaxed);
     }
 
     /// Ends the pause, at a tick. Returns the counters that were stopped, whether the branches were, and since when.
@@ -153,27 +158,38 @@ mod tests {
     #[test]
     fn the_budget_is_for_all_interrupts_between_two_ticks_together() {
         let throttle = Throttle::default();
-        throttle.open(Ticks(7), Ticks(400));
-        let spend = |time| throttle.spend(Ticks(time), SHARE);
+        throttle.open(Ticks(7), Ticks(100));
+        let spend = |time| throttle.spend(Ticks(time));
         assert_eq!([spend(60), spend(40), spend(1)], [false, false, true]);
         throttle.extend(Ticks(807), SHARE, MOST);
         assert_eq!([spend(200), spend(1), spend(u64::MAX)], [false, true, true], "twice the time, twice the budget");
         throttle.extend(Ticks(1_207), SHARE, MOST);
         assert_eq!([spend(100), spend(1)], [false, true], "the excess is forgotten");
-        throttle.open(Ticks(1_300), Ticks(40));
+        throttle.open(Ticks(1_300), Ticks(10));
         assert_eq!([spend(10), spend(1)], [false, true], "a new session inherits nothing");
     }
 
     #[test]
     fn unused_time_at_a_tick_is_kept_up_to_the_maximum() {
         let throttle = Throttle::default();
-        throttle.open(Ticks(0), Ticks(400));
-        let spend = |time| throttle.spend(Ticks(time), SHARE);
+        throttle.open(Ticks(0), Ticks(100));
+        let spend = |time| throttle.spend(Ticks(time));
         assert!(!spend(50));
         throttle.extend(Ticks(40), SHARE, MOST);
         assert_eq!([spend(60), spend(1)], [false, true]);
         (1..=100).for_each(|number| throttle.extend(Ticks(40 + number * 400), SHARE, Ticks(2_000)));
         assert_eq!([spend(500), spend(1)], [false, true]);
+    }
+
+    #[test]
+    fn a_lower_budget_limits_what_is_left_and_a_higher_one_grants_nothing() {
+        let throttle = Throttle::default();
+        throttle.open(Ticks(0), share_of(Ticks(400), SHARE));
+        let spend = |time| throttle.spend(Ticks(time));
+        throttle.limit(share_of(Ticks(400), 2 * SHARE));
+        assert!(!spend(50));
+        throttle.limit(share_of(Ticks(400), SHARE / 10));
+        assert_eq!([spend(10), spend(1)], [false, true]);
     }
 
     #[test]

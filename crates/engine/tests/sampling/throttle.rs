@@ -82,6 +82,7 @@ fn the_lowest_budget_of_the_sessions_applies() {
         assert_eq!(info(client, &mut engine).throttles, 1);
         machine.tick_sampling(&engine, 0);
         stopped(client, &mut engine, modest, None);
+        machine.tick_sampling(&engine, 0);
         run(&machine, &engine, 0, SHORT.into());
         assert_eq!(info(client, &mut engine).throttles, 1, "with it gone, the other's budget counts again");
     }

@@ -181,7 +181,7 @@ pub fn measured_read(hal: &Hal, current: CurrentCpu<'_, Recorder>, counters: Cou
 /// Serves an interrupt with a handler that inspects its arguments and does nothing else.
 #[inline(never)]
 pub fn measured_interrupt(hal: &Hal, current: CurrentCpu<'_, Recorder>) {
-    black_box(hal.interrupt(current, |overflow| {
-        black_box(overflow);
+    black_box(hal.interrupt(current, |counter| {
+        black_box(counter);
     }));
 }

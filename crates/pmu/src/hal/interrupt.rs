@@ -1,10 +1,11 @@
 //! The performance monitor interrupt, and what else needs the overflow status or freezes the counters.
 
-use super::{Hal, Overflow, OverflowStatus};
+use super::{Hal, OverflowStatus};
 use crate::cpu::Cpu;
 use crate::current_cpu::CurrentCpu;
-use crate::interface::{ProfileInterface, Reloaded};
+use crate::interface::ProfileInterface;
 use crate::lvt_pmi;
+use crate::per_cpu::PerCpu;
 use crate::state::CounterSet;
 
 impl<E> Hal<E> {
@@ -15,31 +16,36 @@ impl<E> Hal<E> {
     /// # IRQL
     /// PROFILE_LEVEL.
     #[inline]
-    pub fn interrupt(&self, current: CurrentCpu<'_, impl Cpu>, mut handler: impl FnMut(Overflow)) -> OverflowStatus {
-        if self.interrupt_handler().is_none() {
-            return OverflowStatus(CounterSet::NONE);
+    pub fn interrupt(&self, current: CurrentCpu<'_, impl Cpu>, handler: impl FnMut(u8)) -> OverflowStatus {
+        match self.per_cpu(current.index()) {
+            Some(per_cpu) if self.interrupt_handler().is_some() => self.serve(current, per_cpu, handler),
+            _ => OverflowStatus(CounterSet::NONE),
         }
-        let Some(cpu_counters) = self.find(current.index()) else { return OverflowStatus(CounterSet::NONE) };
-        if cpu_counters.active.all.is_empty() {
+    }
+
+    /// As [`interrupt`](Self::interrupt), for the registered handler, which has found what the current processor owns.
+    /// An interrupt that is late, after the handler was removed, is served too while a counter is active.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    #[inline]
+    pub fn serve(
+        &self,
+        current: CurrentCpu<'_, impl Cpu>,
+        per_cpu: &PerCpu<E>,
+        handler: impl FnMut(u8),
+    ) -> OverflowStatus {
+        let pmu = &per_cpu.pmu;
+        let active = pmu.active();
+        if active.all.is_empty() {
             // While a processor is asleep none of its counters is active.
-            if !cpu_counters.pmu.is_asleep() {
+            if self.interrupt_handler().is_some() && !pmu.is_asleep() {
                 self.acknowledge(current);
                 lvt_pmi::unmask(current.cpu());
             }
             return OverflowStatus(CounterSet::NONE);
         }
-        let interface = self.interface_with(cpu_counters.pmu);
-        let overflowed = interface.serve(
-            current.cpu(),
-            cpu_counters,
-            |Reloaded { counter, state, value, initial, missing_bits }| {
-                if let Some(total) = cpu_counters.total(counter) {
-                    total.overflowed(value, initial, missing_bits);
-                }
-                handler(Overflow { counter, state });
-            },
-        );
-        OverflowStatus(overflowed)
+        OverflowStatus(self.interface.serve(current.cpu(), pmu, active.interrupting, handler))
     }
 
     /// Clears the overflows of the driver's counters in the status register of the current processor, if the processor

@@ -122,8 +122,11 @@ impl<E> Hal<E> {
     /// PROFILE_LEVEL on that processor, or any while the counter does not run.
     pub fn set_counter_interval(&self, processor: ProcessorIndex, counter: u8, interval: u32) {
         let cpu_counters = self.cpu_counters(processor);
-        let state = cpu_counters.get(counter).with_interval(interval);
-        cpu_counters.set(counter, self.with_safe_interval(processor, state));
+        let state = self.with_safe_interval(processor, cpu_counters.get(counter).with_interval(interval));
+        cpu_counters.set(counter, state);
+        if let Some(started) = cpu_counters.pmu.started(counter) {
+            started.set_state(state);
+        }
     }
 
     /// Gives a counter of the current processor to another owner.

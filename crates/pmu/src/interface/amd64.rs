@@ -20,7 +20,7 @@ use x86_defs::amd::perfmon::{self, CORE_COUNTERS, LEGACY_COUNTERS, PerfEvtSel, S
 use x86_defs::cpuid::{Leaf80000001Ecx, Leaf80000022Eax, Leaf80000022Ebx, leaf};
 
 use super::unmanaged::{self, Bank, Counters};
-use super::{Enabled, ProfileInterface, Reloaded, Support};
+use super::{Enabled, ProfileInterface, Support};
 use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::disturbance::Disturbance;
@@ -29,7 +29,7 @@ use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
-use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
+use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, PerCpuPmu, SavedMsrs};
 use crate::topology;
 use generation::Generation;
 use global::Global;
@@ -73,7 +73,7 @@ impl Amd64 {
         let (eax, ebx) = extended_perfmon(cpu);
         // The global registers control only the six core counters.
         let version_2 = features.perf_ctr_ext_core() && eax.perf_mon_v2();
-        let mask = state::mask(WIDTH);
+        let top_bit = state::top_bit(state::mask(WIDTH));
         let count = match features.perf_ctr_ext_core() {
             true if version_2 => ebx.num_perf_ctr_core().min(CORE_COUNTERS),
             true => CORE_COUNTERS,
@@ -86,7 +86,7 @@ impl Amd64 {
                 counters: Msr::new(perfmon::PERF_CTR0),
                 stride: STRIDE,
                 all,
-                mask,
+                top_bit,
             }
         } else {
             Bank {
@@ -94,7 +94,7 @@ impl Amd64 {
                 counters: Msr::new(perfmon::PERF_LEGACY_CTR0),
                 stride: 1,
                 all,
-                mask,
+                top_bit,
             }
         };
         let generation = Generation::of(cpu);
@@ -126,8 +126,8 @@ impl Amd64 {
 
     /// Returns the global registers, if this processor has them.
     #[inline]
-    fn global_of(self, cpu_counters: CpuCounters<'_>) -> Option<Global> {
-        self.global.filter(|_| cpu_counters.pmu.snapshot.capabilities() & 1 == 1)
+    fn global_of(&self, pmu: &PerCpuPmu) -> Option<Global> {
+        self.global.filter(|_| pmu.snapshot.capabilities() & 1 == 1)
     }
 
     /// Accesses every register for the first time. A hypervisor may enumerate the global registers and not have them:
@@ -270,11 +270,11 @@ impl ProfileInterface for Amd64 {
     /// So [`forget`](ProfileInterface::forget) has nothing to do.
     fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         let stale = counters.and(cpu_counters.counters(|state| state.interrupt()));
-        if let (Some(global), false) = (self.global_of(cpu_counters), stale.is_empty()) {
+        if let (Some(global), false) = (self.global_of(cpu_counters.pmu), stale.is_empty()) {
             global.thaw(cpu, stale);
         }
         self.bank.load(cpu, cpu_counters, counters, |state| self.select(cpu_counters, state));
-        if let Some(global) = self.global_of(cpu_counters) {
+        if let Some(global) = self.global_of(cpu_counters.pmu) {
             global.let_through(cpu, cpu_counters, cpu_counters.active.all.or(counters));
         }
     }
@@ -282,7 +282,7 @@ impl ProfileInterface for Amd64 {
     /// N writes; with PerfMonV2 one. One more for an event that takes two counters: the odd one must not stay merged,
     /// or the next event of the even one would overflow late.
     fn disable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
-        match self.global_of(cpu_counters) {
+        match self.global_of(cpu_counters.pmu) {
             Some(global) => global.let_through(cpu, cpu_counters, cpu_counters.active.all.without(counters)),
             None => self.bank.clear_selects(cpu, counters),
         }
@@ -293,7 +293,7 @@ impl ProfileInterface for Amd64 {
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
         match self.global {
             Some(global) => CounterSet::from_bits(global.status(cpu).overflowed().into()).and(active.interrupting),
-            None => unmanaged::overflowed(cpu, active.interrupting, self.bank.mask),
+            None => unmanaged::overflowed(cpu, active.interrupting, self.bank.top_bit),
         }
     }
 
@@ -306,7 +306,7 @@ impl ProfileInterface for Amd64 {
     #[inline(never)]
     fn compare(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, mut differs: impl FnMut(CounterSet, Disturbance)) {
         self.bank.compare(cpu, cpu_counters, &mut differs);
-        if let Some(global) = self.global_of(cpu_counters) {
+        if let Some(global) = self.global_of(cpu_counters.pmu) {
             let (_, changed) = global.changes(cpu_counters.pmu, global::control(cpu));
             let frozen = global::freeze(cpu_counters.active.all, global.status(cpu));
             changed.into_iter().chain(frozen).for_each(|(counters, disturbance)| differs(counters, disturbance));
@@ -320,12 +320,18 @@ impl ProfileInterface for Amd64 {
     /// AMD's processors do not mask the LVT entry, but hypervisors do (KVM before Linux 49ff3b4aec51), so that it is
     /// unmasked if it is masked. Without global registers that is done first, as in version 1 of Emon.
     #[inline]
-    fn serve(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        if let Some(global) = self.global_of(cpu_counters) {
-            return self.serve_by_status(global, cpu, cpu_counters, overflowed);
+    fn serve(
+        &self,
+        cpu: &impl Cpu,
+        pmu: &PerCpuPmu,
+        interrupting: CounterSet,
+        overflowed: impl FnMut(u8),
+    ) -> CounterSet {
+        if let Some(global) = self.global_of(pmu) {
+            return self.serve_by_status(global, cpu, pmu, interrupting, overflowed);
         }
         lvt_pmi::unmask(cpu);
-        self.bank.serve(cpu, cpu_counters, overflowed)
+        self.bank.serve(cpu, pmu, interrupting, overflowed)
     }
 
     /// With PerfMonV2 one read and one write, otherwise none.
@@ -338,7 +344,7 @@ impl ProfileInterface for Amd64 {
 
     /// With PerfMonV2 one write for each counter, otherwise none.
     fn disarm(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
-        if self.global_of(cpu_counters).is_some() {
+        if self.global_of(cpu_counters.pmu).is_some() {
             self.bank.clear_selects(cpu, counters);
         }
     }
@@ -355,24 +361,25 @@ impl ProfileInterface for Amd64 {
 impl Amd64 {
     #[inline]
     fn serve_by_status(
-        self,
+        &self,
         global: Global,
         cpu: &impl Cpu,
-        cpu_counters: CpuCounters<'_>,
-        overflowed: impl FnMut(Reloaded),
+        pmu: &PerCpuPmu,
+        interrupting: CounterSet,
+        overflowed: impl FnMut(u8),
     ) -> CounterSet {
-        let (mut control, found) = (cpu_counters.pmu.snapshot.control(), global::control(cpu));
+        let (mut control, found) = (pmu.snapshot.control(), global::control(cpu));
         // The writes below would remove the traces of a program that changed the register.
         if found != control {
-            control = global.note_changes(cpu_counters.pmu, found);
+            control = global.note_changes(pmu, found);
         }
         global.stop(cpu, control);
         let status = global.status(cpu);
         if status.pmcs_frozen() {
-            global::note_freeze(cpu_counters.pmu, status);
+            global::note_freeze(pmu, status);
         }
-        let ours = CounterSet::from_bits(status.overflowed().into()).and(cpu_counters.active.interrupting);
-        unmanaged::reload_overflowed(self.bank, cpu, cpu_counters, ours, overflowed);
+        let ours = CounterSet::from_bits(status.overflowed().into()).and(interrupting);
+        unmanaged::reload_overflowed(self.bank, cpu, pmu, ours, overflowed);
         // Also clears bits of counters that were stopped before their interrupt arrived. Writes even if no bit is set:
         // spurious interrupts are too rare for a branch.
         global::clear(cpu, status);

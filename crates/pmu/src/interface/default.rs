@@ -1,10 +1,10 @@
 //! The Default interface: no counters.
 
-use super::{Enabled, ProfileInterface, Reloaded, Support};
+use super::{Enabled, ProfileInterface, Support};
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
 use crate::source::{ProfileSource, Source};
-use crate::state::{Active, CounterSet, CpuCounters, SavedMsrs};
+use crate::state::{Active, CounterSet, CpuCounters, PerCpuPmu, SavedMsrs};
 
 /// ProfileTime alone (HAL interface selection, section 4).
 pub const SOURCES: [ProfileSource; 1] =
@@ -54,7 +54,13 @@ impl ProfileInterface for Default {
     fn compare(&self, _cpu: &impl Cpu, _row: CpuCounters<'_>, _differs: impl FnMut(CounterSet, Disturbance)) {}
 
     #[inline]
-    fn serve(&self, _cpu: &impl Cpu, _row: CpuCounters<'_>, _overflowed: impl FnMut(Reloaded)) -> CounterSet {
+    fn serve(
+        &self,
+        _cpu: &impl Cpu,
+        _pmu: &PerCpuPmu,
+        _interrupting: CounterSet,
+        _overflowed: impl FnMut(u8),
+    ) -> CounterSet {
         CounterSet::NONE
     }
 

@@ -16,6 +16,7 @@
 //! Version 1: start 2N W, stop N W, interrupt Ns P + k W for Ns counters with an interval.
 
 mod capabilities;
+mod changes;
 mod extra;
 mod fixed;
 mod freeze;
@@ -27,8 +28,8 @@ mod sources;
 
 use x86_defs::intel::perfmon::{self, FixedControl, GLOBAL_FIXED_SHIFT, GlobalStatus, PerfCapabilities, PerfEvtSel};
 
-use super::unmanaged::{self, Bank, Counters, Place};
-use super::{Enabled, ProfileInterface, Reloaded, Support};
+use super::unmanaged::{self, Bank, Counters};
+use super::{Enabled, ProfileInterface, Support};
 use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::disturbance::Disturbance;
@@ -36,7 +37,7 @@ use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
-use crate::state::{Active, CounterSet, CounterState, CpuCounters, PerCpuPmu, SavedMsrs};
+use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, PerCpuPmu, Place, SavedMsrs};
 
 pub use capabilities::{PmuCapabilities, has_architectural_pebs};
 pub use metrics::UnitCounts;
@@ -171,7 +172,8 @@ impl Emon {
     #[inline]
     const fn bank(self) -> Bank {
         let counters = if self.capabilities.full_width() { IA32_A_PMC0 } else { IA32_PMC0 };
-        Bank { selects: IA32_PERFEVTSEL0, counters, stride: 1, all: self.general(), mask: self.capabilities.mask() }
+        let top_bit = state::top_bit(self.capabilities.mask());
+        Bank { selects: IA32_PERFEVTSEL0, counters, stride: 1, all: self.general(), top_bit }
     }
 
     const fn general(self) -> CounterSet {
@@ -201,35 +203,6 @@ impl Emon {
         let control = cpu_counters.pmu.snapshot.control() & !self.capabilities.own() | self.bits(counters);
         cpu_counters.pmu.snapshot.set_control(control);
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control);
-    }
-
-    /// Compares IA32_PERF_GLOBAL_CTRL, which contains `found`, with what the driver wrote. Returns the value to write:
-    /// bits outside the interface are as they were found. Returns as well the counters that differ.
-    fn changes(self, pmu: &PerCpuPmu, found: u64) -> (u64, Option<(CounterSet, Disturbance)>) {
-        let own = self.capabilities.own();
-        let kept = own | self.unit_control(pmu);
-        let control = found & !kept | pmu.snapshot.control() & kept;
-        pmu.snapshot.set_control(control);
-        let counters = self.counters_in((found ^ control) & own).or(self.unit_in(pmu, found ^ control));
-        (control, Disturbance::of(IA32_PERF_GLOBAL_CTRL, found, control).map(|disturbance| (counters, disturbance)))
-    }
-
-    /// Notes what [changed](Self::changes) in an interrupt. Returns the value to write. Takes no `CpuCounters`, which
-    /// would be copied to the stack of the handler.
-    #[cold]
-    #[inline(never)]
-    fn note_changes(self, pmu: &PerCpuPmu, found: u64) -> u64 {
-        let (control, changed) = self.changes(pmu, found);
-        pmu.disturbances.note_found(changed);
-        control
-    }
-
-    /// Reads IA32_PERF_GLOBAL_CTRL and notes what changed. Returns the value to write. Not a part of its caller, which
-    /// is on the deepest path of the handler.
-    #[inline(never)]
-    fn checked_control(self, cpu: &impl Cpu, pmu: &PerCpuPmu) -> u64 {
-        let (control, found) = (pmu.snapshot.control(), cpu.rdmsr(IA32_PERF_GLOBAL_CTRL));
-        if found == control { control } else { self.note_changes(pmu, found) }
     }
 
     /// Returns the counters of these bits in the global registers.
@@ -425,7 +398,7 @@ impl ProfileInterface for Emon {
         });
         let fixed = counters.and(self.fixed());
         for counter in fixed.iter() {
-            Counters::load(*self, cpu, counter, cpu_counters.get(counter));
+            self.start(cpu, cpu_counters, counter);
         }
         let unit_starts = self.start_unit(cpu, cpu_counters, counters);
         if unit_starts || !fixed.is_empty() {
@@ -450,7 +423,7 @@ impl ProfileInterface for Emon {
         if self.has_global_control() {
             self.counters_in(cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & PmuCapabilities::EVERY).and(active.interrupting)
         } else {
-            unmanaged::overflowed(cpu, active.interrupting, self.capabilities.mask())
+            unmanaged::overflowed(cpu, active.interrupting, self.bank().top_bit)
         }
     }
 
@@ -500,12 +473,19 @@ impl ProfileInterface for Emon {
     /// Version 1 cannot stop all counters at once. The entry is therefore unmasked before the first counter is read,
     /// because the interrupt of an overflow behind a masked entry may be lost.
     #[inline]
-    fn serve(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        if self.has_global_control() {
-            self.serve_by_status(cpu, cpu_counters, overflowed)
+    fn serve(
+        &self,
+        cpu: &impl Cpu,
+        pmu: &PerCpuPmu,
+        interrupting: CounterSet,
+        overflowed: impl FnMut(u8),
+    ) -> CounterSet {
+        let emon = Self::with_capabilities(PmuCapabilities::from_bits(pmu.snapshot.capabilities()));
+        if emon.has_global_control() {
+            emon.serve_by_status(cpu, pmu, interrupting, overflowed)
         } else {
             lvt_pmi::unmask(cpu);
-            self.bank().serve(cpu, cpu_counters, overflowed)
+            emon.bank().serve(cpu, pmu, interrupting, overflowed)
         }
     }
 
@@ -566,22 +546,23 @@ impl Emon {
     fn serve_by_status(
         self,
         cpu: &impl Cpu,
-        cpu_counters: CpuCounters<'_>,
-        overflowed: impl FnMut(Reloaded),
+        pmu: &PerCpuPmu,
+        interrupting: CounterSet,
+        overflowed: impl FnMut(u8),
     ) -> CounterSet {
-        let (mut control, own) = (cpu_counters.pmu.snapshot.control(), self.capabilities.own());
+        let (mut control, own) = (pmu.snapshot.control(), self.capabilities.own());
         // The writes below would remove the traces of a program that changed the register.
         let found = cpu.rdmsr(IA32_PERF_GLOBAL_CTRL);
         if found != control {
-            control = self.note_changes(cpu_counters.pmu, found);
+            control = self.note_changes(pmu, found);
         }
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control & !own);
         let status = cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) & self.capabilities.clearable();
         if GlobalStatus::from_bits(status).ctr_frz() {
-            freeze::note_frozen(cpu_counters.pmu, status);
+            freeze::note_frozen(pmu, status);
         }
-        let ours = self.counters_in(status).and(cpu_counters.active.interrupting);
-        unmanaged::reload_overflowed(self, cpu, cpu_counters, ours, overflowed);
+        let ours = self.counters_in(status).and(interrupting);
+        unmanaged::reload_overflowed(self, cpu, pmu, ours, overflowed);
         // Also clears bits of counters that were stopped before their interrupt arrived, and those of frozen counters,
         // which would not count. Writes even if no bit is set: spurious interrupts are too rare for a branch.
         cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, status);

@@ -17,14 +17,14 @@ use x86_defs::cpuid::{Leaf1Ebx, Leaf1Edx, Leaf4Eax, leaf};
 use x86_defs::intel::misc_enable::MiscEnable;
 use x86_defs::intel::netburst::{self, COUNTERS, Cccr, Escr, WIDTH};
 
-use super::{Enabled, ProfileInterface, Reloaded, Support};
+use super::{Enabled, ProfileInterface, Support};
 use crate::cpu::{Cpu, Cpuid, IA32_MISC_ENABLE, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::Wanted;
 use crate::source::ProfileSource;
-use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
+use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, PerCpuPmu, Place, SavedMsrs};
 
 use assignment::Layout;
 use sources::{Event, Unit};
@@ -277,6 +277,11 @@ impl ProfileInterface for NetBurst {
             if let Some(event) = Event::of(state) {
                 let column = u8::from(SECOND_COLUMN.has(number));
                 cpu.wrmsr(event.unit.escr(column), escr(event, state, thread).into_bits());
+                let register = MSR_BPU_COUNTER0.at(number);
+                let place = Place { register, index: number.into(), missing_bits: 64 - WIDTH };
+                if let Some(started) = cpu_counters.pmu.started(counter) {
+                    started.start(place, state);
+                }
                 load(cpu, number, state.initial_within(MASK));
                 cpu.wrmsr(MSR_BPU_CCCR0.at(number), cccr(event, state, thread).into_bits());
             }
@@ -336,9 +341,15 @@ impl ProfileInterface for NetBurst {
     /// is loaded, because the interrupt of an overflow behind a masked entry may be lost. A counter that overflows
     /// between the check of its OVF and the unmasking waits for the next interrupt or tick.
     #[inline]
-    fn serve(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, mut overflowed: impl FnMut(Reloaded)) -> CounterSet {
-        let (mut served, thread) = (CounterSet::NONE, Standing::of(cpu_counters.pmu.snapshot.saved()).thread());
-        for counter in cpu_counters.active.interrupting.iter() {
+    fn serve(
+        &self,
+        cpu: &impl Cpu,
+        pmu: &PerCpuPmu,
+        interrupting: CounterSet,
+        mut overflowed: impl FnMut(u8),
+    ) -> CounterSet {
+        let (mut served, thread) = (CounterSet::NONE, Standing::of(pmu.snapshot.saved()).thread());
+        for counter in interrupting.iter() {
             let number = self.of_core(thread, counter);
             let register = MSR_BPU_CCCR0.at(number);
             let cccr = Cccr::from_bits(cpu.rdmsr(register));
@@ -348,11 +359,11 @@ impl ProfileInterface for NetBurst {
             }
         }
         lvt_pmi::unmask(cpu);
-        for counter in served.iter() {
-            let (number, state) = (self.of_core(thread, counter), cpu_counters.get(counter));
-            let (value, initial) = (cpu.rdpmc(u32::from(number)), state.initial_within(MASK));
-            load(cpu, number, initial);
-            overflowed(Reloaded { counter, state, value, initial, missing_bits: 64 - WIDTH });
+        for (counter, started) in pmu.started_of(served) {
+            let (value, initial) = (cpu.rdpmc(started.index()), started.initial());
+            load(cpu, self.of_core(thread, counter), initial);
+            started.overflowed(value, initial);
+            overflowed(counter);
         }
         served
     }

@@ -9,7 +9,7 @@ mod sources;
 use x86_defs::intel::p6::{self, COUNTERS, PerfEvtSel, WIDTH};
 
 use super::unmanaged::{self, Bank, Counters};
-use super::{Enabled, ProfileInterface, Reloaded, Support};
+use super::{Enabled, ProfileInterface, Support};
 use crate::constraints::tables;
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
@@ -17,7 +17,7 @@ use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
-use crate::state::{self, Active, CounterSet, CpuCounters, SavedMsrs};
+use crate::state::{self, Active, CounterSet, CpuCounters, PerCpuPmu, SavedMsrs};
 
 pub use sources::SOURCES;
 
@@ -29,7 +29,7 @@ const BANK: Bank = Bank {
     counters: PERF_CTR0,
     stride: 1,
     all: CounterSet::first(COUNTERS),
-    mask: state::mask(WIDTH),
+    top_bit: state::top_bit(state::mask(WIDTH)),
 };
 
 /// All counters.
@@ -119,7 +119,7 @@ impl ProfileInterface for P6 {
     /// only the second counter counts.
     fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
         for counter in counters.iter() {
-            Counters::load(BANK, cpu, counter, cpu_counters.get(counter));
+            BANK.start(cpu, cpu_counters, counter);
         }
         if counters.has(1) {
             cpu.wrmsr(PERF_EVT_SEL0.at(1), started(cpu_counters, 1).into_bits());
@@ -144,7 +144,7 @@ impl ProfileInterface for P6 {
 
     /// One RDPMC for each counter with an interval.
     fn check_overflow(&self, cpu: &impl Cpu, active: Active) -> CounterSet {
-        unmanaged::overflowed(cpu, active.interrupting, BANK.mask)
+        unmanaged::overflowed(cpu, active.interrupting, BANK.top_bit)
     }
 
     fn counter_register(&self, _cpu_counters: CpuCounters<'_>, counter: u8) -> Msr {
@@ -172,9 +172,15 @@ impl ProfileInterface for P6 {
     /// One RDPMC for each counter with an interval, one write for each that overflowed. The LVT entry is unmasked
     /// first, as in version 1 of Emon.
     #[inline]
-    fn serve(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, overflowed: impl FnMut(Reloaded)) -> CounterSet {
+    fn serve(
+        &self,
+        cpu: &impl Cpu,
+        pmu: &PerCpuPmu,
+        interrupting: CounterSet,
+        overflowed: impl FnMut(u8),
+    ) -> CounterSet {
         lvt_pmi::unmask(cpu);
-        BANK.serve(cpu, cpu_counters, overflowed)
+        BANK.serve(cpu, pmu, interrupting, overflowed)
     }
 
     fn release(&self, cpu: &impl Cpu, _found: SavedMsrs) {

@@ -8,12 +8,12 @@ mod sources;
 
 use x86_defs::intel::pentium::{self, COUNTERS, Cesr, CesrHalf, WIDTH};
 
-use super::{Enabled, ProfileInterface, Reloaded, Support};
+use super::{Enabled, ProfileInterface, Support};
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::source::ProfileSource;
-use crate::state::{Active, CounterSet, CounterState, CpuCounters, SavedMsrs};
+use crate::state::{Active, CounterSet, CounterState, CpuCounters, PerCpuPmu, SavedMsrs};
 
 pub use sources::SOURCES;
 
@@ -138,7 +138,13 @@ impl ProfileInterface for Pentium {
     }
 
     #[inline]
-    fn serve(&self, _cpu: &impl Cpu, _row: CpuCounters<'_>, _overflowed: impl FnMut(Reloaded)) -> CounterSet {
+    fn serve(
+        &self,
+        _cpu: &impl Cpu,
+        _pmu: &PerCpuPmu,
+        _interrupting: CounterSet,
+        _overflowed: impl FnMut(u8),
+    ) -> CounterSet {
         CounterSet::NONE
     }
 

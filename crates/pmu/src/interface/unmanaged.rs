@@ -8,11 +8,11 @@
 use x86_defs::amd;
 use x86_defs::intel::perfmon::PerfEvtSel;
 
-use super::{Enabled, Reloaded};
+use super::Enabled;
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
-use crate::state::{self, CounterSet, CounterState, CpuCounters, upper_of};
+use crate::state::{self, CounterSet, CounterState, CpuCounters, PerCpuPmu, Place, StartedCounter, upper_of};
 
 /// Registers of the bank.
 #[derive(Debug, Clone, Copy)]
@@ -25,8 +25,8 @@ pub struct Bank {
     pub stride: u8,
     /// The counters that exist.
     pub all: CounterSet,
-    /// Mask of a counter's bits.
-    pub mask: u64,
+    /// Top bit of a counter, which an overflow clears.
+    pub top_bit: u64,
 }
 
 const _: () = assert!(
@@ -65,7 +65,7 @@ impl Bank {
 
     /// Returns 64 minus the width of a counter.
     const fn missing_bits(self) -> u8 {
-        (self.mask.leading_zeros() & 0x7F) as u8
+        (self.top_bit.leading_zeros() & 0x7F) as u8
     }
 
     /// Clears all select registers.
@@ -101,12 +101,14 @@ impl Bank {
     ) {
         for counter in counters.iter() {
             let state = cpu_counters.get(counter);
-            Counters::load(self, cpu, counter, state);
+            self.start(cpu, cpu_counters, counter);
             if state.merged() {
                 cpu.wrmsr(self.select(upper_of(counter)), MERGE);
             }
             let select = select(state);
-            cpu_counters.pmu.set_select(counter, select);
+            if let Some(started) = cpu_counters.pmu.started(counter) {
+                started.set_select(select);
+            }
             cpu.wrmsr(self.select(counter), select);
         }
     }
@@ -139,18 +141,16 @@ impl Bank {
     pub fn serve(
         self,
         cpu: &impl Cpu,
-        cpu_counters: CpuCounters<'_>,
-        mut overflowed: impl FnMut(Reloaded),
+        pmu: &PerCpuPmu,
+        interrupting: CounterSet,
+        mut overflowed: impl FnMut(u8),
     ) -> CounterSet {
-        let (mut served, top_bit) = (CounterSet::NONE, state::top_bit(self.mask));
-        for counter in cpu_counters.active.interrupting.iter() {
+        let mut served = CounterSet::NONE;
+        for (counter, started) in pmu.started_of(interrupting) {
             let value = cpu.rdpmc(u32::from(counter));
-            if value & top_bit == 0 {
-                let state = cpu_counters.get(counter);
-                let initial = state.armed_within(self.mask);
-                cpu.wrmsr(self.counter(counter), initial);
-                self.load_upper(cpu, counter, state);
-                overflowed(Reloaded { counter, state, value, initial, missing_bits: self.missing_bits() });
+            if value & self.top_bit == 0 {
+                self.reload(cpu, counter, started, value);
+                overflowed(counter);
                 served = served.with(counter);
             }
         }
@@ -159,8 +159,7 @@ impl Bank {
 }
 
 /// Returns the counters that overflowed, by their values: one RDPMC for each counter with an interval.
-pub fn overflowed(cpu: &impl Cpu, interrupting: CounterSet, mask: u64) -> CounterSet {
-    let top_bit = state::top_bit(mask);
+pub fn overflowed(cpu: &impl Cpu, interrupting: CounterSet, top_bit: u64) -> CounterSet {
     interrupting.iter().filter(|counter| cpu.rdpmc(u32::from(*counter)) & top_bit == 0).collect()
 }
 
@@ -175,17 +174,6 @@ pub fn readback_ok(cpu: &impl Cpu, register: Msr, value: u64) -> bool {
     kept
 }
 
-/// Registers of one counter.
-#[derive(Debug, Clone, Copy)]
-pub struct Place {
-    /// The MSR that loads it.
-    pub register: Msr,
-    /// Its index for RDPMC.
-    pub index: u32,
-    /// 64 minus its width.
-    pub missing_bits: u8,
-}
-
 /// Maps counters to their registers.
 pub trait Counters: Copy {
     /// Returns the registers of a counter.
@@ -198,17 +186,35 @@ pub trait Counters: Copy {
         first.counter(place.index)
     }
 
-    /// Loads a counter by its state: one write.
+    /// Loads a counter by its state, as interrupts will do again: one write.
+    fn start(self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counter: u8) {
+        let state = cpu_counters.get(counter);
+        if let Some(started) = cpu_counters.pmu.started(counter) {
+            started.start(self.place(counter), state);
+        }
+        self.load(cpu, counter, state);
+    }
+
+    /// Loads a counter by a state: one write.
     fn load(self, cpu: &impl Cpu, counter: u8, state: CounterState) {
         let place = self.place(counter);
         cpu.wrmsr(place.register, state.initial_within(state::all_but(place.missing_bits)));
-        self.load_upper(cpu, counter, state);
+        self.load_upper(cpu, counter, state.merged());
     }
 
-    /// Loads the counter that is merged into this one, if there is one: one write.
+    /// Loads a counter again, as it was started, which holds `value` after its overflow: one write.
     #[inline]
-    fn load_upper(self, cpu: &impl Cpu, counter: u8, state: CounterState) {
-        let _ = (cpu, counter, state);
+    fn reload(self, cpu: &impl Cpu, counter: u8, started: &StartedCounter, value: u64) {
+        let initial = started.initial();
+        cpu.wrmsr(started.register(), initial);
+        self.load_upper(cpu, counter, started.merged());
+        started.overflowed(value, initial);
+    }
+
+    /// Loads the counter that is merged into this one, if one is `merged`: one write.
+    #[inline]
+    fn load_upper(self, cpu: &impl Cpu, counter: u8, merged: bool) {
+        let _ = (cpu, counter, merged);
     }
 }
 
@@ -228,8 +234,8 @@ impl Counters for Bank {
     }
 
     #[inline]
-    fn load_upper(self, cpu: &impl Cpu, counter: u8, state: CounterState) {
-        if state.merged() {
+    fn load_upper(self, cpu: &impl Cpu, counter: u8, merged: bool) {
+        if merged {
             cpu.wrmsr(self.counter(upper_of(counter)), UPPER);
         }
     }
@@ -241,16 +247,13 @@ impl Counters for Bank {
 pub fn reload_overflowed(
     bank: impl Counters,
     cpu: &impl Cpu,
-    cpu_counters: CpuCounters<'_>,
+    pmu: &PerCpuPmu,
     counters: CounterSet,
-    mut overflowed: impl FnMut(Reloaded),
+    mut overflowed: impl FnMut(u8),
 ) {
-    for counter in counters.iter() {
-        let (state, Place { register, index, missing_bits }) = (cpu_counters.get(counter), bank.place(counter));
-        let value = cpu.rdpmc(index);
-        let initial = state.armed_within(state::all_but(missing_bits));
-        cpu.wrmsr(register, initial);
-        bank.load_upper(cpu, counter, state);
-        overflowed(Reloaded { counter, state, value, initial, missing_bits });
+    for (counter, started) in pmu.started_of(counters) {
+        let value = cpu.rdpmc(started.index());
+        bank.reload(cpu, counter, started, value);
+        overflowed(counter);
     }
 }

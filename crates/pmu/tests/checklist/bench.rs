@@ -554,7 +554,7 @@ impl Bench {
     /// Lets the driver serve an interrupt, pending or not, and returns the counters that it reports.
     pub fn serve(&self) -> Vec<u8> {
         let mut told = Vec::new();
-        let status = self.hal.interrupt(boot(self), |overflow| told.push(overflow.counter));
+        let status = self.hal.interrupt(boot(self), |counter| told.push(counter));
         assert_eq!(status.0, told.iter().copied().collect(), "told once each");
         told
     }

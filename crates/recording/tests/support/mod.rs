@@ -38,6 +38,7 @@ pub fn session() -> Session {
             frequency: 0,
             core_type: 0,
         }],
+        part: 0,
     }
 }
 
@@ -46,7 +47,7 @@ pub fn process(id: u32) -> Process {
     let debug = Some(DebugFile { name: "app.pdb".into(), id: "3F4A0C0B8A3B4D1F9E0C6A5B4C3D2E1F1".into() });
     let path = "C:\\app\\app.exe".into();
     let module = Module { base: 0x1_4000_0000, size: 0x9000, path, timestamp: 7, image_size: 0x9000, debug };
-    Process { id, name: "app.exe".into(), modules: vec![module] }
+    Process { id, created: None, name: "app.exe".into(), modules: vec![module] }
 }
 
 /// Returns a sample of processor 1.
@@ -72,7 +73,7 @@ pub fn summary() -> Summary {
     let disturbed = Some(Disturbed { register: 0x38D, interface: 1, found: u64::MAX, expected: 2, at: 5 });
     let count =
         Count { source: 0x13, modes: 3, processor: 1, count: u64::MAX, samples: 3, lost: 1, throttled: 2, disturbed };
-    Summary { elapsed: 10_000_000, counts: vec![count], interrupted_by_user: false, exit_code: Some(-3) }
+    Summary { elapsed: 10_000_000, counts: vec![count], interrupted_by_user: false, exit_code: Some(-3), kept: None }
 }
 
 /// Returns a recording with blocks of every kind.

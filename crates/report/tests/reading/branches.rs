@@ -33,7 +33,7 @@ fn branch_ends_are_in_the_kernel_if_their_addresses_are() {
         let (branch, _) = counted(&[branch(8, from, to, false)]).top(1)[0];
         let locations = [branch.source(), branch.target()];
         assert_eq!(locations.map(|location| location.kernel), kernel);
-        assert_eq!(locations.map(|location| (location.process, location.ip)), [(UNKNOWN, from), (UNKNOWN, to)]);
+        assert_eq!(locations.map(|location| (location.process.id, location.ip)), [(UNKNOWN, from), (UNKNOWN, to)]);
     }
 }
 

@@ -1,9 +1,14 @@
 //! Exports for other programs.
 
-use report::{Column, Filter, Table, firefox, flamegraph, folded, samples_csv};
+use std::collections::BTreeSet;
+use std::io::Cursor;
+
+use protocol::{CounterSample, SampleRecord};
+use recording::Block;
+use report::{Column, Filter, Table, Thinned, firefox, flamegraph, folded, folded_for_graph, samples_csv};
 use serde_json::Value;
 
-use super::support::{CYCLES, MISSES, read, recording, symbol_index};
+use super::support::{APP, CYCLES, MISSES, file, processes, read, recording, sample, symbol_index};
 
 fn of_cycles() -> Filter {
     Filter { source: Some(CYCLES), ..Filter::default() }
@@ -25,7 +30,7 @@ fn csv_has_a_line_for_each_sample_loss_and_pause() {
     let file = recording();
     let contents = read(&file);
     let mut out = Vec::new();
-    samples_csv(&contents, &symbol_index(&contents), &Filter::default(), file.as_slice(), &mut out).unwrap();
+    samples_csv(&contents, &symbol_index(&contents), &Filter::default(), Cursor::new(&file), &mut out).unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap());
 }
 
@@ -33,9 +38,9 @@ fn csv_has_a_line_for_each_sample_loss_and_pause() {
 fn filtered_csv_keeps_losses_and_pauses_of_its_source_and_of_all_sources() {
     let file = recording();
     let contents = read(&file);
-    let filter = Filter { source: Some(MISSES), processes: Some([12].into()), ..Filter::default() };
+    let filter = Filter { source: Some(MISSES), processes: Some([12.into()].into()), ..Filter::default() };
     let mut out = Vec::new();
-    samples_csv(&contents, &symbol_index(&contents), &filter, file.as_slice(), &mut out).unwrap();
+    samples_csv(&contents, &symbol_index(&contents), &filter, Cursor::new(&file), &mut out).unwrap();
     let out = String::from_utf8(out).unwrap();
     let beginnings: Vec<&str> = out.lines().skip(1).map(|line| line.split(",,").next().unwrap()).collect();
     let sample =
@@ -47,13 +52,109 @@ fn profile(filter: &Filter) -> Value {
     let file = recording();
     let contents = read(&file);
     let mut out = Vec::new();
-    firefox(&contents, &symbol_index(&contents), filter, file.as_slice(), &mut out).unwrap();
+    firefox(&contents, &symbol_index(&contents), filter, u64::MAX, Cursor::new(&file), &mut out).unwrap();
     serde_json::from_slice(&out).unwrap()
 }
 
 #[test]
 fn firefox_profile_matches_the_reviewed_snapshot() {
     insta::assert_json_snapshot!(profile(&of_cycles()));
+}
+
+#[test]
+fn a_thinned_firefox_profile_has_the_events_of_all_samples_and_the_rates_of_all() {
+    let sample_at = |time: u64| {
+        let processor = u32::from(time.is_multiple_of(3));
+        let ip = APP + 0x10 * (time % 7);
+        CounterSample { time: 1000 + 1000 * time, processor, ..sample(CYCLES, 8, ip, 100 + u32::from(time < 500)) }
+    };
+    let records: Vec<SampleRecord> = (0..1000).map(|time| sample_at(time).into()).collect();
+    let file = file(&[Block::Process(processes()[1].clone()), Block::Samples(records)]);
+    let contents = read(&file);
+    let export = |max| {
+        let mut out = Vec::new();
+        let index = symbol_index(&contents);
+        let thinned = firefox(&contents, &index, &Filter::default(), max, Cursor::new(&file), &mut out).unwrap();
+        (thinned, serde_json::from_slice::<Value>(&out).unwrap())
+    };
+    let (all, whole) = export(1000);
+    assert_eq!(all, Thinned { selected: 1000, written: 1000, step: 1 });
+    let (thinned, profile) = export(100);
+    // Two processors, so 98 remain for whole groups: 60 of 11 samples and the rest, and 30 and the rest.
+    assert_eq!(thinned, Thinned { selected: 1000, written: 61 + 31, step: 11 });
+    let numbers = |list: &Value| list.as_array().unwrap().iter().map(|one| one.as_u64().unwrap()).sum::<u64>();
+    let app = |profile: &Value| {
+        let tracks = profile["threads"].as_array().unwrap();
+        tracks.iter().find(|track| track["processName"] == "app.exe").unwrap()["samples"].clone()
+    };
+    assert_eq!(app(&profile)["length"], 92);
+    assert_eq!([&profile, &whole].map(|one| numbers(&app(one)["weight"])), [100_500; 2]);
+    let rates = |profile: &Value| {
+        let tracks = profile["threads"].as_array().unwrap().iter();
+        tracks
+            .filter(|track| track["processName"] == "Sampling")
+            .map(|track| track["markers"]["data"].clone())
+            .collect()
+    };
+    let [of_thinned, of_all]: [Vec<Value>; 2] = [&profile, &whole].map(rates);
+    assert_eq!(of_thinned, of_all);
+    let [of_thinned, of_all] = [&profile, &whole].map(|one| one["meta"]["interval"].as_f64().unwrap());
+    assert!((of_thinned - 11.0 * of_all).abs() < 1e-9, "{of_thinned} {of_all}");
+}
+
+#[test]
+fn a_firefox_profile_of_a_day_has_rates_of_longer_intervals() {
+    // A sample each second; without a limit there would be one rate for each.
+    let sample_at = |second: u64| CounterSample { time: second * 10_000_000, ..sample(CYCLES, 8, APP, 100) };
+    let records: Vec<SampleRecord> = (0..86_400).map(|second| sample_at(second).into()).collect();
+    let blocks: Vec<Block> = records.chunks(50_000).map(|records| Block::Samples(records.to_vec())).collect();
+    let bytes = file(&blocks);
+    let contents = read(&bytes);
+    assert_eq!(contents.nanoseconds(contents.sample_counts.latest().unwrap()), 86_399_000_000_000);
+    let mut out = Vec::new();
+    firefox(&contents, &symbol_index(&contents), &Filter::default(), 0, Cursor::new(&bytes), &mut out).unwrap();
+    let profile: Value = serde_json::from_slice(&out).unwrap();
+    let tracks = profile["threads"].as_array().unwrap();
+    let sampling = tracks.iter().find(|track| track["processName"] == "Sampling").unwrap();
+    let markers = &sampling["markers"];
+    let [begin, end] = ["startTime", "endTime"].map(|time| markers[time][1].as_f64().unwrap());
+    // Two processors are 172,798 s, for 500,000 rates; rounded to 10 ms.
+    assert!((end - begin - 350.0).abs() < 1e-6, "{begin} {end}");
+}
+
+#[test]
+fn a_flame_graph_has_no_lines_for_what_it_does_not_show() {
+    let narrow = (0..30_000_u64).map(|place| sample(CYCLES, 8, APP + place, 1).into());
+    let wide = [(0x8_0000, 40_000), (0x8_0010, 20), (0x8_0020, 2)];
+    let wide = wide.map(|(place, events)| sample(CYCLES, 8, APP + place, events).into());
+    let records: Vec<SampleRecord> = narrow.chain(wide).collect();
+    let contents = read(&file(&[Block::Process(processes()[1].clone()), Block::Samples(records)]));
+    let index = symbol_index(&contents);
+    let columns = [Column::Process, Column::Module, Column::Frames];
+    let table = Table::new(&contents, &index, CYCLES, &columns, &of_cycles());
+    let (all, shown) = (folded(&table), folded_for_graph(&table));
+    // A hundredth of a percent of the events, 7.0, is the minimum.
+    assert_eq!(
+        shown,
+        [
+            "app.exe (8);app.exe 30002",
+            "app.exe (8);app.exe;app.exe+0x80000 40000",
+            "app.exe (8);app.exe;app.exe+0x80010 20",
+        ]
+    );
+    let draw = |lines: &[String]| {
+        let mut out = Vec::new();
+        flamegraph(lines, "title", "", &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let boxes = text.split("<title>").skip(1).map(|one| {
+            let (title, rest) = one.split_once("</title>").unwrap();
+            let width = rest.split_once("fg:w=\"").unwrap().1.split_once('"').unwrap().0;
+            (title.to_owned(), width.to_owned())
+        });
+        boxes.collect::<BTreeSet<_>>()
+    };
+    assert_eq!((all.len(), draw(&all).len()), (30_003, 5), "two functions, the module, the process and all");
+    assert_eq!(draw(&shown), draw(&all));
 }
 
 /// Every index into a table must have its row, as the Firefox Profiler requires.

@@ -1,6 +1,7 @@
 //! Formats of other programs, read again: text of `perf script` by inferno, pprof and speedscope by their definitions.
 
 use std::collections::BTreeMap;
+use std::io::Cursor;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
@@ -35,7 +36,7 @@ fn script_text(filter: &Filter) -> String {
     let file = recording();
     let contents = read(&file);
     let mut out = Vec::new();
-    script(&contents, &symbol_index(&contents), filter, file.as_slice(), &mut out).unwrap();
+    script(&contents, &symbol_index(&contents), filter, Cursor::new(&file), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -224,7 +225,7 @@ fn rates_have_every_event_in_the_part_of_its_time() {
     let time = RecordedTime::read(file.as_slice()).unwrap().unwrap();
     for parts in [1, 2, 7, 100] {
         let found =
-            rates(&contents, &symbol_index(&contents), &Filter::default(), file.as_slice(), time, parts).unwrap();
+            rates(&contents, &symbol_index(&contents), &Filter::default(), Cursor::new(&file), time, parts).unwrap();
         assert!(found.part * u32::try_from(parts).unwrap() >= time.duration());
         for (source, total) in contents.sample_counts.totals() {
             let of_source = found.events.iter().filter(|((one, _), _)| *one == source);
@@ -234,7 +235,7 @@ fn rates_have_every_event_in_the_part_of_its_time() {
         }
     }
     // Ten samples of 100,003 cycles each millisecond from the start on, to the last of 1 ms each.
-    let found = rates(&contents, &symbol_index(&contents), &of(CYCLES), file.as_slice(), time, 2).unwrap();
+    let found = rates(&contents, &symbol_index(&contents), &of(CYCLES), Cursor::new(&file), time, 2).unwrap();
     let counts: Vec<&Vec<u64>> = found.events.values().collect();
     assert_eq!(counts.len(), 1, "one CPU, and no other source");
     assert!(counts[0][0] >= counts[0][1] && counts[0][1] > 0, "{counts:?}");

@@ -1,6 +1,7 @@
 //! Code that belongs to no module: just-in-time compilers and their perf maps.
 
 use std::fs;
+use std::io::Cursor;
 
 use protocol::UNKNOWN;
 use recording::{Block, Process};
@@ -16,7 +17,8 @@ const OTHER: u64 = 0x7FF8_1235_0000;
 
 /// Samples of compiled code in process 8, which has modules, in process 99, which has none, and in an unknown process.
 fn recording() -> Vec<u8> {
-    let process = Process { id: 8, name: "app.exe".to_owned(), modules: vec![module(APP, "C:\\app\\app.exe")] };
+    let process =
+        Process { id: 8, created: None, name: "app.exe".to_owned(), modules: vec![module(APP, "C:\\app\\app.exe")] };
     let samples = [
         (8, JIT),
         (8, JIT + 0x1F),
@@ -44,7 +46,7 @@ fn finder() -> SymbolFinder {
 
 /// Returns process, module, symbol and samples of each row, and the problems with perf maps.
 fn rows(finder: &SymbolFinder) -> (Vec<String>, Vec<PerfMapProblem>) {
-    let contents = Contents::read(recording().as_slice(), Detail::default()).unwrap();
+    let contents = Contents::read(Cursor::new(recording()), Detail::default()).unwrap();
     let symbol_index = SymbolIndex::new(&contents, &Filter::default(), finder);
     let columns = [Column::Process, Column::Module, Column::Symbol];
     let table = Table::new(&contents, &symbol_index, CYCLES, &columns, &Filter::default());
@@ -114,10 +116,10 @@ fn firefox_profile_names_compiled_code() {
     let folder = map("perf-8.map", "7ff812340000 20 compiled\n");
     let finder = finder().with_perf_maps(vec![folder.path().to_owned()]);
     let bytes = recording();
-    let contents = Contents::read(bytes.as_slice(), Detail::default()).unwrap();
+    let contents = Contents::read(Cursor::new(&bytes), Detail::default()).unwrap();
     let symbol_index = SymbolIndex::new(&contents, &Filter::default(), &finder);
     let mut out = Vec::new();
-    firefox(&contents, &symbol_index, &Filter::default(), bytes.as_slice(), &mut out).unwrap();
+    firefox(&contents, &symbol_index, &Filter::default(), u64::MAX, Cursor::new(&bytes), &mut out).unwrap();
     let profile: Value = serde_json::from_slice(&out).unwrap();
     let names = profile["threads"].as_array().unwrap().iter().flat_map(|thread| {
         thread["stringArray"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect::<Vec<_>>()

@@ -1,6 +1,7 @@
 //! Precise records and branches among samples, and unknown processes.
 
 use std::fmt::Debug;
+use std::io::Cursor;
 
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options};
@@ -85,7 +86,7 @@ fn exports_have_every_kind_and_no_id_of_unknown_processes() {
     );
 
     let mut out = Vec::new();
-    samples_csv(&contents, &symbol_index, &Filter::default(), bytes.as_slice(), &mut out).unwrap();
+    samples_csv(&contents, &symbol_index, &Filter::default(), Cursor::new(&bytes), &mut out).unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap());
 }
 
@@ -94,7 +95,7 @@ fn firefox_profile_weighs_each_kind_by_its_events_and_has_a_track_of_unknown_thr
     let bytes = recording();
     let contents = read(&bytes);
     let mut out = Vec::new();
-    firefox(&contents, &symbol_index(&contents), &Filter::default(), bytes.as_slice(), &mut out).unwrap();
+    firefox(&contents, &symbol_index(&contents), &Filter::default(), u64::MAX, Cursor::new(&bytes), &mut out).unwrap();
     let profile: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let tracks = profile["threads"].as_array().unwrap().iter().map(|thread| {
         let weights = thread["samples"]["weight"].as_array().unwrap().iter().map(|weight| weight.as_u64().unwrap());
@@ -120,7 +121,7 @@ fn inferno_finds_the_samples_of_unknown_processes_in_a_script() {
     let contents = read(&file);
     let filter = Filter { source: Some(CYCLES), ..Filter::default() };
     let mut text = Vec::new();
-    script(&contents, &symbol_index(&contents), &filter, file.as_slice(), &mut text).unwrap();
+    script(&contents, &symbol_index(&contents), &filter, Cursor::new(&file), &mut text).unwrap();
     let mut folded = Vec::new();
     Folder::from(Options::default()).collapse(text.as_slice(), &mut folded).unwrap();
     let folded = String::from_utf8(folded).unwrap();
@@ -154,7 +155,7 @@ proptest! {
             _ => *index.get(&of_kinds),
         });
         let bytes = file(&[Block::Samples(picked.collect())]);
-        let of = |processor| Contents::read(bytes.as_slice(), Detail { thread: true, processor }).unwrap();
+        let of = |processor| Contents::read(Cursor::new(&bytes), Detail { thread: true, processor }).unwrap();
         let (by_place, by_record) = (of(false), of(true));
         prop_assert_eq!(counted(&by_place), counted(&by_record));
         for source in [CYCLES, MISSES, BRANCHES] {

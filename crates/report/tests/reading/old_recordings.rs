@@ -1,8 +1,9 @@
 //! Recordings of earlier versions can still be opened.
 
 use std::fmt::Write;
+use std::io::Cursor;
 
-use report::{BranchCounts, Column, Contents, Filter, Table, firefox, samples_csv, timeline};
+use report::{BranchCounts, Column, Contents, Filter, RecordedTime, Table, firefox, samples_csv, timeline};
 
 use super::support::{CYCLES, read, symbol_index};
 
@@ -33,7 +34,7 @@ fn the_recording_with_every_kind_gives_the_same_counts_and_samples_as_when_it_wa
     insta::assert_snapshot!("old_recordings_counts", counts(&contents));
 
     let mut out = Vec::new();
-    samples_csv(&contents, &symbol_index(&contents), &Filter::default(), EVERY_KIND, &mut out).unwrap();
+    samples_csv(&contents, &symbol_index(&contents), &Filter::default(), Cursor::new(EVERY_KIND), &mut out).unwrap();
     insta::assert_snapshot!("old_recordings_samples", String::from_utf8(out).unwrap());
 
     let rows =
@@ -42,11 +43,22 @@ fn the_recording_with_every_kind_gives_the_same_counts_and_samples_as_when_it_wa
     insta::assert_snapshot!("old_recordings_table", format!("{rows:#x?}"));
 }
 
+/// The times of samples are in the records themselves.
+#[test]
+fn the_time_of_an_old_recording_is_found() {
+    for bytes in [EVERY_KIND, EVERY_KIND_3] {
+        let recorded = RecordedTime::read(bytes).unwrap().unwrap();
+        let found = read(bytes).sample_counts;
+        assert_eq!((Some(recorded.first), Some(recorded.last)), (found.earliest(), found.latest()));
+    }
+}
+
 #[test]
 fn the_recording_with_every_kind_gives_the_same_profile_and_timeline_as_when_it_was_written() {
     let contents = read(EVERY_KIND);
     let mut out = Vec::new();
-    firefox(&contents, &symbol_index(&contents), &Filter::default(), EVERY_KIND, &mut out).unwrap();
+    firefox(&contents, &symbol_index(&contents), &Filter::default(), u64::MAX, Cursor::new(EVERY_KIND), &mut out)
+        .unwrap();
     let profile: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let tracks = profile["threads"].as_array().unwrap().iter();
     let tracks = tracks.fold(String::new(), |mut text, track| {
@@ -59,7 +71,7 @@ fn the_recording_with_every_kind_gives_the_same_profile_and_timeline_as_when_it_
     let merged = timeline(&contents, &Filter::default(), EVERY_KIND).unwrap();
     let order = merged.iter().fold(String::new(), |mut text, one| {
         let sample = &one.sample;
-        let (number, mode) = (one.pebs_sequence, if one.location().kernel { "k" } else { "u" });
+        let (number, mode) = (one.pebs_sequence, if one.location(&contents.processes).kernel { "k" } else { "u" });
         let place = (sample.processor, number, sample.time, sample.source, sample.process, sample.thread);
         writeln!(text, "{place:x?} {mode} {:#x} {} {}", sample.ip, one.is_precise(), one.inferred).unwrap();
         text

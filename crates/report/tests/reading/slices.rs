@@ -1,7 +1,10 @@
 //! Filters: by processor, thread, time, module and symbol.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::rc::Rc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -16,7 +19,7 @@ use super::support::{APP, CYCLES, NT, NTDLL, SortedTable, file, processes, recor
 
 /// Returns a table by process and address of the samples that `filter` selects.
 fn table(bytes: &[u8], filter: &Filter) -> SortedTable {
-    let contents = Contents::read_slice(bytes, Detail::default(), filter.slice.clone()).unwrap();
+    let contents = Contents::read_slice(Cursor::new(bytes), Detail::default(), filter.slice.clone()).unwrap();
     let symbol_index = index(&contents, filter);
     SortedTable::of(&Table::new(&contents, &symbol_index, CYCLES, &[Column::Process, Column::Address], filter))
 }
@@ -27,9 +30,9 @@ fn index(contents: &Contents, filter: &Filter) -> SymbolIndex {
 
 /// Returns the number of lines of CSV with `kind`.
 fn lines(bytes: &[u8], filter: &Filter, kind: &str) -> usize {
-    let contents = Contents::read(bytes, Detail::default()).unwrap();
+    let contents = Contents::read(Cursor::new(bytes), Detail::default()).unwrap();
     let mut out = Vec::new();
-    samples_csv(&contents, &index(&contents, filter), filter, bytes, &mut out).unwrap();
+    samples_csv(&contents, &index(&contents, filter), filter, Cursor::new(bytes), &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     text.lines().filter(|line| line.split(',').nth(1) == Some(kind)).count()
 }
@@ -62,6 +65,56 @@ fn a_time_is_selected_from_its_start_to_before_its_end() {
         assert_eq!((table.selected.samples, table.total.weight.samples), (number, 10), "{from} {to}");
         assert_eq!(lines(&bytes, &filter, "sample") as u64, number, "{from} {to}");
     }
+}
+
+/// Counts the bytes that are read.
+struct Counted {
+    input: Cursor<Vec<u8>>,
+    read: Rc<Cell<usize>>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let length = self.input.read(bytes)?;
+        self.read.set(self.read.get() + length);
+        Ok(length)
+    }
+}
+
+impl Seek for Counted {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.input.seek(to)
+    }
+}
+
+/// Exports a millisecond of a recording that has a block for each of twenty. Returns the exported lines and how much of
+/// the recording was read, in percent.
+fn exported(bytes: Vec<u8>, filter: &Filter) -> (usize, usize) {
+    let contents = Contents::read_slice(Cursor::new(&bytes), Detail::default(), filter.slice.clone()).unwrap();
+    let (read, length) = (Rc::new(Cell::new(0)), bytes.len());
+    let input = Counted { input: Cursor::new(bytes), read: Rc::clone(&read) };
+    let mut out = Vec::new();
+    samples_csv(&contents, &index(&contents, filter), filter, input, &mut out).unwrap();
+    (String::from_utf8(out).unwrap().lines().count() - 1, 100 * read.get() / length)
+}
+
+#[test]
+fn only_the_blocks_of_a_selected_time_are_read_again() {
+    let blocks = (0..20_u64).map(|millisecond| {
+        let samples = (0..500).map(|index| CounterSample {
+            time: millisecond * 10_000 + index,
+            ip: APP + millisecond.wrapping_mul(index).wrapping_mul(0x9E37_79B9) % 0x10_0000,
+            ..sample(CYCLES, 8, APP, 1)
+        });
+        Block::Samples(samples.map(SampleRecord::from).collect())
+    });
+    let mut bytes = file(&blocks.collect::<Vec<_>>());
+    let (lines, percent) = exported(bytes.clone(), &of_time(50_000..60_000));
+    assert!(lines == 500 && percent < 30, "{lines} lines, {percent} %");
+    // The export ends where the report does, at damage before the selected time.
+    let middle = bytes.len() / 10;
+    bytes[middle] ^= 1;
+    assert_eq!(exported(bytes, &of_time(50_000..60_000)).0, 0);
 }
 
 /// A unit of the clock is 100 ns.
@@ -118,7 +171,7 @@ fn losses_are_selected_by_processor_and_time_only() {
 fn totals_and_losses_are_those_of_the_whole_recording() {
     let bytes = recording();
     let none = Slice { processors: Some(BTreeSet::new()), ..Slice::default() };
-    let contents = Contents::read_slice(bytes.as_slice(), Detail::default(), none).unwrap();
+    let contents = Contents::read_slice(Cursor::new(&bytes), Detail::default(), none).unwrap();
     assert_eq!(contents.sample_counts.locations().count(), 0);
     assert_eq!(contents.sample_counts.total(CYCLES).weight.samples, 10);
     assert_eq!(contents.sample_counts.loss_stats().map(|(.., stats)| stats.lost).sum::<u64>(), 3);
@@ -149,7 +202,7 @@ proptest! {
         let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
         blocks.push(Block::Samples(samples.iter().copied().map(SampleRecord::from).collect()));
         blocks.push(Block::Samples(vec![LostRecord::new(5, 0, CYCLES, 3).into()]));
-        blocks.push(Block::Process(Process { id: 12, name: "late".to_owned(), modules: Vec::new() }));
+        blocks.push(Block::Process(Process { id: 12, created: None, name: "late".to_owned(), modules: Vec::new() }));
         let bytes = file(&blocks);
         let (of_cpus, other_cpus): (BTreeSet<u32>, BTreeSet<u32>) = (0..4).partition(|one| processors.contains(one));
         let (of_threads, other_threads): (BTreeSet<u32>, BTreeSet<u32>) = (8..16).partition(|one| threads.contains(one));
@@ -166,7 +219,7 @@ proptest! {
                 let part = table(&bytes, &filter);
                 prop_assert_eq!(part.total, whole.total);
                 sum += part.selected;
-                let contents = Contents::read(bytes.as_slice(), Detail::default()).unwrap();
+                let contents = Contents::read(Cursor::new(&bytes), Detail::default()).unwrap();
                 let of_slice = timeline(&contents, &filter, bytes.as_slice()).unwrap().len();
                 prop_assert_eq!(of_slice as u64, part.selected.samples);
                 ordered += of_slice;

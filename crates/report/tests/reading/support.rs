@@ -1,5 +1,7 @@
 //! A small recording for the tests.
 
+use std::io::Cursor;
+
 use protocol::{
     BRANCHES, BranchKind, BranchRecord, CounterKind, CounterSample, LostRecord, Mode, PauseKind, PauseRecord,
     PreciseKind, PreciseSample, Prediction, SampleRecord, StopKind, StopRecord, UNKNOWN, modes,
@@ -27,6 +29,7 @@ pub fn session() -> Session {
         clock: 10_000_000,
         processors: vec![0, 1],
         batch: 0,
+        part: 0,
         core_types: Vec::new(),
         events: vec![event(CYCLES, "TotalCycles", 100_003), event(MISSES, "BranchMispredictions", 1009)],
     }
@@ -45,9 +48,19 @@ pub fn module(base: u64, path: &str) -> Module {
 pub fn processes() -> [Process; 3] {
     let ntdll = module(NTDLL, "C:\\Windows\\System32\\ntdll.dll");
     [
-        Process { id: KERNEL, name: "kernel".to_owned(), modules: vec![module(NT, "C:\\Windows\\ntoskrnl.exe")] },
-        Process { id: 8, name: "app.exe".to_owned(), modules: vec![module(APP, "C:\\app\\app.exe"), ntdll.clone()] },
-        Process { id: 12, name: "other.exe".to_owned(), modules: vec![ntdll] },
+        Process {
+            id: KERNEL,
+            created: None,
+            name: "kernel".to_owned(),
+            modules: vec![module(NT, "C:\\Windows\\ntoskrnl.exe")],
+        },
+        Process {
+            id: 8,
+            created: None,
+            name: "app.exe".to_owned(),
+            modules: vec![module(APP, "C:\\app\\app.exe"), ntdll.clone()],
+        },
+        Process { id: 12, created: None, name: "other.exe".to_owned(), modules: vec![ntdll] },
     ]
 }
 
@@ -128,6 +141,7 @@ pub fn summary() -> Summary {
         counts: vec![count(CYCLES, 0, 10, 0), count(CYCLES, 1, 0, 3), count(MISSES, 0, 0, 0), count(MISSES, 1, 2, 0)],
         interrupted_by_user: false,
         exit_code: Some(0),
+        kept: None,
     }
 }
 
@@ -157,7 +171,7 @@ pub fn recording() -> Vec<u8> {
 }
 
 pub fn read(file: &[u8]) -> Contents {
-    Contents::read(file, Detail { thread: true, processor: true }).unwrap()
+    Contents::read(Cursor::new(file), Detail { thread: true, processor: true }).unwrap()
 }
 
 /// Returns an atlas without symbol files.

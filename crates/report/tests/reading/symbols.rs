@@ -1,6 +1,7 @@
 //! Symbols of real images; see `fixtures/README.md`.
 
 use std::fs;
+use std::io::Cursor;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -70,7 +71,7 @@ fn location(offset: u64) -> SampleLocation {
     SampleLocation {
         source: CYCLES,
         core_type: 0,
-        process: 8,
+        process: 8.into(),
         thread: 0,
         processor: 0,
         kernel: false,
@@ -81,14 +82,14 @@ fn location(offset: u64) -> SampleLocation {
 
 /// Returns a recording with a sample at each of these offsets in `module`.
 fn recorded(module: &Module, offsets: &[u64]) -> Vec<u8> {
-    let process = Process { id: 8, name: "app.exe".to_owned(), modules: vec![module.clone()] };
+    let process = Process { id: 8, created: None, name: "app.exe".to_owned(), modules: vec![module.clone()] };
     let samples = offsets.iter().map(|offset| sample(CYCLES, 8, APP + offset, 1).into()).collect();
     file(&[Block::Process(process), Block::Samples(samples)])
 }
 
 /// Returns the names at these offsets in `module`, and the reason if no symbols were found.
 fn look_up(module: &Module, offsets: &[u64], finder: &SymbolFinder) -> (Vec<String>, Option<Reason>) {
-    let contents = Contents::read(recorded(module, offsets).as_slice(), Detail::default()).unwrap();
+    let contents = Contents::read(Cursor::new(recorded(module, offsets)), Detail::default()).unwrap();
     let symbol_index = SymbolIndex::new(&contents, &Filter::default(), finder);
     let names = offsets.iter().map(|offset| symbol_index.symbol(&location(*offset)).into_owned()).collect();
     (names, symbol_index.missing().first().map(|missing| missing.reason.clone()))
@@ -107,7 +108,7 @@ fn pdb_names_every_function_from_its_first_byte_to_its_last() {
 fn inlined_functions_are_frames_below_the_symbol() {
     let folder = folder(&[("functions.pdb", &pdb())]);
     let bytes = recorded(&dll(), &[0x1020, 0x1027, 0x1028, 0x1030, 0x1053]);
-    let contents = Contents::read(bytes.as_slice(), Detail::default()).unwrap();
+    let contents = Contents::read(Cursor::new(&bytes), Detail::default()).unwrap();
     let symbol_index = SymbolIndex::new(&contents, &Filter::default(), &given(folder.path()));
     let [fetch_add, atomic_add] = ["core::sync::atomic::AtomicU32::fetch_add()", "core::sync::atomic::atomic_add()"];
     for (offset, wanted) in [
@@ -142,7 +143,7 @@ fn inlined_functions_are_frames_below_the_symbol() {
     let stacks = report::folded(&table(Column::Frames));
     assert!(stacks.contains(&format!(";;functions::alpha();{fetch_add};{atomic_add} 2")), "{stacks:?}");
     let mut text = Vec::new();
-    script(&contents, &symbol_index, &Filter::default(), bytes.as_slice(), &mut text).unwrap();
+    script(&contents, &symbol_index, &Filter::default(), Cursor::new(&bytes), &mut text).unwrap();
     let mut collapsed = Vec::new();
     Folder::from(Options::default()).collapse(text.as_slice(), &mut collapsed).unwrap();
     let collapsed = String::from_utf8(collapsed).unwrap();
@@ -151,7 +152,7 @@ fn inlined_functions_are_frames_below_the_symbol() {
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains(" functions::alpha()+0x10 (functions.dll)\n"), "{text}");
     let mut profile = Vec::new();
-    firefox(&contents, &symbol_index, &Filter::default(), bytes.as_slice(), &mut profile).unwrap();
+    firefox(&contents, &symbol_index, &Filter::default(), u64::MAX, Cursor::new(&bytes), &mut profile).unwrap();
     let profile: Value = serde_json::from_slice(&profile).unwrap();
     let thread =
         profile["threads"].as_array().unwrap().iter().find(|thread| thread["processName"] == "app.exe").unwrap();

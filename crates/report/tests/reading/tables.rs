@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::io::Cursor;
 
 use proptest::prelude::*;
 use protocol::{CounterSample, SampleRecord};
 use recording::{Block, Process};
-use report::{Column, Detail, Filter, Interval, SampleWeight, Table, TableRow};
+use report::{Column, Detail, Filter, Interval, ProcessKey, SampleWeight, Table, TableRow};
 
 use super::support::{
     APP, CYCLES, MISSES, NT, NTDLL, SortedTable, file, module, processes, read, recording, sample, symbol_index,
@@ -98,7 +99,7 @@ fn confidence_interval_uses_the_effective_number_of_samples() {
 fn process_is_found_by_name_ignoring_case_and_exe_suffix() {
     let contents = read(&recording());
     for (name, wanted) in [("app.exe", vec![8]), ("APP", vec![8]), ("ap", vec![]), ("", vec![])] {
-        assert_eq!(contents.processes.named(name).collect::<Vec<_>>(), wanted, "{name:?}");
+        assert_eq!(contents.processes.named(name).map(|process| process.id).collect::<Vec<_>>(), wanted, "{name:?}");
     }
 }
 
@@ -165,7 +166,8 @@ proptest! {
         samples in prop::collection::vec(any_sample(), 0..60), processes in prop::sample::subsequence(vec![8, 12, 99], 0..=3)
     ) {
         let contents = read(&file(&[block(&samples)]));
-        let (some, others): (BTreeSet<u32>, BTreeSet<u32>) = [8, 12, 99].into_iter().partition(|id| processes.contains(id));
+        let (some, others): (BTreeSet<ProcessKey>, BTreeSet<ProcessKey>) =
+            [8, 12, 99].map(ProcessKey::from).into_iter().partition(|process| processes.contains(&process.id));
         let of = |processes| table(&contents, &COLUMNS, &Filter { processes: Some(processes), ..Filter::default() }).rows;
         let mut sums = sum(&of(some));
         sums += sum(&of(others));
@@ -178,7 +180,7 @@ proptest! {
     ) {
         let modules = [module(APP, "C:\\app\\app.exe"), module(NTDLL, "C:\\Windows\\System32\\ntdll.dll")];
         let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
-        blocks.extend(modules.map(|module| Block::Process(Process { id: 99, name: "late".to_owned(), modules: vec![module] })));
+        blocks.extend(modules.map(|module| Block::Process(Process { id: 99, created: None, name: "late".to_owned(), modules: vec![module] })));
         let mut rest = samples.as_slice();
         for cut in cuts {
             let (first, others) = rest.split_at(cut.min(rest.len()));
@@ -198,7 +200,7 @@ proptest! {
     fn less_detail_gives_the_same_table_for_the_remaining_columns(samples in prop::collection::vec(any_sample(), 0..60)) {
         let bytes = file(&[block(&samples)]);
         let columns = [Column::Process, Column::Module, Column::Symbol, Column::Address];
-        let coarse = report::Contents::read(bytes.as_slice(), Detail::default()).unwrap();
+        let coarse = report::Contents::read(Cursor::new(&bytes), Detail::default()).unwrap();
         prop_assert_eq!(
             table(&coarse, &columns, &Filter::default()),
             table(&read(&bytes), &columns, &Filter::default())

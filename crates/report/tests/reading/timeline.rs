@@ -111,7 +111,7 @@ fn filter_applies_after_inference_and_branches_are_omitted() {
     let merge = |filter| timeline(&read(&bytes), filter, bytes.as_slice()).unwrap();
     let of_cycles = Filter { source: Some(CYCLES), ..Filter::default() };
     assert_eq!(summary(&merge(&of_cycles)), [(true, 0, 8), (true, 1, UNKNOWN)]);
-    let of_app = Filter { processes: Some([8].into()), ..Filter::default() };
+    let of_app = Filter { processes: Some([8.into()].into()), ..Filter::default() };
     assert_eq!(summary(&merge(&of_app)), [(false, 0, 8), (true, 0, 8), (false, 1, 8)]);
 }
 
@@ -120,8 +120,9 @@ fn record_address_is_resolved_in_the_inferred_process() {
     let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
     blocks.push(block(&[ordinary(8, 0), record(UNKNOWN, 0), ordinary(8, 1), record(UNKNOWN, 1)]));
     let bytes = file(&blocks);
-    let timeline = timeline(&read(&bytes), &Filter::default(), bytes.as_slice()).unwrap();
-    let locations: Vec<_> = timeline.iter().map(TimelineSample::location).collect();
+    let contents = read(&bytes);
+    let timeline = timeline(&contents, &Filter::default(), bytes.as_slice()).unwrap();
+    let locations: Vec<_> = timeline.iter().map(|one| one.location(&contents.processes)).collect();
     let symbol_index = SymbolIndex::of(
         &read(&bytes).processes,
         locations.iter().copied(),

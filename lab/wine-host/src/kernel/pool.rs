@@ -107,8 +107,7 @@ pub struct ExtendedParameter {
     value: u64,
 }
 
-fn allocate(function: &str, wanted: Wanted) -> Pointer {
-    let Wanted { size, tag, paged, filling, node } = wanted;
+fn allocate(function: &str, Wanted { size, tag, paged, filling, node }: Wanted) -> Pointer {
     irql::check(function, if paged { APC_LEVEL } else { DISPATCH_LEVEL });
     if size == 0 || tag == 0 {
         violation::other(format!("{function} of {size} bytes with the tag {tag:#x}"));
@@ -172,7 +171,9 @@ pub unsafe extern "system" fn allocate3(
         let Some(mut wanted) = Wanted::new(NAME, flags, size, tag) else { return ptr::null_mut() };
         for index in 0..count as usize {
             // SAFETY: the driver must pass so many parameters.
-            let ExtendedParameter { kind, value } = unsafe { parameters.add(index).read() };
+            let parameter = unsafe { parameters.add(index) };
+            // SAFETY: as above; the driver reads or writes none of them until this function returns.
+            let ExtendedParameter { kind, value } = unsafe { parameter.read() };
             let node = u32::try_from(value).unwrap_or(u32::MAX) & !ANY_NODE_OK;
             match kind & TYPE_BITS {
                 NUMA_NODE if node <= nodes::highest() => wanted.node = Some(node),

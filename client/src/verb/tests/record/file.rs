@@ -1,6 +1,13 @@
 //! Tests of the file that `record` writes, and of when it ends.
 
+use std::path::Path;
+
+use recording::{Kept, Limits, Parts, Writer, existing_parts};
+
 use super::*;
+
+/// A limit in bytes that one block does not reach.
+const MIN_SIZE: u64 = 10_000_000;
 
 /// Words of a command that runs for a second.
 #[cfg(not(windows))]
@@ -11,6 +18,11 @@ const SLEEP: [&str; 4] = ["ping", "-n", "2", "127.0.0.1"];
 impl Bench {
     fn old_file(&self) -> PathBuf {
         self.folder.path().join("app.rec.old")
+    }
+
+    /// Returns the number of parts that the recording has.
+    fn parts(&self) -> usize {
+        existing_parts(&self.file()).unwrap().len()
     }
 }
 
@@ -36,6 +48,74 @@ fn an_empty_file_is_not_kept() {
     fs::write(bench.file(), "").unwrap();
     bench.record("-a --duration 1ms").outcome.unwrap();
     assert!(!bench.old_file().exists());
+}
+
+/// Returns 20,000 samples, of which three fill a block, at a quarter of a second.
+fn quarter(number: u64) -> Vec<SampleRecord> {
+    (0..20_000).map(|index| sample(12, number * CLOCK / 4 + index)).collect()
+}
+
+#[test]
+fn only_the_last_seconds_are_kept_and_the_reports_say_so() {
+    let batches: Vec<Vec<SampleRecord>> = (0..12).map(quarter).collect();
+    let bench = Bench::new(&batches.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let ran = bench.record("-a --duration 100ms --ring 65536 --keep-last 1s");
+    let kept = batches.concat().split_off(120_000);
+    let line = "[ kept the last 1.3 s; 120,000 samples before them were removed ]\n";
+    assert!(
+        ran.err.contains("[ recorded 240,000 samples ") && ran.err.contains(line),
+        "{:?}: {}",
+        ran.outcome,
+        ran.err
+    );
+    let recording = bench.recording();
+    assert!(recording.samples() == kept);
+    let ticks = kept.last().unwrap().time() - kept[0].time();
+    let elapsed = ticks * SECOND / CLOCK;
+    assert_eq!(recording.summary().kept, Some(Kept { elapsed, removed: 120_000 }));
+
+    let file = bench.file();
+    let json = run_words(&bench.system, &["report", file.to_str().unwrap(), "--json"]).json();
+    assert_eq!(json["recording"]["kept"], json!({ "seconds": seconds(elapsed), "removed": 120_000 }));
+}
+
+#[test]
+fn a_recording_with_a_limit_that_it_did_not_reach_has_everything() {
+    let bench = Bench::new(&[&[sample(12, 1)], &[sample(12, 9 * CLOCK)]]);
+    for option in ["--max-size 10M", "--keep-last 20s", "--max-size 1G --keep-last 5s"] {
+        bench.system.driver.samples.replace([vec![sample(12, 1)], vec![sample(12, 9 * CLOCK)]].into());
+        let ran = bench.record(&format!("-a --duration 1ms {option}"));
+        assert!(!ran.err.contains("removed"), "{}", ran.err);
+        let recording = bench.recording();
+        assert_eq!((recording.samples().len(), recording.summary().kept), (2, None), "{option}");
+        assert_eq!(bench.parts(), 0);
+    }
+}
+
+#[test]
+fn parts_of_a_terminated_client_are_kept_with_their_recording() {
+    let bench = Bench::new(&[&[sample(12, 1)]]);
+    bench.record("-a --duration 1ms").outcome.unwrap();
+    // As if it had been terminated: no summary, and the samples beside it.
+    let session = bench.recording().session().clone();
+    drop(Writer::new(fs::File::create(bench.file()).unwrap(), &session).unwrap());
+    let limits = Limits { bytes: Some(MIN_SIZE), time: None };
+    Parts::new(&bench.file(), &session, limits).samples(&[sample(12, 7)]).unwrap();
+    assert_eq!(bench.parts(), 1);
+    let file = bench.file();
+    let script = |path: &Path| run_words(&bench.system, &["script", path.to_str().unwrap()]);
+    let before = script(&file);
+    assert!(before.out.contains("TotalCycles") && before.err.contains("was cut off"), "{}", before.err);
+
+    bench.system.driver.samples.borrow_mut().push_back(vec![sample(12, 2)]);
+    bench.record("-a --duration 1ms").outcome.unwrap();
+    assert_eq!((bench.recording().samples(), bench.parts()), (vec![sample(12, 2)], 0));
+    assert_eq!(script(&bench.old_file()).out, before.out);
+
+    fs::remove_file(bench.file()).unwrap();
+    Parts::new(&bench.file(), &session, limits).samples(&[sample(12, 7)]).unwrap();
+    bench.record("-a --duration 1ms").outcome.unwrap();
+    assert_eq!(bench.parts(), 0, "parts without their recording are deleted");
 }
 
 #[test]

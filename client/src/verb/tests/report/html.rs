@@ -43,7 +43,12 @@ fn a_page_loads_nothing_and_its_text_cannot_become_a_part_of_it() {
     let name = "</script><script>alert(1)</script><!-- {{script}} \u{2028}\"'&.exe";
     let mut writer = Writer::new(Vec::new(), &session()).unwrap();
     writer
-        .process(&Process { id: 8, name: name.to_owned(), modules: vec![module(APP, &format!("C:\\{name}"))] })
+        .process(&Process {
+            id: 8,
+            created: None,
+            name: name.to_owned(),
+            modules: vec![module(APP, &format!("C:\\{name}"))],
+        })
         .unwrap();
     writer.samples(&[record(25, 1000, 8, APP).into()]).unwrap();
     let run = File::holding(&writer.finish(&summary()).unwrap()).run("export FILE --format html");
@@ -70,4 +75,19 @@ fn a_page_has_two_thousand_rows_and_the_sums_of_the_others() {
         source["omitted"],
         json!([{ "process": "app.exe (8)", "module": "app.exe", "rows": 100, "events": 100_000 }])
     );
+}
+
+#[test]
+fn a_page_has_two_thousand_sums_of_the_rows_that_it_does_not_have() {
+    let mut writer = Writer::new(Vec::new(), &session()).unwrap();
+    // The first 2,000 have more events, and their rows are in the page.
+    let samples =
+        (1..=4_100).map(|number| record(25, if number <= 2_000 { 2000 } else { 1000 }, 4 * number, APP).into());
+    writer.samples(&samples.collect::<Vec<SampleRecord>>()).unwrap();
+    let page = data(&File::holding(&writer.finish(&summary()).unwrap()).run("export FILE --format html").out);
+    let source = &page["sources"][0];
+    let omitted = source["omitted"].as_array().unwrap();
+    assert_eq!((source["rows"].as_array().unwrap().len(), omitted.len()), (2_000, 2_001));
+    assert!(omitted[..2_000].iter().all(|one| one["rows"] == 1 && one["events"] == 1_000), "{omitted:?}");
+    assert_eq!(omitted[2_000], json!({ "process": "[other processes]", "module": "", "rows": 100, "events": 100_000 }));
 }
