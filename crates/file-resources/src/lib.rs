@@ -1,8 +1,8 @@
-//! The resources of a file, for build scripts: its version (VS_VERSIONINFO, "Version Information", Microsoft Learn), which
-//! Explorer, crash dumps and driver inventories show, and the manifest of a program.
+//! The resources of a file, for build scripts: its version (VS_VERSIONINFO, "Version Information", Microsoft Learn),
+//! which Explorer, crash dumps and driver inventories show, and the manifest of a program.
 //!
-//! [`link`] makes an object file of them, which Microsoft's, LLVM's and GNU's linkers take, so that no resource compiler
-//! is necessary. GNU's linker takes the resources of one object file only.
+//! [`link`] makes an object file of them, which Microsoft's, LLVM's and GNU's linkers take, so that no resource
+//! compiler is necessary. GNU's linker takes the resources of one object file only.
 
 mod object_file;
 

@@ -1,5 +1,5 @@
-//! A COFF object file with resources, as the linkers expect it of a resource compiler ("PE Format", Microsoft Learn, "The
-//! .rsrc Section"): directories of type, name and language in one section, the resources in the other.
+//! A COFF object file with resources, as the linkers expect it of a resource compiler ("PE Format", Microsoft Learn,
+//! "The .rsrc Section"): directories of type, name and language in one section, the resources in the other.
 
 use crate::{ENGLISH, NAME};
 
