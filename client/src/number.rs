@@ -9,8 +9,8 @@ pub fn parse(text: &str) -> Result<u32, String> {
     number.ok_or_else(|| too_large(text, u32::MAX.into()))
 }
 
-/// Parses a size in bytes, like a number.
-pub fn size(text: &str) -> Result<u64, String> {
+/// Parses a number of up to 64 bits.
+pub fn large(text: &str) -> Result<u64, String> {
     value(text)?.ok_or_else(|| too_large(text, u64::MAX))
 }
 
@@ -54,6 +54,14 @@ fn too_large(text: &str, maximum: u64) -> String {
 pub fn rows(text: &str) -> Result<usize, String> {
     let number = parse(text)?;
     usize::try_from(number).map_err(|_| format!("{text} is more than {}", usize::MAX))
+}
+
+/// Parses a number of up to 64 bits that is not zero.
+pub fn nonzero(text: &str) -> Result<u64, String> {
+    match large(text)? {
+        0 => Err("the number must be at least 1".to_owned()),
+        number => Ok(number),
+    }
 }
 
 /// Returns a parser of numbers in a range.
@@ -100,14 +108,15 @@ mod tests {
     }
 
     #[test]
-    fn a_size_can_have_64_bits() {
+    fn a_large_number_can_have_64_bits() {
         for (text, bytes) in [("10M", 10_000_000), ("5G", 5_000_000_000), ("18446744073709551615", u64::MAX)] {
-            assert_eq!(size(text), Ok(bytes), "{text}");
+            assert_eq!(large(text), Ok(bytes), "{text}");
         }
         for text in ["18446744073709551616", "18446744074G"] {
-            assert_eq!(size(text), Err(format!("{text} is more than 18446744073709551615")));
+            assert_eq!(large(text), Err(format!("{text} is more than 18446744073709551615")));
         }
-        assert_eq!(size("1T"), Err("\"1T\" is not a number; write 100000, 100k or 0x10".to_owned()));
+        assert_eq!(large("1T"), Err("\"1T\" is not a number; write 100000, 100k or 0x10".to_owned()));
+        assert_eq!((nonzero("20M"), nonzero("0")), (Ok(20_000_000), Err("the number must be at least 1".to_owned())));
     }
 
     #[test]

@@ -36,6 +36,11 @@ const DRIVER: (&str, &str, &str) = ("driver", "halprof.dll", "halprof.sys");
 /// The driver's debug information, for the tests that inspect the file and for reading crash dumps.
 const DRIVER_SYMBOLS: (&str, &str, &str) = ("driver", "halprof.pdb", "halprof.pdb");
 const CLIENT: (&str, &str, &str) = ("client", "client.exe", "client.exe");
+/// The client's debug information, where the linker writes it to a file of its own.
+const CLIENT_SYMBOLS: (&str, &str, &str) = ("client", "client.pdb", "client.pdb");
+
+/// The files for users.
+pub const SHIPPED: [&str; 3] = [DRIVER.2, DRIVER_SYMBOLS.2, CLIENT.2];
 
 /// The groups on Linux: the driver, the client and the test bench, all of which run under Wine.
 const ON_LINUX: &[Group] = &[
@@ -66,7 +71,7 @@ const ON_LINUX: &[Group] = &[
 /// The groups on Windows: the driver and the client.
 const ON_WINDOWS: &[Group] = &[
     Group { target: MSVC, profile: "driver", files: &[DRIVER, DRIVER_SYMBOLS], kit: true, lints: "lints, driver" },
-    Group { target: MSVC, profile: "release", files: &[CLIENT], kit: false, lints: "lints, client" },
+    Group { target: MSVC, profile: "release", files: &[CLIENT, CLIENT_SYMBOLS], kit: false, lints: "lints, client" },
 ];
 
 /// Returns the groups for this system.
@@ -86,6 +91,14 @@ impl Group {
         packages.dedup(); // the files of one package are adjacent
         for package in packages {
             command.args(["--package", package]);
+        }
+        let folders = workspace.neutral_folders()?;
+        let options = |option: &str| folders.each_ref().map(|(folder, name)| format!("{option}={folder}={name}"));
+        // An array of JSON is one of TOML as well. Cargo appends it to the flags of .cargo/config.toml.
+        let flags = serde_json::to_string(&options("--remap-path-prefix"))?;
+        command.arg("--config").arg(format!("target.{}.rustflags={flags}", self.target));
+        if self.target == GNU {
+            command.env("CFLAGS_x86_64_pc_windows_gnu", options("-ffile-prefix-map").join(" "));
         }
         // These would override the flags in .cargo/config.toml, which the driver needs.
         command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");

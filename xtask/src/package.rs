@@ -4,6 +4,7 @@ mod authenticode;
 mod certificate;
 mod debian;
 mod inf;
+mod symbols;
 mod windows_kit;
 
 use std::{
@@ -25,11 +26,15 @@ const CERTIFICATE: &str = "halprof.cer";
 /// The signed catalog with the hashes of the package's files. Only Windows' tools can make it.
 const CATALOG: &str = "halprof.cat";
 
-/// Built files that are copied into the package.
-const BUILT: &[&str] = &["client.exe", "halprof.pdb"];
+/// Debug information of the driver.
+const DRIVER_SYMBOLS: &str = "halprof.pdb";
 
-/// The client under the name of the product, so that both names work.
+/// The client, and the same under the name of the product, so that both names work.
+const CLIENT: &str = "client.exe";
 const SECOND_NAME: &str = "halprof.exe";
+
+/// Debug information of the client: Microsoft's linker and that of mingw-w64 write different formats.
+const CLIENT_SYMBOLS: &str = if cfg!(windows) { "client.pdb" } else { "client.debug" };
 
 /// Files of the repository that are copied into the package.
 const WRITTEN: &[&str] = &[
@@ -67,10 +72,15 @@ pub fn make(workspace: &Workspace) -> Result<PathBuf> {
     let (built, folder) = (workspace.artifacts(), workspace.package());
     files::remove_folder(&folder)?;
     files::make_folder(&folder)?;
-    for name in BUILT {
-        copy_into(&built.join(name), &folder)?;
+    copy_into(&built.join(DRIVER_SYMBOLS), &folder)?;
+    let client = folder.join(CLIENT);
+    if cfg!(windows) {
+        copy_into(&built.join(CLIENT), &folder)?;
+        copy_into(&built.join(CLIENT_SYMBOLS), &folder)?;
+    } else {
+        symbols::split(&built.join(CLIENT), &client, &folder.join(CLIENT_SYMBOLS))?;
     }
-    files::copy(&built.join("client.exe"), &folder.join(SECOND_NAME))?;
+    files::copy(&client, &folder.join(SECOND_NAME))?;
     for name in WRITTEN {
         copy_into(&workspace.root().join(name), &folder)?;
     }
@@ -123,7 +133,8 @@ mod tests {
         let document = include_str!("../../docs/windows.md");
         let table = document.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
         let listed: Vec<&str> = table.flat_map(|cell| cell.split(", ")).map(|name| name.trim_matches('`')).collect();
-        let files = [DRIVER, CERTIFICATE, CATALOG, SECOND_NAME, "halprof.inf"].into_iter().chain(BUILT.iter().copied());
+        let client = [CLIENT, SECOND_NAME, "client.debug", "client.pdb"];
+        let files = [DRIVER, DRIVER_SYMBOLS, CERTIFICATE, CATALOG, "halprof.inf"].into_iter().chain(client);
         for name in files.chain(WRITTEN.iter().map(|path| path.rsplit('/').next().unwrap_or_default())) {
             assert!(listed.contains(&name), "docs/windows.md does not name {name}, only {listed:?}");
         }

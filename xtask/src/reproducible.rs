@@ -1,33 +1,40 @@
-//! The check that two clean builds of the driver are identical.
-//!
-//! Both builds use the same folder: the debug information contains the full paths of the object files, and the driver
-//! contains a hash of the debug information.
+//! The check that clean builds in two folders are identical.
 
-use std::path::Path;
+use std::{path::Path, process::Command};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 use crate::{artifacts, files, run, workspace::Workspace};
 
-/// Builds the driver twice from scratch and compares the files.
+/// Builds everything in this workspace, and from scratch in a copy of it, and compares the files that are shipped.
 pub fn check(workspace: &Workspace) -> Result<()> {
+    artifacts::build(workspace)?;
     let folder = workspace.target().join("again");
-    let first = clean_build(workspace, &folder)?;
-    let second = clean_build(workspace, &folder)?;
-    if first != second {
-        let kept = folder.join("first.sys");
-        files::write(&kept, &first)?;
+    files::remove_folder(&folder)?;
+    let copy = Workspace::at(folder.join("halprof"));
+    copy_sources(workspace.root(), copy.root())?;
+    artifacts::build(&copy)?;
+    for name in artifacts::SHIPPED {
+        let [first, second] = [workspace, &copy].map(|workspace| files::read(&workspace.artifacts().join(name)));
+        let (first, second) = (first?, second?);
+        ensure!(first == second, "two builds of {name} differ; the second one is in {}", copy.artifacts().display());
+        println!("{name}: {} bytes, identical in two folders", first.len());
     }
-    ensure!(first == second, "two builds of the driver differ; both files are in {}", folder.display());
-    println!("driver: {} bytes, identical in two builds", first.len());
     files::remove_folder(&folder)
 }
 
-/// Returns the driver, built in an empty folder.
-fn clean_build(workspace: &Workspace, folder: &Path) -> Result<Vec<u8>> {
-    let group = artifacts::groups().first().context("nothing is built")?;
-    let (_, made, _) = group.files.first().context("no driver is built")?;
-    files::remove_folder(folder)?;
-    run::verbose(group.cargo(workspace, "build")?.env("CARGO_TARGET_DIR", folder))?;
-    files::read(&folder.join(group.target).join(group.profile).join(made))
+/// Copies the files that are in the repository, or would be with the next commit.
+fn copy_sources(from: &Path, to: &Path) -> Result<()> {
+    let list = ["ls-files", "--cached", "--others", "--exclude-standard"];
+    for name in run::output(Command::new("git").arg("-C").arg(from).args(list))?.lines() {
+        let (source, copy) = (from.join(name), to.join(name));
+        // A file that is deleted and not committed is still in the list.
+        if source.exists() {
+            if let Some(folder) = copy.parent() {
+                files::make_folder(folder)?;
+            }
+            files::copy(&source, &copy)?;
+        }
+    }
+    Ok(())
 }

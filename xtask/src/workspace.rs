@@ -21,6 +21,11 @@ impl Workspace {
         Ok(Self { root: root.to_path_buf() })
     }
 
+    /// Makes the workspace of another folder.
+    pub const fn at(root: PathBuf) -> Self {
+        Self { root }
+    }
+
     /// Returns the folder that contains Cargo.lock.
     pub fn root(&self) -> &Path {
         &self.root
@@ -70,6 +75,14 @@ impl Workspace {
     /// Returns the log file for the full output of a command that shows only its progress.
     pub fn log(&self, name: &str) -> PathBuf {
         self.target().join("xtask-logs").join(name).with_extension("log")
+    }
+
+    /// Returns the folders of this machine that compilers write into what they build, and names to write instead, which
+    /// are the same everywhere: builds in other folders are identical, and do not tell where they were made.
+    pub fn neutral_folders(&self) -> Result<[(String, &'static str); 2]> {
+        let home = || Some(env::home_dir()?.join(".cargo"));
+        let cargo = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home).context("cargo has no home folder")?;
+        Ok([(cargo.display().to_string(), "cargo"), (self.root.display().to_string(), "halprof")])
     }
 
     /// Returns the command `cargo SUBCOMMAND`, run in the workspace with the workspace's target directory.

@@ -8,6 +8,7 @@ use thiserror::Error as ThisError;
 use super::RecordingArgs;
 use crate::error::UserError;
 use crate::exit::Exit;
+use crate::number;
 
 /// Samples in a profile for the Firefox Profiler without `--max-samples`. If each is at a place of its own, the profile
 /// has about 200 MB.
@@ -78,7 +79,7 @@ pub struct ExportArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Maximum number of samples in a profile for firefox [default: 2000000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = number::nonzero)]
     pub max_samples: Option<u64>,
 }
 

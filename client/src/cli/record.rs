@@ -99,7 +99,7 @@ impl RecordArgs {
 }
 
 fn max_size(text: &str) -> Result<u64, String> {
-    match number::size(text)? {
+    match number::large(text)? {
         bytes if bytes < MIN_SIZE => Err("the size must be at least 10M".to_owned()),
         bytes => Ok(bytes),
     }

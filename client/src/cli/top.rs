@@ -56,7 +56,7 @@ pub struct TopArgs {
     #[arg(short, long)]
     pub batch: bool,
     /// End after N updates
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', long, value_name = "N", value_parser = number::nonzero)]
     pub iterations: Option<u64>,
     /// Rows of each event in text
     #[arg(long, value_name = "N", default_value = "20", value_parser = number::rows)]

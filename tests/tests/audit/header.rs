@@ -2,14 +2,20 @@
 
 use object::LittleEndian as LE;
 use object::pe::{
-    IMAGE_DIRECTORY_ENTRY_BASERELOC, IMAGE_DLLCHARACTERISTICS_DYNAMIC_BASE, IMAGE_DLLCHARACTERISTICS_NX_COMPAT,
+    IMAGE_DEBUG_TYPE_EX_DLLCHARACTERISTICS, IMAGE_DIRECTORY_ENTRY_BASERELOC, IMAGE_DIRECTORY_ENTRY_DEBUG,
+    IMAGE_DLLCHARACTERISTICS_DYNAMIC_BASE, IMAGE_DLLCHARACTERISTICS_FORCE_INTEGRITY,
+    IMAGE_DLLCHARACTERISTICS_HIGH_ENTROPY_VA, IMAGE_DLLCHARACTERISTICS_NX_COMPAT, IMAGE_DLLCHARACTERISTICS_WDM_DRIVER,
     IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_RELOCS_STRIPPED, IMAGE_SCN_MEM_EXECUTE, IMAGE_SCN_MEM_WRITE,
-    IMAGE_SUBSYSTEM_NATIVE,
+    IMAGE_SUBSYSTEM_NATIVE, ImageDebugDirectory,
 };
+use object::pod::slice_from_all_bytes;
 use object::read::pe::PeFile64;
 use tests::{checksum, checksum_place};
 
 use crate::file::bytes;
+
+/// IMAGE_DLLCHARACTERISTICS_EX_CET_COMPAT.
+const CET_COMPAT: u8 = 0x01;
 
 #[test]
 fn the_headers_meet_the_requirements_of_windows() {
@@ -22,6 +28,11 @@ fn the_headers_meet_the_requirements_of_windows() {
     let characteristics = optional.dll_characteristics.get(LE);
     assert_ne!((characteristics & IMAGE_DLLCHARACTERISTICS_DYNAMIC_BASE).0, 0, "relocatable");
     assert_ne!((characteristics & IMAGE_DLLCHARACTERISTICS_NX_COMPAT).0, 0, "NX");
+    assert_ne!((characteristics & IMAGE_DLLCHARACTERISTICS_HIGH_ENTROPY_VA).0, 0, "64-bit addresses");
+    assert_ne!((characteristics & IMAGE_DLLCHARACTERISTICS_FORCE_INTEGRITY).0, 0, "only with a signature");
+    // With it, the I/O manager would expect a driver of devices, and refuse to unload it on request. (From memory: the
+    // Windows Research Kernel, IopUnloadDriver.)
+    assert_eq!((characteristics & IMAGE_DLLCHARACTERISTICS_WDM_DRIVER).0, 0, "WDM_DRIVER");
     assert_eq!((headers.file_header.characteristics.get(LE) & IMAGE_FILE_RELOCS_STRIPPED).0, 0);
     let at = checksum_place(&bytes).unwrap();
     assert_eq!(optional.check_sum.get(LE), checksum(&bytes, at), "checksum");
@@ -36,4 +47,16 @@ fn the_headers_meet_the_requirements_of_windows() {
         0,
         "base relocations"
     );
+}
+
+#[test]
+fn the_driver_can_run_with_shadow_stacks() {
+    let bytes = bytes();
+    let file = PeFile64::parse(&*bytes).unwrap();
+    let directory = file.data_directory(IMAGE_DIRECTORY_ENTRY_DEBUG).unwrap();
+    let entries = directory.data(&*bytes, &file.section_table()).unwrap();
+    let entries = slice_from_all_bytes::<ImageDebugDirectory>(entries).unwrap();
+    let extended = entries.iter().find(|entry| entry.typ.get(LE) == IMAGE_DEBUG_TYPE_EX_DLLCHARACTERISTICS);
+    let at = extended.expect("extended characteristics").pointer_to_raw_data.get(LE) as usize;
+    assert_ne!(bytes[at] & CET_COMPAT, 0);
 }

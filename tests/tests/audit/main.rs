@@ -9,4 +9,5 @@ mod imports;
 mod init;
 mod levels;
 mod panics;
-mod version;
+mod paths;
+mod resources;

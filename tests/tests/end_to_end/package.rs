@@ -26,6 +26,7 @@ fn the_package_has_all_files_and_no_private_key() {
             "client-completion.lua",
             "client-completion.ps1",
             "client.1",
+            "client.debug",
             "client.exe",
             "halprof.exe",
             "halprof.cer",

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::UNIX_EPOCH;
 
-use super::super::{BUILT, CATALOG, DRIVER};
+use super::super::{CATALOG, DRIVER};
 use super::text::Inf;
 use super::{TEMPLATE, stamp};
 
@@ -109,8 +109,7 @@ fn files(inf: &Inf) -> Vec<String> {
         found.extend(violation_if(!disks.contains(&line.values.join(",")), format!("{:?} is on no disk", line.key)));
     }
     for source in &sources {
-        let packed = source == DRIVER || BUILT.contains(&source.as_str());
-        found.extend(violation_if(!packed, format!("{source} is not in the package")));
+        found.extend(violation_if(source != DRIVER, format!("{source} is installed, which is not the driver")));
     }
     for directive in ["copyfiles", "delfiles"] {
         let sections = inf.0.keys().flat_map(|section| inf.values(section, directive));
@@ -176,7 +175,7 @@ fn every_violation_of_a_rule_is_reported() {
         ("Provider    = \"halprof\"", "Maker = \"halprof\"", "%maker% is not used"),
         ("DefaultDestDir = 13", "DefaultDestDir = 12", "leave the driver store"),
         ("halprof.sys = 1", "halprof.sys = 2", "is on no disk"),
-        ("halprof.sys = 1", "other.sys = 1", "other.sys is not in the package"),
+        ("halprof.sys = 1", "other.sys = 1", "other.sys is installed, which is not the driver"),
         ("halprof.sys = 1", "other.sys = 1", "copyfiles lists"),
         ("0x800", "0x802", "is not SPSVCINST_STARTSERVICE alone"),
         ("DelService = halprof", "DelService = other", "AddService adds halprof, DelService"),

@@ -22,7 +22,7 @@ fn a_profile_with_some_of_the_samples_has_a_note_and_the_events_of_all() {
                 cannot show them all; the weight of each is the events of all for which it stands\n  try: --time 0s-1s, \
                 which has all samples of a part, or --max-samples 2004\n";
     assert!(thinned.err.contains(note), "{}", thinned.err);
-    let all = file.run("export FILE --format firefox --max-samples 2004");
+    let all = file.run("export FILE --format firefox --max-samples 3k");
     assert_eq!((all.out, all.err), (whole.out, whole.err));
 }
 

@@ -1,16 +1,19 @@
-//! The version resource of a file (VS_VERSIONINFO, "Version Information", Microsoft Learn), for build scripts.
-//! Explorer, crash dumps and driver inventories show it.
+//! The resources of a file, for build scripts: its version (VS_VERSIONINFO, "Version Information", Microsoft Learn),
+//! which Explorer, crash dumps and driver inventories show, and the manifest of a program.
 //!
-//! [`link`] makes an object file of it, which Microsoft's, LLVM's and GNU's linkers take, so that no resource compiler
-//! is necessary.
+//! [`link`] makes an object file of them, which Microsoft's, LLVM's and GNU's linkers take, so that no resource
+//! compiler is necessary. GNU's linker takes the resources of one object file only.
 
 mod object_file;
 
 use std::path::PathBuf;
 use std::{env, fs, io};
 
-/// Resource type RT_VERSION, the name of its only instance, and English (United States).
+use object_file::Resource;
+
+/// Resource types RT_VERSION and RT_MANIFEST, the name of their only instances, and English (United States).
 const RT_VERSION: u32 = 16;
+const RT_MANIFEST: u32 = 24;
 const NAME: u32 = 1;
 const ENGLISH: u16 = 0x409;
 
@@ -36,7 +39,7 @@ impl Kind {
     }
 }
 
-/// Adds the resource to the package whose build script calls it, if that is built for Windows.
+/// Adds the resources to the package whose build script calls it, if that is built for Windows.
 ///
 /// # Errors
 /// The object file cannot be written.
@@ -46,15 +49,20 @@ pub fn link(kind: Kind, file: &str) -> io::Result<()> {
     if variable("CARGO_CFG_TARGET_OS") != "windows" {
         return Ok(());
     }
-    let object = PathBuf::from(variable("OUT_DIR")).join("version.o");
+    let object = PathBuf::from(variable("OUT_DIR")).join("resources.o");
     let (version, description) = (variable("CARGO_PKG_VERSION"), variable("CARGO_PKG_DESCRIPTION"));
-    fs::write(&object, object_file::of(&resource(kind, file, &version, &description)))?;
+    let mut resources = vec![Resource { kind: RT_VERSION, bytes: resource(kind, file, &version, &description) }];
+    if kind == Kind::Program {
+        println!("cargo::rerun-if-changed=program.manifest");
+        resources.push(Resource { kind: RT_MANIFEST, bytes: fs::read("program.manifest")? });
+    }
+    fs::write(&object, object_file::of(&resources))?;
     let links = if kind == Kind::Program { "bins" } else { "cdylib" };
     println!("cargo::rustc-link-arg-{links}={}", object.display());
     Ok(())
 }
 
-/// Returns the resource.
+/// Returns the version resource.
 fn resource(kind: Kind, file: &str, version: &str, description: &str) -> Vec<u8> {
     let mut numbers = version.split(['.', '-', '+']).map(|number| number.parse::<u16>().unwrap_or_default());
     let mut next = || u32::from(numbers.next().unwrap_or_default());

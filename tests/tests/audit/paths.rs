@@ -1,0 +1,26 @@
+//! No file of the package tells on which machine it was made.
+
+use std::path::Path;
+use std::{env, fs};
+
+use tests::package;
+
+#[test]
+fn no_file_of_the_package_contains_a_folder_of_the_machine_that_made_it() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_string_lossy().into_owned();
+    let home = env::home_dir().unwrap().to_string_lossy().into_owned();
+    // The home folder of root is too short to be unique.
+    let folders = [repository, format!("{home}/.cargo"), format!("{home}/.rustup")];
+    let mut files = 0;
+    for entry in fs::read_dir(package().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = fs::read(&path).unwrap();
+        for folder in &folders {
+            let at = memchr::memmem::find(&bytes, folder.as_bytes());
+            let shown = |at: usize| String::from_utf8_lossy(&bytes[at..(at + 120).min(bytes.len())]).into_owned();
+            assert_eq!(at.map(shown), None, "{}", path.display());
+        }
+        files += 1;
+    }
+    assert!(files >= 10, "{files} files");
+}
