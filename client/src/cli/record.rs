@@ -27,9 +27,10 @@ time is over, COMMAND continues, and the exit code is 0. An earlier recording in
 FILE is kept as FILE.old.
 
 To record for hours until something happens, --keep-last or --max-size keeps the
-newest samples. Until the end they are in FILE.part1, FILE.part2 and so on, of
-which the oldest is deleted in time. If the client is terminated, those of FILE
-are read with it. Processes are in FILE itself, which --max-size does not limit.
+newest samples. Until the end they are in FILE.part1, FILE.part2 and so on; when
+a limit is reached, the oldest of them is deleted. If the client is terminated,
+they are read with FILE. --max-size does not limit FILE itself, which has the
+processes.
 
 EVENTS
   SOURCE[:u|:k][@INTERVAL], with an interval such as 65536, 100k or 2M. Without

@@ -6,7 +6,7 @@
 //! [`JoinedFile`](crate::JoinedFile) reads them together.
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,9 @@ use protocol::{RecordKind, SampleRecord};
 
 use crate::block::{Kept, Session};
 use crate::writer::{WriteError, Writer};
+
+/// Follows the name of the recording in the name of a part, before its number.
+const SUFFIX: &str = ".part";
 
 /// Number of parts that are as large, or cover as much time, as the limit allows.
 const PARTS: u64 = 8;
@@ -43,7 +46,7 @@ impl Limits {
 /// Returns the path of a part of a recording.
 fn part_path(recording: &Path, number: u32) -> PathBuf {
     let mut path = recording.as_os_str().to_owned();
-    path.push(format!(".part{number}"));
+    path.push(format!("{SUFFIX}{number}"));
     path.into()
 }
 
@@ -53,16 +56,16 @@ fn part_path(recording: &Path, number: u32) -> PathBuf {
 /// If the folder cannot be read.
 pub fn existing_parts(recording: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
     let folder = recording.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    let prefix = [recording.file_name().unwrap_or_default().to_owned(), OsString::from(".part")].into_iter();
-    let prefix = prefix.collect::<OsString>().into_encoded_bytes();
+    let mut prefix = recording.file_name().unwrap_or_default().to_owned();
+    prefix.push(SUFFIX);
+    let number = |name: &OsStr| {
+        let digits = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes())?;
+        str::from_utf8(digits).ok()?.parse().ok()
+    };
     let mut parts = Vec::new();
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
-        let number =
-            name.as_encoded_bytes().strip_prefix(&*prefix).and_then(|rest| str::from_utf8(rest).ok()?.parse().ok());
-        if let Some(number) = number {
-            parts.push((number, folder.join(name)));
-        }
+        parts.extend(number(&name).map(|number| (number, folder.join(name))));
     }
     parts.sort_unstable();
     Ok(parts)
