@@ -103,8 +103,8 @@ enum Command {
     /// Make the folder to take to a Windows machine
     ///
     /// Builds everything, signs the driver with a certificate for tests that is made on this machine once, checks the
-    /// signature, and puts driver, client, halprof.inf, the certificate and instructions into target/package. On
-    /// Windows also the catalog.
+    /// signature, and puts driver, client, halprof.inf, the catalog, the certificate and instructions into
+    /// target/package.
     Package,
 
     /// Install the driver on this machine and start it

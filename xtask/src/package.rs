@@ -1,6 +1,7 @@
 //! The package: a folder to copy to a Windows machine, with a test-signed driver.
 
 mod authenticode;
+mod catalog;
 mod certificate;
 mod debian;
 mod inf;
@@ -23,8 +24,11 @@ const DRIVER: &str = "halprof.sys";
 /// The certificate that verifies the signature, without its private key.
 const CERTIFICATE: &str = "halprof.cer";
 
-/// The signed catalog with the hashes of the package's files. Only Windows' tools can make it.
+/// The signed catalog with the hashes of the package's files.
 const CATALOG: &str = "halprof.cat";
+
+/// How Windows installs the driver.
+const INF: &str = "halprof.inf";
 
 /// Debug information of the driver.
 const DRIVER_SYMBOLS: &str = "halprof.pdb";
@@ -57,12 +61,6 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     for name in contents(&folder)? {
         println!("  {name}");
     }
-    if cfg!(not(windows)) {
-        println!(
-            "{CATALOG} is not included: inf2cat, which makes it, runs only on Windows. The signature in {DRIVER}\n\
-             is enough for `client install`. To install with halprof.inf, make the package on Windows."
-        );
-    }
     println!("The next steps are in windows.md.");
     Ok(())
 }
@@ -85,7 +83,7 @@ pub fn make(workspace: &Workspace) -> Result<PathBuf> {
         copy_into(&workspace.root().join(name), &folder)?;
     }
     let stamped = inf::stamp(inf::TEMPLATE, SystemTime::now(), env!("CARGO_PKG_VERSION"))?;
-    files::write(&folder.join("halprof.inf"), stamped)?;
+    files::write(&folder.join(INF), stamped)?;
 
     let (unsigned, signed) = (built.join(DRIVER), folder.join(DRIVER));
     if cfg!(windows) {
@@ -134,7 +132,7 @@ mod tests {
         let table = document.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
         let listed: Vec<&str> = table.flat_map(|cell| cell.split(", ")).map(|name| name.trim_matches('`')).collect();
         let client = [CLIENT, SECOND_NAME, "client.debug", "client.pdb"];
-        let files = [DRIVER, DRIVER_SYMBOLS, CERTIFICATE, CATALOG, "halprof.inf"].into_iter().chain(client);
+        let files = [DRIVER, DRIVER_SYMBOLS, CERTIFICATE, CATALOG, INF].into_iter().chain(client);
         for name in files.chain(WRITTEN.iter().map(|path| path.rsplit('/').next().unwrap_or_default())) {
             assert!(listed.contains(&name), "docs/windows.md does not name {name}, only {listed:?}");
         }

@@ -5,6 +5,7 @@ use std::fs;
 
 use object::Object;
 use object::read::pe::PeFile64;
+use sha2::{Digest, Sha256};
 use tests::{Machine, artifacts, checksum, checksum_place, package, rounds};
 
 fn read_from_package(name: &str) -> Vec<u8> {
@@ -17,7 +18,7 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
 
 #[test]
 fn the_package_has_all_files_and_no_private_key() {
-    let mut wanted = BTreeSet::from(
+    let wanted = BTreeSet::from(
         [
             "LICENSE-APACHE",
             "LICENSE-MIT",
@@ -28,18 +29,16 @@ fn the_package_has_all_files_and_no_private_key() {
             "client.1",
             "client.debug",
             "client.exe",
-            "halprof.exe",
+            "halprof.cat",
             "halprof.cer",
+            "halprof.exe",
             "halprof.inf",
             "halprof.pdb",
             "halprof.sys",
+            "windows.md",
         ]
         .map(str::to_owned),
     );
-    wanted.insert("windows.md".to_owned());
-    if cfg!(windows) {
-        wanted.insert("halprof.cat".to_owned());
-    }
     let entries = fs::read_dir(package().unwrap()).unwrap();
     let names: BTreeSet<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     assert_eq!(names, wanted);
@@ -55,6 +54,14 @@ fn the_signed_driver_has_a_valid_checksum_and_the_packaged_certificate() {
     assert_eq!(bytes[at..at + 4], checksum(&bytes, at).to_le_bytes());
     assert!(bytes.len() > fs::read(artifacts().unwrap().join("halprof.sys")).unwrap().len());
     assert!(contains(&bytes, &read_from_package("halprof.cer")), "signed by another");
+}
+
+/// Packaging has verified that the catalog has the hash of the driver.
+#[test]
+fn the_catalog_has_the_hash_of_the_inf_and_the_packaged_certificate() {
+    let catalog = read_from_package("halprof.cat");
+    assert!(contains(&catalog, &Sha256::digest(read_from_package("halprof.inf"))));
+    assert!(contains(&catalog, &read_from_package("halprof.cer")), "signed by another");
 }
 
 #[test]

@@ -28,6 +28,11 @@ pub fn ensure_only_signed(unsigned: &[u8], signed: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Returns the certificate table of a signed PE file.
+pub fn certificates(signed: &[u8]) -> Result<&[u8]> {
+    Ok(Parts::of(signed)?.certificates)
+}
+
 /// A PE file, divided as Authenticode divides it.
 struct Parts<'a> {
     /// Everything before the certificate table, with zeros in the fields that the hash does not cover.
