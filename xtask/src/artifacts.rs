@@ -39,8 +39,8 @@ const CLIENT: (&str, &str, &str) = ("client", "client.exe", "client.exe");
 /// The client's debug information, where the linker writes it to a file of its own.
 const CLIENT_SYMBOLS: (&str, &str, &str) = ("client", "client.pdb", "client.pdb");
 
-/// The files for users.
-pub const SHIPPED: [&str; 3] = [DRIVER.2, DRIVER_SYMBOLS.2, CLIENT.2];
+/// The driver, before it is signed, and its debug information.
+pub const DRIVER_FILES: [&str; 2] = [DRIVER.2, DRIVER_SYMBOLS.2];
 
 /// The groups on Linux: the driver, the client and the test bench, all of which run under Wine.
 const ON_LINUX: &[Group] = &[

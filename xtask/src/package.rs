@@ -71,14 +71,8 @@ pub fn make(workspace: &Workspace) -> Result<PathBuf> {
     files::remove_folder(&folder)?;
     files::make_folder(&folder)?;
     copy_into(&built.join(DRIVER_SYMBOLS), &folder)?;
-    let client = folder.join(CLIENT);
-    if cfg!(windows) {
-        copy_into(&built.join(CLIENT), &folder)?;
-        copy_into(&built.join(CLIENT_SYMBOLS), &folder)?;
-    } else {
-        symbols::split(&built.join(CLIENT), &client, &folder.join(CLIENT_SYMBOLS))?;
-    }
-    files::copy(&client, &folder.join(SECOND_NAME))?;
+    copy_client(&built, &folder)?;
+    files::copy(&folder.join(CLIENT), &folder.join(SECOND_NAME))?;
     for name in WRITTEN {
         copy_into(&workspace.root().join(name), &folder)?;
     }
@@ -94,6 +88,17 @@ pub fn make(workspace: &Workspace) -> Result<PathBuf> {
     authenticode::ensure_only_signed(&files::read(&unsigned)?, &files::read(&signed)?)
         .with_context(|| format!("signing changed the content of {}", unsigned.display()))?;
     Ok(folder)
+}
+
+/// Copies the client and its debug information, as they are shipped, and returns their names.
+pub fn copy_client(built: &Path, folder: &Path) -> Result<[&'static str; 2]> {
+    if cfg!(windows) {
+        copy_into(&built.join(CLIENT), folder)?;
+        copy_into(&built.join(CLIENT_SYMBOLS), folder)?;
+    } else {
+        symbols::split(&built.join(CLIENT), &folder.join(CLIENT), &folder.join(CLIENT_SYMBOLS))?;
+    }
+    Ok([CLIENT, CLIENT_SYMBOLS])
 }
 
 fn copy_into(from: &Path, folder: &Path) -> Result<()> {

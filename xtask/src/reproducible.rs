@@ -4,7 +4,7 @@ use std::{path::Path, process::Command};
 
 use anyhow::{Result, ensure};
 
-use crate::{artifacts, files, run, workspace::Workspace};
+use crate::{artifacts, files, package, run, workspace::Workspace};
 
 /// Builds everything in this workspace, and from scratch in a copy of it, and compares the files that are shipped.
 pub fn check(workspace: &Workspace) -> Result<()> {
@@ -14,13 +14,25 @@ pub fn check(workspace: &Workspace) -> Result<()> {
     let copy = Workspace::at(folder.join("halprof"));
     copy_sources(workspace.root(), copy.root())?;
     artifacts::build(&copy)?;
-    for name in artifacts::SHIPPED {
-        let [first, second] = [workspace, &copy].map(|workspace| files::read(&workspace.artifacts().join(name)));
-        let (first, second) = (first?, second?);
-        ensure!(first == second, "two builds of {name} differ; the second one is in {}", copy.artifacts().display());
-        println!("{name}: {} bytes, identical in two folders", first.len());
+    let [first, second] = ["first", "second"].map(|name| folder.join(name));
+    ship(&copy, &second)?;
+    for name in ship(workspace, &first)? {
+        let [one, other] = [&first, &second].map(|folder| files::read(&folder.join(name)));
+        let (one, other) = (one?, other?);
+        ensure!(one == other, "two builds of {name} differ: see {} and {}", first.display(), second.display());
+        println!("{name}: {} bytes, identical in two folders", one.len());
     }
     files::remove_folder(&folder)
+}
+
+/// Copies the built files to `folder`, as they are shipped. Returns their names.
+fn ship(workspace: &Workspace, folder: &Path) -> Result<[&'static str; 4]> {
+    let built = workspace.artifacts();
+    files::make_folder(folder)?;
+    artifacts::DRIVER_FILES.iter().try_for_each(|name| files::copy(&built.join(name), &folder.join(name)))?;
+    let ([driver, driver_symbols], [client, symbols]) =
+        (artifacts::DRIVER_FILES, package::copy_client(&built, folder)?);
+    Ok([driver, driver_symbols, client, symbols])
 }
 
 /// Copies the files that are in the repository, or would be with the next commit.
