@@ -151,6 +151,12 @@ impl Cpu for Processor {
         u64::from(high) << 32 | u64::from(low)
     }
 
+    #[inline]
+    fn time_stamp(&self) -> u64 {
+        // SAFETY: every x86-64 processor has the instruction, and CR4.TSD does not apply at CPL 0
+        unsafe { core::arch::x86_64::_rdtsc() }
+    }
+
     fn lvt_pmi(&self) -> u32 {
         match local_apic::entry() {
             Entry::Shut => 0,

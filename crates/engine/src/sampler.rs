@@ -8,6 +8,7 @@
 mod disturbance;
 mod ds_buffers;
 mod frequency;
+mod handler_clock;
 mod per_cpu;
 mod recording;
 mod recovery;
@@ -32,6 +33,7 @@ pub use time_sampling::intervals;
 
 use crate::suspend_time::SuspendTime;
 use crate::time::{Duration100ns, Ticks};
+use handler_clock::has_invariant_time_stamps;
 pub(crate) use per_cpu::put_or_leak;
 use per_cpu::{Interrupts, PerCpuSampling};
 use subscriptions::CounterSubscriptions;
@@ -65,7 +67,7 @@ pub struct Sampler {
     budget: AtomicU32,
     /// Units of the clock per second.
     clock: u64,
-    /// Time of an interrupt outside of its two readings of the clock.
+    /// Time of an interrupt before and after what it measures.
     overhead: Ticks,
     sleeps: SuspendTime,
 }
@@ -107,10 +109,10 @@ impl Sampler {
         self.budget.load(Ordering::Relaxed)
     }
 
-    /// Returns the time that an interrupt is charged with: what the clock showed, and what it cannot show.
+    /// Returns the time that an interrupt is charged with: what was measured, and what cannot be.
     #[inline]
-    const fn charged(&self, begin: Ticks, end: Ticks) -> Ticks {
-        Ticks(end.since(begin).0.wrapping_add(self.overhead.0))
+    const fn charged(&self, measured: Ticks) -> Ticks {
+        Ticks(measured.0.saturating_add(self.overhead.0))
     }
 
     /// Returns the time between two ticks at their nominal rate.
@@ -136,7 +138,8 @@ impl Sampler {
 
     /// Serves a performance monitor interrupt of the current processor: loads every counter that overflowed again, and
     /// delivers its sample to the subscribers. Returns whether a ring has become half full. Reads `clock` at the
-    /// beginning and at the end. Nothing allocates, locks, waits or panics.
+    /// beginning, and again at the end where the time-stamp counter does not serve. Nothing allocates, locks, waits or
+    /// panics.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
@@ -148,21 +151,22 @@ impl Sampler {
         interrupted: &Interrupted,
     ) -> bool {
         let Some(owned) = self.hal.per_cpu(current.index()) else { return false };
-        let begin = clock();
+        let begin = (clock(), current.cpu().time_stamp());
         if owned.extension().is_special() {
             return self.interrupt_special(current, owned, begin, clock, interrupted);
         }
         self.serve::<false>(current, owned, begin, clock, interrupted)
     }
 
-    /// Serves an interrupt while the Debug Store is in use, or on a silenced processor.
+    /// Serves an interrupt while the Debug Store is in use, or on a silenced processor. `begin` has the clock and the
+    /// time-stamp counter at its beginning.
     #[cold]
     #[inline(never)]
     fn interrupt_special(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
         owned: &PerCpu<PerCpuSampling>,
-        begin: Ticks,
+        begin: (Ticks, u64),
         clock: impl Fn() -> Ticks,
         interrupted: &Interrupted,
     ) -> bool {
@@ -171,7 +175,7 @@ impl Sampler {
             self.keep_silent(current, per_cpu);
             return false;
         }
-        let watermark_hit = self.fetch(current, per_cpu, begin, Some(interrupted));
+        let watermark_hit = self.fetch(current, per_cpu, begin.0, Some(interrupted));
         self.serve::<true>(current, owned, begin, clock, interrupted) || watermark_hit
     }
 
@@ -183,7 +187,7 @@ impl Sampler {
         &self,
         current: CurrentCpu<'_, impl Cpu>,
         owned: &PerCpu<PerCpuSampling>,
-        begin: Ticks,
+        (begin, stamp): (Ticks, u64),
         clock: impl Fn() -> Ticks,
         interrupted: &Interrupted,
     ) -> bool {
@@ -218,9 +222,10 @@ impl Sampler {
         } else {
             per_cpu.count_served();
         }
-        let end = clock();
-        if per_cpu.throttle.spend(self.charged(begin, end)) {
-            watermark_hit |= self.pause(current, per_cpu, end);
+        let stamps = current.cpu().time_stamp().wrapping_sub(stamp);
+        let measured = per_cpu.handler_clock.duration(stamps).unwrap_or_else(|| clock().since(begin));
+        if per_cpu.throttle.spend(self.charged(measured)) {
+            watermark_hit |= self.pause(current, per_cpu, begin.after(measured));
         }
         watermark_hit
     }
@@ -259,6 +264,7 @@ impl Sampler {
         self.recover(current, per_cpu);
         watermark_hit |= per_cpu.push_silenced(&stopped(StopKind::Silenced, current.index(), now));
         watermark_hit |= self.resume_at(current, per_cpu, now);
+        per_cpu.handler_clock.tick(now, current.cpu().time_stamp());
         let elapsed = per_cpu.elapsed(now);
         let cpu_counters = self.hal.cpu_counters(current.index());
         for (counter, subscriptions) in per_cpu.all_subscriptions() {
@@ -364,6 +370,7 @@ impl Sampler {
             // The last tick was one of a session that has ended.
             per_cpu.elapsed(now);
             per_cpu.throttle.open(now, first);
+            per_cpu.handler_clock.open(has_invariant_time_stamps(current.cpu()), now, current.cpu().time_stamp());
         }
         put_or_leak(per_cpu.slot(subscriber), producer);
         for (_, subscriptions) in per_cpu.subscriptions_of(counters) {

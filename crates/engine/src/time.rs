@@ -14,6 +14,12 @@ impl Ticks {
         Self(self.0.wrapping_sub(earlier.0))
     }
 
+    /// Returns the time after this time by a duration. The clock may wrap in between.
+    #[must_use]
+    pub const fn after(self, duration: Self) -> Self {
+        Self(self.0.wrapping_add(duration.0))
+    }
+
     /// Returns the time from `earlier` to this time, or 0 if it is later.
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Self {

@@ -59,6 +59,10 @@ impl Cpu for Recorder<'_> {
         self.cpu.set_lvt_pmi(entry);
     }
 
+    fn time_stamp(&self) -> u64 {
+        self.cpu.time_stamp()
+    }
+
     fn save_area(&self, word: u8) -> u64 {
         self.cpu.save_area(word)
     }

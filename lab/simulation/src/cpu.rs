@@ -20,6 +20,11 @@ pub struct ModelCpu {
     area: Box<[AtomicU64; AREA_WORDS]>,
     /// Whether the control area is allocated.
     has_area: AtomicBool,
+    /// The time-stamp counter, and by what each read advances it.
+    time_stamp: AtomicU64,
+    time_stamp_pace: AtomicU64,
+    /// By what each read of the control area advances it.
+    area_pace: AtomicU64,
     /// Whether the machine sleeps. While it does, a register access panics.
     asleep: AtomicBool,
     /// Guarded accesses that did not fault.
@@ -44,6 +49,9 @@ impl ModelCpu {
             meanwhile: (AtomicU64::new(0), AtomicU64::new(0)),
             area: Box::new([const { AtomicU64::new(0) }; AREA_WORDS]),
             has_area: AtomicBool::new(false),
+            time_stamp: AtomicU64::new(0),
+            time_stamp_pace: AtomicU64::new(0),
+            area_pace: AtomicU64::new(0),
             asleep: AtomicBool::new(false),
             first: Mutex::default(),
             must_guard: AtomicBool::new(false),
@@ -101,6 +109,21 @@ impl ModelCpu {
             self.first.lock().unwrap_or_else(PoisonError::into_inner).insert((access, number));
         }
         outcome.map_err(|_| first_access::GeneralProtection)
+    }
+
+    /// Advances the time-stamp counter, which stands still otherwise.
+    pub fn pass_time_stamps(&self, stamps: u64) {
+        self.time_stamp.fetch_add(stamps, Ordering::Relaxed);
+    }
+
+    /// Sets by how much each read advances the time-stamp counter.
+    pub fn set_time_stamp_pace(&self, stamps: u64) {
+        self.time_stamp_pace.store(stamps, Ordering::Relaxed);
+    }
+
+    /// Sets by how much each read of the control area advances the time-stamp counter.
+    pub fn set_area_pace(&self, stamps: u64) {
+        self.area_pace.store(stamps, Ordering::Relaxed);
     }
 
     /// Sets whether the machine sleeps. While it does, a register access by the code under test panics.
@@ -251,7 +274,12 @@ impl Cpu for ModelCpu {
         self.accessed().lvt()
     }
 
+    fn time_stamp(&self) -> u64 {
+        self.time_stamp.fetch_add(self.time_stamp_pace.load(Ordering::Relaxed), Ordering::Relaxed)
+    }
+
     fn save_area(&self, word: u8) -> u64 {
+        self.pass_time_stamps(self.area_pace.load(Ordering::Relaxed));
         let word = self.area.get(usize::from(word)).filter(|_| self.has_area());
         word.map_or(0, |word| word.load(Ordering::Relaxed))
     }

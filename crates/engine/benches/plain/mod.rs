@@ -17,12 +17,16 @@ use sample_ring::Memory;
 /// IA32_PERF_GLOBAL_STATUS, and PerfCntrGlobalStatus.
 const STATUS: [u32; 2] = [0x38E, 0xC000_0300];
 
+/// By what each read advances the time-stamp counter.
+const STAMPS: u64 = 1_000;
+
 /// A processor with some counters that have overflowed at every look.
 pub struct PlainCpu {
     identity: &'static CpuIdentity,
     status: AtomicU64,
     counters: [AtomicU64; 4],
     written: AtomicU64,
+    time_stamp: AtomicU64,
     /// What a clock shows.
     pub clock: AtomicU64,
 }
@@ -40,6 +44,7 @@ impl PlainCpu {
             status: AtomicU64::new(overflowed.bits().into()),
             counters: [0, 1, 2, 3].map(|counter| AtomicU64::new(count(counter))),
             written: AtomicU64::new(0),
+            time_stamp: AtomicU64::new(0),
             clock: AtomicU64::new(0),
         }
     }
@@ -77,6 +82,11 @@ impl Cpu for PlainCpu {
     #[inline]
     fn set_lvt_pmi(&self, entry: u32) {
         self.written.store(entry.into(), Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn time_stamp(&self) -> u64 {
+        self.time_stamp.fetch_add(STAMPS, Ordering::Relaxed)
     }
 
     fn save_area(&self, _word: u8) -> u64 {

@@ -7,6 +7,7 @@ use protocol::SampleRecord;
 use sample_ring::{Producer, Pushed, Slot};
 
 use super::ds_buffers::DsBuffers;
+use super::handler_clock::HandlerClock;
 use super::sample_stats::{CpuSampleStats, SampleStats, add_one};
 use super::storm::Storm;
 use super::subscriptions::{CounterSubscriptions, MAX_SAMPLERS, Subscriber, Subscribers};
@@ -53,6 +54,8 @@ pub struct PerCpuSampling {
     producers: [Slot<SampleProducer>; MAX_SAMPLERS as usize],
     /// Time in the handler.
     pub throttle: Throttle,
+    /// How that time is measured.
+    pub handler_clock: HandlerClock,
     served: AtomicU64,
     spurious: AtomicU64,
     /// Spurious interrupts in a row.

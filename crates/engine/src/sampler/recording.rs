@@ -375,6 +375,10 @@ mod tests {
             self.touch();
         }
 
+        fn time_stamp(&self) -> u64 {
+            0
+        }
+
         fn save_area(&self, _: u8) -> u64 {
             0
         }

@@ -1,6 +1,6 @@
 //! Budget of the time in the handler: what a processor may spend until its next tick.
 //!
-//! The handler reads the clock at its beginning and at its end. What comes before and after, it cannot measure:
+//! The handler measures the time from its beginning to its end. What comes before and after, it cannot measure:
 //! [`OVERHEAD`] stands for it.
 //!
 //! The budget is a share of measured time. Ticks come from a timer, which expires with the clock interrupt: 64 times
@@ -19,7 +19,7 @@ use crate::time::Ticks;
 /// handler's time in one piece, and covers ticks that are 50 ms apart.
 pub const MAX_WINDOW: u64 = 5;
 
-/// Nanoseconds that an interrupt takes outside of the handler's two readings of the clock: the delivery through the
+/// Nanoseconds that an interrupt takes before and after what the handler measures: the delivery through the
 /// interrupt gate, the kernel's trap frame, the HAL's dispatch to the handler, the end of interrupt and IRET. Estimated
 /// at 1 to 1.5 us on processors of 3 GHz, and never measured on real hardware. Without it, short handlers at a high
 /// rate would take several times their budget.

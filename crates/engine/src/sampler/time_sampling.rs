@@ -140,7 +140,7 @@ impl Sampler {
             watermark_hit |= per_cpu.push(subscriber, TIME_STATS, &record);
         }
         let end = clock();
-        if per_cpu.throttle.spend(self.charged(begin, end)) {
+        if per_cpu.throttle.spend(self.charged(end.since(begin))) {
             watermark_hit |= self.pause(current, per_cpu, end);
         }
         watermark_hit

@@ -5,8 +5,8 @@ use protocol::{BRANCHES, EventRequest, LostRecord, Mode as WireMode, Prediction,
 use simulation::Client;
 
 use super::scene::{
-    BUFFER, branch, branch_record, branches, engine, fetched, header, interrupted, is_left_clean, machine, started,
-    stopped, stored,
+    BUFFER, branch, branch_record, branches, engine, fetched, header, interrupted, is_left_clean, machine,
+    machine_with, started, stopped, stored,
 };
 
 const KERNEL: u64 = 0xFFFF_F800_0000_0000;
@@ -91,6 +91,29 @@ fn a_processor_over_its_budget_records_no_branches_until_the_next_tick() {
     let expected = [RecordKind::Throttled, RecordKind::Resumed, RecordKind::Branch];
     assert_eq!(kinds, expected);
     assert!(is_left_clean(&machine));
+}
+
+#[test]
+fn the_time_in_which_branches_are_fetched_is_charged_by_time_stamps_too() {
+    const TICK: u64 = 100_000;
+    const STAMPS: u64 = 30_000_000;
+    const TSC_INVARIANT: u32 = 1 << 8;
+    let machine = machine_with("haswell-4710mq", 2, 1, [0, 0, 0, TSC_INVARIANT]);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let header = protocol::StartHeader { budget: 100, ..header(0) };
+    let session = started(client, &mut engine, &header, &[branches(modes::BOTH)]);
+    for _ in 0..3 {
+        machine.pass(TICK);
+        machine.processor(0).pass_time_stamps(STAMPS);
+        machine.tick_sampling(&engine, 0);
+    }
+    machine.processor(0).set_area_pace(STAMPS);
+    for number in 0..u64::from(BUFFER) {
+        branch(&machine, &engine, 0, Mode::User, number);
+    }
+    let kinds: Vec<RecordKind> = fetched(client, &mut engine, session).iter().map(Record::kind).collect();
+    assert_eq!(kinds.iter().filter(|kind| **kind == RecordKind::Throttled).count(), 1, "{kinds:?}");
 }
 
 #[test]

@@ -36,13 +36,22 @@ pub const BUFFER: u32 = 64;
 
 /// Returns `count` processors of an identity. Format 5 overrides the PEBS format of the identity.
 pub fn machine(name: &str, format: u8, processors: u32) -> SimMachine {
+    machine_with(name, format, processors, [0; 4])
+}
+
+/// As [`machine`], with these registers of CPUID leaf 80000007H, which the dumps do not have.
+pub fn machine_with(name: &str, format: u8, processors: u32, power: [u32; 4]) -> SimMachine {
     let identity = cpuid_dumps::find(name).unwrap();
     let own = identity.perf_capabilities();
     let capabilities = if format == 5 { own & !0xF00 | 0x500 } else { own };
     assert_eq!(capabilities >> 8 & 0xF, u64::from(format));
     SimMachine::of((0..processors).map(|_| {
         let dump = identity.cpuid();
-        let processor = Processor::new(Box::new(move |leaf, subleaf| dump.cpuid(leaf, subleaf)));
+        let processor = Processor::new(Box::new(
+            move |leaf, subleaf| {
+                if leaf == 0x8000_0007 { power } else { dump.cpuid(leaf, subleaf) }
+            },
+        ));
         let mut processor = processor.with_perf_capabilities(capabilities);
         processor.set_memory(Box::new(host_memory::ProcessMemory));
         processor

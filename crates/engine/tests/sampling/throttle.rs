@@ -1,9 +1,9 @@
 //! The budget for the time in the interrupt handler.
 
-use engine::Platform;
+use engine::{Engine, Platform};
 use model::{InterruptMode, TimerMode};
 use protocol::{ALL_SOURCES, PauseRecord, Record, RecordKind, StartHeader};
-use simulation::Client;
+use simulation::{Client, SimMachine};
 
 use super::scene::{
     SHORT, boards, engine, event, fetched, header, info, is_left_clean, is_sample, machine, machines, on, run, started,
@@ -213,4 +213,73 @@ fn with_a_hidden_overhead_of_each_interrupt_the_budget_holds_in_real_time() {
         assert!(spent <= u64::from(share) + 5, "{name}: {spent} thousandths of the time, not {share}");
         assert!(spent >= u64::from(share) / 2, "{name}: {spent} thousandths: the overhead is not overstated");
     }
+}
+
+/// Returns how often an interrupt of processor 0 reads the clock.
+fn clock_readings(machine: &SimMachine, engine: &Engine<&SimMachine>) -> u64 {
+    let now = || Platform::now(&machine).0;
+    machine.set_pace(1);
+    let before = now();
+    run(machine, engine, 0, SHORT.into());
+    let after = now();
+    machine.set_pace(0);
+    after - before
+}
+
+/// Makes a tick after the usual time, and so many time stamps.
+fn tick_after(machine: &SimMachine, engine: &Engine<&SimMachine>, stamps: u64) {
+    machine.pass(TICK);
+    machine.processor(0).pass_time_stamps(stamps);
+    machine.tick_sampling(engine, 0);
+}
+
+#[test]
+fn an_interrupt_reads_the_clock_once_where_an_invariant_time_stamp_counter_serves() {
+    const STAMPS: u64 = 30_000_000;
+    let expected = [("zen4-7700x", [2, 2, 1, 1, 2, 2, 1]), ("amd-legacy", [2; 7])];
+    for (name, readings) in expected {
+        let machine = machine(name, 1, InterruptMode::ALL[0]);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        started(client, &mut engine, 1 << 12, on(&[]), &[event(2, SHORT)]);
+        // At first there is no rate. Later the rate changes once, as if the machine had moved to another host.
+        let mut found = vec![clock_readings(&machine, &engine)];
+        for stamps in [STAMPS, STAMPS, STAMPS, STAMPS / 2, STAMPS, STAMPS] {
+            tick_after(&machine, &engine, stamps);
+            found.push(clock_readings(&machine, &engine));
+        }
+        assert_eq!(found, readings, "{name}");
+    }
+}
+
+#[test]
+fn time_by_the_time_stamp_counter_is_charged_to_the_budget_and_begins_a_pause() {
+    const STAMPS: u64 = 30_000_000;
+    let machine = machine("zen4-7700x", 1, InterruptMode::ALL[0]);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let asked = StartHeader { budget: 250, ..header(64, on(&[])) };
+    let session = client.start_with(&mut engine, asked, &[event(2, SHORT)]).header().detail[0];
+    for _ in 0..3 {
+        tick_after(&machine, &engine, STAMPS);
+    }
+    // What three ticks left is used up, and a tick grants a quarter of itself.
+    machine.processor(0).set_time_stamp_pace(2 * STAMPS);
+    run(&machine, &engine, 0, SHORT.into());
+    fetched(client, &mut engine, session);
+    machine.processor(0).set_time_stamp_pace(0);
+    for _ in 0..3 {
+        tick_after(&machine, &engine, STAMPS);
+    }
+    machine.processor(0).set_time_stamp_pace(STAMPS / 5);
+    for _ in 0..6 {
+        run(&machine, &engine, 0, SHORT.into());
+    }
+    machine.processor(0).set_time_stamp_pace(0);
+    let now = Platform::now(&&machine).0;
+    let (records, _) = fetched(client, &mut engine, session);
+    let samples = records.iter().filter(|record| is_sample(record)).count();
+    assert_eq!(samples, 4, "three quarters of a tick, each a fifth: {records:?}");
+    let throttled = records.last().unwrap();
+    assert_eq!((throttled.kind(), throttled.time()), (RecordKind::Throttled, now + TICK / 5));
 }

@@ -133,6 +133,10 @@ impl Cpu for Bench {
         self.machine.processor(0).set_lvt_pmi(entry);
     }
 
+    fn time_stamp(&self) -> u64 {
+        self.machine.processor(0).time_stamp()
+    }
+
     fn save_area(&self, word: u8) -> u64 {
         self.machine.processor(0).save_area(word)
     }

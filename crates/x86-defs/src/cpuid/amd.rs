@@ -43,6 +43,17 @@ pub struct Leaf80000001Edx {
     _other: u8,
 }
 
+/// CPUID.80000007H:EDX (APM Vol. 3 E.4.6; SDM Vol. 2A, CPUID).
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct Leaf80000007Edx {
+    _other: u8,
+    /// TscInvariant: the time-stamp counter runs at a constant rate in all P, C and T states.
+    pub tsc_invariant: bool,
+    #[bits(23)]
+    _other: u32,
+}
+
 /// CPUID.80000008H:ECX (APM Vol. 3 E.4.7).
 #[bitfield(u32)]
 #[derive(PartialEq, Eq)]

@@ -57,6 +57,10 @@ pub const BRAND_STRING_FIRST: u32 = 0x8000_0002;
 /// Last of the three leaves of the brand string (same references).
 pub const BRAND_STRING_LAST: u32 = 0x8000_0004;
 
+/// Features of power management in EDX: [`Leaf80000007Edx`](super::Leaf80000007Edx) (SDM Vol. 2A, CPUID; APM Vol. 3
+/// E.4.6).
+pub const POWER_MANAGEMENT: u32 = 0x8000_0007;
+
 /// Number of cores in ECX: [`Leaf80000008Ecx`](super::Leaf80000008Ecx) (APM Vol. 3 E.4.7).
 pub const EXTENDED_CORES: u32 = 0x8000_0008;
 
