@@ -28,11 +28,22 @@ struct Segment {
 }
 
 impl JoinedFile {
-    /// Opens a recording.
+    /// Opens a recording, also while it is written.
     ///
     /// # Errors
     /// If it or one of its parts cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
+        let mut removed = None;
+        loop {
+            if let Some(opened) = Self::open_now(path, &mut removed)? {
+                return Ok(opened);
+            }
+        }
+    }
+
+    /// Opens a recording with the parts that are beside it now. `None` if the recorder removed one of them meanwhile,
+    /// whose number is in `removed` then.
+    fn open_now(path: &Path, removed: &mut Option<u32>) -> io::Result<Option<Self>> {
         let mut file = File::open(path)?;
         // Without a look into the folder there are no parts: the recording can be read all the same.
         let parts = existing_parts(path).unwrap_or_default();
@@ -41,15 +52,22 @@ impl JoinedFile {
         match start_without(&mut file, &numbers)? {
             Some(length) if !parts.is_empty() => {
                 segments.push(Segment { file, length });
-                for (_, path) in parts {
-                    let file = File::open(path)?;
+                for (number, path) in parts {
+                    let file = match File::open(path) {
+                        // A part that was removed never returns: if the folder still lists it, this is an error.
+                        Err(error) if error.kind() == io::ErrorKind::NotFound && *removed != Some(number) => {
+                            *removed = Some(number);
+                            return Ok(None);
+                        }
+                        opened => opened?,
+                    };
                     let length = file.metadata()?.len();
                     segments.push(Segment { file, length });
                 }
             }
             _ => segments.push(Segment { file, length: u64::MAX }),
         }
-        Ok(Self { segments, current: 0, offset: 0 })
+        Ok(Some(Self { segments, current: 0, offset: 0 }))
     }
 
     /// Returns the number of bytes.

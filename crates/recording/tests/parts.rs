@@ -5,8 +5,10 @@
 mod support;
 
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use proptest::collection::vec;
@@ -138,6 +140,37 @@ fn a_cut_process_or_a_summary_ends_the_recording_before_its_parts() {
     file.write_all(&finished).unwrap();
     let (seen, end) = times(&path);
     assert!(seen.is_empty() && end.is_none(), "{seen:?} {end:?}");
+}
+
+#[test]
+fn a_recording_is_opened_while_its_parts_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.rec");
+    drop(begin(&path));
+    let part = |number: u32| folder.path().join(format!("x.rec.part{number}"));
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            fs::write(part(1), "").unwrap();
+            for number in (1..).take_while(|_| !is_done.load(Ordering::Relaxed)) {
+                fs::write(part(number + 1), "").unwrap();
+                fs::remove_file(part(number)).unwrap();
+            }
+        });
+        let failed = (0..2_000).find_map(|_| JoinedFile::open(&path).err());
+        is_done.store(true, Ordering::Relaxed);
+        assert!(failed.is_none(), "{failed:?}");
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn a_part_that_the_folder_lists_and_that_is_not_there_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.rec");
+    drop(begin(&path));
+    std::os::unix::fs::symlink("nowhere", folder.path().join("x.rec.part3")).unwrap();
+    assert_eq!(JoinedFile::open(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
 }
 
 #[test]
