@@ -65,6 +65,17 @@ impl Error {
         error.downcast_ref()
     }
 
+    /// Returns what happened and its causes in one line.
+    pub fn in_one_line(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        text
+    }
+
     /// Returns the text for standard error: `error:` what happened, `because:` why, `now:` the state, `try:` what to
     /// do.
     pub fn report(&self) -> String {

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::error::{InstallError, Undone, in_one_line};
+use super::error::{InstallError, Undone};
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -132,7 +132,7 @@ impl<'a> Attempt<'a> {
         }
         for leftover in [self.files.remove_previous(), self.files.remove_temporary()] {
             if let Err(error) = leftover {
-                self.report.push(format!("{}; `client uninstall` removes it", in_one_line(&error)));
+                self.report.push(format!("{}; `client uninstall` removes it", error.in_one_line()));
             }
         }
         // A file that is still loaded is removed by a later command.
@@ -169,7 +169,7 @@ impl<'a> Attempt<'a> {
             Ok(_) => Ok(()),
             // The driver has answered, although this account may not use it.
             Err(error) if error.exit() == Exit::Denied => {
-                self.report.push(format!("its protocol version was not checked: {}", in_one_line(&error)));
+                self.report.push(format!("its protocol version was not checked: {}", error.in_one_line()));
                 Ok(())
             }
             Err(error) => Err(InstallError::NoAnswer(error).into()),
@@ -196,7 +196,7 @@ impl<'a> Attempt<'a> {
             Ok(()) => format!("the old driver is in place; {}", service_text(&state)),
             Err(error) => format!(
                 "the installation could not be undone: {}\n       {}; {}",
-                in_one_line(&error),
+                error.in_one_line(),
                 service_text(&state),
                 self.files_text()
             ),
@@ -233,7 +233,7 @@ impl<'a> Attempt<'a> {
             Ok(Some(current)) if Some(&current) == self.old() => format!("{path} is the old driver"),
             Ok(Some(_)) => format!("{path} is the new driver"),
             Ok(None) => format!("{path} does not exist"),
-            Err(error) => in_one_line(&error),
+            Err(error) => error.in_one_line(),
         };
         match self.files.previous() {
             Ok(Some(_)) => format!("{current},\n       {} the old one", self.files.previous_path().display()),
@@ -246,6 +246,6 @@ fn service_text(state: &Result<Option<ServiceState>, Error>) -> String {
     match state {
         Ok(Some(state)) => format!("the service {SERVICE} is {}", state.text()),
         Ok(None) => format!("the service {SERVICE} does not exist"),
-        Err(error) => in_one_line(error),
+        Err(error) => error.in_one_line(),
     }
 }

@@ -71,14 +71,3 @@ impl UserError for Undone {
         self.cause.remedy()
     }
 }
-
-/// Returns an error and its causes in one line.
-pub fn in_one_line(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
-}
