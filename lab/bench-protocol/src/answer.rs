@@ -256,6 +256,8 @@ pub enum Answer {
     Ticks(Ticks),
     /// Answers `Interruptions`.
     Interruptions(Vec<Interruptions>),
+    /// Answers `ScriptedRequests`: the number of requests that are left in the script.
+    ScriptedRequests(u64),
     /// Answers `Skipped`: ticks of the time-stamp counter since the identity was set.
     Skipped(Vec<u64>),
     /// Answers `InterruptSites`.

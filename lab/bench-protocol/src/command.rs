@@ -6,6 +6,15 @@ use serde::{Deserialize, Serialize};
 /// number.
 pub type EventCount = (u16, u8, u64);
 
+/// What happens when a driver completes a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScriptedRequest {
+    /// Control code of the request.
+    pub code: u32,
+    /// Events in user mode. Each set occurs after the handler has run for the interrupt of the one before.
+    pub events: Vec<Vec<EventCount>>,
+}
+
 /// A location at which a processor can be interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterruptSite {
@@ -269,6 +278,17 @@ pub enum Command {
         /// Events in kernel mode.
         kernel: Vec<EventCount>,
     },
+    /// Makes events occur on a processor when a driver completes requests, before the caller goes on: what the caller
+    /// executes then. A request with the control code of the first entry consumes it. Replaces what is left of an
+    /// earlier script. Refused unless the time is [`Time::Script`].
+    ScriptRequests {
+        /// Which processor.
+        processor: u32,
+        /// The requests in their order.
+        script: Vec<ScriptedRequest>,
+    },
+    /// Returns the number of entries of [`Command::ScriptRequests`] that are left.
+    ScriptedRequests,
     /// Makes timers expire. Each round expires every timer that is set on the processor, regardless of its due time.
     /// Its DPC runs to completion, including DPCs that it queues there, before the next round. Answered when all rounds
     /// are over. A timer belongs to the target processor of its DPC, or to the processor that set it.

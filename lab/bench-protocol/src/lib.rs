@@ -14,5 +14,6 @@ pub use answer::{
 };
 pub use client::{Client, Error};
 pub use command::{
-    CancelMoment, Command, ControlAreaMode, EventCount, InterruptMode, InterruptSite, KvaShadow, Time, TimerMode,
+    CancelMoment, Command, ControlAreaMode, EventCount, InterruptMode, InterruptSite, KvaShadow, ScriptedRequest, Time,
+    TimerMode,
 };

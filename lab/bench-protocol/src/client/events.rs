@@ -1,8 +1,8 @@
 //! Time, events, and the records of what happened.
 
 use crate::{
-    Answer, Command, DsWrites, EventCount, InterruptSite, Interruptions, LedgerEntry, SiteInterrupts, Ticks, Time,
-    TimerMode,
+    Answer, Command, DsWrites, EventCount, InterruptSite, Interruptions, LedgerEntry, ScriptedRequest, SiteInterrupts,
+    Ticks, Time, TimerMode,
 };
 
 use super::{Client, Error, ask};
@@ -31,6 +31,22 @@ impl Client {
     /// If the time is real, there is no such processor, or it stays at HIGH_LEVEL.
     pub fn run(&mut self, processor: u32, user: &[EventCount], kernel: &[EventCount]) -> Result<(), Error> {
         ask!(self, Command::Run { processor, user: user.to_vec(), kernel: kernel.to_vec() }, Answer::Done => ())
+    }
+
+    /// Sends [`Command::ScriptRequests`].
+    ///
+    /// # Errors
+    /// If the time is real or there is no such processor.
+    pub fn script_requests(&mut self, processor: u32, script: Vec<ScriptedRequest>) -> Result<(), Error> {
+        ask!(self, Command::ScriptRequests { processor, script }, Answer::Done => ())
+    }
+
+    /// Sends [`Command::ScriptedRequests`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn scripted_requests(&mut self) -> Result<u64, Error> {
+        ask!(self, Command::ScriptedRequests, Answer::ScriptedRequests(left) => left)
     }
 
     /// Sends [`Command::Branch`].

@@ -1,13 +1,10 @@
 //! The answers to the commands of a test.
 
 use crate::{
-    cpu::{
-        interrupt_sites::InterruptSites,
-        processor::{Core, State},
-        processors,
-    },
+    cpu::{interrupt_sites::InterruptSites, processor::State, processors},
     kernel::{
         callbacks, cancel_race, control_areas, deferred, hal, loaded_images, pool, power, processor_change, requests,
+        scripted_events::{self, ASLEEP, core, scripted_core},
         security, system_information, system_threads, time, version,
     },
     nt,
@@ -15,8 +12,8 @@ use crate::{
     violation,
 };
 use bench_protocol::{
-    Accesses, Answer, Command, Counter, DebugStore, DsWrites, EnabledCounter, EventCount, Handler, InterruptMode,
-    InterruptSite, Registration, TimerMode,
+    Accesses, Answer, Command, Counter, DebugStore, DsWrites, EnabledCounter, Handler, InterruptMode, InterruptSite,
+    Registration, ScriptedRequest, TimerMode,
 };
 use model::{Branch, CounterId, FaultingAccess, GeneralProtection, LedgerEntry, Mode, Processor, Selected};
 
@@ -27,8 +24,6 @@ const PEBS_ENABLE: u32 = 0x3F1;
 
 /// Bytes between the source and the target of a scripted branch.
 const BRANCH_LENGTH: u64 = 8;
-
-const ASLEEP: &str = "the machine sleeps";
 
 pub fn answer(command: Command) -> Answer {
     match command {
@@ -80,7 +75,9 @@ pub fn answer(command: Command) -> Answer {
             Answer::Done
         }
         Command::SetTimers(mode) => set(deferred::set_timer_mode, timer_mode(mode)),
-        Command::Run { processor, user, kernel } => done(run(processor, &user, &kernel)),
+        Command::Run { processor, user, kernel } => done(scripted_events::run(processor, &user, &kernel)),
+        Command::ScriptRequests { processor, script } => done(script_requests(processor, script)),
+        Command::ScriptedRequests => Answer::ScriptedRequests(MACHINE.kernel.request_script.left()),
         Command::Tick { processor, times } => done(tick(processor, times)),
         Command::Ticks => Answer::Ticks(deferred::ticks()),
         Command::Interruptions => Answer::Interruptions(deferred::interruptions()),
@@ -147,19 +144,6 @@ fn reply(result: Result<Answer, String>) -> Answer {
 
 fn done(result: Result<(), String>) -> Answer {
     reply(result.map(|()| Answer::Done))
-}
-
-fn core(processor: u32) -> Result<&'static Core, String> {
-    processors::find(processor).ok_or_else(|| format!("there is no processor {processor}"))
-}
-
-/// Returns a processor where events happen only by script.
-fn scripted_core(processor: u32) -> Result<&'static Core, String> {
-    match core(processor)? {
-        _ if !MACHINE.time_mode.is_scripted() => refused("the time is real"),
-        _ if MACHINE.time_mode.is_asleep() => refused(ASLEEP),
-        core => Ok(core),
-    }
 }
 
 fn unloaded() -> Result<(), String> {
@@ -270,13 +254,10 @@ fn branch(processor: u32, user: bool, from: u64, step: u64, count: u64) -> Resul
     }
 }
 
-fn run(processor: u32, user: &[EventCount], kernel: &[EventCount]) -> Result<(), String> {
-    let core = scripted_core(processor)?;
-    core.with(|state| {
-        state.run(Mode::User, user);
-        state.run(Mode::Kernel, kernel);
-    });
-    if core.pmi.notify_and_wait() { Ok(()) } else { refused("the processor stays at HIGH_LEVEL") }
+fn script_requests(processor: u32, script: Vec<ScriptedRequest>) -> Result<(), String> {
+    scripted_core(processor)?;
+    MACHINE.kernel.request_script.set(processor, script);
+    Ok(())
 }
 
 fn tick(processor: u32, times: u64) -> Result<(), String> {

@@ -51,6 +51,8 @@ pub(crate) mod processor_numbers;
 #[cfg(windows)]
 pub(crate) mod requests;
 #[cfg(windows)]
+pub(crate) mod scripted_events;
+#[cfg(windows)]
 pub(crate) mod security;
 #[cfg(windows)]
 pub(crate) mod synchronization;

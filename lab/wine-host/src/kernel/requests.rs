@@ -4,7 +4,7 @@
 #![expect(unsafe_code, reason = "reads and writes requests, and calls routines of the driver")]
 
 use crate::{
-    kernel::{irql, loaded_images},
+    kernel::{irql, loaded_images, scripted_events},
     lock::lock,
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
     state::machine::MACHINE,
@@ -31,6 +31,9 @@ const PENDING: NtStatus = nt::status(0x103);
 
 /// `IO_STACK_LOCATION.Control`: IoMarkIrpPending sets it.
 const PENDING_RETURNED: u8 = 0x01;
+
+/// IRP_MJ_DEVICE_CONTROL.
+const DEVICE_CONTROL: u8 = 0x0E;
 
 /// MDL_MAPPED_TO_SYSTEM_VA and MDL_PAGES_LOCKED of `MDL.MdlFlags`.
 const MAPPED: u16 = 0x0001;
@@ -242,7 +245,13 @@ pub unsafe extern "system" fn complete(irp: *mut Irp, boost: i8) {
             violation::other(format!("the request {irp:p} was completed and can still be cancelled"));
         }
         // SAFETY: the current stack location belongs to the driver.
-        let marked = unsafe { (*request.stack).control } & PENDING_RETURNED != 0;
+        let stack = unsafe { &*request.stack };
+        let marked = stack.control & PENDING_RETURNED != 0;
+        if stack.major == DEVICE_CONTROL {
+            // Parameters.DeviceIoControl.IoControlCode
+            let [_, _, code, _] = stack.parameters;
+            scripted_events::after_request((code & 0xFFFF_FFFF) as u32);
+        }
         if let Some(what) = lock(&MACHINE.kernel.requests).completed(irp.addr(), marked) {
             violation::other(format!("the request {irp:p} {what}"));
         }

@@ -10,6 +10,7 @@ use crate::state::{
     ipi::Ipi,
     irp_tracker::IrpTracker,
     pool::Pool,
+    request_script::RequestScript,
     system_threads::SystemThreads,
     windows::{Security, Windows},
 };
@@ -34,6 +35,7 @@ pub struct Kernel {
     pub ipi: Ipi,
     pub pool: Mutex<Pool>,
     pub processor_changes: ProcessorChanges,
+    pub request_script: RequestScript,
     pub requests: Mutex<IrpTracker>,
     pub security: Security,
     pub system_threads: SystemThreads,

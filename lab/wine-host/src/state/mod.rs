@@ -5,6 +5,7 @@
 pub mod dpc_queues;
 pub mod irp_tracker;
 pub mod registry;
+pub mod request_script;
 pub mod timers;
 
 #[cfg(windows)]
