@@ -73,6 +73,9 @@ _client() {
             client,script)
                 cmd="client__subcmd__script"
                 ;;
+            client,selftest)
+                cmd="client__subcmd__selftest"
+                ;;
             client,start)
                 cmd="client__subcmd__start"
                 ;;
@@ -166,6 +169,9 @@ _client() {
             client__subcmd__help,script)
                 cmd="client__subcmd__help__subcmd__script"
                 ;;
+            client__subcmd__help,selftest)
+                cmd="client__subcmd__help__subcmd__selftest"
+                ;;
             client__subcmd__help,start)
                 cmd="client__subcmd__help__subcmd__start"
                 ;;
@@ -197,7 +203,7 @@ _client() {
 
     case "${cmd}" in
         client)
-            opts="-h -V --color --help --version install uninstall status info list query encode events interval start stop read stat record top branches control-area report annotate export diff script flamegraph diagnose help"
+            opts="-h -V --color --help --version install uninstall status info list query encode events interval start stop read stat record top branches control-area report annotate export diff script flamegraph selftest diagnose help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -717,7 +723,7 @@ _client() {
             return 0
             ;;
         client__subcmd__help)
-            opts="install uninstall status info list query encode events interval start stop read stat record top branches control-area report annotate export diff script flamegraph diagnose help"
+            opts="install uninstall status info list query encode events interval start stop read stat record top branches control-area report annotate export diff script flamegraph selftest diagnose help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1011,6 +1017,20 @@ _client() {
             return 0
             ;;
         client__subcmd__help__subcmd__script)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__help__subcmd__selftest)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1428,6 +1448,32 @@ _client() {
                     return 0
                     ;;
                 -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__selftest)
+            opts="-C -h --cpu --force --json --color --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --cpu)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -C)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

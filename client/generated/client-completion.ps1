@@ -49,6 +49,7 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             [CompletionResult]::new('diff', 'diff', [CompletionResultType]::ParameterValue, 'Compare two recordings, or two files of `stat --json`, with statistical errors')
             [CompletionResult]::new('script', 'script', [CompletionResultType]::ParameterValue, 'Print the samples of a recording as `perf script` does')
             [CompletionResult]::new('flamegraph', 'flamegraph', [CompletionResultType]::ParameterValue, 'Draw a recording as a flame graph')
+            [CompletionResult]::new('selftest', 'selftest', [CompletionResultType]::ParameterValue, 'Count and sample work whose numbers are known, and compare')
             [CompletionResult]::new('diagnose', 'diagnose', [CompletionResultType]::ParameterValue, 'Show what the driver would do on a processor; needs no driver')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
             break
@@ -418,6 +419,16 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
+        'client;selftest' {
+            [CompletionResult]::new('-C', '-C ', [CompletionResultType]::ParameterName, 'Processors, such as 0,2-3 [default: the first one, on hybrids of each core type]')
+            [CompletionResult]::new('--cpu', '--cpu', [CompletionResultType]::ParameterName, 'Processors, such as 0,2-3 [default: the first one, on hybrids of each core type]')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'Controls when to use color')
+            [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Take counters that another program has enabled without reserving them')
+            [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print one JSON object')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
         'client;diagnose' {
             [CompletionResult]::new('--cpuid', '--cpuid', [CompletionResultType]::ParameterName, 'A CPUID dump; - is standard input [default: this processor]')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'Controls when to use color')
@@ -450,6 +461,7 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             [CompletionResult]::new('diff', 'diff', [CompletionResultType]::ParameterValue, 'Compare two recordings, or two files of `stat --json`, with statistical errors')
             [CompletionResult]::new('script', 'script', [CompletionResultType]::ParameterValue, 'Print the samples of a recording as `perf script` does')
             [CompletionResult]::new('flamegraph', 'flamegraph', [CompletionResultType]::ParameterValue, 'Draw a recording as a flame graph')
+            [CompletionResult]::new('selftest', 'selftest', [CompletionResultType]::ParameterValue, 'Count and sample work whose numbers are known, and compare')
             [CompletionResult]::new('diagnose', 'diagnose', [CompletionResultType]::ParameterValue, 'Show what the driver would do on a processor; needs no driver')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
             break
@@ -529,6 +541,9 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             break
         }
         'client;help;flamegraph' {
+            break
+        }
+        'client;help;selftest' {
             break
         }
         'client;help;diagnose' {

@@ -1,6 +1,7 @@
 //! A fake driver and a fake Windows for tests.
 
 mod information;
+mod model;
 mod processes;
 mod shared;
 
@@ -8,6 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -15,14 +17,16 @@ use std::time::Duration;
 
 use protocol::{
     AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, CounterKind, CounterSample, ErrorCode, EventRequest,
-    HelloReply, InfoReply, Mode, NAME_LENGTH, PROTOCOL_VERSION, PreciseKind, PreciseSample, ProcessorSet, ReplyHeader,
-    SampleRecord, SessionEvent, SourceRecord, SourceRequest, StartHeader, StopRequest, modes, status,
+    HelloReply, InfoReply, Mode, NAME_LENGTH, PROTOCOL_VERSION, PreciseKind, PreciseSample, ReplyHeader, SampleRecord,
+    SessionEvent, SourceRecord, SourceRequest, StartHeader, StopRequest, modes, status,
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
-pub use self::information::info;
+pub use self::information::{core_type_record, info};
+pub use self::model::ModelMachine;
 use self::processes::FakeProcesses;
 pub use self::shared::Shared;
+use crate::known_work::{Function, KnownWork};
 use crate::system::{CodeIntegrity, Device, LoadedModule, ProcessSource, ServiceState, System, win32};
 use crate::topology::Topology;
 
@@ -58,21 +62,6 @@ pub fn sources() -> Vec<SourceRecord> {
         record(11, "BranchMispredictions", 0),
         record(0x13, "TotalCycles", 0),
     ]
-}
-
-/// Creates a core type with these processors, eight general and three fixed counters.
-pub fn core_type_record(core_type: u32, processors: &[u32]) -> CoreTypeRecord {
-    let mut set = ProcessorSet::EMPTY;
-    assert!(processors.iter().all(|processor| set.insert(*processor)));
-    CoreTypeRecord {
-        core_type,
-        counters: 11,
-        fixed_counters: 3,
-        width: 48,
-        fixed_width: 40,
-        pmu_version: 5,
-        processors: set,
-    }
 }
 
 /// Creates a count of session 7 in both modes.
@@ -390,6 +379,8 @@ pub struct FakeSystem {
     pub kernel: Arc<Shared<Vec<LoadedModule>>>,
     /// Processor time of the client: a millisecond more at each query.
     pub processor_time: Cell<Duration>,
+    /// The machine whose driver replies instead, and which executes known work.
+    pub model: Option<Arc<ModelMachine>>,
 }
 
 impl FakeSystem {
@@ -417,6 +408,7 @@ impl FakeSystem {
             modules: Arc::default(),
             kernel: Arc::default(),
             processor_time: Cell::default(),
+            model: None,
         }
     }
 
@@ -463,7 +455,10 @@ impl System for FakeSystem {
         }
         match (self.failure, self.service.get()) {
             (Some(code), _) => Err(io::Error::from_raw_os_error(code)),
-            (None, Some(ServiceState::Running)) => Ok(Box::new(Arc::clone(&self.driver))),
+            (None, Some(ServiceState::Running)) => Ok(match &self.model {
+                Some(model) => model.open(),
+                None => Box::new(Arc::clone(&self.driver)),
+            }),
             (None, _) => Err(io::Error::from_raw_os_error(win32::ERROR_FILE_NOT_FOUND)),
         }
     }
@@ -581,5 +576,17 @@ impl System for FakeSystem {
 
     fn topology(&self) -> io::Result<Topology> {
         Ok(self.topology.clone())
+    }
+
+    fn execute(&self, processor: u32, work: &[KnownWork]) -> io::Result<()> {
+        self.call("execute")?;
+        if let Some(model) = &self.model {
+            model.execute(processor, work);
+        }
+        Ok(())
+    }
+
+    fn addresses_of(&self, function: Function) -> Range<u64> {
+        model::addresses_of(function)
     }
 }

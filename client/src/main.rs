@@ -28,6 +28,7 @@ mod format;
 mod id;
 mod image;
 mod installed_driver;
+mod known_work;
 #[cfg(any(windows, test))]
 mod loader_list;
 mod malformed;

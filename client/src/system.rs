@@ -2,11 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use protocol::Code;
 
+use crate::known_work::{Function, KnownWork};
 use crate::topology::Topology;
 
 /// Name of the service, and of the driver's file without `.sys`.
@@ -152,6 +154,10 @@ pub trait System {
     fn processor_time(&self) -> Option<Duration>;
     /// Returns the core and the package of every processor.
     fn topology(&self) -> io::Result<Topology>;
+    /// Executes each of `work`, in this order, on a processor.
+    fn execute(&self, processor: u32, work: &[KnownWork]) -> io::Result<()>;
+    /// Returns the addresses of the instructions of a function of known work.
+    fn addresses_of(&self, function: Function) -> Range<u64>;
 }
 
 /// Win32 error codes (source: winerror.h).

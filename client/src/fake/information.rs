@@ -1,6 +1,6 @@
 //! The reply of the fake driver to the request for information.
 
-use protocol::{InfoReply, PROTOCOL_VERSION};
+use protocol::{CoreTypeRecord, InfoReply, PROTOCOL_VERSION, ProcessorSet};
 use zerocopy::FromZeros;
 
 /// Returns the information about a desktop Core 2.
@@ -26,4 +26,19 @@ pub fn info() -> InfoReply {
     info.vendor[..12].copy_from_slice(b"GenuineIntel");
     info.brand[..11].copy_from_slice(b"  Some  CPU");
     info
+}
+
+/// Creates a core type with these processors, eight general and three fixed counters.
+pub fn core_type_record(core_type: u32, processors: &[u32]) -> CoreTypeRecord {
+    let mut set = ProcessorSet::EMPTY;
+    assert!(processors.iter().all(|processor| set.insert(*processor)));
+    CoreTypeRecord {
+        core_type,
+        counters: 11,
+        fixed_counters: 3,
+        width: 48,
+        fixed_width: 40,
+        pmu_version: 5,
+        processors: set,
+    }
 }

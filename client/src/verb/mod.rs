@@ -28,6 +28,7 @@ mod sampling;
 mod script;
 mod search;
 mod selection;
+mod selftest;
 mod service;
 mod start;
 mod stat;
@@ -63,6 +64,7 @@ use {
     list::List,
     metrics::Metrics,
     search::Matches,
+    selftest::Selftest,
     start::Started,
     stat::{Interval, Stat},
     status::Status,
@@ -107,6 +109,7 @@ fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
         Verb::Export(args) => return export::run(args, context),
         Verb::Script(args) => return script::run(args, context),
         Verb::Flamegraph(args) => return flamegraph::run(args, context),
+        Verb::Selftest(args) => return selftest::run(args, context),
         Verb::Status(args) => return status::run(args, context).map(Exit::code),
         Verb::Install(args) => install::run(args, context),
         Verb::Uninstall => uninstall::run(context),

@@ -18,6 +18,7 @@ mod record;
 mod report;
 mod schemas;
 mod search;
+mod selftest;
 mod stat;
 mod stat_metrics;
 mod tables;

@@ -5,6 +5,7 @@ mod console;
 mod convert;
 mod device;
 mod directory;
+mod known_work;
 mod modules;
 mod privilege;
 mod registry;
@@ -13,11 +14,13 @@ mod speed;
 mod topology;
 
 use std::io::{self, IsTerminal};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
 use crate::event_cache;
+use crate::known_work::{Function, KnownWork};
 use crate::system::{
     CodeIntegrity, Device, LoadedModule, ProcessSource, RunningProcess, SERVICE, ServiceState, System,
 };
@@ -102,6 +105,14 @@ impl System for Windows {
 
     fn topology(&self) -> io::Result<Topology> {
         topology::query()
+    }
+
+    fn execute(&self, processor: u32, work: &[KnownWork]) -> io::Result<()> {
+        known_work::execute(processor, work)
+    }
+
+    fn addresses_of(&self, function: Function) -> Range<u64> {
+        known_work::addresses(function)
     }
 }
 

@@ -58,6 +58,8 @@ mod power;
 mod record;
 #[cfg(not(windows))]
 mod sampling;
+#[cfg(not(windows))]
+mod selftest;
 mod skipped;
 #[cfg(not(windows))]
 mod sources;

@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 32] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 33] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
     ("bench", include_str!("bench.rs"), "the bench itself is under test"),
@@ -31,6 +31,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 32] = [
     ("power", include_str!("power.rs"), "the bench sends the machine to sleep"),
     ("record", include_str!("record.rs"), "the model reports where the interrupts fell"),
     ("sampling", include_str!("sampling.rs"), "the model raises the interrupts"),
+    ("selftest", include_str!("selftest.rs"), "the model has the events of the loops"),
     ("sources", include_str!("sources.rs"), "the model makes every event occur"),
     ("stand_ins", include_str!("stand_ins.rs"), "the bench itself is under test"),
     ("time", include_str!("time.rs"), "the bench has the clock, the timers and the interrupted code"),

@@ -43,6 +43,7 @@ fn schemas() -> BTreeMap<&'static str, String> {
         schema::<List<'_>>(),
         schema::<Matches>(),
         schema::<Metrics>(),
+        schema::<Selftest>(),
         schema::<SourceInfo>(),
         schema::<Started>(),
         schema::<Stat>(),

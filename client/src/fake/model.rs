@@ -1,0 +1,132 @@
+//! A machine with the driver's engine on the model of a processor.
+
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use engine::{ClientId, Engine, Interrupted, Request, Samples};
+use model::Mode;
+use protocol::{Code, Method, status};
+use simulation::SimMachine;
+
+use crate::known_work::{BRANCHES, Function, INSTRUCTIONS, KnownWork};
+use crate::system::Device;
+
+/// Instructions retired and branches retired, also those of NetBurst and of AMD (SDM Vol. 3B, tables of events; PPR,
+/// PMCx0C0 and PMCx0C2).
+const RETIRED: [(u16, u8); 2] = [(0xC0, 0), (0x02, 0x01)];
+const BRANCHES_RETIRED: [(u16, u8); 3] = [(0xC4, 0), (0xC2, 0), (0x06, 0x0F)];
+
+/// Iterations that run between two deliveries of interrupts, if there is more than one piece of work.
+const SLICE: u64 = 10_000;
+
+/// Returns the addresses of a function of known work.
+pub fn addresses_of(function: Function) -> Range<u64> {
+    match function {
+        Function::First => 0x1_4000_1000..0x1_4000_101E,
+        Function::Second => 0x1_4000_1020..0x1_4000_103E,
+    }
+}
+
+/// A machine that executes known work.
+pub struct ModelMachine {
+    machine: &'static SimMachine,
+    engine: Mutex<Engine<&'static SimMachine>>,
+    /// Thousandths of the events that counters see.
+    accuracy: u64,
+    /// Calls of `execute`.
+    calls: AtomicU64,
+}
+
+impl ModelMachine {
+    /// Creates a machine with processors of an identity, whose counters see so many thousandths of the events.
+    pub fn new(identity: &str, processors: u32, accuracy: u64) -> Arc<Self> {
+        let machine: &'static SimMachine = Box::leak(Box::new(SimMachine::named(identity, processors)));
+        let engine = Mutex::new(Engine::new(machine, [0; 4]).unwrap());
+        Arc::new(Self { machine, engine, accuracy, calls: AtomicU64::new(0) })
+    }
+
+    fn engine(&self) -> MutexGuard<'_, Engine<&'static SimMachine>> {
+        self.engine.lock().unwrap()
+    }
+
+    /// Opens the device.
+    pub fn open(self: &Arc<Self>) -> Box<dyn Device> {
+        assert_eq!(self.engine().open(CLIENT, std::process::id()), status::STATUS_SUCCESS);
+        Box::new(ModelDevice(Arc::new(Handle(Arc::clone(self)))))
+    }
+
+    /// Executes work on a processor, and code around it. Some calls are disturbed by another program.
+    pub fn execute(&self, processor: u32, work: &[KnownWork]) {
+        const AROUND: u64 = 1_000;
+        const OTHER: u64 = 100_000;
+        let is_disturbed = self.calls.fetch_add(1, Ordering::Relaxed) % 5 < 2;
+        self.machine.run(processor, Mode::Kernel, &|_| AROUND);
+        self.machine.run(processor, Mode::User, &|_| if is_disturbed { OTHER } else { AROUND });
+        for KnownWork { function, iterations } in work {
+            let ip = addresses_of(*function).start;
+            let interrupted = Interrupted { ip, process: std::process::id(), thread: 1, mode: protocol::Mode::User };
+            let mut left = *iterations;
+            while left > 0 {
+                let now = if work.len() > 1 { left.min(SLICE) } else { left };
+                self.machine.run(processor, Mode::User, &|selected| {
+                    let event = (selected.event, selected.umask);
+                    let of_iteration = if RETIRED.contains(&event) {
+                        INSTRUCTIONS
+                    } else if BRANCHES_RETIRED.contains(&event) {
+                        BRANCHES
+                    } else {
+                        panic!("{selected:?} is selected")
+                    };
+                    now * of_iteration * self.accuracy / 1_000
+                });
+                self.machine.deliver(&self.engine(), processor, &interrupted);
+                left -= now;
+            }
+        }
+    }
+}
+
+/// The only handle.
+const CLIENT: ClientId = ClientId(1);
+
+/// An open handle, which is closed when it is dropped.
+struct Handle(Arc<ModelMachine>);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.engine().close(CLIENT);
+    }
+}
+
+struct ModelDevice(Arc<Handle>);
+
+impl Device for ModelDevice {
+    fn request(&self, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize> {
+        let mut engine = self.0.0.engine();
+        let completion = if protocol::find(code as u32).unwrap().method == Method::OutDirect {
+            let samples = Samples { client: CLIENT, input, output, may_wait: false };
+            engine.samples(samples).unwrap()
+        } else {
+            let mut buffer = input.to_vec();
+            buffer.resize(input.len().max(output.len()), 0);
+            let request = Request {
+                client: CLIENT,
+                code: code as u32,
+                buffer: &mut buffer,
+                input: input.len(),
+                output: output.len(),
+            };
+            let completion = engine.serve(request);
+            output[..completion.information].copy_from_slice(&buffer[..completion.information]);
+            completion
+        };
+        assert_eq!(completion.status, status::STATUS_SUCCESS, "{code:?}");
+        Ok(completion.information)
+    }
+
+    fn share(&self) -> Box<dyn Device + Send> {
+        Box::new(Self(Arc::clone(&self.0)))
+    }
+}
