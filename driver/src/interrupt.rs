@@ -155,11 +155,10 @@ impl Sampling {
 }
 
 /// Handler of the performance monitor interrupt, called by the HAL on the interrupted processor. The HAL writes the end
-/// of interrupt itself. A test follows the function through the image by its exported name.
+/// of interrupt itself.
 ///
 /// # IRQL
 /// PROFILE_LEVEL.
-#[unsafe(export_name = "PerformanceInterrupt")]
 unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
     let Some(sampler) = sampler() else { return };
     // SAFETY: null, or the trap frame that the HAL lends for the duration of the call

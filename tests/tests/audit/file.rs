@@ -5,7 +5,7 @@ use std::fs::{self, File};
 
 use object::LittleEndian as LE;
 use object::pe::{IMAGE_SCN_MEM_EXECUTE, ImageNtHeaders64};
-use object::read::pe::{ExportTarget, ImageThunkData, PeFile64};
+use object::read::pe::{ImageThunkData, PeFile64};
 use object::{Object, ObjectSection, SectionFlags};
 use pdb_addr2line::ContextPdbData;
 use pdb_addr2line::pdb::PDB;
@@ -52,12 +52,16 @@ pub fn image<'a>(file: &PeFile64<'a>) -> Image<'a> {
     Image { code, imports: imports(file).into_iter().map(|import| (import.slot, import.name)).collect() }
 }
 
-/// Returns the address of an exported function.
-pub fn export(file: &PeFile64, name: &str) -> u64 {
-    let table = file.export_table().unwrap().expect("the driver exports its entry and its handler");
-    let found = table.exports().unwrap().into_iter().find(|found| found.name == Some(name.as_bytes()));
-    let ExportTarget::Address(address) = found.expect(name).target else { panic!("{name} is a forwarder") };
-    file.relative_address_base() + u64::from(address)
+/// Returns the address at which Windows starts the driver.
+pub fn entry(file: &PeFile64) -> u64 {
+    file.relative_address_base() + u64::from(file.nt_headers().optional_header.address_of_entry_point.get(LE))
+}
+
+/// Returns the names of the exported functions.
+pub fn exports(file: &PeFile64) -> Vec<String> {
+    let Some(table) = file.export_table().unwrap() else { return Vec::new() };
+    let name = |name: Option<&[u8]>| name.map_or("(no name)".into(), String::from_utf8_lossy).into_owned();
+    table.exports().unwrap().into_iter().map(|export| name(export.name)).collect()
 }
 
 /// Returns the functions in the debug information, by their addresses.

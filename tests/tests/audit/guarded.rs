@@ -6,7 +6,7 @@ use object::pe::IMAGE_DIRECTORY_ENTRY_EXCEPTION;
 use object::read::pe::PeFile64;
 use object::{LittleEndian as LE, Object};
 
-use crate::file::{bytes, export, functions, image};
+use crate::file::{bytes, entry, functions, image};
 use crate::levels::is_entry_point;
 
 /// UNW_FLAG_EHANDLER.
@@ -81,5 +81,5 @@ fn no_interrupt_no_call_on_every_processor_and_no_dpc_reaches_a_guarded_instruct
     assert!(reaching.is_empty(), "{reaching:?}");
     // A test of the walk: the functions are reached, from the code of requests.
     assert!(functions.keys().any(|address| is_reached(*address)));
-    assert!(!is_reached(export(&file.0, "DriverEntry")), "loading the driver accesses no register");
+    assert!(!is_reached(entry(&file.0)), "loading the driver accesses no register");
 }

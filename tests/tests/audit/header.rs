@@ -12,7 +12,7 @@ use object::pod::slice_from_all_bytes;
 use object::read::pe::PeFile64;
 use tests::{checksum, checksum_place};
 
-use crate::file::bytes;
+use crate::file::{bytes, exports};
 
 /// IMAGE_DLLCHARACTERISTICS_EX_CET_COMPAT.
 const CET_COMPAT: u8 = 0x01;
@@ -59,4 +59,16 @@ fn the_driver_can_run_with_shadow_stacks() {
     let extended = entries.iter().find(|entry| entry.typ.get(LE) == IMAGE_DEBUG_TYPE_EX_DLLCHARACTERISTICS);
     let at = extended.expect("extended characteristics").pointer_to_raw_data.get(LE) as usize;
     assert_ne!(bytes[at] & CET_COMPAT, 0);
+}
+
+/// Windows starts the driver at the entry point in the header. Microsoft's linker also exports each function with a
+/// fixed name: the entry, and those of wdk-sys for the linker (driver/build.rs).
+#[test]
+fn the_driver_exports_nothing() {
+    const OF_RUSTC: [&str; 5] =
+        ["DriverEntry", "__CxxFrameHandler3", "__CxxFrameHandler4", "__GSHandlerCheck_EH4", "_fltused"];
+    let bytes = bytes();
+    let mut found = exports(&PeFile64::parse(&*bytes).unwrap());
+    found.retain(|name| cfg!(not(windows)) || !OF_RUSTC.contains(&name.as_str()));
+    assert_eq!(found, [""; 0]);
 }

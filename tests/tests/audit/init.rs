@@ -6,7 +6,7 @@ use object::pe::{IMAGE_SCN_MEM_DISCARDABLE, IMAGE_SCN_MEM_EXECUTE, IMAGE_SCN_MEM
 use object::read::pe::PeFile64;
 use object::{LittleEndian as LE, Object, ObjectSection, SectionFlags};
 
-use crate::file::{bytes, export, functions, image};
+use crate::file::{bytes, entry, functions, image};
 
 fn init(file: &PeFile64) -> Range<u64> {
     let section = file.section_by_name("INIT").expect("there is a section INIT");
@@ -22,7 +22,7 @@ fn discarded_code_is_reached_only_from_the_entry() {
     let bytes = bytes();
     let file = PeFile64::parse(&*bytes).unwrap();
     let init = init(&file);
-    let entry = export(&file, "DriverEntry");
+    let entry = entry(&file);
     assert!(init.contains(&entry), "{entry:x} in {init:x?}");
     let others = functions(&file).into_keys().filter(|address| *address != entry);
     let reach = image(&file).reach_from(others);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use object::read::pe::PeFile64;
 use tests::Reach;
 
-use crate::file::{bytes, export, functions, image};
+use crate::file::{bytes, entry, functions, image};
 use crate::imports::{Level, level};
 
 /// Limit for the stack of each entry point, in bytes. A kernel stack has 24 KiB, part of which the interrupted code has
@@ -74,10 +74,12 @@ fn code_above_apc_level_calls_nothing_that_allocates_waits_prints_or_panics() {
 }
 
 #[test]
-fn the_exported_handler_calls_only_five_kernel_functions_and_memcpy() {
+fn the_handler_calls_only_five_kernel_functions_and_memcpy() {
     let bytes = bytes();
     let file = PeFile64::parse(&*bytes).unwrap();
-    let reach = image(&file).reach(export(&file, "PerformanceInterrupt"));
+    let functions = functions(&file);
+    let handler = functions.iter().find(|(_, name)| name.starts_with("halprof::interrupt::performance_interrupt("));
+    let reach = image(&file).reach(*handler.expect("the handler").0);
     let wanted = [
         "KeGetCurrentProcessorNumberEx",
         "KeInsertQueueDpc",
@@ -97,7 +99,7 @@ fn the_walk_finds_what_the_entry_of_the_driver_calls() {
     // above.
     let bytes = bytes();
     let file = PeFile64::parse(&*bytes).unwrap();
-    let reach = image(&file).reach(export(&file, "DriverEntry"));
+    let reach = image(&file).reach(entry(&file));
     for name in ["ExAllocatePool2", "IoCreateDevice", "PsCreateSystemThread"] {
         assert!(reach.imports.contains(name), "{name} is not in {:?}", reach.imports);
     }
