@@ -1,6 +1,6 @@
 //! Installing with halprof.inf from the package.
 
-use tests::{Machine, ProgramOutput};
+use tests::Machine;
 
 /// Adds the driver package and returns the name under which Windows stores it.
 fn add(machine: &Machine) -> String {
@@ -10,7 +10,8 @@ fn add(machine: &Machine) -> String {
         let name = added.out.split_whitespace().find(|word| word.starts_with("oem") && word.contains(".inf"));
         return name.expect("pnputil says the name").to_owned();
     }
-    setup(machine, "DefaultInstall", &inf);
+    // Wine has no driver store, so the section of the INF is run directly.
+    machine.run("rundll32", &["setupapi,InstallHinfSection", "DefaultInstall", "132", &inf]).unwrap();
     inf
 }
 
@@ -19,13 +20,8 @@ fn remove(machine: &Machine, name: &str) {
     if cfg!(windows) {
         machine.run("pnputil", &["/delete-driver", name, "/uninstall"]).unwrap().success().unwrap();
     } else {
-        setup(machine, "DefaultUninstall", name);
+        machine.run("sc", &["delete", "halprof"]).unwrap().success().unwrap();
     }
-}
-
-/// Runs a section of the INF directly, because Wine has no driver store.
-fn setup(machine: &Machine, section: &str, inf: &str) -> ProgramOutput {
-    machine.run("rundll32", &["setupapi,InstallHinfSection", section, "132", inf]).unwrap()
 }
 
 /// Returns whether Windows trusts the signer, which it requires to add a package. A test must not change that.

@@ -9,15 +9,13 @@ use super::text::Inf;
 use super::{TEMPLATE, stamp};
 
 /// Section names that Windows defines.
-const KNOWN: [&str; 9] = [
+const KNOWN: [&str; 7] = [
     "version",
     "destinationdirs",
     "sourcedisksnames",
     "sourcedisksfiles",
     "defaultinstall.ntamd64",
     "defaultinstall.ntamd64.services",
-    "defaultuninstall.ntamd64",
-    "defaultuninstall.ntamd64.services",
     "strings",
 ];
 
@@ -60,20 +58,20 @@ fn entry_points(inf: &Inf) -> Vec<String> {
     let mut found = violation_if(inf.0.contains_key("manufacturer"), "[Manufacturer] is for devices");
     for name in inf.0.keys() {
         let entry = name.trim_end_matches(".services");
-        if entry.starts_with("default") {
-            let decorated = ["defaultinstall.ntamd64", "defaultuninstall.ntamd64"].contains(&entry);
+        // "Creating a primitive driver" prohibits it, except for Windows before 10 version 1903.
+        let undone = entry.starts_with("defaultuninstall");
+        found.extend(violation_if(undone, format!("[{name}]: no Windows that can load the driver uses it")));
+        if entry.starts_with("defaultinstall") {
+            let decorated = entry == "defaultinstall.ntamd64";
             found.extend(violation_if(!decorated, format!("[{name}] is not decorated with the architecture")));
         }
     }
-    let old = inf.0.contains_key("defaultuninstall.ntamd64");
-    let ignored = inf.values("defaultuninstall.ntamd64", "legacyuninstall") == ["1"];
-    found.extend(violation_if(old && !ignored, "[DefaultUninstall] without LegacyUninstall"));
     found.extend(violation_if(!inf.0.contains_key("defaultinstall.ntamd64"), "no [DefaultInstall.NTamd64]"));
     found
 }
 
 /// Directives that name a section, each with the index of the value that names it.
-const REFERENCES: [(&str, usize); 3] = [("copyfiles", 0), ("delfiles", 0), ("addservice", 2)];
+const REFERENCES: [(&str, usize); 2] = [("copyfiles", 0), ("addservice", 2)];
 
 fn references(inf: &Inf) -> Vec<String> {
     let mut found = Vec::new();
@@ -111,15 +109,11 @@ fn files(inf: &Inf) -> Vec<String> {
     for source in &sources {
         found.extend(violation_if(source != DRIVER, format!("{source} is installed, which is not the driver")));
     }
-    for directive in ["copyfiles", "delfiles"] {
-        let sections = inf.0.keys().flat_map(|section| inf.values(section, directive));
-        let names = sections.flat_map(|section| inf.section(&section).to_vec()).flat_map(|line| line.values);
-        let names: BTreeSet<String> = names.map(|name| name.to_lowercase()).collect();
-        found.extend(violation_if(
-            names != sources,
-            format!("{directive} lists {names:?}, the package contains {sources:?}"),
-        ));
-    }
+    let sections = inf.0.keys().flat_map(|section| inf.values(section, "copyfiles"));
+    let names = sections.flat_map(|section| inf.section(&section).to_vec()).flat_map(|line| line.values);
+    let names: BTreeSet<String> = names.map(|name| name.to_lowercase()).collect();
+    let wrong = names != sources;
+    found.extend(violation_if(wrong, format!("copyfiles lists {names:?}, the package contains {sources:?}")));
     let places = inf.section("destinationdirs");
     let isolated = !places.is_empty() && places.iter().all(|line| line.values == ["13"]);
     found.extend(violation_if(!isolated, format!("files leave the driver store: {places:?}")));
@@ -130,11 +124,7 @@ fn service(inf: &Inf) -> Vec<String> {
     let added = inf.values("defaultinstall.ntamd64.services", "addservice");
     let [name, flags, section] = added.as_slice() else { return vec![format!("AddService is {added:?}")] };
     let mut found = violation_if(flags != "0x800", format!("{flags} is not SPSVCINST_STARTSERVICE alone"));
-    let deleted = inf.values("defaultuninstall.ntamd64.services", "delservice");
-    found.extend(violation_if(
-        deleted.first() != Some(name),
-        format!("AddService adds {name}, DelService deletes {deleted:?}"),
-    ));
+    found.extend(violation_if(name != "halprof", format!("the service is {name}")));
     for (key, wanted) in
         [("servicetype", "1"), ("starttype", "3"), ("errorcontrol", "1"), ("servicebinary", "%13%\\halprof.sys")]
     {
@@ -168,7 +158,9 @@ fn every_violation_of_a_rule_is_reported() {
         ("DriverVer   = 01/01", "DriverVer   = 13/01", "DriverVer is \"13/01/1970"),
         ("[DefaultInstall.NTamd64]", "[DefaultInstall]", "[defaultinstall] is not decorated"),
         ("[DestinationDirs]", "[Manufacturer]", "[Manufacturer] is for devices"),
-        ("LegacyUninstall = 1", "LegacyUninstall = 0", "without LegacyUninstall"),
+        ("[DriverFiles]", "[DefaultUninstall.NTamd64]\r\n[DriverFiles]", "[defaultuninstall.ntamd64]: no Windows"),
+        ("[DriverFiles]", "[DefaultUninstall]\r\n[DriverFiles]", "[defaultuninstall]: no Windows"),
+        ("[DriverFiles]", "[DefaultUninstall.NTamd64.Services]\r\n[DriverFiles]", "ntamd64.services]: no Windows"),
         ("[DriverFiles]", "[Files]", "[DriverFiles] is missing"),
         ("[DriverFiles]", "[Files]", "[files] is not used"),
         ("Provider    = \"halprof\"", "Maker = \"halprof\"", "%provider% is not defined"),
@@ -178,7 +170,7 @@ fn every_violation_of_a_rule_is_reported() {
         ("halprof.sys = 1", "other.sys = 1", "other.sys is installed, which is not the driver"),
         ("halprof.sys = 1", "other.sys = 1", "copyfiles lists"),
         ("0x800", "0x802", "is not SPSVCINST_STARTSERVICE alone"),
-        ("DelService = halprof", "DelService = other", "AddService adds halprof, DelService"),
+        ("AddService = halprof", "AddService = other", "the service is other"),
         ("StartType      = 3", "StartType      = 0", "starttype is \"0\""),
         ("%13%\\halprof.sys", "%12%\\halprof.sys", "servicebinary is"),
     ];
