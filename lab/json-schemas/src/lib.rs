@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -23,11 +24,19 @@ pub enum Writer {
 /// The compiled schemas, by name.
 static COMPILED: Mutex<Option<HashMap<(String, Writer), Validator>>> = Mutex::new(None);
 
+/// Environment variable with the folder of the schemas, for tests that run on a machine without the repository.
+const FOLDER: &str = "HALPROF_SCHEMAS";
+
 /// Returns the file of a schema such as `halprof.stat/1`.
 #[must_use]
 pub fn path(schema: &str) -> PathBuf {
+    path_in(env::var_os(FOLDER).map(PathBuf::from), schema)
+}
+
+fn path_in(folder: Option<PathBuf>, schema: &str) -> PathBuf {
     let name = schema.trim_start_matches("halprof.").replace('/', "-");
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas").join(format!("{name}.json"))
+    let folder = folder.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas"));
+    folder.join(format!("{name}.json"))
 }
 
 /// Checks that an object agrees with the schema that it names, and has no member that the schema does not have.
@@ -79,6 +88,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn schemas_are_in_the_repository_or_in_another_folder() {
+        assert!(path_in(None, "halprof.stat/1").is_file());
+        assert_eq!(path_in(Some("s".into()), "halprof.stat-interval/2"), Path::new("s/stat-interval-2.json"));
+    }
 
     #[test]
     fn each_difference_from_the_schema_is_an_error() {

@@ -16,9 +16,12 @@ fn no_file_of_the_package_contains_a_folder_of_the_machine_that_made_it() {
         let path = entry.unwrap().path();
         let bytes = fs::read(&path).unwrap();
         for folder in &folders {
-            let at = memchr::memmem::find(&bytes, folder.as_bytes());
-            let shown = |at: usize| String::from_utf8_lossy(&bytes[at..(at + 120).min(bytes.len())]).into_owned();
-            assert_eq!(at.map(shown), None, "{}", path.display());
+            let utf_16: Vec<u8> = folder.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            for text in [folder.as_bytes(), &utf_16] {
+                let at = memchr::memmem::find(&bytes, text);
+                let shown = |at: usize| String::from_utf8_lossy(&bytes[at..(at + 120).min(bytes.len())]).into_owned();
+                assert_eq!(at.map(shown), None, "{}", path.display());
+            }
         }
         files += 1;
     }
