@@ -5,6 +5,7 @@
 
 mod exports;
 mod libpfm4;
+mod package;
 
 use std::{env, ffi::OsString};
 
@@ -25,6 +26,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     if cfg!(target_os = "linux") {
         exports::run(workspace)?;
         libpfm4::run(workspace)?;
+        package::run(workspace)?;
     }
     cargo_make(workspace)
 }

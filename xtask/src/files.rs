@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
 
 /// Makes a folder and its parents. An existing folder is not an error.
 pub fn make_folder(path: &Path) -> Result<()> {
@@ -17,6 +18,11 @@ pub fn remove_folder(path: &Path) -> Result<()> {
     fs::remove_dir_all(path).with_context(|| format!("cannot remove {}", path.display()))
 }
 
+/// Removes a file.
+pub fn remove(path: &Path) -> Result<()> {
+    fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
+}
+
 /// Returns the content of a file.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
@@ -25,6 +31,11 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
 /// Returns the content of a text file.
 pub fn read_text(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Returns the SHA-256 of a content, in hexadecimal.
+pub fn sha256(content: &[u8]) -> String {
+    format!("{:x}", Sha256::digest(content))
 }
 
 /// Writes a file, replacing an earlier one.
@@ -62,6 +73,7 @@ mod tests {
             (read_text(&missing).map(drop), format!("cannot read {}", name(&missing))),
             (write(&below, "x"), format!("cannot write {}", name(&below))),
             (copy(&missing, &below), format!("cannot copy {} to {}", name(&missing), name(&below))),
+            (remove(&missing), format!("cannot remove {}", name(&missing))),
             (copy_if_different(&missing, &below), format!("cannot read {}", name(&missing))),
         ] {
             assert_eq!(result.unwrap_err().to_string(), wanted);

@@ -10,7 +10,7 @@ use crate::{elevated, package, run, workspace::Workspace};
 pub fn install(workspace: &Workspace) -> Result<()> {
     ensure_windows()?;
     elevated::ensure()?;
-    package::run(workspace)?;
+    package::run(workspace, &package::Extras::default())?;
     run::verbose(Command::new(workspace.package().join("client.exe")).arg("install"))
 }
 

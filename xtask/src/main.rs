@@ -66,7 +66,8 @@ enum Command {
         ///
         /// Each program is installed first, below target/tools or with apt-get. On Linux these are libpfm4, with whose
         /// encodings of events ours are compared, and the programs that open exports: pprof, inferno, Chromium and
-        /// speedscope. cargo-make runs the tasks of Makefile.toml, `test` among them.
+        /// speedscope. cabextract, unzip and llvm-readobj open what `package` makes. cargo-make runs the tasks of
+        /// Makefile.toml, `test` among them.
         #[arg(long)]
         consumers: bool,
     },
@@ -105,7 +106,10 @@ enum Command {
     /// Builds everything, signs the driver with a certificate for tests that is made on this machine once, checks the
     /// signature, and puts driver, client, halprof.inf, the catalog, the certificate and instructions into
     /// target/package.
-    Package,
+    Package {
+        #[command(flatten)]
+        extras: package::Extras,
+    },
 
     /// Install the driver on this machine and start it
     ///
@@ -185,7 +189,7 @@ fn execute(command: &Command) -> Result<()> {
         Command::Demo { .. } => demo::run(&workspace, DemoProcessors::Default),
         Command::Lab { list: true, .. } => lab::list(),
         Command::Lab { processor, command, .. } => lab::run(&workspace, processor, command),
-        Command::Package => package::run(&workspace),
+        Command::Package { extras } => package::run(&workspace, extras),
         Command::Install => installed::install(&workspace),
         Command::Uninstall => installed::uninstall(&workspace),
         Command::Constraints { import } => constraints::run(&workspace, import.as_deref()),
@@ -223,6 +227,7 @@ mod tests {
 
     /// Returns the calls of this command in a document: lines that begin with it, and code between backquotes.
     fn calls<'a>(text: &'a str, command: &str) -> Vec<Vec<&'a str>> {
+        ("docs/release.md", include_str!("../../docs/release.md")),
         let spans = text.lines().flat_map(|line| line.split('`'));
         let found = spans.filter_map(|span| span.trim().strip_prefix(command)?.strip_prefix(' '));
         found.map(|words| words.split('#').next().unwrap_or_default().split_whitespace().collect()).collect()

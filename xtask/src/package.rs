@@ -4,9 +4,12 @@ mod authenticode;
 mod catalog;
 mod certificate;
 mod debian;
+mod distribution;
 mod inf;
+mod submission;
 mod symbols;
 mod windows_kit;
+mod winget;
 
 use std::{
     fs,
@@ -16,6 +19,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
+use self::{certificate::Certificate, distribution::Repository};
 use crate::{artifacts, files, prerequisites, workspace::Workspace};
 
 /// The file that is signed.
@@ -52,16 +56,56 @@ const WRITTEN: &[&str] = &[
     "client/generated/client.1",
 ];
 
+/// What is made besides the package.
+#[derive(clap::Args, Default)]
+pub struct Extras {
+    /// Make the files for Microsoft's signature as well
+    ///
+    /// Puts driver, halprof.inf, debug information and a catalog into a CAB file in target/submission, without any
+    /// signature. docs/release.md describes how it is signed and submitted.
+    #[arg(long)]
+    pub submission: bool,
+    /// Make the files of a release on GitHub as well: the package as a zip file, and manifests for winget and Scoop
+    ///
+    /// They are in target/distribution. The manifests have the address that the zip file gets in the release
+    /// vVERSION of this repository.
+    #[arg(long, value_name = "OWNER/NAME")]
+    pub release: Option<Repository>,
+    /// Take driver and catalog from this folder, as Microsoft signed them
+    ///
+    /// The driver and halprof.inf must be those of target/submission. The certificate for tests is left out.
+    #[arg(long, value_name = "FOLDER", requires = "release", conflicts_with = "submission")]
+    pub signed: Option<PathBuf>,
+}
+
 /// Builds everything and makes the package.
-pub fn run(workspace: &Workspace) -> Result<()> {
+pub fn run(workspace: &Workspace, extras: &Extras) -> Result<()> {
     prerequisites::for_building(workspace)?;
     artifacts::build(workspace)?;
-    let folder = make(workspace)?;
-    println!("\nThe package is {}", folder.display());
-    for name in contents(&folder)? {
+    let package = make(workspace)?;
+    if let Some(signed) = &extras.signed {
+        submission::adopt(workspace, signed)?;
+    }
+    show("The package is", &package)?;
+    println!("The next steps are in windows.md.");
+    if extras.submission {
+        show("The submission is", &submission::make(workspace)?)?;
+    }
+    if let Some(repository) = &extras.release {
+        show("The distribution is", &distribution::make(workspace, repository)?)?;
+    }
+    if extras.submission || extras.release.is_some() {
+        println!("The next steps are in docs/release.md.");
+    }
+    Ok(())
+}
+
+/// Prints a folder and its files.
+fn show(what: &str, folder: &Path) -> Result<()> {
+    println!("\n{what} {}", folder.display());
+    for name in contents(folder)? {
         println!("  {name}");
     }
-    println!("The next steps are in windows.md.");
     Ok(())
 }
 
@@ -88,6 +132,11 @@ pub fn make(workspace: &Workspace) -> Result<PathBuf> {
     authenticode::ensure_only_signed(&files::read(&unsigned)?, &files::read(&signed)?)
         .with_context(|| format!("signing changed the content of {}", unsigned.display()))?;
     Ok(folder)
+}
+
+/// Writes `file` with a signature for tests to `signed` and verifies it, with osslsigncode.
+pub fn sign_for_tests(workspace: &Workspace, file: &Path, signed: &Path) -> Result<()> {
+    debian::sign_file(&Certificate::ensure(workspace)?, file, signed)
 }
 
 /// Copies the client and its debug information, as they are shipped, and returns their names.

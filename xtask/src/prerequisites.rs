@@ -42,6 +42,13 @@ const LIBPFM4: &[Package] = &[
     Package { name: "gcc", reason: "compiles the program that asks it", present: || on_path("cc") },
 ];
 
+/// What opens the files that `package` makes.
+const ARCHIVES: &[Package] = &[
+    Package { name: "cabextract", reason: "unpacks CAB files", present: || on_path("cabextract") },
+    Package { name: "unzip", reason: "unpacks zip files", present: || on_path("unzip") },
+    Package { name: "llvm", reason: "has llvm-readobj", present: || on_path("llvm-readobj") },
+];
+
 /// What opens the exports of recordings.
 const EXPORTS: &[Package] = &[
     Package { name: "golang-go", reason: "has pprof", present: || on_path("go") },
@@ -122,6 +129,11 @@ pub fn for_testing(workspace: &Workspace) -> Result<()> {
 /// Installs libpfm4 with its headers, and a C compiler, if they are missing.
 pub fn for_libpfm4(workspace: &Workspace) -> Result<()> {
     packages(workspace, LIBPFM4)
+}
+
+/// Installs the programs that open CAB files, zip files and programs of Windows, if they are missing.
+pub fn for_packages(workspace: &Workspace) -> Result<()> {
+    packages(workspace, ARCHIVES)
 }
 
 /// Installs the programs that open exports of recordings, if they are missing.

@@ -57,6 +57,16 @@ impl Workspace {
         self.target().join("package")
     }
 
+    /// Returns the folder of what is submitted to Microsoft for a signature.
+    pub fn submission(&self) -> PathBuf {
+        self.target().join("submission")
+    }
+
+    /// Returns the folder of what a release consists of: the package as a zip file, and manifests that point to it.
+    pub fn distribution(&self) -> PathBuf {
+        self.target().join("distribution")
+    }
+
     /// Returns the folder of the test-signing certificate and its key.
     pub fn signing(&self) -> PathBuf {
         self.target().join("signing")

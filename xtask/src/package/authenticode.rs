@@ -64,6 +64,9 @@ impl<'a> Parts<'a> {
 }
 
 #[cfg(test)]
+pub use tests::{signed as signed_file, unsigned as unsigned_file};
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -73,7 +76,7 @@ mod tests {
     const SECURITY: usize = NT + 24 + 112 + 4 * 8;
 
     /// Returns a file with headers and a length that is not a multiple of eight.
-    fn unsigned() -> Vec<u8> {
+    pub fn unsigned() -> Vec<u8> {
         let mut file = vec![0; 0x203];
         file[..2].copy_from_slice(b"MZ");
         file[0x3C] = u8::try_from(NT).unwrap();
@@ -81,7 +84,8 @@ mod tests {
         file
     }
 
-    fn signed() -> Vec<u8> {
+    /// Returns the same file with a signature.
+    pub fn signed() -> Vec<u8> {
         let mut file = unsigned();
         file.resize(0x208, 0);
         file[CHECKSUM..CHECKSUM + 4].fill(0x5A);

@@ -16,23 +16,36 @@ use crate::{files, run, workspace::Workspace};
 pub fn sign(workspace: &Workspace, unsigned: &Path, folder: &Path) -> Result<()> {
     let certificate = Certificate::ensure(workspace)?;
     let (driver, catalog) = (folder.join(DRIVER), folder.join(CATALOG));
-    add_signature(&certificate, unsigned, &driver)?;
-    let (signed, inf) = (files::read(&driver)?, files::read(&folder.join(INF))?);
+    sign_file(&certificate, unsigned, &driver)?;
+    let list = workspace.signing().join("unsigned.cat");
+    files::write(&list, list_files(folder)?)?;
+    add_signature(&certificate, &list, &catalog)?;
+    run::quiet(verify(&certificate, &driver).arg("-catalog").arg(&catalog))?;
+    certificate.export(&folder.join(CERTIFICATE))
+}
+
+/// Returns a catalog of the package in `folder`, which is not signed. It also holds for the driver without its
+/// signature, because the hash does not cover signatures.
+pub fn list_files(folder: &Path) -> Result<Vec<u8>> {
+    let (signed, inf) = (files::read(&folder.join(DRIVER))?, files::read(&folder.join(INF))?);
     let members = [
         Member { name: DRIVER, contents: Contents::Signed(authenticode::certificates(&signed)?) },
         Member { name: INF, contents: Contents::Whole(&inf) },
     ];
-    let list = workspace.signing().join("unsigned.cat");
-    files::write(&list, catalog::unsigned(&members, SystemTime::now())?)?;
-    add_signature(&certificate, &list, &catalog)?;
-    let verify = || {
-        let mut verify = Command::new("osslsigncode");
-        verify.args(["verify", "-CAfile"]).arg(&certificate.pem).arg("-in").arg(&driver);
-        verify
-    };
-    run::quiet(&mut verify())?;
-    run::quiet(verify().arg("-catalog").arg(&catalog))?;
-    certificate.export(&folder.join(CERTIFICATE))
+    catalog::unsigned(&members, SystemTime::now())
+}
+
+/// Writes `unsigned` with a signature to `signed`, and verifies it.
+pub fn sign_file(certificate: &Certificate, unsigned: &Path, signed: &Path) -> Result<()> {
+    add_signature(certificate, unsigned, signed)?;
+    run::quiet(&mut verify(certificate, signed))
+}
+
+/// Returns the command that verifies the signature in `file`.
+fn verify(certificate: &Certificate, file: &Path) -> Command {
+    let mut verify = Command::new("osslsigncode");
+    verify.args(["verify", "-CAfile"]).arg(&certificate.pem).arg("-in").arg(file);
+    verify
 }
 
 fn add_signature(certificate: &Certificate, unsigned: &Path, signed: &Path) -> Result<()> {

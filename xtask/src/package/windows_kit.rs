@@ -35,7 +35,7 @@ const KITS: &str = "Windows Kits\\10\\bin";
 /// Writes the signed driver, the signed catalog and the certificate to `folder`, which already contains the rest of the
 /// package. The signatures have no timestamp, as in `debian`.
 pub fn sign(unsigned: &Path, folder: &Path) -> Result<()> {
-    let (signtool, inf2cat) = (SIGNTOOL.find()?, INF2CAT.find()?);
+    let signtool = SIGNTOOL.find()?;
     let (driver, catalog) = (folder.join(DRIVER), folder.join(CATALOG));
     files::copy(unsigned, &driver)?;
 
@@ -47,13 +47,18 @@ pub fn sign(unsigned: &Path, folder: &Path) -> Result<()> {
     };
     // The catalog contains the driver's hash, so the driver is signed first.
     sign(&driver)?;
-    let mut list = Command::new(inf2cat);
-    run::quiet(list.arg(format!("/driver:{}", folder.display())).args(["/os:10_X64", "/verbose"]))?;
+    list_files(folder)?;
     sign(&catalog)?;
     for file in [&driver, &catalog] {
         run::quiet(&mut powershell(&check_script(file)))?;
     }
     Ok(())
+}
+
+/// Writes a catalog of the driver and the INF in `folder`, which is not signed, to `folder`.
+pub fn list_files(folder: &Path) -> Result<()> {
+    let mut list = Command::new(INF2CAT.find()?);
+    run::quiet(list.arg(format!("/driver:{}", folder.display())).args(["/os:10_X64", "/verbose"]))
 }
 
 fn powershell(script: &str) -> Command {
