@@ -1,0 +1,344 @@
+//! The plan: the steps of docs/windows.md in their order, each with what its result proves.
+
+use super::{
+    facts::{self, Need},
+    guest::HostAction,
+    plan::Step,
+    proof,
+};
+
+/// Prints the options with which Windows was started.
+const START_OPTIONS: &str = r"(Get-ItemProperty HKLM:\SYSTEM\CurrentControlSet\Control).SystemStartOptions";
+
+/// Prints whether memory integrity runs.
+const MEMORY_INTEGRITY: &str = r"(Get-CimInstance -Namespace root\Microsoft\Windows\DeviceGuard Win32_DeviceGuard).SecurityServicesRunning -contains 2";
+
+/// The package's certificate and its INF in the guest.
+const CERTIFICATE: &str = r"C:\halprof-vm\package\halprof.cer";
+const INF: &str = r"C:\halprof-vm\package\halprof.inf";
+
+/// A command that takes about a second in a guest.
+const WORK: [&str; 3] = ["cmd", "/c", "for /L %i in (1,1,200000) do @rem"];
+
+/// More events than any processor has counters, so that they take turns.
+const MANY: &str = "cycles,instructions,branches,branch-misses,cache-references,cache-misses,cpu/event=0xC4/,\
+                    cpu/event=0xC5/,cpu/event=0xC0/,cpu/event=0x3C/,cpu/event=0x2E,umask=0x41/";
+
+/// Returns every step, in order.
+pub fn plan() -> Vec<Step> {
+    let parts = [machine(), setup(), installation(), counting(), sampling(), hardware(), tests(), verifier(), end()];
+    parts.into_iter().flatten().collect()
+}
+
+/// The virtual machine itself, and the copy.
+fn machine() -> Vec<Step> {
+    vec![
+        Step::host("secure-boot-off", HostAction::SecureBootOff),
+        Step::host("expose-counters", HostAction::ExposeCounters).decides(&["set-vmprocessor-perfmon"]),
+        Step::host("checkpoint", HostAction::Checkpoint),
+        Step::copy("copy").minutes(30),
+    ]
+}
+
+/// The settings of Windows.
+fn setup() -> Vec<Step> {
+    let crash_control = |name, value, data| {
+        let key = r"HKLM\SYSTEM\CurrentControlSet\Control\CrashControl";
+        Step::program(name, "reg.exe", &["add", key, "/v", value, "/t", "REG_DWORD", "/d", data, "/f"])
+    };
+    let trust = |name, store| Step::program(name, "certutil.exe", &["-addstore", store, CERTIFICATE]);
+    vec![
+        Step::program("windows", "cmd.exe", &["/c", "ver"]).learn(facts::windows),
+        crash_control("automatic-dumps", "CrashDumpEnabled", "7"),
+        crash_control("keep-dumps", "AlwaysKeepMemoryDump", "1"),
+        Step::powershell("memory-integrity", MEMORY_INTEGRITY)
+            .proof(proof::true_or_false, "whether memory integrity runs")
+            .learn(facts::memory_integrity),
+        Step::bare_client("refused-install", &["install"])
+            .proof(proof::refused_without_test_signing, "the driver is refused while test signing is off")
+            .decides(&["refused-without-test-signing", "refusal-messages"]),
+        Step::program("test-signing", "bcdedit.exe", &["/set", "testsigning", "on"])
+            .proof(proof::test_signing_on, "bcdedit accepts the option"),
+        Step::restart("restart-for-test-signing"),
+        Step::powershell("test-signing-is-on", START_OPTIONS)
+            .proof(proof::test_signing_is_on, "Windows was started with test signing")
+            .learn(facts::test_signing),
+        trust("trust-root", "Root"),
+        trust("trust-publisher", "TrustedPublisher"),
+    ]
+}
+
+fn installation() -> Vec<Step> {
+    vec![
+        Step::bare_client("install", &["install"])
+            .needs(&[Need::TestSigning])
+            .proof(proof::installed, "Windows loads the driver")
+            .decides(&["loads-under-test-signing"]),
+        Step::client("status", &["status"])
+            .after("install")
+            .proof(proof::done, "the driver answers, so that Windows has its imports")
+            .decides(&["imports-of-2004"]),
+        Step::client("info", &["info", "--json"])
+            .proof(proof::info, "the driver answers, and names its interface")
+            .learn(facts::info),
+        Step::client("why-no-counters", &["info", "--json"])
+            .needs(&[Need::NoCounters])
+            .proof(proof::reason_of_no_counters, "reason and remedy are named")
+            .decides(&["reason-of-no-counters"]),
+        Step::client("guest-has-counters", &["info", "--json"])
+            .needs(&[Need::Counters])
+            .proof(proof::info, "the guest has counters")
+            .decides(&["set-vmprocessor-perfmon"]),
+        Step::bare_client("diagnose", &["diagnose", "--json"])
+            .proof(proof::diagnosed, "the processor is described without the driver"),
+        Step::client("loads-with-memory-integrity", &["install"])
+            .needs(&[Need::MemoryIntegrity])
+            .proof(proof::installed, "the driver runs under memory integrity")
+            .decides(&["memory-integrity"]),
+    ]
+}
+
+fn counting() -> Vec<Step> {
+    let stat = |name: &str, options: &[&str], command: &[&str]| {
+        let ends: &[&str] = if command.is_empty() { &[] } else { &["--"] };
+        let arguments = [&["stat", "--json", "-o", "-"], options, ends, command].concat();
+        Step::client(name, &arguments).needs(&[Need::Counters])
+    };
+    vec![
+        Step::client("selftest", &["selftest", "--json"])
+            .needs(&[Need::Counters])
+            .minutes(10)
+            .proof(proof::selftest, "counts and samples of known work are as expected")
+            .decides(&["exact-counts"]),
+        Step::client("list", &["list", "--json"]),
+        stat("stat", &[], &WORK)
+            .proof(proof::plausible, "each event counts, with 0.2 to 5 instructions per cycle")
+            .decides(&["package-counts-and-leaves-nothing"]),
+        stat("stat-on-enlightened-kvm", &[], &WORK)
+            .needs(&[Need::EnlightenedKvm])
+            .proof(proof::plausible, "KVM with enlightenments counts")
+            .decides(&["kvm-enlightenments"]),
+        stat("stat-raw", &["-e", "cpu/event=0xC4,umask=0x00/"], &WORK)
+            .proof(proof::counted, "an event by its number counts"),
+        stat("stat-in-turns", &["-e", MANY, "--duration", "3"], &[])
+            .proof(proof::took_turns, "events without a counter of their own have shares of the time")
+            .decides(&["events-take-turns"]),
+        stat("stat-top-down", &["-M", "TopdownL1", "--duration", "3"], &[])
+            .proof(proof::top_down, "the metrics of level 1 sum to 100 %")
+            .decides(&["top-down-metrics"]),
+        stat("stat-per-core", &["--per-core", "-a", "--duration", "1"], &[])
+            .proof(proof::counted, "cores are counted")
+            .decides(&["per-core-and-tsc"]),
+        Step::client("start-detached", &["start", "TotalCycles"]).needs(&[Need::Counters]),
+        Step::client("reserved-counters", &["info", "--json"])
+            .needs(&[Need::Counters])
+            .after("start-detached")
+            .proof(proof::reserved, "the counters are reserved with the HAL while a session counts")
+            .decides(&["counters-reserved"]),
+        Step::client("stop-detached", &["stop", "TotalCycles"]).needs(&[Need::Counters]).after("reserved-counters"),
+    ]
+}
+
+fn sampling() -> Vec<Step> {
+    let record = |name: &str, options: &[&str]| {
+        Step::client(name, &[&["record"], options, &["--"], &WORK[..]].concat())
+            .proof(proof::recorded, "the recording has samples")
+    };
+    let report = |name: &str, recorded: &str| {
+        Step::client(name, &["report", &format!("{recorded}.rec"), "--json"])
+            .after(recorded)
+            .proof(proof::reported, "each source has samples in the report")
+    };
+    let after_ten = |step: Step| step.needs(&[Need::Counters]).after("record-ten-seconds");
+    let interrupts = ["interrupt-through-handler-slot"];
+    vec![
+        record("record", &["-o", "record.rec"])
+            .needs(&[Need::Counters])
+            .decides(&interrupts)
+            .decides(&["slot-of-system-process", "lvt-entry"]),
+        report("report", "record").needs(&[Need::Counters]).decides(&interrupts),
+        record("record-on-enlightened-kvm", &["-o", "kvm.rec"])
+            .needs(&[Need::Counters, Need::EnlightenedKvm])
+            .decides(&["kvm-enlightenments"]),
+        Step::client(
+            "record-ten-seconds",
+            &["record", "-a", "--duration", "10", "-e", "TotalIssues@4M", "-o", "ten.rec"],
+        )
+        .needs(&[Need::Counters])
+        .proof(proof::recorded, "the recording has samples")
+        .decides(&interrupts),
+        after_ten(Step::client("report-error", &["report", "ten.rec", "--error"])),
+        after_ten(Step::client("flamegraph", &["flamegraph", "ten.rec", "-o", "ten.svg"])),
+        record("record-time", &["-e", "Time", "-o", "record-time.rec"]).decides(&["time-sampling"]),
+        report("report-time", "record-time").decides(&["time-sampling"]),
+    ]
+}
+
+/// Precise events and branches. A hypervisor that emulates the Debug Store can be wrong, so this comes late.
+fn hardware() -> Vec<Step> {
+    let debug_store = [Need::Counters, Need::DebugStore];
+    vec![
+        Step::client("control-areas", &["control-area", "--json"])
+            .proof(proof::areas, "the state of each processor is reported")
+            .learn(facts::control_areas),
+        Step::client("allocate-areas", &["control-area", "allocate", "--json"])
+            .needs(&debug_store)
+            .proof(proof::areas, "each processor has an area of 0xA0 bytes")
+            .decides(&["control-areas", "size-of-area"]),
+        Step::client("free-areas", &["control-area", "free", "--json"])
+            .needs(&debug_store)
+            .proof(proof::areas, "the areas are freed")
+            .decides(&["control-areas"]),
+        Step::client(
+            "record-precise",
+            &["record", "-a", "--duration", "1", "-e", "TotalIssues:p@4M", "-o", "precise.rec"],
+        )
+        .needs(&debug_store)
+        .proof(proof::recorded, "the processor records precise events")
+        .decides(&["hardware-recording"]),
+        Step::client("branches", &["branches", "-C", "0", "--duration", "0.1"])
+            .needs(&debug_store)
+            .decides(&["hardware-recording"]),
+    ]
+}
+
+/// The end-to-end tests that do not need the model.
+fn tests() -> Vec<Step> {
+    let catalog = |name, need| {
+        Step::program(name, "pnputil.exe", &["/add-driver", INF])
+            .absent()
+            .needs(&[Need::TestSigning, need])
+            .proof(proof::done, "pnputil accepts the catalog of the package")
+    };
+    // Without a driver that starts, these show the same as `install`.
+    let with_driver =
+        |name, filter, shows| Step::tests(name, filter, shows).after("install").decides(&["tests-on-windows"]);
+    vec![
+        Step::tests("tests-signature", "package::the_signed_driver", "the test of the signature passes")
+            .decides(&["valid-signature", "tests-on-windows"]),
+        with_driver("tests-package", "package::", "every test of the package passes")
+            .decides(&["service-lifecycle", "package-counts-and-leaves-nothing"]),
+        with_driver("tests-installing", "installing::", "every test of client install passes")
+            .decides(&["safe-install"]),
+        catalog("catalog-from-linux", Need::LinuxPackage).decides(&["catalog-from-linux"]),
+        catalog("catalog-from-windows", Need::WindowsPackage).decides(&["signing-tools-of-windows"]),
+        with_driver("tests-inf", "inf::", "the test of halprof.inf passes").decides(&["inf-lifecycle"]),
+        Step::tests("tests-skipped", "skipped::", "the other tests are listed with the reason")
+            .decides(&["tests-on-windows"]),
+    ]
+}
+
+/// Driver Verifier: a round with its standard checks, and one in which allocations fail at random.
+fn verifier() -> Vec<Step> {
+    let mut steps = round("standard", &["/standard"], proof::done, &["driver-verifier", "irql-and-memory"]);
+    let tests =
+        Step::tests("verifier-standard-tests", "package::", "every test of the package passes under Driver Verifier")
+            .after("verifier-standard-install");
+    steps.push(tests.decides(&["driver-verifier"]));
+    steps.extend(round("low-resources", &["/flags", "0x4"], proof::any_exit, &["undone-after-failures"]));
+    steps.push(Step::program("verifier-reset", "verifier.exe", &["/reset"]).proof(proof::any_exit, "it is turned off"));
+    steps.push(Step::restart("restart-without-verifier"));
+    steps
+}
+
+/// Returns a round: the driver is loaded, counts, samples, is loaded again, and is removed.
+fn round(
+    name: &str,
+    options: &[&str],
+    proof: fn(&super::guest::Ran) -> proof::Outcome,
+    claims: &[&'static str],
+) -> Vec<Step> {
+    const SHOWS: &str = "Driver Verifier does not stop the machine";
+    let named = |step: &str| format!("verifier-{name}-{step}");
+    let with = |step: Step| {
+        step.needs(&[Need::TestSigning]).after("install").after(named("settings")).proof(proof, SHOWS).decides(claims)
+    };
+    let client = |step: &str, arguments: &[&str]| with(Step::client(named(step), arguments));
+    let record = |step: &str, event: &str| {
+        client(step, &[&["record", "-e", event, "-o", "verifier.rec", "--"], &WORK[..]].concat())
+    };
+    vec![
+        // Exit code 2 of verifier says that a restart is needed.
+        Step::program(named("on"), "verifier.exe", &[options, &["/driver", "halprof.sys"]].concat())
+            .proof(proof::any_exit, "the options are set"),
+        Step::restart(named("restart")),
+        Step::program(named("settings"), "verifier.exe", &["/querysettings"])
+            .after(named("on"))
+            .proof(proof::verified, "Driver Verifier has halprof.sys among its drivers"),
+        with(Step::bare_client(named("install"), &["install"])),
+        client("info", &["info"]),
+        client("stat", &[&["stat", "--"], &WORK[..]].concat()).needs(&[Need::Counters]),
+        record("record", "TotalCycles").needs(&[Need::Counters]),
+        record("record-time", "Time"),
+        with(Step::program(named("stop"), "sc.exe", &["stop", "halprof"])).running(),
+        with(Step::program(named("start"), "sc.exe", &["start", "halprof"])).after(named("stop")),
+        client("uninstall", &["uninstall"]),
+    ]
+}
+
+fn end() -> Vec<Step> {
+    vec![
+        Step::bare_client("uninstall", &["uninstall"]).decides(&["package-counts-and-leaves-nothing"]),
+        Step::bare_client("not-installed", &["status"])
+            .proof(proof::not_installed, "nothing is installed")
+            .decides(&["package-counts-and-leaves-nothing"]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::claims::{CLAIMS, Scope};
+    use super::super::plan::Action;
+    use super::super::{powershell, ssh};
+    use super::*;
+
+    #[test]
+    fn every_step_has_its_own_name_comes_after_what_it_needs_and_fits_the_command_line_of_the_guest() {
+        let steps = plan();
+        let names: BTreeSet<&str> = steps.iter().map(|step| step.name.as_str()).collect();
+        assert_eq!(names.len(), steps.len());
+        for step in &steps {
+            let earlier = steps.iter().take_while(|other| other.name != step.name);
+            let earlier: Vec<&str> = earlier.map(|step| step.name.as_str()).collect();
+            assert!(step.after.iter().all(|name| earlier.contains(&name.as_str())), "{}: {:?}", step.name, step.after);
+        }
+        for call in steps.iter().filter_map(Step::call) {
+            assert!(powershell::arguments(&ssh::script(&call, std::time::Duration::from_mins(30))).is_ok(), "{call:?}");
+        }
+    }
+
+    #[test]
+    fn a_claim_has_steps_if_and_only_if_a_guest_can_decide_it() {
+        let decided: BTreeSet<&str> = plan().iter().flat_map(|step| step.decides.clone()).collect();
+        let known: BTreeSet<&str> = CLAIMS.iter().map(|claim| claim.id).collect();
+        assert!(decided.is_subset(&known), "no such claims: {:?}", decided.difference(&known));
+        for claim in CLAIMS {
+            let has_step = !matches!(claim.scope, Scope::NoStep(_));
+            assert_eq!(decided.contains(claim.id), has_step, "{}", claim.id);
+        }
+    }
+
+    /// The verbs and long options of the client are in the completion that is made from its command line.
+    #[test]
+    fn the_client_has_every_verb_and_option_of_the_plan() {
+        let completion = include_str!("../../../client/generated/client-completion.bash");
+        let mut checked = 0;
+        for step in &plan() {
+            let Action::Client(arguments) = &step.action else { continue };
+            let verb = arguments[0].replace('-', "__subcmd__");
+            let place = completion.find(&format!("\n        client__subcmd__{verb})\n"));
+            let place = place.unwrap_or_else(|| panic!("{}: no verb {verb}", step.name));
+            let options = completion[place..].split("opts=\"").nth(1).unwrap().split('"').next().unwrap();
+            let options: Vec<&str> = options.split(' ').collect();
+            let own =
+                arguments.iter().take_while(|word| *word != "--").filter(|word| word.starts_with('-') && *word != "-");
+            for option in own {
+                assert!(options.contains(&option.as_str()), "{}: {verb} has no {option}, only {options:?}", step.name);
+                checked += 1;
+            }
+        }
+        assert!(checked > 40, "{checked}");
+    }
+}
