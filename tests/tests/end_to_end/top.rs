@@ -53,8 +53,9 @@ fn top_loses_nothing_at_10000_samples_a_second() {
         let samples = before(&ran.err, " samples");
         assert!(samples > 1000.0, "{}", ran.err);
         // A counter that is stopped, at the end or for a pause, can lose the sample of an overflow whose interrupt has
-        // not come. A ring that the client empties too late is full.
+        // not come. So does a tick before a late interrupt, and those are late on a busy machine: 10 of 52,000 with two
+        // compilers beside it. A ring that the client empties too late is full.
         assert!(ran.err.contains(" (0 lost, ") || ran.err.contains("none because a ring was full"), "{}", ran.err);
-        assert!(before(&ran.err, " lost,") <= 2.0 + samples / 10_000.0, "{}", ran.err);
+        assert!(before(&ran.err, " lost,") <= 2.0 + samples / 1_000.0, "{}", ran.err);
     }
 }
