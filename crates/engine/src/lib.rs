@@ -13,6 +13,7 @@
 //! | `sessions` | start, read and stop, on every processor at once |
 //! | `resources` | counters, timers and the interrupt, which sessions share |
 //! | `areas` | the control areas of processors |
+//! | `registers` | the registers of a processor as they are |
 //! | `hardware_recording` | events that processors record themselves |
 //! | `time` | times and durations, by their units |
 //! | `suspend_time` | how long the machine slept |
@@ -43,6 +44,7 @@ mod metrics;
 mod plan;
 mod platform;
 mod processor_set;
+mod registers;
 mod reply;
 mod requests;
 mod reservation;

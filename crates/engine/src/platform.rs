@@ -269,9 +269,19 @@ impl<M: Platform> EngineContext<'_, M> {
         group: RegisterGroup,
         phase: Phase,
     ) -> Result<Result<(), Fault>, Refusal> {
+        self.pinned_to(processor, |cpu| self.hal.access_first(processor, group, phase, cpu))
+    }
+
+    /// Runs `work` on a processor, on this thread, which is pinned to the processor meanwhile.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NoSuchProcessor`] or [`ASLEEP`]; then `work` did not run.
+    ///
+    /// # IRQL
+    /// Below DISPATCH_LEVEL, for the caller and for `work`.
+    pub fn pinned_to<T>(&self, processor: ProcessorIndex, work: impl FnOnce(&M::PinnedCpu) -> T) -> Result<T, Refusal> {
         self.check_awake()?;
-        let access = |cpu: &M::PinnedCpu| self.hal.access_first(processor, group, phase, cpu);
-        self.platform.on_processor(processor, access).map_err(|status| {
+        self.platform.on_processor(processor, work).map_err(|status| {
             Refusal::new(status, ErrorCode::NoSuchProcessor)
                 .processor(processor)
                 .detail(self.platform.processors().into(), 0)

@@ -12,8 +12,8 @@ use protocol::status::{
 };
 use protocol::{
     AreaRequest, Code, CoreTypeRecord, ErrorCode, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, Method,
-    NAME_LENGTH, NtStatus, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, RequestSpec, SamplesRequest, SessionRequest,
-    SourceRecord, SourceRequest, StartHeader, StopRequest,
+    NAME_LENGTH, NtStatus, PROTOCOL_VERSION, ProcessorSet, RegistersRequest, ReplyHeader, RequestSpec, SamplesRequest,
+    SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
 use zerocopy::{FromBytes, FromZeros};
 
@@ -81,6 +81,7 @@ enum Input {
     ListSessions,
     ControlArea(AreaRequest),
     ListCoreTypes,
+    ReadRegisters(RegistersRequest),
 }
 
 impl Input {
@@ -109,6 +110,7 @@ impl Input {
             Code::Read => Self::Read(SessionRequest::read_from_bytes(bytes).ok()?),
             Code::ListSessions => Self::ListSessions,
             Code::ListCoreTypes => Self::ListCoreTypes,
+            Code::ReadRegisters => Self::ReadRegisters(RegistersRequest::read_from_bytes(bytes).ok()?),
             Code::ControlArea => Self::ControlArea(AreaRequest::read_from_bytes(bytes).ok()?),
             // The function `samples` reads this request.
             Code::Samples => return None,
@@ -131,6 +133,7 @@ impl Input {
             | Self::Stop(_)
             | Self::Start(..) => 0,
             Self::ControlArea(request) => request.reserved,
+            Self::ReadRegisters(request) => request.reserved.into(),
         }
     }
 }
@@ -225,6 +228,7 @@ impl<M: Platform> Engine<M> {
             }
             Input::Read(wanted) => self.sessions.read(wanted.session, client, context, reply),
             Input::ControlArea(wanted) => self.sessions.serve_areas(&wanted, context, reply),
+            Input::ReadRegisters(wanted) => self.sessions.read_registers(wanted, context, reply),
             Input::ListSessions => {
                 self.sessions.write_sessions(reply);
                 Ok(())

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pmu::extra::Selector;
 use pmu::first_access::{Phase, RegisterGroup};
-use pmu::{ProcessorIndex, debug_store, lvt_pmi};
+use pmu::{Cpu, ProcessorIndex, debug_store, lvt_pmi};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
 use protocol::{ErrorCode, NtStatus, ProcessorSet, RegisterInUse};
 
@@ -175,9 +175,7 @@ impl Resources {
         let EngineContext { platform, hal, .. } = context;
         context.check_awake()?;
         if self.interrupt == Interrupt::Free {
-            platform
-                .open_local_apic()
-                .map_err(|status| Refusal::new(status, ErrorCode::ApicNotReached).detail(status.into(), 0))?;
+            open_local_apic(platform)?;
             self.interrupt = Interrupt::Reached;
         }
         let hypervisor = hal.hypervisor() as u64;
@@ -198,6 +196,29 @@ impl Resources {
         let more = set_of(processors.iter().copied());
         let ticking = self.ticking.map_or(more, |ticking| union(&ticking, &more));
         if self.set_ticks(ticking, platform) { Ok(()) } else { Err(NO_MEMORY) }
+    }
+
+    /// Returns the LVT entry of a processor, whose local APIC is in memory. Opens it, unless it is open.
+    ///
+    /// # Errors
+    /// [`ErrorCode::ApicNotReached`]; [`ASLEEP`](crate::suspend_time::ASLEEP).
+    pub fn lvt_entry<M: Platform>(
+        &self,
+        processor: ProcessorIndex,
+        context: EngineContext<'_, M>,
+    ) -> Result<u32, Refusal> {
+        let is_closed = self.interrupt == Interrupt::Free;
+        if is_closed {
+            open_local_apic(context.platform)?;
+        }
+        let entry = AtomicU32::new(0);
+        let outcome = context.on_awake(&[processor], |current| {
+            entry.store(current.cpu().lvt_pmi(), Ordering::Relaxed);
+        });
+        if is_closed {
+            context.platform.close_local_apic();
+        }
+        outcome.map(|()| entry.into_inner())
     }
 
     /// Acquires on an added processor the resources that are in use on the others. Returns whether sessions can count
@@ -247,6 +268,11 @@ impl Resources {
             self.reservation.free(platform);
         }
     }
+}
+
+fn open_local_apic(platform: &impl Platform) -> Result<(), Refusal> {
+    let refusal = |status: NtStatus| Refusal::new(status, ErrorCode::ApicNotReached).detail(status.into(), 0);
+    platform.open_local_apic().map_err(refusal)
 }
 
 /// Returns the interval of the timers that a session needs, and their processors.

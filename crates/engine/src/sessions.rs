@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 use protocol::status::{STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED};
-use protocol::{AreaRequest, DETACHED, ErrorCode, EventRequest, StartHeader, flags};
+use protocol::{AreaRequest, DETACHED, ErrorCode, EventRequest, RegistersRequest, StartHeader, flags};
 
 use crate::clients::ClientId;
 use crate::event::EventFilter;
@@ -13,6 +13,7 @@ use crate::metrics::take_metrics;
 use crate::plan::{Planner, Requester};
 use crate::platform::{EngineContext, Platform};
 use crate::processor_set::set_of;
+use crate::registers::read_registers;
 use crate::reply::{Refusal, Reply};
 use crate::resources::{Resources, access_extra};
 use crate::rings::Account;
@@ -246,6 +247,16 @@ impl Sessions {
         reply: &mut Reply<'_>,
     ) -> Result<(), Refusal> {
         self.resources.areas().serve(request, context, reply)
+    }
+
+    /// Reads the registers of a processor.
+    pub fn read_registers<M: Platform>(
+        &self,
+        request: RegistersRequest,
+        context: EngineContext<'_, M>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Refusal> {
+        read_registers(&self.resources, request, context, reply)
     }
 
     /// Stops every session.

@@ -15,6 +15,7 @@ mod interrupt;
 mod metrics;
 mod other_thread;
 mod ownership;
+mod registers;
 mod reservation;
 mod sleep;
 mod sources;
@@ -26,6 +27,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 pub use error::{HalError, MAX_RAW};
 pub(crate) use extra::ExtraState;
 pub use extra::ExtraTaken;
+pub use registers::Reading;
 
 use crate::constraints::Listing;
 use crate::cpu::Cpuid;

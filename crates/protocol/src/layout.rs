@@ -390,6 +390,26 @@ layout! {
         missing_feature: u32,
     }
 
+    /// In: a processor.
+    8 RegistersRequest {
+        /// Processor.
+        processor: u32,
+        /// Zero.
+        reserved: u32,
+    }
+
+    /// Out: a register of a processor as it is, or that it cannot be read.
+    16 RegisterRecord {
+        /// Address of the register, index of the counter, or offset in the page of the local APIC.
+        number: u32,
+        /// A number of [`ReadBy`](crate::ReadBy).
+        read_by: u16,
+        /// 1 if the access faulted or, in the page of the local APIC, if there is no access to it; else 0.
+        failed: u16,
+        /// What it contains; zero after a fault, the NTSTATUS if there is no access to the page.
+        value: u64,
+    }
+
     /// Out: one event of a session, and the process that started it.
     56 SessionEvent {
         /// Session.

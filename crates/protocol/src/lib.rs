@@ -13,6 +13,7 @@
 mod driver_identity;
 mod error_code;
 mod layout;
+mod read_by;
 mod record;
 mod request;
 pub mod status;
@@ -22,9 +23,10 @@ pub use error_code::{ErrorCode, ExtraInUse, RegisterFault, RegisterInUse};
 pub use layout::{
     AreaRecord, AreaRequest, BRANCH_BUFFER, CoreTypeRecord, CountRecord, DEFAULT_BUDGET, EventRequest, Hello,
     HelloReply, InfoReply, IntervalRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, MAX_RING_BYTES, NAME_LENGTH,
-    PROCESSOR_WORDS, ProcessorSet, RING, ReplyHeader, SamplesRequest, SessionEvent, SessionRequest, SourceRecord,
-    SourceRequest, StartHeader, StopRequest, area, event_flags, flags, modes,
+    PROCESSOR_WORDS, ProcessorSet, RING, RegisterRecord, RegistersRequest, ReplyHeader, SamplesRequest, SessionEvent,
+    SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest, area, event_flags, flags, modes,
 };
+pub use read_by::ReadBy;
 pub use record::{
     AnySample, BranchKind, BranchRecord, CounterKind, CounterSample, LostKind, LostRecord, Mode, PauseKind,
     PauseRecord, PreciseKind, PreciseSample, Prediction, Record, RecordError, RecordKind, SampleRecord, StopKind,
@@ -34,7 +36,7 @@ pub use request::{Access, Code, Method, REQUESTS, RequestSpec, Size, find};
 pub use status::NtStatus;
 
 /// The version that both sides exchange in [`Hello`]; it changes with any layout, code or meaning.
-pub const PROTOCOL_VERSION: u32 = 9;
+pub const PROTOCOL_VERSION: u32 = 10;
 
 /// Name of the device object in the kernel's namespace.
 pub const DEVICE_NAME: &str = "\\Device\\halprof";

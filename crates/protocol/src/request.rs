@@ -3,8 +3,8 @@
 
 use crate::MAX_EVENTS;
 use crate::layout::{
-    AreaRequest, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, ReplyHeader, SamplesRequest,
-    SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
+    AreaRequest, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, RegistersRequest, ReplyHeader,
+    SamplesRequest, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
 use crate::record::SampleRecord;
 
@@ -82,6 +82,9 @@ pub enum Code {
     /// Nothing in, [`ReplyHeader`] and [`crate::CoreTypeRecord`]s out: the core types of a hybrid, none on other
     /// machines.
     ListCoreTypes = control_code(11, Access::Read),
+    /// [`RegistersRequest`] in, [`ReplyHeader`] and [`RegisterRecord`](crate::RegisterRecord)s out: every register of a
+    /// processor that a session can touch, each once, as it is. None is written.
+    ReadRegisters = control_code(12, Access::Read),
 }
 
 /// Valid lengths of a buffer, in bytes.
@@ -148,7 +151,7 @@ const EVENTS: Size =
     Size::Entries { head: size_of::<StartHeader>(), entry: size_of::<EventRequest>(), most: MAX_EVENTS };
 
 /// All requests.
-pub const REQUESTS: [RequestSpec; 12] = [
+pub const REQUESTS: [RequestSpec; 13] = [
     request(Code::Hello, "Hello", Access::Read, of::<Hello>(), at_least::<HelloReply>()),
     request(Code::Info, "Info", Access::Read, NOTHING, at_least::<InfoReply>()),
     request(Code::ListSources, "ListSources", Access::Read, NOTHING, HEADER),
@@ -161,6 +164,7 @@ pub const REQUESTS: [RequestSpec; 12] = [
     request(Code::Samples, "Samples", Access::Read, of::<SamplesRequest>(), ONE_SAMPLE),
     request(Code::ControlArea, "ControlArea", Access::ReadWrite, of::<AreaRequest>(), HEADER),
     request(Code::ListCoreTypes, "ListCoreTypes", Access::Read, NOTHING, HEADER),
+    request(Code::ReadRegisters, "ReadRegisters", Access::Read, of::<RegistersRequest>(), HEADER),
 ];
 
 const fn of<T>() -> Size {

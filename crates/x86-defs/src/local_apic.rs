@@ -9,7 +9,7 @@ pub const IA32_APIC_BASE: u32 = 0x1B;
 pub const IA32_X2APIC_LVT_PMI: u32 = 0x834;
 
 /// Offset of [`LvtPerformance`] in the register page in xAPIC mode (SDM Vol. 3A 11.4.1, Table 11-1).
-pub const XAPIC_LVT_PERFORMANCE: usize = 0x340;
+pub const XAPIC_LVT_PERFORMANCE: u16 = 0x340;
 
 /// Size of the register page in bytes (SDM Vol. 3A 11.4.1).
 pub const XAPIC_PAGE_SIZE: usize = 0x1000;

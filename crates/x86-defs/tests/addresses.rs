@@ -58,7 +58,7 @@ fn amd_msr_addresses_are_those_in_the_names_of_the_ppr() {
 
 #[test]
 fn an_x2apic_register_is_at_800h_and_a_sixteenth_of_its_xapic_offset() {
-    assert_eq!(local_apic::IA32_X2APIC_LVT_PMI as usize, 2048 + local_apic::XAPIC_LVT_PERFORMANCE / 16);
+    assert_eq!(local_apic::IA32_X2APIC_LVT_PMI, 2048 + u32::from(local_apic::XAPIC_LVT_PERFORMANCE) / 16);
     assert_eq!(local_apic::XAPIC_LVT_PERFORMANCE, 832);
     assert_eq!(local_apic::XAPIC_PAGE_SIZE, 4096);
     assert_eq!(local_apic::DELIVERY_MODE_FIXED, 0);

@@ -35,7 +35,7 @@ pub fn entry() -> Entry {
     match STATE.load(Ordering::Acquire) {
         CLOSED => Entry::Shut,
         REGISTER => Entry::Register,
-        page => Entry::Memory(address(page).wrapping_byte_add(XAPIC_LVT_PERFORMANCE).cast()),
+        page => Entry::Memory(address(page).wrapping_byte_add(XAPIC_LVT_PERFORMANCE.into()).cast()),
     }
 }
 

@@ -56,7 +56,7 @@ impl<E> Hal<E> {
     }
 
     /// Accesses the extra registers of this kind that the processor has.
-    fn access_extra(
+    pub(super) fn access_extra(
         &self,
         processor: ProcessorIndex,
         selector: Selector,

@@ -10,7 +10,7 @@ use crate::state::{CounterSet, CounterState, CpuCounters, PerCpuPmu};
 
 impl<E> Hal<E> {
     /// Returns the interface of a processor with the unit.
-    fn unit_with(&self, pmu: &PerCpuPmu) -> Option<Emon> {
+    pub(super) fn unit_with(&self, pmu: &PerCpuPmu) -> Option<Emon> {
         match self.interface_with(pmu) {
             Interface::Emon(emon) => Some(emon).filter(|emon| !emon.unit().is_empty()),
             _ => None,

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks};
 use pmu::{CurrentCpu, ProcessorIndex};
-use protocol::status::STATUS_DEVICE_BUSY;
+use protocol::status::{STATUS_DEVICE_BUSY, STATUS_INVALID_PARAMETER};
 use protocol::{NtStatus, ProcessorSet};
 use sample_ring::Memory;
 
@@ -33,6 +33,9 @@ impl Platform for &SimMachine {
 
     fn on_processor<T>(&self, processor: ProcessorIndex, work: impl FnOnce(&ModelCpu) -> T) -> Result<T, NtStatus> {
         self.refusal(Call::PinThread)?;
+        if processor.number() >= self.processors() {
+            return Err(STATUS_INVALID_PARAMETER);
+        }
         Ok(work(self.processor(processor.number())))
     }
 
