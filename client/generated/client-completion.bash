@@ -359,7 +359,7 @@ _client() {
             return 0
             ;;
         client__subcmd__diagnose)
-            opts="-h --cpuid --json --color --help"
+            opts="-h --cpuid --live --json --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

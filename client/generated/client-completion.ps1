@@ -432,6 +432,7 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
         'client;diagnose' {
             [CompletionResult]::new('--cpuid', '--cpuid', [CompletionResultType]::ParameterName, 'A CPUID dump; - is standard input [default: this processor]')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'Controls when to use color')
+            [CompletionResult]::new('--live', '--live', [CompletionResultType]::ParameterName, 'Let the driver read the registers of this machine; it writes none')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print one JSON object')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')

@@ -204,6 +204,10 @@ read: only the driver can check whether a hypervisor really has the counters
 that CPUID reports. Without FILE, the current processor is used, which on a
 hybrid machine can be a different one each time.
 
+With --live the driver reads every register that a session can touch, on each
+processor, and every counter, and writes none: the state of the machine before
+the first session, for a report of a problem. --json has it all in one file.
+
 FILES
   Dumps in the format of AIDA64 and InstLatx64, with lines such as
     CPUID 0000000A: 07300403-00000000-00000000-00000603
@@ -214,6 +218,8 @@ EXAMPLES
   client diagnose
   client diagnose --cpuid dump.txt --json
   cpuid -1 -r | client diagnose --cpuid -
+  client diagnose --live
+  client diagnose --live --json > machine.json
 ";
 
 /// Text after the help of `install`.
@@ -376,6 +382,9 @@ pub struct DiagnoseArgs {
     /// A CPUID dump; - is standard input [default: this processor]
     #[arg(long, value_name = "FILE")]
     pub cpuid: Option<PathBuf>,
+    /// Let the driver read the registers of this machine; it writes none
+    #[arg(long, conflicts_with = "cpuid")]
+    pub live: bool,
     #[command(flatten)]
     pub format: Json,
 }

@@ -8,8 +8,8 @@ use events::import::Imported;
 use pmu::Hypervisor;
 use protocol::{
     ALL_SOURCES, AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, ErrorCode, EventRequest, Hello,
-    HelloReply, InfoReply, IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, ReplyHeader, SessionEvent,
-    SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
+    HelloReply, InfoReply, IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, RegisterRecord,
+    RegistersRequest, ReplyHeader, SessionEvent, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
 use thiserror::Error as ThisError;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -237,6 +237,11 @@ impl Connection {
         // The request must not be repeated with a larger buffer, because it would be executed twice.
         let reply = self.succeed::<AreaRecord>(Code::ControlArea, request.as_bytes(), PROCESSOR_WORDS * 64)?;
         reply.records().map_err(|cause| malformed(Code::ControlArea, cause))
+    }
+
+    /// Returns the registers of a processor as they are.
+    pub fn registers(&self, processor: u32) -> Result<Vec<RegisterRecord>, Error> {
+        self.list(Code::ReadRegisters, RegistersRequest { processor, reserved: 0 }.as_bytes())
     }
 
     /// Returns the sessions and their events.

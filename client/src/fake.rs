@@ -17,17 +17,17 @@ use std::time::Duration;
 
 use protocol::{
     AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, CounterKind, CounterSample, ErrorCode, EventRequest,
-    HelloReply, InfoReply, Mode, NAME_LENGTH, PROTOCOL_VERSION, PreciseKind, PreciseSample, ReplyHeader, SampleRecord,
-    SessionEvent, SourceRecord, SourceRequest, StartHeader, StopRequest, modes, status,
+    HelloReply, InfoReply, Mode, NAME_LENGTH, PROTOCOL_VERSION, PreciseKind, PreciseSample, RegisterRecord,
+    ReplyHeader, SampleRecord, SessionEvent, SourceRecord, SourceRequest, StartHeader, StopRequest, modes, status,
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
-pub use self::information::{core_type_record, info};
+pub use self::information::{core_type_record, disturbed, info};
 pub use self::model::ModelMachine;
 use self::processes::FakeProcesses;
 pub use self::shared::Shared;
 use crate::known_work::{Function, KnownWork};
-use crate::system::{CodeIntegrity, Device, LoadedModule, ProcessSource, ServiceState, System, win32};
+use crate::system::{CodeIntegrity, Device, LoadedModule, ProcessSource, ServiceState, System, WindowsVersion, win32};
 use crate::topology::Topology;
 
 /// Units per second of the clock of samples.
@@ -96,17 +96,6 @@ pub fn count(source: u32, processor: u32, count: u64, enabled: u64) -> CountReco
     }
 }
 
-/// Returns the count with a mark: another program has set fixed counters to both modes after half a second.
-pub fn disturbed(count: CountRecord) -> CountRecord {
-    CountRecord {
-        disturbed_register: 0x38D,
-        disturbed_found: 0x333,
-        disturbed_expected: 0x2,
-        disturbed_at: 5_000_000,
-        ..count
-    }
-}
-
 /// Creates a sample of a process in user mode.
 pub fn sample(process: u32, time: u64) -> SampleRecord {
     let (kind, mode) = (CounterKind::Sample, Mode::User);
@@ -147,6 +136,8 @@ pub struct FakeDriver {
     pub core_types: Vec<CoreTypeRecord>,
     /// Replies to QuerySource for a core type.
     pub on_core_types: Vec<SourceRecord>,
+    /// Reply to ReadRegisters.
+    pub registers: Vec<RegisterRecord>,
     /// Protocol version.
     pub protocol: u32,
     /// Reply to Info.
@@ -174,6 +165,7 @@ impl Default for FakeDriver {
             areas: Vec::new(),
             core_types: Vec::new(),
             on_core_types: Vec::new(),
+            registers: Vec::new(),
             protocol: PROTOCOL_VERSION,
             info: info(),
             refuse: None,
@@ -305,6 +297,7 @@ impl Device for Arc<FakeDriver> {
                 length
             }
             Code::ListCoreTypes => list(output, header, &self.core_types),
+            Code::ReadRegisters => list(output, header, &self.registers),
             Code::ListSessions => list(output, header, &self.session_events),
             Code::ControlArea => {
                 let AreaRequest { current, processors, .. } = AreaRequest::read_from_bytes(input).unwrap();
@@ -381,6 +374,8 @@ pub struct FakeSystem {
     pub processor_time: Cell<Duration>,
     /// The machine whose driver replies instead, and which executes known work.
     pub model: Option<Arc<ModelMachine>>,
+    /// What identifies the fake Windows.
+    pub version: WindowsVersion,
 }
 
 impl FakeSystem {
@@ -409,6 +404,7 @@ impl FakeSystem {
             kernel: Arc::default(),
             processor_time: Cell::default(),
             model: None,
+            version: WindowsVersion::default(),
         }
     }
 
@@ -445,6 +441,10 @@ impl FakeSystem {
 impl System for FakeSystem {
     fn cache_folder(&self) -> Option<PathBuf> {
         self.cache.clone()
+    }
+
+    fn windows_version(&self) -> WindowsVersion {
+        self.version.clone()
     }
 
     fn open(&self) -> io::Result<Box<dyn Device>> {

@@ -2,7 +2,7 @@
 
 use pmu::Kind;
 use x86_defs::amd::{perfmon as amd, perfmon_v2};
-use x86_defs::intel::{debug_control, debug_store, extra, misc_enable, netburst, p6, pentium, perfmon};
+use x86_defs::intel::{debug_control, debug_store, extra, microcode, misc_enable, netburst, p6, pentium, perfmon};
 use x86_defs::local_apic;
 
 /// Returns the name and the number of a register: `IA32_FIXED_CTR_CTRL (MSR 0x38d)`.
@@ -47,6 +47,7 @@ fn name(interface: u32, number: u32) -> Option<String> {
         misc_enable::IA32_MISC_ENABLE => "IA32_MISC_ENABLE",
         perfmon::IA32_PERF_CAPABILITIES => "IA32_PERF_CAPABILITIES",
         debug_control::IA32_DEBUGCTL => "IA32_DEBUGCTL",
+        microcode::IA32_BIOS_SIGN_ID => "IA32_BIOS_SIGN_ID",
         debug_store::IA32_DS_AREA => "IA32_DS_AREA",
         local_apic::IA32_APIC_BASE => "IA32_APIC_BASE",
         local_apic::IA32_X2APIC_LVT_PMI => "IA32_X2APIC_LVT_PMI",
@@ -141,7 +142,10 @@ mod tests {
     #[test]
     fn every_register_that_an_interface_touches_has_its_own_name() {
         let touched: [(Kind, &[u32]); 5] = [
-            (Kind::Emon, &[0x1B, 0xC1, 0xC8, 0x186, 0x18D, 0x1A0, 0x1D9, 0x309, 0x30B, 0x345, 0x38D, 0x38E, 0x38F]),
+            (
+                Kind::Emon,
+                &[0x1B, 0x8B, 0xC1, 0xC8, 0x186, 0x18D, 0x1A0, 0x1D9, 0x309, 0x30B, 0x345, 0x38D, 0x38E, 0x38F],
+            ),
             (Kind::Emon, &[0x390, 0x3F1, 0x4C1, 0x4C8, 0x600, 0x834]),
             (Kind::Amd64, &[0xC000_0300, 0xC000_0301, 0xC000_0302, 0xC001_0003, 0xC001_0007, 0xC001_020A, 0xC001_020B]),
             (Kind::P6, &[0x186, 0x187, 0xC1, 0xC2]),

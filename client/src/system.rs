@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use protocol::Code;
+use serde::Serialize;
 
 use crate::known_work::{Function, KnownWork};
 use crate::topology::Topology;
@@ -93,6 +94,18 @@ pub struct CodeIntegrity {
     pub accepts_test_signatures: bool,
 }
 
+/// What identifies a Windows; each part is `None` if it is unknown.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct WindowsVersion {
+    /// The build and its update: `26100.4061`.
+    pub build: Option<String>,
+    /// The release: `24H2`.
+    pub release: Option<String>,
+    /// The edition: `Professional`.
+    pub edition: Option<String>,
+}
+
 /// The machine on which the client runs. Errors have Win32 codes.
 pub trait System {
     /// Returns the folder with imported events, if there is one.
@@ -118,6 +131,8 @@ pub trait System {
     fn driver_path(&self) -> io::Result<PathBuf>;
     /// Returns what the kernel checks when it loads a driver.
     fn code_integrity(&self) -> io::Result<CodeIntegrity>;
+    /// Returns what identifies this Windows.
+    fn windows_version(&self) -> WindowsVersion;
     /// Reads a file of the driver.
     fn read_file(&self, path: &Path) -> io::Result<Vec<u8>> {
         fs::read(path)

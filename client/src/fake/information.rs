@@ -1,6 +1,6 @@
-//! The reply of the fake driver to the request for information.
+//! Parts of the replies of the fake driver.
 
-use protocol::{CoreTypeRecord, InfoReply, PROTOCOL_VERSION, ProcessorSet};
+use protocol::{CoreTypeRecord, CountRecord, InfoReply, PROTOCOL_VERSION, ProcessorSet};
 use zerocopy::FromZeros;
 
 /// Returns the information about a desktop Core 2.
@@ -40,5 +40,16 @@ pub fn core_type_record(core_type: u32, processors: &[u32]) -> CoreTypeRecord {
         fixed_width: 40,
         pmu_version: 5,
         processors: set,
+    }
+}
+
+/// Returns the count with a mark: another program has set fixed counters to both modes after half a second.
+pub fn disturbed(count: CountRecord) -> CountRecord {
+    CountRecord {
+        disturbed_register: 0x38D,
+        disturbed_found: 0x333,
+        disturbed_expected: 0x2,
+        disturbed_at: 5_000_000,
+        ..count
     }
 }

@@ -1,4 +1,6 @@
-//! `diagnose`: what the driver would do on a processor, according to its CPUID.
+//! `diagnose`: what the driver would do on a processor, according to its CPUID; or the registers of this machine.
+
+mod live;
 
 use std::fmt::Write as _;
 
@@ -127,7 +129,13 @@ impl Diagnosis {
     }
 }
 
+#[cfg(test)]
+pub use live::Live;
+
 pub fn run(args: &DiagnoseArgs, context: &mut Context) -> Result<(), Error> {
+    if args.live {
+        return live::run(&args.format, context);
+    }
     let diagnosis = match &args.cpuid {
         Some(path) => {
             let dump = dump::read(path, context.input)?;

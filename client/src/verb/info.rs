@@ -67,7 +67,7 @@ impl Document for Info {
 }
 
 impl Info {
-    fn new(reply: &InfoReply, core_types: &[CoreTypeInfo]) -> Self {
+    pub fn new(reply: &InfoReply, core_types: &[CoreTypeInfo]) -> Self {
         Self {
             interface: reason::interface(reply.interface),
             reason: reason::text(reply.reason),
@@ -97,42 +97,47 @@ impl Info {
             sampling: Totals::from(reply),
         }
     }
+
+    /// Returns the properties as rows of a name and a value.
+    pub fn rows(&self) -> Vec<(&'static str, String)> {
+        let [vendor, processor, signature] = self.identity.rows();
+        let mut rows = vec![
+            ("Interface", self.interface.clone()),
+            ("Reason", self.reason.clone()),
+            ("Windows 10 HAL", windows10(&self.windows10_interface, &self.interface)),
+            ("Counters", counters_of(self)),
+            ("In use", in_use(self)),
+            ("Processors", format!("{} active, {} at most", self.processors, self.maximum_processors)),
+            ("Counter state", format!("{} bytes", grouped(self.state_bytes))),
+            vendor,
+            processor,
+            signature,
+            ("PMU version", pmu_version(self.pmu_version)),
+            ("Hypervisor", self.hypervisor.clone()),
+            ("Driver", format!("{}, protocol {}", self.driver_version, self.driver_protocol)),
+        ];
+        if !self.errata.is_empty() {
+            let numbers = errata::numbers(self.errata.iter().map(|of| &of.erratum));
+            rows.push(("Errata", format!("{numbers}; client list names the sources")));
+        }
+        rows.extend(workarounds::rows(&self.workarounds));
+        if let Some(status) = &self.reservation_refused {
+            let what = if self.counters_in_use > 0 { "to reserve the counters again" } else { "to free the counters" };
+            rows.push(("Reservation", format!("the HAL refused {what}: {status}")));
+        }
+        rows.extend(self.sampling.rows());
+        rows
+    }
 }
 
 pub fn run(args: &Json, context: &mut Context) -> Result<(), Error> {
     let connection = Connection::open(context.system()?)?;
     let info = Info::new(&connection.info()?, connection.core_types()?);
-    if args.json { context.json(&info) } else { context.say(&rows(&info)) }
+    if args.json { context.json(&info) } else { context.say(&text_of(&info)) }
 }
 
-fn rows(info: &Info) -> String {
-    let [vendor, processor, signature] = info.identity.rows();
-    let mut rows = vec![
-        ("Interface", info.interface.clone()),
-        ("Reason", info.reason.clone()),
-        ("Windows 10 HAL", windows10(&info.windows10_interface, &info.interface)),
-        ("Counters", counters_of(info)),
-        ("In use", in_use(info)),
-        ("Processors", format!("{} active, {} at most", info.processors, info.maximum_processors)),
-        ("Counter state", format!("{} bytes", grouped(info.state_bytes))),
-        vendor,
-        processor,
-        signature,
-        ("PMU version", pmu_version(info.pmu_version)),
-        ("Hypervisor", info.hypervisor.clone()),
-        ("Driver", format!("{}, protocol {}", info.driver_version, info.driver_protocol)),
-    ];
-    if !info.errata.is_empty() {
-        let numbers = errata::numbers(info.errata.iter().map(|of| &of.erratum));
-        rows.push(("Errata", format!("{numbers}; client list names the sources")));
-    }
-    rows.extend(workarounds::rows(&info.workarounds));
-    if let Some(status) = &info.reservation_refused {
-        let what = if info.counters_in_use > 0 { "to reserve the counters again" } else { "to free the counters" };
-        rows.push(("Reservation", format!("the HAL refused {what}: {status}")));
-    }
-    rows.extend(info.sampling.rows());
-    let mut text = properties(&rows);
+fn text_of(info: &Info) -> String {
+    let mut text = properties(&info.rows());
     if !info.core_types.is_empty() {
         // Writing to a `String` cannot fail.
         let _ = write!(text, "\n\n{}", core_types_table(&info.core_types));

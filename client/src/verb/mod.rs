@@ -54,7 +54,7 @@ use {
     annotate::Annotated,
     branches::BranchReport,
     control_area::ControlAreas,
-    diagnose::Diagnosis,
+    diagnose::{Diagnosis, Live},
     diff::Comparison,
     encode::Encodings,
     events::Counts,

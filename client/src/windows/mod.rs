@@ -12,6 +12,7 @@ mod registry;
 mod service;
 mod speed;
 mod topology;
+mod version;
 
 use std::io::{self, IsTerminal};
 use std::ops::Range;
@@ -22,7 +23,7 @@ use std::time::Duration;
 use crate::event_cache;
 use crate::known_work::{Function, KnownWork};
 use crate::system::{
-    CodeIntegrity, Device, LoadedModule, ProcessSource, RunningProcess, SERVICE, ServiceState, System,
+    CodeIntegrity, Device, LoadedModule, ProcessSource, RunningProcess, SERVICE, ServiceState, System, WindowsVersion,
 };
 use crate::topology::Topology;
 
@@ -70,6 +71,10 @@ impl System for Windows {
 
     fn code_integrity(&self) -> io::Result<CodeIntegrity> {
         code_integrity::query()
+    }
+
+    fn windows_version(&self) -> WindowsVersion {
+        version::query()
     }
 
     fn pause(&self) {

@@ -42,6 +42,8 @@ mod intervals;
 #[cfg(not(windows))]
 mod life;
 #[cfg(not(windows))]
+mod live;
+#[cfg(not(windows))]
 mod local_apic;
 #[cfg(not(windows))]
 mod metrics;

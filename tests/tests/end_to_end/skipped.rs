@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 33] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 34] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
     ("bench", include_str!("bench.rs"), "the bench itself is under test"),
@@ -23,6 +23,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 33] = [
     ("interrupts", include_str!("interrupts.rs"), "the model decides how interrupts behave at a masked entry"),
     ("intervals", include_str!("intervals.rs"), "the model counts at constant rates"),
     ("life", include_str!("life.rs"), "the model reports the counters that are enabled after a client dies"),
+    ("live", include_str!("live.rs"), "the model has the registers of another program"),
     ("local_apic", include_str!("local_apic.rs"), "the local APIC is part of the model"),
     ("metrics", include_str!("metrics.rs"), "the model reports the events to count"),
     ("multiplexing", include_str!("multiplexing.rs"), "the model counts at constant rates"),

@@ -3,8 +3,11 @@
 use std::fmt::Write;
 
 use cpuid_dumps::CpuIdentity;
+use protocol::{ReadBy, RegisterRecord};
 
 use super::*;
+use crate::fake::ModelMachine;
+use crate::system::WindowsVersion;
 
 fn diagnose(dump: &[u8]) -> Run {
     run_anywhere("diagnose --cpuid - --json", dump)
@@ -344,4 +347,79 @@ proptest! {
         prop_assert!(text.is_ascii() && text.lines().all(|line| line.len() <= 80), "{}", text);
         prop_assert_eq!(text.split("\n\n").nth(1).map(|table| table.lines().count()), Some(2 + rows));
     }
+}
+
+/// Returns a machine whose driver is the engine on the model.
+fn on_model(identity: &str) -> FakeSystem {
+    let version = WindowsVersion {
+        build: Some("26100.4061".to_owned()),
+        release: Some("24H2".to_owned()),
+        edition: Some("Professional".to_owned()),
+    };
+    let model = Some(ModelMachine::new(identity, 4, 1_000));
+    FakeSystem { model, version, ..FakeSystem::running(FakeDriver::default()) }
+}
+
+#[test]
+fn live_shows_the_registers_of_every_processor_of_every_generation() {
+    for identity in cpuid_dumps::GENERATIONS {
+        let system = on_model(identity);
+        let json = run(&system, "diagnose --live --json").json();
+        assert_eq!(json["windows"]["build"], "26100.4061", "{identity}");
+        let processors = json["processors"].as_array().unwrap();
+        assert_eq!(processors.len(), 4, "{identity}");
+        for (number, processor) in processors.iter().enumerate() {
+            assert_eq!(processor["processor"], number, "{identity}");
+            for register in processor["registers"].as_array().unwrap() {
+                let name = register["name"].as_str().unwrap();
+                assert!(!name.starts_with("MSR ") && !name.starts_with("unknown"), "{identity}: {name}");
+                assert!(register["value"].is_string(), "{identity}: {register}");
+            }
+        }
+    }
+}
+
+#[test]
+fn live_shows_equal_values_in_one_row() {
+    let ran = run(&on_model("intel-v2"), "diagnose --live");
+    assert_eq!(ran.outcome.unwrap(), 0);
+    insta::assert_snapshot!(ran.out);
+}
+
+#[test]
+fn live_shows_what_cannot_be_read_and_that_sessions_run() {
+    let record =
+        |number, read_by: ReadBy, failed, value| RegisterRecord { number, read_by: read_by as u16, failed, value };
+    let driver = FakeDriver {
+        registers: vec![
+            record(0x186, ReadBy::Rdmsr, 1, 0),
+            record(0x4000_0001, ReadBy::Rdpmc, 1, 0),
+            record(0x340, ReadBy::LocalApic, 1, 0xC000_0001),
+            RegisterRecord { number: 7, read_by: 99, failed: 0, value: 5 },
+        ],
+        ..FakeDriver::default()
+    };
+    let system = FakeSystem { integrity: None, ..FakeSystem::running(driver) };
+    let out = run(&system, "diagnose --live").out;
+    for wanted in [
+        "Windows         unknown\n",
+        "Signatures      unknown\n",
+        "IA32_PERFEVTSEL0 (MSR 0x186)  0-1  #GP\n",
+        "RDPMC 0x40000001              0-1  #GP\n",
+        "LVT entry (local APIC 0x340)  0-1  NTSTATUS 0xC0000001\n",
+        "unknown register 0x7          0-1  0x0000000000000005\n",
+        "8 registers of 2 processors were read; none was written.\n#GP: ",
+        "Sessions run: some of these values are theirs.\n",
+    ] {
+        assert!(out.contains(wanted), "{wanted}: {out}");
+    }
+}
+
+#[test]
+fn live_needs_the_driver_and_takes_no_dump() {
+    let system = FakeSystem::running(FakeDriver::default());
+    system.service.set(None);
+    let (exit, _) = run(&system, "diagnose --live").failure();
+    assert_eq!(exit, Exit::NotInstalled);
+    assert!(Cli::try_parse_from(["client", "diagnose", "--live", "--cpuid", "x"]).is_err());
 }

@@ -1,6 +1,6 @@
 //! The schemas of the JSON output.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::{env, fs};
 
 use schemars::JsonSchema;
@@ -41,6 +41,7 @@ fn schemas() -> BTreeMap<&'static str, String> {
         schema::<InterfaceTable>(),
         schema::<Interval>(),
         schema::<List<'_>>(),
+        schema::<Live>(),
         schema::<Matches>(),
         schema::<Metrics>(),
         schema::<Selftest>(),
@@ -77,6 +78,14 @@ fn every_schema_of_the_documents_is_in_the_code() {
         let path = entry.unwrap().path();
         assert!(path.extension().is_none_or(|it| it != "json") || known.contains(&path), "{}", path.display());
     }
+}
+
+#[test]
+fn the_readme_lists_every_schema() {
+    let readme = fs::read_to_string(json_schemas::path("halprof.stat/1").with_file_name("README.md")).unwrap();
+    let listed = readme.lines().filter_map(|line| line.strip_prefix("| `halprof.")?.split_once('`'));
+    let listed: BTreeSet<String> = listed.map(|(name, _)| format!("halprof.{name}")).collect();
+    assert_eq!(listed, schemas().into_keys().map(str::to_owned).collect::<BTreeSet<_>>());
 }
 
 /// Programs that read what earlier clients printed find its members, with their types, in what is printed today.
