@@ -89,8 +89,8 @@ fn installation() -> Vec<Step> {
             .needs(&[Need::Counters])
             .proof(proof::info, "the guest has counters")
             .decides(&["set-vmprocessor-perfmon"]),
-        Step::bare_client("diagnose", &["diagnose", "--json"])
-            .proof(proof::diagnosed, "the processor is described without the driver"),
+        Step::client("diagnose", &["diagnose", "--live", "--json"])
+            .proof(proof::diagnosed, "every register of every processor can be read"),
         Step::client("loads-with-memory-integrity", &["install"])
             .needs(&[Need::MemoryIntegrity])
             .proof(proof::installed, "the driver runs under memory integrity")

@@ -211,12 +211,14 @@ impl StandIn {
                 out("service halprof deleted\n")
             }
             ["status"] if !self.installed => refused(3, "error: halprof is not installed\n"),
-            ["diagnose", "--json"] => json_output(&json!({ "schema": "halprof.diagnose/1" })),
             ["report" | "flamegraph", file, ..] if !self.recordings.iter().any(|name| name == file) => {
                 refused(21, &format!("error: {file} is not found\n"))
             }
             _ if !self.runs => refused(4, "error: halprof does not run\n  try: client install\n"),
             ["info", ..] => self.info(),
+            ["diagnose", "--live", "--json"] => {
+                json_output(&json!({ "schema": "halprof.live/1", "processors": [{ "registers": [] }] }))
+            }
             _ if !self.pmu && needs_counters(words) => refused(7, "error: no counters\n"),
             ["selftest", "--json"] => {
                 json_output(&json!({ "schema": "halprof.selftest/1", "verdict": "passed", "checks": [] }))
