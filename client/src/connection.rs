@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use events::import::Imported;
 use pmu::Hypervisor;
 use protocol::{
-    ALL_SOURCES, AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, ErrorCode, EventRequest, Hello,
-    HelloReply, InfoReply, IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, RegisterRecord,
+    ALL_SOURCES, AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, ErrorCode, EventRequest, HalSourceRecord,
+    Hello, HelloReply, InfoReply, IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS, PROTOCOL_VERSION, RegisterRecord,
     RegistersRequest, ReplyHeader, SessionEvent, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
 use thiserror::Error as ThisError;
@@ -242,6 +242,11 @@ impl Connection {
     /// Returns the registers of a processor as they are.
     pub fn registers(&self, processor: u32) -> Result<Vec<RegisterRecord>, Error> {
         self.list(Code::ReadRegisters, RegistersRequest { processor, reserved: 0 }.as_bytes())
+    }
+
+    /// Returns what the HAL of Windows says about each source of the driver.
+    pub fn hal_sources(&self) -> Result<Vec<HalSourceRecord>, Error> {
+        self.list(Code::ListHalSources, &[])
     }
 
     /// Returns the sessions and their events.

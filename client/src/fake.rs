@@ -17,8 +17,9 @@ use std::time::Duration;
 
 use protocol::{
     AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, CounterKind, CounterSample, ErrorCode, EventRequest,
-    HelloReply, InfoReply, Mode, NAME_LENGTH, PROTOCOL_VERSION, PreciseKind, PreciseSample, RegisterRecord,
-    ReplyHeader, SampleRecord, SessionEvent, SourceRecord, SourceRequest, StartHeader, StopRequest, modes, status,
+    HalSourceRecord, HelloReply, InfoReply, Mode, NAME_LENGTH, PROTOCOL_VERSION, PreciseKind, PreciseSample,
+    RegisterRecord, ReplyHeader, SampleRecord, SessionEvent, SourceRecord, SourceRequest, StartHeader, StopRequest,
+    modes, status,
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
@@ -138,6 +139,8 @@ pub struct FakeDriver {
     pub on_core_types: Vec<SourceRecord>,
     /// Reply to ReadRegisters.
     pub registers: Vec<RegisterRecord>,
+    /// Reply to ListHalSources.
+    pub hal_sources: Vec<HalSourceRecord>,
     /// Protocol version.
     pub protocol: u32,
     /// Reply to Info.
@@ -166,6 +169,7 @@ impl Default for FakeDriver {
             core_types: Vec::new(),
             on_core_types: Vec::new(),
             registers: Vec::new(),
+            hal_sources: Vec::new(),
             protocol: PROTOCOL_VERSION,
             info: info(),
             refuse: None,
@@ -297,6 +301,7 @@ impl Device for Arc<FakeDriver> {
                 length
             }
             Code::ListCoreTypes => list(output, header, &self.core_types),
+            Code::ListHalSources => list(output, header, &self.hal_sources),
             Code::ReadRegisters => list(output, header, &self.registers),
             Code::ListSessions => list(output, header, &self.session_events),
             Code::ControlArea => {

@@ -5,13 +5,13 @@ use core::num::NonZeroU64;
 
 use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks};
 use pmu::{CurrentCpu, Options, ProcessorIndex};
-use protocol::{NtStatus, ProcessorSet};
+use protocol::{HalSourceRecord, NtStatus, ProcessorSet};
 use sample_ring::Memory;
 use wdk_sys::PCUNICODE_STRING;
 
 use crate::cpu::{self, PinnedProcessor, Processor};
 use crate::interrupt::{Sampling, SamplingByTime};
-use crate::nt::hal::Reservation;
+use crate::nt::hal::{self, Reservation};
 use crate::nt::node_pool::NodePool;
 use crate::nt::targeted_calls::TargetedCalls;
 use crate::nt::text::Text;
@@ -143,6 +143,10 @@ impl Platform for Kernel {
             self.reservation.set(Some(reservation));
             NtStatus::from(status)
         })
+    }
+
+    fn ask_hal(&self, records: &mut [HalSourceRecord]) -> Result<(), NtStatus> {
+        hal::ask(records).map_err(NtStatus::from)
     }
 
     fn pause(&self, duration: Duration100ns) {

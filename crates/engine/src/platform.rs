@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use pmu::first_access::{Fault, Phase, RegisterGroup};
 use pmu::{Cpu, CurrentCpu, GuardedCpu, Options, ProcessorIndex};
 use protocol::status::STATUS_NOT_SUPPORTED;
-use protocol::{ErrorCode, NtStatus, ProcessorSet, RegisterFault};
+use protocol::{ErrorCode, HalSourceRecord, NtStatus, ProcessorSet, RegisterFault};
 use sample_ring::Memory;
 
 use crate::processor_set::set_of;
@@ -97,6 +97,15 @@ pub trait Platform {
     /// # Errors
     /// The NTSTATUS of the HAL; the counters are still reserved.
     fn free_counters(&self) -> Result<(), NtStatus>;
+
+    /// HalQuerySystemInformation: completes these records, which have a source each, by what the HAL of Windows says.
+    ///
+    /// # Errors
+    /// The NTSTATUS with which the HAL could not be asked.
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL.
+    fn ask_hal(&self, records: &mut [HalSourceRecord]) -> Result<(), NtStatus>;
 
     /// Allocates memory for the ring of a processor, near that processor where the machine has memory near to some. Its
     /// contents are undefined. Returns `None` if memory is short.

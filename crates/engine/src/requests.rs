@@ -11,9 +11,9 @@ use protocol::status::{
     STATUS_PRIVILEGE_NOT_HELD, STATUS_REVISION_MISMATCH, STATUS_SUCCESS,
 };
 use protocol::{
-    AreaRequest, Code, CoreTypeRecord, ErrorCode, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, Method,
-    NAME_LENGTH, NtStatus, PROTOCOL_VERSION, ProcessorSet, RegistersRequest, ReplyHeader, RequestSpec, SamplesRequest,
-    SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
+    AreaRequest, Code, CoreTypeRecord, ErrorCode, EventRequest, HalSourceRecord, Hello, HelloReply, InfoReply,
+    IntervalRequest, Method, NAME_LENGTH, NtStatus, PROTOCOL_VERSION, ProcessorSet, RegistersRequest, ReplyHeader,
+    RequestSpec, SamplesRequest, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
 };
 use zerocopy::{FromBytes, FromZeros};
 
@@ -82,6 +82,7 @@ enum Input {
     ControlArea(AreaRequest),
     ListCoreTypes,
     ReadRegisters(RegistersRequest),
+    ListHalSources,
 }
 
 impl Input {
@@ -110,6 +111,7 @@ impl Input {
             Code::Read => Self::Read(SessionRequest::read_from_bytes(bytes).ok()?),
             Code::ListSessions => Self::ListSessions,
             Code::ListCoreTypes => Self::ListCoreTypes,
+            Code::ListHalSources => Self::ListHalSources,
             Code::ReadRegisters => Self::ReadRegisters(RegistersRequest::read_from_bytes(bytes).ok()?),
             Code::ControlArea => Self::ControlArea(AreaRequest::read_from_bytes(bytes).ok()?),
             // The function `samples` reads this request.
@@ -129,6 +131,7 @@ impl Input {
             | Self::Read(_)
             | Self::ListSessions
             | Self::ListCoreTypes
+            | Self::ListHalSources
             | Self::QuerySource(_)
             | Self::Stop(_)
             | Self::Start(..) => 0,
@@ -228,6 +231,7 @@ impl<M: Platform> Engine<M> {
             }
             Input::Read(wanted) => self.sessions.read(wanted.session, client, context, reply),
             Input::ControlArea(wanted) => self.sessions.serve_areas(&wanted, context, reply),
+            Input::ListHalSources => self.list_hal_sources(reply),
             Input::ReadRegisters(wanted) => self.sessions.read_registers(wanted, context, reply),
             Input::ListSessions => {
                 self.sessions.write_sessions(reply);
@@ -355,6 +359,18 @@ impl<M: Platform> Engine<M> {
         }
         record.name_length = number(name.len().min(NAME_LENGTH));
         record
+    }
+
+    fn list_hal_sources(&self, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+        let records = self
+            .sampler
+            .hal()
+            .source_list()
+            .map(|source| HalSourceRecord { source: source.source.source.0, ..HalSourceRecord::new_zeroed() });
+        let mut records = try_collect(records, self.sampler.hal().interface().sources().len())?;
+        self.platform.ask_hal(&mut records).map_err(|status| Refusal::new(status, ErrorCode::NoMemory))?;
+        records.iter().for_each(|record| reply.push(record));
+        Ok(())
     }
 
     fn query_source(&self, wanted: SourceRequest, reply: &mut Reply<'_>) -> Result<(), Refusal> {

@@ -7,8 +7,10 @@ use std::collections::BTreeSet;
 use engine::Engine;
 use model::{FaultingAccess, Processor};
 use pmu::first_access::Access;
+use protocol::status::STATUS_NOT_SUPPORTED;
 use protocol::{
-    BRANCHES, Code, ErrorCode, EventRequest, ProcessorSet, ReadBy, RegisterRecord, RegistersRequest, StartHeader, modes,
+    BRANCHES, Code, ErrorCode, EventRequest, HalSourceRecord, ProcessorSet, ReadBy, RegisterRecord, RegistersRequest,
+    SourceRecord, StartHeader, modes,
 };
 use simulation::{Answer, Call, Client, SimMachine};
 use zerocopy::IntoBytes;
@@ -133,7 +135,7 @@ fn a_register_that_faults_is_reported_and_those_behind_it_are_read() {
             let failed: Vec<_> = records.iter().filter(|record| record.failed == 1).collect();
             let wanted = RegisterRecord { number, read_by, failed: 1, value: 0 };
             assert_eq!(failed, [&wanted], "{faulting:x?}");
-            // Without these nobody knows where the LVT entry is, whether there is a Debug Store, or what it records.
+            // Without these it is unknown where the LVT entry is, whether there is a Debug Store, or what it records.
             let decides = [0x1B, 0x1A0, 0x345, 0x8B].contains(&number);
             assert!(decides || read(&records) == whole, "{faulting:x?}");
             assert!(records.len() > 20, "{faulting:x?}: {}", records.len());
@@ -207,4 +209,21 @@ fn a_request_that_cannot_be_served_is_refused() {
     assert_eq!(ask(client, &mut engine, 0).header().cause, ErrorCode::Asleep as u32);
     machine.wake(&engine);
     assert_eq!(ask(client, &mut engine, 0).header().cause, 0);
+}
+
+#[test]
+fn the_hal_is_asked_about_every_source_of_the_driver() {
+    let machine = SimMachine::named("haswell-4710mq", 1);
+    let mut engine = Engine::new(&machine, [0; 4]).unwrap();
+    let client = Client::open(&mut engine, 1, 10);
+    let sources: Vec<SourceRecord> = client.tell(&mut engine, Code::ListSources);
+    let answers: Vec<HalSourceRecord> = client.tell(&mut engine, Code::ListHalSources);
+    let asked = |source: u32| {
+        let status = if source == 0x13 { STATUS_NOT_SUPPORTED.number() } else { 0 };
+        HalSourceRecord { source, status, supported: u32::from(source.is_multiple_of(2)), interval: source }
+    };
+    assert_eq!(answers, sources.iter().map(|record| asked(record.source)).collect::<Vec<_>>());
+    machine.refuse(Call::AskHal, 0xC000_009A);
+    let refused = client.ask(&mut engine, Code::ListHalSources, &[], 4_096).header();
+    assert_eq!((refused.status, refused.cause, refused.count), (0xC000_009A, ErrorCode::NoMemory as u32, 0));
 }

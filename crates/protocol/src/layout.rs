@@ -410,6 +410,18 @@ layout! {
         value: u64,
     }
 
+    /// Out: what the HAL of Windows says about a source.
+    16 HalSourceRecord {
+        /// KPROFILE_SOURCE.
+        source: u32,
+        /// NTSTATUS of HalQuerySystemInformation.
+        status: u32,
+        /// 1 if the HAL supports it, else 0.
+        supported: u32,
+        /// Its interval in the HAL.
+        interval: u32,
+    }
+
     /// Out: one event of a session, and the process that started it.
     56 SessionEvent {
         /// Session.

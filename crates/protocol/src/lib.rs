@@ -21,8 +21,8 @@ pub mod status;
 pub use driver_identity::{DriverIdentity, IDENTITY_SECTION};
 pub use error_code::{ErrorCode, ExtraInUse, RegisterFault, RegisterInUse};
 pub use layout::{
-    AreaRecord, AreaRequest, BRANCH_BUFFER, CoreTypeRecord, CountRecord, DEFAULT_BUDGET, EventRequest, Hello,
-    HelloReply, InfoReply, IntervalRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, MAX_RING_BYTES, NAME_LENGTH,
+    AreaRecord, AreaRequest, BRANCH_BUFFER, CoreTypeRecord, CountRecord, DEFAULT_BUDGET, EventRequest, HalSourceRecord,
+    Hello, HelloReply, InfoReply, IntervalRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, MAX_RING_BYTES, NAME_LENGTH,
     PROCESSOR_WORDS, ProcessorSet, RING, RegisterRecord, RegistersRequest, ReplyHeader, SamplesRequest, SessionEvent,
     SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest, area, event_flags, flags, modes,
 };

@@ -85,6 +85,9 @@ pub enum Code {
     /// [`RegistersRequest`] in, [`ReplyHeader`] and [`RegisterRecord`](crate::RegisterRecord)s out: every register of a
     /// processor that a session can touch, each once, as it is. None is written.
     ReadRegisters = control_code(12, Access::Read),
+    /// Nothing in, [`ReplyHeader`] and [`HalSourceRecord`](crate::HalSourceRecord)s out: HalProfileSourceInformation of
+    /// the HAL of Windows, for each source of the driver.
+    ListHalSources = control_code(13, Access::Read),
 }
 
 /// Valid lengths of a buffer, in bytes.
@@ -151,7 +154,7 @@ const EVENTS: Size =
     Size::Entries { head: size_of::<StartHeader>(), entry: size_of::<EventRequest>(), most: MAX_EVENTS };
 
 /// All requests.
-pub const REQUESTS: [RequestSpec; 13] = [
+pub const REQUESTS: [RequestSpec; 14] = [
     request(Code::Hello, "Hello", Access::Read, of::<Hello>(), at_least::<HelloReply>()),
     request(Code::Info, "Info", Access::Read, NOTHING, at_least::<InfoReply>()),
     request(Code::ListSources, "ListSources", Access::Read, NOTHING, HEADER),
@@ -165,6 +168,7 @@ pub const REQUESTS: [RequestSpec; 13] = [
     request(Code::ControlArea, "ControlArea", Access::ReadWrite, of::<AreaRequest>(), HEADER),
     request(Code::ListCoreTypes, "ListCoreTypes", Access::Read, NOTHING, HEADER),
     request(Code::ReadRegisters, "ReadRegisters", Access::Read, of::<RegistersRequest>(), HEADER),
+    request(Code::ListHalSources, "ListHalSources", Access::Read, NOTHING, HEADER),
 ];
 
 const fn of<T>() -> Size {

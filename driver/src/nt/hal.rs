@@ -2,6 +2,8 @@
 
 use core::ffi::c_void;
 
+use pmu::hal::information::HalProfileSourceInformationBuffer;
+use protocol::HalSourceRecord;
 use wdk_sys::ntddk::{HalAllocateHardwareCounters, HalFreeHardwareCounters};
 use wdk_sys::{HANDLE, NTSTATUS, STATUS_INSUFFICIENT_RESOURCES, ULONG};
 
@@ -12,6 +14,9 @@ use super::trap_frame::TrapFrame;
 
 /// HalProfileSourceInterruptHandler of HAL_SET_INFORMATION_CLASS (ntddk.h).
 const PROFILE_SOURCE_INTERRUPT_HANDLER: ULONG = 1;
+
+/// HalProfileSourceInformation of HAL_QUERY_INFORMATION_CLASS (ntddk.h).
+const PROFILE_SOURCE_INFORMATION: ULONG = 1;
 
 /// STATUS_NOT_SUPPORTED (ntstatus.h).
 const STATUS_NOT_SUPPORTED: NTSTATUS = 0xC000_00BB_u32.cast_signed();
@@ -26,7 +31,8 @@ pub type Handler = unsafe extern "C" fn(frame: *mut TrapFrame);
 #[repr(C)]
 struct Dispatch {
     version: ULONG,
-    query: *mut c_void,
+    query:
+        Option<unsafe extern "C" fn(class: ULONG, size: ULONG, buffer: *mut c_void, returned: *mut ULONG) -> NTSTATUS>,
     set: Option<unsafe extern "C" fn(class: ULONG, size: ULONG, buffer: *mut c_void) -> NTSTATUS>,
 }
 
@@ -59,6 +65,45 @@ pub fn set_interrupt_handler(handler: Option<Handler>) -> Result<(), NTSTATUS> {
     let mut handler = handler;
     // SAFETY: the class takes the address of such a function, or null, in 8 bytes
     check(unsafe { set(PROFILE_SOURCE_INTERRUPT_HANDLER, 8, (&raw mut handler).cast()) })
+}
+
+/// Asks the HAL about the source of each record, and completes the records.
+///
+/// # Errors
+/// STATUS_INSUFFICIENT_RESOURCES; then nothing was asked.
+///
+/// # IRQL
+/// At most APC_LEVEL.
+pub fn ask(records: &mut [HalSourceRecord]) -> Result<(), NTSTATUS> {
+    let worker = Worker::new().ok_or(STATUS_INSUFFICIENT_RESOURCES)?;
+    worker.run(&mut || records.iter_mut().for_each(ask_about));
+    Ok(())
+}
+
+/// Asks the HAL about the source of a record.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
+fn ask_about(record: &mut HalSourceRecord) {
+    // SAFETY: the export is the table itself, which exists as long as the system. Volatile, because Windows fills it.
+    let Dispatch { version, query, .. } = unsafe { (&raw const HalDispatchTable).read_volatile() };
+    let mut information = HalProfileSourceInformationBuffer {
+        profile_source: record.source,
+        supported: 0,
+        reserved: [0; 3],
+        interval: 0,
+    };
+    let mut returned = 0;
+    let status = match query.filter(|_| version >= FIRST_VERSION) {
+        // SAFETY: the class takes and returns such a structure, which has 12 bytes, and the number of bytes
+        Some(query) => unsafe {
+            query(PROFILE_SOURCE_INFORMATION, 12, (&raw mut information).cast(), &raw mut returned)
+        },
+        None => STATUS_NOT_SUPPORTED,
+    };
+    record.status = status.cast_unsigned();
+    record.supported = information.supported.into();
+    record.interval = information.interval;
 }
 
 /// A reservation of all counters of all processors.

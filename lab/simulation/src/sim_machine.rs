@@ -73,10 +73,12 @@ pub enum Call {
     BeginSampling,
     /// [`Platform::on_processor`].
     PinThread,
+    /// [`Platform::ask_hal`].
+    AskHal,
 }
 
 impl Call {
-    const COUNT: usize = 7;
+    const COUNT: usize = 8;
 
     /// All calls.
     pub const ALL: [Self; Self::COUNT] = [
@@ -87,6 +89,7 @@ impl Call {
         Self::OpenLocalApic,
         Self::BeginSampling,
         Self::PinThread,
+        Self::AskHal,
     ];
 }
 

@@ -77,7 +77,7 @@ type Names = (&'static str, &'static str);
 
 /// Structures that the driver declares itself, with their fields.
 const OWN_STRUCTURES: &[(Names, &[Names])] = &[
-    (("Dispatch", "HAL_DISPATCH"), &[("set", "HalSetSystemInformation")]),
+    (("Dispatch", "HAL_DISPATCH"), &[("query", "HalQuerySystemInformation"), ("set", "HalSetSystemInformation")]),
     (
         ("TrapFrame", "_KTRAP_FRAME"),
         &[("rip", "Rip"), ("cs", "SegCs"), ("flags", "EFlags"), ("rsp", "Rsp"), ("ss", "SegSs")],

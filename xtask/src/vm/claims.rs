@@ -130,6 +130,11 @@ pub const CLAIMS: &[Claim] = &[
         scope: InPart("which process Windows charges the slot to"),
     },
     Claim {
+        id: "hal-tells-its-sources",
+        text: "the HAL says by HalProfileSourceInformation which sources it supports",
+        scope: Complete,
+    },
+    Claim {
         id: "counters-reserved",
         text: "counters are reserved, and a refusal is reported",
         scope: InPart("the refusal, which needs a second owner of the counters"),

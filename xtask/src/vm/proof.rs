@@ -143,17 +143,20 @@ pub fn reason_of_no_counters(ran: &Ran) -> Outcome {
     })
 }
 
-/// Passes if `client diagnose --live` has read the registers of every processor. A register that raises #GP passes: a
-/// hypervisor may lack it, and the output, which is kept, shows it.
+/// Passes if `client diagnose --live` has read the registers of every processor, and the HAL has told its sources. A
+/// register that raises #GP passes: a hypervisor may lack it, and the output, which is kept, shows it.
 pub fn diagnosed(ran: &Ran) -> Outcome {
     check(ran, "live", |document| {
-        let processors = list(document, "processors");
-        if processors.is_empty() {
-            return Failed("no processor was read".to_owned());
+        let (processors, sources) = (list(document, "processors"), list(document, "hal_sources"));
+        if processors.is_empty() || sources.is_empty() {
+            return Failed("no processor was read, or the HAL was not asked".to_owned());
         }
         let registers = processors.iter().flat_map(|processor| list(processor, "registers"));
-        let is_failure = |register: &&Value| !["", "#GP"].contains(&text(register, "error"));
-        let failures = registers.filter(is_failure).map(|one| format!("{}: {}", text(one, "name"), text(one, "error")));
+        let is_failure = |answer: &&Value| !["", "#GP"].contains(&text(answer, "error"));
+        let failures = registers
+            .chain(sources)
+            .filter(is_failure)
+            .map(|one| format!("{}: {}", text(one, "name"), text(one, "error")));
         let failures: Vec<String> = failures.collect();
         fail_unless(failures.is_empty(), || failures.join(", "))
     })
@@ -390,7 +393,10 @@ mod tests {
     fn documents_of_another_schema_and_texts_fail() {
         let live = |error: Value| {
             let registers = [json!({ "name": "LVT entry", "error": error })];
-            printed(&json!({ "schema": "halprof.live/2", "processors": [{ "registers": registers }] }))
+            let sources = [json!({ "name": "Time", "error": null })];
+            printed(&json!({
+                "schema": "halprof.live/2", "processors": [{ "registers": registers }], "hal_sources": sources
+            }))
         };
         assert_eq!((diagnosed(&live(Value::Null)), diagnosed(&live(json!("#GP")))), (Passed, Passed));
         assert_eq!(failed(&diagnosed(&live(json!("NTSTATUS 0xC0000001")))), "LVT entry: NTSTATUS 0xC0000001");

@@ -90,7 +90,8 @@ fn installation() -> Vec<Step> {
             .proof(proof::info, "the guest has counters")
             .decides(&["set-vmprocessor-perfmon"]),
         Step::client("diagnose", &["diagnose", "--live", "--json"])
-            .proof(proof::diagnosed, "every register of every processor can be read"),
+            .proof(proof::diagnosed, "the registers of every processor can be read, and the HAL tells its sources")
+            .decides(&["hal-tells-its-sources"]),
         Step::client("loads-with-memory-integrity", &["install"])
             .needs(&[Need::MemoryIntegrity])
             .proof(proof::installed, "the driver runs under memory integrity")

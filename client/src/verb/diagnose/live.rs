@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pmu::Cpuid;
-use protocol::{NtStatus, ReadBy, RegisterRecord};
+use protocol::{HalSourceRecord, NtStatus, ReadBy, RegisterRecord};
 use raw_cpuid::CpuIdResult;
 use serde::Serialize;
 use x86_defs::cpuid::leaf;
@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::format::{self, counted, properties, table};
 use crate::processors::ranges;
 use crate::register;
+use crate::source::Sources;
 use crate::system::WindowsVersion;
 use crate::verb::context::Context;
 use crate::verb::info::Info;
@@ -37,6 +38,8 @@ pub struct Live {
     /// Whether it accepts signatures for tests, if that is known.
     accepts_test_signatures: Option<bool>,
     driver: Info,
+    /// What the HAL of Windows says about the sources of the driver.
+    hal_sources: Vec<HalSource>,
     /// What CPUID says on the processor on which the client runs.
     cpuid: Diagnosis,
     hypervisor_leaves: Vec<HypervisorLeaf>,
@@ -45,6 +48,34 @@ pub struct Live {
 
 impl Document for Live {
     const SCHEMA: &'static str = "halprof.live/1";
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct HalSource {
+    id: u32,
+    name: String,
+    /// `null` if the HAL refused to answer.
+    supported: Option<bool>,
+    interval: Option<u32>,
+    /// The NTSTATUS of the refusal.
+    error: Option<String>,
+}
+
+impl HalSource {
+    fn new(record: &HalSourceRecord, sources: &Sources) -> Self {
+        let HalSourceRecord { source, status, supported, interval } = *record;
+        // An NTSTATUS with the highest bit is an error.
+        let error = (status.cast_signed() < 0).then(|| NtStatus::new(status).to_string());
+        let answer = error.is_none();
+        Self {
+            id: source,
+            name: sources.name(source),
+            supported: answer.then_some(supported != 0),
+            interval: answer.then_some(interval),
+            error,
+        }
+    }
 }
 
 /// A CPUID leaf in hexadecimal.
@@ -106,7 +137,7 @@ impl Register {
 pub fn run(args: &Json, context: &mut Context) -> Result<(), Error> {
     let system = context.system()?;
     let connection = Connection::open(system)?;
-    let info = connection.info()?;
+    let (info, sources) = (connection.info()?, connection.sources()?);
     let cpu = cpuid::this_processor();
     let mut processors = Vec::new();
     for processor in 0..info.processors {
@@ -120,6 +151,7 @@ pub fn run(args: &Json, context: &mut Context) -> Result<(), Error> {
         enforces_signatures: integrity.map(|found| found.is_enforced),
         accepts_test_signatures: integrity.map(|found| found.accepts_test_signatures),
         driver: Info::new(&info, connection.core_types()?),
+        hal_sources: connection.hal_sources()?.iter().map(|record| HalSource::new(record, sources)).collect(),
         cpuid: Diagnosis::new("this processor".to_owned(), &cpu)?,
         hypervisor_leaves: hypervisor_leaves(&cpu),
         processors,
@@ -159,8 +191,19 @@ fn rows(live: &Live) -> String {
         (None, _) => "unknown",
     };
     let mut rows = vec![("Windows", windows(&live.windows)), ("Signatures", signatures.to_owned())];
+    rows.push(("Windows' HAL", hal(&live.hal_sources)));
     rows.extend(live.driver.rows());
     properties(&rows)
+}
+
+/// Formats what the HAL of Windows says: the sources that it supports, or why it does not answer.
+fn hal(sources: &[HalSource]) -> String {
+    let refused = sources.iter().find_map(|source| source.error.as_deref());
+    if let Some(status) = refused.filter(|_| sources.iter().all(|source| source.error.is_some())) {
+        return format!("refuses to tell its sources: {status}");
+    }
+    let supported = sources.iter().filter(|source| source.supported == Some(true)).count();
+    format!("supports {supported} of the driver's {}", counted(sources.len() as u64, "source"))
 }
 
 fn windows(version: &WindowsVersion) -> String {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use cpuid_dumps::CpuIdentity;
-use protocol::{ReadBy, RegisterRecord};
+use protocol::{HalSourceRecord, ReadBy, RegisterRecord};
 
 use super::*;
 use crate::fake::ModelMachine;
@@ -397,6 +397,10 @@ fn live_shows_what_cannot_be_read_and_that_sessions_run() {
             record(0x340, ReadBy::LocalApic, 1, 0xC000_0001),
             RegisterRecord { number: 7, read_by: 99, failed: 0, value: 5 },
         ],
+        hal_sources: vec![
+            HalSourceRecord { source: 0, status: 0xC000_0148, supported: 0, interval: 0 },
+            HalSourceRecord { source: 2, status: 0xC000_0148, supported: 0, interval: 0 },
+        ],
         ..FakeDriver::default()
     };
     let system = FakeSystem { integrity: None, ..FakeSystem::running(driver) };
@@ -404,6 +408,7 @@ fn live_shows_what_cannot_be_read_and_that_sessions_run() {
     for wanted in [
         "Windows         unknown\n",
         "Signatures      unknown\n",
+        "Windows' HAL    refuses to tell its sources: 0xC0000148\n",
         "IA32_PERFEVTSEL0 (MSR 0x186)  0-1  #GP\n",
         "RDPMC 0x40000001              0-1  #GP\n",
         "LVT entry (local APIC 0x340)  0-1  NTSTATUS 0xC0000001\n",

@@ -10,7 +10,7 @@ use pmu::first_access::GeneralProtection;
 use pmu::state::CounterSet;
 use pmu::{Cpu, Cpuid, CurrentCpu, GuardedCpu, Msr, ProcessorIndex};
 use protocol::status::STATUS_NOT_SUPPORTED;
-use protocol::{NtStatus, ProcessorSet};
+use protocol::{HalSourceRecord, NtStatus, ProcessorSet};
 use raw_cpuid::CpuIdResult;
 use sample_ring::Memory;
 
@@ -139,6 +139,10 @@ impl Platform for &Plain {
 
     fn on_processors(&self, _processors: &ProcessorSet, work: &(impl Fn(CurrentCpu<'_, PlainCpu>) + Sync)) {
         work(CurrentCpu::new(&self.cpu, ProcessorIndex::BOOT));
+    }
+
+    fn ask_hal(&self, _records: &mut [HalSourceRecord]) -> Result<(), NtStatus> {
+        Ok(())
     }
 
     fn ring_memory(&self, _processor: ProcessorIndex, bytes: usize) -> Option<Memory> {

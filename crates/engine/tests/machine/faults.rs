@@ -44,5 +44,9 @@ fn each_refusal_in_turn_beside_nothing_and_beside_a_session_that_runs() {
             assert!(!machine.is_in_use(), "{name}, {call:?}");
         }
     }
-    assert_eq!(causes.len() + 2, Call::ALL.len(), "one is of processors that are added, one of a stop");
+    assert_eq!(
+        causes.len() + 3,
+        Call::ALL.len(),
+        "one is of processors that are added, one of a stop, one of a question"
+    );
 }

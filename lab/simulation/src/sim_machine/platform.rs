@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks};
 use pmu::{CurrentCpu, ProcessorIndex};
-use protocol::status::{STATUS_DEVICE_BUSY, STATUS_INVALID_PARAMETER};
-use protocol::{NtStatus, ProcessorSet};
+use protocol::status::{STATUS_DEVICE_BUSY, STATUS_INVALID_PARAMETER, STATUS_NOT_SUPPORTED};
+use protocol::{HalSourceRecord, NtStatus, ProcessorSet};
 use sample_ring::Memory;
 
 use super::{Call, SUCCESS, SimMachine, lock};
@@ -114,6 +114,17 @@ impl Platform for &SimMachine {
         assert!(self.reserved.swap(false, Ordering::Relaxed), "freed, but not reserved");
         let reserved_on = self.reserved_on.load(Ordering::Relaxed);
         assert_eq!(self.processors(), reserved_on, "freed on processors on which they were not reserved");
+        Ok(())
+    }
+
+    /// The HAL knows the sources with an even number, with their number as the interval, and is at a loss for 0x13.
+    fn ask_hal(&self, records: &mut [HalSourceRecord]) -> Result<(), NtStatus> {
+        self.attempt(Call::AskHal)?;
+        for record in records {
+            record.status = if record.source == 0x13 { STATUS_NOT_SUPPORTED.number() } else { SUCCESS };
+            record.supported = u32::from(record.source % 2 == 0);
+            record.interval = record.source;
+        }
         Ok(())
     }
 

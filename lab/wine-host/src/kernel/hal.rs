@@ -28,6 +28,12 @@ use std::{
 /// HalProfileSourceInterruptHandler of HAL_SET_INFORMATION_CLASS.
 const INTERRUPT_HANDLER: u32 = 1;
 
+/// HalProfileSourceInformation of HAL_QUERY_INFORMATION_CLASS.
+const SOURCE_INFORMATION: u32 = 1;
+
+/// ProfileTime, which needs no counter.
+const PROFILE_TIME: u32 = 0;
+
 /// The HAL's value of the LVT performance entry: vector FEH, fixed delivery, not masked.
 pub const LVT: u32 = 0xFE;
 
@@ -91,7 +97,7 @@ pub fn handle(core: &Core, call: impl FnOnce(Routine)) {
 #[repr(C)]
 struct Dispatch {
     version: u32,
-    query: extern "system" fn(u32, u32, Pointer, *mut u32) -> NtStatus,
+    query: unsafe extern "system" fn(u32, u32, Pointer, *mut u32) -> NtStatus,
     set: unsafe extern "system" fn(u32, u32, Pointer) -> NtStatus,
     rest: [usize; 20],
 }
@@ -105,10 +111,37 @@ pub fn dispatch_table() -> usize {
     (&raw const DISPATCH).expose_provenance()
 }
 
-/// Implements HalQuerySystemInformation, which supports no class.
-extern "system" fn query_information(_class: u32, _size: u32, _buffer: Pointer, _returned: *mut u32) -> NtStatus {
-    catch_panic("HalQuerySystemInformation", (), || irql::check("HalQuerySystemInformation", PASSIVE_LEVEL));
-    nt::INVALID_LEVEL
+/// HAL_PROFILE_SOURCE_INFORMATION.
+#[repr(C)]
+struct SourceInformation {
+    source: u32,
+    supported: u8,
+    interval: u32,
+}
+
+/// The interval of every source that the HAL supports.
+const INTERVAL: u32 = 65_536;
+
+/// Implements HalQuerySystemInformation, which knows the sources of the processor that the driver has to support.
+unsafe extern "system" fn query_information(class: u32, size: u32, buffer: Pointer, returned: *mut u32) -> NtStatus {
+    catch_panic("HalQuerySystemInformation", nt::UNSUCCESSFUL, || {
+        irql::check("HalQuerySystemInformation", PASSIVE_LEVEL);
+        if class != SOURCE_INFORMATION {
+            return nt::INVALID_LEVEL;
+        }
+        if size as usize != size_of::<SourceInformation>() {
+            return nt::INFO_LENGTH_MISMATCH;
+        }
+        let identity = lock(&MACHINE.processor_type).map(|processor_type| processor_type.identity);
+        // SAFETY: the driver must pass such a structure, and the place of a length.
+        let (information, returned) = unsafe { (&mut *buffer.cast::<SourceInformation>(), &mut *returned) };
+        let known = identity.is_some_and(|identity| identity.expected.supported.contains(&information.source));
+        let is_supported = information.source == PROFILE_TIME || known;
+        information.supported = is_supported.into();
+        information.interval = if is_supported { INTERVAL } else { 0 };
+        *returned = size;
+        nt::SUCCESS
+    })
 }
 
 /// Implements HalSetSystemInformation.

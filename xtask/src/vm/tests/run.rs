@@ -94,6 +94,7 @@ fn a_run_without_trouble_proves_every_claim_that_this_guest_can_decide() {
             "catalog-from-linux",
             "set-vmprocessor-perfmon",
             "interrupt-through-handler-slot",
+            "hal-tells-its-sources",
             "driver-verifier",
         ]
     );

@@ -217,7 +217,8 @@ impl StandIn {
             _ if !self.runs => refused(4, "error: halprof does not run\n  try: client install\n"),
             ["info", ..] => self.info(),
             ["diagnose", "--live", "--json"] => {
-                json_output(&json!({ "schema": "halprof.live/1", "processors": [{ "registers": [] }] }))
+                let (processors, sources) = (json!([{ "registers": [] }]), json!([{ "name": "Time" }]));
+                json_output(&json!({ "schema": "halprof.live/1", "processors": processors, "hal_sources": sources }))
             }
             _ if !self.pmu && needs_counters(words) => refused(7, "error: no counters\n"),
             ["selftest", "--json"] => {
