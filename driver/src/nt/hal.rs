@@ -36,6 +36,7 @@ struct Dispatch {
     set: Option<unsafe extern "C" fn(class: ULONG, size: ULONG, buffer: *mut c_void) -> NTSTATUS>,
 }
 
+const _: () = assert!(core::mem::offset_of!(Dispatch, query) == 0x08);
 const _: () = assert!(core::mem::offset_of!(Dispatch, set) == 0x10);
 
 /// First version of HAL_DISPATCH with the member.

@@ -50,7 +50,7 @@ fn use_device(lab: &mut Lab, probe: &mut Probe, handle: u32) -> bool {
     }
     let registers = hex(RegistersRequest { processor: 0, reserved: 0 }.as_bytes());
     let diagnosed = ask(probe, handle, Code::ReadRegisters, &registers, 4_096).is_some()
-        && ask(probe, handle, Code::ListHalSources, "", 4_096).is_some();
+        && ask(probe, handle, Code::ListHalSources, "-", 4_096).is_some();
     // ProfileTime and a source that needs a counter; then samples by time and by a counter.
     let counted = ask(probe, handle, Code::Start, &start_request(&[0, 6]), 4_096).is_some();
     let timed = ask(probe, handle, Code::Start, &start_sampling_source(0, 64, 10_000, 900), 4_096).is_some();
