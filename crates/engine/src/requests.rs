@@ -369,7 +369,9 @@ impl<M: Platform> Engine<M> {
             .map(|source| HalSourceRecord { source: source.source.source.0, ..HalSourceRecord::new_zeroed() });
         let mut records = try_collect(records, self.sampler.hal().interface().sources().len())?;
         self.platform.ask_hal(&mut records).map_err(|status| Refusal::new(status, ErrorCode::NoMemory))?;
-        records.iter().for_each(|record| reply.push(record));
+        for record in &records {
+            reply.push(record);
+        }
         Ok(())
     }
 
