@@ -133,13 +133,14 @@ unsafe extern "system" fn query_information(class: u32, size: u32, buffer: Point
             return nt::INFO_LENGTH_MISMATCH;
         }
         let identity = lock(&MACHINE.processor_type).map(|processor_type| processor_type.identity);
-        // SAFETY: the driver must pass such a structure, and the place of a length.
-        let (information, returned) = unsafe { (&mut *buffer.cast::<SourceInformation>(), &mut *returned) };
+        // SAFETY: the driver must pass such a structure.
+        let information = unsafe { &mut *buffer.cast::<SourceInformation>() };
         let known = identity.is_some_and(|identity| identity.expected.supported.contains(&information.source));
         let is_supported = information.source == PROFILE_TIME || known;
         information.supported = is_supported.into();
         information.interval = if is_supported { INTERVAL } else { 0 };
-        *returned = size;
+        // SAFETY: the driver must pass the place of a length.
+        unsafe { *returned = size };
         nt::SUCCESS
     })
 }
