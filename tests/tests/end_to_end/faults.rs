@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use protocol::{ALL_SOURCES, Code, RegistersRequest, SamplesRequest, SessionRequest, StopRequest};
+use protocol::{ALL_SOURCES, Code, SamplesRequest, SessionRequest, StopRequest};
 use tests::{Lab, Probe, Reply, first_or_all, hex, is_soak};
 use zerocopy::IntoBytes;
 
@@ -48,9 +48,8 @@ fn use_device(lab: &mut Lab, probe: &mut Probe, handle: u32) -> bool {
     if ask(probe, handle, Code::Hello, &hex(hello.as_bytes()), 72).is_none() {
         return false;
     }
-    let registers = hex(RegistersRequest { processor: 0, reserved: 0 }.as_bytes());
-    let diagnosed = ask(probe, handle, Code::ReadRegisters, &registers, 4_096).is_some()
-        && ask(probe, handle, Code::ListHalSources, "-", 4_096).is_some();
+    // Not the registers of a processor: how many calls that takes depends on the processor of this thread.
+    let asked = ask(probe, handle, Code::ListHalSources, "-", 4_096).is_some();
     // ProfileTime and a source that needs a counter; then samples by time and by a counter.
     let counted = ask(probe, handle, Code::Start, &start_request(&[0, 6]), 4_096).is_some();
     let timed = ask(probe, handle, Code::Start, &start_sampling_source(0, 64, 10_000, 900), 4_096).is_some();
@@ -65,7 +64,7 @@ fn use_device(lab: &mut Lab, probe: &mut Probe, handle: u32) -> bool {
     let read = ask(probe, handle, Code::Read, &hex(SessionRequest { session }.as_bytes()), 4_096).is_some();
     let stop = hex(StopRequest { session, source: ALL_SOURCES, core_type: 0 }.as_bytes());
     let stopped = ask(probe, handle, Code::Stop, &stop, 4_096).is_some();
-    diagnosed && counted && timed && fetched && read && stopped
+    asked && counted && timed && fetched && read && stopped
 }
 
 /// More calls than a life cycle makes.
