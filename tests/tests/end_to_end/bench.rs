@@ -114,7 +114,9 @@ fn level(function: &str, level: u8, allowed: u8) -> Violation {
 fn a_handler_gets_the_interrupted_state_and_its_dpc_runs_on_its_processor() {
     let mut bench = Bench::start();
     bench.ask(BEGIN, &[0, 0], 0);
-    for (processor, user) in [(0, false), (1, true), (1, false), (0, true)] {
+    // Each interrupt is on another processor than the one before, so that the report shows when its DPC has run. A DPC
+    // that is still queued is not queued again.
+    for (processor, user) in [(0, false), (1, true), (0, true), (1, false)] {
         let place = InterruptSite {
             ip: 0x1234_5678 + u64::from(processor),
             user,
@@ -128,7 +130,7 @@ fn a_handler_gets_the_interrupted_state_and_its_dpc_runs_on_its_processor() {
         let report = loop {
             let report = bench.ask(REPORT, &[], 9);
             let late = begun.elapsed() > Duration::from_secs(5);
-            if late || report[7] == processor {
+            if late || report[7..9] == [processor, 2] {
                 break report;
             }
         };
