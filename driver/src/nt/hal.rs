@@ -50,6 +50,19 @@ unsafe extern "C" {
     static HalDispatchTable: Dispatch;
 }
 
+/// Returns the HAL's table of functions.
+///
+/// # Errors
+/// STATUS_NOT_SUPPORTED if its version is older than the members.
+///
+/// # IRQL
+/// Any.
+fn dispatch() -> Result<Dispatch, NTSTATUS> {
+    // SAFETY: the export is the table itself, which exists as long as the system. Volatile, because Windows fills it.
+    let dispatch = unsafe { (&raw const HalDispatchTable).read_volatile() };
+    if dispatch.version >= FIRST_VERSION { Ok(dispatch) } else { Err(STATUS_NOT_SUPPORTED) }
+}
+
 /// Registers the handler. `None` removes it, and the HAL serves the interrupt itself again. The caller must run in the
 /// System process, because the HAL binds the slot to the process that filled it.
 ///
@@ -60,9 +73,7 @@ unsafe extern "C" {
 /// # IRQL
 /// PASSIVE_LEVEL.
 pub fn set_interrupt_handler(handler: Option<Handler>) -> Result<(), NTSTATUS> {
-    // SAFETY: the export is the table itself, which exists as long as the system. Volatile, because Windows fills it.
-    let Dispatch { version, set, .. } = unsafe { (&raw const HalDispatchTable).read_volatile() };
-    let set = set.filter(|_| version >= FIRST_VERSION).ok_or(STATUS_NOT_SUPPORTED)?;
+    let set = dispatch()?.set.ok_or(STATUS_NOT_SUPPORTED)?;
     let mut handler = handler;
     // SAFETY: the class takes the address of such a function, or null, in 8 bytes
     check(unsafe { set(PROFILE_SOURCE_INTERRUPT_HANDLER, 8, (&raw mut handler).cast()) })
@@ -86,8 +97,6 @@ pub fn ask(records: &mut [HalSourceRecord]) -> Result<(), NTSTATUS> {
 /// # IRQL
 /// PASSIVE_LEVEL.
 fn ask_about(record: &mut HalSourceRecord) {
-    // SAFETY: the export is the table itself, which exists as long as the system. Volatile, because Windows fills it.
-    let Dispatch { version, query, .. } = unsafe { (&raw const HalDispatchTable).read_volatile() };
     let mut information = HalProfileSourceInformationBuffer {
         profile_source: record.source,
         supported: 0,
@@ -95,12 +104,13 @@ fn ask_about(record: &mut HalSourceRecord) {
         interval: 0,
     };
     let mut returned = 0;
-    let status = match query.filter(|_| version >= FIRST_VERSION) {
+    let status = match dispatch().map(|dispatch| dispatch.query) {
         // SAFETY: the class takes and returns such a structure, which has 12 bytes, and the number of bytes
-        Some(query) => unsafe {
+        Ok(Some(query)) => unsafe {
             query(PROFILE_SOURCE_INFORMATION, 12, (&raw mut information).cast(), &raw mut returned)
         },
-        None => STATUS_NOT_SUPPORTED,
+        Ok(None) => STATUS_NOT_SUPPORTED,
+        Err(status) => status,
     };
     record.status = status.cast_unsigned();
     record.supported = information.supported.into();
