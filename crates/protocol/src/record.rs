@@ -5,7 +5,7 @@
 //!
 //! | kind | 8 | 16 | 20 | 32 | 38 | 40 |
 //! |---|---|---|---|---|---|---|
-//! | 0 sample | `ip` | `process` | `thread` | `interval` | `mode` | `pebs_sequence` |
+//! | 0 sample | `ip` | `process` | `thread` | `interval` | `mode` | `pebs_sequence`, and at 44 `cookie` |
 //! | 5 precise, 6 precise next | `ip` | `process` | `thread` | `interval` | `mode` | `number` |
 //! | 7 branch | `from` | `process` | `thread` | `prediction` | `mode` | `to` |
 //! | 1 lost | `count` | | | | | |

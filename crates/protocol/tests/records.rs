@@ -28,9 +28,20 @@ fn of_kind(kind: RecordKind, [time, first, last]: [u64; 3], numbers: [u32; 5]) -
     };
     match kind {
         RecordKind::Sample => {
-            let (ip, kind, pebs_sequence) = (first, CounterKind::Sample, last);
-            let sample =
-                CounterSample { time, ip, process, thread, processor, source, interval, kind, mode, pebs_sequence };
+            let (ip, kind, [pebs_sequence, cookie]) = (first, CounterKind::Sample, zerocopy::transmute!(last));
+            let sample = CounterSample {
+                time,
+                ip,
+                process,
+                thread,
+                processor,
+                source,
+                interval,
+                kind,
+                mode,
+                pebs_sequence,
+                cookie,
+            };
             Record::Sample(sample)
         }
         RecordKind::Precise => precise(PreciseKind::Precise),

@@ -133,9 +133,12 @@ layout! {
         kind: CounterKind,
         /// Interrupted mode.
         mode: Mode,
-        /// Number of precise records that the processor had written by then (PebsIndex), which orders the sample among
-        /// them.
-        pebs_sequence: u64,
+        /// Low half of the number of precise records that the processor had written by then (PebsIndex), which orders
+        /// the sample among them.
+        pebs_sequence: u32,
+        /// Number of the interrupt on its processor, by which the sample and its event for Event Tracing for Windows
+        /// ([`trace::Sample`](crate::trace::Sample)) belong together; 0 if no event is written.
+        cookie: u32,
     }
 
     /// A PEBS record.
