@@ -40,21 +40,37 @@ fn main() {
     for (interface, name) in INTERFACES {
         for (n, k, subscribers) in [(1, 1, 1), (4, 0, 1), (4, 1, 1), (4, 4, 1), (4, 1, 2)] {
             let cpu = PlainCpu::new(name, k);
-            let (sampler, rings) = set_up(&cpu, n, subscribers);
+            let (sampler, rings) = set_up(&cpu, n, subscribers, false);
             measured_interrupt(black_box(&sampler), CurrentCpu::new(black_box(&cpu), black_box(PROCESSOR)));
             let told: Vec<usize> = rings.iter().map(sample_ring::Consumer::len).collect();
             assert_eq!(told, vec![usize::from(k); usize::from(subscribers)], "every sample is there");
             let operation = if subscribers == 1 { "sample" } else { "sample for two" };
             report(format_args!("{interface}|{operation}|{n}|{k}"), accesses(name, n, k));
         }
+        for (n, k) in [(4, 1), (4, 4)] {
+            traced(interface, name, n, k);
+        }
     }
 }
 
-/// `n` counters, whose samples go to so many.
+/// Serves an interrupt while a trace session wants events, and takes the events as the DPC does.
+fn traced(interface: &str, name: &str, n: u8, k: u8) {
+    let cpu = PlainCpu::new(name, k);
+    let (sampler, rings) = set_up(&cpu, n, 1, true);
+    let current = CurrentCpu::new(black_box(&cpu), black_box(PROCESSOR));
+    measured_interrupt(black_box(&sampler), current);
+    assert_eq!(rings.iter().map(sample_ring::Consumer::len).sum::<usize>(), usize::from(k));
+    report(format_args!("{interface}|sample with event|{n}|{k}"), accesses(name, n, k));
+    assert_eq!(measured_events(black_box(&sampler), current), usize::from(k), "every sample has an event");
+    report(format_args!("{interface}|events taken|{n}|{k}"), [0; 3]);
+}
+
+/// `n` counters, whose samples go to so many, and to a trace session if it wants events.
 fn set_up(
     cpu: &impl Cpu,
     n: u8,
     subscribers: u8,
+    wants_events: bool,
 ) -> (Sampler, Vec<sample_ring::Consumer<SampleRecord, CpuSampleStats>>) {
     let current = CurrentCpu::new(cpu, PROCESSOR);
     let hal = Hal::with_states(cpu, pmu::Options::default(), PROCESSORS, 0, state::allocate).expect("memory");
@@ -64,6 +80,7 @@ fn set_up(
     let counters = (0..n).map(|_| hal.reserve(PROCESSOR, state).expect("a free counter")).collect();
     let sampler = Sampler::new(hal, 10_000_000);
     sampler.set_budget(900);
+    sampler.set_wants_events(wants_events);
     let subscribe = |subscriber| {
         let (producer, fetched): (SampleProducer, _) =
             sample_ring::channel(64, CpuSampleStats::default()).expect("memory");
@@ -82,14 +99,14 @@ fn accesses(name: &str, n: u8, k: u8) -> [u64; 3] {
     let machine = SimMachine::named(name, PROCESSORS);
     let current = machine.current(PROCESSOR.number());
     let (cpu, number) = (current.cpu(), current.index().number());
-    let (sampler, rings) = set_up(cpu, n, 1);
+    let (sampler, rings) = set_up(cpu, n, 1, false);
     // The others are set back to their beginning, as if they had been started later.
     machine.run(number, Mode::Kernel, &|_| INTERVAL.into());
     let later = CounterSet::first(n).without(CounterSet::first(k));
     let _ = sampler.hal().stop(current, later);
     sampler.start(current, later);
     let before = cpu.model().accesses();
-    sampler.interrupt(current, || Ticks(0), &WHAT);
+    let _ = sampler.interrupt(current, || Ticks(0), &WHAT);
     let after = cpu.model().accesses();
     assert_eq!(rings.iter().map(sample_ring::Consumer::len).sum::<usize>(), usize::from(k));
     [after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr, after.rdpmc - before.rdpmc]
@@ -98,7 +115,13 @@ fn accesses(name: &str, n: u8, k: u8) -> [u64; 3] {
 /// The clock and what was interrupted are the kernel's to tell, and no part of what is counted.
 #[inline(never)]
 fn measured_interrupt(sampler: &Sampler, current: CurrentCpu<'_, PlainCpu>) {
-    black_box(sampler.interrupt(current, || Ticks(current.cpu().clock.load(Ordering::Relaxed)), &WHAT));
+    let _ = black_box(sampler.interrupt(current, || Ticks(current.cpu().clock.load(Ordering::Relaxed)), &WHAT));
+}
+
+/// Takes the events of a processor, which the DPC writes. Returns their number.
+#[inline(never)]
+fn measured_events(sampler: &Sampler, current: CurrentCpu<'_, PlainCpu>) -> usize {
+    core::iter::from_fn(|| black_box(sampler.take_event(current))).count()
 }
 
 /// Callgrind writes what it has counted whenever it comes here.

@@ -44,7 +44,7 @@ fn main() {
         for number in 0..SAMPLES {
             let interrupted =
                 Interrupted { ip: 0x1_4000_0000 + number % 4_096, process: 1_000, thread: 1_001, mode: Mode::User };
-            let watermark_hit = engine.sampler().interrupt(boot(&machine.cpu), || Ticks(number), &interrupted);
+            let watermark_hit = engine.sampler().interrupt(boot(&machine.cpu), || Ticks(number), &interrupted).reader;
             if watermark_hit || number + 1 == SAMPLES {
                 let request = SamplesRequest { session, wait: 0, reserved: 0 };
                 let fetch = Samples { client: CLIENT, input: request.as_bytes(), output: &mut buffer, may_wait: false };

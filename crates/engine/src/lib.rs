@@ -54,6 +54,7 @@ mod rotation;
 mod rounds;
 mod sampler;
 mod session;
+mod session_events;
 mod sessions;
 mod suspend_time;
 mod time;
@@ -64,7 +65,8 @@ pub use engine::{Engine, Version};
 pub use platform::{AreaAllocator, AreaRefused, ControlArea, Platform};
 pub use requests::{Completion, Request, Samples};
 pub use sampler::{
-    CpuSampleStats, Hal, Interrupted, MAX_SAMPLERS, SampleProducer, Sampler, Subscriber, Subscribers, TICKS_PER_SECOND,
+    CpuSampleStats, Deferred, Hal, Interrupted, MAX_SAMPLERS, SampleProducer, Sampler, Subscriber, Subscribers,
+    TICKS_PER_SECOND, TraceEvent,
 };
 pub use suspend_time::SuspendTime;
 pub use time::{Duration100ns, Ticks};

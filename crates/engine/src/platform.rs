@@ -11,7 +11,7 @@ use sample_ring::Memory;
 
 use crate::processor_set::set_of;
 use crate::reply::Refusal;
-use crate::sampler::{Hal, Sampler};
+use crate::sampler::{Hal, Sampler, TraceEvent};
 use crate::suspend_time::ASLEEP;
 use crate::time::{Duration100ns, Ticks, Timestamp};
 
@@ -140,6 +140,18 @@ pub trait Platform {
     /// second, between [`begin_sampling`](Self::begin_sampling) and [`end_sampling`](Self::end_sampling). Returns false
     /// if a timer is unavailable; then nothing has changed.
     fn run_ticks(&self, processors: &ProcessorSet) -> bool;
+
+    /// Returns whether a trace session wants the events of sessions.
+    ///
+    /// # IRQL
+    /// Any.
+    fn wants_session_events(&self) -> bool;
+
+    /// Writes an event for Event Tracing for Windows, if a trace session wants it.
+    ///
+    /// # IRQL
+    /// At most DISPATCH_LEVEL.
+    fn write_event(&self, event: &TraceEvent<'_>);
 
     /// Returns whether user code runs with its own page tables, in which the memory of the kernel is not mapped: kernel
     /// VA shadowing.

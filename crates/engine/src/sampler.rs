@@ -18,8 +18,9 @@ mod storm;
 mod subscriptions;
 mod throttle;
 mod time_sampling;
+mod tracing;
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use pmu::hal::OverflowStatus;
 use pmu::state::{CounterSet, CounterState};
@@ -39,6 +40,8 @@ use per_cpu::{Interrupts, PerCpuSampling};
 use subscriptions::CounterSubscriptions;
 pub use subscriptions::{MAX_SAMPLERS, Subscriber, Subscribers};
 use throttle::{MAX_WINDOW, OVERHEAD, share_of};
+pub use tracing::TraceEvent;
+use tracing::Unsampled;
 
 /// Ticks of each processor per second while a session samples.
 pub const TICKS_PER_SECOND: u32 = 100;
@@ -70,13 +73,27 @@ pub struct Sampler {
     /// Time of an interrupt before and after what it measures.
     overhead: Ticks,
     sleeps: SuspendTime,
+    /// Whether events for Event Tracing for Windows are wanted.
+    wants_events: AtomicBool,
+}
+
+/// What is left to do after an interrupt or a tick, where PROFILE_LEVEL does not allow it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Deferred {
+    /// A ring has become half full: a reader can be woken.
+    pub reader: bool,
+    /// Events are to be written: [`Sampler::take_event`].
+    pub events: bool,
 }
 
 impl Sampler {
     /// Makes a sampler for a clock with `clock` units per second.
     pub fn new(hal: Hal, clock: u64) -> Self {
         let overhead = Ticks(clock.saturating_mul(OVERHEAD).div_ceil(1_000_000_000));
-        Self { hal, budget: AtomicU32::new(0), clock, overhead, sleeps: SuspendTime::default() }
+        let sleeps = SuspendTime::default();
+        hal.each_cpu().map(PerCpu::extension).for_each(PerCpuSampling::put_events);
+        Self { hal, budget: AtomicU32::new(0), clock, overhead, sleeps, wants_events: AtomicBool::new(false) }
     }
 
     /// Returns what the sampler keeps for a processor, or `None` if the processor does not exist.
@@ -137,9 +154,8 @@ impl Sampler {
     }
 
     /// Serves a performance monitor interrupt of the current processor: loads every counter that overflowed again, and
-    /// delivers its sample to the subscribers. Returns whether a ring has become half full. Reads `clock` at the
-    /// beginning, and again at the end where the time-stamp counter does not serve. Nothing allocates, locks, waits or
-    /// panics.
+    /// delivers its sample to the subscribers. Reads `clock` at the beginning, and again at the end where the
+    /// time-stamp counter does not serve. Nothing allocates, locks, waits or panics.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
@@ -149,17 +165,17 @@ impl Sampler {
         current: CurrentCpu<'_, impl Cpu>,
         clock: impl Fn() -> Ticks,
         interrupted: &Interrupted,
-    ) -> bool {
-        let Some(owned) = self.hal.per_cpu(current.index()) else { return false };
+    ) -> Deferred {
+        let Some(owned) = self.hal.per_cpu(current.index()) else { return Deferred::default() };
         let begin = (clock(), current.cpu().time_stamp());
         if owned.extension().is_special() {
             return self.interrupt_special(current, owned, begin, clock, interrupted);
         }
-        self.serve::<false>(current, owned, begin, clock, interrupted)
+        Deferred { reader: self.serve::<false>(current, owned, begin, clock, interrupted), events: false }
     }
 
-    /// Serves an interrupt while the Debug Store is in use, or on a silenced processor. `begin` has the clock and the
-    /// time-stamp counter at its beginning.
+    /// Serves an interrupt while the Debug Store is in use or events are wanted, or on a silenced processor. `begin`
+    /// has the clock and the time-stamp counter at its beginning.
     #[cold]
     #[inline(never)]
     fn interrupt_special(
@@ -169,21 +185,22 @@ impl Sampler {
         begin: (Ticks, u64),
         clock: impl Fn() -> Ticks,
         interrupted: &Interrupted,
-    ) -> bool {
+    ) -> Deferred {
         let per_cpu = owned.extension();
         if per_cpu.is_silenced() {
             self.keep_silent(current, per_cpu);
-            return false;
+            return Deferred::default();
         }
-        let watermark_hit = self.fetch(current, per_cpu, begin.0, Some(interrupted));
-        self.serve::<true>(current, owned, begin, clock, interrupted) || watermark_hit
+        let fetched = self.fetch(current, per_cpu, begin.0, Some(interrupted));
+        let reader = self.serve::<true>(current, owned, begin, clock, interrupted) || fetched;
+        Deferred { reader, events: per_cpu.has_events() }
     }
 
-    /// Serves the counters of an interrupt. Compiled twice, so that the Debug Store costs nothing while it is not in
-    /// use.
+    /// Serves the counters of an interrupt. Compiled twice, so that the Debug Store and events cost nothing while they
+    /// are not in use.
     #[expect(clippy::inline_always, reason = "counted: a call costs what the handler's target does not leave")]
     #[inline(always)]
-    fn serve<const STORING: bool>(
+    fn serve<const SPECIAL: bool>(
         &self,
         current: CurrentCpu<'_, impl Cpu>,
         owned: &PerCpu<PerCpuSampling>,
@@ -192,7 +209,7 @@ impl Sampler {
         interrupted: &Interrupted,
     ) -> bool {
         let per_cpu = owned.extension();
-        let pebs_sequence = if STORING { per_cpu.pebs_sequence() } else { 0 };
+        let (pebs_sequence, cookie) = if SPECIAL { (per_cpu.pebs_sequence(), per_cpu.next_cookie()) } else { (0, 0) };
         let OverflowStatus(overflowed) = self.hal.serve(current, owned, |_| ());
         let mut watermark_hit = false;
         for (counter, subscriptions) in per_cpu.subscriptions_of(overflowed) {
@@ -200,24 +217,25 @@ impl Sampler {
             if subscriptions.frequency().is_some() {
                 subscriptions.reloaded(owned.interval(counter));
             }
-            watermark_hit |= per_cpu.deliver(
-                subscriptions,
-                counter,
-                &SampleRecord::from(CounterSample {
-                    time: begin.0,
-                    ip: interrupted.ip,
-                    process: interrupted.process,
-                    thread: interrupted.thread,
-                    processor: current.index().number(),
-                    source,
-                    interval,
-                    kind: CounterKind::Sample,
-                    mode: interrupted.mode,
-                    pebs_sequence,
-                }),
-            );
+            let sample = CounterSample {
+                time: begin.0,
+                ip: interrupted.ip,
+                process: interrupted.process,
+                thread: interrupted.thread,
+                processor: current.index().number(),
+                source,
+                interval,
+                kind: CounterKind::Sample,
+                mode: interrupted.mode,
+                pebs_sequence,
+                cookie,
+            };
+            if SPECIAL {
+                per_cpu.with_events(|events| events.add_sample(counter, &sample));
+            }
+            watermark_hit |= per_cpu.deliver(subscriptions, counter, &SampleRecord::from(sample));
         }
-        if overflowed.is_empty() && !(STORING && per_cpu.has_fetched()) {
+        if overflowed.is_empty() && !(SPECIAL && per_cpu.has_fetched()) {
             watermark_hit |= self.note_spurious(current, per_cpu, begin);
         } else {
             per_cpu.count_served();
@@ -240,19 +258,19 @@ impl Sampler {
         self.compare(current, now);
         let late = self.stop(current, per_cpu, sampling, now);
         let traced = self.pause_branches(current, per_cpu, true, now);
-        per_cpu.count_overflows(late, SampleStats::throttle);
+        per_cpu.count_overflows(late, Unsampled::Throttled);
         per_cpu.throttle.begin(sampling, traced, per_cpu.samples_by_time(), now);
         per_cpu.push_to_all(&stopped(StopKind::Throttled, current.index(), now))
     }
 
     /// Repairs registers that another program changed, recovers overflows whose interrupts were lost, resumes the
-    /// current processor if it is throttled, and adapts the intervals to the frequencies of the sessions. Returns
-    /// whether a ring has become half full.
+    /// current processor if it is throttled, and adapts the intervals to the frequencies of the sessions.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub fn tick(&self, current: CurrentCpu<'_, impl Cpu>, now: Ticks) -> bool {
-        let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
+    pub fn tick(&self, current: CurrentCpu<'_, impl Cpu>, now: Ticks) -> Deferred {
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return Deferred::default() };
+        self.follow_trace_sessions(per_cpu);
         let mut watermark_hit = false;
         if per_cpu.has_ds_buffers() || !self.hal.cpu_counters(current.index()).active.interrupting.is_empty() {
             self.repair(current, now);
@@ -275,7 +293,7 @@ impl Sampler {
                 self.hal.set_counter_interval(current.index(), counter, interval);
             }
         }
-        watermark_hit
+        Deferred { reader: watermark_hit, events: per_cpu.has_events() }
     }
 
     /// Extends the window of the budget, and resumes the current processor if it is throttled. Returns whether a ring
@@ -312,7 +330,7 @@ impl Sampler {
         self.with_rotations(current, |rotation| rotation.update(current, &self.hal, now));
         let late = self.without_records(current, per_cpu, now, || self.hal.save(current).0);
         self.suspend(current, per_cpu, now);
-        per_cpu.count_overflows(late, SampleStats::lose);
+        per_cpu.count_overflows(late, Unsampled::Lost);
     }
 
     /// Starts the counters of the current processor again after a sleep of the duration `slept`. Returns whether a
@@ -363,6 +381,7 @@ impl Sampler {
     ) {
         // The slot is empty: the engine gives a number to one session at a time.
         let Some(per_cpu) = self.per_cpu(current.index()) else { return put_or_leak(None, producer) };
+        self.follow_trace_sessions(per_cpu);
         let first = share_of(self.nominal_tick(), self.budget());
         if per_cpu.has_producers() {
             per_cpu.throttle.limit(first);

@@ -155,6 +155,27 @@ impl Session {
         self.events.iter().zip(places).zip(counts).map(|((event, place), count)| (event, *place, count))
     }
 
+    /// Returns the numbers of samples of an event on a processor.
+    fn numbers(&self, processor: ProcessorIndex, event: &Event, place: Place) -> SampleNumbers {
+        match (&self.rings, place) {
+            (Some(rings), Place::Counter(counter)) if event.sampled => rings.stats(processor, counter),
+            (Some(rings), Place::Branches) => rings.stats(processor, BRANCH_STATS),
+            (Some(rings), Place::Time { .. }) if event.sampled => rings.stats(processor, TIME_STATS),
+            _ => SampleNumbers::default(),
+        }
+    }
+
+    /// Returns the numbers of samples of the event with this index, on all processors.
+    pub fn numbers_of(&self, index: usize) -> SampleNumbers {
+        let mut sum = SampleNumbers::default();
+        for processor in self.processors.iter().copied() {
+            if let Some((event, place, _)) = self.on(processor).nth(index) {
+                sum += self.numbers(processor, event, place);
+            }
+        }
+        sum
+    }
+
     /// Returns the addressed events that run on one processor.
     pub fn running(
         &self,
@@ -304,12 +325,7 @@ impl Session {
                 event.is_running(events) && !matches!(place, Place::Elsewhere)
             };
             for (index, (event, place, count)) in (0..).zip(self.on(*processor)).filter(running) {
-                let numbers = match (&self.rings, place) {
-                    (Some(rings), Place::Counter(counter)) if event.sampled => rings.stats(*processor, counter),
-                    (Some(rings), Place::Branches) => rings.stats(*processor, BRANCH_STATS),
-                    (Some(rings), Place::Time { .. }) if event.sampled => rings.stats(*processor, TIME_STATS),
-                    _ => SampleNumbers::default(),
-                };
+                let numbers = self.numbers(*processor, event, place);
                 let disturbed = count.disturbance.get().map(|(disturbance, time)| {
                     let after = Ticks(time).saturating_since(begun.clock).duration(clock);
                     (disturbance, after.0)

@@ -19,6 +19,7 @@ use crate::resources::{Resources, access_extra};
 use crate::rings::Account;
 use crate::sampler::Sampler;
 use crate::session::Session;
+use crate::session_events::{write_starts, write_stops};
 use crate::time::Ticks;
 use crate::try_vec::{NO_MEMORY, TryPush};
 
@@ -95,6 +96,7 @@ impl Sessions {
             note_disturbances(others, current, sampler, now);
             session.begin(current, sampler, now);
         });
+        write_starts(session, context);
         Ok(self.last_number)
     }
 
@@ -295,6 +297,7 @@ impl Sessions {
         let now = context.moment();
         for session in self.all.iter_mut().filter(|session| meant(session)) {
             session.write_counts(now, events, sampler, reply);
+            write_stops(session, events, context);
             session.free(events, sampler);
         }
         // Sessions that sampled stay until their last samples are fetched.

@@ -29,5 +29,7 @@ mod storms;
 mod throttle;
 #[path = "sampling/time.rs"]
 mod time;
+#[path = "sampling/tracing.rs"]
+mod tracing;
 #[path = "sampling/unkind.rs"]
 mod unkind;

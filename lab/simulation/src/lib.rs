@@ -11,4 +11,4 @@ mod sim_machine;
 
 pub use client::{Answer, Client};
 pub use cpu::{ModelCpu, boot, current};
-pub use sim_machine::{Call, SimMachine};
+pub use sim_machine::{Call, SimMachine, WrittenEvent};

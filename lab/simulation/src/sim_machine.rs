@@ -1,6 +1,7 @@
 //! Simulated processors that implement [`engine::Platform`].
 
 mod platform;
+mod tracing;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,6 +13,8 @@ use pmu::{CurrentCpu, ProcessorIndex};
 use protocol::{NtStatus, ProcessorSet};
 
 use crate::cpu::{self, ModelCpu, served};
+use tracing::Tracing;
+pub use tracing::WrittenEvent;
 
 /// A machine with processors and a clock that tests advance.
 pub struct SimMachine {
@@ -54,6 +57,8 @@ pub struct SimMachine {
     current: AtomicU32,
     /// Whether the machine is between [`fall_asleep`](Self::fall_asleep) and [`wake`](Self::wake).
     asleep: AtomicBool,
+    /// Events for Event Tracing for Windows.
+    tracing: Tracing,
 }
 
 /// Calls of the engine to the machine that can fail.
@@ -153,6 +158,7 @@ impl SimMachine {
             area_refusal: (AtomicU32::new(SUCCESS), AtomicU32::new(0), AtomicU64::new(0)),
             current: AtomicU32::new(0),
             asleep: AtomicBool::new(false),
+            tracing: Tracing::default(),
         }
     }
 
@@ -219,7 +225,8 @@ impl SimMachine {
         sampler.rotate(current, || self.clock());
         let (due, _) = sampler.expire(current, begin);
         if !due.is_empty() {
-            sampler.sample_time(current, due, begin, || self.clock(), interrupted);
+            let _ = sampler.sample_time(current, due, begin, || self.clock(), interrupted);
+            self.write_events(engine, processor);
         }
     }
 
@@ -411,7 +418,9 @@ impl SimMachine {
     pub fn deliver(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) -> (u32, bool) {
         let (mut count, mut watermark_hit) = (0, false);
         while self.take_interrupt(processor) {
-            watermark_hit |= engine.sampler().interrupt(self.current(processor), || self.clock(), interrupted);
+            let deferred = engine.sampler().interrupt(self.current(processor), || self.clock(), interrupted);
+            watermark_hit |= deferred.reader;
+            self.run_dpc(engine, processor, deferred.events);
             count += 1;
             assert!(count < MAX_INTERRUPTS, "an interrupt storm on processor {processor}");
         }
@@ -420,7 +429,8 @@ impl SimMachine {
 
     /// Delivers an interrupt to a processor even if its counters raised none, or raised it before the machine slept.
     pub fn interrupt(&self, engine: &Engine<&Self>, processor: u32, interrupted: &Interrupted) {
-        engine.sampler().interrupt(self.current(processor), || self.clock(), interrupted);
+        let deferred = engine.sampler().interrupt(self.current(processor), || self.clock(), interrupted);
+        self.run_dpc(engine, processor, deferred.events);
     }
 
     fn take_interrupt(&self, processor: u32) -> bool {
@@ -442,7 +452,8 @@ impl SimMachine {
     /// Runs the sampler's tick on a processor, even if it does not [tick](Self::ticking) any more: the last one may
     /// come late.
     pub fn tick_sampling(&self, engine: &Engine<&Self>, processor: u32) {
-        engine.sampler().tick(self.current(processor), self.clock());
+        let deferred = engine.sampler().tick(self.current(processor), self.clock());
+        self.run_dpc(engine, processor, deferred.events);
     }
 
     /// Executes code on a processor. `events` returns the number of occurrences of each selected event.

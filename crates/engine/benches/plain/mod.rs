@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cpuid_dumps::CpuIdentity;
-use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks};
+use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks, TraceEvent};
 use pmu::first_access::GeneralProtection;
 use pmu::state::CounterSet;
 use pmu::{Cpu, Cpuid, CurrentCpu, GuardedCpu, Msr, ProcessorIndex};
@@ -144,6 +144,12 @@ impl Platform for &Plain {
     fn ask_hal(&self, _records: &mut [HalSourceRecord]) -> Result<(), NtStatus> {
         Ok(())
     }
+
+    fn wants_session_events(&self) -> bool {
+        false
+    }
+
+    fn write_event(&self, _event: &TraceEvent<'_>) {}
 
     fn ring_memory(&self, _processor: ProcessorIndex, bytes: usize) -> Option<Memory> {
         Memory::allocate(bytes)

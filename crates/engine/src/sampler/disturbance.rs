@@ -3,8 +3,9 @@
 use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu};
 
+use super::Sampler;
 use super::per_cpu::PerCpuSampling;
-use super::{SampleStats, Sampler};
+use super::tracing::Unsampled;
 use crate::time::Ticks;
 
 impl Sampler {
@@ -42,7 +43,7 @@ impl Sampler {
             return self.hal.confine(current); // a stopped counter was started
         }
         let late = self.stop(current, per_cpu, self.hal.stop_metrics(current, counters), now);
-        per_cpu.count_overflows(late, SampleStats::lose);
+        per_cpu.count_overflows(late, Unsampled::Lost);
         if counters == active {
             // A freeze concerns all counters. The status of other counters would be an overflow that still waits.
             self.hal.acknowledge(current);

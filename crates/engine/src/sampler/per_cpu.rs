@@ -12,6 +12,7 @@ use super::sample_stats::{CpuSampleStats, SampleStats, add_one};
 use super::storm::Storm;
 use super::subscriptions::{CounterSubscriptions, MAX_SAMPLERS, Subscriber, Subscribers};
 use super::throttle::Throttle;
+use super::tracing::{Unsampled, UnwrittenEvents};
 use crate::boxed::Boxed;
 use crate::rotation::{MAX_ROTATIONS, Rotation};
 use crate::time::Ticks;
@@ -47,6 +48,9 @@ const STORED: u8 = 1;
 /// The processor is silenced: spurious interrupts came in a storm.
 const SILENCED: u8 = 1 << 1;
 
+/// Events for Event Tracing for Windows are wanted.
+const WANTS_EVENTS: u8 = 1 << 2;
+
 /// What the sampler keeps for each processor, in its [`pmu::PerCpu`]. Only the processor accesses it, at PROFILE_LEVEL.
 #[derive(Debug, Default)]
 pub struct PerCpuSampling {
@@ -70,14 +74,18 @@ pub struct PerCpuSampling {
     ticked: AtomicU64,
     /// Debug Store of the processor, while a session uses it.
     ds_buffers: Slot<Boxed<DsBuffers>>,
-    /// A combination of [`STORED`] and [`SILENCED`], which each interrupt reads.
+    /// A combination of [`STORED`], [`SILENCED`] and [`WANTS_EVENTS`], which each interrupt reads.
     special: AtomicU8,
+    /// Events that were not written yet, while they are wanted.
+    events: Slot<UnwrittenEvents>,
+    /// Number of the last interrupt that has events.
+    last_cookie: AtomicU32,
     /// Records were fetched in this interrupt.
     fetched: AtomicBool,
     /// A ring has become half full outside of an interrupt.
     watermark_hit: AtomicBool,
-    /// Precise records that the processor had written at the last interrupt.
-    pebs_sequence: AtomicU64,
+    /// Precise records that the processor had written at the last interrupt: the low half of their number.
+    pebs_sequence: AtomicU32,
     /// Events that take turns on the counters.
     rotations: [Slot<Boxed<Rotation>>; MAX_ROTATIONS],
 }
@@ -100,7 +108,8 @@ impl PerCpuSampling {
         (0..).zip(&self.all_subscriptions)
     }
 
-    /// Returns whether interrupts take the uncommon path: the Debug Store is in use, or the processor is silenced.
+    /// Returns whether interrupts take the uncommon path: the Debug Store is in use, the processor is silenced, or
+    /// events are wanted.
     #[inline]
     pub fn is_special(&self) -> bool {
         self.special() != 0
@@ -123,6 +132,45 @@ impl PerCpuSampling {
     /// Returns whether the processor is silenced.
     pub fn is_silenced(&self) -> bool {
         self.special() & SILENCED != 0
+    }
+
+    /// Puts the memory for events in its place. Called once, because it is too large for the stack of an interrupt.
+    pub fn put_events(&self) {
+        // The slot is empty, and the value has no memory of its own.
+        let _ = self.events.try_put(UnwrittenEvents::default());
+    }
+
+    /// Returns whether events for Event Tracing for Windows are wanted.
+    fn wants_events(&self) -> bool {
+        self.special() & WANTS_EVENTS != 0
+    }
+
+    /// Sets whether they are wanted. Those that were not written are dropped.
+    pub fn set_wants_events(&self, wanted: bool) {
+        if wanted != self.wants_events() {
+            self.set_special(WANTS_EVENTS, wanted);
+            self.with_events(UnwrittenEvents::clear);
+        }
+    }
+
+    /// Returns the cookie of a new interrupt; 0 if no events are wanted.
+    pub fn next_cookie(&self) -> u32 {
+        if !self.wants_events() {
+            return 0;
+        }
+        let next = self.last_cookie.load(Ordering::Relaxed).wrapping_add(1).max(1);
+        self.last_cookie.store(next, Ordering::Relaxed);
+        next
+    }
+
+    /// Returns whether events are to be written.
+    pub fn has_events(&self) -> bool {
+        self.with_events(|events| events.has_any()) == Some(true)
+    }
+
+    /// Runs `work` with the events that were not written yet, if events are wanted.
+    pub fn with_events<R>(&self, work: impl FnOnce(&mut UnwrittenEvents) -> R) -> Option<R> {
+        if self.wants_events() { self.events.try_with(|events| work(events)) } else { None }
     }
 
     /// Marks the processor as silenced, which [`push_silenced`](Self::push_silenced) reports to every subscriber.
@@ -165,6 +213,7 @@ impl PerCpuSampling {
     /// Takes the Debug Store out of use.
     pub fn take_ds_buffers(&self) -> Option<Boxed<DsBuffers>> {
         self.set_special(STORED, false);
+        self.set_pebs_sequence(0, false);
         self.ds_buffers.try_take()
     }
 
@@ -173,15 +222,16 @@ impl PerCpuSampling {
         if self.has_ds_buffers() { self.ds_buffers.try_with(|ds_buffers| work(ds_buffers)) } else { None }
     }
 
-    /// Returns the number of precise records that the processor has written, or 0 if none are recorded.
+    /// Returns the low half of the number of precise records that the processor has written, or 0 if none are recorded.
     #[inline]
-    pub fn pebs_sequence(&self) -> u64 {
+    pub fn pebs_sequence(&self) -> u32 {
         self.pebs_sequence.load(Ordering::Relaxed)
     }
 
     /// Stores at the beginning of an interrupt the number of precise records, and whether records were `fetched`.
     pub fn set_pebs_sequence(&self, pebs_sequence: u64, fetched: bool) {
-        self.pebs_sequence.store(pebs_sequence, Ordering::Relaxed);
+        let [low, _high]: [u32; 2] = zerocopy::transmute!(pebs_sequence);
+        self.pebs_sequence.store(low, Ordering::Relaxed);
         self.fetched.store(fetched, Ordering::Relaxed);
     }
 
@@ -278,8 +328,13 @@ impl PerCpuSampling {
     }
 
     /// Counts an overflow without a sample of each of `counters`, for every subscriber of the counter.
-    pub fn count_overflows(&self, counters: CounterSet, account: fn(&SampleStats)) {
+    pub fn count_overflows(&self, counters: CounterSet, why: Unsampled) {
+        let account = match why {
+            Unsampled::Lost => SampleStats::lose,
+            Unsampled::Throttled => SampleStats::throttle,
+        };
         for (counter, subscriptions) in self.subscriptions_of(counters) {
+            self.with_events(|events| events.add_unsampled(counter, subscriptions.loaded().0, why));
             for subscriber in subscriptions.subscribers().iter() {
                 self.count_for(subscriber, counter, account);
             }

@@ -6,7 +6,8 @@ use protocol::{BRANCHES, BranchKind, BranchRecord, Mode, PreciseKind, PreciseSam
 
 use super::ds_buffers::{self, DsBuffers, FetchedRecord};
 use super::per_cpu::PerCpuSampling;
-use super::sample_stats::{BRANCH_STATS, SampleStats};
+use super::sample_stats::BRANCH_STATS;
+use super::tracing::Unsampled;
 use super::{Hal, Interrupted, Sampler};
 use crate::boxed::Boxed;
 use crate::time::Ticks;
@@ -276,7 +277,7 @@ impl DrainContext<'_> {
     fn record(&mut self, current: CurrentCpu<'_, impl Cpu>, record: FetchedRecord) {
         let (process, thread) = self.thread;
         if !record.is_certain {
-            return self.per_cpu.count_overflows(record.counters, SampleStats::lose);
+            return self.per_cpu.count_overflows(record.counters, Unsampled::Lost);
         }
         for counter in record.counters.iter() {
             let Some(subscriptions) = self.per_cpu.subscriptions(counter) else { continue };

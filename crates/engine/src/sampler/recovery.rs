@@ -5,7 +5,8 @@ use pmu::{Cpu, CurrentCpu, ProcessorIndex, lvt_pmi};
 use protocol::StopKind;
 
 use super::per_cpu::PerCpuSampling;
-use super::{SampleStats, Sampler, stopped};
+use super::tracing::Unsampled;
+use super::{Sampler, stopped};
 use crate::time::Ticks;
 
 impl Sampler {
@@ -42,7 +43,7 @@ impl Sampler {
         for (counter, subscriptions) in per_cpu.subscriptions_of(overflowed) {
             subscriptions.reloaded(self.hal.cpu_counters(current.index()).get(counter).interval());
         }
-        per_cpu.count_overflows(overflowed, SampleStats::lose);
+        per_cpu.count_overflows(overflowed, Unsampled::Lost);
     }
 
     /// Counts an interrupt of the current processor that found no overflow of the driver's counters. Too many of them
@@ -66,7 +67,7 @@ impl Sampler {
         self.compare(current, now);
         let late = self.stop(current, per_cpu, cpu_counters.counters(CounterState::is_sampling), now);
         self.pause_branches(current, per_cpu, true, now);
-        per_cpu.count_overflows(late, SampleStats::lose);
+        per_cpu.count_overflows(late, Unsampled::Lost);
         // Throttled counters as well: the next tick must not resume them.
         let all = cpu_counters.counters(|state| state.interrupt());
         self.hal.silence(current, all);

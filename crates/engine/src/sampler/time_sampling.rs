@@ -12,7 +12,7 @@ use protocol::{CounterKind, CounterSample, SampleRecord};
 use super::per_cpu::PerCpuSampling;
 use super::sample_stats::TIME_STATS;
 use super::subscriptions::{Subscriber, Subscribers};
-use super::{Interrupted, Sampler};
+use super::{Deferred, Interrupted, Sampler};
 use crate::time::{Duration100ns, Ticks};
 
 /// The time by which one session samples on one processor. The processor writes it at PROFILE_LEVEL, or the session
@@ -89,6 +89,8 @@ impl Sampler {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return (Subscribers::default(), false) };
         // Without a counter that is sampled, nothing else ends the pauses.
         let watermark_hit = per_cpu.throttle.is_over(now, self.nominal_tick()) && self.resume_at(current, per_cpu, now);
+        // Nothing ticks there either.
+        self.follow_trace_sessions(per_cpu);
         let is_paused = per_cpu.throttle.is_time_waiting();
         let mut due = Subscribers::default();
         for (subscriber, producer) in per_cpu.producers() {
@@ -106,8 +108,7 @@ impl Sampler {
         (due, watermark_hit)
     }
 
-    /// Delivers a sample of an expiry at `begin` to the sessions that are `due`. Returns whether a ring has become half
-    /// full. Reads `clock` at the end.
+    /// Delivers a sample of an expiry at `begin` to the sessions that are `due`. Reads `clock` at the end.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
@@ -118,14 +119,15 @@ impl Sampler {
         begin: Ticks,
         clock: impl Fn() -> Ticks,
         interrupted: &Interrupted,
-    ) -> bool {
-        let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
+    ) -> Deferred {
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return Deferred::default() };
         let mut watermark_hit = false;
+        let cookie = per_cpu.next_cookie();
         for subscriber in due.iter() {
             let interval = per_cpu.with(subscriber, |producer| producer.side().time().interval());
             // A session that has ended meanwhile has none.
             let Some(interval) = interval.filter(|interval| *interval != 0) else { continue };
-            let record = SampleRecord::from(CounterSample {
+            let sample = CounterSample {
                 time: begin.0,
                 ip: interrupted.ip,
                 process: interrupted.process,
@@ -136,14 +138,25 @@ impl Sampler {
                 kind: CounterKind::Sample,
                 mode: interrupted.mode,
                 pebs_sequence: 0,
-            });
-            watermark_hit |= per_cpu.push(subscriber, TIME_STATS, &record);
+                cookie,
+            };
+            // One event for the expiry, whatever the number of sessions.
+            per_cpu.with_events(|events| events.add_once(TIME_STATS, &sample));
+            watermark_hit |= per_cpu.push(subscriber, TIME_STATS, &SampleRecord::from(sample));
         }
-        let end = clock();
-        if per_cpu.throttle.spend(self.charged(end.since(begin))) {
-            watermark_hit |= self.pause(current, per_cpu, end);
-        }
-        watermark_hit
+        watermark_hit |= self.charge(current, begin, clock());
+        Deferred { reader: watermark_hit, events: per_cpu.has_events() }
+    }
+
+    /// Charges the time from `begin` to `end`, which was not that of an interrupt, to the budget of the current
+    /// processor. Returns whether a ring has become half full.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn charge(&self, current: CurrentCpu<'_, impl Cpu>, begin: Ticks, end: Ticks) -> bool {
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
+        let is_spent = per_cpu.has_producers() && per_cpu.throttle.spend(self.charged(end.since(begin)));
+        is_spent && self.pause(current, per_cpu, end)
     }
 
     /// Ends the sampling by time of a session on the current processor.

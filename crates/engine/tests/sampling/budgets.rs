@@ -51,7 +51,7 @@ fn an_interrupt_with_k_of_n_counters_overflowed_costs_what_the_design_allows_and
                     if k > 0 {
                         assert_eq!(machine.deliver(&engine, 0, &interrupted(0)).0, 1);
                     } else {
-                        engine.sampler().interrupt(machine.current(0), || engine::Ticks(0), &interrupted(0)); // spurious
+                        machine.interrupt(&engine, 0, &interrupted(0)); // spurious
                     }
                     let after = accesses(&machine);
                     [after[0] - before[0], after[1] - before[1], after[2] - before[2]]

@@ -269,7 +269,7 @@ fn check(name: &str, interrupts: Interrupts, steps: Vec<Step>, kills: bool, wake
             Step::Spurious { processor, count } => {
                 for _ in 0..count {
                     let (current, clock) = (machine.current(processor), || (&machine).clock());
-                    engine.sampler().interrupt(current, clock, &interrupted(processor));
+                    let _ = engine.sampler().interrupt(current, clock, &interrupted(processor));
                 }
             }
             Step::Fetch { session, room } => {

@@ -20,7 +20,7 @@ const OPEN: u32 = 0xFE;
 /// Delivers spurious interrupts.
 fn spurious(machine: &SimMachine, engine: &Engine<&SimMachine>, count: u64) {
     (0..count).for_each(|_| {
-        engine.sampler().interrupt(machine.current(0), || engine::Ticks(0), &interrupted(0));
+        machine.interrupt(engine, 0, &interrupted(0));
     });
 }
 

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 
-use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks};
+use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks, TraceEvent};
 use pmu::{CurrentCpu, ProcessorIndex};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_INVALID_PARAMETER, STATUS_NOT_SUPPORTED};
 use protocol::{HalSourceRecord, NtStatus, ProcessorSet};
@@ -54,6 +54,14 @@ impl Platform for &SimMachine {
             }
             work(self.current(number));
         }
+    }
+
+    fn wants_session_events(&self) -> bool {
+        true
+    }
+
+    fn write_event(&self, event: &TraceEvent<'_>) {
+        self.add_event(event);
     }
 
     /// All memory is equally near.

@@ -1,0 +1,185 @@
+//! Events for Event Tracing for Windows: what a processor's interrupts leave for its DPC, which writes the events.
+//!
+//! While no trace session wants the events, an interrupt does nothing for them: it takes the common path. While one
+//! does, it takes the uncommon path, gives its samples a cookie, and notes them here.
+
+use core::sync::atomic::Ordering;
+
+use pmu::{Cpu, CurrentCpu};
+use protocol::trace::{Loss, Sample, SessionStart, SessionStop, cookie};
+use protocol::{CounterSample, Mode};
+
+use super::Sampler;
+use super::per_cpu::PerCpuSampling;
+
+/// Number of counters that can wait for their events on a processor. Those that overflow beyond it have no event.
+const CAPACITY: usize = 12;
+
+/// An event to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TraceEvent<'a> {
+    /// [`EventId::Sample`](protocol::trace::EventId::Sample).
+    Sample(Sample),
+    /// [`EventId::Lost`](protocol::trace::EventId::Lost).
+    Lost(Loss),
+    /// [`EventId::Throttled`](protocol::trace::EventId::Throttled).
+    Throttled(Loss),
+    /// [`EventId::SessionStart`](protocol::trace::EventId::SessionStart), with the name of the event.
+    SessionStart(SessionStart, &'a str),
+    /// [`EventId::SessionStop`](protocol::trace::EventId::SessionStop).
+    SessionStop(SessionStop),
+}
+
+/// Why overflows of a counter have no sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsampled {
+    /// The interrupt came too late, or not at all.
+    Lost,
+    /// The processor is throttled.
+    Throttled,
+}
+
+/// Events of a processor that its DPC has not written yet.
+#[derive(Debug, Default)]
+pub struct UnwrittenEvents {
+    counters: [CounterEvents; CAPACITY],
+    /// Number of the counters that have an event.
+    used: usize,
+}
+
+/// Events of a counter: its samples, if there are any, and its overflows without a sample.
+#[derive(Debug, Default, Clone, Copy)]
+struct CounterEvents {
+    time: u64,
+    ip: u64,
+    weight: u64,
+    /// Cookies of the first and of the last sample.
+    first: u32,
+    last: u32,
+    /// Number of samples.
+    count: u32,
+    source: u32,
+    lost: u32,
+    throttled: u32,
+    counter: u8,
+    is_kernel: bool,
+}
+
+impl CounterEvents {
+    /// Adds a sample.
+    fn add(&mut self, sample: &CounterSample) {
+        let Self { weight, first, count, .. } = *self;
+        *self = Self {
+            time: sample.time,
+            ip: sample.ip,
+            weight: weight.saturating_add(sample.interval.into()),
+            first: if count == 0 { sample.cookie } else { first },
+            last: sample.cookie,
+            count: count.saturating_add(1),
+            is_kernel: sample.mode == Mode::Kernel,
+            ..*self
+        };
+    }
+
+    /// Takes an event of processor `cpu`.
+    fn take(&mut self, cpu: u32) -> Option<TraceEvent<'static>> {
+        let Self { time, ip, weight, first, last, count, source, lost, throttled, is_kernel, .. } = *self;
+        if count != 0 {
+            (self.count, self.weight) = (0, 0);
+            let (cookie, first, mode) = (cookie(cpu, last), cookie(cpu, first), is_kernel.into());
+            return Some(TraceEvent::Sample(Sample { time, ip, weight, cookie, first, count, source, cpu, mode }));
+        }
+        let of = |count: u32| Loss { count: count.into(), source, cpu };
+        if lost != 0 {
+            self.lost = 0;
+            return Some(TraceEvent::Lost(of(lost)));
+        }
+        self.throttled = 0;
+        (throttled != 0).then(|| TraceEvent::Throttled(of(throttled)))
+    }
+}
+
+impl UnwrittenEvents {
+    /// Returns the events of a counter, or `None` if there is no room for them.
+    fn of(&mut self, counter: u8, source: u32) -> Option<&mut CounterEvents> {
+        let known = self.counters.iter().take(self.used).position(|events| events.counter == counter);
+        let index = known.unwrap_or(self.used);
+        let events = self.counters.get_mut(index)?;
+        if known.is_none() {
+            *events = CounterEvents { source, counter, ..CounterEvents::default() };
+            self.used += 1;
+        }
+        Some(events)
+    }
+
+    /// Drops all events.
+    pub const fn clear(&mut self) {
+        self.used = 0;
+    }
+
+    /// Notes a sample of a counter.
+    pub fn add_sample(&mut self, counter: u8, sample: &CounterSample) {
+        if let Some(events) = self.of(counter, sample.source) {
+            events.add(sample);
+        }
+    }
+
+    /// Notes a sample, unless one with the same cookie is noted.
+    pub fn add_once(&mut self, counter: u8, sample: &CounterSample) {
+        let is_noted =
+            |events: &CounterEvents| events.counter == counter && events.count != 0 && events.last == sample.cookie;
+        if !self.counters.iter().take(self.used).any(is_noted) {
+            self.add_sample(counter, sample);
+        }
+    }
+
+    /// Notes an overflow of a counter without a sample.
+    pub fn add_unsampled(&mut self, counter: u8, source: u32, why: Unsampled) {
+        let Some(events) = self.of(counter, source) else { return };
+        match why {
+            Unsampled::Lost => events.lost = events.lost.saturating_add(1),
+            Unsampled::Throttled => events.throttled = events.throttled.saturating_add(1),
+        }
+    }
+
+    /// Returns whether there are any.
+    pub const fn has_any(&self) -> bool {
+        self.used != 0
+    }
+
+    /// Takes an event of processor `cpu`.
+    pub fn take(&mut self, cpu: u32) -> Option<TraceEvent<'static>> {
+        while let Some(last) = self.used.checked_sub(1) {
+            if let Some(event) = self.counters.get_mut(last)?.take(cpu) {
+                return Some(event);
+            }
+            self.used = last;
+        }
+        None
+    }
+}
+
+impl Sampler {
+    /// Sets whether events for Event Tracing for Windows are wanted. Each processor takes it over when a session begins
+    /// to sample there, and at its next tick.
+    ///
+    /// # IRQL
+    /// Any.
+    pub fn set_wants_events(&self, wanted: bool) {
+        self.wants_events.store(wanted, Ordering::Relaxed);
+    }
+
+    /// Takes over whether events are wanted.
+    pub(super) fn follow_trace_sessions(&self, per_cpu: &PerCpuSampling) {
+        per_cpu.set_wants_events(self.wants_events.load(Ordering::Relaxed));
+    }
+
+    /// Takes an event of the current processor that was not written yet. The caller writes it below PROFILE_LEVEL, and
+    /// asks for the next one.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn take_event(&self, current: CurrentCpu<'_, impl Cpu>) -> Option<TraceEvent<'static>> {
+        self.per_cpu(current.index())?.with_events(|events| events.take(current.index().number())).flatten()
+    }
+}
