@@ -17,8 +17,8 @@ use crate::nt::system_process::Worker;
 use crate::nt::timers::{FineClock, Timers};
 use crate::nt::trap_frame::TrapFrame;
 use crate::nt::unwind::Scratch;
-use crate::nt::{clock, device_object, hal, irp, processors};
-use crate::waiting;
+use crate::nt::{clock, cpu_dpcs, device_object, hal, irp, processors};
+use crate::{tracing, waiting};
 
 /// Units of 100 ns between two ticks.
 const TICK: u32 = 10_000_000 / TICKS_PER_SECOND;
@@ -172,9 +172,46 @@ unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
         mode: if is_user { Mode::User } else { Mode::Kernel },
     };
     // SAFETY: the HAL calls the handler at PROFILE_LEVEL
-    if unsafe { cpu::with_current(|current| sampler.interrupt(current, clock::ticks, &interrupted)) } {
-        wake_reader();
+    unsafe {
+        cpu::with_current(|current| {
+            let deferred = sampler.interrupt(current, clock::ticks, &interrupted);
+            if deferred.reader {
+                wake_reader();
+            }
+            if deferred.events {
+                cpu_dpcs::queue(current.index());
+            }
+        });
+    };
+}
+
+/// Adopts whether a trace session wants events.
+pub fn follow_trace_sessions() {
+    if let Some(sampler) = sampler() {
+        sampler.set_wants_events(tracing::wants_samples());
     }
+}
+
+/// Writes the events of the current processor, and charges the time to its budget.
+///
+/// # IRQL
+/// DISPATCH_LEVEL.
+pub fn write_events() {
+    let Some(sampler) = sampler() else { return };
+    let begin = clock::ticks();
+    loop {
+        let mut event = None;
+        cpu::at_high_level(|current| event = sampler.take_event(current));
+        match event {
+            Some(event) => tracing::write(&event),
+            None => break,
+        }
+    }
+    cpu::at_high_level(|current| {
+        if sampler.charge(current, begin, clock::ticks()) {
+            wake_reader();
+        }
+    });
 }
 
 /// Handles a tick of the current processor.
@@ -185,8 +222,12 @@ unsafe extern "C" fn performance_interrupt(frame: *mut TrapFrame) {
 fn tick(_memory: &()) {
     let Some(sampler) = sampler() else { return };
     cpu::at_high_level(|current| {
-        if sampler.tick(current, clock::ticks()) {
+        let deferred = sampler.tick(current, clock::ticks());
+        if deferred.reader {
             wake_reader();
+        }
+        if deferred.events {
+            cpu_dpcs::queue(current.index());
         }
     });
 }
@@ -263,7 +304,11 @@ fn time_expired(scratch: &Scratch) {
             mode: if ip == 0 || ip >= KERNEL_SPACE { Mode::Kernel } else { Mode::User },
         };
         cpu::at_high_level(|current| {
-            watermark_hit |= sampler.sample_time(current, due, begin, clock::ticks, &interrupted);
+            let deferred = sampler.sample_time(current, due, begin, clock::ticks, &interrupted);
+            watermark_hit |= deferred.reader;
+            if deferred.events {
+                cpu_dpcs::queue(current.index());
+            }
         });
     }
     if watermark_hit {

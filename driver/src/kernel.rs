@@ -3,19 +3,21 @@
 use core::cell::Cell;
 use core::num::NonZeroU64;
 
-use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks};
+use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks, TraceEvent};
 use pmu::{CurrentCpu, Options, ProcessorIndex};
 use protocol::{HalSourceRecord, NtStatus, ProcessorSet};
 use sample_ring::Memory;
 use wdk_sys::PCUNICODE_STRING;
 
 use crate::cpu::{self, PinnedProcessor, Processor};
-use crate::interrupt::{Sampling, SamplingByTime};
+use crate::interrupt::{self, Sampling, SamplingByTime};
+use crate::nt::cpu_dpcs::CpuDpcs;
 use crate::nt::hal::{self, Reservation};
 use crate::nt::node_pool::NodePool;
 use crate::nt::targeted_calls::TargetedCalls;
 use crate::nt::text::Text;
 use crate::nt::{clock, control_area, local_apic, processors, registry, timers};
+use crate::tracing;
 
 /// The value that makes the driver treat a Hygon processor as one of AMD.
 static HYGON_AS_AMD: Text<10> = Text::new("HygonAsAmd");
@@ -27,6 +29,8 @@ pub struct Kernel {
     pool: NodePool,
     /// Set while an event is sampled by time.
     timers: Cell<Option<SamplingByTime>>,
+    /// The DPCs that write events.
+    _events: CpuDpcs,
     /// Set while an event is sampled.
     sampling: Cell<Option<Sampling>>,
     /// Set while counters are in use.
@@ -51,6 +55,7 @@ impl Kernel {
         Some(Self {
             options: Options { hygon_as_amd },
             calls: TargetedCalls::new()?,
+            _events: CpuDpcs::new(interrupt::write_events)?,
             pool: NodePool::new(),
             timers: Cell::new(None),
             sampling: Cell::new(None),
@@ -93,6 +98,14 @@ impl Platform for Kernel {
 
     fn ring_memory(&self, processor: ProcessorIndex, bytes: usize) -> Option<Memory> {
         self.pool.allocate(processor, bytes)
+    }
+
+    fn wants_session_events(&self) -> bool {
+        tracing::wants_session_events()
+    }
+
+    fn write_event(&self, event: &TraceEvent<'_>) {
+        tracing::write(event);
     }
 
     fn now(&self) -> Duration100ns {

@@ -15,6 +15,7 @@ mod interrupt;
 mod kernel;
 mod layout;
 mod nt;
+mod tracing;
 mod waiting;
 
 use core::hint::black_box;
@@ -29,10 +30,10 @@ use device::{Device, ENGINE};
 use engine::Engine;
 use kernel::Kernel;
 use nt::aligned::Aligned;
-use nt::clock;
 use nt::power::PowerState;
 use nt::processor_change::{Change, ProcessorChange};
 use nt::system_thread::SystemThread;
+use nt::{clock, dpc};
 use protocol::DriverIdentity;
 
 /// Serves waiting requests and accumulates the counts at regular intervals.
@@ -93,6 +94,7 @@ extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, registry_path: PCUNI
     let Ok(engine) = Engine::new(kernel, VERSION) else { return STATUS_INSUFFICIENT_RESOURCES };
     interrupt::publish(engine.sampler()); // a separate allocation: the engine may move
     *ENGINE.lock() = Some(engine);
+    tracing::register();
     let made = WORKER
         .start()
         .and_then(|()| POWER_STATE.register())
@@ -160,7 +162,8 @@ extern "C" fn unload(driver: PDRIVER_OBJECT) {
     Device::delete(driver);
 }
 
-/// Unregisters the callbacks, ends the thread, stops all sessions, and frees the engine, in this order.
+/// Unregisters the callbacks, ends the thread, stops all sessions, unregisters the provider of events, and frees the
+/// engine, in this order.
 ///
 /// # IRQL
 /// PASSIVE_LEVEL.
@@ -172,6 +175,8 @@ fn take_down() {
     let engine = ENGINE.lock().take();
     if let Some(mut engine) = engine {
         engine.shut_down();
+        dpc::flush(); // those that write events
+        tracing::unregister();
         interrupt::withdraw();
     }
 }

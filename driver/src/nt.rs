@@ -5,8 +5,10 @@
 pub mod aligned;
 pub mod clock;
 pub mod control_area;
+pub mod cpu_dpcs;
 pub mod device_object;
 pub mod dpc;
+pub mod etw;
 pub mod fast_mutex;
 pub mod hal;
 pub mod irp;

@@ -28,7 +28,8 @@ const ENTRY_POINTS: &[(&str, Level, usize)] = &[
     ("halprof::interrupt::power_changed(", Level::Dispatch, 1),
     ("halprof::interrupt::tick(", Level::Dispatch, 1),
     ("halprof::interrupt::time_expired(", Level::Dispatch, 1),
-    ("halprof::nt::dpc::run(", Level::Dispatch, 1),
+    ("halprof::interrupt::write_events(", Level::Dispatch, 1),
+    ("halprof::nt::dpc::run(", Level::Dispatch, 1), // the linker folds that of `cpu_dpcs` into it
     ("halprof::nt::pending::cancel(", Level::Dispatch, 1),
     ("halprof::nt::power::called(", Level::Dispatch, 1),
     ("halprof::nt::timers::expired<", Level::Dispatch, 1),
