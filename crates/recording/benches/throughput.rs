@@ -43,6 +43,7 @@ fn samples() -> Vec<SampleRecord> {
         kind: CounterKind::Sample,
         mode: Mode::User,
         pebs_sequence: 0,
+        cookie: 0,
     };
     (0..SAMPLES as u64).map(|time| sample(time).into()).collect()
 }

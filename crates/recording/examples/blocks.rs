@@ -23,7 +23,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             Ok(Block::Process(process)) => {
                 println!("process   {} {}, {} modules", process.id, process.name, process.modules.len());
             }
+            Ok(Block::Methods(methods)) => println!("methods   {} of process {}", methods.methods.len(), methods.id),
+            Ok(Block::Stacks(stacks)) => println!("stacks    {} callers", stacks.nodes.len()),
             Ok(Block::Samples(samples)) => println!("samples   {}", samples.len()),
+            Ok(Block::StackedSamples(samples)) => println!("samples   {} with call stacks", samples.len()),
             Ok(Block::Summary(summary)) => println!("summary   {} units of time", summary.elapsed),
             // The reader continues behind a damaged block if it can find the next one.
             Err(error) => println!("damaged   {error}"),

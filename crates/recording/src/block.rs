@@ -3,6 +3,9 @@
 use protocol::SampleRecord;
 use serde::{Deserialize, Serialize};
 
+use crate::stack::StackId;
+use crate::tree::StackNodes;
+
 /// In [`Process::id`]: the kernel, which has modules but is not a process. In a sample the same number means
 /// [`UNKNOWN`](protocol::UNKNOWN).
 pub const KERNEL: u32 = u32::MAX;
@@ -14,10 +17,30 @@ pub enum Block {
     Session(Session),
     /// A process, or modules that it loaded later.
     Process(Process),
-    /// Samples and losses, throttling and sleep, in the order in which the driver returned them.
+    /// Functions that a just-in-time compiler made.
+    Methods(Methods),
+    /// Call stacks of the samples that follow.
+    Stacks(StackNodes),
+    /// Samples and losses, throttling and sleep, in the order in which the driver returned them. None has a call stack.
     Samples(Vec<SampleRecord>),
+    /// As `Samples`, with call stacks.
+    StackedSamples(Vec<(SampleRecord, StackId)>),
     /// The last block: the end of the recording.
     Summary(Summary),
+}
+
+impl Block {
+    /// Returns the samples of the block and their call stacks.
+    pub fn samples(&self) -> impl Iterator<Item = (SampleRecord, StackId)> {
+        let (plain, stacked) = match self {
+            Self::Samples(samples) => (samples.as_slice(), [].as_slice()),
+            Self::StackedSamples(samples) => ([].as_slice(), samples.as_slice()),
+            Self::Session(_) | Self::Process(_) | Self::Methods(_) | Self::Stacks(_) | Self::Summary(_) => {
+                ([].as_slice(), [].as_slice())
+            }
+        };
+        plain.iter().map(|record| (*record, StackId::NOT_RECORDED)).chain(stacked.iter().copied())
+    }
 }
 
 /// Parameters of a recording.
@@ -134,6 +157,34 @@ pub struct DebugFile {
     pub name: String,
     /// Breakpad ID: the GUID as 32 upper-case hexadecimal digits, followed by the age without leading zeros.
     pub id: String,
+}
+
+/// Functions that a just-in-time compiler made in a process. Later blocks of the same process add to those of earlier
+/// ones.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Methods {
+    /// Process ID.
+    pub id: u32,
+    /// As [`Process::created`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<u64>,
+    /// Functions found since the previous block of the process.
+    pub methods: Vec<Method>,
+}
+
+/// A function that a just-in-time compiler made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Method {
+    /// Lowest address.
+    pub address: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// Name with its namespace, and its signature if it is known.
+    pub name: String,
+    /// Time from which on it has the addresses, in units of [`Session::clock`]. Compilers reuse addresses.
+    pub loaded: u64,
 }
 
 /// End of a recording.

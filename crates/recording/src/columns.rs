@@ -7,8 +7,10 @@ use rustc_hash::FxHashMap;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 use zstd::bulk::{Compressor, Decompressor};
 
-use crate::frame::{MAX_COLUMNS, MAX_SAMPLES, SamplesHead};
+use crate::frame::{FIRST_WITH_STACKS, MAX_COLUMNS, MAX_SAMPLES, SamplesHead};
 use crate::reader::BlockError;
+use crate::stack::StackId;
+use crate::tree::Numbers;
 
 /// Level of compression: the fastest of the usual ones. Higher levels gain little, because columns repeat bytes.
 const LEVEL: i32 = 1;
@@ -43,17 +45,19 @@ struct Place {
     source: u32,
     kind: u16,
     mode: u16,
+    /// Number of the call stack.
+    stack: u32,
 }
 
 impl Place {
-    fn of(row: &Row) -> Self {
+    fn of(row: &Row, stack: u32) -> Self {
         let Row { address, ids, source, kind, mode, last, .. } = *row;
-        Self { address, target: if is_branch(kind) { last } else { 0 }, ids, source, kind, mode }
+        Self { address, target: if is_branch(kind) { last } else { 0 }, ids, source, kind, mode, stack }
     }
 
     /// Returns a record with the fields of the place; the others are zero.
     fn record(self) -> SampleRecord {
-        let Self { address, target, ids, source, kind, mode } = self;
+        let Self { address, target, ids, source, kind, mode, .. } = self;
         let row = Row { time: 0, address, ids, processor: 0, source, number: 0, kind, mode, last: target };
         zerocopy::transmute!(row)
     }
@@ -61,6 +65,11 @@ impl Place {
 
 const fn is_branch(kind: u16) -> bool {
     kind == RecordKind::Branch as u16
+}
+
+/// Returns the last field of a record. A sample has a cookie in the upper half, by which its stack was found.
+const fn without_cookie(row: &Row) -> u64 {
+    if row.kind == RecordKind::Sample as u16 { row.last & u32::MAX as u64 } else { row.last }
 }
 
 /// The last values of a processor, from which the next differ little.
@@ -78,11 +87,11 @@ impl Previous {
 }
 
 /// Makes small numbers of small differences, whatever their sign.
-const fn zigzag(difference: u64) -> u64 {
+pub const fn zigzag(difference: u64) -> u64 {
     (difference << 1) ^ (difference.cast_signed() >> 63).cast_unsigned()
 }
 
-const fn unzigzag(number: u64) -> u64 {
+pub const fn unzigzag(number: u64) -> u64 {
     (number >> 1) ^ (number & 1).wrapping_neg()
 }
 
@@ -114,29 +123,37 @@ impl Encoder {
         })
     }
 
-    /// Returns the two parts of the payload of a block with these samples: at least one, at most [`MAX_SAMPLES`].
-    pub fn encode(&mut self, samples: &[SampleRecord]) -> io::Result<(SamplesHead, &[u8])> {
+    /// Returns the two parts of the payload of a block with these samples: at least one, at most [`MAX_SAMPLES`]. Each
+    /// has the number of its call stack in `stacks`.
+    pub fn encode(
+        &mut self,
+        samples: &[SampleRecord],
+        stacks: impl Iterator<Item = u32>,
+    ) -> io::Result<(SamplesHead, &[u8])> {
         let rows = <[Row]>::ref_from_bytes(samples.as_bytes()).unwrap_or_default();
         let earliest = rows.iter().map(|row| row.time).min().unwrap_or_default();
         let latest = rows.iter().map(|row| row.time).max().unwrap_or_default();
         self.columns.clear();
-        self.split(rows, earliest);
+        self.split(rows, stacks, earliest);
         self.put_places();
         put(&mut self.columns, rows.iter().map(|row| row.processor.into()), &mut Vec::new());
         for values in &self.values {
             put_values(&mut self.columns, values);
         }
-
-        self.frame.clear();
-        self.frame.reserve(zstd::zstd_safe::compress_bound(self.columns.len()));
-        self.compressor.compress_to_buffer(&self.columns, &mut self.frame)?;
+        compress(&mut self.compressor, &self.columns, &mut self.frame)?;
         let length = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         let lengths = [rows.len(), self.places.len(), self.columns.len()].map(length);
         Ok((SamplesHead::new(lengths, [earliest, latest]), &self.frame))
     }
 
+    /// Returns the compressed columns of a block of stacks.
+    pub fn compress(&mut self, columns: &[u8]) -> io::Result<&[u8]> {
+        compress(&mut self.compressor, columns, &mut self.frame)?;
+        Ok(&self.frame)
+    }
+
     /// Divides the rows into places and into what differs between the samples of a place.
-    fn split(&mut self, rows: &[Row], earliest: u64) {
+    fn split(&mut self, rows: &[Row], stacks: impl Iterator<Item = u32>, earliest: u64) {
         let Self { places, indexes, previous, values: [of_place, times, numbers, lasts], .. } = self;
         places.clear();
         indexes.clear();
@@ -144,8 +161,8 @@ impl Encoder {
         for values in [&mut *of_place, &mut *times, &mut *numbers, &mut *lasts] {
             values.clear();
         }
-        for row in rows {
-            let place = Place::of(row);
+        for (row, stack) in rows.iter().zip(stacks) {
+            let place = Place::of(row, stack);
             let index = *indexes.entry(place).or_insert_with(|| {
                 places.push(place);
                 u32::try_from(places.len() - 1).unwrap_or(u32::MAX)
@@ -159,8 +176,9 @@ impl Encoder {
             if is_branch(row.kind) {
                 lasts.push(0);
             } else {
-                lasts.push(zigzag(row.last.wrapping_sub(previous.last)));
-                previous.last = row.last;
+                let last = without_cookie(row);
+                lasts.push(zigzag(last.wrapping_sub(previous.last)));
+                previous.last = last;
             }
         }
     }
@@ -183,11 +201,25 @@ impl Encoder {
         let of_target =
             |place: &Place| if is_branch(place.kind) { place.target.wrapping_sub(place.address) } else { 0 };
         put(columns, places.iter().map(|place| zigzag(of_target(place))), scratch);
+        let mut previous = 0;
+        let differences = places.iter().map(|place| {
+            let difference = zigzag(u64::from(place.stack).wrapping_sub(previous));
+            previous = place.stack.into();
+            difference
+        });
+        put(columns, differences, scratch);
     }
 }
 
+fn compress(compressor: &mut Compressor<'_>, columns: &[u8], frame: &mut Vec<u8>) -> io::Result<()> {
+    frame.clear();
+    frame.reserve(zstd::zstd_safe::compress_bound(columns.len()));
+    compressor.compress_to_buffer(columns, frame)?;
+    Ok(())
+}
+
 /// Appends a column. `scratch` is memory for its values.
-fn put(columns: &mut Vec<u8>, values: impl Iterator<Item = u64>, scratch: &mut Vec<u64>) {
+pub fn put(columns: &mut Vec<u8>, values: impl Iterator<Item = u64>, scratch: &mut Vec<u64>) {
     scratch.clear();
     scratch.extend(values);
     put_values(columns, scratch);
@@ -212,10 +244,10 @@ impl fmt::Debug for Encoder {
 }
 
 /// Takes columns from the front of decompressed bytes.
-struct Columns<'a>(&'a [u8]);
+pub struct Columns<'a>(pub &'a [u8]);
 
 impl Columns<'_> {
-    fn take(&mut self, count: usize) -> Result<Vec<u64>, BlockError> {
+    pub fn take(&mut self, count: usize) -> Result<Vec<u64>, BlockError> {
         let (width, rest) = self.0.split_first().ok_or(BlockError::Columns)?;
         let width = usize::from(*width);
         if width > size_of::<u64>() {
@@ -234,7 +266,7 @@ impl Columns<'_> {
     }
 
     /// Takes a column of numbers that fit into `T`.
-    fn take_as<T: TryFrom<u64>>(&mut self, count: usize) -> Result<Vec<T>, BlockError> {
+    pub fn take_as<T: TryFrom<u64>>(&mut self, count: usize) -> Result<Vec<T>, BlockError> {
         self.take(count)?.into_iter().map(|value| T::try_from(value).map_err(|_| BlockError::Columns)).collect()
     }
 }
@@ -245,6 +277,8 @@ pub struct SampleColumns {
     /// The distinct places of samples: records with the fields that all samples of the place have. `time`, `processor`,
     /// the interval, and the last field except of a branch are zero.
     pub places: Vec<SampleRecord>,
+    /// The call stack of each place.
+    pub stacks: Vec<StackId>,
     /// Index of the place of each sample. It is below the number of places.
     pub place: Vec<u32>,
     /// Processor of each sample.
@@ -264,7 +298,7 @@ impl SampleColumns {
         let mut indexes: FxHashMap<Place, u32> = FxHashMap::default();
         let mut places = Vec::new();
         let place = rows.iter().map(|row| {
-            let place = Place::of(row);
+            let place = Place::of(row, StackId::NOT_RECORDED.number());
             *indexes.entry(place).or_insert_with(|| {
                 places.push(place.record());
                 u32::try_from(places.len() - 1).unwrap_or(u32::MAX)
@@ -273,6 +307,7 @@ impl SampleColumns {
         let place = place.collect();
         let last = |row: &Row| if is_branch(row.kind) { 0 } else { row.last };
         Self {
+            stacks: vec![StackId::NOT_RECORDED; places.len()],
             places,
             place,
             processor: rows.iter().map(|row| row.processor).collect(),
@@ -283,7 +318,7 @@ impl SampleColumns {
     }
 
     /// Decodes the payload of a block. A wrong payload cannot make it allocate more than a valid one.
-    pub(crate) fn decode(head: &SamplesHead, frame: &[u8]) -> Result<Self, BlockError> {
+    pub(crate) fn decode(head: &SamplesHead, frame: &[u8], version: u32, numbers: Numbers) -> Result<Self, BlockError> {
         let [count, places, length] = [head.samples, head.places, head.columns].map(|number| number as usize);
         if !(1..=MAX_SAMPLES).contains(&count) || !(1..=count).contains(&places) || length > MAX_COLUMNS {
             return Err(BlockError::Columns);
@@ -292,6 +327,10 @@ impl SampleColumns {
         let decompressed = decompressed.map_err(BlockError::Compression)?;
         let mut columns = Columns(&decompressed);
         let place_records = decode_places(&mut columns, places)?;
+        let stacks = match version {
+            FIRST_WITH_STACKS.. => decode_stacks(&mut columns, places, numbers)?,
+            _ => vec![StackId::NOT_RECORDED; places],
+        };
         let processor: Vec<u32> = columns.take_as(count)?;
         let place: Vec<u32> = columns.take_as(count)?;
         let mut time = columns.take(count)?;
@@ -321,12 +360,23 @@ impl SampleColumns {
         if time.iter().min() != Some(&head.earliest) || time.iter().max() != Some(&head.latest) {
             return Err(BlockError::Columns);
         }
-        Ok(Self { places: place_records, place, processor, time, number: numbers, last })
+        Ok(Self { places: place_records, stacks, place, processor, time, number: numbers, last })
+    }
+
+    /// Returns whether a sample has a call stack, or a reason why not.
+    #[must_use]
+    pub fn have_stacks(&self) -> bool {
+        self.stacks.iter().any(|stack| *stack != StackId::NOT_RECORDED)
+    }
+
+    /// Returns the call stack of each sample, in the order of the samples.
+    pub fn sample_stacks(&self) -> impl Iterator<Item = StackId> {
+        self.place.iter().map(|place| self.stacks.get(*place as usize).copied().unwrap_or_default())
     }
 
     /// Returns the samples in their order.
     pub fn records(&self) -> impl Iterator<Item = SampleRecord> {
-        let Self { places, place, processor, time, number, last } = self;
+        let Self { places, place, processor, time, number, last, .. } = self;
         let each = place.iter().zip(processor).zip(time).zip(number).zip(last);
         each.map(|((((place, processor), time), number), last)| {
             let common = places.get(*place as usize).copied().unwrap_or_else(SampleRecord::new_zeroed);
@@ -350,7 +400,16 @@ fn decode_places(columns: &mut Columns<'_>, count: usize) -> Result<Vec<SampleRe
     let places = each.map(|((((((kind, mode), source), process), thread), difference), target)| {
         address = address.wrapping_add(unzigzag(difference));
         let target = if is_branch(kind) { address.wrapping_add(unzigzag(target)) } else { 0 };
-        Place { address, target, ids: [process, thread], source, kind, mode }.record()
+        Place { address, target, ids: [process, thread], source, kind, mode, stack: 0 }.record()
     });
     Ok(places.collect())
+}
+
+fn decode_stacks(columns: &mut Columns<'_>, count: usize, numbers: Numbers) -> Result<Vec<StackId>, BlockError> {
+    let mut stack = 0_u64;
+    let each = columns.take(count)?.into_iter().map(|difference| {
+        stack = stack.wrapping_add(unzigzag(difference));
+        numbers.global(u32::try_from(stack).map_err(|_| BlockError::Columns)?)
+    });
+    each.collect()
 }

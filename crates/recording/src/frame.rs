@@ -4,13 +4,16 @@ use protocol::SampleRecord;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Version of the file format; any change of layout or meaning increments it.
-pub const FORMAT_VERSION: u32 = 4;
+pub const FORMAT_VERSION: u32 = 5;
 
 /// Oldest version that can still be read. Version 2 has neither core types nor disturbed counts.
 pub const OLDEST_VERSION: u32 = 2;
 
 /// First version with samples in columns. Earlier ones have the records as the driver returned them.
 pub const FIRST_WITH_COLUMNS: u32 = 4;
+
+/// First version with call stacks, which are a column of samples.
+pub const FIRST_WITH_STACKS: u32 = 5;
 
 /// Maximum number of samples in a block.
 pub const MAX_SAMPLES: usize = 1 << 16;
@@ -19,12 +22,21 @@ pub const MAX_SAMPLES: usize = 1 << 16;
 /// fit.
 pub const MAX_JSON: usize = 32 << 20;
 
-/// Maximum size of the columns of a block before compression: 32 bytes for each place, 26 for each sample, and one for
+/// Maximum size of the columns of a block before compression: 37 bytes for each place, 26 for each sample, and one for
 /// the width of each column.
-pub const MAX_COLUMNS: usize = MAX_SAMPLES * (32 + 26) + 12;
+pub const MAX_COLUMNS: usize = MAX_SAMPLES * (37 + 26) + 13;
 
-/// Maximum size of a zstd frame with columns that cannot be compressed (ZSTD_COMPRESSBOUND).
-const MAX_FRAME: usize = MAX_COLUMNS + MAX_COLUMNS / 256;
+/// Maximum number of nodes in a block of stacks.
+pub const MAX_NODES: usize = 1 << 16;
+
+/// Maximum size of the columns of a block of stacks before compression: 12 bytes for each node, and one for the width of
+/// each column.
+pub const MAX_STACK_COLUMNS: usize = MAX_NODES * 12 + 2;
+
+/// Returns the maximum size of a zstd frame with columns that cannot be compressed (ZSTD_COMPRESSBOUND).
+const fn max_frame(columns: usize) -> usize {
+    columns + columns / 256
+}
 
 /// Signature of the file. It is not valid UTF-8, and a transfer in text mode changes its line feed.
 pub const MAGIC: [u8; 8] = *b"\x89HALPRF\n";
@@ -77,8 +89,36 @@ pub struct SamplesHead {
     pub crc: u32,
 }
 
-const _: () =
-    assert!(size_of::<FileHeader>() == 16 && size_of::<BlockHeader>() == 24 && size_of::<SamplesHead>() == 32);
+/// Start of the payload of a block of stacks, which can be read without the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct StacksHead {
+    /// Number of the first node.
+    pub first: u32,
+    /// Number of nodes.
+    pub nodes: u32,
+    /// Size of the columns in bytes before compression.
+    pub columns: u32,
+    /// CRC-32 of the preceding fields.
+    pub crc: u32,
+}
+
+const _: () = assert!(size_of::<FileHeader>() == 16 && size_of::<BlockHeader>() == 24);
+const _: () = assert!(size_of::<SamplesHead>() == 32 && size_of::<StacksHead>() == 16);
+
+impl StacksHead {
+    /// Creates the start of a payload.
+    pub fn new([first, nodes, columns]: [u32; 3]) -> Self {
+        let head = Self { first, nodes, columns, crc: 0 };
+        Self { crc: head.checksum(), ..head }
+    }
+
+    /// Returns the correct value of [`crc`](Self::crc).
+    pub fn checksum(&self) -> u32 {
+        let bytes = self.as_bytes();
+        crc32fast::hash(bytes.strip_suffix(self.crc.as_bytes()).unwrap_or(bytes))
+    }
+}
 
 impl SamplesHead {
     /// Creates the start of a payload.
@@ -128,23 +168,37 @@ pub enum BlockKind {
     Samples = 3,
     /// [`Summary`](crate::Summary).
     Summary = 4,
+    /// Nodes of the [tree of call stacks](crate::StackTree).
+    Stacks = 5,
+    /// [`Methods`](crate::Methods).
+    Methods = 6,
 }
 
 impl BlockKind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Session, Self::Process, Self::Samples, Self::Summary];
+    pub const ALL: [Self; 6] =
+        [Self::Session, Self::Process, Self::Samples, Self::Summary, Self::Stacks, Self::Methods];
 
-    /// Returns the kind with this number.
-    pub fn from_number(number: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| *kind as u32 == number)
+    /// Returns the kind with this number in a version of the format.
+    pub fn from_number(number: u32, version: u32) -> Option<Self> {
+        let is_known = |kind: &Self| *kind as u32 == number && kind.first_version() <= version;
+        Self::ALL.into_iter().find(is_known)
+    }
+
+    const fn first_version(self) -> u32 {
+        match self {
+            Self::Session | Self::Process | Self::Samples | Self::Summary => OLDEST_VERSION,
+            Self::Stacks | Self::Methods => FIRST_WITH_STACKS,
+        }
     }
 
     /// Returns the maximum size of the payload in bytes in a version of the format.
     pub fn max_payload(self, version: u32) -> usize {
         match self {
-            Self::Samples if version >= FIRST_WITH_COLUMNS => size_of::<SamplesHead>() + MAX_FRAME,
+            Self::Samples if version >= FIRST_WITH_COLUMNS => size_of::<SamplesHead>() + max_frame(MAX_COLUMNS),
             Self::Samples => MAX_SAMPLES * size_of::<SampleRecord>(),
-            Self::Session | Self::Process | Self::Summary => MAX_JSON,
+            Self::Stacks => size_of::<StacksHead>() + max_frame(MAX_STACK_COLUMNS),
+            Self::Session | Self::Process | Self::Summary | Self::Methods => MAX_JSON,
         }
     }
 }

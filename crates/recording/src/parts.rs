@@ -15,6 +15,7 @@ use std::time::Duration;
 use protocol::{RecordKind, SampleRecord};
 
 use crate::block::{Kept, Session};
+use crate::stack::SampleStack;
 use crate::writer::{WriteError, Writer};
 
 /// Follows the name of the recording in the name of a part, before its number.
@@ -112,14 +113,13 @@ struct Part {
 }
 
 impl Part {
-    fn add(&mut self, records: &[SampleRecord]) -> Result<(), WriteError> {
-        self.writer.samples(records)?;
+    /// Counts records that were written.
+    fn count<'a>(&mut self, records: impl Iterator<Item = &'a SampleRecord>) {
         for record in records {
             let [earliest, latest] = self.times;
             self.times = [earliest.min(record.time()), latest.max(record.time())];
             self.samples += u64::from(record.kind().is_some_and(RecordKind::is_sample));
         }
-        Ok(())
     }
 
     fn remove(self) -> Result<(), WriteError> {
@@ -151,15 +151,41 @@ impl Parts {
         if records.is_empty() {
             return Ok(());
         }
+        let part = self.part()?;
+        part.writer.samples(records)?;
+        part.count(records.iter());
+        self.remove_old()
+    }
+
+    /// Adds samples with their call stacks, and removes old ones that exceed a limit.
+    ///
+    /// # Errors
+    /// If a part cannot be written or removed.
+    pub fn stacked_samples(&mut self, samples: &[(SampleRecord, SampleStack)]) -> Result<(), WriteError> {
+        if samples.is_empty() {
+            return Ok(());
+        }
+        let part = self.part()?;
+        part.writer.stacked_samples(samples)?;
+        part.count(samples.iter().map(|(record, _)| record));
+        self.remove_old()
+    }
+
+    /// Returns the newest part, or a new one if it is full.
+    fn part(&mut self) -> Result<&mut Part, WriteError> {
         if self.files.back().is_none_or(|part| self.is_full(part)) {
             self.session.part += 1;
             let path = part_path(&self.recording, self.session.part);
             let writer = Writer::new(File::create(&path)?, &self.session)?;
+            if let Some(full) = self.files.back_mut() {
+                full.writer.forget_stacks();
+            }
             self.files.push_back(Part { path, writer, samples: 0, times: [u64::MAX, 0] });
         }
-        if let Some(part) = self.files.back_mut() {
-            part.add(records)?;
-        }
+        Ok(self.files.back_mut().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?)
+    }
+
+    fn remove_old(&mut self) -> Result<(), WriteError> {
         while self.exceed_limits() {
             let Some(oldest) = self.files.pop_front() else { break };
             self.removed += oldest.samples;

@@ -8,11 +8,13 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::block::{Block, Process, Session, Summary};
-use crate::columns::SampleColumns;
+use crate::block::{Block, Session};
+use crate::encoded::{EncodedBlock, EncodedSamples, EncodedStacks, checked};
 use crate::frame::{
     BlockHeader, BlockKind, FIRST_WITH_COLUMNS, FORMAT_VERSION, FileHeader, MAGIC, OLDEST_VERSION, SamplesHead,
+    StacksHead,
 };
+use crate::tree::Numbers;
 
 /// Why no more blocks can be read. The blocks that were read before are complete and their checksums are correct.
 #[derive(Debug, Error)]
@@ -94,12 +96,29 @@ pub enum BlockError {
     /// The checksum of the numbers at the start of a sample block is wrong, or they are incomplete.
     #[error("the start of the block of samples is invalid")]
     SamplesHead,
-    /// The columns of a sample block cannot be decompressed.
-    #[error("the samples of the block cannot be decompressed")]
+    /// The columns of a block cannot be decompressed.
+    #[error("the columns of the block cannot be decompressed")]
     Compression(#[source] io::Error),
     /// The columns of a sample block are not those of samples.
     #[error("the columns of the block's samples are invalid")]
     Columns,
+    /// The checksum of the numbers at the start of a block of stacks is wrong, or they are invalid.
+    #[error("the start of the block of stacks is invalid")]
+    StacksHead,
+    /// Call stacks are missing, repeated or out of order.
+    #[error("the stacks of the block begin with number {found} instead of {expected}")]
+    StackOrder {
+        /// Number that the first stack should have.
+        expected: u32,
+        /// Number of the first stack.
+        found: u32,
+    },
+    /// The columns of a block of stacks are not those of stacks.
+    #[error("the stacks of the block are invalid")]
+    Stacks,
+    /// A sample has a call stack that the recording does not have.
+    #[error("there is no stack with number {0}")]
+    UnknownStack(u32),
     /// The payload is not JSON, or does not match the kind of the block.
     #[error("the JSON of the block is invalid")]
     Json(#[from] serde_json::Error),
@@ -112,122 +131,6 @@ pub enum BlockError {
     /// Data follows the summary.
     #[error("the file continues after the summary")]
     AfterEnd,
-}
-
-/// A block of which the samples are not decoded yet.
-#[derive(Debug)]
-pub enum EncodedBlock {
-    /// As [`Block::Session`].
-    Session(Session),
-    /// As [`Block::Process`].
-    Process(Process),
-    /// Samples; other threads can decode them.
-    Samples(EncodedSamples),
-    /// As [`Block::Summary`].
-    Summary(Summary),
-}
-
-/// The samples of a block as they are in the file. They are checked when they are decoded.
-#[derive(Debug)]
-pub struct EncodedSamples {
-    /// Offset of the block in the file.
-    offset: u64,
-    version: u32,
-    header: BlockHeader,
-    payload: Vec<u8>,
-}
-
-impl EncodedSamples {
-    /// Returns the samples.
-    ///
-    /// # Errors
-    /// If the block is damaged.
-    pub fn decode(&self) -> Result<Vec<SampleRecord>, ReadError> {
-        self.checked(|| {
-            if !self.has_columns() {
-                return self.records();
-            }
-            Ok(self.decode_columns()?.records().collect())
-        })
-    }
-
-    /// Returns the samples by columns. A place occurs once, so that what depends on it need not be done for each
-    /// sample.
-    ///
-    /// # Errors
-    /// If the block is damaged.
-    pub fn columns(&self) -> Result<SampleColumns, ReadError> {
-        self.checked(|| {
-            if !self.has_columns() {
-                return Ok(SampleColumns::of_records(&self.records()?));
-            }
-            self.decode_columns()
-        })
-    }
-
-    /// Returns whether the file has columns, as from version 4 on, or [`columns`](Self::columns) makes them.
-    #[must_use]
-    pub const fn has_columns(&self) -> bool {
-        self.version >= FIRST_WITH_COLUMNS
-    }
-
-    /// Returns the earliest and the latest time of the samples, which columns need not be decoded for; `None` if there
-    /// are no samples.
-    ///
-    /// # Errors
-    /// If the block is damaged.
-    pub fn times(&self) -> Result<Option<RangeInclusive<u64>>, ReadError> {
-        self.checked(|| {
-            if self.has_columns() {
-                let (head, _) = self.head()?;
-                return Ok((head.samples > 0).then_some(head.earliest..=head.latest));
-            }
-            let times = self.records()?.into_iter().map(|record| record.time()..=record.time());
-            Ok(times.reduce(|all, one| *all.start().min(one.start())..=*all.end().max(one.end())))
-        })
-    }
-
-    /// Checks the checksum, which costs little of what decoding costs.
-    ///
-    /// # Errors
-    /// If the block is damaged.
-    pub fn verify(&self) -> Result<(), ReadError> {
-        self.checked(|| Ok(()))
-    }
-
-    fn checked<T>(&self, decode: impl FnOnce() -> Result<T, BlockError>) -> Result<T, ReadError> {
-        let decoded = if crc32fast::hash(&self.payload) == self.header.payload_crc {
-            decode()
-        } else {
-            Err(BlockError::Payload { length: self.header.length })
-        };
-        decoded.map_err(|cause| ReadError::Damaged { offset: self.offset, cause })
-    }
-
-    fn records(&self) -> Result<Vec<SampleRecord>, BlockError> {
-        let mut samples = vec![SampleRecord::new_zeroed(); self.payload.len() / size_of::<SampleRecord>()];
-        // `Reader::check` made sure that the payload is an array of records.
-        let fills = samples.as_mut_bytes().len() == self.payload.len();
-        if !fills {
-            return Err(BlockError::PartialSample(self.header.length));
-        }
-        samples.as_mut_bytes().copy_from_slice(&self.payload);
-        Ok(samples)
-    }
-
-    fn decode_columns(&self) -> Result<SampleColumns, BlockError> {
-        let (head, frame) = self.head()?;
-        SampleColumns::decode(&head, frame)
-    }
-
-    /// Returns the start of the payload of columns, and the rest.
-    fn head(&self) -> Result<(SamplesHead, &[u8]), BlockError> {
-        let (head, frame) = SamplesHead::read_from_prefix(&self.payload).map_err(|_| BlockError::SamplesHead)?;
-        if head.checksum() != head.crc {
-            return Err(BlockError::SamplesHead);
-        }
-        Ok((head, frame))
-    }
 }
 
 /// An iterator over the blocks of a recording. Unless it ends after a summary, its last item is an error.
@@ -245,6 +148,8 @@ pub struct Reader<R> {
     number: u64,
     /// Start time of the session, by which the parts of a recording are recognized.
     created: Option<u64>,
+    /// The call stacks so far.
+    numbers: Numbers,
     state: State,
 }
 
@@ -302,6 +207,7 @@ impl<R: Read> Reader<R> {
             offset: length as u64,
             number: 0,
             created: None,
+            numbers: Numbers::default(),
             state: State::Blocks,
         })
     }
@@ -342,6 +248,8 @@ impl<R: Read> Reader<R> {
             let block = match kind {
                 BlockKind::Session => self.session(&header)?.map(EncodedBlock::Session),
                 BlockKind::Process => Some(EncodedBlock::Process(self.json(&header)?)),
+                BlockKind::Methods => Some(EncodedBlock::Methods(self.json(&header)?)),
+                BlockKind::Stacks => self.stacks(header)?.map(EncodedBlock::Stacks),
                 BlockKind::Samples => self.samples(header)?.map(EncodedBlock::Samples),
                 BlockKind::Summary => Some(EncodedBlock::Summary(self.json(&header)?)),
             };
@@ -368,6 +276,7 @@ impl<R: Read> Reader<R> {
         }
         self.offset += size_of::<FileHeader>() as u64;
         self.number = 0;
+        self.numbers.restart();
         Ok(true)
     }
 
@@ -389,7 +298,7 @@ impl<R: Read> Reader<R> {
         if header.number != self.number {
             return Err(BlockError::Order { expected: self.number, found: header.number });
         }
-        let kind = BlockKind::from_number(header.kind).ok_or(BlockError::Kind(header.kind))?;
+        let kind = BlockKind::from_number(header.kind, self.version).ok_or(BlockError::Kind(header.kind))?;
         if (kind == BlockKind::Session) != (self.number == 0) {
             return Err(BlockError::Session);
         }
@@ -408,6 +317,26 @@ impl<R: Read> Reader<R> {
         let mut payload = vec![0; header.length as usize];
         self.payload(header, &mut payload)?;
         serde_json::from_slice(&payload).map_err(|cause| self.damaged(cause.into()))
+    }
+
+    /// Reads call stacks, or skips them with all samples.
+    fn stacks(&mut self, header: BlockHeader) -> Result<Option<EncodedStacks>, ReadError> {
+        let offset = self.offset;
+        if let Some(skipping @ Skipping { times: None, .. }) = &self.skipping {
+            skipping.skip(&mut self.source, header.length as usize, offset)?;
+            return Ok(None);
+        }
+        let mut payload = vec![0; header.length as usize];
+        if self.fill(&mut payload)? < payload.len() {
+            return Err(ReadError::CutOff { offset });
+        }
+        let head = checked(&header, &payload, offset, || {
+            let head = StacksHead::read_from_prefix(&payload).map(|(head, _)| head);
+            let head = head.ok().filter(|head| head.checksum() == head.crc).ok_or(BlockError::StacksHead)?;
+            self.numbers.count(&head)?;
+            Ok(head)
+        })?;
+        Ok(Some(EncodedStacks { offset, header, head, payload, numbers: self.numbers }))
     }
 
     /// Reads samples, or skips those of other times.
@@ -435,7 +364,7 @@ impl<R: Read> Reader<R> {
         if self.fill(rest)? < rest.len() {
             return Err(ReadError::CutOff { offset });
         }
-        Ok(Some(EncodedSamples { offset, version, header, payload }))
+        Ok(Some(EncodedSamples { offset, version, header, payload, numbers: self.numbers }))
     }
 
     fn payload(&mut self, header: &BlockHeader, payload: &mut [u8]) -> Result<(), ReadError> {
@@ -461,14 +390,7 @@ impl<R: Read> Iterator for Reader<R> {
     type Item = Result<Block, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let block = self.next_encoded()?.and_then(|block| {
-            Ok(match block {
-                EncodedBlock::Session(session) => Block::Session(session),
-                EncodedBlock::Process(process) => Block::Process(process),
-                EncodedBlock::Samples(samples) => Block::Samples(samples.decode()?),
-                EncodedBlock::Summary(summary) => Block::Summary(summary),
-            })
-        });
+        let block = self.next_encoded()?.and_then(EncodedBlock::decode);
         if block.is_err() {
             self.state = State::Done;
         }
@@ -485,7 +407,7 @@ impl<R: Read + Seek> Reader<R> {
         self
     }
 
-    /// Leaves out all blocks of samples, without reading them.
+    /// Leaves out all blocks of samples and of call stacks, without reading them.
     #[must_use]
     pub fn without_samples(mut self) -> Self {
         self.skipping = Some(Skipping { times: None, skip: R::seek_relative });

@@ -1,15 +1,18 @@
 //! Writes a recording block by block.
 
 use std::io::{self, Read, Write};
+use std::iter;
 
 use protocol::SampleRecord;
 use serde::Serialize;
 use thiserror::Error;
 use zerocopy::IntoBytes;
 
-use crate::block::{Process, Session, Summary};
+use crate::block::{Methods, Process, Session, Summary};
 use crate::columns::Encoder;
 use crate::frame::{BlockHeader, BlockKind, FORMAT_VERSION, FileHeader, MAGIC, MAX_SAMPLES};
+use crate::stack::{SampleStack, StackId};
+use crate::tree::{Interner, NODE_LIMIT};
 
 /// Why a block was not written.
 #[derive(Debug, Error)]
@@ -32,6 +35,7 @@ pub struct Writer<W> {
     /// The block being written; its allocation is reused.
     bytes: Vec<u8>,
     encoder: Encoder,
+    interner: Interner,
     number: u64,
     written: u64,
 }
@@ -42,11 +46,19 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// If the session block cannot be written.
     pub fn new(sink: W, session: &Session) -> Result<Self, WriteError> {
-        let mut writer = Self { sink, bytes: Vec::new(), encoder: Encoder::new()?, number: 0, written: 0 };
+        let (encoder, interner) = (Encoder::new()?, Interner::new(NODE_LIMIT));
+        let mut writer = Self { sink, bytes: Vec::new(), encoder, interner, number: 0, written: 0 };
         let header = FileHeader { magic: MAGIC, version: FORMAT_VERSION, reserved: 0 };
         writer.bytes.extend_from_slice(header.as_bytes());
         writer.json(BlockKind::Session, session)?;
         Ok(writer)
+    }
+
+    /// Limits the memory for call stacks to about 30 bytes for each of so many callers. When there are more, stacks that
+    /// were written before are written again when they recur.
+    #[must_use]
+    pub fn with_node_limit(self, nodes: usize) -> Self {
+        Self { interner: Interner::new(nodes), ..self }
     }
 
     /// Adds a process, or modules that it loaded later. Modules that exceed one block are split over several.
@@ -66,18 +78,72 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Adds samples, split over several blocks if they exceed one.
+    /// Adds functions that a just-in-time compiler made. Those that exceed one block are split over several.
+    ///
+    /// # Errors
+    /// If a block cannot be written.
+    pub fn methods(&mut self, methods: &Methods) -> Result<(), WriteError> {
+        let written = self.json(BlockKind::Methods, methods);
+        if !matches!(written, Err(WriteError::TooLong { .. })) || methods.methods.len() < 2 {
+            return written;
+        }
+        let (first, rest) = methods.methods.split_at(methods.methods.len() / 2);
+        for part in [first, rest] {
+            self.methods(&Methods { methods: part.to_vec(), ..*methods })?;
+        }
+        Ok(())
+    }
+
+    /// Adds samples without call stacks, split over several blocks if they exceed one. Their cookies are not written.
     ///
     /// # Errors
     /// If a block cannot be written.
     pub fn samples(&mut self, samples: &[SampleRecord]) -> Result<(), WriteError> {
-        for samples in samples.chunks(MAX_SAMPLES) {
-            let (head, frame) = self.encoder.encode(samples)?;
-            let Self { bytes, number, .. } = self;
-            append(bytes, BlockKind::Samples, *number, [head.as_bytes(), frame])?;
+        let stacks = iter::repeat(StackId::NOT_RECORDED.number());
+        samples.chunks(MAX_SAMPLES).try_for_each(|samples| self.sample_block(samples, stacks.clone()))
+    }
+
+    /// Adds samples, each with its call stack or the reason why it has none, as [`samples`](Self::samples) does.
+    ///
+    /// # Errors
+    /// If a block cannot be written.
+    pub fn stacked_samples(&mut self, samples: &[(SampleRecord, SampleStack)]) -> Result<(), WriteError> {
+        let mut rest = samples;
+        while !rest.is_empty() {
+            let numbers = rest.iter().take(MAX_SAMPLES).map_while(|(_, stack)| self.interner.number_of(stack));
+            let numbers: Vec<u32> = numbers.collect();
+            self.stack_blocks()?;
+            let (written, others) = rest.split_at(numbers.len());
+            if written.is_empty() {
+                self.interner.forget();
+                continue;
+            }
+            let records: Vec<SampleRecord> = written.iter().map(|(record, _)| *record).collect();
+            self.sample_block(&records, numbers.into_iter())?;
+            rest = others;
+        }
+        Ok(())
+    }
+
+    /// Frees the memory for call stacks.
+    pub(crate) fn forget_stacks(&mut self) {
+        self.interner.forget();
+    }
+
+    /// Writes the nodes of the tree of call stacks that are not written yet.
+    fn stack_blocks(&mut self) -> Result<(), WriteError> {
+        while let Some((head, columns)) = self.interner.next_block() {
+            let frame = self.encoder.compress(columns)?;
+            append(&mut self.bytes, BlockKind::Stacks, self.number, [head.as_bytes(), frame])?;
             self.write()?;
         }
         Ok(())
+    }
+
+    fn sample_block(&mut self, samples: &[SampleRecord], stacks: impl Iterator<Item = u32>) -> Result<(), WriteError> {
+        let (head, frame) = self.encoder.encode(samples, stacks)?;
+        append(&mut self.bytes, BlockKind::Samples, self.number, [head.as_bytes(), frame])?;
+        self.write()
     }
 
     /// Appends another recording of the same session, which has no summary and `blocks` blocks.
@@ -87,6 +153,7 @@ impl<W: Write> Writer<W> {
     pub fn append(&mut self, mut part: impl Read, blocks: u64) -> Result<(), WriteError> {
         self.written += io::copy(&mut part, &mut self.sink)?;
         self.number = blocks;
+        self.interner.forget();
         Ok(())
     }
 

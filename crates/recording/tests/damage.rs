@@ -61,6 +61,12 @@ fn flipped_bit_is_reported_at_the_start_of_its_block() {
             let mut bytes = whole.clone();
             bytes[index] ^= 1 << bit;
             let (blocks, end) = read(&bytes[..]);
+            if bytes[8] == 4 {
+                // Version 4, of which blocks of samples have no call stacks.
+                assert_eq!(blocks, small()[..2]);
+                assert!(matches!(end, Some(ReadError::Damaged { cause: BlockError::Columns, .. })), "{end:?}");
+                continue;
+            }
             let hit = block_ranges.iter().position(|range| range.contains(&index));
             assert_eq!(blocks, small()[..hit.unwrap_or(0)], "{index}");
             match (end, hit) {
@@ -142,12 +148,12 @@ fn invalid_block_with_correct_checksums_is_rejected_with_a_reason() {
     let length = u32::try_from(text.len()).unwrap();
     let cases = [
         (forged(0, 3, 0, &[]), "block kind 0 is unknown"),
-        (forged(5, 3, 0, &[]), "block kind 5 is unknown"),
+        (forged(7, 3, 0, &[]), "block kind 7 is unknown"),
         (forged(1, 3, length, &text), "the first block must be a session, and no other block may be one"),
         (forged(3, 3, 31, &[0; 31]), "the start of the block of samples is invalid"),
         (forged(3, 3, 48, &[1; 48]), "the start of the block of samples is invalid"),
-        (forged(3, 3, 3_815_981, &[]), "the block has 3815981 bytes, but at most 3815980 are allowed"),
-        (forged(3, 3, u32::MAX, &[]), "the block has 4294967295 bytes, but at most 3815980 are allowed"),
+        (forged(3, 3, 4_144_942, &[]), "the block has 4144942 bytes, but at most 4144941 are allowed"),
+        (forged(3, 3, u32::MAX, &[]), "the block has 4294967295 bytes, but at most 4144941 are allowed"),
         (forged(2, 3, (32 << 20) + 1, &[]), "the block has 33554433 bytes, but at most 33554432 are allowed"),
         (forged(2, 3, 2, b"{}"), "the JSON of the block is invalid"),
         (forged(2, 3, 3, b"\xFF{}"), "the JSON of the block is invalid"),
@@ -178,7 +184,7 @@ fn invalid_block_of_an_old_version_is_rejected_with_a_reason() {
 
 #[test]
 fn block_without_its_announced_payload_is_cut_off() {
-    for (kind, length) in [(3, 3_815_980), (2, 32 << 20)] {
+    for (kind, length) in [(3, 4_144_941), (2, 32 << 20)] {
         let mut parts = parts(&written(&small()))[..3].to_vec();
         parts.push(forged(kind, 3, length, &[]));
         let (blocks, end) = read(&file(&parts)[..]);
@@ -194,8 +200,8 @@ fn errors_say_what_happened_and_why() {
     damaged[20] ^= 1;
     for (bytes, text, because) in [
         (&b"PERFILE2........"[..], "the file is not a recording", None),
-        (&of_version(1, &whole), "the recording has format version 1, but this program reads versions 2 to 4", None),
-        (&of_version(7, &whole), "the recording has format version 7, but this program reads versions 2 to 4", None),
+        (&of_version(1, &whole), "the recording has format version 1, but this program reads versions 2 to 5", None),
+        (&of_version(7, &whole), "the recording has format version 7, but this program reads versions 2 to 5", None),
         (&whole[..20], "the recording was cut off after 16 bytes", None),
         (&damaged, "the recording is damaged at byte 16", Some("the checksum of the block header is wrong")),
     ] {

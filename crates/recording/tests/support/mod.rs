@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use protocol::{CounterKind, CounterSample, Mode, SampleRecord};
 use recording::{
-    Block, Count, DebugFile, Disturbed, KERNEL, Module, Process, ReadError, Reader, RecordedEvent, Session, Summary,
-    Writer,
+    Block, Count, DebugFile, Disturbed, KERNEL, Method, Methods, MissingStack, Module, Process, ReadError, Reader,
+    RecordedEvent, Session, StackEnd, StackId, StackNode, StackNodes, StackTree, Summary, Writer,
 };
 
 /// Size of the file header in bytes.
@@ -50,6 +50,12 @@ pub fn process(id: u32) -> Process {
     Process { id, created: None, name: "app.exe".into(), modules: vec![module] }
 }
 
+/// Returns functions of a just-in-time compiler.
+pub fn methods(id: u32) -> Methods {
+    let name = "App.Program::Main(string[])".to_owned();
+    Methods { id, created: Some(7), methods: vec![Method { address: 0x7F_0010, size: 0x20, name, loaded: 9 }] }
+}
+
 /// Returns a sample of processor 1.
 pub fn sample(time: u64) -> SampleRecord {
     let ip = 0x1_4000_1000 + time;
@@ -64,6 +70,7 @@ pub fn sample(time: u64) -> SampleRecord {
         kind: CounterKind::Sample,
         mode: Mode::User,
         pebs_sequence: 0,
+        cookie: 0,
     }
     .into()
 }
@@ -84,6 +91,20 @@ pub fn small() -> Vec<Block> {
         Block::Samples(vec![sample(1), sample(2)]),
         Block::Process(process(4)),
         Block::Samples(vec![sample(3)]),
+        Block::Methods(methods(4)),
+        Block::Stacks(StackNodes {
+            first: id(16),
+            nodes: vec![
+                StackNode { parent: StackEnd::Truncated.into(), address: 0x1_4000_5000 },
+                StackNode { parent: id(16), address: 0xFFFF_F800_0000_1000 },
+            ],
+        }),
+        Block::StackedSamples(vec![
+            (sample(4), id(17)),
+            (sample(5), StackEnd::Complete.into()),
+            (sample(6), MissingStack::Merged.into()),
+            (sample(7), StackId::NOT_RECORDED),
+        ]),
         Block::Summary(summary()),
     ]
 }
@@ -94,14 +115,30 @@ pub fn written(blocks: &[Block]) -> Vec<u8> {
         panic!("a session first and a summary last")
     };
     let mut writer = Writer::new(Vec::new(), session).unwrap();
-    for block in middle {
+    write_all(&mut writer, middle, &mut StackTree::default());
+    writer.finish(summary).unwrap()
+}
+
+/// Writes these blocks; `tree` has the call stacks before them.
+pub fn write_all<W: io::Write>(writer: &mut Writer<W>, blocks: &[Block], tree: &mut StackTree) {
+    for block in blocks {
         match block {
             Block::Process(process) => writer.process(process).unwrap(),
+            Block::Methods(methods) => writer.methods(methods).unwrap(),
+            Block::Stacks(nodes) => tree.add(nodes),
             Block::Samples(samples) => writer.samples(samples).unwrap(),
+            Block::StackedSamples(samples) => {
+                let samples: Vec<_> = samples.iter().map(|(record, stack)| (*record, tree.stack(*stack))).collect();
+                writer.stacked_samples(&samples).unwrap();
+            }
             Block::Session(_) | Block::Summary(_) => panic!("a session first and a summary last"),
         }
     }
-    writer.finish(summary).unwrap()
+}
+
+/// Returns the node with this number.
+fn id(number: u32) -> StackId {
+    StackId::from_number(number).unwrap()
 }
 
 /// Returns the blocks that can be read and the error after them, if any.

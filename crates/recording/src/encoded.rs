@@ -1,0 +1,204 @@
+//! Blocks with samples and call stacks that are not decoded yet.
+
+use std::ops::RangeInclusive;
+
+use protocol::SampleRecord;
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+use crate::block::{Block, Methods, Process, Session, Summary};
+use crate::columns::SampleColumns;
+use crate::frame::{BlockHeader, FIRST_WITH_COLUMNS, SamplesHead, StacksHead};
+use crate::reader::{BlockError, ReadError};
+use crate::stack::StackId;
+use crate::tree::{Numbers, StackNodes};
+
+/// A block of which the samples are not decoded yet.
+#[derive(Debug)]
+pub enum EncodedBlock {
+    /// As [`Block::Session`].
+    Session(Session),
+    /// As [`Block::Process`].
+    Process(Process),
+    /// As [`Block::Methods`].
+    Methods(Methods),
+    /// Call stacks; other threads can decode them.
+    Stacks(EncodedStacks),
+    /// Samples; other threads can decode them.
+    Samples(EncodedSamples),
+    /// As [`Block::Summary`].
+    Summary(Summary),
+}
+
+impl EncodedBlock {
+    /// Returns the block with its samples or call stacks.
+    ///
+    /// # Errors
+    /// If the block is damaged.
+    pub fn decode(self) -> Result<Block, ReadError> {
+        Ok(match self {
+            Self::Session(session) => Block::Session(session),
+            Self::Process(process) => Block::Process(process),
+            Self::Methods(methods) => Block::Methods(methods),
+            Self::Stacks(stacks) => Block::Stacks(stacks.decode()?),
+            Self::Samples(samples) if !samples.has_columns() => Block::Samples(samples.decode()?),
+            Self::Samples(samples) => samples.columns()?.into(),
+            Self::Summary(summary) => Block::Summary(summary),
+        })
+    }
+}
+
+/// The samples of a block as they are in the file. They are checked when they are decoded.
+#[derive(Debug)]
+pub struct EncodedSamples {
+    /// Offset of the block in the file.
+    pub(crate) offset: u64,
+    pub(crate) version: u32,
+    pub(crate) header: BlockHeader,
+    pub(crate) payload: Vec<u8>,
+    /// The call stacks before the block.
+    pub(crate) numbers: Numbers,
+}
+
+/// Call stacks of a block as they are in the file. They are checked when they are decoded.
+#[derive(Debug)]
+pub struct EncodedStacks {
+    /// Offset of the block in the file.
+    pub(crate) offset: u64,
+    pub(crate) header: BlockHeader,
+    pub(crate) head: StacksHead,
+    pub(crate) payload: Vec<u8>,
+    /// The call stacks up to the end of the block.
+    pub(crate) numbers: Numbers,
+}
+
+impl EncodedStacks {
+    /// Returns the nodes of the tree of call stacks.
+    ///
+    /// # Errors
+    /// If the block is damaged.
+    pub fn decode(&self) -> Result<StackNodes, ReadError> {
+        let frame = self.payload.get(size_of::<StacksHead>()..).unwrap_or_default();
+        checked(&self.header, &self.payload, self.offset, || self.numbers.decode(&self.head, frame))
+    }
+}
+
+/// Decodes a payload if its checksum is correct.
+pub fn checked<T>(
+    header: &BlockHeader,
+    payload: &[u8],
+    offset: u64,
+    decode: impl FnOnce() -> Result<T, BlockError>,
+) -> Result<T, ReadError> {
+    let decoded = if crc32fast::hash(payload) == header.payload_crc {
+        decode()
+    } else {
+        Err(BlockError::Payload { length: header.length })
+    };
+    decoded.map_err(|cause| ReadError::Damaged { offset, cause })
+}
+
+impl EncodedSamples {
+    /// Returns the samples.
+    ///
+    /// # Errors
+    /// If the block is damaged.
+    pub fn decode(&self) -> Result<Vec<SampleRecord>, ReadError> {
+        self.checked(|| {
+            if !self.has_columns() {
+                return self.records();
+            }
+            Ok(self.decode_columns()?.records().collect())
+        })
+    }
+
+    /// Returns the samples and their call stacks.
+    ///
+    /// # Errors
+    /// If the block is damaged.
+    pub fn decode_stacked(&self) -> Result<Vec<(SampleRecord, StackId)>, ReadError> {
+        let columns = self.columns()?;
+        Ok(columns.records().zip(columns.sample_stacks()).collect())
+    }
+
+    /// Returns the samples by columns. A place occurs once, so that what depends on it need not be done for each
+    /// sample.
+    ///
+    /// # Errors
+    /// If the block is damaged.
+    pub fn columns(&self) -> Result<SampleColumns, ReadError> {
+        self.checked(|| {
+            if !self.has_columns() {
+                return Ok(SampleColumns::of_records(&self.records()?));
+            }
+            self.decode_columns()
+        })
+    }
+
+    /// Returns whether the file has columns, as from version 4 on, or [`columns`](Self::columns) makes them.
+    #[must_use]
+    pub const fn has_columns(&self) -> bool {
+        self.version >= FIRST_WITH_COLUMNS
+    }
+
+    /// Returns the earliest and the latest time of the samples, which columns need not be decoded for; `None` if there
+    /// are no samples.
+    ///
+    /// # Errors
+    /// If the block is damaged.
+    pub fn times(&self) -> Result<Option<RangeInclusive<u64>>, ReadError> {
+        self.checked(|| {
+            if self.has_columns() {
+                let (head, _) = self.head()?;
+                return Ok((head.samples > 0).then_some(head.earliest..=head.latest));
+            }
+            let times = self.records()?.into_iter().map(|record| record.time()..=record.time());
+            Ok(times.reduce(|all, one| *all.start().min(one.start())..=*all.end().max(one.end())))
+        })
+    }
+
+    /// Checks the checksum, which costs little of what decoding costs.
+    ///
+    /// # Errors
+    /// If the block is damaged.
+    pub fn verify(&self) -> Result<(), ReadError> {
+        self.checked(|| Ok(()))
+    }
+
+    fn checked<T>(&self, decode: impl FnOnce() -> Result<T, BlockError>) -> Result<T, ReadError> {
+        checked(&self.header, &self.payload, self.offset, decode)
+    }
+
+    fn records(&self) -> Result<Vec<SampleRecord>, BlockError> {
+        let mut samples = vec![SampleRecord::new_zeroed(); self.payload.len() / size_of::<SampleRecord>()];
+        // `Reader::check` made sure that the payload is an array of records.
+        let fills = samples.as_mut_bytes().len() == self.payload.len();
+        if !fills {
+            return Err(BlockError::PartialSample(self.header.length));
+        }
+        samples.as_mut_bytes().copy_from_slice(&self.payload);
+        Ok(samples)
+    }
+
+    fn decode_columns(&self) -> Result<SampleColumns, BlockError> {
+        let (head, frame) = self.head()?;
+        SampleColumns::decode(&head, frame, self.version, self.numbers)
+    }
+
+    /// Returns the start of the payload of columns, and the rest.
+    fn head(&self) -> Result<(SamplesHead, &[u8]), BlockError> {
+        let (head, frame) = SamplesHead::read_from_prefix(&self.payload).map_err(|_| BlockError::SamplesHead)?;
+        if head.checksum() != head.crc {
+            return Err(BlockError::SamplesHead);
+        }
+        Ok((head, frame))
+    }
+}
+
+impl From<SampleColumns> for Block {
+    fn from(columns: SampleColumns) -> Self {
+        if !columns.have_stacks() {
+            return Self::Samples(columns.records().collect());
+        }
+        Self::StackedSamples(columns.records().zip(columns.sample_stacks()).collect())
+    }
+}
