@@ -1,6 +1,7 @@
 //! Answers of the lab. Lists of lists have one entry for each processor, by number.
 
 use crate::InterruptSite;
+use crate::tracing::{RegisteredProvider, WrittenEvent};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
 
@@ -286,4 +287,8 @@ pub enum Answer {
     PendingRequests(usize),
     /// Answers `Threads`.
     Threads(usize),
+    /// Answers `Providers`.
+    Providers(Vec<RegisteredProvider>),
+    /// Answers `TakeEvents`.
+    Events(Vec<WrittenEvent>),
 }

@@ -3,6 +3,7 @@
 mod drivers;
 mod events;
 mod processors;
+mod tracing;
 mod windows;
 
 use crate::{Answer, Command};

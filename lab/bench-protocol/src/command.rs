@@ -1,5 +1,6 @@
 //! Commands from a test to the lab.
 
+use crate::tracing::{ProviderId, SiteStack};
 use serde::{Deserialize, Serialize};
 
 /// Event select, unit mask and number of events. A counter mask or edge detection of a counter does not change the
@@ -378,4 +379,23 @@ pub enum Command {
     Descriptor,
     /// Returns the names of the loaded drivers.
     Images,
+    /// Sets the call stacks of interrupt sites, instead of all earlier ones. The stack of any other site is the site
+    /// alone.
+    SetStacks(Vec<SiteStack>),
+    /// Enables a provider of Event Tracing for Windows for a trace session, or disables it, and calls the enable
+    /// callbacks of the drivers that have registered it. A driver that registers it later is called then.
+    EnableProvider {
+        /// GUID of the provider.
+        provider: ProviderId,
+        /// Highest level of the events.
+        level: u8,
+        /// Keywords of which an event has at least one; 0 for every event.
+        keywords: u64,
+        /// Whether it is enabled.
+        enabled: bool,
+    },
+    /// Returns the providers that drivers have registered.
+    Providers,
+    /// Returns the events that drivers have written since the last such command.
+    TakeEvents,
 }

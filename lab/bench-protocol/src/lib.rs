@@ -7,6 +7,8 @@
 mod answer;
 mod client;
 mod command;
+mod trace_script;
+mod tracing;
 
 pub use answer::{
     Accesses, Answer, Counter, DebugStore, Descriptor, DsWrites, EnabledCounter, Handler, Instruction, Interruptions,
@@ -17,3 +19,5 @@ pub use command::{
     CancelMoment, Command, ControlAreaMode, EventCount, InterruptMode, InterruptSite, KvaShadow, ScriptedRequest, Time,
     TimerMode,
 };
+pub use trace_script::{Disorder, Refusal, SystemEvent, TRACE_SCRIPT, TraceReport, TraceScript, UserParts};
+pub use tracing::{ProviderId, RegisteredProvider, SiteStack, WrittenEvent};

@@ -3,12 +3,13 @@
 use crate::{
     cpu::{interrupt_sites::InterruptSites, processor::State, processors},
     kernel::{
-        callbacks, cancel_race, control_areas, deferred, hal, loaded_images, pool, power, processor_change, requests,
+        callbacks, cancel_race, control_areas, deferred, etw, hal, loaded_images, pool, power, processor_change,
+        requests,
         scripted_events::{self, ASLEEP, core, scripted_core},
         security, system_information, system_threads, time, version,
     },
     nt,
-    state::machine::MACHINE,
+    state::{machine::MACHINE, tracing::Wanted},
     violation,
 };
 use bench_protocol::{
@@ -64,11 +65,7 @@ pub fn answer(command: Command) -> Answer {
         }
         Command::Advance { milliseconds } => set(|time| MACHINE.clock_offsets.advance(time), milliseconds),
         Command::HoldCounter(hold) => set(time::hold_counter, hold),
-        Command::NotifyPower { first, second } => {
-            let argument = |number| usize::try_from(number).unwrap_or(usize::MAX);
-            callbacks::notify_power(argument(first), argument(second));
-            Answer::Done
-        }
+        Command::NotifyPower { first, second } => set(notify_power, [first, second]),
         Command::SetTime(time) => {
             processors::set_time(time);
             deferred::time_changed();
@@ -121,7 +118,19 @@ pub fn answer(command: Command) -> Answer {
         Command::Handler => Answer::Handler(handler()),
         Command::Descriptor => Answer::Descriptor(security::descriptor()),
         Command::Images => Answer::Names(loaded_images::names()),
+        Command::SetStacks(stacks) => set(|stacks| MACHINE.kernel.tracing.set_stacks(stacks), stacks),
+        Command::EnableProvider { provider, level, keywords, enabled } => {
+            etw::enable(provider, enabled.then_some(Wanted { level, keywords }));
+            Answer::Done
+        }
+        Command::Providers => Answer::Providers(MACHINE.kernel.tracing.providers()),
+        Command::TakeEvents => Answer::Events(MACHINE.kernel.tracing.take()),
     }
+}
+
+fn notify_power(arguments: [u64; 2]) {
+    let [first, second] = arguments.map(|number| usize::try_from(number).unwrap_or(usize::MAX));
+    callbacks::notify_power(first, second);
 }
 
 /// Applies a setting that cannot be refused.
@@ -160,6 +169,7 @@ fn set_identity(name: &str) -> Result<(), String> {
     time::hold_counter(false);
     system_information::reset();
     control_areas::reset();
+    MACHINE.kernel.tracing.reset();
     MACHINE.time_mode.set_asleep(false);
     deferred::reset_timer_calls();
     deferred::set_timer_mode(model::TimerMode::Exact);

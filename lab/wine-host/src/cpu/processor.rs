@@ -9,7 +9,7 @@ use crate::{
     lock::lock,
     nt,
 };
-use bench_protocol::{EventCount, Instruction};
+use bench_protocol::{EventCount, Instruction, InterruptSite};
 use cpuid_dumps::CpuIdentity;
 use model::{Memory, Mode, Processor, Selected};
 use std::{
@@ -67,6 +67,8 @@ pub struct State {
     pub sites: InterruptSites,
     /// The same sites, at which clock interrupts arrive. They are counted for themselves.
     pub clock_sites: InterruptSites,
+    /// The site of the last interrupt.
+    pub last_site: Option<InterruptSite>,
     /// Set while an interrupt is handled. No events happen then, because a real handler takes no noticeable time.
     pub interrupted: bool,
     pub clock: Clock,
@@ -112,6 +114,7 @@ impl ProcessorType {
             guarded: BTreeSet::new(),
             sites: InterruptSites::default(),
             clock_sites: InterruptSites::default(),
+            last_site: None,
             interrupted: false,
             clock: Clock::default(),
             branches: Branches::default(),

@@ -7,7 +7,11 @@
 #![expect(unsafe_code, reason = "calls functions of the driver")]
 
 use crate::{
-    cpu::{affinity, processor::Core, processors},
+    cpu::{
+        affinity,
+        processor::{Core, State},
+        processors,
+    },
     kernel::{
         current_ids,
         dispatcher_objects::{self, Kdpc, Ktimer},
@@ -104,7 +108,11 @@ fn run_due(core: &Core, thread: u32) {
         let call = lock(&MACHINE.kernel.deferred.work).begin(core.number);
         let Some(call) = call else { break };
         // The clock interrupt that expired the timer found this code.
-        let site = call.by_timer.then(|| core.with(|state| state.clock_sites.next_interrupt())).flatten();
+        let clock_interrupt = |state: &mut State| {
+            state.last_site = state.clock_sites.next_interrupt();
+            state.last_site
+        };
+        let site = call.by_timer.then(|| core.with(clock_interrupt)).flatten();
         // SAFETY: the driver initialized the DPC with this routine and this context, and queued it.
         let routine = || irql::run_at(DISPATCH_LEVEL, || unsafe { run(call) });
         match site {

@@ -64,7 +64,9 @@ fn deliver(core: &Core) {
 fn call(core: &Core, routine: Routine) {
     let (site, skid) = core.with(|state| {
         state.delivered += 1;
-        (state.sites.next_interrupt(), state.skid())
+        let site = state.sites.next_interrupt();
+        state.last_site = site;
+        (site, state.skid())
     });
     let Some(site) = site else { return };
     let mut frame = TrapFrame::interrupted(InterruptSite { ip: site.ip.wrapping_add(skid), ..site });

@@ -7,6 +7,7 @@ use crate::{
     state::{images::LoadedImage, machine::MACHINE},
 };
 use std::{
+    ops::Range,
     ptr,
     sync::{PoisonError, RwLockReadGuard},
 };
@@ -41,6 +42,13 @@ pub fn guards(address: usize) -> Option<bool> {
     let images = loaded();
     let image = images.iter().find(|image| image.addresses.contains(&address) && !image.guarded.is_empty())?;
     Some(image.guarded.iter().any(|scope| scope.contains(&address)))
+}
+
+/// Returns whether memory is in a driver's image, and stays there.
+pub fn is_resident(range: &Range<usize>) -> bool {
+    let is_in = |addresses: &Range<usize>| addresses.contains(&range.start) && range.end <= addresses.end;
+    let overlaps = |addresses: &Range<usize>| addresses.start < range.end && range.start < addresses.end;
+    loaded().iter().any(|image| is_in(&image.addresses) && !image.pageable.iter().any(overlaps))
 }
 
 /// Returns whether a cpuid instruction was replaced at the address.

@@ -21,6 +21,8 @@ pub(crate) mod dpc;
 #[cfg(windows)]
 pub(crate) mod ds_memory;
 #[cfg(windows)]
+pub(crate) mod etw;
+#[cfg(windows)]
 pub(crate) mod exceptions;
 #[cfg(windows)]
 pub(crate) mod group_affinity;

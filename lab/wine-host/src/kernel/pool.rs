@@ -13,6 +13,7 @@ use bench_protocol::PoolTag;
 use std::{
     alloc::{Layout, alloc, dealloc},
     collections::BTreeMap,
+    ops::Range,
     ptr,
 };
 
@@ -72,6 +73,13 @@ pub fn pin(address: u64) -> Option<impl Sized> {
     let (start, block) = pool.blocks.range(..=address).next_back()?;
     let is_there = !block.paged && address - start + size_of::<u64>() <= block.layout.size();
     is_there.then_some(pool)
+}
+
+/// Returns whether memory is in allocated nonpaged pool.
+pub fn is_resident(range: &Range<usize>) -> bool {
+    let pool = lock(&MACHINE.kernel.pool);
+    let before = pool.blocks.range(..=range.start).next_back();
+    before.is_some_and(|(start, block)| !block.paged && range.end - start <= block.layout.size())
 }
 
 fn size(block: &Block) -> u64 {

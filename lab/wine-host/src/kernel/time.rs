@@ -49,6 +49,17 @@ pub unsafe extern "system" fn performance_counter(frequency: *mut i64) -> i64 {
         // SAFETY: the pointer is not null, so it must point to a variable of the driver.
         unsafe { frequency.write(ticks) };
     }
+    moved(value, ticks)
+}
+
+/// Returns the performance counter of drivers.
+pub fn counter() -> u64 {
+    let (value, ticks) = nt::performance_counter();
+    moved(value, ticks).cast_unsigned()
+}
+
+/// Returns what the performance counter of drivers is when that of Wine is `value`, with `ticks` per second.
+fn moved(value: i64, ticks: i64) -> i64 {
     let value = MACHINE.clock_offsets.held_counter().unwrap_or(value);
     let skipped = MACHINE.clock_offsets.slept().saturating_add(MACHINE.clock_offsets.advanced());
     let skipped = i128::from(skipped) * i128::from(ticks) / 1_000;

@@ -7,8 +7,8 @@
 use crate::{
     cpu::instructions,
     kernel::{
-        callbacks, deferred, hal, io_space, irql_checked, loaded_images, processor_change, requests, system_threads,
-        work_items,
+        callbacks, deferred, etw, hal, io_space, irql_checked, loaded_images, processor_change, requests,
+        system_threads, work_items,
     },
     loader::{cpuid_scan, imports, pe::Image},
     nt,
@@ -118,7 +118,9 @@ unsafe fn take_over(name: String, base: *mut u8, size: usize) {
     let cpuids = cpuids.into_iter().map(|offset| start + offset).collect();
     let can_reserve = imports.iter().any(|import| import.name == "HalAllocateHardwareCounters");
     let guarded = image.guarded().into_iter().map(|scope| start + scope.start..start + scope.end).collect();
-    let loaded = LoadedImage { name, addresses: start..start + size, cpuids, can_reserve, guarded };
+    let pageable = image.pageable().into_iter().map(|(offset, length)| start + offset..start + offset + length);
+    let pageable = pageable.collect();
+    let loaded = LoadedImage { name, addresses: start..start + size, cpuids, can_reserve, guarded, pageable };
     loaded_images::add(loaded);
 }
 
@@ -140,6 +142,7 @@ fn unloaded(base: usize) {
     requests::image_unloaded(&image.addresses);
     hal::image_unloaded(&image.addresses);
     callbacks::image_unloaded(&image.addresses);
+    etw::image_unloaded(&image.addresses);
     processor_change::image_unloaded(&image.addresses);
     system_threads::image_unloaded(&image.addresses);
     work_items::image_unloaded();

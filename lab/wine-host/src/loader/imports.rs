@@ -4,7 +4,7 @@
 
 use crate::{
     kernel::{
-        callbacks, current_ids, devices, dpc, group_affinity, hal, io_space, ipi, irql, irql_checked, nodes, pool,
+        callbacks, current_ids, devices, dpc, etw, group_affinity, hal, io_space, ipi, irql, irql_checked, nodes, pool,
         processor_change, processor_numbers, requests, security, synchronization, system_information, system_threads,
         time, timer, version, work_items,
     },
@@ -27,6 +27,10 @@ const STUBS: &str = include_str!("stubs.txt");
 /// Returns the address of the lab's function, or None if the driver gets Wine's.
 pub fn find(name: &str) -> Option<usize> {
     let function = match name {
+        "EtwRegister" => etw::register as *const (),
+        "EtwSetInformation" => etw::set_information as *const (),
+        "EtwUnregister" => etw::unregister as *const (),
+        "EtwWriteTransfer" => etw::write_transfer as *const (),
         "ExAcquireFastMutex" => synchronization::acquire_fast_mutex as *const (),
         "ExAllocatePool2" => pool::allocate2 as *const (),
         "ExAllocatePool3" if version::build() >= SERVER_2022 => pool::allocate3 as *const (),

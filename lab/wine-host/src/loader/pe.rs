@@ -60,15 +60,24 @@ impl<'a> Image<'a> {
     /// Returns offset and length of each section with code.
     #[must_use]
     pub fn code(&self) -> Vec<(usize, usize)> {
+        self.sections(|header| self.long(header + 36).is_some_and(|flags| flags & EXECUTE != 0))
+    }
+
+    /// Returns offset and length of each section that Windows pages out or discards, by its name.
+    #[must_use]
+    pub fn pageable(&self) -> Vec<(usize, usize)> {
+        let starts_with = |header: usize, name: &[u8]| self.bytes(header, name.len()) == Some(name);
+        self.sections(|header| starts_with(header, b"PAGE") || starts_with(header, b"INIT\0"))
+    }
+
+    /// Returns offset and length of the sections of which `selects` accepts the header.
+    fn sections(&self, selects: impl Fn(usize) -> bool) -> Vec<(usize, usize)> {
         let count = usize::from(self.short(self.headers + 6).unwrap_or_default());
         let first = self.headers + 0x18 + usize::from(self.short(self.headers + 0x14).unwrap_or_default());
         (0..count)
-            .filter_map(|index| {
-                let header = first + index * SECTION;
-                let executable = self.long(header + 36)? & EXECUTE != 0;
-                let (length, start) = (self.number(header + 8)?, self.number(header + 12)?);
-                executable.then_some((start, length))
-            })
+            .map(|index| first + index * SECTION)
+            .filter(|header| selects(*header))
+            .filter_map(|header| Some((self.number(header + 12)?, self.number(header + 8)?)))
             .collect()
     }
 

@@ -12,4 +12,6 @@ pub struct LoadedImage {
     pub can_reserve: bool,
     /// The addresses of the instructions whose faults it handles itself.
     pub guarded: Vec<Range<usize>>,
+    /// The addresses of sections that Windows pages out, or discards after the driver has started.
+    pub pageable: Vec<Range<usize>>,
 }

@@ -12,6 +12,7 @@ use crate::state::{
     pool::Pool,
     request_script::RequestScript,
     system_threads::SystemThreads,
+    tracing::Tracing,
     windows::{Security, Windows},
 };
 use std::{
@@ -39,6 +40,7 @@ pub struct Kernel {
     pub requests: Mutex<IrpTracker>,
     pub security: Security,
     pub system_threads: SystemThreads,
+    pub tracing: Tracing,
     pub windows: Windows,
     /// The work items by address.
     pub work_items: Mutex<BTreeMap<usize, WorkItemOwner>>,

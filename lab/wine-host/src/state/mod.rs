@@ -7,6 +7,7 @@ pub mod irp_tracker;
 pub mod registry;
 pub mod request_script;
 pub mod timers;
+pub mod tracing;
 
 #[cfg(windows)]
 pub(crate) mod armed_moment;

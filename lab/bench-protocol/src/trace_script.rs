@@ -1,0 +1,164 @@
+//! What the stand-in for Event Tracing for Windows in user mode does, besides what the documentation describes.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Environment variable with a [`TraceScript`] in JSON, for the launcher's program.
+pub const TRACE_SCRIPT: &str = "HALPROF_TRACE_SCRIPT";
+
+/// What the stand-in does for one program.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TraceScript {
+    /// How events and stacks are delivered.
+    pub disorder: Disorder,
+    /// Functions that fail.
+    pub refusals: Vec<Refusal>,
+    /// Events of the system provider, which a session receives first if its EnableFlags select them.
+    pub system_events: Vec<SystemEvent>,
+    /// File to which the stand-in writes a [`TraceReport`] when a session is stopped: the truth for the test.
+    pub report: Option<PathBuf>,
+}
+
+/// The order and the losses of delivered events. The default is the order in which they were written, with every stack
+/// in one item.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Disorder {
+    /// Seed of all decisions. They depend on the order of written events only.
+    pub seed: u64,
+    /// How frames in user mode are delivered.
+    pub user_parts: UserParts,
+    /// Maximum time in milliseconds by which a user part comes later than its event.
+    pub user_delay: u64,
+    /// Share of user parts that come before their event, in percent.
+    pub user_first: u32,
+    /// Share of user parts that never come, in percent.
+    pub lost_user_parts: u32,
+    /// Maximum time in milliseconds by which an event is delivered later.
+    pub delay: u64,
+    /// Maximum number of later events that are delivered before an event.
+    pub shuffle: u32,
+    /// Share of events that are lost, in percent.
+    pub lost_events: u32,
+    /// Share of events and of user parts that are delivered twice, in percent.
+    pub duplicates: u32,
+    /// Number of successive events of a CPU in a buffer.
+    pub buffer: u32,
+    /// Share of buffers that are lost, in percent.
+    pub lost_buffers: u32,
+    /// Maximum number of frames of an item. Those at the outermost end are cut.
+    pub frames: usize,
+}
+
+impl Default for Disorder {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            user_parts: UserParts::Together,
+            user_delay: 0,
+            user_first: 0,
+            lost_user_parts: 0,
+            delay: 0,
+            shuffle: 0,
+            lost_events: 0,
+            duplicates: 0,
+            buffer: 64,
+            lost_buffers: 0,
+            frames: 192,
+        }
+    }
+}
+
+/// How frames in user mode are delivered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum UserParts {
+    /// In the item with the frames in kernel mode, with MatchId 0.
+    #[default]
+    Together,
+    /// With another event of the same provider, which has no payload.
+    SameProvider,
+    /// With an event of the system's StackWalk provider.
+    StackWalk,
+    /// Each of the above, in turn.
+    Mixed,
+}
+
+/// A function that fails.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// Name of the function.
+    pub function: String,
+    /// Win32 error code.
+    pub error: u32,
+    /// Number of calls that fail; later ones succeed.
+    pub times: u32,
+}
+
+/// An event of the system provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SystemEvent {
+    /// A process started.
+    ProcessStart {
+        /// Process ID.
+        process: u32,
+        /// File name of the program.
+        name: String,
+    },
+    /// A thread started.
+    ThreadStart {
+        /// Process ID.
+        process: u32,
+        /// Thread ID.
+        thread: u32,
+    },
+    /// An image was loaded.
+    ImageLoad {
+        /// Process ID; 0 for a driver.
+        process: u32,
+        /// Lowest address.
+        base: u64,
+        /// Size in the address space, in bytes.
+        size: u64,
+        /// Path in the namespace of the kernel.
+        path: String,
+    },
+}
+
+/// What a session delivered and lost.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceReport {
+    /// Events that the driver wrote for the session.
+    pub written: u64,
+    /// Events that were delivered, without user parts and duplicates.
+    pub delivered: u64,
+    /// Events that were lost one by one.
+    pub lost_events: u64,
+    /// Buffers that were lost.
+    pub lost_buffers: u64,
+    /// Events in the lost buffers.
+    pub lost_with_buffers: u64,
+    /// User parts that were delivered.
+    pub user_parts: u64,
+    /// User parts that never came, without those of lost events.
+    pub lost_user_parts: u64,
+    /// Events and user parts that were delivered a second time.
+    pub duplicates: u64,
+    /// Items of which frames were cut.
+    pub cut: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_short_if_it_changes_little_and_refuses_unknown_fields() {
+        let script = serde_json::from_str::<TraceScript>(r#"{"disorder":{"shuffle":3}}"#).unwrap();
+        let disorder = Disorder { shuffle: 3, ..Disorder::default() };
+        assert_eq!(script, TraceScript { disorder, ..TraceScript::default() });
+        let all = serde_json::to_string(&script).unwrap();
+        assert_eq!(serde_json::from_str::<TraceScript>(&all).unwrap(), script);
+        assert!(serde_json::from_str::<TraceScript>(r#"{"disorders":{}}"#).is_err());
+    }
+}

@@ -1,0 +1,197 @@
+//! The script, the sessions, and the connection to the lab.
+
+use bench_protocol::{Client, ProviderId, Refusal, TRACE_SCRIPT, TraceScript};
+use etw_model::{Delivery, Session, SessionError, SessionRequest, Sessions};
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    io::Write as _,
+    path::Path,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use windows_sys::Win32::Foundation::{ERROR_GEN_FAILURE, ERROR_WRITE_FAULT};
+
+/// The file with the lab's port, and the time limit for the lab to answer.
+const PORT_FILE: &str = "C:\\lab\\port";
+const LAB_LIMIT: Duration = Duration::from_secs(5);
+
+/// First line of the file of a session.
+const NO_TRACE_FILE: &str = "This file is from halprof's test bench. It is not a trace file of Windows.";
+
+static SCRIPT: OnceLock<TraceScript> = OnceLock::new();
+static MACHINE: Mutex<Machine> =
+    Mutex::new(Machine { sessions: Sessions::new(), running: BTreeMap::new(), refused: BTreeMap::new(), lab: None });
+
+/// Locks a mutex. A panic does not leave the data in a state that matters here.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads the script from the environment.
+pub fn read_script() -> Result<(), String> {
+    let text = env::var(TRACE_SCRIPT).map_err(|error| format!("{TRACE_SCRIPT}: {error}"))?;
+    let script = serde_json::from_str(&text).map_err(|error| format!("{TRACE_SCRIPT}: {error}"))?;
+    SCRIPT.get_or_init(|| script);
+    Ok(())
+}
+
+/// Returns the script.
+pub fn script() -> &'static TraceScript {
+    SCRIPT.get_or_init(TraceScript::default)
+}
+
+/// Returns the state of the stand-in.
+pub fn machine() -> MutexGuard<'static, Machine> {
+    lock(&MACHINE)
+}
+
+/// The events of a running session.
+pub struct Running {
+    /// Events on their way.
+    pub delivery: Mutex<Delivery>,
+    started: Instant,
+    has_ended: AtomicBool,
+}
+
+impl Running {
+    /// Returns the time since the session was started.
+    pub fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Returns whether the session was stopped, after which no events are added.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Acquire)
+    }
+}
+
+/// The state of the stand-in.
+pub struct Machine {
+    /// The sessions.
+    pub sessions: Sessions,
+    running: BTreeMap<u64, Arc<Running>>,
+    /// Number of refused calls of each function.
+    refused: BTreeMap<String, u32>,
+    lab: Option<Client>,
+}
+
+impl Machine {
+    /// Returns the error with which the script makes this call of a function fail.
+    pub fn refusal(&mut self, function: &str) -> Option<u32> {
+        let Refusal { error, times, .. } = script().refusals.iter().find(|refusal| refusal.function == function)?;
+        let refused = self.refused.entry(function.to_owned()).or_default();
+        *refused += 1;
+        (*refused <= *times).then_some(*error)
+    }
+
+    /// Starts a session and returns its handle. `time` is the performance counter.
+    pub fn start(&mut self, request: SessionRequest, time: u64) -> Result<u64, SessionError> {
+        let enable_flags = request.enable_flags;
+        let handle = self.sessions.start(request)?;
+        let mut delivery = Delivery::new(script().disorder.clone());
+        for event in &script().system_events {
+            if let Some(event) = etw_model::encode(event, enable_flags, time) {
+                delivery.add_as_is(event);
+            }
+        }
+        let (delivery, started) = (Mutex::new(delivery), Instant::now());
+        self.running.insert(handle, Arc::new(Running { delivery, started, has_ended: AtomicBool::new(false) }));
+        Ok(handle)
+    }
+
+    /// Returns the events of a session.
+    pub fn running(&self, handle: u64) -> Option<Arc<Running>> {
+        self.running.get(&handle).cloned()
+    }
+
+    /// Tells the lab what the sessions want of a provider.
+    pub fn update_provider(&mut self, provider: ProviderId) -> Result<(), u32> {
+        let wanted = self.sessions.wanted(&provider);
+        ask(&mut self.lab, |lab| match wanted {
+            Some((level, keywords)) => lab.enable_provider(provider, level, keywords),
+            None => lab.disable_provider(provider),
+        })
+    }
+
+    /// Takes the events that drivers have written and adds them to the sessions that want them.
+    pub fn pull(&mut self) -> Result<(), u32> {
+        let events = ask(&mut self.lab, Client::take_events)?;
+        for (handle, running) in &self.running {
+            let Some(session) = self.sessions.get(*handle) else { continue };
+            let (mut delivery, now) = (lock(&running.delivery), running.now());
+            for event in events.iter().filter(|event| is_wanted(session, event)) {
+                delivery.add(event.clone(), session.has_stacks(&event.provider), now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops a session, after the last events have been added. Returns its events.
+    pub fn stop(&mut self, handle: u64) -> Result<Option<Arc<Running>>, u32> {
+        let providers = self.sessions.get(handle).map(|session| session.providers.clone()).unwrap_or_default();
+        for provider in providers.keys() {
+            if !self.is_enabled_elsewhere(handle, provider) {
+                ask(&mut self.lab, |lab| lab.disable_provider(*provider))?;
+            }
+        }
+        // Events that were written until then belong to the session.
+        self.pull()?;
+        let session = self.sessions.stop(handle);
+        for provider in providers.keys() {
+            if self.sessions.wanted(provider).is_some() {
+                self.update_provider(*provider)?;
+            }
+        }
+        let running = self.running.remove(&handle);
+        if let (Some(session), Some(running)) = (&session, &running) {
+            running.has_ended.store(true, Ordering::Release);
+            finish(session, running).map_err(|_| ERROR_WRITE_FAULT)?;
+        }
+        Ok(running)
+    }
+
+    fn is_enabled_elsewhere(&self, handle: u64, provider: &ProviderId) -> bool {
+        let others = self.running.keys().filter(|other| **other != handle);
+        others.filter_map(|other| self.sessions.get(*other)).any(|session| session.providers.contains_key(provider))
+    }
+}
+
+/// Sends a command to the lab, and connects to it if necessary. The connection stays, because the lab disables what it
+/// enabled when it closes.
+fn ask<T>(
+    lab: &mut Option<Client>,
+    command: impl FnOnce(&mut Client) -> Result<T, bench_protocol::Error>,
+) -> Result<T, u32> {
+    let report = |error: bench_protocol::Error| {
+        eprintln!("etw.dll: {error}");
+        ERROR_GEN_FAILURE
+    };
+    let lab = match lab {
+        Some(lab) => lab,
+        none => none.insert(Client::find(Path::new(PORT_FILE), LAB_LIMIT).map_err(report)?),
+    };
+    command(lab).map_err(report)
+}
+
+/// Returns whether a session wants an event.
+fn is_wanted(session: &Session, event: &bench_protocol::WrittenEvent) -> bool {
+    session.providers.get(&event.provider).is_some_and(|wanted| wanted.includes(event.level, event.keyword))
+}
+
+/// Writes the file of a session that is not in real time, and the report for the test.
+fn finish(session: &Session, running: &Running) -> std::io::Result<()> {
+    let mut delivery = lock(&running.delivery);
+    if let Some(report) = &script().report {
+        fs::write(report, serde_json::to_string(delivery.report())?)?;
+    }
+    if let Some(path) = session.file.as_ref().filter(|_| !session.is_real_time()) {
+        let mut file = fs::File::create(path)?;
+        writeln!(file, "{NO_TRACE_FILE}")?;
+        delivery.finish().into_iter().try_for_each(|event| writeln!(file, "{event:?}"))?;
+    }
+    Ok(())
+}
