@@ -22,7 +22,7 @@ pub use probe::{Probe, Reply, hex};
 pub use program::ProgramOutput;
 pub use walk::{Image, Reach};
 pub use wine::{Wine, artifacts, package};
-pub use workload::{Description, Function, SHARES, Workload};
+pub use workload::{CALLER_SHARES, Description, Function, KnownStack, SHARES, Workload};
 
 /// Returns whether `cargo xtask soak` runs the tests.
 #[must_use]

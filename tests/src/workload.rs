@@ -4,19 +4,31 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result};
-use bench_protocol::InterruptSite;
+use bench_protocol::{InterruptSite, SiteStack};
 use serde::Deserialize;
 
 /// Share of the interrupts in each function by [`Workload::interrupt_sites`], in percent. The remainder is in the
 /// kernel.
 pub const SHARES: [(&str, u32); 3] = [("alpha", 45), ("beta", 30), ("gamma", 15)];
 
+/// Share of the stacks of [`Workload::site_stacks`] in which each caller occurs, in percent.
+pub const CALLER_SHARES: [(&str, f64); 4] =
+    [("run", 100.0), ("forward", 58.75), ("backward", 26.25), ("descend", 15.0)];
+
 /// Number of addresses in each function that are interrupted.
 const ADDRESSES: u32 = 4;
+
+/// For each address of a function, which of the function's stacks in [`Description::stacks`] it has: `run` calls
+/// `forward`, then `backward`, and both call `alpha` and `beta`.
+const PATHS: [(&str, [usize; ADDRESSES as usize]); 3] =
+    [("alpha", [0, 0, 0, 1]), ("beta", [0, 0, 1, 1]), ("gamma", [0, 0, 0, 0])];
 
 /// An address in ntoskrnl.exe, which Wine reports at 0x10000000 with 2 MiB (SystemModuleInformation, in
 /// `dlls/ntdll/unix/system.c` of Wine 8). Its file is smaller, so it has no symbols.
 const KERNEL: u64 = 0x1001_ED10;
+
+/// Return addresses in ntoskrnl.exe on the stacks of [`KERNEL`].
+const KERNEL_CALLERS: [u64; 2] = [0x1004_2A3C, 0x1018_0F05];
 
 /// A running workload.exe. Dropping it ends the program.
 #[derive(Debug)]
@@ -35,6 +47,17 @@ pub struct Description {
     pub thread: u32,
     /// Its functions.
     pub functions: Vec<Function>,
+    /// The calls of the functions, in the order of execution.
+    pub stacks: Vec<KnownStack>,
+}
+
+/// The callers of a function in one call.
+#[derive(Debug, Clone, Deserialize)]
+pub struct KnownStack {
+    /// Name of the function.
+    pub function: String,
+    /// Return addresses from the innermost caller to the outermost, which are in kernel32.dll and ntdll.dll.
+    pub callers: Vec<u64>,
 }
 
 /// A function of workload.exe.
@@ -63,7 +86,7 @@ impl Workload {
     /// the kernel on behalf of the program.
     #[must_use]
     pub fn interrupt_sites(&self) -> Vec<InterruptSite> {
-        let Description { process, thread, functions } = &self.description;
+        let Description { process, thread, functions, .. } = &self.description;
         let shared = functions.iter().filter_map(|function| {
             let (_, percent) = SHARES.iter().find(|(name, _)| function.name == *name)?;
             Some((function, percent))
@@ -81,6 +104,37 @@ impl Workload {
         let rest: u32 = 100 - SHARES.iter().map(|(_, percent)| percent).sum::<u32>();
         let weight = rest * ADDRESSES;
         inside.chain([InterruptSite { ip: KERNEL, user: false, process: *process, thread: *thread, weight }]).collect()
+    }
+
+    /// Returns the stack of each of the [interrupt sites](Self::interrupt_sites), in their order. The stack in the
+    /// kernel is that of a system call from `forward`. [`CALLER_SHARES`] are the shares of the callers.
+    ///
+    /// # Errors
+    /// The program did not describe the stack of a function.
+    pub fn site_stacks(&self) -> Result<Vec<SiteStack>> {
+        let functions = self.description.functions.iter();
+        let paths = functions.filter_map(|function| PATHS.iter().find(|(name, _)| function.name == *name));
+        let calls = paths.flat_map(|(name, numbers)| numbers.map(|number| (*name, number)));
+        let of_system_call = ("alpha", 0);
+        let stack = |(InterruptSite { ip, user, process, .. }, (name, number))| {
+            let callers = self.description.callers(name, number)?;
+            let (kernel, user) = if user {
+                (Vec::new(), [&[ip], callers].concat())
+            } else {
+                ([&[ip], &KERNEL_CALLERS[..]].concat(), callers.to_vec())
+            };
+            Ok(SiteStack { ip, process, kernel, user, raised: false })
+        };
+        self.interrupt_sites().into_iter().zip(calls.chain([of_system_call])).map(stack).collect()
+    }
+}
+
+impl Description {
+    /// Returns the callers of `function` in the call with this number.
+    fn callers(&self, function: &str, number: usize) -> Result<&[u64]> {
+        let mut stacks = self.stacks.iter().filter(|stack| stack.function == function);
+        let stack = stacks.nth(number).with_context(|| format!("workload.exe has no stack {number} of {function}"))?;
+        Ok(&stack.callers)
     }
 }
 

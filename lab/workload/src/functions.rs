@@ -3,13 +3,18 @@
 
 use core::hint::black_box;
 
-const ROUNDS: u64 = 1_000;
+/// Returns the number of rounds: enough to take every branch. More would take long, because the program executes one
+/// instruction at a time. The compiler does not know the number, but that it is odd, so it makes no code for 0 rounds.
+#[inline]
+fn rounds() -> u64 {
+    black_box(17) | 1
+}
 
 /// Multiplies in each step.
 #[inline(never)]
 pub fn alpha(seed: u64) -> u64 {
     let mut value = black_box(seed);
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(round);
         value ^= opaque(value) >> 29;
     }
@@ -21,7 +26,7 @@ pub fn alpha(seed: u64) -> u64 {
 pub fn beta(seed: u64) -> u64 {
     let mut value = black_box(seed);
     let mut steps = 0;
-    for round in 1..=ROUNDS {
+    for round in 1..=rounds() {
         value = if opaque(value) & 1 == 0 { value >> 1 } else { value.wrapping_mul(3).wrapping_add(round) };
         steps += value & 7;
     }
@@ -32,7 +37,7 @@ pub fn beta(seed: u64) -> u64 {
 #[inline(never)]
 pub fn gamma(seed: u64) -> u64 {
     let mut table = black_box([seed; 16]);
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let place = opaque(round) & 15;
         let mut sum = 0_u64;
         for (number, entry) in (0..).zip(&mut table) {
@@ -45,7 +50,8 @@ pub fn gamma(seed: u64) -> u64 {
     table.iter().fold(0, |sum, entry| sum ^ entry)
 }
 
+/// Returns a value that the compiler does not know.
 #[inline(never)]
-fn opaque(value: u64) -> u64 {
+pub fn opaque(value: u64) -> u64 {
     black_box(value)
 }

@@ -74,6 +74,9 @@ mod time;
 #[cfg(not(windows))]
 mod top;
 #[cfg(not(windows))]
+mod tracing;
+mod unwinding;
+#[cfg(not(windows))]
 mod waiting;
 #[cfg(not(windows))]
 mod workarounds;

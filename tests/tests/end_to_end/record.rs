@@ -18,7 +18,8 @@ const SOURCE: u32 = 2;
 
 /// Reads a recording on this system, with the symbols next to workload.exe.
 fn read(file: &Path, columns: &[Column]) -> (Contents, Vec<TableRow>) {
-    let contents = Contents::read(File::open(file).unwrap(), Detail { thread: true, processor: true }).unwrap();
+    let contents =
+        Contents::read(File::open(file).unwrap(), Detail { thread: true, processor: true, stacks: false }).unwrap();
     assert!(contents.damage.is_none(), "{:?}", contents.damage);
     let finder = SymbolFinder::new(vec![artifacts().unwrap()], None, None).unwrap();
     let filter = Filter::default();
@@ -142,7 +143,8 @@ fn a_killed_recording_keeps_every_complete_block() {
     client.wait().unwrap();
     wait_for_enabled_counters(&mut lab, 0);
     lab.run_by_script().unwrap();
-    let contents = Contents::read(File::open(file).unwrap(), Detail { thread: false, processor: true }).unwrap();
+    let contents =
+        Contents::read(File::open(file).unwrap(), Detail { thread: false, processor: true, stacks: false }).unwrap();
     assert!(contents.damage.is_some(), "it did not end by itself");
     assert!(contents.sample_counts.total(SOURCE).weight.samples > 100, "what was written is there");
     lab.finish().unwrap();

@@ -1,6 +1,7 @@
 //! Unloading the driver during activity.
 
 use protocol::Code;
+use protocol::trace::{LEVEL, PROVIDER_ID};
 use tests::{Lab, Reply, rounds};
 
 use crate::life::{connect, header};
@@ -9,7 +10,7 @@ use crate::sampling::start_sampling;
 #[test]
 fn nothing_runs_after_unloading_at_the_full_interrupt_rate() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
-    let mut interrupted = 0;
+    let (mut interrupted, mut events) = (0, 0);
     for identity in ["zen4-7700x", "haswell-4710mq"] {
         lab.become_processor(identity).unwrap();
         lab.install().unwrap();
@@ -18,6 +19,10 @@ fn nothing_runs_after_unloading_at_the_full_interrupt_rate() {
         probe.service("unload", "halprof").unwrap().unwrap();
         for round in 0..rounds(20, 100) {
             probe.service("load", "halprof").unwrap().unwrap();
+            match round / 2 % 2 {
+                0 => lab.wire.disable_provider(PROVIDER_ID).unwrap(),
+                _ => lab.wire.enable_provider(PROVIDER_ID, LEVEL, 0).unwrap(),
+            }
             let handle = connect(&mut probe);
             // The shortest interval, which no machine can keep up with, and one with occasional interrupts.
             let input = start_sampling(64, if round % 2 == 0 { 4_096 } else { 100_000 }, 900);
@@ -29,6 +34,8 @@ fn nothing_runs_after_unloading_at_the_full_interrupt_rate() {
             probe.command(&format!("close {handle}")).unwrap();
             probe.service("unload", "halprof").unwrap().unwrap();
             lab.check_clean().unwrap();
+            assert_eq!(lab.wire.providers().unwrap(), []);
+            events += lab.wire.take_events().unwrap().len();
         }
         let ledger = lab.wire.ledger().unwrap();
         interrupted += ledger.iter().flatten().map(|entry| entry.interrupts).sum::<u64>();
@@ -36,6 +43,6 @@ fn nothing_runs_after_unloading_at_the_full_interrupt_rate() {
         lab.run_by_script().unwrap();
         lab.uninstall().unwrap();
     }
-    assert!(interrupted > 200, "{interrupted} interrupts in all");
+    assert!(interrupted > 200 && events > 20, "{interrupted} interrupts, {events} events in all");
     lab.finish().unwrap();
 }
