@@ -149,6 +149,7 @@ impl Iterator for Samples {
             kind: CounterKind::Sample,
             mode: Mode::User,
             pebs_sequence: 0,
+            cookie: 0,
         })
     }
 }

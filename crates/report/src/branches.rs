@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::ops::AddAssign;
 
 use protocol::{BRANCHES, BranchRecord, Mode, Prediction, Record, SampleRecord, UNKNOWN};
+use recording::StackId;
 use rustc_hash::FxHashMap;
 
 use crate::locations::SampleLocation;
@@ -38,6 +39,7 @@ impl Branch {
 
     fn location(kernel: bool, ip: u64) -> SampleLocation {
         SampleLocation {
+            stack: StackId::NOT_RECORDED,
             source: BRANCHES,
             core_type: 0,
             process: UNKNOWN.into(),

@@ -74,7 +74,7 @@ pub fn firefox(
     let selected = locations.filter(|(location, _)| filter.selects_location(location, symbol_index));
     let selected = selected.map(|(_, weight)| weight.samples).sum();
     let mut builder = Builder::new(contents, symbol_index, Thinning::new(selected, max, runs(contents)));
-    for_each_selected(contents, symbol_index, filter, input, |record| {
+    for_each_selected(contents, symbol_index, filter, input, |record, _| {
         builder.add(record);
         Ok(())
     })?;

@@ -5,7 +5,7 @@
 //! [`SymbolIndex`] resolves every address to its module and, through [`SymbolFinder`], to its symbol. Tables
 //! ([`Table`]), folded stacks, flame graphs, profiles for the Firefox Profiler and CSV are made from these.
 //!
-//! There are no call stacks: a sample is one address.
+//! A sample is one address, and its callers if call stacks were recorded: [`CallStacks`] makes functions of both.
 //!
 //! inferno, the library that draws the flame graphs, is under the CDDL 1.0.
 //!
@@ -23,6 +23,8 @@
 //! | `symbol_index`, `module_names` | modules and symbols of all addresses |
 //! | `table`, `proportion` | sums by columns, shares and their confidence intervals |
 //! | `change` | changes between two measurements and their confidence intervals |
+//! | `stack_stats`, `call_stacks` | how many samples have call stacks; their functions |
+//! | `call_tree`, `call_rows` | trees of functions; rows of tables with what their functions call |
 //! | `branches` | branches by source and target |
 //! | `rates` | events over time |
 //! | `timeline` | ordinary samples and precise records in one order |
@@ -33,6 +35,9 @@
 
 mod annotation;
 mod branches;
+mod call_rows;
+mod call_stacks;
+mod call_tree;
 mod change;
 mod filter;
 mod firefox;
@@ -57,6 +62,7 @@ mod samples_csv;
 mod script;
 mod slice;
 mod speedscope;
+mod stack_stats;
 mod sums;
 mod symbol_index;
 mod symbols;
@@ -65,6 +71,8 @@ mod timeline;
 
 pub use annotation::{AnnotatedInstruction, Annotation, AnnotationError};
 pub use branches::{Branch, BranchCount, BranchCounts};
+pub use call_stacks::{CallStacks, Frame, Function, StackNote};
+pub use call_tree::{CallNode, CallOrder, CallTree};
 pub use change::{Change, Confidence, Estimate};
 pub use filter::Filter;
 pub use firefox::{Thinned, firefox};
@@ -86,7 +94,8 @@ pub use samples_csv::samples_csv;
 pub use script::script;
 pub use slice::{RecordedTime, Slice};
 pub use speedscope::speedscope;
+pub use stack_stats::StackStats;
 pub use symbol_index::{PerfMapProblem, Symbol, SymbolId, SymbolIndex};
 pub use symbols::{Missing, Reason, SourceLine, SymbolFinder};
-pub use table::{Column, FirstRows, Limits, OmittedRows, Table, TableRow};
+pub use table::{Column, FirstRows, Limits, OmittedRows, RowTotal, Table, TableRow};
 pub use timeline::{TimelineSample, timeline};

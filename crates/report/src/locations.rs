@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use protocol::{AnySample, Mode};
 use rayon::prelude::*;
+use recording::StackId;
 
 use crate::numbering::{Numbering, ThreadNumbering};
 use crate::process_keys::ProcessKey;
@@ -18,6 +19,8 @@ pub struct Detail {
     pub thread: bool,
     /// Distinguish processors.
     pub processor: bool,
+    /// Distinguish call stacks, and keep them.
+    pub stacks: bool,
 }
 
 /// Location of samples.
@@ -39,6 +42,8 @@ pub struct SampleLocation {
     pub by_mode: bool,
     /// The instruction pointer; for a branch its source, not its target.
     pub ip: u64,
+    /// The call stack; [`NOT_RECORDED`](StackId::NOT_RECORDED) unless selected by [`Detail`].
+    pub stack: StackId,
 }
 
 impl SampleLocation {
@@ -63,6 +68,7 @@ impl SampleLocation {
             kernel: sample.mode == Mode::Kernel,
             by_mode: false,
             ip: sample.ip,
+            stack: StackId::NOT_RECORDED,
         }
     }
 }
@@ -96,7 +102,10 @@ pub(crate) struct Locations {
 struct Place {
     ip: u64,
     group: u32,
+    stack: StackId,
 }
+
+const _: () = assert!(size_of::<Place>() == 16);
 
 impl Locations {
     /// Returns the locations for threads that add to them.
@@ -124,11 +133,11 @@ impl Locations {
         }
         let is_selected = |place: &Place| self.location(place).is_some_and(|location| selects(&location));
         let selected = self.sums.iter().map(|(place, _)| place).filter(|place| is_selected(place));
-        let mut places: Vec<(u32, u64)> =
-            selected.filter_map(|place| Some((*ranks.get(place.group as usize)?, place.ip))).collect();
+        let mut places: Vec<(u32, u64, StackId)> =
+            selected.filter_map(|place| Some((*ranks.get(place.group as usize)?, place.ip, place.stack))).collect();
         places.par_sort_unstable();
-        places.into_iter().filter_map(move |(rank, ip)| {
-            let place = Place { ip, group: groups.get(rank as usize)?.1 };
+        places.into_iter().filter_map(move |(rank, ip, stack)| {
+            let place = Place { ip, group: groups.get(rank as usize)?.1, stack };
             Some((self.location(&place)?, self.sums.get(&place)?))
         })
     }
@@ -139,8 +148,8 @@ impl Locations {
         self.sums.parts().par_iter().map(move |part| part.iter().filter_map(of))
     }
 
-    fn location(&self, Place { ip, group }: &Place) -> Option<SampleLocation> {
-        Some(SampleLocation { ip: *ip, ..*self.groups.get(*group)? })
+    fn location(&self, Place { ip, group, stack }: &Place) -> Option<SampleLocation> {
+        Some(SampleLocation { ip: *ip, stack: *stack, ..*self.groups.get(*group)? })
     }
 }
 
@@ -166,8 +175,9 @@ impl<'a, 'b> LocationAdder<'a, 'b> {
     /// Adds samples at a location.
     #[inline]
     pub fn add(&mut self, location: SampleLocation, weight: SampleWeight) {
-        let group = self.groups.number_of(SampleLocation { ip: 0, ..location });
-        self.sums.add(Place { ip: location.ip, group }, weight);
+        let SampleLocation { ip, stack, .. } = location;
+        let group = self.groups.number_of(SampleLocation { ip: 0, stack: StackId::NOT_RECORDED, ..location });
+        self.sums.add(Place { ip, group, stack }, weight);
     }
 
     /// Adds what is not in the locations yet.
@@ -183,15 +193,18 @@ mod tests {
     use super::*;
 
     fn any_location() -> impl Strategy<Value = SampleLocation> {
-        (0..3_u32, 0..3_u64, any::<bool>(), 0..5_u64).prop_map(|(source, created, kernel, ip)| SampleLocation {
-            source,
-            core_type: 0,
-            process: ProcessKey { id: 8, created },
-            thread: 0,
-            processor: 0,
-            kernel,
-            by_mode: false,
-            ip,
+        (0..3_u32, 0..3_u64, any::<bool>(), 0..5_u64, 0..3_u32).prop_map(|(source, created, kernel, ip, stack)| {
+            SampleLocation {
+                source,
+                core_type: 0,
+                process: ProcessKey { id: 8, created },
+                thread: 0,
+                processor: 0,
+                kernel,
+                by_mode: false,
+                ip,
+                stack: StackId::from_number(stack).unwrap_or_default(),
+            }
         })
     }
 

@@ -19,7 +19,8 @@ impl<T> Default for Numbering<T> {
 }
 
 impl<T: Copy + Hash + Eq> Numbering<T> {
-    fn number_of(&mut self, value: T) -> u32 {
+    /// Returns the number of a value.
+    pub fn number_of(&mut self, value: T) -> u32 {
         *self.numbers.entry(value).or_insert_with(|| {
             self.values.push(value);
             // More values than this do not fit into memory.
@@ -30,6 +31,11 @@ impl<T: Copy + Hash + Eq> Numbering<T> {
     /// Returns all values in the order of their numbers.
     pub fn values(&self) -> &[T] {
         &self.values
+    }
+
+    /// Returns the number of a value, if it has one.
+    pub fn existing(&self, value: &T) -> Option<u32> {
+        self.numbers.get(value).copied()
     }
 
     /// Returns the value with this number.

@@ -1,4 +1,5 @@
-//! Perf maps: the functions of a just-in-time compiler, which it writes to `perf-PID.map`.
+//! The functions of a just-in-time compiler: those that were recorded, and perf maps, which it writes to
+//! `perf-PID.map`.
 //!
 //! A line has the start and the size of a function in hexadecimal and its name, which extends to the end of the line
 //! (tools/perf/Documentation/jit-interface.txt of Linux). .NET, V8 and agents for Java write them.
@@ -40,6 +41,14 @@ impl PerfMap {
             offset += line.len();
         }
         Self { text, ..map }
+    }
+
+    /// Adds a function, which has the addresses of those that it overlaps. One without size is left out.
+    pub fn add(&mut self, start: u64, size: u64, name: &str) {
+        let Some(end) = start.checked_add(size).filter(|end| *end > start) else { return };
+        let offset = self.text.len();
+        self.text.push_str(name);
+        self.insert(start, CompiledFunction { end, name: offset..self.text.len() });
     }
 
     /// Inserts a function, and takes its addresses from the functions that it overlaps.

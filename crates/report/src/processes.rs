@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use protocol::{AnySample, UNKNOWN};
-use recording::{KERNEL, Module, Process};
+use recording::{KERNEL, Method, Methods, Module, Process};
 
 use crate::locations::{Detail, SampleLocation};
 use crate::modules::{ModuleId, Modules};
 use crate::pattern::NamePattern;
+use crate::perf_map::PerfMap;
 use crate::process_keys::{Creations, ProcessKey};
 
 /// Name of a process, thread or module that is not known.
@@ -56,6 +57,8 @@ pub struct Processes {
     spaces: BTreeMap<ProcessKey, AddressSpace>,
     creations: Creations,
     modules: Modules,
+    /// Functions of just-in-time compilers.
+    methods: BTreeMap<ProcessKey, PerfMap>,
 }
 
 impl Processes {
@@ -75,6 +78,24 @@ impl Processes {
             let Module { base, size, .. } = *module;
             space.load(LoadedModule { base, size, module: self.modules.intern(module) });
         }
+    }
+
+    /// Adds functions of a just-in-time compiler. A later one replaces those that it overlaps.
+    pub fn add_methods(&mut self, block: &Methods) {
+        let mut methods: Vec<&Method> = block.methods.iter().collect();
+        methods.sort_by_key(|method| method.loaded);
+        for Method { address, size, name, loaded } in methods {
+            let process = match block.created {
+                Some(created) => ProcessKey { id: block.id, created },
+                None => self.at(block.id, *loaded),
+            };
+            self.methods.entry(process).or_default().add(*address, *size, name);
+        }
+    }
+
+    /// Returns the recorded function of a just-in-time compiler at `address`.
+    pub(crate) fn method_at(&self, process: ProcessKey, address: u64) -> Option<&str> {
+        self.methods.get(&process)?.at(address)
     }
 
     /// Adds a block as [`add`](Self::add) does, and forgets the processes that had its ID before.

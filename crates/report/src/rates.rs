@@ -35,7 +35,7 @@ pub fn rates(
     // The last record is inside the last part.
     let units = ((time.last - time.first) / parts.max(1) as u64).saturating_add(1);
     let mut events: BTreeMap<(SampledSource, u32), Vec<u64>> = BTreeMap::new();
-    for_each_selected(contents, symbol_index, filter, input, |record| {
+    for_each_selected(contents, symbol_index, filter, input, |record, _| {
         let Some(sample) = record.sample() else { return Ok(()) };
         let source = contents.sample_counts.source_of(&sample);
         let counts = events.entry((source, sample.processor)).or_insert_with(|| vec![0; parts]);

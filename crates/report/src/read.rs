@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek};
 use std::iter;
 
 use protocol::{Mode, Record};
-use recording::{Block, EncodedBlock, ReadError, Reader, Session, Summary};
+use recording::{EncodedBlock, ReadError, Reader, Session, StackId, StackTree, Summary};
 use thiserror::Error;
 
 use crate::filter::Filter;
@@ -15,6 +15,7 @@ use crate::processes::Processes;
 use crate::sample_counts::SampleCounts;
 use crate::sampled_sources::{SampledSource, SampledSources, qualified};
 use crate::slice::Slice;
+use crate::stack_stats::StackEnds;
 use crate::symbol_index::SymbolIndex;
 
 /// Nanoseconds per second.
@@ -29,6 +30,8 @@ pub struct Contents {
     pub processes: Processes,
     /// Samples by location.
     pub sample_counts: SampleCounts,
+    /// Call stacks; empty unless selected by [`Detail::stacks`].
+    pub stacks: StackTree,
     /// The summary block; `None` if reading stopped before it.
     pub summary: Option<Summary>,
     /// The error that stopped reading, if the recording is incomplete or damaged.
@@ -61,10 +64,12 @@ impl Contents {
                 .with_slice(slice),
             session,
             processes: Processes::with_creations(creations),
+            stacks: StackTree::default(),
             summary: None,
             damage: None,
         };
-        let Self { processes, sample_counts, summary, damage, .. } = &mut contents;
+        let Self { processes, sample_counts, stacks, summary, damage, .. } = &mut contents;
+        let ends = StackEnds::default();
         let mut next_samples = || {
             while let Some(block) = blocks.next_encoded() {
                 match block {
@@ -74,6 +79,14 @@ impl Contents {
                     Ok(EncodedBlock::Summary(end)) => *summary = Some(end),
                     // The reader rejects a second session.
                     Ok(EncodedBlock::Session(_)) => {}
+                    Ok(EncodedBlock::Methods(methods)) => processes.add_methods(&methods),
+                    Ok(EncodedBlock::Stacks(block)) => {
+                        let nodes = block.decode()?;
+                        ends.add(&nodes);
+                        if detail.stacks {
+                            stacks.add(&nodes);
+                        }
+                    }
                     Err(error) => return Err(error),
                 }
             }
@@ -88,7 +101,7 @@ impl Contents {
                 None
             })
         });
-        let undecoded = sample_counts.add_blocks(blocks);
+        let undecoded = sample_counts.add_blocks(blocks, &ends);
         contents.damage = contents.damage.or(undecoded);
         Ok(contents)
     }
@@ -158,36 +171,43 @@ pub enum ExportError {
     Write(#[from] io::Error),
 }
 
-/// Passes every record of a recording to `each`, up to the first damaged block. Records that cannot be read are left
+/// Passes every record of a recording and its call stack to `each`, up to the first damaged block. Records that cannot be read are left
 /// out: [`SampleCounts::unreadable`] has counted them.
 pub(crate) fn for_each_record(
     input: impl Read,
-    each: impl FnMut(&Record) -> io::Result<()>,
+    each: impl FnMut(&Record, StackId) -> io::Result<()>,
 ) -> Result<(), ExportError> {
     each_of(Reader::new(input)?, each)
 }
 
-/// Passes every record that `filter` selects to `each`, up to the first damaged block.
+/// Passes every record that `filter` selects and its call stack to `each`, up to the first damaged block.
 pub(crate) fn for_each_selected(
     contents: &Contents,
     symbol_index: &SymbolIndex,
     filter: &Filter,
     input: impl Read + Seek,
-    mut each: impl FnMut(&Record) -> io::Result<()>,
+    mut each: impl FnMut(&Record, StackId) -> io::Result<()>,
 ) -> Result<(), ExportError> {
     let mut blocks = Reader::new(input)?;
     // A block of another time could be the damaged one.
     if let (Some(time), None) = (&filter.slice.time, &contents.damage) {
         blocks = blocks.within(time.start..=time.end.saturating_sub(1));
     }
-    each_of(blocks, |record| if filter.selects_record(record, contents, symbol_index) { each(record) } else { Ok(()) })
+    each_of(
+        blocks,
+        |record, stack| {
+            if filter.selects_record(record, contents, symbol_index) { each(record, stack) } else { Ok(()) }
+        },
+    )
 }
 
-fn each_of<R: Read>(blocks: Reader<R>, mut each: impl FnMut(&Record) -> io::Result<()>) -> Result<(), ExportError> {
+fn each_of<R: Read>(
+    blocks: Reader<R>,
+    mut each: impl FnMut(&Record, StackId) -> io::Result<()>,
+) -> Result<(), ExportError> {
     for block in blocks.map_while(Result::ok) {
-        if let Block::Samples(records) = block {
-            records.iter().filter_map(|record| record.parse().ok()).try_for_each(|record| each(&record))?;
-        }
+        let records = block.samples().filter_map(|(record, stack)| Some((record.parse().ok()?, stack)));
+        records.into_iter().try_for_each(|(record, stack)| each(&record, stack))?;
     }
     Ok(())
 }

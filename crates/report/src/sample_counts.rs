@@ -6,12 +6,13 @@ use std::sync::{Mutex, PoisonError};
 
 use protocol::{AnySample, PauseKind, PauseRecord, PreciseKind, PreciseSample, Record, SampleRecord, StopKind};
 use rayon::prelude::*;
-use recording::{EncodedSamples, ReadError, RecordedEvent, SampleColumns};
+use recording::{EncodedSamples, ReadError, RecordedEvent, SampleColumns, StackId};
 
 use crate::locations::{Detail, LocationAdder, Locations, SampleLocation, SampleWeight, SharedLocations};
 use crate::process_keys::{Creations, ProcessKey};
 use crate::sampled_sources::{SampledSource, SampledSources};
 use crate::slice::Slice;
+use crate::stack_stats::{StackEnds, StackStats, outcome};
 
 /// Sum over all samples of a source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -92,6 +93,8 @@ impl Rules {
 #[derive(Debug, Clone, Default)]
 struct RecordSums {
     totals: BTreeMap<SampledSource, Total>,
+    /// Only of sources with call stacks.
+    stacks: BTreeMap<SampledSource, StackStats>,
     loss_stats: BTreeMap<(u32, u32), LossStats>,
     earliest: Option<u64>,
     latest: Option<u64>,
@@ -102,6 +105,9 @@ impl AddAssign for RecordSums {
     fn add_assign(&mut self, other: Self) {
         for (source, total) in other.totals {
             *self.totals.entry(source).or_default() += total;
+        }
+        for (source, stats) in other.stacks {
+            *self.stacks.entry(source).or_default() += stats;
         }
         for (key, stats) in other.loss_stats {
             *self.loss_stats.entry(key).or_default() += stats;
@@ -166,22 +172,29 @@ impl SampleCounts {
     pub fn add(&mut self, records: &[SampleRecord]) {
         let locations = self.locations.shared();
         let mut counter = Counter::new(&self.rules, &locations);
-        counter.add(records.iter().copied());
+        counter.add(records.iter().map(|record| (*record, StackId::NOT_RECORDED)));
         self.sums += counter.finish();
     }
 
     /// Decodes and counts all blocks, in any order, in several threads. A block that cannot be decoded is left out;
     /// returns the error of one of them.
-    pub(crate) fn add_blocks(&mut self, blocks: impl Iterator<Item = EncodedSamples> + Send) -> Option<ReadError> {
+    /// `ends` are those of the call stacks before each block.
+    pub(crate) fn add_blocks(
+        &mut self,
+        blocks: impl Iterator<Item = EncodedSamples> + Send,
+        ends: &StackEnds,
+    ) -> Option<ReadError> {
         let (rules, locations) = (&self.rules, self.locations.shared());
         let failed = Mutex::new(None);
         let counted = blocks.par_bridge().fold(
             || Counter::new(rules, &locations),
             |mut counter, block| {
                 let added = if block.has_columns() {
-                    block.columns().map(|columns| counter.add_columns(&columns))
+                    block.columns().map(|columns| counter.add_columns(&columns, ends))
                 } else {
-                    block.decode().map(|records| counter.add(records.into_iter()))
+                    block.decode().map(|records| {
+                        counter.add(records.into_iter().map(|record| (record, StackId::NOT_RECORDED)));
+                    })
                 };
                 if let Err(error) = added {
                     *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
@@ -226,6 +239,12 @@ impl SampleCounts {
     #[must_use]
     pub fn total(&self, source: impl Into<SampledSource>) -> Total {
         self.sums.totals.get(&source.into()).copied().unwrap_or_default()
+    }
+
+    /// Returns how many samples of `source` have call stacks, in the whole recording.
+    #[must_use]
+    pub fn stack_stats(&self, source: impl Into<SampledSource>) -> StackStats {
+        self.sums.stacks.get(&source.into()).copied().unwrap_or_default()
     }
 
     /// Returns losses, throttling and sleep by source and processor, in ascending order. The source is
@@ -276,13 +295,13 @@ impl<'a, 'b> Counter<'a, 'b> {
         Self { rules, locations: LocationAdder::new(locations), sums: RecordSums::default(), run }
     }
 
-    fn add(&mut self, records: impl Iterator<Item = SampleRecord>) {
+    fn add(&mut self, records: impl Iterator<Item = (SampleRecord, StackId)>) {
         let RecordSums { mut earliest, mut latest, .. } = self.sums;
-        for record in records {
+        for (record, stack) in records {
             earliest = Some(earliest.map_or(record.time(), |earliest| earliest.min(record.time())));
             latest = latest.max(Some(record.time()));
             match record.parse() {
-                Ok(record) => self.add_one(&record),
+                Ok(record) => self.add_one(&record, stack),
                 Err(_) => self.sums.unreadable += 1,
             }
         }
@@ -291,9 +310,12 @@ impl<'a, 'b> Counter<'a, 'b> {
     }
 
     /// Counts the samples of a block, place by place if the rules allow it.
-    fn add_columns(&mut self, columns: &SampleColumns) {
+    fn add_columns(&mut self, columns: &SampleColumns, ends: &StackEnds) {
+        if columns.have_stacks() {
+            self.count_stacks(columns, &ends.read());
+        }
         if !self.rules.depend_on_places() {
-            return self.add(columns.records());
+            return self.add(columns.records().zip(columns.sample_stacks()));
         }
         let times = columns.time.iter().copied();
         let Some(times) = times.clone().min().zip(times.max()).map(|(first, last)| first..=last) else { return };
@@ -316,27 +338,43 @@ impl<'a, 'b> Counter<'a, 'b> {
         }
         self.sums.earliest = self.sums.earliest.into_iter().chain([*times.start()]).min();
         self.sums.latest = self.sums.latest.max(Some(*times.end()));
-        for (place, total) in columns.places.iter().zip(&totals) {
+        for ((place, stack), total) in columns.places.iter().zip(&columns.stacks).zip(&totals) {
             if let (Some((process, total)), Ok(record)) = (total, place.parse())
                 && let Some(sample) = record.sample()
             {
-                self.add_samples(&sample, *process, &record, *total);
+                self.add_samples(&sample, *stack, *process, &record, *total);
             }
         }
         if totals.contains(&None) {
-            let of_others = |(record, place): (SampleRecord, &u32)| {
-                totals.get(*place as usize).is_some_and(Option::is_none).then_some(record)
+            let of_others = |((record, stack), place): ((SampleRecord, StackId), &u32)| {
+                totals.get(*place as usize).is_some_and(Option::is_none).then_some((record, stack))
             };
-            self.add(columns.records().zip(&columns.place).filter_map(of_others));
+            let records = columns.records().zip(columns.sample_stacks());
+            self.add(records.zip(&columns.place).filter_map(of_others));
         }
     }
 
-    fn add_one(&mut self, record: &Record) {
+    /// Counts the samples of a block by the ends of their call stacks.
+    fn count_stacks(&mut self, columns: &SampleColumns, ends: &[u8]) {
+        let outcomes: Vec<StackId> = columns.stacks.iter().map(|stack| outcome(ends, *stack)).collect();
+        for (place, processor) in columns.place.iter().zip(&columns.processor) {
+            let (Some(record), Some(outcome)) = (columns.places.get(*place as usize), outcomes.get(*place as usize))
+            else {
+                continue;
+            };
+            if let Some(sample) = record.parse().ok().and_then(|record| record.sample()) {
+                let source = self.rules.sources.source_of(&AnySample { processor: *processor, ..sample });
+                self.sums.stacks.entry(source).or_default().add(*outcome, 1);
+            }
+        }
+    }
+
+    fn add_one(&mut self, record: &Record, stack: StackId) {
         if let Some(sample) = record.sample() {
             let weight = SampleWeight { samples: 1, events: sample.events };
             let squares = u128::from(sample.events * sample.events);
             let process = self.rules.creations.at(sample.process, sample.time);
-            return self.add_samples(&sample, process, record, Total { weight, squares, ..Total::default() });
+            return self.add_samples(&sample, stack, process, record, Total { weight, squares, ..Total::default() });
         }
         let stats = self.sums.loss_stats.entry((record.source(), record.processor())).or_default();
         match record {
@@ -357,13 +395,22 @@ impl<'a, 'b> Counter<'a, 'b> {
     }
 
     /// Adds samples that differ from `sample` only in what the rules do not need. `added` has their weight and squares.
-    fn add_samples(&mut self, sample: &AnySample, process: ProcessKey, record: &Record, mut added: Total) {
+    fn add_samples(
+        &mut self,
+        sample: &AnySample,
+        stack: StackId,
+        process: ProcessKey,
+        record: &Record,
+        mut added: Total,
+    ) {
         let Rules { detail, slice, sources, .. } = self.rules;
         let sampled = sources.source_of(sample);
         if slice.selects_sample(sample) {
             let SampledSource { core_type, mode, .. } = sampled;
             let by_mode = mode.is_some();
-            let location = SampleLocation { core_type, by_mode, ..SampleLocation::of(sample, process, *detail) };
+            let stack = if detail.stacks { stack } else { StackId::NOT_RECORDED };
+            let common = SampleLocation::of(sample, process, *detail);
+            let location = SampleLocation { core_type, by_mode, stack, ..common };
             self.locations.add(location, added.weight);
         }
         if self.run.0 != sampled {

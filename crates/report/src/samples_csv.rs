@@ -39,7 +39,7 @@ pub fn samples_csv(
 ) -> Result<(), ExportError> {
     let mut lines = Lines { out: csv::Writer::from_writer(out), contents, symbol_index };
     lines.out.write_record(FIELDS).map_err(io::Error::from)?;
-    for_each_selected(contents, symbol_index, filter, input, |record| lines.write(record))?;
+    for_each_selected(contents, symbol_index, filter, input, |record, _| lines.write(record))?;
     Ok(lines.out.flush()?)
 }
 

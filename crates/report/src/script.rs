@@ -4,6 +4,7 @@
 //! ```text
 //! app.exe 1788/1792 [001]     0.004000100:     100003 TotalCycles:
 //!         7ff8310005c0 alpha+0x40 (workload.exe)
+//!         7ff831000123 main+0x23 (workload.exe)
 //! ```
 
 use std::fmt::Write as _;
@@ -12,20 +13,26 @@ use std::io::{self, Read, Seek, Write};
 use protocol::AnySample;
 use rustc_hash::FxHashMap;
 
+use crate::call_stacks::{CallStacks, Frame};
 use crate::filter::Filter;
 use crate::locations::SampleLocation;
 use crate::process_keys::ProcessKey;
 use crate::read::{Contents, ExportError, for_each_selected};
-use crate::symbol_index::{JIT, SymbolIndex};
+use crate::symbol_index::{JIT, Symbol, SymbolIndex};
 
 /// What perf prints for a function that it does not know.
 const UNKNOWN_SYMBOL: &str = "[unknown]";
+
+/// Maximum number of stacks of which the text is kept.
+const MAX_TEXTS: usize = 1 << 14;
 
 /// Nanoseconds per second.
 const NANOSECONDS: u64 = 1_000_000_000;
 
 /// Writes the samples that `filter` selects. `input` is the recording from which `contents` was read. The period of a
-/// sample is the number of its events. A function that is inlined has a line of its own, the innermost one first.
+/// sample is the number of its events. The lines of its call stack are from the innermost function to the outermost one,
+/// with their return addresses; a function that is inlined has a line of its own, and a stack that is not complete ends
+/// with a [note](crate::StackNote).
 ///
 /// # Errors
 /// If the recording cannot be read again or the output cannot be written.
@@ -36,13 +43,17 @@ pub fn script(
     input: impl Read + Seek,
     mut out: impl Write,
 ) -> Result<(), ExportError> {
-    let mut stacks = FxHashMap::default();
-    for_each_selected(contents, symbol_index, filter, input, |record| {
+    let mut stacks = CallStacks::new(contents, symbol_index);
+    let mut texts: FxHashMap<SampleLocation, String> = FxHashMap::default();
+    for_each_selected(contents, symbol_index, filter, input, |record, stack| {
         let Some(sample) = record.sample() else { return Ok(()) };
-        let location = contents.processes.location(&sample);
-        let stack = stacks.entry(location).or_insert_with(|| stack(&location, contents, symbol_index));
+        let location = SampleLocation { stack, ..contents.processes.location(&sample) };
+        if texts.len() >= MAX_TEXTS {
+            texts.clear();
+        }
+        let text = texts.entry(location).or_insert_with(|| text(stacks.frames(&location), contents, symbol_index));
         heading(&sample, location.process, contents, &mut out)?;
-        writeln!(out, "{stack}")
+        writeln!(out, "{text}")
     })?;
     Ok(out.flush()?)
 }
@@ -62,23 +73,27 @@ fn heading(sample: &AnySample, key: ProcessKey, contents: &Contents, out: &mut i
     )
 }
 
-/// Returns the lines of the functions at a location.
-fn stack(location: &SampleLocation, contents: &Contents, symbol_index: &SymbolIndex) -> String {
+/// Returns the lines of the functions of a call stack.
+fn text(frames: &[Frame], contents: &Contents, symbol_index: &SymbolIndex) -> String {
     let mut text = String::new();
-    let inlined: Vec<&str> = symbol_index.inlined(location).collect();
-    for name in inlined.iter().rev() {
+    for Frame { function, address, location } in frames {
+        let name = symbol_index.function_name(*function, contents);
+        let module = symbol_index.function_module(*function);
+        let offset_in = |symbol: &Symbol| {
+            let (_, offset) = contents.processes.module_at(location.process, location.kernel, location.ip)?;
+            let behind = address.wrapping_sub(location.ip);
+            Some(offset.saturating_sub(symbol.address.into()) + behind)
+        };
         // Writing to a `String` cannot fail.
-        let _ = writeln!(text, "\t{:16x} {name} (inlined)", location.ip);
+        let _ = match symbol_index.known_symbol(location) {
+            _ if function.note().is_some() => writeln!(text, "\t{address:16x} {name} ({UNKNOWN_SYMBOL})"),
+            _ if function.is_inlined() => writeln!(text, "\t{address:16x} {name} (inlined)"),
+            Some(symbol) if let Some(offset) = offset_in(symbol) => {
+                writeln!(text, "\t{address:16x} {}+{offset:#x} ({module})", symbol.name)
+            }
+            _ if module == JIT => writeln!(text, "\t{address:16x} {name} ({module})"),
+            _ => writeln!(text, "\t{address:16x} {UNKNOWN_SYMBOL} ({module})"),
+        };
     }
-    let module = symbol_index.module(location);
-    let found = contents.processes.module_at(location.process, location.kernel, location.ip);
-    let _ = match (symbol_index.known_symbol(location), found) {
-        (Some(symbol), Some((_, offset))) => {
-            let offset = offset.saturating_sub(symbol.address.into());
-            writeln!(text, "\t{:16x} {}+{offset:#x} ({module})", location.ip, symbol.name)
-        }
-        _ if module == JIT => writeln!(text, "\t{:16x} {} ({module})", location.ip, symbol_index.symbol(location)),
-        _ => writeln!(text, "\t{:16x} {UNKNOWN_SYMBOL} ({module})", location.ip),
-    };
     text
 }

@@ -84,7 +84,7 @@ pub(crate) enum Owner {
     Module(ModuleId),
     /// A kernel-mode address, and the recording has no kernel modules.
     Kernel,
-    /// A perf map names the address.
+    /// A recorded method or a perf map names the address.
     Jit,
     /// No recorded module covers the address.
     Unknown,
@@ -160,15 +160,14 @@ pub struct SymbolIndex {
 }
 
 impl SymbolIndex {
-    /// Resolves every location of the counts that `filter` selects.
+    /// Resolves every location of the counts that `filter` selects, and its callers.
     #[must_use]
     pub fn new(contents: &Contents, filter: &Filter, finder: &SymbolFinder) -> Self {
-        let locations = contents.sample_counts.locations().map(|(location, _)| location);
-        Self::of(
-            &contents.processes,
-            locations.filter(|location| filter.selects(location.sampled_source(), location.process)),
-            finder,
-        )
+        let selected = || {
+            let locations = contents.sample_counts.locations().map(|(location, _)| location);
+            locations.filter(|location| filter.selects(location.sampled_source(), location.process))
+        };
+        Self::of(&contents.processes, selected().chain(contents.callers(selected())), finder)
     }
 
     /// Resolves these locations: first the modules, then the symbols of several modules at a time.
@@ -199,9 +198,22 @@ impl SymbolIndex {
         symbol_index
     }
 
-    /// Resolves addresses in no module of `process` by its perf map. The name of the file has only the process ID, so
+    /// Resolves addresses in no module of `process` by its recorded methods, and others by its perf map. The name of the file has only the process ID, so
     /// it belongs to the last process that had the ID.
     fn name_compiled(&mut self, process: ProcessKey, addresses: &[u64], finder: &SymbolFinder) {
+        let mut unnamed = Vec::new();
+        for ip in addresses {
+            let Self { processes, names, compiled, .. } = self;
+            match processes.method_at(process, *ip) {
+                Some(name) => {
+                    compiled.insert((process, *ip), names.intern(name));
+                }
+                None => unnamed.push(*ip),
+            }
+        }
+        if unnamed.is_empty() {
+            return;
+        }
         if process != self.processes.latest(process.id) {
             return;
         }
@@ -211,10 +223,10 @@ impl SymbolIndex {
             self.perf_map_problems.push(PerfMapProblem { path, problem });
         }
         let Ok(map) = map else { return };
-        for ip in addresses {
-            if let Some(name) = map.at(*ip) {
+        for ip in unnamed {
+            if let Some(name) = map.at(ip) {
                 let name = self.names.intern(name);
-                self.compiled.insert((process, *ip), name);
+                self.compiled.insert((process, ip), name);
             }
         }
     }
@@ -327,6 +339,11 @@ impl SymbolIndex {
             Name::Inlined(name) => self.names.get(name).into(),
             name => self.name_text(name),
         }
+    }
+
+    /// Returns inlined functions, the innermost first.
+    pub(crate) fn inlined_names(&self, list: Option<InlineId>) -> impl Iterator<Item = Name> {
+        self.inline_list(list).iter().rev().map(|name| Name::Inlined(*name))
     }
 
     fn inline_list(&self, list: Option<InlineId>) -> &[NameId] {

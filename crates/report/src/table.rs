@@ -42,24 +42,24 @@ pub enum Column {
 
 /// What many rows have in common. Fields without a column are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct RowGroup {
-    process: Option<ProcessKey>,
-    thread: Option<u32>,
-    processor: Option<u32>,
-    module: Option<Owner>,
+pub(crate) struct RowGroup {
+    pub process: Option<ProcessKey>,
+    pub thread: Option<u32>,
+    pub processor: Option<u32>,
+    pub module: Option<Owner>,
 }
 
 /// A row: the number of its group, and the rest. Fields without a column are `None`, and the address 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct RowKey {
-    group: u32,
-    inlined: Option<InlineId>,
-    name: Option<Name>,
-    address: u64,
+pub(crate) struct RowKey {
+    pub group: u32,
+    pub inlined: Option<InlineId>,
+    pub name: Option<Name>,
+    pub address: u64,
 }
 
 impl RowKey {
-    const fn of_group(group: u32) -> Self {
+    pub const fn of_group(group: u32) -> Self {
         Self { group, inlined: None, name: None, address: 0 }
     }
 }
@@ -100,9 +100,22 @@ fn is_unattributed(location: &SampleLocation) -> bool {
     location.process.id == UNKNOWN && !location.kernel
 }
 
+/// The samples in a row, and those of which a caller is in it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RowTotal {
+    /// Samples and events.
+    pub weight: SampleWeight,
+    /// The events as a share of all events of the source, from 0 to 1.
+    pub share: f64,
+    /// 95 % confidence interval of the share.
+    pub interval: Interval,
+}
+
 /// A row of a table. Fields without a column are `None`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableRow {
+    /// With callers; `None` in a table [without them](Table::new).
+    pub total: Option<RowTotal>,
     /// Samples and events of the row.
     pub weight: SampleWeight,
     /// Events of the row as a share of all events of the source, from 0 to 1.
@@ -134,11 +147,14 @@ pub struct Table<'a> {
     pub total: Total,
     /// The samples of all rows.
     pub selected: SampleWeight,
-    contents: &'a Contents,
-    symbol_index: &'a SymbolIndex,
-    columns: Vec<Column>,
-    groups: Numbering<RowGroup>,
-    sums: Sums<RowKey>,
+    pub(crate) contents: &'a Contents,
+    pub(crate) symbol_index: &'a SymbolIndex,
+    pub(crate) source: SampledSource,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) groups: Numbering<RowGroup>,
+    pub(crate) sums: Sums<RowKey>,
+    /// The samples in each row, if those in `sums` are with callers.
+    pub(crate) own: Option<Sums<RowKey>>,
 }
 
 /// Limits of the rows of a table.
@@ -217,7 +233,8 @@ impl<'a> Table<'a> {
         });
         drop((shared_groups, shared_sums));
         let total = contents.sample_counts.total(source);
-        Self { total, selected, contents, symbol_index, columns: columns.to_vec(), groups, sums }
+        let columns = columns.to_vec();
+        Self { total, selected, contents, symbol_index, source, columns, groups, sums, own: None }
     }
 
     /// Returns whether the table has no rows.
@@ -270,6 +287,11 @@ impl<'a> Table<'a> {
     /// little.
     #[must_use]
     pub fn first(&self, limits: Limits) -> FirstRows {
+        self.first_with_keys(limits).0
+    }
+
+    /// Returns the first rows as [`first`](Self::first) does, and their keys.
+    pub(crate) fn first_with_keys(&self, limits: Limits) -> (FirstRows, Vec<RowKey>) {
         let max = limits.rows.unwrap_or(usize::MAX);
         // One more row says why the rows from it on are omitted.
         let wanted = max.saturating_add(1);
@@ -284,8 +306,10 @@ impl<'a> Table<'a> {
         let share = |weight: SampleWeight| share_of(weight, &self.total);
         let shown = keys.iter().take(max).take_while(|(_, weight)| share(*weight) >= limits.share).count();
         let next = keys.get(shown);
-        let mut rows: Vec<TableRow> = keys.iter().take(shown).map(|(key, weight)| self.row(key, *weight)).collect();
-        rows.sort_by(compare);
+        let mut rows: Vec<(TableRow, RowKey)> =
+            keys.iter().take(shown).map(|(key, weight)| (self.row(key, *weight), **key)).collect();
+        rows.sort_by(|(one, _), (other, _)| compare(one, other));
+        let (rows, row_keys): (Vec<TableRow>, Vec<RowKey>) = rows.into_iter().unzip();
         let shown_events: u64 = rows.iter().map(|row| row.weight.events).sum();
         let omitted = OmittedRows {
             rows: self.len() - shown,
@@ -293,7 +317,7 @@ impl<'a> Table<'a> {
             by_number: shown == max,
             by_share: next.is_some_and(|(_, weight)| share(*weight) < limits.share),
         };
-        FirstRows { rows, omitted }
+        (FirstRows { rows, omitted }, row_keys)
     }
 
     fn len(&self) -> usize {
@@ -326,15 +350,22 @@ impl<'a> Table<'a> {
 
     fn row(&self, key: &RowKey, weight: SampleWeight) -> TableRow {
         let RowGroup { process, thread, processor, module } = self.groups.get(key.group).copied().unwrap_or_default();
-        let share = share_of(weight, &self.total);
         let effective = effective_samples(real(self.total.weight.events), real(self.total.squares));
+        let total_of = |weight| {
+            let share = share_of(weight, &self.total);
+            RowTotal { weight, share, interval: Interval::wilson(share, effective) }
+        };
+        let total = self.own.is_some().then(|| total_of(weight));
+        let own = self.own.as_ref().map_or(weight, |own| own.get(key).unwrap_or_default());
+        let RowTotal { weight, share, interval } = total_of(own);
         let is_frames = self.columns.contains(&Column::Frames);
         let frames = key.name.filter(|_| is_frames).map(|outer| FrameKey { outer, inlined: key.inlined });
         let Self { contents, symbol_index, .. } = self;
         TableRow {
+            total,
             weight,
             share,
-            interval: Interval::wilson(share, effective),
+            interval,
             process: process.map(|process| process.id),
             process_name: process.map(|process| contents.processes.name_or_unknown(process).to_owned()),
             thread,
@@ -355,8 +386,11 @@ fn share_of(weight: SampleWeight, total: &Total) -> f64 {
 
 /// Orders by events, descending, then by the columns.
 fn compare(one: &TableRow, other: &TableRow) -> Ordering {
-    let weights = (other.weight.events, other.weight.samples).cmp(&(one.weight.events, one.weight.samples));
-    weights.then_with(|| names(one).cmp(&names(other)))
+    let weight = |row: &TableRow| {
+        let weight = row.total.map_or(row.weight, |total| total.weight);
+        (weight.events, weight.samples)
+    };
+    weight(other).cmp(&weight(one)).then_with(|| names(one).cmp(&names(other)))
 }
 
 fn names(row: &TableRow) -> impl Ord {

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use protocol::{AnySample, Record, RecordKind, UNKNOWN};
+use recording::StackId;
 
 use crate::filter::Filter;
 use crate::locations::SampleLocation;
@@ -27,6 +28,8 @@ pub struct TimelineSample {
     pub pebs_sequence: u64,
     /// `Sample`, `Precise` or `PreciseNext`.
     pub kind: RecordKind,
+    /// The call stack.
+    pub stack: StackId,
     /// Whether process and thread were inferred from the neighboring samples.
     pub inferred: bool,
 }
@@ -43,7 +46,7 @@ impl TimelineSample {
     /// Returns the location without thread and processor.
     #[must_use]
     pub fn location(&self, processes: &Processes) -> SampleLocation {
-        processes.location(&self.sample)
+        SampleLocation { stack: self.stack, ..processes.location(&self.sample) }
     }
 
     /// Returns the sort key among samples of one processor. Samples with equal keys keep the order of the file.
@@ -70,17 +73,19 @@ impl TimelineSample {
 /// If the recording cannot be read.
 pub fn timeline(contents: &Contents, filter: &Filter, input: impl Read) -> Result<Vec<TimelineSample>, ExportError> {
     let mut processors: BTreeMap<u32, Vec<TimelineSample>> = BTreeMap::new();
-    for_each_record(input, |record| {
+    for_each_record(input, |record, stack| {
+        let Some(sample) = record.sample() else { return Ok(()) };
+        // The samples of other processors are not needed to infer the processes of these.
+        if !filter.slice.selects_processor(sample.processor) {
+            return Ok(());
+        }
+        let samples: &mut Vec<TimelineSample> = processors.entry(sample.processor).or_default();
         let pebs_sequence = match record {
-            Record::Sample(sample) => sample.pebs_sequence,
+            Record::Sample(sample) => extend(sample.pebs_sequence, samples.last().map_or(0, |last| last.pebs_sequence)),
             Record::Precise(sample) => sample.number,
             Record::Branch(_) | Record::Lost(_) | Record::Stop(_) | Record::Pause(_) => return Ok(()),
         };
-        // The samples of other processors are not needed to infer the processes of these.
-        if let Some(sample) = record.sample().filter(|sample| filter.slice.selects_processor(sample.processor)) {
-            let samples = processors.entry(sample.processor).or_default();
-            samples.push(TimelineSample { sample, pebs_sequence, kind: record.kind(), inferred: false });
-        }
+        samples.push(TimelineSample { sample, pebs_sequence, kind: record.kind(), stack, inferred: false });
         Ok(())
     })?;
     let mut all = Vec::new();
@@ -94,6 +99,13 @@ pub fn timeline(contents: &Contents, filter: &Filter, input: impl Read) -> Resul
         }));
     }
     Ok(all)
+}
+
+/// Returns the number with this low half that is nearest to an earlier number.
+fn extend(low: u32, earlier: u64) -> u64 {
+    let [a, b, c, d, ..] = earlier.to_le_bytes();
+    let difference = low.wrapping_sub(u32::from_le_bytes([a, b, c, d])).cast_signed();
+    earlier.checked_add_signed(difference.into()).unwrap_or(low.into())
 }
 
 /// Infers process and thread of records without them. `samples` are the sorted samples of one processor.
@@ -111,5 +123,23 @@ fn infer(samples: &mut [TimelineSample]) {
             }
         }
         before = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_extended_to_the_nearest_one() {
+        for (low, earlier, expected) in [
+            (5, 0, 5),
+            (u32::MAX, 0, u64::from(u32::MAX)),
+            (3, 0xFFFF_FFFF, 0x1_0000_0003),
+            (0xFFFF_FFFE, 0x7_0000_0001, 0x6_FFFF_FFFE),
+            (9, 0x7_0000_0009, 0x7_0000_0009),
+        ] {
+            assert_eq!(extend(low, earlier), expected, "{low:#x} after {earlier:#x}");
+        }
     }
 }

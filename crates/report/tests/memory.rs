@@ -67,6 +67,7 @@ fn sample(ip: u64) -> CounterSample {
         kind: CounterKind::Sample,
         mode: Mode::User,
         pebs_sequence: 0,
+        cookie: 0,
     }
 }
 

@@ -24,6 +24,8 @@ mod old_recordings;
 mod reused_ids;
 #[path = "reading/slices.rs"]
 mod slices;
+#[path = "reading/stacks.rs"]
+mod stacks;
 #[path = "reading/support.rs"]
 mod support;
 #[path = "reading/symbols.rs"]

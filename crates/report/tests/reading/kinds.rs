@@ -155,7 +155,7 @@ proptest! {
             _ => *index.get(&of_kinds),
         });
         let bytes = file(&[Block::Samples(picked.collect())]);
-        let of = |processor| Contents::read(Cursor::new(&bytes), Detail { thread: true, processor }).unwrap();
+        let of = |processor| Contents::read(Cursor::new(&bytes), Detail { thread: true, processor, ..Detail::default() }).unwrap();
         let (by_place, by_record) = (of(false), of(true));
         prop_assert_eq!(counted(&by_place), counted(&by_record));
         for source in [CYCLES, MISSES, BRANCHES] {

@@ -6,7 +6,7 @@ use protocol::{
     BRANCHES, BranchKind, BranchRecord, CounterKind, CounterSample, LostRecord, Mode, PauseKind, PauseRecord,
     PreciseKind, PreciseSample, Prediction, SampleRecord, StopKind, StopRecord, UNKNOWN, modes,
 };
-use recording::{Block, Count, DebugFile, KERNEL, Module, Process, RecordedEvent, Session, Summary, Writer};
+use recording::{Block, Count, DebugFile, KERNEL, Module, Process, RecordedEvent, Session, StackTree, Summary, Writer};
 use report::{Contents, Detail, Filter, SampleWeight, SymbolFinder, SymbolIndex, Table, TableRow, Total};
 
 /// The sources TotalCycles (EMON interface) and BranchMispredictions.
@@ -77,6 +77,7 @@ pub fn sample(source: u32, process: u32, ip: u64, interval: u32) -> CounterSampl
         kind: CounterKind::Sample,
         mode: mode_of(ip),
         pebs_sequence: 0,
+        cookie: 0,
     }
 }
 
@@ -153,10 +154,17 @@ pub fn file(blocks: &[Block]) -> Vec<u8> {
 /// Writes a file with these blocks between this session and the summary.
 pub fn file_of(session: &Session, blocks: &[Block]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), session).unwrap();
+    let mut tree = StackTree::default();
     for block in blocks {
         match block {
             Block::Process(process) => writer.process(process).unwrap(),
+            Block::Methods(methods) => writer.methods(methods).unwrap(),
+            Block::Stacks(nodes) => tree.add(nodes),
             Block::Samples(samples) => writer.samples(samples).unwrap(),
+            Block::StackedSamples(samples) => {
+                let samples: Vec<_> = samples.iter().map(|(record, stack)| (*record, tree.stack(*stack))).collect();
+                writer.stacked_samples(&samples).unwrap();
+            }
             Block::Session(_) | Block::Summary(_) => {}
         }
     }
@@ -171,7 +179,7 @@ pub fn recording() -> Vec<u8> {
 }
 
 pub fn read(file: &[u8]) -> Contents {
-    Contents::read(Cursor::new(file), Detail { thread: true, processor: true }).unwrap()
+    Contents::read(Cursor::new(file), Detail { thread: true, processor: true, stacks: true }).unwrap()
 }
 
 /// Returns an atlas without symbol files.

@@ -69,6 +69,7 @@ fn given(folder: &Path) -> SymbolFinder {
 fn location(offset: u64) -> SampleLocation {
     let ip = APP + offset;
     SampleLocation {
+        stack: recording::StackId::NOT_RECORDED,
         source: CYCLES,
         core_type: 0,
         process: 8.into(),

@@ -29,7 +29,7 @@ impl Step {
             time,
             thread,
             processor,
-            pebs_sequence: number,
+            pebs_sequence: u32::try_from(number).unwrap(),
             ..sample(source, process, ip, interval)
         };
         if is_precise {

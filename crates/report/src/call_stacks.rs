@@ -1,0 +1,247 @@
+//! Call stacks as functions.
+//!
+//! A caller is a [`SampleLocation`] like the sampled address, with the callers of it as its stack: whatever is known
+//! about a sampled address is known about a caller. Its address is the one before the return address, because a call
+//! can be the last instruction of a function, or of an inlined one.
+
+use std::borrow::Cow;
+
+use protocol::UNKNOWN;
+use recording::{MissingStack, StackEnd, StackId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::locations::SampleLocation;
+use crate::process_keys::ProcessKey;
+use crate::read::Contents;
+use crate::symbol_index::{Name, Owner, Resolved, SymbolIndex};
+
+/// Maximum number of callers of which the functions are kept.
+const MAX_KNOWN: usize = 1 << 18;
+
+/// The lowest address of kernel mode.
+const KERNEL_ADDRESSES: u64 = 1 << 63;
+
+/// What a call stack has instead of its outer callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum StackNote {
+    /// Outer callers are missing: Windows cuts long stacks.
+    Truncated,
+    /// The callers in user mode did not arrive.
+    UserLost,
+    /// There is no stack.
+    Missing(MissingStack),
+}
+
+impl StackNote {
+    /// Returns the note of a stack that is not complete. `end` is the stack of its outermost caller.
+    fn of(end: StackId) -> Option<Self> {
+        match end.end() {
+            Some(StackEnd::Truncated) => Some(Self::Truncated),
+            Some(StackEnd::UserLost) => Some(Self::UserLost),
+            Some(StackEnd::Complete) => None,
+            None => end.missing().map(Self::Missing),
+        }
+    }
+
+    /// Returns the note as a frame shows it.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Truncated => "[truncated]",
+            Self::UserLost => "[user stack lost]",
+            Self::Missing(MissingStack::TakenElsewhere) => "[no stack: taken elsewhere]",
+            Self::Missing(MissingStack::Merged) => "[no stack: merged]",
+            Self::Missing(MissingStack::EventLost) => "[no stack: event lost]",
+            Self::Missing(MissingStack::UserLost) => "[no stack: user stack lost]",
+            Self::Missing(MissingStack::Precise) => "[no stack: precise]",
+            Self::Missing(MissingStack::Untraced) => "[no stack: untraced]",
+            Self::Missing(MissingStack::Overflow) => "[no stack: too many waiting]",
+        }
+    }
+}
+
+/// A function in call stacks, or what is there instead of one. [`SymbolIndex`] has its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Function {
+    /// Whether its code is in kernel mode.
+    pub kernel: bool,
+    kind: FunctionKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum FunctionKind {
+    Process(ProcessKey),
+    Code(Owner, Name),
+    Note(StackNote),
+}
+
+impl Function {
+    /// Returns a process, which takes the place of the outermost function.
+    #[must_use]
+    pub const fn process(process: ProcessKey) -> Self {
+        Self { kernel: false, kind: FunctionKind::Process(process) }
+    }
+
+    /// Returns the process, if this is one.
+    #[must_use]
+    pub const fn as_process(&self) -> Option<ProcessKey> {
+        match self.kind {
+            FunctionKind::Process(process) => Some(process),
+            FunctionKind::Code(..) | FunctionKind::Note(_) => None,
+        }
+    }
+
+    /// Returns the note, if this is one.
+    #[must_use]
+    pub const fn note(&self) -> Option<StackNote> {
+        match self.kind {
+            FunctionKind::Note(note) => Some(note),
+            FunctionKind::Code(..) | FunctionKind::Process(_) => None,
+        }
+    }
+
+    /// Returns the module and the name of code.
+    pub(crate) const fn code(&self) -> Option<(Owner, Name)> {
+        match self.kind {
+            FunctionKind::Code(owner, name) => Some((owner, name)),
+            FunctionKind::Note(_) | FunctionKind::Process(_) => None,
+        }
+    }
+
+    /// Returns whether the compiler inlined the function into its caller.
+    #[must_use]
+    pub const fn is_inlined(&self) -> bool {
+        matches!(self.kind, FunctionKind::Code(_, Name::Inlined(_)))
+    }
+}
+
+/// A function in the call stack of a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// The function.
+    pub function: Function,
+    /// The sampled address, or a return address; 0 for a [note](StackNote).
+    pub address: u64,
+    /// Where the code is, of which everything that [`SymbolIndex`] and [`Processes`](crate::Processes) know can be
+    /// asked; of a caller the address before the return address. For a note, that of its caller inward.
+    pub location: SampleLocation,
+}
+
+impl SymbolIndex {
+    /// Returns the name of a function: as [`symbol`](Self::symbol), without a mark of inlined ones; of a process its
+    /// name and number; of a note its text.
+    #[must_use]
+    pub fn function_name(&self, function: Function, contents: &Contents) -> Cow<'_, str> {
+        match function.kind {
+            FunctionKind::Code(_, name) => self.function_text(name),
+            FunctionKind::Note(note) => note.text().into(),
+            FunctionKind::Process(process) => {
+                let name = contents.processes.name_or_unknown(process);
+                if process.id == UNKNOWN { name.to_owned() } else { format!("{name} ({})", process.id) }.into()
+            }
+        }
+    }
+
+    /// Returns the name of the module of a function, as [`module`](Self::module); empty if it is not one.
+    #[must_use]
+    pub fn function_module(&self, function: Function) -> &str {
+        match function.kind {
+            FunctionKind::Code(owner, _) => self.owner_text(owner),
+            FunctionKind::Note(_) | FunctionKind::Process(_) => "",
+        }
+    }
+}
+
+impl Contents {
+    /// Returns the caller of the code at a location, if it is known. [`Detail::stacks`](crate::Detail::stacks) must have
+    /// been selected.
+    #[must_use]
+    pub fn caller(&self, location: &SampleLocation) -> Option<SampleLocation> {
+        let node = self.stacks.node(location.stack)?;
+        let kernel = node.address >= KERNEL_ADDRESSES;
+        Some(SampleLocation { ip: node.address.wrapping_sub(1), kernel, stack: node.parent, ..*location })
+    }
+
+    /// Returns the callers of all these locations, each caller in a process once.
+    pub fn callers(&self, locations: impl Iterator<Item = SampleLocation>) -> impl Iterator<Item = SampleLocation> {
+        let mut processes: FxHashMap<ProcessKey, u64> = FxHashMap::default();
+        let mut seen: FxHashSet<u64> = FxHashSet::default();
+        locations.filter(|location| location.stack.node().is_some()).flat_map(move |location| {
+            let next = processes.len() as u64;
+            let process = *processes.entry(location.process).or_insert(next);
+            let mut new = Vec::new();
+            let mut at = location;
+            while let Some(caller) = self.caller(&at) {
+                if !seen.insert(process << 32 | u64::from(at.stack.number())) {
+                    break;
+                }
+                new.push(caller);
+                at = caller;
+            }
+            new
+        })
+    }
+}
+
+/// Makes functions of call stacks. Those of recent callers are kept.
+#[derive(Debug)]
+pub struct CallStacks<'a> {
+    contents: &'a Contents,
+    symbol_index: &'a SymbolIndex,
+    known: FxHashMap<(ProcessKey, StackId), Resolved>,
+    frames: Vec<Frame>,
+}
+
+impl<'a> CallStacks<'a> {
+    /// Creates a translator of the stacks of a recording. Only those that `symbol_index` was made for have symbols.
+    #[must_use]
+    pub fn new(contents: &'a Contents, symbol_index: &'a SymbolIndex) -> Self {
+        Self { contents, symbol_index, known: FxHashMap::default(), frames: Vec::new() }
+    }
+
+    /// Returns the functions at a location and of its callers, from the innermost to the outermost. Functions that the
+    /// compiler inlined have frames of their own. A stack that is not complete has a [note](StackNote) as its outermost
+    /// frame.
+    pub fn frames(&mut self, location: &SampleLocation) -> &[Frame] {
+        self.frames.clear();
+        let resolved = self.symbol_index.resolve(location);
+        self.add(location, location.ip, &resolved);
+        let mut at = *location;
+        while let Some(caller) = self.contents.caller(&at) {
+            let resolved = self.resolve(at.stack, &caller);
+            self.add(&caller, caller.ip.wrapping_add(1), &resolved);
+            at = caller;
+        }
+        if let Some(note) = StackNote::of(at.stack) {
+            let function = Function { kernel: false, kind: FunctionKind::Note(note) };
+            self.frames.push(Frame { function, address: 0, location: at });
+        }
+        &self.frames
+    }
+
+    fn resolve(&mut self, stack: StackId, caller: &SampleLocation) -> Resolved {
+        if self.known.len() >= MAX_KNOWN {
+            self.known.clear();
+        }
+        *self.known.entry((caller.process, stack)).or_insert_with(|| self.symbol_index.resolve(caller))
+    }
+
+    /// Adds the functions of an address.
+    fn add(&mut self, location: &SampleLocation, address: u64, resolved: &Resolved) {
+        let kernel = location.kernel;
+        let is_unattributed = location.process.id == UNKNOWN && !kernel;
+        let behind = address.wrapping_sub(location.ip);
+        let outer = match resolved.name {
+            _ if is_unattributed => Name::Unknown,
+            // Without a function, a call is known by its return address.
+            Name::Offset(module, offset) => Name::Offset(module, offset + behind),
+            Name::Address(_) => Name::Address(address),
+            name => name,
+        };
+        let names = self.symbol_index.inlined_names(resolved.inlined).chain([outer]);
+        self.frames.extend(names.map(|name| {
+            let function = Function { kernel, kind: FunctionKind::Code(resolved.owner, name) };
+            Frame { function, address, location: *location }
+        }));
+    }
+}
