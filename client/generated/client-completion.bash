@@ -1249,7 +1249,7 @@ _client() {
             return 0
             ;;
         client__subcmd__record)
-            opts="-e -F -o -C -a -h --event --freq --batch --output --max-size --keep-last --cpu --force --ring --budget --all --duration --color --help"
+            opts="-e -F -o -g -C -a -h --event --freq --batch --output --max-size --keep-last --call-graph --etl --cpu --force --ring --budget --all --duration --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1291,6 +1291,14 @@ _client() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --call-graph)
+                    COMPREPLY=($(compgen -W "kernel user both" -- "${cur}"))
+                    return 0
+                    ;;
+                --etl)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --cpu)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1323,7 +1331,7 @@ _client() {
             return 0
             ;;
         client__subcmd__report)
-            opts="-e -C -h --event --cpu --process --thread --module --symbol --time --symbols --sort --fields --merge --limit --percent-limit --error --wide --inline --json --csv --color --help"
+            opts="-e -C -g -h --event --cpu --process --thread --module --symbol --time --symbols --sort --fields --children --call-graph --merge --stack --limit --percent-limit --error --wide --inline --json --csv --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1374,7 +1382,15 @@ _client() {
                     return 0
                     ;;
                 --fields)
-                    COMPREPLY=($(compgen -W "overhead error samples events process module symbol address thread processor" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "children overhead error samples events process module symbol address thread processor" -- "${cur}"))
+                    return 0
+                    ;;
+                --call-graph)
+                    COMPREPLY=($(compgen -W "caller callee" -- "${cur}"))
+                    return 0
+                    ;;
+                -g)
+                    COMPREPLY=($(compgen -W "caller callee" -- "${cur}"))
                     return 0
                     ;;
                 --limit)

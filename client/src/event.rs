@@ -27,6 +27,11 @@ pub enum EventError {
     /// `record --batch` without a precise event.
     #[error("--batch is for precise events, and none of the events is precise")]
     NothingPrecise,
+    /// `record -g` with precise events alone.
+    #[error(
+        "no event has call stacks: the processor records :p events itself, without an interrupt to walk a stack at"
+    )]
+    NothingInterrupts,
     /// An event with different counters.
     #[error("{name} is named twice, with different counters")]
     TwoNarrowings {
@@ -49,7 +54,10 @@ pub enum EventError {
 impl UserError for EventError {
     fn exit(&self) -> Exit {
         match self {
-            Self::NothingPrecise | Self::TwoNarrowings { .. } | Self::CommonInterval { .. } => Exit::Usage,
+            Self::NothingPrecise
+            | Self::NothingInterrupts
+            | Self::TwoNarrowings { .. }
+            | Self::CommonInterval { .. } => Exit::Usage,
             Self::NoDefault => Exit::UnsupportedSource,
         }
     }
@@ -57,6 +65,7 @@ impl UserError for EventError {
     fn remedy(&self) -> Option<String> {
         let text = match self {
             Self::NothingPrecise => "-e SOURCE:p",
+            Self::NothingInterrupts => "-e SOURCE without :p, or client branches   (which code calls which)",
             Self::TwoNarrowings { .. } => "one counters= with the bits of both, or two commands",
             Self::CommonInterval { plain, .. } => return Some(format!("client interval {plain}")),
             Self::NoDefault => "client info   (says why), or name others with -e",

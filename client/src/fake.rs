@@ -4,6 +4,7 @@ mod information;
 mod model;
 mod processes;
 mod shared;
+mod trace;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -19,17 +20,19 @@ use protocol::{
     AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, CounterKind, CounterSample, ErrorCode, EventRequest,
     HalSourceRecord, HelloReply, InfoReply, Mode, NAME_LENGTH, PROTOCOL_VERSION, PreciseKind, PreciseSample,
     RegisterRecord, ReplyHeader, SampleRecord, SessionEvent, SourceRecord, SourceRequest, StartHeader, StopRequest,
-    modes, status,
+    status,
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
-pub use self::information::{core_type_record, disturbed, info};
+pub use self::information::{core_type_record, count, disturbed, info};
 pub use self::model::ModelMachine;
 use self::processes::FakeProcesses;
 pub use self::shared::Shared;
+pub use self::trace::{FakeEvent, FakeTrace};
 use crate::known_work::{Function, KnownWork};
 use crate::system::{CodeIntegrity, Device, LoadedModule, ProcessSource, ServiceState, System, WindowsVersion, win32};
 use crate::topology::Topology;
+use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink};
 
 /// Units per second of the clock of samples.
 pub const CLOCK: u64 = 10_000_000;
@@ -65,43 +68,12 @@ pub fn sources() -> Vec<SourceRecord> {
     ]
 }
 
-/// Creates a count of session 7 in both modes.
-pub fn count(source: u32, processor: u32, count: u64, enabled: u64) -> CountRecord {
-    CountRecord {
-        session: 7,
-        source,
-        modes: modes::BOTH,
-        processor,
-        counter: 0,
-        count,
-        enabled,
-        asleep: 0,
-        samples: 0,
-        lost: 0,
-        throttled: 0,
-        full: 0,
-        core_type: 0,
-        index: 0,
-        disturbed_register: 0,
-        interface: 1,
-        disturbed_found: 0,
-        disturbed_expected: 0,
-        disturbed_at: 0,
-        event: 0,
-        extra: 0,
-        running: enabled,
-        turns: 0,
-        squares: [0; 2],
-        products: [0; 2],
-        durations: [0; 2],
-    }
-}
-
 /// Creates a sample of a process in user mode.
 pub fn sample(process: u32, time: u64) -> SampleRecord {
     let (kind, mode) = (CounterKind::Sample, Mode::User);
     let (ip, thread, processor, source, interval, pebs_sequence) = (0x40_1000, 8, 0, 0x13, 65_536, 0);
-    CounterSample { time, ip, process, thread, processor, source, interval, kind, mode, pebs_sequence }.into()
+    CounterSample { time, ip, process, thread, processor, source, interval, kind, mode, pebs_sequence, cookie: 0 }
+        .into()
 }
 
 /// Creates a precise sample of the same instruction.
@@ -381,6 +353,8 @@ pub struct FakeSystem {
     pub model: Option<Arc<ModelMachine>>,
     /// What identifies the fake Windows.
     pub version: WindowsVersion,
+    /// Its Event Tracing for Windows.
+    pub trace: Arc<FakeTrace>,
 }
 
 impl FakeSystem {
@@ -410,6 +384,7 @@ impl FakeSystem {
             processor_time: Cell::default(),
             model: None,
             version: WindowsVersion::default(),
+            trace: Arc::default(),
         }
     }
 
@@ -593,5 +568,9 @@ impl System for FakeSystem {
 
     fn addresses_of(&self, function: Function) -> Range<u64> {
         model::addresses_of(function)
+    }
+
+    fn trace(&self, plan: &TracePlan, sink: TraceSink) -> Result<Box<dyn TraceSession>, TraceError> {
+        self.trace.start(plan, sink)
     }
 }

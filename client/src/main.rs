@@ -70,6 +70,7 @@ mod system;
 mod system_error;
 mod topology;
 mod totals;
+mod trace;
 mod unavailable;
 mod vendor_event;
 mod verb;

@@ -8,6 +8,11 @@
 //! Windows gives the ID of a process that has ended to another one. While samples arrive, the time at which each
 //! process was created is compared once per second: a process with a new time is another one. A process that has ended
 //! is forgotten when its last samples have arrived, so memory grows with the running processes only.
+//!
+//! With a trace session, `traced` adds what it tells: processes that ended before they were queried, and modules that
+//! were unloaded.
+
+mod traced;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -16,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use recording::{KERNEL, Module, Process};
 
+use self::traced::TracedProcess;
 use crate::image::Image;
 use crate::system::{LoadedModule, ProcessSource, RunningProcess, win32};
 
@@ -50,6 +56,12 @@ pub struct Processes {
     images: Images,
     /// Time of the last comparison with the running processes.
     refreshed: Option<Instant>,
+    /// What the trace session told, by process ID.
+    from_trace: BTreeMap<u32, TracedProcess>,
+    /// Number of methods in `traced`.
+    methods_from_trace: usize,
+    /// Time within which two times of creation can be those of one process, in units of the clock of samples.
+    slack: u64,
 }
 
 /// Identities of files by path. Most processes load the same modules, and share their paths.
@@ -151,10 +163,10 @@ impl Processes {
         if running.is_empty() {
             return; // They cannot be listed.
         }
-        let Self { tracked, scheduled, .. } = self;
+        let Self { tracked, scheduled, from_trace, slack, .. } = self;
         tracked.retain(|id, process| match running.get(id) {
             _ if *id == KERNEL || *id == IDLE => true,
-            Some(new) if process.is_other(new) => {
+            Some(new) if process.is_other(new, *slack) => {
                 if !process.is_scheduled {
                     scheduled.push_back(*id);
                 }
@@ -164,6 +176,13 @@ impl Processes {
             Some(_) => true,
             None => process.is_scheduled || now < process.sampled + FORGET,
         });
+        let mut forgotten = 0;
+        from_trace.retain(|id, process| {
+            let is_kept = tracked.contains_key(id) || running.contains_key(id) || now < process.told + FORGET;
+            forgotten += if is_kept { 0 } else { process.methods.len() };
+            is_kept
+        });
+        self.methods_from_trace = self.methods_from_trace.saturating_sub(forgotten);
     }
 
     /// Schedules a last query of every process with samples since its last one.
@@ -210,8 +229,16 @@ impl Processes {
     fn begin_query(&mut self, id: u32, now: Instant, source: &dyn ProcessSource, running: &mut ProcessList) {
         let Some(tracked) = self.tracked.get_mut(&id) else { return };
         let found = running.get(source).get(&id);
-        if found.is_some_and(|found| tracked.is_other(found)) {
+        if found.is_some_and(|found| tracked.is_other(found, self.slack)) {
             *tracked = tracked.successor(now);
+        }
+        if let Some(started) = self.from_trace.get(&id)
+            && started.is_after(tracked.created_on_clock, self.slack)
+            && !found.is_some_and(|found| started.is_before(found.created_on_clock, self.slack))
+        {
+            *tracked = tracked.successor(now);
+            tracked.created_on_clock = started.created;
+            started.name.clone_into(&mut tracked.name);
         }
         tracked.is_scheduled = false;
         tracked.has_samples = false;
@@ -230,13 +257,26 @@ impl Processes {
             }
             // A process that was reported without a name is reported again with it.
             tracked.is_reported &= tracked.name.is_empty();
+        } else if let Some(process) = found {
+            tracked.created = process.created;
         }
     }
 
     fn report_new(&mut self, id: u32, found: Vec<LoadedModule>) -> Option<Process> {
-        let Self { tracked, images, .. } = self;
+        let Self { tracked, images, from_trace, .. } = self;
         let tracked = tracked.get_mut(&id)?;
         let (mut modules, mut new) = (HashSet::with_capacity(found.len()), Vec::new());
+        // Before those that it has now, which may have taken their place.
+        let mut loaded =
+            from_trace.get_mut(&id).map(|from_trace| std::mem::take(&mut from_trace.modules)).unwrap_or_default();
+        loaded.retain(|module| !found.contains(module));
+        for LoadedModule { base, size, path } in loaded {
+            let (path, image) = images.get(path);
+            let module = (base, size, path);
+            if !tracked.modules.contains(&module) {
+                new.push(describe(&module, image));
+            }
+        }
         for LoadedModule { base, size, path } in found {
             let (path, image) = images.get(path);
             let module = (base, size, path);
@@ -287,8 +327,12 @@ fn is_shared(module: &LoadedModule) -> bool {
 
 impl TrackedProcess {
     /// Returns whether the running process with the same ID is another one.
-    const fn is_other(&self, running: &RunningProcess) -> bool {
-        self.created != 0 && self.created != running.created
+    fn is_other(&self, running: &RunningProcess, slack: u64) -> bool {
+        match (self.created, self.created_on_clock, running.created_on_clock) {
+            (0, Some(started), Some(running)) => started.abs_diff(running) > slack,
+            (0, ..) => false,
+            (created, ..) => created != running.created,
+        }
     }
 
     /// Returns the process that has the ID now, and the last samples.

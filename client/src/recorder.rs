@@ -4,14 +4,20 @@
 //! |---|---|
 //! | `fetching` | fetches samples from the driver |
 //! | `scanning` | queries processes and modules |
+//! | `joining` | joins samples with their call stacks, if they are recorded |
+//! | `tracing` | the trace session, which has a thread of its own, and what its events are for |
 //! | `writing` | writes the file |
 //! | this one | waits for the end of the recording, and shows what the observer received |
 //!
-//! Only `batch` limits what is between them: the memory for samples that are not written yet.
+//! `batch` limits what is between them: the memory for samples that are not written yet. With call stacks, `budget`
+//! limits the memory for events that are not joined yet and for joined samples that are not written yet.
 
 mod batch;
+mod budget;
 mod fetching;
+mod joining;
 mod scanning;
+mod tracing;
 mod writing;
 
 use std::fs::{self, File, OpenOptions};
@@ -23,14 +29,17 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use protocol::{CountRecord, SampleRecord};
-use recording::{Count, Limits, Process, Session, Summary, WriteError, move_parts, remove_parts};
+use recording::{Count, Limits, Methods, Process, Session, Summary, WriteError, move_parts, remove_parts};
 use thiserror::Error as ThisError;
 
 pub use self::batch::{Batch, Buffers};
 #[cfg(test)]
 pub use self::fetching::sampled;
-use self::fetching::{FetchState, Fetcher};
+use self::fetching::{FetchState, Fetcher, SampleReceiver};
+use self::joining::StackedSamples;
 use self::scanning::{Receivers, Scanner, Sightings};
+use self::tracing::RunningTrace;
+pub use self::tracing::{TraceResult, Tracing};
 use self::writing::Target;
 use crate::disturbance;
 use crate::error::{Error, UserError};
@@ -103,7 +112,9 @@ enum Event {
 /// What is written to the file.
 enum Output {
     Samples(Arc<Batch>),
+    Stacked(StackedSamples),
     Process(Process),
+    Methods(Methods),
 }
 
 /// A recording in progress.
@@ -118,6 +129,9 @@ pub struct Recorder<'a, 'b> {
     scanner: Option<JoinHandle<()>>,
     fetch_state: Arc<FetchState>,
     fetcher: Option<JoinHandle<()>>,
+    /// The trace session, until it is stopped.
+    trace: Option<RunningTrace>,
+    trace_result: Option<TraceResult>,
     /// Whether all samples were fetched.
     is_fetched: bool,
 }
@@ -143,6 +157,8 @@ pub struct RecorderSetup<'a> {
     pub processes: Processes,
     /// How much of the file is kept.
     pub limits: Limits,
+    /// The trace session that delivers call stacks, if they are recorded.
+    pub tracing: Option<Tracing>,
 }
 
 /// The file cannot be created, or an earlier recording cannot be moved out of its way.
@@ -219,14 +235,17 @@ impl<'a, 'b> Recorder<'a, 'b> {
         setup: RecorderSetup,
     ) -> Result<Self, Error> {
         let (sender, events) = mpsc::channel();
-        let RecorderSetup { system, source, processes, limits } = setup;
+        let RecorderSetup { system, source, mut processes, limits, tracing } = setup;
         let begun = file.map(|(path, file)| RecordedFile::begin(path, file, session, limits, &sender));
         let file = begun.transpose()?;
         let is_display = observer.as_ref().is_some_and(|observer| observer.is_display());
         if let Some(observer) = &mut observer {
             observer.begin(session);
         }
-        let sightings = Arc::<Sightings>::default();
+        processes.set_clock(session.clock);
+        let sightings = tracing.as_ref().map(Tracing::sightings).unwrap_or_default();
+        let sender_of = |file: &RecordedFile| file.sender.clone();
+        let trace = tracing.map(|tracing| tracing.run(session.clock, file.as_ref().and_then(sender_of)));
         let scanner = Scanner {
             processes,
             source,
@@ -246,6 +265,8 @@ impl<'a, 'b> Recorder<'a, 'b> {
             scanner: Some(thread::spawn(move || scanner.run())),
             fetch_state: Arc::default(),
             fetcher: None,
+            trace,
+            trace_result: None,
             is_fetched: false,
         })
     }
@@ -273,9 +294,13 @@ impl<'a, 'b> Recorder<'a, 'b> {
 
     /// Begins to fetch samples. A stopped session has at most `max_left` records left.
     pub fn fetch(&mut self, stream: SampleStream, max_left: u64) {
+        let file = self.file.as_ref().and_then(|file| file.sender.clone());
         let fetcher = Fetcher {
             stream,
-            file: self.file.as_ref().and_then(|file| file.sender.clone()),
+            receiver: match self.trace.as_ref().and_then(RunningTrace::input) {
+                Some(joiner) => Some(SampleReceiver::Joiner(joiner)),
+                None => file.map(SampleReceiver::File),
+            },
             observer: self.observer.is_some().then(|| self.sender.clone()),
             sightings: Arc::clone(&self.sightings),
             state: Arc::clone(&self.fetch_state),
@@ -342,12 +367,19 @@ impl<'a, 'b> Recorder<'a, 'b> {
         // The observer's samples hold memory that the thread may wait for.
         while !self.is_fetched && !self.step(None)? {}
         join(&mut self.fetcher);
+        // After the last samples, and before the last query of their processes.
+        self.trace_result = self.trace.take().map(RunningTrace::stop);
         self.sightings.finish();
         join(&mut self.scanner);
         while let Ok(event) = self.events.try_recv() {
             self.receive(event)?;
         }
         Ok(())
+    }
+
+    /// Returns what became of the trace session, after [`drain`](Self::drain).
+    pub fn trace_result(&mut self) -> Option<TraceResult> {
+        self.trace_result.take()
     }
 
     /// Returns how often the recorder was woken to fetch samples until the stop.
@@ -381,6 +413,7 @@ impl Drop for Recorder<'_, '_> {
         // The thread that fetches may wait for the memory of samples that the observer did not receive.
         self.events = mpsc::channel().1;
         join(&mut self.fetcher);
+        self.trace.take().map(RunningTrace::stop);
         join(&mut self.scanner);
         if let Some(file) = &mut self.file {
             file.join();

@@ -22,16 +22,26 @@ const MOST_BYTES: u64 = MAX_RING_BYTES / 4;
 /// Returns the capacity of the ring of each of `processors` processors in records, from the rate of the samples that is
 /// expected.
 pub fn capacity(events: &[EventRequest], processors: u32) -> u32 {
+    let expected = expected(events);
+    let (least, most) = BOUNDS;
+    let affordable = MOST_BYTES / (size_of::<SampleRecord>() as u64 * u64::from(processors.max(1)));
+    let records = expected.clamp(least, most).next_power_of_two().min(previous_power_of_two(affordable));
+    u32::try_from(records).map_or(*RING.end(), |records| records.clamp(*RING.start(), *RING.end()))
+}
+
+/// Returns how many samples per second are expected on each processor.
+pub fn samples_per_second(events: &[EventRequest]) -> u64 {
+    expected(events) / SECONDS
+}
+
+/// Returns how many records are expected of each processor in two seconds.
+fn expected(events: &[EventRequest]) -> u64 {
     let of_event = |event: &EventRequest| match (event.frequency, event.source == Source::TIME.0) {
         (0, true) => SECONDS * TIME_UNITS / u64::from(event.interval.max(1)),
         (0, false) => UNKNOWN,
         (frequency, _) => SECONDS * u64::from(frequency),
     };
-    let expected: u64 = events.iter().map(of_event).sum();
-    let (least, most) = BOUNDS;
-    let affordable = MOST_BYTES / (size_of::<SampleRecord>() as u64 * u64::from(processors.max(1)));
-    let records = expected.clamp(least, most).next_power_of_two().min(previous_power_of_two(affordable));
-    u32::try_from(records).map_or(*RING.end(), |records| records.clamp(*RING.start(), *RING.end()))
+    events.iter().map(of_event).sum()
 }
 
 const fn previous_power_of_two(number: u64) -> u64 {

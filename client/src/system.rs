@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::known_work::{Function, KnownWork};
 use crate::topology::Topology;
+use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink};
 
 /// Name of the service, and of the driver's file without `.sys`.
 pub const SERVICE: &str = "halprof";
@@ -46,6 +47,10 @@ pub trait ProcessSource: Send {
     fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>>;
     /// Returns the modules of the kernel.
     fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>>;
+    /// Converts a path in the namespace of the kernel to one for programs.
+    fn win32_path(&self, path: &str) -> PathBuf {
+        path.into()
+    }
 }
 
 /// The state of the service.
@@ -173,6 +178,8 @@ pub trait System {
     fn execute(&self, processor: u32, work: &[KnownWork]) -> io::Result<()>;
     /// Returns the addresses of the instructions of a function of known work.
     fn addresses_of(&self, function: Function) -> Range<u64>;
+    /// Starts a session of Event Tracing for Windows, whose events go to `sink`.
+    fn trace(&self, plan: &TracePlan, sink: TraceSink) -> Result<Box<dyn TraceSession>, TraceError>;
 }
 
 /// Win32 error codes (source: winerror.h).
@@ -183,6 +190,8 @@ pub mod win32 {
     pub const ERROR_PATH_NOT_FOUND: i32 = 3;
     /// Usually: the process is not elevated.
     pub const ERROR_ACCESS_DENIED: i32 = 5;
+    /// Starting a trace session: the path of its file is malformed.
+    pub const ERROR_BAD_PATHNAME: i32 = 161;
     /// The kernel does not export a function that the driver imports.
     pub const ERROR_PROC_NOT_FOUND: i32 = 127;
     /// The file is not a driver for this machine.
@@ -203,6 +212,8 @@ pub mod win32 {
     pub const ERROR_DRIVER_BLOCKED: i32 = 1275;
     /// The token does not have the privilege.
     pub const ERROR_PRIVILEGE_NOT_HELD: i32 = 1314;
+    /// Starting a trace session: all that Windows allows are running.
+    pub const ERROR_NO_SYSTEM_RESOURCES: i32 = 1450;
     /// A policy of App Control blocks the file.
     pub const ERROR_SYSTEM_INTEGRITY_POLICY_VIOLATION: i32 = 4551;
 }

@@ -46,6 +46,7 @@ fn record(path: &Path) {
         kind: CounterKind::Sample,
         mode: Mode::User,
         pebs_sequence: 0,
+        cookie: 0,
     };
     let samples: Vec<SampleRecord> = (0..10_000).map(|number| sample(number).into()).collect();
     let count = Count {

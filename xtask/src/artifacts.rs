@@ -62,7 +62,13 @@ const ON_LINUX: &[Group] = &[
     Group {
         target: GNU,
         profile: "release",
-        files: &[CLIENT, ("wine-host", "lab.dll", "lab.dll"), ("probe", "probe.exe", "probe.exe")],
+        files: &[
+            CLIENT,
+            ("wine-host", "lab.dll", "lab.dll"),
+            ("probe", "probe.exe", "probe.exe"),
+            ("etw", "etw.dll", "etw.dll"),
+            ("etw-launcher", "etw-launcher.exe", "etw-launcher.exe"),
+        ],
         kit: false,
         lints: "lints, programs",
     },

@@ -13,7 +13,8 @@ use crate::{
 };
 
 /// Packages that only build for Windows, and there with a profile or a kit of their own.
-const WINDOWS_ONLY: [&str; 6] = ["driver", "shim", "faulty-driver", "bcryptprimitives", "probe", "workload"];
+const WINDOWS_ONLY: [&str; 8] =
+    ["driver", "shim", "faulty-driver", "bcryptprimitives", "etw", "etw-launcher", "probe", "workload"];
 
 /// One part of the whole.
 struct Stage<'a> {

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use protocol::{MAX_BATCH, MAX_FREQUENCY};
 use recording::Limits;
+use stacks::CallGraph;
 
 use super::session::SessionArgs;
 use crate::cli::names::Names;
@@ -55,6 +56,19 @@ PRECISE EVENTS
   this costs less, but the records do not have a process. `client report
   --merge` infers the process where it can.
 
+CALL STACKS
+  With -g, Windows walks the stack of each sample (Event Tracing for Windows),
+  and the report can show callers. --call-graph kernel records the callers in
+  kernel mode only: samples in user mode then have none. --call-graph user
+  records those in user mode only; for a sample in kernel mode, they are the
+  code that entered the kernel. Samples of code that Windows cannot interrupt to
+  walk the stack (at DISPATCH_LEVEL), and of :p events, which the processor
+  records itself, have no call stack. Of `client branches`, each record is a
+  branch, such as a call, and not a stack. If Windows refuses the trace session,
+  samples are recorded without call stacks.
+  --etl writes the call stacks to a file for Windows Performance Analyzer, beside
+  the processes, threads and images; FILE then has samples without call stacks.
+
 EXIT CODE
   The exit code of COMMAND. If the client itself fails: see client --help.
 
@@ -62,6 +76,7 @@ EXAMPLES
   client record -- app.exe --option
   client record -e TotalIssues:u@100k,BranchMispredictions@10k -- app.exe
   client record -e TotalIssues:p@1M --batch 64 -- app.exe
+  client record -g -- app.exe
   client record -F 4k -C 0-3 -o app.rec -- app.exe
   client record -a --duration 10
   client record -a --keep-last 60s
@@ -89,7 +104,46 @@ pub struct RecordArgs {
     #[arg(long, value_name = "TIME", value_parser = duration::nonzero)]
     pub keep_last: Option<Duration>,
     #[command(flatten)]
+    pub stacks: StackArgs,
+    #[command(flatten)]
     pub session: SessionArgs,
+}
+
+/// Call stacks.
+#[derive(Debug, Default, Args)]
+pub struct StackArgs {
+    /// Record call stacks: --call-graph both
+    #[arg(short = 'g')]
+    pub both: bool,
+    /// Record the callers in kernel mode, in user mode, or both
+    #[arg(long, value_name = "MODE")]
+    pub call_graph: Option<CallGraphMode>,
+    /// Let Windows write the call stacks to FILE, for Windows Performance Analyzer, and not to the recording
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["both", "call_graph"])]
+    pub etl: Option<PathBuf>,
+}
+
+impl StackArgs {
+    /// Returns which callers are recorded, if any are.
+    pub fn graph(&self) -> Option<CallGraph> {
+        let mode = self.call_graph.or((self.both || self.etl.is_some()).then_some(CallGraphMode::Both))?;
+        Some(match mode {
+            CallGraphMode::Kernel => CallGraph::Kernel,
+            CallGraphMode::User => CallGraph::User,
+            CallGraphMode::Both => CallGraph::Both,
+        })
+    }
+}
+
+/// Which callers are recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CallGraphMode {
+    /// Those in kernel mode
+    Kernel,
+    /// Those in user mode
+    User,
+    /// All
+    Both,
 }
 
 impl RecordArgs {
@@ -169,6 +223,20 @@ mod tests {
     }
 
     #[test]
+    fn call_stacks_are_recorded_if_asked_for() {
+        for (line, graph) in [
+            ("-a", None),
+            ("-a -g", Some(CallGraph::Both)),
+            ("-a --call-graph both", Some(CallGraph::Both)),
+            ("-a --call-graph kernel", Some(CallGraph::Kernel)),
+            ("-g --call-graph user -- app -g", Some(CallGraph::User)),
+            ("-a --etl x.etl", Some(CallGraph::Both)),
+        ] {
+            assert_eq!(parse(line).unwrap().stacks.graph(), graph, "{line}");
+        }
+    }
+
+    #[test]
     fn invalid_command_lines_have_the_usage_exit_code() {
         for line in [
             "-a -- app",
@@ -192,6 +260,10 @@ mod tests {
             "-a --max-size 9999k",
             "-a --max-size 1T",
             "-a --keep-last 0",
+            "-a --call-graph dwarf",
+            "-a --call-graph",
+            "-a -g --etl x.etl",
+            "-a --call-graph user --etl x.etl",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), Exit::Usage.code(), "{line}");
         }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use report::Column;
+use report::{CallOrder, Column};
 use thiserror::Error as ThisError;
 
 use super::selection::SelectionArgs;
@@ -37,13 +37,24 @@ SYMBOLS
   --inline attributes the samples of an inlined function to it, marked
   (inlined), and not to the function that has its code.
 
+CALL STACKS
+  If the recording has call stacks (record -g), --children adds the samples of
+  the functions that a row calls: Children is the share of the samples of which
+  the row or a function that it calls, directly or not, was interrupted. A
+  recursive function counts once. Self is the row alone. -g caller draws what
+  each row calls, -g callee from where it is called, down to 0.5 % of all
+  events; [k] is kernel mode. Filters apply to the sampled address, not to its
+  callers. A stack that is not complete ends with a note such as [truncated] or
+  [no stack: taken elsewhere]. --merge --stack shows the stack of each sample.
+
 COMPILED CODE
   The names of code that a just-in-time compiler (.NET, Java, JavaScript) made
-  come from perf maps: files perf-PID.map of lines START SIZE NAME. These are
-  searched for in --symbols and beside the recording, and in %TEMP% if this
-  is the recorded computer. .NET writes them with DOTNET_PerfMapEnabled=1, on
-  Linux only; on Windows the file must come from another tool. Samples in no
-  module and no map have one row [JIT or unmapped] for each region of 64 KiB.
+  are in recordings with call stacks. Other names come from perf maps: files
+  perf-PID.map of lines START SIZE NAME. These are searched for in --symbols
+  and beside the recording, and in %TEMP% if this is the recorded computer.
+  .NET writes them with DOTNET_PerfMapEnabled=1, on Linux only; on Windows the
+  file must come from another tool. Samples in no module and no map have one
+  row [JIT or unmapped] for each region of 64 KiB.
 
 ONE ORDER
   --merge shows the samples of each processor in the order in which they were
@@ -61,6 +72,8 @@ EXAMPLES
   client report app.rec --fields overhead,error,events,symbol
   client report app.rec -e TotalCycles --sort module,processor --json
   client report app.rec --merge --limit 1000 | more
+  client report app.rec --children --sort symbol
+  client report app.rec -g callee --limit 5
 ";
 
 /// The columns by which samples are grouped without `--sort` and `--fields`.
@@ -95,7 +108,7 @@ pub struct ReportArgs {
         value_name = "A,B,..."
     )]
     pub sort: Vec<ColumnName>,
-    /// The columns to show, in this order: overhead, error, samples, events, and names as in --sort
+    /// The columns to show, in this order: overhead, children, error, samples, events, and names as in --sort
     #[arg(
         long,
         value_enum,
@@ -106,6 +119,8 @@ pub struct ReportArgs {
         conflicts_with_all = ["json", "csv", "error"]
     )]
     pub fields: Vec<FieldName>,
+    #[command(flatten)]
+    pub calls: CallOptions,
     /// Show single samples in order, with the precise records
     #[arg(long, conflicts_with_all = ["sort", "fields", "percent_limit", "error"])]
     pub merge: bool,
@@ -146,12 +161,20 @@ impl ReportArgs {
         Ok(names.iter().map(column).collect())
     }
 
+    /// Returns whether rows have the samples of the functions that they call.
+    pub fn has_children(&self) -> bool {
+        self.calls.children
+            || self.calls.call_graph == Some(CallGraph::Caller)
+            || self.fields.contains(&FieldName::Children)
+    }
+
     /// Returns the columns to show.
     pub fn shown(&self) -> Vec<FieldName> {
         if !self.fields.is_empty() {
             return self.fields.clone();
         }
-        let mut fields = vec![FieldName::Overhead];
+        let mut fields: Vec<FieldName> = self.has_children().then_some(FieldName::Children).into_iter().collect();
+        fields.push(FieldName::Overhead);
         fields.extend(self.error.then_some(FieldName::Error));
         fields.push(FieldName::Samples);
         let sort = if self.sort.is_empty() { &DEFAULT_COLUMNS[..] } else { &self.sort };
@@ -163,6 +186,27 @@ impl ReportArgs {
     pub fn max_rows(&self) -> Option<usize> {
         self.limit.or((!self.format.json && !self.format.csv).then_some(DEFAULT_ROWS))
     }
+}
+
+/// What is shown of call stacks.
+#[derive(Debug, Args)]
+pub struct CallOptions {
+    /// Add the samples of the functions that a row calls, and sort by these
+    #[arg(long, conflicts_with = "merge")]
+    pub children: bool,
+    /// Show what each row calls (caller; implies --children), or from where it is called (callee)
+    #[arg(
+        short = 'g',
+        long = "call-graph",
+        value_enum,
+        ignore_case = true,
+        value_name = "ORDER",
+        conflicts_with_all = ["merge", "json", "csv"]
+    )]
+    pub call_graph: Option<CallGraph>,
+    /// Show the call stack of each sample
+    #[arg(long, requires = "merge")]
+    pub stack: bool,
 }
 
 /// Which names are shown, and how.
@@ -185,6 +229,24 @@ pub struct ReportFormat {
     /// Print a line for each row, its fields separated by commas
     #[arg(long)]
     pub csv: bool,
+}
+
+/// The direction of calls, as users type it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CallGraph {
+    /// From a function to those that it calls
+    Caller,
+    /// From a function to its callers
+    Callee,
+}
+
+impl From<CallGraph> for CallOrder {
+    fn from(order: CallGraph) -> Self {
+        match order {
+            CallGraph::Caller => Self::Caller,
+            CallGraph::Callee => Self::Callee,
+        }
+    }
 }
 
 /// A column, as users type it.
@@ -220,6 +282,8 @@ impl From<ColumnName> for Column {
 /// A column that `report` shows, as users type it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FieldName {
+    /// Share of the events of the source, with those of the functions that are called
+    Children,
     /// Share of the events of the source
     Overhead,
     /// Uncertainty of the share
@@ -347,6 +411,29 @@ mod tests {
     }
 
     #[test]
+    fn children_are_shown_before_the_row_itself() {
+        use FieldName as Field;
+        for (line, children, shown) in [
+            ("report --sort symbol", false, vec![Field::Overhead, Field::Samples, Field::Symbol]),
+            ("report --sort symbol -g callee", false, vec![Field::Overhead, Field::Samples, Field::Symbol]),
+            (
+                "report --sort symbol -g caller",
+                true,
+                vec![Field::Children, Field::Overhead, Field::Samples, Field::Symbol],
+            ),
+            (
+                "report --sort symbol --children --error",
+                true,
+                vec![Field::Children, Field::Overhead, Field::Error, Field::Samples, Field::Symbol],
+            ),
+            ("report --fields children,symbol", true, vec![Field::Children, Field::Symbol]),
+        ] {
+            let Ok(Verb::Report(args)) = parse(line) else { panic!("{line}") };
+            assert_eq!((args.has_children(), args.shown()), (children, shown), "{line}");
+        }
+    }
+
+    #[test]
     fn invalid_command_lines_have_the_usage_exit_code() {
         for line in [
             "report --sort",
@@ -368,6 +455,11 @@ mod tests {
             "report --time 2s-1s",
             "report --time 1m",
             "report --merge --percent-limit 1",
+            "report --stack",
+            "report --merge --children",
+            "report -g",
+            "report -g caller --json",
+            "report -g up",
             "report a.rec b.rec",
             "export",
             "export --format tiff",

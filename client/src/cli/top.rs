@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::common::Force;
-use super::record::{RecordArgs, frequency};
+use super::record::{RecordArgs, StackArgs, frequency};
 use super::session::{SessionArgs, ring};
 use crate::cli::names::Names;
 use crate::event::SampledEvent;
@@ -85,6 +85,7 @@ impl TopArgs {
             output: PathBuf::new(),
             max_size: None,
             keep_last: None,
+            stacks: StackArgs::default(),
             session: SessionArgs { processors, force, ring, budget, all: true, duration: None, command: Vec::new() },
         }
     }

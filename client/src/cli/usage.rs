@@ -161,8 +161,8 @@ mod tests {
                 "stat -e 2 --per-cup -- app",
                 "error: unknown option --per-cup\n  try: --per-cpu   (client stat --help lists all options)",
             ),
-            ("record -g", "error: unknown option -g\n  try: client record --help   (lists all options)"),
-            ("record -g -- app", "error: unknown option -g\n  try: client record --help   (lists all options)"),
+            ("record -G", "error: unknown option -G\n  try: client record --help   (lists all options)"),
+            ("record -G -- app", "error: unknown option -G\n  try: client record --help   (lists all options)"),
             (
                 "record --duraton=5",
                 "error: unknown option --duraton\n  try: --duration   (client record --help lists all options)",

@@ -1,6 +1,6 @@
 //! Parts of the replies of the fake driver.
 
-use protocol::{CoreTypeRecord, CountRecord, InfoReply, PROTOCOL_VERSION, ProcessorSet};
+use protocol::{CoreTypeRecord, CountRecord, InfoReply, PROTOCOL_VERSION, ProcessorSet, modes};
 use zerocopy::FromZeros;
 
 /// Returns the information about a desktop Core 2.
@@ -51,5 +51,37 @@ pub fn disturbed(count: CountRecord) -> CountRecord {
         disturbed_expected: 0x2,
         disturbed_at: 5_000_000,
         ..count
+    }
+}
+
+/// Creates a count of session 7 in both modes.
+pub fn count(source: u32, processor: u32, count: u64, enabled: u64) -> CountRecord {
+    CountRecord {
+        session: 7,
+        source,
+        modes: modes::BOTH,
+        processor,
+        counter: 0,
+        count,
+        enabled,
+        asleep: 0,
+        samples: 0,
+        lost: 0,
+        throttled: 0,
+        full: 0,
+        core_type: 0,
+        index: 0,
+        disturbed_register: 0,
+        interface: 1,
+        disturbed_found: 0,
+        disturbed_expected: 0,
+        disturbed_at: 0,
+        event: 0,
+        extra: 0,
+        running: enabled,
+        turns: 0,
+        squares: [0; 2],
+        products: [0; 2],
+        durations: [0; 2],
     }
 }

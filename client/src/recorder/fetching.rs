@@ -10,6 +10,7 @@ use std::time::Duration;
 use protocol::{SampleRecord, UNKNOWN};
 
 use super::batch::{Batch, Buffers};
+use super::joining::Input;
 use super::scanning::Sightings;
 use super::{Event, Output};
 use crate::error::Error;
@@ -53,12 +54,20 @@ impl FetchState {
     }
 }
 
+/// Receives the samples for the file.
+pub enum SampleReceiver {
+    /// The thread that writes it.
+    File(Sender<Output>),
+    /// The thread that joins them with their stacks.
+    Joiner(Sender<Input>),
+}
+
 /// Fetches the samples of a session and passes them on.
 pub struct Fetcher {
     /// The samples.
     pub stream: SampleStream,
-    /// The file, if one is written.
-    pub file: Option<Sender<Output>>,
+    /// What receives the samples for the file, if one is written.
+    pub receiver: Option<SampleReceiver>,
     /// The observer, if there is one.
     pub observer: Option<Sender<Event>>,
     /// The processes that have samples.
@@ -99,8 +108,14 @@ impl Fetcher {
     /// Passes samples on. A receiver that has ended has reported why.
     fn pass_on(&self, batch: Batch) {
         let batch = Arc::new(batch);
-        if let Some(file) = &self.file {
-            let _ = file.send(Output::Samples(Arc::clone(&batch)));
+        match &self.receiver {
+            Some(SampleReceiver::File(file)) => {
+                let _ = file.send(Output::Samples(Arc::clone(&batch)));
+            }
+            Some(SampleReceiver::Joiner(joiner)) => {
+                let _ = joiner.send(Input::Samples(Arc::clone(&batch)));
+            }
+            None => {}
         }
         if let Some(observer) = &self.observer {
             let _ = observer.send(Event::Samples(batch));

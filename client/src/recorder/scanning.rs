@@ -5,11 +5,15 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use recording::Process;
+use recording::{Methods, Process};
 
 use super::{Event, Output};
 use crate::processes::{ProcessList, Processes};
 use crate::system::ProcessSource;
+use crate::trace::CodeEvent;
+
+/// Maximum number of events of a trace session that were not taken note of yet.
+const MAX_CODE_EVENTS: usize = 1 << 18;
 
 /// The processes that have samples and were not taken note of yet.
 #[derive(Debug, Default)]
@@ -23,6 +27,10 @@ struct State {
     processes: HashSet<u32>,
     command: Option<u32>,
     phase: Phase,
+    /// What the trace session told.
+    code: Vec<CodeEvent>,
+    /// Number of such events that found no room.
+    dropped: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,6 +62,23 @@ impl Sightings {
         self.changed.notify_one();
     }
 
+    /// Adds what a trace session tells, unless much of it was not taken note of yet.
+    pub fn add_code(&self, event: CodeEvent) {
+        let mut state = self.lock();
+        if state.code.len() < MAX_CODE_EVENTS {
+            state.code.push(event);
+            drop(state);
+            self.changed.notify_one();
+        } else {
+            state.dropped += 1;
+        }
+    }
+
+    /// Returns how many events of the trace session found no room.
+    pub fn dropped(&self) -> u64 {
+        self.lock().dropped
+    }
+
     /// Ends the thread after a last query of the processes.
     pub fn finish(&self) {
         self.end(Phase::Last);
@@ -76,7 +101,13 @@ impl Sightings {
     /// Waits for something new, at most until `due`, and takes it.
     fn next(&self, due: Option<Instant>) -> State {
         let mut state = self.lock();
-        while state.processes.is_empty() && state.command.is_none() && state.phase == Phase::Sampling {
+        let is_idle = |state: &State| {
+            state.processes.is_empty()
+                && state.code.is_empty()
+                && state.command.is_none()
+                && state.phase == Phase::Sampling
+        };
+        while is_idle(&state) {
             let Some(due) = due else {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
@@ -87,8 +118,14 @@ impl Sightings {
             }
             state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        let State { processes, command, phase } = &mut *state;
-        State { processes: std::mem::take(processes), command: command.take(), phase: *phase }
+        let State { processes, command, phase, code, dropped } = &mut *state;
+        State {
+            processes: std::mem::take(processes),
+            command: command.take(),
+            phase: *phase,
+            code: std::mem::take(code),
+            dropped: *dropped,
+        }
     }
 }
 
@@ -116,8 +153,11 @@ impl Scanner {
     /// Queries processes until the last query.
     pub fn run(mut self) {
         loop {
-            let State { processes, command, phase } = self.sightings.next(self.processes.next_query());
+            let State { processes, command, phase, code, .. } = self.sightings.next(self.processes.next_query());
             let now = Instant::now();
+            for event in code {
+                self.processes.note(event, &*self.source, now);
+            }
             if let Some(command) = command {
                 self.processes.track_command(command, now);
             }
@@ -131,6 +171,9 @@ impl Scanner {
             while !sightings.is_abandoned()
                 && processes.query_next(&**source, &mut running, now, |process| receivers.report(process))
             {}
+            while let Some(methods) = processes.take_methods() {
+                receivers.report_methods(methods);
+            }
             match phase {
                 Phase::Sampling => {}
                 Phase::Last => {
@@ -153,6 +196,13 @@ impl Receivers {
         }
         if let Some(file) = &self.file {
             let _ = file.send(Output::Process(process));
+        }
+    }
+
+    /// Passes functions of a process on, as above.
+    fn report_methods(&self, methods: Methods) {
+        if let Some(file) = &self.file {
+            let _ = file.send(Output::Methods(methods));
         }
     }
 }

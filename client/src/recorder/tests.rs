@@ -149,6 +149,7 @@ fn take_samples(mut rings: Vec<Producer<SampleRecord, ()>>, load: Load) -> (u64,
                 kind: CounterKind::Sample,
                 mode: Mode::User,
                 pebs_sequence: 0,
+                cookie: 0,
             };
             match rings[processor as usize].push(sample.into()) {
                 Pushed::Stored { .. } => {}
@@ -179,6 +180,7 @@ fn read_back(disk: StallingDisk) -> (u64, usize) {
             }
             Block::Process(process) => processes += usize::from(!process.modules.is_empty()),
             Block::Session(_) | Block::Summary(_) => {}
+            other => panic!("{other:?}"),
         }
     }
     (samples, processes)
@@ -218,6 +220,7 @@ fn record(load: Load) -> [u64; 3] {
         source: Box::new(SlowProcesses(processes)),
         processes: Processes::default(),
         limits: Limits::default(),
+        tracing: None,
     };
     let path = Path::new("pipe");
     let file = Some((path, File::from(OwnedFd::from(file))));

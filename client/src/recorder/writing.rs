@@ -6,8 +6,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use protocol::SampleRecord;
-use recording::{Limits, MAX_SAMPLES, Parts, Process, Session, Summary, WriteError, Writer};
+use recording::{Limits, MAX_SAMPLES, Methods, Parts, Process, SampleStack, Session, Summary, WriteError, Writer};
 
+use super::joining::StackedSamples;
 use super::{Event, Output};
 
 /// Maximum time for which samples are collected for a block. If the client is terminated, those are lost.
@@ -38,6 +39,17 @@ impl Target {
         }
     }
 
+    fn methods(&mut self, methods: &Methods) -> Result<(), WriteError> {
+        self.writer.methods(methods)
+    }
+
+    fn stacked_samples(&mut self, samples: &[(SampleRecord, SampleStack)]) -> Result<(), WriteError> {
+        match &mut self.parts {
+            Some(parts) => parts.stacked_samples(samples),
+            None => self.writer.stacked_samples(samples),
+        }
+    }
+
     /// Writes the summary, to which it adds what was kept.
     pub fn finish(mut self, summary: &mut Summary) -> Result<File, WriteError> {
         if let Some(parts) = self.parts {
@@ -50,7 +62,7 @@ impl Target {
 /// Writes what it receives until all senders have ended, and returns the target. An error is reported once, and the
 /// rest is dropped.
 pub fn run(target: Target, input: &Receiver<Output>, events: &Sender<Event>) -> Option<Target> {
-    let mut blocks = Blocks { target, collected: Vec::new(), due: None };
+    let mut blocks = Blocks { target, collected: Vec::new(), stacked: Vec::new(), due: None };
     // The error is dropped if another one ended the recording.
     blocks.write_all(input).map_err(|cause| events.send(Event::Unwritten(cause))).ok()?;
     Some(blocks.target)
@@ -60,6 +72,8 @@ pub fn run(target: Target, input: &Receiver<Output>, events: &Sender<Event>) -> 
 struct Blocks {
     target: Target,
     collected: Vec<SampleRecord>,
+    /// Samples with stacks; a recording has either these or the others. They keep their share of the memory.
+    stacked: Vec<StackedSamples>,
     /// When the collected samples must be written.
     due: Option<Instant>,
 }
@@ -70,7 +84,9 @@ impl Blocks {
             let wait = self.due.map_or(COLLECT, |due| due.saturating_duration_since(Instant::now()));
             match input.recv_timeout(wait) {
                 Ok(Output::Samples(batch)) => self.add(batch.records())?,
+                Ok(Output::Stacked(samples)) => self.add_stacked(samples)?,
                 Ok(Output::Process(process)) => self.target.process(&process)?,
+                Ok(Output::Methods(methods)) => self.target.methods(&methods)?,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self.flush(),
             }
@@ -93,8 +109,22 @@ impl Blocks {
         Ok(())
     }
 
+    fn add_stacked(&mut self, samples: StackedSamples) -> Result<(), WriteError> {
+        let collected: usize = self.stacked.iter().map(StackedSamples::len).sum();
+        let is_much = collected + samples.len() >= MAX_SAMPLES / 2;
+        self.stacked.push(samples);
+        self.due.get_or_insert_with(|| Instant::now() + COLLECT);
+        if is_much { self.flush() } else { Ok(()) }
+    }
+
     fn flush(&mut self) -> Result<(), WriteError> {
         self.due = None;
+        let mut samples = Vec::new();
+        for part in &mut self.stacked {
+            samples.append(&mut part.samples);
+        }
+        self.target.stacked_samples(&samples)?;
+        self.stacked.clear();
         self.target.samples(&self.collected)?;
         self.collected.clear();
         Ok(())

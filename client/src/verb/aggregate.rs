@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use protocol::{ALL_SOURCES, Mode, modes};
-use recording::{Count, Kept, RecordedEvent, Session, Summary};
-use report::{Column, Contents, FirstRows, Limits, OmittedRows, SampledSource, SymbolIndex, Table, TableRow};
+use recording::{Count, Kept, MissingStack, RecordedEvent, Session, StackEnd, Summary};
+use report::{
+    CallOrder, Column, Contents, FirstRows, Limits, OmittedRows, RowTotal, SampledSource, StackStats, SymbolIndex,
+    Table, TableRow,
+};
 use serde::Serialize;
 
+use super::calls;
 use super::context::Context;
 use super::load::LoadedRecording;
 use crate::core_types::{self, qualified};
@@ -126,6 +130,9 @@ pub struct SourceAggregate {
     /// Losses and pauses of the processors that had any.
     #[serde(rename = "disturbed")]
     pub loss_stats: Vec<ProcessorLoss>,
+    /// Samples by their call stacks, if these were recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stacks: Option<StackSummary>,
     /// The rows.
     pub rows: Vec<AggregateRow>,
     /// Rows omitted because of the limits.
@@ -168,6 +175,76 @@ pub struct ProcessorLoss {
     pub changed_register: Option<Disturbance>,
 }
 
+/// Samples by what is known about their call stacks. The others have complete stacks.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct StackSummary {
+    /// Number of samples with a complete stack.
+    pub complete: u64,
+    /// Number of samples of which outer callers are missing, because the stack is too long.
+    pub truncated: u64,
+    /// Number of samples in kernel mode of which the callers in user mode did not arrive.
+    pub kernel_only: u64,
+    /// Number of samples without a stack, by reason.
+    pub missing: BTreeMap<&'static str, u64>,
+}
+
+impl StackSummary {
+    fn new(stats: &StackStats) -> Option<Self> {
+        let reasons = MissingStack::ALL.map(|reason| (missing_name(reason), stats.without(reason)));
+        let missing = reasons.into_iter().chain([(NOT_RECORDED, stats.not_recorded())]);
+        stats.are_recorded().then(|| Self {
+            complete: stats.complete(),
+            truncated: stats.ended(StackEnd::Truncated),
+            kernel_only: stats.ended(StackEnd::UserLost),
+            missing: missing.filter(|(_, samples)| *samples > 0).collect(),
+        })
+    }
+}
+
+/// Name of the reason of samples in parts of a recording without call stacks.
+const NOT_RECORDED: &str = "not recorded";
+
+/// Returns the name of a reason for which a sample has no call stack.
+const fn missing_name(reason: MissingStack) -> &'static str {
+    match reason {
+        MissingStack::TakenElsewhere => "taken elsewhere",
+        MissingStack::Merged => "merged",
+        MissingStack::EventLost => "event lost",
+        MissingStack::UserLost => "user stack lost",
+        MissingStack::Precise => "precise",
+        MissingStack::Untraced => "untraced",
+        MissingStack::Overflow => "too many waiting",
+    }
+}
+
+/// What is shown of calls.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Calls {
+    /// Whether rows have the samples of the functions that they call.
+    pub has_children: bool,
+    /// The direction in which calls are drawn below each row.
+    pub order: Option<CallOrder>,
+    /// Whether names are shown in full.
+    pub is_wide: bool,
+}
+
+/// The samples of a row and of the functions that it calls.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TotalFields {
+    /// Share of the events of the source, from 0 to 1.
+    pub share: f64,
+    /// Lower bound of the 95 % confidence interval of the share.
+    pub low: f64,
+    /// Upper bound.
+    pub high: f64,
+    /// Number of samples.
+    pub samples: u64,
+    /// Number of events that the samples represent.
+    pub events: u64,
+}
+
 /// A row. Fields without a column are omitted.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -182,6 +259,12 @@ pub struct AggregateRow {
     pub samples: u64,
     /// Number of events that the samples represent.
     pub events: u64,
+    /// With the functions that are called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<TotalFields>,
+    /// Its calls as lines of text.
+    #[serde(skip)]
+    pub calls: Vec<String>,
     /// Process ID.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<Id>,
@@ -217,9 +300,14 @@ pub struct WithoutSymbols<'a> {
 impl<'a> Aggregate<'a> {
     /// Groups the samples of a recording by `columns`.
     pub fn new(loaded: &'a LoadedRecording, columns: &[Column], limits: Limits) -> Self {
+        Self::with_calls(loaded, columns, limits, Calls::default())
+    }
+
+    /// Groups the samples of a recording by `columns`, with what the rows call.
+    pub fn with_calls(loaded: &'a LoadedRecording, columns: &[Column], limits: Limits, calls: Calls) -> Self {
         Self {
             recording: Header::new(loaded),
-            sources: loaded.sources().into_iter().map(|id| source(loaded, id, columns, limits)).collect(),
+            sources: loaded.sources().into_iter().map(|id| source(loaded, id, columns, (limits, calls))).collect(),
             without_symbols: without_symbols(&loaded.symbol_index),
         }
     }
@@ -302,13 +390,26 @@ fn created(unix_ms: u64) -> String {
     humantime::format_rfc3339_seconds(time).to_string()
 }
 
-fn source(loaded: &LoadedRecording, sampled: SampledSource, columns: &[Column], limits: Limits) -> SourceAggregate {
+fn source(
+    loaded: &LoadedRecording,
+    sampled: SampledSource,
+    columns: &[Column],
+    (limits, calls): (Limits, Calls),
+) -> SourceAggregate {
     let LoadedRecording { contents, filter, symbol_index, .. } = loaded;
     let SampledSource { source: id, core_type, mode } = sampled;
-    let table = Table::new(contents, symbol_index, sampled, columns, filter);
+    let group = if calls.has_children { Table::with_children } else { Table::new };
+    let table = group(contents, symbol_index, sampled, columns, filter);
     let loss_stats = loss_stats(loaded, sampled);
     let LossShares { lost, lost_share, paused_share } = loss_shares(loaded, sampled, &loss_stats);
-    let FirstRows { rows, omitted } = table.first(limits);
+    let (FirstRows { rows, omitted }, trees) = match calls.order {
+        Some(order) => table.first_with_calls(limits, order, filter),
+        None => (table.first(limits), Vec::new()),
+    };
+    let mut rows: Vec<AggregateRow> = rows.into_iter().map(AggregateRow::from).collect();
+    for (row, tree) in rows.iter_mut().zip(&trees) {
+        row.calls = calls::lines(tree, contents, symbol_index, table.total.weight.events, calls.is_wide);
+    }
     let is_sampled = |event: &&RecordedEvent| {
         event.source == id && [0, core_type].contains(&event.core_type) && event.modes & mode_bits(mode) != 0
     };
@@ -328,7 +429,8 @@ fn source(loaded: &LoadedRecording, sampled: SampledSource, columns: &[Column], 
         paused_share,
         throttled: loss_stats.iter().map(|one| one.throttled).sum(),
         loss_stats,
-        rows: rows.into_iter().map(AggregateRow::from).collect(),
+        stacks: StackSummary::new(&contents.sample_counts.stack_stats(sampled)),
+        rows,
         rest: omitted,
     }
 }
@@ -436,6 +538,14 @@ impl From<TableRow> for AggregateRow {
             high: row.interval.high,
             samples: row.weight.samples,
             events: row.weight.events,
+            total: row.total.map(|RowTotal { weight, share, interval }| TotalFields {
+                share,
+                low: interval.low,
+                high: interval.high,
+                samples: weight.samples,
+                events: weight.events,
+            }),
+            calls: Vec::new(),
             process: row.process.map(Id::from),
             process_name: row.process_name,
             thread: row.thread.map(Id::from),

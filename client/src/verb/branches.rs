@@ -115,7 +115,7 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
         limits: Limits::default(),
     };
     let mut trace = BranchTrace::default();
-    let outcome = sampling::run(&wanted, Some(&mut trace), &connection, system)?;
+    let outcome = sampling::run(&wanted, None, Some(&mut trace), &connection, system)?;
     context.command_code = Some(outcome.exit_code);
     // In text, branches of unknown processes are added up first.
     let is_text = !args.format.json && !args.format.csv;

@@ -156,15 +156,16 @@ impl LoadedRecording {
     }
 
     /// Reads a recording and its timeline, and resolves the samples of the timeline.
-    pub fn with_timeline(args: &RecordingArgs) -> Result<(Self, Vec<TimelineSample>), Error> {
+    pub fn with_timeline(args: &RecordingArgs, detail: Detail) -> Result<(Self, Vec<TimelineSample>), Error> {
         let RecordingArgs { file: path, selection } = args;
-        let mut loaded = Self::unresolved(path, selection, Detail::default())?;
+        let mut loaded = Self::unresolved(path, selection, detail)?;
         let mut samples = timeline(&loaded.contents, &loaded.filter, reader(path)?)
             .map_err(|error| loaded.export_error(error, None))?;
         let finder = loaded.finder(selection)?;
         let Self { contents, filter, symbol_index, .. } = &mut loaded;
-        let locations = samples.iter().map(|one| one.location(&contents.processes));
-        *symbol_index = SymbolIndex::of(&contents.processes, locations, &finder);
+        let locations = || samples.iter().map(|one| one.location(&contents.processes));
+        let all = locations().chain(contents.callers(locations()));
+        *symbol_index = SymbolIndex::of(&contents.processes, all, &finder);
         let locations = samples.iter().map(|one| (one.location(&contents.processes), one.sample.events));
         check_names(filter, locations, symbol_index)?;
         samples.retain(|one| filter.selects_names(&one.location(&contents.processes), symbol_index));

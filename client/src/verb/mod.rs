@@ -3,6 +3,7 @@
 mod aggregate;
 mod annotate;
 mod branches;
+mod calls;
 mod command;
 mod context;
 mod control_area;

@@ -1,5 +1,7 @@
 //! `record`: writes samples to a file, like perf record.
 
+mod call_stacks;
+
 use pmu::Source;
 use protocol::{DEFAULT_BUDGET, EventRequest, ProcessorSet, modes};
 use recording::Kept;
@@ -48,7 +50,8 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     let ring = sampling::ring(&args.session, &events, &connection)?;
     let (session, output, limits) = (&args.session, Some(&*args.output), args.limits());
     let plan = SamplingPlan { args: session, ring, events: &events, batch, output, limits };
-    let outcome = sampling::run(&plan, None, &connection, system)?;
+    let tracing = call_stacks::start(args, &events, &connection, context)?;
+    let outcome = sampling::run(&plan, tracing, None, &connection, system)?;
     context.command_code = Some(outcome.exit_code);
     for note in outcome.notes() {
         context.warn(&note)?;
@@ -75,6 +78,9 @@ pub fn events(args: &RecordArgs, context: &mut Context, connection: &Connection)
         for event in &events {
             context.warn(&default_line(event, sources, connection)?)?;
         }
+    }
+    if args.stacks.graph().is_some() && events.iter().all(is_precise) {
+        return Err(EventError::NothingInterrupts.into());
     }
     if args.batch.is_some() && !events.iter().any(is_precise) {
         return Err(EventError::NothingPrecise.into());
@@ -173,6 +179,11 @@ fn print_summary(args: &RecordArgs, ring: u32, outcome: &Outcome, context: &mut 
         bytes(*length),
         outcome.wakeup_rate(),
     ))?;
+    if let Some(trace) = &outcome.trace {
+        for line in call_stacks::summary(trace) {
+            context.warn(&line)?;
+        }
+    }
     if let Some(Kept { elapsed, removed }) = summary.kept {
         let (time, removed) = (seconds(elapsed), grouped(removed));
         context.warn(&format!("[ kept the last {time:.1} s; {removed} samples before them were removed ]"))?;

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::io;
 
-use report::{Column, Detail, Limits, OmittedRows};
+use report::{CallOrder, Column, Detail, Limits, OmittedRows};
 
-use super::aggregate::{Aggregate, AggregateRow, SourceAggregate};
+use super::aggregate::{Aggregate, AggregateRow, Calls, SourceAggregate};
 use super::context::Context;
 use super::load::LoadedRecording;
 use super::summary::summary;
@@ -33,22 +33,32 @@ const FIELDS: [&str; 13] = [
     "address",
 ];
 
+/// Names of the fields that follow with `--children`.
+const CHILDREN_FIELDS: [&str; 3] = ["total_share", "total_samples", "total_events"];
+
 /// Headings of the columns with cells that can be shortened.
 const NAMES: [&str; 3] = ["Process", "Module", "Symbol"];
 
 /// Headings of the columns of numbers.
-const NUMBERS: [&str; 6] = ["Overhead", "+/-", "Samples", "Events", "Thread", "Processor"];
+const NUMBERS: [&str; 8] = ["Children", "Self", "Overhead", "+/-", "Samples", "Events", "Thread", "Processor"];
 
 pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
     if args.merge {
         return timeline::run(args, context);
     }
     let columns: Vec<Column> = args.columns()?;
-    let detail = Detail { thread: columns.contains(&Column::Thread), processor: columns.contains(&Column::Processor) };
+    let (thread, processor) = (columns.contains(&Column::Thread), columns.contains(&Column::Processor));
+    let stacks = args.has_children() || args.calls.call_graph.is_some();
+    let detail = Detail { thread, processor, stacks };
     let loaded = LoadedRecording::open(&args.recording, detail)?;
     let rows = if args.percent_limit.is_some() { args.limit } else { args.max_rows() };
     let limits = Limits { rows, share: args.percent_limit.unwrap_or_default() / 100.0 };
-    let aggregate = Aggregate::new(&loaded, &columns, limits);
+    let calls = Calls {
+        has_children: args.has_children(),
+        order: args.calls.call_graph.map(CallOrder::from),
+        is_wide: args.names.wide,
+    };
+    let aggregate = Aggregate::with_calls(&loaded, &columns, limits, calls);
     if args.format.json {
         context.json(&aggregate)?;
     } else if args.format.csv {
@@ -86,15 +96,34 @@ fn omitted_text(rest: &OmittedRows) -> String {
 
 fn rows(rows: &[AggregateRow], args: &ReportArgs) -> String {
     let fields = args.shown();
-    let headings: Vec<&str> = fields.iter().map(|field| heading(*field)).collect();
+    let headings: Vec<&str> = fields.iter().map(|field| heading(*field, args)).collect();
     let cells = |row: &AggregateRow| fields.iter().map(|field| cell(*field, row)).collect();
     let mut cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
     fit(&headings, &mut cells, &NAMES, if args.names.wide { usize::MAX } else { CONSOLE });
-    table(&headings, &NUMBERS, &cells)
+    let text = table(&headings, &NUMBERS, &cells);
+    if rows.iter().all(|row| row.calls.is_empty()) {
+        return text;
+    }
+    let mut trees = rows.iter().map(|row| &row.calls);
+    let mut lines: Vec<&str> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        lines.push(line);
+        // The headings and their rules have no calls.
+        if index >= 2
+            && let Some(tree) = trees.next()
+            && !tree.is_empty()
+        {
+            lines.extend(tree.iter().map(String::as_str));
+            lines.push("");
+        }
+    }
+    lines.join("\n").trim_end().to_owned()
 }
 
-fn heading(field: FieldName) -> &'static str {
+fn heading(field: FieldName, args: &ReportArgs) -> &'static str {
     match field {
+        FieldName::Children => "Children",
+        FieldName::Overhead if args.has_children() => "Self",
         FieldName::Overhead => "Overhead",
         FieldName::Error => "+/-",
         FieldName::Samples => "Samples",
@@ -110,6 +139,9 @@ fn heading(field: FieldName) -> &'static str {
 
 fn cell(field: FieldName, row: &AggregateRow) -> String {
     match field {
+        FieldName::Children => {
+            row.total.as_ref().map_or_else(String::new, |total| format!("{:.2}%", total.share * 100.0))
+        }
         FieldName::Overhead => format!("{:.2}%", row.share * 100.0),
         FieldName::Error => format!("{:.2}", (row.high - row.low) * 50.0),
         FieldName::Samples => grouped(row.samples),
@@ -131,9 +163,15 @@ fn process(row: &AggregateRow) -> String {
 /// Writes the rows. Fields without a column are empty.
 fn csv(aggregate: &Aggregate, context: &mut Context) -> Result<(), Error> {
     let mut out = csv::Writer::from_writer(&mut context.out);
-    out.write_record(FIELDS).map_err(io::Error::from)?;
+    let has_children = aggregate.sources.iter().flat_map(|source| &source.rows).any(|row| row.total.is_some());
+    let more = if has_children { &CHILDREN_FIELDS[..] } else { &[] };
+    out.write_record(FIELDS.iter().chain(more)).map_err(io::Error::from)?;
     for source in &aggregate.sources {
         for row in &source.rows {
+            let total = row
+                .total
+                .as_ref()
+                .map(|total| [format!("{:.6}", total.share), total.samples.to_string(), total.events.to_string()]);
             let fields = [
                 source.name.clone(),
                 format!("{:.6}", row.share),
@@ -149,7 +187,8 @@ fn csv(aggregate: &Aggregate, context: &mut Context) -> Result<(), Error> {
                 text(row.symbol.as_ref()),
                 text(row.address.as_ref()),
             ];
-            out.write_record(fields).map_err(io::Error::from)?;
+            let fields = fields.into_iter().chain(total.into_iter().flatten());
+            out.write_record(fields.collect::<Vec<_>>()).map_err(io::Error::from)?;
         }
     }
     Ok(out.flush()?)

@@ -18,7 +18,7 @@ use crate::format::{grouped, real, seconds};
 use crate::processes::Processes;
 use crate::processor_identity::ProcessorIdentity;
 use crate::record_counts::RecordCounts;
-use crate::recorder::{self, Recorder, RecorderSetup, SampleObserver};
+use crate::recorder::{self, Recorder, RecorderSetup, SampleObserver, TraceResult, Tracing};
 use crate::ring;
 use crate::share;
 use crate::system::System;
@@ -65,6 +65,8 @@ pub struct Outcome {
     pub running: Option<u32>,
     /// Where the recording that the file had before is kept.
     pub old_file: Option<PathBuf>,
+    /// What became of the trace session, if there was one.
+    pub trace: Option<TraceResult>,
 }
 
 impl Outcome {
@@ -149,9 +151,10 @@ pub fn ring(args: &SessionArgs, events: &[EventRequest], connection: &Connection
     Ok(ring::capacity(events, processors))
 }
 
-/// Starts a session, fetches its samples until its end, and stops it.
+/// Starts a session, fetches its samples until its end, and stops it; the trace session too, if there is one.
 pub fn run(
     plan: &SamplingPlan,
+    tracing: Option<Tracing>,
     observer: Option<&mut dyn SampleObserver>,
     connection: &Connection,
     system: &dyn System,
@@ -165,7 +168,7 @@ pub fn run(
 
     let started = connection.start(&header(plan), plan.events)?;
     let session = session_block(plan, &info, started.clock, connection)?;
-    let setup = RecorderSetup { system, source, processes, limits: plan.limits };
+    let setup = RecorderSetup { system, source, processes, limits: plan.limits, tracing };
     let sampling = Sampling { plan, connection, started, session, setup };
     sampling.run(kernel, observer).inspect_err(|_| {
         // The first error is reported. A session that cannot be stopped ends when the handle is closed.
@@ -225,7 +228,7 @@ impl Sampling<'_> {
             exit_code: status.and_then(|status| status.code()),
             kept: None,
         };
-        let wakeups = recorder.wakeups();
+        let (wakeups, trace) = (recorder.wakeups(), recorder.trace_result());
         let old_file = recorder.old_file().map(Path::to_owned);
         let (record_counts, length) = recorder.finish(&mut summary)?;
         let exit_code = match (&child, status, &end) {
@@ -249,6 +252,7 @@ impl Sampling<'_> {
             exit_code,
             running,
             old_file,
+            trace,
         })
     }
 }

@@ -10,7 +10,7 @@ use crate::cli::ScriptArgs;
 use crate::error::Error;
 
 pub fn run(args: &ScriptArgs, context: &mut Context) -> Result<i32, Error> {
-    let loaded = LoadedRecording::open(&args.recording, Detail::default())?;
+    let loaded = LoadedRecording::open(&args.recording, Detail { stacks: true, ..Detail::default() })?;
     to(args.output.as_deref(), &loaded, context, |out, path| {
         let LoadedRecording { contents, symbol_index, filter, .. } = &loaded;
         let written = script(contents, symbol_index, filter, loaded.reopen(path)?, out);

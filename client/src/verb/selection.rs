@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 
-use protocol::{SampleRecord, UNKNOWN};
-use recording::{Block, Reader, RecordedEvent};
+use protocol::UNKNOWN;
+use recording::{Reader, RecordedEvent};
 use report::{Contents, Filter, NamePattern, ProcessKey, RecordedTime, SampleLocation, Slice, SymbolIndex};
 
 use super::load::{RecordingError, reader, unreadable};
@@ -78,10 +78,8 @@ fn check_threads(slice: &Slice, path: &Path) -> Result<(), RecordingError> {
 fn threads(input: impl Read) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     for block in Reader::new(input).into_iter().flatten().map_while(Result::ok) {
-        if let Block::Samples(records) = block {
-            let samples = records.iter().filter_map(|record| SampleRecord::parse(record).ok()?.sample());
-            found.extend(samples.map(|sample| sample.thread));
-        }
+        let samples = block.samples().filter_map(|(record, _)| record.parse().ok()?.sample());
+        found.extend(samples.map(|sample| sample.thread));
     }
     found
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use protocol::BRANCHES;
 
-use super::aggregate::{ProcessorLoss, SourceAggregate};
+use super::aggregate::{ProcessorLoss, SourceAggregate, StackSummary};
 use crate::disturbance::Disturbance;
 use crate::format::{counted, grouped, properties};
 use crate::share::{self, percent};
@@ -30,6 +30,7 @@ pub fn summary(source: &SourceAggregate, narrows: bool) -> String {
     let samples = format!("{}, standing for {} events", grouped(source.samples), grouped(source.sampled_events));
     let mut lines = vec![("Event", events.join("; ")), ("Samples", samples)];
     lines.extend(skid(source).map(|skid| ("Skid", skid.to_owned())));
+    lines.extend(source.stacks.iter().flat_map(stack_lines));
     lines.extend(loss_lines(source));
     lines.extend(narrows.then(|| ("Selected", selected(source))));
     properties(&lines)
@@ -49,6 +50,23 @@ fn skid(source: &SourceAggregate) -> Option<&'static str> {
         (0, _) => Some("the instruction behind the one that made the event happen"),
         _ => Some("0 on some processors, on others the instruction behind"),
     }
+}
+
+/// Returns the shares of samples with complete, truncated and missing call stacks, and why these are missing.
+fn stack_lines(stacks: &StackSummary) -> Vec<(&'static str, String)> {
+    let StackSummary { complete, truncated, kernel_only, missing } = stacks;
+    let all_missing: u64 = missing.values().sum();
+    let samples = complete + truncated + kernel_only + all_missing;
+    let share = |part: u64| percent(share::of(part, samples));
+    let [whole, cut, none] = [*complete, truncated + kernel_only, all_missing].map(share);
+    let mut lines = vec![("Stacks", format!("{whole} of samples; {cut} truncated; {none} missing"))];
+    let kernel_only = (*kernel_only > 0).then(|| format!("kernel mode only {}", share(*kernel_only)));
+    let reasons = missing.iter().map(|(reason, samples)| format!("{reason} {}", share(*samples)));
+    let reasons: Vec<String> = kernel_only.into_iter().chain(reasons).collect();
+    if !reasons.is_empty() {
+        lines.push(("", reasons.join("; ")));
+    }
+    lines
 }
 
 /// Returns what was lost of the samples and of the time, with the processors.

@@ -3,7 +3,7 @@
 use std::io;
 
 use protocol::RecordKind;
-use report::{Limits, SampleLocation, TimelineSample};
+use report::{CallStacks, Detail, Frame, Limits, SampleLocation, TimelineSample};
 use serde::{Serialize, Serializer};
 
 use super::aggregate::{Aggregate, Header, WithoutSymbols, without_symbols};
@@ -11,11 +11,20 @@ use super::context::Context;
 use super::load::LoadedRecording;
 use super::summary::summary;
 use crate::cli::ReportArgs;
-use crate::columns::{CONSOLE, fit};
+use crate::columns::{CONSOLE, fit, shortened};
 use crate::document::Document;
 use crate::error::Error;
 use crate::format::{address, counted, real, table};
 use crate::id::Id;
+
+/// What is before a function in a call stack.
+const FRAME_INDENT: &str = "        ";
+
+/// Maximum number of characters of a shortened module.
+const MAX_MODULE: usize = 24;
+
+/// Minimum number of characters of a shortened function.
+const MIN_NAME: usize = 16;
 
 /// Nanoseconds in a millisecond.
 const NANOSECONDS: f64 = 1e6;
@@ -62,11 +71,14 @@ impl Document for Timeline<'_> {
 struct Rows<'a> {
     shown: Vec<&'a TimelineSample>,
     loaded: &'a LoadedRecording,
+    has_stacks: bool,
 }
 
 impl Rows<'_> {
     fn iter(&self) -> impl Iterator<Item = TimelineRow> {
-        self.shown.iter().map(|sample| line(sample, self.loaded))
+        let LoadedRecording { contents, symbol_index, .. } = self.loaded;
+        let mut stacks = self.has_stacks.then(|| CallStacks::new(contents, symbol_index));
+        self.shown.iter().map(move |sample| line(sample, self.loaded, stacks.as_mut()))
     }
 }
 
@@ -95,14 +107,32 @@ struct TimelineRow {
     address: String,
     module: String,
     symbol: String,
+    /// The callers, from the innermost to the outermost, and a note if the stack is not complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stack: Option<Vec<StackFrame>>,
     #[serde(skip)]
     ip: u64,
 }
 
+/// A function in a call stack.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct StackFrame {
+    /// Return address, or the sampled one if the function is inlined there; none for a note.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    module: String,
+    /// Name of the function, or the note.
+    symbol: String,
+    kernel: bool,
+    inlined: bool,
+}
+
 pub fn run(args: &ReportArgs, context: &mut Context) -> Result<i32, Error> {
-    let (loaded, samples) = LoadedRecording::with_timeline(&args.recording)?;
+    let detail = Detail { stacks: args.calls.stack, ..Detail::default() };
+    let (loaded, samples) = LoadedRecording::with_timeline(&args.recording, detail)?;
     let (shown, left) = limited(&samples, args.max_rows().unwrap_or(usize::MAX));
-    let samples = Rows { shown, loaded: &loaded };
+    let samples = Rows { shown, loaded: &loaded, has_stacks: args.calls.stack };
     if args.format.json {
         let without_symbols = without_symbols(&loaded.symbol_index);
         context.json(&Timeline { recording: Header::new(&loaded), samples, without_symbols })?;
@@ -136,7 +166,7 @@ fn limited(samples: &[TimelineSample], max: usize) -> (Vec<&TimelineSample>, usi
     (shown, left)
 }
 
-fn line(ordered: &TimelineSample, loaded: &LoadedRecording) -> TimelineRow {
+fn line(ordered: &TimelineSample, loaded: &LoadedRecording, stacks: Option<&mut CallStacks>) -> TimelineRow {
     let LoadedRecording { contents, symbol_index, .. } = loaded;
     let sample = &ordered.sample;
     let sampled = contents.sample_counts.source_of(sample);
@@ -158,8 +188,24 @@ fn line(ordered: &TimelineSample, loaded: &LoadedRecording) -> TimelineRow {
         address: address(sample.ip),
         module: symbol_index.module(&location).to_owned(),
         symbol: symbol_index.symbol(&location).into_owned(),
+        stack: stacks.map(|stacks| stack_of(stacks.frames(&location), loaded)),
         ip: sample.ip,
     }
+}
+
+/// Returns the frames of a sample without that of the function with the sampled code, which the row has.
+fn stack_of(frames: &[Frame], loaded: &LoadedRecording) -> Vec<StackFrame> {
+    let LoadedRecording { contents, symbol_index, .. } = loaded;
+    let sampled = frames.iter().position(|frame| !frame.function.is_inlined());
+    let others = frames.iter().enumerate().filter(|(place, _)| Some(*place) != sampled);
+    let frame = |(_, frame): (usize, &Frame)| StackFrame {
+        address: frame.function.note().is_none().then(|| address(frame.address)),
+        module: symbol_index.function_module(frame.function).to_owned(),
+        symbol: symbol_index.function_name(frame.function, contents).into_owned(),
+        kernel: frame.function.kernel,
+        inlined: frame.function.is_inlined(),
+    };
+    others.map(frame).collect()
 }
 
 /// Formats the process, with a mark if it was inferred.
@@ -183,13 +229,37 @@ fn rows(lines: &[TimelineRow], wide: bool) -> String {
         ]
     };
     let mut cells: Vec<Vec<String>> = lines.iter().map(cells).collect();
-    fit(&HEADINGS, &mut cells, &NAMES, if wide { usize::MAX } else { CONSOLE });
-    table(&HEADINGS, &NUMBERS, &cells)
+    let width = if wide { usize::MAX } else { CONSOLE };
+    fit(&HEADINGS, &mut cells, &NAMES, width);
+    let text = table(&HEADINGS, &NUMBERS, &cells);
+    if lines.iter().all(|line| line.stack.is_none()) {
+        return text;
+    }
+    // The headings and their rules have no stacks.
+    let stacks = [None, None].into_iter().chain(lines.iter().map(|line| line.stack.as_ref()));
+    let with_stack = |(row, stack): (&str, Option<&Vec<StackFrame>>)| {
+        let frames = stack.into_iter().flatten().map(|frame| frame_line(frame, width));
+        [row.to_owned()].into_iter().chain(frames).collect::<Vec<_>>()
+    };
+    text.lines().zip(stacks).flat_map(with_stack).collect::<Vec<_>>().join("\n")
+}
+
+/// Formats a function in a call stack.
+fn frame_line(frame: &StackFrame, width: usize) -> String {
+    let module = match &*frame.module {
+        "" => String::new(),
+        module if width == usize::MAX => format!(" ({module})"),
+        module => format!(" ({})", shortened(module, MAX_MODULE)),
+    };
+    let mark = if frame.inlined { " (inlined)" } else { "" };
+    let rest = format!("{mark}{module}");
+    let name = shortened(&frame.symbol, width.saturating_sub(FRAME_INDENT.len() + rest.len()).max(MIN_NAME));
+    format!("{FRAME_INDENT}{name}{rest}")
 }
 
 fn csv(lines: &Rows, context: &mut Context) -> Result<(), Error> {
     let mut out = csv::Writer::from_writer(&mut context.out);
-    out.write_record(FIELDS).map_err(io::Error::from)?;
+    out.write_record(FIELDS.into_iter().chain(lines.has_stacks.then_some("stack"))).map_err(io::Error::from)?;
     for line in lines.iter() {
         let fields = [
             &*line.processor.to_string(),
@@ -205,7 +275,11 @@ fn csv(lines: &Rows, context: &mut Context) -> Result<(), Error> {
             &line.module,
             &line.symbol,
         ];
-        out.write_record(fields).map_err(io::Error::from)?;
+        let names = line.stack.as_ref().map(|frames| {
+            let names: Vec<&str> = frames.iter().map(|frame| frame.symbol.as_str()).collect();
+            names.join(";")
+        });
+        out.write_record(fields.into_iter().chain(names.as_deref())).map_err(io::Error::from)?;
     }
     Ok(out.flush()?)
 }

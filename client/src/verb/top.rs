@@ -29,7 +29,7 @@ use crate::share::percent;
 use crate::system::System;
 
 /// What distinguishes the locations of samples.
-const DETAIL: Detail = Detail { thread: false, processor: true };
+const DETAIL: Detail = Detail { thread: false, processor: true, stacks: false };
 
 pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
@@ -53,7 +53,7 @@ pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
         Display::Text { out: &mut context.out, limit: args.limit }
     };
     let mut top = Top::new(args, display, system);
-    let outcome = sampling::run(&plan, Some(&mut top), &connection, system);
+    let outcome = sampling::run(&plan, None, Some(&mut top), &connection, system);
     // The terminal is restored before anything else is written to it.
     drop(top);
     let outcome = outcome?;

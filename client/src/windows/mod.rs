@@ -12,11 +12,15 @@ mod registry;
 mod service;
 mod speed;
 mod topology;
+mod trace;
+mod trace_consumer;
 mod version;
+mod volumes;
 
 use std::io::{self, IsTerminal};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -26,6 +30,7 @@ use crate::system::{
     CodeIntegrity, Device, LoadedModule, ProcessSource, RunningProcess, SERVICE, ServiceState, System, WindowsVersion,
 };
 use crate::topology::Topology;
+use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink, paths};
 
 /// This machine.
 pub struct Windows;
@@ -119,6 +124,10 @@ impl System for Windows {
     fn addresses_of(&self, function: Function) -> Range<u64> {
         known_work::addresses(function)
     }
+
+    fn trace(&self, plan: &TracePlan, sink: TraceSink) -> Result<Box<dyn TraceSession>, TraceError> {
+        trace::start(plan, sink)
+    }
 }
 
 impl ProcessSource for Windows {
@@ -132,5 +141,10 @@ impl ProcessSource for Windows {
 
     fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>> {
         modules::of_kernel(&directory::windows()?)
+    }
+
+    fn win32_path(&self, path: &str) -> PathBuf {
+        static DRIVES: LazyLock<Vec<(String, String)>> = LazyLock::new(volumes::drives);
+        paths::win32_path(path, &DRIVES).into()
     }
 }

@@ -58,6 +58,7 @@ fn folder(modes: u32, samples: &[u64]) -> TempDir {
             kind: CounterKind::Sample,
             mode: Mode::User,
             pebs_sequence: 0,
+            cookie: 0,
         }
         .into()
     };

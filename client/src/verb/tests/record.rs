@@ -1,6 +1,7 @@
 //! Tests of `record`.
 
 mod file;
+mod stacks;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

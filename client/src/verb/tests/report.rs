@@ -1,6 +1,7 @@
 //! Tests of `report`, `export` and `flamegraph`, which need no driver and run on any system.
 
 mod html;
+mod stacks;
 mod thinning;
 
 use std::path::{Path, PathBuf};
@@ -77,6 +78,7 @@ pub(super) fn record(source: u32, interval: u32, process: u32, ip: u64) -> Count
         kind: CounterKind::Sample,
         mode: if ip >= NT { Mode::Kernel } else { Mode::User },
         pebs_sequence: 0,
+        cookie: 0,
     }
 }
 
@@ -277,7 +279,7 @@ fn precise() -> File {
         ..session()
     };
     let of = |source, process: u32, number, ip| CounterSample {
-        time: 1000 + 12_345 * number,
+        time: 1000 + 12_345 * u64::from(number),
         process,
         thread: if process == UNKNOWN { UNKNOWN } else { process + 1 },
         processor: 0,
@@ -286,7 +288,7 @@ fn precise() -> File {
     };
     let precise = |kind, sample: CounterSample| {
         let CounterSample { time, ip, process, thread, processor, source, interval, mode, .. } = sample;
-        let number = sample.pebs_sequence;
+        let number = sample.pebs_sequence.into();
         PreciseSample { time, ip, process, thread, processor, source, interval, kind, mode, number }
     };
     let ordinary = |process, number, ip| of(25, process, number, ip).into();

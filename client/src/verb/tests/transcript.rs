@@ -121,7 +121,20 @@ fn recording() -> Vec<u8> {
     let sample = |(index, source, interval, process, ip): (u64, u32, u32, u32, u64)| -> SampleRecord {
         let (time, thread, processor) = (1_000 + index * 500, process + 1, u32::from(process > 8));
         let (kind, mode) = (CounterKind::Sample, if ip >= NT { Mode::Kernel } else { Mode::User });
-        CounterSample { time, ip, process, thread, processor, source, interval, kind, mode, pebs_sequence: 0 }.into()
+        CounterSample {
+            time,
+            ip,
+            process,
+            thread,
+            processor,
+            source,
+            interval,
+            kind,
+            mode,
+            pebs_sequence: 0,
+            cookie: 0,
+        }
+        .into()
     };
     let mut records: Vec<SampleRecord> = (0..6).map(|index| sample((index, 25, 100_000, 8, APP + 0x1000))).collect();
     records.extend((6..9).map(|index| sample((index, 25, 100_000, 8, NT + 0x50))));

@@ -1,0 +1,75 @@
+//! Functions that .NET compiled: the events MethodLoadVerbose of Microsoft-Windows-DotNETRuntime, and
+//! MethodDCStartVerbose of its rundown provider, which have the same ID and payload.
+
+use recording::Method;
+
+use super::payload::Payload;
+use super::raw::RawEvent;
+
+/// ID of both events.
+const LOADED: u16 = 143;
+
+/// A function that .NET compiled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TracedMethod {
+    /// Process ID.
+    pub process: u32,
+    /// The function.
+    pub method: Method,
+}
+
+/// Parses an event of .NET. Returns `None` for other events.
+pub fn parse(event: &RawEvent) -> Option<TracedMethod> {
+    if event.id != LOADED {
+        return None;
+    }
+    let mut payload = Payload(event.payload);
+    payload.skip(16)?; // MethodID, ModuleID
+    let address = payload.u64()?;
+    let size = u64::from(payload.u32()?);
+    payload.skip(8)?; // MethodToken, MethodFlags
+    let [namespace, name, signature] = [(); 3].map(|()| payload.utf16());
+    // The signature begins with the result: `instance void  (int32,class System.String)`.
+    let parameters = signature.find('(').and_then(|place| signature.get(place..)).unwrap_or_default();
+    let dot = if namespace.is_empty() { "" } else { "." };
+    let name = format!("{namespace}{dot}{name}{parameters}");
+    let method = Method { address, size, name, loaded: event.time };
+    (address != 0 && size != 0).then_some(TracedMethod { process: event.process, method })
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// Creates the payload of a method event.
+    pub fn payload(address: u64, size: u32, [namespace, name, signature]: [&str; 3]) -> Vec<u8> {
+        let wide = |text: &str| text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+        let numbers = [&[0xAA; 16][..], &address.to_le_bytes(), &size.to_le_bytes(), &[0xBB; 8]].concat();
+        [numbers, wide(namespace), wide(name), wide(signature), vec![0; 10]].concat()
+    }
+
+    #[test]
+    fn a_method_has_its_namespace_name_and_parameters() {
+        let name = |texts| {
+            let bytes = payload(0x7FF8_1000, 0x40, texts);
+            let event = RawEvent { id: LOADED, process: 12, time: 77, payload: &bytes, ..RawEvent::EMPTY };
+            let TracedMethod { process, method } = parse(&event)?;
+            assert_eq!((process, method.address, method.size, method.loaded), (12, 0x7FF8_1000, 0x40, 77));
+            Some(method.name)
+        };
+        let whole = ["App.Program", "Main", "void  (class System.String[])"];
+        assert_eq!(name(whole).as_deref(), Some("App.Program.Main(class System.String[])"));
+        assert_eq!(name(["", "dynamicClass", ""]).as_deref(), Some("dynamicClass"));
+    }
+
+    #[test]
+    fn other_events_and_partial_ones_are_not_methods() {
+        let bytes = payload(0x1000, 1, ["a", "b", "c"]);
+        let event = RawEvent { id: LOADED, payload: &bytes, ..RawEvent::EMPTY };
+        assert!(parse(&event).is_some());
+        assert_eq!(parse(&RawEvent { id: 144, ..event }), None);
+        assert_eq!(parse(&RawEvent { payload: &bytes[..30], ..event }), None);
+        let empty = payload(0x1000, 0, ["a", "b", "c"]);
+        assert_eq!(parse(&RawEvent { payload: &empty, ..event }), None);
+    }
+}

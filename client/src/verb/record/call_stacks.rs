@@ -1,0 +1,153 @@
+//! The trace session of `record -g`, and what it says of the call stacks.
+
+use std::io;
+
+use protocol::EventRequest;
+use recording::{MissingStack, StackEnd};
+use stacks::StackCounts;
+use thiserror::Error as ThisError;
+
+use crate::cli::RecordArgs;
+use crate::connection::Connection;
+use crate::error::{Error, UserError};
+use crate::exit::Exit;
+use crate::format::grouped;
+use crate::recorder::{TraceResult, Tracing};
+use crate::ring;
+use crate::share::{self, percent};
+use crate::system::{is_denied, win32};
+use crate::trace::{TraceError, TraceLosses, TracePlan};
+use crate::verb::context::Context;
+
+/// Share of the samples without a call stack from which on a message says what to do.
+const MANY: f64 = 0.03;
+
+/// Windows does not write the file of `--etl`.
+#[derive(Debug, ThisError)]
+#[error("Windows does not start a trace session that writes the file")]
+struct NoTraceFile(#[source] TraceError);
+
+impl UserError for NoTraceFile {
+    fn exit(&self) -> Exit {
+        if is_denied(&self.0.cause) { Exit::Denied } else { Exit::Failure }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some(remedy(&self.0.cause).to_owned())
+    }
+}
+
+/// Returns what helps against a refused trace session.
+fn remedy(cause: &io::Error) -> &'static str {
+    match cause.raw_os_error() {
+        _ if is_denied(cause) => "an elevated prompt   (trace sessions of the kernel are for administrators)",
+        Some(win32::ERROR_NO_SYSTEM_RESOURCES) => "logman query -ets, then end a session: logman stop NAME -ets",
+        Some(win32::ERROR_PATH_NOT_FOUND | win32::ERROR_BAD_PATHNAME) => "--etl with a file in a folder that exists",
+        _ => "logman query -ets   (lists the trace sessions)",
+    }
+}
+
+/// Starts the trace session that the user asked for. If Windows refuses to deliver call stacks, a message says so, and
+/// samples are recorded without them.
+pub fn start(
+    args: &RecordArgs,
+    events: &[EventRequest],
+    connection: &Connection,
+    context: &mut Context,
+) -> Result<Option<Tracing>, Error> {
+    let Some(graph) = args.stacks.graph() else { return Ok(None) };
+    let processors = connection.info()?.processors;
+    let sampled = args.session.processors.map_or(u64::from(processors), |list| list.0.iter().count() as u64);
+    let samples_per_second = ring::samples_per_second(events).saturating_mul(sampled);
+    let plan = TracePlan { samples_per_second, processors, file: args.stacks.etl.clone() };
+    match Tracing::start(context.system()?, &plan, graph) {
+        Ok(tracing) => Ok(Some(tracing)),
+        Err(error) if plan.file.is_some() => Err(NoTraceFile(error).into()),
+        Err(error) => {
+            let TraceError { step, cause } = &error;
+            context.warn(&format!(
+                "warning: samples are recorded without call stacks: Windows refuses the trace session\n  \
+                 because: {step} failed: {cause}\n  try: {}",
+                remedy(cause)
+            ))?;
+            Ok(None)
+        }
+    }
+}
+
+/// Returns the lines that say what became of the call stacks.
+pub fn summary(result: &TraceResult) -> Vec<String> {
+    let TraceResult { counts, file, losses, dropped } = result;
+    let mut lines = Vec::new();
+    if let Some(file) = file {
+        lines.push(format!("[ the call stacks are in {}, for Windows Performance Analyzer ]", file.display()));
+    }
+    if let Some(counts) = counts {
+        lines.push(format!("[ {} ]", shares(counts)));
+        lines.extend(reasons(counts));
+    }
+    match losses {
+        Ok(TraceLosses { events: 0, buffers: 0 }) => {}
+        Ok(TraceLosses { events, buffers }) => lines.push(format!(
+            "warning: Windows lost {} events and {} buffers of the trace session\n  \
+             try: a lower -F or a larger interval (-e SOURCE@INTERVAL), and fewer programs that use the processors",
+            grouped(*events),
+            grouped(*buffers)
+        )),
+        Err(cause) => lines.push(format!("warning: the trace session could not be stopped: {cause}")),
+    }
+    if *dropped > 0 {
+        let dropped = grouped(*dropped);
+        lines.push(format!("warning: {dropped} events about processes and images came too fast to be read"));
+    }
+    lines
+}
+
+/// Returns the shares of samples with a whole call stack, with a part of one, and without.
+fn shares(counts: &StackCounts) -> String {
+    let share = |number| percent(share::of(number, counts.samples()));
+    let truncated = counts.with_end(StackEnd::Truncated) + counts.with_end(StackEnd::UserLost);
+    format!(
+        "stacks: {} of samples; {} truncated; {} missing",
+        share(counts.with_end(StackEnd::Complete)),
+        share(truncated),
+        share(counts.missing())
+    )
+}
+
+/// What lines say of a reason, and what the user can do about it.
+fn explained(reason: MissingStack) -> (&'static str, &'static str) {
+    const RATE: &str = "a lower -F, or a larger interval (-e SOURCE@INTERVAL)";
+    match reason {
+        MissingStack::TakenElsewhere => {
+            ("the code ran at DISPATCH_LEVEL or above, where Windows walks no stack", "-e SOURCE:u, or client branches")
+        }
+        MissingStack::Merged => ("the next sample came before Windows walked the stack", RATE),
+        MissingStack::EventLost => ("Windows delivered no event for the sample", RATE),
+        MissingStack::UserLost => ("Windows did not deliver the part in user mode", RATE),
+        MissingStack::Precise => ("the processor recorded the sample itself", "-e SOURCE without :p"),
+        MissingStack::Untraced => {
+            ("the driver wrote no event for the sample", "logman query -ets   (lists the trace sessions)")
+        }
+        MissingStack::Overflow => ("too many samples waited for their stacks", RATE),
+    }
+}
+
+/// Returns the main reasons if many samples have no call stack, and what to do about the first.
+fn reasons(counts: &StackCounts) -> Option<String> {
+    if share::of(counts.missing(), counts.samples()) < MANY {
+        return None;
+    }
+    let mut reasons: Vec<(u64, MissingStack)> =
+        MissingStack::ALL.iter().map(|reason| (counts.missing_for(*reason), *reason)).collect();
+    reasons.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    reasons.retain(|(count, _)| share::of(*count, counts.samples()) >= MANY / 3.0);
+    let (_, first) = reasons.first()?;
+    let line = |(count, reason): &(u64, MissingStack)| {
+        let share = percent(share::of(*count, counts.samples()));
+        format!("\n  because: {share}: {}", explained(*reason).0)
+    };
+    let missing = grouped(counts.missing());
+    let lines: String = reasons.iter().map(line).collect();
+    Some(format!("warning: {missing} samples have no call stack{lines}\n  try: {}", explained(*first).1))
+}

@@ -1,0 +1,232 @@
+//! Sessions of Event Tracing for Windows.
+
+#![expect(unsafe_code, reason = "calls to Windows")]
+
+use std::ffi::OsStr;
+use std::io;
+use std::mem::offset_of;
+use std::os::windows::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr::null;
+
+use windows_sys::Win32::Foundation::{ERROR_ALREADY_EXISTS, ERROR_BAD_PATHNAME, ERROR_SUCCESS, WIN32_ERROR};
+use windows_sys::Win32::System::Diagnostics::Etw::{
+    CONTROLTRACE_HANDLE, ControlTraceW, ENABLE_TRACE_PARAMETERS, ENABLE_TRACE_PARAMETERS_VERSION_2,
+    EVENT_CONTROL_CODE_ENABLE_PROVIDER, EVENT_ENABLE_PROPERTY_STACK_TRACE, EVENT_TRACE_CONTROL,
+    EVENT_TRACE_CONTROL_QUERY, EVENT_TRACE_CONTROL_STOP, EVENT_TRACE_FILE_MODE_SEQUENTIAL, EVENT_TRACE_FLAG_IMAGE_LOAD,
+    EVENT_TRACE_FLAG_PROCESS, EVENT_TRACE_FLAG_THREAD, EVENT_TRACE_PROPERTIES, EVENT_TRACE_REAL_TIME_MODE,
+    EVENT_TRACE_SYSTEM_LOGGER_MODE, EnableTraceEx2, StartTraceW, WNODE_FLAG_TRACED_GUID,
+};
+use windows_sys::core::GUID;
+
+use super::convert::wide;
+use super::trace_consumer::Consumer;
+use crate::trace::raw::{DOTNET, DOTNET_RUNDOWN, Guid, HALPROF};
+use crate::trace::{BufferSizes, TraceError, TraceLosses, TracePlan, TraceSession, TraceSink};
+
+/// Maximum length of a name in UTF-16 units, with the terminating zero (documentation of EVENT_TRACE_PROPERTIES).
+const NAME_LENGTH: usize = 1_024;
+
+/// Clock of time stamps (documentation of WNODE_HEADER): the performance counter.
+const PERFORMANCE_COUNTER: u32 = 1;
+
+/// Seconds after which Windows delivers a buffer that is not full: the least possible.
+const FLUSH_TIMER: u32 = 1;
+
+/// Levels TRACE_LEVEL_INFORMATION and TRACE_LEVEL_VERBOSE.
+const INFORMATION: u8 = 4;
+const VERBOSE: u8 = 5;
+
+/// Keywords of .NET: JitKeyword, and for methods that exist already StartRundownKeyword.
+const JIT: u64 = 0x10;
+const START_RUNDOWN: u64 = 0x40;
+
+/// Properties of a session, with room for its names.
+#[repr(C)]
+struct Properties {
+    fixed: EVENT_TRACE_PROPERTIES,
+    name: [u16; NAME_LENGTH],
+    file: [u16; NAME_LENGTH],
+}
+
+impl Properties {
+    #[expect(clippy::cast_possible_truncation, reason = "a few KiB")]
+    fn new() -> Box<Self> {
+        let mut fixed = EVENT_TRACE_PROPERTIES::default();
+        fixed.Wnode.BufferSize = size_of::<Self>() as u32;
+        fixed.Wnode.Flags = WNODE_FLAG_TRACED_GUID;
+        fixed.Wnode.ClientContext = PERFORMANCE_COUNTER;
+        fixed.LoggerNameOffset = offset_of!(Self, name) as u32;
+        fixed.LogFileNameOffset = offset_of!(Self, file) as u32;
+        Box::new(Self { fixed, name: [0; NAME_LENGTH], file: [0; NAME_LENGTH] })
+    }
+
+    /// Returns the properties of a new session.
+    fn of(plan: &TracePlan) -> io::Result<Box<Self>> {
+        let mut properties = Self::new();
+        let BufferSizes { kibibytes, minimum, maximum } = plan.buffers();
+        let fixed = &mut properties.fixed;
+        fixed.BufferSize = kibibytes;
+        fixed.MinimumBuffers = minimum;
+        fixed.MaximumBuffers = maximum;
+        fixed.FlushTimer = FLUSH_TIMER;
+        fixed.EnableFlags = EVENT_TRACE_FLAG_PROCESS | EVENT_TRACE_FLAG_IMAGE_LOAD;
+        if let Some(file) = &plan.file {
+            fixed.LogFileMode = EVENT_TRACE_FILE_MODE_SEQUENTIAL | EVENT_TRACE_SYSTEM_LOGGER_MODE;
+            // Windows Performance Analyzer finds the process of an event by its thread.
+            fixed.EnableFlags |= EVENT_TRACE_FLAG_THREAD;
+            properties.set_file(file)?;
+        } else {
+            fixed.LogFileMode = EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_SYSTEM_LOGGER_MODE;
+            fixed.LogFileNameOffset = 0;
+        }
+        Ok(properties)
+    }
+
+    fn set_file(&mut self, file: &Path) -> io::Result<()> {
+        // Windows writes the file in another process, which has another current directory.
+        let path = std::path::absolute(file)?;
+        let units: Vec<u16> = OsStr::encode_wide(path.as_os_str()).chain([0]).collect();
+        let room = self.file.get_mut(..units.len()).ok_or_else(|| error(ERROR_BAD_PATHNAME))?;
+        room.copy_from_slice(&units);
+        Ok(())
+    }
+
+    fn losses(&self) -> TraceLosses {
+        let EVENT_TRACE_PROPERTIES { EventsLost, LogBuffersLost, RealTimeBuffersLost, .. } = self.fixed;
+        TraceLosses { events: EventsLost.into(), buffers: u64::from(LogBuffersLost) + u64::from(RealTimeBuffersLost) }
+    }
+}
+
+/// Converts a Win32 error code.
+fn error(code: WIN32_ERROR) -> io::Error {
+    io::Error::from_raw_os_error(code.cast_signed())
+}
+
+pub(super) fn checked(code: WIN32_ERROR) -> io::Result<()> {
+    if code == ERROR_SUCCESS { Ok(()) } else { Err(error(code)) }
+}
+
+/// A session that was started. It is stopped when it is dropped.
+struct Controller {
+    handle: CONTROLTRACE_HANDLE,
+    is_stopped: bool,
+}
+
+impl Controller {
+    /// Starts a session. One with the same name was left by a client with the same process ID that was terminated; it
+    /// is stopped.
+    fn start(name: &[u16], plan: &TracePlan) -> io::Result<Self> {
+        let mut handle = CONTROLTRACE_HANDLE { Value: 0 };
+        let mut start = || {
+            let mut properties = Properties::of(plan)?;
+            let fixed = (&raw mut *properties).cast();
+            // SAFETY: the name is zero-terminated, `fixed` begins a structure of the size in its Wnode with the names
+            // at the offsets in it, and all outlive the call.
+            io::Result::Ok(unsafe { StartTraceW(&raw mut handle, name.as_ptr(), fixed) })
+        };
+        let mut code = start()?;
+        if code == ERROR_ALREADY_EXISTS {
+            control(CONTROLTRACE_HANDLE { Value: 0 }, name.as_ptr(), EVENT_TRACE_CONTROL_STOP)?;
+            code = start()?;
+        }
+        checked(code)?;
+        Ok(Self { handle, is_stopped: false })
+    }
+
+    /// Enables a provider in the session, with `property` of EVENT_ENABLE_PROPERTY.
+    fn enable(&self, provider: Guid, level: u8, keywords: u64, property: u32) -> io::Result<()> {
+        let provider = GUID::from_u128(provider);
+        let parameters = ENABLE_TRACE_PARAMETERS {
+            Version: ENABLE_TRACE_PARAMETERS_VERSION_2,
+            EnableProperty: property,
+            ..ENABLE_TRACE_PARAMETERS::default()
+        };
+        // SAFETY: the session is running, and the structures outlive the call.
+        checked(unsafe {
+            EnableTraceEx2(
+                self.handle,
+                &raw const provider,
+                EVENT_CONTROL_CODE_ENABLE_PROVIDER,
+                level,
+                keywords,
+                0,
+                0, // without waiting for the provider
+                &raw const parameters,
+            )
+        })
+    }
+
+    fn stop(&mut self) -> io::Result<TraceLosses> {
+        self.is_stopped = true;
+        // Windows documents the statistics for both. Those of a query are kept if the session has ended meanwhile.
+        let queried = control(self.handle, null(), EVENT_TRACE_CONTROL_QUERY);
+        let stopped = control(self.handle, null(), EVENT_TRACE_CONTROL_STOP)?;
+        let TraceLosses { events, buffers } = queried.unwrap_or_default();
+        Ok(TraceLosses { events: events.max(stopped.events), buffers: buffers.max(stopped.buffers) })
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        if !self.is_stopped {
+            // A failure has no remedy.
+            let _ = self.stop();
+        }
+    }
+}
+
+/// Queries or stops a session, by its handle or its name. Returns its losses.
+fn control(handle: CONTROLTRACE_HANDLE, name: *const u16, code: EVENT_TRACE_CONTROL) -> io::Result<TraceLosses> {
+    let mut properties = Properties::new();
+    let fixed = (&raw mut *properties).cast();
+    // SAFETY: the name is null or zero-terminated, `fixed` begins a structure of the size in its Wnode with room for
+    // the names at the offsets in it, and all outlive the call.
+    checked(unsafe { ControlTraceW(handle, name, fixed, code) })?;
+    Ok(properties.losses())
+}
+
+/// A session with its consumer.
+struct Session {
+    controller: Controller,
+    /// `None` if Windows writes a file.
+    consumer: Option<Consumer>,
+}
+
+impl TraceSession for Session {
+    fn stop(&mut self) -> io::Result<TraceLosses> {
+        let losses = self.controller.stop();
+        if let Some(consumer) = self.consumer.take() {
+            consumer.finish();
+        }
+        losses
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // The consumer ends when the session is stopped.
+        if self.consumer.is_some() {
+            let _ = self.stop();
+        }
+    }
+}
+
+/// Starts a session.
+pub fn start(plan: &TracePlan, sink: TraceSink) -> Result<Box<dyn TraceSession>, TraceError> {
+    let name = wide(&format!("halprof-{}", std::process::id()));
+    let controller = Controller::start(&name, plan).map_err(TraceError::at("StartTrace"))?;
+    let consumer = match plan.file {
+        Some(_) => None,
+        None => Some(Consumer::start(name, sink).map_err(TraceError::at("OpenTrace"))?),
+    };
+    let samples = protocol::trace::keywords::SAMPLES;
+    let session = Session { controller, consumer };
+    let enabled = session.controller.enable(HALPROF, INFORMATION, samples, EVENT_ENABLE_PROPERTY_STACK_TRACE);
+    enabled.map_err(TraceError::at("EnableTraceEx2"))?;
+    for (provider, keywords) in [(DOTNET, JIT), (DOTNET_RUNDOWN, JIT | START_RUNDOWN)] {
+        // Only names of functions are missing without them.
+        let _ = session.controller.enable(provider, VERBOSE, keywords, 0);
+    }
+    Ok(Box::new(session))
+}
