@@ -8,6 +8,7 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use protocol::trace::{CHANNEL, EventId, LEVEL, PROVIDER_ID, PROVIDER_METADATA, VERSION};
 use wdk_sys::ntddk::{EtwRegister, EtwUnregister, EtwWriteTransfer};
 use wdk_sys::{_EVENT_FILTER_DESCRIPTOR, EVENT_DATA_DESCRIPTOR, EVENT_DESCRIPTOR, GUID, NTSTATUS, PVOID, ULONG};
+use zerocopy::transmute;
 
 use super::irp::check;
 
@@ -150,12 +151,14 @@ impl Provider {
 
 /// Returns a GUID of its bytes in memory.
 const fn guid(bytes: [u8; 16]) -> GUID {
-    let [a, b, c, d, e, f, g, h, rest @ ..] = bytes;
+    let [first, data4]: [[u8; 8]; 2] = transmute!(bytes);
+    let [data1, second]: [[u8; 4]; 2] = transmute!(first);
+    let [data2, data3]: [[u8; 2]; 2] = transmute!(second);
     GUID {
-        Data1: u32::from_le_bytes([a, b, c, d]),
-        Data2: u16::from_le_bytes([e, f]),
-        Data3: u16::from_le_bytes([g, h]),
-        Data4: rest,
+        Data1: u32::from_le_bytes(data1),
+        Data2: u16::from_le_bytes(data2),
+        Data3: u16::from_le_bytes(data3),
+        Data4: data4,
     }
 }
 
