@@ -34,7 +34,7 @@ pub enum StackNote {
 
 impl StackNote {
     /// Returns the note of a stack that is not complete. `end` is the stack of its outermost caller.
-    fn of(end: StackId) -> Option<Self> {
+    pub(crate) fn of(end: StackId) -> Option<Self> {
         match end.end() {
             Some(StackEnd::Truncated) => Some(Self::Truncated),
             Some(StackEnd::UserLost) => Some(Self::UserLost),

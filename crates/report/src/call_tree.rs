@@ -134,6 +134,21 @@ impl CallTree {
         path
     }
 
+    /// Returns for each node the events of the paths that end there, by number. A node that `is_shown` rejects has none:
+    /// its events are those of the nearest node above that it accepts. Nodes at the top are always shown.
+    #[must_use]
+    pub fn shown_events(&self, is_shown: impl Fn(usize, CallNode) -> bool) -> Vec<u64> {
+        let mut events: Vec<u64> = self.nodes.iter().map(|node| node.own.events).collect();
+        for (number, node) in self.nodes().enumerate().collect::<Vec<_>>().into_iter().rev() {
+            let Some(parent) = node.parent.filter(|_| !is_shown(number, node)) else { continue };
+            let moved = events.get_mut(number).map_or(0, std::mem::take);
+            if let Some(above) = events.get_mut(parent) {
+                *above += moved;
+            }
+        }
+        events
+    }
+
     /// Returns the numbers of the children of every node, and last of those at the top: in descending order of events,
     /// then by function.
     #[must_use]

@@ -1,8 +1,8 @@
 //! Exports profiles for the Firefox Profiler (<https://profiler.firefox.com>).
 //!
 //! A process has a track for each thread, and one for each thread and source if several sources were sampled. Samples
-//! are stacks of a symbol and the functions inlined into it, in the category user or kernel, weighed by the events that
-//! they stand for, as in a report. Each processor has a track with the rates of events as lines, and with losses,
+//! are stacks of the callers, a symbol and the functions inlined into it, in the category user or kernel, weighed by the
+//! events that they stand for, as in a report. A stack that is not complete begins with a frame that says so. Each processor has a track with the rates of events as lines, and with losses,
 //! throttling and sleep as markers.
 //!
 //! Browsers cannot show as many samples as a recording can have, so a profile has a limited number: every so many of
@@ -24,13 +24,14 @@ use fxprof_processed_profile::{
     ProcessHandle, Profile, ReferenceTimestamp, SamplingInterval, StackHandle, SymbolTable, ThreadHandle, Timestamp,
 };
 use protocol::{ALL_SOURCES, AnySample, PauseKind, Record, StopKind, UNKNOWN};
-use recording::Module;
+use recording::{Module, StackId};
 use rustc_hash::FxHashMap;
 
 use self::cpu_name::WithCpuName;
 use self::marker::{Lost, Rate, Silenced, Slept, Throttled};
 pub use self::thinning::Thinned;
 use self::thinning::Thinning;
+use crate::call_stacks::StackNote;
 use crate::filter::Filter;
 use crate::locations::SampleLocation;
 use crate::modules::{ModuleId, file_name};
@@ -74,8 +75,8 @@ pub fn firefox(
     let selected = locations.filter(|(location, _)| filter.selects_location(location, symbol_index));
     let selected = selected.map(|(_, weight)| weight.samples).sum();
     let mut builder = Builder::new(contents, symbol_index, Thinning::new(selected, max, runs(contents)));
-    for_each_selected(contents, symbol_index, filter, input, |record, _| {
-        builder.add(record);
+    for_each_selected(contents, symbol_index, filter, input, |record, stack| {
+        builder.add(record, stack);
         Ok(())
     })?;
     let (profile, thinned) = builder.finish(selected);
@@ -118,8 +119,10 @@ struct Builder<'a> {
     /// Pseudo-process that contains the tracks of the processors.
     sampling: Option<ProcessHandle>,
     tracks: FxHashMap<(ProcessKey, u32, SampledSource), Track>,
-    /// The stacks of the addresses of a track, in user mode and in kernel mode.
-    stacks: FxHashMap<(ThreadHandle, bool, u64), StackHandle>,
+    /// The stacks of the addresses of a track with the same callers, in user mode and in kernel mode.
+    stacks: FxHashMap<(ThreadHandle, bool, u64, StackId), StackHandle>,
+    /// The stacks of callers in a track.
+    callers: FxHashMap<(ThreadHandle, StackId), StackHandle>,
     processors: FxHashMap<u32, ThreadHandle>,
     thinning: Thinning,
     /// Number of samples in the profile.
@@ -160,6 +163,7 @@ impl<'a> Builder<'a> {
             sampling: None,
             tracks: FxHashMap::default(),
             stacks: FxHashMap::default(),
+            callers: FxHashMap::default(),
             processors: FxHashMap::default(),
             thinning,
             written: 0,
@@ -168,19 +172,19 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn add(&mut self, record: &Record) {
+    fn add(&mut self, record: &Record, stack: StackId) {
         let time = self.contents.nanoseconds(record.time());
         match record.sample() {
-            Some(sample) => self.sample(&sample, time),
+            Some(sample) => self.sample(&sample, stack, time),
             None => self.loss_marker(record, time),
         }
     }
 
-    fn sample(&mut self, sample: &AnySample, time: u64) {
+    fn sample(&mut self, sample: &AnySample, stack: StackId, time: u64) {
         let source = self.contents.sample_counts.source_of(sample);
         self.rate(sample, source, time);
-        if let Some(sample) = self.thinning.add(sample, source) {
-            self.add_sample(&sample, source, time);
+        if let Some(sample) = self.thinning.add(sample, stack, source) {
+            self.add_sample(&sample, stack, source, time);
         }
     }
 
@@ -188,24 +192,24 @@ impl<'a> Builder<'a> {
     fn finish(mut self, selected: u64) -> (Profile, Thinned) {
         let thinning = std::mem::replace(&mut self.thinning, Thinning::new(0, 0, 0));
         let step = thinning.step();
-        for sample in thinning.finish() {
+        for (sample, stack) in thinning.finish() {
             let source = self.contents.sample_counts.source_of(&sample);
-            self.add_sample(&sample, source, self.contents.nanoseconds(sample.time));
+            self.add_sample(&sample, stack, source, self.contents.nanoseconds(sample.time));
         }
         self.end_rates();
         let Self { profile, written, .. } = self;
         (profile, Thinned { selected, written, step })
     }
 
-    fn add_sample(&mut self, sample: &AnySample, source: SampledSource, time: u64) {
+    fn add_sample(&mut self, sample: &AnySample, stack: StackId, source: SampledSource, time: u64) {
         let interval = self.interval;
-        let location = self.contents.processes.location(sample);
+        let location = SampleLocation { stack, ..self.contents.processes.location(sample) };
         let track = self.track(location.process, sample.thread, source);
         // At most the time since the previous sample, because a thread does not run on two processors at once.
         let delta = CpuDelta::from_nanos(interval.min(time.saturating_sub(track.last)));
         track.last = time;
         let thread = track.handle;
-        let key = (thread, location.kernel, location.ip);
+        let key = (thread, location.kernel, location.ip, stack);
         let known = self.stacks.get(&key).copied();
         let stack = known.unwrap_or_else(|| {
             let stack = self.stack(thread, &location);
@@ -219,11 +223,51 @@ impl<'a> Builder<'a> {
         self.written += 1;
     }
 
-    /// Returns the stack of a location: its symbol, and the functions inlined there.
+    /// Returns the stack of a location: its callers, its symbol, and the functions inlined there.
     fn stack(&mut self, thread: ThreadHandle, location: &SampleLocation) -> StackHandle {
-        let info = self.frame(location);
+        let callers = self.callers(thread, location);
+        self.functions(thread, callers, location, false)
+    }
+
+    /// Returns the stack of the callers of a location; `None` if it has none.
+    fn callers(&mut self, thread: ThreadHandle, location: &SampleLocation) -> Option<StackHandle> {
+        let mut new = Vec::new();
+        let mut at = *location;
+        let mut outer = loop {
+            if let Some(known) = self.callers.get(&(thread, at.stack)) {
+                break Some(*known);
+            }
+            let Some(caller) = self.contents.caller(&at) else { break self.note(thread, at.stack) };
+            new.push((at.stack, caller));
+            at = caller;
+        };
+        for (stack, caller) in new.into_iter().rev() {
+            let callers = self.functions(thread, outer, &caller, true);
+            self.callers.insert((thread, stack), callers);
+            outer = Some(callers);
+        }
+        outer
+    }
+
+    /// Returns a stack that says why the outer callers are missing; `None` if none are.
+    fn note(&mut self, thread: ThreadHandle, end: StackId) -> Option<StackHandle> {
+        let text = self.profile.intern_string(StackNote::of(end)?.text());
+        let (frame, flags) = (Frame::Label(text), FrameFlags::empty());
+        let frame = self.profile.intern_frame(thread, FrameInfo { frame, category_pair: self.user.into(), flags });
+        Some(self.profile.intern_stack(thread, None, frame))
+    }
+
+    /// Adds the functions at a location, or of a call, to the stack of its callers.
+    fn functions(
+        &mut self,
+        thread: ThreadHandle,
+        callers: Option<StackHandle>,
+        location: &SampleLocation,
+        is_call: bool,
+    ) -> StackHandle {
+        let info = self.frame(location, is_call);
         let frame = self.profile.intern_frame(thread, info.clone());
-        let mut stack = self.profile.intern_stack(thread, None, frame);
+        let mut stack = self.profile.intern_stack(thread, callers, frame);
         for name in self.symbol_index.inlined(location) {
             let name = self.profile.intern_string(name);
             let inlined = FrameInfo { frame: Frame::Label(name), ..info.clone() };
@@ -265,15 +309,18 @@ impl<'a> Builder<'a> {
         self.profile.add_marker(track, MarkerTiming::Interval(begin, end), Rate { source, per_second });
     }
 
-    fn frame(&mut self, location: &SampleLocation) -> FrameInfo {
+    /// Returns the frame of a location, or of a call: its address is before the return address.
+    fn frame(&mut self, location: &SampleLocation, is_call: bool) -> FrameInfo {
         let found = self.contents.processes.module_at(location.process, location.kernel, location.ip);
         let inside = found.and_then(|(module, offset)| Some((self.library(module)?, u32::try_from(offset).ok()?)));
         let frame = match inside {
+            Some((library, offset)) if is_call => Frame::RelativeAddressFromAdjustedReturnAddress(library, offset),
             Some((library, offset)) => Frame::RelativeAddressFromInstructionPointer(library, offset),
             None => match self.symbol_index.owner_and_name(location).1 {
                 name @ (Name::Jit(_) | Name::Unmapped(_)) => {
                     Frame::Label(self.profile.intern_string(&self.symbol_index.name_text(name)))
                 }
+                _ if is_call => Frame::AdjustedReturnAddress(location.ip),
                 _ => Frame::InstructionPointer(location.ip),
             },
         };

@@ -1,28 +1,91 @@
-//! Folded stacks, `process;module;symbol;inlined count`, and flame graphs, which inferno draws.
+//! Folded stacks, and flame graphs, which inferno draws.
+//!
+//! Without call stacks a line is `process;module;symbol;inlined count`. With call stacks it is
+//! `process;outermost caller;...;function count`, where the names of functions in kernel mode end with `_[k]` and those of
+//! inlined functions with `_[i]`, as in the lines of FlameGraph's `stackcollapse-perf.pl --all`.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use inferno::flamegraph::{self, Options};
+use inferno::flamegraph::color::MultiPalette;
+use inferno::flamegraph::{self, Options, Palette};
 
+use crate::call_stacks::Function;
+use crate::call_tree::CallTree;
+use crate::filter::Filter;
 use crate::proportion::real;
-use crate::table::{Table, TableRow};
+use crate::read::Contents;
+use crate::sampled_sources::SampledSource;
+use crate::symbol_index::SymbolIndex;
+use crate::table::{Column, Table, TableRow};
+
+/// The columns of a line without call stacks.
+const COLUMNS: [Column; 3] = [Column::Process, Column::Module, Column::Frames];
+
+/// Marks of functions.
+const KERNEL: &str = "_[k]";
+const INLINED: &str = "_[i]";
 
 /// Options of the library have percentages.
 const PERCENT: f64 = 100.0;
 
-/// Returns a folded stack for each row of a table with the columns process, module and frames. The count is the number
-/// of events, so widths in a flame graph equal the shares in a report.
+/// Returns the folded stacks of the samples of `source` that `filter` selects, in ascending order. The count is the
+/// number of events, so widths in a flame graph equal the shares in a report. For call stacks,
+/// [`Detail::stacks`](crate::Detail::stacks) must have been selected.
 #[must_use]
-pub fn folded(table: &Table) -> Vec<String> {
-    sorted(table.rows())
+pub fn folded(
+    contents: &Contents,
+    symbol_index: &SymbolIndex,
+    source: impl Into<SampledSource>,
+    filter: &Filter,
+) -> Vec<String> {
+    let source = source.into();
+    if contents.sample_counts.stack_stats(source).are_recorded() {
+        let tree = CallTree::new(contents, symbol_index, source, filter);
+        return call_lines(&tree, contents, symbol_index, 0.0);
+    }
+    sorted(Table::new(contents, symbol_index, source, &COLUMNS, filter).rows())
 }
 
 /// Returns what [`folded`] returns, for a flame graph: functions that are too narrow for it are only a part of their
-/// modules.
+/// callers, or of their modules.
 #[must_use]
-pub fn folded_for_graph(table: &Table) -> Vec<String> {
-    let least = real(table.selected.events) * Options::default().min_width / PERCENT;
-    sorted(table.rows_of_at_least(least))
+pub fn folded_for_graph(
+    contents: &Contents,
+    symbol_index: &SymbolIndex,
+    source: impl Into<SampledSource>,
+    filter: &Filter,
+) -> Vec<String> {
+    let source = source.into();
+    let least = |selected: u64| real(selected) * Options::default().min_width / PERCENT;
+    if contents.sample_counts.stack_stats(source).are_recorded() {
+        let tree = CallTree::new(contents, symbol_index, source, filter);
+        return call_lines(&tree, contents, symbol_index, least(tree.all().events));
+    }
+    let table = Table::new(contents, symbol_index, source, &COLUMNS, filter);
+    sorted(table.rows_of_at_least(least(table.selected.events)))
+}
+
+/// Returns a line for each path of a tree. Functions with fewer events than `least` are a part of their callers.
+fn call_lines(tree: &CallTree, contents: &Contents, symbol_index: &SymbolIndex, least: f64) -> Vec<String> {
+    let events = tree.shown_events(|_, node| real(node.total.events) >= least);
+    // Different functions can have the same name.
+    let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+    for (number, events) in events.into_iter().enumerate().filter(|(_, events)| *events > 0) {
+        let frames = tree.path(number).into_iter().map(|function| call_frame(function, contents, symbol_index));
+        *lines.entry(frames.collect::<Vec<_>>().join(";")).or_default() += events;
+    }
+    lines.into_iter().map(|(frames, events)| format!("{frames} {events}")).collect()
+}
+
+/// Returns the frame of a function in a call stack, with its mark.
+fn call_frame(function: Function, contents: &Contents, symbol_index: &SymbolIndex) -> String {
+    let mark = match function {
+        _ if function.is_inlined() => INLINED,
+        _ if function.kernel => KERNEL,
+        _ => "",
+    };
+    frame(&symbol_index.function_name(function, contents)) + mark
 }
 
 fn sorted(rows: impl Iterator<Item = TableRow>) -> Vec<String> {
@@ -63,5 +126,8 @@ pub fn flamegraph(lines: &[String], title: &str, subtitle: &str, out: impl Write
     options.subtitle = Some(subtitle.to_owned());
     "events".clone_into(&mut options.count_name);
     options.deterministic = true;
+    if lines.iter().any(|line| line.contains(KERNEL) || line.contains(INLINED)) {
+        options.colors = Palette::Multi(MultiPalette::Java); // the palette that gives these marks colors of their own
+    }
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), out)
 }

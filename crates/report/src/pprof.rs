@@ -1,8 +1,9 @@
 //! Profiles for pprof (<https://github.com/google/pprof>): a compressed message of Protocol Buffers.
 //!
 //! The sample types are the number of samples and the events of each source; the default is the first event of the
-//! recording. A sample is an address, with labels for its process, which `go tool pprof -tagroot process` shows as
-//! frames.
+//! recording. A sample is an address and its callers, with labels for its process, which `go tool pprof -tagroot process`
+//! shows as frames. The address of a caller is the one before its return address. A stack that is not complete ends with
+//! a function that says so.
 
 mod message;
 
@@ -16,6 +17,7 @@ use recording::Summary;
 use rustc_hash::FxHashMap;
 
 use self::message::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
+use crate::call_stacks::{CallStacks, Frame, StackNote};
 use crate::filter::Filter;
 use crate::locations::{SampleLocation, SampleWeight};
 use crate::modules::ModuleId;
@@ -46,10 +48,11 @@ pub fn pprof(
     // Fast, as Go's own profiles: the exports of large recordings take most of their time here.
     let mut compressed = GzEncoder::new(out, Compression::fast());
     let mut builder = Builder::new(contents, symbol_index, filter);
+    let mut stacks = CallStacks::new(contents, symbol_index);
     // The order in the table of locations differs from run to run.
     let locations = contents.sample_counts.sorted_locations(|location| filter.selects_location(location, symbol_index));
     for (location, weight) in locations {
-        builder.add(&location, weight);
+        builder.add(&location, stacks.frames(&location), weight);
         if builder.profile.sample.len() == PART {
             compressed.write_all(&builder.take_part().encode_to_vec())?;
         }
@@ -81,8 +84,13 @@ struct Builder<'a> {
     location_count: u32,
     /// Locations by module and offset, of which there can be as many as samples. Their functions follow from both.
     in_modules: FxHashMap<(ModuleId, u32), u32>,
+    /// Locations of callers by module and the offset before the return address. Without a symbol, their functions are
+    /// named after the return address.
+    calls: FxHashMap<(ModuleId, u32), u32>,
     /// Other locations by address and function.
     others: FxHashMap<(u64, Name), u32>,
+    /// Locations of what a stack has instead of its outer callers.
+    notes: FxHashMap<StackNote, u64>,
 }
 
 impl<'a> Builder<'a> {
@@ -100,7 +108,9 @@ impl<'a> Builder<'a> {
             functions: FxHashMap::default(),
             location_count: 0,
             in_modules: FxHashMap::default(),
+            calls: FxHashMap::default(),
             others: FxHashMap::default(),
+            notes: FxHashMap::default(),
         };
         builder.text("");
         let samples = ValueType { kind: builder.text("samples"), unit: builder.text("count") };
@@ -151,7 +161,8 @@ impl<'a> Builder<'a> {
         self.texts - 1
     }
 
-    fn add(&mut self, location: &SampleLocation, weight: SampleWeight) {
+    /// Adds samples of a location with these frames, the innermost first.
+    fn add(&mut self, location: &SampleLocation, frames: &[Frame], weight: SampleWeight) {
         let mut value = vec![0; self.sample_types];
         let event = self.sources.get(&location.sampled_source()).and_then(|place| value.get_mut(*place));
         if let Some(event) = event {
@@ -160,7 +171,8 @@ impl<'a> Builder<'a> {
         if let Some(samples) = value.first_mut() {
             *samples = signed(weight.samples);
         }
-        let location_id = vec![self.location(location)];
+        let addresses = frames.chunk_by(|inner, _| inner.function.is_inlined());
+        let location_id = addresses.filter_map(|frames| self.location(frames)).collect();
         let label = self.labels(location);
         self.profile.sample.push(Sample { location_id, value, label });
     }
@@ -177,9 +189,45 @@ impl<'a> Builder<'a> {
         labels
     }
 
-    /// Returns the number of a location. Locations of different processes are the same if their functions are.
-    fn location(&mut self, location: &SampleLocation) -> u64 {
+    /// Returns the number of the location of a note: at no address, with a function that has its text.
+    fn note(&mut self, note: StackNote) -> u64 {
+        if let Some(id) = self.notes.get(&note) {
+            return *id;
+        }
+        let id = self.new_location();
+        let function_id = self.new_function(note.text().to_owned());
+        self.profile.location.push(Location { id, mapping_id: 0, address: 0, line: vec![Line { function_id }] });
+        self.notes.insert(note, id);
+        id
+    }
+
+    /// Returns the number of a new location.
+    fn new_location(&mut self) -> u64 {
+        // More locations than this do not fit into memory.
+        self.location_count = self.location_count.saturating_add(1);
+        self.location_count.into()
+    }
+
+    /// Returns the number of the location of these frames: the functions of an address, the innermost first. Locations
+    /// of different processes are the same if their functions are.
+    fn location(&mut self, frames: &[Frame]) -> Option<u64> {
+        let Frame { function, address, location } = frames.last()?;
+        if let Some(note) = function.note() {
+            return Some(self.note(note));
+        }
+        let (_, name) = function.code()?;
         let found = self.contents.processes.module_at(location.process, location.kernel, location.ip);
+        let new = self.location_count.saturating_add(1);
+        let in_module = found.and_then(|(module, offset)| Some((module, u32::try_from(offset).ok()?)));
+        let number = match in_module {
+            Some(place) if *address == location.ip => *self.in_modules.entry(place).or_insert(new),
+            Some(place) => *self.calls.entry(place).or_insert(new),
+            None => *self.others.entry((location.ip, name)).or_insert(new),
+        };
+        if number <= self.location_count {
+            return Some(number.into());
+        }
+        let id = self.new_location();
         let (mapping_id, address) = match found {
             Some((module, offset)) => {
                 let (id, start) = self.mapping(module);
@@ -187,26 +235,10 @@ impl<'a> Builder<'a> {
             }
             None => (0, location.ip),
         };
-        let frames = self.symbol_index.frame_key(location);
-        // More locations than this do not fit into memory.
-        let new = self.location_count.saturating_add(1);
-        let in_module = found.and_then(|(module, offset)| Some((module, u32::try_from(offset).ok()?)));
-        let number = match in_module {
-            Some(place) => *self.in_modules.entry(place).or_insert(new),
-            None => *self.others.entry((address, frames.outer)).or_insert(new),
-        };
-        let id = u64::from(number);
-        if number <= self.location_count {
-            return id;
-        }
-        self.location_count = new;
-        let mut line: Vec<Line> = Vec::new();
-        for name in self.symbol_index.frame_names(frames) {
-            line.push(Line { function_id: self.function(mapping_id, name) });
-        }
-        line.reverse();
+        let names = frames.iter().filter_map(|frame| frame.function.code());
+        let line = names.map(|(_, name)| Line { function_id: self.function(mapping_id, name) }).collect();
         self.profile.location.push(Location { id, mapping_id, address, line });
-        id
+        Some(id)
     }
 
     /// Returns the number of a function of a new location.
@@ -214,14 +246,19 @@ impl<'a> Builder<'a> {
         if let Some(id) = self.functions.get(&(mapping_id, name)) {
             return *id;
         }
-        self.function_count += 1;
-        let id = self.function_count;
-        let text = self.new_text(self.symbol_index.function_text(name).into_owned());
-        self.profile.function.push(Function { id, name: text, system_name: text });
+        let id = self.new_function(self.symbol_index.function_text(name).into_owned());
         // No other location has a function that is named after this address.
         if !matches!(name, Name::Offset(..) | Name::Address(_)) {
             self.functions.insert((mapping_id, name), id);
         }
+        id
+    }
+
+    /// Returns the number of a new function with a name that no other has.
+    fn new_function(&mut self, name: String) -> u64 {
+        self.function_count += 1;
+        let (id, text) = (self.function_count, self.new_text(name));
+        self.profile.function.push(Function { id, name: text, system_name: text });
         id
     }
 

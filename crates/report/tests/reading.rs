@@ -4,6 +4,8 @@
 
 #[path = "reading/branches.rs"]
 mod branches;
+#[path = "reading/calls.rs"]
+mod calls;
 #[path = "reading/changes.rs"]
 mod changes;
 #[path = "reading/damage.rs"]

@@ -1,6 +1,7 @@
 //! Selection of the samples of a profile if it cannot have all.
 
 use protocol::AnySample;
+use recording::StackId;
 use rustc_hash::FxHashMap;
 
 use crate::sampled_sources::SampledSource;
@@ -33,6 +34,7 @@ struct Run {
     samples: u64,
     events: u64,
     last: AnySample,
+    stack: StackId,
 }
 
 impl Thinning {
@@ -49,15 +51,15 @@ impl Thinning {
     }
 
     /// Returns the sample if it is selected, with the events for which it stands.
-    pub fn add(&mut self, sample: &AnySample, source: SampledSource) -> Option<AnySample> {
+    pub fn add(&mut self, sample: &AnySample, stack: StackId, source: SampledSource) -> Option<AnySample> {
         if self.step == 1 {
             return Some(*sample);
         }
-        let new = Run { samples: 0, events: 0, last: *sample };
+        let new = Run { samples: 0, events: 0, last: *sample, stack };
         let run = self.runs.entry((sample.processor, source)).or_insert(new);
         run.samples += 1;
         run.events = run.events.saturating_add(sample.events);
-        run.last = *sample;
+        (run.last, run.stack) = (*sample, stack);
         if run.samples < self.step {
             return None;
         }
@@ -67,11 +69,13 @@ impl Thinning {
         Some(AnySample { events, ..*sample })
     }
 
-    /// Returns the last samples, which stand for fewer than the others do, in the order of their times.
-    pub fn finish(self) -> Vec<AnySample> {
+    /// Returns the last samples, which stand for fewer than the others do, in the order of their times, and their call
+    /// stacks.
+    pub fn finish(self) -> Vec<(AnySample, StackId)> {
         let rest = self.runs.into_values().filter(|run| run.samples > 0 || run.events > 0);
-        let mut rest: Vec<AnySample> = rest.map(|run| AnySample { events: run.events, ..run.last }).collect();
-        rest.sort_by_key(|sample| (sample.time, sample.processor, sample.source));
+        let mut rest: Vec<(AnySample, StackId)> =
+            rest.map(|run| (AnySample { events: run.events, ..run.last }, run.stack)).collect();
+        rest.sort_by_key(|(sample, _)| (sample.time, sample.processor, sample.source));
         rest
     }
 }
@@ -95,7 +99,7 @@ mod tests {
         let events = [1 << 31, 1 << 30, 1 << 29, 1, 1, 1];
         let kept: Vec<u64> = (0_u64..)
             .zip(events)
-            .filter_map(|(time, events)| thinning.add(&sample(0, 1, time, events), 1.into()))
+            .filter_map(|(time, events)| thinning.add(&sample(0, 1, time, events), StackId::NOT_RECORDED, 1.into()))
             .map(|sample| sample.events)
             .collect();
         assert_eq!(kept, [MAX_WEIGHT, (1 << 30) + 1 + (1 << 29) + 1, 2]);
@@ -112,9 +116,9 @@ mod tests {
                 samples.map(|((processor, source, events), time)| sample(processor, source, time, events)).collect();
             let mut thinning = Thinning::new(samples.len() as u64, max, 6);
             let mut kept: Vec<AnySample> =
-                samples.iter().filter_map(|one| thinning.add(one, one.source.into())).collect();
+                samples.iter().filter_map(|one| thinning.add(one, StackId::NOT_RECORDED, one.source.into())).collect();
             let step = usize::try_from(thinning.step()).unwrap();
-            kept.extend(thinning.finish());
+            kept.extend(thinning.finish().into_iter().map(|(sample, _)| sample));
             prop_assert!(kept.len() as u64 <= max.max(7), "{} of {}, step {}", kept.len(), max, step);
             let sums = |samples: &[AnySample]| {
                 let mut sums: BTreeMap<(u32, u32), u64> = BTreeMap::new();

@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 use protocol::{CounterSample, SampleRecord};
 use recording::Block;
-use report::{Column, Filter, Table, Thinned, firefox, flamegraph, folded, folded_for_graph, samples_csv};
+use report::{Filter, Thinned, firefox, flamegraph, folded, folded_for_graph, samples_csv};
 use serde_json::Value;
 
 use super::support::{APP, CYCLES, MISSES, file, processes, read, recording, sample, symbol_index};
@@ -16,8 +16,7 @@ fn of_cycles() -> Filter {
 
 fn folded_lines() -> Vec<String> {
     let contents = read(&recording());
-    let columns = [Column::Process, Column::Module, Column::Frames];
-    folded(&Table::new(&contents, &symbol_index(&contents), CYCLES, &columns, &of_cycles()))
+    folded(&contents, &symbol_index(&contents), CYCLES, &of_cycles())
 }
 
 #[test]
@@ -130,9 +129,7 @@ fn a_flame_graph_has_no_lines_for_what_it_does_not_show() {
     let records: Vec<SampleRecord> = narrow.chain(wide).collect();
     let contents = read(&file(&[Block::Process(processes()[1].clone()), Block::Samples(records)]));
     let index = symbol_index(&contents);
-    let columns = [Column::Process, Column::Module, Column::Frames];
-    let table = Table::new(&contents, &index, CYCLES, &columns, &of_cycles());
-    let (all, shown) = (folded(&table), folded_for_graph(&table));
+    let [all, shown] = [folded, folded_for_graph].map(|fold| fold(&contents, &index, CYCLES, &of_cycles()));
     // A hundredth of a percent of the events, 7.0, is the minimum.
     assert_eq!(
         shown,

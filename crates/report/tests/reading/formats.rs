@@ -60,7 +60,7 @@ fn inferno_finds_the_events_of_a_report_in_a_script() {
 }
 
 /// The parts of `profile.proto` that the test reads, written anew from its definition.
-mod proto {
+pub mod proto {
     use prost::Message;
 
     #[derive(Clone, PartialEq, Message)]

@@ -72,11 +72,9 @@ fn unknown_process_has_kernel_modules_but_no_user_modules() {
 fn exports_have_every_kind_and_no_id_of_unknown_processes() {
     let bytes = recording();
     let contents = read(&bytes);
-    let columns = [Column::Process, Column::Module, Column::Frames];
     let symbol_index = symbol_index(&contents);
-    let table = Table::new(&contents, &symbol_index, CYCLES, &columns, &Filter::default());
     assert_eq!(
-        folded(&table),
+        folded(&contents, &symbol_index, CYCLES, &Filter::default()),
         [
             "[unknown];[unknown];[unknown] 1000",
             "[unknown];ntoskrnl.exe;ntoskrnl.exe+0x40 1000",

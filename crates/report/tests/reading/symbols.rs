@@ -10,7 +10,7 @@ use std::thread;
 use flate2::read::GzDecoder;
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options};
-use recording::{Block, DebugFile, Module, Process};
+use recording::{Block, CallStack, DebugFile, Module, Process, SampleStack, StackEnd, Writer};
 use report::{
     Column, Contents, Detail, Filter, NamePattern, Reason, SampleLocation, SymbolFinder, SymbolIndex, Table, firefox,
     script,
@@ -18,7 +18,7 @@ use report::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::support::{APP, CYCLES, file, sample};
+use super::support::{APP, CYCLES, file, read, sample, session, summary};
 
 const DLL: &[u8] = include_bytes!("../fixtures/functions.dll");
 const PDB: &[u8] = include_bytes!("../fixtures/functions.pdb.gz");
@@ -141,8 +141,11 @@ fn inlined_functions_are_frames_below_the_symbol() {
         let selected = Table::new(&contents, &symbol_index, CYCLES, &[], &filter).selected;
         assert_eq!(selected.samples, samples, "{pattern}");
     }
-    let stacks = report::folded(&table(Column::Frames));
-    assert!(stacks.contains(&format!(";;functions::alpha();{fetch_add};{atomic_add} 2")), "{stacks:?}");
+    let stacks = report::folded(&contents, &symbol_index, CYCLES, &Filter::default());
+    assert!(
+        stacks.contains(&format!("app.exe (8);functions.dll;functions::alpha();{fetch_add};{atomic_add} 2")),
+        "{stacks:?}"
+    );
     let mut text = Vec::new();
     script(&contents, &symbol_index, &Filter::default(), Cursor::new(&bytes), &mut text).unwrap();
     let mut collapsed = Vec::new();
@@ -167,6 +170,28 @@ fn inlined_functions_are_frames_below_the_symbol() {
     let caller = stack_table["prefix"][stack].as_u64().unwrap();
     let caller = stack_table["prefix"][usize::try_from(caller).unwrap()].as_u64().unwrap();
     assert!(stack_table["prefix"][usize::try_from(caller).unwrap()].is_null());
+}
+
+#[test]
+fn inlined_functions_of_callers_are_frames_of_their_own() {
+    let folder = folder(&[("functions.pdb", &pdb())]);
+    let mut writer = Writer::new(Vec::new(), &session()).unwrap();
+    let modules = vec![dll()];
+    writer.process(&Process { id: 8, created: None, name: "app.exe".to_owned(), modules }).unwrap();
+    // The call is in the last byte of the inlined function.
+    let stack = CallStack { callers: vec![APP + 0x1054], end: StackEnd::Complete };
+    let sampled = (sample(CYCLES, 8, APP + 0x1020, 1).into(), SampleStack::Stack(stack));
+    writer.stacked_samples(&[sampled]).unwrap();
+    let contents = read(&writer.finish(&summary()).unwrap());
+    let symbol_index = SymbolIndex::new(&contents, &Filter::default(), &given(folder.path()));
+    let atomic = "core::sync::atomic";
+    assert_eq!(
+        report::folded(&contents, &symbol_index, CYCLES, &Filter::default()),
+        [format!(
+            "app.exe (8);functions::entry();{atomic}::AtomicU32::load()_[i];{atomic}::atomic_load()_[i];\
+             functions::alpha();{atomic}::AtomicU32::fetch_add()_[i];{atomic}::atomic_add()_[i] 1"
+        )]
+    );
 }
 
 #[test]
