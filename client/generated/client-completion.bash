@@ -1331,7 +1331,7 @@ _client() {
             return 0
             ;;
         client__subcmd__report)
-            opts="-e -C -g -h --event --cpu --process --thread --module --symbol --time --symbols --sort --fields --children --call-graph --merge --stack --limit --percent-limit --error --wide --inline --json --csv --color --help"
+            opts="-e -C -g -h --event --cpu --process --thread --module --symbol --time --symbols --sort --fields --children --call-graph --stack --merge --limit --percent-limit --error --wide --inline --json --csv --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

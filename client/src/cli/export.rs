@@ -27,15 +27,20 @@ FORMATS
            --time selects a part with all samples, --max-samples N allows more
   html     a page for browsers in one file, which loads nothing from the network:
            flame graph, table, events over time, and what was lost
-  folded   lines \"process;module;symbol events\" for flame graph programs, of
-           the first event of the recording, or of -e
+  folded   lines \"process;caller;...;function events\" for flame graph programs,
+           of the first event of the recording, or of -e; _[k] marks kernel
+           mode, and _[i] inlined functions; without call stacks the lines are
+           \"process;module;symbol events\"
   pprof    a profile for pprof: go tool pprof -http=: app.pb.gz; processes are
            labels, which -tagroot process shows as frames
   speedscope
            a profile for https://www.speedscope.app, with one part per event
   csv      a line for each sample, and for each loss and pause
   json     sums by process, module, symbol and address
-`client script` prints the text of perf script, which other programs read.
+All but csv and json have the callers of each sample, if the recording has call
+stacks (record -g). Incomplete stacks end with a frame such as [truncated] or
+[no stack: taken elsewhere]. `client script` prints the text of perf script,
+which other programs read.
 
 EXAMPLES
   client export app.rec --format firefox -o app.json
@@ -46,10 +51,12 @@ EXAMPLES
 
 /// Text after the options of `flamegraph` in `--help`.
 pub const FLAMEGRAPH_HELP: &str = "\
-Draws process, module, symbol and inlined functions as boxes as wide as their share of the events.
-Recordings hold no call stacks. Without -e: the first event of the recording.
-If only a part of the samples is selected, the graph is that part: its subtitle
-says how much that is of all events.
+Draws functions as boxes as wide as their share of the events, each on top of
+its caller, if the recording has call stacks (record -g). Kernel mode, inlined
+and other functions differ in color. Without call stacks, the boxes are
+process, module, symbol and inlined functions. Without -e: the first event of
+the recording. If only a part of the samples is selected, the graph is that
+part: its subtitle says how much that is of all events.
 
 EXAMPLES
   client flamegraph app.rec -o app.svg
@@ -59,6 +66,7 @@ EXAMPLES
 pub const SCRIPT_HELP: &str = "\
 Prints each sample as perf script does on Linux, for FlameGraph, speedscope,
 Perfetto and other programs. The period of a sample is the number of its events.
+The callers of a sample follow it if the recording has call stacks (record -g).
 A function that is inlined has a line of its own. Losses and pauses have no
 line: client export --format csv has them.
 

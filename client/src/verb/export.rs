@@ -20,7 +20,7 @@ const COLUMNS: [Column; 4] = [Column::Process, Column::Module, Column::Symbol, C
 
 pub fn run(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
     let max_samples = args.max_samples()?;
-    let loaded = LoadedRecording::open(&args.recording, Detail::default())?;
+    let loaded = LoadedRecording::open(&args.recording, Detail { stacks: true, ..Detail::default() })?;
     let mut thinned = None;
     to(args.output.as_deref(), &loaded, context, |out, path| {
         thinned = write(args.format, max_samples, &loaded, out, path)?;

@@ -14,7 +14,7 @@ use crate::output::OutputError;
 use crate::share;
 
 pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
-    let loaded = LoadedRecording::open(&args.recording, Detail::default())?;
+    let loaded = LoadedRecording::open(&args.recording, Detail { stacks: true, ..Detail::default() })?;
     let lines = loaded.folded(folded_for_graph)?;
     let title = loaded.contents.source_name(loaded.one_source()?).into_owned();
     let subtitle = subtitle(&loaded)?;

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-use report::{Column, Contents, ExportError, Limits, RecordedTime, Table, TableRow, rates};
+use report::{
+    CallNode, CallTree, Column, Contents, ExportError, Limits, RecordedTime, SampledSource, Table, TableRow, rates,
+};
 use serde::Serialize;
 
 use super::aggregate::Aggregate;
@@ -24,6 +26,9 @@ const COLUMNS: [Column; 3] = [Column::Process, Column::Module, Column::Frames];
 
 /// Maximum number of rows of a source, and of sums of other rows. A browser sorts and draws as many without delay.
 const MAX_ROWS: usize = 2_000;
+
+/// Maximum number of functions in the tree of calls of a source.
+const MAX_CALLS: usize = 10_000;
 
 /// What stands for the processes of the rows that the page has in no sum of their own.
 const OTHERS: &str = "[other processes]";
@@ -48,6 +53,8 @@ struct Source {
     /// All events of the source, including those that are not selected.
     events: u64,
     rows: Vec<Row>,
+    /// The functions of call stacks; parents come before their children. Without call stacks there are none.
+    calls: Vec<Call>,
     omitted: Vec<Omitted>,
     rates: Vec<Track>,
 }
@@ -62,6 +69,18 @@ struct Row {
     low: f64,
     high: f64,
     samples: u64,
+    events: u64,
+}
+
+/// A function in the tree of calls.
+#[derive(Serialize)]
+struct Call {
+    /// Index of the caller; none for a process.
+    caller: Option<usize>,
+    name: String,
+    module: String,
+    kernel: bool,
+    /// Events of the function itself, and of called functions that the page does not have.
     events: u64,
 }
 
@@ -113,6 +132,7 @@ fn page(loaded: &LoadedRecording, path: Option<&Path>) -> Result<Page, Error> {
             account: summary(source, filter.narrows()),
             events: table.total.weight.events,
             rows: first.rows.iter().map(row).collect(),
+            calls: calls(loaded, key),
             omitted: omitted(&table, &first.rows),
             rates: tracks
                 .map(|((_, processor), events)| Track { processor: *processor, events: events.clone() })
@@ -125,6 +145,30 @@ fn page(loaded: &LoadedRecording, path: Option<&Path>) -> Result<Page, Error> {
         part_seconds: rates.as_ref().map_or(1.0, |rates| rates.part.as_secs_f64()),
         sources: sources.collect(),
     })
+}
+
+/// Returns the tree of calls with the functions of the most events; nothing if no call stacks were recorded.
+fn calls(loaded: &LoadedRecording, source: SampledSource) -> Vec<Call> {
+    let LoadedRecording { contents, symbol_index, filter, .. } = loaded;
+    if !contents.sample_counts.stack_stats(source).are_recorded() {
+        return Vec::new();
+    }
+    let tree = CallTree::new(contents, symbol_index, source, filter);
+    // A caller has at least the events of what it calls, and a lower number.
+    let mut order: Vec<(usize, CallNode)> = tree.nodes().enumerate().collect();
+    order.sort_by_key(|(_, node)| Reverse(node.total.events));
+    order.truncate(MAX_CALLS);
+    order.sort_unstable_by_key(|(number, _)| *number);
+    let place = |number: usize| order.binary_search_by_key(&number, |(number, _)| *number).ok();
+    let events = tree.shown_events(|number, _| place(number).is_some());
+    let call = |(number, CallNode { parent, function, .. }): &(usize, CallNode)| Call {
+        caller: parent.and_then(place),
+        name: symbol_index.function_name(*function, contents).into_owned(),
+        module: symbol_index.function_module(*function).to_owned(),
+        kernel: function.kernel,
+        events: events.get(*number).copied().unwrap_or_default(),
+    };
+    order.iter().map(call).collect()
 }
 
 /// Returns the rows of a table that are not `shown`, added up by process and module. If these are too many, those with

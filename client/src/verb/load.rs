@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use recording::{JoinedFile, ReadError, RecordedEvent, Session};
 use report::{
-    Column, Contents, Detail, ExportError, Filter, Missing, PerfMapProblem, Reason, SampleLocation, SampledSource,
-    SymbolFinder, SymbolIndex, Table, TimelineSample, timeline,
+    Contents, Detail, ExportError, Filter, Missing, PerfMapProblem, Reason, SampleLocation, SampledSource,
+    SymbolFinder, SymbolIndex, TimelineSample, timeline,
 };
 use thiserror::Error as ThisError;
 
@@ -33,6 +33,9 @@ const MAX_MODULES: usize = 3;
 
 /// Maximum number of names that an error lists.
 const MAX_NAMES: usize = 5;
+
+/// Makes folded stacks of the samples of a source that a filter selects.
+type Fold = fn(&Contents, &SymbolIndex, SampledSource, &Filter) -> Vec<String>;
 
 /// Why a recording cannot be shown.
 #[derive(Debug, ThisError)]
@@ -212,14 +215,13 @@ impl LoadedRecording {
         self.sources().first().copied().ok_or_else(|| RecordingError::NoSamples { path: self.path.clone() }.into())
     }
 
-    /// Returns the samples of [one source](Self::one_source) as folded stacks, which `fold` makes of their table.
-    pub fn folded(&self, fold: fn(&Table) -> Vec<String>) -> Result<Vec<String>, Error> {
-        let columns = [Column::Process, Column::Module, Column::Frames];
-        let table = Table::new(&self.contents, &self.symbol_index, self.one_source()?, &columns, &self.filter);
-        if table.is_empty() {
+    /// Returns the samples of [one source](Self::one_source) as folded stacks, which `fold` makes.
+    pub fn folded(&self, fold: Fold) -> Result<Vec<String>, Error> {
+        let lines = fold(&self.contents, &self.symbol_index, self.one_source()?, &self.filter);
+        if lines.is_empty() {
             return Err(RecordingError::NoSamples { path: self.path.clone() }.into());
         }
-        Ok(fold(&table))
+        Ok(lines)
     }
 
     /// Opens the recording again, to read single samples. While they are written to a terminal, no progress is shown.

@@ -43,14 +43,37 @@ function rowMatches(row) {
   return [row.process, row.module, ...row.frames].some(matches);
 }
 
-// The tree of process, module and functions; each node has the events of the rows below it.
+// The tree of calls, from the process over its outermost functions to the sampled ones. Without call stacks: the tree of
+// process, module and functions. Each node has the events of what is below it.
 function tree(source) {
+  return source.calls.length > 0 ? callTree(source.calls) : rowTree(source);
+}
+
+function callTree(calls) {
+  const root = { name: 'all', events: 0, children: new Map() };
+  const nodes = [];
+  for (const { caller, name, module, kernel, events } of calls) {
+    const node = { name, module, kernel, events, children: new Map() };
+    // Functions of one caller can have the same name.
+    (nodes[caller] ?? root).children.set(nodes.length, node);
+    nodes.push(node);
+  }
+  const add = node => {
+    for (const child of node.children.values()) node.events += add(child);
+    return node.events;
+  };
+  add(root);
+  return root;
+}
+
+function rowTree(source) {
   const root = { name: 'all', events: 0, children: new Map() };
   const add = (names, events) => {
     let node = root;
     node.events += events;
-    for (const name of names) {
-      if (!node.children.has(name)) node.children.set(name, { name, events: 0, children: new Map() });
+    for (const [level, name] of names.entries()) {
+      const module = level > 0 ? names[1] : '';
+      if (!node.children.has(name)) node.children.set(name, { name, module, events: 0, children: new Map() });
       node = node.children.get(name);
       node.events += events;
     }
@@ -78,35 +101,40 @@ function drawFlames() {
   flames.replaceChildren();
   let node = tree(source);
   const all = node.events;
+  const keys = [];
   const names = [];
-  for (const name of view.zoom) {
-    if (!node.children.has(name)) break;
-    node = node.children.get(name);
-    names.push(name);
+  for (const key of view.zoom) {
+    if (!node.children.has(key)) break;
+    node = node.children.get(key);
+    keys.push(key);
+    names.push(node.name);
   }
-  view.zoom = names;
+  view.zoom = keys;
   drawPath(names, node, all);
   let depth = 0;
   const draw = (node, path, left, level) => {
     const width = node.events / top.events;
     if (width < LEAST) return;
     depth = Math.max(depth, level + 1);
-    const label = `${node.name}: ${percent(node.events / source.events)}, ${grouped(node.events)} events`;
+    const where = node.kernel ? ' (kernel mode)' : '';
+    const label = `${node.name}${where}: ${percent(node.events / source.events)}, ${grouped(node.events)} events`;
     const box = element('button', node.name, { title: label, 'aria-label': label, type: 'button' });
     box.style.left = `${left * 100}%`;
     box.style.width = `calc(${width * 100}% - 1px)`;
     box.style.top = `${level * ROW}px`;
-    box.style.setProperty('--hue', hue(path[1] ?? node.name));
-    if (view.search && !matches(node.name)) box.className = 'other';
+    box.style.setProperty('--hue', hue(node.module || node.name));
+    if (node.kernel) box.classList.add('kernel');
+    if (view.search && !matches(node.name) && !matches(node.module ?? '')) box.classList.add('other');
     box.addEventListener('click', () => zoom(path));
     flames.append(box);
-    for (const child of [...node.children.values()].sort((one, other) => other.events - one.events)) {
-      draw(child, [...path, child.name], left, level + 1);
+    const byEvents = [...node.children].sort(([, one], [, other]) => other.events - one.events);
+    for (const [key, child] of byEvents) {
+      draw(child, [...path, key], left, level + 1);
       left += child.events / top.events;
     }
   };
   const top = node;
-  if (top.events > 0) draw(top, names, 0, 0);
+  if (top.events > 0) draw(top, keys, 0, 0);
   flames.style.height = `${Math.max(depth, 1) * ROW}px`;
 }
 
