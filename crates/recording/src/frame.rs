@@ -29,8 +29,8 @@ pub const MAX_COLUMNS: usize = MAX_SAMPLES * (37 + 26) + 13;
 /// Maximum number of nodes in a block of stacks.
 pub const MAX_NODES: usize = 1 << 16;
 
-/// Maximum size of the columns of a block of stacks before compression: 12 bytes for each node, and one for the width of
-/// each column.
+/// Maximum size of the columns of a block of stacks before compression: 12 bytes for each node, and one for the width
+/// of each column.
 pub const MAX_STACK_COLUMNS: usize = MAX_NODES * 12 + 2;
 
 /// Returns the maximum size of a zstd frame with columns that cannot be compressed (ZSTD_COMPRESSBOUND).

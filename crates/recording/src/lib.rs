@@ -1,7 +1,7 @@
 //! The recording file that `record` writes and `report` reads.
 //!
-//! A file header is followed by blocks: one [`Session`], then [`Process`], [`Methods`] and sample blocks in the order in
-//! which they became known, then one [`Summary`]. Before the samples that need them come blocks of call stacks. All
+//! A file header is followed by blocks: one [`Session`], then [`Process`], [`Methods`] and sample blocks in the order
+//! in which they became known, then one [`Summary`]. Before the samples that need them come blocks of call stacks. All
 //! integers are little-endian.
 //!
 //! | bytes | file header |
@@ -20,8 +20,8 @@
 //!
 //! The payload of a sample block has 1 to [`MAX_SAMPLES`] records as the driver returned them, in their order. A record
 //! is a [`SampleRecord`](protocol::SampleRecord) of any content; one of an unknown kind or with invalid fields does not
-//! affect the others. The payload of a block of another kind, except stacks, is a JSON object. Each block is written with one system
-//! call, so if the writer is terminated, all earlier blocks stay readable.
+//! affect the others. The payload of a block of another kind, except stacks, is a JSON object. Each block is written
+//! with one system call, so if the writer is terminated, all earlier blocks stay readable.
 //!
 //! | bytes | start of a sample block |
 //! |---|---|
@@ -33,9 +33,9 @@
 //! | 4 | CRC-32 of the preceding 28 bytes |
 //!
 //! A reader can skip the rest if it needs other times ([`Reader::within`]). The rest is a zstd frame (RFC 8878) with
-//! thirteen columns. A column is one byte with its width `w`, then the lowest bytes of all its values, the next ones, and
-//! so on to byte `w - 1`. The first eight columns have a value for each place, the others one for each record. Values
-//! marked with ± are differences, doubled, and inverted if negative.
+//! thirteen columns. A column is one byte with its width `w`, then the lowest bytes of all its values, the next ones,
+//! and so on to byte `w - 1`. The first eight columns have a value for each place, the others one for each record.
+//! Values marked with ± are differences, doubled, and inverted if negative.
 //!
 //! | column | of each place |
 //! |---|---|
@@ -89,12 +89,13 @@
 //! Blocks can be decoded in parallel ([`Reader::next_encoded`]): their columns do not depend on other blocks.
 //!
 //! A recording with a limit ([`Parts`]) has several parts behind each other. Each begins with a file header and repeats
-//! the session, with its number in `part`. Blocks are counted from 0 again, and stacks numbered from 16. A reader skips the
-//! repeated session.
+//! the session, with its number in `part`. Blocks are counted from 0 again, and stacks numbered from 16. A reader skips
+//! the repeated session.
 //!
 //! # Earlier versions
 //!
-//! Version 4 has no call stacks and no methods: the column 8 of samples is missing. Versions 2 and 3 have the records themselves as the payload of a sample block, 48 bytes each.
+//! Version 4 has no call stacks and no methods: the column 8 of samples is missing. Versions 2 and 3 have the records
+//! themselves as the payload of a sample block, 48 bytes each.
 //!
 //! | module | contents |
 //! |---|---|

@@ -54,8 +54,8 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Limits the memory for call stacks to about 30 bytes for each of so many callers. When there are more, stacks that
-    /// were written before are written again when they recur.
+    /// Limits the memory for call stacks to about 30 bytes for each of so many callers. When there are more, stacks
+    /// that were written before are written again when they recur.
     #[must_use]
     pub fn with_node_limit(self, nodes: usize) -> Self {
         Self { interner: Interner::new(nodes), ..self }

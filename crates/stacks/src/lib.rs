@@ -6,7 +6,7 @@
 //! [`SampleStack`](recording::SampleStack).
 //!
 //! 1. A sample and its event have the same CPU, source and number of the interrupt ([`SampleEvent`]). Numbers begin
-//!    anew with each trace session and wrap, so the time, the instruction pointer and the mode must be the same too.
+//!    anew when the driver is loaded, and wrap, so the time, the instruction pointer and the mode must be the same too.
 //! 2. The event has the frames in kernel mode: those of the driver's DPC, and from the instruction pointer on those of
 //!    the interrupted code. Without it in them, Windows walked the stack of other code.
 //! 3. The frames in user mode follow in another event, with the same MatchId ([`UserPart`]). Windows can use a MatchId

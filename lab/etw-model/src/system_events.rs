@@ -27,7 +27,8 @@ const LOAD: u8 = 10;
 /// SID of a user, S-1-5-21-1-2-3-1001.
 const SID: &[u8] = b"\x01\x05\0\0\0\0\0\x05\x15\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\xE9\x03\0\0";
 
-/// Returns an event in its binary form on 64-bit Windows 10, or `None` if the EnableFlags of a session do not select it.
+/// Returns an event in its binary form on 64-bit Windows 10, or `None` if the EnableFlags of a session do not select
+/// it.
 #[must_use]
 pub fn encode(event: &SystemEvent, enable_flags: u32, time: u64) -> Option<DeliveredEvent> {
     let (flag, provider, opcode, version, payload) = match event {

@@ -3,8 +3,8 @@
 //! drivers from the lab.
 //!
 //! A script in the environment ([`TRACE_SCRIPT`](bench_protocol::TRACE_SCRIPT)) says which functions fail, and in which
-//! disorder events and stacks are delivered. What the documentation describes is in `etw-model`, which is tested without
-//! Windows.
+//! disorder events and stacks are delivered. `etw-model` has the behavior that the documentation describes, and is
+//! tested without Windows.
 //!
 //! | module | contents |
 //! |---|---|
@@ -34,8 +34,8 @@ use windows_sys::Win32::{
 };
 use windows_sys::core::BOOL;
 
-/// The entry point. It runs under the loader lock, so it does not connect to the lab. Without a valid script, or without
-/// one of the functions, the library is not loaded.
+/// The entry point. It runs under the loader lock, so it does not connect to the lab. Without a valid script, or
+/// without one of the functions, the library is not loaded.
 ///
 /// # Safety
 /// Only the loader calls it.
