@@ -5,11 +5,12 @@ use clap::error::ErrorKind;
 
 use super::Cli;
 
-const DOCUMENTS: [(&str, &str); 4] = [
+const DOCUMENTS: [(&str, &str); 5] = [
     ("README.md", include_str!("../../../README.md")),
     ("BENCHMARKS.md", include_str!("../../../BENCHMARKS.md")),
     ("docs/windows.md", include_str!("../../../docs/windows.md")),
     ("docs/security.md", include_str!("../../../docs/security.md")),
+    ("docs/etw.md", include_str!("../../../docs/etw.md")),
 ];
 
 /// Placeholders in the documents, with a value for each.
