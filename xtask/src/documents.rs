@@ -65,7 +65,7 @@ fn no_text_has_an_unclear_wording() {
 
 #[test]
 fn every_path_that_a_document_names_exists() {
-    const ROOTS: [&str; 8] = ["crates/", "lab/", "driver/", "client/", "tests/", "xtask/", "docs/", "inf/"];
+    const ROOTS: [&str; 9] = ["crates/", "lab/", "driver/", "client/", "tests/", "xtask/", "docs/", "inf/", "wpr/"];
     let root = Workspace::find().unwrap().root().to_owned();
     let mut named = 0;
     for file in

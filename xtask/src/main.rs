@@ -220,7 +220,7 @@ mod tests {
 
     const TASKS: &str = include_str!("../../Makefile.toml");
 
-    const DOCUMENTS: [(&str, &str); 8] = [
+    const DOCUMENTS: [(&str, &str); 9] = [
         ("README.md", include_str!("../../README.md")),
         ("CONTRIBUTING.md", include_str!("../../CONTRIBUTING.md")),
         ("CHANGELOG.md", include_str!("../../CHANGELOG.md")),
@@ -229,6 +229,7 @@ mod tests {
         ("docs/windows.md", include_str!("../../docs/windows.md")),
         ("docs/release.md", include_str!("../../docs/release.md")),
         ("docs/security.md", include_str!("../../docs/security.md")),
+        ("docs/etw.md", include_str!("../../docs/etw.md")),
     ];
 
     fn tasks() -> BTreeMap<String, Value> {

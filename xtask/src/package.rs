@@ -6,6 +6,8 @@ mod certificate;
 mod debian;
 mod distribution;
 mod inf;
+#[cfg(test)]
+mod recording_profile;
 mod submission;
 mod symbols;
 mod windows_kit;
@@ -50,6 +52,7 @@ const WRITTEN: &[&str] = &[
     "LICENSE-MIT",
     "THIRD-PARTY.md",
     "docs/windows.md",
+    "wpr/halprof.wprp",
     "client/generated/client-completion.bash",
     "client/generated/client-completion.lua",
     "client/generated/client-completion.ps1",

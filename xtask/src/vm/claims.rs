@@ -172,6 +172,69 @@ pub const CLAIMS: &[Claim] = &[
         scope: InPart("that each address is the interrupted one, which needs a program with known functions"),
     },
     Claim {
+        id: "trace-provider",
+        text: "the driver registers a provider of events, and a trace session gets the events that it asks for",
+        scope: InPart("that other programs decode the events"),
+    },
+    Claim { id: "events-from-dpc", text: "a DPC writes events at DISPATCH_LEVEL", scope: Complete },
+    Claim {
+        id: "stack-from-dpc",
+        text: "the stack of an event that a DPC writes contains the interrupted code",
+        scope: Complete,
+    },
+    Claim {
+        id: "no-stack-at-raised-irql",
+        text: "code at DISPATCH_LEVEL or above has no stack, and no wrong one",
+        scope: NoStep("it needs code in the kernel with known callers"),
+    },
+    Claim {
+        id: "frames-in-user-mode",
+        text: "frames in user mode arrive in another event, with the same MatchId",
+        scope: InPart("which event brings them"),
+    },
+    Claim {
+        id: "most-frames",
+        text: "a stack has at most 192 frames, and the outermost are cut",
+        scope: NoStep("it needs a program with more callers"),
+    },
+    Claim {
+        id: "system-provider",
+        text: "a trace session of any name has processes and images of the system provider",
+        scope: NoStep("the client also queries processes and modules itself"),
+    },
+    Claim {
+        id: "leftover-trace-session",
+        text: "a trace session that a killed client left is stopped by the next one with its name",
+        scope: NoStep("it needs a client with the process ID of one that was killed"),
+    },
+    Claim {
+        id: "who-can-trace",
+        text: "administrators can start the trace session of `record -g`; a refusal has a message",
+        scope: InPart("the refusal, which needs a second account in the guest"),
+    },
+    Claim {
+        id: "trace-losses",
+        text: "what a trace session loses is reported, and each sample without a stack has its reason",
+        scope: NoStep("it needs a trace session that loses events"),
+    },
+    Claim {
+        id: "functions-of-dotnet",
+        text: "functions of .NET have names, also in processes that ran before",
+        scope: NoStep("it needs a program of .NET with known functions"),
+    },
+    Claim { id: "shares-of-callers", text: "shares of callers are those of the executed calls", scope: Complete },
+    Claim {
+        id: "trace-file",
+        text: "`record --etl` writes a file for Windows Performance Analyzer",
+        scope: InPart("that Windows Performance Analyzer shows the stacks"),
+    },
+    Claim { id: "recording-profile", text: "WPR accepts `halprof.wprp`", scope: Complete },
+    Claim {
+        id: "budget-of-stacks",
+        text: "the budget of the handler includes the walks of stacks",
+        scope: NoStep("no step measures the cost of a walk"),
+    },
+    Claim {
         id: "frozen-counters",
         text: "counters that another program freezes on each interrupt, freezes or stops run again within two \
             ticks; a left-over freeze in IA32_DEBUGCTL is cleared for the session and put back",

@@ -30,6 +30,9 @@ const DEBUG_STORE_TAKEN: i32 = 25;
 /// That of `selftest` for a failed check.
 const SELFTEST_FAILED: i32 = 28;
 
+/// Smallest share of whole stacks in percent. Interrupt handlers and other code at DISPATCH_LEVEL have none.
+const MIN_STACKS: f64 = 50.0;
+
 fn fail_unless(holds: bool, reason: impl FnOnce() -> String) -> Outcome {
     if holds { Passed } else { Failed(reason()) }
 }
@@ -257,6 +260,34 @@ pub fn recorded(ran: &Ran) -> Outcome {
     }
 }
 
+/// Returns the line of `client record -g` that says how many samples have stacks.
+fn stacks_line(ran: &Ran) -> Option<&str> {
+    ran.err.lines().chain(ran.out.lines()).find(|line| line.starts_with("[ stacks: "))
+}
+
+/// Passes if `client record -g` has samples, and Windows did not refuse its trace session.
+pub fn traced(ran: &Ran) -> Outcome {
+    let outcome = recorded(ran);
+    if outcome != Passed {
+        return outcome;
+    }
+    fail_unless(stacks_line(ran).is_some(), || {
+        let warning = ran.err.lines().find(|line| line.contains("without call stacks"));
+        warning.unwrap_or("no line about stacks").to_owned()
+    })
+}
+
+/// Passes if at least half of the samples of `client record -g` have a whole stack.
+pub fn recorded_with_stacks(ran: &Ran) -> Outcome {
+    let outcome = traced(ran);
+    if outcome != Passed {
+        return outcome;
+    }
+    let line = stacks_line(ran).unwrap_or_default();
+    let share = line.trim_start_matches("[ stacks: ").split(' ').next().and_then(|share| share.parse::<f64>().ok());
+    fail_unless(share.is_some_and(|share| share >= MIN_STACKS), || line.to_owned())
+}
+
 /// Passes if `client report` finds samples of every source.
 pub fn reported(ran: &Ran) -> Outcome {
     check(ran, "report", |document| {
@@ -435,6 +466,19 @@ mod tests {
         assert_eq!(recorded(&summary("0")), Failed("no samples".to_owned()));
         assert_eq!(recorded(&ran(0, "", "")), Failed("no summary".to_owned()));
         assert!(matches!(recorded(&Ran { code: 24, ..summary("5") }), Failed(_)));
+        let with_stacks = |share: &str| {
+            let stacks = format!("[ stacks: {share} % of samples; 0.0 % truncated; 3.0 % missing ]\n");
+            recorded_with_stacks(&Ran { out: stacks, ..summary("5") })
+        };
+        assert_eq!((with_stacks("97.0"), with_stacks("50.0")), (Passed, Passed));
+        assert!(failed(&with_stacks("12.5")).starts_with("[ stacks: 12.5 %"));
+        assert!(failed(&with_stacks("<0.1")).starts_with("[ stacks: <0.1 %"));
+        assert_eq!(failed(&recorded_with_stacks(&summary("0"))), "no samples");
+        assert_eq!(failed(&recorded_with_stacks(&summary("5"))), "no line about stacks");
+        let refusal = "warning: samples are recorded without call stacks: Windows refuses the trace session";
+        let refused = Ran { err: format!("{refusal}\n{}", summary("5").err), ..Ran::default() };
+        assert_eq!(failed(&traced(&refused)), refusal);
+        assert_eq!(failed(&recorded_with_stacks(&refused)), refusal);
         let report = |samples: u64| {
             let sources = json!([{ "name": "a", "samples": 5 }, { "name": "b", "samples": samples }]);
             reported(&printed(&json!({ "schema": "halprof.report/1", "sources": sources })))

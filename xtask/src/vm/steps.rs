@@ -17,6 +17,9 @@ const MEMORY_INTEGRITY: &str = r"(Get-CimInstance -Namespace root\Microsoft\Wind
 const CERTIFICATE: &str = r"C:\halprof-vm\package\halprof.cer";
 const INF: &str = r"C:\halprof-vm\package\halprof.inf";
 
+/// The package's recording profile in the guest.
+const RECORDING_PROFILE: &str = r"C:\halprof-vm\package\halprof.wprp";
+
 /// A command that takes about a second in a guest.
 const WORK: [&str; 3] = ["cmd", "/c", "for /L %i in (1,1,200000) do @rem"];
 
@@ -26,7 +29,18 @@ const MANY: &str = "cycles,instructions,branches,branch-misses,cache-references,
 
 /// Returns every step, in order.
 pub fn plan() -> Vec<Step> {
-    let parts = [machine(), setup(), installation(), counting(), sampling(), hardware(), tests(), verifier(), end()];
+    let parts = [
+        machine(),
+        setup(),
+        installation(),
+        counting(),
+        sampling(),
+        call_stacks(),
+        hardware(),
+        tests(),
+        verifier(),
+        end(),
+    ];
     parts.into_iter().flatten().collect()
 }
 
@@ -172,6 +186,52 @@ fn sampling() -> Vec<Step> {
         after_ten(Step::client("flamegraph", &["flamegraph", "ten.rec", "-o", "ten.svg"])),
         record("record-time", &["-e", "Time", "-o", "record-time.rec"]).decides(&["time-sampling"]),
         report("report-time", "record-time").decides(&["time-sampling"]),
+    ]
+}
+
+/// Call stacks, by the client's trace session and by that of Windows Performance Recorder.
+fn call_stacks() -> Vec<Step> {
+    let record = |name: &str, options: &[&str]| {
+        Step::client(name, &[&["record"], options, &["--"], &WORK[..]].concat()).needs(&[Need::Counters])
+    };
+    let after_stacks =
+        |name: &str, arguments: &[&str]| Step::client(name, arguments).needs(&[Need::Counters]).after("record-stacks");
+    let wpr = |name: &str, arguments: &[&str]| {
+        Step::program(name, "wpr.exe", arguments)
+            .needs(&[Need::TestSigning, Need::Counters])
+            .running()
+            .minutes(10)
+            .decides(&["recording-profile"])
+    };
+    vec![
+        record("record-stacks", &["-g", "-o", "stacks.rec"])
+            .proof(proof::traced, "Windows starts the trace session")
+            .decides(&["who-can-trace"]),
+        record("record-more-stacks", &["-g", "-F", "4k", "-o", "more.rec"])
+            .after("record-stacks")
+            .proof(proof::recorded_with_stacks, "half of the samples or more have a whole stack")
+            .decides(&["trace-provider", "events-from-dpc", "stack-from-dpc"]),
+        Step::client("selftest-stacks", &["selftest", "--stacks", "--json"])
+            .needs(&[Need::Counters])
+            .after("record-stacks")
+            .minutes(10)
+            .proof(proof::selftest, "the stacks of known functions have the executed calls")
+            .decides(&["stack-from-dpc", "frames-in-user-mode", "shares-of-callers"]),
+        after_stacks("report-children", &["report", "stacks.rec", "--children", "--sort", "symbol"]),
+        after_stacks("flamegraph-stacks", &["flamegraph", "stacks.rec", "-o", "stacks.svg"]),
+        record("record-etl", &["--etl", "trace.etl", "-o", "etl.rec"])
+            .after("record-stacks")
+            .proof(proof::recorded, "the recording has samples, and Windows writes the file")
+            .decides(&["trace-file"]),
+        wpr("wpr-start", &["-start", RECORDING_PROFILE, "-filemode"])
+            .proof(proof::done, "WPR starts the profile of the package"),
+        record("record-for-wpr", &["-o", "wpr.rec"])
+            .after("wpr-start")
+            .proof(proof::recorded, "the driver samples while WPR records its events"),
+        // After a crash, WPR does not record any more.
+        wpr("wpr-stop", &["-stop", "wpr.etl"])
+            .after("record-for-wpr")
+            .proof(proof::done, "WPR writes and merges the file"),
     ]
 }
 

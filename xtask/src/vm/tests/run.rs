@@ -95,10 +95,14 @@ fn a_run_without_trouble_proves_every_claim_that_this_guest_can_decide() {
             "set-vmprocessor-perfmon",
             "interrupt-through-handler-slot",
             "hal-tells-its-sources",
+            "events-from-dpc",
+            "stack-from-dpc",
+            "shares-of-callers",
+            "recording-profile",
             "driver-verifier",
         ]
     );
-    assert_eq!(report.summary.in_part, 15);
+    assert_eq!(report.summary.in_part, 19);
     // A claim that steps decide in part says what remains, and one without steps why.
     let because = |claim| verdict(&report, claim).1;
     assert_eq!(
