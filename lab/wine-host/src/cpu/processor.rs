@@ -69,6 +69,8 @@ pub struct State {
     pub clock_sites: InterruptSites,
     /// The site of the last interrupt.
     pub last_site: Option<InterruptSite>,
+    /// The site under the DPC that runs: that of the last interrupt before it.
+    pub dpc_site: Option<InterruptSite>,
     /// Set while an interrupt is handled. No events happen then, because a real handler takes no noticeable time.
     pub interrupted: bool,
     pub clock: Clock,
@@ -115,6 +117,7 @@ impl ProcessorType {
             sites: InterruptSites::default(),
             clock_sites: InterruptSites::default(),
             last_site: None,
+            dpc_site: None,
             interrupted: false,
             clock: Clock::default(),
             branches: Branches::default(),

@@ -113,6 +113,8 @@ fn run_due(core: &Core, thread: u32) {
             state.last_site
         };
         let site = call.by_timer.then(|| core.with(clock_interrupt)).flatten();
+        // Interrupts that come while the routine runs do not change the stack below it.
+        core.with(|state| state.dpc_site = state.last_site);
         // SAFETY: the driver initialized the DPC with this routine and this context, and queued it.
         let routine = || irql::run_at(DISPATCH_LEVEL, || unsafe { run(call) });
         match site {

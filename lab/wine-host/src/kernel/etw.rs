@@ -192,7 +192,7 @@ fn is_resident(range: &Range<usize>) -> bool {
 fn event(provider: ProviderId, descriptor: EventDescriptor, metadata: Vec<u8>, payload: Vec<u8>) -> WrittenEvent {
     let EventDescriptor { id, version, channel, level, keyword, .. } = descriptor;
     let (mut processor, mut site) = (0, None);
-    processors::with_current(|core| (processor, site) = (core.number, core.with(|state| state.last_site)));
+    processors::with_current(|core| (processor, site) = (core.number, core.with(|state| state.dpc_site)));
     let site = site.filter(|_| irql::current() >= DISPATCH_LEVEL);
     let (kernel, user, is_there) =
         site.map_or_else(Default::default, |site| tracing().frames(site.ip, site.process, site.user));
