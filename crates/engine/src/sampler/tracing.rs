@@ -5,6 +5,7 @@
 
 use core::sync::atomic::Ordering;
 
+use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu};
 use protocol::trace::{Loss, Sample, SessionStart, SessionStop, cookie};
 use protocol::{CounterSample, Mode};
@@ -12,8 +13,8 @@ use protocol::{CounterSample, Mode};
 use super::Sampler;
 use super::per_cpu::PerCpuSampling;
 
-/// Number of counters that can wait for their events on a processor. Those that overflow beyond it have no event.
-const CAPACITY: usize = 12;
+/// Number of counters whose events can wait on a processor: all, and the timer of sampling by time.
+const CAPACITY: usize = CounterSet::MOST as usize + 1;
 
 /// An event to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +41,7 @@ pub enum Unsampled {
 }
 
 /// Events of a processor that its DPC has not written yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct UnwrittenEvents {
     counters: [CounterEvents; CAPACITY],
     /// Number of the counters that have an event.
@@ -99,8 +100,14 @@ impl CounterEvents {
     }
 }
 
+impl Default for UnwrittenEvents {
+    fn default() -> Self {
+        Self { counters: [CounterEvents::default(); CAPACITY], used: 0 }
+    }
+}
+
 impl UnwrittenEvents {
-    /// Returns the events of a counter, or `None` if there is no room for them.
+    /// Returns the events of a counter. There is room for every counter.
     fn of(&mut self, counter: u8, source: u32) -> Option<&mut CounterEvents> {
         let known = self.counters.iter().take(self.used).position(|events| events.counter == counter);
         let index = known.unwrap_or(self.used);
