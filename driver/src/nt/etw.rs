@@ -38,7 +38,7 @@ pub struct Provider {
     handle: AtomicU64,
     is_enabled: AtomicBool,
     level: AtomicU8,
-    /// Keywords of which an event must have any, or 0 for every event; and keywords of which it must have all.
+    /// Keywords of which an event must have any, or 0 for every event; and keywords of which it must have all besides.
     any: AtomicU64,
     all: AtomicU64,
     /// Called after a change.
@@ -101,8 +101,7 @@ impl Provider {
         let (any, all) = (self.any.load(Ordering::Relaxed), self.all.load(Ordering::Relaxed));
         self.is_enabled.load(Ordering::Acquire)
             && self.level.load(Ordering::Relaxed) >= LEVEL
-            && (any == 0 || any & keyword != 0)
-            && all & keyword == all
+            && (any == 0 || any & keyword != 0 && all & keyword == all)
     }
 
     /// Writes an event with a payload of at most [`PARTS`] parts, if a trace session wants it. All of the payload is in
