@@ -190,7 +190,9 @@ pub mod win32 {
     pub const ERROR_PATH_NOT_FOUND: i32 = 3;
     /// Usually: the process is not elevated.
     pub const ERROR_ACCESS_DENIED: i32 = 5;
-    /// Starting a trace session: the path of its file is malformed.
+    /// Starting a trace session: the drive of its file has too little free space.
+    pub const ERROR_DISK_FULL: i32 = 112;
+    /// Starting a trace session: the path of its file is malformed, or another session writes the file.
     pub const ERROR_BAD_PATHNAME: i32 = 161;
     /// The kernel does not export a function that the driver imports.
     pub const ERROR_PROC_NOT_FOUND: i32 = 127;

@@ -30,7 +30,8 @@ const NAME_LENGTH: usize = 1_024;
 /// Clock of time stamps (documentation of WNODE_HEADER): the performance counter.
 const PERFORMANCE_COUNTER: u32 = 1;
 
-/// Seconds after which Windows delivers a buffer that is not full: the least possible.
+/// Seconds after which Windows delivers a buffer of a session in real time that is not full: the least possible. In a
+/// file each of these buffers would take the room of a full one (documentation of EVENT_TRACE_PROPERTIES).
 const FLUSH_TIMER: u32 = 1;
 
 /// Levels TRACE_LEVEL_INFORMATION and TRACE_LEVEL_VERBOSE.
@@ -69,7 +70,6 @@ impl Properties {
         fixed.BufferSize = kibibytes;
         fixed.MinimumBuffers = minimum;
         fixed.MaximumBuffers = maximum;
-        fixed.FlushTimer = FLUSH_TIMER;
         fixed.EnableFlags = EVENT_TRACE_FLAG_PROCESS | EVENT_TRACE_FLAG_IMAGE_LOAD;
         if let Some(file) = &plan.file {
             fixed.LogFileMode = EVENT_TRACE_FILE_MODE_SEQUENTIAL | EVENT_TRACE_SYSTEM_LOGGER_MODE;
@@ -79,6 +79,7 @@ impl Properties {
         } else {
             fixed.LogFileMode = EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_SYSTEM_LOGGER_MODE;
             fixed.LogFileNameOffset = 0;
+            fixed.FlushTimer = FLUSH_TIMER;
         }
         Ok(properties)
     }

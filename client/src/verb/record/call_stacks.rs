@@ -42,7 +42,12 @@ fn remedy(cause: &io::Error) -> &'static str {
     match cause.raw_os_error() {
         _ if is_denied(cause) => "an elevated prompt   (trace sessions of the kernel are for administrators)",
         Some(win32::ERROR_NO_SYSTEM_RESOURCES) => "logman query -ets, then end a session: logman stop NAME -ets",
-        Some(win32::ERROR_PATH_NOT_FOUND | win32::ERROR_BAD_PATHNAME) => "--etl with a file in a folder that exists",
+        Some(win32::ERROR_PATH_NOT_FOUND | win32::ERROR_BAD_PATHNAME) => {
+            "--etl with another file, in a folder that exists   (two trace sessions cannot write one file)"
+        }
+        Some(win32::ERROR_DISK_FULL) => {
+            "--etl with a file on another drive   (Windows keeps 200 MB of its own drive free)"
+        }
         _ => "logman query -ets   (lists the trace sessions)",
     }
 }
@@ -80,7 +85,12 @@ pub fn summary(result: &TraceResult) -> Vec<String> {
     let TraceResult { counts, file, losses, dropped } = result;
     let mut lines = Vec::new();
     if let Some(file) = file {
-        lines.push(format!("[ the call stacks are in {}, for Windows Performance Analyzer ]", file.display()));
+        lines.push(format!(
+            "[ the call stacks are in {}, for Windows Performance Analyzer ]\n  \
+             try: wpr -merge {} merged.etl   (it shows names of functions of a merged file only)",
+            file.display(),
+            file.display()
+        ));
     }
     if let Some(counts) = counts {
         lines.push(format!("[ {} ]", shares(counts)));
@@ -120,10 +130,14 @@ fn explained(reason: MissingStack) -> (&'static str, &'static str) {
     const RATE: &str = "a lower -F, or a larger interval (-e SOURCE@INTERVAL)";
     match reason {
         MissingStack::TakenElsewhere => {
-            ("the code ran at DISPATCH_LEVEL or above, where Windows walks no stack", "-e SOURCE:u, or client branches")
+            // Windows does not tell the two apart.
+            (
+                "Windows walked other code: the sampled code ran at DISPATCH_LEVEL, or the walk ended before it",
+                "-e SOURCE:u, or client branches",
+            )
         }
         MissingStack::Merged => ("the next sample came before Windows walked the stack", RATE),
-        MissingStack::EventLost => ("Windows delivered no event for the sample", RATE),
+        MissingStack::EventLost => ("Windows delivered no stack for the sample", RATE),
         MissingStack::UserLost => ("Windows did not deliver the part in user mode", RATE),
         MissingStack::Precise => ("the processor recorded the sample itself", "-e SOURCE without :p"),
         MissingStack::Untraced => {

@@ -109,8 +109,8 @@ fn samples_are_recorded_with_the_stacks_of_their_events() {
     let said = "\
 [ stacks: 50.0 % of samples; 0.0 % truncated; 50.0 % missing ]
 warning: 2 samples have no call stack
-  because: 25.0 %: the code ran at DISPATCH_LEVEL or above, where Windows walks no stack
-  because: 25.0 %: Windows delivered no event for the sample
+  because: 25.0 %: Windows walked other code: the sampled code ran at DISPATCH_LEVEL, or the walk ended before it
+  because: 25.0 %: Windows delivered no stack for the sample
   try: -e SOURCE:u, or client branches
 ";
     assert!(ran.err.contains(said), "{}", ran.err);
@@ -140,6 +140,7 @@ fn samples_are_recorded_without_stacks_if_the_session_is_refused() {
     for (code, remedy) in [
         (win32::ERROR_ACCESS_DENIED, "an elevated prompt"),
         (win32::ERROR_NO_SYSTEM_RESOURCES, "logman query -ets, then end a session"),
+        (win32::ERROR_DISK_FULL, "--etl with a file on another drive"),
     ] {
         let bench = bench(&[stacked(1, Mode::User)], <[_; 2]>::default());
         bench.system.trace.refusal.set(Some(code));
@@ -165,7 +166,9 @@ fn a_trace_file_is_written_by_windows_or_nothing_is_recorded() {
 
     let bench = bench(&[stacked(1, Mode::User)], <[_; 2]>::default());
     let ran = bench.record_command("--etl x.etl");
-    assert!(ran.err.contains("[ the call stacks are in x.etl, for Windows Performance Analyzer ]\n"), "{}", ran.err);
+    let said =
+        "[ the call stacks are in x.etl, for Windows Performance Analyzer ]\n  try: wpr -merge x.etl merged.etl ";
+    assert!(ran.err.contains(said), "{}", ran.err);
     assert_eq!(bench.system.trace.started.take()[0].file, Some("x.etl".into()));
     assert_eq!(bench.system.trace.stopped.take(), 1);
     assert_eq!((bench.recording().samples().len(), bench.recording().stacks().len()), (1, 0));
