@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use bench_protocol::{DsWrites, Time, Violation};
+use bench_protocol::{DsWrites, TRACE_SCRIPT, Time, TraceScript, Violation};
 
 use crate::probe::Probe;
 use crate::program::ProgramOutput;
@@ -172,14 +173,33 @@ impl Lab {
     /// # Errors
     /// The program cannot be started or does not end. An exit code is not an error.
     pub fn client(&self, arguments: &[&str]) -> Result<ProgramOutput> {
-        let ran = self.wine.run(&self.client, arguments)?;
+        Self::run_client(|| self.wine.program(&self.client, arguments), arguments)
+    }
+
+    /// Runs client.exe with the stand-in for Event Tracing for Windows, and waits until it exits.
+    ///
+    /// # Errors
+    /// The program cannot be started or does not end. An exit code is not an error.
+    pub fn traced_client(&self, script: &TraceScript, arguments: &[&str]) -> Result<ProgramOutput> {
+        let (launcher, script) = (artifacts()?.join("etw-launcher.exe"), serde_json::to_string(script)?);
+        let command = || {
+            let mut command = self.wine.program(&launcher.to_string_lossy(), &[&self.client]);
+            command.args(arguments).env(TRACE_SCRIPT, &script);
+            command
+        };
+        Self::run_client(command, arguments)
+    }
+
+    fn run_client(command: impl Fn() -> Command, arguments: &[&str]) -> Result<ProgramOutput> {
+        let line = format!("client.exe {}", arguments.join(" "));
+        let ran = ProgramOutput::run(&mut command(), line.clone())?;
         // The client never fails without a message. On a busy machine, Wine sometimes ends a program before it begins.
         // The program is then started again, and a message is printed.
         if (ran.code, ran.out.as_str(), ran.err.as_str()) != (1, "", "") {
             return Ok(ran);
         }
-        eprintln!("trying again: {} did not start", ran.line);
-        self.wine.run(&self.client, arguments)
+        eprintln!("trying again: {line} did not start");
+        ProgramOutput::run(&mut command(), line)
     }
 
     /// Sets an option of the driver, a REG_DWORD in the key `Parameters` of its service. It counts from the next start

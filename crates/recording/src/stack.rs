@@ -41,7 +41,8 @@ impl StackEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum MissingStack {
-    /// The interrupted code ran at DISPATCH_LEVEL or above, so Windows walked the stack later, elsewhere.
+    /// Windows walked a stack without the sampled address: the interrupted code ran at DISPATCH_LEVEL or above, so that
+    /// the walk came later, or the walk ended before it.
     TakenElsewhere = 4,
     /// Another interrupt of the same counter came before Windows walked the stack.
     Merged = 5,

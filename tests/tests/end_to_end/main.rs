@@ -66,6 +66,8 @@ mod skipped;
 #[cfg(not(windows))]
 mod sources;
 #[cfg(not(windows))]
+mod stacks;
+#[cfg(not(windows))]
 mod stand_ins;
 #[cfg(not(windows))]
 mod teardown;
@@ -75,6 +77,7 @@ mod time;
 mod top;
 #[cfg(not(windows))]
 mod tracing;
+#[cfg(not(windows))]
 mod unwinding;
 #[cfg(not(windows))]
 mod waiting;

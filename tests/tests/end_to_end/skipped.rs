@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 35] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 37] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
     ("bench", include_str!("bench.rs"), "the bench itself is under test"),
@@ -34,11 +34,13 @@ const NEED_THE_MODEL: [(&str, &str, &str); 35] = [
     ("sampling", include_str!("sampling.rs"), "the model raises the interrupts"),
     ("selftest", include_str!("selftest.rs"), "the model has the events of the loops"),
     ("sources", include_str!("sources.rs"), "the model makes every event occur"),
+    ("stacks", include_str!("stacks.rs"), "the bench has the stacks, and stands in for Event Tracing for Windows"),
     ("stand_ins", include_str!("stand_ins.rs"), "the bench itself is under test"),
     ("time", include_str!("time.rs"), "the bench has the clock, the timers and the interrupted code"),
     ("teardown", include_str!("teardown.rs"), "the bench watches what an unload leaves"),
     ("top", include_str!("top.rs"), "the model raises the interrupts"),
     ("tracing", include_str!("tracing.rs"), "the bench receives the events and has the stacks"),
+    ("unwinding", include_str!("unwinding.rs"), "it compares with the unwinder of Wine"),
     ("waiting", include_str!("waiting.rs"), "the model raises the interrupts that are waited for"),
     ("workarounds", include_str!("workarounds.rs"), "the model has the errata of its processors"),
 ];

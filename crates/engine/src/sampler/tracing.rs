@@ -5,7 +5,6 @@
 
 use core::sync::atomic::Ordering;
 
-use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu};
 use protocol::trace::{Loss, Sample, SessionStart, SessionStop, cookie};
 use protocol::{CounterSample, Mode};
@@ -13,8 +12,9 @@ use protocol::{CounterSample, Mode};
 use super::Sampler;
 use super::per_cpu::PerCpuSampling;
 
-/// Number of counters whose events can wait on a processor: all, and the timer of sampling by time.
-const CAPACITY: usize = CounterSet::MOST as usize + 1;
+/// Number of counters whose events can wait on a processor. No processor has more than NetBurst with 18 (SDM Vol. 3B,
+/// 21.6.3), and sampling by time takes the place of one.
+const CAPACITY: usize = 20;
 
 /// An event to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub enum Unsampled {
 }
 
 /// Events of a processor that its DPC has not written yet.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct UnwrittenEvents {
     counters: [CounterEvents; CAPACITY],
     /// Number of the counters that have an event.
@@ -100,14 +100,8 @@ impl CounterEvents {
     }
 }
 
-impl Default for UnwrittenEvents {
-    fn default() -> Self {
-        Self { counters: [CounterEvents::default(); CAPACITY], used: 0 }
-    }
-}
-
 impl UnwrittenEvents {
-    /// Returns the events of a counter. There is room for every counter.
+    /// Returns the events of a counter, or `None` if there is no room for them.
     fn of(&mut self, counter: u8, source: u32) -> Option<&mut CounterEvents> {
         let known = self.counters.iter().take(self.used).position(|events| events.counter == counter);
         let index = known.unwrap_or(self.used);
