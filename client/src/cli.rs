@@ -192,8 +192,13 @@ ten rounds the smallest count is taken, because interrupts and other programs
 only add to it. A count may differ by 0.5 %, a share of samples by 5 points. It
 takes about a second for each processor.
 
+With --stacks, a loop is also executed through three nested calls and sampled
+with a trace session, as with `record -g`. 95 % of the samples must have a call
+stack, and each stack must begin with the return addresses of the calls.
+
 EXAMPLES
   client selftest
+  client selftest --stacks
   client selftest -C 0-7 --json > selftest.json
 ";
 
@@ -370,6 +375,9 @@ pub struct SelftestArgs {
     /// Processors, such as 0,2-3 [default: the first one, on hybrids of each core type]
     #[arg(short = 'C', long = "cpu", value_name = "LIST")]
     pub processors: Option<ProcessorList>,
+    /// Also test call stacks
+    #[arg(long)]
+    pub stacks: bool,
     #[command(flatten)]
     pub force: Force,
     #[command(flatten)]

@@ -78,8 +78,8 @@ exits! {
     NoCode = 26, "annotate: the image of the recorded build is missing or damaged";
     /// A change is worse than the limit of `--fail-above`.
     Worse = 27, "diff, stat --baseline: a change is worse than --fail-above allows";
-    /// The counters do not count what they should, or could not be tested.
-    Selftest = 28, "selftest: the counters do not count as expected, or were not tested";
+    /// Counters or call stacks are not as expected, or were not tested.
+    Selftest = 28, "selftest: counters or call stacks are not as expected, or not tested";
 }
 
 impl Exit {

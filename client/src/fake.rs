@@ -29,7 +29,7 @@ pub use self::model::ModelMachine;
 use self::processes::FakeProcesses;
 pub use self::shared::Shared;
 pub use self::trace::{FakeEvent, FakeTrace};
-use crate::known_work::{Function, KnownWork};
+use crate::known_work::{CALLS, Function, KnownWork};
 use crate::system::{CodeIntegrity, Device, LoadedModule, ProcessSource, ServiceState, System, WindowsVersion, win32};
 use crate::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink};
@@ -566,11 +566,16 @@ impl System for FakeSystem {
         Ok(())
     }
 
+    fn execute_in_calls(&self, processor: u32, work: &[KnownWork]) -> io::Result<[u64; CALLS]> {
+        self.execute(processor, work)?;
+        Ok(model::RETURN_ADDRESSES)
+    }
+
     fn addresses_of(&self, function: Function) -> Range<u64> {
         model::addresses_of(function)
     }
 
     fn trace(&self, plan: &TracePlan, sink: TraceSink) -> Result<Box<dyn TraceSession>, TraceError> {
-        self.trace.start(plan, sink)
+        self.trace.start(plan, sink, self.model.as_ref())
     }
 }

@@ -1,10 +1,13 @@
-//! Work whose instructions and branches are known.
+//! Work whose instructions, branches and callers are known.
 
 /// Instructions that an iteration retires: six additions, the decrement and the branch.
 pub const INSTRUCTIONS: u64 = 8;
 
 /// Branches that an iteration retires.
 pub const BRANCHES: u64 = 1;
+
+/// Number of nested calls whose return addresses are known.
+pub const CALLS: usize = 3;
 
 /// One of two functions with the same loop at different addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

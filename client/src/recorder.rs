@@ -5,6 +5,7 @@
 //! | `fetching` | fetches samples from the driver |
 //! | `scanning` | queries processes and modules |
 //! | `joining` | joins samples with their call stacks, if they are recorded |
+//! | `collecting` | keeps samples with their call stacks in memory, for a test of them |
 //! | `tracing` | the trace session, which has a thread of its own, and what its events are for |
 //! | `writing` | writes the file |
 //! | this one | waits for the end of the recording, and shows what the observer received |
@@ -14,6 +15,7 @@
 
 mod batch;
 mod budget;
+mod collecting;
 mod fetching;
 mod joining;
 mod scanning;
@@ -33,6 +35,7 @@ use recording::{Count, Limits, Methods, Process, Session, Summary, WriteError, m
 use thiserror::Error as ThisError;
 
 pub use self::batch::{Batch, Buffers};
+pub use self::collecting::StackCollector;
 #[cfg(test)]
 pub use self::fetching::sampled;
 use self::fetching::{FetchState, Fetcher, SampleReceiver};

@@ -19,9 +19,10 @@ use crate::recorder::Unwritten;
 use crate::reply::Malformed;
 use crate::source::{OtherInterface, SourceError};
 use crate::system_error::SystemError;
+use crate::trace::TraceError;
 use crate::verb::{
-    AnnotateError, CommandError, DetachedError, DriverBusy, InstallError, MeasureError, RecordingError, TopologyError,
-    Undone,
+    AnnotateError, CommandError, DetachedError, DriverBusy, InstallError, MeasureError, RecordingError, SelftestError,
+    TopologyError, Undone,
 };
 
 fn windows_says(code: i32) -> io::Error {
@@ -268,6 +269,9 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             Exit::NoCode,
             "  try: --symbols DIR, with the recorded a.exe (time stamp 00000007, size 0x1000)",
         ),
+        (SelftestError::Processor { processor: 7, cause: other() }.into(), Exit::NoProcessor, "  because: odd"),
+        (SelftestError::Calls { processor: 7, cause: other() }.into(), Exit::NoProcessor, "  because: odd"),
+        (SelftestError::Trace(TraceError::at("StartTrace")(other())).into(), Exit::Failure, "  because: odd"),
         (OutOfMemory.into(), Exit::Failure, "error: out of memory"),
         (
             Unwritten { path: "app.rec".into(), cause: WriteError::Write(other()) }.into(),

@@ -7,11 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use engine::{ClientId, Engine, Interrupted, Request, Samples};
 use model::Mode;
+use protocol::trace::EventId;
 use protocol::{Code, Method, status};
-use simulation::SimMachine;
+use simulation::{SimMachine, WrittenEvent};
+use zerocopy::IntoBytes;
 
-use crate::known_work::{BRANCHES, Function, INSTRUCTIONS, KnownWork};
+use super::trace::FakeEvent;
+use crate::known_work::{BRANCHES, CALLS, Function, INSTRUCTIONS, KnownWork};
 use crate::system::Device;
+use crate::trace::raw::HALPROF;
 
 /// Instructions retired and branches retired, also those of NetBurst and of AMD (SDM Vol. 3B, tables of events; PPR,
 /// PMCx0C0 and PMCx0C2).
@@ -20,6 +24,15 @@ const BRANCHES_RETIRED: [(u16, u8); 3] = [(0xC4, 0), (0xC2, 0), (0x06, 0x0F)];
 
 /// Iterations that run between two deliveries of interrupts, if there is more than one piece of work.
 const SLICE: u64 = 10_000;
+
+/// Return addresses of the nested calls around known work, from the innermost call to the outermost.
+pub const RETURN_ADDRESSES: [u64; CALLS] = [0x1_4000_2010, 0x1_4000_2050, 0x1_4000_2090];
+
+/// Return addresses of the calls around those.
+const OUTER: [u64; 2] = [0x1_4000_3000, 0x7FF8_0000_1000];
+
+/// The thread that executes known work.
+const THREAD: u32 = 1;
 
 /// Returns the addresses of a function of known work.
 pub fn addresses_of(function: Function) -> Range<u64> {
@@ -66,7 +79,8 @@ impl ModelMachine {
         self.machine.run(processor, Mode::User, &|_| if is_disturbed { OTHER } else { AROUND });
         for KnownWork { function, iterations } in work {
             let ip = addresses_of(*function).start;
-            let interrupted = Interrupted { ip, process: std::process::id(), thread: 1, mode: protocol::Mode::User };
+            let interrupted =
+                Interrupted { ip, process: std::process::id(), thread: THREAD, mode: protocol::Mode::User };
             let mut left = *iterations;
             while left > 0 {
                 let now = if work.len() > 1 { left.min(SLICE) } else { left };
@@ -85,6 +99,29 @@ impl ModelMachine {
                 left -= now;
             }
         }
+    }
+
+    /// Sets whether the driver writes events for its samples. Those that it wrote before are dropped.
+    pub fn set_wants_events(&self, wanted: bool) {
+        self.engine().sampler().set_wants_events(wanted);
+        drop(self.machine.take_events());
+    }
+
+    /// Returns the events for samples that the driver wrote, with the stacks of known work in nested calls.
+    pub fn take_events(&self) -> Vec<FakeEvent> {
+        let event = |written| {
+            let WrittenEvent::Sample(sample) = written else { return None };
+            Some(FakeEvent {
+                provider: HALPROF,
+                number: EventId::Sample as u16,
+                task: [std::process::id(), THREAD],
+                time: sample.time,
+                payload: sample.as_bytes().to_vec(),
+                stacks: vec![(0, [&[sample.ip][..], &RETURN_ADDRESSES, &OUTER].concat())],
+                ..FakeEvent::default()
+            })
+        };
+        self.machine.take_events().into_iter().filter_map(event).collect()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use super::model::ModelMachine;
 use super::shared::Shared;
 use crate::trace::raw::{Guid, STACK_TRACE64};
 use crate::trace::{Extension, RawEvent, TraceError, TraceLosses, TracePlan, TraceSession, TraceSink};
@@ -49,6 +50,9 @@ impl FakeEvent {
     }
 }
 
+/// Changes events before they are delivered.
+pub type Change = fn(&mut Vec<FakeEvent>);
+
 /// The trace sessions of a fake system.
 #[derive(Debug, Default)]
 pub struct FakeTrace {
@@ -56,6 +60,8 @@ pub struct FakeTrace {
     pub refusal: Shared<Option<i32>>,
     /// Events that are delivered when a session starts, and when it is stopped.
     pub events: Shared<[Vec<FakeEvent>; 2]>,
+    /// Changes the events of the model's driver, which are delivered when a session is stopped.
+    pub change: Shared<Option<Change>>,
     /// What is lost.
     pub losses: Shared<TraceLosses>,
     /// The sessions that were started.
@@ -65,8 +71,13 @@ pub struct FakeTrace {
 }
 
 impl FakeTrace {
-    /// Starts a session.
-    pub fn start(self: &Arc<Self>, plan: &TracePlan, mut sink: TraceSink) -> Result<Box<dyn TraceSession>, TraceError> {
+    /// Starts a session, which also has the events of the model's driver.
+    pub fn start(
+        self: &Arc<Self>,
+        plan: &TracePlan,
+        mut sink: TraceSink,
+        model: Option<&Arc<ModelMachine>>,
+    ) -> Result<Box<dyn TraceSession>, TraceError> {
         if let Some(code) = self.refusal.get() {
             return Err(TraceError::at("StartTrace")(io::Error::from_raw_os_error(code)));
         }
@@ -75,7 +86,10 @@ impl FakeTrace {
         for event in first {
             event.deliver(&mut sink);
         }
-        Ok(Box::new(FakeSession { trace: Arc::clone(self), sink: Some(sink), last }))
+        if let Some(model) = model {
+            model.set_wants_events(true);
+        }
+        Ok(Box::new(FakeSession { trace: Arc::clone(self), sink: Some(sink), last, model: model.cloned() }))
     }
 }
 
@@ -83,11 +97,20 @@ struct FakeSession {
     trace: Arc<FakeTrace>,
     sink: Option<TraceSink>,
     last: Vec<FakeEvent>,
+    model: Option<Arc<ModelMachine>>,
 }
 
 impl TraceSession for FakeSession {
     fn stop(&mut self) -> io::Result<TraceLosses> {
         let mut sink = self.sink.take().unwrap();
+        if let Some(model) = &self.model {
+            let mut written = model.take_events();
+            model.set_wants_events(false);
+            if let Some(change) = self.trace.change.get() {
+                change(&mut written);
+            }
+            self.last.append(&mut written);
+        }
         for event in &self.last {
             event.deliver(&mut sink);
         }

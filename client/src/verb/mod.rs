@@ -79,6 +79,7 @@ pub use {
     events::DetachedError,
     install::{InstallError, Undone},
     load::RecordingError,
+    selftest::SelftestError,
     service::DriverBusy,
     stat::{MeasureError, TopologyError},
 };

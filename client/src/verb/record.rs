@@ -2,6 +2,7 @@
 
 mod call_stacks;
 
+pub use self::call_stacks::explained;
 use pmu::Source;
 use protocol::{DEFAULT_BUDGET, EventRequest, ProcessorSet, modes};
 use recording::Kept;

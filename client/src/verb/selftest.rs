@@ -3,7 +3,13 @@
 //! A count has events of the code around the work as well. Each test executes the work once and twice, and the
 //! difference has none of them. Interrupts and other programs only add events, so each of both is the minimum of
 //! several rounds.
+//!
+//! | module | tests |
+//! |---|---|
+//! | `tester` | counts and samples |
+//! | `stacks` | call stacks |
 
+mod stacks;
 mod tester;
 
 use std::io;
@@ -18,10 +24,16 @@ use crate::document::Document;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
 use crate::format::{rounded, table};
+use crate::processors::named;
+use crate::trace::TraceError;
 use tester::Tester;
 
 /// Rounds of each count.
 const ROUNDS: u32 = 10;
+
+/// Names of the tests of call stacks.
+const WITH_STACK: &str = "samples with a stack";
+const EQUAL_STACKS: &str = "stacks equal to the calls";
 
 /// Why a test could not be done.
 #[derive(Debug, ThisError)]
@@ -35,11 +47,26 @@ pub enum SelftestError {
         #[source]
         cause: io::Error,
     },
+    /// The nested calls cannot be executed on a processor, or their return addresses cannot be captured.
+    #[error("cannot execute nested calls on CPU {processor}")]
+    Calls {
+        /// The processor.
+        processor: u32,
+        /// Error of the system.
+        #[source]
+        cause: io::Error,
+    },
+    /// Windows delivers no call stacks.
+    #[error("Windows refuses the trace session")]
+    Trace(#[source] TraceError),
 }
 
 impl UserError for SelftestError {
     fn exit(&self) -> Exit {
-        Exit::NoProcessor
+        match self {
+            Self::Processor { .. } | Self::Calls { .. } => Exit::NoProcessor,
+            Self::Trace(_) => Exit::Failure,
+        }
     }
 }
 
@@ -88,7 +115,7 @@ struct Check {
     /// Largest deviation, in the same unit.
     tolerance: f64,
     verdict: Verdict,
-    /// Why it could not be measured.
+    /// Why it could not be measured, or why it failed if that is known.
     reason: Option<String>,
 }
 
@@ -112,6 +139,15 @@ impl Check {
 
     fn failed(self, reason: String) -> Self {
         Self { reason: Some(reason), verdict: Verdict::Failed, ..self }
+    }
+
+    /// Adds why the check failed, if it did.
+    fn because(self, reason: impl FnOnce() -> String) -> Self {
+        if self.verdict == Verdict::Failed { self.failed(reason()) } else { self }
+    }
+
+    fn is_of_stacks(&self) -> bool {
+        [WITH_STACK, EQUAL_STACKS].contains(&self.name)
     }
 
     fn row(&self) -> Vec<String> {
@@ -146,10 +182,21 @@ impl Document for Selftest {
 pub fn run(args: &SelftestArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
     let connection = Connection::open(system)?;
-    let mut checks = Vec::new();
-    for processor in processors(args, &connection)? {
+    let (mut checks, mut is_interrupted) = (Vec::new(), false);
+    if args.stacks {
+        // Ctrl-C would end the client, and its trace session would remain.
+        system.note_interrupts()?;
+    }
+    let chosen = processors(args, &connection)?;
+    for (done, processor) in (0..).zip(chosen.iter().copied()) {
+        if args.stacks && system.interrupted() {
+            let left = named(chosen.iter().copied().skip(done));
+            context.warn(&format!("warning: Ctrl-C was pressed: {left} not tested"))?;
+            is_interrupted = true;
+            break;
+        }
         let tester = Tester { system, connection: &connection, flags: args.force.flags(), processor };
-        checks.extend(tester.checks()?);
+        checks.extend(tester.checks(args.stacks)?);
     }
     let has = |verdict| checks.iter().any(|check| check.verdict == verdict);
     let verdict = match (has(Verdict::Failed), has(Verdict::Passed)) {
@@ -163,7 +210,7 @@ pub fn run(args: &SelftestArgs, context: &mut Context) -> Result<i32, Error> {
     } else {
         context.say(&text(&selftest))?;
     }
-    Ok(if verdict == Verdict::Passed { Exit::Done } else { Exit::Selftest }.code())
+    Ok(if verdict == Verdict::Passed && !is_interrupted { Exit::Done } else { Exit::Selftest }.code())
 }
 
 /// Returns the processors to test: the chosen ones, or the first of each core type.
@@ -188,10 +235,31 @@ fn text(selftest: &Selftest) -> String {
         text.push_str(&reason);
     }
     text.push_str("\n\n");
-    text.push_str(match selftest.verdict {
-        Verdict::Passed => "The counters of this machine count as expected.",
-        Verdict::Failed => "The counters of this machine do not count as expected, or other programs disturbed them.",
-        Verdict::Untested => "This machine has no counters to test; `client info` says why.",
-    });
+    text.push_str(&conclusion(selftest));
     text
+}
+
+/// Returns the sentences that say what all checks mean.
+fn conclusion(selftest: &Selftest) -> String {
+    let has = |is_of_stacks, verdict| {
+        selftest.checks.iter().any(|check| check.is_of_stacks() == is_of_stacks && check.verdict == verdict)
+    };
+    let result = |is_of_stacks, [failed, passed]: [&'static str; 2]| match (
+        has(is_of_stacks, Verdict::Failed),
+        has(is_of_stacks, Verdict::Passed),
+    ) {
+        (true, _) => Some(failed),
+        (false, true) => Some(passed),
+        (false, false) => None,
+    };
+    let of_counters = [
+        "The counters of this machine do not count as expected, or other programs disturbed them.",
+        "The counters of this machine count as expected.",
+    ];
+    let of_stacks = ["Call stacks are missing or wrong.", "The call stacks are those of the calls."];
+    let sentences: Vec<&str> = [result(false, of_counters), result(true, of_stacks)].into_iter().flatten().collect();
+    if sentences.is_empty() {
+        return "This machine has no counters to test; `client info` says why.".to_owned();
+    }
+    sentences.join("\n")
 }

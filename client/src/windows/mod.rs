@@ -25,7 +25,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::event_cache;
-use crate::known_work::{Function, KnownWork};
+use crate::known_work::{CALLS, Function, KnownWork};
 use crate::system::{
     CodeIntegrity, Device, LoadedModule, ProcessSource, RunningProcess, SERVICE, ServiceState, System, WindowsVersion,
 };
@@ -119,6 +119,10 @@ impl System for Windows {
 
     fn execute(&self, processor: u32, work: &[KnownWork]) -> io::Result<()> {
         known_work::execute(processor, work)
+    }
+
+    fn execute_in_calls(&self, processor: u32, work: &[KnownWork]) -> io::Result<[u64; CALLS]> {
+        known_work::execute_in_calls(processor, work)
     }
 
     fn addresses_of(&self, function: Function) -> Range<u64> {

@@ -126,7 +126,7 @@ fn shares(counts: &StackCounts) -> String {
 }
 
 /// What lines say of a reason, and what the user can do about it.
-fn explained(reason: MissingStack) -> (&'static str, &'static str) {
+pub fn explained(reason: MissingStack) -> (&'static str, &'static str) {
     const RATE: &str = "a lower -F, or a larger interval (-e SOURCE@INTERVAL)";
     match reason {
         MissingStack::TakenElsewhere => {

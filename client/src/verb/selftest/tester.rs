@@ -5,7 +5,7 @@ use std::time::Duration;
 use protocol::{EventRequest, ProcessorSet, Record, StartHeader, modes};
 
 use super::{Check, ROUNDS, SelftestError, Unit, Verdict};
-use crate::connection::Connection;
+use crate::connection::{Connection, Started};
 use crate::error::Error;
 use crate::event::suffix;
 use crate::format::real;
@@ -29,13 +29,16 @@ const REPETITIONS: usize = 50;
 const PART_ITERATIONS: u64 = 100_000;
 
 /// Records in the ring while sampling, and the largest budget: a pause would lose samples.
-const RING: u32 = 4_096;
+pub const RING: u32 = 4_096;
 const BUDGET: u32 = 900;
 
 /// Largest deviations while sampling: of the samples in both functions, as a part, and of a share, in percent. A pause
 /// of the driver or a samples' skid takes some.
 const SAMPLES_TOLERANCE: f64 = 0.1;
 const SHARE_TOLERANCE: f64 = 5.0;
+
+/// Why a test of samples fails without any.
+pub const NO_SAMPLE: &str = "no sample is in the functions";
 
 /// Why an event is not tested.
 const NO_SOURCE: &str = "no source of this machine counts this";
@@ -53,8 +56,8 @@ pub struct Tester<'a> {
 }
 
 impl Tester<'_> {
-    /// Does all tests.
-    pub fn checks(&self) -> Result<Vec<Check>, Error> {
+    /// Does all tests, also those of call stacks `with_stacks`.
+    pub fn checks(&self, with_stacks: bool) -> Result<Vec<Check>, Error> {
         let (instructions, branches) = (real(ITERATIONS * INSTRUCTIONS), real(ITERATIONS * BRANCHES));
         let mut checks = Vec::new();
         for (name, role, modes, expected, tolerance) in [
@@ -72,18 +75,21 @@ impl Tester<'_> {
                 None => check.untested(NO_SOURCE.to_owned()),
             });
         }
-        checks.extend(self.sampled()?);
+        let [samples, share] = self.sampled()?;
+        let stacks = with_stacks.then(|| self.stacks(&samples)).transpose()?;
+        checks.extend([samples, share]);
+        checks.extend(stacks.into_iter().flatten());
         Ok(checks)
     }
 
     /// Returns a check that has not been done.
-    fn check(&self, name: &'static str, unit: Unit, expected: f64, tolerance: f64) -> Check {
+    pub fn check(&self, name: &'static str, unit: Unit, expected: f64, tolerance: f64) -> Check {
         let (measured, reason, verdict) = (None, None, Verdict::Untested);
         Check { processor: self.processor, name, event: None, unit, expected, measured, tolerance, verdict, reason }
     }
 
     /// Returns the supported source with a role, and its name.
-    fn source(&self, role: Role) -> Result<Option<(u32, String)>, Error> {
+    pub fn source(&self, role: Role) -> Result<Option<(u32, String)>, Error> {
         Ok(self.connection.sources()?.with_role(role).map(|source| (source.id, source.name.clone())))
     }
 
@@ -100,22 +106,22 @@ impl Tester<'_> {
         Ok(moved.map_err(|cause| SelftestError::Processor { processor, cause })?)
     }
 
-    /// Starts a session, runs `work` with its number, and stops it in any case.
-    fn session<T>(
+    /// Starts a session, runs `work` with it, and stops it in any case.
+    pub fn session<T>(
         &self,
         ring: u32,
         event: EventRequest,
-        work: impl FnOnce(u64) -> Result<T, Error>,
+        work: impl FnOnce(Started) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let session = self.connection.start(&self.header(ring), &[event])?.session;
-        let result = work(session);
-        let stopped = self.connection.stop_all(session);
+        let started = self.connection.start(&self.header(ring), &[event])?;
+        let result = work(started);
+        let stopped = self.connection.stop_all(started.session);
         result.and_then(|result| stopped.map(|_| result))
     }
 
     /// Counts an event of the work.
     fn count(&self, event: EventRequest) -> Result<u64, Error> {
-        self.session(0, event, |session| {
+        self.session(0, event, |Started { session, .. }| {
             let total = || -> Result<u64, Error> {
                 Ok(self.connection.read(session)?.iter().fold(0, |sum, record| record.count.saturating_add(sum)))
             };
@@ -149,7 +155,7 @@ impl Tester<'_> {
         };
         let event = EventRequest { source, modes: modes::USER, interval: INTERVAL, ..EventRequest::EMPTY };
         Ok(match self.sample(event, &work) {
-            Ok([0, 0]) => [samples.with(Ok(0.0)), share.failed("no sample is in the functions".to_owned())],
+            Ok([0, 0]) => [samples.with(Ok(0.0)), share.failed(NO_SAMPLE.to_owned())],
             Ok([first, second]) => {
                 let total = real(first + second);
                 [samples.with(Ok(total)), share.with(Ok(100.0 * real(first) / total))]
@@ -166,7 +172,7 @@ impl Tester<'_> {
     fn sample(&self, event: EventRequest, work: &[KnownWork]) -> Result<[u64; 2], Error> {
         let addresses = [Function::First, Function::Second].map(|function| self.system.addresses_of(function));
         // A stopped session still has its samples.
-        let session = self.session(RING, event, |session| self.execute(work).map(|()| session))?;
+        let session = self.session(RING, event, |started| self.execute(work).map(|()| started.session))?;
         let mut stream = self.connection.sample_stream(session);
         let (buffers, mut found) = (Buffers::new(), [0; 2]);
         loop {
