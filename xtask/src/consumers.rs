@@ -6,6 +6,7 @@
 mod exports;
 mod libpfm4;
 mod package;
+mod stacks;
 
 use std::{env, ffi::OsString};
 

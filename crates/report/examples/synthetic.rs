@@ -1,9 +1,11 @@
 //! Writes a deterministic recording for benchmarks: samples at 20,000 addresses, or as many as the third argument
-//! allows, in 50 modules.
+//! allows, in 50 modules. With a fourth argument, each sample has a call stack of so many frames: every address is called
+//! in eight ways, and callers further out are shared by more of them.
 //!
 //! ```text
 //! cargo run --release -p report --example synthetic -- 10000000 big.rec
 //! cargo run --release -p report --example synthetic -- 200000000 distinct.rec 10000000
+//! cargo run --release -p report --example synthetic -- 1000000 stacks.rec 20000 30
 //! cargo run --release -p report --example synthetic -- 1000000 big.txt    (in the format of `perf script`)
 //! ```
 
@@ -14,7 +16,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use protocol::{CounterKind, CounterSample, Mode, SampleRecord, modes};
-use recording::{Module, Process, RecordedEvent, Session, Summary, Writer};
+use recording::{CallStack, Module, Process, RecordedEvent, SampleStack, Session, StackEnd, Summary, Writer};
 
 const MODULES: u64 = 50;
 const ADDRESSES: u64 = 20_000;
@@ -22,6 +24,15 @@ const ADDRESSES: u64 = 20_000;
 const DISTANCE: u64 = 64;
 /// Distance between the bases of two modules in bytes.
 const SPACING: u64 = 0x100_0000;
+
+/// Number of ways in which an address is called.
+const PATHS: u64 = 8;
+/// Maximum number of frames of a stack, for which the modules have room.
+const MAX_FRAMES: u64 = 64;
+/// Address of the callers in a module, the room for those at one distance from the sampled function, and their number.
+const CALLERS: u64 = 0xF0_0000;
+const LEVEL: u64 = 0x4000;
+const CALLERS_OF_LEVEL: u64 = 256;
 
 const PROCESSES: u32 = 8;
 const PROCESSORS: u32 = 16;
@@ -35,37 +46,54 @@ const CLOCK: u64 = 10_000_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = env::args().skip(1).collect();
-    let (number, path, addresses) = match words.as_slice() {
-        [number, path] => (number, path, ADDRESSES),
-        [number, path, addresses] => (number, path, addresses.parse()?),
-        _ => return Err("NUMBER FILE [ADDRESSES]".into()),
+    let (number, path, addresses, frames) = match words.as_slice() {
+        [number, path] => (number, path, ADDRESSES, 0),
+        [number, path, addresses] => (number, path, addresses.parse()?, 0),
+        [number, path, addresses, frames] => (number, path, addresses.parse()?, frames.parse()?),
+        _ => return Err("NUMBER FILE [ADDRESSES [FRAMES]]".into()),
     };
-    if addresses > MODULES * SPACING / DISTANCE {
+    if addresses > MODULES * SPACING / DISTANCE || frames > MAX_FRAMES {
         return Err("the modules have not so many addresses".into());
     }
     let samples = Samples { random: SplitMix(1), time: 0, addresses }.take(number.parse()?);
     let file = File::create(path)?;
     let text = Path::new(path).extension().is_some_and(|extension| extension == "txt");
-    if text { script(samples, BufWriter::new(file)) } else { recording(samples, file) }
+    if text { script(samples, BufWriter::new(file)) } else { recording(samples, frames, file) }
 }
 
-fn recording(mut samples: impl Iterator<Item = CounterSample>, file: File) -> Result<(), Box<dyn Error>> {
+fn recording(mut samples: impl Iterator<Item = CounterSample>, frames: u64, file: File) -> Result<(), Box<dyn Error>> {
     let mut writer = Writer::new(file, &session())?;
     for id in 0..PROCESSES {
         let modules = (0..MODULES).map(module).collect();
         writer.process(&Process { id: 4 * (id + 1), created: Some(1), name: format!("program{id}.exe"), modules })?;
     }
     loop {
-        let batch: Vec<SampleRecord> = samples.by_ref().take(BATCH).map(SampleRecord::from).collect();
+        let batch: Vec<CounterSample> = samples.by_ref().take(BATCH).collect();
         if batch.is_empty() {
             break;
         }
-        writer.samples(&batch)?;
+        if frames == 0 {
+            writer.samples(&batch.into_iter().map(SampleRecord::from).collect::<Vec<_>>())?;
+        } else {
+            let stacked = batch.into_iter().map(|sample| (sample.into(), stack(&sample, frames)));
+            writer.stacked_samples(&stacked.collect::<Vec<_>>())?;
+        }
     }
     let summary =
         Summary { elapsed: CLOCK, counts: Vec::new(), interrupted_by_user: false, exit_code: Some(0), kept: None };
     writer.finish(&summary)?;
     Ok(())
+}
+
+/// Returns the stack of a sample with so many frames, the sampled function included.
+fn stack(sample: &CounterSample, frames: u64) -> SampleStack {
+    let way = (sample.ip - base(0)) / DISTANCE * PATHS + SplitMix(sample.time).below(PATHS);
+    let caller = |level: u64| {
+        // Half as many callers one level further out.
+        let number = SplitMix((way >> level) * MAX_FRAMES + level).below(MODULES * CALLERS_OF_LEVEL);
+        base(number % MODULES) + CALLERS + level * LEVEL + number / MODULES * DISTANCE
+    };
+    SampleStack::Stack(CallStack { callers: (1..frames).map(caller).collect(), end: StackEnd::Complete })
 }
 
 /// Writes one frame per sample, because a sample is one address.

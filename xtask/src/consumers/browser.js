@@ -66,12 +66,37 @@ async function testFlamegraph(browser) {
   await end();
 }
 
+/** The tree of calls of calls.folded, of which each box is wide enough. */
+async function testCalls(browser) {
+  const lines = read('calls.folded').trim().split('\n').map(line => line.split(/ (?=\d+$)/));
+  const total = lines.reduce((sum, [, events]) => sum + Number(events), 0);
+  const below = new Map();
+  for (const [stack, events] of lines) {
+    const names = stack.split(';');
+    for (const name of new Set(names)) below.set(name, (below.get(name) ?? 0) + Number(events));
+  }
+  const [widest] = [...below].filter(([name]) => name.includes('+')).sort(([, one], [, other]) => other - one);
+  const { page, end } = await open(browser, path.join(folder, 'calls.html'));
+  const boxes = await page.$$eval('#flames button', all => all.map(box => [box.textContent, box.title, box.offsetTop]));
+  const levels = new Set(boxes.map(([, , top]) => top)).size;
+  assert.equal(levels, 14, 'all, the process, and twelve frames');
+  const titles = boxes.filter(([name]) => name === widest[0]).map(([, title]) => title);
+  const events = titles.map(title => Number(/, ([\d,]+) events/.exec(title)[1].replaceAll(',', '')));
+  assert.ok(events.reduce((sum, one) => sum + one, 0) <= widest[1] && widest[1] <= total, `${titles}`);
+  assert.ok(Math.max(...events) > total / 10, `${titles}`);
+  await end();
+  const graph = await open(browser, path.join(folder, 'calls.svg'));
+  const depth = await graph.page.$$eval('#frames rect', all => new Set(all.map(box => box.getAttribute('y'))).size);
+  assert.equal(depth, 14);
+  await graph.end();
+}
+
 async function testSpeedscope(browser) {
   const schema = JSON.parse(fs.readFileSync(path.join(speedscope, 'file-format-schema.json'), 'utf8'));
   const profile = JSON.parse(read('x.speedscope.json'));
   const validate = new (String(schema.$schema).includes('2020') ? Ajv : Draft7)({ strict: false }).compile(schema);
   assert.ok(validate(profile), JSON.stringify(validate.errors));
-  for (const name of ['x.speedscope.json', 'x.txt', 'x.pb.gz']) {
+  for (const name of ['x.speedscope.json', 'x.txt', 'x.pb.gz', 'calls.pb.gz']) {
     // What speedscope's own command line does: a script passes the file on.
     const script = path.join(folder, `${name}.js`);
     const base64 = fs.readFileSync(path.join(folder, name)).toString('base64');
@@ -92,6 +117,7 @@ async function testSpeedscope(browser) {
   try {
     await testPage(browser);
     await testFlamegraph(browser);
+    await testCalls(browser);
     await testSpeedscope(browser);
   } finally {
     await browser.close();

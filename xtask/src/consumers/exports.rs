@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::install;
+use super::{install, stacks};
 use crate::{files, prerequisites, run, workspace::Workspace};
 
 /// The packages of npm, with their releases.
@@ -54,19 +54,22 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     ensure!(wanted.len() > 10, "the recording has only {wanted:?}");
     pprof(&folder, &wanted)?;
     inferno(workspace, &folder, &wanted)?;
+    stacks::run(workspace, &client)?;
     browser(workspace, &folder)?;
     println!("pprof and inferno found the events of {} modules", wanted.len());
     Ok(())
 }
 
 /// The native client, which reads recordings on any system.
-struct Client {
+pub struct Client {
     program: PathBuf,
-    folder: PathBuf,
+    /// The folder of the recordings and of the exports.
+    pub folder: PathBuf,
 }
 
 impl Client {
-    fn run(&self, words: &[&str]) -> Result<String> {
+    /// Runs the client in its folder and returns what it printed.
+    pub fn run(&self, words: &[&str]) -> Result<String> {
         run::output(Command::new(&self.program).args(words).current_dir(&self.folder))
     }
 }
