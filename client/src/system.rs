@@ -176,9 +176,9 @@ pub trait System {
     fn topology(&self) -> io::Result<Topology>;
     /// Executes each of `work`, in this order, on a processor.
     fn execute(&self, processor: u32, work: &[KnownWork]) -> io::Result<()>;
-    /// Executes each of `work` as [`execute`](Self::execute) does, through nested calls. Returns the return addresses of
-    /// the calls, from the innermost to the outermost. They do not come from Event Tracing for Windows, so the stacks
-    /// that it delivers can be compared with them.
+    /// Executes each of `work` as [`execute`](Self::execute) does, through nested calls. Returns the return addresses
+    /// of the calls, from the innermost to the outermost. They do not come from Event Tracing for Windows, so the
+    /// stacks that it delivers can be compared with them.
     fn execute_in_calls(&self, processor: u32, work: &[KnownWork]) -> io::Result<[u64; CALLS]>;
     /// Returns the addresses of the instructions of a function of known work.
     fn addresses_of(&self, function: Function) -> Range<u64>;

@@ -181,9 +181,17 @@ impl Lab {
     /// # Errors
     /// The program cannot be started or does not end. An exit code is not an error.
     pub fn traced_client(&self, script: &TraceScript, arguments: &[&str]) -> Result<ProgramOutput> {
+        self.traced_program(&self.client, script, arguments)
+    }
+
+    /// As [`traced_client`](Self::traced_client), with the client of this path.
+    ///
+    /// # Errors
+    /// The program cannot be started or does not end. An exit code is not an error.
+    pub fn traced_program(&self, client: &str, script: &TraceScript, arguments: &[&str]) -> Result<ProgramOutput> {
         let (launcher, script) = (artifacts()?.join("etw-launcher.exe"), serde_json::to_string(script)?);
         let command = || {
-            let mut command = self.wine.program(&launcher.to_string_lossy(), &[&self.client]);
+            let mut command = self.wine.program(&launcher.to_string_lossy(), &[client]);
             command.args(arguments).env(TRACE_SCRIPT, &script);
             command
         };

@@ -1,6 +1,6 @@
 //! Writes a deterministic recording for benchmarks: samples at 20,000 addresses, or as many as the third argument
-//! allows, in 50 modules. With a fourth argument, each sample has a call stack of so many frames: every address is called
-//! in eight ways, and callers further out are shared by more of them.
+//! allows, in 50 modules. With a fourth argument, each sample has a call stack of so many frames: every address is
+//! called in eight ways, and callers further out are shared by more of them.
 //!
 //! ```text
 //! cargo run --release -p report --example synthetic -- 10000000 big.rec

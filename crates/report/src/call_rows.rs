@@ -91,8 +91,8 @@ impl<'a> Table<'a> {
         Self { total, selected, contents, symbol_index, source, columns, groups, sums, own: Some(own) }
     }
 
-    /// Returns the first rows as [`first`](Self::first) does, and for each of them the tree of its calls: what it calls,
-    /// or its callers. `filter` is that of the table.
+    /// Returns the first rows as [`first`](Self::first) does, and for each of them the tree of its calls: what it
+    /// calls, or its callers. `filter` is that of the table.
     #[must_use]
     pub fn first_with_calls(&self, limits: Limits, order: CallOrder, filter: &Filter) -> (FirstRows, Vec<CallTree>) {
         let (rows, keys) = self.first_with_keys(limits);

@@ -153,8 +153,8 @@ impl SymbolIndex {
 }
 
 impl Contents {
-    /// Returns the caller of the code at a location, if it is known. [`Detail::stacks`](crate::Detail::stacks) must have
-    /// been selected.
+    /// Returns the caller of the code at a location, if it is known. [`Detail::stacks`](crate::Detail::stacks) must
+    /// have been selected.
     #[must_use]
     pub fn caller(&self, location: &SampleLocation) -> Option<SampleLocation> {
         let node = self.stacks.node(location.stack)?;

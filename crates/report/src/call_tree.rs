@@ -134,8 +134,8 @@ impl CallTree {
         path
     }
 
-    /// Returns for each node the events of the paths that end there, by number. A node that `is_shown` rejects has none:
-    /// its events are those of the nearest node above that it accepts. Nodes at the top are always shown.
+    /// Returns for each node the events of the paths that end there, by number. A node that `is_shown` rejects has
+    /// none: its events are those of the nearest node above that it accepts. Nodes at the top are always shown.
     #[must_use]
     pub fn shown_events(&self, is_shown: impl Fn(usize, CallNode) -> bool) -> Vec<u64> {
         let mut events: Vec<u64> = self.nodes.iter().map(|node| node.own.events).collect();

@@ -1,9 +1,9 @@
 //! Exports profiles for the Firefox Profiler (<https://profiler.firefox.com>).
 //!
 //! A process has a track for each thread, and one for each thread and source if several sources were sampled. Samples
-//! are stacks of the callers, a symbol and the functions inlined into it, in the category user or kernel, weighed by the
-//! events that they stand for, as in a report. A stack that is not complete begins with a frame that says so. Each processor has a track with the rates of events as lines, and with losses,
-//! throttling and sleep as markers.
+//! are stacks of the callers, a symbol and the functions inlined into it, in the category user or kernel, weighed by
+//! the events that they stand for, as in a report. A stack that is not complete begins with a frame that says so. Each
+//! processor has a track with the rates of events as lines, and with losses, throttling and sleep as markers.
 //!
 //! Browsers cannot show as many samples as a recording can have, so a profile has a limited number: every so many of
 //! each processor and source ([`Thinned`]). Rates and losses are those of all samples.

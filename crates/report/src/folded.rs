@@ -1,8 +1,8 @@
 //! Folded stacks, and flame graphs, which inferno draws.
 //!
 //! Without call stacks a line is `process;module;symbol;inlined count`. With call stacks it is
-//! `process;outermost caller;...;function count`, where the names of functions in kernel mode end with `_[k]` and those of
-//! inlined functions with `_[i]`, as in the lines of FlameGraph's `stackcollapse-perf.pl --all`.
+//! `process;outermost caller;...;function count`, where the names of functions in kernel mode end with `_[k]` and those
+//! of inlined functions with `_[i]`, as in the lines of FlameGraph's `stackcollapse-perf.pl --all`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -1,9 +1,9 @@
 //! Profiles for pprof (<https://github.com/google/pprof>): a compressed message of Protocol Buffers.
 //!
 //! The sample types are the number of samples and the events of each source; the default is the first event of the
-//! recording. A sample is an address and its callers, with labels for its process, which `go tool pprof -tagroot process`
-//! shows as frames. The address of a caller is the one before its return address. A stack that is not complete ends with
-//! a function that says so.
+//! recording. A sample is an address and its callers, with labels for its process, which `go tool pprof -tagroot
+//! process` shows as frames. The address of a caller is the one before its return address. A stack that is not complete
+//! ends with a function that says so.
 
 mod message;
 

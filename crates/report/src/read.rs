@@ -171,8 +171,8 @@ pub enum ExportError {
     Write(#[from] io::Error),
 }
 
-/// Passes every record of a recording and its call stack to `each`, up to the first damaged block. Records that cannot be read are left
-/// out: [`SampleCounts::unreadable`] has counted them.
+/// Passes every record of a recording and its call stack to `each`, up to the first damaged block. Records that cannot
+/// be read are left out: [`SampleCounts::unreadable`] has counted them.
 pub(crate) fn for_each_record(
     input: impl Read,
     each: impl FnMut(&Record, StackId) -> io::Result<()>,

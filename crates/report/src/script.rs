@@ -30,9 +30,9 @@ const MAX_TEXTS: usize = 1 << 14;
 const NANOSECONDS: u64 = 1_000_000_000;
 
 /// Writes the samples that `filter` selects. `input` is the recording from which `contents` was read. The period of a
-/// sample is the number of its events. The lines of its call stack are from the innermost function to the outermost one,
-/// with their return addresses; a function that is inlined has a line of its own, and a stack that is not complete ends
-/// with a [note](crate::StackNote).
+/// sample is the number of its events. The lines of its call stack are from the innermost function to the outermost
+/// one, with their return addresses; a function that is inlined has a line of its own, and a stack that is not complete
+/// ends with a [note](crate::StackNote).
 ///
 /// # Errors
 /// If the recording cannot be read again or the output cannot be written.

@@ -2,8 +2,8 @@
 //! (<https://www.speedscope.app/file-format-schema.json>).
 //!
 //! Each source has a profile. Its samples are the paths of the tree of calls, from the process to the sampled function,
-//! weighed by their events. Without call stacks they are the rows of a report: process, module, symbol and the functions
-//! that are inlined into it.
+//! weighed by their events. Without call stacks they are the rows of a report: process, module, symbol and the
+//! functions that are inlined into it.
 
 use std::io::{self, Write};
 

@@ -198,8 +198,8 @@ impl SymbolIndex {
         symbol_index
     }
 
-    /// Resolves addresses in no module of `process` by its recorded methods, and others by its perf map. The name of the file has only the process ID, so
-    /// it belongs to the last process that had the ID.
+    /// Resolves addresses in no module of `process` by its recorded methods, and others by its perf map. The name of
+    /// the file has only the process ID, so it belongs to the last process that had the ID.
     fn name_compiled(&mut self, process: ProcessKey, addresses: &[u64], finder: &SymbolFinder) {
         let mut unnamed = Vec::new();
         for ip in addresses {

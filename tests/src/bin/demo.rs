@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
+use bench_protocol::TraceScript;
 use clap::Parser;
 use cpuid_dumps::CpuIdentity;
 use serde_json::Value;
@@ -26,7 +27,7 @@ struct Arguments {
 }
 
 /// Commands of the client in order, each with its purpose.
-const STEPS: [(&str, &[&str]); 13] = [
+const STEPS: [(&str, &[&str]); 16] = [
     ("Copy the driver, create its service and start it.", &["install"]),
     ("Which profile interface was chosen, and why?", &["info"]),
     ("What can be counted here?", &["list"]),
@@ -39,6 +40,12 @@ const STEPS: [(&str, &[&str]); 13] = [
     ("The same, in a format for programs.", &["stat", "-e", "TotalIssues", "--csv", "--", "cmd", "/c", "ver"]),
     ("Sample where the processors are, every four million instructions.", &RECORD),
     ("Show the samples by process, module and symbol.", &["report", RECORDING, "--error"]),
+    ("Sample with the callers of each function.", &CALLS),
+    (
+        "Show what each function calls.",
+        &["report", CALLS_RECORDING, "-g", "caller", "--sort", "symbol", "--limit", "3"],
+    ),
+    ("Draw a flame graph of the calls.", &["flamegraph", CALLS_RECORDING, "-o", FLAME_GRAPH]),
     ("Stop the driver, delete its service and its file.", &["uninstall"]),
 ];
 
@@ -56,6 +63,13 @@ const PRECISE: [&str; 8] =
 
 const RECORDING: &str = "C:\\windows\\temp\\halprof.rec";
 const RECORD: [&str; 8] = ["record", "-a", "--duration", "1", "-e", "TotalIssues@4M", "-o", RECORDING];
+
+const CALLS_RECORDING: &str = "C:\\windows\\temp\\calls.rec";
+const CALLS: [&str; 9] = ["record", "-g", "-a", "--duration", "1", "-e", "TotalIssues@4M", "-o", CALLS_RECORDING];
+
+/// The flame graph as a Windows path, and on Linux relative to drive C:.
+const FLAME_GRAPH: &str = "C:\\windows\\temp\\calls.svg";
+const FLAME_GRAPH_FILE: &str = "windows/temp/calls.svg";
 
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {
@@ -78,7 +92,9 @@ fn run(arguments: &Arguments) -> Result<()> {
     println!("THE COUNTERS ARE SIMULATED: no performance counter of this computer is read. A model of the");
     println!("processor named below executes the driver's CPUID, RDMSR, WRMSR and RDPMC instructions, and its");
     println!("events occur at made-up rates. The interrupted code is made up as well: in 45, 30 and 15 % of the");
-    println!("cases it is in the functions alpha, beta and gamma of workload.exe, otherwise in the kernel.");
+    println!("cases it is in the functions alpha, beta and gamma of workload.exe, otherwise in the kernel. Their");
+    println!("callers are those that workload.exe has executed: run calls forward in 59 % of the cases and backward");
+    println!("in 26 %, and descend in the others. A stand-in for Event Tracing for Windows delivers these stacks.");
     let chosen: Vec<&str> = arguments.processors.iter().map(|identity| identity.name).collect();
     for name in if arguments.generations { &cpuid_dumps::GENERATIONS[..] } else { &chosen } {
         println!("\n======== {name} ========");
@@ -87,14 +103,21 @@ fn run(arguments: &Arguments) -> Result<()> {
         for processor in 0..lab.processors()? {
             lab.wire.set_interrupt_sites(processor, &workload.interrupt_sites())?;
         }
+        lab.wire.set_stacks(workload.site_stacks()?)?;
         lab.run_in_real_time()?;
         let program = package()?.join("client.exe");
         let client = |arguments: &[&str]| {
-            let ran = lab.wine().run(&program.to_string_lossy(), arguments)?;
+            let program = program.to_string_lossy();
+            let ran = if arguments == CALLS {
+                lab.traced_program(&program, &TraceScript::default(), arguments)?
+            } else {
+                lab.wine().run(&program, arguments)?
+            };
             print!("{}{}", shortened(&ran.out), ran.err);
             Ok(ran.code)
         };
         show(|| records(&lab), client)?;
+        println!("\nThe flame graph is {}", lab.wine().drive_c(FLAME_GRAPH_FILE).display());
         drop(workload);
         lab.finish()?;
     }

@@ -18,8 +18,8 @@ const RECORD: [&str; 9] = ["record", "-g", "-a", "--duration", "0.5", "-e", "Tot
 /// Code at DISPATCH_LEVEL, of which no event has the stack.
 const RAISED: u64 = 0x1002_0000;
 
-/// The sites below each caller, by their places in [`Workload::interrupt_sites`]: four each in alpha, beta and gamma, and
-/// one in the kernel.
+/// The sites below each caller, by their places in [`Workload::interrupt_sites`]: four each in alpha, beta and gamma,
+/// and one in the kernel.
 const BELOW: [(&str, &[usize]); 4] = [
     ("run", &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
     ("forward", &[0, 1, 2, 4, 5, 12]),

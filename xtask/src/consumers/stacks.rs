@@ -1,5 +1,5 @@
-//! Opens the call stacks of a recording with `go tool pprof`, which must find the callers that the folded stacks and the
-//! profile for Firefox have.
+//! Opens the call stacks of a recording with `go tool pprof`, which must find the callers that the folded stacks and
+//! the profile for Firefox have.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -67,8 +67,8 @@ fn of_folded(text: &str) -> Result<Calls> {
     Ok(calls)
 }
 
-/// Returns the calls above and below the functions that `go tool pprof -peek` prints: the callers, the function with five
-/// numbers, and what it calls.
+/// Returns the calls above and below the functions that `go tool pprof -peek` prints: the callers, the function with
+/// five numbers, and what it calls.
 fn of_peek(text: &str) -> Result<[Calls; 2]> {
     let (mut above, mut below) = (Calls::new(), Calls::new());
     for block in text.split("+-------------\n").skip(2) {
@@ -112,8 +112,8 @@ fn of_firefox(profile: &Value) -> Result<Calls> {
     Ok(calls)
 }
 
-/// Returns the innermost function of a stack. Without a symbol it is named after its address, which is before the return
-/// address if it is a caller.
+/// Returns the innermost function of a stack. Without a symbol it is named after its address, which is before the
+/// return address if it is a caller.
 fn function(profile: &Value, thread: &Value, stack: u64, is_caller: bool) -> Result<String> {
     let of = |column: &str, row| cell(thread, column, row).with_context(|| format!("no {column} of {row}"));
     let function = of("frameTable/func", of("stackTable/frame", stack)?)?;
