@@ -181,21 +181,47 @@ impl Lab {
     /// # Errors
     /// The program cannot be started or does not end. An exit code is not an error.
     pub fn traced_client(&self, script: &TraceScript, arguments: &[&str]) -> Result<ProgramOutput> {
-        self.traced_program(&self.client, script, arguments)
+        self.run_traced(&self.client, script, arguments)
     }
 
-    /// As [`traced_client`](Self::traced_client), with the client of this path.
+    /// As [`traced_client`](Self::traced_client), with the client of this path on Linux.
     ///
     /// # Errors
     /// The program cannot be started or does not end. An exit code is not an error.
-    pub fn traced_program(&self, client: &str, script: &TraceScript, arguments: &[&str]) -> Result<ProgramOutput> {
-        let (launcher, script) = (artifacts()?.join("etw-launcher.exe"), serde_json::to_string(script)?);
+    pub fn run_traced(&self, client: &str, script: &TraceScript, arguments: &[&str]) -> Result<ProgramOutput> {
+        let launched = self.traced_program(client, script)?;
         let command = || {
-            let mut command = self.wine.program(&launcher.to_string_lossy(), &[client]);
-            command.args(arguments).env(TRACE_SCRIPT, &script);
+            let mut command = launched();
+            command.args(arguments);
             command
         };
         Self::run_client(command, arguments)
+    }
+
+    /// Returns a function that makes commands which run a Windows program, given by its path on Linux, with the
+    /// stand-in for Event Tracing for Windows.
+    ///
+    /// # Errors
+    /// The folder of the stand-in is not set.
+    pub fn traced_program(&self, program: &str, script: &TraceScript) -> Result<impl Fn() -> Command> {
+        let (launcher, script) = (artifacts()?.join("etw-launcher.exe"), serde_json::to_string(script)?);
+        Ok(move || {
+            let mut command = self.wine.program(&launcher.to_string_lossy(), &[program]);
+            command.env(TRACE_SCRIPT, &script);
+            command
+        })
+    }
+
+    /// Lets the processors execute a workload, called as it has described, and only that.
+    ///
+    /// # Errors
+    /// The workload did not describe its calls, or the connection to the lab is lost.
+    pub fn execute_with_stacks(&mut self, workload: &Workload) -> Result<()> {
+        let (sites, stacks): (Vec<_>, Vec<_>) = workload.traced_sites()?.into_iter().unzip();
+        for processor in 0..self.processors()? {
+            self.wire.set_interrupt_sites(processor, &sites)?;
+        }
+        Ok(self.wire.set_stacks(stacks)?)
     }
 
     fn run_client(command: impl Fn() -> Command, arguments: &[&str]) -> Result<ProgramOutput> {

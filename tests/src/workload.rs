@@ -11,7 +11,7 @@ use serde::Deserialize;
 /// kernel.
 pub const SHARES: [(&str, u32); 3] = [("alpha", 45), ("beta", 30), ("gamma", 15)];
 
-/// Share of the stacks of [`Workload::site_stacks`] in which each caller occurs, in percent.
+/// Share of the stacks of [`Workload::traced_sites`] in which each caller occurs, in percent.
 pub const CALLER_SHARES: [(&str, f64); 4] =
     [("run", 100.0), ("forward", 58.75), ("backward", 26.25), ("descend", 15.0)];
 
@@ -27,8 +27,9 @@ const PATHS: [(&str, [usize; ADDRESSES as usize]); 3] =
 /// `dlls/ntdll/unix/system.c` of Wine 8). Its file is smaller, so it has no symbols.
 const KERNEL: u64 = 0x1001_ED10;
 
-/// Return addresses in ntoskrnl.exe on the stacks of [`KERNEL`].
-const KERNEL_CALLERS: [u64; 2] = [0x1004_2A3C, 0x1018_0F05];
+/// A kernel function and its callers in the upper half of the addresses, by which a stack tells kernel from user mode.
+/// Windows has the kernel there; Wine has no module there.
+const UPPER_KERNEL: [u64; 3] = [0xFFFF_F800_0001_ED10, 0xFFFF_F800_0004_2A3C, 0xFFFF_F800_0018_0F05];
 
 /// A running workload.exe. Dropping it ends the program.
 #[derive(Debug)]
@@ -106,24 +107,26 @@ impl Workload {
         inside.chain([InterruptSite { ip: KERNEL, user: false, process: *process, thread: *thread, weight }]).collect()
     }
 
-    /// Returns the stack of each of the [interrupt sites](Self::interrupt_sites), in their order. The stack in the
-    /// kernel is that of a system call from `forward`. [`CALLER_SHARES`] are the shares of the callers.
+    /// Returns the [interrupt sites](Self::interrupt_sites) and the stack of each. The site in the kernel is in the upper
+    /// half of the addresses, in a system call from `forward`. [`CALLER_SHARES`] are the shares of the callers.
     ///
     /// # Errors
     /// The program did not describe the stack of a function.
-    pub fn site_stacks(&self) -> Result<Vec<SiteStack>> {
+    pub fn traced_sites(&self) -> Result<Vec<(InterruptSite, SiteStack)>> {
         let functions = self.description.functions.iter();
         let paths = functions.filter_map(|function| PATHS.iter().find(|(name, _)| function.name == *name));
         let calls = paths.flat_map(|(name, numbers)| numbers.map(|number| (*name, number)));
         let of_system_call = ("alpha", 0);
-        let stack = |(InterruptSite { ip, user, process, .. }, (name, number))| {
+        let stack = |(site, (name, number)): (InterruptSite, _)| {
             let callers = self.description.callers(name, number)?;
-            let (kernel, user) = if user {
-                (Vec::new(), [&[ip], callers].concat())
+            let [innermost, ..] = UPPER_KERNEL;
+            let (ip, kernel, user) = if site.user {
+                (site.ip, Vec::new(), [&[site.ip], callers].concat())
             } else {
-                ([&[ip], &KERNEL_CALLERS[..]].concat(), callers.to_vec())
+                (innermost, UPPER_KERNEL.to_vec(), callers.to_vec())
             };
-            Ok(SiteStack { ip, process, kernel, user, raised: false })
+            let stack = SiteStack { ip, process: site.process, kernel, user, raised: false };
+            Ok((InterruptSite { ip, ..site }, stack))
         };
         self.interrupt_sites().into_iter().zip(calls.chain([of_system_call])).map(stack).collect()
     }

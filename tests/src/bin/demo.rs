@@ -1,5 +1,6 @@
 //! The demo: install, inspect, count, sample, uninstall. Each command is printed as a user types it.
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
@@ -41,10 +42,7 @@ const STEPS: [(&str, &[&str]); 16] = [
     ("Sample where the processors are, every four million instructions.", &RECORD),
     ("Show the samples by process, module and symbol.", &["report", RECORDING, "--error"]),
     ("Sample with the callers of each function.", &CALLS),
-    (
-        "Show what each function calls.",
-        &["report", CALLS_RECORDING, "-g", "caller", "--sort", "symbol", "--limit", "3"],
-    ),
+    ("Show the functions with all that they call.", &REPORT_CALLS),
     ("Draw a flame graph of the calls.", &["flamegraph", CALLS_RECORDING, "-o", FLAME_GRAPH]),
     ("Stop the driver, delete its service and its file.", &["uninstall"]),
 ];
@@ -65,7 +63,9 @@ const RECORDING: &str = "C:\\windows\\temp\\halprof.rec";
 const RECORD: [&str; 8] = ["record", "-a", "--duration", "1", "-e", "TotalIssues@4M", "-o", RECORDING];
 
 const CALLS_RECORDING: &str = "C:\\windows\\temp\\calls.rec";
-const CALLS: [&str; 9] = ["record", "-g", "-a", "--duration", "1", "-e", "TotalIssues@4M", "-o", CALLS_RECORDING];
+const CALLS: [&str; 9] = ["record", "-g", "-a", "--duration", "1", "-e", "TotalIssues@16M", "-o", CALLS_RECORDING];
+
+const REPORT_CALLS: [&str; 7] = ["report", CALLS_RECORDING, "--children", "--sort", "symbol", "--limit", "9"];
 
 /// The flame graph as a Windows path, and on Linux relative to drive C:.
 const FLAME_GRAPH: &str = "C:\\windows\\temp\\calls.svg";
@@ -103,20 +103,23 @@ fn run(arguments: &Arguments) -> Result<()> {
         for processor in 0..lab.processors()? {
             lab.wire.set_interrupt_sites(processor, &workload.interrupt_sites())?;
         }
-        lab.wire.set_stacks(workload.site_stacks()?)?;
         lab.run_in_real_time()?;
         let program = package()?.join("client.exe");
+        let program = program.to_string_lossy();
+        let lab = RefCell::new(lab);
         let client = |arguments: &[&str]| {
-            let program = program.to_string_lossy();
+            let mut lab = lab.borrow_mut();
             let ran = if arguments == CALLS {
-                lab.traced_program(&program, &TraceScript::default(), arguments)?
+                lab.execute_with_stacks(&workload)?;
+                lab.run_traced(&program, &TraceScript::default(), arguments)?
             } else {
                 lab.wine().run(&program, arguments)?
             };
             print!("{}{}", shortened(&ran.out), ran.err);
             Ok(ran.code)
         };
-        show(|| records(&lab), client)?;
+        show(|| records(&lab.borrow()), client)?;
+        let lab = lab.into_inner();
         println!("\nThe flame graph is {}", lab.wine().drive_c(FLAME_GRAPH_FILE).display());
         drop(workload);
         lab.finish()?;
@@ -150,7 +153,7 @@ fn show(records: impl Fn() -> Result<bool>, client: impl Fn(&[&str]) -> Result<i
 
 /// Returns the text, cut to what fits a screen.
 fn shortened(text: &str) -> String {
-    const ENOUGH: usize = 18;
+    const ENOUGH: usize = 22;
     let lines: Vec<&str> = text.lines().collect();
     match lines.get(..ENOUGH) {
         Some(first) if lines.len() > ENOUGH + 2 => {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
+use bench_protocol::TraceScript;
 use clap::Parser;
 use cpuid_dumps::CpuIdentity;
 use tests::{Lab, package};
@@ -35,9 +36,7 @@ fn main() -> ExitCode {
 fn run(Arguments { processor, command }: &Arguments) -> Result<ExitCode> {
     let mut lab = Lab::boot(processor.name)?;
     let workload = lab.workload()?;
-    for number in 0..lab.processors()? {
-        lab.wire.set_interrupt_sites(number, &workload.interrupt_sites())?;
-    }
+    lab.execute_with_stacks(&workload)?;
     lab.run_in_real_time()?;
     let folder = commands(&lab)?;
     let path = env::var_os("PATH").unwrap_or_default();
@@ -50,7 +49,7 @@ fn run(Arguments { processor, command }: &Arguments) -> Result<ExitCode> {
     if command.is_empty() {
         println!("\nhalprof runs on a model of {}. THE COUNTERS ARE SIMULATED.", processor.name);
         println!("Some commands to try; `exit` ends the lab:\n");
-        for line in ["info", "stat -- cmd /c dir", "record -a --duration 2", "report", "--help"] {
+        for line in ["info", "stat -- cmd /c dir", "record -g -a --duration 2", "report --children", "--help"] {
             println!("  client {line}");
         }
         println!();
@@ -70,7 +69,8 @@ fn commands(lab: &Lab) -> Result<PathBuf> {
     let folder = lab.wine().drive_c("lab/bin");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for name in ["client", "halprof"] {
-        let script = script(&lab.wine().program(&package()?.join(format!("{name}.exe")).to_string_lossy(), &[]));
+        let program = package()?.join(format!("{name}.exe"));
+        let script = script(&lab.traced_program(&program.to_string_lossy(), &TraceScript::default())?());
         let path = folder.join(name);
         write_program(&path, &script).with_context(|| format!("cannot write {}", path.display()))?;
     }

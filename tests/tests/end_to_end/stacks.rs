@@ -16,9 +16,9 @@ const RECORDING: &str = "C:\\stacks.rec";
 const RECORD: [&str; 9] = ["record", "-g", "-a", "--duration", "0.5", "-e", "TotalIssues@4M", "-o", RECORDING];
 
 /// Code at DISPATCH_LEVEL, of which no event has the stack.
-const RAISED: u64 = 0x1002_0000;
+const RAISED: u64 = 0xFFFF_F800_0002_0000;
 
-/// The sites below each caller, by their places in [`Workload::interrupt_sites`]: four each in alpha, beta and gamma,
+/// The sites below each caller, by their places in [`Workload::traced_sites`]: four each in alpha, beta and gamma,
 /// and one in the kernel.
 const BELOW: [(&str, &[usize]); 4] = [
     ("run", &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
@@ -33,8 +33,7 @@ fn boot(identity: &str) -> (Lab, Workload, Vec<SiteStack>) {
     let mut lab = Lab::boot(identity).unwrap();
     lab.install().unwrap();
     let workload = lab.workload().unwrap();
-    let mut sites = workload.interrupt_sites();
-    let mut stacks = workload.site_stacks().unwrap();
+    let (mut sites, mut stacks): (Vec<_>, Vec<_>) = workload.traced_sites().unwrap().into_iter().unzip();
     let process = workload.description.process;
     sites.push(InterruptSite { ip: RAISED, user: false, process, thread: workload.description.thread, weight: 44 });
     stacks.push(SiteStack { ip: RAISED, process, kernel: vec![RAISED], user: Vec::new(), raised: true });
@@ -106,6 +105,7 @@ fn each_caller_has_its_true_share_and_each_sample_its_own_stack() {
         // An interrupt that comes while a DPC runs finds code at DISPATCH_LEVEL on a real processor.
         assert!(samples > 200 && complete > samples / 2, "{identity}: {outcomes:?}\n{}", ran.err);
         assert!(outcomes.contains_key("TakenElsewhere"), "{outcomes:?}");
+        assert!(contents.sample_counts.locations().any(|(one, _)| one.kernel && one.stack.node().is_some()));
         assert_eq!(outcomes.values().sum::<u64>(), samples);
 
         // Each caller has the samples of the sites below it, apart from those without a stack.
