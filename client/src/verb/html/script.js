@@ -237,6 +237,8 @@ function drawSource(index) {
   view.zoom = [];
   [...byId('events').children].forEach((button, place) => button.setAttribute('aria-pressed', place === index));
   byId('account').textContent = data.sources[index].account;
+  const calls = data.sources[index].calls;
+  byId('calls').textContent = calls.length > 0 ? ' Functions are below their callers; kernel mode is in italics.' : '';
   drawFlames();
   drawRows();
   drawRates();
