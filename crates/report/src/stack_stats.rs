@@ -27,7 +27,7 @@ impl StackStats {
         self.samples.get(outcome.number() as usize).copied().unwrap_or_default()
     }
 
-    /// Adds samples with this [outcome](StackEnds::outcome).
+    /// Adds samples with this [`outcome`].
     pub(crate) fn add(&mut self, outcome: StackId, samples: u64) {
         if let Some(one) = self.samples.get_mut(outcome.number() as usize) {
             *one += samples;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 
-use bench_protocol::{Disorder, InterruptSite, Refusal, SiteStack, TraceReport, TraceScript, UserParts};
+use bench_protocol::{Disorder, InterruptSite, Refusal, SiteStack, SystemEvent, TraceReport, TraceScript, UserParts};
 use recording::{SampleStack, StackEnd};
 use report::{Column, Contents, Detail, Filter, SymbolFinder, SymbolIndex, Table};
 use tests::{Lab, Workload, artifacts};
@@ -201,5 +201,34 @@ fn a_refused_trace_session_costs_the_stacks_and_a_trace_file_has_them() {
     let file = fs::read_to_string(lab.wine().drive_c("trace.etl")).unwrap();
     assert!(file.lines().count() > 100, "{file}");
     drop(workload);
+    lab.finish().unwrap();
+}
+
+/// A process that has ended before the client could query it, and an image of it.
+#[test]
+fn a_process_that_lives_shortly_is_known_by_the_trace_session() {
+    const PROCESS: u32 = 9_996;
+    const BASE: u64 = 0x2_4000_0000;
+    let mut lab = Lab::boot("zen4-7700x").unwrap();
+    lab.install().unwrap();
+    let site = InterruptSite { ip: BASE + 0x1010, user: true, process: PROCESS, thread: 9_997, weight: 1 };
+    let user = vec![site.ip, BASE + 0x2020];
+    for processor in 0..2 {
+        lab.wire.set_interrupt_sites(processor, &[site]).unwrap();
+    }
+    let (kernel, raised) = (Vec::new(), false);
+    lab.wire.set_stacks(vec![SiteStack { ip: site.ip, process: PROCESS, kernel, user, raised }]).unwrap();
+    let path = r"\Device\HarddiskVolume9\tools\short.exe".to_owned();
+    let system_events = vec![
+        SystemEvent::ProcessStart { process: PROCESS, name: "short.exe".to_owned() },
+        SystemEvent::ImageLoad { process: PROCESS, base: BASE, size: 0x1_0000, path },
+    ];
+    let script = TraceScript { system_events, ..TraceScript::default() };
+    lab.run_in_real_time().unwrap();
+    lab.traced_client(&script, &RECORD).unwrap().success().unwrap();
+    lab.run_by_script().unwrap();
+    let folded = lab.client(&["export", RECORDING, "--format", "folded"]).unwrap().success().unwrap();
+    let stack = format!("short.exe ({PROCESS});short.exe+0x2020;short.exe+0x1010 ");
+    assert!(folded.out.lines().any(|line| line.starts_with(&stack)), "{}", folded.out);
     lab.finish().unwrap();
 }
