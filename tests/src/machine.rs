@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use protocol::trace::security::VALUE_NAME;
 
 use crate::lab::Lab;
 use crate::program::ProgramOutput;
@@ -14,6 +15,9 @@ use crate::wine::package;
 
 /// The client's exit code if the driver is not installed.
 const NOT_INSTALLED: i32 = 3;
+
+/// The key of the registry with the security descriptors of providers.
+const SECURITY_KEY: &str = "HKLM\\SYSTEM\\CurrentControlSet\\Control\\WMI\\Security";
 
 /// A machine on which halprof is not installed yet.
 pub struct Machine {
@@ -114,16 +118,49 @@ impl Machine {
         Ok(names)
     }
 
+    /// Returns the security descriptor of the driver's events in the registry.
+    ///
+    /// # Errors
+    /// The registry cannot be read, or the value is not binary.
+    pub fn event_descriptor(&self) -> Result<Option<Vec<u8>>> {
+        let query = self.run("reg", &["query", SECURITY_KEY, "/v", VALUE_NAME])?;
+        if query.code != 0 {
+            return Ok(None);
+        }
+        let found = query.out.split_once("REG_BINARY").map(|(_, digits)| digits.trim());
+        let digits = found.with_context(|| format!("no binary value: {}", query.out))?;
+        let byte = |place: usize| u8::from_str_radix(digits.get(place..place + 2).unwrap_or_default(), 16);
+        (0..digits.len()).step_by(2).map(byte).collect::<Result<_, _>>().map(Some).context("the value is not binary")
+    }
+
+    /// Sets or removes the security descriptor of the driver's events in the registry.
+    ///
+    /// # Errors
+    /// The registry cannot be changed.
+    pub fn set_event_descriptor(&self, descriptor: Option<&[u8]>) -> Result<()> {
+        let changed = match descriptor {
+            Some(bytes) => {
+                let digits = bytes.iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().concat();
+                let value = ["/v", VALUE_NAME, "/t", "REG_BINARY", "/d", &digits, "/f"];
+                self.run("reg", &[&["add", SECURITY_KEY], &value[..]].concat())?
+            }
+            None => self.run("reg", &["delete", SECURITY_KEY, "/v", VALUE_NAME, "/f"])?,
+        };
+        changed.success().map(drop)
+    }
+
     /// Uninstalls the driver and checks that nothing of it is left.
     ///
     /// # Errors
-    /// The driver cannot be uninstalled, its service or its file is still there, or the lab reports a violation.
+    /// The driver cannot be uninstalled; its service, its file or the descriptor of its events is still there; or the
+    /// lab reports a violation.
     pub fn finish(self) -> Result<()> {
         self.client(&["uninstall"])?.success()?;
         let status = self.client(&["status"])?;
         ensure!(status.code == NOT_INSTALLED, "the service is still there: {}{}", status.out, status.err);
         let files = self.driver_files()?;
         ensure!(files.is_empty(), "{files:?} are still there");
+        ensure!(self.event_descriptor()?.is_none(), "the descriptor of the events is still there");
         self.lab.map_or(Ok(()), Lab::finish)
     }
 }

@@ -1,5 +1,5 @@
-//! The restriction of the driver's events: `install` adds it before the driver runs, `uninstall` removes it, and neither
-//! touches a security descriptor of others.
+//! The restriction of the driver's events: `install` adds it before the driver runs, `uninstall` removes it, and
+//! neither touches a security descriptor of others.
 
 use super::*;
 
