@@ -493,20 +493,15 @@ impl System for FakeSystem {
     }
 
     fn provider_descriptor(&self) -> io::Result<Option<Vec<u8>>> {
-        self.call("read the descriptor")?;
-        Ok(self.provider_descriptor.borrow().clone())
+        self.call("read the descriptor").map(|()| self.provider_descriptor.borrow().clone())
     }
 
     fn set_provider_descriptor(&self, descriptor: &[u8]) -> io::Result<()> {
-        self.call("write the descriptor")?;
-        self.provider_descriptor.replace(Some(descriptor.to_vec()));
-        Ok(())
+        self.call("write the descriptor").map(|()| drop(self.provider_descriptor.replace(Some(descriptor.to_vec()))))
     }
 
     fn remove_provider_descriptor(&self) -> io::Result<()> {
-        self.call("remove the descriptor")?;
-        self.provider_descriptor.replace(None);
-        Ok(())
+        self.call("remove the descriptor").map(|()| drop(self.provider_descriptor.take()))
     }
 
     fn code_integrity(&self) -> io::Result<CodeIntegrity> {

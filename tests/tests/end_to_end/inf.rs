@@ -47,8 +47,8 @@ fn the_inf_installs_and_removes_the_driver_and_the_client_starts_it() {
     let status = machine.client(&["status"]).unwrap();
     assert_eq!(status.code, 4, "it starts before its events are restricted: {}{}", status.out, status.err);
 
-    // The client does not change a driver that the INF installed: install starts it, and uninstall is refused. Wine does
-    // not know the INF's section about the events, so there the client restricts them.
+    // The client does not change a driver that the INF installed: install starts it, and uninstall is refused. Wine
+    // does not know the INF's section about the events, so there the client restricts them.
     let installed = machine.client(&["install"]).unwrap().success().unwrap();
     let started = "already installed, by halprof.inf, with the same file\nservice halprof started\n";
     let restricted = if cfg!(windows) { "" } else { "events restricted to SYSTEM and Administrators\n" };
