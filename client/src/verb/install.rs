@@ -1,4 +1,5 @@
-//! `install`: copies the driver's file, creates its service and starts it. Repeating it has the same result.
+//! `install`: restricts the driver's events, copies the driver's file, creates its service and starts it. Repeating it
+//! has the same result.
 //!
 //! Everything that can be checked is checked before the running driver is stopped. After that, a failure at any step
 //! puts the old driver back ([`Attempt`]).

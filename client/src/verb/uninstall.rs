@@ -1,4 +1,4 @@
-//! `uninstall`: removes the driver and its service. Repeating it has the same result.
+//! `uninstall`: removes the driver, its service and the restriction of its events. Repeating it has the same result.
 
 use super::context::Context;
 use super::service;
