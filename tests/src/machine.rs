@@ -7,17 +7,14 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use protocol::trace::security::VALUE_NAME;
 
+use crate::event_access;
 use crate::lab::Lab;
 use crate::program::ProgramOutput;
 use crate::wine::package;
 
 /// The client's exit code if the driver is not installed.
 const NOT_INSTALLED: i32 = 3;
-
-/// The key of the registry with the security descriptors of providers.
-const SECURITY_KEY: &str = "HKLM\\SYSTEM\\CurrentControlSet\\Control\\WMI\\Security";
 
 /// A machine on which halprof is not installed yet.
 pub struct Machine {
@@ -123,14 +120,7 @@ impl Machine {
     /// # Errors
     /// The registry cannot be read, or the value is not binary.
     pub fn event_descriptor(&self) -> Result<Option<Vec<u8>>> {
-        let query = self.run("reg", &["query", SECURITY_KEY, "/v", VALUE_NAME])?;
-        if query.code != 0 {
-            return Ok(None);
-        }
-        let found = query.out.split_once("REG_BINARY").map(|(_, digits)| digits.trim());
-        let digits = found.with_context(|| format!("no binary value: {}", query.out))?;
-        let byte = |place: usize| u8::from_str_radix(digits.get(place..place + 2).unwrap_or_default(), 16);
-        (0..digits.len()).step_by(2).map(byte).collect::<Result<_, _>>().map(Some).context("the value is not binary")
+        event_access::query(|program, arguments| self.run(program, arguments))
     }
 
     /// Sets or removes the security descriptor of the driver's events in the registry.
@@ -138,15 +128,7 @@ impl Machine {
     /// # Errors
     /// The registry cannot be changed.
     pub fn set_event_descriptor(&self, descriptor: Option<&[u8]>) -> Result<()> {
-        let changed = match descriptor {
-            Some(bytes) => {
-                let digits = bytes.iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().concat();
-                let value = ["/v", VALUE_NAME, "/t", "REG_BINARY", "/d", &digits, "/f"];
-                self.run("reg", &[&["add", SECURITY_KEY], &value[..]].concat())?
-            }
-            None => self.run("reg", &["delete", SECURITY_KEY, "/v", VALUE_NAME, "/f"])?,
-        };
-        changed.success().map(drop)
+        event_access::set(|program, arguments| self.run(program, arguments), descriptor)
     }
 
     /// Uninstalls the driver and checks that nothing of it is left.
