@@ -321,6 +321,8 @@ pub struct FakeSystem {
     pub image: RefCell<Option<String>>,
     /// Win32 error code of every operation.
     pub failure: Option<i32>,
+    /// Security descriptor of the GUID of the driver's events.
+    pub provider_descriptor: RefCell<Option<Vec<u8>>>,
     /// What the kernel checks when it loads a driver; an error if `None`.
     pub integrity: Option<CodeIntegrity>,
     /// Calls that can fail, so far: each has a number from 0 on.
@@ -368,6 +370,7 @@ impl FakeSystem {
             path: PathBuf::new(),
             image: RefCell::default(),
             failure: None,
+            provider_descriptor: RefCell::default(),
             integrity: Some(CodeIntegrity { is_enforced: false, accepts_test_signatures: false }),
             calls: RefCell::default(),
             failing: RefCell::default(),
@@ -487,6 +490,18 @@ impl System for FakeSystem {
 
     fn driver_path(&self) -> io::Result<PathBuf> {
         Ok(self.path.clone())
+    }
+
+    fn provider_descriptor(&self) -> io::Result<Option<Vec<u8>>> {
+        self.call("read the descriptor").map(|()| self.provider_descriptor.borrow().clone())
+    }
+
+    fn set_provider_descriptor(&self, descriptor: &[u8]) -> io::Result<()> {
+        self.call("write the descriptor").map(|()| drop(self.provider_descriptor.replace(Some(descriptor.to_vec()))))
+    }
+
+    fn remove_provider_descriptor(&self) -> io::Result<()> {
+        self.call("remove the descriptor").map(|()| drop(self.provider_descriptor.take()))
     }
 
     fn code_integrity(&self) -> io::Result<CodeIntegrity> {

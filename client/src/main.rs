@@ -47,6 +47,7 @@ mod processes;
 mod processor_identity;
 mod processors;
 mod progress;
+mod provider_security;
 #[cfg(test)]
 mod quotations;
 mod raw_event;

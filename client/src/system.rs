@@ -134,6 +134,12 @@ pub trait System {
     fn delete(&self) -> io::Result<()>;
     /// Returns the path at which the service expects its driver.
     fn driver_path(&self) -> io::Result<PathBuf>;
+    /// Returns the security descriptor of the GUID of the driver's events; `None` if the default of Windows applies.
+    fn provider_descriptor(&self) -> io::Result<Option<Vec<u8>>>;
+    /// Sets this security descriptor.
+    fn set_provider_descriptor(&self, descriptor: &[u8]) -> io::Result<()>;
+    /// Removes this security descriptor, so that the default of Windows applies.
+    fn remove_provider_descriptor(&self) -> io::Result<()>;
     /// Returns what the kernel checks when it loads a driver.
     fn code_integrity(&self) -> io::Result<CodeIntegrity>;
     /// Returns what identifies this Windows.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use bench_protocol::{DsWrites, TRACE_SCRIPT, Time, TraceScript, Violation};
 
+use crate::event_access;
 use crate::probe::Probe;
 use crate::program::ProgramOutput;
 use crate::wine::{Wine, artifacts};
@@ -104,6 +105,7 @@ impl Bench {
         for left in ["halprof", "faulty-driver", "shim"] {
             services.remove(&wine, left)?; // of an aborted test or an earlier boot
         }
+        let _ = event_access::set(|program, arguments| wine.run(program, arguments), None); // often there is none
         services.load(&wine, "shim").context("the lab does not start")?;
         let line = bench_protocol::Client::find(&wine.drive_c(PORT_FILE), Duration::from_secs(20))
             .with_context(|| format!("the lab does not answer\n{}", wine.log_text()))?;

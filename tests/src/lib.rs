@@ -6,6 +6,7 @@
 
 use std::env;
 
+mod event_access;
 mod lab;
 mod machine;
 mod pe;

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::event_access;
 use crate::lab::Lab;
 use crate::program::ProgramOutput;
 use crate::wine::package;
@@ -114,16 +115,34 @@ impl Machine {
         Ok(names)
     }
 
+    /// Returns the security descriptor of the driver's events in the registry.
+    ///
+    /// # Errors
+    /// The registry cannot be read, or the value is not binary.
+    pub fn event_descriptor(&self) -> Result<Option<Vec<u8>>> {
+        event_access::query(|program, arguments| self.run(program, arguments))
+    }
+
+    /// Sets or removes the security descriptor of the driver's events in the registry.
+    ///
+    /// # Errors
+    /// The registry cannot be changed.
+    pub fn set_event_descriptor(&self, descriptor: Option<&[u8]>) -> Result<()> {
+        event_access::set(|program, arguments| self.run(program, arguments), descriptor)
+    }
+
     /// Uninstalls the driver and checks that nothing of it is left.
     ///
     /// # Errors
-    /// The driver cannot be uninstalled, its service or its file is still there, or the lab reports a violation.
+    /// The driver cannot be uninstalled; its service, its file or the descriptor of its events is still there; or the
+    /// lab reports a violation.
     pub fn finish(self) -> Result<()> {
         self.client(&["uninstall"])?.success()?;
         let status = self.client(&["status"])?;
         ensure!(status.code == NOT_INSTALLED, "the service is still there: {}{}", status.out, status.err);
         let files = self.driver_files()?;
         ensure!(files.is_empty(), "{files:?} are still there");
+        ensure!(self.event_descriptor()?.is_none(), "the descriptor of the events is still there");
         self.lab.map_or(Ok(()), Lab::finish)
     }
 }

@@ -2,6 +2,7 @@
 //! writes a report with a verdict for each claim of that document.
 
 mod claims;
+mod event_access;
 mod facts;
 mod guest;
 mod host;

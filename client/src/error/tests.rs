@@ -15,6 +15,7 @@ use crate::driver_file::{DriverFileError, NotADriver, SignatureError};
 use crate::dump::DumpError;
 use crate::event::EventError;
 use crate::output::OutputError;
+use crate::provider_security::ProviderSecurityError;
 use crate::recorder::Unwritten;
 use crate::reply::Malformed;
 use crate::source::{OtherInterface, SourceError};
@@ -159,6 +160,13 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             Exit::Failure,
             "  now: the old driver is in place, and runs",
         ),
+        (ProviderSecurityError::Restrict(windows_says(5)).into(), Exit::Denied, "  try: run from an elevated prompt"),
+        (
+            ProviderSecurityError::Restrict(other()).into(),
+            Exit::Failure,
+            "       HKLM\\SYSTEM\\CurrentControlSet\\Control\\WMI\\Security",
+        ),
+        (ProviderSecurityError::Remove(windows_says(5)).into(), Exit::Denied, "  try: run from an elevated prompt"),
         (
             SystemError::DriverRefused { cause: windows_says(577) }.into(),
             Exit::DriverFile,

@@ -1,4 +1,5 @@
-//! `install`: copies the driver's file, creates its service and starts it. Repeating it has the same result.
+//! `install`: restricts the driver's events, copies the driver's file, creates its service and starts it. Repeating it
+//! has the same result.
 //!
 //! Everything that can be checked is checked before the running driver is stopped. After that, a failure at any step
 //! puts the old driver back ([`Attempt`]).
@@ -16,6 +17,7 @@ use crate::connection::Connection;
 use crate::driver_file::{self, DriverFileError, NotADriver};
 use crate::error::Error;
 use crate::installed_driver::InstalledDriver;
+use crate::provider_security;
 use crate::system::{SERVICE, ServiceState, System};
 use crate::system_error::SystemError;
 use attempt::Attempt;
@@ -44,7 +46,8 @@ pub fn run(args: &InstallArgs, context: &mut Context) -> Result<(), Error> {
     Ok(())
 }
 
-/// Starts a driver that halprof.inf installed. This verb never replaces it, whatever its file.
+/// Starts a driver that halprof.inf installed. This verb never replaces it, whatever its file. The INF restricts the
+/// driver's events; if Windows did not, this does.
 fn start_packaged(
     path: PathBuf,
     file: &[u8],
@@ -57,7 +60,11 @@ fn start_packaged(
     if !installed.is_ok_and(|installed| installed == file) {
         return Err(DriverFileError::Packaged { path }.into());
     }
-    if state == Some(ServiceState::Running) {
+    let runs = state == Some(ServiceState::Running);
+    for line in provider_security::restrict(context.system()?)?.lines(runs) {
+        context.say(&line)?;
+    }
+    if runs {
         return context.say(&format!("{FOUND}, and running"));
     }
     context.say(FOUND)?;

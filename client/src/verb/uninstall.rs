@@ -1,10 +1,11 @@
-//! `uninstall`: removes the driver and its service. Repeating it has the same result.
+//! `uninstall`: removes the driver, its service and the restriction of its events. Repeating it has the same result.
 
 use super::context::Context;
 use super::service;
 use crate::driver_file::DriverFileError;
 use crate::error::Error;
 use crate::installed_driver::InstalledDriver;
+use crate::provider_security;
 use crate::system::SERVICE;
 use crate::system_error::service_error;
 
@@ -26,6 +27,11 @@ pub fn run(context: &mut Context) -> Result<(), Error> {
     // An installation that did not finish leaves the other two.
     if files.remove_previous()? | files.remove_temporary()? | files.remove()? {
         context.say(&format!("removed {}", files.path().display()))?;
+        done = true;
+    }
+    // Also after pnputil removed the driver, which leaves it.
+    if provider_security::remove(system)? {
+        context.say("removed the restriction of the driver's events")?;
         done = true;
     }
     if let Some(loaded) = files.remove_loaded() {

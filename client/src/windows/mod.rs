@@ -8,6 +8,7 @@ mod directory;
 mod known_work;
 mod modules;
 mod privilege;
+mod provider_security;
 mod registry;
 mod service;
 mod speed;
@@ -72,6 +73,18 @@ impl System for Windows {
 
     fn driver_path(&self) -> io::Result<PathBuf> {
         Ok(directory::windows()?.join("System32").join("drivers").join(format!("{SERVICE}.sys")))
+    }
+
+    fn provider_descriptor(&self) -> io::Result<Option<Vec<u8>>> {
+        provider_security::read()
+    }
+
+    fn set_provider_descriptor(&self, descriptor: &[u8]) -> io::Result<()> {
+        provider_security::write(descriptor)
+    }
+
+    fn remove_provider_descriptor(&self) -> io::Result<()> {
+        provider_security::remove()
     }
 
     fn code_integrity(&self) -> io::Result<CodeIntegrity> {

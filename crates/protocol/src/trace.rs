@@ -4,6 +4,8 @@
 //! the length and then UTF-8. The metadata describes the payload to programs that do not know it, in the format of
 //! TraceLoggingProvider.h.
 
+pub mod security;
+
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Name of the provider. Tools that enable providers by name take it as `*Halprof`.

@@ -46,6 +46,7 @@ fn each_mistake_has_its_own_exit_code_and_advice() {
     assert_fails_with(&ran, 8, &["UnhaltedCoreCycles", "all 5", "process", "TotalCycles", "client stop"]);
     lab.client(&["stop", "--all"]).unwrap().success().unwrap();
     assert_eq!(lab.enabled_counters().unwrap(), 0);
+    lab.client(&["uninstall"]).unwrap().success().unwrap();
     lab.finish().unwrap();
 }
 

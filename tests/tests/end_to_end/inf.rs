@@ -1,6 +1,10 @@
 //! Installing with halprof.inf from the package.
 
+use protocol::trace::security::is_restriction;
 use tests::Machine;
+
+/// What a test prints on a machine that does not trust the package.
+const UNTRUSTED: &str = "skipped: this machine does not trust the certificate of the package (docs/windows.md)";
 
 /// Adds the driver package and returns the name under which Windows stores it.
 fn add(machine: &Machine) -> String {
@@ -16,7 +20,6 @@ fn add(machine: &Machine) -> String {
 }
 
 fn remove(machine: &Machine, name: &str) {
-    machine.run("sc", &["stop", "halprof"]).unwrap().success().unwrap();
     if cfg!(windows) {
         machine.run("pnputil", &["/delete-driver", name, "/uninstall"]).unwrap().success().unwrap();
     } else {
@@ -34,18 +37,26 @@ fn is_trusted(machine: &Machine) -> bool {
 }
 
 #[test]
-fn the_inf_installs_starts_stops_and_removes_the_driver() {
+fn the_inf_installs_and_removes_the_driver_and_the_client_starts_it() {
     let machine = Machine::boot().unwrap();
     if !is_trusted(&machine) {
-        println!("skipped: this machine does not trust the certificate of the package (docs/windows.md)");
+        println!("{UNTRUSTED}");
         return;
     }
     let name = add(&machine);
+    let status = machine.client(&["status"]).unwrap();
+    assert_eq!(status.code, 4, "it starts before its events are restricted: {}{}", status.out, status.err);
+
+    // The client does not change a driver that the INF installed: install starts it, and uninstall is refused. Wine
+    // does not know the INF's section about the events, so there the client restricts them.
+    let installed = machine.client(&["install"]).unwrap().success().unwrap();
+    let started = "already installed, by halprof.inf, with the same file\nservice halprof started\n";
+    let restricted = if cfg!(windows) { "" } else { "events restricted to SYSTEM and Administrators\n" };
+    assert_eq!(installed.out, format!("{restricted}{started}"));
+    assert!(machine.event_descriptor().unwrap().is_some_and(|found| is_restriction(&found)));
     let info = machine.client(&["info", "--json"]).unwrap().json().unwrap();
     assert!(info["interface"].is_string(), "{info}");
     assert!(!machine.driver().unwrap().exists(), "it runs from where the package lies");
-
-    // The client does not change a driver that the INF installed: install reports it, and uninstall is refused.
     let again = machine.client(&["install"]).unwrap().success().unwrap();
     assert_eq!(again.out, "already installed, by halprof.inf, with the same file, and running\n");
     let refused = machine.client(&["uninstall"]).unwrap();
@@ -53,6 +64,27 @@ fn the_inf_installs_starts_stops_and_removes_the_driver() {
     assert!(refused.err.contains("pnputil /delete-driver"), "{}", refused.err);
     machine.client(&["status"]).unwrap().success().unwrap();
 
+    machine.run("sc", &["stop", "halprof"]).unwrap().success().unwrap();
     remove(&machine, &name);
+    // What is left of the restriction, `client uninstall` removes.
     machine.finish().unwrap();
+}
+
+/// Wine does not know the INF's section about the events.
+#[cfg(windows)]
+#[test]
+fn the_inf_restricts_the_events() {
+    let machine = Machine::boot().unwrap();
+    if !is_trusted(&machine) {
+        println!("{UNTRUSTED}");
+        return;
+    }
+    let name = add(&machine);
+    let found = machine.event_descriptor().unwrap();
+    remove(&machine, &name);
+    let left = machine.event_descriptor().unwrap();
+    println!("after pnputil /delete-driver the descriptor is {}", if left.is_some() { "left" } else { "gone" });
+    machine.finish().unwrap();
+    let found = found.expect("Windows sets a descriptor");
+    assert!(is_restriction(&found), "Windows sets {found:02x?}");
 }

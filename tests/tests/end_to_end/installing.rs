@@ -4,6 +4,7 @@ use std::fs;
 
 use object::LittleEndian as LE;
 use object::read::pe::{ImageOptionalHeader, PeFile64};
+use protocol::trace::security::descriptor;
 use tests::{Machine, ProgramOutput, checksum_place, package};
 
 fn packaged() -> Vec<u8> {
@@ -171,6 +172,41 @@ fn detached_sessions_are_ended_only_if_that_is_requested() {
         install(&machine, &file, &["--any-signature", "--end-sessions"]).success().unwrap();
         assert_eq!(machine.client(&["read", "Time"]).unwrap().code, 10, "the session has ended");
     }
+    machine.finish().unwrap();
+}
+
+#[test]
+fn events_are_restricted_while_the_driver_is_installed() {
+    let machine = Machine::boot().unwrap();
+    assert_eq!(machine.event_descriptor().unwrap(), None);
+    let installed = machine.client(&["install"]).unwrap().success().unwrap();
+    assert!(installed.out.starts_with("events restricted to SYSTEM and Administrators\n"), "{}", installed.out);
+    assert_eq!(machine.event_descriptor().unwrap().as_deref(), Some(descriptor()));
+    let again = machine.client(&["install"]).unwrap().success().unwrap();
+    assert_eq!(again.out, "already installed, with the same file, and running\n");
+    let removed = machine.client(&["uninstall"]).unwrap().success().unwrap();
+    assert!(removed.out.ends_with("removed the restriction of the driver's events\n"), "{}", removed.out);
+    assert_eq!(machine.event_descriptor().unwrap(), None);
+
+    // A failed installation removes it as well.
+    let file = machine.write_file("fails.sys", &with_small_image()).unwrap();
+    assert_ne!(install(&machine, &file, &["--any-signature"]).code, 0);
+    assert_eq!(machine.event_descriptor().unwrap(), None);
+    machine.finish().unwrap();
+}
+
+#[test]
+fn a_descriptor_of_others_is_neither_replaced_nor_removed() {
+    let machine = Machine::boot().unwrap();
+    // WMIGUID_QUERY is missing in the entry of SYSTEM.
+    let other = [&descriptor()[..32], &[0xFE], &descriptor()[33..]].concat();
+    machine.set_event_descriptor(Some(&other)).unwrap();
+    let installed = machine.client(&["install"]).unwrap().success().unwrap();
+    let told = "events keep the security descriptor that was set before, the value\n";
+    assert!(installed.out.starts_with(told), "{}", installed.out);
+    machine.client(&["uninstall"]).unwrap().success().unwrap();
+    assert_eq!(machine.event_descriptor().unwrap(), Some(other));
+    machine.set_event_descriptor(None).unwrap();
     machine.finish().unwrap();
 }
 

@@ -24,6 +24,8 @@ pub fn stamp(template: &str, now: SystemTime, version: &str) -> Result<String> {
 #[cfg(test)]
 mod rules;
 #[cfg(test)]
+mod sddl;
+#[cfg(test)]
 mod text;
 
 #[cfg(test)]

@@ -68,7 +68,11 @@ pub const CLAIMS: &[Claim] = &[
         text: "`halprof.inf` follows the rules for primitive drivers",
         scope: NoStep("InfVerif is a part of the WDK, which the guest does not have"),
     },
-    Claim { id: "inf-lifecycle", text: "`halprof.inf` installs and starts the driver", scope: Complete },
+    Claim {
+        id: "inf-lifecycle",
+        text: "`halprof.inf` installs the driver, and `client install` starts it",
+        scope: Complete,
+    },
     Claim { id: "catalog-from-linux", text: "a catalog that was created on Linux", scope: Complete },
     Claim { id: "signing-tools-of-windows", text: "signtool, inf2cat, New-SelfSignedCertificate", scope: Complete },
     Claim {
@@ -211,6 +215,16 @@ pub const CLAIMS: &[Claim] = &[
         id: "who-can-trace",
         text: "administrators can start the trace session of `record -g`; a refusal has a message",
         scope: InPart("the refusal, which needs a second account in the guest"),
+    },
+    Claim {
+        id: "events-restricted",
+        text: "after `client install`, only SYSTEM and Administrators can enable the driver's events",
+        scope: InPart("accounts other than LOCAL SERVICE"),
+    },
+    Claim {
+        id: "inf-restricts-events",
+        text: "`halprof.inf` restricts the driver's events in the same way",
+        scope: Complete,
     },
     Claim {
         id: "trace-losses",

@@ -1,6 +1,7 @@
 //! The plan: the steps of docs/windows.md in their order, each with what its result proves.
 
 use super::{
+    event_access,
     facts::{self, Need},
     guest::HostAction,
     plan::Step,
@@ -106,6 +107,19 @@ fn installation() -> Vec<Step> {
         Step::client("diagnose", &["diagnose", "--live", "--json"])
             .proof(proof::diagnosed, "the registers of every processor can be read, and the HAL tells its sources")
             .decides(&["hal-tells-its-sources"]),
+        Step::powershell("event-descriptor", event_access::DESCRIPTOR)
+            .running()
+            .needs(&[Need::TestSigning])
+            .after("install")
+            .proof(event_access::restricted, "Windows has the descriptor for SYSTEM and Administrators")
+            .decides(&["events-restricted"]),
+        Step::powershell("events-for-other-account", event_access::OTHER_ACCOUNT)
+            .running()
+            .needs(&[Need::TestSigning])
+            .after("install")
+            .minutes(5)
+            .proof(event_access::other_account_refused, "LOCAL SERVICE cannot enable the driver's events")
+            .decides(&["events-restricted"]),
         Step::client("loads-with-memory-integrity", &["install"])
             .needs(&[Need::MemoryIntegrity])
             .proof(proof::installed, "the driver runs under memory integrity")
@@ -283,7 +297,9 @@ fn tests() -> Vec<Step> {
             .decides(&["safe-install"]),
         catalog("catalog-from-linux", Need::LinuxPackage).decides(&["catalog-from-linux"]),
         catalog("catalog-from-windows", Need::WindowsPackage).decides(&["signing-tools-of-windows"]),
-        with_driver("tests-inf", "inf::", "the test of halprof.inf passes").decides(&["inf-lifecycle"]),
+        with_driver("tests-inf", "inf::the_inf_installs", "the test of halprof.inf passes").decides(&["inf-lifecycle"]),
+        with_driver("tests-inf-events", "inf::the_inf_restricts", "pnputil restricts the driver's events")
+            .decides(&["inf-restricts-events"]),
         Step::tests("tests-skipped", "skipped::", "the other tests are listed with the reason")
             .decides(&["tests-on-windows"]),
     ]

@@ -10,6 +10,7 @@ use crate::connection::Connection;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::installed_driver::InstalledDriver;
+use crate::provider_security::{self, Restriction};
 use crate::system::{SERVICE, ServiceState, System};
 use crate::system_error::service_error;
 use crate::verb::service;
@@ -35,6 +36,8 @@ pub struct Attempt<'a> {
 /// A step that is undone after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
+    /// The driver's events were restricted.
+    Restrict,
     /// A copy of the current file was kept.
     Keep,
     /// The service was asked to stop.
@@ -109,6 +112,7 @@ impl<'a> Attempt<'a> {
 
     fn install(&mut self, from: &Path, no_start: bool) -> Result<(), Error> {
         let (is_same, was_running) = (self.is_same(), self.was_running());
+        self.restrict_events(is_same && was_running)?;
         if !is_same {
             self.replace_file(from)?;
         }
@@ -137,6 +141,17 @@ impl<'a> Attempt<'a> {
         }
         // A file that is still loaded is removed by a later command.
         let _ = self.files.remove_loaded();
+        Ok(())
+    }
+
+    /// Restricts the driver's events. This is the first step, so that a failure does not disturb a running driver, and
+    /// no driver is started before it.
+    fn restrict_events(&mut self, driver_stays: bool) -> Result<(), Error> {
+        let restriction = provider_security::restrict(self.system)?;
+        if restriction == Restriction::Added {
+            self.done.push(Step::Restrict);
+        }
+        self.report.extend(restriction.lines(driver_stays));
         Ok(())
     }
 
@@ -217,13 +232,15 @@ impl<'a> Attempt<'a> {
             }
         };
         let _ = self.files.remove_temporary();
+        let unrestricted =
+            if self.has_done(Step::Restrict) { provider_security::remove(self.system).map(drop) } else { Ok(()) };
         stopped?;
         deleted.map_err(|error| service_error("delete", error))?;
         restored?;
         if self.was_running() && service::state(self.system)? == Some(ServiceState::Stopped) {
             service::start(self.system)?;
         }
-        Ok(())
+        Ok(unrestricted?)
     }
 
     /// Returns which driver the service would load, and where the old one is.

@@ -1,6 +1,7 @@
 //! Tests of `install` and `uninstall`.
 
 mod failures;
+mod restriction;
 
 use super::*;
 use crate::driver_file;
@@ -9,6 +10,7 @@ use crate::driver_file::tests::{
 };
 use crate::system::CodeIntegrity;
 use protocol::PROTOCOL_VERSION;
+use protocol::trace::security::descriptor;
 
 struct Machine {
     system: FakeSystem,
@@ -30,6 +32,16 @@ impl Machine {
         let words = ["install", "--driver", file.to_str().unwrap()];
         self.system.done.borrow_mut().clear();
         run_words(&self.system, &[&words, options].concat())
+    }
+
+    /// Restricts the driver's events, as an earlier installation does.
+    fn restrict(&self) {
+        self.system.provider_descriptor.replace(Some(descriptor().to_vec()));
+    }
+
+    /// Returns the security descriptor of the driver's events.
+    fn descriptor(&self) -> Option<Vec<u8>> {
+        self.system.provider_descriptor.borrow().clone()
     }
 
     fn done(&self) -> Vec<&'static str> {
@@ -83,6 +95,7 @@ fn another_file_replaces_that_of_the_running_driver() {
 #[test]
 fn install_starts_a_stopped_service_unless_no_start_is_given() {
     let machine = Machine::new(Some(ServiceState::Stopped));
+    machine.restrict();
     fs::write(&machine.system.path, driver("new")).unwrap();
     assert_eq!(machine.install(&["--no-start"]).out, "already installed, with the same file\n");
     assert_eq!(machine.done(), ["register"]);
@@ -228,6 +241,7 @@ fn a_driver_installed_by_the_inf_is_started_but_not_replaced_or_removed() {
     let packaged = machine.folder.path().join("packaged.sys");
     fs::write(&packaged, driver("new")).unwrap();
     machine.system.image.replace(Some(format!("\\??\\{}", packaged.display())));
+    machine.restrict();
 
     let found = "already installed, by halprof.inf, with the same file";
     assert_eq!(machine.install(&["--no-start"]).out, format!("{found}\n"));

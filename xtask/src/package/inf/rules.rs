@@ -4,25 +4,30 @@
 use std::collections::BTreeSet;
 use std::time::UNIX_EPOCH;
 
+use protocol::trace::security::{VALUE_NAME, descriptor};
+
 use super::super::{CATALOG, DRIVER};
+use super::sddl::self_relative;
 use super::text::Inf;
 use super::{TEMPLATE, stamp};
 
 /// Section names that Windows defines.
-const KNOWN: [&str; 7] = [
+const KNOWN: [&str; 8] = [
     "version",
     "destinationdirs",
     "sourcedisksnames",
     "sourcedisksfiles",
     "defaultinstall.ntamd64",
     "defaultinstall.ntamd64.services",
+    "defaultinstall.ntamd64.wmi",
     "strings",
 ];
 
 /// Returns every violation of a rule.
 fn violations(text: &str) -> Vec<String> {
     let inf = Inf::parse(text);
-    [version(&inf), entry_points(&inf), references(&inf), strings(text, &inf), files(&inf), service(&inf)].concat()
+    let parts = [version(&inf), entry_points(&inf), references(&inf), strings(text, &inf), files(&inf), service(&inf)];
+    [parts.concat(), registry(&inf), event_access(&inf)].concat()
 }
 
 fn violation_if(wrong: bool, text: impl Into<String>) -> Vec<String> {
@@ -57,7 +62,7 @@ fn version(inf: &Inf) -> Vec<String> {
 fn entry_points(inf: &Inf) -> Vec<String> {
     let mut found = violation_if(inf.0.contains_key("manufacturer"), "[Manufacturer] is for devices");
     for name in inf.0.keys() {
-        let entry = name.trim_end_matches(".services");
+        let entry = name.trim_end_matches(".services").trim_end_matches(".wmi");
         // "Creating a primitive driver" prohibits it, except for Windows before 10 version 1903.
         let undone = entry.starts_with("defaultuninstall");
         found.extend(violation_if(undone, format!("[{name}]: no Windows that can load the driver uses it")));
@@ -71,7 +76,7 @@ fn entry_points(inf: &Inf) -> Vec<String> {
 }
 
 /// Directives that name a section, each with the index of the value that names it.
-const REFERENCES: [(&str, usize); 2] = [("copyfiles", 0), ("addservice", 2)];
+const REFERENCES: [(&str, usize); 3] = [("copyfiles", 0), ("addservice", 2), ("wmiinterface", 2)];
 
 fn references(inf: &Inf) -> Vec<String> {
     let mut found = Vec::new();
@@ -123,7 +128,8 @@ fn files(inf: &Inf) -> Vec<String> {
 fn service(inf: &Inf) -> Vec<String> {
     let added = inf.values("defaultinstall.ntamd64.services", "addservice");
     let [name, flags, section] = added.as_slice() else { return vec![format!("AddService is {added:?}")] };
-    let mut found = violation_if(flags != "0x800", format!("{flags} is not SPSVCINST_STARTSERVICE alone"));
+    // With SPSVCINST_STARTSERVICE, Windows might start the driver before its events are restricted.
+    let mut found = violation_if(!flags.is_empty(), format!("the service has the flags {flags}"));
     found.extend(violation_if(name != "halprof", format!("the service is {name}")));
     for (key, wanted) in
         [("servicetype", "1"), ("starttype", "3"), ("errorcontrol", "1"), ("servicebinary", "%13%\\halprof.sys")]
@@ -131,6 +137,27 @@ fn service(inf: &Inf) -> Vec<String> {
         let value = inf.values(section, key).join(",");
         found.extend(violation_if(value != wanted, format!("{key} is {value:?}")));
     }
+    found
+}
+
+/// "Using a Universal INF File" allows HKR and some keys of HKLM, and HKR has no meaning in DefaultInstall ("INF AddReg
+/// Directive").
+fn registry(inf: &Inf) -> Vec<String> {
+    let added = inf.values("defaultinstall.ntamd64", "addreg");
+    violation_if(!added.is_empty(), format!("{added:?} would be written to a key that a universal INF may not change"))
+}
+
+/// The events have the same descriptor as after `client install` ("INF DDInstall.WMI Section").
+fn event_access(inf: &Inf) -> Vec<String> {
+    let interface = inf.values("defaultinstall.ntamd64.wmi", "wmiinterface");
+    let [guid, flags, section] = interface.as_slice() else { return vec![format!("WMIInterface is {interface:?}")] };
+    let mut found = violation_if(*guid != format!("{{{VALUE_NAME}}}"), format!("{guid} is not the driver's provider"));
+    found
+        .extend(violation_if(!flags.is_empty(), format!("with the flags {flags}, a descriptor of others is replaced")));
+    let security = inf.values(section, "security");
+    let [text] = security.as_slice() else { return vec![format!("Security is {security:?}")] };
+    let same = self_relative(text).is_some_and(|made| made == descriptor());
+    found.extend(violation_if(!same, format!("{text} is not the descriptor of client install")));
     found
 }
 
@@ -169,9 +196,17 @@ fn every_violation_of_a_rule_is_reported() {
         ("halprof.sys = 1", "halprof.sys = 2", "is on no disk"),
         ("halprof.sys = 1", "other.sys = 1", "other.sys is installed, which is not the driver"),
         ("halprof.sys = 1", "other.sys = 1", "copyfiles lists"),
-        ("0x800", "0x802", "is not SPSVCINST_STARTSERVICE alone"),
+        ("halprof,, Service", "halprof, 0x800, Service", "the service has the flags 0x800"),
         ("AddService = halprof", "AddService = other", "the service is other"),
         ("StartType      = 3", "StartType      = 0", "starttype is \"0\""),
+        ("CopyFiles  = DriverFiles", "AddReg = DriverFiles", "would be written to a key"),
+        ("{1e73bb95", "{1e73bb96", "is not the driver's provider"),
+        (",, EventAccess", ",1, EventAccess", "with the flags 1, a descriptor of others is replaced"),
+        (",, EventAccess", ",, Events", "[Events] is missing"),
+        ("Security = ", "Safety = ", "Security is []"),
+        (";;;BA)\"", ";;;BA)(A;;0x80;;;WD)\"", "is not the descriptor of client install"),
+        ("0x120fff;;;SY", "0x120f7f;;;SY", "is not the descriptor of client install"),
+        ("O:BAG:BA", "O:SYG:BA", "is not the descriptor of client install"),
         ("%13%\\halprof.sys", "%12%\\halprof.sys", "servicebinary is"),
     ];
     let good = stamped();

@@ -97,12 +97,13 @@ fn a_run_without_trouble_proves_every_claim_that_this_guest_can_decide() {
             "hal-tells-its-sources",
             "events-from-dpc",
             "stack-from-dpc",
+            "inf-restricts-events",
             "shares-of-callers",
             "recording-profile",
             "driver-verifier",
         ]
     );
-    assert_eq!(report.summary.in_part, 19);
+    assert_eq!(report.summary.in_part, 20);
     // A claim that steps decide in part says what remains, and one without steps why.
     let because = |claim| verdict(&report, claim).1;
     assert_eq!(

@@ -165,6 +165,11 @@ impl StandIn {
                 out(if self.test_signing { " TESTSIGNING  NOEXECUTE=OPTIN\n" } else { " NOEXECUTE=OPTIN\n" })
             }
             ("powershell.exe", [.., line]) if line.contains("DeviceGuard") => out("False\n"),
+            ("powershell.exe", [.., line]) if line.contains("EventAccessQuery") => {
+                assert!(self.runs, "the driver is not installed");
+                out("O:BAG:BAD:(A;;0x120fff;;;SY)(A;;0x120fff;;;BA)\n")
+            }
+            ("powershell.exe", [.., line]) if line.contains("LOCALSERVICE") => out("control True\nhalprof False\n"),
             ("verifier.exe", ["/reset"]) => {
                 self.wants_verifier = false;
                 Ran { code: 2, ..Ran::default() }

@@ -1,5 +1,6 @@
 //! `install` when a step fails, or when the client crashes in it: afterwards the machine has the new driver or the old
-//! one, wholly, and the service runs if it ran before or if the installation succeeded.
+//! one, wholly, and the service runs if it ran before or if the installation succeeded. The driver's events are
+//! restricted if they were before or if the installation succeeded.
 
 use super::*;
 
@@ -12,6 +13,8 @@ struct Before {
     previous: Option<&'static str>,
     /// The driver to return to.
     old: Option<&'static str>,
+    /// Whether the driver's events are restricted.
+    restricted: bool,
 }
 
 const fn before(
@@ -20,7 +23,7 @@ const fn before(
     previous: Option<&'static str>,
     old: Option<&'static str>,
 ) -> Before {
-    Before { service, current, previous, old }
+    Before { service, current, previous, old, restricted: false }
 }
 
 const RUNNING: Option<ServiceState> = Some(ServiceState::Running);
@@ -41,6 +44,11 @@ const MACHINES: [Before; 10] = [
     before(STOPPED, None, Some("old"), Some("old")),
 ];
 
+/// Returns every combination, with the events restricted and not.
+fn machines() -> impl Iterator<Item = Before> {
+    [false, true].into_iter().flat_map(|restricted| MACHINES.map(|before| Before { restricted, ..before }))
+}
+
 impl Before {
     fn machine(self) -> Machine {
         let machine = Machine::new(self.service);
@@ -48,6 +56,9 @@ impl Before {
             if let Some(file) = file {
                 machine.put(name, &driver(file));
             }
+        }
+        if self.restricted {
+            machine.restrict();
         }
         machine
     }
@@ -66,15 +77,19 @@ impl Machine {
         self.system.service.get()
     }
 
+    fn is_restricted(&self) -> bool {
+        self.descriptor().as_deref() == Some(descriptor())
+    }
+
     fn has_new_driver_running(&self) -> bool {
-        self.installed() == Some(driver("new")) && self.service() == RUNNING
+        self.installed() == Some(driver("new")) && self.service() == RUNNING && self.is_restricted()
     }
 
     /// Checks that the machine is as it was before, or has the driver to which that leads.
     fn is_as_before(&self, before: Before) -> bool {
         let installed = self.installed();
         let same = installed == before.current.map(driver) || installed == before.old.map(driver);
-        same && self.service() == before.service
+        same && self.service() == before.service && self.is_restricted() == before.restricted
     }
 
     /// Checks that an installation without failures succeeds now and leaves nothing.
@@ -91,7 +106,7 @@ impl Machine {
 #[test]
 fn if_any_step_fails_the_old_driver_is_back_or_the_new_one_runs() {
     let mut failures = 0;
-    for before in MACHINES {
+    for before in machines() {
         for step in 0..before.calls(&[]) {
             let machine = before.machine();
             machine.system.failing.replace(vec![step]);
@@ -116,7 +131,7 @@ fn if_any_step_fails_the_old_driver_is_back_or_the_new_one_runs() {
 #[test]
 fn if_the_rollback_fails_as_well_both_causes_and_the_state_are_told() {
     let mut told = 0;
-    for before in MACHINES {
+    for before in machines() {
         for first in 0..before.calls(&[]) {
             for second in first + 1..before.calls(&[first]) {
                 let machine = before.machine();
@@ -148,7 +163,7 @@ fn if_the_rollback_fails_as_well_both_causes_and_the_state_are_told() {
 
 #[test]
 fn a_crash_in_any_step_leaves_a_whole_driver_and_the_next_install_repairs_the_rest() {
-    for before in MACHINES {
+    for before in machines() {
         for step in 0..before.calls(&[]) {
             for restarts in [false, true] {
                 let machine = before.machine();
@@ -181,7 +196,7 @@ fn a_crash_in_any_step_leaves_a_whole_driver_and_the_next_install_repairs_the_re
 
 #[test]
 fn a_crash_leaves_nothing_that_uninstall_does_not_remove() {
-    for before in MACHINES {
+    for before in machines() {
         for step in 0..before.calls(&[]) {
             let machine = before.machine();
             machine.system.crash.set(Some(step));
@@ -189,6 +204,7 @@ fn a_crash_leaves_nothing_that_uninstall_does_not_remove() {
             machine.system.crash.set(None);
             assert!(run(&machine.system, "uninstall").outcome.is_ok(), "{before:?}: {step}");
             assert_eq!((machine.service(), machine.installed(), machine.leftovers()), (None, None, vec![]));
+            assert_eq!(machine.descriptor(), None, "{before:?}: {step}");
         }
     }
 }
