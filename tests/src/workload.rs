@@ -107,8 +107,8 @@ impl Workload {
         inside.chain([InterruptSite { ip: KERNEL, user: false, process: *process, thread: *thread, weight }]).collect()
     }
 
-    /// Returns the [interrupt sites](Self::interrupt_sites) and the stack of each. The site in the kernel is in the upper
-    /// half of the addresses, in a system call from `forward`. [`CALLER_SHARES`] are the shares of the callers.
+    /// Returns the [interrupt sites](Self::interrupt_sites) and the stack of each. The site in the kernel is in the
+    /// upper half of the addresses, in a system call from `forward`. [`CALLER_SHARES`] are the shares of the callers.
     ///
     /// # Errors
     /// The program did not describe the stack of a function.

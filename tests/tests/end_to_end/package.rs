@@ -35,6 +35,7 @@ fn the_package_has_all_files_and_no_private_key() {
             "halprof.inf",
             "halprof.pdb",
             "halprof.sys",
+            "halprof.wprp",
             "windows.md",
         ]
         .map(str::to_owned),
