@@ -29,6 +29,16 @@ layout! {
         Flags: 16,
         MajorFunction: 112,
     }
+    _EVENT_DESCRIPTOR: 16 bytes, aligned to 8 {
+        Channel: 3,
+        Id: 0,
+        Keyword: 8,
+        Level: 4,
+        Opcode: 5,
+        Task: 6,
+        Version: 2,
+    }
+    _EVENT_FILTER_DESCRIPTOR: 16 bytes, aligned to 8 {}
     _FAST_MUTEX: 56 bytes, aligned to 8 {
         Count: 0,
         Event: 24,
@@ -42,6 +52,12 @@ layout! {
         Group: 8,
         Mask: 0,
         Reserved: 10,
+    }
+    _GUID: 16 bytes, aligned to 4 {
+        Data1: 0,
+        Data2: 4,
+        Data3: 6,
+        Data4: 8,
     }
     _IO_STACK_LOCATION: 72 bytes, aligned to 8 {
         Control: 3,

@@ -7,21 +7,36 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use protocol::trace::{CHANNEL, EventId, LEVEL, PROVIDER_ID, PROVIDER_METADATA, VERSION};
 use wdk_sys::ntddk::{EtwRegister, EtwUnregister, EtwWriteTransfer};
-use wdk_sys::{_EVENT_FILTER_DESCRIPTOR, EVENT_DATA_DESCRIPTOR, EVENT_DESCRIPTOR, GUID, NTSTATUS, PVOID, ULONG};
+use wdk_sys::{_EVENT_FILTER_DESCRIPTOR, EVENT_DESCRIPTOR, GUID, NTSTATUS, PVOID, ULONG};
 use zerocopy::transmute;
 
 use super::irp::check;
 
-/// Type of a data descriptor with the metadata of an event, and of the provider (evntprov.h).
+/// EVENT_DATA_DESCRIPTOR_TYPE_EVENT_METADATA (evntprov.h).
 const EVENT_METADATA: u32 = 1;
-const PROVIDER_TRAITS: u32 = 2;
+/// EVENT_DATA_DESCRIPTOR_TYPE_PROVIDER_METADATA (evntprov.h).
+const PROVIDER_METADATA_TYPE: u32 = 2;
 
 /// EventProviderSetTraits of EVENT_INFO_CLASS (evntprov.h). From then on, ETW reads the types of data descriptors.
 const SET_TRAITS: u32 = 2;
 
-/// Control codes of an enable callback (evntrace.h).
+/// EVENT_CONTROL_CODE_DISABLE_PROVIDER (evntrace.h).
 const DISABLE: ULONG = 0;
+/// EVENT_CONTROL_CODE_ENABLE_PROVIDER (evntrace.h).
 const ENABLE: ULONG = 1;
+
+/// EVENT_DATA_DESCRIPTOR. Its last member has other names in the headers of mingw-w64.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct DataDescriptor {
+    address: u64,
+    size: u32,
+    kind: u32,
+}
+
+const _: () = assert!(core::mem::offset_of!(DataDescriptor, address) == 0);
+const _: () = assert!(core::mem::offset_of!(DataDescriptor, size) == 8);
+const _: () = assert!(size_of::<DataDescriptor>() == 16);
 
 /// Maximum number of parts of a payload.
 const PARTS: usize = 3;
@@ -122,14 +137,13 @@ impl Provider {
             Task: 0,
             Keyword: event.keyword(),
         };
-        let mut data = [EVENT_DATA_DESCRIPTOR { Ptr: 0, Size: 0, Reserved: 0 }; 2 + PARTS];
-        let metadata = [(PROVIDER_METADATA, PROVIDER_TRAITS), (event.metadata(), EVENT_METADATA)];
+        let mut data = [DataDescriptor::default(); 2 + PARTS];
+        let metadata = [(PROVIDER_METADATA, PROVIDER_METADATA_TYPE), (event.metadata(), EVENT_METADATA)];
         let parts = metadata.into_iter().chain(payload.iter().map(|part| (*part, 0)));
         let mut count = 0;
         for (descriptor, (bytes, kind)) in data.iter_mut().zip(parts) {
             let address = bytes.as_ptr().expose_provenance() as u64;
-            *descriptor =
-                EVENT_DATA_DESCRIPTOR { Ptr: address, Size: u32::try_from(bytes.len()).unwrap_or(0), Reserved: kind };
+            *descriptor = DataDescriptor { address, size: u32::try_from(bytes.len()).unwrap_or(0), kind };
             count += 1;
         }
         let handle = self.handle.load(Ordering::Acquire);
@@ -142,7 +156,7 @@ impl Provider {
                 core::ptr::null(),
                 core::ptr::null(),
                 count,
-                data.as_mut_ptr(),
+                data.as_mut_ptr().cast(),
             )
         };
     }

@@ -57,6 +57,7 @@ const KNOWN_DIFFERENCES: &[(&str, UsedBy, &str)] = &[
         UsedBy::Value,
         "UserApcContext too",
     ),
+    ("_EVENT_DATA_DESCRIPTOR", UsedBy::Pointer, "a union at its end; the driver has a structure of its own"),
     ("_KAPC", UsedBy::Value, "members reserved"),
     ("_KDPC", UsedBy::Value, "a union and another list at the beginning; KeInitializeDpc writes it"),
     ("_KTIMER", UsedBy::Value, "a member split; KeInitializeTimerEx writes it"),
@@ -69,6 +70,8 @@ const KNOWN_DIFFERENCES: &[(&str, UsedBy, &str)] = &[
 const CONSTANTS_ELSEWHERE: &[(&str, i128, &str)] = &[
     // The bindings cover the WDK's wdm.h and ntddk.h only.
     ("SystemKernelVaShadowInformation", 196, "Windows SDK, winternl.h"),
+    ("EVENT_CONTROL_CODE_DISABLE_PROVIDER", 0, "Windows SDK, evntrace.h"),
+    ("EVENT_CONTROL_CODE_ENABLE_PROVIDER", 1, "Windows SDK, evntrace.h"),
     ("KvaShadowEnabled", 1, "Windows SDK, winternl.h: the first bit of KvaShadowFlags"),
 ];
 
@@ -77,6 +80,7 @@ type Names = (&'static str, &'static str);
 
 /// Structures that the driver declares itself, with their fields.
 const OWN_STRUCTURES: &[(Names, &[Names])] = &[
+    (("DataDescriptor", "_EVENT_DATA_DESCRIPTOR"), &[("address", "Ptr"), ("size", "Size")]),
     (("Dispatch", "HAL_DISPATCH"), &[("query", "HalQuerySystemInformation"), ("set", "HalSetSystemInformation")]),
     (
         ("TrapFrame", "_KTRAP_FRAME"),
