@@ -56,7 +56,7 @@ pub struct Processes {
     images: Images,
     /// Time of the last comparison with the running processes.
     refreshed: Option<Instant>,
-    /// What the trace session told, by process ID.
+    /// What the trace session reported, by process ID.
     from_trace: BTreeMap<u32, TracedProcess>,
     /// Number of methods in `traced`.
     methods_from_trace: usize,

@@ -20,7 +20,7 @@ const SLACK: u64 = 10;
 /// Number of methods from which on those of processes without samples are written as well.
 const MANY_METHODS: usize = 200_000;
 
-/// What the trace told of the process that got an ID last.
+/// What the trace session reported about the last process with an ID.
 #[derive(Debug)]
 pub struct TracedProcess {
     /// Time of its start in units of the clock of samples; `None` if it started before the trace.
@@ -31,7 +31,7 @@ pub struct TracedProcess {
     pub modules: Vec<LoadedModule>,
     /// Functions that .NET compiled in it and that were not reported.
     pub methods: Vec<Method>,
-    /// When the last of this was told.
+    /// When the session reported the last of it.
     pub told: Instant,
 }
 

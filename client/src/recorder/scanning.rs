@@ -27,7 +27,7 @@ struct State {
     processes: HashSet<u32>,
     command: Option<u32>,
     phase: Phase,
-    /// What the trace session told.
+    /// What the trace session reported.
     code: Vec<CodeEvent>,
     /// Number of such events that found no room.
     dropped: u64,

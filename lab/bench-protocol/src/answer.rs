@@ -241,54 +241,54 @@ pub enum Answer {
     Done,
     /// The command was refused for this reason.
     Refused(String),
-    /// Answers `Identities` and `Images`.
+    /// Reply to `Identities` and `Images`.
     Names(Vec<String>),
-    /// Answers `Ledger`.
+    /// Reply to `Ledger`.
     Ledger(Vec<Vec<LedgerEntry>>),
-    /// Answers `EnabledCounters`.
+    /// Reply to `EnabledCounters`.
     EnabledCounters(Vec<Vec<EnabledCounter>>),
-    /// Answers `Accesses`.
+    /// Reply to `Accesses`.
     Accesses(Vec<Accesses>),
-    /// Answers `Violations`.
+    /// Reply to `Violations`.
     Violations(Vec<Violation>),
-    /// Answers `Pool`.
+    /// Reply to `Pool`.
     Pool(Pool),
-    /// Answers `Ticks`.
+    /// Reply to `Ticks`.
     Ticks(Ticks),
-    /// Answers `Interruptions`.
+    /// Reply to `Interruptions`.
     Interruptions(Vec<Interruptions>),
-    /// Answers `ScriptedRequests`: the number of requests that are left in the script.
+    /// Reply to `ScriptedRequests`: the number of requests that are left in the script.
     ScriptedRequests(u64),
-    /// Answers `Skipped`: ticks of the time-stamp counter since the identity was set.
+    /// Reply to `Skipped`: ticks of the time-stamp counter since the identity was set.
     Skipped(Vec<u64>),
-    /// Answers `InterruptSites`.
+    /// Reply to `InterruptSites`.
     InterruptSites(Vec<Vec<SiteInterrupts>>),
-    /// Answers `Handler`.
+    /// Reply to `Handler`.
     Handler(Handler),
-    /// Answers `Descriptor`.
+    /// Reply to `Descriptor`.
     Descriptor(Option<Descriptor>),
-    /// Answers `AddProcessor`: whether the new processor runs.
+    /// Reply to `AddProcessor`: whether the new processor runs.
     Added(bool),
-    /// Answers `Lvt`.
+    /// Reply to `Lvt`.
     Lvt(u32),
-    /// Answers `ReadMsr`.
+    /// Reply to `ReadMsr`.
     Msr(u64),
-    /// Answers `FailedCall`: the name of the function that failed, if one did.
+    /// Reply to `FailedCall`: the name of the function that failed, if one did.
     FailedCall(Option<String>),
-    /// Answers `CountersReserved`.
+    /// Reply to `CountersReserved`.
     CountersReserved(bool),
-    /// Answers `ControlAreas`: the address of each processor's area.
+    /// Reply to `ControlAreas`: the address of each processor's area.
     ControlAreas(Vec<Option<u64>>),
-    /// Answers `DebugStore`.
+    /// Reply to `DebugStore`.
     DebugStore(Vec<DebugStore>),
-    /// Answers `DsWrites`.
+    /// Reply to `DsWrites`.
     DsWrites(Vec<DsWrites>),
-    /// Answers `PendingRequests`.
+    /// Reply to `PendingRequests`.
     PendingRequests(usize),
-    /// Answers `Threads`.
+    /// Reply to `Threads`.
     Threads(usize),
-    /// Answers `Providers`.
+    /// Reply to `Providers`.
     Providers(Vec<RegisteredProvider>),
-    /// Answers `TakeEvents`.
+    /// Reply to `TakeEvents`.
     Events(Vec<WrittenEvent>),
 }
