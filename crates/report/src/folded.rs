@@ -39,12 +39,7 @@ pub fn folded(
     source: impl Into<SampledSource>,
     filter: &Filter,
 ) -> Vec<String> {
-    let source = source.into();
-    if contents.sample_counts.stack_stats(source).are_recorded() {
-        let tree = CallTree::new(contents, symbol_index, source, filter);
-        return call_lines(&tree, contents, symbol_index, 0.0);
-    }
-    sorted(Table::new(contents, symbol_index, source, &COLUMNS, filter).rows())
+    lines(contents, symbol_index, source.into(), filter, 0.0)
 }
 
 /// Returns what [`folded`] returns, for a flame graph: functions that are too narrow for it are only a part of their
@@ -56,14 +51,23 @@ pub fn folded_for_graph(
     source: impl Into<SampledSource>,
     filter: &Filter,
 ) -> Vec<String> {
-    let source = source.into();
-    let least = |selected: u64| real(selected) * Options::default().min_width / PERCENT;
+    lines(contents, symbol_index, source.into(), filter, Options::default().min_width / PERCENT)
+}
+
+/// Returns folded stacks in which functions with less than this share of the events are a part of what is around them.
+fn lines(
+    contents: &Contents,
+    symbol_index: &SymbolIndex,
+    source: SampledSource,
+    filter: &Filter,
+    least: f64,
+) -> Vec<String> {
     if contents.sample_counts.stack_stats(source).are_recorded() {
         let tree = CallTree::new(contents, symbol_index, source, filter);
-        return call_lines(&tree, contents, symbol_index, least(tree.all().events));
+        return call_lines(&tree, contents, symbol_index, least * real(tree.all().events));
     }
     let table = Table::new(contents, symbol_index, source, &COLUMNS, filter);
-    sorted(table.rows_of_at_least(least(table.selected.events)))
+    sorted(table.rows_of_at_least(least * real(table.selected.events)))
 }
 
 /// Returns a line for each path of a tree. Functions with fewer events than `least` are a part of their callers.
