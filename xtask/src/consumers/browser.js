@@ -66,10 +66,9 @@ async function testFlamegraph(browser) {
   await end();
 }
 
-/** The tree of calls of calls.folded, of which each box is wide enough. */
+/** The page and the flame graph have the tree of calls of calls.folded. */
 async function testCalls(browser) {
   const lines = read('calls.folded').trim().split('\n').map(line => line.split(/ (?=\d+$)/));
-  const total = lines.reduce((sum, [, events]) => sum + Number(events), 0);
   const below = new Map();
   for (const [stack, events] of lines) {
     const names = stack.split(';');
@@ -82,8 +81,8 @@ async function testCalls(browser) {
   assert.equal(levels, 14, 'all, the process, and twelve frames');
   const titles = boxes.filter(([name]) => name === widest[0]).map(([, title]) => title);
   const events = titles.map(title => Number(/, ([\d,]+) events/.exec(title)[1].replaceAll(',', '')));
-  assert.ok(events.reduce((sum, one) => sum + one, 0) <= widest[1] && widest[1] <= total, `${titles}`);
-  assert.ok(Math.max(...events) > total / 10, `${titles}`);
+  const shown = events.reduce((sum, one) => sum + one, 0);
+  assert.ok(shown <= widest[1] && shown > widest[1] * 0.95, `${shown} of ${widest}: narrow boxes are not drawn`);
   await end();
   const graph = await open(browser, path.join(folder, 'calls.svg'));
   const depth = await graph.page.$$eval('#frames rect', all => new Set(all.map(box => box.getAttribute('y'))).size);
