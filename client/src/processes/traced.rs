@@ -6,8 +6,8 @@
 
 use std::time::Instant;
 
+use protocol::is_kernel_address;
 use recording::{KERNEL, Method, Methods};
-use stacks::is_kernel_address;
 
 use super::Processes;
 use crate::system::{LoadedModule, ProcessSource};

@@ -1,8 +1,8 @@
 //! What an event means for a recording.
 
-use protocol::UNKNOWN;
 use protocol::trace::{EventId, Sample};
-use stacks::{SampleEvent, StackItem, UserPart, is_kernel_address};
+use protocol::{UNKNOWN, is_kernel_address};
+use stacks::{SampleEvent, StackItem, UserPart};
 use zerocopy::FromBytes;
 
 use super::images::{self, StartedProcess, TracedImage};

@@ -31,7 +31,7 @@ pub use read_by::ReadBy;
 pub use record::{
     AnySample, BranchKind, BranchRecord, CounterKind, CounterSample, LostKind, LostRecord, Mode, PauseKind,
     PauseRecord, PreciseKind, PreciseSample, Prediction, Record, RecordError, RecordKind, SampleRecord, StopKind,
-    StopRecord, Zero,
+    StopRecord, Zero, is_kernel_address,
 };
 pub use request::{Access, Code, Method, REQUESTS, RequestSpec, Size, find};
 pub use status::NtStatus;

@@ -179,6 +179,12 @@ pub struct AnySample {
     pub mode: Mode,
 }
 
+/// Returns whether an address belongs to the kernel: it is in the upper half.
+#[must_use]
+pub const fn is_kernel_address(address: u64) -> bool {
+    address >> (u64::BITS - 1) != 0
+}
+
 impl Record {
     /// Returns the sample, if the record is one.
     #[must_use]

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::AddAssign;
 
-use protocol::{BRANCHES, BranchRecord, Mode, Prediction, Record, SampleRecord, UNKNOWN};
+use protocol::{BRANCHES, BranchRecord, Mode, Prediction, Record, SampleRecord, UNKNOWN, is_kernel_address};
 use recording::StackId;
 use rustc_hash::FxHashMap;
 
@@ -50,11 +50,6 @@ impl Branch {
             ip,
         }
     }
-}
-
-/// Returns whether the address is in the upper half of the address space, which belongs to the kernel.
-fn is_kernel_address(address: u64) -> bool {
-    address >> 63 == 1
 }
 
 /// Execution counts of a branch.

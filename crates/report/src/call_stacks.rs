@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use protocol::UNKNOWN;
+use protocol::{UNKNOWN, is_kernel_address};
 use recording::{MissingStack, StackEnd, StackId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -17,9 +17,6 @@ use crate::symbol_index::{Name, Owner, Resolved, SymbolIndex};
 
 /// Maximum number of callers of which the functions are kept.
 const MAX_KNOWN: usize = 1 << 18;
-
-/// The lowest address of kernel mode.
-const KERNEL_ADDRESSES: u64 = 1 << 63;
 
 /// What a call stack has instead of its outer callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -158,7 +155,7 @@ impl Contents {
     #[must_use]
     pub fn caller(&self, location: &SampleLocation) -> Option<SampleLocation> {
         let node = self.stacks.node(location.stack)?;
-        let kernel = node.address >= KERNEL_ADDRESSES;
+        let kernel = is_kernel_address(node.address);
         Some(SampleLocation { ip: node.address.wrapping_sub(1), kernel, stack: node.parent, ..*location })
     }
 

@@ -52,9 +52,3 @@ pub struct UserPart {
     /// The item.
     pub stack: StackItem,
 }
-
-/// Returns whether an address belongs to the kernel: it is in the upper half.
-#[must_use]
-pub const fn is_kernel_address(address: u64) -> bool {
-    address >> (u64::BITS - 1) != 0
-}

@@ -36,5 +36,5 @@ mod recent;
 mod rules;
 
 pub use counts::StackCounts;
-pub use input::{CallGraph, MAX_FRAMES, SampleEvent, StackItem, UserPart, is_kernel_address};
+pub use input::{CallGraph, MAX_FRAMES, SampleEvent, StackItem, UserPart};
 pub use joiner::{Held, Joiner, Limits};

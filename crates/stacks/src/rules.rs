@@ -1,9 +1,9 @@
 //! Which event and which user part fit a sample, and the stack that results.
 
-use protocol::{CounterSample, Mode, UNKNOWN, trace};
+use protocol::{CounterSample, Mode, UNKNOWN, is_kernel_address, trace};
 use recording::{CallStack, MissingStack, SampleStack, StackEnd};
 
-use crate::input::{CallGraph, MAX_FRAMES, SampleEvent, StackItem, UserPart, is_kernel_address};
+use crate::input::{CallGraph, MAX_FRAMES, SampleEvent, StackItem, UserPart};
 
 /// Processes without user mode: the idle process and System.
 const KERNEL_ONLY: [u32; 2] = [0, 4];
