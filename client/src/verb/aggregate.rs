@@ -191,7 +191,7 @@ pub struct StackSummary {
 
 impl StackSummary {
     fn new(stats: &StackStats) -> Option<Self> {
-        let reasons = MissingStack::ALL.map(|reason| (missing_name(reason), stats.without(reason)));
+        let reasons = MissingStack::ALL.map(|reason| (reason.name(), stats.without(reason)));
         let missing = reasons.into_iter().chain([(NOT_RECORDED, stats.not_recorded())]);
         stats.are_recorded().then(|| Self {
             complete: stats.complete(),
@@ -204,19 +204,6 @@ impl StackSummary {
 
 /// Name of the reason of samples in parts of a recording without call stacks.
 const NOT_RECORDED: &str = "not recorded";
-
-/// Returns the name of a reason for which a sample has no call stack.
-const fn missing_name(reason: MissingStack) -> &'static str {
-    match reason {
-        MissingStack::TakenElsewhere => "taken elsewhere",
-        MissingStack::Merged => "merged",
-        MissingStack::EventLost => "event lost",
-        MissingStack::UserLost => "user stack lost",
-        MissingStack::Precise => "precise",
-        MissingStack::Untraced => "untraced",
-        MissingStack::Overflow => "too many waiting",
-    }
-}
 
 /// What is shown of calls.
 #[derive(Debug, Clone, Copy, Default)]

@@ -69,6 +69,20 @@ impl MissingStack {
         Self::Untraced,
         Self::Overflow,
     ];
+
+    /// Returns the name of the reason, as users see it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TakenElsewhere => "taken elsewhere",
+            Self::Merged => "merged",
+            Self::EventLost => "event lost",
+            Self::UserLost => "user stack lost",
+            Self::Precise => "precise",
+            Self::Untraced => "untraced",
+            Self::Overflow => "too many waiting",
+        }
+    }
 }
 
 /// The call stack of a sample by its number in a recording: one of the few that every recording has, or a node of its

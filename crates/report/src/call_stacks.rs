@@ -42,17 +42,11 @@ impl StackNote {
 
     /// Returns the note as a frame shows it.
     #[must_use]
-    pub const fn text(self) -> &'static str {
+    pub fn text(self) -> Cow<'static, str> {
         match self {
-            Self::Truncated => "[truncated]",
-            Self::UserLost => "[user stack lost]",
-            Self::Missing(MissingStack::TakenElsewhere) => "[no stack: taken elsewhere]",
-            Self::Missing(MissingStack::Merged) => "[no stack: merged]",
-            Self::Missing(MissingStack::EventLost) => "[no stack: event lost]",
-            Self::Missing(MissingStack::UserLost) => "[no stack: user stack lost]",
-            Self::Missing(MissingStack::Precise) => "[no stack: precise]",
-            Self::Missing(MissingStack::Untraced) => "[no stack: untraced]",
-            Self::Missing(MissingStack::Overflow) => "[no stack: too many waiting]",
+            Self::Truncated => "[truncated]".into(),
+            Self::UserLost => "[user stack lost]".into(),
+            Self::Missing(reason) => format!("[no stack: {}]", reason.name()).into(),
         }
     }
 }
@@ -131,7 +125,7 @@ impl SymbolIndex {
     pub fn function_name(&self, function: Function, contents: &Contents) -> Cow<'_, str> {
         match function.kind {
             FunctionKind::Code(_, name) => self.function_text(name),
-            FunctionKind::Note(note) => note.text().into(),
+            FunctionKind::Note(note) => note.text(),
             FunctionKind::Process(process) => {
                 let name = contents.processes.name_or_unknown(process);
                 if process.id == UNKNOWN { name.to_owned() } else { format!("{name} ({})", process.id) }.into()

@@ -251,7 +251,7 @@ impl<'a> Builder<'a> {
 
     /// Returns a stack that says why the outer callers are missing; `None` if none are.
     fn note(&mut self, thread: ThreadHandle, end: StackId) -> Option<StackHandle> {
-        let text = self.profile.intern_string(StackNote::of(end)?.text());
+        let text = self.profile.intern_string(&StackNote::of(end)?.text());
         let (frame, flags) = (Frame::Label(text), FrameFlags::empty());
         let frame = self.profile.intern_frame(thread, FrameInfo { frame, category_pair: self.user.into(), flags });
         Some(self.profile.intern_stack(thread, None, frame))

@@ -195,7 +195,7 @@ impl<'a> Builder<'a> {
             return *id;
         }
         let id = self.new_location();
-        let function_id = self.new_function(note.text().to_owned());
+        let function_id = self.new_function(note.text().into_owned());
         self.profile.location.push(Location { id, mapping_id: 0, address: 0, line: vec![Line { function_id }] });
         self.notes.insert(note, id);
         id
