@@ -51,6 +51,7 @@ const WRITTEN: &[&str] = &[
     "LICENSE-APACHE",
     "LICENSE-MIT",
     "THIRD-PARTY.md",
+    "docs/claims.md",
     "docs/windows.md",
     "wpr/halprof.wprp",
     "client/generated/client-completion.bash",

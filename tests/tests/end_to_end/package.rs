@@ -24,6 +24,7 @@ fn the_package_has_all_files_and_no_private_key() {
             "LICENSE-APACHE",
             "LICENSE-MIT",
             "THIRD-PARTY.md",
+            "claims.md",
             "client-completion.bash",
             "client-completion.lua",
             "client-completion.ps1",

@@ -1,4 +1,4 @@
-//! The report of a run: a verdict for each claim of docs/windows.md, as JSON and as a page without external requests.
+//! The report of a run: a verdict for each claim of docs/claims.md, as JSON and as a page without external requests.
 
 mod page;
 
@@ -38,7 +38,7 @@ pub enum Verdict {
 pub struct ClaimReport {
     /// Its identifier.
     pub id: &'static str,
-    /// The claim, as docs/windows.md has it.
+    /// The claim, as docs/claims.md has it.
     pub claim: &'static str,
     /// The verdict.
     pub verdict: Verdict,
