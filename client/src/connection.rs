@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use events::import::Imported;
+use halprof::Device;
 use pmu::Hypervisor;
 use protocol::{
     ALL_SOURCES, AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, ErrorCode, EventRequest, HalSourceRecord,
@@ -25,7 +26,7 @@ use crate::reply::{Malformed, Reply};
 use crate::sample_stream::SampleStream;
 use crate::sessions::{self, RunningSession};
 use crate::source::Sources;
-use crate::system::{Device, System, is_denied};
+use crate::system::{System, is_denied};
 use crate::system_error::{SystemError, open_error};
 
 /// Number of records that fit into the first buffer of a request.

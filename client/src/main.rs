@@ -1,6 +1,6 @@
 //! client.exe: installs and starts halprof.sys, and asks it for hardware performance counters.
 //!
-//! All calls to Windows are behind [`system::System`] and [`system::Device`]. The rest of the code is tested on any
+//! All calls to Windows are behind [`system::System`] and [`halprof::Device`]. The rest of the code is tested on any
 //! system, and verbs that need no driver also run there.
 
 mod alone;

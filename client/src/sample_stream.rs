@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use halprof::Device;
 use protocol::{Code, SampleRecord, SamplesRequest};
 use zerocopy::IntoBytes;
 
@@ -12,7 +13,6 @@ use crate::recorder::{Batch, Buffers};
 use crate::refusal::Refusal;
 use crate::reply::{Malformed, Reply};
 use crate::source::Sources;
-use crate::system::Device;
 
 /// Fetches the samples of a session.
 ///

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use protocol::Code;
+use halprof::Device;
 use serde::Serialize;
 
 use crate::known_work::{CALLS, Function, KnownWork};
@@ -15,16 +15,6 @@ use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink};
 
 /// Name of the service, and of the driver's file without `.sys`.
 pub const SERVICE: &str = "halprof";
-
-/// An open handle to the driver's device.
-pub trait Device {
-    /// Sends a request. Returns the number of bytes written to `output`. Requests of several threads do not wait for
-    /// each other.
-    fn request(&self, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize>;
-
-    /// Returns the same handle for another thread. It stays open until both are dropped.
-    fn share(&self) -> Box<dyn Device + Send>;
-}
 
 /// A running process.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
+use halprof::Device;
 use protocol::{Code, WIN32_NAME};
 use windows_sys::Win32::Foundation::ERROR_IO_PENDING;
 use windows_sys::Win32::Storage::FileSystem::FILE_FLAG_OVERLAPPED;
@@ -16,7 +17,6 @@ use windows_sys::Win32::System::IO::{DeviceIoControl, GetOverlappedResult, OVERL
 use windows_sys::Win32::System::Threading::CreateEventW;
 
 use super::convert::succeeded;
-use crate::system::Device;
 
 /// An open handle to the device. It is closed when the last owner is dropped, and not inherited by a command.
 #[derive(Clone)]

@@ -25,10 +25,12 @@ use std::sync::LazyLock;
 use std::thread::sleep;
 use std::time::Duration;
 
+use halprof::Device;
+
 use crate::event_cache;
 use crate::known_work::{CALLS, Function, KnownWork};
 use crate::system::{
-    CodeIntegrity, Device, LoadedModule, ProcessSource, RunningProcess, SERVICE, ServiceState, System, WindowsVersion,
+    CodeIntegrity, LoadedModule, ProcessSource, RunningProcess, SERVICE, ServiceState, System, WindowsVersion,
 };
 use crate::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink, paths};

@@ -1,0 +1,5 @@
+//! Hardware performance counters of Windows, from the halprof driver.
+
+mod device;
+
+pub use self::device::Device;
