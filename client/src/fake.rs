@@ -17,6 +17,7 @@ use std::thread;
 use std::time::Duration;
 
 use halprof::Device;
+use halprof::ServiceState;
 use protocol::{
     AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, CounterKind, CounterSample, ErrorCode, EventRequest,
     HalSourceRecord, HelloReply, InfoReply, Mode, NAME_LENGTH, PROTOCOL_VERSION, PreciseKind, PreciseSample,
@@ -31,7 +32,7 @@ use self::processes::FakeProcesses;
 pub use self::shared::Shared;
 pub use self::trace::{FakeEvent, FakeTrace};
 use crate::known_work::{CALLS, Function, KnownWork};
-use crate::system::{CodeIntegrity, LoadedModule, ProcessSource, ServiceState, System, WindowsVersion, win32};
+use crate::system::{CodeIntegrity, LoadedModule, ProcessSource, System, WindowsVersion, win32};
 use crate::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink};
 
@@ -283,6 +284,8 @@ impl FakeDriver {
                 let max = if current == 1 { 1 } else { usize::MAX };
                 list(output, header, &self.areas.iter().filter(is_asked).take(max).copied().collect::<Vec<_>>())
             }
+            // The client has no verb that sends it.
+            Code::ReadGroup => return Err(io::Error::other("not sent")),
             Code::Samples => {
                 let left = self.fail_samples_after.get();
                 self.fail_samples_after.set(left.map(|left| left.saturating_sub(1)));

@@ -29,6 +29,8 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use clap::Parser;
+use halprof::ServiceState;
+use halprof::event::SourceName;
 use json_schemas::Writer;
 use proptest::prelude::*;
 use protocol::{
@@ -39,9 +41,8 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::*;
 use crate::cli::Cli;
-use crate::event::SourceName;
 use crate::fake::{FakeDriver, FakeSystem, Shared, count, info, record, sources};
-use crate::system::{ServiceState, win32};
+use crate::system::win32;
 
 const SECOND: u64 = 10_000_000;
 
@@ -541,7 +542,7 @@ mod counting {
         for (hypervisor, advice) in [
             (0, "give this virtual machine performance counters, if its hypervisor has them"),
             (2, "give this virtual machine performance counters, if its hypervisor has them"),
-            (3, crate::unavailable::HYPER_V_BELOW),
+            (3, halprof::text::unavailable::HYPER_V_BELOW),
         ] {
             let refuse = Some((Code::Start, ErrorCode::CountersDoNotWork, [0, 0]));
             let info = InfoReply { hypervisor, ..info() };
@@ -585,7 +586,7 @@ mod counting {
             out.contains("\n\nNo counters: Hyper-V runs underneath this Windows and hides the counters\n"),
             "{out}"
         );
-        assert!(out.ends_with(&format!("\n  try: {}\n", crate::unavailable::HYPER_V_BELOW)), "{out}");
+        assert!(out.ends_with(&format!("\n  try: {}\n", halprof::text::unavailable::HYPER_V_BELOW)), "{out}");
         assert!(out.lines().all(|line| line.len() <= 80), "{out}");
     }
 

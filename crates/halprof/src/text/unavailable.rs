@@ -19,7 +19,7 @@ pub const WITHOUT_ENLIGHTENMENTS: &str = "client stat, which needs no interrupt;
 
 /// Why there are no counters, and what to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Unavailable {
     /// The reason.
     pub what: &'static str,

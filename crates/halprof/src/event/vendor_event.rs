@@ -3,17 +3,15 @@
 use events::{CoreTable, Event, Identity, Vendor, core_tables};
 use pmu::extra::{Extra, ExtraRegister, Selector};
 use pmu::source::RawEvent;
-use pmu::{CoreType, Cpuid, Source};
+use pmu::{CoreType, Source};
 use protocol::InfoReply;
 use thiserror::Error;
 
-use crate::cpuid;
-use crate::error::UserError;
+use crate::error::ErrorKind;
 use crate::event::SourceName;
-use crate::exit::Exit;
-use crate::format;
-use crate::raw_event::{WholeEvent, term_of};
+use crate::event::raw_event::{WholeEvent, term_of};
 use crate::source::{SourceError, SourceInfo, Sources};
+use crate::text::format;
 
 /// Fixed counters that the driver uses, and the profile sources that it counts with them (KPROFILE_SOURCE):
 /// instructions, cycles, and cycles at a constant rate.
@@ -75,12 +73,16 @@ pub struct CannotCountEvent {
     pub cause: CannotCount,
 }
 
-impl UserError for CannotCountEvent {
-    fn exit(&self) -> Exit {
-        Exit::UnsupportedSource
+impl CannotCountEvent {
+    /// Returns the kind of the error.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        ErrorKind::UnsupportedSource
     }
 
-    fn remedy(&self) -> Option<String> {
+    /// Returns what the user can do about it, if anything.
+    #[must_use]
+    pub fn remedy(&self) -> Option<String> {
         Some(format!("client encode {}   (shows what it needs)", self.name))
     }
 }
@@ -172,13 +174,7 @@ fn selector(msr: u16) -> Option<Selector> {
     ExtraRegister::ALL.into_iter().find(|register| register.address() == u32::from(msr)).map(ExtraRegister::selector)
 }
 
-/// Returns what the tables of events know a processor by.
-pub fn identity(cpu: &impl Cpuid) -> Option<Identity> {
-    let identity = cpuid::identity(cpu);
-    Some(Identity::of_signature(Vendor::from_name(&identity.vendor)?, identity.signature))
-}
-
-/// Returns the same for the processor of the driver.
+/// Returns what the tables of events know the processor of the driver by; `None` for another maker.
 pub fn identity_of(info: &InfoReply) -> Option<Identity> {
     Some(Identity::of_signature(Vendor::from_name(&format::text(&info.vendor))?, info.signature))
 }

@@ -1,4 +1,17 @@
-//! Sources and events, as users type them.
+//! Events by the names that users type: parsing them, and what they stand for on a machine.
+//!
+//! An event is a profile source of Windows (`TotalIssues`), a generic name of perf (`instructions`), an event by the
+//! name that its maker gives it (`INST_RETIRED.ANY`), or an event in the notation of perf
+//! (`cpu/event=0xc0,umask=0x01/`). Behind it can stand `:u` or `:k`, for user or kernel mode alone.
+
+pub(crate) mod alone;
+pub mod event_cache;
+pub(crate) mod malformed;
+pub(crate) mod named;
+pub mod raw_event;
+pub mod role;
+pub mod suggestions;
+pub mod vendor_event;
 
 use std::fmt;
 use std::num::IntErrorKind;
@@ -8,71 +21,17 @@ use pmu::CoreType;
 use pmu::extra::Extra;
 use pmu::source::RawEvent;
 use protocol::modes;
-use thiserror::Error;
 
+pub use self::alone::TogetherError;
+pub use self::malformed::{Malformed, each};
+pub use self::named::{NamedEvent, NoGeneric, Resolved, one, requests, resolve};
+use self::raw_event::{ExtraTerm, Notation, Terms, WholeEvent};
 use crate::core_types::qualified;
-use crate::error::UserError;
-use crate::exit::Exit;
-use crate::malformed::Malformed;
-use crate::number;
-use crate::raw_event::{self, ExtraTerm, Notation, Terms, WholeEvent};
+use crate::text::number;
 
 const PRECISE_BOTH: u32 = modes::BOTH | modes::PRECISE;
 const PRECISE_USER: u32 = modes::USER | modes::PRECISE;
 const PRECISE_KERNEL: u32 = modes::KERNEL | modes::PRECISE;
-
-/// Why the events of a command line cannot be used.
-#[derive(Debug, Error)]
-pub enum EventError {
-    /// `record --batch` without a precise event.
-    #[error("--batch is for precise events, and none of the events is precise")]
-    NothingPrecise,
-    /// `record -g` with precise events alone.
-    #[error(
-        "no event has call stacks: the processor records :p events itself, without an interrupt to walk a stack at"
-    )]
-    NothingInterrupts,
-    /// An event with different counters.
-    #[error("{name} is named twice, with different counters")]
-    TwoNarrowings {
-        /// Source and modes of the event.
-        name: String,
-    },
-    /// `interval` with a core type.
-    #[error("{name} has no interval of its own: a source has one for all core types")]
-    CommonInterval {
-        /// The source, as the user typed it.
-        name: String,
-        /// The source without the core type.
-        plain: String,
-    },
-    /// `stat` or `record` without `-e` on a machine that supports none of the default events.
-    #[error("none of the events that are used without -e is supported on this machine")]
-    NoDefault,
-}
-
-impl UserError for EventError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::NothingPrecise
-            | Self::NothingInterrupts
-            | Self::TwoNarrowings { .. }
-            | Self::CommonInterval { .. } => Exit::Usage,
-            Self::NoDefault => Exit::UnsupportedSource,
-        }
-    }
-
-    fn remedy(&self) -> Option<String> {
-        let text = match self {
-            Self::NothingPrecise => "-e SOURCE:p",
-            Self::NothingInterrupts => "-e SOURCE without :p, or client branches   (which code calls which)",
-            Self::TwoNarrowings { .. } => "one counters= with the bits of both, or two commands",
-            Self::CommonInterval { plain, .. } => return Some(format!("client interval {plain}")),
-            Self::NoDefault => "client info   (says why), or name others with -e",
-        };
-        Some(text.to_owned())
-    }
-}
 
 /// A source, as users type it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -275,6 +234,7 @@ impl FromStr for Modifiers {
 
     fn from_str(letters: &str) -> Result<Self, String> {
         let (modes, pinned) = letters_of(letters)?;
+        let modes = modes.unwrap_or(modes::BOTH);
         if modes & modes::PRECISE != 0 {
             return Err(format!("\":{letters}\" is for groups that are sampled, and groups are counted"));
         }
@@ -287,26 +247,35 @@ impl FromStr for EventName {
     type Err = Malformed;
 
     fn from_str(text: &str) -> Result<Self, Malformed> {
-        let event = Self::sampled(text)?;
+        Self::parse(text, modes::BOTH)
+    }
+}
+
+impl EventName {
+    /// Parses an event that is counted: in the modes that the text names, or else in those of `default_modes`, bits of
+    /// [`modes`]. [`FromStr`] has [`modes::BOTH`] as the default.
+    ///
+    /// # Errors
+    /// If the text is malformed, or the event is precise.
+    pub fn parse(text: &str, default_modes: u32) -> Result<Self, Malformed> {
+        let event = Self::sampled(text, default_modes)?;
         if event.modes & modes::PRECISE != 0 {
             let why = format!("precise events are sampled and not counted; write: client record -e {text}");
             return Err(Malformed::from(why).behind(split_modes(text).0));
         }
         Ok(event)
     }
-}
 
-impl EventName {
     /// Parses an event that can be precise.
-    fn sampled(text: &str) -> Result<Self, Malformed> {
+    fn sampled(text: &str, default_modes: u32) -> Result<Self, Malformed> {
         let (source, letters) = split_modes(text);
         if source.is_empty() {
             return Err("the name of a source is empty".to_owned().into());
         }
         let (modes, pinned) =
-            letters.map_or(Ok((modes::BOTH, false)), letters_of).map_err(|why| Malformed::from(why).behind(source))?;
+            letters.map_or(Ok((None, false)), letters_of).map_err(|why| Malformed::from(why).behind(source))?;
         let (source, counters) = narrowed(source)?;
-        Ok(Self { source, modes, counters, pinned })
+        Ok(Self { source, modes: modes.unwrap_or(default_modes), counters, pinned })
     }
 
     /// Returns the event with the modifiers of its group.
@@ -321,17 +290,19 @@ impl EventName {
     }
 }
 
-/// Returns the modes of letters behind an event, and whether `D` pins it.
-fn letters_of(letters: &str) -> Result<(u32, bool), String> {
+/// Returns the modes of letters behind an event, `None` if they name none, and whether `D` pins it.
+fn letters_of(letters: &str) -> Result<(Option<u32>, bool), String> {
     let rest = letters.replacen('D', "", 1);
-    let (pinned, both) = (rest.len() < letters.len(), rest.is_empty() && !letters.is_empty());
-    let modes = if both { Some(modes::BOTH) } else { modes_of(&rest) };
-    let modes = modes.ok_or_else(|| {
+    let pinned = rest.len() < letters.len();
+    if pinned && rest.is_empty() {
+        return Ok((None, true));
+    }
+    let modes = modes_of(&rest).ok_or_else(|| {
         format!(
             "\":{letters}\" is not a mode; :u is user mode, :k kernel mode, nothing is both; :p is precise, :D pinned"
         )
     })?;
-    Ok((modes, pinned))
+    Ok((Some(modes), pinned))
 }
 
 /// Returns the modes of letters in any order. As in perf, `p` can be repeated; here this has no further meaning.
@@ -386,12 +357,12 @@ impl FromStr for SampledEvent {
 
     fn from_str(text: &str) -> Result<Self, Malformed> {
         let Some((event, interval)) = text.split_once('@') else {
-            return Ok(Self { event: EventName::sampled(text)?, interval: None });
+            return Ok(Self { event: EventName::sampled(text, modes::BOTH)?, interval: None });
         };
         let at_interval = |why: String| Malformed::from(why).behind(event).behind("@");
         match number::parse(interval).map_err(at_interval)? {
             0 => Err(at_interval("an interval of 0 gives no samples".to_owned())),
-            interval => Ok(Self { event: EventName::sampled(event)?, interval: Some(interval) }),
+            interval => Ok(Self { event: EventName::sampled(event, modes::BOTH)?, interval: Some(interval) }),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::source::Sources;
 
 /// One event of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct RunningEvent {
     /// KPROFILE_SOURCE.
     pub id: u32,
@@ -32,7 +32,7 @@ pub struct RunningEvent {
 
 /// A session and the process that started it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct RunningSession {
     /// Number of the session.
     #[serde(rename = "session")]

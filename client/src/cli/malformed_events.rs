@@ -2,10 +2,10 @@
 
 use std::str::FromStr;
 
-use super::Malformed;
+use halprof::event::{Malformed, SampledEvent};
+
 use crate::cli::event_list::EventList;
 use crate::cli::names::Names;
-use crate::event::SampledEvent;
 
 /// Malformed arguments of `stat -e`, the character of which the message speaks, and a part of it.
 const COUNTED: &[(&str, usize, &str)] = &[

@@ -5,20 +5,19 @@ use events::import::ImportedEvent;
 use events::{CoreTable, CoreType, Counters, Event, Generic, GenericError, Identity, Target};
 use pmu::Source;
 use pmu::extra::Extra;
-use protocol::{ProcessorSet, modes};
+use protocol::{EventRequest, ProcessorSet, event_flags, modes};
 use thiserror::Error as ThisError;
 
-use crate::connection::Connection;
+use crate::Driver;
 use crate::core_types::CoreTypeInfo;
-use crate::error::{Error, UserError};
-use crate::event::SourceName;
-use crate::event_cache;
-use crate::exit::Exit;
-use crate::format;
-use crate::raw_event::{ExtraTerm, term_of};
+use crate::error::{Error, ErrorKind};
+use crate::event::event_cache;
+use crate::event::raw_event::{ExtraTerm, term_of};
+use crate::event::suggestions;
+use crate::event::vendor_event::{self, CannotCount, CannotCountEvent, VendorRequest};
+use crate::event::{EventName, SourceName};
 use crate::source::{SourceError, SourceInfo, Sources};
-use crate::suggestions;
-use crate::vendor_event::{self, CannotCount, CannotCountEvent, VendorRequest};
+use crate::text::format;
 
 /// UnhaltedReferenceCycles, the source of fixed counter 2.
 const REFERENCE_CYCLES: u32 = 0x1B;
@@ -37,29 +36,61 @@ pub struct Resolved {
     pub counters: u32,
 }
 
+/// An event as a session counts it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedEvent {
+    /// Its name, with its core type and its modes: `TotalIssues:u`, `cpu_core/TotalCycles/`.
+    pub name: String,
+    /// The event in a request.
+    pub request: EventRequest,
+}
+
 /// A generic name that stands for nothing on a machine.
 #[derive(Debug, ThisError)]
 #[error("{name} cannot be counted")]
-struct NoGeneric {
+pub struct NoGeneric {
     name: String,
     #[source]
     cause: GenericError,
 }
 
-impl UserError for NoGeneric {
-    fn exit(&self) -> Exit {
-        Exit::UnsupportedSource
+impl NoGeneric {
+    /// Returns the kind of the error.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        ErrorKind::UnsupportedSource
     }
 
-    fn remedy(&self) -> Option<String> {
+    /// Returns what the user can do about it, if anything.
+    #[must_use]
+    pub fn remedy(&self) -> Option<String> {
         Some("client list   (lists what is supported)".to_owned())
     }
 }
 
+/// Returns the events that a name stands for, as a request has them. On a hybrid, an event by its maker's name is one
+/// for each core type of `processors` that has it; an empty set is all processors.
+///
+/// # Errors
+/// If nothing has this name, or the driver cannot count the event.
+pub fn requests(name: &EventName, processors: &ProcessorSet, driver: &Driver) -> Result<Vec<EventRequest>, Error> {
+    let request = |found: Resolved| EventRequest {
+        source: found.source.id,
+        modes: name.modes,
+        core_type: found.core_type,
+        counters: if name.counters == 0 { found.counters } else { name.counters },
+        event: found.source.event,
+        extra: found.source.extra,
+        flags: if name.pinned { event_flags::PINNED } else { 0 },
+        ..EventRequest::EMPTY
+    };
+    Ok(resolve(&name.source, processors, driver)?.into_iter().map(request).collect())
+}
+
 /// Returns the source of an event that must be one, such as that of `query`: on a hybrid that of the first core type.
-pub fn one(wanted: &SourceName, connection: &Connection) -> Result<Resolved, Error> {
-    let found = resolve(wanted, &ProcessorSet::EMPTY, connection)?;
-    found.into_iter().next().ok_or_else(|| unknown(wanted, connection.sources(), &[]))
+pub fn one(wanted: &SourceName, driver: &Driver) -> Result<Resolved, Error> {
+    let found = resolve(wanted, &ProcessorSet::EMPTY, driver)?;
+    found.into_iter().next().ok_or_else(|| unknown(wanted, driver.sources(), &[]))
 }
 
 /// Returns the sources of an event. On a hybrid an event by its maker's name is one for each core type that has it, as
@@ -67,12 +98,8 @@ pub fn one(wanted: &SourceName, connection: &Connection) -> Result<Resolved, Err
 ///
 /// # Errors
 /// If nothing has this name, or the driver cannot count the event.
-pub fn resolve(
-    wanted: &SourceName,
-    processors: &ProcessorSet,
-    connection: &Connection,
-) -> Result<Vec<Resolved>, Error> {
-    let sources = connection.sources()?;
+pub fn resolve(wanted: &SourceName, processors: &ProcessorSet, driver: &Driver) -> Result<Vec<Resolved>, Error> {
+    let sources = driver.sources()?;
     let core_type = wanted.core_type();
     let error = match (sources.find(wanted), wanted.source()) {
         (Ok(source), _) => return Ok(vec![Resolved { source, core_type, counters: 0 }]),
@@ -81,7 +108,7 @@ pub fn resolve(
         (Err(error), _) => return Err(error.into()),
     };
     let (error, name, value) = error;
-    let Some(identity) = vendor_event::identity_of(&connection.info()?) else { return Err(error.into()) };
+    let Some(identity) = vendor_event::identity_of(&driver.info()?) else { return Err(error.into()) };
     if let Some(generic) = Generic::from_name(name) {
         if let Some(value) = value {
             let cause = CannotCount::OtherValue(term_of(value.selector));
@@ -91,10 +118,10 @@ pub fn resolve(
         return Ok(vec![Resolved { source: of_target(target, sources)?, core_type, counters: 0 }]);
     }
     let tables = vendor_event::tables(Some(identity), pmu::CoreType::from_number(core_type));
-    let tables = on_processors(tables, connection.core_types()?, processors);
+    let tables = on_processors(tables, driver.core_types()?, processors);
     let mut found = with_event(name, value, identity, &tables, sources)?;
     if found.is_empty() {
-        found = with_imported(name, value, identity, &tables, connection)?;
+        found = with_imported(name, value, identity, &tables, driver)?;
     }
     if !found.is_empty() {
         return Ok(found);
@@ -179,9 +206,9 @@ fn with_imported(
     value: Option<Extra>,
     identity: Identity,
     tables: &[CoreTable],
-    connection: &Connection,
+    driver: &Driver,
 ) -> Result<Vec<Resolved>, Error> {
-    let (imported, sources) = (connection.imported()?, connection.sources()?);
+    let (imported, sources) = (driver.imported()?, driver.sources()?);
     let mut found = Vec::new();
     for one in tables.iter().filter(|one| one.native_model == 0) {
         let core_type = one.core_type.map_or(0, |core_type| core_type as u32);

@@ -8,7 +8,7 @@ use x86_defs::cpuid::{Signature, VENDOR_INTEL};
 
 /// An erratum of a source, as `--json` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct SourceErratum {
     /// Its number in Intel's specification update.
     pub number: &'static str,
@@ -18,7 +18,7 @@ pub struct SourceErratum {
 
 /// An erratum and the sources that it concerns, as `info --json` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct ProcessorErratum {
     /// The erratum.
     #[serde(flatten)]

@@ -2,9 +2,9 @@
 
 use protocol::{ErrorCode, ReplyHeader};
 
+use crate::ErrorKind;
 use crate::core_types::{CoreTypeInfo, name, qualified};
-use crate::exit::Exit;
-use crate::processors::named;
+use crate::text::processors::named;
 
 /// Returns what happened and why; empty for other causes.
 pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader, core_types: &[CoreTypeInfo]) -> String {
@@ -56,12 +56,12 @@ pub fn remedy(cause: ErrorCode, source: &str, header: &ReplyHeader, core_types: 
     }
 }
 
-/// Returns the exit code.
-pub fn exit(cause: ErrorCode, header: &ReplyHeader) -> Exit {
+/// Returns the kind of the error.
+pub fn kind(cause: ErrorCode, header: &ReplyHeader) -> ErrorKind {
     match (cause, header.detail) {
-        (ErrorCode::CoreTypeNeeded, _) => Exit::Usage,
-        (_, [_, 0]) => Exit::UnsupportedSource,
-        _ => Exit::NoProcessor,
+        (ErrorCode::CoreTypeNeeded, _) => ErrorKind::InvalidInput,
+        (_, [_, 0]) => ErrorKind::UnsupportedSource,
+        _ => ErrorKind::NoProcessor,
     }
 }
 

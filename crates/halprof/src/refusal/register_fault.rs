@@ -5,7 +5,7 @@ use pmu::first_access::Access;
 use protocol::{RegisterFault, ReplyHeader};
 use x86_defs::intel::perfmon;
 
-use crate::{register, unavailable};
+use crate::text::{register, unavailable};
 
 /// Returns the error and its reason.
 pub fn sentence(header: &ReplyHeader) -> String {

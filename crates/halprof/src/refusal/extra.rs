@@ -2,7 +2,7 @@
 
 use protocol::{ErrorCode, ExtraInUse, ReplyHeader};
 
-use crate::register;
+use crate::text::register;
 
 /// The Emon profile interface, which alone has extra registers.
 const EMON: u32 = pmu::Kind::Emon as u32;

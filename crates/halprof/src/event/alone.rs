@@ -3,10 +3,9 @@
 use protocol::{BRANCHES, EventRequest};
 use thiserror::Error;
 
-use crate::error::UserError;
-use crate::exit::Exit;
+use crate::error::ErrorKind;
+use crate::event::vendor_event;
 use crate::source::Sources;
-use crate::vendor_event;
 
 /// An event that must run alone, beside another.
 #[derive(Debug, Error)]
@@ -23,12 +22,16 @@ pub struct TogetherError {
 #[error("while {0} runs, no other event may have a general counter (TakenAlone in Intel's event files)")]
 struct Alone(String);
 
-impl UserError for TogetherError {
-    fn exit(&self) -> Exit {
-        Exit::UnsupportedSource
+impl TogetherError {
+    /// Returns the kind of the error.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        ErrorKind::UnsupportedSource
     }
 
-    fn remedy(&self) -> Option<String> {
+    /// Returns what the user can do about it, if anything.
+    #[must_use]
+    pub fn remedy(&self) -> Option<String> {
         Some("two commands; instructions and cycles of fixed counters can run beside it".to_owned())
     }
 }

@@ -7,8 +7,9 @@ use protocol::status::{
 };
 use protocol::{ErrorCode, NtStatus, ReplyHeader};
 
-use crate::unavailable::OTHER_PROFILERS;
-use crate::{missing_feature, ntstatus, raw_event};
+use crate::event::raw_event;
+use crate::text::unavailable::OTHER_PROFILERS;
+use crate::text::{missing_feature, ntstatus};
 
 /// The remedy that needs no Debug Store.
 const WITHOUT_P: &str = "client record with events that do not end in :p";

@@ -7,7 +7,7 @@ use std::fmt;
 use pmu::extra::{Extra, Selector};
 use pmu::source::{FullEvent, RawEvent};
 
-use crate::malformed::{self, Malformed};
+use super::{Malformed, each};
 
 /// Prefix of a raw event.
 pub const PREFIX: &str = "cpu/";
@@ -97,7 +97,7 @@ pub struct Terms {
 /// Parses the terms between the slashes.
 pub fn parse(terms: &str) -> Result<Terms, Malformed> {
     let mut parser = Parser { seen: Vec::new(), event: RawEvent::NONE, extra: None, counters: 0 };
-    malformed::each(terms.split(','), |term| parser.term(term))?;
+    each(terms.split(','), |term| parser.term(term))?;
     Ok(parser.finish()?)
 }
 

@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 /// Why a reply is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Malformed {
+pub enum InvalidReply {
     /// The reply is shorter than its structure.
     #[error("it has {got} bytes and needs {wanted}")]
     TooShort {
@@ -73,9 +73,9 @@ pub struct Reply<B = Vec<u8>> {
 
 impl<B: AsRef<[u8]>> Reply<B> {
     /// Creates a reply from the buffer of a request; `length` is the number of bytes that the driver reports.
-    pub fn new(buffer: B, length: usize) -> Result<Self, Malformed> {
+    pub fn new(buffer: B, length: usize) -> Result<Self, InvalidReply> {
         let room = buffer.as_ref().len();
-        let bytes = buffer.as_ref().get(..length).ok_or(Malformed::TooLong { claimed: length, room })?;
+        let bytes = buffer.as_ref().get(..length).ok_or(InvalidReply::TooLong { claimed: length, room })?;
         let header = prefix::<ReplyHeader>(bytes)?;
         Ok(Self { header, buffer, length })
     }
@@ -91,33 +91,33 @@ impl<B: AsRef<[u8]>> Reply<B> {
     }
 
     /// Returns the reply as a structure that begins with the header.
-    pub fn layout<T: FromBytes>(&self) -> Result<T, Malformed> {
+    pub fn layout<T: FromBytes>(&self) -> Result<T, InvalidReply> {
         prefix(self.bytes())
     }
 
     /// Returns the records after the header.
-    pub fn records<T: FromBytes + IntoBytes>(&self) -> Result<Vec<T>, Malformed> {
+    pub fn records<T: FromBytes + IntoBytes>(&self) -> Result<Vec<T>, InvalidReply> {
         let records = self.record_bytes::<T>()?;
         Ok(records.chunks_exact(size_of::<T>()).filter_map(|chunk| T::read_from_bytes(chunk).ok()).collect())
     }
 
     /// Returns the bytes of the records after the header.
-    pub fn record_bytes<T>(&self) -> Result<&[u8], Malformed> {
+    pub fn record_bytes<T>(&self) -> Result<&[u8], InvalidReply> {
         let ReplyHeader { count, total, .. } = self.header;
         if count > total {
-            return Err(Malformed::MoreThanAll { count, total });
+            return Err(InvalidReply::MoreThanAll { count, total });
         }
         let body = self.bytes().get(size_of::<ReplyHeader>()..).unwrap_or_default();
-        let missing = Malformed::MissingRecords { announced: count, got: body.len() };
+        let missing = InvalidReply::MissingRecords { announced: count, got: body.len() };
         let wanted = (count as usize).checked_mul(size_of::<T>()).ok_or_else(|| missing.clone())?;
         body.get(..wanted).ok_or(missing)
     }
 }
 
-fn prefix<T: FromBytes>(bytes: &[u8]) -> Result<T, Malformed> {
+fn prefix<T: FromBytes>(bytes: &[u8]) -> Result<T, InvalidReply> {
     T::read_from_prefix(bytes)
         .map(|(layout, _)| layout)
-        .map_err(|_| Malformed::TooShort { got: bytes.len(), wanted: size_of::<T>() })
+        .map_err(|_| InvalidReply::TooShort { got: bytes.len(), wanted: size_of::<T>() })
 }
 
 #[cfg(test)]
@@ -147,12 +147,12 @@ mod tests {
 
     #[test]
     fn impossible_lengths_and_counts_are_rejected() {
-        assert_eq!(Reply::new(vec![0; 47], 47).unwrap_err(), Malformed::TooShort { got: 47, wanted: 48 });
-        assert_eq!(Reply::new(vec![0; 48], 49).unwrap_err(), Malformed::TooLong { claimed: 49, room: 48 });
+        assert_eq!(Reply::new(vec![0; 47], 47).unwrap_err(), InvalidReply::TooShort { got: 47, wanted: 48 });
+        assert_eq!(Reply::new(vec![0; 48], 49).unwrap_err(), InvalidReply::TooLong { claimed: 49, room: 48 });
         let reply = Reply::new(bytes(2, 1, 96), 144).unwrap();
-        assert_eq!(reply.records::<CountRecord>().unwrap_err(), Malformed::MoreThanAll { count: 2, total: 1 });
+        assert_eq!(reply.records::<CountRecord>().unwrap_err(), InvalidReply::MoreThanAll { count: 2, total: 1 });
         let reply = Reply::new(bytes(u32::MAX, u32::MAX, 128), 176).unwrap();
-        let missing = Malformed::MissingRecords { announced: u32::MAX, got: 128 };
+        let missing = InvalidReply::MissingRecords { announced: u32::MAX, got: 128 };
         assert_eq!(reply.records::<SourceRecord>().unwrap_err(), missing);
         let long = size_of::<InfoReply>();
         let reply = Reply::new(bytes(u32::MAX, u32::MAX, long - 48), long).unwrap();

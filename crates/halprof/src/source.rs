@@ -11,17 +11,15 @@ use protocol::{BRANCHES, EventRequest, InfoReply, SourceRecord};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::core_types::{SourceOnType, numbers};
-use crate::document::Document;
+use crate::core_types::{SourceOnType, numbers, qualified};
 use crate::errata::{self, SourceErratum};
-use crate::error::UserError;
-use crate::event::SourceName;
-use crate::exit::Exit;
-use crate::format;
-use crate::raw_event::{Notation, WholeEvent};
-use crate::role::{self, Role};
-use crate::suggestions;
-use crate::support;
+use crate::error::ErrorKind;
+use crate::event::raw_event::{self, Notation, WholeEvent};
+use crate::event::role::{self, Role};
+use crate::event::suggestions;
+use crate::event::{SourceName, suffix};
+use crate::text::format;
+use crate::text::support;
 
 /// Name of [`BRANCHES`], which is not an event of a counter.
 pub const BRANCHES_NAME: &str = "Branches";
@@ -53,15 +51,19 @@ pub enum SourceError {
 #[error("the {0} profile interface has it, and that of this machine does not")]
 pub struct OtherInterface(pub &'static str);
 
-impl UserError for SourceError {
-    fn exit(&self) -> Exit {
+impl SourceError {
+    /// Returns the kind of the error.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unknown { .. } => Exit::UnknownSource,
-            Self::OtherInterface { .. } => Exit::UnsupportedSource,
+            Self::Unknown { .. } => ErrorKind::UnknownSource,
+            Self::OtherInterface { .. } => ErrorKind::UnsupportedSource,
         }
     }
 
-    fn remedy(&self) -> Option<String> {
+    /// Returns what the user can do about it, if anything.
+    #[must_use]
+    pub fn remedy(&self) -> Option<String> {
         let text = match self {
             Self::Unknown { .. } => "client list --all",
             Self::OtherInterface { .. } => "client list   (lists what is supported)",
@@ -72,7 +74,7 @@ impl UserError for SourceError {
 
 /// A source, as `--json` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct SourceInfo {
     /// KPROFILE_SOURCE.
     pub id: u32,
@@ -112,10 +114,6 @@ pub struct SourceInfo {
     /// [`EventRequest::extra`](protocol::EventRequest::extra).
     #[serde(skip)]
     pub extra: u64,
-}
-
-impl Document for SourceInfo {
-    const SCHEMA: &'static str = "halprof.source/1";
 }
 
 impl From<&SourceRecord> for SourceInfo {
@@ -305,6 +303,18 @@ impl Sources {
         }
     }
 
+    /// Returns the source of an event, with its core type if it names one.
+    #[must_use]
+    pub fn event_name(&self, event: &EventRequest) -> String {
+        qualified(&self.name_of(event.source, event.core_type, (event.event, event.extra)), event.core_type)
+    }
+
+    /// Returns the source, the modes and the counters of an event, as the user can type it: `BranchInstructions:u`.
+    #[must_use]
+    pub fn label(&self, event: &EventRequest) -> String {
+        format!("{}{}", raw_event::narrowed(&self.event_name(event), event.counters), suffix(event.modes))
+    }
+
     /// Returns the names of the supported sources.
     pub fn names(&self) -> Vec<&str> {
         self.list.iter().filter(|source| source.supported).map(|source| source.name.as_str()).collect()
@@ -354,9 +364,33 @@ fn normalized(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error as _;
+
+    use protocol::NAME_LENGTH;
+    use zerocopy::FromZeros;
+
     use super::*;
-    use crate::error::Error;
-    use crate::fake::{record, sources};
+
+    /// Returns the record of a source as the driver returns it.
+    fn record(source: u32, name: &str, support: u32) -> SourceRecord {
+        let mut bytes = [0; NAME_LENGTH];
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        let name_length = u32::try_from(name.len()).unwrap();
+        SourceRecord { source, support, name_length, name: bytes, ..SourceRecord::new_zeroed() }
+    }
+
+    /// Returns a few sources, some of them unsupported.
+    fn sources() -> Vec<SourceRecord> {
+        vec![
+            record(0, "Time", 4),
+            record(2, "TotalIssues", 0),
+            record(6, "BranchInstructions", 0),
+            record(8, "DcacheMisses", 1),
+            record(10, "CacheMisses", 3),
+            record(11, "BranchMispredictions", 0),
+            record(0x13, "TotalCycles", 0),
+        ]
+    }
 
     fn find(text: &str) -> Option<u32> {
         let wanted = text.parse().ok()?;
@@ -412,14 +446,14 @@ mod tests {
         let sources = Sources::new(&sources());
         for name in ["FpInstructions", "ProfileFpInstructions", "13", "0xd"] {
             let wanted = name.parse().unwrap();
-            let error = Error::from(sources.find(&wanted).unwrap_err());
-            assert_eq!(error.exit(), Exit::UnsupportedSource);
+            let error = sources.find(&wanted).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::UnsupportedSource);
+            assert_eq!(error.to_string(), "FpInstructions is not supported on this machine");
             assert_eq!(
-                error.report(),
-                "error: FpInstructions is not supported on this machine\n  \
-                 because: the Amd64 profile interface has it, and that of this machine does not\n  \
-                 try: client list   (lists what is supported)"
+                error.source().unwrap().to_string(),
+                "the Amd64 profile interface has it, and that of this machine does not"
             );
+            assert_eq!(error.remedy().unwrap(), "client list   (lists what is supported)");
         }
     }
 

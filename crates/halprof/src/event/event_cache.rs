@@ -8,8 +8,7 @@ use events::Identity;
 use events::import::{FORMAT, Imported, ImportedEvent};
 use thiserror::Error;
 
-use crate::error::UserError;
-use crate::exit::Exit;
+use crate::error::ErrorKind;
 
 /// Why the cache cannot be used.
 #[derive(Debug, Error)]
@@ -37,12 +36,16 @@ pub enum CacheError {
     },
 }
 
-impl UserError for CacheError {
-    fn exit(&self) -> Exit {
-        Exit::Failure
+impl CacheError {
+    /// Returns the kind of the error.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        ErrorKind::Other
     }
 
-    fn remedy(&self) -> Option<String> {
+    /// Returns what the user can do about it, if anything.
+    #[must_use]
+    pub fn remedy(&self) -> Option<String> {
         matches!(self, Self::Damaged { .. }).then(|| "client events import DIR   (writes it again)".to_owned())
     }
 }

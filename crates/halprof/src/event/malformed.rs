@@ -44,6 +44,3 @@ pub fn each<'a, T, E: Into<Malformed>>(
     };
     parts.map(part).collect()
 }
-
-#[cfg(test)]
-mod tests;

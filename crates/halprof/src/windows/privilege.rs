@@ -13,16 +13,16 @@ use windows_sys::Win32::Security::{
 };
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
 
-use super::convert::{succeeded, wide};
+use super::{succeeded, wide};
 
 /// The privilege to profile the system, which the driver requires.
 pub const SYSTEM_PROFILE: &str = "SeSystemProfilePrivilege";
 
-/// The privilege to open processes of other users and to see addresses of the kernel.
-pub const DEBUG: &str = "SeDebugPrivilege";
-
 /// Enables a privilege in the token of this process, if the token has it.
-pub fn enable(name: &str) -> io::Result<()> {
+///
+/// # Errors
+/// The Win32 error, if the token cannot be changed.
+pub fn enable_privilege(name: &str) -> io::Result<()> {
     let name = wide(name);
     let mut luid = LUID { LowPart: 0, HighPart: 0 };
     // SAFETY: a null system name means this machine, the name is zero-terminated, and both it and `luid` outlive the

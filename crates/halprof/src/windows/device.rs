@@ -9,14 +9,14 @@ use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
-use halprof::Device;
 use protocol::{Code, WIN32_NAME};
 use windows_sys::Win32::Foundation::ERROR_IO_PENDING;
 use windows_sys::Win32::Storage::FileSystem::FILE_FLAG_OVERLAPPED;
 use windows_sys::Win32::System::IO::{DeviceIoControl, GetOverlappedResult, OVERLAPPED};
 use windows_sys::Win32::System::Threading::CreateEventW;
 
-use super::convert::succeeded;
+use super::succeeded;
+use crate::Device;
 
 /// An open handle to the device. It is closed when the last owner is dropped, and not inherited by a command.
 #[derive(Clone)]
@@ -24,6 +24,9 @@ pub struct DeviceHandle(Arc<File>);
 
 impl DeviceHandle {
     /// Opens the device for reading and writing. Windows does not make its requests wait for each other.
+    ///
+    /// # Errors
+    /// The Win32 error, for [`OpenError::new`](crate::OpenError::new).
     pub fn open() -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).custom_flags(FILE_FLAG_OVERLAPPED).open(WIN32_NAME)?;
         Ok(Self(Arc::new(file)))
