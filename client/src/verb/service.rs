@@ -38,7 +38,7 @@ const MAX_POLLS: u32 = 200;
 
 /// Returns the state of the service.
 pub fn state(system: &dyn System) -> Result<Option<ServiceState>, Error> {
-    Ok(system.service().map_err(|error| service_error("query", error))?)
+    system.service().map_err(|error| service_error("query", error))
 }
 
 /// Returns the driver's file if halprof.inf installed the service: the file is in the driver store, not where `install`

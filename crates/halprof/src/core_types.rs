@@ -87,17 +87,20 @@ impl From<&SourceRecord> for SourceOnType {
 }
 
 /// Returns the numbers of the counters in a mask.
+#[must_use]
 pub fn numbers(mask: u32) -> Vec<u32> {
     (0..u32::BITS).filter(|counter| mask >> counter & 1 == 1).collect()
 }
 
 /// Returns the name of a core type, with which the notation of its events begins.
+#[must_use]
 pub fn name(number: u32) -> String {
     CoreType::from_number(number).map_or_else(|| format!("cpu_{number:#x}"), |core_type| core_type.to_string())
 }
 
 /// Returns the name of a source on a core type, as perf writes it: `cpu_core/TotalCycles/`, `cpu_core/event=0xd1/`.
 /// With core type 0 it is the source itself.
+#[must_use]
 pub fn qualified(source: &str, core_type: u32) -> String {
     if core_type == 0 {
         return source.to_owned();

@@ -84,6 +84,8 @@ impl RequestError {
 }
 
 /// An open handle to a driver of the same protocol version.
+///
+/// The driver stops the sessions that were started with a handle when it is closed, except detached ones.
 pub struct Driver {
     device: Box<dyn Device>,
     hello: HelloReply,
@@ -163,16 +165,25 @@ impl Driver {
     }
 
     /// Returns the events that the user imported.
+    ///
+    /// # Errors
+    /// If the file of imported events is damaged, or cannot be read.
     pub fn imported(&self) -> Result<Option<Imported>, CacheError> {
         event_cache::load(self.cache.as_deref())
     }
 
     /// Returns the profile interface and its properties.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
     pub fn info(&self) -> Result<InfoReply, Error> {
         self.layout(Code::Info, &[])
     }
 
     /// Returns every source of the driver. They are requested once.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
     pub fn sources(&self) -> Result<&Sources, Error> {
         if let Some(sources) = self.sources.get() {
             return Ok(sources);
@@ -182,6 +193,9 @@ impl Driver {
     }
 
     /// Returns the core types of a hybrid; none on other machines. They are requested once.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
     pub fn core_types(&self) -> Result<&[CoreTypeInfo], Error> {
         if let Some(core_types) = self.core_types.get() {
             return Ok(core_types);
@@ -191,18 +205,27 @@ impl Driver {
     }
 
     /// Returns what a source is on each core type of a hybrid; none on other machines.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
     pub fn on_core_types(&self, source: u32) -> Result<Vec<SourceOnType>, Error> {
         let on_type = |one: &CoreTypeInfo| Ok(SourceOnType::from(&self.source(source, one.number)?));
         self.core_types()?.iter().map(on_type).collect()
     }
 
     /// Returns the current state of a source, on processors of a core type or, with 0, on all.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
     pub fn source(&self, source: u32, core_type: u32) -> Result<SourceRecord, Error> {
         let request = SourceRequest { source, core_type };
         self.one_source(Code::QuerySource, request.as_bytes(), source)
     }
 
     /// Sets the interval of a source. The reply has the new and the previous interval.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
     pub fn set_interval(&self, source: u32, interval: u32) -> Result<SourceRecord, Error> {
         let request = IntervalRequest { source, interval };
         self.one_source(Code::SetInterval, request.as_bytes(), source)
@@ -223,7 +246,12 @@ impl Driver {
         Ok(requests.into_iter().map(|request| NamedEvent { name: sources.label(&request), request }).collect())
     }
 
-    /// Starts a session.
+    /// Starts a session, which counts the events on the processors of `header`, or samples them if it has a ring.
+    ///
+    /// It runs until it is stopped or, unless it is [detached](protocol::flags::DETACHED), until the driver is dropped.
+    ///
+    /// # Errors
+    /// If the driver refuses: the [kind](Error::kind) tells why. Nothing has started then.
     pub fn start(&self, header: &StartHeader, events: &[EventRequest]) -> Result<Started, Error> {
         if events.len() > MAX_EVENTS {
             return Err(RequestError::TooManyEvents { given: events.len() }.into());
@@ -260,7 +288,11 @@ impl Driver {
         SampleStream::new(self.device.share(), session)
     }
 
-    /// Stops a source of a session, with a core type only its events of that type, and returns the final counts.
+    /// Stops a source of a session, with a core type only its events of that type, and returns the final counts: one
+    /// record for each event and processor.
+    ///
+    /// # Errors
+    /// If the source does not run in the session.
     pub fn stop(&self, session: u64, source: u32, core_type: u32) -> Result<Vec<CountRecord>, Error> {
         // The driver returns the final counts only once, so the buffer must be large enough for all that run now.
         let running =
@@ -272,6 +304,9 @@ impl Driver {
     }
 
     /// Stops all sources of a session and returns their final counts.
+    ///
+    /// # Errors
+    /// If the session does not exist.
     pub fn stop_all(&self, session: u64) -> Result<Vec<CountRecord>, Error> {
         self.stop(session, ALL_SOURCES, 0)
     }
@@ -285,12 +320,19 @@ impl Driver {
         self.layout(Code::ReadGroup, GroupRequest { session, flags, reserved: 0 }.as_bytes())
     }
 
-    /// Returns the counts of a session, or of all detached sessions.
+    /// Returns the counts of a session, or of all detached sessions with [`DETACHED`](protocol::DETACHED): one record for
+    /// each event and processor.
+    ///
+    /// # Errors
+    /// If the session does not exist.
     pub fn read(&self, session: u64) -> Result<Vec<CountRecord>, Error> {
         self.list(Code::Read, SessionRequest { session }.as_bytes())
     }
 
     /// Sends a request about control areas and returns the state of each.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
     pub fn control_areas(&self, request: &AreaRequest) -> Result<Vec<AreaRecord>, Error> {
         // The request must not be repeated with a larger buffer, because it would be executed twice.
         let reply = self.succeed::<AreaRecord>(Code::ControlArea, request.as_bytes(), PROCESSOR_WORDS * 64)?;
@@ -298,16 +340,25 @@ impl Driver {
     }
 
     /// Returns the registers of a processor as they are.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
     pub fn registers(&self, processor: u32) -> Result<Vec<RegisterRecord>, Error> {
         self.list(Code::ReadRegisters, RegistersRequest { processor, reserved: 0 }.as_bytes())
     }
 
     /// Returns what the HAL of Windows says about each source of the driver.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
     pub fn hal_sources(&self) -> Result<Vec<HalSourceRecord>, Error> {
         self.list(Code::ListHalSources, &[])
     }
 
     /// Returns the sessions and their events.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
     pub fn sessions(&self) -> Result<Vec<RunningSession>, Error> {
         let session_events = self.list::<SessionEvent>(Code::ListSessions, &[])?;
         Ok(sessions::by_session(&session_events, self.sources()?))
@@ -431,6 +482,7 @@ pub fn name(code: Code) -> &'static str {
 }
 
 /// Formats a version. The last of its four parts is always zero.
+#[must_use]
 pub fn version([major, minor, patch, _]: [u16; 4]) -> String {
     format!("{major}.{minor}.{patch}")
 }

@@ -46,6 +46,7 @@ pub fn of_source(info: &InfoReply, source: u32) -> Vec<SourceErratum> {
 }
 
 /// Returns the errata of all named sources.
+#[must_use]
 pub fn all(info: &InfoReply) -> Vec<ProcessorErratum> {
     let name = |source: Source| Kind::Emon.sources().iter().find(|row| row.source == source).map_or("", |row| row.name);
     of_processor(info)

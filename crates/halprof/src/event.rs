@@ -52,6 +52,7 @@ pub enum SourceName {
 
 impl SourceName {
     /// Returns the number of the core type that it names, or 0.
+    #[must_use]
     pub fn core_type(&self) -> u32 {
         match self {
             Self::OnCoreType(core_type, _) => core_type.number(),
@@ -60,6 +61,7 @@ impl SourceName {
     }
 
     /// Returns the source without the core type.
+    #[must_use]
     pub fn source(&self) -> &Self {
         match self {
             Self::OnCoreType(_, source) => source,
@@ -368,6 +370,7 @@ impl FromStr for SampledEvent {
 }
 
 /// Returns the suffix of an event with these modes.
+#[must_use]
 pub fn suffix(bits: u32) -> &'static str {
     match bits {
         modes::BOTH => "",
@@ -381,6 +384,7 @@ pub fn suffix(bits: u32) -> &'static str {
 }
 
 /// Returns the letters of these modes.
+#[must_use]
 pub fn mode_letters(bits: u32) -> &'static str {
     match bits {
         modes::BOTH => "uk",

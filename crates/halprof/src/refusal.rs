@@ -1,4 +1,4 @@
-//! Texts for refusals of the driver: what each [`ErrorCode`] means, and what to do.
+//! Refusals of the driver: what each [`ErrorCode`] means, and what to do.
 
 mod core_type;
 mod debug_store;
@@ -10,6 +10,7 @@ use std::error::Error;
 use std::fmt;
 
 use pmu::Hypervisor;
+use pmu::debug_store::MissingFeature;
 use protocol::{ErrorCode, NtStatus, PROTOCOL_VERSION, RegisterInUse, ReplyHeader};
 
 use crate::core_types::{CoreTypeInfo, qualified};
@@ -22,7 +23,7 @@ use crate::text::{ntstatus, register, support};
 /// The remedy if client and driver are of different versions.
 pub const SAME_VERSION: &str = "client install, with the halprof.sys that came with this client.exe";
 
-/// A refusal of the driver.
+/// A refusal of the driver. Its text says what was refused and why.
 #[derive(Debug)]
 pub struct Refusal {
     /// Name of the request.
@@ -42,21 +43,59 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn cause(&self) -> Option<ErrorCode> {
+    /// Returns why the driver refused; `None` for a cause that this version of the library does not know.
+    #[must_use]
+    pub fn cause(&self) -> Option<ErrorCode> {
         ErrorCode::from_number(self.header.cause)
     }
 
     /// Returns the source on the core types that have it, if the refusing processor is of another.
-    fn on_other_core_type(&self) -> Option<String> {
+    #[must_use]
+    pub fn on_other_core_type(&self) -> Option<String> {
         let has_refused = |one: &&CoreTypeInfo| one.processors.contains(&self.header.processor);
         let others = self.core_types.iter().filter(|one| !has_refused(one));
         let others: Vec<String> = others.map(|one| qualified(&self.source, one.number)).collect();
         (!others.is_empty()).then(|| others.join(", "))
     }
 
+    /// Returns the source on each of the core types between which the request has to choose, for
+    /// [`ErrorCode::CoreTypeNeeded`].
+    #[must_use]
+    pub fn on_each_core_type(&self) -> Vec<String> {
+        match self.cause() {
+            Some(ErrorCode::CoreTypeNeeded) => core_type::on_each(&self.source, &self.header),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns which feature the processor lacks, for [`ErrorCode::NoDebugStore`] and [`ErrorCode::NotPrecise`].
+    #[must_use]
+    pub fn missing_feature(&self) -> Option<MissingFeature> {
+        match self.cause() {
+            Some(ErrorCode::NoDebugStore | ErrorCode::NotPrecise) => debug_store::missing_feature(&self.header),
+            _ => None,
+        }
+    }
+
     /// Returns whether KVM hides the counters from Windows, for causes whose second detail is the kind of hypervisor.
-    fn is_hidden_by_kvm(&self) -> bool {
+    #[must_use]
+    pub fn is_hidden_by_kvm(&self) -> bool {
         register_fault::known(self.header.detail[1]) == Some(Hypervisor::Kvm)
+    }
+
+    /// Returns what was refused because of an extra register, thread profiling or the Debug Store, and why.
+    fn of_facility(&self, cause: ErrorCode) -> String {
+        let Self { source, header, sessions, .. } = self;
+        match cause {
+            ErrorCode::ExtraRegisterTaken | ErrorCode::PreciseOnly | ErrorCode::BadEvent | ErrorCode::SameNumber => {
+                extra::sentence(cause, source, header)
+            }
+            ErrorCode::ThreadProfilingTaken
+            | ErrorCode::ThreadsConflict
+            | ErrorCode::NoCommonCounter
+            | ErrorCode::NotReadable => threads::sentence(cause, source, header, sessions),
+            _ => debug_store::sentence(cause, source, header),
+        }
     }
 
     fn write_no_interrupt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -213,7 +252,7 @@ impl Refusal {
         }
     }
 
-    /// Returns what the user can do about it, if anything.
+    /// Returns what the user can do about it, if anything. Commands are those of client.exe and of Windows.
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
         let source = &self.source;
@@ -221,12 +260,12 @@ impl Refusal {
             Some(ErrorCode::VersionMismatch) => SAME_VERSION.to_owned(),
             Some(ErrorCode::UnknownSource) => "client list --all".to_owned(),
             Some(ErrorCode::UnsupportedSource) if self.header.detail[1] == 1 => {
-                self.on_other_core_type().unwrap_or_else(|| "-C with the processors that have it".to_owned())
+                self.on_other_core_type().unwrap_or_else(|| "the processors that have it".to_owned())
             }
             Some(ErrorCode::UnsupportedSource) => "client list   (lists what is supported)".to_owned(),
             Some(ErrorCode::NoFreeCounter) => self.free_a_counter(),
             Some(ErrorCode::OtherThread) => {
-                "-C with one CPU of each core, or fewer events at once, or hyper-threading off".to_owned()
+                "one CPU of each core, or fewer events at once, or hyper-threading off".to_owned()
             }
             Some(
                 cause @ (ErrorCode::ExtraRegisterTaken
@@ -235,10 +274,10 @@ impl Refusal {
                 | ErrorCode::SameNumber),
             ) => extra::remedy(cause),
             Some(ErrorCode::GroupTooLarge) => format!("{{{}}}, or the events without braces", self.part.join(",")),
-            Some(ErrorCode::NoMemory) => "fewer sources or fewer processors (-C) at once".to_owned(),
+            Some(ErrorCode::NoMemory) => "fewer sources or fewer processors at once".to_owned(),
             Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted) => "client status   (lists what runs)".to_owned(),
             Some(ErrorCode::NoProcessor | ErrorCode::NoSuchProcessor) => {
-                "-C with CPUs that are active   (client info shows how many there are)".to_owned()
+                "CPUs that are active   (client info shows how many there are)".to_owned()
             }
             Some(ErrorCode::AlreadyStarted) => format!("client read {source}, or: client stop {source}"),
             Some(ErrorCode::CountersDoNotWork) if self.is_root => unavailable::HYPER_V_BELOW.to_owned(),
@@ -246,21 +285,21 @@ impl Refusal {
                 "give this virtual machine performance counters, if its hypervisor has them".to_owned()
             }
             Some(ErrorCode::RegisterFault) => register_fault::remedy(&self.header),
-            Some(ErrorCode::NoInterval) => format!("client record -e {source}@INTERVAL"),
+            Some(ErrorCode::NoInterval) => format!("an interval for {source}"),
             Some(ErrorCode::TooManySessions | ErrorCode::TooManyRawEvents) => {
                 "client status, then: client stop SOURCE".to_owned()
             }
             Some(ErrorCode::BadModes) => format!("{source} without :u or :k"),
             Some(ErrorCode::BadInterval) => format!("client query {source}   (shows its range)"),
-            Some(ErrorCode::RingsTooLarge) => "a smaller --ring, or fewer CPUs with -C".to_owned(),
-            Some(ErrorCode::BadRing) => "--ring with a power of two in that range".to_owned(),
-            Some(ErrorCode::BadFrequency) => "a lower -F or --budget".to_owned(),
+            Some(ErrorCode::RingsTooLarge) => "smaller rings, or fewer CPUs".to_owned(),
+            Some(ErrorCode::BadRing) => "a power of two in that range".to_owned(),
+            Some(ErrorCode::BadFrequency) => "a lower frequency or budget".to_owned(),
             Some(ErrorCode::BadCounters) if self.header.detail[0] == 0 => format!("{source} without counters="),
             Some(ErrorCode::BadCounters) => {
                 format!("counters= with one of them   (client query {source} shows all)")
             }
             Some(ErrorCode::NotSampled) => {
-                "client stat, which needs no interrupt, or by time: client record -e Time".to_owned()
+                "counting it, which needs no interrupt, or samples by time: the source Time".to_owned()
             }
             Some(ErrorCode::HandlerRefused | ErrorCode::InterruptNotEnabled) if self.is_hidden_by_kvm() => {
                 unavailable::WITHOUT_ENLIGHTENMENTS.to_owned()
@@ -269,15 +308,12 @@ impl Refusal {
             Some(ErrorCode::ForeignUse) => {
                 let RegisterInUse { number, interface, .. } = RegisterInUse::from_detail(self.header.detail[0]);
                 let known = register::known_writers(interface.into(), number);
-                format!(
-                    "end the program that does this; known are\n  {known};\n  \
-                     or --force, which takes the counter from it"
-                )
+                format!("end the program that does this; known are\n  {known}")
             }
             Some(ErrorCode::InterruptNotEnabled | ErrorCode::ApicNotReached) => {
-                "client stat, which needs no interrupt".to_owned()
+                "counting, which needs no interrupt".to_owned()
             }
-            Some(ErrorCode::NothingSampled) => "client record   (starts a session that samples)".to_owned(),
+            Some(ErrorCode::NothingSampled) => "a session that samples".to_owned(),
             Some(ErrorCode::Asleep) => "the same command again when the machine is awake".to_owned(),
             Some(
                 cause @ (ErrorCode::NoDebugStore
@@ -397,29 +433,13 @@ impl fmt::Display for Refusal {
             Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
                 f.write_str(&core_type::sentence(cause, source, &self.header, &self.core_types))
             }
-            Some(
-                cause @ (ErrorCode::ThreadProfilingTaken
-                | ErrorCode::ThreadsConflict
-                | ErrorCode::NoCommonCounter
-                | ErrorCode::NotReadable),
-            ) => f.write_str(&threads::sentence(cause, source, &self.header, &self.sessions)),
-            Some(cause) => f.write_str(&of_register(cause, source, &self.header)),
+            Some(cause) => f.write_str(&self.of_facility(cause)),
             None => write!(
                 f,
                 "the driver failed the request {request} for the reason {cause}, which this client\n  \
                  (protocol version {PROTOCOL_VERSION}) does not know: NTSTATUS {status}"
             ),
         }
-    }
-}
-
-/// Returns what was refused because of an extra register or the Debug Store, and why.
-fn of_register(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String {
-    match cause {
-        ErrorCode::ExtraRegisterTaken | ErrorCode::PreciseOnly | ErrorCode::BadEvent | ErrorCode::SameNumber => {
-            extra::sentence(cause, source, header)
-        }
-        _ => debug_store::sentence(cause, source, header),
     }
 }
 

@@ -226,6 +226,9 @@ impl Sources {
     }
 
     /// Returns the source that the user named.
+    ///
+    /// # Errors
+    /// If no source has this name, or only another profile interface has it.
     pub fn find(&self, wanted: &SourceName) -> Result<SourceInfo, SourceError> {
         let wanted = wanted.source();
         if let SourceName::Whole(whole) = wanted {
@@ -327,6 +330,7 @@ impl Sources {
 }
 
 /// Returns whether the user named the source with this number and name.
+#[must_use]
 pub fn is_named(wanted: &SourceName, id: u32, name: &str) -> bool {
     match wanted.source() {
         SourceName::Number(number) => id == *number,

@@ -51,6 +51,7 @@ impl CacheError {
 }
 
 /// Returns the folder of the cache.
+#[must_use]
 pub fn folder() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = || variable("HOME").map(|home| home.join(".cache"));
@@ -64,6 +65,9 @@ fn file(folder: &Path) -> PathBuf {
 }
 
 /// Reads the cache; `None` if nothing was imported.
+///
+/// # Errors
+/// If the file is damaged, or cannot be read.
 pub fn load(folder: Option<&Path>) -> Result<Option<Imported>, CacheError> {
     let Some(path) = folder.map(file) else { return Ok(None) };
     match fs::read(&path) {
@@ -74,6 +78,9 @@ pub fn load(folder: Option<&Path>) -> Result<Option<Imported>, CacheError> {
 }
 
 /// Replaces the cache: a failure leaves the old one. Returns its file.
+///
+/// # Errors
+/// If there is no folder, or the file cannot be written.
 pub fn store(folder: Option<&Path>, imported: &Imported) -> Result<PathBuf, CacheError> {
     let folder = folder.ok_or(CacheError::NoFolder)?;
     let path = file(folder);
@@ -94,6 +101,7 @@ pub fn store(folder: Option<&Path>, imported: &Imported) -> Result<PathBuf, Cach
 }
 
 /// Returns the imported event of this name on cores of a type, or of any with 0.
+#[must_use]
 pub fn find<'a>(
     imported: Option<&'a Imported>,
     identity: Option<Identity>,

@@ -14,6 +14,7 @@ pub struct Malformed {
 
 impl Malformed {
     /// Returns the error of a text that follows `prefix`.
+    #[must_use]
     pub fn behind(self, prefix: &str) -> Self {
         Self { before: self.before + prefix.chars().count(), ..self }
     }
@@ -29,6 +30,9 @@ impl From<String> for Malformed {
 /// Parses the parts of a text, and returns the position of the first error in the whole text.
 ///
 /// The parts are separated by one character each.
+///
+/// # Errors
+/// The first error, with its position in the whole text.
 pub fn each<'a, T, E: Into<Malformed>>(
     parts: impl Iterator<Item = &'a str>,
     mut parse: impl FnMut(&'a str) -> Result<T, E>,

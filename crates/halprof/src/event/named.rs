@@ -88,6 +88,9 @@ pub fn requests(name: &EventName, processors: &ProcessorSet, driver: &Driver) ->
 }
 
 /// Returns the source of an event that must be one, such as that of `query`: on a hybrid that of the first core type.
+///
+/// # Errors
+/// If nothing has this name, or the driver cannot count the event.
 pub fn one(wanted: &SourceName, driver: &Driver) -> Result<Resolved, Error> {
     let found = resolve(wanted, &ProcessorSet::EMPTY, driver)?;
     found.into_iter().next().ok_or_else(|| unknown(wanted, driver.sources(), &[]))

@@ -30,6 +30,7 @@ pub struct WholeEvent {
 
 impl WholeEvent {
     /// Returns the event with these [bits](Self::bits) and this value of its extra register; `None` for zero bits.
+    #[must_use]
     pub fn from_bits(bits: u64, value: u64) -> Option<Self> {
         let full = FullEvent::from_bits(bits);
         let extra = Selector::from_number(full.selector()).map(|selector| Extra { selector, value });
@@ -37,12 +38,14 @@ impl WholeEvent {
     }
 
     /// Returns the bits of the event for a request.
+    #[must_use]
     pub fn bits(self) -> u64 {
         let selector = self.extra.map_or(0, |extra| extra.selector as u8);
         self.event.full().with_selector(selector).into_bits()
     }
 
     /// Returns the value of the extra register, or 0.
+    #[must_use]
     pub fn value(self) -> u64 {
         self.extra.map_or(0, |extra| extra.value)
     }
@@ -72,11 +75,13 @@ impl fmt::Display for ExtraTerm {
 }
 
 /// Returns the name of the term for a kind of extra registers.
+#[must_use]
 pub fn term_of(selector: Selector) -> &'static str {
     EXTRA_TERMS.iter().find(|(_, of, _)| *of == selector).map_or("", |(name, ..)| *name)
 }
 
 /// Parses a term for the value of an extra register; `None` if it is no such term.
+#[must_use]
 pub fn extra_term(term: &str) -> Option<Result<Extra, String>> {
     let (name, value) = term.split_once('=').map_or((term, None), |(name, value)| (name, Some(value)));
     let (_, selector, most) = EXTRA_TERMS.into_iter().find(|(known, ..)| *known == name)?;
@@ -95,6 +100,9 @@ pub struct Terms {
 }
 
 /// Parses the terms between the slashes.
+///
+/// # Errors
+/// If a term is unknown, given twice, or has an invalid value.
 pub fn parse(terms: &str) -> Result<Terms, Malformed> {
     let mut parser = Parser { seen: Vec::new(), event: RawEvent::NONE, extra: None, counters: 0 };
     each(terms.split(','), |term| parser.term(term))?;
@@ -214,6 +222,7 @@ impl fmt::Display for Notation {
 }
 
 /// Returns the notation of an event with the term for the counters that it may take; 0 is any.
+#[must_use]
 pub fn narrowed(event: &str, counters: u32) -> String {
     match event.strip_suffix('/') {
         Some(terms) if counters != 0 => format!("{terms},counters={counters:#x}/"),

@@ -26,6 +26,7 @@ pub enum Role {
 }
 
 /// Returns the role of a source, by its HAL name: numbers from 0x19 on mean different events on different processors.
+#[must_use]
 pub fn of(name: &str) -> Option<Role> {
     Some(match name {
         "TotalCycles" | "UnhaltedCoreCycles" => Role::Cycles,

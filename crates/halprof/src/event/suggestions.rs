@@ -6,6 +6,7 @@ use events::{CoreTable, Generic, nearest};
 pub const MOST: usize = 3;
 
 /// Formats suggestions as the end of a sentence.
+#[must_use]
 pub fn did_you_mean(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!("; did you mean: {}?", near.join(", ")) }
 }

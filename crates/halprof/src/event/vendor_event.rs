@@ -18,6 +18,7 @@ use crate::text::format;
 const FIXED: [(u16, Source); 3] = [(1, Source(0x02)), (2, Source(0x13)), (3, Source(0x1B))];
 
 /// Returns whether a fixed counter counts a source.
+#[must_use]
 pub fn has_fixed_counter(source: Source) -> bool {
     FIXED.iter().any(|(_, fixed)| *fixed == source)
 }
@@ -175,6 +176,7 @@ fn selector(msr: u16) -> Option<Selector> {
 }
 
 /// Returns what the tables of events know the processor of the driver by; `None` for another maker.
+#[must_use]
 pub fn identity_of(info: &InfoReply) -> Option<Identity> {
     Some(Identity::of_signature(Vendor::from_name(&format::text(&info.vendor))?, info.signature))
 }
@@ -189,6 +191,7 @@ pub fn tables(identity: Option<Identity>, core_type: Option<CoreType>) -> Vec<Co
 }
 
 /// Returns the name of the cores of a table: that of their PMU in perf.
+#[must_use]
 pub fn cores(table: CoreTable) -> &'static str {
     match table.core_type {
         None => "cpu",

@@ -46,14 +46,17 @@ pub fn remedy(cause: ErrorCode, source: &str, header: &ReplyHeader, core_types: 
                 || format!("CPUs of the type {}", name(wanted)),
                 |one| named(one.processors.iter().copied()),
             );
-            format!("-C with {there}, or {}", qualified(source, found))
+            format!("{there}, or {}", qualified(source, found))
         }
-        _ => {
-            let bits = (0..u32::BITS).map(|bit| wanted & 1 << bit).filter(|number| *number != 0).rev();
-            let names: Vec<String> = bits.map(|number| qualified(source, number)).collect();
-            format!("{};\n  or -C with CPUs of one core type", names.join("\n  or "))
-        }
+        _ => format!("{};\n  or CPUs of one core type", on_each(source, header).join("\n  or ")),
     }
+}
+
+/// Returns the source on each of the core types that a refusal with [`ErrorCode::CoreTypeNeeded`] offers.
+pub fn on_each(source: &str, header: &ReplyHeader) -> Vec<String> {
+    let [offered, _] = header.detail.map(number);
+    let bits = (0..u32::BITS).map(|bit| offered & 1 << bit).filter(|number| *number != 0).rev();
+    bits.map(|number| qualified(source, number)).collect()
 }
 
 /// Returns the kind of the error.

@@ -12,7 +12,7 @@ use crate::text::unavailable::OTHER_PROFILERS;
 use crate::text::{missing_feature, ntstatus};
 
 /// The remedy that needs no Debug Store.
-const WITHOUT_P: &str = "client record with events that do not end in :p";
+const WITHOUT_P: &str = "events that are not precise";
 
 /// The remedy if another session uses the Debug Store.
 const SESSIONS: &str = "client status   (shows the sessions)";
@@ -57,13 +57,13 @@ pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String 
 
 /// Returns what to do about it; `None` for other causes.
 pub fn remedy(cause: ErrorCode, source: &str, header: &ReplyHeader) -> Option<String> {
-    let [first, second] = header.detail;
+    let [first, _] = header.detail;
     let text = match cause {
-        ErrorCode::NoDebugStore => match missing_feature(first, second) {
-            Some(MissingFeature::NoModes) => "the same without --user and --kernel",
+        ErrorCode::NoDebugStore => match missing_feature(header) {
+            Some(MissingFeature::NoModes) => "the branches of both modes",
             Some(MissingFeature::NotInInterface | MissingFeature::Errata) => WITHOUT_P,
             Some(MissingFeature::OldMicrocode) => "an update of the firmware or of Windows, which brings the microcode",
-            _ => "-C with processors that have it   (client control-area shows which)",
+            _ => "processors that have it   (client control-area shows which)",
         }
         .to_owned(),
         ErrorCode::DebugStoreInUse => OTHER_PROFILERS.to_owned(),
@@ -80,14 +80,16 @@ pub fn remedy(cause: ErrorCode, source: &str, header: &ReplyHeader) -> Option<St
         ErrorCode::NotPrecise => format!("{source} without :p"),
         ErrorCode::ControlArea if ntstatus::of_detail(first) == STATUS_DEVICE_BUSY => SESSIONS.to_owned(),
         ErrorCode::ControlArea => "client control-area   (shows all areas)".to_owned(),
-        ErrorCode::BadBuffer if header.detail == [0, 0] => "--batch with an event that ends in :p".to_owned(),
-        ErrorCode::BadBuffer => "--buffer or --batch in that range".to_owned(),
+        ErrorCode::BadBuffer if header.detail == [0, 0] => "an event that ends in :p".to_owned(),
+        ErrorCode::BadBuffer => "a number in that range".to_owned(),
         _ => return None,
     };
     Some(text)
 }
 
-fn missing_feature(number: u64, detail: u64) -> Option<MissingFeature> {
+/// Returns which feature the processor lacks.
+pub fn missing_feature(header: &ReplyHeader) -> Option<MissingFeature> {
+    let [number, detail] = header.detail;
     MissingFeature::from_numbers(narrow(number), u8::try_from(detail).unwrap_or(u8::MAX))
 }
 

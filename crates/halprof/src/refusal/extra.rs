@@ -35,8 +35,10 @@ pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String 
 pub fn remedy(cause: ErrorCode) -> String {
     match cause {
         ErrorCode::ExtraRegisterTaken => "fewer values at once; client status shows what runs".to_owned(),
-        ErrorCode::PreciseOnly => "client record -e with :p behind the event".to_owned(),
-        ErrorCode::SameNumber => "the other off-core event (0xbb instead of 0xb7), or client stat".to_owned(),
+        ErrorCode::PreciseOnly => "samples of the event with :p behind it".to_owned(),
+        ErrorCode::SameNumber => {
+            "the other off-core event (0xbb instead of 0xb7), or counting instead of sampling".to_owned()
+        }
         _ => super::SAME_VERSION.to_owned(),
     }
 }

@@ -24,7 +24,9 @@ pub(super) fn remedy(cause: ErrorCode, source: &str) -> String {
             "end the programs that profile their threads, and other profilers".to_owned()
         }
         ErrorCode::ThreadsConflict => "client status   (lists what runs); then stop one of the two".to_owned(),
-        ErrorCode::NotReadable => "client read, which reads every session".to_owned(),
+        ErrorCode::NotReadable => {
+            "a session that counts on this CPU, with at most 16 events that take no turns".to_owned()
+        }
         _ => format!("another event   (client query {source} shows its counters)"),
     }
 }

@@ -1,6 +1,7 @@
 //! Numbers and fields of records as text.
 
 /// Formats a number with a comma before every third digit.
+#[must_use]
 pub fn grouped(number: u64) -> String {
     grouped_digits(&number.to_string())
 }
@@ -19,11 +20,13 @@ pub fn grouped_digits(digits: &str) -> String {
 }
 
 /// Formats the event select of a source for JSON. Other tools depend on this format.
+#[must_use]
 pub fn select(select: u64) -> String {
     format!("{select:#010x}")
 }
 
 /// Returns the text in a field of fixed length, without control characters, which a terminal could execute.
+#[must_use]
 pub fn text(bytes: &[u8]) -> String {
     let text: String =
         until_nul(bytes).iter().map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { ' ' }).collect();
@@ -31,11 +34,13 @@ pub fn text(bytes: &[u8]) -> String {
 }
 
 /// Returns the bytes before the first zero, or all bytes.
+#[must_use]
 pub fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 /// Formats a number of bytes with few digits.
+#[must_use]
 pub fn bytes(number: u64) -> String {
     match number {
         0..10_000 => format!("{} bytes", grouped(number)),

@@ -4,6 +4,7 @@ use pmu::debug_store::{ARCHITECTURAL_PEBS, MissingFeature};
 
 /// Returns why branches or precise records are not supported. `detail` is that of the refusal. All lines except the
 /// first are indented.
+#[must_use]
 pub fn sentence(number: u32, detail: u64) -> String {
     match MissingFeature::from_numbers(number, u8::try_from(detail).unwrap_or(u8::MAX)) {
         Some(MissingFeature::NotIntel) => "only Intel processors have the Debug Store",

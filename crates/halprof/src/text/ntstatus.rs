@@ -7,6 +7,7 @@ use protocol::status::{
 };
 
 /// Returns the name of a status, or its number if it has no name here.
+#[must_use]
 pub fn name(status: NtStatus) -> String {
     match status {
         STATUS_SUCCESS => "STATUS_SUCCESS".to_owned(),
@@ -23,6 +24,7 @@ pub fn name(status: NtStatus) -> String {
 }
 
 /// Returns the status in a detail of a refusal.
+#[must_use]
 pub fn of_detail(detail: u64) -> NtStatus {
     NtStatus::new(u32::try_from(detail).unwrap_or(u32::MAX))
 }

@@ -2,12 +2,18 @@
 
 /// Parses a number that is hexadecimal after `0x`, or can end in k (thousands), M (millions) or G (thousands of
 /// millions), in any case.
+///
+/// # Errors
+/// If the text is no number, or one above [`u32::MAX`].
 pub fn parse(text: &str) -> Result<u32, String> {
     let number = value(text)?.and_then(|number| u32::try_from(number).ok());
     number.ok_or_else(|| too_large(text, u32::MAX.into()))
 }
 
 /// Parses a number of up to 64 bits.
+///
+/// # Errors
+/// If the text is no number, or one above [`u64::MAX`].
 pub fn large(text: &str) -> Result<u64, String> {
     value(text)?.ok_or_else(|| too_large(text, u64::MAX))
 }

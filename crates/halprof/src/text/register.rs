@@ -6,6 +6,7 @@ use x86_defs::intel::{debug_control, debug_store, extra, microcode, misc_enable,
 use x86_defs::local_apic;
 
 /// Returns the name and the number of a register: `IA32_FIXED_CTR_CTRL (MSR 0x38d)`.
+#[must_use]
 pub fn named(interface: u32, number: u32) -> String {
     match name(interface, number) {
         Some(name) => format!("{name} (MSR {number:#x})"),
@@ -15,6 +16,7 @@ pub fn named(interface: u32, number: u32) -> String {
 
 /// Returns the programs that are known to write to a register without reserving the counters. Reports of their users
 /// and makers name them; not every version does it.
+#[must_use]
 pub fn known_writers(interface: u32, number: u32) -> &'static str {
     const FIXED: [u32; 4] = [
         perfmon::IA32_FIXED_CTR_CTRL,
@@ -33,6 +35,7 @@ pub fn known_writers(interface: u32, number: u32) -> &'static str {
 }
 
 /// Returns whether the register is a counter, whose value only grows.
+#[must_use]
 pub fn is_counter(interface: u32, number: u32) -> bool {
     const KINDS: [&str; 6] = ["IA32_PMC", "IA32_A_PMC", "IA32_FIXED_CTR", "PERF_CTR", "PERF_LEGACY_CTR", "PerfCtr"];
     name(interface, number).is_some_and(|name| {

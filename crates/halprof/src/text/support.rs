@@ -3,6 +3,7 @@
 use pmu::Support;
 
 /// Returns the text for a column of a table: `yes`, or why the source is not supported.
+#[must_use]
 pub fn word(number: u32) -> &'static str {
     match Support::from_number(number) {
         Some(Support::Supported) => "yes",
@@ -32,6 +33,7 @@ pub fn word(number: u32) -> &'static str {
 }
 
 /// Returns the same as a sentence.
+#[must_use]
 pub fn sentence(number: u32) -> String {
     match Support::from_number(number) {
         Some(Support::Supported) => "the source is supported",
@@ -75,6 +77,7 @@ pub fn sentence(number: u32) -> String {
 }
 
 /// Returns whether the source is supported.
+#[must_use]
 pub fn is_supported(number: u32) -> bool {
     Support::from_number(number) == Some(Support::Supported)
 }

@@ -29,6 +29,7 @@ pub struct Unavailable {
 
 impl Unavailable {
     /// Returns why a machine with a processor of this vendor has no counters; `None` if it has counters.
+    #[must_use]
     pub fn of(interface: u32, reason: u32, hypervisor: u32, vendor: &str) -> Option<Self> {
         if interface != Kind::Default as u32 {
             return None;
@@ -79,6 +80,7 @@ const NO_COUNTERS: (&str, &str) =
     ("the processor has no counters that this driver knows", "another machine; the reason above says what is missing");
 
 /// Returns the text for the number of a hypervisor.
+#[must_use]
 pub fn hypervisor(number: u32) -> String {
     match Hypervisor::from_number(number) {
         Some(Hypervisor::None) => "none that shows itself".to_owned(),
