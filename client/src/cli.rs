@@ -13,6 +13,8 @@ mod events;
 mod export;
 #[cfg(test)]
 mod generated;
+#[cfg(test)]
+mod malformed_events;
 pub mod names;
 mod record;
 mod report;
@@ -25,12 +27,12 @@ pub mod usage;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use halprof::event::SourceName;
+use halprof::text::processors::ProcessorList;
 use pmu::Kind;
 
-use crate::event::SourceName;
 use crate::exit;
 use crate::number;
-use crate::processors::ProcessorList;
 use event_list::EventList;
 use names::Names;
 

@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
+use halprof::core_types::{self, qualified};
+use halprof::event;
+use halprof::source::Sources;
+use halprof::text::processors::ranges;
 use protocol::CountRecord;
 use serde::Serialize;
 
-use crate::core_types::{self, qualified};
 use crate::disturbance::{self, Disturbance};
-use crate::event;
 use crate::format::{grouped, per_second, rounded, seconds, table};
-use crate::processors::ranges;
 use crate::scaling::{self, Scaled};
-use crate::source::Sources;
 
 /// The count of an event on one processor.
 #[derive(Debug, Clone, PartialEq, Serialize)]

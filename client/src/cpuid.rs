@@ -1,13 +1,14 @@
 //! A processor that is known only by its CPUID.
 
 use cpuid_dump::Dump;
+use events::{Identity, Vendor};
+use halprof::core_types::numbers;
 use pmu::Cpuid;
 use raw_cpuid::CpuIdResult;
 use raw_cpuid::native_cpuid::cpuid_count;
 use serde::Serialize;
 use x86_defs::cpuid::{Leaf1Ecx, Leaf23Eax, Leaf23Ebx, Leaf71Eax, LeafAEax, leaf};
 
-use crate::core_types::numbers;
 use crate::processor_identity::ProcessorIdentity;
 
 /// A processor that reads CPUID through a function of leaf and subleaf.
@@ -110,6 +111,12 @@ pub fn hypervisor(cpu: &impl Cpuid) -> Option<[u8; 12]> {
 pub fn identity(cpu: &impl Cpuid) -> ProcessorIdentity {
     let CpuIdResult { ebx, ecx, edx, .. } = cpu.cpuid(leaf::VENDOR, 0);
     ProcessorIdentity::new(&text::<12>(&[ebx, edx, ecx]), &brand(cpu), cpu.cpuid(leaf::FEATURES, 0).eax)
+}
+
+/// Returns what the tables of events know a processor by; `None` for another maker.
+pub fn vendor_identity(cpu: &impl Cpuid) -> Option<Identity> {
+    let identity = identity(cpu);
+    Some(Identity::of_signature(Vendor::from_name(&identity.vendor)?, identity.signature))
 }
 
 /// Returns leaves 0x80000002 to 0x80000004 (SDM Vol. 2A, CPUID, "Processor Brand String"), or zeros.

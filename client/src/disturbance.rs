@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
+use halprof::text::register;
 use protocol::CountRecord;
 use recording::Disturbed;
 use serde::Serialize;
 
 use crate::format::{grouped, seconds};
-use crate::register;
 
 /// The mark of a disturbed count in tables.
 pub const MARK: &str = "*";

@@ -5,6 +5,8 @@ mod signature;
 use std::io;
 use std::path::PathBuf;
 
+use halprof::OpenError;
+use halprof::{SAME_VERSION, SERVICE};
 use object::read::pe::PeFile64;
 use object::{Object, ObjectSection};
 use protocol::{DriverIdentity, IDENTITY_SECTION, PROTOCOL_VERSION};
@@ -16,8 +18,6 @@ pub use signature::{SignatureError, check as check_signature};
 use crate::error::UserError;
 use crate::exit::Exit;
 use crate::format::grouped;
-use crate::refusal::SAME_VERSION;
-use crate::system::{SERVICE, is_denied};
 
 /// Why the driver's file cannot be installed, replaced or removed.
 #[derive(Debug, Error)]
@@ -81,7 +81,7 @@ impl UserError for DriverFileError {
             }
             Self::Signature { .. } => "the signed halprof.sys of the package, or --any-signature",
             Self::File { cause, .. } if cause.kind() == io::ErrorKind::NotFound => OTHER_PATH,
-            Self::File { cause, .. } if is_denied(cause) => "run from an elevated prompt",
+            Self::File { cause, .. } if OpenError::is_denied(cause) => "run from an elevated prompt",
             Self::File { .. } => return None,
             Self::Packaged { .. } => {
                 "sc stop halprof, then: pnputil /delete-driver oemN.inf /uninstall\n       \

@@ -2,6 +2,11 @@
 
 use events::import::Imported;
 use events::{CoreTable, Counters, Event, Generic, Target};
+use halprof::event::raw_event::{WholeEvent, term_of};
+use halprof::event::vendor_event::{self, CannotCount};
+use halprof::event::{EventName, SourceName, event_cache};
+use halprof::source::is_named;
+use halprof::text::support;
 use pmu::extra::Extra;
 use pmu::hal::SourceInformation;
 use pmu::interface::emon::PmuCapabilities;
@@ -11,14 +16,9 @@ use raw_cpuid::CpuIdResult;
 use serde::{Serialize, Serializer};
 use x86_defs::cpuid::leaf;
 
+use crate::cpuid;
 use crate::error::{Error, OutOfMemory};
-use crate::event::{EventName, SourceName};
-use crate::event_cache;
 use crate::format;
-use crate::raw_event::{WholeEvent, term_of};
-use crate::source::is_named;
-use crate::support;
-use crate::vendor_event::{self, CannotCount};
 
 /// Both mode bits of an event select register, and the lower one.
 const BOTH_MODES: u64 = 3 << USER_BIT;
@@ -222,7 +222,7 @@ impl<C: Cpuid> Core<'_, C> {
                 Some(value) => Err(CannotCount::OtherValue(term_of(value.selector)).to_string()),
             };
         }
-        let imported = event_cache::find(self.imported, vendor_event::identity(self.cpu), self.type_number, name);
+        let imported = event_cache::find(self.imported, cpuid::vendor_identity(self.cpu), self.type_number, name);
         let event = self.table.and_then(|one| one.table.find(name)).or_else(|| imported?.event());
         let described = |encoding| CoreEncoding { description: imported.map(|event| event.brief.clone()), ..encoding };
         event.map(|event| described(self.of_event(&event, value, hal))).ok_or_else(|| match self.table {
@@ -270,7 +270,7 @@ impl<C: Cpuid> Core<'_, C> {
     }
 
     fn of_generic<E>(&self, generic: Generic, hal: &Hal<E>) -> Result<CoreEncoding, String> {
-        let identity = vendor_event::identity(self.cpu).ok_or("the events of this processor are unknown")?;
+        let identity = cpuid::vendor_identity(self.cpu).ok_or("the events of this processor are unknown")?;
         match generic.target(identity).map_err(|error| error.to_string())? {
             Target::Time => {
                 Ok(CoreEncoding { event: generic.to_string(), ..self.of_source(Source::TIME, "Time", hal) })

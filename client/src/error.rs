@@ -6,9 +6,14 @@
 use std::error::Error as StdError;
 use std::fmt::{self, Write};
 
+use halprof::event::event_cache::CacheError;
+use halprof::event::vendor_event::CannotCountEvent;
+use halprof::source::SourceError;
+use halprof::{OpenError, Refusal, RequestError};
 use thiserror::Error as ThisError;
 
 use crate::exit::Exit;
+use crate::refusal::remedy as remedy_of_refusal;
 
 /// An error that a user can read. Its `Display` text says what happened, its sources say why. A thread can return it.
 pub trait UserError: StdError + Send + Sync + 'static {
@@ -59,12 +64,6 @@ impl Error {
         self.0.remedy()
     }
 
-    /// Returns the error of an area, if it is of type `E`.
-    pub fn downcast_ref<E: UserError>(&self) -> Option<&E> {
-        let error: &dyn StdError = &*self.0;
-        error.downcast_ref()
-    }
-
     /// Returns what happened and its causes in one line.
     pub fn in_one_line(&self) -> String {
         let mut text = self.to_string();
@@ -93,6 +92,43 @@ impl Error {
             let _ = write!(text, "\n  try: {remedy}");
         }
         text
+    }
+}
+
+/// Implements [`UserError`] for errors of the library, which have a kind and a remedy.
+macro_rules! library_errors {
+    ($($name:ty),* $(,)?) => {
+        $(impl UserError for $name {
+            fn exit(&self) -> Exit {
+                self.kind().into()
+            }
+
+            fn remedy(&self) -> Option<String> {
+                <$name>::remedy(self)
+            }
+        })*
+    };
+}
+
+library_errors!(CacheError, CannotCountEvent, OpenError, RequestError, SourceError);
+
+impl UserError for halprof::Error {
+    fn exit(&self) -> Exit {
+        self.kind().into()
+    }
+
+    fn remedy(&self) -> Option<String> {
+        self.refusal().map_or_else(|| Self::remedy(self), remedy_of_refusal)
+    }
+}
+
+impl UserError for Refusal {
+    fn exit(&self) -> Exit {
+        self.kind().into()
+    }
+
+    fn remedy(&self) -> Option<String> {
+        remedy_of_refusal(self)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use halprof::ErrorKind;
+
 macro_rules! exits {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $meaning:literal;)*) => {
         /// An exit code of the client itself.
@@ -86,6 +88,32 @@ impl Exit {
     /// Returns the code as a process exit code.
     pub fn code(self) -> i32 {
         i32::from(self as u8)
+    }
+}
+
+/// The code for each kind of error of the library.
+impl From<ErrorKind> for Exit {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::NotWindows => Self::NotWindows,
+            ErrorKind::NotInstalled => Self::NotInstalled,
+            ErrorKind::NotStarted => Self::NotStarted,
+            ErrorKind::Denied => Self::Denied,
+            ErrorKind::InvalidInput => Self::Usage,
+            ErrorKind::UnknownSource => Self::UnknownSource,
+            ErrorKind::UnsupportedSource => Self::UnsupportedSource,
+            ErrorKind::NoFreeCounter => Self::NoFreeCounter,
+            ErrorKind::VersionMismatch => Self::VersionMismatch,
+            ErrorKind::NotRunning => Self::NotRunning,
+            ErrorKind::AlreadyRunning => Self::AlreadyRunning,
+            ErrorKind::NoProcessor => Self::NoProcessor,
+            ErrorKind::NoResources => Self::NoResources,
+            ErrorKind::InterruptTaken => Self::InterruptTaken,
+            ErrorKind::CountersTaken | ErrorKind::ThreadProfilingTaken => Self::CountersTaken,
+            ErrorKind::DebugStoreTaken => Self::DebugStoreTaken,
+            // Kinds of later versions of the library have no code of their own either.
+            _ => Self::Failure,
+        }
     }
 }
 

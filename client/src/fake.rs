@@ -16,6 +16,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use halprof::Device;
+use halprof::ServiceState;
 use protocol::{
     AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, CounterKind, CounterSample, ErrorCode, EventRequest,
     HalSourceRecord, HelloReply, InfoReply, Mode, NAME_LENGTH, PROTOCOL_VERSION, PreciseKind, PreciseSample,
@@ -30,7 +32,7 @@ use self::processes::FakeProcesses;
 pub use self::shared::Shared;
 pub use self::trace::{FakeEvent, FakeTrace};
 use crate::known_work::{CALLS, Function, KnownWork};
-use crate::system::{CodeIntegrity, Device, LoadedModule, ProcessSource, ServiceState, System, WindowsVersion, win32};
+use crate::system::{CodeIntegrity, LoadedModule, ProcessSource, System, WindowsVersion, win32};
 use crate::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink};
 
@@ -215,10 +217,9 @@ impl FakeDriver {
         }
         counts
     }
-}
 
-impl Device for Arc<FakeDriver> {
-    fn request(&self, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize> {
+    /// Replies to a request.
+    fn reply(&self, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize> {
         let spec = protocol::find(code as u32).unwrap();
         assert!(spec.input.admits(input.len()) && spec.output.admits(output.len()), "{}", spec.name);
         self.asked.borrow_mut().push((code, input.to_vec()));
@@ -283,6 +284,8 @@ impl Device for Arc<FakeDriver> {
                 let max = if current == 1 { 1 } else { usize::MAX };
                 list(output, header, &self.areas.iter().filter(is_asked).take(max).copied().collect::<Vec<_>>())
             }
+            // The client has no verb that sends it.
+            Code::ReadGroup => return Err(io::Error::other("not sent")),
             Code::Samples => {
                 let left = self.fail_samples_after.get();
                 self.fail_samples_after.set(left.map(|left| left.saturating_sub(1)));
@@ -299,9 +302,18 @@ impl Device for Arc<FakeDriver> {
             }
         })
     }
+}
+
+/// An open handle to the fake driver.
+struct FakeDevice(Arc<FakeDriver>);
+
+impl Device for FakeDevice {
+    fn request(&self, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize> {
+        self.0.reply(code, input, output)
+    }
 
     fn share(&self) -> Box<dyn Device + Send> {
-        Box::new(Self::clone(self))
+        Box::new(Self(Arc::clone(&self.0)))
     }
 }
 
@@ -440,7 +452,7 @@ impl System for FakeSystem {
             (Some(code), _) => Err(io::Error::from_raw_os_error(code)),
             (None, Some(ServiceState::Running)) => Ok(match &self.model {
                 Some(model) => model.open(),
-                None => Box::new(Arc::clone(&self.driver)),
+                None => Box::new(FakeDevice(Arc::clone(&self.driver))),
             }),
             (None, _) => Err(io::Error::from_raw_os_error(win32::ERROR_FILE_NOT_FOUND)),
         }

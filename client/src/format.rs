@@ -1,10 +1,12 @@
 //! Numbers and tables as text, in ASCII because a Windows console can have any code page.
 
 use comfy_table::{CellAlignment, Table, presets};
+use halprof::text::format::grouped_digits;
 
 /// Units of 100 ns in a second.
 const TICKS_PER_SECOND: f64 = 1e7;
 
+pub use halprof::text::format::{bytes, grouped, select, text};
 pub use report::real;
 
 /// Converts units of 100 ns to seconds.
@@ -17,25 +19,9 @@ pub fn per_second(count: u64, ticks: u64) -> Option<f64> {
     (ticks > 0).then(|| real(count) / seconds(ticks))
 }
 
-/// Formats a number with a comma before every third digit.
-pub fn grouped(number: u64) -> String {
-    group(&number.to_string())
-}
-
 /// Formats a rate without its fraction, with commas; `-` without a rate.
 pub fn rounded(rate: Option<f64>) -> String {
-    rate.map_or_else(|| "-".to_owned(), |rate| group(&format!("{rate:.0}")))
-}
-
-fn group(digits: &str) -> String {
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    rate.map_or_else(|| "-".to_owned(), |rate| grouped_digits(&format!("{rate:.0}")))
 }
 
 /// Scales a number by powers of a thousand. Returns it with the letter of its scale.
@@ -61,11 +47,6 @@ pub fn address(address: u64) -> String {
 /// Formats a number with its noun, in the plural unless the number is 1.
 pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
-}
-
-/// Formats the event select of a source for JSON. Other tools depend on this format.
-pub fn select(select: u64) -> String {
-    format!("{select:#010x}")
 }
 
 /// Formats a table without borders. The columns with a heading in `numbers` are aligned to the right.
@@ -96,58 +77,9 @@ pub fn properties(rows: &[(&str, String)]) -> String {
     lines.join("\n")
 }
 
-/// Returns the text in a field of fixed length, without control characters, which a terminal could execute.
-pub fn text(bytes: &[u8]) -> String {
-    let text: String =
-        until_nul(bytes).iter().map(|byte| if byte.is_ascii_graphic() { char::from(*byte) } else { ' ' }).collect();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Returns the bytes before the first zero, or all bytes.
-pub fn until_nul(bytes: &[u8]) -> &[u8] {
-    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
-}
-
-/// Formats a number of bytes with few digits.
-pub fn bytes(number: u64) -> String {
-    match number {
-        0..10_000 => format!("{} bytes", grouped(number)),
-        10_000..10_000_000 => format!("{} kB", grouped(number / 1_000)),
-        _ => format!("{} MB", grouped(number / 1_000_000)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_comma_precedes_every_third_digit() {
-        for (number, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (123_456, "123,456"),
-            (1_234_567, "1,234,567"),
-            (u64::MAX, "18,446,744,073,709,551,615"),
-        ] {
-            assert_eq!(grouped(number), text);
-        }
-    }
-
-    #[test]
-    fn a_number_of_bytes_has_at_most_four_digits_below_ten_gigabytes() {
-        for (number, text) in [
-            (0, "0 bytes"),
-            (9_999, "9,999 bytes"),
-            (10_000, "10 kB"),
-            (9_999_999, "9,999 kB"),
-            (10_000_000, "10 MB"),
-            (12_345_678_901, "12,345 MB"),
-        ] {
-            assert_eq!(bytes(number), text);
-        }
-    }
 
     #[test]
     fn there_is_no_rate_without_elapsed_time() {
@@ -170,13 +102,5 @@ mod tests {
     fn numbers_are_right_aligned_and_no_line_ends_in_blanks() {
         let rows = [vec!["7".to_owned(), "a".to_owned()], vec!["123".to_owned(), "long".to_owned()]];
         assert_eq!(table(&["Id", "Name"], &["Id"], &rows), " Id  Name\n---  ----\n  7  a\n123  long");
-    }
-
-    #[test]
-    fn a_field_of_bytes_ends_at_its_zero_and_holds_no_control_characters() {
-        assert_eq!(text(b"GenuineIntel\0\0\0\0"), "GenuineIntel");
-        assert_eq!(text(b"  Intel(R)  CPU \x1b[2J \0x"), "Intel(R) CPU [2J");
-        assert_eq!(text(b"\0\0"), "");
-        assert_eq!(text(b"AuthenticAMD"), "AuthenticAMD");
     }
 }

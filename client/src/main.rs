@@ -1,9 +1,8 @@
 //! client.exe: installs and starts halprof.sys, and asks it for hardware performance counters.
 //!
-//! All calls to Windows are behind [`system::System`] and [`system::Device`]. The rest of the code is tested on any
+//! All calls to Windows are behind [`system::System`] and [`halprof::Device`]. The rest of the code is tested on any
 //! system, and verbs that need no driver also run there.
 
-mod alone;
 mod cli;
 mod color;
 mod columns;
@@ -17,10 +16,8 @@ mod driver_file;
 mod dump;
 mod duration;
 mod encoding;
-mod errata;
 mod error;
-mod event;
-mod event_cache;
+mod event_error;
 mod exit;
 #[cfg(test)]
 mod fake;
@@ -31,49 +28,33 @@ mod installed_driver;
 mod known_work;
 #[cfg(any(windows, test))]
 mod loader_list;
-mod malformed;
 mod metric;
 mod metrics;
-mod missing_feature;
-mod named;
 #[cfg(any(windows, test))]
 mod nt_modules;
 #[cfg(any(windows, test))]
 mod nt_processes;
-mod ntstatus;
 mod number;
 mod output;
 mod processes;
 mod processor_identity;
-mod processors;
 mod progress;
 mod provider_security;
 #[cfg(test)]
 mod quotations;
-mod raw_event;
 mod read_progress;
 mod reason;
 mod record_counts;
 mod recorder;
 mod refusal;
-mod register;
-mod reply;
 mod ring;
-mod role;
-mod sample_stream;
 mod scaling;
-mod sessions;
 mod share;
-mod source;
-mod suggestions;
-mod support;
 mod system;
 mod system_error;
 mod topology;
 mod totals;
 mod trace;
-mod unavailable;
-mod vendor_event;
 mod verb;
 #[cfg(windows)]
 mod windows;
@@ -103,7 +84,7 @@ fn run(cli: &cli::Cli) -> Result<i32, Error> {
     let system = this_system();
     let (mut input, mut out, mut err) = (io::stdin().lock(), io::stdout().lock(), io::stderr().lock());
     let mut context = Context::new(system.as_deref(), &mut input, &mut out, &mut err);
-    context.cache = event_cache::folder();
+    context.cache = halprof::event::event_cache::folder();
     context.colors = color::stdout_has_colors();
     verb::run(&cli.verb, &mut context)
 }

@@ -1,10 +1,10 @@
 //! The metric that `stat` prints beside a count: a share of another count, a frequency, or a rate.
 
+use halprof::event::role::{self, Role};
 use serde::Serialize;
 
 use crate::counts::EventCount;
 use crate::format::{real, scaled, seconds};
-use crate::role::{self, Role};
 
 /// A metric derived from a count.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::counts::by_event;
     use crate::fake::{count, sources};
-    use crate::source::Sources;
+    use halprof::source::Sources;
 
     const SECOND: u64 = 10_000_000;
 

@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use events::CoreTable;
 use events::import::Imported;
 use events::metric::{Metric, MetricSet, Values, builtin, groups};
+use halprof::event::{EventName, SourceName, vendor_event};
 use pmu::Cpuid;
 use protocol::modes;
 use serde::Serialize;
 use x86_defs::cpuid::leaf;
 
+use crate::cpuid;
 use crate::encoding::{CounterName, encode};
 use crate::error::Error;
-use crate::event::{EventName, SourceName};
-use crate::vendor_event;
 
 /// Counters of events, by their names.
 type Known = HashMap<String, Vec<CounterName>>;
@@ -47,7 +47,7 @@ pub fn all(
     imported: Option<&Imported>,
     is_wanted: &dyn Fn(&Metric) -> bool,
 ) -> Result<Vec<MetricInfo>, Error> {
-    let Some(identity) = vendor_event::identity(cpu) else { return Ok(Vec::new()) };
+    let Some(identity) = cpuid::vendor_identity(cpu) else { return Ok(Vec::new()) };
     let tables = vendor_event::tables(Some(identity), None);
     let kinds: Vec<Option<CoreTable>> = match tables.len() {
         0 => vec![None],

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use halprof::text::format::until_nul;
 use zerocopy::FromBytes;
 
-use crate::format::until_nul;
 use crate::system::LoadedModule;
 
 /// RTL_PROCESS_MODULE_INFORMATION of 64-bit Windows (phnt, ntldr.h), with names for the used fields.

@@ -6,12 +6,13 @@
 
 use std::io;
 
+use halprof::OpenError;
 use protocol::trace::security::{REGISTRY_KEY, VALUE_NAME, descriptor, is_restriction};
 use thiserror::Error;
 
 use crate::error::UserError;
 use crate::exit::Exit;
-use crate::system::{System, is_denied};
+use crate::system::System;
 
 /// Why the access to the driver's events cannot be changed.
 #[derive(Debug, Error)]
@@ -34,11 +35,11 @@ impl ProviderSecurityError {
 
 impl UserError for ProviderSecurityError {
     fn exit(&self) -> Exit {
-        if is_denied(self.cause()) { Exit::Denied } else { Exit::Failure }
+        if OpenError::is_denied(self.cause()) { Exit::Denied } else { Exit::Failure }
     }
 
     fn remedy(&self) -> Option<String> {
-        let text = if is_denied(self.cause()) {
+        let text = if OpenError::is_denied(self.cause()) {
             "run from an elevated prompt".to_owned()
         } else {
             format!("let Administrators write to this key, then repeat the command:\n       HKLM\\{REGISTRY_KEY}")

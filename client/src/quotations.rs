@@ -2,7 +2,6 @@
 
 use std::io;
 
-use crate::error::Error;
 use crate::record_counts::RecordCounts;
 use crate::system_error::service_error;
 use crate::{error, refusal};
@@ -27,7 +26,7 @@ fn one_line(text: &str) -> String {
 fn messages() -> Vec<String> {
     let storm = RecordCounts { silences: 1, ..RecordCounts::default() }.storm_warning();
     let reports = refusal::tests::reports().into_iter().chain(error::tests::reports());
-    let denied = Error::from(service_error("create", io::Error::from_raw_os_error(5))).report();
+    let denied = service_error("create", io::Error::from_raw_os_error(5)).report();
     reports.chain(storm).chain([denied]).map(|message| one_line(&message)).collect()
 }
 
@@ -50,7 +49,7 @@ fn each_row_of_windows_codes_has_the_message_of_that_code() {
         let Some(quoted) = message.strip_prefix('*').and_then(|rest| rest.strip_suffix('*')) else { continue };
         for code in numbers {
             let action = if code == 5 { "create" } else { "start" };
-            let error = Error::from(service_error(action, io::Error::from_raw_os_error(code)));
+            let error = service_error(action, io::Error::from_raw_os_error(code));
             assert_eq!(error.to_string(), quoted, "{code}");
             codes += 1;
         }

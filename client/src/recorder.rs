@@ -30,6 +30,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use halprof::SampleStream;
 use protocol::{CountRecord, SampleRecord};
 use recording::{Count, Limits, Methods, Process, Session, Summary, WriteError, move_parts, remove_parts};
 use thiserror::Error as ThisError;
@@ -51,7 +52,6 @@ use crate::output::OutputError;
 use crate::processes::Processes;
 use crate::progress::Progress;
 use crate::record_counts::RecordCounts;
-use crate::sample_stream::SampleStream;
 use crate::system::{ProcessSource, System};
 
 /// Time between two looks at the command, at Ctrl-C and at the observer.

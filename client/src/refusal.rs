@@ -1,407 +1,60 @@
-//! Texts for refusals of the driver: what each [`ErrorCode`] means, and what to do.
+//! What to do about a refusal of the driver, in the terms of the command line.
 
-mod core_type;
-mod debug_store;
-mod extra;
-mod register_fault;
+use halprof::Refusal;
+use pmu::debug_store::MissingFeature;
+use protocol::ErrorCode;
 
-use std::fmt;
+/// What needs no precise records.
+const WITHOUT_P: &str = "client record with events that do not end in :p";
 
-use pmu::Hypervisor;
-use protocol::{ErrorCode, NtStatus, PROTOCOL_VERSION, RegisterInUse, ReplyHeader};
-
-use crate::core_types::{CoreTypeInfo, qualified};
-use crate::error::UserError;
-use crate::exit::Exit;
-use crate::format::{bytes, grouped};
-use crate::sessions::RunningSession;
-use crate::unavailable::{self, OTHER_PROFILERS};
-use crate::{ntstatus, register, support};
-
-/// The remedy if client and driver are of different versions.
-pub const SAME_VERSION: &str = "client install, with the halprof.sys that came with this client.exe";
-
-/// A refusal of the driver.
-#[derive(Debug)]
-pub struct Refusal {
-    /// Name of the request.
-    pub request: &'static str,
-    /// Header of the reply.
-    pub header: ReplyHeader,
-    /// Name of the refused source.
-    pub source: String,
-    /// Sessions that hold the counters, if there are too few.
-    pub sessions: Vec<RunningSession>,
-    /// Events of a group that fit on the counters, for the refusal of the group.
-    pub part: Vec<String>,
-    /// Core types of the machine; queried only for causes that name them.
-    pub core_types: Vec<CoreTypeInfo>,
-    /// Whether this Windows is the root partition of Hyper-V; queried only for causes that depend on it.
-    pub is_root: bool,
+/// Returns what to do. Where an option changes what was refused, it is named; the rest is what the library says.
+pub fn remedy(refusal: &Refusal) -> Option<String> {
+    with_options(refusal).or_else(|| refusal.remedy())
 }
 
-impl Refusal {
-    fn cause(&self) -> Option<ErrorCode> {
-        ErrorCode::from_number(self.header.cause)
-    }
-
-    /// Returns the source on the core types that have it, if the refusing processor is of another.
-    fn on_other_core_type(&self) -> Option<String> {
-        let has_refused = |one: &&CoreTypeInfo| one.processors.contains(&self.header.processor);
-        let others = self.core_types.iter().filter(|one| !has_refused(one));
-        let others: Vec<String> = others.map(|one| qualified(&self.source, one.number)).collect();
-        (!others.is_empty()).then(|| others.join(", "))
-    }
-
-    /// Returns whether KVM hides the counters from Windows, for causes whose second detail is the kind of hypervisor.
-    fn is_hidden_by_kvm(&self) -> bool {
-        register_fault::known(self.header.detail[1]) == Some(Hypervisor::Kvm)
-    }
-
-    fn write_no_interrupt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ReplyHeader { processor, detail: [first, _], .. } = self.header;
-        if self.cause() == Some(ErrorCode::HandlerRefused) {
-            let told = ntstatus::of_detail(first);
-            write!(f, "Windows did not accept a handler of the performance interrupt: NTSTATUS {told}")?;
-        } else {
-            write!(f, "Windows has not enabled the performance interrupt of CPU {processor}")?;
+/// Returns the remedies that name options and verbs.
+fn with_options(refusal: &Refusal) -> Option<String> {
+    let source = &refusal.source;
+    let on_processors = || Some(format!("-C with {}", refusal.remedy()?));
+    let text = match refusal.cause()? {
+        ErrorCode::UnsupportedSource if refusal.header.detail[1] == 1 && refusal.on_other_core_type().is_none() => {
+            return on_processors();
         }
-        if self.is_hidden_by_kvm() {
-            f.write_str("\n  because: KVM with Hyper-V enlightenments hides the counters from Windows")?;
-        } else if self.cause() == Some(ErrorCode::HandlerRefused) {
-            f.write_str("\n  because: another driver has it, or this machine's HAL has none")?;
+        ErrorCode::OtherThread | ErrorCode::NoProcessor | ErrorCode::NoSuchProcessor => return on_processors(),
+        ErrorCode::NoSuchCoreType if refusal.header.detail[1] != 0 => return on_processors(),
+        ErrorCode::CoreTypeNeeded => {
+            format!("{};\n  or -C with CPUs of one core type", refusal.on_each_core_type().join("\n  or "))
         }
-        if self.cause() == Some(ErrorCode::InterruptNotEnabled) {
-            write!(f, "\n  its entry in the local APIC is {first:#x}; Windows uses vector 0xfe, delivered as fixed")?;
+        ErrorCode::NoMemory => "fewer sources or fewer processors (-C) at once".to_owned(),
+        ErrorCode::NoInterval => format!("client record -e {source}@INTERVAL"),
+        ErrorCode::RingsTooLarge => "a smaller --ring, or fewer CPUs with -C".to_owned(),
+        ErrorCode::BadRing => "--ring with a power of two in that range".to_owned(),
+        ErrorCode::BadFrequency => "a lower -F or --budget".to_owned(),
+        ErrorCode::NotSampled => "client stat, which needs no interrupt, or by time: client record -e Time".to_owned(),
+        ErrorCode::ForeignUse => format!("{};\n  or --force, which takes the counter from it", refusal.remedy()?),
+        ErrorCode::ApicNotReached => "client stat, which needs no interrupt".to_owned(),
+        ErrorCode::InterruptNotEnabled if !refusal.is_hidden_by_kvm() => {
+            "client stat, which needs no interrupt".to_owned()
         }
-        Ok(())
-    }
-
-    fn free_a_counter(&self) -> String {
-        let [there, wanted] = self.header.detail;
-        if wanted > there {
-            return format!("fewer such events at once   (client query {} shows on which counters)", self.source);
-        }
-        match self.sessions.iter().find(|session| session.detached) {
-            Some(session) => {
-                let names: Vec<&str> = session.events.iter().map(|event| event.name.as_str()).collect();
-                format!("client stop {}", names.join(" "))
-            }
-            None => match self.sessions.first() {
-                Some(session) => format!("wait for process {} to end, or end it", session.process),
-                None => OTHER_PROFILERS.to_owned(),
-            },
-        }
-    }
-
-    fn write_group_too_large(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ReplyHeader { processor, detail: [members, part], .. } = self.header;
-        write!(
-            f,
-            "the {members} events of a group cannot be counted at the same time on CPU {processor}\n  \
-             because: there is no counter for {} beside the others; {} fit together",
-            self.source,
-            part.count_ones()
-        )
-    }
-
-    fn write_no_counter(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (source, processor) = (&self.source, self.header.processor);
-        write!(f, "no free counter for {source} on CPU {processor}: {}", self.why_no_counter())?;
-        for (index, session) in self.sessions.iter().enumerate() {
-            let lead = if index == 0 { "held by:" } else { "        " };
-            write!(f, "\n  {lead} {session}")?;
-        }
-        Ok(())
-    }
-
-    fn why_no_counter(&self) -> String {
-        let [there, wanted] = self.header.detail;
-        match (there, wanted) {
-            _ if wanted > there && there == 1 => format!("{wanted} events need the one that can count them"),
-            _ if wanted > there => format!("{wanted} events need the {there} that can count them"),
-            (1, _) => "the only one is in use".to_owned(),
-            (_, 0 | 1) => format!("all {there} are in use"),
-            _ => format!("{wanted} of the {there} that can count it are needed, and fewer are free"),
-        }
-    }
-
-    fn why_bad_counters(&self) -> String {
-        let (source, processor, [there, asked]) = (&self.source, self.header.processor, self.header.detail);
-        if there == 0 {
-            return format!("{source} takes no counter, but counters={asked:#x} was asked for");
-        }
-        format!(
-            "{source} counts on none of the counters asked for\n  \
-             because: on CPU {processor} it can use counters={there:#x}, and counters={asked:#x} was asked for"
-        )
-    }
-}
-
-fn rings_too_large(wanted: u64, most: u64) -> String {
-    let [wanted, most] = [wanted, most].map(bytes);
-    format!(
-        "the rings of all sessions would take {wanted} of memory that cannot be paged out,\n  \
-         and the driver allows {most}"
-    )
-}
-
-impl std::error::Error for Refusal {}
-
-impl UserError for Refusal {
-    fn exit(&self) -> Exit {
-        match self.cause() {
-            Some(ErrorCode::VersionMismatch) => Exit::VersionMismatch,
-            Some(ErrorCode::UnknownSource) => Exit::UnknownSource,
-            Some(
-                ErrorCode::UnsupportedSource
-                | ErrorCode::CountersDoNotWork
-                | ErrorCode::CountersNotEnumerated
-                | ErrorCode::RegisterFault
-                | ErrorCode::NotSampled
-                | ErrorCode::InterruptNotEnabled
-                | ErrorCode::ApicNotReached
-                | ErrorCode::NoDebugStore
-                | ErrorCode::Shadowed
-                | ErrorCode::NotPrecise,
-            ) => Exit::UnsupportedSource,
-            Some(ErrorCode::CountersTaken | ErrorCode::ForeignUse) => Exit::CountersTaken,
-            Some(ErrorCode::DebugStoreInUse | ErrorCode::DebugStoreTaken | ErrorCode::ControlArea) => {
-                Exit::DebugStoreTaken
-            }
-            Some(
-                ErrorCode::NoFreeCounter
-                | ErrorCode::OtherThread
-                | ErrorCode::ExtraRegisterTaken
-                | ErrorCode::GroupTooLarge,
-            ) => Exit::NoFreeCounter,
-            Some(
-                ErrorCode::NoMemory
-                | ErrorCode::TooManySessions
-                | ErrorCode::TooManyRawEvents
-                | ErrorCode::RingsTooLarge,
-            ) => Exit::NoResources,
-            Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted | ErrorCode::NothingSampled) => Exit::NotRunning,
-            Some(ErrorCode::NoProcessor | ErrorCode::NoSuchProcessor) => Exit::NoProcessor,
-            Some(ErrorCode::AlreadyStarted) => Exit::AlreadyRunning,
-            Some(
-                ErrorCode::BadModes
-                | ErrorCode::BadInterval
-                | ErrorCode::BadRing
-                | ErrorCode::BadFrequency
-                | ErrorCode::NoInterval
-                | ErrorCode::BadBuffer
-                | ErrorCode::BadCounters
-                | ErrorCode::PreciseOnly
-                | ErrorCode::BadEvent
-                | ErrorCode::SameNumber,
-            ) => Exit::Usage,
-            Some(ErrorCode::HandlerRefused) => Exit::InterruptTaken,
-            Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
-                core_type::exit(cause, &self.header)
-            }
-            Some(ErrorCode::None | ErrorCode::BadFlags | ErrorCode::Asleep) | None => Exit::Failure,
-        }
-    }
-
-    fn remedy(&self) -> Option<String> {
-        let source = &self.source;
-        let text = match self.cause() {
-            Some(ErrorCode::VersionMismatch) => SAME_VERSION.to_owned(),
-            Some(ErrorCode::UnknownSource) => "client list --all".to_owned(),
-            Some(ErrorCode::UnsupportedSource) if self.header.detail[1] == 1 => {
-                self.on_other_core_type().unwrap_or_else(|| "-C with the processors that have it".to_owned())
-            }
-            Some(ErrorCode::UnsupportedSource) => "client list   (lists what is supported)".to_owned(),
-            Some(ErrorCode::NoFreeCounter) => self.free_a_counter(),
-            Some(ErrorCode::OtherThread) => {
-                "-C with one CPU of each core, or fewer events at once, or hyper-threading off".to_owned()
-            }
-            Some(
-                cause @ (ErrorCode::ExtraRegisterTaken
-                | ErrorCode::PreciseOnly
-                | ErrorCode::BadEvent
-                | ErrorCode::SameNumber),
-            ) => extra::remedy(cause),
-            Some(ErrorCode::GroupTooLarge) => format!("{{{}}}, or the events without braces", self.part.join(",")),
-            Some(ErrorCode::NoMemory) => "fewer sources or fewer processors (-C) at once".to_owned(),
-            Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted) => "client status   (lists what runs)".to_owned(),
-            Some(ErrorCode::NoProcessor | ErrorCode::NoSuchProcessor) => {
-                "-C with CPUs that are active   (client info shows how many there are)".to_owned()
-            }
-            Some(ErrorCode::AlreadyStarted) => format!("client read {source}, or: client stop {source}"),
-            Some(ErrorCode::CountersDoNotWork) if self.is_root => unavailable::HYPER_V_BELOW.to_owned(),
-            Some(ErrorCode::CountersDoNotWork | ErrorCode::CountersNotEnumerated) => {
-                "give this virtual machine performance counters, if its hypervisor has them".to_owned()
-            }
-            Some(ErrorCode::RegisterFault) => register_fault::remedy(&self.header),
-            Some(ErrorCode::NoInterval) => format!("client record -e {source}@INTERVAL"),
-            Some(ErrorCode::TooManySessions | ErrorCode::TooManyRawEvents) => {
-                "client status, then: client stop SOURCE".to_owned()
-            }
-            Some(ErrorCode::BadModes) => format!("{source} without :u or :k"),
-            Some(ErrorCode::BadInterval) => format!("client query {source}   (shows its range)"),
-            Some(ErrorCode::RingsTooLarge) => "a smaller --ring, or fewer CPUs with -C".to_owned(),
-            Some(ErrorCode::BadRing) => "--ring with a power of two in that range".to_owned(),
-            Some(ErrorCode::BadFrequency) => "a lower -F or --budget".to_owned(),
-            Some(ErrorCode::BadCounters) if self.header.detail[0] == 0 => format!("{source} without counters="),
-            Some(ErrorCode::BadCounters) => {
-                format!("counters= with one of them   (client query {source} shows all)")
-            }
-            Some(ErrorCode::NotSampled) => {
-                "client stat, which needs no interrupt, or by time: client record -e Time".to_owned()
-            }
-            Some(ErrorCode::HandlerRefused | ErrorCode::InterruptNotEnabled) if self.is_hidden_by_kvm() => {
-                unavailable::WITHOUT_ENLIGHTENMENTS.to_owned()
-            }
-            Some(ErrorCode::HandlerRefused | ErrorCode::CountersTaken) => OTHER_PROFILERS.to_owned(),
-            Some(ErrorCode::ForeignUse) => {
-                let RegisterInUse { number, interface, .. } = RegisterInUse::from_detail(self.header.detail[0]);
-                let known = register::known_writers(interface.into(), number);
-                format!(
-                    "end the program that does this; known are\n  {known};\n  \
-                     or --force, which takes the counter from it"
-                )
-            }
-            Some(ErrorCode::InterruptNotEnabled | ErrorCode::ApicNotReached) => {
-                "client stat, which needs no interrupt".to_owned()
-            }
-            Some(ErrorCode::NothingSampled) => "client record   (starts a session that samples)".to_owned(),
-            Some(ErrorCode::Asleep) => "the same command again when the machine is awake".to_owned(),
-            Some(
-                cause @ (ErrorCode::NoDebugStore
-                | ErrorCode::DebugStoreInUse
-                | ErrorCode::DebugStoreTaken
-                | ErrorCode::Shadowed
-                | ErrorCode::NotPrecise
-                | ErrorCode::ControlArea
-                | ErrorCode::BadBuffer),
-            ) => return debug_store::remedy(cause, source, &self.header),
-            Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
-                core_type::remedy(cause, source, &self.header, &self.core_types)
-            }
-            Some(ErrorCode::None | ErrorCode::BadFlags) | None => return None,
-        };
-        Some(text)
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { request, source, .. } = self;
-        let ReplyHeader { cause, processor, detail: [first, second], .. } = self.header;
-        let (status, told) = (NtStatus::new(self.header.status), ntstatus::of_detail(first));
-        match self.cause() {
-            Some(ErrorCode::None) => write!(f, "the driver failed the request {request}: NTSTATUS {status}"),
-            Some(ErrorCode::VersionMismatch) => {
-                write!(f, "this client has protocol version {first}, and the driver has version {second}")
-            }
-            Some(ErrorCode::UnknownSource) => write!(f, "the driver knows no source {source}"),
-            Some(ErrorCode::UnsupportedSource) => {
-                let why = support::sentence(u32::try_from(first).unwrap_or(u32::MAX));
-                match second {
-                    1 => write!(f, "{source} is not supported on CPU {processor}, but is on others")?,
-                    _ => write!(f, "{source} is not supported on this machine")?,
-                }
-                write!(f, "\n  because: {why}")
-            }
-            Some(ErrorCode::NoFreeCounter) => self.write_no_counter(f),
-            Some(ErrorCode::GroupTooLarge) => self.write_group_too_large(f),
-            Some(ErrorCode::NoMemory) if first == 0 => f.write_str("the driver is short of memory"),
-            Some(ErrorCode::NoMemory) => write!(f, "the driver could not get {} bytes of memory", grouped(first)),
-            Some(ErrorCode::NoSuchSession) if first == protocol::DETACHED => f.write_str("no detached session runs"),
-            Some(ErrorCode::NoSuchSession) => write!(f, "session {first} does not exist, or is another client's"),
-            Some(ErrorCode::NotStarted) if first == protocol::DETACHED => write!(f, "{source} does not run detached"),
-            Some(ErrorCode::NotStarted) => write!(f, "{source} does not run in session {first}"),
-            Some(ErrorCode::NoProcessor) => write!(f, "none of the requested CPUs is active ({})", active(first)),
-            Some(ErrorCode::NoSuchProcessor) => write!(f, "CPU {processor} is not active ({})", active(first)),
-            Some(ErrorCode::BadModes) => {
-                write!(f, "{source} cannot be counted in one mode alone: a timer counts it in both")
-            }
-            Some(ErrorCode::AlreadyStarted) => write!(f, "{source} already runs detached, in session {first}"),
-            Some(ErrorCode::BadFlags) => write!(f, "the driver does not know the flags {first:#x}"),
-            Some(ErrorCode::CountersDoNotWork) => {
-                write!(f, "the counters of CPU {processor} do not work: a hypervisor reports them in CPUID only")
-            }
-            Some(ErrorCode::CountersNotEnumerated) => f.write_str(
-                "a hypervisor is present, and CPUID does not enumerate its counters (PerfCtrExtCore);\n  \
-                 if they do not exist, the first access would stop the machine",
-            ),
-            Some(ErrorCode::RegisterFault) => f.write_str(&register_fault::sentence(&self.header)),
-            Some(ErrorCode::BadInterval) => write!(f, "the interval of {source} must be from {first} to {second}"),
-            Some(ErrorCode::RingsTooLarge) => f.write_str(&rings_too_large(first, second)),
-            Some(ErrorCode::BadRing) if first == 0 => f.write_str("a ring was requested, but nothing is sampled"),
-            Some(ErrorCode::BadRing) => {
-                write!(f, "a ring has room for a power of two from {first} to {second} records")
-            }
-            Some(ErrorCode::BadFrequency) if first == 0 => {
-                f.write_str("a frequency or a budget was requested, but nothing is sampled")
-            }
-            Some(ErrorCode::BadFrequency) => write!(f, "the frequency or the budget is above {first}"),
-            Some(ErrorCode::NotSampled) => write!(
-                f,
-                "{source} can be counted but not sampled\n  because: the counters of this processor do not interrupt"
-            ),
-            Some(ErrorCode::HandlerRefused | ErrorCode::InterruptNotEnabled) => self.write_no_interrupt(f),
-            Some(ErrorCode::NothingSampled) => write!(f, "session {first} samples nothing"),
-            Some(ErrorCode::CountersTaken) => {
-                write!(f, "another driver has the counters: HalAllocateHardwareCounters returned\n  NTSTATUS {told}")
-            }
-            Some(ErrorCode::ForeignUse) => {
-                let RegisterInUse { number, counter, interface } = RegisterInUse::from_detail(first);
-                let register = register::named(interface.into(), number);
-                write!(
-                    f,
-                    "counter {counter} on CPU {processor} is in use by another program that did not reserve it\n  \
-                     because: {register} holds {second:#x}"
-                )
-            }
-            Some(ErrorCode::ApicNotReached) => {
-                write!(f, "the local APIC cannot be accessed: NTSTATUS {told}")
-            }
-            Some(ErrorCode::NoInterval) => {
-                write!(f, "{source} is a raw event, and raw events have no stored interval")
-            }
-            Some(ErrorCode::TooManyRawEvents) => {
-                write!(f, "{first} different raw events are in use, which is the maximum")
-            }
-            Some(ErrorCode::BadCounters) => f.write_str(&self.why_bad_counters()),
-            Some(ErrorCode::OtherThread) => write!(
-                f,
-                "no free counter for {source} on CPU {processor} beside those of CPU {first}\n  \
-                 because: the two are threads of a core, and events 0xd0 to 0xd3 of one\n  \
-                 can count on the other (errata BJ122, BV98, HSD29)"
-            ),
-            Some(ErrorCode::Asleep) => f.write_str(
-                "the machine is going to sleep, or has not woken up yet\n  \
-                 because: this has to read registers that lose their contents during sleep",
-            ),
-            Some(ErrorCode::TooManySessions) => write!(f, "there are {first} sessions, which is the maximum"),
-            Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
-                f.write_str(&core_type::sentence(cause, source, &self.header, &self.core_types))
-            }
-            Some(cause) => f.write_str(&of_register(cause, source, &self.header)),
-            None => write!(
-                f,
-                "the driver failed the request {request} for the reason {cause}, which this client\n  \
-                 (protocol version {PROTOCOL_VERSION}) does not know: NTSTATUS {status}"
-            ),
-        }
-    }
-}
-
-/// Returns what was refused because of an extra register or the Debug Store, and why.
-fn of_register(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String {
-    match cause {
-        ErrorCode::ExtraRegisterTaken | ErrorCode::PreciseOnly | ErrorCode::BadEvent | ErrorCode::SameNumber => {
-            extra::sentence(cause, source, header)
-        }
-        _ => debug_store::sentence(cause, source, header),
-    }
-}
-
-fn active(number: u64) -> String {
-    if number == 1 { "1 CPU is active".to_owned() } else { format!("{number} CPUs are active") }
+        ErrorCode::NothingSampled => "client record   (starts a session that samples)".to_owned(),
+        ErrorCode::PreciseOnly => "client record -e with :p behind the event".to_owned(),
+        ErrorCode::SameNumber => "the other off-core event (0xbb instead of 0xb7), or client stat".to_owned(),
+        ErrorCode::NotReadable => "client read, which reads every session".to_owned(),
+        ErrorCode::NoDebugStore => match refusal.missing_feature() {
+            Some(MissingFeature::NoModes) => "the same without --user and --kernel".to_owned(),
+            Some(MissingFeature::NotInInterface | MissingFeature::Errata) => WITHOUT_P.to_owned(),
+            Some(MissingFeature::OldMicrocode) => return None,
+            _ => return on_processors(),
+        },
+        ErrorCode::Shadowed => format!(
+            "{WITHOUT_P}; or a processor\n  \
+             that needs no shadowing   (PowerShell: Get-SpeculationControlSettings)"
+        ),
+        ErrorCode::BadBuffer if refusal.header.detail == [0, 0] => "--batch with an event that ends in :p".to_owned(),
+        ErrorCode::BadBuffer => "--buffer or --batch in that range".to_owned(),
+        _ => return None,
+    };
+    Some(text)
 }
 
 #[cfg(test)]

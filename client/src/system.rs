@@ -6,25 +6,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use protocol::Code;
+use halprof::{Device, ServiceState};
 use serde::Serialize;
 
 use crate::known_work::{CALLS, Function, KnownWork};
 use crate::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink};
-
-/// Name of the service, and of the driver's file without `.sys`.
-pub const SERVICE: &str = "halprof";
-
-/// An open handle to the driver's device.
-pub trait Device {
-    /// Sends a request. Returns the number of bytes written to `output`. Requests of several threads do not wait for
-    /// each other.
-    fn request(&self, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize>;
-
-    /// Returns the same handle for another thread. It stays open until both are dropped.
-    fn share(&self) -> Box<dyn Device + Send>;
-}
 
 /// A running process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,32 +37,6 @@ pub trait ProcessSource: Send {
     /// Converts a path in the namespace of the kernel to one for programs.
     fn win32_path(&self, path: &str) -> PathBuf {
         path.into()
-    }
-}
-
-/// The state of the service.
-#[cfg_attr(not(any(windows, test)), expect(dead_code, reason = "no other system has services"))]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServiceState {
-    /// The driver is not loaded.
-    Stopped,
-    /// The driver is loaded.
-    Running,
-    /// Windows unloads the driver when the last handle is closed.
-    Stopping,
-    /// The service is starting.
-    Starting,
-}
-
-impl ServiceState {
-    /// Returns the state as text.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Stopped => "stopped",
-            Self::Running => "running",
-            Self::Stopping => "stopping",
-            Self::Starting => "starting",
-        }
     }
 }
 
@@ -223,14 +184,10 @@ pub mod win32 {
     /// The driver is on Windows' list of vulnerable drivers.
     pub const ERROR_DRIVER_BLOCKED: i32 = 1275;
     /// The token does not have the privilege.
+    #[cfg(test)]
     pub const ERROR_PRIVILEGE_NOT_HELD: i32 = 1314;
     /// Starting a trace session: all that Windows allows are running.
     pub const ERROR_NO_SYSTEM_RESOURCES: i32 = 1450;
     /// A policy of App Control blocks the file.
     pub const ERROR_SYSTEM_INTEGRITY_POLICY_VIOLATION: i32 = 4551;
-}
-
-/// Returns whether the caller does not have the required access or privilege.
-pub fn is_denied(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(win32::ERROR_ACCESS_DENIED | win32::ERROR_PRIVILEGE_NOT_HELD))
 }

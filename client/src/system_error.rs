@@ -1,44 +1,20 @@
-//! What the errors of Windows mean: the driver cannot be opened, or its service cannot be changed.
+//! What the errors of Windows mean when the service of the driver cannot be changed.
 
 use std::io;
 
-use thiserror::Error;
+use halprof::{OpenError, SERVICE};
+use thiserror::Error as ThisError;
 
-use crate::error::UserError;
+use crate::error::{Error, UserError};
 use crate::exit::Exit;
-use crate::system::{SERVICE, ServiceState, System, is_denied, win32};
+use crate::system::win32;
 
-/// Why the driver or its service is not available.
-#[derive(Debug, Error)]
+/// Why the service of the driver cannot be changed.
+#[derive(Debug, ThisError)]
 pub enum SystemError {
     /// The client was built for another system.
     #[error("this client was not built for Windows, and the driver runs nowhere else")]
     NotWindows,
-    /// The service does not exist.
-    #[error("the driver is not installed")]
-    NotInstalled,
-    /// The service is not running.
-    #[error("the driver is installed but not started")]
-    NotStarted,
-    /// The service is running, but its device does not exist.
-    #[error("the service {SERVICE} is running, but its device does not exist")]
-    NoDevice,
-    /// Windows or the driver denies access; `action` as in "access ... was denied".
-    #[error("access {action} was denied")]
-    Denied {
-        /// What was tried.
-        action: String,
-        /// Error of Windows.
-        #[source]
-        cause: io::Error,
-    },
-    /// The device exists and cannot be opened.
-    #[error("the driver's device cannot be opened")]
-    Open {
-        /// Error of Windows.
-        #[source]
-        cause: io::Error,
-    },
     /// Windows does not load the driver.
     #[error("Windows refuses to load the driver")]
     DriverRefused {
@@ -71,28 +47,18 @@ impl UserError for SystemError {
     fn exit(&self) -> Exit {
         match self {
             Self::NotWindows => Exit::NotWindows,
-            Self::NotInstalled => Exit::NotInstalled,
-            Self::NotStarted => Exit::NotStarted,
-            Self::Denied { .. } => Exit::Denied,
             Self::DriverRefused { .. } => Exit::DriverFile,
             Self::DeletePending => Exit::Busy,
-            Self::NoDevice | Self::Open { .. } | Self::Service { .. } | Self::Directory { .. } => Exit::Failure,
+            Self::Service { .. } | Self::Directory { .. } => Exit::Failure,
         }
     }
 
     fn remedy(&self) -> Option<String> {
         let text = match self {
             Self::NotWindows => "client diagnose, client list --interface   (need no driver)",
-            Self::NotInstalled => "client install",
-            Self::NotStarted => "client install   (or: sc start halprof)",
-            Self::NoDevice => "sc stop halprof, then: client install",
-            Self::Denied { .. } => {
-                "run from an elevated prompt; the account needs the right\n       \
-                 \"Profile system performance\" (SeSystemProfilePrivilege)"
-            }
             Self::DriverRefused { cause } => refused_driver(cause),
             Self::DeletePending => "close programs that show services (services.msc), then repeat the command",
-            Self::Open { .. } | Self::Service { .. } | Self::Directory { .. } => return None,
+            Self::Service { .. } | Self::Directory { .. } => return None,
         };
         Some(text.to_owned())
     }
@@ -114,11 +80,11 @@ fn refused_driver(cause: &io::Error) -> &'static str {
 }
 
 /// Returns the meaning of a failure of the service control manager; `action` as in "cannot ... the service".
-pub fn service_error(action: &'static str, error: io::Error) -> SystemError {
-    match error.raw_os_error() {
-        _ if is_denied(&error) => {
-            SystemError::Denied { action: format!("to {action} the service {SERVICE}"), cause: error }
-        }
+pub fn service_error(action: &'static str, error: io::Error) -> Error {
+    if OpenError::is_denied(&error) {
+        return OpenError::Denied { action: format!("to {action} the service {SERVICE}"), cause: error }.into();
+    }
+    let error = match error.raw_os_error() {
         Some(win32::ERROR_SERVICE_MARKED_FOR_DELETE) => SystemError::DeletePending,
         Some(
             win32::ERROR_FILE_NOT_FOUND
@@ -130,21 +96,6 @@ pub fn service_error(action: &'static str, error: io::Error) -> SystemError {
             | win32::ERROR_SYSTEM_INTEGRITY_POLICY_VIOLATION,
         ) => SystemError::DriverRefused { cause: error },
         _ => SystemError::Service { action, cause: error },
-    }
-}
-
-/// Returns the meaning of a failure to open the device.
-pub fn open_error(system: &dyn System, error: io::Error) -> SystemError {
-    if is_denied(&error) {
-        return SystemError::Denied { action: "to the driver".to_owned(), cause: error };
-    }
-    if error.raw_os_error() != Some(win32::ERROR_FILE_NOT_FOUND) {
-        return SystemError::Open { cause: error };
-    }
-    match system.service() {
-        Ok(None) => SystemError::NotInstalled,
-        Ok(Some(ServiceState::Running)) => SystemError::NoDevice,
-        Ok(Some(_)) => SystemError::NotStarted,
-        Err(error) => service_error("query", error),
-    }
+    };
+    error.into()
 }

@@ -1,10 +1,10 @@
 //! The command line of `control-area`.
 
 use clap::{Args, ValueEnum};
+use halprof::text::processors::ProcessorList;
 use protocol::area;
 
 use super::common::Json;
-use crate::processors::ProcessorList;
 
 /// Text after the options in `--help`.
 pub const HELP: &str = "\

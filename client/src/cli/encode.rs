@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use halprof::event::SampledEvent;
 
 use super::Json;
-use crate::event::SampledEvent;
 
 /// Text after the options of `encode` in `--help`.
 pub const HELP: &str = "\

@@ -3,9 +3,9 @@
 use std::slice;
 use std::str::FromStr;
 
+use halprof::event::{EventName, Malformed, Modifiers, each};
+
 use super::names::split;
-use crate::event::{EventName, Modifiers};
-use crate::malformed::{self, Malformed};
 
 /// The events in one argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +79,7 @@ fn group(text: &str) -> Result<Vec<EventName>, Malformed> {
         None => Err(format!("\"{behind}\" stands behind a group; write a comma, or a colon and u, k or D")),
     };
     let modifiers = modifiers.map_err(|why| Malformed::from(why).behind(inside).behind("}"))?;
-    malformed::each(split(inside), |event| {
+    each(split(inside), |event| {
         let event = event.parse::<EventName>()?;
         Ok::<_, Malformed>(event.with(modifiers)?)
     })

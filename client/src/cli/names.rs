@@ -3,7 +3,7 @@
 use std::slice;
 use std::str::FromStr;
 
-use crate::malformed::{self, Malformed};
+use halprof::event::{Malformed, each};
 
 /// The names in one argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ impl<T: FromStr<Err = Malformed>> FromStr for Names<T> {
     type Err = Malformed;
 
     fn from_str(text: &str) -> Result<Self, Malformed> {
-        malformed::each(split(text), str::parse).map(Self)
+        each(split(text), str::parse).map(Self)
     }
 }
 
@@ -38,7 +38,7 @@ impl<'a, T> IntoIterator for &'a Names<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::SampledEvent;
+    use halprof::event::SampledEvent;
 
     #[test]
     fn commas_separate_names_but_not_the_terms_of_a_raw_event() {

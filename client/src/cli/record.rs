@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use halprof::event::SampledEvent;
 use protocol::{MAX_BATCH, MAX_FREQUENCY};
 use recording::Limits;
 use stacks::CallGraph;
 
 use super::session::SessionArgs;
 use crate::cli::names::Names;
-use crate::event::SampledEvent;
 use crate::{duration, number};
 
 /// Smallest limit in bytes: several blocks of samples.
@@ -173,8 +173,8 @@ mod tests {
 
     use super::*;
     use crate::cli::{Cli, Verb};
-    use crate::event::SourceName;
     use crate::exit::Exit;
+    use halprof::event::SourceName;
 
     fn parse(line: &str) -> Result<RecordArgs, clap::Error> {
         let cli = Cli::try_parse_from(["client", "record"].into_iter().chain(line.split_whitespace()))?;

@@ -6,11 +6,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
+use halprof::event::SourceName;
+use halprof::text::processors::ProcessorList;
 
 use crate::duration;
-use crate::event::SourceName;
 use crate::number;
-use crate::processors::ProcessorList;
 
 /// The selected samples, and where their symbols are.
 #[derive(Debug, Args)]

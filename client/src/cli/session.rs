@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
+use halprof::text::processors::ProcessorList;
 use protocol::RING;
 
 use super::common::Force;
-use crate::processors::ProcessorList;
 use crate::{duration, number};
 
 /// Processors, capacity of the rings, duration and command.

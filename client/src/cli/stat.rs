@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use halprof::text::processors::ProcessorList;
 
 use super::common::Force;
 use super::diff::percent;
 use super::event_list::EventList;
-use crate::processors::ProcessorList;
 use crate::{duration, number};
 
 /// Text after the options of `stat` in `--help`.

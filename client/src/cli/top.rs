@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use halprof::event::SampledEvent;
+use halprof::text::processors::ProcessorList;
 
 use super::common::Force;
 use super::record::{RecordArgs, StackArgs, frequency};
 use super::session::{SessionArgs, ring};
 use crate::cli::names::Names;
-use crate::event::SampledEvent;
-use crate::processors::ProcessorList;
 use crate::{duration, number};
 
 /// Text after the options in `--help`.

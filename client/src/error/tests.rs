@@ -5,20 +5,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cpuid_dump::ParseError;
+use halprof::source::{OtherInterface, SourceError};
+use halprof::{InvalidReply, OpenError, RequestError};
 use recording::{ReadError, WriteError};
 use report::Reason;
 
 use super::*;
 use crate::cli::ShortRing;
-use crate::connection::RequestError;
 use crate::driver_file::{DriverFileError, NotADriver, SignatureError};
 use crate::dump::DumpError;
-use crate::event::EventError;
+use crate::event_error::EventError;
 use crate::output::OutputError;
 use crate::provider_security::ProviderSecurityError;
 use crate::recorder::Unwritten;
-use crate::reply::Malformed;
-use crate::source::{OtherInterface, SourceError};
 use crate::system_error::SystemError;
 use crate::trace::TraceError;
 use crate::verb::{
@@ -42,18 +41,18 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             Exit::NotWindows,
             "  try: client diagnose, client list --interface   (need no driver)",
         ),
-        (SystemError::NotInstalled.into(), Exit::NotInstalled, "  try: client install"),
-        (SystemError::NotStarted.into(), Exit::NotStarted, "  try: client install   (or: sc start halprof)"),
-        (SystemError::NoDevice.into(), Exit::Failure, "  try: sc stop halprof, then: client install"),
+        (OpenError::NotInstalled.into(), Exit::NotInstalled, "  try: client install"),
+        (OpenError::NotStarted.into(), Exit::NotStarted, "  try: client install   (or: sc start halprof)"),
+        (OpenError::NoDevice.into(), Exit::Failure, "  try: sc stop halprof, then: client install"),
         (
-            SystemError::Denied { action: "to the driver".into(), cause: windows_says(5) }.into(),
+            OpenError::Denied { action: "to the driver".into(), cause: windows_says(5) }.into(),
             Exit::Denied,
             "       \"Profile system performance\" (SeSystemProfilePrivilege)",
         ),
-        (SystemError::Open { cause: other() }.into(), Exit::Failure, "  because: odd"),
+        (OpenError::Open { cause: other() }.into(), Exit::Failure, "  because: odd"),
         (RequestError::Failed { request: "Info", cause: other() }.into(), Exit::Failure, "  because: odd"),
         (
-            RequestError::Malformed { request: "Info", cause: Malformed::TooShort { got: 1, wanted: 48 } }.into(),
+            RequestError::Malformed { request: "Info", cause: InvalidReply::TooShort { got: 1, wanted: 48 } }.into(),
             Exit::Failure,
             "  try: client install, with the halprof.sys that came with this client.exe",
         ),
@@ -147,7 +146,7 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             "  try: client stop --all   (shows the counts), or: client install --end-sessions",
         ),
         (
-            InstallError::NoAnswer(SystemError::NoDevice.into()).into(),
+            InstallError::NoAnswer(OpenError::NoDevice.into()).into(),
             Exit::Failure,
             "  try: sc stop halprof, then: client install",
         ),

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use engine::{ClientId, Engine, Interrupted, Request, Samples};
+use halprof::Device;
 use model::Mode;
 use protocol::trace::EventId;
 use protocol::{Code, Method, status};
@@ -14,7 +15,6 @@ use zerocopy::IntoBytes;
 
 use super::trace::FakeEvent;
 use crate::known_work::{BRANCHES, CALLS, Function, INSTRUCTIONS, KnownWork};
-use crate::system::Device;
 use crate::trace::raw::HALPROF;
 
 /// Instructions retired and branches retired, also those of NetBurst and of AMD (SDM Vol. 3B, tables of events; PPR,

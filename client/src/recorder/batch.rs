@@ -1,9 +1,13 @@
 //! Memory for the samples between the driver and the disk: bounded, and used again.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use halprof::SampleStream;
 use protocol::{ReplyHeader, SampleRecord};
 use zerocopy::{FromZeros, IntoBytes};
+
+use crate::error::Error;
 
 /// Maximum number of samples in a reply. One reply fills a block of the recording.
 pub const MAX_BATCH: usize = recording::MAX_SAMPLES;
@@ -88,6 +92,15 @@ impl Buffers {
         Batch { memory, first: 0, count, buffers: Arc::clone(self) }
     }
 
+    /// Fetches samples from the driver in the order in which it returns them, and whether the session is stopped and has
+    /// no more. Waits for `wait` unless the driver has many samples before, and for memory.
+    pub fn fetch(self: &Arc<Self>, stream: &mut SampleStream, wait: Duration) -> Result<(Batch, bool), Error> {
+        let mut buffer = self.take();
+        let answer = stream.fetch(wait, buffer.bytes());
+        let batch = self.fill(buffer, answer.as_ref().map_or(0, |fetched| fetched.count));
+        Ok((batch, answer?.is_last))
+    }
+
     fn release(&self, memory: Box<[SampleRecord]>) {
         let mut state = self.lock();
         state.held = state.held.saturating_sub(size_of_val(&*memory));
@@ -134,7 +147,6 @@ impl Drop for Batch {
 mod tests {
     use std::sync::mpsc;
     use std::thread;
-    use std::time::Duration;
 
     use super::*;
     use crate::fake::sample;

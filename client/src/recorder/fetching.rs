@@ -7,6 +7,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use halprof::SampleStream;
 use protocol::{SampleRecord, UNKNOWN};
 
 use super::batch::{Batch, Buffers};
@@ -15,7 +16,6 @@ use super::scanning::Sightings;
 use super::{Event, Output};
 use crate::error::Error;
 use crate::record_counts::RecordCounts;
-use crate::sample_stream::{self, SampleStream};
 
 /// Maximum time for which a request waits for samples.
 const WAIT: Duration = Duration::from_millis(100);
@@ -86,11 +86,11 @@ impl Fetcher {
         while !self.state.is_abandoned.load(Ordering::Acquire) {
             let is_stopped = self.state.is_stopped.load(Ordering::Acquire);
             let wait = if is_stopped { Duration::ZERO } else { WAIT };
-            let (batch, is_last) = self.stream.fetch(wait, &buffers)?;
+            let (batch, is_last) = buffers.fetch(&mut self.stream, wait)?;
             let count = batch.records().len() as u64;
             self.state.wakeups.fetch_add((!is_stopped).into(), Ordering::Relaxed);
             if is_stopped {
-                self.max_left = self.max_left.checked_sub(count).ok_or_else(sample_stream::too_many)?;
+                self.max_left = self.max_left.checked_sub(count).ok_or_else(SampleStream::too_many)?;
             }
             if count > 0 {
                 self.state.record_counts.lock().unwrap_or_else(PoisonError::into_inner).add(batch.records());

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
+use halprof::Device;
 use protocol::{Code, CounterKind, CounterSample, Mode, Record, ReplyHeader, SamplesRequest};
 use recording::{Block, Limits, Reader};
 use sample_ring::{Consumer, Producer, Pushed};
@@ -17,7 +18,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::*;
 use crate::fake::{CLOCK, FakeDriver, FakeSystem};
-use crate::system::{Device, LoadedModule, RunningProcess};
+use crate::system::{LoadedModule, RunningProcess};
 
 /// Number of rings: the processors of a large server.
 const RINGS: u32 = 256;
@@ -47,20 +48,23 @@ struct RingDevice {
     is_stopped: AtomicBool,
 }
 
-impl Device for Arc<RingDevice> {
+/// An open handle to it.
+struct RingHandle(Arc<RingDevice>);
+
+impl Device for RingHandle {
     /// Serves a request as `engine::Rings` does.
     fn request(&self, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize> {
         assert_eq!(code, Code::Samples);
         let SamplesRequest { wait, .. } = SamplesRequest::read_from_bytes(input).unwrap();
         let deadline = Instant::now() + Duration::from_millis(wait.into());
-        let mut rings = self.rings.lock().unwrap();
+        let mut rings = self.0.rings.lock().unwrap();
         while !rings.iter().any(Consumer::is_half_full)
-            && !self.is_stopped.load(Ordering::Acquire)
+            && !self.0.is_stopped.load(Ordering::Acquire)
             && Instant::now() < deadline
         {
             sleep(Duration::from_millis(1));
         }
-        let is_stopped = self.is_stopped.load(Ordering::Acquire);
+        let is_stopped = self.0.is_stopped.load(Ordering::Acquire);
         let (header, body) = output.split_at_mut(size_of::<ReplyHeader>());
         let mut length = 0;
         for ring in &mut *rings {
@@ -79,7 +83,7 @@ impl Device for Arc<RingDevice> {
     }
 
     fn share(&self) -> Box<dyn Device + Send> {
-        Box::new(Self::clone(self))
+        Box::new(Self(Arc::clone(&self.0)))
     }
 }
 
@@ -225,7 +229,7 @@ fn record(load: Load) -> [u64; 3] {
     let path = Path::new("pipe");
     let file = Some((path, File::from(OwnedFd::from(file))));
     let mut recorder = Recorder::begin(file, None, &session(), setup).unwrap();
-    recorder.fetch(SampleStream::new(device.share(), 7), u64::MAX);
+    recorder.fetch(SampleStream::new(RingHandle(Arc::clone(&device)).share(), 7), u64::MAX);
     let taking = thread::spawn(move || take_samples(producers, load));
     while !taking.is_finished() {
         assert!(!recorder.step(None).unwrap());

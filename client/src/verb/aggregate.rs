@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
+use halprof::core_types::{self, qualified};
+use halprof::event;
+use halprof::text::processors::named;
 use protocol::{ALL_SOURCES, Mode, modes};
 use recording::{Count, Kept, MissingStack, RecordedEvent, Session, StackEnd, Summary};
 use report::{
@@ -14,14 +17,11 @@ use serde::Serialize;
 use super::calls;
 use super::context::Context;
 use super::load::LoadedRecording;
-use crate::core_types::{self, qualified};
 use crate::disturbance::Disturbance;
 use crate::document::Document;
 use crate::error::Error;
-use crate::event;
 use crate::format::{self, counted, properties, real, seconds};
 use crate::id::Id;
-use crate::processors::named;
 use crate::share::{self, percent};
 
 /// Nanoseconds in a second.

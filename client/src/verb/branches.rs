@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use halprof::text::processors::ranges;
 use protocol::{BRANCHES, DEFAULT_BUDGET, EventRequest, SampleRecord};
 use recording::{Limits, Process};
 use report::{Branch, BranchCount, BranchCounts, Processes, SampleLocation, SymbolIndex, UNKNOWN_NAME};
@@ -14,11 +15,10 @@ use super::load::finder;
 use super::sampling::{self, Outcome, SamplingPlan};
 use crate::cli::BranchesArgs;
 use crate::columns::{CONSOLE, fit};
-use crate::connection::Connection;
+use crate::connection;
 use crate::document::Document;
 use crate::error::Error;
 use crate::format::{address, bytes, counted, grouped, properties, real, seconds, table};
-use crate::processors::ranges;
 use crate::recorder::SampleObserver;
 use crate::share;
 
@@ -104,7 +104,7 @@ struct BranchEnd {
 pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
     let ring = args.ring()?;
     let system = context.system()?;
-    let connection = Connection::open(system)?;
+    let connection = connection::open(system)?;
     let event = EventRequest { source: BRANCHES, modes: args.modes(), interval: args.buffer, ..EventRequest::EMPTY };
     let wanted = SamplingPlan {
         args: &args.session,

@@ -1,5 +1,7 @@
 //! `control-area`: the PROCESSOR_PROFILE_CONTROL_AREA of processors, and what their Debug Store has.
 
+use halprof::text::processors::named;
+use halprof::text::{missing_feature, ntstatus};
 use protocol::status::STATUS_MEMORY_NOT_ALLOCATED;
 use protocol::{AreaRecord, AreaRequest, NtStatus, ProcessorSet, area};
 use serde::Serialize;
@@ -7,12 +9,10 @@ use serde::Serialize;
 use super::context::Context;
 use crate::cli::ControlAreaArgs;
 use crate::columns::{CONSOLE, fit};
-use crate::connection::Connection;
+use crate::connection;
 use crate::document::Document;
 use crate::error::Error;
 use crate::format::{self, table};
-use crate::processors::named;
-use crate::{missing_feature, ntstatus};
 
 const HEADINGS: [&str; 7] = ["CPU", "Address", "Size", "Whose", "State", "BTS", "PEBS"];
 
@@ -76,7 +76,7 @@ impl From<&AreaRecord> for ControlArea {
 }
 
 pub fn run(args: &ControlAreaArgs, context: &mut Context) -> Result<(), Error> {
-    let connection = Connection::open(context.system()?)?;
+    let connection = connection::open(context.system()?)?;
     let request = AreaRequest {
         operation: args.operation.number(),
         current: args.current.into(),

@@ -4,6 +4,10 @@ mod live;
 
 use std::fmt::Write as _;
 
+use halprof::core_types::numbers;
+use halprof::text::processors::ranges;
+use halprof::text::support;
+use halprof::text::unavailable::Unavailable;
 use pmu::core_type::is_hybrid;
 use pmu::hal::SourceInformation;
 use pmu::{CoreType, Cpuid, Hal, Hypervisor, ProfileInterface, Support};
@@ -13,16 +17,13 @@ use super::context::Context;
 use super::info::{counters, windows10};
 use super::list;
 use crate::cli::DiagnoseArgs;
-use crate::core_types::numbers;
 use crate::cpuid::{self, Leaf23, LeafA};
 use crate::document::Document;
+use crate::dump;
 use crate::error::{Error, OutOfMemory};
 use crate::format::{self, hexadecimal, properties, table};
 use crate::processor_identity::ProcessorIdentity;
-use crate::processors::ranges;
-use crate::unavailable::Unavailable;
 use crate::workarounds::{self, AppliedWorkaround};
-use crate::{dump, support};
 
 /// A source, as `--json` shows it.
 #[derive(Serialize)]

@@ -2,6 +2,8 @@
 
 use events::CoreTable;
 use events::import::Imported;
+use halprof::event::{EventName, SourceName, event_cache, suggestions, vendor_event};
+use halprof::text::processors::ranges;
 use pmu::Cpuid;
 use serde::Serialize;
 
@@ -12,13 +14,8 @@ use crate::document::Document;
 use crate::dump;
 use crate::encoding::{CoreEncoding, CounterName, encode};
 use crate::error::{Error, UserError};
-use crate::event::{EventName, SourceName};
-use crate::event_cache;
 use crate::exit::Exit;
 use crate::format::properties;
-use crate::processors::ranges;
-use crate::suggestions;
-use crate::vendor_event;
 
 /// No cores of a processor have an event.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +77,7 @@ pub fn run(args: &EncodeArgs, context: &mut Context) -> Result<(), Error> {
 }
 
 fn on(event: &EventName, cpu: &impl Cpuid, imported: Option<&Imported>) -> Result<Vec<CoreEncoding>, Error> {
-    let identity = vendor_event::identity(cpu);
+    let identity = cpuid::vendor_identity(cpu);
     let cores = encode(event, cpu, &vendor_event::tables(identity, None), imported)?;
     let Some(first) = cores.first() else {
         let core_type = pmu::CoreType::from_number(event.source.core_type());

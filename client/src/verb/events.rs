@@ -1,21 +1,20 @@
 //! Events of requests, and the counts of events.
 
-use protocol::{CountRecord, EventRequest, ProcessorSet, event_flags};
+use halprof::Driver;
+use halprof::core_types::qualified;
+use halprof::event::{SourceName, requests, resolve};
+use halprof::source::Sources;
+use protocol::{CountRecord, EventRequest, ProcessorSet};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
 use crate::cli::event_list::{EventList, Member};
 use crate::cli::names::Names;
-use crate::connection::Connection;
-use crate::core_types::qualified;
 use crate::counts::{EventCount, by_event};
 use crate::document::Document;
 use crate::error::{Error, UserError};
-use crate::event::{self, EventError, SourceName};
+use crate::event_error::EventError;
 use crate::exit::Exit;
-use crate::named::resolve;
-use crate::raw_event;
-use crate::source::Sources;
 
 /// Why the counts of detached sessions cannot be shown.
 #[derive(Debug, ThisError)]
@@ -75,27 +74,13 @@ pub struct StartedEvent {
 
 /// Returns the events that the user named, each once. On a hybrid, an event by its maker's name is one for each core
 /// type of `processors` that has it.
-pub fn events(
-    lists: &[EventList],
-    processors: &ProcessorSet,
-    connection: &Connection,
-) -> Result<Vec<EventRequest>, Error> {
+pub fn events(lists: &[EventList], processors: &ProcessorSet, connection: &Driver) -> Result<Vec<EventRequest>, Error> {
     let mut events: Vec<EventRequest> = Vec::new();
     for list in lists {
         let groups_before = events.iter().map(|event| event.group).max().unwrap_or_default();
         for Member { event: name, group } in list {
-            for found in resolve(&name.source, processors, connection)? {
-                let event = EventRequest {
-                    source: found.source.id,
-                    modes: name.modes,
-                    core_type: found.core_type,
-                    counters: if name.counters == 0 { found.counters } else { name.counters },
-                    event: found.source.event,
-                    extra: found.source.extra,
-                    group: if *group == 0 { 0 } else { groups_before + group },
-                    flags: if name.pinned { event_flags::PINNED } else { 0 },
-                    ..EventRequest::EMPTY
-                };
+            for request in requests(name, processors, connection)? {
+                let event = EventRequest { group: if *group == 0 { 0 } else { groups_before + group }, ..request };
                 add(&mut events, event, connection.sources()?)?;
             }
         }
@@ -112,7 +97,7 @@ pub fn add(events: &mut Vec<EventRequest>, event: EventRequest, sources: &Source
     let key =
         |event: &EventRequest| (event.source, event.modes, event.core_type, event.event, event.extra, event.group);
     if events.iter().any(|other| key(other) == key(&event) && other.counters != event.counters) {
-        let name = label(&EventRequest { counters: 0, ..event }, sources);
+        let name = sources.label(&EventRequest { counters: 0, ..event });
         return Err(EventError::TwoNarrowings { name }.into());
     }
     if !events.contains(&event) {
@@ -121,20 +106,8 @@ pub fn add(events: &mut Vec<EventRequest>, event: EventRequest, sources: &Source
     Ok(())
 }
 
-/// Returns the source, the modes and the counters of an event, as the user can type it: `BranchInstructions:u`.
-pub fn label(event: &EventRequest, sources: &Sources) -> String {
-    let name = raw_event::narrowed(&name(event, sources), event.counters);
-    format!("{name}{}", event::suffix(event.modes))
-}
-
-/// Returns the source of an event, with its core type if it names one.
-pub fn name(event: &EventRequest, sources: &Sources) -> String {
-    let name = sources.name_of(event.source, event.core_type, (event.event, event.extra));
-    qualified(&name, event.core_type)
-}
-
 /// Returns the sources that the user named, each with the number of its core type, or 0.
-pub fn wanted(connection: &Connection, names: &[Names<SourceName>]) -> Result<Vec<(u32, u32)>, Error> {
+pub fn wanted(connection: &Driver, names: &[Names<SourceName>]) -> Result<Vec<(u32, u32)>, Error> {
     let mut wanted = Vec::new();
     for name in names.iter().flatten() {
         let found = resolve(name, &ProcessorSet::EMPTY, connection)?;
@@ -147,7 +120,7 @@ pub fn wanted(connection: &Connection, names: &[Names<SourceName>]) -> Result<Ve
 ///
 /// # Errors
 /// If a named source does not run detached.
-pub fn detached(connection: &Connection, names: &[Names<SourceName>]) -> Result<Vec<CountRecord>, Error> {
+pub fn detached(connection: &Driver, names: &[Names<SourceName>]) -> Result<Vec<CountRecord>, Error> {
     let sources = connection.sources()?;
     let wanted = wanted(connection, names)?;
     let running = match connection.read(protocol::DETACHED) {
@@ -168,6 +141,6 @@ pub fn detached(connection: &Connection, names: &[Names<SourceName>]) -> Result<
 }
 
 /// Groups the counts by event.
-pub fn counts(records: &[CountRecord], connection: &Connection) -> Result<Counts, Error> {
+pub fn counts(records: &[CountRecord], connection: &Driver) -> Result<Counts, Error> {
     Ok(Counts { events: by_event(records, connection.sources()?) })
 }

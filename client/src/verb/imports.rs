@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use events::import::{ImportError, Imported, read};
+use halprof::event::event_cache;
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
@@ -10,7 +11,6 @@ use super::context::Context;
 use crate::cli::{EventsAction, EventsArgs};
 use crate::document::Document;
 use crate::error::{Error, UserError};
-use crate::event_cache;
 use crate::exit::Exit;
 use crate::format::{counted, grouped};
 

@@ -2,22 +2,24 @@
 
 use std::fmt::Write;
 
+use halprof::core_types::CoreTypeInfo;
+use halprof::errata::{self, ProcessorErratum};
+use halprof::text::unavailable::{self, Unavailable};
+use halprof::version;
 use pmu::errata::workarounds::Workarounds;
 use protocol::{InfoReply, NtStatus};
 use serde::Serialize;
 
 use super::context::Context;
 use crate::cli::Json;
-use crate::connection::{Connection, version};
-use crate::core_types::{CoreTypeInfo, core_types_table};
+use crate::connection;
+use crate::core_types::core_types_table;
 use crate::document::Document;
-use crate::errata::{self, ProcessorErratum};
 use crate::error::Error;
 use crate::format::{grouped, properties, text};
 use crate::processor_identity::ProcessorIdentity;
 use crate::reason;
 use crate::totals::Totals;
-use crate::unavailable::{self, Unavailable};
 use crate::workarounds::{self, AppliedWorkaround};
 
 /// The value of `InfoReply::reserved` while the counters are reserved.
@@ -131,7 +133,7 @@ impl Info {
 }
 
 pub fn run(args: &Json, context: &mut Context) -> Result<(), Error> {
-    let connection = Connection::open(context.system()?)?;
+    let connection = connection::open(context.system()?)?;
     let info = Info::new(&connection.info()?, connection.core_types()?);
     if args.json { context.json(&info) } else { context.say(&text_of(&info)) }
 }

@@ -13,17 +13,18 @@ use std::path::{Path, PathBuf};
 use super::context::Context;
 use super::service::{self, DriverBusy};
 use crate::cli::InstallArgs;
-use crate::connection::Connection;
+use crate::connection;
 use crate::driver_file::{self, DriverFileError, NotADriver};
 use crate::error::Error;
 use crate::installed_driver::InstalledDriver;
 use crate::provider_security;
-use crate::system::{SERVICE, ServiceState, System};
+use crate::system::System;
 use crate::system_error::SystemError;
 use attempt::Attempt;
 pub use error::InstallError;
 #[cfg(test)]
 pub use error::Undone;
+use halprof::{SERVICE, ServiceState};
 
 pub fn run(args: &InstallArgs, context: &mut Context) -> Result<(), Error> {
     let system = context.system()?;
@@ -100,7 +101,7 @@ fn check_signature(path: &Path, file: &[u8], system: &dyn System) -> Result<(), 
 /// Checks that the running driver can be stopped. If it does not answer, for example because it is of another protocol
 /// version, it is stopped with whatever it runs.
 fn check_sessions(end_detached: bool, system: &dyn System) -> Result<(), Error> {
-    let sessions = Connection::open(system).and_then(|connection| connection.sessions()).unwrap_or_default();
+    let sessions = connection::open(system).and_then(|connection| connection.sessions()).unwrap_or_default();
     let (detached, bound): (Vec<_>, Vec<_>) = sessions.iter().partition(|session| session.detached);
     let lines = |sessions: Vec<_>| sessions.iter().map(ToString::to_string).collect();
     if !bound.is_empty() {

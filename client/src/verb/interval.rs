@@ -2,16 +2,16 @@
 
 use std::ops::RangeInclusive;
 
+use halprof::event::one;
 use pmu::Source;
 use serde::Serialize;
 
 use super::context::Context;
 use crate::cli::IntervalArgs;
-use crate::connection::Connection;
+use crate::connection;
 use crate::document::Document;
 use crate::error::Error;
-use crate::event::EventError;
-use crate::named::one;
+use crate::event_error::EventError;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -31,7 +31,7 @@ impl Document for Answer {
 }
 
 pub fn run(args: &IntervalArgs, context: &mut Context) -> Result<(), Error> {
-    let connection = Connection::open(context.system()?)?;
+    let connection = connection::open(context.system()?)?;
     let sources = connection.sources()?;
     let id = one(&args.source, &connection)?.source.id;
     if args.source.core_type() != 0 {

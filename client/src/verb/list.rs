@@ -1,16 +1,16 @@
 //! `list`: shows the profile sources, in the format of `wpr -profilesources`.
 
+use halprof::errata;
+use halprof::source::SourceInfo;
+use halprof::text::support;
 use serde::Serialize;
 
 use super::context::Context;
 use crate::cli::ListArgs;
-use crate::connection::Connection;
+use crate::connection;
 use crate::document::Document;
-use crate::errata;
 use crate::error::Error;
 use crate::format::table;
-use crate::source::SourceInfo;
-use crate::support;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -23,7 +23,7 @@ impl Document for List<'_> {
 }
 
 pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
-    let connection = Connection::open(context.system()?)?;
+    let connection = connection::open(context.system()?)?;
     let sources = connection.sources()?;
     let info = connection.info()?;
     let listed = sources.iter().filter(|source| args.all || source.supported).cloned();

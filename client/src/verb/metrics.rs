@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use halprof::event::event_cache;
 use serde::Serialize;
 
 use super::context::Context;
@@ -10,7 +11,7 @@ use crate::cli::ListArgs;
 use crate::document::Document;
 use crate::error::Error;
 use crate::metrics::{MetricInfo, all};
-use crate::{cpuid, dump, event_cache};
+use crate::{cpuid, dump};
 
 /// The pattern that stands for all metrics.
 pub const ALL: &str = "metrics";

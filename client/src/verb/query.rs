@@ -2,20 +2,26 @@
 
 use std::fmt::Write;
 
+use halprof::core_types::{SourceOnType, qualified};
+use halprof::errata;
+use halprof::event::one;
+use halprof::source::SourceInfo;
+use halprof::text::processors::ranges;
+use halprof::text::support;
+
 use super::context::Context;
 use crate::cli::QueryArgs;
-use crate::connection::Connection;
-use crate::core_types::{SourceOnType, qualified};
-use crate::errata;
+use crate::connection;
+use crate::document::Document;
 use crate::error::Error;
 use crate::format::{properties, table};
-use crate::named::one;
-use crate::processors::ranges;
-use crate::source::SourceInfo;
-use crate::support;
+
+impl Document for SourceInfo {
+    const SCHEMA: &'static str = "halprof.source/1";
+}
 
 pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
-    let connection = Connection::open(context.system()?)?;
+    let connection = connection::open(context.system()?)?;
     let found = one(&args.source, &connection)?;
     let (id, core_type) = (found.source.id, found.core_type);
     let mut source = SourceInfo::from(&connection.source(id, core_type)?).with_errata(&connection.info()?);

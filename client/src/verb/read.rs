@@ -3,12 +3,12 @@
 use super::context::Context;
 use super::events::{DetachedError, counts, detached};
 use crate::cli::ReadArgs;
-use crate::connection::Connection;
+use crate::connection;
 use crate::counts::counts_table;
 use crate::error::Error;
 
 pub fn run(args: &ReadArgs, context: &mut Context) -> Result<(), Error> {
-    let connection = Connection::open(context.system()?)?;
+    let connection = connection::open(context.system()?)?;
     let records = detached(&connection, &args.sources)?;
     if records.is_empty() {
         return Err(DetachedError::NoSource.into());

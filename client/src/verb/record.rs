@@ -3,6 +3,12 @@
 mod call_stacks;
 
 pub use self::call_stacks::explained;
+use halprof::Driver;
+use halprof::event::role::Role;
+use halprof::event::{SampledEvent, resolve};
+use halprof::source::{SourceInfo, Sources};
+use halprof::text::processors;
+use halprof::text::unavailable::Unavailable;
 use pmu::Source;
 use protocol::{DEFAULT_BUDGET, EventRequest, ProcessorSet, modes};
 use recording::Kept;
@@ -12,16 +18,11 @@ use super::events::add;
 use super::interval;
 use super::sampling::{self, Outcome, SamplingPlan, is_precise};
 use crate::cli::RecordArgs;
-use crate::connection::Connection;
+use crate::connection;
 use crate::error::Error;
-use crate::event::{EventError, SampledEvent};
+use crate::event_error::EventError;
 use crate::format::{bytes, grouped, seconds, text};
-use crate::named::resolve;
-use crate::processors;
-use crate::role::Role;
 use crate::share::{self, percent};
-use crate::source::{SourceInfo, Sources};
-use crate::unavailable::Unavailable;
 
 /// Roles of the event that is sampled without `-e`: the first that the machine supports.
 const DEFAULT_ROLES: [Role; 2] = [Role::Cycles, Role::Instructions];
@@ -41,7 +42,7 @@ struct RequestedEvent {
 
 pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
-    let connection = Connection::open(system)?;
+    let connection = connection::open(system)?;
     let events = events(args, context, &connection)?;
     if args.session.command.is_empty() && args.session.duration.is_none() {
         let processors = args.session.processors.map_or("all CPUs".to_owned(), |list| processors::named(list.0.iter()));
@@ -63,7 +64,7 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
 
 /// Returns the requests for the events that the user named, or for the default event. Tells the user where an interval
 /// differs.
-pub fn events(args: &RecordArgs, context: &mut Context, connection: &Connection) -> Result<Vec<EventRequest>, Error> {
+pub fn events(args: &RecordArgs, context: &mut Context, connection: &Driver) -> Result<Vec<EventRequest>, Error> {
     let sources = connection.sources()?;
     let mut events = Vec::new();
     for requested in requested(args, connection)? {
@@ -90,7 +91,7 @@ pub fn events(args: &RecordArgs, context: &mut Context, connection: &Connection)
 }
 
 /// Returns the events that the user named, or the default event.
-fn requested(args: &RecordArgs, connection: &Connection) -> Result<Vec<RequestedEvent>, Error> {
+fn requested(args: &RecordArgs, connection: &Driver) -> Result<Vec<RequestedEvent>, Error> {
     let sources = connection.sources()?;
     if args.events.is_empty() {
         let source = DEFAULT_ROLES.into_iter().find_map(|role| sources.with_role(role));
@@ -118,7 +119,7 @@ fn requested(args: &RecordArgs, connection: &Connection) -> Result<Vec<Requested
 }
 
 /// Returns the line that says what is sampled if the user named no event.
-fn default_line(event: &EventRequest, sources: &Sources, connection: &Connection) -> Result<String, Error> {
+fn default_line(event: &EventRequest, sources: &Sources, connection: &Driver) -> Result<String, Error> {
     if !is_time(event) {
         let (name, frequency) = (sources.name(event.source), grouped(event.frequency.into()));
         return Ok(format!("[ sampling {name}, about {frequency} samples a second on each CPU ]"));

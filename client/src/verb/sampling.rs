@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::time::{Instant, SystemTime};
 
+use halprof::core_types::CoreTypeInfo;
+use halprof::{Driver, Started};
 use protocol::{EventRequest, InfoReply, PROCESSOR_WORDS, ProcessorSet, StartHeader, modes};
 use recording::{CoreTypeProcessors, Limits, Process, RecordedEvent, Session, Summary};
 
 use super::command;
 use crate::cli::SessionArgs;
-use crate::connection::{Connection, Started};
-use crate::core_types::CoreTypeInfo;
 use crate::disturbance::{self, Disturbance};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -140,7 +140,7 @@ pub struct SamplingPlan<'a> {
 
 /// Returns the capacity of the ring of each processor in records: the one that the user chose, or one for the expected
 /// rate of the samples.
-pub fn ring(args: &SessionArgs, events: &[EventRequest], connection: &Connection) -> Result<u32, Error> {
+pub fn ring(args: &SessionArgs, events: &[EventRequest], connection: &Driver) -> Result<u32, Error> {
     if let Some(chosen) = args.ring {
         return Ok(chosen);
     }
@@ -156,7 +156,7 @@ pub fn run(
     plan: &SamplingPlan,
     tracing: Option<Tracing>,
     observer: Option<&mut dyn SampleObserver>,
-    connection: &Connection,
+    connection: &Driver,
     system: &dyn System,
 ) -> Result<Outcome, Error> {
     let info = connection.info()?;
@@ -179,7 +179,7 @@ pub fn run(
 /// A session that has started.
 struct Sampling<'a> {
     plan: &'a SamplingPlan<'a>,
-    connection: &'a Connection,
+    connection: &'a Driver,
     started: Started,
     session: Session,
     setup: RecorderSetup<'a>,
@@ -311,7 +311,7 @@ pub fn is_precise(event: &EventRequest) -> bool {
     event.modes & modes::PRECISE != 0
 }
 
-fn session_block(plan: &SamplingPlan, info: &InfoReply, clock: u64, connection: &Connection) -> Result<Session, Error> {
+fn session_block(plan: &SamplingPlan, info: &InfoReply, clock: u64, connection: &Driver) -> Result<Session, Error> {
     let SamplingPlan { args, events, batch, .. } = plan;
     let sources = connection.sources()?;
     let identity = ProcessorIdentity::new(&info.vendor, &info.brand, info.signature);

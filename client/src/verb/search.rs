@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use events::Generic;
 use events::import::Imported;
+use halprof::event::{EventName, SourceName, event_cache, suggestions, vendor_event};
 use pmu::{Cpuid, Hal, Support};
 use report::NamePattern;
 use serde::Serialize;
@@ -16,10 +17,9 @@ use crate::cli::ListArgs;
 use crate::document::Document;
 use crate::encoding::{CoreEncoding, encode};
 use crate::error::{Error, OutOfMemory, UserError};
-use crate::event::{EventName, SourceName};
 use crate::exit::Exit;
 use crate::metrics::{self, MetricInfo};
-use crate::{cpuid, dump, event_cache, suggestions, vendor_event};
+use crate::{cpuid, dump};
 
 /// Widths of the columns, which fill 80 characters with two spaces between them.
 const NAME: usize = 45;
@@ -147,7 +147,7 @@ struct Found {
 
 /// Returns the events and metrics that match.
 fn search(pattern: &str, all: bool, cpu: &impl Cpuid, imported: Option<&Imported>) -> Result<Found, Error> {
-    let identity = vendor_event::identity(cpu);
+    let identity = cpuid::vendor_identity(cpu);
     let tables = vendor_event::tables(identity, None);
     let names = names(cpu, &tables, imported)?;
     let matching: Vec<&Name> = names.iter().filter(|name| name.matches(pattern)).collect();
@@ -196,7 +196,7 @@ fn names(cpu: &impl Cpuid, tables: &[events::CoreTable], imported: Option<&Impor
         let known = events.entry(event.name.to_ascii_uppercase()).or_insert(name);
         known.deprecated &= event.deprecated;
     }
-    let files = imported.zip(vendor_event::identity(cpu)).map(|(imported, identity)| imported.of(identity, None));
+    let files = imported.zip(cpuid::vendor_identity(cpu)).map(|(imported, identity)| imported.of(identity, None));
     for event in files.into_iter().flatten().flat_map(|file| &file.events) {
         let is_deprecated = || event.event().is_some_and(|event| event.deprecated);
         let known = events

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 
+use halprof::core_types::qualified;
+use halprof::event::SourceName;
+use halprof::source;
 use protocol::UNKNOWN;
 use recording::{Reader, RecordedEvent};
 use report::{Contents, Filter, NamePattern, ProcessKey, RecordedTime, SampleLocation, Slice, SymbolIndex};
 
 use super::load::{RecordingError, reader, unreadable};
 use crate::cli::{ProcessName, SelectionArgs, TimeRange};
-use crate::core_types::qualified;
-use crate::event::SourceName;
-use crate::source;
 
 /// What has no such name: the recording, or the part of it that the other options select.
 const RECORDING: &str = "the recording";

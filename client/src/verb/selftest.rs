@@ -14,17 +14,18 @@ mod tester;
 
 use std::io;
 
+use halprof::Driver;
+use halprof::text::processors::named;
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
 use super::context::Context;
 use crate::cli::SelftestArgs;
-use crate::connection::Connection;
+use crate::connection;
 use crate::document::Document;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
 use crate::format::{rounded, table};
-use crate::processors::named;
 use crate::trace::TraceError;
 use tester::Tester;
 
@@ -181,7 +182,7 @@ impl Document for Selftest {
 
 pub fn run(args: &SelftestArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
-    let connection = Connection::open(system)?;
+    let connection = connection::open(system)?;
     let (mut checks, mut is_interrupted) = (Vec::new(), false);
     if args.stacks {
         // Ctrl-C would end the client, and its trace session would remain.
@@ -214,7 +215,7 @@ pub fn run(args: &SelftestArgs, context: &mut Context) -> Result<i32, Error> {
 }
 
 /// Returns the processors to test: the chosen ones, or the first of each core type.
-fn processors(args: &SelftestArgs, connection: &Connection) -> Result<Vec<u32>, Error> {
+fn processors(args: &SelftestArgs, connection: &Driver) -> Result<Vec<u32>, Error> {
     if let Some(list) = &args.processors {
         return Ok(list.0.iter().collect());
     }

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use halprof::ServiceState;
 use thiserror::Error as ThisError;
 
-use crate::connection::Connection;
+use crate::connection;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
-use crate::system::{ServiceState, System, win32};
+use crate::system::{System, win32};
 use crate::system_error::{SystemError, service_error};
 
 /// The driver does not unload, because a program has a handle to its device.
@@ -37,7 +38,7 @@ const MAX_POLLS: u32 = 200;
 
 /// Returns the state of the service.
 pub fn state(system: &dyn System) -> Result<Option<ServiceState>, Error> {
-    Ok(system.service().map_err(|error| service_error("query", error))?)
+    system.service().map_err(|error| service_error("query", error))
 }
 
 /// Returns the driver's file if halprof.inf installed the service: the file is in the driver store, not where `install`
@@ -77,7 +78,7 @@ pub fn stop(system: &dyn System) -> Result<bool, Error> {
         Err(error) => match error.raw_os_error() {
             // The service is already stopped or stopping.
             Some(win32::ERROR_SERVICE_NOT_ACTIVE | win32::ERROR_SERVICE_CANNOT_ACCEPT_CTRL) => {}
-            _ => return Err(service_error("stop", error).into()),
+            _ => return Err(service_error("stop", error)),
         },
     }
     for _ in 0..MAX_POLLS {
@@ -93,7 +94,7 @@ pub fn stop(system: &dyn System) -> Result<bool, Error> {
 pub fn start(system: &dyn System) -> Result<(), Error> {
     match system.start() {
         Err(error) if error.raw_os_error() != Some(win32::ERROR_SERVICE_ALREADY_RUNNING) => {
-            Err(service_error("start", error).into())
+            Err(service_error("start", error))
         }
         _ => Ok(()),
     }
@@ -102,7 +103,7 @@ pub fn start(system: &dyn System) -> Result<(), Error> {
 /// Returns the sessions that are bound to a handle. After a stop request the device cannot be opened, so this must be
 /// called before.
 fn sessions(system: &dyn System) -> Vec<String> {
-    let sessions = Connection::open(system).and_then(|connection| connection.sessions()).unwrap_or_default();
+    let sessions = connection::open(system).and_then(|connection| connection.sessions()).unwrap_or_default();
     sessions.iter().filter(|session| !session.detached).map(ToString::to_string).collect()
 }
 

@@ -1,16 +1,16 @@
 //! `start`: starts a detached session.
 
+use halprof::event::mode_letters;
+use halprof::text::processors::named;
 use protocol::{ProcessorSet, StartHeader, flags};
 use serde::Serialize;
 
 use super::context::Context;
-use super::events::{StartedEvent, events, label, name};
+use super::events::{StartedEvent, events};
 use crate::cli::StartArgs;
-use crate::connection::Connection;
+use crate::connection;
 use crate::document::Document;
 use crate::error::Error;
-use crate::event::mode_letters;
-use crate::processors::named;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -27,7 +27,7 @@ impl Document for Started {
 }
 
 pub fn run(args: &StartArgs, context: &mut Context) -> Result<(), Error> {
-    let connection = Connection::open(context.system()?)?;
+    let connection = connection::open(context.system()?)?;
     let sources = connection.sources()?;
     let set = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
     let events = events(&args.events, &set, &connection)?;
@@ -37,15 +37,15 @@ pub fn run(args: &StartArgs, context: &mut Context) -> Result<(), Error> {
     if args.format.json {
         let started = |event: &protocol::EventRequest| StartedEvent {
             id: event.source,
-            name: name(event, sources),
+            name: sources.event_name(event),
             modes: mode_letters(event.modes),
         };
         let processors = args.processors.map(|list| list.0.iter().collect());
         return context.json(&Started { session, events: events.iter().map(started).collect(), processors });
     }
-    let labels: Vec<String> = events.iter().map(|event| label(event, sources)).collect();
+    let labels: Vec<String> = events.iter().map(|event| sources.label(event)).collect();
     let cpus = if set.is_empty() { "every processor".to_owned() } else { named(set.iter()) };
     context.say(&format!("session {session} counts on {cpus}: {}", labels.join(", ")))?;
-    let names: Vec<String> = events.iter().map(|event| name(event, sources)).collect();
+    let names: Vec<String> = events.iter().map(|event| sources.event_name(event)).collect();
     context.say(&format!("until: client stop {}", names.join(" ")))
 }

@@ -13,6 +13,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use halprof::event::role::Role;
+use halprof::{Driver, Refusal};
 use protocol::{CountRecord, ErrorCode, EventRequest, ProcessorSet, StartHeader, flags, modes};
 use serde::Serialize;
 
@@ -21,15 +23,13 @@ use super::diff::SavedStat;
 use super::events::{counts, events};
 use super::{command, diff};
 use crate::cli::{FailAbove, StatArgs};
-use crate::connection::Connection;
+use crate::connection;
 use crate::counts::{EventCount, disturbance_note};
 use crate::document::{Document, write_json, write_json_line};
 use crate::error::Error;
-use crate::event::EventError;
+use crate::event_error::EventError;
 use crate::exit::Exit;
 use crate::output::OutputError;
-use crate::refusal::Refusal;
-use crate::role::Role;
 use blocks::{Block, Counted, Set, blocks, sets, whole};
 use measure::{Measured, Plan};
 use metrics::{MetricValue, Metrics, Refused};
@@ -84,7 +84,7 @@ impl Document for Interval {
 
 pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
-    let connection = Connection::open(system)?;
+    let connection = connection::open(system)?;
     let processors = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
     let own = if args.counts_defaults() {
         default_events(&connection)?
@@ -171,7 +171,7 @@ fn omit_default(refusal: &Refusal, events: &mut Vec<EventRequest>) -> bool {
 }
 
 /// Returns the default events that the machine supports.
-fn default_events(connection: &Connection) -> Result<Vec<EventRequest>, Error> {
+fn default_events(connection: &Driver) -> Result<Vec<EventRequest>, Error> {
     let sources = connection.sources()?;
     let found = DEFAULT_ROLES.into_iter().filter_map(|role| sources.with_role(role));
     let events: Vec<EventRequest> =
@@ -182,7 +182,7 @@ fn default_events(connection: &Connection) -> Result<Vec<EventRequest>, Error> {
 /// Prints counts in the format that the user asked for.
 struct Printer<'a> {
     args: &'a StatArgs,
-    connection: &'a Connection,
+    connection: &'a Driver,
     metrics: Metrics,
     /// The sets of processors that have rows; `None` for the whole machine.
     sets: Option<Vec<Set>>,

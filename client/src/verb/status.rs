@@ -1,18 +1,18 @@
 //! `status`: shows whether the driver is running, and its sessions.
 
+use halprof::ServiceState;
+use halprof::sessions::RunningSession;
 use protocol::PROTOCOL_VERSION;
 use serde::Serialize;
 
 use super::context::Context;
 use super::service;
 use crate::cli::Json;
-use crate::connection::Connection;
+use crate::connection;
 use crate::document::Document;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::format::properties;
-use crate::sessions::RunningSession;
-use crate::system::ServiceState;
 use crate::totals::Totals;
 
 #[derive(Serialize)]
@@ -45,7 +45,7 @@ pub fn run(args: &Json, context: &mut Context) -> Result<Exit, Error> {
     let exit = match state {
         None => Exit::NotInstalled,
         Some(ServiceState::Running) => {
-            let connection = Connection::open(context.system()?)?;
+            let connection = connection::open(context.system()?)?;
             status.driver_version = Some(connection.driver_version());
             // A driver of another version is refused when it is opened.
             status.driver_protocol = Some(PROTOCOL_VERSION);

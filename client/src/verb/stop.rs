@@ -5,12 +5,12 @@ use protocol::DETACHED;
 use super::context::Context;
 use super::events::{counts, detached, wanted};
 use crate::cli::StopArgs;
-use crate::connection::Connection;
+use crate::connection;
 use crate::counts::counts_table;
 use crate::error::Error;
 
 pub fn run(args: &StopArgs, context: &mut Context) -> Result<(), Error> {
-    let connection = Connection::open(context.system()?)?;
+    let connection = connection::open(context.system()?)?;
     // If one of the named sources is not running, nothing is stopped.
     let running = detached(&connection, &args.sources)?;
     let mut records = Vec::new();

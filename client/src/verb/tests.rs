@@ -29,6 +29,8 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use clap::Parser;
+use halprof::ServiceState;
+use halprof::event::SourceName;
 use json_schemas::Writer;
 use proptest::prelude::*;
 use protocol::{
@@ -39,9 +41,8 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::*;
 use crate::cli::Cli;
-use crate::event::SourceName;
 use crate::fake::{FakeDriver, FakeSystem, Shared, count, info, record, sources};
-use crate::system::{ServiceState, win32};
+use crate::system::win32;
 
 const SECOND: u64 = 10_000_000;
 
@@ -182,10 +183,10 @@ mod versions {
 
     #[test]
     fn a_version_mismatch_reports_both_versions() {
-        let system = FakeSystem::running(FakeDriver { protocol: 12, ..FakeDriver::default() });
+        let system = FakeSystem::running(FakeDriver { protocol: 13, ..FakeDriver::default() });
         let (exit, report) = run(&system, "list").failure();
         assert_eq!(exit, Exit::VersionMismatch);
-        assert!(report.contains("protocol version 11, and the driver has version 12"), "{report}");
+        assert!(report.contains("protocol version 12, and the driver has version 13"), "{report}");
 
         let refuse = Some((Code::Hello, ErrorCode::VersionMismatch, [1, 8]));
         let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
@@ -377,7 +378,7 @@ mod asking {
              Signature       0x000106CA: family 0x6, model 0x1c, stepping 10\n\
              PMU version     2\n\
              Hypervisor      none that shows itself\n\
-             Driver          1.2.3, protocol 11\n"
+             Driver          1.2.3, protocol 12\n"
         );
         assert_eq!(
             run(&system, "info --json").json(),
@@ -387,7 +388,7 @@ mod asking {
                 "counters_in_use": 1, "sessions": 1, "processors": 2, "maximum_processors": 4, "state_bytes": 64,
                 "vendor": "GenuineIntel", "brand": "Some CPU", "signature": 0x106CA, "family": 6, "model": 0x1C,
                 "stepping": 10, "pmu_version": 2, "hypervisor": "none that shows itself", "hypervisor_number": 0,
-                "counters_reserved": false, "reservation_refused": null, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "workarounds": [], "driver_version": "1.2.3", "driver_protocol": 11,
+                "counters_reserved": false, "reservation_refused": null, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "workarounds": [], "driver_version": "1.2.3", "driver_protocol": 12,
                 "sampling": {
                     "interrupts": 0, "spurious": 0, "delivered": 0, "lost": 0, "throttled": 0, "discarded": 0,
                     "throttles": 0, "sleeps": 0, "asleep_seconds": 0.0
@@ -414,7 +415,7 @@ mod asking {
             run(&system, "status").out,
             "Service   running\n\
              Driver    1.2.3\n\
-             Protocol  11\n\
+             Protocol  12\n\
              Sessions  1\n          \
              session 3 (process 12, detached): TotalIssues:u, BranchInstructions\n"
         );
@@ -541,7 +542,7 @@ mod counting {
         for (hypervisor, advice) in [
             (0, "give this virtual machine performance counters, if its hypervisor has them"),
             (2, "give this virtual machine performance counters, if its hypervisor has them"),
-            (3, crate::unavailable::HYPER_V_BELOW),
+            (3, halprof::text::unavailable::HYPER_V_BELOW),
         ] {
             let refuse = Some((Code::Start, ErrorCode::CountersDoNotWork, [0, 0]));
             let info = InfoReply { hypervisor, ..info() };
@@ -585,7 +586,7 @@ mod counting {
             out.contains("\n\nNo counters: Hyper-V runs underneath this Windows and hides the counters\n"),
             "{out}"
         );
-        assert!(out.ends_with(&format!("\n  try: {}\n", crate::unavailable::HYPER_V_BELOW)), "{out}");
+        assert!(out.ends_with(&format!("\n  try: {}\n", halprof::text::unavailable::HYPER_V_BELOW)), "{out}");
         assert!(out.lines().all(|line| line.len() <= 80), "{out}");
     }
 

@@ -19,7 +19,7 @@ use super::context::Context;
 use super::record;
 use super::sampling::{self, SamplingPlan};
 use crate::cli::TopArgs;
-use crate::connection::Connection;
+use crate::connection;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::format::{grouped, seconds};
@@ -33,7 +33,7 @@ const DETAIL: Detail = Detail { thread: false, processor: true, stacks: false };
 
 pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
-    let connection = Connection::open(system)?;
+    let connection = connection::open(system)?;
     let record_args = args.record();
     let events = record::events(&record_args, context, &connection)?;
     let ring = sampling::ring(&record_args.session, &events, &connection)?;

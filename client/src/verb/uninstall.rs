@@ -1,12 +1,13 @@
 //! `uninstall`: removes the driver, its service and the restriction of its events. Repeating it has the same result.
 
+use halprof::SERVICE;
+
 use super::context::Context;
 use super::service;
 use crate::driver_file::DriverFileError;
 use crate::error::Error;
 use crate::installed_driver::InstalledDriver;
 use crate::provider_security;
-use crate::system::SERVICE;
 use crate::system_error::service_error;
 
 pub fn run(context: &mut Context) -> Result<(), Error> {

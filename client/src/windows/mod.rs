@@ -1,13 +1,11 @@
-//! The calls to Windows: the only unsafe code of the client.
+//! The calls to Windows: the only unsafe code of the client. Those that open the driver are in the library.
 
 mod code_integrity;
 mod console;
 mod convert;
-mod device;
 mod directory;
 mod known_work;
 mod modules;
-mod privilege;
 mod provider_security;
 mod registry;
 mod service;
@@ -25,13 +23,17 @@ use std::sync::LazyLock;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::event_cache;
+use halprof::event::event_cache;
+use halprof::windows::{DeviceHandle, SYSTEM_PROFILE, enable_privilege, service_state};
+use halprof::{Device, SERVICE, ServiceState};
+
 use crate::known_work::{CALLS, Function, KnownWork};
-use crate::system::{
-    CodeIntegrity, Device, LoadedModule, ProcessSource, RunningProcess, SERVICE, ServiceState, System, WindowsVersion,
-};
+use crate::system::{CodeIntegrity, LoadedModule, ProcessSource, RunningProcess, System, WindowsVersion};
 use crate::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink, paths};
+
+/// The privilege to open processes of other users and to see addresses of the kernel.
+const DEBUG_PRIVILEGE: &str = "SeDebugPrivilege";
 
 /// This machine.
 pub struct Windows;
@@ -43,12 +45,12 @@ impl System for Windows {
 
     fn open(&self) -> io::Result<Box<dyn Device>> {
         // The privilege is disabled in an elevated token. If the token does not have it, the driver refuses access.
-        let _ = privilege::enable(privilege::SYSTEM_PROFILE);
-        Ok(Box::new(device::DeviceHandle::open()?))
+        let _ = enable_privilege(SYSTEM_PROFILE);
+        Ok(Box::new(DeviceHandle::open()?))
     }
 
     fn service(&self) -> io::Result<Option<ServiceState>> {
-        service::state()
+        service_state()
     }
 
     fn image(&self) -> io::Result<Option<String>> {
@@ -114,7 +116,7 @@ impl System for Windows {
     fn process_source(&self) -> Box<dyn ProcessSource> {
         // Without the privilege, processes of other users cannot be opened, and later versions of Windows 11 hide the
         // addresses of the kernel.
-        let _ = privilege::enable(privilege::DEBUG);
+        let _ = enable_privilege(DEBUG_PRIVILEGE);
         Box::new(Self)
     }
 

@@ -5,18 +5,17 @@
 use std::io;
 use std::ptr::{null, null_mut};
 
+use halprof::SERVICE;
 use windows_sys::Win32::Foundation::ERROR_SERVICE_DOES_NOT_EXIST;
 use windows_sys::Win32::Storage::FileSystem::DELETE;
 use windows_sys::Win32::System::Services::{
     ChangeServiceConfigW, CloseServiceHandle, ControlService, CreateServiceW, DeleteService, OpenSCManagerW,
-    OpenServiceW, QUERY_SERVICE_CONFIGW, QueryServiceConfigW, QueryServiceStatus, SC_HANDLE, SC_MANAGER_CONNECT,
-    SC_MANAGER_CREATE_SERVICE, SERVICE_CHANGE_CONFIG, SERVICE_CONTROL_STOP, SERVICE_DEMAND_START, SERVICE_ERROR_NORMAL,
-    SERVICE_KERNEL_DRIVER, SERVICE_QUERY_CONFIG, SERVICE_QUERY_STATUS, SERVICE_RUNNING, SERVICE_START,
-    SERVICE_START_PENDING, SERVICE_STATUS, SERVICE_STOP, SERVICE_STOPPED, StartServiceW,
+    OpenServiceW, QUERY_SERVICE_CONFIGW, QueryServiceConfigW, SC_HANDLE, SC_MANAGER_CONNECT, SC_MANAGER_CREATE_SERVICE,
+    SERVICE_CHANGE_CONFIG, SERVICE_CONTROL_STOP, SERVICE_DEMAND_START, SERVICE_ERROR_NORMAL, SERVICE_KERNEL_DRIVER,
+    SERVICE_QUERY_CONFIG, SERVICE_QUERY_STATUS, SERVICE_START, SERVICE_STATUS, SERVICE_STOP, StartServiceW,
 };
 
 use super::convert::{narrow, succeeded, wide};
-use crate::system::{SERVICE, ServiceState};
 
 const DISPLAY_NAME: &str = "halprof: hardware performance counter profiling";
 
@@ -72,20 +71,6 @@ const NO_STATUS: SERVICE_STATUS = SERVICE_STATUS {
     dwCheckPoint: 0,
     dwWaitHint: 0,
 };
-
-/// Returns the state of the service; `None` if it does not exist.
-pub fn state() -> io::Result<Option<ServiceState>> {
-    let Some(service) = find(SERVICE_QUERY_STATUS)? else { return Ok(None) };
-    let mut status = NO_STATUS;
-    // SAFETY: the service handle has the required access, and `status` outlives the call.
-    succeeded(unsafe { QueryServiceStatus(service.0, &raw mut status) })?;
-    Ok(Some(match status.dwCurrentState {
-        SERVICE_STOPPED => ServiceState::Stopped,
-        SERVICE_RUNNING => ServiceState::Running,
-        SERVICE_START_PENDING => ServiceState::Starting,
-        _ => ServiceState::Stopping,
-    }))
-}
 
 /// A buffer for the settings of a service and the texts to which they point: at most 8 KiB, according to the
 /// documentation of QueryServiceConfigW.

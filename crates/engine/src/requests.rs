@@ -115,7 +115,7 @@ impl Input {
             Code::ReadRegisters => Self::ReadRegisters(RegistersRequest::read_from_bytes(bytes).ok()?),
             Code::ControlArea => Self::ControlArea(AreaRequest::read_from_bytes(bytes).ok()?),
             // The function `samples` reads this request.
-            Code::Samples => return None,
+            Code::Samples | Code::ReadGroup => return None,
         }))
     }
 }

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use halprof::source::Sources;
+use halprof::text::processors::ranges;
+use halprof::text::register;
 use pmu::Cpuid;
 use protocol::{HalSourceRecord, NtStatus, ReadBy, RegisterRecord};
 use raw_cpuid::CpuIdResult;
@@ -10,14 +13,11 @@ use x86_defs::cpuid::leaf;
 
 use super::Diagnosis;
 use crate::cli::Json;
-use crate::connection::Connection;
+use crate::connection;
 use crate::cpuid;
 use crate::document::Document;
 use crate::error::Error;
 use crate::format::{self, counted, properties, table};
-use crate::processors::ranges;
-use crate::register;
-use crate::source::Sources;
 use crate::system::WindowsVersion;
 use crate::verb::context::Context;
 use crate::verb::info::Info;
@@ -136,7 +136,7 @@ impl Register {
 
 pub fn run(args: &Json, context: &mut Context) -> Result<(), Error> {
     let system = context.system()?;
-    let connection = Connection::open(system)?;
+    let connection = connection::open(system)?;
     let (info, sources) = (connection.info()?, connection.sources()?);
     let cpu = cpuid::this_processor();
     let mut processors = Vec::new();

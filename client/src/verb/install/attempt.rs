@@ -5,13 +5,15 @@
 
 use std::path::Path;
 
+use halprof::{SERVICE, ServiceState};
+
 use super::error::{InstallError, Undone};
-use crate::connection::Connection;
+use crate::connection;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::installed_driver::InstalledDriver;
 use crate::provider_security::{self, Restriction};
-use crate::system::{SERVICE, ServiceState, System};
+use crate::system::System;
 use crate::system_error::service_error;
 use crate::verb::service;
 
@@ -180,7 +182,7 @@ impl<'a> Attempt<'a> {
         self.done.push(Step::Start);
         service::start(self.system)?;
         self.report.push(format!("service {SERVICE} started"));
-        match Connection::open(self.system) {
+        match connection::open(self.system).map_err(Error::from) {
             Ok(_) => Ok(()),
             // The driver has answered, although this account may not use it.
             Err(error) if error.exit() == Exit::Denied => {

@@ -2,20 +2,21 @@
 
 use std::io;
 
+use halprof::Driver;
+use halprof::OpenError;
 use protocol::EventRequest;
 use recording::{MissingStack, StackEnd};
 use stacks::StackCounts;
 use thiserror::Error as ThisError;
 
 use crate::cli::RecordArgs;
-use crate::connection::Connection;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
 use crate::format::grouped;
 use crate::recorder::{TraceResult, Tracing};
 use crate::ring;
 use crate::share::{self, percent};
-use crate::system::{is_denied, win32};
+use crate::system::win32;
 use crate::trace::{TraceError, TraceLosses, TracePlan};
 use crate::verb::context::Context;
 
@@ -29,7 +30,7 @@ struct NoTraceFile(#[source] TraceError);
 
 impl UserError for NoTraceFile {
     fn exit(&self) -> Exit {
-        if is_denied(&self.0.cause) { Exit::Denied } else { Exit::Failure }
+        if OpenError::is_denied(&self.0.cause) { Exit::Denied } else { Exit::Failure }
     }
 
     fn remedy(&self) -> Option<String> {
@@ -40,7 +41,9 @@ impl UserError for NoTraceFile {
 /// Returns what helps against a refused trace session.
 fn remedy(cause: &io::Error) -> &'static str {
     match cause.raw_os_error() {
-        _ if is_denied(cause) => "an elevated prompt   (trace sessions of the kernel are for administrators)",
+        _ if OpenError::is_denied(cause) => {
+            "an elevated prompt   (trace sessions of the kernel are for administrators)"
+        }
         Some(win32::ERROR_NO_SYSTEM_RESOURCES) => "logman query -ets, then end a session: logman stop NAME -ets",
         Some(win32::ERROR_PATH_NOT_FOUND | win32::ERROR_BAD_PATHNAME) => {
             "--etl with another file, in a folder that exists   (two trace sessions cannot write one file)"
@@ -57,7 +60,7 @@ fn remedy(cause: &io::Error) -> &'static str {
 pub fn start(
     args: &RecordArgs,
     events: &[EventRequest],
-    connection: &Connection,
+    connection: &Driver,
     context: &mut Context,
 ) -> Result<Option<Tracing>, Error> {
     let Some(graph) = args.stacks.graph() else { return Ok(None) };

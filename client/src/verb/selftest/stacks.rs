@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use halprof::event::role::Role;
+use halprof::event::suffix;
 use protocol::{EventRequest, Record, modes};
 use recording::{CallStack, MissingStack, SampleStack, StackEnd};
 use stacks::{CallGraph, StackCounts};
@@ -10,11 +12,9 @@ use stacks::{CallGraph, StackCounts};
 use super::tester::{NO_SAMPLE, RING, Tester};
 use super::{Check, EQUAL_STACKS, SelftestError, Unit, Verdict, WITH_STACK};
 use crate::error::Error;
-use crate::event::suffix;
 use crate::format::{address, counted, real};
 use crate::known_work::{CALLS, Function, KnownWork};
 use crate::recorder::{Buffers, StackCollector, Tracing};
-use crate::role::Role;
 use crate::share::{self, percent};
 use crate::trace::{TraceLosses, TracePlan};
 use crate::verb::record::explained;
@@ -82,7 +82,7 @@ impl Tester<'_> {
         let mut stream = self.connection.sample_stream(started.session);
         let buffers = Buffers::new();
         loop {
-            let (batch, is_last) = stream.fetch(Duration::ZERO, &buffers)?;
+            let (batch, is_last) = buffers.fetch(&mut stream, Duration::ZERO)?;
             collector.add(batch);
             if is_last {
                 break;

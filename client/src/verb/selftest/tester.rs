@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
+use halprof::event::role::Role;
+use halprof::event::suffix;
+use halprof::{Driver, Started};
 use protocol::{EventRequest, ProcessorSet, Record, StartHeader, modes};
 
 use super::{Check, ROUNDS, SelftestError, Unit, Verdict};
-use crate::connection::{Connection, Started};
 use crate::error::Error;
-use crate::event::suffix;
 use crate::format::real;
 use crate::known_work::{BRANCHES, Function, INSTRUCTIONS, KnownWork};
 use crate::recorder::Buffers;
-use crate::role::Role;
 use crate::system::System;
 
 /// Iterations of the work that is counted.
@@ -48,7 +48,7 @@ pub struct Tester<'a> {
     /// The machine.
     pub system: &'a dyn System,
     /// The driver.
-    pub connection: &'a Connection,
+    pub connection: &'a Driver,
     /// Flags of start requests.
     pub flags: u32,
     /// The processor.
@@ -116,7 +116,9 @@ impl Tester<'_> {
         let started = self.connection.start(&self.header(ring), &[event])?;
         let result = work(started);
         let stopped = self.connection.stop_all(started.session);
-        result.and_then(|result| stopped.map(|_| result))
+        let result = result?;
+        stopped?;
+        Ok(result)
     }
 
     /// Counts an event of the work.
@@ -176,7 +178,7 @@ impl Tester<'_> {
         let mut stream = self.connection.sample_stream(session);
         let (buffers, mut found) = (Buffers::new(), [0; 2]);
         loop {
-            let (batch, is_last) = stream.fetch(Duration::ZERO, &buffers)?;
+            let (batch, is_last) = buffers.fetch(&mut stream, Duration::ZERO)?;
             for record in batch.records() {
                 let Ok(Record::Sample(sample)) = record.parse() else { continue };
                 for (found, addresses) in found.iter_mut().zip(&addresses) {

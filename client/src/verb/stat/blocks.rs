@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use halprof::Driver;
 use protocol::ProcessorSet;
 use serde::Serialize;
 use thiserror::Error as ThisError;
@@ -9,7 +10,6 @@ use thiserror::Error as ThisError;
 use super::metrics::{MetricValue, Metrics};
 use super::repeated::{self, Spread};
 use crate::cli::Aggregation;
-use crate::connection::Connection;
 use crate::counts::EventCount;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
@@ -90,7 +90,7 @@ pub struct Block {
 pub fn sets(
     aggregation: &Aggregation,
     chosen: &ProcessorSet,
-    connection: &Connection,
+    connection: &Driver,
     system: &dyn System,
 ) -> Result<Option<Vec<Set>>, Error> {
     let Aggregation { per_cpu, per_core, per_socket, per_core_type } = *aggregation;

@@ -6,15 +6,14 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use halprof::{Driver, Refusal};
 use protocol::{CountRecord, EventRequest, StartHeader};
 use thiserror::Error as ThisError;
 
 use super::difference::difference;
 use crate::cli::StatArgs;
-use crate::connection::Connection;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
-use crate::refusal::Refusal;
 use crate::system::System;
 use crate::verb::command;
 
@@ -47,7 +46,7 @@ pub struct Plan<'a> {
     /// Interval, delay, duration and command.
     pub args: &'a StatArgs,
     /// The driver.
-    pub connection: &'a Connection,
+    pub connection: &'a Driver,
     /// The machine.
     pub system: &'a dyn System,
     /// Processors and flags.
@@ -100,9 +99,9 @@ impl Plan<'_> {
                 Ok(started) => return Ok(Begun { session: started.session, delayed }),
                 Err(error) => error,
             };
-            match refused.downcast_ref::<Refusal>() {
+            match refused.refusal() {
                 Some(refusal) if omit(refusal, events)? => {}
-                _ => return Err(refused),
+                _ => return Err(refused.into()),
             }
         }
     }

@@ -4,21 +4,19 @@ use std::fmt::Write as _;
 
 use events::metric::{Metric, MetricSet, Values, builtin, groups};
 use events::{CoreTable, Generic, Identity, Target, nearest};
+use halprof::event::{SourceName, resolve, suggestions, vendor_event};
+use halprof::text::support;
+use halprof::{Driver, Refusal};
 use protocol::{ErrorCode, EventRequest, ProcessorSet, ReplyHeader, modes};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
-use crate::connection::Connection;
 use crate::counts::EventCount;
 use crate::encoding::CounterName;
 use crate::error::{Error, UserError};
-use crate::event::SourceName;
 use crate::exit::Exit;
 use crate::metrics::{fit, is_of_slots};
-use crate::named::resolve;
-use crate::refusal::Refusal;
 use crate::system::System;
-use crate::{suggestions, support, vendor_event};
 
 /// No metric or group has a name.
 #[derive(Debug, ThisError)]
@@ -141,7 +139,7 @@ impl Metrics {
         requested: &mut Vec<EventRequest>,
         processors: &ProcessorSet,
         refused: &Refused,
-        connection: &Connection,
+        connection: &Driver,
         system: &dyn System,
     ) -> Result<Self, Error> {
         let Some(first) = names.first() else { return Ok(Self::default()) };
@@ -223,7 +221,7 @@ impl Kind {
         requested: &mut Vec<EventRequest>,
         processors: &ProcessorSet,
         refused: &Refused,
-        connection: &Connection,
+        connection: &Driver,
     ) -> Result<(), Error> {
         let (mut inputs, mut unavailable): (Vec<Vec<&str>>, Vec<(String, String)>) = (Vec::new(), Vec::new());
         for metric in self.chosen.iter().filter_map(|index| self.set.metrics().get(*index)) {
@@ -384,7 +382,7 @@ fn names_of(mask: u32) -> Vec<CounterName> {
 type Cores = (Option<pmu::CoreType>, Option<CoreTable>, u32, u32);
 
 /// Returns the kinds of cores that the machine has.
-fn cores(identity: Identity, connection: &Connection) -> Result<Vec<Cores>, Error> {
+fn cores(identity: Identity, connection: &Driver) -> Result<Vec<Cores>, Error> {
     let tables = vendor_event::tables(Some(identity), None);
     let core_types = connection.core_types()?;
     if core_types.is_empty() {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use halprof::text::processors::named;
+
 use super::blocks::{self, Block, Counted};
 use super::metrics::{self, MetricValue};
 use super::{Interval, Stat};
@@ -10,7 +12,6 @@ use crate::core_types::with_processors;
 use crate::counts::{EventCount, asleep, disturbance_note, turns_note};
 use crate::format::real;
 use crate::metric::Metric;
-use crate::processors::named;
 
 /// Widths of the columns of counts and names, if a row has nothing in front of the count and nothing at its end.
 const COUNT: usize = 20;

@@ -65,7 +65,7 @@ fn json_has_null_for_a_missing_area() {
             {
                 "processor": 3, "address": null, "size": null, "owner": null, "used": false, "status": "0xC000009A",
                 "branches": false, "branches_by_mode": false, "precise_format": null,
-                "lack": crate::missing_feature::sentence(MissingFeature::PebsUnavailable.numbers().0, 4)
+                "lack": halprof::text::missing_feature::sentence(MissingFeature::PebsUnavailable.numbers().0, 4)
             }
         ]})
     );
@@ -85,7 +85,10 @@ fn an_unknown_format_is_reported_by_its_number() {
     assert!(out.ends_with(note), "{out}");
     let shown = &run(&system, "control-area --json").json()["areas"][0];
     assert_eq!(shown["precise_format"], Value::Null);
-    assert_eq!(shown["lack"], crate::missing_feature::sentence(MissingFeature::UnknownFormat(6).numbers().0, 6));
+    assert_eq!(
+        shown["lack"],
+        halprof::text::missing_feature::sentence(MissingFeature::UnknownFormat(6).numbers().0, 6)
+    );
 }
 
 #[test]
@@ -99,7 +102,7 @@ fn missing_branches_are_reported_with_the_format_of_precise_records() {
     assert_eq!(out.matches("\nOn ").count(), 1, "{out}");
     let shown = &run(&system, "control-area --json").json()["areas"][0];
     assert_eq!((&shown["branches"], &shown["precise_format"]), (&json!(false), &json!(4)));
-    assert_eq!(shown["lack"], crate::missing_feature::sentence(missing_feature - 1, 4));
+    assert_eq!(shown["lack"], halprof::text::missing_feature::sentence(missing_feature - 1, 4));
 }
 
 #[test]

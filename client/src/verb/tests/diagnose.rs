@@ -341,7 +341,7 @@ proptest! {
         prop_assert_eq!(json["counters"] != 0, sources.len() > 1 && has_some);
         // Sources of other families are only in the output for programs.
         let hidden = [pmu::Support::NotOnThisFamily, pmu::Support::ModelNotKnown];
-        let hidden = hidden.map(|support| crate::support::sentence(support as u32));
+        let hidden = hidden.map(|support| halprof::text::support::sentence(support as u32));
         let rows = sources.iter().filter(|source| !hidden.iter().any(|text| source["reason"] == *text)).count();
         let text = run_anywhere("diagnose --cpuid -", dump.as_bytes()).out;
         prop_assert!(text.is_ascii() && text.lines().all(|line| line.len() <= 80), "{}", text);

@@ -1,10 +1,10 @@
 //! Tests of events with the value of an extra register.
 
+use halprof::event::raw_event::WholeEvent;
 use protocol::{EventRequest, StartHeader};
 use zerocopy::FromBytes;
 
 use super::*;
-use crate::raw_event::WholeEvent;
 
 const READS: &str = "cpu/event=0xb7,umask=0x01,offcore_rsp=0x10001/";
 const WRITES: &str = "cpu/event=0xb7,umask=0x01,offcore_rsp=0x10002/";

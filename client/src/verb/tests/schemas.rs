@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::{env, fs};
 
+use halprof::source::SourceInfo;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 
 use super::*;
 use crate::document::Document;
-use crate::source::SourceInfo;
 
 /// What rewrites the schemas, if it is set.
 const UPDATE: &str = "HALPROF_UPDATE_SCHEMAS";

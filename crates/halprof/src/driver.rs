@@ -1,0 +1,488 @@
+//! The open driver: one method per request. Replies are validated.
+
+use std::cell::OnceCell;
+use std::io;
+use std::path::PathBuf;
+
+use events::import::Imported;
+use pmu::Hypervisor;
+use protocol::{
+    ALL_SOURCES, AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, ErrorCode, EventRequest, GroupReply,
+    GroupRequest, HalSourceRecord, Hello, HelloReply, InfoReply, IntervalRequest, MAX_EVENTS, PROCESSOR_WORDS,
+    PROTOCOL_VERSION, ProcessorSet, RegisterRecord, RegistersRequest, ReplyHeader, SessionEvent, SessionRequest,
+    SourceRecord, SourceRequest, StartHeader, StopRequest,
+};
+use thiserror::Error as ThisError;
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+use crate::core_types::{CoreTypeInfo, SourceOnType};
+use crate::device::Device;
+use crate::error::{Error, ErrorKind};
+use crate::event::event_cache::{self, CacheError};
+use crate::event::named::{self, NamedEvent};
+use crate::event::{EventName, alone};
+use crate::open::OpenError;
+use crate::refusal::{Refusal, SAME_VERSION};
+use crate::reply::{InvalidReply, Reply};
+use crate::sample_stream::SampleStream;
+use crate::sessions::{self, RunningSession};
+use crate::source::Sources;
+
+/// Number of records that fit into the first buffer of a request.
+const FIRST_ROOM: usize = 256;
+
+/// Maximum number of records in a list: every event of the largest session on every processor.
+const MAX_RECORDS: usize = MAX_EVENTS * PROCESSOR_WORDS * 64;
+
+/// Number of requests for a list that grows between two requests.
+const ATTEMPTS: usize = 4;
+
+/// Why a request has no usable reply. A refusal by the driver is a [`Refusal`].
+#[derive(Debug, ThisError)]
+pub enum RequestError {
+    /// The request failed before the driver could reply with a cause.
+    #[error("the driver did not answer the request {request}")]
+    Failed {
+        /// Name of the request.
+        request: &'static str,
+        /// Error of Windows.
+        #[source]
+        cause: io::Error,
+    },
+    /// The reply violates the protocol.
+    #[error("the driver's answer to the request {request} is invalid")]
+    Malformed {
+        /// Name of the request.
+        request: &'static str,
+        /// The violation.
+        #[source]
+        cause: InvalidReply,
+    },
+    /// More events than a request carries.
+    #[error("{given} events are too many: a session takes at most {MAX_EVENTS}")]
+    TooManyEvents {
+        /// Number of events.
+        given: usize,
+    },
+}
+
+impl RequestError {
+    /// Returns the kind of the error.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::TooManyEvents { .. } => ErrorKind::InvalidInput,
+            Self::Failed { .. } | Self::Malformed { .. } => ErrorKind::Other,
+        }
+    }
+
+    /// Returns what the user can do about it, if anything.
+    #[must_use]
+    pub fn remedy(&self) -> Option<String> {
+        matches!(self, Self::Malformed { .. }).then(|| SAME_VERSION.to_owned())
+    }
+}
+
+/// An open handle to a driver of the same protocol version.
+///
+/// The driver stops the sessions that were started with a handle when it is closed, except detached ones.
+pub struct Driver {
+    device: Box<dyn Device>,
+    hello: HelloReply,
+    sources: OnceCell<Sources>,
+    core_types: OnceCell<Vec<CoreTypeInfo>>,
+    cache: Option<PathBuf>,
+}
+
+/// A session that was started.
+#[derive(Debug, Clone, Copy)]
+pub struct Started {
+    /// Number of the session.
+    pub session: u64,
+    /// Units per second of [`SampleRecord::time`](protocol::SampleRecord::time).
+    pub clock: u64,
+}
+
+impl Driver {
+    /// Opens the driver and checks its protocol version. Enables the privilege to profile the system, if the account
+    /// has it, and uses the events that `client events import` has stored for this user.
+    ///
+    /// # Errors
+    /// If the driver cannot be opened, or has another protocol version.
+    #[cfg(windows)]
+    pub fn open() -> Result<Self, Error> {
+        use crate::windows::{DeviceHandle, SYSTEM_PROFILE, enable_privilege, service_state};
+
+        // The privilege is disabled in an elevated token. If the token does not have it, the driver refuses access.
+        let _ = enable_privilege(SYSTEM_PROFILE);
+        let device = DeviceHandle::open().map_err(|cause| OpenError::new(cause, service_state))?;
+        Ok(Self::over(Box::new(device))?.with_imported_events(event_cache::folder()))
+    }
+
+    /// Returns the error of a system on which the driver does not run.
+    ///
+    /// # Errors
+    /// Always.
+    #[cfg(not(windows))]
+    pub fn open() -> Result<Self, Error> {
+        Err(OpenError::NotWindows.into())
+    }
+
+    /// Checks the protocol version of an open device, and takes it over.
+    ///
+    /// # Errors
+    /// If the driver does not answer, or has another protocol version.
+    pub fn over(device: Box<dyn Device>) -> Result<Self, Error> {
+        let mut driver = Self {
+            device,
+            hello: HelloReply::new_zeroed(),
+            sources: OnceCell::new(),
+            core_types: OnceCell::new(),
+            cache: None,
+        };
+        let ours = Hello { version: PROTOCOL_VERSION, reserved: 0 };
+        driver.hello = driver.layout(Code::Hello, ours.as_bytes())?;
+        let theirs = driver.hello.protocol;
+        if theirs != PROTOCOL_VERSION {
+            let cause = ErrorCode::VersionMismatch as u32;
+            let detail = [PROTOCOL_VERSION.into(), theirs.into()];
+            let header = ReplyHeader { cause, detail, ..driver.hello.header };
+            return Err(driver.refusal(Code::Hello, header, &[]).into());
+        }
+        Ok(driver)
+    }
+
+    /// Uses the imported events of a folder, in addition to those that the library knows. Without a folder there are
+    /// none.
+    #[must_use]
+    pub fn with_imported_events(self, folder: Option<PathBuf>) -> Self {
+        Self { cache: folder, ..self }
+    }
+
+    /// Returns the version of the driver: `1.2.3`.
+    pub fn driver_version(&self) -> String {
+        version(self.hello.driver)
+    }
+
+    /// Returns the events that the user imported.
+    ///
+    /// # Errors
+    /// If the file of imported events is damaged, or cannot be read.
+    pub fn imported(&self) -> Result<Option<Imported>, CacheError> {
+        event_cache::load(self.cache.as_deref())
+    }
+
+    /// Returns the profile interface and its properties.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
+    pub fn info(&self) -> Result<InfoReply, Error> {
+        self.layout(Code::Info, &[])
+    }
+
+    /// Returns every source of the driver. They are requested once.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
+    pub fn sources(&self) -> Result<&Sources, Error> {
+        if let Some(sources) = self.sources.get() {
+            return Ok(sources);
+        }
+        let records = self.list::<SourceRecord>(Code::ListSources, &[])?;
+        Ok(self.sources.get_or_init(|| Sources::new(&records)))
+    }
+
+    /// Returns the core types of a hybrid; none on other machines. They are requested once.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
+    pub fn core_types(&self) -> Result<&[CoreTypeInfo], Error> {
+        if let Some(core_types) = self.core_types.get() {
+            return Ok(core_types);
+        }
+        let records = self.list::<CoreTypeRecord>(Code::ListCoreTypes, &[])?;
+        Ok(self.core_types.get_or_init(|| records.iter().map(CoreTypeInfo::from).collect()))
+    }
+
+    /// Returns what a source is on each core type of a hybrid; none on other machines.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
+    pub fn on_core_types(&self, source: u32) -> Result<Vec<SourceOnType>, Error> {
+        let on_type = |one: &CoreTypeInfo| Ok(SourceOnType::from(&self.source(source, one.number)?));
+        self.core_types()?.iter().map(on_type).collect()
+    }
+
+    /// Returns the current state of a source, on processors of a core type or, with 0, on all.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
+    pub fn source(&self, source: u32, core_type: u32) -> Result<SourceRecord, Error> {
+        let request = SourceRequest { source, core_type };
+        self.one_source(Code::QuerySource, request.as_bytes(), source)
+    }
+
+    /// Sets the interval of a source. The reply has the new and the previous interval.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
+    pub fn set_interval(&self, source: u32, interval: u32) -> Result<SourceRecord, Error> {
+        let request = IntervalRequest { source, interval };
+        self.one_source(Code::SetInterval, request.as_bytes(), source)
+    }
+
+    /// Returns the events that a text names, as `client stat -e` takes one: `instructions:u`,
+    /// `cpu/event=0xc0,umask=0x01/`. If the text names no modes, they are those of `default_modes`, bits of
+    /// [`modes`](protocol::modes).
+    ///
+    /// On a hybrid, an event by its maker's name is one for each core type of `processors` that has it; an empty set is
+    /// all processors.
+    ///
+    /// # Errors
+    /// If the text is malformed, nothing has this name, or the driver cannot count the event.
+    pub fn events(&self, text: &str, default_modes: u32, processors: &ProcessorSet) -> Result<Vec<NamedEvent>, Error> {
+        let requests = named::requests(&EventName::parse(text, default_modes)?, processors, self)?;
+        let sources = self.sources()?;
+        Ok(requests.into_iter().map(|request| NamedEvent { name: sources.label(&request), request }).collect())
+    }
+
+    /// Starts a session, which counts the events on the processors of `header`, or samples them if it has a ring.
+    ///
+    /// It runs until it is stopped or, unless it is [detached](protocol::flags::DETACHED), until the driver is dropped.
+    ///
+    /// # Errors
+    /// If the driver refuses: the [kind](Error::kind) tells why. Nothing has started then.
+    pub fn start(&self, header: &StartHeader, events: &[EventRequest]) -> Result<Started, Error> {
+        if events.len() > MAX_EVENTS {
+            return Err(RequestError::TooManyEvents { given: events.len() }.into());
+        }
+        // An event by its maker's name was looked for in the list of sources.
+        if let Some(sources) = self.sources.get() {
+            alone::check(events, sources)?;
+        }
+        let input = [header.as_bytes(), events.as_bytes()].concat();
+        let reply = self.send_request::<SessionEvent>(Code::Start, &input, FIRST_ROOM)?;
+        if reply.header.cause == ErrorCode::GroupTooLarge as u32 {
+            return Err(self.refused_group(reply.header, events));
+        }
+        let reply = self.successful(Code::Start, reply)?;
+        let [session, clock] = reply.header.detail;
+        Ok(Started { session, clock })
+    }
+
+    /// Returns the refusal of a group of events, with the names of those that fit on the counters.
+    fn refused_group(&self, header: ReplyHeader, events: &[EventRequest]) -> Error {
+        let refused = events.iter().find(|event| event.source == header.source && event.group != 0);
+        let members = events.iter().filter(|event| refused.is_some_and(|refused| refused.group == event.group));
+        let [_, part] = header.detail;
+        let fitting = (0_u32..).zip(members).filter(|(number, _)| part.checked_shr(*number).unwrap_or(0) & 1 == 1);
+        let unnamed = Sources::default();
+        let sources = self.sources().unwrap_or(&unnamed);
+        let without_counters = |event: &EventRequest| EventRequest { counters: 0, ..*event };
+        let part = fitting.map(|(_, event)| sources.label(&without_counters(event))).collect();
+        Refusal { part, ..self.refusal(Code::Start, header, &[]) }.into()
+    }
+
+    /// Returns the samples of a session, for a thread of their own.
+    pub fn sample_stream(&self, session: u64) -> SampleStream {
+        SampleStream::new(self.device.share(), session)
+    }
+
+    /// Stops a source of a session, with a core type only its events of that type, and returns the final counts: one
+    /// record for each event and processor.
+    ///
+    /// # Errors
+    /// If the source does not run in the session.
+    pub fn stop(&self, session: u64, source: u32, core_type: u32) -> Result<Vec<CountRecord>, Error> {
+        // The driver returns the final counts only once, so the buffer must be large enough for all that run now.
+        let running =
+            self.send_request::<CountRecord>(Code::Read, SessionRequest { session }.as_bytes(), 0)?.header.total;
+        let room = next_capacity(Code::Read, running)?;
+        let request = StopRequest { session, source, core_type };
+        let reply = self.succeed::<CountRecord>(Code::Stop, request.as_bytes(), room + FIRST_ROOM)?;
+        reply.records().map_err(|cause| invalid(Code::Stop, cause))
+    }
+
+    /// Stops all sources of a session and returns their final counts.
+    ///
+    /// # Errors
+    /// If the session does not exist.
+    pub fn stop_all(&self, session: u64) -> Result<Vec<CountRecord>, Error> {
+        self.stop(session, ALL_SOURCES, 0)
+    }
+
+    /// Returns the counts of a session on the processor on which the request arrives; `flags` are bits of
+    /// [`group_flags`](protocol::group_flags).
+    ///
+    /// # Errors
+    /// If the driver refuses: the session has no such group on this processor.
+    pub fn read_group(&self, session: u64, flags: u32) -> Result<GroupReply, Error> {
+        self.layout(Code::ReadGroup, GroupRequest { session, flags, reserved: 0 }.as_bytes())
+    }
+
+    /// Returns the counts of a session, or of all detached sessions with [`DETACHED`](protocol::DETACHED): one record for
+    /// each event and processor.
+    ///
+    /// # Errors
+    /// If the session does not exist.
+    pub fn read(&self, session: u64) -> Result<Vec<CountRecord>, Error> {
+        self.list(Code::Read, SessionRequest { session }.as_bytes())
+    }
+
+    /// Sends a request about control areas and returns the state of each.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
+    pub fn control_areas(&self, request: &AreaRequest) -> Result<Vec<AreaRecord>, Error> {
+        // The request must not be repeated with a larger buffer, because it would be executed twice.
+        let reply = self.succeed::<AreaRecord>(Code::ControlArea, request.as_bytes(), PROCESSOR_WORDS * 64)?;
+        reply.records().map_err(|cause| invalid(Code::ControlArea, cause))
+    }
+
+    /// Returns the registers of a processor as they are.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
+    pub fn registers(&self, processor: u32) -> Result<Vec<RegisterRecord>, Error> {
+        self.list(Code::ReadRegisters, RegistersRequest { processor, reserved: 0 }.as_bytes())
+    }
+
+    /// Returns what the HAL of Windows says about each source of the driver.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
+    pub fn hal_sources(&self) -> Result<Vec<HalSourceRecord>, Error> {
+        self.list(Code::ListHalSources, &[])
+    }
+
+    /// Returns the sessions and their events.
+    ///
+    /// # Errors
+    /// If the driver does not answer or refuses, or if its reply is invalid.
+    pub fn sessions(&self) -> Result<Vec<RunningSession>, Error> {
+        let session_events = self.list::<SessionEvent>(Code::ListSessions, &[])?;
+        Ok(sessions::by_session(&session_events, self.sources()?))
+    }
+
+    fn one_source(&self, code: Code, input: &[u8], source: u32) -> Result<SourceRecord, Error> {
+        let reply = self.succeed::<SourceRecord>(code, input, 1)?;
+        let records = reply.records::<SourceRecord>().map_err(|cause| invalid(code, cause))?;
+        match records.first() {
+            Some(record) if record.source == source => Ok(*record),
+            Some(record) => Err(invalid(code, InvalidReply::OtherSource { wanted: source, got: record.source })),
+            None => Err(invalid(code, InvalidReply::MissingRecords { announced: 1, got: 0 })),
+        }
+    }
+
+    /// Sends a request that has one fixed structure as its reply.
+    fn layout<T: FromBytes>(&self, code: Code, input: &[u8]) -> Result<T, Error> {
+        // A refusal can return records instead of the structure.
+        let reply = self.succeed::<SessionEvent>(code, input, size_of::<T>().div_ceil(size_of::<SessionEvent>()))?;
+        reply.layout().map_err(|cause| invalid(code, cause))
+    }
+
+    /// Sends a request that has a list as its reply, and repeats it with a larger buffer until the list is complete.
+    fn list<T: FromBytes + IntoBytes>(&self, code: Code, input: &[u8]) -> Result<Vec<T>, Error> {
+        let mut room = FIRST_ROOM;
+        for _ in 0..ATTEMPTS {
+            let reply = self.succeed::<T>(code, input, room)?;
+            let records = reply.records().map_err(|cause| invalid(code, cause))?;
+            if reply.header.total == reply.header.count {
+                return Ok(records);
+            }
+            room = next_capacity(code, reply.header.total)? + FIRST_ROOM;
+        }
+        Err(invalid(code, InvalidReply::Growing))
+    }
+
+    /// Sends a request; a refusal by the driver is an error.
+    fn succeed<T: FromBytes + IntoBytes>(&self, code: Code, input: &[u8], room: usize) -> Result<Reply, Error> {
+        let reply = self.send_request::<T>(code, input, room)?;
+        self.successful(code, reply)
+    }
+
+    /// Returns the reply if the driver has served the request.
+    fn successful(&self, code: Code, reply: Reply) -> Result<Reply, Error> {
+        if reply.is_success() {
+            return Ok(reply);
+        }
+        let session_events = match ErrorCode::from_number(reply.header.cause) {
+            Some(ErrorCode::NoFreeCounter | ErrorCode::ThreadsConflict) => {
+                reply.records::<SessionEvent>().map_err(|cause| invalid(code, cause))?
+            }
+            _ => Vec::new(),
+        };
+        Err(self.refusal(code, reply.header, &session_events).into())
+    }
+
+    fn send_request<T>(&self, code: Code, input: &[u8], room: usize) -> Result<Reply, Error> {
+        let mut buffer = vec![0; size_of::<ReplyHeader>() + room * size_of::<T>()];
+        let length = self.device.request(code, input, &mut buffer).map_err(|cause| unanswered(code, cause))?;
+        Reply::new(buffer, length).map_err(|cause| invalid(code, cause))
+    }
+
+    fn refusal(&self, code: Code, header: ReplyHeader, session_events: &[SessionEvent]) -> Refusal {
+        // If the sources cannot be listed, the refusal is reported without names. A refused request for the list itself
+        // must not be repeated.
+        let unnamed = Sources::default();
+        let askable = !matches!(code, Code::Hello | Code::ListSources | Code::ListCoreTypes);
+        let sources = if askable { self.sources().unwrap_or(&unnamed) } else { &unnamed };
+        Refusal {
+            request: name(code),
+            source: sources.refused_name(header.source),
+            part: Vec::new(),
+            sessions: sessions::by_session(session_events, sources),
+            core_types: if depends_on_core_types(&header) && askable {
+                self.core_types().unwrap_or_default().to_vec()
+            } else {
+                Vec::new()
+            },
+            is_root: code == Code::Start && header.cause == ErrorCode::CountersDoNotWork as u32 && self.is_root(),
+            header,
+        }
+    }
+
+    /// Returns whether the driver reports that this Windows is the root partition of Hyper-V.
+    fn is_root(&self) -> bool {
+        self.info().is_ok_and(|info| info.hypervisor == Hypervisor::Root as u32)
+    }
+}
+
+/// Returns whether the text of a refusal names the core types of the machine.
+fn depends_on_core_types(header: &ReplyHeader) -> bool {
+    match ErrorCode::from_number(header.cause) {
+        Some(ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType) => true,
+        Some(ErrorCode::UnsupportedSource) => header.detail[1] == 1,
+        _ => false,
+    }
+}
+
+/// Returns the number of records for the next buffer if the driver reports `total` records.
+fn next_capacity(code: Code, total: u32) -> Result<usize, Error> {
+    let room = total as usize;
+    if room <= MAX_RECORDS { Ok(room) } else { Err(invalid(code, InvalidReply::Absurd { total })) }
+}
+
+/// Returns the error of a request to which Windows returned no reply.
+pub fn unanswered(code: Code, cause: io::Error) -> Error {
+    if OpenError::is_denied(&cause) {
+        return OpenError::Denied { action: format!("to the request {}", name(code)), cause }.into();
+    }
+    RequestError::Failed { request: name(code), cause }.into()
+}
+
+/// Returns the error of an invalid reply.
+pub fn invalid(code: Code, cause: InvalidReply) -> Error {
+    RequestError::Malformed { request: name(code), cause }.into()
+}
+
+/// Returns the name of a request.
+pub fn name(code: Code) -> &'static str {
+    protocol::find(code as u32).map_or("unknown", |spec| spec.name)
+}
+
+/// Formats a version. The last of its four parts is always zero.
+#[must_use]
+pub fn version([major, minor, patch, _]: [u16; 4]) -> String {
+    format!("{major}.{minor}.{patch}")
+}

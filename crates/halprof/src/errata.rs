@@ -1,0 +1,63 @@
+//! Errata of the processor that make a source count wrongly.
+
+use pmu::errata::named_sources::{self as errata, Cores};
+use pmu::{Kind, Source};
+use protocol::InfoReply;
+use serde::Serialize;
+use x86_defs::cpuid::{Signature, VENDOR_INTEL};
+
+/// An erratum of a source, as `--json` shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct SourceErratum {
+    /// Its number in Intel's specification update.
+    pub number: &'static str,
+    /// Whether it concerns the efficient cores of a hybrid processor only.
+    pub efficient_cores_only: bool,
+}
+
+/// An erratum and the sources that it concerns, as `info --json` shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct ProcessorErratum {
+    /// The erratum.
+    #[serde(flatten)]
+    pub erratum: SourceErratum,
+    /// Names of the sources.
+    pub sources: Vec<&'static str>,
+}
+
+/// Returns the errata of the processor with the sources that they concern; none with another interface than Emon.
+fn of_processor(info: &InfoReply) -> impl Iterator<Item = &'static errata::Erratum> {
+    let is_emon = info.interface == Kind::Emon as u32 && info.vendor.starts_with(&VENDOR_INTEL);
+    errata::of_processor(Signature::from_bits(info.signature)).filter(move |_| is_emon)
+}
+
+impl From<&errata::Erratum> for SourceErratum {
+    fn from(erratum: &errata::Erratum) -> Self {
+        Self { number: erratum.number, efficient_cores_only: erratum.cores == Cores::Efficient }
+    }
+}
+
+/// Returns the errata of a source.
+pub fn of_source(info: &InfoReply, source: u32) -> Vec<SourceErratum> {
+    let concerns = |erratum: &&errata::Erratum| erratum.sources().any(|of| of == Source(source));
+    of_processor(info).filter(concerns).map(SourceErratum::from).collect()
+}
+
+/// Returns the errata of all named sources.
+#[must_use]
+pub fn all(info: &InfoReply) -> Vec<ProcessorErratum> {
+    let name = |source: Source| Kind::Emon.sources().iter().find(|row| row.source == source).map_or("", |row| row.name);
+    of_processor(info)
+        .map(|erratum| ProcessorErratum { erratum: erratum.into(), sources: erratum.sources().map(name).collect() })
+        .collect()
+}
+
+/// Formats the numbers: `HSD11, HSD140`, or `MTL012, MTL013 (efficient cores)`. All errata of a processor concern the
+/// same cores.
+pub fn numbers<'a>(errata: impl Iterator<Item = &'a SourceErratum> + Clone) -> String {
+    let numbers: Vec<&str> = errata.clone().map(|erratum| erratum.number).collect();
+    let cores = if errata.into_iter().any(|erratum| erratum.efficient_cores_only) { " (efficient cores)" } else { "" };
+    format!("{}{cores}", numbers.join(", "))
+}

@@ -1,0 +1,259 @@
+//! The sources that an event stands for on the machine of a driver: a source of the HAL, a generic name of perf, or an
+//! event by its maker's name.
+
+use events::import::ImportedEvent;
+use events::{CoreTable, CoreType, Counters, Event, Generic, GenericError, Identity, Target};
+use pmu::Source;
+use pmu::extra::Extra;
+use protocol::{EventRequest, ProcessorSet, event_flags, modes};
+use thiserror::Error as ThisError;
+
+use crate::Driver;
+use crate::core_types::CoreTypeInfo;
+use crate::error::{Error, ErrorKind};
+use crate::event::event_cache;
+use crate::event::raw_event::{ExtraTerm, term_of};
+use crate::event::suggestions;
+use crate::event::vendor_event::{self, CannotCount, CannotCountEvent, VendorRequest};
+use crate::event::{EventName, SourceName};
+use crate::source::{SourceError, SourceInfo, Sources};
+use crate::text::format;
+
+/// UnhaltedReferenceCycles, the source of fixed counter 2.
+const REFERENCE_CYCLES: u32 = 0x1B;
+
+/// Both mode bits of an event select register.
+const BOTH_MODES: u64 = (modes::BOTH as u64) << 16;
+
+/// A source that an event stands for.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    /// The source.
+    pub source: SourceInfo,
+    /// Number of the core type to which it is restricted, or 0.
+    pub core_type: u32,
+    /// Mask of the counters that count it, if the driver does not know them; otherwise 0.
+    pub counters: u32,
+}
+
+/// An event as a session counts it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedEvent {
+    /// Its name, with its core type and its modes: `TotalIssues:u`, `cpu_core/TotalCycles/`.
+    pub name: String,
+    /// The event in a request.
+    pub request: EventRequest,
+}
+
+/// A generic name that stands for nothing on a machine.
+#[derive(Debug, ThisError)]
+#[error("{name} cannot be counted")]
+pub struct NoGeneric {
+    name: String,
+    #[source]
+    cause: GenericError,
+}
+
+impl NoGeneric {
+    /// Returns the kind of the error.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        ErrorKind::UnsupportedSource
+    }
+
+    /// Returns what the user can do about it, if anything.
+    #[must_use]
+    pub fn remedy(&self) -> Option<String> {
+        Some("client list   (lists what is supported)".to_owned())
+    }
+}
+
+/// Returns the events that a name stands for, as a request has them. On a hybrid, an event by its maker's name is one
+/// for each core type of `processors` that has it; an empty set is all processors.
+///
+/// # Errors
+/// If nothing has this name, or the driver cannot count the event.
+pub fn requests(name: &EventName, processors: &ProcessorSet, driver: &Driver) -> Result<Vec<EventRequest>, Error> {
+    let request = |found: Resolved| EventRequest {
+        source: found.source.id,
+        modes: name.modes,
+        core_type: found.core_type,
+        counters: if name.counters == 0 { found.counters } else { name.counters },
+        event: found.source.event,
+        extra: found.source.extra,
+        flags: if name.pinned { event_flags::PINNED } else { 0 },
+        ..EventRequest::EMPTY
+    };
+    Ok(resolve(&name.source, processors, driver)?.into_iter().map(request).collect())
+}
+
+/// Returns the source of an event that must be one, such as that of `query`: on a hybrid that of the first core type.
+///
+/// # Errors
+/// If nothing has this name, or the driver cannot count the event.
+pub fn one(wanted: &SourceName, driver: &Driver) -> Result<Resolved, Error> {
+    let found = resolve(wanted, &ProcessorSet::EMPTY, driver)?;
+    found.into_iter().next().ok_or_else(|| unknown(wanted, driver.sources(), &[]))
+}
+
+/// Returns the sources of an event. On a hybrid an event by its maker's name is one for each core type that has it, as
+/// in perf; with a set of processors, only those of these processors.
+///
+/// # Errors
+/// If nothing has this name, or the driver cannot count the event.
+pub fn resolve(wanted: &SourceName, processors: &ProcessorSet, driver: &Driver) -> Result<Vec<Resolved>, Error> {
+    let sources = driver.sources()?;
+    let core_type = wanted.core_type();
+    let error = match (sources.find(wanted), wanted.source()) {
+        (Ok(source), _) => return Ok(vec![Resolved { source, core_type, counters: 0 }]),
+        (Err(error), SourceName::Name(name)) => (error, name, None),
+        (Err(error), SourceName::Valued(name, value)) => (error, name, Some(*value)),
+        (Err(error), _) => return Err(error.into()),
+    };
+    let (error, name, value) = error;
+    let Some(identity) = vendor_event::identity_of(&driver.info()?) else { return Err(error.into()) };
+    if let Some(generic) = Generic::from_name(name) {
+        if let Some(value) = value {
+            let cause = CannotCount::OtherValue(term_of(value.selector));
+            return Err(CannotCountEvent { name: name.clone(), cause }.into());
+        }
+        let target = generic.target(identity).map_err(|cause| NoGeneric { name: name.clone(), cause })?;
+        return Ok(vec![Resolved { source: of_target(target, sources)?, core_type, counters: 0 }]);
+    }
+    let tables = vendor_event::tables(Some(identity), pmu::CoreType::from_number(core_type));
+    let tables = on_processors(tables, driver.core_types()?, processors);
+    let mut found = with_event(name, value, identity, &tables, sources)?;
+    if found.is_empty() {
+        found = with_imported(name, value, identity, &tables, driver)?;
+    }
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    match error {
+        SourceError::Unknown { .. } => Err(unknown(wanted, Ok(sources), &tables)),
+        other @ SourceError::OtherInterface { .. } => Err(other.into()),
+    }
+}
+
+fn unknown(wanted: &SourceName, sources: Result<&Sources, Error>, tables: &[CoreTable]) -> Error {
+    let given = wanted.source().to_string();
+    let names = sources.map(Sources::names).unwrap_or_default();
+    let near = suggestions::near(&given, &names, tables);
+    SourceError::Unknown { given, near }.into()
+}
+
+/// Returns the tables of the core types that the machine has among these processors, an empty set being all. A machine
+/// that is no hybrid has one table.
+fn on_processors(tables: Vec<CoreTable>, core_types: &[CoreTypeInfo], processors: &ProcessorSet) -> Vec<CoreTable> {
+    if core_types.is_empty() {
+        return tables.into_iter().take(1).map(|one| CoreTable { core_type: None, ..one }).collect();
+    }
+    let has = |wanted: CoreType| {
+        let of_type = core_types.iter().find(|one| one.number == wanted as u32);
+        of_type.is_some_and(|one| {
+            processors.is_empty() || one.processors.iter().any(|processor| processors.contains(*processor))
+        })
+    };
+    tables.into_iter().filter(|one| one.core_type.is_some_and(has)).collect()
+}
+
+/// Returns the sources of an event in each of the tables that has it. If all of them are the same source of the HAL, it
+/// is not restricted to a core type.
+fn with_event(
+    name: &str,
+    value: Option<Extra>,
+    identity: Identity,
+    tables: &[CoreTable],
+    sources: &Sources,
+) -> Result<Vec<Resolved>, Error> {
+    let mut found: Vec<Resolved> = Vec::new();
+    let usual = || tables.iter().filter(|one| one.native_model == 0);
+    for (one, event) in usual().filter_map(|one| Some((one, one.table.find(name)?))) {
+        let core_type = one.core_type.map_or(0, |core_type| core_type as u32);
+        let cannot = |cause| CannotCountEvent { name: event.name.clone(), cause };
+        let request = vendor_event::request(&event, value).map_err(cannot)?;
+        if request.source.raw().is_some() && has_other_event(&event, *one, identity) {
+            return Err(cannot(CannotCount::LowPowerCores).into());
+        }
+        found.push(resolved(request, &event, value, core_type, sources)?);
+    }
+    let is_common = |one: &Resolved| Source(one.source.id).raw().is_none();
+    if found.len() > 1 && found.iter().all(is_common) {
+        found.truncate(1);
+        if let Some(one) = found.first_mut() {
+            one.core_type = 0;
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the source of a request for an event, and remembers its name.
+fn resolved(
+    request: VendorRequest,
+    event: &Event,
+    value: Option<Extra>,
+    core_type: u32,
+    sources: &Sources,
+) -> Result<Resolved, SourceError> {
+    let name = value.map_or_else(|| event.name.clone(), |value| format!("{}:{}", event.name, ExtraTerm(value)));
+    let source = request.info(name, sources)?;
+    if request.source.raw().is_some() {
+        sources.remember(&source, core_type, event.alone);
+    }
+    Ok(Resolved { source, core_type, counters: request.counters })
+}
+
+/// Returns the sources of an imported event, which the tables lack, on each core type.
+fn with_imported(
+    name: &str,
+    value: Option<Extra>,
+    identity: Identity,
+    tables: &[CoreTable],
+    driver: &Driver,
+) -> Result<Vec<Resolved>, Error> {
+    let (imported, sources) = (driver.imported()?, driver.sources()?);
+    let mut found = Vec::new();
+    for one in tables.iter().filter(|one| one.native_model == 0) {
+        let core_type = one.core_type.map_or(0, |core_type| core_type as u32);
+        let event = event_cache::find(imported.as_ref(), Some(identity), core_type, name);
+        let Some(event) = event.and_then(ImportedEvent::event) else { continue };
+        let cannot = |cause| CannotCountEvent { name: event.name.clone(), cause };
+        let request = vendor_event::request(&event, value).map_err(cannot)?;
+        // The driver may not know an event that is newer than it.
+        let mask = u32::from(event.counters.general_mask);
+        let counters = if request.source.raw().is_some() && event.counters != Counters::ANY { mask } else { 0 };
+        found.push(resolved(VendorRequest { counters, ..request }, &event, value, core_type, sources)?);
+    }
+    Ok(found)
+}
+
+/// Returns whether cores that the driver does not distinguish from those of a table have another event of its encoding.
+fn has_other_event(event: &Event, table: CoreTable, identity: Identity) -> bool {
+    let all = events::core_tables(identity);
+    let mut rarer = all.iter().filter(|one| one.core_type == table.core_type && one.native_model != 0);
+    table.core_type.is_some()
+        && rarer.any(|one| {
+            let other = one.table.find(&event.name);
+            other.is_none_or(|other| (other.encoding, &other.extra) != (event.encoding, &event.extra))
+        })
+}
+
+/// Returns the source that a generic name stands for: one of the HAL if it has the same encoding.
+fn of_target(target: Target, sources: &Sources) -> Result<SourceInfo, SourceError> {
+    let number = match target {
+        Target::Time => Source::TIME.0,
+        Target::Source(number) => number,
+        Target::Event { counters, .. } if counters.general_mask == 0 => REFERENCE_CYCLES,
+        Target::Event { encoding, .. } => {
+            let select = format::select(encoding.select() | BOTH_MODES);
+            let is_it =
+                |source: &&SourceInfo| source.supported && source.id != Source::TIME.0 && source.select == select;
+            if let Some(source) = sources.iter().find(is_it) {
+                return Ok(source.clone());
+            }
+            let raw = pmu::source::RawEvent::NONE.with_event(encoding.event).with_umask(encoding.umask);
+            raw.source().0
+        }
+    };
+    sources.find(&SourceName::Number(number))
+}

@@ -1,0 +1,334 @@
+//! Raw events in the notation of perf: `cpu/event=0xC0,umask=0x00,cmask=1,inv,edge,any,eq/`, with the value of an extra
+//! register, `offcore_rsp=0x10001`, `ldlat=30` or `frontend=0x15`, and one more term, `counters=0x3`: the counters that
+//! the event may take.
+
+use std::fmt;
+
+use pmu::extra::{Extra, Selector};
+use pmu::source::{FullEvent, RawEvent};
+
+use super::{Malformed, each};
+
+/// Prefix of a raw event.
+pub const PREFIX: &str = "cpu/";
+
+/// The terms for extra registers, with their selectors and the largest values of any processor.
+const EXTRA_TERMS: [(&str, Selector, u64); 3] = [
+    ("offcore_rsp", Selector::OffcoreResponse, u64::MAX),
+    ("ldlat", Selector::LoadLatency, 0xFFFF),
+    ("frontend", Selector::FrontEnd, 0xFF_FFFF),
+];
+
+/// An event that the number of a source has no room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WholeEvent {
+    /// The event.
+    pub event: RawEvent,
+    /// What it needs in an extra register.
+    pub extra: Option<Extra>,
+}
+
+impl WholeEvent {
+    /// Returns the event with these [bits](Self::bits) and this value of its extra register; `None` for zero bits.
+    #[must_use]
+    pub fn from_bits(bits: u64, value: u64) -> Option<Self> {
+        let full = FullEvent::from_bits(bits);
+        let extra = Selector::from_number(full.selector()).map(|selector| Extra { selector, value });
+        full.is_event().then(|| Self { event: full.raw(), extra })
+    }
+
+    /// Returns the bits of the event for a request.
+    #[must_use]
+    pub fn bits(self) -> u64 {
+        let selector = self.extra.map_or(0, |extra| extra.selector as u8);
+        self.event.full().with_selector(selector).into_bits()
+    }
+
+    /// Returns the value of the extra register, or 0.
+    #[must_use]
+    pub fn value(self) -> u64 {
+        self.extra.map_or(0, |extra| extra.value)
+    }
+}
+
+impl fmt::Display for WholeEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let event = Notation(self.event).to_string();
+        let Some(extra) = self.extra else { return f.write_str(&event) };
+        let terms = event.strip_suffix('/').unwrap_or(&event);
+        write!(f, "{terms},{}/", ExtraTerm(extra))
+    }
+}
+
+/// Formats the value of an extra register as a term: `ldlat=30`.
+pub struct ExtraTerm(pub Extra);
+
+impl fmt::Display for ExtraTerm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(Extra { selector, value }) = *self;
+        let term = term_of(selector);
+        match selector {
+            Selector::LoadLatency => write!(f, "{term}={value}"),
+            Selector::OffcoreResponse | Selector::FrontEnd => write!(f, "{term}={value:#x}"),
+        }
+    }
+}
+
+/// Returns the name of the term for a kind of extra registers.
+#[must_use]
+pub fn term_of(selector: Selector) -> &'static str {
+    EXTRA_TERMS.iter().find(|(_, of, _)| *of == selector).map_or("", |(name, ..)| *name)
+}
+
+/// Parses a term for the value of an extra register; `None` if it is no such term.
+#[must_use]
+pub fn extra_term(term: &str) -> Option<Result<Extra, String>> {
+    let (name, value) = term.split_once('=').map_or((term, None), |(name, value)| (name, Some(value)));
+    let (_, selector, most) = EXTRA_TERMS.into_iter().find(|(known, ..)| *known == name)?;
+    Some(number(name, value, most).map(|value| Extra { selector, value }))
+}
+
+/// What stands between the slashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// The event.
+    pub event: RawEvent,
+    /// What it needs in an extra register.
+    pub extra: Option<Extra>,
+    /// The mask of the counters that it may take, or 0 for any.
+    pub counters: u32,
+}
+
+/// Parses the terms between the slashes.
+///
+/// # Errors
+/// If a term is unknown, given twice, or has an invalid value.
+pub fn parse(terms: &str) -> Result<Terms, Malformed> {
+    let mut parser = Parser { seen: Vec::new(), event: RawEvent::NONE, extra: None, counters: 0 };
+    each(terms.split(','), |term| parser.term(term))?;
+    Ok(parser.finish()?)
+}
+
+/// The terms that were parsed.
+struct Parser<'a> {
+    seen: Vec<&'a str>,
+    event: RawEvent,
+    extra: Option<Extra>,
+    counters: u32,
+}
+
+impl<'a> Parser<'a> {
+    /// Parses the next term.
+    fn term(&mut self, term: &'a str) -> Result<(), String> {
+        let Self { seen, event, extra, counters } = self;
+        let (name, value) = term.split_once('=').map_or((term, None), |(name, value)| (name, Some(value)));
+        if seen.contains(&name) {
+            return Err(format!("{name} is given twice"));
+        }
+        seen.push(name);
+        *event = match name {
+            "event" => {
+                event.with_event(u16::try_from(number(name, value, RawEvent::MAX_EVENT.into())?).unwrap_or_default())
+            }
+            "umask" => event.with_umask(u16::try_from(number(name, value, u16::MAX.into())?).unwrap_or_default()),
+            "cmask" => event.with_cmask(byte(name, value)?),
+            "inv" => event.with_inv(flag(name, value)?),
+            "edge" => event.with_edge(flag(name, value)?),
+            "any" => event.with_any(flag(name, value)?),
+            "eq" => event.with_equality(flag(name, value)?),
+            "counters" => {
+                *counters = u32::try_from(number(name, value, u32::MAX.into())?).unwrap_or_default();
+                if *counters == 0 {
+                    return Err("counters=0 leaves the event no counter; bit n of the mask is counter n".to_owned());
+                }
+                *event
+            }
+            "" => return Err(format!("a term is empty; write {PREFIX}event=0xC0,umask=0x00/")),
+            other => {
+                let Some(value) = extra_term(term) else {
+                    return Err(format!(
+                        "\"{other}\" is none of event, umask, cmask, inv, edge, any, eq, offcore_rsp, ldlat, frontend \
+                         and counters; the driver supports no others"
+                    ));
+                };
+                if extra.replace(value?).is_some() {
+                    return Err("an event has one of offcore_rsp, ldlat and frontend".to_owned());
+                }
+                *event
+            }
+        };
+        Ok(())
+    }
+
+    /// Returns the event.
+    fn finish(self) -> Result<Terms, String> {
+        let Self { seen, event, extra, counters } = self;
+        if !seen.contains(&"event") {
+            return Err("which event? It begins with event=".to_owned());
+        }
+        if event.event() > RawEvent::MAX_WIDE_EVENT && (event.umask() > 0xFF || event.equality()) {
+            return Err(format!("beside eq or a umask above 0xff, event is from 0 to {:#x}", RawEvent::MAX_WIDE_EVENT));
+        }
+        if event.source().raw().is_none() {
+            return Err("beside eq or a umask above 0xff, not every bit of the other terms can be set".to_owned());
+        }
+        Ok(Terms { event, extra, counters })
+    }
+}
+
+fn byte(name: &str, value: Option<&str>) -> Result<u8, String> {
+    Ok(u8::try_from(number(name, value, u8::MAX.into())?).unwrap_or_default())
+}
+
+fn number(name: &str, value: Option<&str>, max: u64) -> Result<u64, String> {
+    let text = value.ok_or_else(|| format!("{name} takes a value: {name}=0x1"))?;
+    let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let (digits, radix) = hexadecimal.map_or((text, 10), |digits| (digits, 16));
+    let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match u64::from_str_radix(digits, radix) {
+        Ok(number) if plain && number <= max => Ok(number),
+        _ => Err(format!("{name} is from 0 to {max:#x}, not \"{text}\"")),
+    }
+}
+
+fn flag(name: &str, value: Option<&str>) -> Result<bool, String> {
+    match value {
+        None | Some("1") => Ok(true),
+        Some("0") => Ok(false),
+        Some(value) => Err(format!("{name} is 0 or 1, not \"{value}\"")),
+    }
+}
+
+/// Formats a raw event with prefix and slash. Terms that are 0 are omitted.
+pub struct Notation(pub RawEvent);
+
+impl fmt::Display for Notation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(event) = self;
+        write!(f, "{PREFIX}event={:#04x}", event.event())?;
+        for (name, value) in [("umask", event.umask()), ("cmask", event.cmask().into())] {
+            if value != 0 {
+                write!(f, ",{name}={value:#04x}")?;
+            }
+        }
+        for (name, _) in [("inv", event.inv()), ("edge", event.edge()), ("any", event.any()), ("eq", event.equality())]
+            .into_iter()
+            .filter(|(_, is_set)| *is_set)
+        {
+            write!(f, ",{name}")?;
+        }
+        f.write_str("/")
+    }
+}
+
+/// Returns the notation of an event with the term for the counters that it may take; 0 is any.
+#[must_use]
+pub fn narrowed(event: &str, counters: u32) -> String {
+    match event.strip_suffix('/') {
+        Some(terms) if counters != 0 => format!("{terms},counters={counters:#x}/"),
+        _ => event.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn event(event: u16, umask: u16, cmask: u8, inv: bool, edge: bool) -> RawEvent {
+        RawEvent::NONE.with_event(event).with_umask(umask).with_cmask(cmask).with_inv(inv).with_edge(edge)
+    }
+
+    #[test]
+    fn terms_come_in_any_order_in_decimal_or_hexadecimal() {
+        for (terms, wanted) in [
+            ("event=0xC0", event(0xC0, 0, 0, false, false)),
+            ("event=192,umask=1", event(0xC0, 1, 0, false, false)),
+            ("edge,umask=0x01,event=0x1c2,cmask=2,inv=1", event(0x1C2, 1, 2, true, true)),
+            ("event=0,inv=0,edge=0", event(0, 0, 0, false, false)),
+            ("event=0xfff,umask=0xFF,cmask=255", event(0xFFF, 0xFF, 0xFF, false, false)),
+            ("event=0xc4,umask=0x8050", event(0xC4, 0x8050, 0, false, false)),
+            ("event=0xc4,any", event(0xC4, 0, 0, false, false).with_any(true)),
+            ("event=0xc4,umask=0x100,cmask=255", event(0xC4, 0x100, 255, false, false)),
+            ("event=0xc2,umask=2,cmask=8,eq", event(0xC2, 2, 8, false, false).with_equality(true)),
+            ("event=0xc2,umask=0xffff,cmask=15,eq,inv=1", event(0xC2, 0xFFFF, 15, true, false).with_equality(true)),
+        ] {
+            assert_eq!(parse(terms), Ok(Terms { event: wanted, extra: None, counters: 0 }), "{terms}");
+        }
+    }
+
+    #[test]
+    fn an_invalid_raw_event_is_reported_with_the_reason() {
+        for (terms, word) in [
+            ("", "empty"),
+            ("umask=1", "event="),
+            ("event", "takes a value"),
+            ("event=", "from 0 to 0xfff"),
+            ("event=0x1000", "from 0 to 0xfff"),
+            ("event=-1", "from 0 to 0xfff"),
+            ("event=+1", "from 0 to 0xfff"),
+            ("event=1,umask=0x10000", "from 0 to 0xffff"),
+            ("event=1,cmask=256", "from 0 to 0xff"),
+            ("event=0x100,umask=0x100", "event is from 0 to 0xff"),
+            ("event=0xff,umask=0xffff,cmask=15,eq,inv,edge", "beside eq"),
+            ("event=1,eq=2", "0 or 1"),
+            ("event=1,event=2", "twice"),
+            ("event=1,inv=2", "0 or 1"),
+            ("event=1,counters=0", "no counter"),
+            ("event=1,counters", "takes a value"),
+            ("event=1,counters=0x100000000", "from 0 to 0xffffffff"),
+            ("event=1,counters=1,counters=2", "twice"),
+            ("event=1,counters=0-3", "not \"0-3\""),
+            ("counters=1", "event="),
+            ("event=1,any=2", "0 or 1"),
+            ("event=1,offcore_rsp", "takes a value"),
+            ("event=1,offcore_rsp=0x10000000000000000", "from 0 to 0xffffffffffffffff"),
+            ("event=1,ldlat=0x10000", "from 0 to 0xffff"),
+            ("event=1,frontend=0x1000000", "from 0 to 0xffffff"),
+            ("event=1,frontend=1,ldlat=3", "one of offcore_rsp, ldlat and frontend"),
+            ("event=1,offcore_rsp=1,offcore_rsp=2", "twice"),
+            ("event=1,config=0x4300c0", "none of"),
+            ("event=1,", "empty"),
+        ] {
+            let refused = parse(terms).unwrap_err().to_string();
+            assert!(refused.contains(word), "{terms}: {refused}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_printed_raw_event_parses_to_the_same_event(
+            number in 0_u16..0x1000, umask: u8, cmask: u8, inv: bool, edge: bool, counters: u32,
+        ) {
+            let event = event(number, umask.into(), cmask, inv, edge);
+            let shown = narrowed(&Notation(event).to_string(), counters);
+            let terms = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('/'));
+            prop_assert_eq!(parse(terms.unwrap()), Ok(Terms { event, extra: None, counters }));
+        }
+
+        #[test]
+        fn a_printed_event_of_version_6_parses_to_the_same_event(
+            number in 0_u16..0xFF, umask in 0x100_u16.., cmask in 0_u8..=0xF, inv: bool, edge: bool, eq: bool,
+        ) {
+            let event = event(number, umask, cmask, inv, edge).with_equality(eq);
+            let shown = Notation(event).to_string();
+            let terms = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('/'));
+            prop_assert_eq!(parse(terms.unwrap()), Ok(Terms { event, extra: None, counters: 0 }));
+            prop_assert_eq!(event.source().raw(), Some(event));
+        }
+
+        #[test]
+        fn a_printed_event_with_an_extra_register_parses_to_the_same_event_as_its_bits(
+            number in 0_u16..0xFF, umask: u8, any: bool, register in 0..EXTRA_TERMS.len(), value: u64, counters: u32,
+        ) {
+            let (_, selector, most) = EXTRA_TERMS[register];
+            let extra = Some(Extra { selector, value: value & most });
+            let whole = WholeEvent { event: event(number, umask.into(), 0, false, false).with_any(any), extra };
+            prop_assert_eq!(WholeEvent::from_bits(whole.bits(), whole.value()), Some(whole));
+            let shown = narrowed(&whole.to_string(), counters);
+            let terms = shown.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('/'));
+            prop_assert_eq!(parse(terms.unwrap()), Ok(Terms { event: whole.event, extra, counters }));
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Events by the names that the makers of processors give them, and what a request can carry of them.
+
+use events::{CoreTable, Event, Identity, Vendor, core_tables};
+use pmu::extra::{Extra, ExtraRegister, Selector};
+use pmu::source::RawEvent;
+use pmu::{CoreType, Source};
+use protocol::InfoReply;
+use thiserror::Error;
+
+use crate::error::ErrorKind;
+use crate::event::SourceName;
+use crate::event::raw_event::{WholeEvent, term_of};
+use crate::source::{SourceError, SourceInfo, Sources};
+use crate::text::format;
+
+/// Fixed counters that the driver uses, and the profile sources that it counts with them (KPROFILE_SOURCE):
+/// instructions, cycles, and cycles at a constant rate.
+const FIXED: [(u16, Source); 3] = [(1, Source(0x02)), (2, Source(0x13)), (3, Source(0x1B))];
+
+/// Returns whether a fixed counter counts a source.
+#[must_use]
+pub fn has_fixed_counter(source: Source) -> bool {
+    FIXED.iter().any(|(_, fixed)| *fixed == source)
+}
+
+/// The fixed counter of slots and of their metrics. The driver knows its events by their encodings.
+const SLOTS_COUNTER: u8 = 3;
+
+/// The event of off-core responses without the value of its register, with which it counts nothing.
+const OFFCORE: &str = "OFFCORE_RESPONSE";
+
+/// The generic name of the core type of low-power E cores, which CPUID does not tell from other E cores.
+pub const LOW_POWER: &str = "cpu_lowpower";
+
+/// Why the driver cannot count an event of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CannotCount {
+    /// It needs an extra register that the driver does not set.
+    #[error("it also needs register {0:#x}, which the driver does not set")]
+    ExtraRegister(u16),
+    /// It has no value of the extra register that it needs.
+    #[error("it counts nothing without a value: {OFFCORE}:offcore_rsp=0x10001 or another")]
+    NoValue,
+    /// The user gave a value for a register that it does not need.
+    #[error("it takes no value by {0}=")]
+    OtherValue(&'static str),
+    /// It is that of a fixed counter with AnyThread.
+    #[error(
+        "it is fixed counter {0} with both threads of a core (AnyThread), which the driver sets on general counters only"
+    )]
+    AnyThread(u8),
+    /// Only an unused fixed counter counts it.
+    #[error("only fixed counter {0} counts it, which the driver does not use yet")]
+    FixedCounter(u8),
+    /// The driver knows event number and unit mask by other counters.
+    #[error("the driver counts its event number and unit mask on other counters")]
+    OtherCounters,
+    /// No number of a source has all its fields.
+    #[error("no request can carry all fields of its encoding")]
+    NotEncodable,
+    /// E cores of two kinds count two events by its encoding.
+    #[error("E cores and low-power E cores have different events of this encoding, and the driver counts on both")]
+    LowPowerCores,
+}
+
+/// An event that the driver cannot count, as an error of a verb.
+#[derive(Debug, Error)]
+#[error("{name} cannot be counted")]
+pub struct CannotCountEvent {
+    /// Name of the event.
+    pub name: String,
+    /// Why.
+    #[source]
+    pub cause: CannotCount,
+}
+
+impl CannotCountEvent {
+    /// Returns the kind of the error.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        ErrorKind::UnsupportedSource
+    }
+
+    /// Returns what the user can do about it, if anything.
+    #[must_use]
+    pub fn remedy(&self) -> Option<String> {
+        Some(format!("client encode {}   (shows what it needs)", self.name))
+    }
+}
+
+/// What a request for an event has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VendorRequest {
+    /// The source.
+    pub source: Source,
+    /// The whole event, if the number of the source has no room for it.
+    pub whole: Option<WholeEvent>,
+    /// Mask of its counters if the driver does not know them, or 0.
+    pub counters: u32,
+}
+
+impl VendorRequest {
+    /// Returns what the list of sources shows of it, with the name `name` unless it is a source of the HAL.
+    ///
+    /// # Errors
+    /// If the driver has no such source.
+    pub fn info(self, name: String, sources: &Sources) -> Result<SourceInfo, SourceError> {
+        let info = match self.whole {
+            Some(whole) => SourceInfo::from(whole),
+            None => sources.find(&SourceName::Number(self.source.0))?,
+        };
+        Ok(if self.source.raw().is_some() { SourceInfo { name, ..info } } else { info })
+    }
+}
+
+/// Returns the request for an event, with `value` instead of the table's value of its extra register.
+///
+/// # Errors
+/// If no request can carry the event.
+pub fn request(event: &Event, value: Option<Extra>) -> Result<VendorRequest, CannotCount> {
+    let encoding = event.encoding;
+    let extra = extra(event, value)?;
+    if event.is_fixed() {
+        let number = event.counters.fixed().next().unwrap_or_default();
+        if encoding.any {
+            return Err(CannotCount::AnyThread(number));
+        }
+        let known = FIXED.into_iter().find(|(umask, _)| (encoding.event, encoding.umask) == (0, *umask));
+        let raw = RawEvent::NONE.with_event(encoding.event).with_umask(encoding.umask).source();
+        let is_unit = (encoding.event, number) == (0, SLOTS_COUNTER) && matches!(encoding.umask, 0x04 | 0x80..=0x87);
+        let slots = is_unit.then_some(raw);
+        let source = known.map(|(_, source)| source).or(slots).ok_or(CannotCount::FixedCounter(number))?;
+        return Ok(VendorRequest { source, whole: None, counters: 0 });
+    }
+    let raw = RawEvent::NONE
+        .with_event(encoding.event)
+        .with_umask(encoding.umask)
+        .with_cmask(encoding.cmask)
+        .with_inv(encoding.inv)
+        .with_edge(encoding.edge)
+        .with_any(encoding.any)
+        .with_equality(encoding.eq);
+    let source = raw.source();
+    if source.raw().is_none() || encoding.event > RawEvent::MAX_EVENT {
+        return Err(CannotCount::NotEncodable);
+    }
+    // The driver's constraints are about event number and unit mask, the latter of 8 bits.
+    let is_wide = encoding.umask > u16::from(u8::MAX);
+    let counters = if is_wide { event.counters.general_mask.into() } else { 0 };
+    let is_whole = extra.is_some() || !raw.is_encodable();
+    Ok(VendorRequest { source, whole: is_whole.then_some(WholeEvent { event: raw, extra }), counters })
+}
+
+/// Returns what an event needs in an extra register, with `value` instead of the table's value.
+fn extra(event: &Event, value: Option<Extra>) -> Result<Option<Extra>, CannotCount> {
+    let known = event.extra.as_ref().and_then(|extra| Some((extra.registers.first()?.msr, extra.value)));
+    let of_table = match known {
+        Some((msr, value)) => {
+            let selector = selector(msr).ok_or(CannotCount::ExtraRegister(msr))?;
+            Some(Extra { selector, value })
+        }
+        None if event.name == OFFCORE && value.is_none() => return Err(CannotCount::NoValue),
+        None if event.name == OFFCORE => Some(Extra { selector: Selector::OffcoreResponse, value: 0 }),
+        None => None,
+    };
+    match (of_table, value) {
+        (Some(of_table), Some(value)) if of_table.selector == value.selector => Ok(Some(value)),
+        (_, Some(value)) => Err(CannotCount::OtherValue(term_of(value.selector))),
+        (of_table, None) => Ok(of_table),
+    }
+}
+
+/// Returns the kind of an extra register, which requests have instead of its address.
+fn selector(msr: u16) -> Option<Selector> {
+    ExtraRegister::ALL.into_iter().find(|register| register.address() == u32::from(msr)).map(ExtraRegister::selector)
+}
+
+/// Returns what the tables of events know the processor of the driver by; `None` for another maker.
+#[must_use]
+pub fn identity_of(info: &InfoReply) -> Option<Identity> {
+    Some(Identity::of_signature(Vendor::from_name(&format::text(&info.vendor))?, info.signature))
+}
+
+/// Returns the tables of a processor, on a hybrid those of a core type or, without one, of all.
+pub fn tables(identity: Option<Identity>, core_type: Option<CoreType>) -> Vec<CoreTable> {
+    let all = identity.map(core_tables).unwrap_or_default();
+    let is_meant = |one: &CoreTable| {
+        core_type.is_none_or(|wanted| one.core_type.is_none_or(|core_type| core_type as u32 == wanted.number()))
+    };
+    all.into_iter().filter(is_meant).collect()
+}
+
+/// Returns the name of the cores of a table: that of their PMU in perf.
+#[must_use]
+pub fn cores(table: CoreTable) -> &'static str {
+    match table.core_type {
+        None => "cpu",
+        Some(_) if table.native_model != 0 => LOW_POWER,
+        Some(core_type) => core_type.name(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use pmu::source::FullEvent;
+
+    use super::*;
+
+    /// Returns what a request selects: select register, selector and value.
+    fn selects(request: VendorRequest) -> (u64, u8, u64) {
+        let full = request.whole.map(|whole| FullEvent::from_bits(whole.bits()));
+        let raw = full.map_or_else(|| request.source.raw(), |full| Some(full.raw()));
+        let value = request.whole.map_or(0, WholeEvent::value);
+        (raw.unwrap().select(), full.map_or(0, |full| full.selector()), value)
+    }
+
+    #[test]
+    fn every_event_of_every_table_has_a_request_or_a_reason() {
+        let (mut whole, mut plain, mut reasons) = (0, 0, BTreeMap::new());
+        for table in events::tables() {
+            for event in table.events() {
+                let request = match request(&event, None) {
+                    Ok(request) => request,
+                    Err(reason) => {
+                        *reasons.entry(reason.to_string()).or_insert(0) += 1;
+                        continue;
+                    }
+                };
+                if request.source.raw().is_none() {
+                    assert!(event.is_fixed(), "{}", event.name);
+                    continue;
+                }
+                let (msr, value) = event.extra.as_ref().map_or((0, 0), |extra| (extra.registers[0].msr, extra.value));
+                let selector = match msr {
+                    0x1A6 | 0x1A7 => 1,
+                    0x3F6 => 2,
+                    0x3F7 => 3,
+                    _ => 0,
+                };
+                assert_eq!(selects(request), (event.encoding.select() | 3 << 16, selector, value), "{}", event.name);
+                *(if request.whole.is_some() { &mut whole } else { &mut plain }) += 1;
+            }
+        }
+        let reasons: Vec<_> = reasons.iter().map(|(reason, number)| (reason.as_str(), *number)).collect();
+        assert_eq!((whole, plain), (6_871, 12_771));
+        assert_eq!(
+            reasons,
+            [
+                ("it also needs register 0x3e0, which the driver does not set", 4),
+                ("it counts nothing without a value: OFFCORE_RESPONSE:offcore_rsp=0x10001 or another", 11),
+                (
+                    "it is fixed counter 1 with both threads of a core (AnyThread), which the driver sets on general \
+                     counters only",
+                    12
+                ),
+                ("only fixed counter 4 counts it, which the driver does not use yet", 5),
+                ("only fixed counter 5 counts it, which the driver does not use yet", 5),
+                ("only fixed counter 6 counts it, which the driver does not use yet", 5),
+            ]
+        );
+    }
+}

@@ -1,0 +1,23 @@
+//! The calls to Windows, which are the only unsafe code of the library.
+
+mod device;
+mod privilege;
+mod service;
+
+use std::io;
+
+use windows_sys::core::BOOL;
+
+pub use self::device::DeviceHandle;
+pub use self::privilege::{SYSTEM_PROFILE, enable_privilege};
+pub use self::service::service_state;
+
+/// Converts a text to UTF-16 with a terminating zero.
+fn wide(text: &str) -> Vec<u16> {
+    text.encode_utf16().chain([0]).collect()
+}
+
+/// Converts a BOOL to a result with the last error of the thread.
+fn succeeded(answer: BOOL) -> io::Result<()> {
+    if answer == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
