@@ -182,6 +182,10 @@ impl Platform for Kernel {
         clock::ticks()
     }
 
+    fn shared_clock(&self) -> impl Fn() -> Ticks + Sync {
+        clock::ticks
+    }
+
     fn is_shadowed(&self) -> Result<bool, NtStatus> {
         control_area::is_shadowed().map_err(NtStatus::from)
     }

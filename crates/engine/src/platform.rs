@@ -82,6 +82,12 @@ pub trait Platform {
     /// Returns the time by that clock.
     fn clock(&self) -> Ticks;
 
+    /// Returns that clock, for the code that runs on a processor.
+    ///
+    /// # IRQL
+    /// Any, for the clock.
+    fn shared_clock(&self) -> impl Fn() -> Ticks + Sync;
+
     /// Adds a processor that became active, where no timer runs yet. Returns false if a timer is unavailable; then the
     /// processor must not be used for events that need one.
     fn add_processor(&self, processor: ProcessorIndex) -> bool;

@@ -5,7 +5,10 @@ use alloc::vec::Vec;
 use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 use protocol::status::{STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED};
-use protocol::{AreaRequest, DETACHED, ErrorCode, EventRequest, RegistersRequest, StartHeader, flags};
+use protocol::{
+    AreaRequest, DETACHED, ErrorCode, EventRequest, GroupReply, GroupRequest, RegistersRequest, StartHeader, flags,
+};
+use sample_ring::Slot;
 
 use crate::clients::ClientId;
 use crate::event::EventFilter;
@@ -162,8 +165,7 @@ impl Sessions {
 
     fn find(&self, number: u64, client: ClientId) -> Result<(), Refusal> {
         let found = number == DETACHED || self.all.iter().any(|session| session.is_meant(number, client));
-        let refusal = Refusal::new(STATUS_NOT_FOUND, ErrorCode::NoSuchSession).detail(number, 0);
-        if found { Ok(()) } else { Err(refusal) }
+        if found { Ok(()) } else { Err(no_such_session(number)) }
     }
 
     /// Writes what the running events of the addressed sessions have counted so far.
@@ -182,6 +184,31 @@ impl Sessions {
             session.write_counts(now, EventFilter::ALL, context.sampler, reply);
         }
         Ok(())
+    }
+
+    /// Reads the counters of a session on the processor of the request, or says why that is impossible.
+    pub fn read_group<M: Platform>(
+        &self,
+        request: GroupRequest,
+        client: ClientId,
+        context: EngineContext<'_, M>,
+    ) -> Result<GroupReply, Refusal> {
+        let number = request.session;
+        if number == DETACHED {
+            return Err(no_such_session(number));
+        }
+        self.find(number, client)?;
+        let EngineContext { platform, sampler, .. } = context;
+        let processor = platform.current_processor();
+        let (found, clock) = (Slot::empty(), platform.shared_clock());
+        context.on_awake(&[processor], |current| {
+            if let Some(group) = sampler.read_group(current, &clock, client, request) {
+                // The slot is empty: this runs once.
+                let _ = found.try_put(group);
+            }
+        })?;
+        let refusal = Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::NotReadable).processor(processor);
+        found.try_take().ok_or(refusal.detail(number, 0))
     }
 
     /// Updates the counts of all sessions, repairs registers that another program changed, and frees control areas and
@@ -348,6 +375,11 @@ impl Sessions {
     pub fn write_sessions(&self, reply: &mut Reply<'_>) {
         self.all.iter().for_each(|session| session.write_sessions(reply));
     }
+}
+
+/// Returns the refusal for a number that addresses no session.
+fn no_such_session(number: u64) -> Refusal {
+    Refusal::new(STATUS_NOT_FOUND, ErrorCode::NoSuchSession).detail(number, 0)
 }
 
 /// Marks the counts of the sessions that use disturbed counters of the current processor, and updates the counts of

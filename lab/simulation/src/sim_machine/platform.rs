@@ -101,6 +101,10 @@ impl Platform for &SimMachine {
         Ticks(self.clock.fetch_add(self.pace.load(Ordering::Relaxed), Ordering::Relaxed))
     }
 
+    fn shared_clock(&self) -> impl Fn() -> Ticks + Sync {
+        || self.clock()
+    }
+
     fn add_processor(&self, _processor: ProcessorIndex) -> bool {
         !self.fails(Call::AddProcessor)
     }
