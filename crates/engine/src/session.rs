@@ -55,6 +55,20 @@ pub struct Session {
     pub rings: Option<Rings>,
     /// Recording by the processors, if an event is precise or of branches.
     pub hardware_recording: Option<HardwareRecording>,
+    /// Whether Windows' thread profiling reads its counters.
+    pub thread_profiling: ThreadProfiling,
+}
+
+/// Use of Windows' thread profiling by a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadProfiling {
+    /// Not used.
+    No,
+    /// To be configured when the counters run.
+    Wanted,
+    /// Configured with the counters of the session. If the session has no owner, its handle was closed and Windows
+    /// refused to end the configuration, so that the counters must go on.
+    Configured,
 }
 
 /// Count of an event on a processor.
@@ -392,7 +406,7 @@ impl Session {
                 source: event.source,
                 modes: event.modes,
                 process: self.process,
-                flags: if self.owner.is_none() { flags::DETACHED } else { 0 },
+                flags: self.flags(),
                 processors: u32::try_from(1 + processors.count()).unwrap_or(u32::MAX),
                 first_processor,
                 core_type: event.core_type_number(),
@@ -401,6 +415,24 @@ impl Session {
                 extra: event.extra,
             });
         }
+    }
+
+    /// Returns the flags for [`SessionEvent`].
+    fn flags(&self) -> u32 {
+        let detached = if self.owner.is_none() { flags::DETACHED } else { 0 };
+        detached | if self.thread_profiling == ThreadProfiling::No { 0 } else { flags::THREADS }
+    }
+
+    /// Returns how many counters thread profiling has to read to reach every counter of the session: those up to the
+    /// highest index.
+    pub fn thread_counters(&self) -> u32 {
+        let counter = |place: &Place| if let Place::Counter(counter) = *place { Some(counter) } else { None };
+        self.places.iter().filter_map(counter).max().map_or(0, |highest| u32::from(highest) + 1)
+    }
+
+    /// Returns whether Windows keeps the counters of the session, which has ended, from being stopped.
+    pub fn is_kept_by_windows(&self) -> bool {
+        self.owner.is_none() && self.thread_profiling == ThreadProfiling::Configured
     }
 
     /// Returns the processors on which the event with this index is counted.
