@@ -7,6 +7,7 @@
 mod answer;
 mod client;
 mod command;
+mod threads;
 mod trace_script;
 mod tracing;
 
@@ -19,5 +20,6 @@ pub use command::{
     CancelMoment, Command, ControlAreaMode, EventCount, InterruptMode, InterruptSite, KvaShadow, ScriptedRequest, Time,
     TimerMode,
 };
+pub use threads::{CounterOwner, HardwareCounters, ThreadAnswer, ThreadCommand};
 pub use trace_script::{Disorder, Refusal, SystemEvent, TRACE_SCRIPT, TraceReport, TraceScript, UserParts};
 pub use tracing::{ProviderId, RegisteredProvider, SiteStack, WrittenEvent};

@@ -30,6 +30,7 @@ pub const INVALID_INFO_CLASS: NtStatus = status(0xC000_0003);
 pub const INFO_LENGTH_MISMATCH: NtStatus = status(0xC000_0004);
 pub const INVALID_PARAMETER: NtStatus = status(0xC000_000D);
 pub const ADDRESS_ALREADY_EXISTS: NtStatus = status(0xC000_0018);
+pub const BUFFER_TOO_SMALL: NtStatus = status(0xC000_0023);
 pub const OBJECT_NAME_NOT_FOUND: NtStatus = status(0xC000_0034);
 pub const DEVICE_BUSY: NtStatus = status(0x8000_0011);
 pub const INSUFFICIENT_RESOURCES: NtStatus = status(0xC000_009A);
@@ -37,6 +38,7 @@ pub const MEMORY_NOT_ALLOCATED: NtStatus = status(0xC000_00A0);
 pub const NOT_SUPPORTED: NtStatus = status(0xC000_00BB);
 pub const INVALID_LEVEL: NtStatus = status(0xC000_0148);
 pub const NOT_FOUND: NtStatus = status(0xC000_0225);
+pub const WMI_ALREADY_ENABLED: NtStatus = status(0xC000_0302);
 
 pub const PASSIVE_LEVEL: u8 = 0;
 pub const APC_LEVEL: u8 = 1;

@@ -29,6 +29,8 @@ pub(crate) mod group_affinity;
 #[cfg(windows)]
 pub(crate) mod hal;
 #[cfg(windows)]
+pub(crate) mod hardware_counters;
+#[cfg(windows)]
 pub(crate) mod interrupt;
 #[cfg(windows)]
 pub(crate) mod io_space;

@@ -6,6 +6,7 @@ use crate::state::{
     control_areas::ControlAreas,
     deferred::Deferred,
     hal::Hal,
+    hardware_counters::HardwareCounters,
     images::LoadedImage,
     ipi::Ipi,
     irp_tracker::IrpTracker,
@@ -31,6 +32,7 @@ pub struct Kernel {
     /// The handle of the exception handler, or null.
     pub exception_handler: AtomicPtr<c_void>,
     pub hal: Hal,
+    pub hardware_counters: Mutex<HardwareCounters>,
     /// The loaded drivers.
     pub images: RwLock<Vec<LoadedImage>>,
     pub ipi: Ipi,
