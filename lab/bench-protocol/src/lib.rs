@@ -7,6 +7,7 @@
 mod answer;
 mod client;
 mod command;
+mod thread_script;
 mod threads;
 mod trace_script;
 mod tracing;
@@ -20,6 +21,7 @@ pub use command::{
     CancelMoment, Command, ControlAreaMode, EventCount, InterruptMode, InterruptSite, KvaShadow, ScriptedRequest, Time,
     TimerMode,
 };
-pub use threads::{CounterOwner, HardwareCounters, ThreadAnswer, ThreadCommand};
+pub use thread_script::{Accounting, MaskMeaning, Reading, Scheduling, THREAD_SCRIPT, ThreadScript, Work};
+pub use threads::{CounterOwner, HardwareCounters, ThreadAnswer, ThreadCommand, ThreadLedger};
 pub use trace_script::{Disorder, Refusal, SystemEvent, TRACE_SCRIPT, TraceReport, TraceScript, UserParts};
 pub use tracing::{ProviderId, RegisteredProvider, SiteStack, WrittenEvent};

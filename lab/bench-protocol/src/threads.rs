@@ -1,5 +1,6 @@
 //! Thread profiling: the hardware counters that are configured for it.
 
+use crate::EventCount;
 use serde::{Deserialize, Serialize};
 
 /// A command about the threads of programs.
@@ -40,4 +41,25 @@ pub struct HardwareCounters {
     pub owner: Option<CounterOwner>,
     /// Their indexes for RDPMC.
     pub counters: Vec<u64>,
+}
+
+/// What a thread of a program executed, and what happened to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadLedger {
+    /// Process ID.
+    pub process: u32,
+    /// Thread ID.
+    pub thread: u32,
+    /// Events in user mode.
+    pub user: Vec<EventCount>,
+    /// Events in kernel mode, without those of interrupts.
+    pub kernel: Vec<EventCount>,
+    /// Events of interrupts that arrived while the thread ran.
+    pub interrupts: Vec<EventCount>,
+    /// Number of switches from this thread to another.
+    pub switches: u64,
+    /// Number of switches after which it ran on another processor.
+    pub migrations: u64,
+    /// Cycles that it executed, without interrupts.
+    pub cycles: u64,
 }
