@@ -22,6 +22,6 @@ pub use command::{
     TimerMode,
 };
 pub use thread_script::{Accounting, MaskMeaning, Reading, Scheduling, THREAD_SCRIPT, ThreadScript, Work};
-pub use threads::{CounterOwner, HardwareCounters, ThreadAnswer, ThreadCommand, ThreadLedger};
+pub use threads::{CounterOwner, HardwareCounters, ThreadAnswer, ThreadCall, ThreadCommand, ThreadData, ThreadLedger};
 pub use trace_script::{Disorder, Refusal, SystemEvent, TRACE_SCRIPT, TraceReport, TraceScript, UserParts};
 pub use tracing::{ProviderId, RegisteredProvider, SiteStack, WrittenEvent};

@@ -1,6 +1,6 @@
-//! Thread profiling: the hardware counters that are configured for it.
+//! The threads of programs, and Windows' thread profiling.
 
-use crate::EventCount;
+use crate::{EventCount, Scheduling, Work};
 use serde::{Deserialize, Serialize};
 
 /// A command about the threads of programs.
@@ -14,6 +14,77 @@ pub enum ThreadCommand {
     /// Sets whether a thread of some program profiles, which keeps `KeSetHardwareCounterConfiguration` from changing
     /// the configuration, until the machine is replaced.
     PretendProfiling(bool),
+    /// A program starts whose threads are scheduled on the processors. The stand-in for thread profiling sends this.
+    /// The threads end with the program.
+    StartProgram {
+        /// Process ID.
+        process: u32,
+        /// How all threads are scheduled from now on.
+        scheduling: Scheduling,
+    },
+    /// A thread of such a program calls Windows, or executes something. Refused unless the time is
+    /// [`Time::Script`](crate::Time::Script). While the machine sleeps, the thread waits.
+    Call {
+        /// Process ID.
+        process: u32,
+        /// Thread ID.
+        thread: u32,
+        /// What it does.
+        call: ThreadCall,
+    },
+    /// Returns the ledgers of the threads of all programs that have ended, and forgets them.
+    TakeLedgers,
+}
+
+/// What a thread does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ThreadCall {
+    /// It executes events.
+    Execute(Work),
+    /// EnableThreadProfiling.
+    Enable {
+        /// The thread to profile.
+        target: u32,
+        /// THREAD_PROFILING_FLAG_DISPATCH or 0.
+        flags: u32,
+        /// The hardware counters.
+        mask: u64,
+    },
+    /// ReadThreadProfilingData.
+    Read {
+        /// The handle of `Enable`.
+        handle: u64,
+        /// READ_THREAD_PROFILING_FLAG_...
+        flags: u32,
+    },
+    /// DisableThreadProfiling.
+    Disable {
+        /// The handle of `Enable`.
+        handle: u64,
+    },
+    /// QueryThreadProfiling.
+    Query {
+        /// The thread.
+        target: u32,
+    },
+    /// SetThreadAffinityMask.
+    SetAffinity {
+        /// The thread to restrict.
+        target: u32,
+        /// The processors that it may use.
+        mask: u64,
+    },
+    /// Returns the processors that a thread may use.
+    Affinity {
+        /// The thread.
+        target: u32,
+    },
+    /// GetCurrentProcessorNumber.
+    CurrentProcessor,
+    /// Returns what the thread has executed until now.
+    Ledger,
+    /// It ends.
+    End,
 }
 
 /// The answer to a [`ThreadCommand`].
@@ -23,6 +94,39 @@ pub enum ThreadAnswer {
     Done,
     /// Reply to `HardwareCounters`.
     HardwareCounters(HardwareCounters),
+    /// The call failed with this Win32 error.
+    Failed(u32),
+    /// Reply to `Enable`: the handle.
+    Handle(u64),
+    /// Reply to `Read`.
+    Data(ThreadData),
+    /// Reply to `Query`: whether the thread profiles.
+    Profiles(bool),
+    /// Reply to `SetAffinity`, with the processors before, and to `Affinity`.
+    Affinity(u64),
+    /// Reply to `CurrentProcessor`.
+    Processor(u32),
+    /// Reply to `Ledger`.
+    Ledger(ThreadLedger),
+    /// Reply to `TakeLedgers`.
+    Ledgers(Vec<ThreadLedger>),
+}
+
+/// What ReadThreadProfilingData returns.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadData {
+    /// Number of counters that have a value.
+    pub counter_count: u8,
+    /// Number of switches from the thread to another.
+    pub context_switches: u32,
+    /// A bit for each reason of these switches.
+    pub wait_reasons: u64,
+    /// Cycles that the thread executed.
+    pub cycles: u64,
+    /// Number of times that the values were read again.
+    pub retries: u32,
+    /// The values, by the bit of the mask.
+    pub counters: Vec<u64>,
 }
 
 /// Who configured hardware counters.
@@ -62,4 +166,28 @@ pub struct ThreadLedger {
     pub migrations: u64,
     /// Cycles that it executed, without interrupts.
     pub cycles: u64,
+}
+
+impl ThreadLedger {
+    /// Returns the number of events in user mode.
+    #[must_use]
+    pub fn user(&self, event: u16, umask: u8) -> u64 {
+        count(&self.user, event, umask)
+    }
+
+    /// Returns the number of events in kernel mode, without those of interrupts.
+    #[must_use]
+    pub fn kernel(&self, event: u16, umask: u8) -> u64 {
+        count(&self.kernel, event, umask)
+    }
+
+    /// Returns the number of events of interrupts.
+    #[must_use]
+    pub fn interrupts(&self, event: u16, umask: u8) -> u64 {
+        count(&self.interrupts, event, umask)
+    }
+}
+
+fn count(events: &[EventCount], event: u16, umask: u8) -> u64 {
+    events.iter().filter(|counted| (counted.0, counted.1) == (event, umask)).map(|(.., count)| count).sum()
 }

@@ -5,7 +5,7 @@ use crate::{
     profile::{Profile, ProfileHandle},
     random::Random,
 };
-use bench_protocol::{EventCount, Scheduling, ThreadLedger, Work};
+use bench_protocol::{EventCount, Scheduling, Work};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// WrPreempted, WrQuantumEnd and WrDelayExecution of KWAIT_REASON.
@@ -45,6 +45,8 @@ pub struct Scheduler {
     pub(crate) behavior: Scheduling,
     pub(crate) configuration: Configuration,
     pub(crate) threads: BTreeMap<ThreadId, Thread>,
+    /// Number of threads that have started, ended ones included.
+    started: u64,
     /// The running thread of each processor.
     running: Vec<Option<ThreadId>>,
     kinds: BTreeSet<(u16, u8)>,
@@ -65,6 +67,7 @@ impl Scheduler {
             behavior,
             configuration: Configuration::default(),
             threads: BTreeMap::new(),
+            started: 0,
             running: vec![None; count],
             time: 0,
             next_handle: 1,
@@ -115,6 +118,17 @@ impl Scheduler {
         u32::try_from(self.running.len()).unwrap_or(u32::MAX)
     }
 
+    /// Sets the number of processors. Threads that run on one that is removed are switched out.
+    pub fn set_processors(&mut self, machine: &mut dyn Processors, count: u32) {
+        let count = count.clamp(1, u64::BITS);
+        for removed in count..self.processors() {
+            if let Some(thread) = self.running_thread(removed) {
+                self.switch_out(machine, thread, PREEMPTED);
+            }
+        }
+        self.running.resize(usize::try_from(count).unwrap_or(1), None);
+    }
+
     /// Returns the cycles since the start, on all processors: a clock that no event stops.
     #[must_use]
     pub const fn time(&self) -> u64 {
@@ -127,14 +141,15 @@ impl Scheduler {
         self.threads.get(&thread).map(|thread| thread.ledger.clone()).unwrap_or_default()
     }
 
-    /// Returns the ledgers of all threads, also of those that have ended. `ids` returns a thread's process and number.
-    #[must_use]
-    pub fn ledgers(&self, ids: impl Fn(ThreadId) -> (u32, u32)) -> Vec<ThreadLedger> {
-        let report = |(id, thread): (&ThreadId, &Thread)| {
-            let (process, number) = ids(*id);
-            thread.ledger.report(process, number)
-        };
-        self.threads.iter().map(report).collect()
+    /// Returns the threads, in the order of their numbers.
+    pub fn threads(&self) -> impl Iterator<Item = ThreadId> {
+        self.threads.keys().copied()
+    }
+
+    /// Forgets the threads that have ended and are wanted, and returns their ledgers.
+    pub fn take_ended(&mut self, is_wanted: impl Fn(ThreadId) -> bool) -> Vec<(ThreadId, Ledger)> {
+        let ended = self.threads.extract_if(.., |id, thread| thread.has_ended && is_wanted(*id));
+        ended.map(|(id, thread)| (id, thread.ledger)).collect()
     }
 
     /// Returns the processor on which a thread runs now, if it runs.
@@ -191,14 +206,17 @@ impl Scheduler {
     /// Returns the state of a thread, which is made by its first call. An ended thread whose number is used again is
     /// the same thread for the ledger.
     pub(crate) fn thread(&mut self, thread: ThreadId) -> &mut Thread {
-        let (number, seed) = (self.threads.len() as u64, self.behavior.seed);
-        let thread = self.threads.entry(thread).or_insert_with(|| Thread {
-            affinity: u64::MAX,
-            last: None,
-            random: Random::new(seed, number),
-            ledger: Ledger::default(),
-            profile: None,
-            has_ended: false,
+        let seed = self.behavior.seed;
+        let thread = self.threads.entry(thread).or_insert_with(|| {
+            self.started += 1;
+            Thread {
+                affinity: u64::MAX,
+                last: None,
+                random: Random::new(seed, self.started),
+                ledger: Ledger::default(),
+                profile: None,
+                has_ended: false,
+            }
         });
         thread.has_ended = false;
         thread

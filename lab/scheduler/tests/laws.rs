@@ -199,7 +199,8 @@ proptest! {
             for (thread, user, kernel) in &works {
                 scheduler.run(&mut machine, ThreadId(*thread), &work(*user, *kernel));
             }
-            (scheduler.ledgers(|thread| (0, u32::try_from(thread.0).unwrap())), scheduler.time())
+            let ledgers: Vec<_> = scheduler.threads().map(|thread| scheduler.ledger(thread)).collect();
+            (ledgers, scheduler.time())
         };
         prop_assert_eq!(run(), run());
     }
@@ -301,6 +302,26 @@ fn a_thread_that_needs_a_busy_processor_displaces_the_other() {
         assert_eq!(scheduler.running_on(thread), Some(0));
     }
     assert_eq!([1, 2].map(|thread| scheduler.ledger(ThreadId(thread)).switches), [1, 1]);
+}
+
+#[test]
+fn removed_processors_and_ended_threads_leave_nothing_behind() {
+    let (mut scheduler, mut machine) = start(Scheduling::default(), 2);
+    for thread in [1, 2].map(ThreadId) {
+        scheduler.run(&mut machine, thread, &work(10, 0));
+    }
+    scheduler.set_processors(&mut machine, 1);
+    let running = [1, 2].map(|thread| scheduler.running_on(ThreadId(thread)));
+    assert!(running.contains(&Some(0)) && running.contains(&None), "{running:?}");
+    scheduler.end(&mut machine, ThreadId(1));
+    assert!(scheduler.take_ended(|_| false).is_empty());
+    let ended = scheduler.take_ended(|_| true);
+    assert_eq!(
+        ended.iter().map(|(thread, ledger)| (*thread, ledger.user(CYCLES, 0))).collect::<Vec<_>>(),
+        [(ThreadId(1), 5)]
+    );
+    assert_eq!(scheduler.threads().collect::<Vec<_>>(), [ThreadId(2)]);
+    assert!(scheduler.take_ended(|_| true).is_empty());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The threads of programs.
 
-use crate::{Answer, Command, HardwareCounters, ThreadAnswer, ThreadCommand};
+use crate::{Answer, Command, HardwareCounters, Scheduling, ThreadAnswer, ThreadCall, ThreadCommand, ThreadLedger};
 
 use super::{Client, Error};
 
@@ -21,7 +21,7 @@ impl Client {
     pub fn hardware_counters(&mut self) -> Result<HardwareCounters, Error> {
         match self.ask_threads(ThreadCommand::HardwareCounters)? {
             ThreadAnswer::HardwareCounters(counters) => Ok(counters),
-            other @ ThreadAnswer::Done => Err(unexpected(other)),
+            other => Err(unexpected(other)),
         }
     }
 
@@ -41,11 +41,38 @@ impl Client {
         self.done(ThreadCommand::PretendProfiling(pretends))
     }
 
+    /// Sends [`ThreadCommand::StartProgram`].
+    ///
+    /// # Errors
+    /// If there is no such process.
+    pub fn start_program(&mut self, process: u32, scheduling: &Scheduling) -> Result<(), Error> {
+        self.done(ThreadCommand::StartProgram { process, scheduling: scheduling.clone() })
+    }
+
+    /// Sends [`ThreadCommand::Call`]. The answer depends on the call.
+    ///
+    /// # Errors
+    /// If the program was not started, or the time is real.
+    pub fn thread_call(&mut self, process: u32, thread: u32, call: ThreadCall) -> Result<ThreadAnswer, Error> {
+        self.ask_threads(ThreadCommand::Call { process, thread, call })
+    }
+
+    /// Sends [`ThreadCommand::TakeLedgers`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn take_ledgers(&mut self) -> Result<Vec<ThreadLedger>, Error> {
+        match self.ask_threads(ThreadCommand::TakeLedgers)? {
+            ThreadAnswer::Ledgers(ledgers) => Ok(ledgers),
+            other => Err(unexpected(other)),
+        }
+    }
+
     /// Sends a command that has no result.
     fn done(&mut self, command: ThreadCommand) -> Result<(), Error> {
         match self.ask_threads(command)? {
             ThreadAnswer::Done => Ok(()),
-            other @ ThreadAnswer::HardwareCounters(_) => Err(unexpected(other)),
+            other => Err(unexpected(other)),
         }
     }
 }

@@ -4,10 +4,10 @@ use crate::{
     control::threads,
     cpu::{interrupt_sites::InterruptSites, processor::State, processors},
     kernel::{
-        callbacks, cancel_race, control_areas, deferred, etw, hal, hardware_counters, loaded_images, pool, power,
-        processor_change, requests,
+        callbacks, cancel_race, control_areas, deferred, etw, hal, loaded_images, pool, power, processor_change,
+        requests,
         scripted_events::{self, ASLEEP, core, scripted_core},
-        security, system_information, system_threads, time, version,
+        security, system_information, system_threads, threads as scheduled, time, version,
     },
     nt,
     state::{machine::MACHINE, tracing::Wanted},
@@ -168,7 +168,7 @@ fn set_identity(name: &str) -> Result<(), String> {
     }
     hal::set_unmasks(true);
     hal::hide_frames(false);
-    hardware_counters::reset();
+    scheduled::reset();
     time::hold_counter(false);
     system_information::reset();
     control_areas::reset();

@@ -1,6 +1,6 @@
 //! The answers to commands about the threads of programs.
 
-use crate::kernel::hardware_counters;
+use crate::kernel::{hardware_counters, threads};
 use bench_protocol::{ThreadAnswer, ThreadCommand};
 
 pub fn answer(command: ThreadCommand) -> Result<ThreadAnswer, String> {
@@ -13,5 +13,10 @@ pub fn answer(command: ThreadCommand) -> Result<ThreadAnswer, String> {
             hardware_counters::pretend_profiling(pretends);
             Ok(ThreadAnswer::Done)
         }
+        ThreadCommand::StartProgram { process, scheduling } => {
+            threads::start_program(process, scheduling).map(|()| ThreadAnswer::Done)
+        }
+        ThreadCommand::Call { process, thread, call } => threads::call(process, thread, call),
+        ThreadCommand::TakeLedgers => threads::take_ledgers().map(ThreadAnswer::Ledgers),
     }
 }

@@ -3,16 +3,18 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
 use crate::{
-    kernel::irql,
+    kernel::{irql, threads},
     lock::lock,
     nt::{self, APC_LEVEL, NtStatus},
     state::{
-        hardware_counters::{ConfigureError, HardwareCounters as State, MAX_COUNTERS, Owner},
         machine::MACHINE,
+        threads::{Owner, ThreadState},
     },
     violation::{self, catch_panic},
 };
 use bench_protocol::{CounterOwner, HardwareCounters};
+use scheduler::{ConfigureError, MAX_COUNTERS};
+use std::sync::MutexGuard;
 
 /// PMCCounter of HARDWARE_COUNTER_TYPE.
 const PMC_COUNTER: u32 = 0;
@@ -27,6 +29,13 @@ pub struct HardwareCounter {
 }
 
 const _: () = assert!(size_of::<HardwareCounter>() == 16);
+
+/// Returns the state without the threads that ended.
+fn state() -> MutexGuard<'static, ThreadState> {
+    let mut state = lock(&MACHINE.kernel.threads.state);
+    threads::end_threads(&mut state);
+    state
+}
 
 /// Implements KeSetHardwareCounterConfiguration. No counters clear the configuration.
 pub unsafe extern "system" fn set(counters: *const HardwareCounter, count: u32) -> NtStatus {
@@ -50,7 +59,7 @@ pub unsafe extern "system" fn set(counters: *const HardwareCounter, count: u32) 
             return nt::INVALID_PARAMETER;
         }
         let indexes: Vec<u64> = counters.iter().map(|counter| counter.index).collect();
-        let changed = lock(&MACHINE.kernel.hardware_counters).configure(Owner::Driver, &indexes);
+        let changed = state().configure(Owner::Driver, &indexes);
         match changed {
             Ok(Some(Owner::Another)) => {
                 violation::other(format!("{function} clears the configuration of another driver"));
@@ -71,7 +80,7 @@ pub unsafe extern "system" fn query(counters: *mut HardwareCounter, most: u32, c
         if count.is_null() {
             return nt::INVALID_PARAMETER;
         }
-        let configured = lock(&MACHINE.kernel.hardware_counters).counters().to_vec();
+        let configured = state().scheduler.configured().to_vec();
         let number = u32::try_from(configured.len()).unwrap_or(u32::MAX);
         // SAFETY: the pointer is not null, so it must point to a variable of the driver.
         unsafe { count.write(number) };
@@ -89,7 +98,7 @@ pub unsafe extern "system" fn query(counters: *mut HardwareCounter, most: u32, c
 
 /// Configures counters as another driver, or clears them.
 pub fn configure_as_another(counters: &[u64]) -> Result<(), String> {
-    match lock(&MACHINE.kernel.hardware_counters).configure(Owner::Another, counters) {
+    match state().configure(Owner::Another, counters) {
         Ok(_) => Ok(()),
         Err(ConfigureError::TooMany) => Err("there are too many counters".to_owned()),
         Err(ConfigureError::AlreadyEnabled) => Err("counters are configured, or a thread profiles".to_owned()),
@@ -98,27 +107,22 @@ pub fn configure_as_another(counters: &[u64]) -> Result<(), String> {
 
 /// Sets whether a thread profiles that only the test knows.
 pub fn pretend_profiling(pretends: bool) {
-    lock(&MACHINE.kernel.hardware_counters).pretends_profiling = pretends;
+    state().pretends_profiling = pretends;
 }
 
 /// Returns the configuration.
 pub fn configuration() -> HardwareCounters {
-    let state = lock(&MACHINE.kernel.hardware_counters);
+    let state = state();
     let owner = state.owner().map(|owner| match owner {
         Owner::Driver => CounterOwner::Driver,
         Owner::Another => CounterOwner::Another,
     });
-    HardwareCounters { owner, counters: state.counters().to_vec() }
-}
-
-/// Forgets the configuration, and that a thread profiles.
-pub fn reset() {
-    *lock(&MACHINE.kernel.hardware_counters) = State::default();
+    HardwareCounters { owner, counters: state.scheduler.configured().to_vec() }
 }
 
 /// Reports and clears the configuration of an unloaded driver: its counters stop, and Windows goes on to read them.
 pub fn image_unloaded() {
-    if lock(&MACHINE.kernel.hardware_counters).forget_driver() {
+    if state().forget_driver() {
         violation::other("a driver was unloaded that had configured hardware counters for thread profiling");
     }
 }

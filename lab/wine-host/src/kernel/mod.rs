@@ -65,6 +65,8 @@ pub(crate) mod system_information;
 #[cfg(windows)]
 pub(crate) mod system_threads;
 #[cfg(windows)]
+pub(crate) mod threads;
+#[cfg(windows)]
 pub(crate) mod time;
 #[cfg(windows)]
 pub(crate) mod timer;

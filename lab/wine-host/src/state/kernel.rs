@@ -6,13 +6,13 @@ use crate::state::{
     control_areas::ControlAreas,
     deferred::Deferred,
     hal::Hal,
-    hardware_counters::HardwareCounters,
     images::LoadedImage,
     ipi::Ipi,
     irp_tracker::IrpTracker,
     pool::Pool,
     request_script::RequestScript,
     system_threads::SystemThreads,
+    threads::Threads,
     tracing::Tracing,
     windows::{Security, Windows},
 };
@@ -32,7 +32,6 @@ pub struct Kernel {
     /// The handle of the exception handler, or null.
     pub exception_handler: AtomicPtr<c_void>,
     pub hal: Hal,
-    pub hardware_counters: Mutex<HardwareCounters>,
     /// The loaded drivers.
     pub images: RwLock<Vec<LoadedImage>>,
     pub ipi: Ipi,
@@ -42,6 +41,7 @@ pub struct Kernel {
     pub requests: Mutex<IrpTracker>,
     pub security: Security,
     pub system_threads: SystemThreads,
+    pub threads: Threads,
     pub tracing: Tracing,
     pub windows: Windows,
     /// The work items by address.

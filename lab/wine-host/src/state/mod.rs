@@ -3,10 +3,10 @@
 //! The files here import no function of `kernel`, `loader` or `control`, so that `machine` can own what they declare.
 
 pub mod dpc_queues;
-pub mod hardware_counters;
 pub mod irp_tracker;
 pub mod registry;
 pub mod request_script;
+pub mod threads;
 pub mod timers;
 pub mod tracing;
 
