@@ -1,6 +1,7 @@
 //! Simulated processors that implement [`engine::Platform`].
 
 mod platform;
+mod threads;
 mod tracing;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
