@@ -8,6 +8,7 @@ use crate::event::event_cache::CacheError;
 use crate::event::malformed::Malformed;
 use crate::event::named::NoGeneric;
 use crate::event::vendor_event::CannotCountEvent;
+use crate::group_error::GroupError;
 use crate::open::OpenError;
 use crate::refusal::Refusal;
 use crate::source::SourceError;
@@ -50,6 +51,8 @@ pub enum ErrorKind {
     DebugStoreTaken,
     /// Another driver has configured Windows' thread profiling, or a thread still profiles.
     ThreadProfilingTaken,
+    /// The required grade of a group is unavailable.
+    GradeUnavailable,
     /// Windows or the driver failed in a way that has no kind of its own.
     Other,
 }
@@ -88,6 +91,9 @@ pub enum Error {
     /// The imported events cannot be used.
     #[error(transparent)]
     Cache(#[from] CacheError),
+    /// A group cannot be built or read.
+    #[error(transparent)]
+    Group(#[from] GroupError),
 }
 
 impl From<Refusal> for Error {
@@ -110,6 +116,7 @@ impl Error {
             Self::CannotCount(error) => error.kind(),
             Self::Together(error) => error.kind(),
             Self::Cache(error) => error.kind(),
+            Self::Group(error) => error.kind(),
         }
     }
 
@@ -126,6 +133,7 @@ impl Error {
             Self::CannotCount(error) => error.remedy(),
             Self::Together(error) => error.remedy(),
             Self::Cache(error) => error.remedy(),
+            Self::Group(error) => error.remedy(),
         }
     }
 

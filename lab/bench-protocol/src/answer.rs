@@ -1,6 +1,7 @@
 //! Answers of the lab. Lists of lists have one entry for each processor, by number.
 
 use crate::InterruptSite;
+use crate::threads::ThreadAnswer;
 use crate::tracing::{RegisteredProvider, WrittenEvent};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
@@ -277,6 +278,8 @@ pub enum Answer {
     FailedCall(Option<String>),
     /// Reply to `CountersReserved`.
     CountersReserved(bool),
+    /// Reply to a command about the threads of programs.
+    Threads(ThreadAnswer),
     /// Reply to `ControlAreas`: the address of each processor's area.
     ControlAreas(Vec<Option<u64>>),
     /// Reply to `DebugStore`.
@@ -285,8 +288,8 @@ pub enum Answer {
     DsWrites(Vec<DsWrites>),
     /// Reply to `PendingRequests`.
     PendingRequests(usize),
-    /// Reply to `Threads`.
-    Threads(usize),
+    /// Reply to `SystemThreads`.
+    SystemThreads(usize),
     /// Reply to `Providers`.
     Providers(Vec<RegisteredProvider>),
     /// Reply to `TakeEvents`.

@@ -1,6 +1,9 @@
 //! Commands from a test to the lab.
 
-use crate::tracing::{ProviderId, SiteStack};
+use crate::{
+    threads::ThreadCommand,
+    tracing::{ProviderId, SiteStack},
+};
 use serde::{Deserialize, Serialize};
 
 /// Event select, unit mask and number of events. A counter mask or edge detection of a counter does not change the
@@ -362,10 +365,12 @@ pub enum Command {
     /// Windows 11 24H2, the reservation is counted for each processor: `HalFreeHardwareCounters` fails unless the
     /// current processor has one, and then subtracts one on every active processor.
     CountersReserved,
+    /// A command about the threads of programs.
+    Threads(ThreadCommand),
     /// Returns the number of requests that drivers marked pending and did not complete.
     PendingRequests,
     /// Returns the number of running threads that drivers created.
-    Threads,
+    SystemThreads,
     /// Cancels the next request with which a driver reaches this point, on another processor, up to the point where the
     /// cancel routine waits for a spin lock. `None` cancels no request. Refused if there is only one processor.
     CancelAt(Option<CancelMoment>),

@@ -1,7 +1,7 @@
 //! Makes each call that can fail, in a fixed order, and releases what it obtained.
 
 use crate::{
-    apic, handler,
+    apic, configuration, handler,
     kernel::{self, Irp, Pointer, STATUS_SUCCESS, Shared, Text, wide},
     power, processor_change, reservation,
 };
@@ -175,6 +175,8 @@ fn hal_calls(results: &mut CallResults) {
     let reserved = results.record(reservation::reserve() >= 0);
     results.record_if(reserved, || reservation::free() >= 0);
     reservation::free();
+    results.record(configuration::set(1) >= 0);
+    configuration::set(0);
     if results.record(apic::map()) {
         apic::unmap();
     }

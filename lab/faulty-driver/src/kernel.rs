@@ -54,6 +54,20 @@ impl<'a> ObjectAttributes<'a> {
     }
 }
 
+/// HARDWARE_COUNTER.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct HardwareCounter {
+    kind: u32,
+    reserved: u32,
+    pub index: u64,
+}
+
+impl HardwareCounter {
+    /// Counter 0, of the only type.
+    pub const ZERO: Self = Self { kind: 0, reserved: 0, index: 0 };
+}
+
 /// KE_PROCESSOR_CHANGE_NOTIFY_CONTEXT.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -279,11 +293,13 @@ unsafe extern "system" {
     pub fn KeInsertQueueDpc(dpc: Pointer, first: Pointer, second: Pointer) -> u8;
     pub fn KeIpiGenericCall(routine: unsafe extern "system" fn(usize) -> usize, argument: usize) -> usize;
     pub fn KeQueryActiveProcessorCountEx(group: u16) -> u32;
+    pub fn KeQueryHardwareCounterConfiguration(counters: *mut HardwareCounter, most: u32, count: *mut u32) -> NtStatus;
     pub fn KeQueryInterruptTime() -> u64;
     pub fn KeQueryMaximumProcessorCountEx(group: u16) -> u32;
     pub fn KeRegisterProcessorChangeCallback(routine: ChangeRoutine, context: Pointer, flags: u32) -> Pointer;
     pub fn KeReleaseSpinLock(lock: Pointer, before: u8);
     pub fn KeSetEvent(event: Pointer, increment: i32, wait: u8) -> i32;
+    pub fn KeSetHardwareCounterConfiguration(counters: *const HardwareCounter, count: u32) -> NtStatus;
     pub fn KeSetTargetProcessorDpcEx(dpc: Pointer, number: *const [u8; 4]) -> NtStatus;
     pub fn KeWaitForSingleObject(event: Pointer, reason: u32, mode: i8, alertable: u8, timeout: *const i64)
     -> NtStatus;

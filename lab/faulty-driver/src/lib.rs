@@ -11,6 +11,7 @@
 
 mod apic;
 mod calls;
+mod configuration;
 mod handler;
 mod kernel;
 mod power;
@@ -75,6 +76,10 @@ mod code {
     pub const CALLS_REPORT: u32 = of(0x80F);
     /// Input: 0 to leak a work item, 1 to leave a thread running, 2 to queue a work item after its device is deleted.
     pub const LEAK: u32 = of(0x810);
+    /// Input: a number of hardware counters to configure for thread profiling. Output: the status.
+    pub const CONFIGURE: u32 = of(0x811);
+    /// Input: the number of hardware counters that there is room for. Output: the result of `configuration::query`.
+    pub const CONFIGURATION: u32 = of(0x812);
 }
 
 static NAME: [u16; 21] = wide(b"\\Device\\faultydriver\0");
@@ -162,6 +167,8 @@ unsafe extern "system" fn dispatch(device: Pointer, irp: *mut Irp) -> NtStatus {
             leak(device, first);
             request.complete(STATUS_SUCCESS, &[])
         }
+        code::CONFIGURE => request.complete(STATUS_SUCCESS, &[configuration::set(first).cast_unsigned()]),
+        code::CONFIGURATION => request.complete(STATUS_SUCCESS, &configuration::query(first)),
         _ => request.complete(STATUS_UNSUCCESSFUL, &[]),
     }
 }

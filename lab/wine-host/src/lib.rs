@@ -21,6 +21,8 @@
 //! | IRQL | `kernel/irql.rs`; the locks of a processor: `cpu/fair_lock.rs` |
 //! | DPCs and timers | `kernel/dpc.rs`, `kernel/timer.rs`; queues: `state/dpc_queues.rs`, `state/timers.rs`; their threads: `kernel/deferred.rs`; their stack: `kernel/dispatcher_stack.rs` |
 //! | the profile interrupt | `kernel/interrupt.rs`; its handler: `kernel/hal.rs`; the interrupted code: `cpu/interrupt_sites.rs`, `kernel/current_ids.rs` |
+//! | hardware counters for thread profiling | `kernel/hardware_counters.rs` |
+//! | the threads of programs on the processors | `kernel/threads.rs`, `state/threads.rs`; crate `scheduler` |
 //! | requests: dispatch, cancel, completion | `kernel/requests.rs`, `state/irp_tracker.rs` |
 //! | a cancel at the worst moment | `kernel/cancel_race.rs`, `cpu/xchg.rs` |
 //! | devices, work items, system threads | `kernel/devices.rs`, `kernel/work_items.rs`, `kernel/system_threads.rs` |

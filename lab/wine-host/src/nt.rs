@@ -9,11 +9,15 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+use windows_sys::Win32::Foundation::{CloseHandle, WAIT_OBJECT_0};
 use windows_sys::Win32::System::{
     LibraryLoader::{GetModuleHandleA, GetProcAddress},
     Memory::{MEM_RESERVE, PAGE_EXECUTE_READWRITE, PAGE_NOACCESS, VirtualAlloc, VirtualProtect},
     Performance::{QueryPerformanceCounter, QueryPerformanceFrequency},
-    Threading::{GetCurrentProcessorNumber, GetCurrentThread, GetCurrentThreadId, SetThreadAffinityMask},
+    Threading::{
+        GetCurrentProcessorNumber, GetCurrentThread, GetCurrentThreadId, OpenProcess, PROCESS_SYNCHRONIZE,
+        SetThreadAffinityMask, WaitForSingleObject,
+    },
 };
 
 pub type Pointer = *mut c_void;
@@ -30,6 +34,7 @@ pub const INVALID_INFO_CLASS: NtStatus = status(0xC000_0003);
 pub const INFO_LENGTH_MISMATCH: NtStatus = status(0xC000_0004);
 pub const INVALID_PARAMETER: NtStatus = status(0xC000_000D);
 pub const ADDRESS_ALREADY_EXISTS: NtStatus = status(0xC000_0018);
+pub const BUFFER_TOO_SMALL: NtStatus = status(0xC000_0023);
 pub const OBJECT_NAME_NOT_FOUND: NtStatus = status(0xC000_0034);
 pub const DEVICE_BUSY: NtStatus = status(0x8000_0011);
 pub const INSUFFICIENT_RESOURCES: NtStatus = status(0xC000_009A);
@@ -37,6 +42,7 @@ pub const MEMORY_NOT_ALLOCATED: NtStatus = status(0xC000_00A0);
 pub const NOT_SUPPORTED: NtStatus = status(0xC000_00BB);
 pub const INVALID_LEVEL: NtStatus = status(0xC000_0148);
 pub const NOT_FOUND: NtStatus = status(0xC000_0225);
+pub const WMI_ALREADY_ENABLED: NtStatus = status(0xC000_0302);
 
 pub const PASSIVE_LEVEL: u8 = 0;
 pub const APC_LEVEL: u8 = 1;
@@ -64,6 +70,7 @@ unsafe extern "system" {
     pub fn DbgPrint(format: *const u8, ...) -> u32;
     fn KeQueryActiveProcessorCountEx(group: u16) -> u32;
     fn PsGetCurrentProcessId() -> Pointer;
+    fn PsGetCurrentThreadId() -> Pointer;
 }
 
 #[link(name = "ntdll.dll", kind = "raw-dylib", modifiers = "+verbatim")]
@@ -116,6 +123,32 @@ pub fn current_process() -> u32 {
     // SAFETY: the function has no preconditions.
     let id = unsafe { PsGetCurrentProcessId() };
     u32::try_from(id.addr()).unwrap_or_default()
+}
+
+/// Returns the thread that this thread works for: during a request, the client's.
+pub fn client_thread() -> u32 {
+    // SAFETY: the function has no preconditions.
+    let id = unsafe { PsGetCurrentThreadId() };
+    u32::try_from(id.addr()).unwrap_or_default()
+}
+
+/// Opens a process, to learn when it ends. Returns None if there is no such process.
+pub fn open_process(process: u32) -> Option<usize> {
+    // SAFETY: the function has no preconditions.
+    let handle = unsafe { OpenProcess(PROCESS_SYNCHRONIZE, 0, process) };
+    (!handle.is_null()).then(|| handle.expose_provenance())
+}
+
+/// Returns whether a process of [`open_process`] has ended.
+pub fn has_ended(process: usize) -> bool {
+    // SAFETY: the function has no preconditions; it rejects an invalid handle.
+    unsafe { WaitForSingleObject(ptr::with_exposed_provenance_mut(process), 0) == WAIT_OBJECT_0 }
+}
+
+/// Closes the handle of a process.
+pub fn close_process(process: usize) {
+    // SAFETY: the handle is of `open_process`, and is closed once.
+    unsafe { CloseHandle(ptr::with_exposed_provenance_mut(process)) };
 }
 
 /// Restricts this thread to the processors of the mask. Returns the previous mask, or 0 on failure.

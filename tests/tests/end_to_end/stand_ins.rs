@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use bench_protocol::Accesses;
+use bench_protocol::{Accesses, CounterOwner, HardwareCounters};
 use tests::Lab;
 
 use crate::bench::{BEGIN, Bench, END, REPORT, code};
@@ -20,6 +20,8 @@ const MACHINE: u32 = code(0x80D);
 const CALLS: u32 = code(0x80E) | 2;
 const CALLS_REPORT: u32 = code(0x80F);
 const LEAK: u32 = code(0x810);
+const CONFIGURE: u32 = code(0x811);
+const CONFIGURATION: u32 = code(0x812);
 
 /// Control codes and inputs of the faulty driver; see its `lib.rs`.
 const REGISTER: u32 = 0;
@@ -43,11 +45,15 @@ const WORK_ITEM: u32 = 0;
 const THREAD: u32 = 1;
 const QUEUE_TOO_LATE: u32 = 2;
 
-/// STATUS_UNSUCCESSFUL, STATUS_OBJECT_NAME_NOT_FOUND, STATUS_INSUFFICIENT_RESOURCES, STATUS_DEVICE_BUSY.
+/// STATUS_UNSUCCESSFUL, STATUS_OBJECT_NAME_NOT_FOUND, STATUS_INSUFFICIENT_RESOURCES, STATUS_DEVICE_BUSY,
+/// STATUS_INVALID_PARAMETER, STATUS_BUFFER_TOO_SMALL, STATUS_WMI_ALREADY_ENABLED.
 const UNSUCCESSFUL: u32 = 0xC000_0001;
 const NOT_FOUND: u32 = 0xC000_0034;
 const INSUFFICIENT: u32 = 0xC000_009A;
 const BUSY: u32 = 0x8000_0011;
+const INVALID: u32 = 0xC000_000D;
+const TOO_SMALL: u32 = 0xC000_0023;
+const ALREADY_ENABLED: u32 = 0xC000_0302;
 
 /// AMD's PerfEvtSel0 and PerfCtr0, and an event.
 const SELECT: u32 = 0xC001_0000;
@@ -320,6 +326,33 @@ fn counters_are_reserved_or_refused_with_the_set_status() {
 }
 
 #[test]
+fn hardware_counters_are_configured_once_and_not_while_a_thread_profiles() {
+    let mut bench = Bench::start();
+    let configured = |owner, counters: &[u64]| HardwareCounters { owner, counters: counters.to_vec() };
+    assert_eq!(bench.ask(CONFIGURE, &[17], 1), [INVALID]);
+    assert_eq!(bench.ask(CONFIGURE, &[3], 1), [0]);
+    let three = configured(Some(CounterOwner::Driver), &[0, 1, 2]);
+    assert_eq!(bench.ask(CONFIGURE, &[2], 1), [ALREADY_ENABLED]);
+    assert_eq!(bench.ask(CONFIGURATION, &[2], 3), [TOO_SMALL, 3, 0]);
+    assert_eq!(bench.ask(CONFIGURATION, &[16], 3), [0, 3, 3]);
+    bench.lab.wire.pretend_profiling(true).unwrap();
+    assert_eq!(bench.ask(CONFIGURE, &[0], 1), [ALREADY_ENABLED]);
+    assert_eq!(bench.lab.wire.hardware_counters().unwrap(), three);
+    bench.lab.wire.pretend_profiling(false).unwrap();
+    assert_eq!(bench.ask(CONFIGURE, &[0], 1), [0]);
+    bench.lab.wire.configure_hardware_counters(&[5]).unwrap();
+    assert_eq!(bench.ask(CONFIGURE, &[1], 1), [ALREADY_ENABLED]);
+    assert_eq!(bench.lab.wire.hardware_counters().unwrap(), configured(Some(CounterOwner::Another), &[5]));
+    assert_eq!(bench.new_violations(), NOTHING);
+    assert_eq!(bench.ask(CONFIGURE, &[0], 1), [0]);
+    let cleared = "KeSetHardwareCounterConfiguration clears the configuration of another driver";
+    assert_eq!(bench.new_violations(), [cleared]);
+    assert_eq!(bench.ask(CONFIGURE, &[16], 1), [0]);
+    let left = ["a driver was unloaded that had configured hardware counters for thread profiling"];
+    assert_eq!(bench.unload(), left);
+}
+
+#[test]
 fn accesses_by_the_test_are_not_counted() {
     let mut bench = Bench::start();
     bench.lab.wire.write_msr(1, COUNTER, 77).unwrap();
@@ -331,7 +364,7 @@ fn accesses_by_the_test_are_not_counted() {
 }
 
 /// The calls that can fail, in the order in which the faulty driver makes them.
-const FALLIBLE: [&str; 20] = [
+const FALLIBLE: [&str; 21] = [
     "ExAllocatePool2",
     "MmMapLockedPagesSpecifyCache",
     "IoCreateDevice",
@@ -346,6 +379,7 @@ const FALLIBLE: [&str; 20] = [
     "HalSetSystemInformation",
     "HalAllocateHardwareCounters",
     "HalFreeHardwareCounters",
+    "KeSetHardwareCounterConfiguration",
     "MmMapIoSpaceEx",
     "ExCreateCallback",
     "ExRegisterCallback",

@@ -2,7 +2,10 @@
 
 mod device;
 mod privilege;
+mod protected_file;
 mod service;
+mod threads;
+mod version;
 
 use std::io;
 
@@ -11,6 +14,7 @@ use windows_sys::core::BOOL;
 pub use self::device::DeviceHandle;
 pub use self::privilege::{SYSTEM_PROFILE, enable_privilege};
 pub use self::service::service_state;
+pub use self::threads::WindowsSystem;
 
 /// Converts a text to UTF-16 with a terminating zero.
 fn wide(text: &str) -> Vec<u16> {

@@ -30,12 +30,12 @@ impl Client {
         ask!(self, Command::PendingRequests, Answer::PendingRequests(requests) => requests)
     }
 
-    /// Sends [`Command::Threads`].
+    /// Sends [`Command::SystemThreads`].
     ///
     /// # Errors
     /// See [`ask`](Self::ask).
     pub fn threads(&mut self) -> Result<usize, Error> {
-        ask!(self, Command::Threads, Answer::Threads(threads) => threads)
+        ask!(self, Command::SystemThreads, Answer::SystemThreads(threads) => threads)
     }
 
     /// Sends [`Command::Descriptor`].

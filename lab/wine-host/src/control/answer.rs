@@ -1,12 +1,13 @@
 //! The answers to the commands of a test.
 
 use crate::{
+    control::threads,
     cpu::{interrupt_sites::InterruptSites, processor::State, processors},
     kernel::{
         callbacks, cancel_race, control_areas, deferred, etw, hal, loaded_images, pool, power, processor_change,
         requests,
         scripted_events::{self, ASLEEP, core, scripted_core},
-        security, system_information, system_threads, time, version,
+        security, system_information, system_threads, threads as scheduled, time, version,
     },
     nt,
     state::{machine::MACHINE, tracing::Wanted},
@@ -108,8 +109,9 @@ pub fn answer(command: Command) -> Answer {
         }
         Command::BusyCounters { milliseconds } => set(hal::set_busy, milliseconds),
         Command::CountersReserved => Answer::CountersReserved(hal::reserved()),
+        Command::Threads(command) => reply(threads::answer(command).map(Answer::Threads)),
         Command::PendingRequests => Answer::PendingRequests(requests::waiting()),
-        Command::Threads => Answer::Threads(system_threads::running()),
+        Command::SystemThreads => Answer::SystemThreads(system_threads::running()),
         Command::CancelAt(moment) => {
             done(if cancel_race::arm(moment) { Ok(()) } else { refused("there is only one processor") })
         }
@@ -166,6 +168,7 @@ fn set_identity(name: &str) -> Result<(), String> {
     }
     hal::set_unmasks(true);
     hal::hide_frames(false);
+    scheduled::reset();
     time::hold_counter(false);
     system_information::reset();
     control_areas::reset();

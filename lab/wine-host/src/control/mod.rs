@@ -3,3 +3,4 @@
 pub(crate) mod answer;
 pub(crate) mod entry;
 pub(crate) mod server;
+pub(crate) mod threads;

@@ -29,6 +29,8 @@ pub(crate) mod group_affinity;
 #[cfg(windows)]
 pub(crate) mod hal;
 #[cfg(windows)]
+pub(crate) mod hardware_counters;
+#[cfg(windows)]
 pub(crate) mod interrupt;
 #[cfg(windows)]
 pub(crate) mod io_space;
@@ -62,6 +64,8 @@ pub(crate) mod synchronization;
 pub(crate) mod system_information;
 #[cfg(windows)]
 pub(crate) mod system_threads;
+#[cfg(windows)]
+pub(crate) mod threads;
 #[cfg(windows)]
 pub(crate) mod time;
 #[cfg(windows)]

@@ -4,7 +4,7 @@
 #![expect(unsafe_code, reason = "reads and writes requests, and calls routines of the driver")]
 
 use crate::{
-    kernel::{irql, loaded_images, scripted_events},
+    kernel::{irql, loaded_images, scripted_events, threads},
     lock::lock,
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
     state::machine::MACHINE,
@@ -168,8 +168,11 @@ pub unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) ->
             unsafe { request.mdl.as_mut() }.map(Mdl::unmap);
         }
         let before = irql::current();
-        // SAFETY: the driver set this routine for requests of this kind, and owns the request from here on.
-        let status = unsafe { routine(device, irp) };
+        let serve = || {
+            // SAFETY: the driver set this routine for requests of this kind, and owns the request from here on.
+            unsafe { routine(device, irp) }
+        };
+        let status = if is_drivers && stack.major == DEVICE_CONTROL { threads::with_request(serve) } else { serve() };
         expect_irql("a dispatch routine", before);
         if is_drivers && let Some(what) = lock(&MACHINE.kernel.requests).returned(irp.addr(), status == PENDING) {
             violation::other(format!("the request {irp:p} {what}"));

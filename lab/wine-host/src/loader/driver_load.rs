@@ -7,8 +7,8 @@
 use crate::{
     cpu::instructions,
     kernel::{
-        callbacks, deferred, etw, hal, io_space, irql_checked, loaded_images, processor_change, requests,
-        system_threads, work_items,
+        callbacks, deferred, etw, hal, hardware_counters, io_space, irql_checked, loaded_images, processor_change,
+        requests, system_threads, work_items,
     },
     loader::{cpuid_scan, imports, pe::Image},
     nt,
@@ -141,6 +141,7 @@ fn unloaded(base: usize) {
     deferred::image_unloaded(&image.addresses);
     requests::image_unloaded(&image.addresses);
     hal::image_unloaded(&image.addresses);
+    hardware_counters::image_unloaded();
     callbacks::image_unloaded(&image.addresses);
     etw::image_unloaded(&image.addresses);
     processor_change::image_unloaded(&image.addresses);

@@ -4,9 +4,9 @@
 
 use crate::{
     kernel::{
-        callbacks, current_ids, devices, dpc, etw, group_affinity, hal, io_space, ipi, irql, irql_checked, nodes, pool,
-        processor_change, processor_numbers, requests, security, synchronization, system_information, system_threads,
-        time, timer, version, work_items,
+        callbacks, current_ids, devices, dpc, etw, group_affinity, hal, hardware_counters, io_space, ipi, irql,
+        irql_checked, nodes, pool, processor_change, processor_numbers, requests, security, synchronization,
+        system_information, system_threads, time, timer, version, work_items,
     },
     nt::{self, PASSIVE_LEVEL, Pointer, UnicodeString},
     state::machine::MACHINE,
@@ -71,6 +71,7 @@ pub fn find(name: &str) -> Option<usize> {
         "KeIpiGenericCall" => ipi::generic_call as *const (),
         "KeLowerIrql" => irql::lower as *const (),
         "KeQueryActiveProcessorCountEx" => processor_numbers::active_count as *const (),
+        "KeQueryHardwareCounterConfiguration" => hardware_counters::query as *const (),
         "KeQueryHighestNodeNumber" => nodes::query_highest as *const (),
         "KeQueryInterruptTime" => time::interrupt_time as *const (),
         "KeQueryMaximumProcessorCountEx" => processor_numbers::maximum_count as *const (),
@@ -81,6 +82,7 @@ pub fn find(name: &str) -> Option<usize> {
         "KeRemoveQueueDpc" => dpc::remove as *const (),
         "KeRevertToUserGroupAffinityThread" => group_affinity::revert as *const (),
         "KeSetCoalescableTimer" => timer::set_coalescable as *const (),
+        "KeSetHardwareCounterConfiguration" => hardware_counters::set as *const (),
         "KeSetImportanceDpc" => dpc::set_importance as *const (),
         "KeSetSystemGroupAffinityThread" => group_affinity::set as *const (),
         "KeSetTargetProcessorDpcEx" => dpc::set_target as *const (),

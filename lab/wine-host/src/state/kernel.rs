@@ -12,6 +12,7 @@ use crate::state::{
     pool::Pool,
     request_script::RequestScript,
     system_threads::SystemThreads,
+    threads::Threads,
     tracing::Tracing,
     windows::{Security, Windows},
 };
@@ -40,6 +41,7 @@ pub struct Kernel {
     pub requests: Mutex<IrpTracker>,
     pub security: Security,
     pub system_threads: SystemThreads,
+    pub threads: Threads,
     pub tracing: Tracing,
     pub windows: Windows,
     /// The work items by address.

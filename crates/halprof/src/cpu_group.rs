@@ -1,0 +1,221 @@
+//! Counters of a CPU, or of all.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::{CountRecord, EventRequest, ProcessorSet, StartHeader};
+
+use crate::builder::NamedRequests;
+use crate::counts::Counts;
+use crate::error::Error;
+use crate::group_error::GroupError;
+use crate::guards::Session;
+use crate::machine::Machine;
+use crate::quality::{Disturbance, Quality};
+
+/// Number of units of the driver's times in a microsecond.
+const PER_MICROSECOND: u64 = 10;
+
+/// Counters of a CPU or of all CPUs, from [`Builder::build_for_cpu`](crate::Builder::build_for_cpu) and
+/// [`Builder::build_for_all_cpus`](crate::Builder::build_for_all_cpus). They count whatever runs there.
+///
+/// Each reading interrupts each of the CPUs. When the group is dropped, the counters are free again.
+pub struct CpuGroup {
+    session: Session,
+    names: Arc<[String]>,
+    /// For each event of the request, the index of its name.
+    owners: Vec<usize>,
+    begin: Option<Vec<CountRecord>>,
+}
+
+impl CpuGroup {
+    pub(crate) fn build(
+        machine: &Machine,
+        events: Vec<NamedRequests>,
+        flags: u32,
+        cpus: ProcessorSet,
+    ) -> Result<Self, Error> {
+        let header = StartHeader { flags, ring: 0, budget: 0, batch: 0, processors: cpus };
+        let requests: Vec<EventRequest> = events.iter().flat_map(|event| &event.requests).copied().collect();
+        let repeated = |(name, event): (usize, &NamedRequests)| std::iter::repeat_n(name, event.requests.len());
+        let owners = events.iter().enumerate().flat_map(repeated).collect();
+        let session = Session::start(machine.shared_driver(), &header, &requests)?;
+        let names: Vec<_> = events.into_iter().map(|event| event.name).collect();
+        Ok(Self { session, names: Arc::from(names), owners, begin: None })
+    }
+
+    /// Returns the counts of the CPUs while `work` runs, on whichever CPU that is. Its result is kept alive until the
+    /// counters are read, and then dropped.
+    ///
+    /// # Errors
+    /// If a region has begun already, or the driver cannot read the counters.
+    pub fn measure<T>(&mut self, work: impl FnOnce() -> T) -> Result<Counts, Error> {
+        if self.begin.is_some() {
+            return Err(GroupError::AlreadyBegun.into());
+        }
+        let begin = self.session.read()?;
+        let result = black_box(work());
+        let counts = self.session.read().map(|end| self.counts(&begin, &end, None));
+        drop(result);
+        counts
+    }
+
+    /// Begins a region.
+    ///
+    /// # Errors
+    /// If a region has begun already, or the driver cannot read the counters. Then none has begun.
+    pub fn begin(&mut self) -> Result<(), Error> {
+        if self.begin.is_some() {
+            return Err(GroupError::AlreadyBegun.into());
+        }
+        self.begin = Some(self.session.read()?);
+        Ok(())
+    }
+
+    /// Ends the region and returns its counts.
+    ///
+    /// # Errors
+    /// If no region has begun, or the driver cannot read the counters. In the latter case the region goes on, and can
+    /// be ended by another call.
+    pub fn end(&mut self) -> Result<Counts, Error> {
+        let begin = self.begin.as_ref().ok_or(GroupError::NotBegun)?;
+        let end = self.session.read()?;
+        let counts = self.counts(begin, &end, None);
+        self.begin = None;
+        Ok(counts)
+    }
+
+    /// Returns the counts since the group was built.
+    ///
+    /// # Errors
+    /// If the driver cannot read the counters.
+    pub fn read(&self) -> Result<Counts, Error> {
+        Ok(self.counts(&[], &self.session.read()?, None))
+    }
+
+    /// Returns the counts since the group was built, for each CPU.
+    ///
+    /// # Errors
+    /// If the driver cannot read the counters.
+    pub fn read_per_cpu(&self) -> Result<Vec<(u32, Counts)>, Error> {
+        let end = self.session.read()?;
+        let mut cpus: Vec<_> = end.iter().map(|record| record.processor).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        Ok(cpus.into_iter().map(|cpu| (cpu, self.counts(&[], &end, Some(cpu)))).collect())
+    }
+
+    /// Returns the events as the builder got them.
+    pub fn events(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// Returns the counts between two readings, on all CPUs of the group or on one.
+    fn counts(&self, begin: &[CountRecord], end: &[CountRecord], cpu: Option<u32>) -> Counts {
+        let mut values = vec![0_u64; self.names.len()];
+        let mut times: Vec<Times> = vec![Times::default(); self.names.len()];
+        let mut disturbance = None;
+        for record in end.iter().filter(|record| cpu.is_none_or(|cpu| record.processor == cpu)) {
+            let is_before = |other: &&CountRecord| (other.processor, other.index) == (record.processor, record.index);
+            let Some(owner) = self.owners.get(record.index as usize).copied() else { continue };
+            let part = Part::between(begin.iter().find(is_before), record);
+            if let Some(value) = values.get_mut(owner) {
+                *value = value.saturating_add(part.scaled());
+            }
+            if let Some(times) = times.get_mut(owner) {
+                times.add(part.times);
+            }
+            let name = || self.names.get(owner).cloned().unwrap_or_default();
+            if let Some(found) = part.disturbance(record, name)
+                && disturbance.as_ref().is_none_or(|other| rank(other) > rank(&found))
+            {
+                disturbance = Some(found);
+            }
+        }
+        let times = times.into_iter().min_by(Times::by_share).unwrap_or_default();
+        Counts {
+            time_enabled: duration(times.enabled),
+            time_running: duration(times.running),
+            quality: disturbance.map_or(Quality::Undisturbed, Quality::Disturbed),
+            names: self.names.clone(),
+            values,
+            context_switches: None,
+            cycle_time: None,
+        }
+    }
+}
+
+/// Times in units of 100 ns, without sleep.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Times {
+    enabled: u64,
+    running: u64,
+}
+
+impl Times {
+    fn add(&mut self, other: Self) {
+        self.enabled = self.enabled.saturating_add(other.enabled);
+        self.running = self.running.saturating_add(other.running);
+    }
+
+    /// Compares the shares `running / enabled`.
+    fn by_share(&self, other: &Self) -> std::cmp::Ordering {
+        let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
+        product(self.running, other.enabled).cmp(&product(other.running, self.enabled))
+    }
+}
+
+/// What one event counted on one CPU between two readings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Part {
+    count: u64,
+    times: Times,
+}
+
+impl Part {
+    /// Without a first reading, the CPU was added since, and everything counts.
+    fn between(begin: Option<&CountRecord>, end: &CountRecord) -> Self {
+        let since = |of: fn(&CountRecord) -> u64| of(end).saturating_sub(begin.map_or(0, of));
+        let enabled = since(|record| record.enabled.saturating_sub(record.asleep));
+        let running = since(|record| record.running).min(enabled);
+        Self { count: since(|record| record.count), times: Times { enabled, running } }
+    }
+
+    /// Returns the count, as if the event had had a counter all the time.
+    fn scaled(self) -> u64 {
+        let Times { enabled, running } = self.times;
+        if running == enabled || running == 0 {
+            return self.count;
+        }
+        let scaled = u128::from(self.count) * u128::from(enabled) / u128::from(running);
+        u64::try_from(scaled).unwrap_or(u64::MAX)
+    }
+
+    /// Returns why the count is not exact, if it is not.
+    fn disturbance(self, end: &CountRecord, name: impl Fn() -> String) -> Option<Disturbance> {
+        let Times { enabled, running } = self.times;
+        if end.disturbed_register != 0 {
+            Some(Disturbance::CountersChanged { cpu: end.processor })
+        } else if running == 0 && enabled > 0 {
+            Some(Disturbance::NotCounted { event: name() })
+        } else if running < enabled {
+            Some(Disturbance::TookTurns)
+        } else {
+            None
+        }
+    }
+}
+
+/// Returns the order in which reasons are told if there are several: wrong, then missing, then estimated counts.
+fn rank(disturbance: &Disturbance) -> u8 {
+    match disturbance {
+        Disturbance::CountersChanged { .. } => 0,
+        Disturbance::NotCounted { .. } => 1,
+        _ => 2,
+    }
+}
+
+fn duration(units: u64) -> Duration {
+    Duration::from_micros(units / PER_MICROSECOND) + Duration::from_nanos(units % PER_MICROSECOND * 100)
+}

@@ -1,0 +1,247 @@
+//! Building a group with the best grade that the machine has.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::{CountRecord, EventRequest, MAX_GROUP, ProcessorSet, StartHeader, flags, modes};
+
+use super::{Slot, ThreadEvent, ThreadGroup};
+use crate::availability::{Availability, Unavailable};
+use crate::builder::{NamedRequests, only};
+use crate::error::Error;
+use crate::group_error::{GroupError, in_one_line};
+use crate::guards::{Pinned, Profiling, Session};
+use crate::machine::Machine;
+use crate::quality::Grade;
+use crate::system::MAX_THREAD_COUNTERS;
+use crate::truncation::Modulus;
+
+/// Age of the sums over all CPUs that limit the events of a region, if Windows may keep 32 bits only. In this time a
+/// CPU counts about a tenth of 2^32 instructions.
+const SHORT_BASE_AGE: Duration = Duration::from_millis(50);
+
+/// The same if Windows keeps as many bits as a counter has: 40 at least.
+const LONG_BASE_AGE: Duration = Duration::from_secs(10);
+
+/// What the user wants of a group.
+pub(crate) struct Options {
+    /// The worst grade that will do.
+    pub(crate) require: Grade,
+    /// The CPU to which the thread is restricted.
+    pub(crate) pin: Option<u32>,
+    /// Bits of [`flags`].
+    pub(crate) flags: u32,
+}
+
+/// What a group of some grade holds.
+struct Held {
+    profiling: Option<Profiling>,
+    session: Session,
+    pinned: Option<Pinned>,
+    events: Vec<ThreadEvent>,
+}
+
+/// Why a group does not have a grade.
+enum NotBuilt {
+    /// The next grade may be available.
+    Unavailable(Unavailable),
+    /// No group can be built.
+    Failed(Error),
+}
+
+impl From<Error> for NotBuilt {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Unavailable> for NotBuilt {
+    fn from(why: Unavailable) -> Self {
+        Self::Unavailable(why)
+    }
+}
+
+/// Builds groups of each grade.
+struct Attempt<'a> {
+    machine: &'a Machine,
+    events: &'a [NamedRequests],
+    options: &'a Options,
+}
+
+impl ThreadGroup {
+    /// Builds a group with the best grade, and notes why the better ones are unavailable.
+    pub(crate) fn build(machine: &Machine, events: Vec<NamedRequests>, options: &Options) -> Result<Self, Error> {
+        let given = events.iter().map(|event| event.requests.len()).sum();
+        if given > MAX_GROUP {
+            return Err(GroupError::TooManyEvents { given }.into());
+        }
+        let attempt = Attempt { machine, events: &events, options };
+        let mut unavailable = Vec::new();
+        let (grade, held) = attempt.best(&mut unavailable)?;
+        let verification = machine.verification()?;
+        let keeps_64_bits = verification.as_ref().is_some_and(|record| record.keeps_64_bits);
+        let width = machine.driver().info()?.width;
+        let Held { profiling, session, pinned, events: counted } = held;
+        let names: Vec<_> = events.into_iter().map(|event| event.name).collect();
+        Ok(Self {
+            profiling,
+            session,
+            pinned,
+            system: machine.system(),
+            names: Arc::from(names),
+            events: counted,
+            availability: Availability::new(grade, verification.is_some(), unavailable),
+            modulus: Modulus::new(keeps_64_bits, width),
+            base_age: if keeps_64_bits { LONG_BASE_AGE } else { SHORT_BASE_AGE },
+            base: None,
+            region: None,
+            overhead: None,
+        })
+    }
+}
+
+impl Attempt<'_> {
+    fn best(&self, unavailable: &mut Vec<(Grade, Unavailable)>) -> Result<(Grade, Held), Error> {
+        let builds: [(_, fn(&Self) -> _); 2] =
+            [(Grade::Virtualized, Self::virtualized), (Grade::Undisturbed, Self::undisturbed)];
+        for (grade, build) in builds {
+            match build(self) {
+                Ok(held) => return Ok((grade, held)),
+                Err(NotBuilt::Unavailable(why)) if self.options.require == grade => {
+                    return Err(GroupError::Unavailable { grade, why }.into());
+                }
+                Err(NotBuilt::Unavailable(why)) => unavailable.push((grade, why)),
+                Err(NotBuilt::Failed(error)) => return Err(error),
+            }
+        }
+        Ok((Grade::Disturbed, self.disturbed()?))
+    }
+
+    /// Checks that Windows can profile the thread.
+    fn check_profiling(&self) -> Result<(), Unavailable> {
+        let system = self.machine.system();
+        system.find_profiling().map_err(|name| Unavailable::MissingFunction { name })?;
+        match system.is_profiled() {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(Unavailable::AlreadyProfiled),
+            Err(cause) => Err(Unavailable::ProfilingFailed { reason: cause.to_string() }),
+        }
+    }
+
+    fn enable(&self, counters: u64) -> Result<Profiling, Unavailable> {
+        let failed = |cause: std::io::Error| Unavailable::ProfilingFailed { reason: cause.to_string() };
+        let profiling = Profiling::enable(self.machine.system(), counters).map_err(failed)?;
+        let read = u32::from(profiling.read().map_err(failed)?.counter_count);
+        let enabled = counters.count_ones();
+        if read < enabled { Err(Unavailable::TooFewCounters { enabled, read }) } else { Ok(profiling) }
+    }
+
+    /// Starts the session. The driver's refusal of the flags is a reason for another grade.
+    fn start(&self, flags: u32, cpus: ProcessorSet) -> Result<Session, Error> {
+        let header = StartHeader { flags: self.options.flags | flags, ring: 0, budget: 0, batch: 0, processors: cpus };
+        let requests: Vec<EventRequest> = self.events.iter().flat_map(|event| &event.requests).copied().collect();
+        Session::start(self.machine.shared_driver(), &header, &requests)
+    }
+
+    /// Checks that the driver reads the session by group readings.
+    fn check_readable(session: &Session) -> Result<(), Unavailable> {
+        session.read_group().map(drop).map_err(|error| refused(&error))
+    }
+
+    fn virtualized(&self) -> Result<Held, NotBuilt> {
+        self.check_profiling()?;
+        let pinned = match self.options.pin {
+            Some(cpu) => Some(self.pin(cpu)?),
+            None => None,
+        };
+        let session = self.start(flags::THREADS, ProcessorSet::EMPTY).map_err(|error| refused(&error))?;
+        Self::check_readable(&session)?;
+        let events = self.slots(&session.read().map_err(|error| refused(&error))?)?;
+        let counters = events.iter().flat_map(|event| &event.slots).fold(0, |mask, slot| mask | 1 << slot.counter);
+        let profiling = Some(self.enable(counters)?);
+        Ok(Held { profiling, session, pinned, events })
+    }
+
+    fn undisturbed(&self) -> Result<Held, NotBuilt> {
+        if self.events.iter().any(counts_kernel) {
+            return Err(Unavailable::KernelMode.into());
+        }
+        self.check_profiling()?;
+        let (pinned, cpu) = self.pin_here()?;
+        let session = self.start(0, only(cpu)?)?;
+        Self::check_readable(&session)?;
+        let profiling = Some(self.enable(0)?);
+        Ok(Held { profiling, session, pinned: Some(pinned), events: self.unslotted() })
+    }
+
+    fn disturbed(&self) -> Result<Held, Error> {
+        let (pinned, cpus) = match self.pin_here() {
+            Ok((pinned, cpu)) => (Some(pinned), only(cpu)?),
+            Err(_) => (None, ProcessorSet::EMPTY),
+        };
+        let session = self.start(0, cpus)?;
+        session.read_group()?;
+        // Context switches are told if Windows counts them, though they are not why the grade is unavailable.
+        let profiling = self.check_profiling().and_then(|()| self.enable(0)).ok();
+        Ok(Held { profiling, session, pinned, events: self.unslotted() })
+    }
+
+    /// Restricts the thread to the wanted CPU, or to the one on which it runs.
+    fn pin_here(&self) -> Result<(Pinned, u32), Unavailable> {
+        let cpu = self.options.pin.unwrap_or_else(|| self.machine.system().current_cpu());
+        Ok((self.pin(cpu)?, cpu))
+    }
+
+    fn pin(&self, cpu: u32) -> Result<Pinned, Unavailable> {
+        let not_pinned = |cause: std::io::Error| Unavailable::NotPinned { reason: cause.to_string() };
+        Pinned::to(self.machine.system(), cpu).map_err(not_pinned)
+    }
+
+    /// Returns the counters of each event, which are the same on every CPU.
+    fn slots(&self, records: &[CountRecord]) -> Result<Vec<ThreadEvent>, Unavailable> {
+        let mut first = 0;
+        let of_event = |event: &NamedRequests| {
+            let requests = first..first + event.requests.len();
+            first = requests.end;
+            let mut slots: Vec<Slot> = Vec::new();
+            for request in requests {
+                let of_request = records.iter().filter(|record| record.index as usize == request);
+                for record in of_request {
+                    let counter = record.counter as usize;
+                    if counter >= MAX_THREAD_COUNTERS {
+                        return Err(Unavailable::NoThreadCounter { event: event.name.clone() });
+                    }
+                    match slots.iter_mut().find(|slot| slot.counter == counter) {
+                        Some(slot) if slot.requests.contains(&request) => {}
+                        Some(slot) => slot.requests.push(request),
+                        None => slots.push(Slot { counter, requests: vec![request] }),
+                    }
+                }
+            }
+            if slots.is_empty() {
+                return Err(Unavailable::NoThreadCounter { event: event.name.clone() });
+            }
+            Ok(ThreadEvent { slots, counts_kernel: counts_kernel(event) })
+        };
+        self.events.iter().map(of_event).collect()
+    }
+
+    /// Returns the events of a group whose values the driver reads.
+    fn unslotted(&self) -> Vec<ThreadEvent> {
+        let mut first = 0;
+        let of_event = |event: &NamedRequests| {
+            let requests: Vec<_> = (first..first + event.requests.len()).collect();
+            first += requests.len();
+            ThreadEvent { slots: vec![Slot { counter: 0, requests }], counts_kernel: counts_kernel(event) }
+        };
+        self.events.iter().map(of_event).collect()
+    }
+}
+
+fn counts_kernel(event: &NamedRequests) -> bool {
+    event.requests.iter().any(|request| request.modes & modes::KERNEL != 0)
+}
+
+fn refused(error: &Error) -> Unavailable {
+    Unavailable::Refused { reason: in_one_line(error) }
+}
