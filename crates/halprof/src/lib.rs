@@ -24,8 +24,8 @@
 //! ```
 //!
 //! An [`Error`] has a [kind](Error::kind) for programs, a text, its sources, and a [remedy](Error::remedy) for people.
-//! The layouts of requests and replies are those of the crate [`protocol`], which this crate exports, as it does [`pmu`]
-//! and [`events`], whose types name encodings and the events of makers.
+//! The layouts of requests and replies are those of the crate [`protocol`], which this crate exports, as it does
+//! [`pmu`] and [`events`], whose types name encodings and the events of makers.
 
 pub mod core_types;
 mod device;
