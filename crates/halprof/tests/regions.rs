@@ -153,6 +153,13 @@ impl Trial {
                 // A busy machine may have no empty region that is exact.
                 let _ = group.calibrate();
             }
+            if self.random.percent(10) {
+                // The counters, of 48 bits, wrap soon. The driver reads them every ten seconds.
+                for _ in 0..8 {
+                    self.lab.run_user(&self.encodings.map(|event| (event, (1 << 45) - (1 << 34))));
+                    self.lab.tick();
+                }
+            }
             while left > 0 {
                 left -= 1;
                 // What another program changed stays changed, until the counters are started again.
@@ -230,6 +237,7 @@ impl Trial {
                     incidents.is_written = true;
                 }
                 3..=6 => self.toggle_other_session(),
+                7 => self.lab.tick(),
                 _ => {}
             }
         }

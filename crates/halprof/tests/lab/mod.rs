@@ -153,6 +153,11 @@ impl Lab {
         self.run(&Work::user(&events));
     }
 
+    /// Lets the driver's thread update the counts and repair registers, as it does every ten seconds.
+    pub fn tick(&self) {
+        self.state().hardware.engine.accumulate_counts();
+    }
+
     /// Lets the thread wait, while others run.
     pub fn wait(&self) {
         let mut state = self.state();
