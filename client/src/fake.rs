@@ -283,6 +283,8 @@ impl Device for Arc<FakeDriver> {
                 let max = if current == 1 { 1 } else { usize::MAX };
                 list(output, header, &self.areas.iter().filter(is_asked).take(max).copied().collect::<Vec<_>>())
             }
+            // The client has no verb that sends it.
+            Code::ReadGroup => return Err(io::Error::other("not sent")),
             Code::Samples => {
                 let left = self.fail_samples_after.get();
                 self.fail_samples_after.set(left.map(|left| left.saturating_sub(1)));

@@ -3,7 +3,7 @@
 use protocol::NtStatus;
 use protocol::status::{
     STATUS_ADDRESS_ALREADY_EXISTS, STATUS_DEVICE_BUSY, STATUS_INVALID_INFO_CLASS, STATUS_MEMORY_NOT_ALLOCATED,
-    STATUS_NOT_IMPLEMENTED, STATUS_NOT_SUPPORTED, STATUS_RETRY, STATUS_SUCCESS,
+    STATUS_NOT_IMPLEMENTED, STATUS_NOT_SUPPORTED, STATUS_RETRY, STATUS_SUCCESS, STATUS_WMI_ALREADY_ENABLED,
 };
 
 /// Returns the name of a status, or its number if it has no name here.
@@ -17,6 +17,7 @@ pub fn name(status: NtStatus) -> String {
         STATUS_MEMORY_NOT_ALLOCATED => "STATUS_MEMORY_NOT_ALLOCATED".to_owned(),
         STATUS_INVALID_INFO_CLASS => "STATUS_INVALID_INFO_CLASS".to_owned(),
         STATUS_RETRY => "STATUS_RETRY".to_owned(),
+        STATUS_WMI_ALREADY_ENABLED => "STATUS_WMI_ALREADY_ENABLED".to_owned(),
         status => status.to_string(),
     }
 }

@@ -4,6 +4,7 @@ mod core_type;
 mod debug_store;
 mod extra;
 mod register_fault;
+mod threads;
 
 use std::fmt;
 
@@ -146,6 +147,23 @@ fn rings_too_large(wanted: u64, most: u64) -> String {
     )
 }
 
+impl Refusal {
+    /// Returns what was refused because of an extra register, thread profiling or the Debug Store, and why.
+    fn of_register(&self, cause: ErrorCode) -> String {
+        let Self { source, header, sessions, .. } = self;
+        match cause {
+            ErrorCode::ExtraRegisterTaken | ErrorCode::PreciseOnly | ErrorCode::BadEvent | ErrorCode::SameNumber => {
+                extra::sentence(cause, source, header)
+            }
+            ErrorCode::ThreadProfilingTaken
+            | ErrorCode::ThreadsConflict
+            | ErrorCode::NoCommonCounter
+            | ErrorCode::NotReadable => threads::sentence(cause, source, header, sessions),
+            _ => debug_store::sentence(cause, source, header),
+        }
+    }
+}
+
 impl std::error::Error for Refusal {}
 
 impl UserError for Refusal {
@@ -200,6 +218,12 @@ impl UserError for Refusal {
             Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
                 core_type::exit(cause, &self.header)
             }
+            Some(
+                cause @ (ErrorCode::ThreadProfilingTaken
+                | ErrorCode::ThreadsConflict
+                | ErrorCode::NoCommonCounter
+                | ErrorCode::NotReadable),
+            ) => threads::exit(cause),
             Some(ErrorCode::None | ErrorCode::BadFlags | ErrorCode::Asleep) | None => Exit::Failure,
         }
     }
@@ -280,6 +304,12 @@ impl UserError for Refusal {
             Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
                 core_type::remedy(cause, source, &self.header, &self.core_types)
             }
+            Some(
+                cause @ (ErrorCode::ThreadProfilingTaken
+                | ErrorCode::ThreadsConflict
+                | ErrorCode::NoCommonCounter
+                | ErrorCode::NotReadable),
+            ) => threads::remedy(cause, source),
             Some(ErrorCode::None | ErrorCode::BadFlags) | None => return None,
         };
         Some(text)
@@ -380,23 +410,13 @@ impl fmt::Display for Refusal {
             Some(cause @ (ErrorCode::CoreTypeNeeded | ErrorCode::NoSuchCoreType)) => {
                 f.write_str(&core_type::sentence(cause, source, &self.header, &self.core_types))
             }
-            Some(cause) => f.write_str(&of_register(cause, source, &self.header)),
+            Some(cause) => f.write_str(&self.of_register(cause)),
             None => write!(
                 f,
                 "the driver failed the request {request} for the reason {cause}, which this client\n  \
                  (protocol version {PROTOCOL_VERSION}) does not know: NTSTATUS {status}"
             ),
         }
-    }
-}
-
-/// Returns what was refused because of an extra register or the Debug Store, and why.
-fn of_register(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String {
-    match cause {
-        ErrorCode::ExtraRegisterTaken | ErrorCode::PreciseOnly | ErrorCode::BadEvent | ErrorCode::SameNumber => {
-            extra::sentence(cause, source, header)
-        }
-        _ => debug_store::sentence(cause, source, header),
     }
 }
 

@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "dispatch routines get raw pointers from the I/O manager")]
 
-use engine::{ClientId, Engine};
+use engine::{ClientId, Completion, Engine};
 use wdk_sys::{
     DRIVER_OBJECT, IRP_MJ_CLEANUP, IRP_MJ_CLOSE, IRP_MJ_CREATE, IRP_MJ_DEVICE_CONTROL, NTSTATUS, PDEVICE_OBJECT,
     PDRIVER_OBJECT, PIRP, STATUS_DELETE_PENDING, STATUS_INVALID_DEVICE_REQUEST, STATUS_PRIVILEGE_NOT_HELD,
@@ -15,7 +15,7 @@ use crate::kernel::Kernel;
 use crate::nt::fast_mutex::FastMutex;
 use crate::nt::irp::{Major, Request, current_process};
 use crate::nt::{device_object, privilege};
-use crate::waiting;
+use crate::{interrupt, waiting};
 
 /// The engine, from DriverEntry to unload.
 pub static ENGINE: FastMutex<Option<Engine<Kernel>>> = FastMutex::new(None);
@@ -72,6 +72,9 @@ fn serve(mut request: Request<'_>) -> NTSTATUS {
     if matches!(request.major(), Major::Create) && !privilege::may_profile() {
         return request.complete(STATUS_PRIVILEGE_NOT_HELD, 0);
     }
+    if let Some(done) = read_group(client, &mut request) {
+        return request.complete(done.status.into(), done.information);
+    }
     let mut engine = ENGINE.lock();
     let Some(engine) = engine.as_mut() else {
         return request.complete(STATUS_DELETE_PENDING, 0);
@@ -98,4 +101,18 @@ fn serve(mut request: Request<'_>) -> NTSTATUS {
         Major::Other => (STATUS_INVALID_DEVICE_REQUEST, 0),
     };
     request.complete(status, information)
+}
+
+/// Serves a request that reads counters of the current processor, without the engine's lock. Returns `None` for other
+/// requests, and for one that the engine has to refuse.
+///
+/// The request keeps its handle's file object until it completes, and the sampler with it. If another thread closes the
+/// handle meanwhile, the session ends on this processor before the read or after it.
+fn read_group(client: ClientId, request: &mut Request<'_>) -> Option<Completion> {
+    let code = request.code();
+    if !matches!(request.major(), Major::DeviceControl) || code != Code::ReadGroup as u32 {
+        return None;
+    }
+    let (buffer, input, output) = request.buffered();
+    engine::Request { client, code, buffer, input, output }.read_group(interrupt::read_group)
 }

@@ -1,23 +1,25 @@
-//! Forwards performance monitor interrupts, ticks and power changes from the kernel to the [`Sampler`].
+//! Forwards performance monitor interrupts, ticks, power changes and reads of one processor from the kernel to the
+//! [`Sampler`].
 
 #![expect(unsafe_code, reason = "the HAL and the kernel's timers call with nothing but an address")]
 
 use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use engine::{Interrupted, Sampler, Subscribers, TICKS_PER_SECOND};
+use engine::{ClientId, Interrupted, Sampler, Subscribers, TICKS_PER_SECOND};
 use pmu::ProcessorIndex;
-use protocol::{Mode, ProcessorSet};
+use protocol::{GroupReply, GroupRequest, Mode, ProcessorSet};
 use wdk_sys::{NTSTATUS, STATUS_INSUFFICIENT_RESOURCES};
 
 use crate::cpu;
+use crate::nt::device_object::{self, Keep};
 use crate::nt::dpc::{self, Dpc};
 use crate::nt::power::Change;
 use crate::nt::system_process::Worker;
 use crate::nt::timers::{FineClock, Timers};
 use crate::nt::trap_frame::TrapFrame;
 use crate::nt::unwind::Scratch;
-use crate::nt::{clock, cpu_dpcs, device_object, hal, irp, processors};
+use crate::nt::{clock, cpu_dpcs, hal, irp, processors};
 use crate::{tracing, waiting};
 
 /// Units of 100 ns between two ticks.
@@ -52,13 +54,16 @@ pub fn publish(sampler: &Sampler) {
     SAMPLER.store(core::ptr::from_ref(sampler).cast_mut(), Ordering::Release);
 }
 
-/// Clears the sampler. Interrupts, ticks and power changes must have stopped.
+/// Clears the sampler. Interrupts, ticks, power changes and requests must have stopped.
 pub fn withdraw() {
     SAMPLER.store(core::ptr::null_mut(), Ordering::Release);
 }
 
 fn sampler() -> Option<&'static Sampler> {
-    // SAFETY: the sampler is withdrawn and then dropped only after the kernel has stopped calling this module
+    // SAFETY: the sampler is withdrawn and then dropped only after the kernel has stopped calling this module: timers,
+    // DPCs and callbacks have ended by then, and so have requests. The I/O manager calls the unload routine, which
+    // withdraws it, only when no handle is open and no request is in progress. If DriverEntry fails, no handle was open:
+    // the device is the last thing that it makes
     unsafe { SAMPLER.load(Ordering::Acquire).as_ref() }
 }
 
@@ -83,6 +88,18 @@ pub fn power_changed(change: Change) {
             });
         }
     }
+}
+
+/// Reads the counters of a session on the current processor, without the engine and its lock. Returns `None` if the
+/// engine has to serve the request.
+///
+/// # IRQL
+/// PASSIVE_LEVEL, for a request.
+pub fn read_group(wanted: GroupRequest, client: ClientId) -> Option<GroupReply> {
+    let sampler = sampler()?;
+    let mut reply = None;
+    cpu::at_high_level(|current| reply = sampler.read_group(current, clock::ticks, client, wanted));
+    reply
 }
 
 /// Guard: the performance monitor interrupt belongs to the driver while the value lives.
@@ -147,9 +164,8 @@ impl Sampling {
             dpc::flush();
         });
         if registered {
-            // If unregistering failed, the HAL still calls the handler, so the driver must stay loaded. The next
-            // session retries.
-            device_object::set_unload(if given_back.is_ok() { Some(crate::unload) } else { None });
+            // If unregistering failed, the HAL still calls the handler. The next session retries.
+            device_object::keep_loaded(Keep::InterruptHandler, given_back.is_err());
         }
     }
 }

@@ -12,11 +12,12 @@ use wdk_sys::PCUNICODE_STRING;
 use crate::cpu::{self, PinnedProcessor, Processor};
 use crate::interrupt::{self, Sampling, SamplingByTime};
 use crate::nt::cpu_dpcs::CpuDpcs;
+use crate::nt::device_object::{self, Keep};
 use crate::nt::hal::{self, Reservation};
 use crate::nt::node_pool::NodePool;
 use crate::nt::targeted_calls::TargetedCalls;
 use crate::nt::text::Text;
-use crate::nt::{clock, control_area, local_apic, processors, registry, timers};
+use crate::nt::{clock, control_area, local_apic, processors, registry, thread_profiling, timers};
 use crate::tracing;
 
 /// The value that makes the driver treat a Hygon processor as one of AMD.
@@ -182,6 +183,10 @@ impl Platform for Kernel {
         clock::ticks()
     }
 
+    fn shared_clock(&self) -> impl Fn() -> Ticks + Sync {
+        clock::ticks
+    }
+
     fn is_shadowed(&self) -> Result<bool, NtStatus> {
         control_area::is_shadowed().map_err(NtStatus::from)
     }
@@ -202,6 +207,16 @@ impl Platform for Kernel {
         let (sampling, handler) = Sampling::begin().map_err(NtStatus::from)?;
         self.sampling.set(Some(sampling));
         Ok(handler)
+    }
+
+    fn configure_thread_profiling(&self, count: u32) -> Result<(), NtStatus> {
+        thread_profiling::configure(count).map_err(NtStatus::from)
+    }
+
+    fn release_thread_profiling(&self) -> Result<(), NtStatus> {
+        let released = thread_profiling::configure(0);
+        device_object::keep_loaded(Keep::ThreadProfiling, released.is_err());
+        released.map_err(NtStatus::from)
     }
 
     fn run_ticks(&self, processors: &ProcessorSet) -> bool {

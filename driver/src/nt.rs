@@ -26,6 +26,7 @@ pub mod system_process;
 pub mod system_thread;
 pub mod targeted_calls;
 pub mod text;
+pub mod thread_profiling;
 pub mod timers;
 pub mod trap_frame;
 pub mod unwind;

@@ -52,7 +52,7 @@ fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 79] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 84] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -503,10 +503,40 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 79] {
             "error: the rings of all sessions would take 12,884 MB of memory that cannot be paged out,\n  and the driver allows 1,073 MB\n  try: a smaller --ring, or fewer CPUs with -C",
         ),
         (
+            47,
+            [0xC000_0302, 0],
+            Exit::CountersTaken,
+            "error: Windows does not change its thread profiling: KeSetHardwareCounterConfiguration returned\n  STATUS_WMI_ALREADY_ENABLED\n  because: another driver has configured it, or a thread still profiles\n  try: end the programs that profile their threads, and other profilers",
+        ),
+        (
+            47,
+            [0xC000_000D, 0],
+            Exit::CountersTaken,
+            "error: Windows does not change its thread profiling: KeSetHardwareCounterConfiguration returned\n  0xC000000D\n  try: end the programs that profile their threads, and other profilers",
+        ),
+        (
+            48,
+            [0, 0],
+            Exit::CountersTaken,
+            "error: a session for thread profiling needs the counters for itself: no other such session,\n  and none that samples by counters, can run beside it\n  try: client status   (lists what runs); then stop one of the two",
+        ),
+        (
+            49,
+            [0, 0],
+            Exit::UnsupportedSource,
+            "error: no counter counts BranchInstructions on every CPU\n  because: thread profiling needs a general counter that has the same index everywhere\n  try: another event   (client query BranchInstructions shows its counters)",
+        ),
+        (
+            50,
+            [7, 0],
+            Exit::NotRunning,
+            "error: the counters of session 7 on CPU 1 cannot be read as a group\n  try: client read, which reads every session",
+        ),
+        (
             99,
             [0, 0],
             Exit::Failure,
-            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 11) does not know: NTSTATUS 0xC0000225",
+            "error: the driver failed the request Start for the reason 99, which this client\n  (protocol version 12) does not know: NTSTATUS 0xC0000225",
         ),
     ]
 }
@@ -606,4 +636,13 @@ fn sessions_that_hold_counters_are_listed_with_the_command_that_frees_one() {
     );
     let report = refusal(4, [4, 1], &[holder(4, 0x13, 0)]).report();
     assert_eq!(report.lines().last(), Some("  try: wait for process 1234 to end, or end it"));
+    let report = refusal(48, [0, 0], &detached).report();
+    let of_holders: Vec<_> = report.lines().skip(2).take(2).collect();
+    assert_eq!(
+        of_holders,
+        [
+            "  held by: session 3 (process 1234, detached): TotalIssues, BranchMispredictions",
+            "           session 4 (process 1234): TotalCycles"
+        ]
+    );
 }

@@ -1,6 +1,7 @@
 //! Planning of sessions: all checks that can refuse a session before a register is accessed.
 
 mod request;
+mod threads;
 
 use alloc::vec::Vec;
 
@@ -25,7 +26,7 @@ use crate::rings::{self, Rings};
 use crate::rotation::{MAX_ROTATIONS, ROUND, Rotation, Turn, TurnCount};
 use crate::rounds::{Counted, Placed, Placer, Unplaced};
 use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber, TIME_STATS};
-use crate::session::{Count, Place, Session};
+use crate::session::{Count, Place, Session, ThreadProfiling};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 use request::{check, check_numbers, how_to_serve, named_core_type, within};
 use sample_ring::Slot;
@@ -89,6 +90,7 @@ impl<M: Platform> Planner<'_, M> {
         let sampled = events.iter().any(|event| event.interval != 0 || event.source == BRANCHES);
         check(header, sampled, events)?;
         let detached = header.flags & flags::DETACHED != 0;
+        let for_threads = header.flags & flags::THREADS != 0;
         let mut planned = try_with_capacity(events.len())?;
         hal.keep_raw(|index| self.others.iter().any(|other| other.counts_event(index)));
         for event in events {
@@ -110,6 +112,7 @@ impl<M: Platform> Planner<'_, M> {
             })?;
         }
         check_numbers(&planned)?;
+        self.check_conflict(for_threads, &planned, reply)?;
         if let Some(again) = planned.iter().filter(|event| event.is_sampled_by_time()).nth(1) {
             return Err(invalid(ErrorCode::BadModes, again.modes.into()).source(again.source));
         }
@@ -125,6 +128,10 @@ impl<M: Platform> Planner<'_, M> {
             }
         }
         processors.retain(|processor| planned.iter().any(|event| event.is_on(hal.core_type(*processor))));
+        if for_threads {
+            self.context.check_awake()?; // Windows reads the counters from the start on
+            self.narrow_to_common(&mut planned, &processors)?;
+        }
         let budget = if header.budget == 0 { DEFAULT_BUDGET } else { header.budget };
         let new_rings = || Rings::new(self.free_place()?, budget, header.ring, processors.len());
         if sampled {
@@ -151,11 +158,15 @@ impl<M: Platform> Planner<'_, M> {
             events: planned,
             rings,
             hardware_recording: recording,
+            thread_profiling: if for_threads { ThreadProfiling::Wanted } else { ThreadProfiling::No },
         };
         for processor in processors {
             if let Err(refusal) = self.extend(&mut session, processor, reply) {
                 session.release(hal);
                 return Err(refusal);
+            }
+            if for_threads {
+                session.keep_counters();
             }
         }
         Ok(session)
@@ -233,7 +244,7 @@ impl<M: Platform> Planner<'_, M> {
                 {
                     return Err(group_too_large(source, processor, members, part));
                 }
-                return Err(self.no_counter(&session.events, source, processor, reply));
+                return Err(self.no_counter(session, source, processor, reply));
             }
         };
         let mut placed = assigned.iter();
@@ -317,17 +328,24 @@ impl<M: Platform> Planner<'_, M> {
         self.others.iter().filter(|other| other.rotates_on(processor)).count() < MAX_ROTATIONS
     }
 
-    /// Returns whether no other session has a counter of a processor.
+    /// Returns whether no other session has a counter of a processor; for threads, of any.
     fn is_free(&self, session: &Session, processor: ProcessorIndex) -> bool {
+        if session.thread_profiling != ThreadProfiling::No && self.others.iter().any(Session::uses_counters) {
+            return false;
+        }
         let of_others = |state: CounterState| !state.is_free() && state.owner() != session.tag;
         self.context.hal.cpu_counters(processor).counters(of_others).is_empty()
     }
 
     /// Returns the refusal for the event of `source` if no counter of `processor` is free, and writes the sessions
     /// there to the reply.
-    fn no_counter(&self, events: &[Event], source: u32, processor: ProcessorIndex, reply: &mut Reply<'_>) -> Refusal {
+    fn no_counter(&self, session: &Session, source: u32, processor: ProcessorIndex, reply: &mut Reply<'_>) -> Refusal {
+        let events = &session.events;
         let core_type = self.context.hal.core_type(processor);
-        let on_it = |other: &&Session| other.processors.binary_search(&processor).is_ok();
+        // A counter that is in use on one processor is of no use for threads.
+        let on_it = |other: &&Session| {
+            session.thread_profiling != ThreadProfiling::No || other.processors.binary_search(&processor).is_ok()
+        };
         self.others.iter().filter(on_it).for_each(|other| other.write_sessions(reply));
         let fitting = |event: &Event| match event.service {
             Service::Counter { state, .. } if event.is_on(core_type) => {
@@ -423,7 +441,8 @@ impl<M: Platform> Planner<'_, M> {
                 && (event.modes, event.core_type) == (wanted.modes, wanted.core_type)
                 && (event.full, event.extra) == (wanted.full, wanted.extra)
         };
-        self.others.iter().filter(|session| session.owner.is_none()).find(|session| session.events.iter().any(same))
+        let detached = |session: &&Session| session.owner.is_none() && session.thread_profiling == ThreadProfiling::No;
+        self.others.iter().filter(detached).find(|session| session.events.iter().any(same))
     }
 
     /// Checks the core type of an event against those of the session's processors. An event that is not the same on all

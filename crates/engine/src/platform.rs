@@ -82,6 +82,12 @@ pub trait Platform {
     /// Returns the time by that clock.
     fn clock(&self) -> Ticks;
 
+    /// Returns that clock, for the code that runs on a processor.
+    ///
+    /// # IRQL
+    /// Any, for the clock.
+    fn shared_clock(&self) -> impl Fn() -> Ticks + Sync;
+
     /// Adds a processor that became active, where no timer runs yet. Returns false if a timer is unavailable; then the
     /// processor must not be used for events that need one.
     fn add_processor(&self, processor: ProcessorIndex) -> bool;
@@ -135,6 +141,27 @@ pub trait Platform {
     /// # Errors
     /// The NTSTATUS of the call that failed; then nothing is registered.
     fn begin_sampling(&self) -> Result<NonZeroU64, NtStatus>;
+
+    /// KeSetHardwareCounterConfiguration: lets Windows' thread profiling read the general counters with the indexes below
+    /// `count`, at most [`THREAD_COUNTERS`](pmu::interface::THREAD_COUNTERS), for every thread that asks for them. The
+    /// counters run already.
+    ///
+    /// # Errors
+    /// The NTSTATUS of the kernel; then nothing is configured.
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL.
+    fn configure_thread_profiling(&self, count: u32) -> Result<(), NtStatus>;
+
+    /// Undoes [`configure_thread_profiling`](Self::configure_thread_profiling), while the counters still run. If the
+    /// kernel refuses, the code that serves the platform must stay loaded, until a later call succeeds.
+    ///
+    /// # Errors
+    /// The NTSTATUS of the kernel; then thread profiling is still configured.
+    ///
+    /// # IRQL
+    /// At most APC_LEVEL.
+    fn release_thread_profiling(&self) -> Result<(), NtStatus>;
 
     /// Lets exactly these processors call [`Sampler::tick`] [`TICKS_PER_SECOND`](crate::TICKS_PER_SECOND) times per
     /// second, between [`begin_sampling`](Self::begin_sampling) and [`end_sampling`](Self::end_sampling). Returns false

@@ -11,9 +11,10 @@ use protocol::status::{
     STATUS_PRIVILEGE_NOT_HELD, STATUS_REVISION_MISMATCH, STATUS_SUCCESS,
 };
 use protocol::{
-    AreaRequest, Code, CoreTypeRecord, ErrorCode, EventRequest, HalSourceRecord, Hello, HelloReply, InfoReply,
-    IntervalRequest, Method, NAME_LENGTH, NtStatus, PROTOCOL_VERSION, ProcessorSet, RegistersRequest, ReplyHeader,
-    RequestSpec, SamplesRequest, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
+    AreaRequest, Code, CoreTypeRecord, ErrorCode, EventRequest, GroupReply, GroupRequest, HalSourceRecord, Hello,
+    HelloReply, InfoReply, IntervalRequest, Method, NAME_LENGTH, NtStatus, PROTOCOL_VERSION, ProcessorSet,
+    RegistersRequest, ReplyHeader, RequestSpec, SamplesRequest, SessionRequest, SourceRecord, SourceRequest,
+    StartHeader, StopRequest, group_flags,
 };
 use zerocopy::{FromBytes, FromZeros};
 
@@ -83,6 +84,7 @@ enum Input {
     ListCoreTypes,
     ReadRegisters(RegistersRequest),
     ListHalSources,
+    ReadGroup(GroupRequest),
 }
 
 impl Input {
@@ -114,6 +116,7 @@ impl Input {
             Code::ListHalSources => Self::ListHalSources,
             Code::ReadRegisters => Self::ReadRegisters(RegistersRequest::read_from_bytes(bytes).ok()?),
             Code::ControlArea => Self::ControlArea(AreaRequest::read_from_bytes(bytes).ok()?),
+            Code::ReadGroup => Self::ReadGroup(GroupRequest::read_from_bytes(bytes).ok()?),
             // The function `samples` reads this request.
             Code::Samples => return None,
         }))
@@ -121,7 +124,7 @@ impl Input {
 }
 
 impl Input {
-    /// Returns the bits of the reserved fields, which must be zero.
+    /// Returns the bits of the reserved fields and undefined flags, which must be zero.
     fn reserved(&self) -> u64 {
         match self {
             Self::Hello(_)
@@ -137,7 +140,32 @@ impl Input {
             | Self::Start(..) => 0,
             Self::ControlArea(request) => request.reserved,
             Self::ReadRegisters(request) => request.reserved.into(),
+            Self::ReadGroup(request) => {
+                u64::from(request.flags & !group_flags::ALL) | u64::from(request.reserved) << 32
+            }
         }
+    }
+}
+
+impl Request<'_> {
+    /// Serves [`Code::ReadGroup`] on the current processor, without an engine. `at_high_level` runs its argument at
+    /// PROFILE_LEVEL, once. Returns `None` if an [engine](Engine::serve) has to serve the request, or to refuse it:
+    /// nothing was changed.
+    ///
+    /// # IRQL
+    /// As for `at_high_level`.
+    pub fn read_group(
+        &mut self,
+        at_high_level: impl FnOnce(GroupRequest, ClientId) -> Option<GroupReply>,
+    ) -> Option<Completion> {
+        let spec = protocol::find(self.code).filter(|spec| spec.code == Code::ReadGroup)?;
+        if !spec.input.admits(self.input) || !spec.output.admits(self.output) {
+            return None;
+        }
+        let wanted = GroupRequest::read_from_bytes(self.buffer.get(..self.input)?).ok()?;
+        let reply = at_high_level(wanted, self.client)?;
+        let information = write(self.buffer, &reply, size_of::<GroupReply>());
+        Some(Completion { status: STATUS_SUCCESS, information })
     }
 }
 
@@ -230,6 +258,10 @@ impl<M: Platform> Engine<M> {
                 self.sessions.stop(session, EventFilter { source, core_type }, client, context, reply)
             }
             Input::Read(wanted) => self.sessions.read(wanted.session, client, context, reply),
+            Input::ReadGroup(wanted) => match self.sessions.read_group(wanted, client, context) {
+                Ok(group) => return write(output, &group, size_of::<GroupReply>()),
+                Err(refusal) => Err(refusal),
+            },
             Input::ControlArea(wanted) => self.sessions.serve_areas(&wanted, context, reply),
             Input::ListHalSources => self.list_hal_sources(reply),
             Input::ReadRegisters(wanted) => self.sessions.read_registers(wanted, context, reply),

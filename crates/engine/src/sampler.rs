@@ -8,6 +8,7 @@
 mod disturbance;
 mod ds_buffers;
 mod frequency;
+mod groups;
 mod handler_clock;
 mod per_cpu;
 mod recording;
@@ -28,6 +29,7 @@ use pmu::{Cpu, CurrentCpu, PerCpu, ProcessorIndex, lvt_pmi};
 use protocol::{CounterKind, CounterSample, Mode, PauseKind, PauseRecord, SampleRecord, StopKind, StopRecord};
 
 pub(crate) use ds_buffers::{DsBuffers, most_before};
+pub(crate) use groups::Group;
 pub use per_cpu::SampleProducer;
 pub use sample_stats::{BRANCH_STATS, CpuSampleStats, SampleNumbers, SampleStats, TIME_STATS};
 pub use time_sampling::intervals;

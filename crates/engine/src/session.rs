@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::state::CounterSet;
 use pmu::{CoreType, Cpu, CurrentCpu, Disturbance, DisturbanceCell, ProcessorIndex};
-use protocol::{BRANCHES, CountRecord, DETACHED, SessionEvent, TIMER, flags};
+use protocol::{BRANCHES, CountRecord, DETACHED, MAX_GROUP, SessionEvent, TIMER, flags};
 use sample_ring::Slot;
 
 use crate::boxed::Boxed;
@@ -19,7 +19,7 @@ use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, Reply};
 use crate::rings::Rings;
 use crate::rotation::{Rotation, TurnCount, TurnSums};
-use crate::sampler::{BRANCH_STATS, Hal, SampleNumbers, Sampler, Subscriber, TIME_STATS, intervals};
+use crate::sampler::{BRANCH_STATS, Group, Hal, SampleNumbers, Sampler, Subscriber, TIME_STATS, intervals};
 use crate::time::{Ticks, Timestamp};
 use crate::try_vec::try_collect;
 
@@ -55,6 +55,20 @@ pub struct Session {
     pub rings: Option<Rings>,
     /// Recording by the processors, if an event is precise or of branches.
     pub hardware_recording: Option<HardwareRecording>,
+    /// Whether Windows' thread profiling reads its counters.
+    pub thread_profiling: ThreadProfiling,
+}
+
+/// Use of Windows' thread profiling by a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadProfiling {
+    /// Not used.
+    No,
+    /// To be configured when the counters run.
+    Wanted,
+    /// Configured with the counters of the session. If the session has no owner, its handle was closed and Windows
+    /// refused to end the configuration, so that the counters must go on.
+    Configured,
 }
 
 /// Count of an event on a processor.
@@ -392,7 +406,7 @@ impl Session {
                 source: event.source,
                 modes: event.modes,
                 process: self.process,
-                flags: if self.owner.is_none() { flags::DETACHED } else { 0 },
+                flags: self.flags(),
                 processors: u32::try_from(1 + processors.count()).unwrap_or(u32::MAX),
                 first_processor,
                 core_type: event.core_type_number(),
@@ -401,6 +415,24 @@ impl Session {
                 extra: event.extra,
             });
         }
+    }
+
+    /// Returns the flags for [`SessionEvent`].
+    fn flags(&self) -> u32 {
+        let detached = if self.owner.is_none() { flags::DETACHED } else { 0 };
+        detached | if self.thread_profiling == ThreadProfiling::No { 0 } else { flags::THREADS }
+    }
+
+    /// Returns how many counters thread profiling has to read to reach every counter of the session: those up to the
+    /// highest index.
+    pub fn thread_counters(&self) -> u32 {
+        let counter = |place: &Place| if let Place::Counter(counter) = *place { Some(counter) } else { None };
+        self.places.iter().filter_map(counter).max().map_or(0, |highest| u32::from(highest) + 1)
+    }
+
+    /// Returns whether Windows keeps the counters of the session, which has ended, from being stopped.
+    pub fn is_kept_by_windows(&self) -> bool {
+        self.owner.is_none() && self.thread_profiling == ThreadProfiling::Configured
     }
 
     /// Returns the processors on which the event with this index is counted.
@@ -484,6 +516,34 @@ impl Session {
         let stopped = if self.rings.is_some() { sampler.rouse(current, now) } else { CounterSet::NONE };
         hal.program_extra_registers(current, own);
         sampler.start(current, own.or(stopped));
+        self.begin_group(current, sampler);
+    }
+
+    /// Lets programs read the counters on the current processor, if one RDPMC each is enough: every event has a counter
+    /// of its own all the time, or is one of another core type, and none is sampled.
+    fn begin_group(&self, current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler) {
+        let unit = sampler.hal().interface_of(current.index()).unit();
+        let is_read = |(event, place, _): (&Event, Place, &Count)| {
+            event.running
+                && match place {
+                    Place::Counter(counter) => !event.sampled && !unit.has(counter),
+                    Place::Elsewhere => true,
+                    Place::Turn(_) | Place::Time { .. } | Place::Branches => false,
+                }
+        };
+        let Ok(events) = u8::try_from(self.events.len()) else { return };
+        if usize::from(events) > MAX_GROUP || !self.on(current.index()).all(is_read) {
+            return;
+        }
+        let counters = || {
+            (0..).zip(self.on(current.index())).filter_map(|(index, (_, place, _))| match place {
+                Place::Counter(counter) => Some((counter, index)),
+                _ => None,
+            })
+        };
+        let members = u8::try_from(counters().count()).unwrap_or(u8::MAX);
+        let group = Group { session: self.number, owner: self.owner, events, members };
+        sampler.begin_group(current, group, counters());
     }
 
     /// Stops the addressed events on the current processor. A counter that the session shares goes on
@@ -500,6 +560,7 @@ impl Session {
         successor: impl Fn(Subscriber) -> Option<u16>,
     ) {
         let hal = sampler.hal();
+        sampler.end_group(current, self.number);
         let counters = self.counters(current.index(), events);
         let ringed = self.rings.as_ref().map(|rings| rings.counters(current.index())).unwrap_or_default();
         let _ = hal.stop(current, hal.stop_metrics(current, counters).without(ringed));

@@ -1,27 +1,34 @@
 //! All sessions: start, read and stop on their processors.
 
+mod added;
+mod threads;
+
 use alloc::vec::Vec;
 
 use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 use protocol::status::{STATUS_NOT_FOUND, STATUS_NOT_SUPPORTED};
-use protocol::{AreaRequest, DETACHED, ErrorCode, EventRequest, RegistersRequest, StartHeader, flags};
+use protocol::{
+    AreaRequest, DETACHED, ErrorCode, EventRequest, GroupReply, GroupRequest, RegistersRequest, StartHeader, flags,
+};
+use sample_ring::Slot;
 
 use crate::clients::ClientId;
 use crate::event::EventFilter;
-use crate::metrics::take_metrics;
 use crate::plan::{Planner, Requester};
 use crate::platform::{EngineContext, Platform};
 use crate::processor_set::set_of;
 use crate::registers::read_registers;
 use crate::reply::{Refusal, Reply};
-use crate::resources::{Resources, access_extra};
+use crate::resources::Resources;
 use crate::rings::Account;
 use crate::sampler::Sampler;
-use crate::session::Session;
+use crate::session::{Session, ThreadProfiling};
 use crate::session_events::{write_starts, write_stops};
 use crate::time::Ticks;
 use crate::try_vec::{NO_MEMORY, TryPush};
+use added::AddedProcessor;
+use threads::{Kept, thread_profiling_taken};
 
 /// All sessions, and the resources that they share.
 #[derive(Debug, Default)]
@@ -69,6 +76,7 @@ impl Sessions {
         context: EngineContext<'_, M>,
         reply: &mut Reply<'_>,
     ) -> Result<u64, Refusal> {
+        self.end_kept(context);
         let planner = Planner { context, others: &self.all };
         let session = planner.plan(self.last_number + 1, requester, header, events, reply)?;
         let number = session.number;
@@ -97,7 +105,8 @@ impl Sessions {
             session.begin(current, sampler, now);
         });
         write_starts(session, context);
-        Ok(self.last_number)
+        self.configure_threads(number, context)?;
+        Ok(number)
     }
 
     /// Sets the lowest budget of the sessions that sample.
@@ -111,37 +120,22 @@ impl Sessions {
     /// Extends the sessions on all processors to a processor that was added, one after the other. A session stays where
     /// it is if a resource is unavailable on the new processor.
     pub fn add_processor<M: Platform>(&mut self, processor: ProcessorIndex, context: EngineContext<'_, M>) {
-        let EngineContext { platform, sampler, .. } = context;
+        let platform = context.platform;
         let timed = platform.add_processor(processor);
         self.after_processor(platform);
         let (counts, samples) = self.resources.take_processor(processor, context);
         // There is no reply for the holders of the counters.
         let planner = Planner { context, others: &[] };
         let core_type = context.hal.core_type(processor);
-        for session in &mut self.all {
-            let is_fit = (timed || session.timer_interval().is_none())
-                && (counts || !session.uses_counters())
-                && session.hardware_recording.is_none()
-                && (samples || !session.uses_interrupt())
-                && access_extra(session, &[processor], context).is_ok()
-                && take_metrics(session, &[processor], false, context).is_ok();
-            let is_new = session.processors.binary_search(&processor).is_err();
-            let is_wanted = session.everywhere && session.is_on(core_type) && is_new && is_fit;
-            let before = session.processors.len();
-            if is_wanted && planner.extend(session, processor, &mut Reply::over(&mut [])).is_ok() {
-                if !self.resources.take_timers(session, platform) {
-                    planner.retract(session, processor, before);
-                    continue;
-                }
-                session.begin_time(before, context);
-                let now = platform.clock();
-                platform.on_processors(&set_of([processor]), &|current| {
-                    sampler.compare(current, now);
-                    session.save_extra(current, sampler.hal());
-                    session.begin(current, sampler, now);
-                });
+        let added = AddedProcessor { processor, core_type, timed, counts, samples };
+        // Threads need the same counters everywhere: no other session may take them first.
+        for for_threads in [true, false] {
+            let is_next = |session: &&mut Session| (session.thread_profiling != ThreadProfiling::No) == for_threads;
+            for session in self.all.iter_mut().filter(is_next) {
+                added.extend(session, &mut self.resources, &planner);
             }
         }
+        self.end_incomplete(processor, context);
         self.resources.settle_timers(&self.all, platform);
     }
 
@@ -162,8 +156,7 @@ impl Sessions {
 
     fn find(&self, number: u64, client: ClientId) -> Result<(), Refusal> {
         let found = number == DETACHED || self.all.iter().any(|session| session.is_meant(number, client));
-        let refusal = Refusal::new(STATUS_NOT_FOUND, ErrorCode::NoSuchSession).detail(number, 0);
-        if found { Ok(()) } else { Err(refusal) }
+        if found { Ok(()) } else { Err(no_such_session(number)) }
     }
 
     /// Writes what the running events of the addressed sessions have counted so far.
@@ -184,10 +177,36 @@ impl Sessions {
         Ok(())
     }
 
+    /// Reads the counters of a session on the processor of the request, or says why that is impossible.
+    pub fn read_group<M: Platform>(
+        &self,
+        request: GroupRequest,
+        client: ClientId,
+        context: EngineContext<'_, M>,
+    ) -> Result<GroupReply, Refusal> {
+        let number = request.session;
+        if number == DETACHED {
+            return Err(no_such_session(number));
+        }
+        self.find(number, client)?;
+        let EngineContext { platform, sampler, .. } = context;
+        let processor = platform.current_processor();
+        let (found, clock) = (Slot::empty(), platform.shared_clock());
+        context.on_awake(&[processor], |current| {
+            if let Some(group) = sampler.read_group(current, &clock, client, request) {
+                // The slot is empty: this runs once.
+                let _ = found.try_put(group);
+            }
+        })?;
+        let refusal = Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::NotReadable).processor(processor);
+        found.try_take().ok_or(refusal.detail(number, 0))
+    }
+
     /// Updates the counts of all sessions, repairs registers that another program changed, and frees control areas and
     /// counters that could not be freed before.
     pub fn accumulate_counts<M: Platform>(&mut self, context: EngineContext<'_, M>) {
         self.update(|_| true, true, context);
+        self.end_kept(context);
         self.resources.areas().drop_unneeded(context);
         self.resources.reservation().free_again(context.platform);
     }
@@ -230,14 +249,17 @@ impl Sessions {
         if !self.all.iter().any(|session| meant(session) && session.has(events)) && !events.is_all() {
             return Err(Refusal::new(STATUS_NOT_FOUND, ErrorCode::NotStarted).source(events.source).detail(number, 0));
         }
-        self.stop_those(meant, events, context, reply);
-        Ok(())
+        let kept = self.stop_those(meant, events, context, reply);
+        kept.map_or(Ok(()), |kept| Err(thread_profiling_taken(kept.status)))
     }
 
     /// Stops every session of a handle.
     pub fn stop_all_of<M: Platform>(&mut self, client: ClientId, context: EngineContext<'_, M>) {
         let reply = &mut Reply::over(&mut []);
-        self.stop_those(|session| session.owner == Some(client), EventFilter::ALL, context, reply);
+        let kept = self.stop_those(|session| session.owner == Some(client), EventFilter::ALL, context, reply);
+        if let Some(kept) = kept {
+            self.disown(kept.number);
+        }
         self.forget(|session| session.owner == Some(client));
     }
 
@@ -261,25 +283,33 @@ impl Sessions {
         read_registers(&self.resources, request, context, reply)
     }
 
-    /// Stops every session.
+    /// Stops every session, also one that Windows refuses to end. The driver has removed its unload routine after the
+    /// first refusal, so that this is not called then.
     pub fn stop_every<M: Platform>(&mut self, context: EngineContext<'_, M>) {
+        if self.release_threads(|_| true, context.platform).is_some() {
+            self.all.iter_mut().for_each(|session| session.thread_profiling = ThreadProfiling::No);
+        }
         self.stop_those(|_| true, EventFilter::ALL, context, &mut Reply::over(&mut []));
         self.forget(|_| true);
         self.resources.areas().release_all(context);
         self.resources.reservation().free_again(context.platform);
     }
 
+    /// Stops the addressed events of the addressed sessions, and writes their final counts. Returns the session that
+    /// Windows keeps from being stopped, with the reason.
     fn stop_those<M: Platform>(
         &mut self,
         meant: impl Fn(&Session) -> bool + Sync,
         events: EventFilter,
         context: EngineContext<'_, M>,
         reply: &mut Reply<'_>,
-    ) {
+    ) -> Option<Kept> {
         // A session that has stopped may have left its subscriber number to another.
         let meant = |session: &Session| meant(session) && session.has(events);
+        let kept = self.release_threads(meant, context.platform);
+        let meant = |session: &Session| meant(session) && kept.is_none_or(|kept| session.number != kept.number);
         if !self.all.iter().any(meant) {
-            return;
+            return kept;
         }
         let EngineContext { platform, sampler, .. } = context;
         let sessions = &self.all;
@@ -304,6 +334,7 @@ impl Sessions {
         self.all.retain(|session| session.has(EventFilter::ALL) || session.rings.is_some());
         self.set_budget(context);
         self.resources.release(&self.all, context);
+        kept
     }
 
     /// Writes samples of a session, unless it is better to wait for more. Returns whether it wrote.
@@ -348,6 +379,11 @@ impl Sessions {
     pub fn write_sessions(&self, reply: &mut Reply<'_>) {
         self.all.iter().for_each(|session| session.write_sessions(reply));
     }
+}
+
+/// Returns the refusal for a number that addresses no session.
+fn no_such_session(number: u64) -> Refusal {
+    Refusal::new(STATUS_NOT_FOUND, ErrorCode::NoSuchSession).detail(number, 0)
 }
 
 /// Marks the counts of the sessions that use disturbed counters of the current processor, and updates the counts of

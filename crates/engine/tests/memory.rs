@@ -18,9 +18,9 @@ const MANY: u32 = 256;
 /// for the saved and current registers and the capabilities, 8 for the counters with a possibly stale status and the
 /// state of the registers, 64 for the results of the first accesses, and 40 for the extra registers. For the sampler:
 /// 24 for each of 32 counters, 8 ring slots, one slot for the Debug Store, 8 for events that take turns, the budget,
-/// the rate of the time stamps and the interrupt statistics; and 56 for the unwritten events of each of 20 counters,
-/// and 8 for their number.
-const PER_CPU: usize = 5_760;
+/// the rate of the time stamps and the interrupt statistics; 56 for the unwritten events of each of 20 counters, and 8
+/// for their number; and 24 for each of 32 counters that programs read, and 8 for what interrupts them.
+const PER_CPU: usize = 6_592;
 
 fn bytes() -> usize {
     dhat::HeapStats::get().curr_bytes

@@ -88,12 +88,29 @@ impl DisturbanceCell {
 pub struct Disturbances {
     /// Disturbed counters, as a set.
     counters: AtomicU32,
+    /// How often counts were disturbed, or interrupted by a sleep.
+    interruptions: AtomicU64,
     cells: [DisturbanceCell; CounterSet::MOST as usize],
 }
 
 impl Disturbances {
     pub(crate) const fn new() -> Self {
-        Self { counters: AtomicU32::new(0), cells: [const { DisturbanceCell::new() }; CounterSet::MOST as usize] }
+        Self {
+            counters: AtomicU32::new(0),
+            interruptions: AtomicU64::new(0),
+            cells: [const { DisturbanceCell::new() }; CounterSet::MOST as usize],
+        }
+    }
+
+    /// Returns how often counts were disturbed, or interrupted by a sleep. Counts that were read while the number was
+    /// the same have no gap between them.
+    pub(crate) fn interruptions(&self) -> u64 {
+        self.interruptions.load(Ordering::Relaxed)
+    }
+
+    /// Notes that counts were interrupted.
+    pub(crate) fn interrupt(&self) {
+        self.interruptions.store(self.interruptions().wrapping_add(1), Ordering::Relaxed);
     }
 
     fn noted(&self) -> CounterSet {
@@ -106,6 +123,7 @@ impl Disturbances {
 
     /// Notes that `counters` were found disturbed at `time`; 0 if the caller has no clock.
     pub(crate) fn note(&self, counters: CounterSet, disturbance: Disturbance, time: u64) {
+        self.interrupt();
         self.counters.store(self.noted().or(counters).bits(), Ordering::Relaxed);
         self.of(counters).for_each(|(_, cell)| cell.note(disturbance, time));
     }
@@ -121,6 +139,7 @@ impl Disturbances {
     /// interrupt is the deepest path of the handler, and that would cost more stack.
     #[inline]
     pub(crate) fn note_backwards(&self, counter: u8, value: u64, last: u64) {
+        self.interrupt();
         self.counters.store(self.noted().with(counter).bits(), Ordering::Relaxed);
         if let Some(cell) = self.cells.get(usize::from(counter)) {
             cell.note(Disturbance { register: COUNTER, found: value, expected: last }, 0);

@@ -234,6 +234,9 @@ pub trait ProfileInterface {
     fn release(&self, cpu: &impl Cpu, saved: SavedMsrs);
 }
 
+/// MAX_HW_COUNTERS (ntddk.h): the number of counters that thread profiling reads at most.
+pub const THREAD_COUNTERS: u8 = 16;
+
 /// A profile interface with the capabilities of a processor.
 // With a tag of its own: to find the variant in a field of another one costs each interrupt four instructions.
 #[derive(Debug, Clone, Copy)]
@@ -427,6 +430,20 @@ impl Interface {
             Self::Emon(emon) => emon.unit(),
             _ => CounterSet::NONE,
         }
+    }
+
+    /// Returns the counters that RDPMC reads by the same index on every processor of this kind: those that Windows' thread
+    /// profiling can be configured with, which takes an index below [`THREAD_COUNTERS`]. Fixed counters, slots and
+    /// metrics have other indexes for RDPMC.
+    #[must_use]
+    pub fn thread_counters(&self) -> CounterSet {
+        let counters = match self {
+            Self::Emon(emon) => emon.general(),
+            Self::NetBurst(netburst) if netburst.has_own_indexes() => CounterSet::first(self.counters()),
+            Self::Amd64(_) | Self::P6(_) => CounterSet::first(self.counters()),
+            Self::Default(_) | Self::NetBurst(_) | Self::Pentium(_) => CounterSet::NONE,
+        };
+        counters.and(CounterSet::first(THREAD_COUNTERS))
     }
 
     /// Returns how many events of a counter that records precisely follow its overflow until the record is written,

@@ -119,11 +119,23 @@ pub enum ErrorCode {
     GroupTooLarge = 45,
     /// The rings of all sessions would take too much memory; `detail` = bytes with those of the request, maximum.
     RingsTooLarge = 46,
+    /// Windows refused to configure its thread profiling, or to end it; `detail[0]` = its NTSTATUS.
+    /// STATUS_WMI_ALREADY_ENABLED: another driver has configured it, or a thread still profiles.
+    ThreadProfilingTaken = 47,
+    /// A session for thread profiling cannot run beside another one, nor beside a session that samples by counters.
+    /// Records: the [`SessionEvent`](crate::SessionEvent)s of that session.
+    ThreadsConflict = 48,
+    /// No general counter has an index on which every processor counts `source`, as thread profiling needs.
+    NoCommonCounter = 49,
+    /// [`ReadGroup`](crate::Code::ReadGroup) cannot read the session `detail[0]` on `processor`: it is not on that
+    /// processor, it samples, its events take turns or were stopped, one is measured time, slots or a metric, or there
+    /// are more than [`MAX_GROUP`](crate::MAX_GROUP).
+    NotReadable = 50,
 }
 
 impl ErrorCode {
     /// All error codes, in the order of their numbers.
-    pub const ALL: [Self; 47] = [
+    pub const ALL: [Self; 51] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -171,6 +183,10 @@ impl ErrorCode {
         Self::SameNumber,
         Self::GroupTooLarge,
         Self::RingsTooLarge,
+        Self::ThreadProfilingTaken,
+        Self::ThreadsConflict,
+        Self::NoCommonCounter,
+        Self::NotReadable,
     ];
 
     /// Returns the error code with this number.
@@ -268,7 +284,7 @@ mod tests {
             assert_eq!(cause as u32, number);
             assert_eq!(ErrorCode::from_number(number), Some(cause));
         }
-        assert_eq!(ErrorCode::from_number(47), None);
+        assert_eq!(ErrorCode::from_number(51), None);
     }
 
     #[test]

@@ -24,6 +24,9 @@ pub const BRANCH_BUFFER: core::ops::RangeInclusive<u32> = 64..=1 << 16;
 /// Maximum number of precise records that a processor writes before it interrupts.
 pub const MAX_BATCH: u32 = 1024;
 
+/// Maximum number of events that a [`GroupReply`] has counts of.
+pub const MAX_GROUP: usize = 16;
+
 /// Number of 64-bit words in a [`ProcessorSet`]: 2,048 processors, the maximum of Windows.
 pub const PROCESSOR_WORDS: usize = 32;
 
@@ -276,6 +279,34 @@ layout! {
         session: u64,
     }
 
+    /// In: a session of which to read the counters of the processor on which the request arrives.
+    16 GroupRequest {
+        /// The number that [`Code::Start`](crate::Code::Start) returned. [`DETACHED`](crate::DETACHED) selects none.
+        session: u64,
+        /// Bits of [`group_flags`].
+        flags: u32,
+        /// Zero.
+        reserved: u32,
+    }
+
+    /// Out: what the counters of a session have counted on one processor, all read at one time. A refusal is the
+    /// header alone.
+    200 GroupReply {
+        /// Common header: `processor` is the processor, `count` the number of counts.
+        header: ReplyHeader,
+        /// Time right before the first counter was read, by QueryPerformanceCounter.
+        time_before: u64,
+        /// Time right after the last counter was read.
+        time_after: u64,
+        /// Changes whenever the counts of the processor were interrupted, or cannot be trusted across: sleep and wake,
+        /// a register that another program changed, counters stopped and started again. Two replies of a processor
+        /// with the same value bracket an exact count.
+        generation: u64,
+        /// Number of events since the session began on the processor, for each event in the order of the request that
+        /// started the session. Zero for an event of another core type, and beyond `count`.
+        counts: [u64; MAX_GROUP],
+    }
+
     /// In: the session and the source to stop.
     16 StopRequest {
         /// The number that [`Code::Start`](crate::Code::Start) returned; [`DETACHED`](crate::DETACHED) selects all
@@ -474,8 +505,20 @@ pub mod flags {
     /// Events that are only counted may take turns on the counters, if there are more events than counters; only in a
     /// request.
     pub const MULTIPLEX: u32 = 4;
+    /// Configure Windows' thread profiling with the counters of the session. It runs on all processors and only counts,
+    /// each event on the same general counter everywhere; it is not detached, and its events do not take turns.
+    pub const THREADS: u32 = 8;
     /// All defined bits.
-    pub const ALL: u32 = DETACHED | FORCE | MULTIPLEX;
+    pub const ALL: u32 = DETACHED | FORCE | MULTIPLEX | THREADS;
+}
+
+/// Bits of [`GroupRequest::flags`].
+pub mod group_flags {
+    /// Compare the registers of the processor with what the driver wrote, and mark the counts of those that another
+    /// program changed, as [`Code::Read`](crate::Code::Read) does.
+    pub const COMPARE: u32 = 1;
+    /// All defined bits.
+    pub const ALL: u32 = COMPARE;
 }
 
 /// Bits of [`EventRequest::flags`].

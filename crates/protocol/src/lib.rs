@@ -22,10 +22,11 @@ pub mod trace;
 pub use driver_identity::{DriverIdentity, IDENTITY_SECTION};
 pub use error_code::{ErrorCode, ExtraInUse, RegisterFault, RegisterInUse};
 pub use layout::{
-    AreaRecord, AreaRequest, BRANCH_BUFFER, CoreTypeRecord, CountRecord, DEFAULT_BUDGET, EventRequest, HalSourceRecord,
-    Hello, HelloReply, InfoReply, IntervalRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, MAX_RING_BYTES, NAME_LENGTH,
-    PROCESSOR_WORDS, ProcessorSet, RING, RegisterRecord, RegistersRequest, ReplyHeader, SamplesRequest, SessionEvent,
-    SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest, area, event_flags, flags, modes,
+    AreaRecord, AreaRequest, BRANCH_BUFFER, CoreTypeRecord, CountRecord, DEFAULT_BUDGET, EventRequest, GroupReply,
+    GroupRequest, HalSourceRecord, Hello, HelloReply, InfoReply, IntervalRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY,
+    MAX_GROUP, MAX_RING_BYTES, NAME_LENGTH, PROCESSOR_WORDS, ProcessorSet, RING, RegisterRecord, RegistersRequest,
+    ReplyHeader, SamplesRequest, SessionEvent, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
+    area, event_flags, flags, group_flags, modes,
 };
 pub use read_by::ReadBy;
 pub use record::{
@@ -37,7 +38,7 @@ pub use request::{Access, Code, Method, REQUESTS, RequestSpec, Size, find};
 pub use status::NtStatus;
 
 /// The version that both sides exchange in [`Hello`]; it changes with any layout, code or meaning.
-pub const PROTOCOL_VERSION: u32 = 11;
+pub const PROTOCOL_VERSION: u32 = 12;
 
 /// Name of the device object in the kernel's namespace.
 pub const DEVICE_NAME: &str = "\\Device\\halprof";

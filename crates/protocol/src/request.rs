@@ -3,8 +3,9 @@
 
 use crate::MAX_EVENTS;
 use crate::layout::{
-    AreaRequest, EventRequest, Hello, HelloReply, InfoReply, IntervalRequest, RegistersRequest, ReplyHeader,
-    SamplesRequest, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
+    AreaRequest, EventRequest, GroupReply, GroupRequest, Hello, HelloReply, InfoReply, IntervalRequest,
+    RegistersRequest, ReplyHeader, SamplesRequest, SessionRequest, SourceRecord, SourceRequest, StartHeader,
+    StopRequest,
 };
 use crate::record::SampleRecord;
 
@@ -88,6 +89,9 @@ pub enum Code {
     /// Nothing in, [`ReplyHeader`] and [`HalSourceRecord`](crate::HalSourceRecord)s out: HalProfileSourceInformation of
     /// the HAL of Windows, for each source of the driver.
     ListHalSources = control_code(13, Access::Read),
+    /// [`GroupRequest`] in, [`GroupReply`] out: the counts of a session on the processor on which the request arrives.
+    /// It interrupts no other processor, and takes no lock that other requests take.
+    ReadGroup = control_code(14, Access::Read),
 }
 
 /// Valid lengths of a buffer, in bytes.
@@ -154,7 +158,7 @@ const EVENTS: Size =
     Size::Entries { head: size_of::<StartHeader>(), entry: size_of::<EventRequest>(), most: MAX_EVENTS };
 
 /// All requests.
-pub const REQUESTS: [RequestSpec; 14] = [
+pub const REQUESTS: [RequestSpec; 15] = [
     request(Code::Hello, "Hello", Access::Read, of::<Hello>(), at_least::<HelloReply>()),
     request(Code::Info, "Info", Access::Read, NOTHING, at_least::<InfoReply>()),
     request(Code::ListSources, "ListSources", Access::Read, NOTHING, HEADER),
@@ -169,6 +173,7 @@ pub const REQUESTS: [RequestSpec; 14] = [
     request(Code::ListCoreTypes, "ListCoreTypes", Access::Read, NOTHING, HEADER),
     request(Code::ReadRegisters, "ReadRegisters", Access::Read, of::<RegistersRequest>(), HEADER),
     request(Code::ListHalSources, "ListHalSources", Access::Read, NOTHING, HEADER),
+    request(Code::ReadGroup, "ReadGroup", Access::Read, of::<GroupRequest>(), at_least::<GroupReply>()),
 ];
 
 const fn of<T>() -> Size {

@@ -89,6 +89,8 @@ pub const STATUS_DEVICE_NOT_READY: NtStatus = NtStatus::new(0xC000_00A3);
 pub const STATUS_INVALID_INFO_CLASS: NtStatus = NtStatus::new(0xC000_0003);
 /// The kernel does not have the function.
 pub const STATUS_NOT_IMPLEMENTED: NtStatus = NtStatus::new(0xC000_0002);
+/// A driver has configured thread profiling already, or a thread profiles.
+pub const STATUS_WMI_ALREADY_ENABLED: NtStatus = NtStatus::new(0xC000_0302);
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,7 @@
 //! The device object and its name.
 
+use core::sync::atomic::{AtomicU32, Ordering};
+
 use wdk_sys::ntddk::{IoCreateDevice, IoCreateSymbolicLink, IoDeleteDevice, IoDeleteSymbolicLink};
 use wdk_sys::{
     DO_DEVICE_INITIALIZING, DRIVER_OBJECT, FILE_DEVICE_SECURE_OPEN, FILE_DEVICE_UNKNOWN, NTSTATUS, PDEVICE_OBJECT,
@@ -44,11 +46,32 @@ pub fn create(driver: &mut DRIVER_OBJECT) -> Result<(), NTSTATUS> {
     Ok(())
 }
 
-/// Sets the unload routine. With `None` the driver stays loaded, because the system may still call it.
+/// Why the driver must stay loaded.
+#[derive(Debug, Clone, Copy)]
+#[repr(u32)]
+pub enum Keep {
+    /// The HAL may still call the interrupt handler.
+    InterruptHandler = 1,
+    /// Windows' thread profiling still reads the counters that the driver runs.
+    ThreadProfiling = 2,
+}
+
+/// The reasons that hold, as bits.
+static KEPT: AtomicU32 = AtomicU32::new(0);
+
+/// Sets whether the driver must stay loaded for a reason. While it must for any, it has no unload routine.
 ///
 /// # IRQL
-/// Any.
-pub fn set_unload(routine: PDRIVER_UNLOAD) {
+/// At most APC_LEVEL. The callers hold the engine's lock.
+pub fn keep_loaded(reason: Keep, keep: bool) {
+    let others = KEPT.load(Ordering::Relaxed) & !(reason as u32);
+    let kept = if keep { others | reason as u32 } else { others };
+    KEPT.store(kept, Ordering::Relaxed);
+    set_unload(if kept == 0 { Some(crate::unload) } else { None });
+}
+
+/// Sets the unload routine.
+fn set_unload(routine: PDRIVER_UNLOAD) {
     let device = system_process::device();
     if !device.is_null() {
         // SAFETY: the driver's own device, which is deleted only during unload

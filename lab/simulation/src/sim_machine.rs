@@ -49,6 +49,10 @@ pub struct SimMachine {
     pace: AtomicU64,
     /// Time by which each [`Call`] advances the clock.
     cost: AtomicU64,
+    /// Windows' thread profiling: the number of counters with which the engine has configured it, or 0; and the number
+    /// of threads that profile.
+    thread_counters: AtomicU32,
+    profiling_threads: AtomicU32,
     /// Kernel VA shadowing: 0 is off, 1 is on, any other value the NTSTATUS with which the query fails.
     shadow: AtomicU32,
     /// The NTSTATUS with which the kernel refuses control areas, the first processor that this applies to, and the
@@ -81,10 +85,14 @@ pub enum Call {
     PinThread,
     /// [`Platform::ask_hal`].
     AskHal,
+    /// [`Platform::configure_thread_profiling`].
+    ConfigureThreadProfiling,
+    /// [`Platform::release_thread_profiling`].
+    ReleaseThreadProfiling,
 }
 
 impl Call {
-    const COUNT: usize = 8;
+    const COUNT: usize = 10;
 
     /// All calls.
     pub const ALL: [Self; Self::COUNT] = [
@@ -96,6 +104,8 @@ impl Call {
         Self::BeginSampling,
         Self::PinThread,
         Self::AskHal,
+        Self::ConfigureThreadProfiling,
+        Self::ReleaseThreadProfiling,
     ];
 }
 
@@ -155,6 +165,8 @@ impl SimMachine {
             sampling: AtomicBool::new(false),
             pace: AtomicU64::new(0),
             cost: AtomicU64::new(0),
+            thread_counters: AtomicU32::new(0),
+            profiling_threads: AtomicU32::new(0),
             shadow: AtomicU32::new(0),
             area_refusal: (AtomicU32::new(SUCCESS), AtomicU32::new(0), AtomicU64::new(0)),
             current: AtomicU32::new(0),
@@ -332,7 +344,26 @@ impl SimMachine {
         let held = [&self.reserved, &self.apic, &self.sampling];
         held.iter().any(|held| held.load(Ordering::Relaxed))
             || self.timer().is_some()
+            || self.thread_counters() != 0
             || self.all().any(ModelCpu::has_area)
+    }
+
+    /// Returns the number of counters with which the engine has configured thread profiling, or 0.
+    #[must_use]
+    pub fn thread_counters(&self) -> u32 {
+        self.thread_counters.load(Ordering::Relaxed)
+    }
+
+    /// Sets the number of threads that profile. While there is one, Windows changes no configuration.
+    pub fn set_profiling_threads(&self, threads: u32) {
+        self.profiling_threads.store(threads, Ordering::Relaxed);
+    }
+
+    /// Returns how many general counters run on the processor on which fewest run.
+    fn least_running(&self) -> usize {
+        let general = |id: &CounterId| matches!(id, CounterId::General(_));
+        let running = |cpu: &ModelCpu| cpu.model().enabled_counters().iter().filter(|(id, _)| general(id)).count();
+        self.all().take(self.active() as usize).map(running).min().unwrap_or_default()
     }
 
     /// Sets the number of initially active processors. The others can be [added](Self::add_processor).

@@ -86,6 +86,7 @@ const EXPORTS: &[(&str, &str, Release, Level)] = &[
     ("ntoskrnl.exe", "KeRevertToUserGroupAffinityThread", Windows7, Thread),
     ("ntoskrnl.exe", "KeSetEvent", Windows2000, Dispatch),
     ("ntoskrnl.exe", "KeSetSystemGroupAffinityThread", Windows7, Thread),
+    ("ntoskrnl.exe", "KeSetHardwareCounterConfiguration", Windows7, Thread),
     ("ntoskrnl.exe", "KeSetImportanceDpc", Windows2000, Any),
     ("ntoskrnl.exe", "KeSetTargetProcessorDpcEx", Windows7, Any),
     ("ntoskrnl.exe", "KeSetTimerEx", Windows2000, Dispatch),

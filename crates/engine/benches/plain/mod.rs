@@ -177,6 +177,18 @@ impl Platform for &Plain {
         Ticks(self.cpu.clock.load(Ordering::Relaxed))
     }
 
+    fn shared_clock(&self) -> impl Fn() -> Ticks + Sync {
+        || self.clock()
+    }
+
+    fn configure_thread_profiling(&self, _count: u32) -> Result<(), NtStatus> {
+        Ok(())
+    }
+
+    fn release_thread_profiling(&self) -> Result<(), NtStatus> {
+        Ok(())
+    }
+
     fn add_processor(&self, _processor: ProcessorIndex) -> bool {
         false
     }

@@ -124,13 +124,17 @@ fn check_sampling(event: &EventRequest) -> Result<(), Refusal> {
 
 /// Checks the parameters of the session against its events.
 pub(super) fn check(header: &StartHeader, sampled: bool, events: &[EventRequest]) -> Result<(), Refusal> {
-    let StartHeader { flags, ring, budget, batch, .. } = *header;
+    let StartHeader { flags, ring, budget, batch, ref processors } = *header;
     let (least, most) = (u64::from(*RING.start()), u64::from(*RING.end()));
     let most_batch = if events.iter().any(|event| event.modes & modes::PRECISE != 0) { MAX_BATCH } else { 0 };
     if batch > most_batch {
         return Err(invalid(ErrorCode::BadBuffer, 0).detail(u64::from(most_batch.min(1)), most_batch.into()));
     }
-    if flags & !flags::ALL != 0 || (sampled && flags & flags::DETACHED != 0) {
+    let beside_threads = flags & (flags::DETACHED | flags::MULTIPLEX) != 0 || sampled || !processors.is_empty();
+    if flags & !flags::ALL != 0
+        || (sampled && flags & flags::DETACHED != 0)
+        || (flags & flags::THREADS != 0 && beside_threads)
+    {
         Err(invalid(ErrorCode::BadFlags, u64::from(flags)))
     } else if let Some(event) = events.iter().find(|event| event.flags & !event_flags::ALL != 0) {
         Err(invalid(ErrorCode::BadFlags, u64::from(event.flags)).source(event.source))

@@ -7,6 +7,7 @@ use protocol::SampleRecord;
 use sample_ring::{Producer, Pushed, Slot};
 
 use super::ds_buffers::DsBuffers;
+use super::groups::Groups;
 use super::handler_clock::HandlerClock;
 use super::sample_stats::{CpuSampleStats, SampleStats, add_one};
 use super::storm::Storm;
@@ -88,6 +89,8 @@ pub struct PerCpuSampling {
     pebs_sequence: AtomicU32,
     /// Events that take turns on the counters.
     rotations: [Slot<Boxed<Rotation>>; MAX_ROTATIONS],
+    /// Counters that programs read.
+    pub groups: Groups,
 }
 
 impl PerCpuSampling {

@@ -45,8 +45,8 @@ fn each_refusal_in_turn_beside_nothing_and_beside_a_session_that_runs() {
         }
     }
     assert_eq!(
-        causes.len() + 3,
+        causes.len() + 5,
         Call::ALL.len(),
-        "one is of processors that are added, one of a stop, one of a question"
+        "one is of processors that are added, one of a stop, one of a question, two of thread profiling"
     );
 }

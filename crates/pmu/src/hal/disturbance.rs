@@ -51,6 +51,16 @@ impl<E> Hal<E> {
         }
     }
 
+    /// Returns how often the counts of the current processor were disturbed, or interrupted by a sleep, as far as it was
+    /// found. Counts that were read while the number was the same have no gap between them.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    #[must_use]
+    pub fn interruptions(&self, current: CurrentCpu<'_, impl Cpu>) -> u64 {
+        self.find(current.index()).map_or(0, |cpu_counters| cpu_counters.pmu.disturbances.interruptions())
+    }
+
     /// Passes the first disturbance of each of `counters` of the current processor since the last call to `each`, with
     /// the time at which it was found; `now`, if it was found without a clock.
     ///

@@ -50,6 +50,7 @@ impl<E> Hal<E> {
             && cpu_counters.pmu.is_initialized()
         {
             let CpuCounters { pmu, .. } = cpu_counters;
+            pmu.disturbances.interrupt();
             let active = cpu_counters.counters(|state| state.active());
             cpu_counters.set_active(active, false);
             pmu.snapshot.set_saved(self.whole_interface_with(pmu).initialize(current.cpu()));

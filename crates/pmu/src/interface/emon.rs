@@ -176,7 +176,7 @@ impl Emon {
         Bank { selects: IA32_PERFEVTSEL0, counters, stride: 1, all: self.general(), top_bit }
     }
 
-    const fn general(self) -> CounterSet {
+    pub(super) const fn general(self) -> CounterSet {
         CounterSet::from_bits(self.capabilities.general() as u64)
     }
 

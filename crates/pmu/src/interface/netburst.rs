@@ -129,6 +129,11 @@ impl NetBurst {
         column.get(usize::from(counter)).copied().unwrap_or(counter)
     }
 
+    /// Returns whether each counter has the index of its counter of the core. The second thread of a core has others.
+    pub(super) const fn has_own_indexes(self) -> bool {
+        matches!(self.layout, Layout::Whole)
+    }
+
     /// Accesses every register for the first time: IA32_MISC_ENABLE and, if performance monitoring is available, those
     /// of the current thread.
     pub(super) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {

@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 
 use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks, TraceEvent};
 use pmu::{CurrentCpu, ProcessorIndex};
-use protocol::status::{STATUS_DEVICE_BUSY, STATUS_INVALID_PARAMETER, STATUS_NOT_SUPPORTED};
+use protocol::status::{
+    STATUS_DEVICE_BUSY, STATUS_INVALID_PARAMETER, STATUS_NOT_SUPPORTED, STATUS_WMI_ALREADY_ENABLED,
+};
 use protocol::{HalSourceRecord, NtStatus, ProcessorSet};
 use sample_ring::Memory;
 
@@ -101,6 +103,10 @@ impl Platform for &SimMachine {
         Ticks(self.clock.fetch_add(self.pace.load(Ordering::Relaxed), Ordering::Relaxed))
     }
 
+    fn shared_clock(&self) -> impl Fn() -> Ticks + Sync {
+        || self.clock()
+    }
+
     fn add_processor(&self, _processor: ProcessorIndex) -> bool {
         !self.fails(Call::AddProcessor)
     }
@@ -181,6 +187,28 @@ impl Platform for &SimMachine {
         self.attempt(Call::BeginSampling)?;
         assert!(!self.sampling.swap(true, Ordering::Relaxed), "registered twice");
         Ok(NonZeroU64::MIN)
+    }
+
+    fn configure_thread_profiling(&self, count: u32) -> Result<(), NtStatus> {
+        self.attempt(Call::ConfigureThreadProfiling)?;
+        assert!((1..=16).contains(&count), "{count} counters");
+        assert!(self.least_running() > 0, "configured before the counters run");
+        if self.profiling_threads.load(Ordering::Relaxed) != 0 {
+            return Err(STATUS_WMI_ALREADY_ENABLED);
+        }
+        assert_eq!(self.thread_counters.swap(count, Ordering::Relaxed), 0, "configured twice");
+        Ok(())
+    }
+
+    fn release_thread_profiling(&self) -> Result<(), NtStatus> {
+        self.attempt(Call::ReleaseThreadProfiling)?;
+        // While the machine sleeps, none runs.
+        assert!(self.is_asleep() || self.least_running() > 0, "the counters stopped before");
+        if self.profiling_threads.load(Ordering::Relaxed) != 0 {
+            return Err(STATUS_WMI_ALREADY_ENABLED);
+        }
+        assert_ne!(self.thread_counters.swap(0, Ordering::Relaxed), 0, "ended, but not configured");
+        Ok(())
     }
 
     fn run_ticks(&self, processors: &ProcessorSet) -> bool {

@@ -1,0 +1,158 @@
+//! The counters of sessions that programs read on their own processor, without the engine and its lock.
+//!
+//! Each counter of a processor notes the session that it counts for, from the begin of the session to its end on that
+//! processor. Only the processor accesses the notes, at PROFILE_LEVEL, as a read does. So a session is found here exactly
+//! while its counters run, and the table needs no lock and never fills up.
+
+use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+use pmu::state::CounterSet;
+use pmu::{Cpu, CurrentCpu};
+use protocol::{DETACHED, GroupReply, GroupRequest, MAX_GROUP, ReplyHeader, group_flags};
+use zerocopy::FromZeros;
+
+use super::Sampler;
+use crate::clients::ClientId;
+use crate::time::Ticks;
+
+/// The session that a counter counts for.
+#[derive(Debug, Default)]
+struct GroupCounter {
+    /// Number of the session, or [`NO_SESSION`].
+    session: AtomicU64,
+    /// Handle of the session.
+    owner: AtomicUsize,
+    /// 1 if the session is detached and has no handle.
+    detached: AtomicU8,
+    /// Index of the event in the session.
+    event: AtomicU8,
+    /// Number of events of the session, and of those that have a counter on the processor.
+    events: AtomicU8,
+    members: AtomicU8,
+}
+
+/// As a session: none. No session has the number.
+const NO_SESSION: u64 = DETACHED;
+
+/// The counters of one processor, each with its session.
+#[derive(Debug, Default)]
+pub struct Groups([GroupCounter; CounterSet::MOST as usize]);
+
+/// A group of counters of a session on a processor.
+#[derive(Debug, Clone, Copy)]
+pub struct Group {
+    /// Number of the session.
+    pub session: u64,
+    /// Handle of the session. `None` if it is detached.
+    pub owner: Option<ClientId>,
+    /// Number of events of the session, at most [`MAX_GROUP`].
+    pub events: u8,
+    /// Number of events that have a counter on the processor.
+    pub members: u8,
+}
+
+impl Groups {
+    fn of(&self, counter: u8) -> Option<&GroupCounter> {
+        self.0.get(usize::from(counter))
+    }
+
+    /// Returns which of these counters count for a session that this handle may read, and the number of its events.
+    /// `None` if it has no counter here, or one that does not run.
+    fn find(&self, running: CounterSet, session: u64, client: ClientId) -> Option<(CounterSet, u8)> {
+        let mut found = CounterSet::NONE;
+        let (mut events, mut members) = (0, 0);
+        for counter in running.iter() {
+            let Some(one) = self.of(counter) else { continue };
+            if one.session.load(Ordering::Relaxed) == session
+                && (one.owner.load(Ordering::Relaxed) == client.0 || one.detached.load(Ordering::Relaxed) == 1)
+            {
+                found = found.with(counter);
+                events = one.events.load(Ordering::Relaxed);
+                members = one.members.load(Ordering::Relaxed);
+            }
+        }
+        (session != NO_SESSION && !found.is_empty() && found.len() == u32::from(members)).then_some((found, events))
+    }
+}
+
+impl Sampler {
+    /// Lets programs read the counters of a session on the current processor. `counters` has each of them with the index
+    /// of its event.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn begin_group(
+        &self,
+        current: CurrentCpu<'_, impl Cpu>,
+        group: Group,
+        counters: impl Iterator<Item = (u8, u8)>,
+    ) {
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return };
+        let Group { session, owner, events, members } = group;
+        for (counter, event) in counters {
+            if let Some(one) = per_cpu.groups.of(counter) {
+                one.session.store(session, Ordering::Relaxed);
+                one.owner.store(owner.map_or(0, |owner| owner.0), Ordering::Relaxed);
+                one.detached.store(owner.is_none().into(), Ordering::Relaxed);
+                one.event.store(event, Ordering::Relaxed);
+                one.events.store(events, Ordering::Relaxed);
+                one.members.store(members, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Ends that for a session, before a counter of it stops.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn end_group(&self, current: CurrentCpu<'_, impl Cpu>, session: u64) {
+        let Some(per_cpu) = self.per_cpu(current.index()) else { return };
+        for one in per_cpu.groups.0.iter().filter(|one| one.session.load(Ordering::Relaxed) == session) {
+            one.session.store(NO_SESSION, Ordering::Relaxed);
+        }
+    }
+
+    /// Reads the counters of a session on the current processor, each with one RDPMC, between two reads of `clock`. With
+    /// [`group_flags::COMPARE`] it then compares the registers of the processor.
+    ///
+    /// Returns `None` if it does not have what the request needs: the session is not on this processor, or not the
+    /// client's, or cannot be read so; a flag is unknown; the processor sleeps. The [engine](crate::Engine::serve) then
+    /// says why.
+    ///
+    /// No other processor is concerned, and nothing is locked. A session has been started by a handle that had agreed on
+    /// the version, and its number is never used again: the note of a counter is all that is needed to admit a request.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn read_group(
+        &self,
+        current: CurrentCpu<'_, impl Cpu>,
+        clock: impl Fn() -> Ticks,
+        client: ClientId,
+        request: GroupRequest,
+    ) -> Option<GroupReply> {
+        let GroupRequest { session, flags, reserved } = request;
+        if flags & !group_flags::ALL != 0 || reserved != 0 {
+            return None;
+        }
+        let groups = &self.per_cpu(current.index())?.groups;
+        // While a processor sleeps none of its counters is active.
+        let running = self.hal.cpu_counters(current.index()).active.all;
+        let (counters, events) = groups.find(running, session, client)?;
+        let mut counts = [0; MAX_GROUP];
+        let time_before = clock().0;
+        for counter in counters.iter() {
+            let event = groups.of(counter)?.event.load(Ordering::Relaxed);
+            *counts.get_mut(usize::from(event))? = self.hal.count(current, counter);
+        }
+        let time_after = clock();
+        if flags & group_flags::COMPARE != 0 {
+            self.compare(current, time_after);
+        }
+        let header =
+            ReplyHeader { processor: current.index().number(), count: events.into(), ..ReplyHeader::new_zeroed() };
+        let header = ReplyHeader { total: header.count, ..header };
+        let generation = self.hal.interruptions(current);
+        Some(GroupReply { header, time_before, time_after: time_after.0, generation, counts })
+    }
+}
