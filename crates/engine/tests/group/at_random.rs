@@ -70,6 +70,12 @@ struct Known {
     written: BTreeSet<u32>,
 }
 
+fn compared(known: &mut [Known]) {
+    for known in known {
+        known.written.clear();
+    }
+}
+
 /// The number of reads of which the count was shown to be exact.
 #[derive(Default)]
 struct Proven(u64);
@@ -137,17 +143,19 @@ fn check(name: &str, steps: &[Step], proven: &mut Proven) -> Result<(), TestCase
                 if !wakes_at_once {
                     prop_assert!(group(client, &mut engine, session, 0).is_err());
                     // What runs meanwhile is not counted.
-                    known.iter_mut().for_each(|known| known.happened += 1);
+                    for known in &mut known {
+                        known.happened += 1;
+                    }
                 }
                 machine.wake(&engine);
-                known.iter_mut().for_each(|known| known.written.clear());
+                compared(&mut known);
             }
             Step::Tick => {
                 machine.ticking().into_iter().for_each(|processor| machine.tick_sampling(&engine, processor));
             }
             Step::Follow => {
                 engine.accumulate_counts();
-                known.iter_mut().for_each(|known| known.written.clear());
+                compared(&mut known);
             }
         }
     }

@@ -7,7 +7,7 @@ use protocol::{Code, ErrorCode, GroupRequest, ProcessorSet, SamplesRequest, Star
 use simulation::{Client, SimMachine};
 use zerocopy::IntoBytes;
 
-use super::scene::{IDENTITIES, engine, event, group, header, on, start, started};
+use super::scene::{IDENTITIES, control_registers, engine, event, group, header, on, start, started};
 
 const fn request(session: u64) -> GroupRequest {
     GroupRequest { session, flags: 0, reserved: 0 }
@@ -240,9 +240,9 @@ fn a_comparison_marks_the_count_and_changes_the_generation() {
         let before = group(client, &mut engine, session, group_flags::COMPARE).unwrap();
         let same = group(client, &mut engine, session, group_flags::COMPARE).unwrap();
         assert_eq!(same.generation, before.generation, "{name}: nothing was changed");
-        super::scene::control_registers(name).iter().for_each(|register| {
-            machine.processor(0).write_foreign(*register, 0);
-        });
+        for register in control_registers(name) {
+            machine.processor(0).write_foreign(register, 0);
+        }
         machine.run(0, Mode::User, &|_| 9);
         let found = group(client, &mut engine, session, group_flags::COMPARE).unwrap();
         assert_ne!(found.generation, before.generation, "{name}");

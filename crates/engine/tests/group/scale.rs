@@ -25,7 +25,7 @@ fn from_1_to_64_processors_read_while_another_thread_has_the_lock_of_the_engine(
         let sampler = held.sampler();
         let before = (machine.interruptions(), machine.broadcasts());
         let accesses = |number| machine.processor(number).model().accesses();
-        let accessed: Vec<_> = (0..processors).map(accesses).collect();
+        let earlier: Vec<_> = (0..processors).map(accesses).collect();
         thread::scope(|scope| {
             for processor in 0..processors {
                 let machine = &machine;
@@ -44,7 +44,7 @@ fn from_1_to_64_processors_read_while_another_thread_has_the_lock_of_the_engine(
             before,
             "{processors}: no processor was interrupted"
         );
-        for (number, before) in (0..processors).zip(accessed) {
+        for (number, before) in (0..processors).zip(earlier) {
             let after = accesses(number);
             let spent = (after.rdpmc - before.rdpmc, after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr);
             assert_eq!(spent, (3 * READS, 0, 0), "processor {number} of {processors}");
