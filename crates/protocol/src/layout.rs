@@ -230,7 +230,7 @@ layout! {
 
     /// In: the beginning of a [`Code::Start`](crate::Code::Start); [`EventRequest`]s follow to the end of the buffer.
     272 StartHeader {
-        /// Bits of [`flags`].
+        /// Bits of [`flags`](crate::flags).
         flags: u32,
         /// Number of records in the ring of each processor: a power of two in [`RING`]; zero if no event is sampled.
         ring: u32,
@@ -238,7 +238,7 @@ layout! {
         /// [`DEFAULT_BUDGET`].
         budget: u32,
         /// Number of precise records that a processor writes before it interrupts, up to [`MAX_BATCH`]; zero selects
-        /// one. With more than one, the process of a record is unknown. Zero if no event is [precise](modes::PRECISE).
+        /// one. With more than one, the process of a record is unknown. Zero if no event is [precise](crate::modes::PRECISE).
         batch: u32,
         /// Processors on which the session runs.
         processors: ProcessorSet,
@@ -248,7 +248,7 @@ layout! {
     48 EventRequest {
         /// KPROFILE_SOURCE.
         source: u32,
-        /// Bits of [`modes`].
+        /// Bits of [`modes`](crate::modes).
         modes: u32,
         /// Number of events between two samples; zero if the event is only counted. For [`BRANCHES`](crate::BRANCHES):
         /// number of branch records before an interrupt, in [`BRANCH_BUFFER`].
@@ -269,7 +269,7 @@ layout! {
         /// Group of the event, a number of the client's choice: the events of a group are counted at the same time or
         /// not at all. Zero for an event by itself.
         group: u32,
-        /// Bits of [`event_flags`].
+        /// Bits of [`event_flags`](crate::event_flags).
         flags: u32,
     }
 
@@ -283,7 +283,7 @@ layout! {
     16 GroupRequest {
         /// The number that [`Code::Start`](crate::Code::Start) returned. [`DETACHED`](crate::DETACHED) selects none.
         session: u64,
-        /// Bits of [`group_flags`].
+        /// Bits of [`group_flags`](crate::group_flags).
         flags: u32,
         /// Zero.
         reserved: u32,
@@ -324,7 +324,7 @@ layout! {
         session: u64,
         /// KPROFILE_SOURCE.
         source: u32,
-        /// Bits of [`modes`].
+        /// Bits of [`modes`](crate::modes).
         modes: u32,
         /// Processor.
         processor: u32,
@@ -391,7 +391,7 @@ layout! {
 
     /// In: an operation on control areas, and the processors that it concerns.
     272 AreaRequest {
-        /// One of [`area`].
+        /// One of [`area`](crate::area).
         operation: u32,
         /// 1: the processor on which the request arrives; `processors` is then empty.
         current: u32,
@@ -412,7 +412,7 @@ layout! {
         address: u64,
         /// Size in bytes: 0x60 or 0xA0.
         size: u32,
-        /// Flags of [`area`].
+        /// Flags of [`area`](crate::area).
         flags: u32,
         /// Format of the PEBS records.
         format: u32,
@@ -459,11 +459,11 @@ layout! {
         session: u64,
         /// KPROFILE_SOURCE.
         source: u32,
-        /// Bits of [`modes`].
+        /// Bits of [`modes`](crate::modes).
         modes: u32,
         /// Process that started the session.
         process: u32,
-        /// [`flags`] of the session.
+        /// [`flags`](crate::flags) of the session.
         flags: u32,
         /// Number of processors on which it runs.
         processors: u32,
@@ -494,71 +494,6 @@ impl EventRequest {
         group: 0,
         flags: 0,
     };
-}
-
-/// Bits of [`StartHeader::flags`].
-pub mod flags {
-    /// The session outlives its handle: it runs until it is stopped or the driver unloads.
-    pub const DETACHED: u32 = 1;
-    /// Use counters even if another program has enabled them; only in a request.
-    pub const FORCE: u32 = 2;
-    /// Events that are only counted may take turns on the counters, if there are more events than counters; only in a
-    /// request.
-    pub const MULTIPLEX: u32 = 4;
-    /// Configure Windows' thread profiling with the counters of the session. It runs on all processors and only counts,
-    /// each event on the same general counter everywhere; it is not detached, and its events do not take turns.
-    pub const THREADS: u32 = 8;
-    /// All defined bits.
-    pub const ALL: u32 = DETACHED | FORCE | MULTIPLEX | THREADS;
-}
-
-/// Bits of [`GroupRequest::flags`].
-pub mod group_flags {
-    /// Compare the registers of the processor with what the driver wrote, and mark the counts of those that another
-    /// program changed, as [`Code::Read`](crate::Code::Read) does.
-    pub const COMPARE: u32 = 1;
-    /// All defined bits.
-    pub const ALL: u32 = COMPARE;
-}
-
-/// Bits of [`EventRequest::flags`].
-pub mod event_flags {
-    /// The event has a counter all the time, even if others take turns.
-    pub const PINNED: u32 = 1;
-    /// All defined bits.
-    pub const ALL: u32 = PINNED;
-}
-
-/// Operations of an [`AreaRequest`], and bits of [`AreaRecord::flags`].
-pub mod area {
-    /// Operation: query.
-    pub const QUERY: u32 = 0;
-    /// Operation: allocate.
-    pub const ALLOCATE: u32 = 1;
-    /// Operation: free.
-    pub const FREE: u32 = 2;
-    /// Flag: the kernel allocated the area.
-    pub const OF_KERNEL: u32 = 1;
-    /// Flag: a session uses the area.
-    pub const USED: u32 = 2;
-    /// Flag: the processor has the Branch Trace Store.
-    pub const BRANCHES: u32 = 4;
-    /// Flag: the processor has PEBS with a known record format.
-    pub const PRECISE: u32 = 8;
-    /// Flag: BTS can be restricted to one mode (DS-CPL).
-    pub const MODES: u32 = 16;
-}
-
-/// Bits of [`EventRequest::modes`].
-pub mod modes {
-    /// Count in user mode.
-    pub const USER: u32 = 1;
-    /// Count in kernel mode.
-    pub const KERNEL: u32 = 2;
-    /// User and kernel mode.
-    pub const BOTH: u32 = USER | KERNEL;
-    /// For a sampled event: sample by PEBS records.
-    pub const PRECISE: u32 = 4;
 }
 
 impl ProcessorSet {

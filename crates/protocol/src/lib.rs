@@ -10,6 +10,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod bits;
 mod driver_identity;
 mod error_code;
 mod layout;
@@ -19,6 +20,7 @@ mod request;
 pub mod status;
 pub mod trace;
 
+pub use bits::{area, event_flags, flags, group_flags, modes};
 pub use driver_identity::{DriverIdentity, IDENTITY_SECTION};
 pub use error_code::{ErrorCode, ExtraInUse, RegisterFault, RegisterInUse};
 pub use layout::{
@@ -26,7 +28,6 @@ pub use layout::{
     GroupRequest, HalSourceRecord, Hello, HelloReply, InfoReply, IntervalRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY,
     MAX_GROUP, MAX_RING_BYTES, NAME_LENGTH, PROCESSOR_WORDS, ProcessorSet, RING, RegisterRecord, RegistersRequest,
     ReplyHeader, SamplesRequest, SessionEvent, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
-    area, event_flags, flags, group_flags, modes,
 };
 pub use read_by::ReadBy;
 pub use record::{

@@ -1,0 +1,66 @@
+//! Bits and operations in the fields of requests and replies.
+
+/// Bits of [`StartHeader::flags`](crate::StartHeader::flags).
+pub mod flags {
+    /// The session outlives its handle: it runs until it is stopped or the driver unloads.
+    pub const DETACHED: u32 = 1;
+    /// Use counters even if another program has enabled them; only in a request.
+    pub const FORCE: u32 = 2;
+    /// Events that are only counted may take turns on the counters, if there are more events than counters; only in a
+    /// request.
+    pub const MULTIPLEX: u32 = 4;
+    /// Configure Windows' thread profiling with the counters of the session. It runs on all processors and only counts,
+    /// each event on the same general counter everywhere; it is not detached, and its events do not take turns.
+    pub const THREADS: u32 = 8;
+    /// All defined bits.
+    pub const ALL: u32 = DETACHED | FORCE | MULTIPLEX | THREADS;
+}
+
+/// Bits of [`GroupRequest::flags`](crate::GroupRequest::flags).
+pub mod group_flags {
+    /// Compare the registers of the processor with what the driver wrote, and mark the counts of those that another
+    /// program changed, as [`Code::Read`](crate::Code::Read) does.
+    pub const COMPARE: u32 = 1;
+    /// All defined bits.
+    pub const ALL: u32 = COMPARE;
+}
+
+/// Bits of [`EventRequest::flags`](crate::EventRequest::flags).
+pub mod event_flags {
+    /// The event has a counter all the time, even if others take turns.
+    pub const PINNED: u32 = 1;
+    /// All defined bits.
+    pub const ALL: u32 = PINNED;
+}
+
+/// Operations of an [`AreaRequest`](crate::AreaRequest), and bits of [`AreaRecord::flags`](crate::AreaRecord::flags).
+pub mod area {
+    /// Operation: query.
+    pub const QUERY: u32 = 0;
+    /// Operation: allocate.
+    pub const ALLOCATE: u32 = 1;
+    /// Operation: free.
+    pub const FREE: u32 = 2;
+    /// Flag: the kernel allocated the area.
+    pub const OF_KERNEL: u32 = 1;
+    /// Flag: a session uses the area.
+    pub const USED: u32 = 2;
+    /// Flag: the processor has the Branch Trace Store.
+    pub const BRANCHES: u32 = 4;
+    /// Flag: the processor has PEBS with a known record format.
+    pub const PRECISE: u32 = 8;
+    /// Flag: BTS can be restricted to one mode (DS-CPL).
+    pub const MODES: u32 = 16;
+}
+
+/// Bits of [`EventRequest::modes`](crate::EventRequest::modes).
+pub mod modes {
+    /// Count in user mode.
+    pub const USER: u32 = 1;
+    /// Count in kernel mode.
+    pub const KERNEL: u32 = 2;
+    /// User and kernel mode.
+    pub const BOTH: u32 = USER | KERNEL;
+    /// For a sampled event: sample by PEBS records.
+    pub const PRECISE: u32 = 4;
+}
