@@ -238,7 +238,8 @@ layout! {
         /// [`DEFAULT_BUDGET`].
         budget: u32,
         /// Number of precise records that a processor writes before it interrupts, up to [`MAX_BATCH`]; zero selects
-        /// one. With more than one, the process of a record is unknown. Zero if no event is [precise](crate::modes::PRECISE).
+        /// one. With more than one, the process of a record is unknown. Zero if no event is
+        /// [precise](crate::modes::PRECISE).
         batch: u32,
         /// Processors on which the session runs.
         processors: ProcessorSet,
