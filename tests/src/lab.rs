@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use bench_protocol::{DsWrites, TRACE_SCRIPT, Time, TraceScript, Violation};
+use bench_protocol::{DsWrites, THREAD_SCRIPT, TRACE_SCRIPT, ThreadLedger, ThreadScript, Time, TraceScript, Violation};
 
 use crate::event_access;
 use crate::probe::Probe;
@@ -206,12 +207,48 @@ impl Lab {
     /// # Errors
     /// The folder of the stand-in is not set.
     pub fn traced_program(&self, program: &str, script: &TraceScript) -> Result<impl Fn() -> Command> {
-        let (launcher, script) = (artifacts()?.join("etw-launcher.exe"), serde_json::to_string(script)?);
+        let (launcher, script) = (artifacts()?.join("launcher.exe"), serde_json::to_string(script)?);
         Ok(move || {
             let mut command = self.wine.program(&launcher.to_string_lossy(), &[program]);
             command.env(TRACE_SCRIPT, &script);
             command
         })
+    }
+
+    /// Returns a function that makes commands which run a Windows program, given by its path on Linux, with the
+    /// stand-in for thread profiling: the lab schedules its threads on its processors.
+    ///
+    /// # Errors
+    /// The folder of the stand-in is not set.
+    pub fn scheduled_program(&self, program: &str, script: &ThreadScript) -> Result<impl Fn() -> Command> {
+        let (launcher, script) = (artifacts()?.join("launcher.exe"), serde_json::to_string(script)?);
+        Ok(move || {
+            let mut command = self.wine.program(&launcher.to_string_lossy(), &[program]);
+            command.env(THREAD_SCRIPT, &script);
+            command
+        })
+    }
+
+    /// Runs a [`scheduled_program`](Self::scheduled_program) and waits until it exits. Returns its output and what each
+    /// of its threads executed.
+    ///
+    /// # Errors
+    /// The program cannot be started or does not end, or the connection to the lab is lost. An exit code is not an
+    /// error.
+    pub fn run_scheduled(
+        &mut self,
+        program: &str,
+        script: &ThreadScript,
+        arguments: &[&str],
+    ) -> Result<(ProgramOutput, Vec<ThreadLedger>)> {
+        self.wire.take_ledgers()?;
+        let name = Path::new(program).file_name().map_or(program.into(), |name| name.to_string_lossy());
+        let line = format!("{name} {}", arguments.join(" "));
+        let ran = {
+            let launched = self.scheduled_program(program, script)?;
+            ProgramOutput::run(launched().args(arguments), line)?
+        };
+        Ok((ran, self.wire.take_ledgers()?))
     }
 
     /// Lets the processors execute a workload, called as it has described, and only that.
@@ -395,6 +432,8 @@ impl Lab {
         ensure!(self.enabled_counters()? == 0, "counters are still enabled: {:?}", self.wire.enabled_counters()?);
         ensure!(self.wire.handler()?.registration.is_none(), "the handler is still registered");
         ensure!(!self.wire.counters_reserved()?, "the counters are still reserved");
+        let configured = self.wire.hardware_counters()?;
+        ensure!(configured.owner.is_none(), "counters are still configured for thread profiling: {configured:?}");
         Ok(())
     }
 }

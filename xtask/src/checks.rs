@@ -13,8 +13,19 @@ use crate::{
 };
 
 /// Packages that only build for Windows, and there with a profile or a kit of their own.
-const WINDOWS_ONLY: [&str; 8] =
-    ["driver", "shim", "faulty-driver", "bcryptprimitives", "etw", "etw-launcher", "probe", "workload"];
+const WINDOWS_ONLY: [&str; 11] = [
+    "driver",
+    "shim",
+    "faulty-driver",
+    "bcryptprimitives",
+    "etw",
+    "launcher",
+    "probe",
+    "redirect",
+    "thread-counts",
+    "thread-profiling",
+    "workload",
+];
 
 /// One part of the whole.
 struct Stage<'a> {

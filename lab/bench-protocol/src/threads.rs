@@ -83,6 +83,8 @@ pub enum ThreadCall {
     CurrentProcessor,
     /// Returns what the thread has executed until now.
     Ledger,
+    /// Returns the time during which the machine slept.
+    SleepTime,
     /// It ends.
     End,
 }
@@ -106,6 +108,8 @@ pub enum ThreadAnswer {
     Affinity(u64),
     /// Reply to `CurrentProcessor`.
     Processor(u32),
+    /// Reply to `SleepTime`, in milliseconds.
+    SleepTime(u64),
     /// Reply to `Ledger`.
     Ledger(ThreadLedger),
     /// Reply to `TakeLedgers`.
@@ -145,6 +149,8 @@ pub struct HardwareCounters {
     pub owner: Option<CounterOwner>,
     /// Their indexes for RDPMC.
     pub counters: Vec<u64>,
+    /// Number of threads that profile.
+    pub profiling: usize,
 }
 
 /// What a thread of a program executed, and what happened to it.

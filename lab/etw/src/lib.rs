@@ -1,4 +1,4 @@
-//! etw.dll: a stand-in for Event Tracing for Windows in user mode. `etw-launcher` loads it into a program before its
+//! etw.dll: a stand-in for Event Tracing for Windows in user mode. `launcher` loads it into a program before its
 //! first instruction. It redirects the functions of sechost.dll, of which Wine only has stubs, and takes the events of
 //! drivers from the lab.
 //!

@@ -305,6 +305,8 @@ unsafe extern "system" {
     -> NtStatus;
     #[expect(dead_code, reason = "called by code that the compiler generates")]
     fn memcpy(to: *mut u8, from: *const u8, length: usize) -> *mut u8;
+    #[expect(dead_code, reason = "called by code that the compiler generates")]
+    fn memset(to: *mut u8, value: i32, length: usize) -> *mut u8;
     pub fn MmGetSystemRoutineAddress(name: *const Text) -> Pointer;
     pub fn MmMapIoSpaceEx(physical: u64, size: usize, protect: u32) -> Pointer;
     pub fn MmMapLockedPagesSpecifyCache(

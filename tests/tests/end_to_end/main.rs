@@ -72,6 +72,8 @@ mod stand_ins;
 #[cfg(not(windows))]
 mod teardown;
 #[cfg(not(windows))]
+mod threads;
+#[cfg(not(windows))]
 mod time;
 #[cfg(not(windows))]
 mod top;

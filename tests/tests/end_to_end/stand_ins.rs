@@ -328,10 +328,11 @@ fn counters_are_reserved_or_refused_with_the_set_status() {
 #[test]
 fn hardware_counters_are_configured_once_and_not_while_a_thread_profiles() {
     let mut bench = Bench::start();
-    let configured = |owner, counters: &[u64]| HardwareCounters { owner, counters: counters.to_vec() };
+    let configured =
+        |owner, counters: &[u64], profiling| HardwareCounters { owner, counters: counters.to_vec(), profiling };
     assert_eq!(bench.ask(CONFIGURE, &[17], 1), [INVALID]);
     assert_eq!(bench.ask(CONFIGURE, &[3], 1), [0]);
-    let three = configured(Some(CounterOwner::Driver), &[0, 1, 2]);
+    let three = configured(Some(CounterOwner::Driver), &[0, 1, 2], 1);
     assert_eq!(bench.ask(CONFIGURE, &[2], 1), [ALREADY_ENABLED]);
     assert_eq!(bench.ask(CONFIGURATION, &[2], 3), [TOO_SMALL, 3, 0]);
     assert_eq!(bench.ask(CONFIGURATION, &[16], 3), [0, 3, 3]);
@@ -342,7 +343,7 @@ fn hardware_counters_are_configured_once_and_not_while_a_thread_profiles() {
     assert_eq!(bench.ask(CONFIGURE, &[0], 1), [0]);
     bench.lab.wire.configure_hardware_counters(&[5]).unwrap();
     assert_eq!(bench.ask(CONFIGURE, &[1], 1), [ALREADY_ENABLED]);
-    assert_eq!(bench.lab.wire.hardware_counters().unwrap(), configured(Some(CounterOwner::Another), &[5]));
+    assert_eq!(bench.lab.wire.hardware_counters().unwrap(), configured(Some(CounterOwner::Another), &[5], 0));
     assert_eq!(bench.new_violations(), NOTHING);
     assert_eq!(bench.ask(CONFIGURE, &[0], 1), [0]);
     let cleared = "KeSetHardwareCounterConfiguration clears the configuration of another driver";

@@ -117,7 +117,8 @@ pub fn configuration() -> HardwareCounters {
         Owner::Driver => CounterOwner::Driver,
         Owner::Another => CounterOwner::Another,
     });
-    HardwareCounters { owner, counters: state.scheduler.configured().to_vec() }
+    let profiling = state.scheduler.profiling() + usize::from(state.pretends_profiling);
+    HardwareCounters { owner, counters: state.scheduler.configured().to_vec(), profiling }
 }
 
 /// Reports and clears the configuration of an unloaded driver: its counters stop, and Windows goes on to read them.

@@ -1,7 +1,8 @@
-//! Starts a program with a library.
+//! Starts a program with libraries.
 
 #![expect(unsafe_code, reason = "foreign functions")]
 
+use bench_protocol::{THREAD_SCRIPT, TRACE_SCRIPT};
 use std::{env, ffi::c_void, io, mem, os::windows::ffi::OsStrExt, ptr};
 use windows_sys::Win32::{
     Foundation::{CloseHandle, HANDLE, TRUE},
@@ -26,8 +27,8 @@ use windows_sys::core::BOOL;
 /// Exit code if the program cannot be started.
 pub const FAILED: i32 = 125;
 
-/// The library.
-const LIBRARY: &str = "etw.dll";
+/// The libraries, and the environment variables with their scripts.
+const LIBRARIES: [(&str, &str); 2] = [("etw.dll", TRACE_SCRIPT), ("thread-profiling.dll", THREAD_SCRIPT)];
 
 /// A handle that is closed on drop.
 struct Handle(HANDLE);
@@ -73,7 +74,12 @@ pub fn run() -> Result<i32, String> {
     // SAFETY: the function is valid as long as this process. Programs do not inherit it.
     done(unsafe { SetConsoleCtrlHandler(Some(leave_to_program), TRUE) }, "SetConsoleCtrlHandler")?;
     let program = Program::start()?;
-    program.load_library()?;
+    let wanted = LIBRARIES.iter().filter(|(_, script)| env::var_os(script).is_some());
+    let wanted: Vec<&str> = wanted.map(|(library, _)| *library).collect();
+    if wanted.is_empty() {
+        return Err(format!("neither {TRACE_SCRIPT} nor {THREAD_SCRIPT} is set"));
+    }
+    wanted.into_iter().try_for_each(|library| program.load_library(library))?;
     // SAFETY: the handle is open.
     if unsafe { ResumeThread(program.thread.0) } == u32::MAX {
         return Err(failed("ResumeThread"));
@@ -143,9 +149,9 @@ impl Program {
         Ok(program)
     }
 
-    /// Loads the library, on a thread of the program that runs before its first.
-    fn load_library(&self) -> Result<(), String> {
-        let path = env::current_exe().map_err(|error| error.to_string())?.with_file_name(LIBRARY);
+    /// Loads a library, on a thread of the program that runs before its first.
+    fn load_library(&self, library: &str) -> Result<(), String> {
+        let path = env::current_exe().map_err(|error| error.to_string())?.with_file_name(library);
         let path: Vec<u16> = path.as_os_str().encode_wide().chain([0]).collect();
         let size = size_of_val(&*path);
         let process = self.process.0;
@@ -167,7 +173,7 @@ impl Program {
         // SAFETY: the handle is open, and the variable is writable.
         done(unsafe { GetExitCodeThread(thread.0, &raw mut module) }, "GetExitCodeThread")?;
         // The lower half of the module's address.
-        if module == 0 { Err(format!("{LIBRARY} cannot be loaded into the program")) } else { Ok(()) }
+        if module == 0 { Err(format!("{library} cannot be loaded into the program")) } else { Ok(()) }
     }
 }
 

@@ -1,0 +1,90 @@
+//! Redirects functions of libraries in this process: a jump replaces the first instructions of an exported function.
+
+#![cfg(windows)]
+#![expect(unsafe_code, reason = "changes code")]
+
+use std::{ffi::CStr, ptr};
+use windows_sys::Win32::{
+    Foundation::HMODULE,
+    System::{
+        Diagnostics::Debug::FlushInstructionCache,
+        LibraryLoader::{GetProcAddress, LoadLibraryW},
+        Memory::{PAGE_EXECUTE_READWRITE, VirtualProtect},
+        Threading::GetCurrentProcess,
+    },
+};
+
+/// `jmp [rip]`, which the address follows. It clobbers no register.
+const JUMP: [u8; 6] = [0xFF, 0x25, 0, 0, 0, 0];
+
+/// A library of this process.
+#[derive(Debug, Clone, Copy)]
+pub struct Library {
+    name: &'static str,
+    module: HMODULE,
+}
+
+impl Library {
+    /// Loads a library.
+    ///
+    /// # Errors
+    /// The library is missing.
+    pub fn load(name: &'static str) -> Result<Self, String> {
+        let units: Vec<u16> = name.encode_utf16().chain([0]).collect();
+        // SAFETY: the name is zero-terminated.
+        let module = unsafe { LoadLibraryW(units.as_ptr()) };
+        if module.is_null() { Err(format!("{name} is missing")) } else { Ok(Self { name, module }) }
+    }
+
+    /// Returns the base address.
+    #[must_use]
+    pub fn address(self) -> usize {
+        self.module.addr()
+    }
+
+    /// Redirects an exported function to `function`.
+    ///
+    /// # Errors
+    /// The library does not export it, or its code cannot be changed.
+    ///
+    /// # Safety
+    /// No other thread executes the function now. `function` has its type, and its code is longer than a jump or padded
+    /// to 16 bytes.
+    pub unsafe fn redirect(self, name: &CStr, function: *const ()) -> Result<(), String> {
+        // SAFETY: the module is loaded, and the name is zero-terminated.
+        let Some(code) = (unsafe { GetProcAddress(self.module, name.as_ptr().cast()) }) else {
+            return Err(format!("{} has no {}", self.name, name.to_string_lossy()));
+        };
+        // SAFETY: guaranteed by the caller.
+        if unsafe { write_jump((code as *mut ()).cast(), function) } {
+            return Ok(());
+        }
+        Err(format!("{} cannot be changed", name.to_string_lossy()))
+    }
+}
+
+/// Writes a jump to a function over code. Returns false if the memory cannot be made writable.
+///
+/// # Safety
+/// 14 bytes of the code belong to one function or to its padding, and no thread executes them now.
+unsafe fn write_jump(code: *mut u8, function: *const ()) -> bool {
+    let target = function.expose_provenance().to_le_bytes();
+    let mut jump = [0; JUMP.len() + size_of::<usize>()];
+    let (instruction, address) = jump.split_at_mut(JUMP.len());
+    instruction.copy_from_slice(&JUMP);
+    address.copy_from_slice(&target);
+    let mut before = 0;
+    // SAFETY: the code is mapped.
+    if unsafe { VirtualProtect(code.cast(), jump.len(), PAGE_EXECUTE_READWRITE, &raw mut before) } == 0 {
+        return false;
+    }
+    // SAFETY: the memory is writable now, and the caller guarantees that nothing else uses it.
+    unsafe { ptr::copy_nonoverlapping(jump.as_ptr(), code, jump.len()) };
+    // SAFETY: as above; this restores the protection.
+    unsafe { VirtualProtect(code.cast(), jump.len(), before, &raw mut before) };
+    // SAFETY: the function has no preconditions.
+    let process = unsafe { GetCurrentProcess() };
+    // SAFETY: the range is in this process.
+    unsafe { FlushInstructionCache(process, code.cast(), jump.len()) };
+    true
+}

@@ -1,0 +1,204 @@
+//! The bench schedules the threads of an unmodified program on its processors, and stands in for Windows' thread
+//! profiling. The test configures and programs the counters as a driver does.
+
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use bench_protocol::{Accounting, Reading, Refusal, Scheduling, ThreadScript};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tests::{Lab, artifacts};
+
+use crate::bench::code;
+
+/// AMD's PerfEvtSel0 and PerfCtr0; an event in user mode, and in both modes.
+const SELECT: u32 = 0xC001_0000;
+const COUNTER: u32 = 0xC001_0004;
+const USER: u64 = 0x41_00C0;
+const BOTH: u64 = 0x43_00C0;
+
+/// The event that the program executes.
+const EVENT: u16 = 0xC0;
+
+/// Reads an MSR on the current processor; see `lab/faulty-driver/src/lib.rs`.
+const READ: u32 = code(0x80B);
+
+/// ERROR_ACCESS_DENIED.
+const DENIED: u32 = 5;
+
+/// A region of thread-counts.exe.
+#[derive(Debug, Deserialize)]
+struct Region {
+    counts: Vec<u64>,
+    executed: u64,
+    switches: u64,
+    cycles: u64,
+}
+
+/// A thread of thread-counts.exe.
+#[derive(Debug, Deserialize)]
+struct ThreadCounts {
+    thread: u32,
+    regions: Vec<Region>,
+    profiles: [bool; 2],
+}
+
+/// Boots a machine without a driver. On each processor, counter 0 counts in user mode, and counter 1 in both.
+fn boot(processors: u32) -> Lab {
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    lab.wire.set_processors(processors, processors).unwrap();
+    for processor in 0..processors {
+        for (counter, select) in (0..).zip([USER, BOTH]) {
+            lab.wire.write_msr(processor, COUNTER + counter, u64::from(processor * 1_000_003)).unwrap();
+            lab.wire.write_msr(processor, SELECT + counter, select).unwrap();
+        }
+    }
+    lab.wire.configure_hardware_counters(&[0, 1]).unwrap();
+    lab
+}
+
+/// Checks that nothing is left, and that Windows did what it may.
+fn finish(mut lab: Lab) {
+    lab.wire.configure_hardware_counters(&[]).unwrap();
+    for processor in 0..lab.processors().unwrap() {
+        for counter in 0..2 {
+            lab.wire.write_msr(processor, SELECT + counter, 0).unwrap();
+        }
+    }
+    lab.finish().unwrap();
+}
+
+fn program() -> String {
+    artifacts().unwrap().join("thread-counts.exe").to_string_lossy().into_owned()
+}
+
+fn script(scheduling: Scheduling) -> ThreadScript {
+    ThreadScript { scheduling, ..ThreadScript::default() }
+}
+
+fn unkind(seed: u64) -> Scheduling {
+    Scheduling { seed, preempt: 25, migrate: 50, interrupt: 20, delay: 10, ..Scheduling::default() }
+}
+
+#[test]
+fn counts_are_those_of_the_thread_whatever_happens_to_it() {
+    const EVENTS: u64 = 1_000_000;
+    const REGIONS: usize = 10;
+    let mut lab = boot(4);
+    for reading in Reading::ALL {
+        let script = script(Scheduling { reading, ..unkind(7) });
+        let arguments = ["count", "3", &REGIONS.to_string(), &EVENTS.to_string()];
+        let (ran, ledgers) = lab.run_scheduled(&program(), &script, &arguments).unwrap();
+        let threads: Vec<ThreadCounts> = serde_json::from_str(&ran.success().unwrap().out).unwrap();
+        assert_eq!(threads.len(), 3);
+        for ThreadCounts { thread, regions, profiles } in threads {
+            assert_eq!((regions.len(), profiles), (REGIONS, [true, false]));
+            for region in &regions {
+                assert_eq!(region.counts[0], region.executed, "{region:?}");
+                assert!((EVENTS..EVENTS + 100).contains(&region.executed), "{region:?}");
+                assert!(region.counts[1] >= region.executed + EVENTS, "{region:?}");
+                assert!(region.cycles >= 2 * EVENTS, "{region:?}");
+            }
+            let ledger = ledgers.iter().find(|ledger| ledger.thread == thread).unwrap();
+            let in_regions: u64 = regions.iter().map(|region| region.executed).sum();
+            assert!(ledger.user(EVENT, 0) >= in_regions && ledger.kernel(EVENT, 0) >= 10 * EVENTS, "{ledger:?}");
+            assert!(ledger.interrupts(EVENT, 0) > 0 && ledger.migrations > 0, "{ledger:?}");
+            let switches: u64 = regions.iter().map(|region| region.switches).sum();
+            assert!((1..=ledger.switches).contains(&switches), "{switches} of {ledger:?}");
+        }
+    }
+    finish(lab);
+}
+
+#[test]
+fn truncated_accounting_loses_events_that_full_accounting_has() {
+    const EVENTS: u64 = 6_000_000_000;
+    let mut lab = boot(2);
+    for (accounting, lost) in [(Accounting::Full, 0), (Accounting::Truncated, 1 << 32)] {
+        let script = script(Scheduling { accounting, ..Scheduling::default() });
+        let (ran, _) = lab.run_scheduled(&program(), &script, &["count", "1", "1", &EVENTS.to_string()]).unwrap();
+        let threads: Vec<ThreadCounts> = serde_json::from_str(&ran.success().unwrap().out).unwrap();
+        let region = &threads[0].regions[0];
+        assert_eq!((region.counts[0] + lost, region.switches), (region.executed, 0), "{accounting:?}");
+    }
+    finish(lab);
+}
+
+#[test]
+fn missing_functions_are_not_found_and_refused_calls_fail() {
+    const FUNCTIONS: [&str; 4] =
+        ["EnableThreadProfiling", "DisableThreadProfiling", "QueryThreadProfiling", "ReadThreadProfilingData"];
+    let mut lab = boot(2);
+    let missing = |out: &str| serde_json::from_str::<Value>(out).unwrap()["missing"].clone();
+    let arguments = ["count", "1", "1", "1"];
+    let alone = lab.wine().run(&program(), &arguments).unwrap().success().unwrap();
+    assert_eq!(missing(&alone.out), json!(FUNCTIONS), "Wine has none of them");
+    for function in FUNCTIONS {
+        let script = ThreadScript { missing: vec![function.to_owned()], ..ThreadScript::default() };
+        let (ran, _) = lab.run_scheduled(&program(), &script, &arguments).unwrap();
+        assert_eq!(missing(&ran.success().unwrap().out), json!([function]));
+    }
+    for function in ["EnableThreadProfiling", "ReadThreadProfilingData"] {
+        let refusals = vec![Refusal { function: function.to_owned(), error: DENIED, times: 1 }];
+        let (ran, _) =
+            lab.run_scheduled(&program(), &ThreadScript { refusals, ..ThreadScript::default() }, &arguments).unwrap();
+        assert_eq!((ran.code, ran.err.as_str()), (1, &*format!("thread-counts: {function} failed with {DENIED}\n")));
+    }
+    finish(lab);
+}
+
+#[test]
+fn requests_arrive_on_the_processor_of_the_calling_thread() {
+    let mut lab = boot(4);
+    lab.load("faulty-driver").unwrap();
+    lab.wire.violations().unwrap(); // one of its imports; see `bench.rs`
+    for processor in 0..4 {
+        lab.wire.write_msr(processor, COUNTER + 3, u64::from(100 + processor)).unwrap();
+    }
+    let arguments = ["pin", "4", r"\\.\faultydriver", &READ.to_string(), &(COUNTER + 3).to_string()];
+    let (ran, ledgers) = lab.run_scheduled(&program(), &script(unkind(3)), &arguments).unwrap();
+    let seen: Value = serde_json::from_str(&ran.success().unwrap().out).unwrap();
+    assert_eq!(seen, json!([[0, 100, 0], [1, 101, 1], [2, 102, 2], [3, 103, 3]]));
+    let kernel: u64 = ledgers.iter().map(|ledger| ledger.kernel(EVENT, 0)).sum();
+    assert!(kernel > 0, "system calls execute events in kernel mode: {ledgers:?}");
+    lab.unload("faulty-driver").unwrap();
+    finish(lab);
+}
+
+/// Starts a thread that profiles, and waits until it does.
+fn leave(lab: &mut Lab) -> Child {
+    let mut command = lab.scheduled_program(&program(), &script(unkind(1))).unwrap()();
+    let mut child = command.args(["leave", "1000"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while lab.wire.hardware_counters().unwrap().profiling == 0 {
+        assert!(
+            begun.elapsed() < Duration::from_secs(20) && child.try_wait().unwrap().is_none(),
+            "it does not profile"
+        );
+        sleep(Duration::from_millis(20));
+    }
+    child
+}
+
+#[test]
+fn a_profile_ends_with_its_program() {
+    let mut lab = boot(2);
+    for kill in [true, false] {
+        let mut child = leave(&mut lab);
+        assert!(lab.wire.configure_hardware_counters(&[]).is_err());
+        if kill {
+            child.kill().unwrap();
+        }
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        let begun = Instant::now();
+        while lab.wire.hardware_counters().unwrap().profiling > 0 {
+            assert!(begun.elapsed() < Duration::from_secs(10), "the thread still profiles");
+            sleep(Duration::from_millis(20));
+        }
+        let ledgers = lab.wire.take_ledgers().unwrap();
+        assert!(ledgers.iter().any(|ledger| ledger.user(EVENT, 0) >= 1000), "{ledgers:?}");
+    }
+    finish(lab);
+}
