@@ -1,4 +1,4 @@
-//! The calls to Windows: the only unsafe code of the client.
+//! The calls to Windows: the only unsafe code of the client. Those that open the driver are in the library.
 
 mod code_integrity;
 mod console;

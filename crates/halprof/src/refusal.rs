@@ -446,3 +446,28 @@ impl fmt::Display for Refusal {
 fn active(number: u64) -> String {
     if number == 1 { "1 CPU is active".to_owned() } else { format!("{number} CPUs are active") }
 }
+
+#[cfg(test)]
+mod tests {
+    use zerocopy::FromZeros;
+
+    use super::*;
+
+    #[test]
+    fn no_text_names_an_option_of_the_command_line() {
+        for (cause, first, second) in ErrorCode::ALL
+            .into_iter()
+            .flat_map(|cause| (0..16).flat_map(move |first| (0..3).map(move |second| (cause, first, second))))
+        {
+            let header = ReplyHeader { cause: cause as u32, detail: [first, second], ..ReplyHeader::new_zeroed() };
+            let (part, sessions, core_types) = (Vec::new(), Vec::new(), Vec::new());
+            let source = "TotalIssues".to_owned();
+            let refusal = Refusal { request: "Start", header, source, sessions, part, core_types, is_root: false };
+            let text = format!("{refusal} {}", refusal.remedy().unwrap_or_default());
+            let text = text.replace("client list --all", ""); // a whole command
+            for option in [" -C", "-e ", " -F", " --", "client stat ", "client record"] {
+                assert!(!format!(" {text}").contains(option), "{cause:?}: {text}");
+            }
+        }
+    }
+}
