@@ -1,5 +1,6 @@
 //! A fake driver and a fake Windows for tests.
 
+mod device;
 mod information;
 mod model;
 mod processes;
@@ -26,6 +27,7 @@ use protocol::{
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
+use self::device::FakeDevice;
 pub use self::information::{core_type_record, count, disturbed, info};
 pub use self::model::ModelMachine;
 use self::processes::FakeProcesses;
@@ -301,19 +303,6 @@ impl FakeDriver {
                 list(output, ReplyHeader { detail: [last, 0], ..header }, &batch.unwrap_or_default())
             }
         })
-    }
-}
-
-/// An open handle to the fake driver.
-struct FakeDevice(Arc<FakeDriver>);
-
-impl Device for FakeDevice {
-    fn request(&self, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize> {
-        self.0.reply(code, input, output)
-    }
-
-    fn share(&self) -> Box<dyn Device + Send> {
-        Box::new(Self(Arc::clone(&self.0)))
     }
 }
 

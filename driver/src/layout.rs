@@ -22,12 +22,14 @@ layout! {
         Flags: 48,
         Reserved: 320,
         SecurityDescriptor: 272,
+        Type: 0,
     }
     _DRIVER_OBJECT: 336 bytes, aligned to 8 {
         DeviceObject: 8,
         DriverUnload: 104,
         Flags: 16,
         MajorFunction: 112,
+        Type: 0,
     }
     _EVENT_DESCRIPTOR: 16 bytes, aligned to 8 {
         Channel: 3,
@@ -38,7 +40,9 @@ layout! {
         Task: 6,
         Version: 2,
     }
-    _EVENT_FILTER_DESCRIPTOR: 16 bytes, aligned to 8 {}
+    _EVENT_FILTER_DESCRIPTOR: 16 bytes, aligned to 8 {
+        Type: 12,
+    }
     _FAST_MUTEX: 56 bytes, aligned to 8 {
         Count: 0,
         Event: 24,
@@ -47,6 +51,7 @@ layout! {
         DeviceObject: 8,
         Event: 152,
         Flags: 80,
+        Type: 0,
     }
     _GROUP_AFFINITY: 16 bytes, aligned to 8 {
         Group: 8,
@@ -58,6 +63,11 @@ layout! {
         Data2: 4,
         Data3: 6,
         Data4: 8,
+    }
+    _HARDWARE_COUNTER: 16 bytes, aligned to 8 {
+        Index: 8,
+        Reserved: 4,
+        Type: 0,
     }
     _IO_STACK_LOCATION: 72 bytes, aligned to 8 {
         Control: 3,
@@ -80,6 +90,7 @@ layout! {
         MdlAddress: 8,
         Overlay: 88,
         Tail.Overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation: 184,
+        Type: 0,
     }
     _KDPC: 64 bytes, aligned to 8 {}
     _KEVENT: 24 bytes, aligned to 8 {}

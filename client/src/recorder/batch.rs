@@ -92,8 +92,8 @@ impl Buffers {
         Batch { memory, first: 0, count, buffers: Arc::clone(self) }
     }
 
-    /// Fetches samples from the driver in the order in which it returns them, and whether the session is stopped and has
-    /// no more. Waits for `wait` unless the driver has many samples before, and for memory.
+    /// Fetches samples from the driver, in the order in which it returns them. Also returns whether the session is
+    /// stopped and has no more. Waits for `wait` unless the driver has many samples before, and for memory.
     pub fn fetch(self: &Arc<Self>, stream: &mut SampleStream, wait: Duration) -> Result<(Batch, bool), Error> {
         let mut buffer = self.take();
         let answer = stream.fetch(wait, buffer.bytes());

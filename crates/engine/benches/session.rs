@@ -1,5 +1,5 @@
-//! Starts a session of four events and one of 24, and ends a round of the latter, each once, for callgrind to count the
-//! instructions; `cargo xtask bench` does that. A start is the whole request: its checks, the plan with its memory, the
+//! Starts a session of four events and one of 24, ends a round of the latter, and reads the group of one and of four
+//! events, each once, for callgrind to count the instructions; `cargo xtask bench` does that. A start is the whole request: its checks, the plan with its memory, the
 //! first look at the registers, and the registers.
 //!
 //! An access is a load or a store here, as in `handler`.
@@ -18,7 +18,10 @@ use plain::{Plain, PlainCpu};
 use pmu::source::RawEvent;
 use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 use protocol::status::STATUS_SUCCESS;
-use protocol::{Code, EventRequest, Hello, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, StartHeader, flags, modes};
+use protocol::{
+    Code, EventRequest, GroupReply, GroupRequest, Hello, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, StartHeader,
+    flags, group_flags, modes,
+};
 use simulation::SimMachine;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -53,7 +56,60 @@ fn main() {
                 report(format_args!("{interface}|next round|{events}|0"), round);
             }
         }
+        for (operation, flags) in [("group read", 0), ("group compared", group_flags::COMPARE)] {
+            for events in [1, 4] {
+                read_group(interface, operation, name, events, flags);
+            }
+        }
     }
+}
+
+/// Reads the counters of a session as the driver does without the engine's lock.
+fn read_group(interface: &str, operation: &str, name: &str, events: u16, flags: u32) {
+    let (model, machine) = (SimMachine::named(name, 1), Plain { cpu: PlainCpu::new(name, 0) });
+    let (mut of_model, mut engine) = (opened(&model), opened(&machine));
+    let accesses = accesses_of(&model, &mut of_model, events, |engine, session| {
+        let current = model.current(0);
+        let wanted = GroupRequest { session, flags, reserved: 0 };
+        serve_group(engine.sampler(), current, &mut group_request(wanted));
+    });
+    let session = start(&mut engine, events);
+    let mut buffer = group_request(GroupRequest { session, flags, reserved: 0 });
+    let current = CurrentCpu::new(black_box(&machine.cpu), ProcessorIndex::BOOT);
+    measured_group(black_box(engine.sampler()), current, black_box(&mut buffer));
+    report(format_args!("{interface}|{operation}|{events}|0"), accesses);
+}
+
+/// Returns a request in a buffer with room for its reply.
+fn group_request(wanted: GroupRequest) -> Vec<u8> {
+    let mut buffer = wanted.as_bytes().to_vec();
+    buffer.resize(size_of::<GroupReply>(), 0);
+    buffer
+}
+
+/// Starts a session and returns its number.
+fn start<M: Platform>(engine: &mut Engine<M>, events: u16) -> u64 {
+    let mut buffer = request(events);
+    let input = buffer.len();
+    serve(engine, Code::Start, &mut buffer, input);
+    assert_is_started(&buffer);
+    let (ReplyHeader { detail: [session, _], .. }, _) = ReplyHeader::read_from_prefix(&buffer).expect("an answer");
+    session
+}
+
+/// Returns the accesses of `work` beside a session that runs, as the model counts them.
+fn accesses_of<'a>(
+    machine: &'a SimMachine,
+    engine: &mut Engine<&'a SimMachine>,
+    events: u16,
+    work: impl FnOnce(&Engine<&'a SimMachine>, u64),
+) -> Accesses {
+    let session = start(engine, events);
+    let made = || machine.processor(0).model().accesses();
+    let before = made();
+    work(engine, session);
+    let after = made();
+    [after.rdmsr - before.rdmsr, after.wrmsr - before.wrmsr, after.rdpmc - before.rdpmc]
 }
 
 fn opened<M: Platform>(machine: M) -> Engine<M> {
@@ -121,6 +177,18 @@ fn measured_start(engine: &mut Engine<&Plain>, buffer: &mut [u8]) {
 #[inline(never)]
 fn measured_round(sampler: &Sampler, current: CurrentCpu<'_, impl Cpu>) {
     sampler.rotate(current, || Ticks(LATER));
+}
+
+#[inline(never)]
+fn measured_group(sampler: &Sampler, current: CurrentCpu<'_, impl Cpu>, buffer: &mut [u8]) {
+    serve_group(sampler, current, buffer);
+}
+
+fn serve_group(sampler: &Sampler, current: CurrentCpu<'_, impl Cpu>, buffer: &mut [u8]) {
+    let (input, output) = (size_of::<GroupRequest>(), buffer.len());
+    let mut request = Request { client: CLIENT, code: Code::ReadGroup as u32, buffer, input, output };
+    let read = request.read_group(|wanted, client| sampler.read_group(current, || Ticks(LATER), client, wanted));
+    assert!(read.is_some(), "the session can be read");
 }
 
 /// Callgrind writes what it has counted whenever it comes here.

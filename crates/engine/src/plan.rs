@@ -127,11 +127,11 @@ impl<M: Platform> Planner<'_, M> {
                 return Err(invalid(ErrorCode::AlreadyStarted, session.number).source(event.source));
             }
         }
-        processors.retain(|processor| planned.iter().any(|event| event.is_on(hal.core_type(*processor))));
         if for_threads {
             self.context.check_awake()?; // Windows reads the counters from the start on
             self.narrow_to_common(&mut planned, &processors)?;
         }
+        processors.retain(|processor| planned.iter().any(|event| event.is_on(hal.core_type(*processor))));
         let budget = if header.budget == 0 { DEFAULT_BUDGET } else { header.budget };
         let new_rings = || Rings::new(self.free_place()?, budget, header.ring, processors.len());
         if sampled {

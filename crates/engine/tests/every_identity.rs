@@ -173,7 +173,7 @@ fn architectural_pebs_is_refused_without_an_access_of_the_registers_that_it_lack
         let answer = client.start_with(&mut engine, header, &[precise]).header();
         let (missing, format) = pmu::debug_store::MissingFeature::UnknownFormat(15).numbers();
         assert_eq!(answer.cause, ErrorCode::NoDebugStore as u32, "{}: {answer:?}", identity.name);
-        assert_eq!(answer.detail, [missing.into(), format.into()], "{}", identity.name);
+        assert_eq!(answer.detail, [u64::from(missing), u64::from(format)], "{}", identity.name);
         let branches = EventRequest { source: BRANCHES, modes: modes::BOTH, interval: 64, ..EventRequest::EMPTY };
         let answer = client.start_with(&mut engine, header, &[branches]).header();
         assert_eq!((answer.status, answer.cause), (0, 0), "{}: branches go on", identity.name);

@@ -88,11 +88,6 @@ pub enum Unavailable {
     },
     /// An event counts in kernel mode.
     KernelMode,
-    /// The thread cannot be restricted to its CPU.
-    NotPinned {
-        /// The error of Windows.
-        reason: String,
-    },
 }
 
 impl fmt::Display for Unavailable {
@@ -109,7 +104,6 @@ impl fmt::Display for Unavailable {
                 write!(f, "{event} has a counter that Windows cannot read for a thread")
             }
             Self::KernelMode => Disturbance::KernelMode.fmt(f),
-            Self::NotPinned { reason } => write!(f, "the thread cannot be restricted to one CPU: {reason}"),
         }
     }
 }

@@ -219,3 +219,46 @@ fn rank(disturbance: &Disturbance) -> u8 {
 fn duration(units: u64) -> Duration {
     Duration::from_micros(units / PER_MICROSECOND) + Duration::from_nanos(units % PER_MICROSECOND * 100)
 }
+
+#[cfg(test)]
+mod tests {
+    use zerocopy::FromZeros;
+
+    use super::*;
+
+    fn record(count: u64, enabled: u64, asleep: u64, running: u64) -> CountRecord {
+        CountRecord { count, enabled, asleep, running, processor: 3, ..CountRecord::new_zeroed() }
+    }
+
+    #[test]
+    fn a_count_is_scaled_by_its_time_with_a_counter_and_graded_by_it() {
+        let changed = Some(Disturbance::CountersChanged { cpu: 3 });
+        let not_counted = Some(Disturbance::NotCounted { event: "cycles".to_owned() });
+        let begin = record(100, 1_000, 200, 600);
+        for (end, scaled, disturbance) in [
+            (begin, 0, None),
+            (record(400, 1_100, 200, 700), 300, None),
+            // Asleep, nothing counts, and no time passes.
+            (record(400, 9_100, 8_200, 700), 300, None),
+            (record(400, 1_400, 200, 700), 1_200, Some(Disturbance::TookTurns)),
+            (record(100, 1_400, 200, 600), 0, not_counted),
+            (CountRecord { disturbed_register: 0x186, ..record(400, 1_100, 200, 700) }, 300, changed),
+            (record(u64::MAX, u64::MAX, 200, 601), u64::MAX, Some(Disturbance::TookTurns)),
+        ] {
+            let part = Part::between(Some(&begin), &end);
+            assert_eq!(part.scaled(), scaled, "{end:?}");
+            assert_eq!(part.disturbance(&end, || "cycles".to_owned()), disturbance, "{end:?}");
+        }
+        // A CPU that was added in the region counts from its begin.
+        assert_eq!(Part::between(None, &record(7, 10, 0, 10)).scaled(), 7);
+    }
+
+    #[test]
+    fn the_smallest_share_of_time_is_told_and_units_are_100_ns() {
+        let (all, half, none) =
+            (Times { enabled: 10, running: 10 }, Times { enabled: 4, running: 2 }, Times { enabled: 9, running: 0 });
+        assert_eq!([all, half].into_iter().min_by(Times::by_share), Some(half));
+        assert_eq!([none, half, all].into_iter().min_by(Times::by_share), Some(none));
+        assert_eq!(duration(12_345_678), Duration::from_nanos(1_234_567_800));
+    }
+}

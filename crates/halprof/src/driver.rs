@@ -320,8 +320,8 @@ impl Driver {
         self.layout(Code::ReadGroup, GroupRequest { session, flags, reserved: 0 }.as_bytes())
     }
 
-    /// Returns the counts of a session, or of all detached sessions with [`DETACHED`](protocol::DETACHED): one record for
-    /// each event and processor.
+    /// Returns the counts of a session, or of all detached sessions with [`DETACHED`](protocol::DETACHED): one record
+    /// for each event and processor.
     ///
     /// # Errors
     /// If the session does not exist.

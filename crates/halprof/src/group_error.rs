@@ -30,6 +30,15 @@ pub enum GroupError {
         /// The number.
         cpu: u32,
     },
+    /// The thread cannot be restricted to the wanted CPU.
+    #[error("the thread cannot be restricted to CPU {cpu}")]
+    NotPinned {
+        /// The CPU.
+        cpu: u32,
+        /// The error of Windows.
+        #[source]
+        cause: io::Error,
+    },
     /// A region has begun already.
     #[error("a region has begun already")]
     AlreadyBegun,
@@ -64,7 +73,7 @@ impl GroupError {
             Self::NoEvent | Self::TooManyEvents { .. } | Self::AlreadyBegun | Self::NotBegun => ErrorKind::InvalidInput,
             Self::NoCpu { .. } => ErrorKind::NoProcessor,
             Self::Unavailable { .. } => ErrorKind::GradeUnavailable,
-            Self::CannotCalibrate | Self::Profiling { .. } => ErrorKind::Other,
+            Self::NotPinned { .. } | Self::CannotCalibrate | Self::Profiling { .. } => ErrorKind::Other,
         }
     }
 
@@ -76,6 +85,7 @@ impl GroupError {
             Self::CannotCalibrate => "end programs that use much of the processors, then calibrate again",
             Self::NoEvent
             | Self::NoCpu { .. }
+            | Self::NotPinned { .. }
             | Self::AlreadyBegun
             | Self::NotBegun
             | Self::Unavailable { .. }

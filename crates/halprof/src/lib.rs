@@ -73,7 +73,8 @@
 //! ```
 //!
 //! An [`Error`] has a [kind](Error::kind) for programs, a text, its sources, and a [remedy](Error::remedy) for people.
-//! The layouts of requests and replies are those of the crate [`protocol`], which this crate exports.
+//! The layouts of requests and replies are those of the crate [`protocol`], which this crate exports, as it does
+//! [`pmu`] and [`events`], whose types name encodings and the events of makers.
 
 mod availability;
 mod builder;
@@ -104,7 +105,7 @@ pub mod verification;
 #[cfg(windows)]
 pub mod windows;
 
-pub use protocol;
+pub use {events, pmu, protocol};
 
 pub use self::availability::{Availability, Unavailable};
 pub use self::builder::Builder;

@@ -300,8 +300,8 @@ mod tests {
     const END: Observation =
         Observation { accounting: Some(Accounting { context_switches: u32::MAX, cycle_time: 200 }), ..BEGIN };
 
-    fn switched(count: u32) -> Option<Accounting> {
-        Some(Accounting { context_switches: u32::MAX.wrapping_add(count), cycle_time: 200 })
+    fn switched(count: u32) -> Accounting {
+        Accounting { context_switches: u32::MAX.wrapping_add(count), cycle_time: 200 }
     }
 
     type Proof = Result<(), Disturbance>;
@@ -327,12 +327,12 @@ mod tests {
                 Err(Disturbance::NotAccounted),
             ),
             (Observation { asleep, ..END }, slept(), slept()),
-            (Observation { asleep, accounting: switched(1), cpu: 4, generation: 8 }, slept(), slept()),
-            (Observation { accounting: switched(1), ..END }, switches(1), Ok(())),
-            (Observation { accounting: switched(9), ..END }, switches(9), Ok(())),
-            (Observation { accounting: switched(1), generation: 8, ..END }, switches(1), changed()),
+            (Observation { asleep, accounting: Some(switched(1)), cpu: 4, generation: 8 }, slept(), slept()),
+            (Observation { accounting: Some(switched(1)), ..END }, switches(1), Ok(())),
+            (Observation { accounting: Some(switched(9)), ..END }, switches(9), Ok(())),
+            (Observation { accounting: Some(switched(1)), generation: 8, ..END }, switches(1), changed()),
             // Another CPU has generations of its own.
-            (Observation { accounting: switched(2), cpu: 4, generation: 8, ..END }, switches(2), Ok(())),
+            (Observation { accounting: Some(switched(2)), cpu: 4, generation: 8, ..END }, switches(2), Ok(())),
             // Without a context switch this is a contradiction, and nothing is proven.
             (Observation { cpu: 4, ..END }, moved(), moved()),
             (Observation { generation: 8, ..END }, changed(), changed()),
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn all_cpus_are_looked_at_only_if_the_thread_may_have_left_its_own() {
-        let moved = Observation { accounting: switched(2), cpu: 4, ..END };
+        let moved = Observation { accounting: Some(switched(2)), cpu: 4, ..END };
         for end in [moved, Observation { cpu: 3, ..moved }] {
             let ends = Ends { begin: BEGIN, end };
             let changed = ends.prove_virtualized(|| AllCpus::Changed(9));

@@ -1,5 +1,7 @@
 //! The library against the driver's engine, on the model of a processor.
 
+#![cfg(test)]
+
 use std::error::Error as _;
 use std::io;
 use std::sync::{Arc, Mutex};

@@ -81,6 +81,8 @@ pub enum ThreadCall {
     },
     /// GetCurrentProcessorNumber.
     CurrentProcessor,
+    /// GetActiveProcessorCount.
+    ProcessorCount,
     /// Returns what the thread has executed until now.
     Ledger,
     /// Returns the time during which the machine slept.
@@ -108,6 +110,8 @@ pub enum ThreadAnswer {
     Affinity(u64),
     /// Reply to `CurrentProcessor`.
     Processor(u32),
+    /// Reply to `ProcessorCount`.
+    ProcessorCount(u32),
     /// Reply to `SleepTime`, in milliseconds.
     SleepTime(u64),
     /// Reply to `Ledger`.

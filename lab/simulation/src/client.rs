@@ -1,10 +1,12 @@
 //! A client of the engine that exchanges [`protocol`] requests and answers without a kernel.
 
-use engine::{ClientId, Completion, Engine, Platform, Request, Samples};
+use crate::sim_machine::SimMachine;
+use engine::{ClientId, Completion, Engine, Platform, Request, Sampler, Samples};
 use protocol::status::STATUS_SUCCESS;
 use protocol::{
-    ALL_SOURCES, Code, CountRecord, EventRequest, Hello, Method, NtStatus, PROTOCOL_VERSION, ProcessorSet, Record,
-    RecordError, ReplyHeader, SampleRecord, SamplesRequest, SessionRequest, StartHeader, StopRequest, modes,
+    ALL_SOURCES, Code, CountRecord, EventRequest, GroupReply, GroupRequest, Hello, Method, NtStatus, PROTOCOL_VERSION,
+    ProcessorSet, Record, RecordError, ReplyHeader, SampleRecord, SamplesRequest, SessionRequest, StartHeader,
+    StopRequest, modes,
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -154,6 +156,31 @@ impl Client {
     /// Reads the counts of a session.
     pub fn read<M: Platform>(&self, engine: &mut Engine<M>, session: u64) -> Vec<CountRecord> {
         self.ask(engine, Code::Read, SessionRequest { session }.as_bytes(), 1 << 16).records()
+    }
+
+    /// Reads the counters of a session on the machine's current processor, by the engine.
+    pub fn read_group<M: Platform>(&self, engine: &mut Engine<M>, session: u64, flags: u32) -> Answer {
+        let request = GroupRequest { session, flags, reserved: 0 };
+        self.ask(engine, Code::ReadGroup, request.as_bytes(), size_of::<GroupReply>())
+    }
+
+    /// Reads the counters of a session on a processor as the driver does: from the sampler alone, without the engine.
+    /// Returns `None` if the engine would have to refuse the request.
+    #[must_use]
+    pub fn read_group_on(
+        &self,
+        machine: &SimMachine,
+        sampler: &Sampler,
+        processor: u32,
+        request: GroupRequest,
+    ) -> Option<GroupReply> {
+        let mut buffer = [0xEE; size_of::<GroupReply>()];
+        buffer.get_mut(..size_of::<GroupRequest>())?.copy_from_slice(request.as_bytes());
+        let (input, output) = (size_of::<GroupRequest>(), buffer.len());
+        let mut request = Request { client: self.0, code: Code::ReadGroup as u32, buffer: &mut buffer, input, output };
+        let current = machine.current(processor);
+        request.read_group(|wanted, client| sampler.read_group(current, || machine.now_ticks(), client, wanted))?;
+        GroupReply::read_from_bytes(&buffer).ok()
     }
 
     /// Sends a request without input and returns the records of its answer.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cpuid_dumps::CpuIdentity;
-use engine::{Engine, Interrupted, Platform};
+use engine::{Engine, Interrupted, Platform, Ticks};
 use model::{CounterId, InterruptMode, LedgerEntry, Mode, Processor, Selected};
 use pmu::{CurrentCpu, ProcessorIndex};
 use protocol::{NtStatus, ProcessorSet};
@@ -49,9 +49,11 @@ pub struct SimMachine {
     pace: AtomicU64,
     /// Time by which each [`Call`] advances the clock.
     cost: AtomicU64,
-    /// Windows' thread profiling: the number of counters with which the engine has configured it, or 0; and the number
-    /// of threads that profile.
+    /// Windows' thread profiling: the number of counters with which the engine has configured it, or 0.
     thread_counters: AtomicU32,
+    /// The number of active processors when it was configured.
+    thread_counters_on: AtomicU32,
+    /// The number of threads that profile.
     profiling_threads: AtomicU32,
     /// Kernel VA shadowing: 0 is off, 1 is on, any other value the NTSTATUS with which the query fails.
     shadow: AtomicU32,
@@ -166,6 +168,7 @@ impl SimMachine {
             pace: AtomicU64::new(0),
             cost: AtomicU64::new(0),
             thread_counters: AtomicU32::new(0),
+            thread_counters_on: AtomicU32::new(0),
             profiling_threads: AtomicU32::new(0),
             shadow: AtomicU32::new(0),
             area_refusal: (AtomicU32::new(SUCCESS), AtomicU32::new(0), AtomicU64::new(0)),
@@ -221,6 +224,11 @@ impl SimMachine {
     /// Returns all processors by number.
     pub fn all(&self) -> impl Iterator<Item = &ModelCpu> {
         self.processors.iter()
+    }
+
+    /// Reads the clock.
+    pub fn now_ticks(&self) -> Ticks {
+        Ticks(self.clock.fetch_add(self.pace.load(Ordering::Relaxed), Ordering::Relaxed))
     }
 
     /// Advances the clock by units of 100 ns.
@@ -359,11 +367,11 @@ impl SimMachine {
         self.profiling_threads.store(threads, Ordering::Relaxed);
     }
 
-    /// Returns how many general counters run on the processor on which fewest run.
-    fn least_running(&self) -> usize {
+    /// Returns how many general counters run on that of the first `processors` on which fewest run.
+    fn least_running(&self, processors: u32) -> usize {
         let general = |id: &CounterId| matches!(id, CounterId::General(_));
         let running = |cpu: &ModelCpu| cpu.model().enabled_counters().iter().filter(|(id, _)| general(id)).count();
-        self.all().take(self.active() as usize).map(running).min().unwrap_or_default()
+        self.all().take(processors as usize).map(running).min().unwrap_or_default()
     }
 
     /// Sets the number of initially active processors. The others can be [added](Self::add_processor).

@@ -2,12 +2,17 @@
 
 #![expect(unsafe_code, reason = "foreign functions")]
 
-use std::{ffi::CStr, mem, ptr};
+use std::{
+    ffi::CStr,
+    mem::{self, ManuallyDrop},
+    ptr,
+};
 use windows_sys::Win32::{
     Foundation::HANDLE,
     System::{
         LibraryLoader::{GetModuleHandleA, GetProcAddress},
         Threading::GetCurrentThread,
+        WindowsProgramming::QueryUnbiasedInterruptTime,
     },
 };
 
@@ -18,6 +23,7 @@ type Query = unsafe extern "system" fn(HANDLE, *mut u8) -> u32;
 type Read = unsafe extern "system" fn(HANDLE, u32, *mut PerformanceData) -> u32;
 type Execute = unsafe extern "system" fn(u32, u32, u64, u64) -> u32;
 type Ledger = unsafe extern "system" fn(u32, u32, u32) -> u64;
+type InterruptTime = unsafe extern "system" fn(*mut u64);
 
 /// THREAD_PROFILING_FLAG_DISPATCH; READ_THREAD_PROFILING_FLAG_DISPATCHING and
 /// READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS.
@@ -49,6 +55,7 @@ pub struct Functions {
     read: Read,
     execute: Execute,
     ledger: Ledger,
+    interrupt_time: InterruptTime,
 }
 
 /// An enabled profile of the current thread.
@@ -62,7 +69,9 @@ impl Functions {
     pub fn find() -> Result<Result<Self, Vec<String>>, String> {
         // SAFETY: the names are zero-terminated.
         let kernel = unsafe { GetModuleHandleA(c"kernel32.dll".as_ptr().cast()) };
-        // SAFETY: the names are zero-terminated.
+        // SAFETY: as above.
+        let base = unsafe { GetModuleHandleA(c"kernelbase.dll".as_ptr().cast()) };
+        // SAFETY: as above.
         let bench = unsafe { GetModuleHandleA(c"thread-profiling.dll".as_ptr().cast()) };
         let mut missing = Vec::new();
         let mut find = |module, name: &CStr| {
@@ -79,7 +88,9 @@ impl Functions {
         let (Some(enable), Some(disable), Some(query), Some(read)) = (enable, disable, query, read) else {
             return Ok(Err(missing));
         };
-        let (Some(execute), Some(ledger)) = (find(bench, c"bench_execute_event"), find(bench, c"bench_ledger")) else {
+        let own =
+            (find(bench, c"bench_execute_event"), find(bench, c"bench_ledger"), find(base, c"QueryInterruptTime"));
+        let (Some(execute), Some(ledger), Some(interrupt_time)) = own else {
             return Err("this is not the bench".to_owned());
         };
         // SAFETY: the functions have these types.
@@ -88,7 +99,9 @@ impl Functions {
         let (query, read) = unsafe { mem::transmute::<(Function, Function), (Query, Read)>((query, read)) };
         // SAFETY: as above.
         let (execute, ledger) = unsafe { mem::transmute::<(Function, Function), (Execute, Ledger)>((execute, ledger)) };
-        Ok(Ok(Self { enable, disable, query, read, execute, ledger }))
+        // SAFETY: as above.
+        let interrupt_time = unsafe { mem::transmute::<Function, InterruptTime>(interrupt_time) };
+        Ok(Ok(Self { enable, disable, query, read, execute, ledger, interrupt_time }))
     }
 
     /// Profiles the counters of a mask for the current thread.
@@ -124,6 +137,17 @@ impl Functions {
         }
     }
 
+    /// Returns the milliseconds during which the machine slept.
+    pub fn asleep(self) -> u64 {
+        const UNITS: u64 = 10_000;
+        let (mut all, mut awake) = (0, 0);
+        // SAFETY: the variable is writable.
+        unsafe { (self.interrupt_time)(&raw mut all) };
+        // SAFETY: the variable is writable.
+        unsafe { QueryUnbiasedInterruptTime(&raw mut awake) };
+        all.saturating_sub(awake) / UNITS
+    }
+
     /// Returns the number of events in user mode that the current thread has executed.
     pub fn ledger(self, event: u32) -> u64 {
         // SAFETY: the function has no preconditions.
@@ -154,10 +178,18 @@ impl Profile {
 
     /// Ends the profile.
     pub fn disable(self) -> Result<(), u32> {
-        // SAFETY: the function has no preconditions.
-        match unsafe { (self.functions.disable)(self.handle) } {
+        let profile = ManuallyDrop::new(self);
+        // SAFETY: the function rejects an invalid handle.
+        match unsafe { (profile.functions.disable)(profile.handle) } {
             0 => Ok(()),
             error => Err(error),
         }
+    }
+}
+
+impl Drop for Profile {
+    fn drop(&mut self) {
+        // SAFETY: the function rejects an invalid handle.
+        unsafe { (self.functions.disable)(self.handle) };
     }
 }

@@ -3,10 +3,22 @@
 //! | arguments | what it does |
 //! |---|---|
 //! | `count THREADS REGIONS EVENTS` | each thread profiles counters 0 and 1, and reads them around each region; a region executes so many events C0 in user mode and as many in kernel mode |
-//! | `pin PROCESSORS DEVICE CODE INPUT` | pins itself to each processor in turn, and sends a request there |
+//! | `steps DEVICE STEP...` | takes the steps on one thread; see below |
 //! | `leave EVENTS` | profiles its thread and waits for the end of standard input |
 //!
 //! If a function is missing, it prints the names of the missing functions.
+//!
+//! | step | what it does, and what it prints |
+//! |---|---|
+//! | `pin:PROCESSOR` | restricts the thread to a processor; the processor on which it runs then, and the number of processors |
+//! | `execute:EVENTS` | executes so many events C0 in user mode |
+//! | `ledger` | the number of events C0 in user mode that the bench knows of |
+//! | `profile:MASK` | profiles counters |
+//! | `read` | the values of the first four counters, and the number of switches |
+//! | `asleep` | the milliseconds during which the machine slept |
+//! | `ioctl:CODE:INPUT:OUTPUT` | sends a request with the bytes INPUT, in hexadecimal, and room for so many bytes; the reply in hexadecimal. `*` stands for the bytes that were kept |
+//! | `hang` | waits for the end of standard input, and exits without disabling or closing anything |
+//! | `keep:OFFSET` | keeps the eight bytes of the last reply at this offset |
 
 #[cfg(windows)]
 mod functions;

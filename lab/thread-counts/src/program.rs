@@ -2,16 +2,26 @@
 
 #![expect(unsafe_code, reason = "foreign functions")]
 
-use crate::functions::Functions;
+use crate::functions::{Functions, Profile};
 use serde_json::{Value, json};
-use std::{fs::File, io::Read, os::windows::io::AsRawHandle, ptr, thread};
+use std::{
+    fs::File,
+    io::{self, Read},
+    os::windows::io::AsRawHandle,
+    ptr, thread,
+};
 use windows_sys::Win32::System::{
     IO::DeviceIoControl,
-    Threading::{GetCurrentProcessorNumber, GetCurrentThread, GetCurrentThreadId, SetThreadAffinityMask},
+    Threading::{
+        GetActiveProcessorCount, GetCurrentProcessorNumber, GetCurrentThread, GetCurrentThreadId, SetThreadAffinityMask,
+    },
 };
 
 /// The event that regions execute.
 const EVENT: u32 = 0xC0;
+
+/// ALL_PROCESSOR_GROUPS.
+const ALL_GROUPS: u16 = 0xFFFF;
 
 /// The counters that are profiled.
 const MASK: u64 = 0b11;
@@ -35,19 +45,20 @@ pub fn run(arguments: &[&str]) -> Result<Value, String> {
                 threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked".to_owned())?);
             results.collect::<Result<Vec<Value>, String>>().map(Value::from)
         }),
-        ["pin", processors, device, code, input] => {
+        ["steps", device, steps @ ..] => with_functions(|functions| {
             let device = File::options().read(true).write(true).open(device).map_err(|error| error.to_string())?;
-            let (code, input) = (number(code)?, number(input)?);
-            (0..number(processors)?).map(|processor| pin(processor, &device, code, input)).collect()
-        }
+            let mut taker = StepTaker { functions, profile: None, device, reply: Vec::new(), kept: String::new() };
+            steps.iter().map(|step| taker.take(step)).collect()
+        }),
         ["leave", events] => with_functions(|functions| {
-            let _profile = functions.enable(MASK).map_err(failed("EnableThreadProfiling"))?;
+            // It ends with the program.
+            std::mem::forget(functions.enable(MASK).map_err(failed("EnableThreadProfiling"))?);
             functions.execute(EVENT, number(events)?, 0).map_err(failed("bench_execute_event"))?;
             println!("{}", json!({ "profiles": functions.query().map_err(failed("QueryThreadProfiling"))? }));
-            std::io::stdin().read_to_end(&mut Vec::new()).map_err(|error| error.to_string())?;
+            io::stdin().read_to_end(&mut Vec::new()).map_err(|error| error.to_string())?;
             Ok(Value::Null)
         }),
-        _ => Err("count, pin or leave?".to_owned()),
+        _ => Err("count, steps or leave?".to_owned()),
     }
 }
 
@@ -93,35 +104,105 @@ fn count(functions: Functions, regions: u32, events: u64) -> Result<Value, Strin
     Ok(json!({ "thread": thread, "regions": counted, "profiles": [profiles, still] }))
 }
 
-/// Sends a request from a processor. Returns the processor before and after it, and the first word of the reply.
-fn pin(processor: u32, device: &File, code: u32, input: u32) -> Result<Value, String> {
+/// Takes steps on the current thread.
+struct StepTaker {
+    functions: Functions,
+    /// Disabled before the device is closed, which the driver needs.
+    profile: Option<Profile>,
+    device: File,
+    reply: Vec<u8>,
+    /// The bytes that were kept, in hexadecimal.
+    kept: String,
+}
+
+impl StepTaker {
+    /// Takes a step and returns what it prints.
+    fn take(&mut self, step: &str) -> Result<Value, String> {
+        let parts: Vec<&str> = step.split(':').collect();
+        match *parts {
+            ["pin", processor] => pin(number(processor)?),
+            ["execute", events] => {
+                self.functions.execute(EVENT, number(events)?, 0).map_err(failed("bench_execute_event"))?;
+                Ok(Value::Null)
+            }
+            ["ledger"] => Ok(self.functions.ledger(EVENT).into()),
+            ["profile", mask] => {
+                self.profile = Some(self.functions.enable(number(mask)?).map_err(failed("EnableThreadProfiling"))?);
+                Ok(Value::Null)
+            }
+            ["read"] => {
+                let profile = self.profile.as_ref().ok_or("the thread does not profile")?;
+                let data = profile.read().map_err(failed("ReadThreadProfilingData"))?;
+                let values: Vec<u64> = data.counters.iter().take(4).map(|[_, value]| *value).collect();
+                Ok(json!([values, data.context_switches]))
+            }
+            ["asleep"] => Ok(self.functions.asleep().into()),
+            ["ioctl", code, input, output] => {
+                let input = bytes(&input.replace('*', &self.kept))?;
+                self.reply = send(&self.device, number(code)?, &input, number(output)?)?;
+                Ok(hex(&self.reply).into())
+            }
+            ["hang"] => {
+                io::stdin().read_to_end(&mut Vec::new()).map_err(|error| error.to_string())?;
+                std::process::exit(0)
+            }
+            ["keep", offset] => {
+                let kept = self.reply.get(number(offset)?..).and_then(<[u8]>::first_chunk::<8>);
+                self.kept = hex(kept.ok_or("the reply is too short")?);
+                Ok(Value::Null)
+            }
+            _ => Err(format!("{step} is no step")),
+        }
+    }
+}
+
+fn bytes(text: &str) -> Result<Vec<u8>, String> {
+    let digits = text.as_bytes().chunks(2).map(|digits| {
+        let digits = str::from_utf8(digits).ok().filter(|digits| digits.len() == 2);
+        digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).ok_or_else(|| format!("{text} is no input"))
+    });
+    digits.collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
+}
+
+/// Restricts the thread to a processor. Returns where it runs then, and the number of processors.
+fn pin(processor: u32) -> Result<Value, String> {
     // SAFETY: the function has no preconditions.
     let thread = unsafe { GetCurrentThread() };
     // SAFETY: the function rejects an invalid mask.
     if unsafe { SetThreadAffinityMask(thread, 1 << processor) } == 0 {
-        return Err(format!("SetThreadAffinityMask failed: {}", std::io::Error::last_os_error()));
+        return Err(format!("SetThreadAffinityMask failed: {}", io::Error::last_os_error()));
     }
     // SAFETY: the function has no preconditions.
-    let before = unsafe { GetCurrentProcessorNumber() };
-    let (input, mut output, mut returned) = ([input, 0], [0_u32; 2], 0);
+    let current = unsafe { GetCurrentProcessorNumber() };
+    // SAFETY: the function has no preconditions.
+    let count = unsafe { GetActiveProcessorCount(ALL_GROUPS) };
+    Ok(json!([current, count]))
+}
+
+/// Sends a request and returns the reply.
+fn send(device: &File, code: u32, input: &[u8], output: usize) -> Result<Vec<u8>, String> {
+    let (mut reply, mut returned) = (vec![0_u8; output], 0);
+    let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     // SAFETY: the handle is open, and the buffers have these sizes.
     let sent = unsafe {
         DeviceIoControl(
             device.as_raw_handle(),
             code,
             input.as_ptr().cast(),
-            8,
-            output.as_mut_ptr().cast(),
-            8,
+            length(input),
+            reply.as_mut_ptr().cast(),
+            length(&reply),
             &raw mut returned,
             ptr::null_mut(),
         )
     };
     if sent == 0 {
-        return Err(format!("DeviceIoControl failed: {}", std::io::Error::last_os_error()));
+        return Err(format!("DeviceIoControl failed: {}", io::Error::last_os_error()));
     }
-    // SAFETY: the function has no preconditions.
-    let after = unsafe { GetCurrentProcessorNumber() };
-    let [reply, _] = output;
-    Ok(json!([before, reply, after]))
+    reply.truncate(usize::try_from(returned).unwrap_or_default());
+    Ok(reply)
 }

@@ -15,8 +15,9 @@ pub fn redirect() -> Result<(), String> {
         (c"SetThreadGroupAffinity", processor::set_group_affinity as *const ()),
         (c"GetThreadGroupAffinity", processor::group_affinity as *const ()),
     ];
-    let others: [(&CStr, *const ()); 3] = [
+    let others: [(&CStr, *const ()); 4] = [
         (c"SetThreadAffinityMask", processor::set_affinity_mask as *const ()),
+        (c"GetActiveProcessorCount", processor::active_count as *const ()),
         (c"GetCurrentProcessorNumber", processor::current as *const ()),
         (c"GetCurrentProcessorNumberEx", processor::current_ex as *const ()),
     ];

@@ -13,6 +13,9 @@ use windows_sys::Win32::{
 };
 use windows_sys::core::BOOL;
 
+/// ALL_PROCESSOR_GROUPS.
+const ALL_GROUPS: u16 = 0xFFFF;
+
 /// Units of the interrupt time in a millisecond.
 const UNITS: u64 = 10_000;
 
@@ -105,6 +108,14 @@ pub unsafe extern "system" fn current_ex(number: *mut PROCESSOR_NUMBER) {
     let processor = u8::try_from(current()).unwrap_or(u8::MAX);
     // SAFETY: the program must pass a variable.
     unsafe { number.write(PROCESSOR_NUMBER { Group: 0, Number: processor, Reserved: 0 }) };
+}
+
+/// Implements GetActiveProcessorCount. The machine has one group.
+pub extern "system" fn active_count(group: u16) -> u32 {
+    match (group, lab::call(ThreadCall::ProcessorCount)) {
+        (0 | ALL_GROUPS, Ok(ThreadAnswer::ProcessorCount(count))) => count,
+        _ => 0,
+    }
 }
 
 /// Implements QueryInterruptTime, which goes on during a sleep of the lab's machine.

@@ -1,14 +1,19 @@
 //! The bench schedules the threads of an unmodified program on its processors, and stands in for Windows' thread
 //! profiling. The test configures and programs the counters as a driver does.
 
+use std::mem::offset_of;
 use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use bench_protocol::{Accounting, Reading, Refusal, Scheduling, ThreadScript};
+use bench_protocol::{Accounting, Reading, Refusal, Scheduling, ThreadLedger, ThreadScript};
+use protocol::{
+    Code, EventRequest, GroupReply, Hello, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, StartHeader, flags, modes,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tests::{Lab, artifacts};
+use tests::{Lab, artifacts, hex};
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::bench::code;
 
@@ -148,6 +153,13 @@ fn missing_functions_are_not_found_and_refused_calls_fail() {
     finish(lab);
 }
 
+/// Takes steps of thread-counts.exe on a device. Returns what each printed, and the ledgers.
+fn take(lab: &mut Lab, scheduling: Scheduling, device: &str, steps: &[String]) -> (Vec<Value>, Vec<ThreadLedger>) {
+    let arguments: Vec<&str> = ["steps", device].into_iter().chain(steps.iter().map(String::as_str)).collect();
+    let (ran, ledgers) = lab.run_scheduled(&program(), &script(scheduling), &arguments).unwrap();
+    (serde_json::from_str(&ran.success().unwrap().out).unwrap(), ledgers)
+}
+
 #[test]
 fn requests_arrive_on_the_processor_of_the_calling_thread() {
     let mut lab = boot(4);
@@ -156,20 +168,22 @@ fn requests_arrive_on_the_processor_of_the_calling_thread() {
     for processor in 0..4 {
         lab.wire.write_msr(processor, COUNTER + 3, u64::from(100 + processor)).unwrap();
     }
-    let arguments = ["pin", "4", r"\\.\faultydriver", &READ.to_string(), &(COUNTER + 3).to_string()];
-    let (ran, ledgers) = lab.run_scheduled(&program(), &script(unkind(3)), &arguments).unwrap();
-    let seen: Value = serde_json::from_str(&ran.success().unwrap().out).unwrap();
-    assert_eq!(seen, json!([[0, 100, 0], [1, 101, 1], [2, 102, 2], [3, 103, 3]]));
+    let read = format!("ioctl:{READ}:{}:8", hex([COUNTER + 3, 0].as_bytes()));
+    let steps: Vec<String> = (0..4).flat_map(|processor| [format!("pin:{processor}"), read.clone()]).collect();
+    let (seen, ledgers) = take(&mut lab, unkind(3), r"\\.\faultydriver", &steps);
+    let reply = |processor: u32| hex([100 + processor, 0].as_bytes());
+    let expected: Vec<Value> = (0..4).flat_map(|processor| [json!([processor, 4]), json!(reply(processor))]).collect();
+    assert_eq!(seen, expected);
     let kernel: u64 = ledgers.iter().map(|ledger| ledger.kernel(EVENT, 0)).sum();
     assert!(kernel > 0, "system calls execute events in kernel mode: {ledgers:?}");
     lab.unload("faulty-driver").unwrap();
     finish(lab);
 }
 
-/// Starts a thread that profiles, and waits until it does.
-fn leave(lab: &mut Lab) -> Child {
+/// Starts a program with a thread that profiles, and waits until it does.
+fn leave(lab: &mut Lab, arguments: &[&str]) -> Child {
     let mut command = lab.scheduled_program(&program(), &script(unkind(1))).unwrap()();
-    let mut child = command.args(["leave", "1000"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
     while lab.wire.hardware_counters().unwrap().profiling == 0 {
         assert!(
@@ -185,7 +199,7 @@ fn leave(lab: &mut Lab) -> Child {
 fn a_profile_ends_with_its_program() {
     let mut lab = boot(2);
     for kill in [true, false] {
-        let mut child = leave(&mut lab);
+        let mut child = leave(&mut lab, &["leave", "1000"]);
         assert!(lab.wire.configure_hardware_counters(&[]).is_err());
         if kill {
             child.kill().unwrap();
@@ -200,5 +214,111 @@ fn a_profile_ends_with_its_program() {
         let ledgers = lab.wire.take_ledgers().unwrap();
         assert!(ledgers.iter().any(|ledger| ledger.user(EVENT, 0) >= 1000), "{ledgers:?}");
     }
+    finish(lab);
+}
+
+/// TotalIssues, which is event C0.
+const INSTRUCTIONS: u32 = 2;
+
+/// Steps that start instructions in user mode on all processors, and keep the session.
+fn start(flags: u32) -> Vec<String> {
+    let hello = Hello { version: PROTOCOL_VERSION, reserved: 0 };
+    let header = StartHeader { flags, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+    let event = EventRequest { source: INSTRUCTIONS, modes: modes::USER, ..EventRequest::EMPTY };
+    let request = hex(&[header.as_bytes(), event.as_bytes()].concat());
+    vec![
+        format!("ioctl:{}:{}:72", Code::Hello as u32, hex(hello.as_bytes())),
+        format!("ioctl:{}:{request}:4096", Code::Start as u32),
+        format!("keep:{}", offset_of!(ReplyHeader, detail)),
+    ]
+}
+
+fn group(reply: &Value) -> GroupReply {
+    let bytes: Vec<u8> = reply
+        .as_str()
+        .unwrap()
+        .as_bytes()
+        .chunks(2)
+        .map(|digits| u8::from_str_radix(str::from_utf8(digits).unwrap(), 16).unwrap())
+        .collect();
+    GroupReply::read_from_bytes(&bytes).unwrap_or_else(|_| panic!("{:?}", ReplyHeader::read_from_prefix(&bytes)))
+}
+
+#[test]
+fn the_driver_reads_a_group_on_the_processor_of_the_thread() {
+    const EVENTS: u64 = 12_345;
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    lab.wire.set_processors(4, 4).unwrap();
+    lab.install().unwrap();
+    let read = format!("ioctl:{}:*0000000000000000:200", Code::ReadGroup as u32);
+    let mut steps = start(0);
+    let first = steps.len();
+    for processor in 0..4 {
+        let region = [format!("pin:{processor}"), read.clone(), format!("execute:{EVENTS}"), read.clone()];
+        steps.extend(region);
+    }
+    let calm = Scheduling { overhead: 0, interrupt: 50, ..Scheduling::default() };
+    let (seen, _) = take(&mut lab, calm, r"\\.\halprof", &steps);
+    for (processor, region) in (0..).zip(seen[first..].chunks(4)) {
+        let (before, after) = (group(&region[1]), group(&region[3]));
+        assert_eq!([before.header.processor, after.header.processor], [processor; 2]);
+        assert_eq!(after.counts[0] - before.counts[0], EVENTS, "kernel mode and other processors are not counted");
+        assert_eq!(after.generation, before.generation);
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
+fn the_driver_configures_counters_that_windows_switches_with_the_thread() {
+    const EVENTS: u64 = 54_321;
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    lab.wire.set_processors(4, 4).unwrap();
+    lab.install().unwrap();
+    let mut steps = start(flags::THREADS);
+    steps.extend(["profile:1", "read", "ledger", &format!("execute:{EVENTS}"), "read", "ledger"].map(String::from));
+    let (seen, _) = take(&mut lab, unkind(5), r"\\.\halprof", &steps);
+    let [first, known, _, last, executed] = &seen[seen.len() - 5..] else { panic!("{seen:?}") };
+    let number = |value: &Value| value.as_u64().unwrap();
+    let counted = number(&last[0][0]) - number(&first[0][0]);
+    assert_eq!(counted, number(executed) - number(known));
+    assert!((EVENTS..EVENTS + 100).contains(&counted), "{counted}");
+    lab.finish().unwrap();
+}
+
+#[test]
+fn a_program_that_ends_leaves_no_configuration() {
+    let mut lab = Lab::boot("amd-legacy").unwrap();
+    lab.install().unwrap();
+    let mut steps = start(flags::THREADS);
+    steps.extend(["profile:1", "hang"].map(String::from));
+    let steps: Vec<&str> = ["steps", r"\\.\halprof"].into_iter().chain(steps.iter().map(String::as_str)).collect();
+    for kill in [true, false] {
+        let mut child = leave(&mut lab, &steps);
+        if kill {
+            child.kill().unwrap();
+        }
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        let begun = Instant::now();
+        while lab.wire.hardware_counters().unwrap().owner.is_some() || lab.enabled_counters().unwrap() > 0 {
+            assert!(begun.elapsed() < Duration::from_secs(10), "the configuration stays");
+            sleep(Duration::from_millis(20));
+        }
+    }
+    lab.finish().unwrap();
+}
+
+#[test]
+fn a_sleep_of_the_machine_is_seen_in_the_interrupt_time() {
+    let mut lab = boot(2);
+    lab.load("faulty-driver").unwrap();
+    lab.wire.violations().unwrap();
+    let steps = ["asleep".to_owned()];
+    let asleep = |lab: &mut Lab| take(lab, Scheduling::default(), r"\\.\faultydriver", &steps).0[0].as_u64().unwrap();
+    let before = asleep(&mut lab);
+    lab.wire.sleep().unwrap();
+    lab.wire.wake(5_000).unwrap();
+    assert!((4_000..6_000).contains(&(asleep(&mut lab) - before)));
+    lab.unload("faulty-driver").unwrap();
     finish(lab);
 }

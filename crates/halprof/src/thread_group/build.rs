@@ -55,6 +55,12 @@ impl From<Error> for NotBuilt {
     }
 }
 
+impl From<GroupError> for NotBuilt {
+    fn from(error: GroupError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
 impl From<Unavailable> for NotBuilt {
     fn from(why: Unavailable) -> Self {
         Self::Unavailable(why)
@@ -150,10 +156,7 @@ impl Attempt<'_> {
 
     fn virtualized(&self) -> Result<Held, NotBuilt> {
         self.check_profiling()?;
-        let pinned = match self.options.pin {
-            Some(cpu) => Some(self.pin(cpu)?),
-            None => None,
-        };
+        let pinned = self.options.pin.map(|cpu| self.pin(cpu)).transpose()?;
         let session = self.start(flags::THREADS, ProcessorSet::EMPTY).map_err(|error| refused(&error))?;
         Self::check_readable(&session)?;
         let events = self.slots(&session.read().map_err(|error| refused(&error))?)?;
@@ -167,18 +170,15 @@ impl Attempt<'_> {
             return Err(Unavailable::KernelMode.into());
         }
         self.check_profiling()?;
-        let (pinned, cpu) = self.pin_here()?;
-        let session = self.start(0, only(cpu)?)?;
+        let (pinned, cpus) = self.pin_here()?;
+        let session = self.start(0, cpus)?;
         Self::check_readable(&session)?;
         let profiling = Some(self.enable(0)?);
-        Ok(Held { profiling, session, pinned: Some(pinned), events: self.unslotted() })
+        Ok(Held { profiling, session, pinned, events: self.unslotted() })
     }
 
     fn disturbed(&self) -> Result<Held, Error> {
-        let (pinned, cpus) = match self.pin_here() {
-            Ok((pinned, cpu)) => (Some(pinned), only(cpu)?),
-            Err(_) => (None, ProcessorSet::EMPTY),
-        };
+        let (pinned, cpus) = self.pin_here()?;
         let session = self.start(0, cpus)?;
         session.read_group()?;
         // Context switches are told if Windows counts them, though they are not why the grade is unavailable.
@@ -186,15 +186,21 @@ impl Attempt<'_> {
         Ok(Held { profiling, session, pinned, events: self.unslotted() })
     }
 
-    /// Restricts the thread to the wanted CPU, or to the one on which it runs.
-    fn pin_here(&self) -> Result<(Pinned, u32), Unavailable> {
-        let cpu = self.options.pin.unwrap_or_else(|| self.machine.system().current_cpu());
-        Ok((self.pin(cpu)?, cpu))
+    /// Restricts the thread to the wanted CPU, or to the one on which it runs. Returns the CPUs of the session. If
+    /// nobody wants a CPU, a thread that cannot be restricted is counted on all: to move it is a context switch.
+    fn pin_here(&self) -> Result<(Option<Pinned>, ProcessorSet), Error> {
+        if let Some(cpu) = self.options.pin {
+            return Ok((Some(self.pin(cpu)?), only(cpu)?));
+        }
+        let cpu = self.machine.system().current_cpu();
+        match self.pin(cpu) {
+            Ok(pinned) => Ok((Some(pinned), only(cpu)?)),
+            Err(_) => Ok((None, ProcessorSet::EMPTY)),
+        }
     }
 
-    fn pin(&self, cpu: u32) -> Result<Pinned, Unavailable> {
-        let not_pinned = |cause: std::io::Error| Unavailable::NotPinned { reason: cause.to_string() };
-        Pinned::to(self.machine.system(), cpu).map_err(not_pinned)
+    fn pin(&self, cpu: u32) -> Result<Pinned, GroupError> {
+        Pinned::to(self.machine.system(), cpu).map_err(|cause| GroupError::NotPinned { cpu, cause })
     }
 
     /// Returns the counters of each event, which are the same on every CPU.

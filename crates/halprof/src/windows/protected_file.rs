@@ -109,3 +109,24 @@ fn check_owner(file: &File) -> io::Result<()> {
     });
     if is_trusted { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_written_is_read_and_a_long_one_is_not() {
+        let folder = std::env::temp_dir().join(format!("halprof-protected-{}", std::process::id()));
+        let file = folder.join("threads.json");
+        match write(&file, b"first").and_then(|()| write(&file, b"second")) {
+            Ok(()) => {
+                assert_eq!(read(&file, 6).unwrap(), b"second");
+                assert_eq!(read(&file, 5).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+            }
+            // The process is not elevated, so its files belong to its user.
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
+        }
+        assert_eq!(read(&folder.join("none"), 6).unwrap_err().kind(), io::ErrorKind::NotFound);
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -279,3 +279,47 @@ fn set_affinity(affinity: &Affinity) -> io::Result<Affinity> {
     }
     Ok(Affinity { group: before.Group, mask: before.Mask as u64 })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pinned_thread_runs_on_its_cpu_and_returns() {
+        let system = WindowsSystem::new();
+        let before = system.pin(0).unwrap();
+        assert_eq!(system.current_cpu(), 0);
+        system.unpin(&before).unwrap();
+        assert_eq!(system.pin(0).unwrap(), before);
+        system.unpin(&before).unwrap();
+        assert_eq!(system.pin(u32::MAX).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn clocks_do_not_go_back_and_the_machine_does_not_sleep_in_between() {
+        let system = WindowsSystem::new();
+        let (time, asleep) = (system.now(), system.time_asleep());
+        for _ in 0..1_000 {
+            assert_eq!(system.time_asleep(), asleep);
+        }
+        assert!(system.now() >= time);
+        assert!(system.windows_build().is_some());
+    }
+
+    /// Wine lacks the functions.
+    #[test]
+    fn functions_that_windows_lacks_are_an_error_and_those_that_it_has_work() {
+        let system = WindowsSystem::new();
+        if let Err(name) = system.find_profiling() {
+            assert!(PROFILING_FUNCTIONS.contains(&name));
+            assert_eq!(system.enable_profiling(0).unwrap_err().kind(), io::ErrorKind::Unsupported);
+            return;
+        }
+        assert!(!system.is_profiled().unwrap());
+        let handle = system.enable_profiling(0).unwrap();
+        assert!(system.is_profiled().unwrap());
+        assert!(system.read_profiling(&handle).unwrap().cycle_time > 0);
+        system.disable_profiling(handle).unwrap();
+        assert!(!system.is_profiled().unwrap());
+    }
+}

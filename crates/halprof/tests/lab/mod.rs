@@ -153,6 +153,21 @@ impl Lab {
         self.run(&Work::user(&events));
     }
 
+    /// Lets the driver's thread update the counts and repair registers, as it does every ten seconds.
+    pub fn tick(&self) {
+        self.state().hardware.engine.accumulate_counts();
+    }
+
+    /// Profiles the thread, as another library does.
+    pub fn profile(&self) {
+        let _ = LabSystem(self.clone()).enable_profiling(0).expect("a profile");
+    }
+
+    /// Moves the thread to a processor, as another library does.
+    pub fn move_to(&self, processor: u32) {
+        let _ = LabSystem(self.clone()).pin(processor).expect("a processor");
+    }
+
     /// Lets the thread wait, while others run.
     pub fn wait(&self) {
         let mut state = self.state();

@@ -230,7 +230,7 @@ fn d17_an_overflow_sets_the_status_of_its_counter_and_serving_clears_that_and_no
             assert_eq!(bench.serve(), [due], "{}", identity.name);
             assert_eq!(bench.msr(global.status), in_use_elsewhere, "{}", identity.name);
             assert!(bench.take_log().contains(&Access::Write(global.clear, bit)), "{}", identity.name);
-            assert_eq!(bench.serve(), [], "{}: once", identity.name);
+            assert!(bench.serve().is_empty(), "{}: once", identity.name);
             bench.finish();
             bench.release();
             assert_eq!(bench.msr(global.status), in_use_elsewhere, "{}", identity.name);

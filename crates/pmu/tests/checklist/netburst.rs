@@ -132,7 +132,7 @@ fn an_overflow_that_left_no_flag_is_found_by_the_counter() {
         bench.set_msr(cccr, bench.msr(cccr) & !OVF);
         assert_eq!(bench.hal.check_overflow(boot(&bench)).number(), 1, "{}", identity.name);
         assert_eq!(bench.serve(), [counter], "{}", identity.name);
-        assert_eq!(bench.serve(), [], "{}: once", identity.name);
+        assert!(bench.serve().is_empty(), "{}: once", identity.name);
     }
 }
 

@@ -100,11 +100,11 @@ impl Platform for &SimMachine {
     }
 
     fn clock(&self) -> Ticks {
-        Ticks(self.clock.fetch_add(self.pace.load(Ordering::Relaxed), Ordering::Relaxed))
+        self.now_ticks()
     }
 
     fn shared_clock(&self) -> impl Fn() -> Ticks + Sync {
-        || self.clock()
+        || self.now_ticks()
     }
 
     fn add_processor(&self, _processor: ProcessorIndex) -> bool {
@@ -192,10 +192,11 @@ impl Platform for &SimMachine {
     fn configure_thread_profiling(&self, count: u32) -> Result<(), NtStatus> {
         self.attempt(Call::ConfigureThreadProfiling)?;
         assert!((1..=16).contains(&count), "{count} counters");
-        assert!(self.least_running() > 0, "configured before the counters run");
+        assert!(self.least_running(self.active()) > 0, "configured before the counters run");
         if self.profiling_threads.load(Ordering::Relaxed) != 0 {
             return Err(STATUS_WMI_ALREADY_ENABLED);
         }
+        self.thread_counters_on.store(self.active(), Ordering::Relaxed);
         assert_eq!(self.thread_counters.swap(count, Ordering::Relaxed), 0, "configured twice");
         Ok(())
     }
@@ -203,7 +204,10 @@ impl Platform for &SimMachine {
     fn release_thread_profiling(&self) -> Result<(), NtStatus> {
         self.attempt(Call::ReleaseThreadProfiling)?;
         // While the machine sleeps, none runs.
-        assert!(self.is_asleep() || self.least_running() > 0, "the counters stopped before");
+        assert!(
+            self.is_asleep() || self.least_running(self.thread_counters_on.load(Ordering::Relaxed)) > 0,
+            "the counters stopped before"
+        );
         if self.profiling_threads.load(Ordering::Relaxed) != 0 {
             return Err(STATUS_WMI_ALREADY_ENABLED);
         }

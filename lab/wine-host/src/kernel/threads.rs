@@ -146,6 +146,7 @@ pub fn call(process: u32, number: u32, call: ThreadCall) -> Result<ThreadAnswer,
         }
         ThreadCall::Affinity { target } => Ok(ThreadAnswer::Affinity(scheduler.affinity(of(target)))),
         ThreadCall::CurrentProcessor => Ok(ThreadAnswer::Processor(scheduler.current_processor(machine, thread))),
+        ThreadCall::ProcessorCount => Ok(ThreadAnswer::ProcessorCount(scheduler.processors())),
         ThreadCall::Ledger => Ok(ThreadAnswer::Ledger(scheduler.ledger(thread).report(process, number))),
         ThreadCall::SleepTime => Ok(ThreadAnswer::SleepTime(MACHINE.clock_offsets.slept())),
         ThreadCall::End => {

@@ -1,0 +1,389 @@
+//! Groups: the grade that a machine offers, what is given back and when, regions that are used wrongly or fail, and the
+//! overhead.
+
+#![expect(clippy::unwrap_used, reason = "a group that fails must fail its test")]
+
+mod lab;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use bench_protocol::{Accounting, Scheduling};
+use halprof::verification::{self, MachineIdentity, Verification};
+use halprof::{Builder, Disturbance, Error, Grade, GroupError, Quality, ThreadGroup, Unavailable};
+use lab::{INTEL, Lab, LabSystem, start_session};
+
+const HASWELL: &str = "haswell-4710mq";
+
+fn quiet() -> Scheduling {
+    Scheduling { kinds: INTEL.to_vec(), ..Scheduling::default() }
+}
+
+fn truncated() -> Scheduling {
+    Scheduling { accounting: Accounting::Truncated, ..quiet() }
+}
+
+fn lab() -> Lab {
+    Lab::new(HASWELL, 2, quiet())
+}
+
+fn instructions() -> Builder {
+    Builder::new().event("instructions").unwrap()
+}
+
+fn group(lab: &Lab) -> ThreadGroup {
+    instructions().build_for_thread_on(&lab.machine()).unwrap()
+}
+
+/// Executes so many instructions.
+fn run(lab: &Lab, count: u64) {
+    let [instructions, ..] = INTEL;
+    lab.run_user(&[(instructions, count)]);
+}
+
+fn disturbance(quality: &Quality) -> Option<&Disturbance> {
+    match quality {
+        Quality::Disturbed(disturbance) => Some(disturbance),
+        _ => None,
+    }
+}
+
+/// What is wrong with a machine, the grade of its groups, and why they have no better one, if the reason is checked.
+type Case = (&'static str, fn(&Lab), Grade, Option<Unavailable>, Option<Unavailable>);
+
+#[test]
+fn the_best_grade_is_built_and_the_reason_why_not_a_better_one_is_told() {
+    let failed = |text: &str| Unavailable::ProfilingFailed { reason: text.to_owned() };
+    let error = std::io::Error::from_raw_os_error(31).to_string();
+    let missing = Unavailable::MissingFunction { name: "ReadThreadProfilingData" };
+    let cases: [Case; 6] = [
+        ("nothing", |_| (), Grade::Virtualized, None, None),
+        (
+            "a missing function",
+            |lab| lab.state().missing = Some("ReadThreadProfilingData"),
+            Grade::Disturbed,
+            Some(missing.clone()),
+            Some(missing),
+        ),
+        (
+            "EnableThreadProfiling fails",
+            |lab| lab.state().failing.push("EnableThreadProfiling"),
+            Grade::Disturbed,
+            Some(failed(&error)),
+            Some(failed(&error)),
+        ),
+        (
+            "the thread is profiled",
+            |lab| lab.profile(),
+            Grade::Disturbed,
+            Some(Unavailable::AlreadyProfiled),
+            Some(Unavailable::AlreadyProfiled),
+        ),
+        (
+            "no affinity",
+            |lab| {
+                lab.state().failing.push("SetThreadGroupAffinity");
+                lab.refuse_threads(true);
+            },
+            Grade::Undisturbed,
+            None,
+            None,
+        ),
+        ("Windows refuses the configuration", |lab| lab.refuse_threads(true), Grade::Undisturbed, None, None),
+    ];
+    for (case, setup, grade, virtualized, undisturbed) in cases {
+        let lab = lab();
+        setup(&lab);
+        let mut group = group(&lab);
+        let availability = group.availability().clone();
+        assert_eq!(availability.grade(), grade, "{case}: {availability}");
+        assert_eq!(availability.why_not(Grade::Virtualized).is_some(), grade != Grade::Virtualized, "{case}");
+        if virtualized.is_some() {
+            assert_eq!(availability.why_not(Grade::Virtualized), virtualized.as_ref(), "{case}");
+        }
+        assert_eq!(availability.why_not(Grade::Undisturbed), undisturbed.as_ref(), "{case}");
+        let counts = group.measure(|| run(&lab, 1_000)).unwrap();
+        assert_eq!(counts.quality.grade(), grade, "{case}: {}", counts.quality);
+        // Even a disturbed group has a value.
+        assert_eq!(counts.get("instructions"), Some(1_040), "{case}");
+        drop(group);
+        lab.state().failing.clear();
+        if case != "the thread is profiled" {
+            assert!(lab.is_free(), "{case}");
+        }
+        let refused = instructions().require(Grade::Virtualized).build_for_thread_on(&lab.machine());
+        if grade == Grade::Undisturbed {
+            let Err(error) = refused else { panic!("{case}: built") };
+            assert_eq!(error.kind(), halprof::ErrorKind::GradeUnavailable);
+            assert!(error.to_string().starts_with("virtualized counts are unavailable: "), "{error}");
+        }
+    }
+}
+
+#[test]
+fn kernel_mode_is_exact_only_in_a_virtualized_group() {
+    let lab = lab();
+    let build = || instructions().kernel().build_for_thread_on(&lab.machine()).unwrap();
+    assert_eq!(build().availability().grade(), Grade::Virtualized);
+    lab.refuse_threads(true);
+    let mut group = build();
+    assert_eq!(group.availability().why_not(Grade::Undisturbed), Some(&Unavailable::KernelMode));
+    let counts = group.measure(|| run(&lab, 1_000)).unwrap();
+    assert_eq!(counts.quality, Quality::Disturbed(Disturbance::KernelMode));
+}
+
+#[test]
+fn a_second_group_of_the_thread_is_built_with_what_is_left() {
+    let lab = lab();
+    let first = group(&lab);
+    let second = group(&lab);
+    assert_eq!(second.availability().why_not(Grade::Virtualized), Some(&Unavailable::AlreadyProfiled));
+    drop(first);
+    drop(second);
+    assert!(lab.is_free());
+}
+
+#[test]
+fn everything_is_given_back_in_any_order_of_drops() {
+    for grade in [Grade::Virtualized, Grade::Undisturbed] {
+        let lab = lab();
+        lab.refuse_threads(grade == Grade::Undisturbed);
+        let machine = lab.machine();
+        let mut group = instructions().pin(1).build_for_thread_on(&machine).unwrap();
+        assert_eq!((group.availability().grade(), lab.current()), (grade, 1));
+        group.begin().unwrap();
+        drop(machine);
+        assert!(!lab.is_free());
+        drop(group);
+        assert!(lab.is_free(), "{grade}");
+        lab.state().failing.push("SetThreadGroupAffinity");
+        let refused = instructions().pin(1).build_for_thread_on(&lab.machine());
+        assert!(matches!(refused, Err(Error::Group(GroupError::NotPinned { cpu: 1, .. }))));
+        assert!(lab.is_free(), "{grade}");
+    }
+}
+
+#[test]
+fn a_panic_in_the_closure_ends_the_region_and_nothing_else() {
+    let lab = lab();
+    let mut group = group(&lab);
+    let panicked = catch_unwind(AssertUnwindSafe(|| group.measure(|| panic!("the work"))));
+    assert!(panicked.is_err());
+    assert!(matches!(group.end(), Err(Error::Group(GroupError::NotBegun))));
+    let counts = group.measure(|| run(&lab, 7)).unwrap();
+    assert_eq!((counts.get("instructions"), counts.quality.is_exact()), (Some(47), true));
+    let dropped = catch_unwind(AssertUnwindSafe(move || group.measure(|| panic!("the work"))));
+    assert!(dropped.is_err());
+    assert!(lab.is_free());
+}
+
+#[test]
+fn a_region_begins_once_and_ends_once() {
+    let lab = lab();
+    let mut group = group(&lab);
+    let is = |result: Result<(), Error>, wanted: &str| assert_eq!(result.unwrap_err().to_string(), wanted);
+    is(group.end().map(drop), "no region has begun");
+    is(group.checkpoint(), "no region has begun");
+    group.begin().unwrap();
+    is(group.begin(), "a region has begun already");
+    is(group.measure(|| ()).map(drop), "a region has begun already");
+    is(group.calibrate().map(drop), "a region has begun already");
+    run(&lab, 5);
+    assert!(group.end().unwrap().quality.is_exact());
+    group.begin().unwrap();
+    group.cancel();
+    is(group.end().map(drop), "no region has begun");
+}
+
+#[test]
+fn a_failed_reading_loses_nothing() {
+    for grade in [Grade::Virtualized, Grade::Undisturbed] {
+        let lab = lab();
+        lab.refuse_threads(grade == Grade::Undisturbed);
+        let mut group = group(&lab);
+        for call in ["ReadThreadProfilingData", "ReadGroup"] {
+            lab.state().failing.push(call);
+            assert!(group.begin().is_err(), "{call}");
+            lab.state().failing.clear();
+            group.begin().unwrap();
+            run(&lab, 100);
+            lab.state().failing.push(call);
+            let failed = group.end();
+            lab.state().failing.clear();
+            if let Ok(counts) = failed {
+                // The values are read; only their proof is missing.
+                assert_eq!((grade, call), (Grade::Virtualized, "ReadGroup"));
+                assert!(matches!(disturbance(&counts.quality), Some(Disturbance::NotChecked { .. })));
+                assert_eq!(counts.get("instructions"), Some(140));
+            } else {
+                run(&lab, 10);
+                let counts = group.end().unwrap();
+                assert!(counts.quality.is_exact() && counts.get("instructions").unwrap() >= 150, "{counts:?}");
+            }
+        }
+        // A region of `measure` does not go on after a failure.
+        let failed = group.measure(|| lab.state().failing.push("ReadThreadProfilingData"));
+        lab.state().failing.clear();
+        assert!(failed.is_err());
+        assert!(group.measure(|| ()).unwrap().quality.is_exact());
+        drop(group);
+        assert!(lab.is_free());
+    }
+}
+
+#[test]
+fn a_thread_that_was_moved_from_its_cpu_has_the_counts_of_that_cpu() {
+    let lab = lab();
+    lab.refuse_threads(true);
+    let mut group = instructions().pin(0).build_for_thread_on(&lab.machine()).unwrap();
+    let counts = group.measure(|| {
+        run(&lab, 1_000);
+        lab.move_to(1);
+    });
+    let counts = counts.unwrap();
+    assert_eq!(counts.quality, Quality::Disturbed(Disturbance::Migrated { from: 0, to: 1 }));
+    assert!(counts.get("instructions").unwrap() >= 1_000, "{counts:?}");
+}
+
+#[test]
+fn functions_that_succeed_and_report_zeros_prove_nothing() {
+    for refuse in [false, true] {
+        let lab = lab();
+        lab.refuse_threads(refuse);
+        lab.state().charges_nothing = true;
+        let counts = group(&lab).measure(|| run(&lab, 1_000)).unwrap();
+        assert_eq!(counts.quality, Quality::Disturbed(Disturbance::NotAccounted));
+    }
+}
+
+#[test]
+fn an_empty_closure_counts_nothing_after_calibration() {
+    for refuse in [false, true] {
+        let lab = lab();
+        lab.refuse_threads(refuse);
+        let builder = instructions().event("cycles").unwrap().user();
+        let mut group = builder.build_for_thread_on(&lab.machine()).unwrap();
+        assert_eq!(group.overhead(), None);
+        let overhead = group.calibrate().unwrap().clone();
+        assert_eq!(overhead.regions(), 64);
+        for event in overhead.events() {
+            assert_eq!((event.subtracted(), event.bound()), (40, 0), "{}", event.name());
+        }
+        for _ in 0..100 {
+            let counts = group.measure(|| ()).unwrap();
+            assert!(counts.iter().all(|(name, count)| count <= overhead.get(name).unwrap().bound()), "{counts:?}");
+        }
+        assert_eq!(group.measure(|| run(&lab, 123)).unwrap().get("instructions"), Some(123));
+    }
+}
+
+#[test]
+fn the_bound_of_an_overhead_that_varies_holds() {
+    // The kernel's part of each call is random.
+    let lab = lab();
+    let mut group = instructions().both().build_for_thread_on(&lab.machine()).unwrap();
+    let bound = group.calibrate().unwrap().get("instructions").unwrap().bound();
+    assert!(bound > 0);
+    let counts: Vec<_> = (0..100).map(|_| group.measure(|| ()).unwrap().get("instructions").unwrap()).collect();
+    // Each part is at most 200 events, of which a region has two.
+    assert!(counts.iter().all(|count| *count <= bound.max(400)), "{bound} {counts:?}");
+}
+
+#[test]
+fn a_region_with_more_than_2_32_events_is_exact_disturbed_or_split() {
+    const EVENTS: u64 = 7 << 32 | 0x63;
+    // The thread keeps its CPU: the driver's count restores what Windows dropped.
+    let lab = Lab::new(HASWELL, 2, truncated());
+    let counts = group(&lab).measure(|| run(&lab, EVENTS)).unwrap();
+    assert_eq!((counts.get("instructions"), counts.quality.is_exact()), (Some(EVENTS + 40), true));
+    // It is switched out, and other threads count too.
+    let work = |lab: &Lab| {
+        run(lab, EVENTS / 2);
+        lab.wait();
+        run(lab, EVENTS / 2);
+    };
+    let mut other = group(&lab);
+    let counts = other.measure(|| work(&lab)).unwrap();
+    let truncated = Disturbance::MayHaveTruncated { event: "instructions".to_owned() };
+    assert_eq!(counts.quality, Quality::Disturbed(truncated));
+    // Parts of less than 2^32 events are proven one by one.
+    other.begin().unwrap();
+    for part in 0..15 {
+        if part > 0 {
+            other.checkpoint().unwrap();
+        }
+        run(&lab, 1 << 31);
+        lab.wait();
+    }
+    let counts = other.end().unwrap();
+    assert!(counts.quality.is_exact(), "{}", counts.quality);
+    assert_eq!(counts.get("instructions"), Some((15 << 31) + 15 * 40));
+    drop(other);
+    // Where Windows is known to keep every bit, nothing else is needed.
+    let lab = self::lab();
+    let record = Verification::new(lab.machine().identity().unwrap(), true);
+    verification::write(&LabSystem(lab.clone()), &record).unwrap();
+    let mut verified = group(&lab);
+    assert!(verified.availability().is_verified());
+    let counts = verified.measure(|| work(&lab)).unwrap();
+    assert_eq!(counts.quality, Quality::Virtualized { verified: true });
+    assert_eq!(counts.get("instructions"), Some(EVENTS / 2 * 2 + 40));
+}
+
+#[test]
+fn a_record_of_another_machine_verifies_nothing() {
+    let lab = lab();
+    let own = lab.machine().identity().unwrap();
+    let others = [
+        MachineIdentity { windows_build: "26100.2".to_owned(), ..own.clone() },
+        MachineIdentity { signature: own.signature ^ 1, ..own.clone() },
+        MachineIdentity { brand: "another".to_owned(), ..own.clone() },
+        MachineIdentity { driver: "9.9.9".to_owned(), ..own.clone() },
+    ];
+    for (machine, verified) in others.into_iter().map(|other| (other, false)).chain([(own, true)]) {
+        verification::write(&LabSystem(lab.clone()), &Verification::new(machine.clone(), true)).unwrap();
+        assert_eq!(group(&lab).availability().is_verified(), verified, "{machine:?}");
+    }
+}
+
+#[test]
+fn a_group_for_cpus_counts_every_thread_there() {
+    let lab = lab();
+    let machine = lab.machine();
+    let mut all = instructions().build_for_all_cpus_on(&machine).unwrap();
+    let mut idle = instructions().build_for_cpu_on(&machine, 1 - lab.current()).unwrap();
+    idle.begin().unwrap();
+    let counts = all.measure(|| run(&lab, 1_000_000)).unwrap();
+    assert_eq!(counts.quality, Quality::Undisturbed);
+    assert!((1_000_000..1_001_000).contains(&counts.get("instructions").unwrap()), "{counts:?}");
+    assert_eq!(counts.time_enabled, counts.time_running);
+    assert_eq!(idle.end().unwrap().get("instructions"), Some(0));
+    let by_cpu = all.read_per_cpu().unwrap();
+    let sum: u64 = by_cpu.iter().map(|(_, counts)| counts.get("instructions").unwrap()).sum();
+    assert_eq!((by_cpu.len(), sum >= 1_000_000), (2, true));
+    assert!(matches!(idle.end(), Err(Error::Group(GroupError::NotBegun))));
+    // Sleep stops the counters and the time; a register that was changed is a disturbance.
+    all.begin().unwrap();
+    lab.sleep(Duration::from_hours(1));
+    let counts = all.end().unwrap();
+    assert!(counts.time_enabled < Duration::from_mins(1) && counts.quality.is_exact(), "{counts:?}");
+    all.begin().unwrap();
+    lab.change_counters(1);
+    assert_eq!(all.end().unwrap().quality, Quality::Disturbed(Disturbance::CountersChanged { cpu: 1 }));
+    drop((all, idle, machine));
+    assert!(lab.is_free());
+}
+
+#[test]
+fn a_group_needs_events_that_the_machine_has() {
+    let lab = lab();
+    let machine = lab.machine();
+    assert!(matches!(Builder::new().build_for_thread_on(&machine), Err(Error::Group(GroupError::NoEvent))));
+    assert!(Builder::new().event("").is_err());
+    let unknown = Builder::new().event("no-such-event").unwrap().build_for_thread_on(&machine);
+    assert_eq!(unknown.map(drop).unwrap_err().kind(), halprof::ErrorKind::UnknownSource);
+    // A session for threads excludes what samples, and names its holder; groups for CPUs run beside it.
+    let group = group(&lab);
+    assert!(start_session(machine.driver(), "branch-misses").is_some());
+    drop(group);
+}
