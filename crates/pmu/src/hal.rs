@@ -145,7 +145,7 @@ impl<E: Default> Hal<E> {
             return Err(HalError::NoMemory);
         }
         let capabilities = interface.capabilities();
-        let per_cpu = filled(maximum_processors as usize, |_| PerCpu::new(capabilities))?;
+        let per_cpu = per_cpus(maximum_processors, capabilities)?;
         let sources = interface.sources();
         let intervals = filled(sources.len(), |index| {
             let range = sources.get(index).map_or(IntervalRange::COUNTER, |entry| IntervalRange::of(entry.source));
@@ -269,6 +269,13 @@ impl<E> Hal<E> {
             None => CpuCounters { pmu, ..CpuCounters::default() },
         })
     }
+}
+
+/// Returns what so many processors own.
+// Never inlined: the caller would have one of them on its stack all the time.
+#[inline(never)]
+fn per_cpus<E: Default>(count: u32, capabilities: u64) -> Result<Box<[PerCpu<E>]>, HalError> {
+    filled(count as usize, |_| PerCpu::new(capabilities))
 }
 
 /// Returns a slice of `length` items, without a panic if memory is short.

@@ -16,7 +16,7 @@ use crate::clients::ClientId;
 use crate::time::Ticks;
 
 /// The session that a counter counts for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct GroupCounter {
     /// Number of the session, or [`NO_SESSION`].
     session: AtomicU64,
@@ -35,7 +35,7 @@ struct GroupCounter {
 const NO_SESSION: u64 = DETACHED;
 
 /// The counters of one processor, each with its session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Groups([GroupCounter; CounterSet::MOST as usize]);
 
 /// A group of counters of a session on a processor.
@@ -51,7 +51,24 @@ pub struct Group {
     pub members: u8,
 }
 
+impl GroupCounter {
+    const fn new() -> Self {
+        Self {
+            session: AtomicU64::new(NO_SESSION),
+            owner: AtomicUsize::new(0),
+            detached: AtomicU8::new(0),
+            event: AtomicU8::new(0),
+            events: AtomicU8::new(0),
+            members: AtomicU8::new(0),
+        }
+    }
+}
+
 impl Groups {
+    pub const fn new() -> Self {
+        Self([const { GroupCounter::new() }; CounterSet::MOST as usize])
+    }
+
     fn of(&self, counter: u8) -> Option<&GroupCounter> {
         self.0.get(usize::from(counter))
     }

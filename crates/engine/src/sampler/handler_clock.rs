@@ -43,6 +43,16 @@ pub struct HandlerClock {
 }
 
 impl HandlerClock {
+    pub const fn new() -> Self {
+        Self {
+            is_invariant: AtomicBool::new(false),
+            clock: AtomicU64::new(0),
+            stamp: AtomicU64::new(0),
+            measured: AtomicU64::new(0),
+            trusted: AtomicU64::new(0),
+        }
+    }
+
     /// Begins to measure, when the first session begins to sample on the processor. Both clocks show these times.
     pub fn open(&self, is_invariant: bool, now: Ticks, stamp: u64) {
         self.is_invariant.store(is_invariant, Ordering::Relaxed);

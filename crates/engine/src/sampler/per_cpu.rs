@@ -53,7 +53,7 @@ const SILENCED: u8 = 1 << 1;
 const WANTS_EVENTS: u8 = 1 << 2;
 
 /// What the sampler keeps for each processor, in its [`pmu::PerCpu`]. Only the processor accesses it, at PROFILE_LEVEL.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct PerCpuSampling {
     all_subscriptions: [CounterSubscriptions; CounterSet::MOST as usize],
     producers: [Slot<SampleProducer>; MAX_SAMPLERS as usize],
@@ -93,7 +93,39 @@ pub struct PerCpuSampling {
     pub groups: Groups,
 }
 
+impl Default for PerCpuSampling {
+    /// A constant, so that its parts are not built on the stack beside it.
+    fn default() -> Self {
+        const { Self::new() }
+    }
+}
+
 impl PerCpuSampling {
+    const fn new() -> Self {
+        Self {
+            all_subscriptions: [const { CounterSubscriptions::new() }; CounterSet::MOST as usize],
+            producers: [const { Slot::empty() }; MAX_SAMPLERS as usize],
+            throttle: Throttle::new(),
+            handler_clock: HandlerClock::new(),
+            served: AtomicU64::new(0),
+            spurious: AtomicU64::new(0),
+            storm: Storm::new(),
+            waiting: AtomicU32::new(0),
+            interrupts: AtomicU64::new(0),
+            unreported: AtomicU8::new(0),
+            ticked: AtomicU64::new(0),
+            ds_buffers: Slot::empty(),
+            special: AtomicU8::new(0),
+            events: Slot::empty(),
+            last_cookie: AtomicU32::new(0),
+            fetched: AtomicBool::new(false),
+            watermark_hit: AtomicBool::new(false),
+            pebs_sequence: AtomicU32::new(0),
+            rotations: [const { Slot::empty() }; MAX_ROTATIONS],
+            groups: Groups::new(),
+        }
+    }
+
     /// Returns the subscriptions of a counter.
     #[inline]
     pub fn subscriptions(&self, counter: u8) -> Option<&CounterSubscriptions> {

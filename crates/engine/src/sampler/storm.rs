@@ -16,6 +16,10 @@ pub struct Storm {
 }
 
 impl Storm {
+    pub const fn new() -> Self {
+        Self { in_a_row: AtomicU32::new(0), served: AtomicU64::new(0) }
+    }
+
     /// Counts a spurious interrupt that came after `served` interrupts with an overflow. Returns whether there are too
     /// many in a row.
     pub fn note(&self, served: u64) -> bool {

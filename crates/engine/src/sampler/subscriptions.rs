@@ -60,6 +60,16 @@ pub struct CounterSubscriptions {
 }
 
 impl CounterSubscriptions {
+    pub const fn new() -> Self {
+        Self {
+            subscribers: AtomicU8::new(0),
+            source: AtomicU32::new(0),
+            loaded: AtomicU32::new(0),
+            frequency: AtomicU32::new(0),
+            counted: AtomicU64::new(0),
+        }
+    }
+
     /// Returns the subscribers.
     pub fn subscribers(&self) -> Subscribers {
         Subscribers(self.subscribers.load(Ordering::Relaxed))

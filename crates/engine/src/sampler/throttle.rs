@@ -49,6 +49,18 @@ pub struct Throttle {
 }
 
 impl Throttle {
+    pub const fn new() -> Self {
+        Self {
+            left: AtomicU64::new(0),
+            ticked: AtomicU64::new(0),
+            waiting: AtomicU32::new(0),
+            traced: AtomicBool::new(false),
+            timed: AtomicBool::new(false),
+            since: AtomicU64::new(0),
+            times: AtomicU64::new(0),
+        }
+    }
+
     /// Begins with the time that may be spent until the next tick. Called when the first session begins to sample on
     /// the processor: what the last one had spent is over.
     pub fn open(&self, now: Ticks, left: Ticks) {
