@@ -6,6 +6,7 @@
 
 use std::env;
 
+mod c_program;
 mod event_access;
 mod lab;
 mod machine;
@@ -16,6 +17,7 @@ mod walk;
 mod wine;
 mod workload;
 
+pub use c_program::{Linkage, c_program};
 pub use lab::Lab;
 pub use machine::Machine;
 pub use pe::{checksum, checksum_place};

@@ -39,6 +39,9 @@ const CLIENT: (&str, &str, &str) = ("client", "client.exe", "client.exe");
 /// The client's debug information, where the linker writes it to a file of its own.
 const CLIENT_SYMBOLS: (&str, &str, &str) = ("client", "client.pdb", "client.pdb");
 
+/// mingw-w64's import library of halprof.dll, under a name that says so.
+pub const GNU_IMPORT_LIBRARY: &str = "libhalprof.dll.a";
+
 /// The driver, before it is signed, and its debug information.
 pub const DRIVER_FILES: [&str; 2] = [DRIVER.2, DRIVER_SYMBOLS.2];
 
@@ -64,6 +67,9 @@ const ON_LINUX: &[Group] = &[
         profile: "release",
         files: &[
             CLIENT,
+            ("halprof-c", "halprof.dll", "halprof.dll"),
+            ("halprof-c", "libhalprof.a", "libhalprof.a"),
+            ("halprof-c", GNU_IMPORT_LIBRARY, GNU_IMPORT_LIBRARY),
             ("wine-host", "lab.dll", "lab.dll"),
             ("probe", "probe.exe", "probe.exe"),
             ("etw", "etw.dll", "etw.dll"),
@@ -79,7 +85,20 @@ const ON_LINUX: &[Group] = &[
 /// The groups on Windows: the driver and the client.
 const ON_WINDOWS: &[Group] = &[
     Group { target: MSVC, profile: "driver", files: &[DRIVER, DRIVER_SYMBOLS], kit: true, lints: "lints, driver" },
-    Group { target: MSVC, profile: "release", files: &[CLIENT, CLIENT_SYMBOLS], kit: false, lints: "lints, client" },
+    Group {
+        target: MSVC,
+        profile: "release",
+        files: &[
+            CLIENT,
+            CLIENT_SYMBOLS,
+            // The import library has the DLL's whole name, because `halprof.lib` is the static library.
+            ("halprof-c", "halprof.dll", "halprof.dll"),
+            ("halprof-c", "halprof.dll.lib", "halprof.lib"),
+            ("halprof-c", "halprof.lib", "halprof_static.lib"),
+        ],
+        kit: false,
+        lints: "lints, client",
+    },
 ];
 
 /// Returns the groups for this system.

@@ -3,6 +3,7 @@
 //! Each program is installed below `target/tools`, or with apt-get. A program that cannot be installed fails the
 //! test.
 
+mod counters;
 mod exports;
 mod libpfm4;
 mod package;
@@ -27,6 +28,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     if cfg!(target_os = "linux") {
         exports::run(workspace)?;
         libpfm4::run(workspace)?;
+        counters::run(workspace)?;
         package::run(workspace)?;
     }
     cargo_make(workspace)

@@ -56,9 +56,14 @@ impl ImportLibrary {
 
     /// Creates NAME.lib in `folder`, and the NAME.def that it is made from.
     pub fn make(&self, folder: &Path) -> Result<()> {
-        let symbols = run::output(Command::new("llvm-nm").arg("--quiet").arg(self.source()))?;
+        self.make_from(&self.source(), folder)
+    }
+
+    /// Does this with the names in the library `source`, which mingw-w64's tools made.
+    fn make_from(&self, source: &Path, folder: &Path) -> Result<()> {
+        let symbols = run::output(Command::new("llvm-nm").arg("--quiet").arg(source))?;
         let exports = self.exports(&symbols);
-        ensure!(exports.len() > self.additional.len(), "{} contains no imports", self.source().display());
+        ensure!(exports.len() > self.additional.len(), "{} contains no imports", source.display());
 
         let definition = folder.join(self.name).with_extension("def");
         files::write(&definition, self.definition(&exports))?;
@@ -96,6 +101,14 @@ impl ImportLibrary {
             exports.iter().map(|(name, code)| if *code { format!("{name}\n") } else { format!("{name} CONSTANT\n") });
         format!("LIBRARY {}\nEXPORTS\n{}", self.module, lines.collect::<String>())
     }
+}
+
+/// Creates an import library of a DLL of ours in `folder`, given the one in mingw-w64's format, and returns its path.
+pub fn of_dll(module: &'static str, source: &Path, folder: &Path) -> Result<PathBuf> {
+    let name = module.strip_suffix(".dll").unwrap_or(module);
+    files::make_folder(folder)?;
+    ImportLibrary { name, module, additional: &[], elsewhere: &[] }.make_from(source, folder)?;
+    Ok(folder.join(name).with_extension("lib"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The package: a folder to copy to a Windows machine, with a test-signed driver.
 
 mod authenticode;
+mod c_library;
 mod catalog;
 mod certificate;
 mod debian;
@@ -120,6 +121,7 @@ pub fn make(workspace: &Workspace) -> Result<PathBuf> {
     files::make_folder(&folder)?;
     copy_into(&built.join(DRIVER_SYMBOLS), &folder)?;
     copy_client(&built, &folder)?;
+    copy_c_library(workspace, &folder)?;
     files::copy(&folder.join(CLIENT), &folder.join(SECOND_NAME))?;
     for name in WRITTEN {
         copy_into(&workspace.root().join(name), &folder)?;
@@ -152,6 +154,11 @@ pub fn copy_client(built: &Path, folder: &Path) -> Result<[&'static str; 2]> {
         symbols::split(&built.join(CLIENT), &folder.join(CLIENT), &folder.join(CLIENT_SYMBOLS))?;
     }
     Ok([CLIENT, CLIENT_SYMBOLS])
+}
+
+/// Copies the library for C, as it is shipped, and returns the names of the built files.
+pub fn copy_c_library(workspace: &Workspace, folder: &Path) -> Result<[&'static str; 3]> {
+    c_library::copy(workspace, folder)
 }
 
 fn copy_into(from: &Path, folder: &Path) -> Result<()> {
@@ -190,7 +197,8 @@ mod tests {
         let table = document.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
         let listed: Vec<&str> = table.flat_map(|cell| cell.split(", ")).map(|name| name.trim_matches('`')).collect();
         let client = [CLIENT, SECOND_NAME, "client.debug", "client.pdb"];
-        let files = [DRIVER, DRIVER_SYMBOLS, CERTIFICATE, CATALOG, INF].into_iter().chain(client);
+        let library = [c_library::DLL, c_library::IMPORT_LIBRARY, "libhalprof.a", "halprof_static.lib", "halprof.h"];
+        let files = [DRIVER, DRIVER_SYMBOLS, CERTIFICATE, CATALOG, INF].into_iter().chain(client).chain(library);
         for name in files.chain(WRITTEN.iter().map(|path| path.rsplit('/').next().unwrap_or_default())) {
             assert!(listed.contains(&name), "docs/windows.md does not name {name}, only {listed:?}");
         }

@@ -49,6 +49,25 @@ const ARCHIVES: &[Package] = &[
     Package { name: "llvm", reason: "has llvm-readobj", present: || on_path("llvm-readobj") },
 ];
 
+/// What compiles and runs the programs that count inside themselves.
+const COUNTERS: &[Package] = &[
+    Package {
+        name: "g++-mingw-w64-x86-64-posix",
+        reason: "compiles google/benchmark",
+        present: || on_path("x86_64-w64-mingw32-g++-posix"),
+    },
+    Package { name: "dpkg-dev", reason: "unpacks its source package", present: || on_path("dpkg-source") },
+    Package { name: "gcc", reason: "compiles a stand-in for the library", present: || on_path("cc") },
+    Package { name: "python3", reason: "runs the example in Python", present: || on_path("python3") },
+    Package { name: "mono-mcs", reason: "compiles the example in C#", present: || on_path("mcs") },
+    Package { name: "mono-runtime", reason: "runs it", present: || on_path("mono") },
+    Package {
+        name: "libmono-system-core4.0-cil",
+        reason: "is a part of its runtime",
+        present: || Path::new("/usr/lib/mono/4.5/System.Core.dll").exists(),
+    },
+];
+
 /// What opens the exports of recordings.
 const EXPORTS: &[Package] = &[
     Package { name: "golang-go", reason: "has pprof", present: || on_path("go") },
@@ -134,6 +153,11 @@ pub fn for_libpfm4(workspace: &Workspace) -> Result<()> {
 /// Installs the programs that open CAB files, zip files and programs of Windows, if they are missing.
 pub fn for_packages(workspace: &Workspace) -> Result<()> {
     packages(workspace, ARCHIVES)
+}
+
+/// Installs the compilers and runtimes of programs that count inside themselves, if they are missing.
+pub fn for_counters(workspace: &Workspace) -> Result<()> {
+    packages(workspace, COUNTERS)
 }
 
 /// Installs the programs that open exports of recordings, if they are missing.

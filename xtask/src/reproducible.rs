@@ -26,13 +26,13 @@ pub fn check(workspace: &Workspace) -> Result<()> {
 }
 
 /// Copies the built files to `folder`, as they are shipped. Returns their names.
-fn ship(workspace: &Workspace, folder: &Path) -> Result<[&'static str; 4]> {
+fn ship(workspace: &Workspace, folder: &Path) -> Result<Vec<&'static str>> {
     let built = workspace.artifacts();
     files::make_folder(folder)?;
     artifacts::DRIVER_FILES.iter().try_for_each(|name| files::copy(&built.join(name), &folder.join(name)))?;
-    let ([driver, driver_symbols], [client, symbols]) =
-        (artifacts::DRIVER_FILES, package::copy_client(&built, folder)?);
-    Ok([driver, driver_symbols, client, symbols])
+    let client = package::copy_client(&built, folder)?;
+    let library = package::copy_c_library(workspace, folder)?;
+    Ok(artifacts::DRIVER_FILES.into_iter().chain(client).chain(library).collect())
 }
 
 /// Copies the files that are in the repository, or would be with the next commit.

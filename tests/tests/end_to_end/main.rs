@@ -12,6 +12,8 @@ mod bad_input;
 #[cfg(not(windows))]
 mod bench;
 #[cfg(not(windows))]
+mod c_programs;
+#[cfg(not(windows))]
 mod counts;
 #[cfg(not(windows))]
 mod debug_store;

@@ -5,10 +5,11 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 38] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 39] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
     ("bench", include_str!("bench.rs"), "the bench itself is under test"),
+    ("c_programs", include_str!("c_programs.rs"), "the bench schedules the threads of the program"),
     ("counts", include_str!("counts.rs"), "the model reports the events to count"),
     ("debug_store", include_str!("debug_store.rs"), "the model writes the records"),
     ("device", include_str!("device.rs"), "the bench chooses the caller's privileges and watches the memory"),

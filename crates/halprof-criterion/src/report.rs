@@ -1,0 +1,35 @@
+//! Disturbed regions: which are reported, and the sum at the end.
+
+use std::collections::BTreeMap;
+
+/// The regions of a measurement.
+#[derive(Debug, Default)]
+pub struct Report {
+    regions: u64,
+    /// Number of disturbed regions in samples, by reason.
+    disturbed: BTreeMap<String, u64>,
+}
+
+impl Report {
+    /// Notes an exact region.
+    pub fn exact(&mut self) {
+        self.regions += 1;
+    }
+
+    /// Notes a disturbed region that is part of a sample. Returns what to print: once for each reason.
+    pub fn disturbed(&mut self, reason: &str) -> Option<String> {
+        self.regions += 1;
+        let number = self.disturbed.entry(reason.to_owned()).or_default();
+        *number += 1;
+        (*number == 1).then(|| format!("halprof: a sample has a count that is not exact: {reason}"))
+    }
+
+    /// Returns what to print at the end, if a region was disturbed.
+    pub fn summary(&self) -> Option<String> {
+        let number: u64 = self.disturbed.values().sum();
+        let regions = self.regions;
+        let reasons = self.disturbed.iter().map(|(reason, number)| format!("\n  {number} times {reason}"));
+        let reasons: String = reasons.collect();
+        (number > 0).then(|| format!("halprof: {number} of {regions} measured regions are not exact:{reasons}"))
+    }
+}

@@ -1,0 +1,25 @@
+// A benchmark for google/benchmark whose iterations execute known numbers of events under the test bench.
+
+#include <benchmark/benchmark.h>
+
+#include "bench_work.h"
+
+static void BM_instructions(benchmark::State& state) {
+  for (auto _ : state) {
+    if (!bench_execute(BENCH_INSTRUCTIONS, static_cast<uint64_t>(state.range(0)))) {
+      state.SkipWithError("this benchmark needs the test bench");
+      break;
+    }
+  }
+}
+BENCHMARK(BM_instructions)->Arg(1000)->Arg(123456)->Iterations(8);
+
+static void BM_branches(benchmark::State& state) {
+  for (auto _ : state) {
+    bench_execute(BENCH_INSTRUCTIONS, 700);
+    bench_execute(BENCH_BRANCHES, 90);
+  }
+}
+BENCHMARK(BM_branches)->Iterations(4);
+
+BENCHMARK_MAIN();
