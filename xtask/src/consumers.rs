@@ -4,6 +4,7 @@
 //! test.
 
 mod counters;
+mod crates;
 mod exports;
 mod libpfm4;
 mod package;
@@ -25,6 +26,7 @@ pub const TASKS: [&[&str]; 4] = [&["build"], &["demo", "--processor", "zen4-7700
 pub fn run(workspace: &Workspace) -> Result<()> {
     elevated::ensure()?;
     prerequisites::for_testing(workspace)?;
+    crates::run(workspace)?;
     if cfg!(target_os = "linux") {
         exports::run(workspace)?;
         libpfm4::run(workspace)?;
