@@ -26,6 +26,8 @@ mod faults;
 #[cfg(not(windows))]
 mod generations;
 #[cfg(not(windows))]
+mod groups;
+#[cfg(not(windows))]
 mod guarded;
 #[cfg(not(windows))]
 mod hybrid;
