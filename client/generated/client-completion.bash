@@ -1479,7 +1479,7 @@ _client() {
             return 0
             ;;
         client__subcmd__selftest)
-            opts="-C -h --cpu --stacks --force --json --color --help"
+            opts="-C -h --cpu --stacks --threads --force --json --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -431,6 +431,7 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             [CompletionResult]::new('--cpu', '--cpu', [CompletionResultType]::ParameterName, 'Processors, such as 0,2-3 [default: the first one, on hybrids of each core type]')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'Controls when to use color')
             [CompletionResult]::new('--stacks', '--stacks', [CompletionResultType]::ParameterName, 'Also test call stacks')
+            [CompletionResult]::new('--threads', '--threads', [CompletionResultType]::ParameterName, 'Also test counts of threads, and save whether they are right')
             [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Take counters that another program has enabled without reserving them')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print one JSON object')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')

@@ -198,9 +198,17 @@ With --stacks, a loop is also executed through three nested calls and sampled
 with a trace session, as with `record -g`. 95 % of the samples must have a call
 stack, and each stack must begin with the return addresses of the calls.
 
+With --threads, Windows counts the instructions of this thread: alone, while
+another thread competes for the processor, and in a long region with the highest
+priority, which tells how many bits Windows keeps. This takes 5 to 10 seconds
+for each processor, which responds slowly meanwhile. If the counts are right,
+programs that use the library see them as verified on this machine, until
+Windows, the processor or the driver changes. If one is wrong, they do not.
+
 EXAMPLES
   client selftest
   client selftest --stacks
+  client selftest --threads
   client selftest -C 0-7 --json > selftest.json
 ";
 
@@ -380,6 +388,9 @@ pub struct SelftestArgs {
     /// Also test call stacks
     #[arg(long)]
     pub stacks: bool,
+    /// Also test counts of threads, and save whether they are right
+    #[arg(long)]
+    pub threads: bool,
     #[command(flatten)]
     pub force: Force,
     #[command(flatten)]

@@ -80,8 +80,8 @@ exits! {
     NoCode = 26, "annotate: the image of the recorded build is missing or damaged";
     /// A change is worse than the limit of `--fail-above`.
     Worse = 27, "diff, stat --baseline: a change is worse than --fail-above allows";
-    /// Counters or call stacks are not as expected, or were not tested.
-    Selftest = 28, "selftest: counters or call stacks are not as expected, or not tested";
+    /// Counters, call stacks or counts of threads are not as expected, or were not tested.
+    Selftest = 28, "selftest: counters, stacks or threads are not as expected, or not tested";
 }
 
 impl Exit {

@@ -5,14 +5,17 @@ mod information;
 mod model;
 mod processes;
 mod shared;
+mod threads;
 mod trace;
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -32,6 +35,7 @@ pub use self::information::{core_type_record, count, disturbed, info};
 pub use self::model::ModelMachine;
 use self::processes::FakeProcesses;
 pub use self::shared::Shared;
+use self::threads::FakeThread;
 pub use self::trace::{FakeEvent, FakeTrace};
 use crate::known_work::{CALLS, Function, KnownWork};
 use crate::system::{CodeIntegrity, LoadedModule, ProcessSource, System, WindowsVersion, win32};
@@ -537,7 +541,11 @@ impl System for FakeSystem {
         fs::remove_file(path)
     }
 
-    fn pause(&self) {}
+    fn pause(&self) {
+        if let Some(model) = &self.model {
+            model.pause();
+        }
+    }
 
     fn note_interrupts(&self) -> io::Result<()> {
         self.attempt("note interrupts")
@@ -585,6 +593,22 @@ impl System for FakeSystem {
     fn execute_in_calls(&self, processor: u32, work: &[KnownWork]) -> io::Result<[u64; CALLS]> {
         self.execute(processor, work)?;
         Ok(model::RETURN_ADDRESSES)
+    }
+
+    fn thread_system(&self) -> Rc<dyn halprof::system::System> {
+        Rc::new(FakeThread(self.model.clone()))
+    }
+
+    fn compete(&self, processor: u32) -> io::Result<Box<dyn Any>> {
+        self.call("compete")?;
+        let model = self.model.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        Ok(Box::new(model.compete(processor)))
+    }
+
+    fn raise_priority(&self) -> io::Result<Box<dyn Any>> {
+        self.call("raise priority")?;
+        let model = self.model.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        Ok(Box::new(model.raise_priority()))
     }
 
     fn addresses_of(&self, function: Function) -> Range<u64> {

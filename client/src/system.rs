@@ -1,9 +1,11 @@
 //! What the client needs from Windows.
 
+use std::any::Any;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use halprof::{Device, ServiceState};
@@ -124,7 +126,7 @@ pub trait System {
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
     }
-    /// Waits for a short time while a service changes its state.
+    /// Waits for a short time, in which other threads run.
     fn pause(&self);
     /// Makes Ctrl-C end the running command, but not the client, which can query it.
     fn note_interrupts(&self) -> io::Result<()>;
@@ -147,6 +149,13 @@ pub trait System {
     /// of the calls, from the innermost to the outermost. They do not come from Event Tracing for Windows, so the
     /// stacks that it delivers can be compared with them.
     fn execute_in_calls(&self, processor: u32, work: &[KnownWork]) -> io::Result<[u64; CALLS]>;
+    /// Returns what the library needs of this machine to count for the current thread.
+    fn thread_system(&self) -> Rc<dyn halprof::system::System>;
+    /// Starts a thread that executes known work on a processor all the time, until the result is dropped.
+    fn compete(&self, processor: u32) -> io::Result<Box<dyn Any>>;
+    /// Gives the current thread the highest priority of those that no privilege is needed for, until the result is
+    /// dropped.
+    fn raise_priority(&self) -> io::Result<Box<dyn Any>>;
     /// Returns the addresses of the instructions of a function of known work.
     fn addresses_of(&self, function: Function) -> Range<u64>;
     /// Starts a session of Event Tracing for Windows, whose events go to `sink`.

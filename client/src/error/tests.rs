@@ -279,6 +279,8 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
         (SelftestError::Processor { processor: 7, cause: other() }.into(), Exit::NoProcessor, "  because: odd"),
         (SelftestError::Calls { processor: 7, cause: other() }.into(), Exit::NoProcessor, "  because: odd"),
         (SelftestError::Trace(TraceError::at("StartTrace")(other())).into(), Exit::Failure, "  because: odd"),
+        (SelftestError::Save(other()).into(), Exit::Failure, "  try: run as administrator"),
+        (SelftestError::Remove(other()).into(), Exit::Failure, "  try: run as administrator"),
         (OutOfMemory.into(), Exit::Failure, "error: out of memory"),
         (
             Unwritten { path: "app.rec".into(), cause: WriteError::Write(other()) }.into(),

@@ -13,14 +13,15 @@ use protocol::{Code, Method, status};
 use simulation::{SimMachine, WrittenEvent};
 use zerocopy::IntoBytes;
 
+use super::threads::FakeThreads;
 use super::trace::FakeEvent;
 use crate::known_work::{BRANCHES, CALLS, Function, INSTRUCTIONS, KnownWork};
 use crate::trace::raw::HALPROF;
 
 /// Instructions retired and branches retired, also those of NetBurst and of AMD (SDM Vol. 3B, tables of events; PPR,
 /// PMCx0C0 and PMCx0C2).
-const RETIRED: [(u16, u8); 2] = [(0xC0, 0), (0x02, 0x01)];
-const BRANCHES_RETIRED: [(u16, u8); 3] = [(0xC4, 0), (0xC2, 0), (0x06, 0x0F)];
+pub const RETIRED: [(u16, u8); 2] = [(0xC0, 0), (0x02, 0x01)];
+pub const BRANCHES_RETIRED: [(u16, u8); 3] = [(0xC4, 0), (0xC2, 0), (0x06, 0x0F)];
 
 /// Iterations that run between two deliveries of interrupts, if there is more than one piece of work.
 const SLICE: u64 = 10_000;
@@ -44,10 +45,12 @@ pub fn addresses_of(function: Function) -> Range<u64> {
 
 /// A machine that executes known work.
 pub struct ModelMachine {
-    machine: &'static SimMachine,
+    pub(super) machine: &'static SimMachine,
     engine: Mutex<Engine<&'static SimMachine>>,
     /// Thousandths of the events that counters see.
-    accuracy: u64,
+    pub(super) accuracy: u64,
+    /// The thread of the client, while it is profiled.
+    pub threads: FakeThreads,
     /// Calls of `execute`.
     calls: AtomicU64,
 }
@@ -57,10 +60,11 @@ impl ModelMachine {
     pub fn new(identity: &str, processors: u32, accuracy: u64) -> Arc<Self> {
         let machine: &'static SimMachine = Box::leak(Box::new(SimMachine::named(identity, processors)));
         let engine = Mutex::new(Engine::new(machine, [0; 4]).unwrap());
-        Arc::new(Self { machine, engine, accuracy, calls: AtomicU64::new(0) })
+        let threads = FakeThreads::new(processors);
+        Arc::new(Self { machine, engine, accuracy, threads, calls: AtomicU64::new(0) })
     }
 
-    fn engine(&self) -> MutexGuard<'_, Engine<&'static SimMachine>> {
+    pub(super) fn engine(&self) -> MutexGuard<'_, Engine<&'static SimMachine>> {
         self.engine.lock().unwrap()
     }
 
@@ -74,6 +78,9 @@ impl ModelMachine {
     pub fn execute(&self, processor: u32, work: &[KnownWork]) {
         const AROUND: u64 = 1_000;
         const OTHER: u64 = 100_000;
+        if self.is_profiled() {
+            return self.execute_profiled(processor, work);
+        }
         let is_disturbed = self.calls.fetch_add(1, Ordering::Relaxed) % 5 < 2;
         self.machine.run(processor, Mode::Kernel, &|_| AROUND);
         self.machine.run(processor, Mode::User, &|_| if is_disturbed { OTHER } else { AROUND });
@@ -141,7 +148,9 @@ struct ModelDevice(Arc<Handle>);
 
 impl Device for ModelDevice {
     fn request(&self, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize> {
-        let mut engine = self.0.0.engine();
+        let machine = &self.0.0;
+        let is_of_threads = machine.begin_request(code);
+        let mut engine = machine.engine();
         let completion = if protocol::find(code as u32).unwrap().method == Method::OutDirect {
             let samples = Samples { client: CLIENT, input, output, may_wait: false };
             engine.samples(samples).unwrap()
@@ -159,6 +168,10 @@ impl Device for ModelDevice {
             output[..completion.information].copy_from_slice(&buffer[..completion.information]);
             completion
         };
+        drop(engine);
+        if is_of_threads {
+            machine.end_request();
+        }
         assert_eq!(completion.status, status::STATUS_SUCCESS, "{code:?}");
         Ok(completion.information)
     }

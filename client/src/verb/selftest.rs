@@ -8,14 +8,17 @@
 //! |---|---|
 //! | `tester` | counts and samples |
 //! | `stacks` | call stacks |
+//! | `threads` | counts of threads |
 
 mod stacks;
 mod tester;
+mod threads;
 
 use std::io;
 
-use halprof::Driver;
 use halprof::text::processors::named;
+use halprof::verification::{self, Verification};
+use halprof::{Driver, Machine};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
@@ -26,8 +29,10 @@ use crate::document::Document;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
 use crate::format::{rounded, table};
+use crate::system::System;
 use crate::trace::TraceError;
 use tester::Tester;
+use threads::ThreadChecks;
 
 /// Rounds of each count.
 const ROUNDS: u32 = 10;
@@ -35,6 +40,16 @@ const ROUNDS: u32 = 10;
 /// Names of the tests of call stacks.
 const WITH_STACK: &str = "samples with a stack";
 const EQUAL_STACKS: &str = "stacks equal to the calls";
+
+/// Names of the tests of counts of threads.
+const OF_THREAD: &str = "instructions, thread";
+const OF_SWITCHED_THREAD: &str = "instructions, switched";
+const OF_LONG_SLICE: &str = "instructions, long slice";
+
+/// What follows from the long slice.
+const KEEPS_ALL: &str = "Windows keeps every bit of long regions.";
+const KEEPS_32_BITS: &str =
+    "Windows may keep only 32 bits of what is counted between two context switches: long regions need checkpoints.";
 
 /// Why a test could not be done.
 #[derive(Debug, ThisError)]
@@ -60,13 +75,28 @@ pub enum SelftestError {
     /// Windows delivers no call stacks.
     #[error("Windows refuses the trace session")]
     Trace(#[source] TraceError),
+    /// The record of the tests of threads cannot be written.
+    #[error("cannot save that counts of threads are verified, so they stay unverified")]
+    Save(#[source] io::Error),
+    /// The record of earlier tests of threads cannot be removed.
+    #[error("cannot remove the record of an earlier test, so counts of threads seem verified and are wrong")]
+    Remove(#[source] io::Error),
 }
 
 impl UserError for SelftestError {
     fn exit(&self) -> Exit {
         match self {
             Self::Processor { .. } | Self::Calls { .. } => Exit::NoProcessor,
-            Self::Trace(_) => Exit::Failure,
+            Self::Trace(_) | Self::Save(_) | Self::Remove(_) => Exit::Failure,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Save(_) | Self::Remove(_) => {
+                Some(r"run as administrator, and let administrators own %ProgramData%\halprof".to_owned())
+            }
+            Self::Processor { .. } | Self::Calls { .. } | Self::Trace(_) => None,
         }
     }
 }
@@ -100,6 +130,14 @@ enum Unit {
     Events,
     Samples,
     Percent,
+}
+
+/// What a test is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    Counters,
+    Stacks,
+    Threads,
 }
 
 #[derive(Debug, Serialize)]
@@ -147,8 +185,12 @@ impl Check {
         if self.verdict == Verdict::Failed { self.failed(reason()) } else { self }
     }
 
-    fn is_of_stacks(&self) -> bool {
-        [WITH_STACK, EQUAL_STACKS].contains(&self.name)
+    fn subject(&self) -> Subject {
+        match self.name {
+            WITH_STACK | EQUAL_STACKS => Subject::Stacks,
+            OF_THREAD | OF_SWITCHED_THREAD | OF_LONG_SLICE => Subject::Threads,
+            _ => Subject::Counters,
+        }
     }
 
     fn row(&self) -> Vec<String> {
@@ -174,6 +216,19 @@ pub struct Selftest {
     rounds: u32,
     checks: Vec<Check>,
     verdict: Verdict,
+    /// What was saved of the tests of threads; nothing if they were not done, or not passed.
+    verified_threads: Option<VerifiedThreads>,
+}
+
+/// The record that makes counts of threads verified on this machine.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct VerifiedThreads {
+    /// The file with the record.
+    file: String,
+    /// Whether Windows keeps more than 32 bits of what a counter counts between two context switches; false if that
+    /// is unknown.
+    keeps_64_bits: bool,
 }
 
 impl Document for Selftest {
@@ -182,13 +237,14 @@ impl Document for Selftest {
 
 pub fn run(args: &SelftestArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
-    let connection = connection::open(system)?;
-    let (mut checks, mut is_interrupted) = (Vec::new(), false);
+    let machine = Machine::over(connection::open(system)?, system.thread_system());
+    let connection = machine.driver();
+    let (mut checks, mut is_interrupted, mut keeps_64_bits) = (Vec::new(), false, args.threads);
     if args.stacks {
         // Ctrl-C would end the client, and its trace session would remain.
         system.note_interrupts()?;
     }
-    let chosen = processors(args, &connection)?;
+    let chosen = processors(args, connection)?;
     for (done, processor) in (0..).zip(chosen.iter().copied()) {
         if args.stacks && system.interrupted() {
             let left = named(chosen.iter().copied().skip(done));
@@ -196,22 +252,62 @@ pub fn run(args: &SelftestArgs, context: &mut Context) -> Result<i32, Error> {
             is_interrupted = true;
             break;
         }
-        let tester = Tester { system, connection: &connection, flags: args.force.flags(), processor };
+        let tester = Tester { system, connection, flags: args.force.flags(), processor };
         checks.extend(tester.checks(args.stacks)?);
+        if args.threads {
+            let ThreadChecks { checks: of_threads, keeps_64_bits: keeps } = tester.threads(&machine)?;
+            checks.extend(of_threads);
+            keeps_64_bits &= keeps;
+        }
     }
+    let (saved, not_saved) = match verify(system, &machine, &checks, is_interrupted, keeps_64_bits) {
+        Ok(saved) => (saved, None),
+        Err(error) => (None, Some(error)),
+    };
     let has = |verdict| checks.iter().any(|check| check.verdict == verdict);
     let verdict = match (has(Verdict::Failed), has(Verdict::Passed)) {
         (true, _) => Verdict::Failed,
         (false, true) => Verdict::Passed,
         (false, false) => Verdict::Untested,
     };
-    let selftest = Selftest { driver_version: connection.driver_version(), rounds: ROUNDS, checks, verdict };
+    let driver_version = connection.driver_version();
+    let selftest = Selftest { driver_version, rounds: ROUNDS, checks, verdict, verified_threads: saved };
     if args.format.json {
         context.json(&selftest)?;
     } else {
         context.say(&text(&selftest))?;
     }
+    not_saved.map_or(Ok(()), Err)?;
     Ok(if verdict == Verdict::Passed && !is_interrupted { Exit::Done } else { Exit::Selftest }.code())
+}
+
+/// Saves that counts of threads are verified, if each test that compares them with work has passed on each processor.
+/// If one has failed, removes what was saved before.
+fn verify(
+    system: &dyn System,
+    machine: &Machine,
+    checks: &[Check],
+    is_interrupted: bool,
+    keeps_64_bits: bool,
+) -> Result<Option<VerifiedThreads>, Error> {
+    let of_threads: Vec<_> = checks.iter().filter(|check| check.subject() == Subject::Threads).collect();
+    let windows = system.thread_system();
+    if of_threads.iter().any(|check| check.verdict == Verdict::Failed) {
+        verification::remove(&*windows).map_err(SelftestError::Remove)?;
+        return Ok(None);
+    }
+    // Without a long slice, the record says that Windows may keep 32 bits, which is always safe.
+    let is_enough = |check: &&Check| check.verdict == Verdict::Passed || check.name == OF_LONG_SLICE;
+    if is_interrupted || of_threads.is_empty() || !of_threads.iter().all(is_enough) {
+        return Ok(None);
+    }
+    let identity = machine.identity()?;
+    if identity.windows_build.is_empty() {
+        return Err(SelftestError::Save(io::Error::other("the build of Windows is unknown")).into());
+    }
+    verification::write(&*windows, &Verification::new(identity, keeps_64_bits)).map_err(SelftestError::Save)?;
+    let file = windows.verification_file().map(|file| file.display().to_string()).unwrap_or_default();
+    Ok(Some(VerifiedThreads { file, keeps_64_bits }))
 }
 
 /// Returns the processors to test: the chosen ones, or the first of each core type.
@@ -242,25 +338,33 @@ fn text(selftest: &Selftest) -> String {
 
 /// Returns the sentences that say what all checks mean.
 fn conclusion(selftest: &Selftest) -> String {
-    let has = |is_of_stacks, verdict| {
-        selftest.checks.iter().any(|check| check.is_of_stacks() == is_of_stacks && check.verdict == verdict)
-    };
-    let result = |is_of_stacks, [failed, passed]: [&'static str; 2]| match (
-        has(is_of_stacks, Verdict::Failed),
-        has(is_of_stacks, Verdict::Passed),
-    ) {
-        (true, _) => Some(failed),
-        (false, true) => Some(passed),
-        (false, false) => None,
-    };
-    let of_counters = [
-        "The counters of this machine do not count as expected, or other programs disturbed them.",
-        "The counters of this machine count as expected.",
+    let has =
+        |subject, verdict| selftest.checks.iter().any(|check| check.subject() == subject && check.verdict == verdict);
+    let subjects = [
+        (
+            Subject::Counters,
+            "The counters of this machine do not count as expected, or other programs disturbed them.",
+            "The counters of this machine count as expected.",
+        ),
+        (Subject::Stacks, "Call stacks are missing or wrong.", "The call stacks are those of the calls."),
+        (Subject::Threads, "Counts of threads are not those of the work.", "Counts of threads are those of the work."),
     ];
-    let of_stacks = ["Call stacks are missing or wrong.", "The call stacks are those of the calls."];
-    let sentences: Vec<&str> = [result(false, of_counters), result(true, of_stacks)].into_iter().flatten().collect();
+    let result = |(subject, failed, passed)| {
+        if has(subject, Verdict::Failed) { Some(failed) } else { has(subject, Verdict::Passed).then_some(passed) }
+    };
+    let mut sentences: Vec<String> = subjects.into_iter().filter_map(result).map(str::to_owned).collect();
     if sentences.is_empty() {
         return "This machine has no counters to test; `client info` says why.".to_owned();
+    }
+    match &selftest.verified_threads {
+        Some(VerifiedThreads { file, keeps_64_bits }) => {
+            sentences.push(format!("They are verified on this machine from now on: {file}"));
+            sentences.push(if *keeps_64_bits { KEEPS_ALL } else { KEEPS_32_BITS }.to_owned());
+        }
+        None if has(Subject::Threads, Verdict::Untested) && !has(Subject::Threads, Verdict::Failed) => {
+            sentences.push("Not every test of threads was done, so nothing was saved.".to_owned());
+        }
+        None => {}
     }
     sentences.join("\n")
 }

@@ -19,6 +19,7 @@ mod report;
 mod schemas;
 mod search;
 mod selftest;
+mod selftest_threads;
 mod stat;
 mod stat_metrics;
 mod tables;

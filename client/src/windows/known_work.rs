@@ -56,10 +56,13 @@ pub fn addresses(wanted: Function) -> Range<u64> {
 /// Executes each of `work`, in this order, on a processor.
 pub fn execute(processor: u32, work: &[KnownWork]) -> io::Result<()> {
     let before = move_to(&affinity(processor)?)?;
-    for KnownWork { function: wanted, iterations } in work {
-        function(*wanted)((*iterations).max(1));
-    }
+    work.iter().copied().for_each(execute_here);
     move_to(&before).map(|_| ())
+}
+
+/// Executes work on the processor of this thread.
+pub fn execute_here(KnownWork { function: wanted, iterations }: KnownWork) {
+    function(wanted)(iterations.max(1));
 }
 
 /// Executes the same through nested calls. Returns their return addresses, from the innermost to the outermost.
@@ -118,6 +121,11 @@ extern "sysv64" fn capture(_: u64) {
     // SAFETY: the array has room for so many addresses, and the hash is optional.
     let count = unsafe { RtlCaptureStackBackTrace(skipped, wanted, addresses.as_mut_ptr(), null_mut()) };
     CAPTURED.set((count, addresses.map(|address| address.addr() as u64)));
+}
+
+/// Moves this thread to a processor.
+pub fn stay_on(processor: u32) -> io::Result<()> {
+    move_to(&affinity(processor)?).map(drop)
 }
 
 /// Moves this thread to the processors of an affinity. Returns the previous one.

@@ -1,6 +1,7 @@
 //! The calls to Windows: the only unsafe code of the client. Those that open the driver are in the library.
 
 mod code_integrity;
+mod competition;
 mod console;
 mod convert;
 mod directory;
@@ -16,15 +17,17 @@ mod trace_consumer;
 mod version;
 mod volumes;
 
+use std::any::Any;
 use std::io::{self, IsTerminal};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::LazyLock;
 use std::thread::sleep;
 use std::time::Duration;
 
 use halprof::event::event_cache;
-use halprof::windows::{DeviceHandle, SYSTEM_PROFILE, enable_privilege, service_state};
+use halprof::windows::{DeviceHandle, SYSTEM_PROFILE, WindowsSystem, enable_privilege, service_state};
 use halprof::{Device, SERVICE, ServiceState};
 
 use crate::known_work::{CALLS, Function, KnownWork};
@@ -138,6 +141,18 @@ impl System for Windows {
 
     fn execute_in_calls(&self, processor: u32, work: &[KnownWork]) -> io::Result<[u64; CALLS]> {
         known_work::execute_in_calls(processor, work)
+    }
+
+    fn thread_system(&self) -> Rc<dyn halprof::system::System> {
+        Rc::new(WindowsSystem::new())
+    }
+
+    fn compete(&self, processor: u32) -> io::Result<Box<dyn Any>> {
+        Ok(Box::new(competition::compete(processor)?))
+    }
+
+    fn raise_priority(&self) -> io::Result<Box<dyn Any>> {
+        Ok(Box::new(competition::raise_priority()?))
     }
 
     fn addresses_of(&self, function: Function) -> Range<u64> {

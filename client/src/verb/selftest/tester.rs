@@ -15,10 +15,10 @@ use crate::recorder::Buffers;
 use crate::system::System;
 
 /// Iterations of the work that is counted.
-const ITERATIONS: u64 = 250_000;
+pub const ITERATIONS: u64 = 250_000;
 
 /// Largest deviation of a count, as a part of what is expected. A count of 0 has that of the instructions.
-const TOLERANCE: f64 = 0.005;
+pub const TOLERANCE: f64 = 0.005;
 
 /// Instructions between two samples.
 const INTERVAL: u32 = 400_000;
@@ -41,7 +41,7 @@ const SHARE_TOLERANCE: f64 = 5.0;
 pub const NO_SAMPLE: &str = "no sample is in the functions";
 
 /// Why an event is not tested.
-const NO_SOURCE: &str = "no source of this machine counts this";
+pub const NO_SOURCE: &str = "no source of this machine counts this";
 
 /// Tests one processor.
 pub struct Tester<'a> {
@@ -100,7 +100,7 @@ impl Tester<'_> {
     }
 
     /// Executes work on the processor.
-    fn execute(&self, work: &[KnownWork]) -> Result<(), Error> {
+    pub fn execute(&self, work: &[KnownWork]) -> Result<(), Error> {
         let processor = self.processor;
         let moved = self.system.execute(processor, work);
         Ok(moved.map_err(|cause| SelftestError::Processor { processor, cause })?)
