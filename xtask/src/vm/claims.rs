@@ -139,6 +139,26 @@ pub const CLAIMS: &[Claim] = &[
         scope: Complete,
     },
     Claim {
+        id: "thread-profiling",
+        text: "Windows accepts the configuration for thread profiling, and drops it when the session ends",
+        scope: Complete,
+    },
+    Claim {
+        id: "counts-of-threads",
+        text: "a thread has its own counts through context switches and migrations",
+        scope: InPart("machines and builds of Windows other than this guest's"),
+    },
+    Claim {
+        id: "bits-of-threads",
+        text: "what Windows keeps of a long region is known, or the result says that it is not",
+        scope: InPart("machines and builds of Windows other than this guest's"),
+    },
+    Claim {
+        id: "undisturbed-regions",
+        text: "a region without a context switch of its pinned thread has the exact count of the CPU in user mode",
+        scope: InPart("that no switch is ever missed"),
+    },
+    Claim {
         id: "counters-reserved",
         text: "counters are reserved, and a refusal is reported",
         scope: InPart("the refusal, which needs a second owner of the counters"),

@@ -139,6 +139,11 @@ fn counting() -> Vec<Step> {
             .minutes(10)
             .proof(proof::selftest, "counts and samples of known work are as expected")
             .decides(&["exact-counts"]),
+        Step::client("selftest-threads", &["selftest", "--threads", "--json"])
+            .needs(&[Need::Counters])
+            .minutes(10)
+            .proof(proof::selftest, "Windows counts known work of a thread, also beside another thread")
+            .decides(&["thread-profiling", "counts-of-threads", "bits-of-threads", "undisturbed-regions"]),
         Step::client("list", &["list", "--json"]),
         stat("stat", &[], &WORK)
             .proof(proof::plausible, "each event counts, with 0.2 to 5 instructions per cycle")
