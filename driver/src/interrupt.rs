@@ -62,8 +62,8 @@ pub fn withdraw() {
 fn sampler() -> Option<&'static Sampler> {
     // SAFETY: the sampler is withdrawn and then dropped only after the kernel has stopped calling this module: timers,
     // DPCs and callbacks have ended by then, and so have requests. The I/O manager calls the unload routine, which
-    // withdraws it, only when no handle is open and no request is in progress. If DriverEntry fails, no handle was open:
-    // the device is the last thing that it makes
+    // withdraws it, only when no handle is open and no request is in progress. If DriverEntry fails, no handle was
+    // open: the device is the last thing that it makes
     unsafe { SAMPLER.load(Ordering::Acquire).as_ref() }
 }
 

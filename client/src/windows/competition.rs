@@ -18,7 +18,7 @@ use super::convert::succeeded;
 use super::known_work::{execute_here, stay_on};
 use crate::known_work::{Function, KnownWork};
 
-/// Less than a millisecond, after which the thread ends if it is told to.
+/// Less than a millisecond, after which the thread ends if it was asked to.
 const PIECE: KnownWork = KnownWork { function: Function::Second, iterations: 100_000 };
 
 /// A thread that competes for a processor. It ends when this is dropped.

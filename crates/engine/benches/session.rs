@@ -1,6 +1,6 @@
 //! Starts a session of four events and one of 24, ends a round of the latter, and reads the group of one and of four
-//! events, each once, for callgrind to count the instructions; `cargo xtask bench` does that. A start is the whole request: its checks, the plan with its memory, the
-//! first look at the registers, and the registers.
+//! events, each once, for callgrind to count the instructions; `cargo xtask bench` does that. A start is the whole
+//! request: its checks, the plan with its memory, the first look at the registers, and the registers.
 //!
 //! An access is a load or a store here, as in `handler`.
 

@@ -142,9 +142,9 @@ pub trait Platform {
     /// The NTSTATUS of the call that failed; then nothing is registered.
     fn begin_sampling(&self) -> Result<NonZeroU64, NtStatus>;
 
-    /// KeSetHardwareCounterConfiguration: lets Windows' thread profiling read the general counters with the indexes below
-    /// `count`, at most [`THREAD_COUNTERS`](pmu::interface::THREAD_COUNTERS), for every thread that asks for them. The
-    /// counters run already.
+    /// KeSetHardwareCounterConfiguration: lets Windows' thread profiling read the general counters with the indexes
+    /// below `count`, at most [`THREAD_COUNTERS`](pmu::interface::THREAD_COUNTERS), for every thread that asks for
+    /// them. The counters run already.
     ///
     /// # Errors
     /// The NTSTATUS of the kernel; then nothing is configured.

@@ -3,11 +3,12 @@
 //! A session belongs to the handle that started it and ends with the handle. A detached session ends when it is
 //! stopped.
 
+mod count;
+
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
 
 use pmu::state::CounterSet;
-use pmu::{CoreType, Cpu, CurrentCpu, Disturbance, DisturbanceCell, ProcessorIndex};
+use pmu::{CoreType, Cpu, CurrentCpu, Disturbance, ProcessorIndex};
 use protocol::{BRANCHES, CountRecord, DETACHED, MAX_GROUP, SessionEvent, TIMER, flags};
 use sample_ring::Slot;
 
@@ -18,10 +19,12 @@ use crate::hardware_recording::HardwareRecording;
 use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, Reply};
 use crate::rings::Rings;
-use crate::rotation::{Rotation, TurnCount, TurnSums};
+use crate::rotation::Rotation;
 use crate::sampler::{BRANCH_STATS, Group, Hal, SampleNumbers, Sampler, Subscriber, TIME_STATS, intervals};
 use crate::time::{Ticks, Timestamp};
 use crate::try_vec::try_collect;
+
+pub use count::Count;
 
 /// Events that were started together.
 #[derive(Debug)]
@@ -69,76 +72,6 @@ pub enum ThreadProfiling {
     /// Configured with the counters of the session. If the session has no owner, its handle was closed and Windows
     /// refused to end the configuration, so that the counters must go on.
     Configured,
-}
-
-/// Count of an event on a processor.
-#[derive(Debug, Default)]
-pub struct Count {
-    /// Count at the last reading.
-    value: AtomicU64,
-    /// What the counter had counted for another session before this one began to share it.
-    before: AtomicU64,
-    /// Time with a counter, if the event takes turns, by the platform's clock.
-    running: AtomicU64,
-    /// Sums over its turns.
-    sums: TurnCells,
-    /// What another program changed first while the session used the counter.
-    pub disturbance: DisturbanceCell,
-}
-
-impl Count {
-    /// Begins with what the counter has counted so far.
-    fn begin(&self, so_far: u64) {
-        self.before.store(so_far, Ordering::Relaxed);
-    }
-
-    /// Updates the count from what the counter has counted so far.
-    pub fn update(&self, so_far: u64) {
-        self.value.store(so_far.wrapping_sub(self.before.load(Ordering::Relaxed)), Ordering::Relaxed);
-    }
-
-    /// Updates the count of an event that takes turns.
-    fn update_turns(&self, counted: &TurnCount) {
-        self.value.store(counted.count, Ordering::Relaxed);
-        self.running.store(counted.running.0, Ordering::Relaxed);
-        self.sums.store(counted.sums);
-        if let Some((disturbance, time)) = counted.disturbance {
-            self.disturbance.note(disturbance, time);
-        }
-    }
-
-    fn load(&self) -> u64 {
-        self.value.load(Ordering::Relaxed)
-    }
-
-    fn running(&self) -> Ticks {
-        Ticks(self.running.load(Ordering::Relaxed))
-    }
-}
-
-/// [`TurnSums`] that one processor writes and another reads.
-#[derive(Debug, Default)]
-struct TurnCells {
-    turns: AtomicU64,
-    /// Squares, products and durations, each as bits 63:0 and 127:64.
-    sums: [[AtomicU64; 2]; 3],
-}
-
-impl TurnCells {
-    fn store(&self, TurnSums { turns, squares, products, durations }: TurnSums) {
-        self.turns.store(turns, Ordering::Relaxed);
-        for (cells, sum) in self.sums.iter().zip([squares, products, durations]) {
-            let [low, high] = cells;
-            let [low_half, high_half]: [u64; 2] = zerocopy::transmute!(sum);
-            low.store(low_half, Ordering::Relaxed);
-            high.store(high_half, Ordering::Relaxed);
-        }
-    }
-
-    fn load(&self) -> (u64, [[u64; 2]; 3]) {
-        let sums = self.sums.each_ref().map(|cells| cells.each_ref().map(|cell| cell.load(Ordering::Relaxed)));
-        (self.turns.load(Ordering::Relaxed), sums)
-    }
 }
 
 /// What serves an event on a processor.

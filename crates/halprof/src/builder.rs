@@ -66,8 +66,8 @@ impl Builder {
         Self { modes: modes::USER, ..self }
     }
 
-    /// Counts in kernel mode. Exact counts of a thread then need [`Grade::Virtualized`], and include the interrupts that
-    /// arrived while the thread ran, as far as Windows does not leave them out.
+    /// Counts in kernel mode. Exact counts of a thread then need [`Grade::Virtualized`], and include the interrupts
+    /// that arrived while the thread ran, as far as Windows does not leave them out.
     #[must_use]
     pub fn kernel(self) -> Self {
         Self { modes: modes::KERNEL, ..self }

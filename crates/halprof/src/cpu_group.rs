@@ -207,7 +207,7 @@ impl Part {
     }
 }
 
-/// Returns the order in which reasons are told if there are several: wrong, then missing, then estimated counts.
+/// Returns the order in which reasons are reported if there are several: wrong, then missing, then estimated counts.
 fn rank(disturbance: &Disturbance) -> u8 {
     match disturbance {
         Disturbance::CountersChanged { .. } => 0,

@@ -20,8 +20,8 @@
 //!
 //! # Three grades of truth
 //!
-//! A counter belongs to a CPU and not to a thread. It counts whatever runs there. So the count of a region is exact only
-//! if something proves that nothing else was counted and nothing is missing. Every [`Counts`] says in
+//! A counter belongs to a CPU and not to a thread. It counts whatever runs there. So the count of a region is exact
+//! only if something proves that nothing else was counted and nothing is missing. Every [`Counts`] says in
 //! [`quality`](Counts::quality) whether that is so:
 //!
 //! | grade | what it means | what proves it |
@@ -31,8 +31,8 @@
 //! | [disturbed](Quality::Disturbed) | The values are there and may be wrong. | Nothing; the [`Disturbance`] is the reason. |
 //!
 //! A group has the best grade that the machine offers, and [`ThreadGroup::availability`] says why it has no better one.
-//! [`Builder::require`] refuses to build a worse one. A single region of a group can always be graded disturbed: measure
-//! it again.
+//! [`Builder::require`] refuses to build a worse one. A single region of a group can always be graded disturbed:
+//! measure it again.
 //!
 //! Four things to know:
 //!
@@ -43,8 +43,8 @@
 //!   [`MayHaveTruncated`](Disturbance::MayHaveTruncated). [`ThreadGroup::checkpoint`] splits long regions, and a passed
 //!   `client selftest` settles the question for the machine.
 //! - In kernel mode interrupts count for the thread that they interrupt. Only virtualized groups count kernel mode.
-//! - A change of a register by another program is found by comparing registers before and after a region. A register that
-//!   is changed and changed back within the region, or a counter that is set to a larger value, leaves no trace.
+//! - A change of a register by another program is found by comparing registers before and after a region. A register
+//!   that is changed and changed back within the region, or a counter that is set to a larger value, leaves no trace.
 //!
 //! # Overhead
 //!

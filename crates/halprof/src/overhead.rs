@@ -2,8 +2,8 @@
 //!
 //! A region begins within the reading at its begin and ends within the one at its end, so it contains some instructions
 //! of this crate. Calibration measures empty regions. The smallest count of each event is subtracted from later counts,
-//! so that no work of a region is ever subtracted; the spread between the smallest and the largest remains as a bound of
-//! the error.
+//! so that no work of a region is ever subtracted; the spread between the smallest and the largest remains as a bound
+//! of the error.
 
 /// Overhead of a region, from [`ThreadGroup::calibrate`](crate::ThreadGroup::calibrate).
 #[derive(Debug, Clone, PartialEq, Eq)]

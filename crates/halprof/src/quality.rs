@@ -242,8 +242,8 @@ impl Ends {
         Ok(())
     }
 
-    /// Checks that Windows accounted for the thread at all. A function that succeeds and reports zeros must not count as
-    /// a proof.
+    /// Checks that Windows accounted for the thread at all. A function that succeeds and reports zeros must not count
+    /// as a proof.
     fn accounted(&self) -> Result<(), Disturbance> {
         let (Some(begin), Some(end)) = (self.begin.accounting, self.end.accounting) else {
             return Err(Disturbance::NoThreadProfiling);

@@ -108,12 +108,12 @@ pub trait System {
     /// Reads a file of at most `most` bytes that only administrators can have written.
     ///
     /// # Errors
-    /// If the file does not exist, is longer, or could have been written by somebody else.
+    /// If the file does not exist, is longer, or could have been written by another account.
     fn read_protected(&self, file: &Path, most: u64) -> io::Result<Vec<u8>>;
 
     /// Writes a file, and creates its folder if necessary, such that only administrators can change them.
     ///
     /// # Errors
-    /// If the folder belongs to somebody else, or the file cannot be written.
+    /// If the folder belongs to another account, or the file cannot be written.
     fn write_protected(&self, file: &Path, content: &[u8]) -> io::Result<()>;
 }

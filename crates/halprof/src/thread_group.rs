@@ -85,8 +85,8 @@ impl ThreadGroup {
     /// If `work` panics, the region ends without counts, and the group can be used again.
     ///
     /// # Errors
-    /// If a region has begun already, or Windows or the driver cannot read the counters. That a count is not exact is no
-    /// error but its [`quality`](Counts::quality).
+    /// If a region has begun already, or Windows or the driver cannot read the counters. That a count is not exact is
+    /// no error but its [`quality`](Counts::quality).
     pub fn measure<T>(&mut self, work: impl FnOnce() -> T) -> Result<Counts, Error> {
         self.begin()?;
         let cancel = CancelRegion(self);

@@ -14,9 +14,9 @@
 
 /// Largest number of events that one counter counts in a cycle of the core.
 ///
-/// Counters of instructions, operations and slots add at most what a core retires or issues: 16 on the widest (Skymont),
-/// 24 with fused pairs (Lion Cove). A merged pair of AMD's counters adds the floating-point operations of a cycle, 96
-/// on Zen 5 (two multiply-adds and two additions of 16 single-precision elements each).
+/// Counters of instructions, operations and slots add at most what a core retires or issues: 16 on the widest
+/// (Skymont), 24 with fused pairs (Lion Cove). A merged pair of AMD's counters adds the floating-point operations of a
+/// cycle, 96 on Zen 5 (two multiply-adds and two additions of 16 single-precision elements each).
 const EVENTS_PER_CORE_CYCLE: u64 = 128;
 
 /// Largest ratio of the frequency of a core to that of its time-stamp counter. The widest between base and turbo

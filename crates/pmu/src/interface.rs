@@ -432,9 +432,9 @@ impl Interface {
         }
     }
 
-    /// Returns the counters that RDPMC reads by the same index on every processor of this kind: those that Windows' thread
-    /// profiling can be configured with, which takes an index below [`THREAD_COUNTERS`]. Fixed counters, slots and
-    /// metrics have other indexes for RDPMC.
+    /// Returns the counters that RDPMC reads by the same index on every processor of this kind: those that Windows'
+    /// thread profiling can be configured with, which takes an index below [`THREAD_COUNTERS`]. Fixed counters, slots
+    /// and metrics have other indexes for RDPMC.
     #[must_use]
     pub fn thread_counters(&self) -> CounterSet {
         let counters = match self {

@@ -1,7 +1,7 @@
 //! Windows' thread profiling: the counters that the kernel reads when it switches threads.
 //!
-//! A thread that has called EnableThreadProfiling gets the differences of the configured counters while it runs. Windows
-//! programs no counter and reserves none: it reads what a driver has configured, by RDPMC.
+//! A thread that has called EnableThreadProfiling gets the differences of the configured counters while it runs.
+//! Windows programs no counter and reserves none: it reads what a driver has configured, by RDPMC.
 
 use wdk_sys::ntddk::KeSetHardwareCounterConfiguration;
 use wdk_sys::{_HARDWARE_COUNTER_TYPE, HARDWARE_COUNTER, MAX_HW_COUNTERS, NTSTATUS, STATUS_INVALID_PARAMETER};

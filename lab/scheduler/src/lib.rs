@@ -4,8 +4,8 @@
 //! The processors are behind the trait [`Processors`], which executes events and reads counters. The program under test
 //! sees a thread through four functions with the semantics of Windows ([`Scheduler::enable`], [`Scheduler::read`],
 //! [`Scheduler::disable`], [`Scheduler::query`]), and a driver's requests through [`Scheduler::request`], on the
-//! processor of the thread that sends it. All decisions depend on the seed of a [`Scheduling`](bench_protocol::Scheduling) and on the order of the
-//! thread's own calls.
+//! processor of the thread that sends it. All decisions depend on the seed of a
+//! [`Scheduling`](bench_protocol::Scheduling) and on the order of the thread's own calls.
 //!
 //! | module | contents |
 //! |---|---|

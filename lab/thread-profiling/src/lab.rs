@@ -94,7 +94,8 @@ fn ask(call: ThreadCall) -> Result<ThreadAnswer, bench_protocol::Error> {
     client.thread_call(process, thread, call)
 }
 
-/// Reports that this thread ends, if the lab knows it. The connection stands then, so nothing waits for the loader lock.
+/// Reports that this thread ends, if the lab knows it. The connection stands then, so nothing waits for the loader
+/// lock.
 pub fn end_thread() {
     if IS_KNOWN.replace(false) {
         // An error has been printed; the thread ends with its program.

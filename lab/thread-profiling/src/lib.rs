@@ -8,7 +8,7 @@
 //! missing or fail.
 //!
 //! A program says by an export what its current thread executes, because Wine executes its instructions on the
-//! processor of this machine, where nobody counts them. It finds the exports with `GetProcAddress` in the module
+//! processor of this machine, where they are not counted. It finds the exports with `GetProcAddress` in the module
 //! `thread-profiling.dll`, which exists under the bench only:
 //!
 //! | export | effect |

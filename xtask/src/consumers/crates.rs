@@ -9,8 +9,8 @@ use crate::{run, workspace::Workspace};
 
 use super::install;
 
-/// The release of cargo-public-api that lists public items. It reads the JSON of the rustdoc that it was made for, which
-/// is that of the Rust release in the README.
+/// The release of cargo-public-api that lists public items. It reads the JSON of the rustdoc that it was made for,
+/// which is that of the Rust release in the README.
 const PUBLIC_API: &str = "0.52.0";
 
 /// Packages that are published, each after those that it depends on.
@@ -54,7 +54,7 @@ fn package_size(workspace: &Workspace, name: &str) -> Result<u64> {
 fn compare(workspace: &Workspace, name: &str, path: &OsStr) -> Result<()> {
     let mut rustdoc = workspace.cargo("rustdoc");
     rustdoc.args(["--quiet", "--locked", "--lib", "--package", name, "--", "-Z", "unstable-options"]);
-    // The JSON format is unstable. A stable compiler writes it if it is told to accept unstable options.
+    // The JSON format is unstable. A stable compiler writes it if it accepts unstable options.
     run::verbose(rustdoc.args(["--output-format", "json"]).env("RUSTC_BOOTSTRAP", "1"))?;
     let json = workspace.target().join("doc").join(name.replace('-', "_")).with_extension("json");
     // -sss leaves out the implementations that derive and the compiler make.

@@ -141,7 +141,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "thread-profiling",
         text: "Windows accepts the configuration for thread profiling, and drops it when the session ends",
-        scope: Complete,
+        scope: InPart("that it is dropped while another program profiles a thread"),
     },
     Claim {
         id: "counts-of-threads",

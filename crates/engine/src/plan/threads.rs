@@ -33,8 +33,8 @@ impl<M: Platform> Planner<'_, M> {
         Err(Refusal::new(STATUS_DEVICE_BUSY, ErrorCode::ThreadsConflict))
     }
 
-    /// Narrows each event to the counters that count it on all of these processors, which RDPMC reads by their index; to
-    /// those that are free everywhere, if there are any.
+    /// Narrows each event to the counters that count it on all of these processors, which RDPMC reads by their index;
+    /// to those that are free everywhere, if there are any.
     pub(super) fn narrow_to_common(&self, events: &mut [Event], processors: &[ProcessorIndex]) -> Result<(), Refusal> {
         events.iter_mut().try_for_each(|event| self.narrow(event, processors))
     }

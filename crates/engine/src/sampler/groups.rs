@@ -1,8 +1,8 @@
 //! The counters of sessions that programs read on their own processor, without the engine and its lock.
 //!
 //! Each counter of a processor notes the session that it counts for, from the begin of the session to its end on that
-//! processor. Only the processor accesses the notes, at PROFILE_LEVEL, as a read does. So a session is found here exactly
-//! while its counters run, and the table needs no lock and never fills up.
+//! processor. Only the processor accesses the notes, at PROFILE_LEVEL, as a read does. So a session is found here
+//! exactly while its counters run, and the table needs no lock and never fills up.
 
 use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
@@ -93,8 +93,8 @@ impl Groups {
 }
 
 impl Sampler {
-    /// Lets programs read the counters of a session on the current processor. `counters` has each of them with the index
-    /// of its event.
+    /// Lets programs read the counters of a session on the current processor. `counters` has each of them with the
+    /// index of its event.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
@@ -129,15 +129,16 @@ impl Sampler {
         }
     }
 
-    /// Reads the counters of a session on the current processor, each with one RDPMC, between two reads of `clock`. With
-    /// [`group_flags::COMPARE`] it then compares the registers of the processor.
+    /// Reads the counters of a session on the current processor, each with one RDPMC, between two reads of `clock`.
+    /// With [`group_flags::COMPARE`] it then compares the registers of the processor.
     ///
     /// Returns `None` if it does not have what the request needs: the session is not on this processor, or not the
     /// client's, or cannot be read so; a flag is unknown; the processor sleeps. The [engine](crate::Engine::serve) then
     /// says why.
     ///
-    /// No other processor is concerned, and nothing is locked. A session has been started by a handle that had agreed on
-    /// the version, and its number is never used again: the note of a counter is all that is needed to admit a request.
+    /// No other processor is concerned, and nothing is locked. A session has been started by a handle that had agreed
+    /// on the version, and its number is never used again: the note of a counter is all that is needed to admit a
+    /// request.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.

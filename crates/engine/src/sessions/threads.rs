@@ -20,8 +20,8 @@ pub(super) struct Kept {
 }
 
 impl Sessions {
-    /// Configures thread profiling with the counters of a session that wants it, which run. Stops the session if Windows
-    /// refuses.
+    /// Configures thread profiling with the counters of a session that wants it, which run. Stops the session if
+    /// Windows refuses.
     pub(super) fn configure_threads<M: Platform>(
         &mut self,
         number: u64,
@@ -77,8 +77,8 @@ impl Sessions {
     }
 
     /// Ends the session for threads if a processor that was added cannot count its events: threads that run there would
-    /// be counted wrongly. If Windows refuses to end its thread profiling, the session loses its handle, and programs can
-    /// no longer read its counters on their processor.
+    /// be counted wrongly. If Windows refuses to end its thread profiling, the session loses its handle, and programs
+    /// can no longer read its counters on their processor.
     pub(super) fn end_incomplete<M: Platform>(&mut self, processor: ProcessorIndex, context: EngineContext<'_, M>) {
         let is_incomplete = |session: &&Session| {
             session.thread_profiling == ThreadProfiling::Configured

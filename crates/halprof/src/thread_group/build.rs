@@ -181,13 +181,13 @@ impl Attempt<'_> {
         let (pinned, cpus) = self.pin_here()?;
         let session = self.start(0, cpus)?;
         session.read_group()?;
-        // Context switches are told if Windows counts them, though they are not why the grade is unavailable.
+        // Context switches are reported if Windows counts them, though they are not why the grade is unavailable.
         let profiling = self.check_profiling().and_then(|()| self.enable(0)).ok();
         Ok(Held { profiling, session, pinned, events: self.unslotted() })
     }
 
-    /// Restricts the thread to the wanted CPU, or to the one on which it runs. Returns the CPUs of the session. If
-    /// nobody wants a CPU, a thread that cannot be restricted is counted on all: to move it is a context switch.
+    /// Restricts the thread to the wanted CPU, or to the one on which it runs. Returns the CPUs of the session.
+    /// Without a wanted CPU, a thread that cannot be restricted is counted on all: to move it is a context switch.
     fn pin_here(&self) -> Result<(Option<Pinned>, ProcessorSet), Error> {
         if let Some(cpu) = self.options.pin {
             return Ok((Some(self.pin(cpu)?), only(cpu)?));

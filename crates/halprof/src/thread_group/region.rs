@@ -84,7 +84,7 @@ impl ThreadGroup {
         Ok(self.counts(begin, Some(&ends), values, quality))
     }
 
-    /// Ends a part whose end the driver cannot read on this CPU, because somebody moved the thread away from the CPU of
+    /// Ends a part whose end the driver cannot read on this CPU, because the thread was moved away from the CPU of
     /// the session: the counts of that CPU are read from here.
     fn end_elsewhere(&self, begin: &Part, error: Error) -> Result<Counts, Error> {
         let (from, to) = (begin.observation.cpu, self.system.current_cpu());
@@ -142,7 +142,8 @@ impl ThreadGroup {
         self.counts(begin, Some(&ends), values, quality)
     }
 
-    /// Returns the number of events of each event of the group. If one is not proven, its value is what Windows reported.
+    /// Returns the number of events of each event of the group. If one is not proven, its value is what Windows
+    /// reported.
     fn prove(
         &self,
         at_begin: &ProfilingData,

@@ -1,6 +1,6 @@
 //! A machine for groups: the driver's engine on the model of a processor, and threads that Windows schedules at random.
 //!
-//! The thread under test executes the events that it is told to. Everything else happens at random: it is preempted,
+//! The thread under test executes the events of the test. Everything else happens at random: it is preempted,
 //! moved and interrupted, also between the readings of a group.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a machine that fails must fail its test")]

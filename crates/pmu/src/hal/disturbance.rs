@@ -51,8 +51,8 @@ impl<E> Hal<E> {
         }
     }
 
-    /// Returns how often the counts of the current processor were disturbed, or interrupted by a sleep, as far as it was
-    /// found. Counts that were read while the number was the same have no gap between them.
+    /// Returns how often the counts of the current processor were disturbed, or interrupted by a sleep, as far as it
+    /// was found. Counts that were read while the number was the same have no gap between them.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.

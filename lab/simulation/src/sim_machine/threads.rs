@@ -6,7 +6,8 @@ use scheduler::Processors;
 
 use super::{SimMachine, served};
 
-/// Interrupts that the events raise stay pending until [`SimMachine::deliver`]. Counters for thread profiling raise none.
+/// Interrupts that the events raise stay pending until [`SimMachine::deliver`]. Counters for thread profiling raise
+/// none.
 impl Processors for &SimMachine {
     fn execute(&mut self, processor: u32, mode: scheduler::Mode, events: &[EventCount]) {
         let mode = match mode {
