@@ -95,6 +95,18 @@ fn only_the_handle_of_a_session_reads_it_and_any_handle_a_detached_one() {
 }
 
 #[test]
+fn the_number_of_a_session_that_has_ended_reads_nothing_of_the_next_one() {
+    let machine = SimMachine::named("amd-legacy", 1);
+    let mut engine = engine(&machine);
+    let [client, other] = [1, 2].map(|handle| Client::open(&mut engine, handle, 10));
+    let ended = started(client, &mut engine, 0, &[event(2, 0)]);
+    client.stop(&mut engine, ended, None);
+    // It has the same counter, and cannot be read so.
+    started(other, &mut engine, 0, &[event(2, 5_000)]);
+    assert!(client.read_group_on(&machine, engine.sampler(), 0, request(ended)).is_none());
+}
+
+#[test]
 fn a_session_that_cannot_be_read_so_is_refused_by_the_processor() {
     type Start = fn(Client, &mut Engine<&SimMachine>) -> u64;
     let on_one: Start = |client, engine| {
