@@ -279,8 +279,8 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
         (SelftestError::Processor { processor: 7, cause: other() }.into(), Exit::NoProcessor, "  because: odd"),
         (SelftestError::Calls { processor: 7, cause: other() }.into(), Exit::NoProcessor, "  because: odd"),
         (SelftestError::Trace(TraceError::at("StartTrace")(other())).into(), Exit::Failure, "  because: odd"),
-        (SelftestError::Save(other()).into(), Exit::Failure, "  try: run as administrator"),
-        (SelftestError::Remove(other()).into(), Exit::Failure, "  try: run as administrator"),
+        (SelftestError::Save(other()).into(), Exit::Failure, TO_SAVE),
+        (SelftestError::Remove(other()).into(), Exit::Failure, TO_SAVE),
         (OutOfMemory.into(), Exit::Failure, "error: out of memory"),
         (
             Unwritten { path: "app.rec".into(), cause: WriteError::Write(other()) }.into(),
@@ -297,6 +297,8 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
 pub fn reports() -> Vec<String> {
     table().iter().map(|(error, ..)| error.report()).collect()
 }
+
+const TO_SAVE: &str = r"  try: run as administrator, and let administrators own %ProgramData%\halprof";
 
 #[test]
 fn every_error_has_its_code_and_ends_with_a_remedy_or_a_cause() {

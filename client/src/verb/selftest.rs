@@ -76,10 +76,10 @@ pub enum SelftestError {
     #[error("Windows refuses the trace session")]
     Trace(#[source] TraceError),
     /// The record of the tests of threads cannot be written.
-    #[error("cannot save that counts of threads are verified, so they stay unverified")]
+    #[error("cannot save the record, so counts of threads stay unverified")]
     Save(#[source] io::Error),
     /// The record of earlier tests of threads cannot be removed.
-    #[error("cannot remove the record of an earlier test, so counts of threads seem verified and are wrong")]
+    #[error("cannot remove the record, so wrong counts of threads stay verified")]
     Remove(#[source] io::Error),
 }
 

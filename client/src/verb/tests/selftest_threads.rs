@@ -274,14 +274,14 @@ fn a_record_that_cannot_be_changed_is_an_error_after_the_table() {
     let (exit, report) = ran.failure();
     assert_eq!(exit, Exit::Failure);
     let [error, because, remedy] = report.lines().collect::<Vec<_>>()[..] else { panic!("{report}") };
-    assert_eq!(error, "error: cannot save that counts of threads are verified, so they stay unverified");
+    assert_eq!(error, "error: cannot save the record, so counts of threads stay unverified");
     assert!(because.starts_with("  because: "), "{report}");
     assert_eq!(remedy, r"  try: run as administrator, and let administrators own %ProgramData%\halprof");
 
     let wrong = Lab::new("haswell-4710mq", 990);
     fs::create_dir(wrong.file()).unwrap();
     let (_, report) = run(&wrong.system, "selftest --threads").failure();
-    assert!(report.starts_with("error: cannot remove the record of an earlier test"), "{report}");
+    assert!(report.starts_with("error: cannot remove the record, so wrong counts"), "{report}");
 
     let unknown = Lab::new("haswell-4710mq", 1_000);
     unknown.model.threads.build.take();
