@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 39] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 40] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
     ("bench", include_str!("bench.rs"), "the bench itself is under test"),
@@ -16,6 +16,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 39] = [
     ("extra", include_str!("extra.rs"), "the model has the registers"),
     ("faults", include_str!("faults.rs"), "the bench makes calls of the kernel fail"),
     ("generations", include_str!("generations.rs"), "the processor changes, and the model makes every event occur"),
+    ("groups", include_str!("groups.rs"), "the model reports the events to count"),
     ("guarded", include_str!("guarded.rs"), "the processor lacks registers that it enumerates"),
     ("hybrid", include_str!("hybrid.rs"), "the machine has processors of two core types"),
     ("identities", include_str!("identities.rs"), "the processor changes"),
