@@ -2,8 +2,8 @@
 //! the accesses to model-specific registers. With the same compiler the counts are the same on every machine and in
 //! every run. Times are measured only on request.
 //!
-//! `crates/pmu/benches/instructions.rs`, `handler.rs` and `session.rs` in `crates/engine/benches`, and `names.rs` in
-//! `crates/events/benches` execute every operation once. Callgrind counts only inside their `measured_` functions, and
+//! `crates/pmu/benches/instructions.rs`, `handler.rs` and `session.rs` in `crates/engine/benches`, `names.rs` in
+//! `crates/events/benches`, and `region.rs` in `crates/halprof/benches` execute every operation once. Callgrind counts only inside their `measured_` functions, and
 //! writes its counts before each call of `report`. A register access of the simulated processor is a function of its
 //! own; its cost is subtracted, and so is the call, which stands for the instruction that makes the access.
 
@@ -24,8 +24,8 @@ use crate::{files, run, workspace::Workspace};
 const PROFILE: &str = "driver";
 
 /// Package and bench that count instructions.
-const PROGRAMS: [(&str, &str); 4] =
-    [("pmu", "instructions"), ("engine", "handler"), ("engine", "session"), ("events", "names")];
+const PROGRAMS: [(&str, &str); 5] =
+    [("pmu", "instructions"), ("engine", "handler"), ("engine", "session"), ("events", "names"), ("halprof", "region")];
 
 /// Package and bench that measure times.
 const TIMED: [(&str, &str); 4] =

@@ -126,13 +126,18 @@ impl Lab {
 
     /// Opens the driver as a program.
     pub fn driver(&self) -> Driver {
+        Driver::over(self.device()).expect("the driver")
+    }
+
+    /// Opens the driver's device.
+    pub fn device(&self) -> Box<dyn Device> {
         let mut state = self.state();
         state.handles += 1;
         let client = ClientId(state.handles);
         assert_eq!(state.hardware.engine.open(client, 1), status::STATUS_SUCCESS);
         drop(state);
         let handle = Arc::new(Handle { lab: self.clone(), client });
-        Driver::over(Box::new(LabDevice(handle))).expect("the driver")
+        Box::new(LabDevice(handle))
     }
 
     /// Returns the machine as a group sees it.
