@@ -3,9 +3,10 @@
 //! every run. Times are measured only on request.
 //!
 //! `crates/pmu/benches/instructions.rs`, `handler.rs` and `session.rs` in `crates/engine/benches`, `names.rs` in
-//! `crates/events/benches`, and `region.rs` in `crates/halprof/benches` execute every operation once. Callgrind counts only inside their `measured_` functions, and
-//! writes its counts before each call of `report`. A register access of the simulated processor is a function of its
-//! own; its cost is subtracted, and so is the call, which stands for the instruction that makes the access.
+//! `crates/events/benches`, and `region.rs` in `crates/halprof/benches` execute every operation once. Callgrind counts
+//! only inside their `measured_` functions, and writes its counts before each call of `report`. A register access of
+//! the simulated processor is a function of its own; its cost is subtracted, and so is the call, which stands for the
+//! instruction that makes the access.
 
 use std::{
     collections::BTreeMap,

@@ -17,7 +17,7 @@
 //! | `read` | the values of the first four counters, and the number of switches |
 //! | `asleep` | the milliseconds during which the machine slept |
 //! | `ioctl:CODE:INPUT:OUTPUT` | sends a request with the bytes INPUT, in hexadecimal, and room for so many bytes; the reply in hexadecimal. `*` stands for the bytes that were kept |
-//! | `hang` | waits for the end of standard input, and exits without disabling or closing anything |
+//! | `hang` | prints a line, waits for the end of standard input, and exits without disabling or closing anything |
 //! | `keep:OFFSET` | keeps the eight bytes of the last reply at this offset |
 
 #[cfg(windows)]

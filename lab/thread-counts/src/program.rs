@@ -143,6 +143,7 @@ impl StepTaker {
                 Ok(hex(&self.reply).into())
             }
             ["hang"] => {
+                println!("hanging");
                 io::stdin().read_to_end(&mut Vec::new()).map_err(|error| error.to_string())?;
                 std::process::exit(0)
             }

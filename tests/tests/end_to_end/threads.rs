@@ -1,6 +1,7 @@
 //! The bench schedules the threads of an unmodified program on its processors, and stands in for Windows' thread
 //! profiling. The test configures and programs the counters as a driver does.
 
+use std::io::{BufRead, BufReader};
 use std::mem::offset_of;
 use std::process::{Child, Stdio};
 use std::thread::sleep;
@@ -285,15 +286,29 @@ fn the_driver_configures_counters_that_windows_switches_with_the_thread() {
     lab.finish().unwrap();
 }
 
+/// Starts a program that takes these steps and then hangs, and waits until it does.
+fn hanging(lab: &mut Lab, steps: &[String]) -> Child {
+    let mut command = lab.scheduled_program(&program(), &script(unkind(1))).unwrap()();
+    command.args(["steps", r"\\.\halprof"]).args(steps).arg("hang").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line.trim_end(), "hanging", "after {steps:?}");
+    child
+}
+
 #[test]
-fn a_program_that_ends_leaves_no_configuration() {
+fn a_program_that_ends_after_any_call_leaves_no_configuration() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
+    let read = format!("ioctl:{}:*0000000000000000:200", Code::ReadGroup as u32);
     let mut steps = start(flags::THREADS);
-    steps.extend(["profile:1", "hang"].map(String::from));
-    let steps: Vec<&str> = ["steps", r"\\.\halprof"].into_iter().chain(steps.iter().map(String::as_str)).collect();
-    for kill in [true, false] {
-        let mut child = leave(&mut lab, &steps);
+    steps.extend(["profile:1", &read, "read", "execute:1000", "read", &read].map(String::from));
+    let whole = steps.len();
+    for (taken, kill) in (0..=whole).map(|taken| (taken, true)).chain([(whole, false)]) {
+        let mut child = hanging(&mut lab, &steps[..taken]);
+        let is_configured = lab.wire.hardware_counters().unwrap().owner.is_some();
+        assert_eq!(is_configured, taken >= 2, "after {taken} calls");
         if kill {
             child.kill().unwrap();
         }
@@ -301,7 +316,7 @@ fn a_program_that_ends_leaves_no_configuration() {
         child.wait().unwrap();
         let begun = Instant::now();
         while lab.wire.hardware_counters().unwrap().owner.is_some() || lab.enabled_counters().unwrap() > 0 {
-            assert!(begun.elapsed() < Duration::from_secs(10), "the configuration stays");
+            assert!(begun.elapsed() < Duration::from_secs(10), "the configuration stays after {taken} calls");
             sleep(Duration::from_millis(20));
         }
     }
