@@ -7,6 +7,7 @@
 mod answer;
 mod client;
 mod command;
+mod random;
 mod thread_script;
 mod threads;
 mod trace_script;
@@ -21,6 +22,7 @@ pub use command::{
     CancelMoment, Command, ControlAreaMode, EventCount, InterruptMode, InterruptSite, KvaShadow, ScriptedRequest, Time,
     TimerMode,
 };
+pub use random::Random;
 pub use thread_script::{Accounting, MaskMeaning, Reading, Scheduling, THREAD_SCRIPT, ThreadScript, Work};
 pub use threads::{CounterOwner, HardwareCounters, ThreadAnswer, ThreadCall, ThreadCommand, ThreadData, ThreadLedger};
 pub use trace_script::{Disorder, Refusal, SystemEvent, TRACE_SCRIPT, TraceReport, TraceScript, UserParts};

@@ -1,7 +1,7 @@
 //! When a written event arrives, with which stacks, and what is lost.
 
-use crate::{random::Random, system_events::STACK_WALK};
-use bench_protocol::{Disorder, ProviderId, TraceReport, UserParts, WrittenEvent};
+use crate::system_events::STACK_WALK;
+use bench_protocol::{Disorder, ProviderId, Random, TraceReport, UserParts, WrittenEvent};
 use std::{
     collections::{BTreeMap, HashMap},
     iter,

@@ -4,13 +4,11 @@
 //! |---|---|
 //! | `sessions` | the sessions of a machine, and the errors that the documentation describes |
 //! | `delivery` | when a written event arrives, with which stacks, and what is lost |
-//! | `random` | decisions that depend on a seed |
 //! | `system_events` | events of processes, threads and images in their binary form |
 
 #![forbid(unsafe_code)]
 
 mod delivery;
-mod random;
 mod sessions;
 mod system_events;
 

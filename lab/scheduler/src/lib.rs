@@ -14,7 +14,6 @@
 //! | `profile` | what Windows keeps for a thread that profiles |
 //! | `configuration` | the hardware counters that a driver configured |
 //! | `ledger` | the events that a thread executed |
-//! | `random` | decisions that depend on a seed |
 //!
 //! ```
 //! use bench_protocol::{Scheduling, Work};
@@ -54,7 +53,6 @@ mod calls;
 mod configuration;
 mod ledger;
 mod profile;
-mod random;
 mod scheduler;
 
 pub use calls::{

@@ -3,9 +3,8 @@
 use crate::{
     Configuration, ConfigureError, Ledger, Mode, Processors,
     profile::{Profile, ProfileHandle},
-    random::Random,
 };
-use bench_protocol::{EventCount, Scheduling, Work};
+use bench_protocol::{EventCount, Random, Scheduling, Work};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// WrPreempted, WrQuantumEnd and WrDelayExecution of KWAIT_REASON.

@@ -1,4 +1,4 @@
-//! Decisions that depend on a seed.
+//! Decisions that depend on the seed of a script.
 
 /// A sequence of pseudo-random numbers (SplitMix64; Steele, Lea and Flood: "Fast Splittable Pseudorandom Number
 /// Generators", 2014).
@@ -6,7 +6,9 @@
 pub struct Random(u64);
 
 impl Random {
-    /// Returns the sequence of a seed for one subject, such as a thread. The sequences of other subjects are unrelated.
+    /// Returns the sequence of a seed for one subject, such as an event or a thread. The sequences of other subjects
+    /// are unrelated.
+    #[must_use]
     pub const fn new(seed: u64, subject: u64) -> Self {
         let mut random = Self(seed);
         let mixed = random.next();
@@ -42,9 +44,11 @@ mod tests {
     #[test]
     fn shares_are_kept_and_subjects_differ() {
         for share in [0, 1, 30, 99, 100] {
+            let count = (0..20_000).filter(|subject| Random::new(7, *subject).percent(share)).count();
+            assert!(count.abs_diff(200 * share as usize) < 400, "{share} %: {count}");
             let mut random = Random::new(7, 0);
             let count = (0..20_000).filter(|_| random.percent(share)).count();
-            assert!(count.abs_diff(200 * share as usize) < 400, "{share} %: {count}");
+            assert!(count.abs_diff(200 * share as usize) < 400, "{share} % of one subject: {count}");
         }
         assert_eq!(Random::new(7, 3).up_to(u64::MAX), Random::new(7, 3).up_to(u64::MAX));
         assert_ne!(Random::new(7, 3).up_to(u64::MAX), Random::new(7, 4).up_to(u64::MAX));
