@@ -4,7 +4,7 @@
 
 use crate::{
     cpu::processors,
-    kernel::{irql, processor_numbers::ProcessorNumber},
+    kernel::{call_stack, irql, processor_numbers::ProcessorNumber},
     lock::lock,
     nt::{self, NtStatus, PASSIVE_LEVEL, Pointer},
     state::{
@@ -66,7 +66,7 @@ pub extern "system" fn register(routine: ChangeRoutine, context: Pointer, flags:
         if flags & !ADD_EXISTING != 0 {
             violation::other(format!("{function} with the flags {flags:#x}"));
         }
-        if MACHINE.faults.fails(function) {
+        if call_stack::fails(function) {
             return ptr::null_mut();
         }
         let registered = ChangeRegistration { routine, context: context.expose_provenance() };
