@@ -209,6 +209,10 @@ impl Thread {
             shorten_wait(&mut input);
         }
         let (input, output) = (Buffer::Bytes(input), Buffer::Bytes(vec![UNTOUCHED; output]));
+        // A session that is stopped has fewer requests afterwards.
+        if code == Code::Stop as u32 && session.is_some() {
+            self.with_slot(thread, slot, |open| open.sessions.rotate_left(1.min(open.sessions.len())));
+        }
         let known = protocol::find(code).map(|spec| spec.code);
         match (handle.send(code, input, output), known) {
             (Ok(Sent::Completed(completed)), _) => self.completed(code, completed, Some((thread, slot))),
@@ -332,12 +336,14 @@ fn machine(name: &str) -> Result<Machine, Win32Error> {
     };
     ask(Code::Hello, Hello { version: PROTOCOL_VERSION, reserved: 0 }.as_bytes())?;
     let info = ask(Code::Info, &[])?;
-    let processors = InfoReply::read_from_bytes(&info).map_or(1, |info| info.maximum_processors);
+    let [active, processors] =
+        InfoReply::read_from_bytes(&info).map_or([1; 2], |info| [info.processors, info.maximum_processors]);
     let records =
         |code: Code| ask(code, &[]).map(|reply| reply.get(size_of::<ReplyHeader>()..).unwrap_or_default().to_vec());
     let sources = all::<SourceRecord>(&records(Code::ListSources)?);
     let core_types = all::<CoreTypeRecord>(&records(Code::ListCoreTypes)?);
     Ok(Machine {
+        active,
         processors,
         sources: sources.iter().filter(|record| record.support == 0).map(SourceLimits::of).collect(),
         core_types: core_types.iter().map(|record| record.core_type).collect(),

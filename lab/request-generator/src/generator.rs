@@ -22,8 +22,8 @@ const CODES: [(Code, u64); 15] = [
     (Code::ListSources, 2),
     (Code::QuerySource, 4),
     (Code::SetInterval, 4),
-    (Code::Start, 22),
-    (Code::Stop, 16),
+    (Code::Start, 18),
+    (Code::Stop, 18),
     (Code::Read, 10),
     (Code::ListSessions, 5),
     (Code::Samples, 14),
@@ -118,6 +118,8 @@ pub struct Generator {
     open: [bool; SLOTS],
     /// The request that agrees on the version, after a handle was opened.
     greeting: Option<usize>,
+    /// The slot of the last request to start a session.
+    last_start: usize,
 }
 
 impl Generator {
@@ -125,7 +127,8 @@ impl Generator {
     #[must_use]
     pub const fn new(seed: u64, thread: u32, threads: u32, machine: Machine, restrictions: Restrictions) -> Self {
         let random = Random::new(seed, thread as u64);
-        Self { random, machine, restrictions, thread, threads, starts: 0, open: [false; SLOTS], greeting: None }
+        let open = [false; SLOTS];
+        Self { random, machine, restrictions, thread, threads, starts: 0, open, greeting: None, last_start: 0 }
     }
 
     /// Returns the next step.
@@ -153,8 +156,21 @@ impl Generator {
                 Step::Close { slot }
             }
             2 => Step::Cancel { slot },
-            _ => Step::Send { slot, of_next: self.random.percent(3), request: self.request() },
+            _ => {
+                let request = self.request();
+                let slot = self.slot_for(&request, slot);
+                Step::Send { slot, of_next: self.random.percent(3), request }
+            }
         }
+    }
+
+    /// Returns the slot for a request: those for sessions go mostly where a session may be.
+    fn slot_for(&mut self, request: &Request, slot: usize) -> usize {
+        if request.code == Code::Start as u32 {
+            self.last_start = slot;
+        }
+        let is_open = self.open.get(self.last_start).is_some_and(|open| *open);
+        if request.session.is_some() && is_open && self.random.percent(75) { self.last_start } else { slot }
     }
 
     fn set_open(&mut self, slot: usize, open: bool) {
@@ -295,7 +311,7 @@ mod tests {
 
     fn machine() -> Machine {
         let source = |source| SourceLimits { source, minimum: 4_096, maximum: 1 << 31, precise: 1 };
-        Machine { processors: 4, sources: (0..12).map(source).collect(), core_types: vec![] }
+        Machine { active: 2, processors: 4, sources: (0..12).map(source).collect(), core_types: vec![] }
     }
 
     fn steps(seed: u64, thread: u32, count: usize) -> Vec<Step> {

@@ -27,6 +27,8 @@ impl SourceLimits {
 /// What valid requests depend on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Machine {
+    /// Number of active processors at first.
+    pub active: u32,
     /// Maximum number of processors.
     pub processors: u32,
     /// The supported sources. May be empty.

@@ -79,7 +79,7 @@ pub fn start(random: &mut Random, machine: &Machine, restrictions: Restrictions,
         Kind::Turns => MANY,
         _ => FEW - 1,
     };
-    let count = if random.percent(40) { 1 } else { 1 + number(random, most) };
+    let count = if random.percent(60) { 1 } else { 1 + number(random, most) };
     let mut events: Vec<EventRequest> =
         (0..count).map(|nth| event(random, machine, kind, ordinal.wrapping_mul(FEW).wrapping_add(nth))).collect();
     match kind {
@@ -101,7 +101,7 @@ pub fn start(random: &mut Random, machine: &Machine, restrictions: Restrictions,
 fn processors(random: &mut Random, machine: &Machine) -> ProcessorSet {
     let mut set = ProcessorSet::EMPTY;
     if random.percent(30) {
-        for processor in 0..machine.processors {
+        for processor in 0..machine.active {
             if random.percent(50) {
                 set.insert(processor);
             }

@@ -73,7 +73,8 @@ impl Observer {
         let records = bytes.get(size_of::<ReplyHeader>()..).unwrap_or_default();
         let records = records.chunks_exact(size_of::<CountRecord>());
         let records: Vec<CountRecord> = records.filter_map(|bytes| CountRecord::read_from_bytes(bytes).ok()).collect();
-        ensure!(records.len() == lab.processors()? as usize, "{} processors counted", records.len());
+        let counted: Vec<(u32, u32)> = records.iter().map(|record| (record.processor, record.counter)).collect();
+        ensure!(records.len() == lab.processors()? as usize, "only these processors and counters counted: {counted:?}");
         for CountRecord { processor, count, disturbed_register, .. } in &records {
             let occurred = disturber.events.get(&(*processor, event, umask)).copied().unwrap_or(0);
             ensure!(
