@@ -19,6 +19,10 @@ pub const FEW: u32 = 8;
 /// Most events of a session that takes turns.
 const MANY: u32 = 20;
 
+/// Least interval, and highest frequency, where events occur as time passes: a simulated processor must keep up.
+const SLOW_INTERVAL: u32 = 10_000_000;
+const SLOW_FREQUENCY: u32 = 100;
+
 /// The bit of a number that encodes an event.
 const RAW: u32 = 1 << 31;
 
@@ -80,8 +84,9 @@ pub fn start(random: &mut Random, machine: &Machine, restrictions: Restrictions,
         _ => FEW - 1,
     };
     let count = if random.percent(60) { 1 } else { 1 + number(random, most) };
-    let mut events: Vec<EventRequest> =
-        (0..count).map(|nth| event(random, machine, kind, ordinal.wrapping_mul(FEW).wrapping_add(nth))).collect();
+    let mut events: Vec<EventRequest> = (0..count)
+        .map(|nth| event(random, machine, kind, restrictions.slow, ordinal.wrapping_mul(FEW).wrapping_add(nth)))
+        .collect();
     match kind {
         Kind::Turns => header.flags |= flags::MULTIPLEX,
         Kind::Threads => (header.flags, header.processors) = (flags::THREADS, ProcessorSet::EMPTY),
@@ -111,7 +116,7 @@ fn processors(random: &mut Random, machine: &Machine) -> ProcessorSet {
 }
 
 /// Returns an event of a session. `interval` is a number that no other event has.
-fn event(random: &mut Random, machine: &Machine, kind: Kind, interval: u32) -> EventRequest {
+fn event(random: &mut Random, machine: &Machine, kind: Kind, slow: bool, interval: u32) -> EventRequest {
     let limits = source(random, machine, kind);
     let mut event = EventRequest { source: limits.source, modes: modes::BOTH, ..EventRequest::EMPTY };
     if random.percent(30) && limits.source != 0 {
@@ -126,11 +131,12 @@ fn event(random: &mut Random, machine: &Machine, kind: Kind, interval: u32) -> E
     match kind {
         Kind::Branches => {
             event = EventRequest { source: BRANCHES, modes: event.modes, ..EventRequest::EMPTY };
-            event.interval = BRANCH_BUFFER.start() << number(random, 4);
+            event.interval = if slow { *BRANCH_BUFFER.end() } else { BRANCH_BUFFER.start() << number(random, 4) };
         }
-        Kind::Frequency => event.frequency = 1 + number(random, 20_000),
+        Kind::Frequency => event.frequency = 1 + number(random, if slow { SLOW_FREQUENCY } else { 20_000 }),
         Kind::Sample | Kind::Precise => {
-            event.interval = limits.minimum.saturating_add(interval).min(limits.maximum);
+            let minimum = if slow { SLOW_INTERVAL.max(limits.minimum) } else { limits.minimum };
+            event.interval = minimum.saturating_add(interval).min(limits.maximum);
             if kind == Kind::Precise {
                 event.modes |= modes::PRECISE;
             }

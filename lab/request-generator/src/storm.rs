@@ -10,6 +10,8 @@ pub struct Restrictions {
     /// Sampling only by counters, each session with an interval of its own, so that no two sessions share a counter
     /// that overflows. Each overflow then belongs to one session.
     pub exact: bool,
+    /// Sampling at low rates, because events occur as time passes.
+    pub slow: bool,
 }
 
 /// A storm of requests, sent by several threads at the same time.

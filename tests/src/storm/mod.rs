@@ -52,7 +52,7 @@ impl Kind {
         const SUBJECT: u64 = 1 << 33;
         let mut random = Random::new(seed, SUBJECT);
         let exact = random.percent(50);
-        let real_time = random.percent(40) && !exact;
+        let real_time = random.percent(30) && !exact;
         Self { exact, real_time, killed_after: random.percent(25).then(|| random.up_to(90)) }
     }
 }
@@ -104,7 +104,7 @@ impl StormRound {
         let allowed = Allowed { by_script: !kind.real_time, foreign_writes: !kind.exact };
         let mut disturber = Disturber::new(self.seed, allowed);
         let mut probe = lab.probe()?;
-        let restrictions = Restrictions { exact: kind.exact };
+        let restrictions = Restrictions { exact: kind.exact, slow: kind.real_time };
         let plan = StormPlan { seed: self.seed, requests: self.requests, threads: self.threads, restrictions };
         let begun = probe.command(&format!("storm {}", serde_json::to_string(&plan)?))?;
         ensure!(begun == "ok", "the storm does not begin: {begun}");

@@ -9,6 +9,7 @@ use protocol::{
 };
 use zerocopy::{FromBytes, IntoBytes};
 
+use super::PROCESSORS;
 use super::disturb::Disturber;
 use crate::lab::Lab;
 use crate::probe::{Probe, Reply, hex};
@@ -73,8 +74,9 @@ impl Observer {
         let records = bytes.get(size_of::<ReplyHeader>()..).unwrap_or_default();
         let records = records.chunks_exact(size_of::<CountRecord>());
         let records: Vec<CountRecord> = records.filter_map(|bytes| CountRecord::read_from_bytes(bytes).ok()).collect();
-        let counted: Vec<(u32, u32)> = records.iter().map(|record| (record.processor, record.counter)).collect();
-        ensure!(records.len() == lab.processors()? as usize, "only these processors and counters counted: {counted:?}");
+        // A session stays away from an added processor if a request that started before the driver heard of the processor
+        // has taken what it needs there.
+        ensure!(records.len() >= PROCESSORS.0 as usize, "only {} processors counted", records.len());
         for CountRecord { processor, count, disturbed_register, .. } in &records {
             let occurred = disturber.events.get(&(*processor, event, umask)).copied().unwrap_or(0);
             ensure!(
