@@ -182,7 +182,8 @@ impl Generator {
     fn request(&mut self) -> Request {
         let code = self.code();
         let mut request = self.valid(code);
-        if self.random.percent(22) {
+        // A changed request could start any kind of session.
+        if self.random.percent(22) && !(self.restrictions.exact && code == Code::Start) {
             change(&mut self.random, &mut request);
         }
         request

@@ -159,7 +159,8 @@ fn source(random: &mut Random, machine: &Machine, kind: Kind) -> SourceLimits {
         Kind::Sample => machine.sources.iter().filter(|limits| limits.source != 0).copied().collect(),
         _ => Vec::new(),
     };
-    let sources = if usable.is_empty() { &machine.sources } else { &usable };
+    let by_counter = matches!(kind, Kind::Precise | Kind::Sample);
+    let sources = if by_counter { &usable } else { &machine.sources };
     let none = SourceLimits { source: 2, minimum: 4_096, maximum: u32::MAX, precise: 0 };
     pick(random, sources).unwrap_or(none)
 }

@@ -66,7 +66,7 @@ impl Observer {
 
     /// Stops the session and compares its counts with the events that occurred. Returns the number of counts, or `None`
     /// if there is no session.
-    pub fn stop_witness(&mut self, lab: &mut Lab, disturber: &Disturber) -> Result<Option<u64>> {
+    pub fn stop_witness(&mut self, disturber: &Disturber) -> Result<Option<u64>> {
         let Some((session, event, umask)) = self.witness.take() else { return Ok(None) };
         let request = StopRequest { session, source: ALL_SOURCES, core_type: 0 };
         let (reply, bytes) = self.ask(Code::Stop, request.as_bytes())?;

@@ -8,12 +8,16 @@ use zerocopy::IntoBytes;
 
 use super::Life;
 
+/// The scene in which a processor is added.
+pub const ADDED: &str = "an added processor";
+
 pub type Scene = fn(&mut Life<'_>);
 
 /// The scenes with their names.
-pub const SCENES: [(&str, Scene); 12] = [
+pub const SCENES: [(&str, Scene); 13] = [
     ("queries", queries),
     ("count and sample", count_and_sample),
+    (ADDED, add_processor),
     ("samples by time", sample_by_time),
     ("wait for samples", wait),
     ("turns", turns),
@@ -63,7 +67,7 @@ impl Life<'_> {
     }
 }
 
-fn queries(life: &mut Life<'_>) {
+pub fn queries(life: &mut Life<'_>) {
     for code in [Code::Info, Code::ListSources, Code::ListSessions, Code::ListCoreTypes, Code::ListHalSources] {
         life.ask(code, &[]);
     }
@@ -74,15 +78,13 @@ fn queries(life: &mut Life<'_>) {
     }
 }
 
-/// Counts and samples, beside each other, across a sleep and on an added processor.
+/// Counts and samples, beside each other and across a sleep.
 pub fn count_and_sample(life: &mut Life<'_>) {
     let counted = life.start(0, &[event(0), event(6)]);
     let of_samples = life.start(0, &[sampled(TOTAL_ISSUES)]);
     life.overflow();
     life.lab.wire.sleep().unwrap();
     life.lab.wire.wake(1).unwrap();
-    // Refused in the second session of a life: the processor is active then.
-    let _ = life.lab.wire.add_processor();
     life.overflow();
     life.ask(Code::ListSessions, &[]);
     life.samples(of_samples, 0);
@@ -91,6 +93,17 @@ pub fn count_and_sample(life: &mut Life<'_>) {
     life.ask(Code::ReadGroup, GroupRequest { session: counted, flags: 0, reserved: 0 }.as_bytes());
     life.stop(of_samples);
     life.samples(of_samples, 0);
+    life.stop(counted);
+}
+
+fn add_processor(life: &mut Life<'_>) {
+    let counted = life.start(0, &[event(0), event(6)]);
+    let of_samples = life.start(0, &[sampled(TOTAL_ISSUES)]);
+    life.lab.wire.add_processor().unwrap();
+    life.overflow();
+    life.samples(of_samples, 0);
+    life.read(counted);
+    life.stop(of_samples);
     life.stop(counted);
 }
 
