@@ -6,7 +6,7 @@
 use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use engine::{ClientId, Interrupted, Sampler, Subscribers, TICKS_PER_SECOND};
+use engine::{ClientId, Interrupted, Sampler, Subscribers, TICKS_PER_SECOND, Ticks};
 use pmu::ProcessorIndex;
 use protocol::{GroupReply, GroupRequest, Mode, ProcessorSet};
 use wdk_sys::{NTSTATUS, STATUS_INSUFFICIENT_RESOURCES};
@@ -67,7 +67,11 @@ fn sampler() -> Option<&'static Sampler> {
     unsafe { SAMPLER.load(Ordering::Acquire).as_ref() }
 }
 
-/// Handles a transition to sleep or back.
+/// Longest wait for a thread that accesses registers below PROFILE_LEVEL, as a part of a second. It takes microseconds,
+/// unless the callback interrupted it on this processor: then it cannot go on before the callback returns.
+const ACCESS_LIMIT: u64 = 2;
+
+/// Handles a transition to sleep or back. Before the machine sleeps, waits until no thread accesses registers.
 ///
 /// # IRQL
 /// At most DISPATCH_LEVEL.
@@ -77,6 +81,10 @@ pub fn power_changed(change: Change) {
     match change {
         Change::Sleep => {
             sampler.sleeps().begin(now);
+            let limit = Ticks(clock::frequency() / ACCESS_LIMIT);
+            while sampler.sleeps().is_accessed() && clock::ticks().since(now) < limit {
+                core::hint::spin_loop();
+            }
             cpu::on_each_processor(&|current| sampler.fall_asleep(current, now));
         }
         Change::Wake => {

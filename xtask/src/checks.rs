@@ -8,7 +8,7 @@ use crate::{
     artifacts::{self, Group},
     consumers,
     demo::{self, DemoProcessors},
-    elevated, lab, package, prerequisites, reproducible, run,
+    elevated, fuzz, lab, package, prerequisites, reproducible, run,
     workspace::Workspace,
 };
 
@@ -70,6 +70,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
 pub fn soak(workspace: &Workspace) -> Result<()> {
     const CASES: &str = "20000";
     const ROUNDS: usize = 3;
+    const DRIVER_REQUESTS: u64 = 1_000_000;
     let started = Instant::now();
     elevated::ensure()?;
     prerequisites::for_testing(workspace)?;
@@ -86,6 +87,7 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
         println!("\n== round {round} of {ROUNDS} ==");
         end_to_end_tests(workspace, Scope::Soak)?;
     }
+    fuzz::driver::run(workspace, &fuzz::driver::Arguments::of_requests(DRIVER_REQUESTS))?;
     consumers::run(workspace)?;
     println!("{}", line("soak", started.elapsed(), None, true));
     Ok(())

@@ -18,6 +18,7 @@ mod documents;
 mod elevated;
 mod events;
 mod files;
+mod fuzz;
 mod import_library;
 mod installed;
 mod kit;
@@ -139,6 +140,12 @@ enum Command {
     /// model, and the consumer tests. Takes about 40 minutes.
     Soak,
 
+    /// Run a fuzzer
+    Fuzz {
+        #[command(subcommand)]
+        target: fuzz::Target,
+    },
+
     /// Generate the tables of event constraints from the facts in crates/pmu/facts
     Constraints {
         /// Make the facts first, from a folder with tables of Intel's and AMD's events
@@ -203,6 +210,7 @@ fn execute(command: &Command) -> Result<()> {
         Command::Install => installed::install(&workspace),
         Command::Uninstall => installed::uninstall(&workspace),
         Command::Vm(arguments) => vm::run(&workspace, arguments),
+        Command::Fuzz { target } => fuzz::run(&workspace, target),
         Command::Constraints { import } => constraints::run(&workspace, import.as_deref()),
         Command::Events { import, check } => events::run(&workspace, import.as_deref(), *check),
         Command::Bench { time } => bench::run(&workspace, *time),

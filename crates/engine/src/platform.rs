@@ -328,7 +328,7 @@ impl<M: Platform> EngineContext<'_, M> {
     /// # IRQL
     /// Below DISPATCH_LEVEL, for the caller and for `work`.
     pub fn pinned_to<T>(&self, processor: ProcessorIndex, work: impl FnOnce(&M::PinnedCpu) -> T) -> Result<T, Refusal> {
-        self.check_awake()?;
+        let _access = self.sampler.sleeps().access()?;
         self.platform.on_processor(processor, work).map_err(|status| {
             Refusal::new(status, ErrorCode::NoSuchProcessor)
                 .processor(processor)

@@ -175,7 +175,7 @@ impl Resources {
         let EngineContext { platform, hal, .. } = context;
         context.check_awake()?;
         if self.interrupt == Interrupt::Free {
-            open_local_apic(platform)?;
+            open_local_apic(context)?;
             self.interrupt = Interrupt::Reached;
         }
         let hypervisor = hal.hypervisor() as u64;
@@ -209,7 +209,7 @@ impl Resources {
     ) -> Result<u32, Refusal> {
         let is_closed = self.interrupt == Interrupt::Free;
         if is_closed {
-            open_local_apic(context.platform)?;
+            open_local_apic(context)?;
         }
         let entry = AtomicU32::new(0);
         let outcome = context.on_awake(&[processor], |current| {
@@ -270,9 +270,10 @@ impl Resources {
     }
 }
 
-fn open_local_apic(platform: &impl Platform) -> Result<(), Refusal> {
+fn open_local_apic<M: Platform>(context: EngineContext<'_, M>) -> Result<(), Refusal> {
+    let _access = context.sampler.sleeps().access()?;
     let refusal = |status: NtStatus| Refusal::new(status, ErrorCode::ApicNotReached).detail(status.into(), 0);
-    platform.open_local_apic().map_err(refusal)
+    context.platform.open_local_apic().map_err(refusal)
 }
 
 /// Returns the interval of the timers that a session needs, and their processors.

@@ -1,6 +1,6 @@
 //! Time that the machine spends asleep.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use protocol::ErrorCode;
 use protocol::status::STATUS_DEVICE_NOT_READY;
@@ -11,6 +11,9 @@ use crate::time::Ticks;
 /// The refusal of requests that access registers while the machine sleeps.
 pub const ASLEEP: Refusal = Refusal::new(STATUS_DEVICE_NOT_READY, ErrorCode::Asleep);
 
+/// In [`SuspendTime::state`]: the machine sleeps or is about to. The other bits count the [accesses](Access).
+const SLEEPING: u32 = 1 << 31;
+
 /// Number and total time of all sleeps. One thread at a time writes, because sleep and wake alternate.
 #[derive(Debug, Default)]
 pub struct SuspendTime {
@@ -18,7 +21,17 @@ pub struct SuspendTime {
     /// Total of the sleeps that have ended.
     asleep: AtomicU64,
     since: AtomicU64,
-    sleeping: AtomicBool,
+    state: AtomicU32,
+}
+
+/// Guard: registers are accessed below PROFILE_LEVEL, where the machine can begin to sleep meanwhile.
+#[derive(Debug)]
+pub struct Access<'a>(&'a SuspendTime);
+
+impl Drop for Access<'_> {
+    fn drop(&mut self) {
+        self.0.state.fetch_sub(1, Ordering::Release);
+    }
 }
 
 impl SuspendTime {
@@ -27,7 +40,7 @@ impl SuspendTime {
     /// # IRQL
     /// Any.
     pub fn begin(&self, now: Ticks) {
-        if !self.sleeping.swap(true, Ordering::AcqRel) {
+        if self.state.fetch_or(SLEEPING, Ordering::AcqRel) & SLEEPING == 0 {
             self.since.store(now.0, Ordering::Relaxed);
         }
     }
@@ -37,7 +50,7 @@ impl SuspendTime {
     /// # IRQL
     /// Any.
     pub fn end(&self, now: Ticks) -> Ticks {
-        if !self.sleeping.swap(false, Ordering::AcqRel) {
+        if self.state.fetch_and(!SLEEPING, Ordering::AcqRel) & SLEEPING == 0 {
             return Ticks(0);
         }
         let slept = now.saturating_since(self.since());
@@ -51,7 +64,29 @@ impl SuspendTime {
     /// # IRQL
     /// Any.
     pub fn is_sleeping(&self) -> bool {
-        self.sleeping.load(Ordering::Acquire)
+        self.state.load(Ordering::Acquire) & SLEEPING != 0
+    }
+
+    /// Begins an access of registers below PROFILE_LEVEL.
+    ///
+    /// # Errors
+    /// [`ASLEEP`].
+    ///
+    /// # IRQL
+    /// Any.
+    pub fn access(&self) -> Result<Access<'_>, Refusal> {
+        let access = Access(self);
+        let before = self.state.fetch_add(1, Ordering::Acquire);
+        if before & SLEEPING == 0 { Ok(access) } else { Err(ASLEEP) }
+    }
+
+    /// Returns whether registers are accessed below PROFILE_LEVEL. After [`begin`](Self::begin), the caller waits until
+    /// they are not.
+    ///
+    /// # IRQL
+    /// Any.
+    pub fn is_accessed(&self) -> bool {
+        self.state.load(Ordering::Acquire) & !SLEEPING != 0
     }
 
     /// Returns the number of completed sleeps.
@@ -86,5 +121,20 @@ mod tests {
         assert_eq!((end(30), asleep(40), sleeps.times()), (20, 20, 1));
         sleeps.begin(Ticks(50));
         assert_eq!((end(53), end(60), asleep(70), sleeps.times()), (3, 0, 23, 2));
+    }
+
+    #[test]
+    fn no_access_begins_during_a_sleep_and_one_in_progress_is_known() {
+        let sleeps = SuspendTime::default();
+        let before = sleeps.access().unwrap();
+        sleeps.begin(Ticks(10));
+        assert!(sleeps.is_accessed());
+        assert!(sleeps.access().is_err());
+        assert!(sleeps.is_accessed(), "the refused one was none");
+        drop(before);
+        assert!(!sleeps.is_accessed() && sleeps.is_sleeping());
+        sleeps.end(Ticks(20));
+        drop(sleeps.access().unwrap());
+        assert!(!sleeps.is_accessed() && !sleeps.is_sleeping());
     }
 }

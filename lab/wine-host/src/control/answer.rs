@@ -102,6 +102,7 @@ pub fn answer(command: Command) -> Answer {
         Command::DenyPrivilege(deny) => set(security::deny, deny),
         Command::FailAllocation(nth) => set(pool::fail_nth, nth),
         Command::FailCall(nth) => set(|nth| MACHINE.faults.fail_nth(nth), nth),
+        Command::FailNewStack(fail) => set(|fail| MACHINE.faults.fail_new_stack(fail), fail),
         Command::FailedCall => Answer::FailedCall(MACHINE.faults.failed()),
         Command::RefuseCounters(status) => {
             hal::refuse_counters(status.map(nt::status));
@@ -173,6 +174,7 @@ fn set_identity(name: &str) -> Result<(), String> {
     system_information::reset();
     control_areas::reset();
     MACHINE.kernel.tracing.reset();
+    MACHINE.faults.forget_stacks();
     MACHINE.time_mode.set_asleep(false);
     deferred::reset_timer_calls();
     deferred::set_timer_mode(model::TimerMode::Exact);
