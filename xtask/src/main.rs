@@ -1,4 +1,4 @@
-//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `demo`, `lab`, `package`, `install`,
+//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `fuzz`, `demo`, `lab`, `package`, `install`,
 //! `uninstall`, `vm`, `bench`, `clean-lab`. They are the same on Linux and on Windows; `install` and `uninstall` exist
 //! on Windows only.
 //!
@@ -18,6 +18,7 @@ mod documents;
 mod elevated;
 mod events;
 mod files;
+mod fuzz;
 mod import_library;
 mod installed;
 mod kit;
@@ -139,6 +140,12 @@ enum Command {
     /// model, and the consumer tests. Takes about 40 minutes.
     Soak,
 
+    /// Look for input for which a law does not hold
+    Fuzz {
+        #[command(subcommand)]
+        fuzz: fuzz::Fuzz,
+    },
+
     /// Generate the tables of event constraints from the facts in crates/pmu/facts
     Constraints {
         /// Make the facts first, from a folder with tables of Intel's and AMD's events
@@ -194,6 +201,7 @@ fn execute(command: &Command) -> Result<()> {
         Command::Test { consumers: true } => consumers::run(&workspace),
         Command::Test { consumers: false } => checks::run(&workspace),
         Command::Soak => checks::soak(&workspace),
+        Command::Fuzz { fuzz } => fuzz::run(&workspace, fuzz),
         Command::Demo { generations: true, .. } => demo::run(&workspace, DemoProcessors::Generations),
         Command::Demo { processor: Some(identity), .. } => demo::run(&workspace, DemoProcessors::Named(identity.name)),
         Command::Demo { .. } => demo::run(&workspace, DemoProcessors::Default),
