@@ -71,6 +71,7 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
     const CASES: &str = "20000";
     const ROUNDS: usize = 3;
     const DRIVER_REQUESTS: u64 = 1_000_000;
+    const SOAK_PREEMPTIONS: &str = "4";
     let started = Instant::now();
     elevated::ensure()?;
     prerequisites::for_testing(workspace)?;
@@ -88,6 +89,8 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
         end_to_end_tests(workspace, Scope::Soak)?;
     }
     fuzz::driver::run(workspace, &fuzz::driver::Arguments::of_requests(DRIVER_REQUESTS))?;
+    loom(workspace, Some(SOAK_PREEMPTIONS))?;
+    fuzz::soak(workspace)?;
     consumers::run(workspace)?;
     println!("{}", line("soak", started.elapsed(), None, true));
     Ok(())
@@ -112,7 +115,7 @@ fn stages(workspace: &Workspace) -> Vec<Stage<'_>> {
     stages.extend(groups.map(|group| Stage::new(group.lints, 60, || windows_lints(workspace, group))));
     stages.extend([
         Stage::new("tests, native", 240, || run::verbose(workspace.cargo("test").args(["--quiet", "--locked"]))),
-        Stage::new("tests, loom", 60, || loom(workspace)),
+        Stage::new("tests, loom", 60, || loom(workspace, None)),
         Stage::new("documentation", 60, || documentation(workspace)),
         Stage::new("build", 240, || artifacts::build(workspace).map(|_| ())),
         Stage::new("package", 20, || package::make(workspace).map(|_| ())),
@@ -148,11 +151,16 @@ fn windows_lints(workspace: &Workspace, group: &Group) -> Result<()> {
     run::verbose(group.cargo(workspace, "clippy")?.args(["--", "-D", "warnings"]))
 }
 
-/// Runs the model checker loom on the ring, which tries every order of the operations of both ends. It has a target
-/// folder of its own, because everything is compiled with loom's atomics.
-fn loom(workspace: &Workspace) -> Result<()> {
+/// Runs the model checker loom on the ring, and on what waits and ends in the driver: it tries every order of the
+/// operations of several threads. It has a target folder of its own, because everything is compiled with loom's atomics.
+/// `preemptions` replaces the bounds of the tests, also where a test has none.
+fn loom(workspace: &Workspace, preemptions: Option<&str>) -> Result<()> {
     let mut command = workspace.cargo("test");
-    command.args(["--quiet", "--locked", "--release", "--package", "sample-ring", "--test", "loom"]);
+    command.args(["--quiet", "--locked", "--release"]);
+    command.args(["--package", "sample-ring", "--package", "driver-core", "--test", "loom"]);
+    if let Some(preemptions) = preemptions {
+        command.env("LOOM_MAX_PREEMPTIONS", preemptions);
+    }
     run::verbose(command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", workspace.target().join("loom")))
 }
 

@@ -1,11 +1,14 @@
-//! `cargo xtask fuzz`: random tests that run as long as they are told.
+//! `cargo xtask fuzz`: programs that look for input for which a law does not hold.
 
 pub mod driver;
+mod files;
 
 use anyhow::Result;
 use clap::Subcommand;
 
 use crate::workspace::Workspace;
+
+pub use files::soak;
 
 /// What to fuzz.
 #[derive(Subcommand)]
@@ -16,11 +19,19 @@ pub enum Target {
     /// sleeps, processors are added, other programs write registers, and programs are killed. Prints the seed; a
     /// failure prints the seed of its round, and that round alone can be repeated with it.
     Driver(driver::Arguments),
+
+    /// Readers of foreign bytes: recordings, CPUID dumps, event names, the makers' files, replies, records
+    ///
+    /// Builds the targets of the folder fuzz with cargo-fuzz and the nightly toolchain, which are installed if they are
+    /// missing, and runs each for some minutes. It begins with the corpus of the repository. What it finds beside it
+    /// stays in target/fuzz-corpus; an input that breaks a law is in target/fuzz-findings.
+    Files(files::FilesArguments),
 }
 
 /// Runs a fuzzer.
 pub fn run(workspace: &Workspace, target: &Target) -> Result<()> {
     match target {
         Target::Driver(arguments) => driver::run(workspace, arguments),
+        Target::Files(arguments) => files::run(workspace, arguments),
     }
 }

@@ -1,4 +1,4 @@
-//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `demo`, `lab`, `package`, `install`,
+//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `fuzz`, `demo`, `lab`, `package`, `install`,
 //! `uninstall`, `vm`, `bench`, `clean-lab`. They are the same on Linux and on Windows; `install` and `uninstall` exist
 //! on Windows only.
 //!
@@ -140,7 +140,7 @@ enum Command {
     /// model, and the consumer tests. Takes about 40 minutes.
     Soak,
 
-    /// Run a fuzzer
+    /// Look for input for which a law does not hold
     Fuzz {
         #[command(subcommand)]
         target: fuzz::Target,
