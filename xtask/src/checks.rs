@@ -114,7 +114,7 @@ fn stages(workspace: &Workspace) -> Vec<Stage<'_>> {
     let groups = artifacts::groups().iter();
     stages.extend(groups.map(|group| Stage::new(group.lints, 60, || windows_lints(workspace, group))));
     stages.extend([
-        Stage::new("tests, native", 240, || run::verbose(workspace.cargo("test").args(["--quiet", "--locked"]))),
+        Stage::new("tests, native", 240, || native_tests(workspace)),
         Stage::new("tests, loom", 60, || loom(workspace, None)),
         Stage::new("documentation", 60, || documentation(workspace)),
         Stage::new("build", 240, || artifacts::build(workspace).map(|_| ())),
@@ -122,6 +122,12 @@ fn stages(workspace: &Workspace) -> Vec<Stage<'_>> {
         Stage::new("tests, end to end", 240, || end_to_end_tests(workspace, Scope::Short)),
     ]);
     stages
+}
+
+/// Runs the native tests with a quarter of proptest's usual cases for each law. [`soak`] tries many more.
+fn native_tests(workspace: &Workspace) -> Result<()> {
+    let mut command = workspace.cargo("test");
+    run::verbose(command.args(["--quiet", "--locked"]).env("PROPTEST_CASES", "64"))
 }
 
 fn native_lints(workspace: &Workspace) -> Result<()> {
