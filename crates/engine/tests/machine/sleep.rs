@@ -156,6 +156,27 @@ fn requests_that_need_a_register_are_refused_during_a_sleep_and_change_nothing()
     assert!(!machine.is_in_use());
 }
 
+/// The first count on a processor accesses its registers for the first time, on a thread that is pinned to it.
+#[test]
+fn the_first_count_is_refused_until_its_processor_is_awake() {
+    for name in IDENTITIES {
+        let machine = SimMachine::named(name, 2);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        machine.fall_asleep(&engine);
+        let slept = machine.announce_wake(&engine);
+        let cause = |engine: &mut _, processor| {
+            client.start_with(engine, header(0, false, on(&[processor])), &[event(2, 0)]).header().cause
+        };
+        assert_eq!(cause(&mut engine, 0), ErrorCode::Asleep as u32, "{name}");
+        machine.wake_on(&engine, 0, slept);
+        assert_eq!(cause(&mut engine, 0), 0, "{name}");
+        assert_eq!(cause(&mut engine, 1), ErrorCode::Asleep as u32, "{name}: the other one still sleeps");
+        machine.wake_on(&engine, 1, slept);
+        assert_eq!(cause(&mut engine, 1), 0, "{name}");
+    }
+}
+
 #[test]
 fn one_of_two_sessions_that_share_a_counter_stops_while_the_machine_sleeps() {
     for name in IDENTITIES {
