@@ -260,6 +260,9 @@ impl<'a> Episode<'a> {
         let everyones = self.one_in(20);
         let mine = self.sessions.iter().filter(|session| everyones || session.owner.is_none_or(|owner| owner == slot));
         self.numbers.extend(mine.map(|session| session.number));
+        // Without a session, most of these would be refused.
+        let needs_session = matches!(code, Code::Stop | Code::Read | Code::Samples | Code::ReadGroup);
+        let code = if needs_session && self.numbers.is_empty() && !self.one_in(8) { Code::Start } else { code };
         let corrupts = self.random.percent(self.traits.corrupted);
         let known = Known {
             supported: known,

@@ -138,13 +138,13 @@ impl Generator<'_> {
     }
 
     fn source(&mut self) -> u32 {
-        match self.random.up_to(39) {
+        match self.random.up_to(119) {
             0 => self.number(u64::from(u32::MAX)),
             1 => self.number(0x1100),
             2 => BRANCHES,
-            3 => 0,
-            4..=6 => self.raw().0,
-            7..=24 => pick(self.random, &COMMON).copied().unwrap_or_default(),
+            3..=8 => 0,
+            9..=16 => self.raw().0,
+            17..=74 => pick(self.random, &COMMON).copied().unwrap_or_default(),
             _ => pick(self.random, self.known.supported).copied().unwrap_or(2),
         }
     }

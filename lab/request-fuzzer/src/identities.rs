@@ -19,6 +19,8 @@ pub struct Catalog {
     encodings: BTreeMap<&'static str, Sources>,
     /// Names of those with a Debug Store.
     with_debug_store: BTreeSet<&'static str>,
+    /// Names of those whose counters need a reset when all were idle.
+    needing_reset: BTreeSet<&'static str>,
 }
 
 /// Event number and unit mask of each source that a counter of an identity counts.
@@ -36,8 +38,10 @@ impl Catalog {
             all.partition(|identity| identity.expected.counters > 0);
         let encodings = with_counters.iter().map(|identity| (identity.name, encodings(identity))).collect();
         let recording = with_counters.iter().filter(|identity| identity.has_debug_store());
+        let needing_reset = with_counters.iter().filter(|identity| needs_reset(identity));
+        let needing_reset = needing_reset.map(|identity| identity.name).collect();
         let with_debug_store = recording.map(|identity| identity.name).collect();
-        Self { with_counters, without, encodings, with_debug_store }
+        Self { with_counters, without, encodings, with_debug_store, needing_reset }
     }
 
     /// Chooses an identity.
@@ -63,6 +67,12 @@ impl Catalog {
     #[must_use]
     pub fn sources(&self, identity: &CpuIdentity) -> Option<&Sources> {
         self.encodings.get(identity.name)
+    }
+
+    /// Returns whether the counters of an identity count wrongly after another program stopped all of them.
+    #[must_use]
+    pub fn needs_reset(&self, identity: &CpuIdentity) -> bool {
+        self.needing_reset.contains(identity.name)
     }
 
     /// Returns whether an identity has a Debug Store.
@@ -94,4 +104,11 @@ fn encodings(identity: &'static CpuIdentity) -> Sources {
         (cmask == 0 && record.select != 0).then_some((record.source, (event, umask)))
     };
     list.iter().filter(|record| identity.expected.supported.contains(&record.source)).filter_map(of).collect()
+}
+
+/// Returns whether this is Nehalem or Westmere (errata AAK100, AAP53 and BD53).
+fn needs_reset(identity: &CpuIdentity) -> bool {
+    let [signature, ..] = identity.cpuid().cpuid(1, 0);
+    let model = signature >> 4 & 0xF | signature >> 12 & 0xF0;
+    signature >> 8 & 0xF == 6 && matches!(model, 0x1A | 0x1E | 0x1F | 0x2E | 0x25 | 0x2C | 0x2F)
 }

@@ -37,6 +37,8 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     let settings = Settings { seed, requests, time: minutes.map(Duration::from_mins), threads: threads.max(1) };
+    // The report of a failure has the message.
+    std::panic::set_hook(Box::new(|_| ()));
     let begin = Instant::now();
     let outcome = run(&settings, &catalog, &|stats, time| {
         println!(

@@ -73,7 +73,7 @@ impl Traits {
             interrupt_mode: InterruptMode::ALL.get(mode).copied().unwrap_or_default(),
             masks_on_delivery: random.percent(20),
             sleeps: random.percent(50),
-            foreign: random.percent(20),
+            foreign: random.percent(20) && !catalog.needs_reset(identity),
             spurious: random.percent(25),
             late: random.percent(50),
             refusals: random.percent(30),
