@@ -87,8 +87,7 @@ impl Resources {
         }
         take_metrics(session, &counted, force, context)?;
         if session.events.iter().any(|event| event.selector().is_some()) {
-            let processors = set_of(session.processors.iter().copied());
-            context.platform.on_processors(&processors, &|current| session.save_extra(current, context.hal));
+            context.on_awake(&session.processors, |current| session.save_extra(current, context.hal))?;
         }
         if !self.take_timers(session, context.platform) {
             return Err(NO_MEMORY);
