@@ -1,25 +1,32 @@
 //! Time that the machine spends asleep.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use protocol::ErrorCode;
 use protocol::status::STATUS_DEVICE_NOT_READY;
 
 use crate::reply::Refusal;
+use crate::sync::AtomicU64;
 use crate::time::Ticks;
 
 /// The refusal of requests that access registers while the machine sleeps.
 pub const ASLEEP: Refusal = Refusal::new(STATUS_DEVICE_NOT_READY, ErrorCode::Asleep);
 
-/// Number and total time of all sleeps. One thread at a time writes, because sleep and wake alternate.
+/// Number and total time of all sleeps. One thread at a time writes, because sleep and wake alternate; any may read.
+///
+/// One word has the whole account, so that a reader on another processor never sees a part of a change. While the machine
+/// is awake it is the total of the sleeps that have ended. While it sleeps, it is [`SLEEPING`] and the time at which the
+/// sleep would have begun if it were the only one.
 #[derive(Debug, Default)]
 pub struct SuspendTime {
     times: AtomicU64,
-    /// Total of the sleeps that have ended.
-    asleep: AtomicU64,
-    since: AtomicU64,
-    sleeping: AtomicBool,
+    account: AtomicU64,
+    /// The total before the sleep in progress, or of all that have ended. Only the thread that writes uses it.
+    before: AtomicU64,
 }
+
+/// The machine sleeps. No clock reaches this bit.
+const SLEEPING: u64 = 1 << 63;
 
 impl SuspendTime {
     /// Notes that the machine is about to sleep. Repeated calls change nothing.
@@ -27,8 +34,10 @@ impl SuspendTime {
     /// # IRQL
     /// Any.
     pub fn begin(&self, now: Ticks) {
-        if !self.sleeping.swap(true, Ordering::AcqRel) {
-            self.since.store(now.0, Ordering::Relaxed);
+        let total = self.account.load(Ordering::Relaxed);
+        if total & SLEEPING == 0 {
+            // Release: whoever sees the sleep sees what was done before it.
+            self.account.store(now.0.saturating_sub(total) & !SLEEPING | SLEEPING, Ordering::Release);
         }
     }
 
@@ -37,13 +46,15 @@ impl SuspendTime {
     /// # IRQL
     /// Any.
     pub fn end(&self, now: Ticks) -> Ticks {
-        if !self.sleeping.swap(false, Ordering::AcqRel) {
+        let account = self.account.load(Ordering::Relaxed);
+        if account & SLEEPING == 0 {
             return Ticks(0);
         }
-        let slept = now.saturating_since(self.since());
+        let total = asleep_at(account, now);
+        let before = self.before.swap(total, Ordering::Relaxed);
         self.times.fetch_add(1, Ordering::Relaxed);
-        self.asleep.fetch_add(slept.0, Ordering::Relaxed);
-        slept
+        self.account.store(total, Ordering::Release);
+        Ticks(total.saturating_sub(before))
     }
 
     /// Returns whether the machine sleeps or is about to.
@@ -51,7 +62,7 @@ impl SuspendTime {
     /// # IRQL
     /// Any.
     pub fn is_sleeping(&self) -> bool {
-        self.sleeping.load(Ordering::Acquire)
+        self.account.load(Ordering::Acquire) & SLEEPING != 0
     }
 
     /// Returns the number of completed sleeps.
@@ -61,13 +72,13 @@ impl SuspendTime {
 
     /// Returns the total time asleep up to `now`.
     pub fn asleep(&self, now: Ticks) -> Ticks {
-        let this_time = if self.is_sleeping() { now.saturating_since(self.since()) } else { Ticks(0) };
-        Ticks(self.asleep.load(Ordering::Relaxed) + this_time.0)
+        Ticks(asleep_at(self.account.load(Ordering::Acquire), now))
     }
+}
 
-    fn since(&self) -> Ticks {
-        Ticks(self.since.load(Ordering::Relaxed))
-    }
+/// Returns the total time asleep up to `now` by the account.
+const fn asleep_at(account: u64, now: Ticks) -> u64 {
+    if account & SLEEPING == 0 { account } else { now.0.saturating_sub(account & !SLEEPING) }
 }
 
 #[cfg(test)]
