@@ -157,13 +157,13 @@ fn windows_lints(workspace: &Workspace, group: &Group) -> Result<()> {
     run::verbose(group.cargo(workspace, "clippy")?.args(["--", "-D", "warnings"]))
 }
 
-/// Runs the model checker loom on the ring, and on what waits and ends in the driver: it tries every order of the
-/// operations of several threads. It has a target folder of its own, because everything is compiled with loom's atomics.
-/// `preemptions` replaces the bounds of the tests, also where a test has none.
+/// Runs the model checker loom on the ring, on what waits and ends in the driver, and on the engine: it tries every
+/// order of the operations of several threads. It has a target folder of its own, because everything is compiled with
+/// loom's atomics. `preemptions` replaces the bounds of the tests, also where a test has none.
 fn loom(workspace: &Workspace, preemptions: Option<&str>) -> Result<()> {
     let mut command = workspace.cargo("test");
     command.args(["--quiet", "--locked", "--release"]);
-    command.args(["--package", "sample-ring", "--package", "driver-core", "--test", "loom"]);
+    command.args(["--package", "sample-ring", "--package", "driver-core", "--package", "engine", "--test", "loom"]);
     if let Some(preemptions) = preemptions {
         command.env("LOOM_MAX_PREEMPTIONS", preemptions);
     }

@@ -1,11 +1,12 @@
 //! Time that the machine spends asleep.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use protocol::ErrorCode;
 use protocol::status::STATUS_DEVICE_NOT_READY;
 
 use crate::reply::Refusal;
+use crate::sync::AtomicU64;
 use crate::time::Ticks;
 
 /// The refusal of requests that access registers while the machine sleeps.
@@ -14,13 +15,20 @@ pub const ASLEEP: Refusal = Refusal::new(STATUS_DEVICE_NOT_READY, ErrorCode::Asl
 /// In [`SuspendTime::state`]: the machine sleeps or is about to. The other bits count the [accesses](Access).
 const SLEEPING: u32 = 1 << 31;
 
-/// Number and total time of all sleeps. One thread at a time writes, because sleep and wake alternate.
+/// In [`SuspendTime::account`]: the machine sleeps. No clock reaches this bit.
+const RUNNING: u64 = 1 << 63;
+
+/// Number and total time of all sleeps. One thread at a time writes, because sleep and wake alternate; any may read.
+///
+/// One word has the whole account of the time, so that a reader on another processor never sees a part of a change.
+/// While the machine is awake it is the total of the sleeps that have ended. While it sleeps, it is [`RUNNING`] and the
+/// time at which the sleep would have begun if it were the only one.
 #[derive(Debug, Default)]
 pub struct SuspendTime {
     times: AtomicU64,
-    /// Total of the sleeps that have ended.
-    asleep: AtomicU64,
-    since: AtomicU64,
+    account: AtomicU64,
+    /// The total before the sleep in progress, or of all that have ended. Only the thread that writes uses it.
+    before: AtomicU64,
     state: AtomicU32,
 }
 
@@ -41,7 +49,8 @@ impl SuspendTime {
     /// Any.
     pub fn begin(&self, now: Ticks) {
         if self.state.fetch_or(SLEEPING, Ordering::AcqRel) & SLEEPING == 0 {
-            self.since.store(now.0, Ordering::Relaxed);
+            let total = self.account.load(Ordering::Relaxed);
+            self.account.store(now.0.saturating_sub(total) & !RUNNING | RUNNING, Ordering::Release);
         }
     }
 
@@ -50,13 +59,15 @@ impl SuspendTime {
     /// # IRQL
     /// Any.
     pub fn end(&self, now: Ticks) -> Ticks {
-        if self.state.fetch_and(!SLEEPING, Ordering::AcqRel) & SLEEPING == 0 {
+        if !self.is_sleeping() {
             return Ticks(0);
         }
-        let slept = now.saturating_since(self.since());
+        let total = asleep_at(self.account.load(Ordering::Relaxed), now);
+        let before = self.before.swap(total, Ordering::Relaxed);
         self.times.fetch_add(1, Ordering::Relaxed);
-        self.asleep.fetch_add(slept.0, Ordering::Relaxed);
-        slept
+        self.account.store(total, Ordering::Release);
+        self.state.fetch_and(!SLEEPING, Ordering::AcqRel);
+        Ticks(total.saturating_sub(before))
     }
 
     /// Returns whether the machine sleeps or is about to.
@@ -96,13 +107,13 @@ impl SuspendTime {
 
     /// Returns the total time asleep up to `now`.
     pub fn asleep(&self, now: Ticks) -> Ticks {
-        let this_time = if self.is_sleeping() { now.saturating_since(self.since()) } else { Ticks(0) };
-        Ticks(self.asleep.load(Ordering::Relaxed) + this_time.0)
+        Ticks(asleep_at(self.account.load(Ordering::Acquire), now))
     }
+}
 
-    fn since(&self) -> Ticks {
-        Ticks(self.since.load(Ordering::Relaxed))
-    }
+/// Returns the total time asleep up to `now` by the account.
+const fn asleep_at(account: u64, now: Ticks) -> u64 {
+    if account & RUNNING == 0 { account } else { now.0.saturating_sub(account & !RUNNING) }
 }
 
 #[cfg(test)]
