@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: random tests that run as long as they are told.
+//! `cargo xtask fuzz`: random tests of any length.
 
 pub mod driver;
 

@@ -83,7 +83,7 @@ impl StormRound {
     /// the totals.
     ///
     /// # Errors
-    /// The driver broke a rule, a request hangs, a reply is wrong, something is left behind or is missing in the ledger.
+    /// The driver broke a rule, a request hangs, a reply is wrong, something is left behind, or the ledger is wrong.
     pub fn run(self, lab: &mut Lab, totals: &mut StormTotals) -> Result<()> {
         let start = Instant::now();
         let ran = self.storm(lab, totals);
