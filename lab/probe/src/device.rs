@@ -199,6 +199,7 @@ impl Pending {
     }
 
     /// Waits for the completion. The system waits for the event, even if the handle has been closed.
+    #[expect(clippy::boxed_local, reason = "the system writes to the structure until then, so it must not move")]
     pub fn wait(mut self: Box<Self>) -> Completed {
         let mut returned = 0;
         // SAFETY: the request was sent with this structure, which has an event.

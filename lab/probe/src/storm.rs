@@ -130,7 +130,7 @@ impl Thread {
             self.note(|present| present.step = (number, describe(&step), Instant::now()));
             sent += u64::from(matches!(step, Step::Send { .. }));
             self.execute(step);
-            self.reap(|pending| pending.is_complete());
+            self.reap(Pending::is_complete);
         }
         self.note(|present| present.step = (requests, "the last handles are closed".to_owned(), Instant::now()));
         (0..SLOTS).for_each(|slot| self.close(slot));
@@ -247,13 +247,13 @@ impl Thread {
         let Ok(length) = returned else { return self.count(code, &returned, None) };
         let (reply, rest) = output.split_at(length.min(output.len()));
         let Some(spec) = protocol::find(code) else {
-            return self.wrong(format!("the unknown request {code:#x} succeeded"));
+            return self.wrong(&format!("the unknown request {code:#x} succeeded"));
         };
         if rest.iter().any(|byte| *byte != UNTOUCHED) {
-            self.wrong(format!("{}: bytes after the {length} of the reply were written", spec.name));
+            self.wrong(&format!("{}: bytes after the {length} of the reply were written", spec.name));
         }
         match check_reply(spec.code, output.len(), reply) {
-            Err(wrong) => self.wrong(format!("{}: {wrong}", spec.name)),
+            Err(wrong) => self.wrong(&format!("{}: {wrong}", spec.name)),
             Ok(facts) => {
                 self.count(code, &returned, Some(facts.header));
                 self.note(|present| present.report.samples += facts.samples);
@@ -288,7 +288,7 @@ impl Thread {
         });
     }
 
-    fn wrong(&self, what: String) {
+    fn wrong(&self, what: &str) {
         self.note(|Present { report, step: (number, ..) }| {
             if report.wrong.len() < MAX_WRONG {
                 report.wrong.push(format!("thread {}, step {number}: {what}", self.number));

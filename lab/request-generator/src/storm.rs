@@ -1,4 +1,4 @@
-//! What a fuzzer is told and what it reports, as JSON.
+//! The plan of a fuzzer and its report, as JSON.
 
 use std::collections::BTreeMap;
 

@@ -26,7 +26,7 @@ const VALUES: [u64; 4] = [0, 0x43_00C0, 0x53_003C, 0xFFFF];
 /// Most events of a run.
 const MAX_EVENTS: u64 = 60_000;
 
-/// Most time asleep that the machine is told, in milliseconds.
+/// Longest reported sleep, in milliseconds.
 const MAX_ASLEEP: u64 = 5_000;
 
 /// What may happen.

@@ -83,14 +83,16 @@ impl StormRound {
     /// the totals.
     ///
     /// # Errors
-    /// The driver broke a rule, a request hangs, a reply is wrong, something is left behind or is missing in the ledger.
+    /// The driver broke a rule, a request hangs, a reply is wrong, something is left behind, or the ledger is wrong.
     pub fn run(self, lab: &mut Lab, totals: &mut StormTotals) -> Result<()> {
-        let began = Instant::now();
-        let ran = self.run_until(lab, totals, began);
-        ran.with_context(|| format!("seed {:#x}, after {:.1} s", self.seed, began.elapsed().as_secs_f64()))
+        let start = Instant::now();
+        let ran = self.storm(lab, totals);
+        let time = start.elapsed();
+        totals.time += time;
+        ran.with_context(|| format!("seed {:#x}, after {:.1} s", self.seed, time.as_secs_f64()))
     }
 
-    fn run_until(self, lab: &mut Lab, totals: &mut StormTotals, began: Instant) -> Result<()> {
+    fn storm(self, lab: &mut Lab, totals: &mut StormTotals) -> Result<()> {
         let kind = Kind::of(self.seed);
         let (active, maximum) = PROCESSORS;
         lab.wire.set_processors(active, maximum)?;
@@ -106,8 +108,8 @@ impl StormRound {
         let mut probe = lab.probe()?;
         let restrictions = Restrictions { exact: kind.exact, slow: kind.real_time };
         let plan = StormPlan { seed: self.seed, requests: self.requests, threads: self.threads, restrictions };
-        let begun = probe.command(&format!("storm {}", serde_json::to_string(&plan)?))?;
-        ensure!(begun == "ok", "the storm does not begin: {begun}");
+        let answer = probe.command(&format!("storm {}", serde_json::to_string(&plan)?))?;
+        ensure!(answer == "ok", "the storm does not begin: {answer}");
         let killed_after = kind.killed_after.map(|share| self.requests * share / 100);
         let report = loop {
             for _ in 0..DISTURBANCES {
@@ -168,7 +170,6 @@ impl StormRound {
         lab.check_clean()?;
         totals.rounds += 1;
         totals.happened.add(disturber.happened);
-        totals.time += began.elapsed();
         Ok(())
     }
 }
@@ -178,7 +179,7 @@ impl StormTotals {
     #[must_use]
     pub fn since(&self, before: &Self) -> String {
         let requests = self.report.requests() - before.report.requests();
-        let seconds = (self.time - before.time).as_secs_f64();
+        let seconds = self.time.saturating_sub(before.time).as_secs_f64();
         format!(
             "{requests:>8} requests, {:>8} interrupts, {:>3} kills, {seconds:>6.1} s",
             self.interrupts - before.interrupts,
@@ -209,7 +210,7 @@ impl Happened {
 impl fmt::Display for StormTotals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rounds, report, exact, overflows, counts, kills, interrupts, happened, time } = self;
-        let (requests, seconds) = (report.requests(), time.as_secs_f64());
+        let (requests, seconds) = (report.requests(), time.as_secs().max(1));
         writeln!(f, "{:16}{:>12}{:>12}{:>12}", "request", "accepted", "refused", "failed")?;
         for (name, codes) in &report.codes {
             writeln!(f, "{name:16}{:>12}{:>12}{:>12}", codes.accepted, codes.refused, codes.failed)?;
@@ -220,9 +221,9 @@ impl fmt::Display for StormTotals {
         }
         writeln!(
             f,
-            "{requests} requests in {rounds} rounds and {seconds:.1} s, {:.0} per second; {} handles opened, {} \
+            "{requests} requests in {rounds} rounds and {seconds} s, {} per second; {} handles opened, {} \
              closed, {} cancellations, {} requests cancelled; {} samples received",
-            requests as f64 / seconds.max(f64::MIN_POSITIVE),
+            requests / seconds,
             report.opened,
             report.closed,
             report.cancels,

@@ -74,8 +74,7 @@ impl Observer {
         let records = bytes.get(size_of::<ReplyHeader>()..).unwrap_or_default();
         let records = records.chunks_exact(size_of::<CountRecord>());
         let records: Vec<CountRecord> = records.filter_map(|bytes| CountRecord::read_from_bytes(bytes).ok()).collect();
-        // A session stays away from an added processor if a request that started before the driver heard of the processor
-        // has taken what it needs there.
+        // A session may stay away from an added processor.
         ensure!(records.len() >= PROCESSORS.0 as usize, "only {} processors counted", records.len());
         for CountRecord { processor, count, disturbed_register, .. } in &records {
             let occurred = disturber.events.get(&(*processor, event, umask)).copied().unwrap_or(0);

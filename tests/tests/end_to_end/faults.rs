@@ -101,7 +101,7 @@ impl Life<'_> {
         self.probe.command(&format!("close {}", self.handle)).unwrap();
     }
 
-    /// Loads the driver, plays the scene and unloads the driver. From the given point on, a call with a new stack fails.
+    /// Loads the driver, plays the scene and unloads the driver. From the given point on, a new stack fails.
     fn run(&mut self, scene: Scene, from: From) {
         if from != From::Load {
             let (active, maximum) = PROCESSORS;

@@ -17,7 +17,8 @@ pub fn connect_with(probe: &mut Probe, kind: &str) -> u32 {
     let handle = probe.open(kind).unwrap().expect("the device opens");
     let hello = Hello { version: PROTOCOL_VERSION, reserved: 0 };
     let reply = probe.control(handle, Code::Hello as u32, &hex(hello.as_bytes()), "72").unwrap();
-    assert!(matches!(reply, Reply::Done(bytes) if header(&bytes).status == STATUS_SUCCESS.number()));
+    let is_greeted = matches!(&reply, Reply::Done(bytes) if header(bytes).status == STATUS_SUCCESS.number());
+    assert!(is_greeted, "{reply:?}");
     handle
 }
 

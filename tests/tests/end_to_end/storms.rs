@@ -11,7 +11,7 @@ const SEED: u64 = 0x5EED_0000;
 fn requests_of_two_threads_break_no_rule_and_every_overflow_is_in_the_ledger() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     let mut totals = StormTotals::default();
-    for identity in first_or_all(&["haswell-4710mq", "zen4-7700x", "alder-lake-p-12900h", "netburst-prescott"], 3) {
+    for identity in first_or_all(&["haswell-4710mq", "zen4-7700x", "alder-lake-p-12900h", "netburst-cedarmill"], 3) {
         lab.become_processor(identity).unwrap();
         for _ in 0..2 {
             let round = StormRound { seed: SEED + totals.rounds, requests: 300, threads: 2 };

@@ -104,10 +104,7 @@ pub fn answer(command: Command) -> Answer {
         Command::FailCall(nth) => set(|nth| MACHINE.faults.fail_nth(nth), nth),
         Command::FailNewStack(fail) => set(|fail| MACHINE.faults.fail_new_stack(fail), fail),
         Command::FailedCall => Answer::FailedCall(MACHINE.faults.failed()),
-        Command::RefuseCounters(status) => {
-            hal::refuse_counters(status.map(nt::status));
-            Answer::Done
-        }
+        Command::RefuseCounters(status) => set(hal::refuse_counters, status.map(nt::status)),
         Command::BusyCounters { milliseconds } => set(hal::set_busy, milliseconds),
         Command::CountersReserved => Answer::CountersReserved(hal::reserved()),
         Command::Threads(command) => reply(threads::answer(command).map(Answer::Threads)),

@@ -6,7 +6,7 @@ use crate::{kernel::loaded_images, state::machine::MACHINE};
 use std::{ffi::c_void, ptr};
 
 /// Most frames of a stack. The functions of the lab between the driver and this module are among them.
-const MAX_FRAMES: usize = 62;
+const MAX_FRAMES: u32 = 62;
 
 #[link(name = "ntdll.dll", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
@@ -20,9 +20,9 @@ pub fn fails(function: &str) -> bool {
 
 /// Returns the return addresses in drivers, the innermost first, relative to the image.
 fn of_driver() -> Vec<u64> {
-    let mut frames = [ptr::null_mut(); MAX_FRAMES];
+    let mut frames = [ptr::null_mut(); MAX_FRAMES as usize];
     // SAFETY: the array has this length, and there may be no hash.
-    let count = unsafe { RtlCaptureStackBackTrace(0, MAX_FRAMES as u32, frames.as_mut_ptr(), ptr::null_mut()) };
+    let count = unsafe { RtlCaptureStackBackTrace(0, MAX_FRAMES, frames.as_mut_ptr(), ptr::null_mut()) };
     let frames = frames.iter().take(count.into());
     frames.filter_map(|frame| loaded_images::offset(frame.addr())).map(|offset| offset as u64).collect()
 }
