@@ -8,7 +8,7 @@ use crate::{
     artifacts::{self, Group},
     consumers,
     demo::{self, DemoProcessors},
-    elevated, lab, package, prerequisites, reproducible, run,
+    elevated, fuzz, lab, package, prerequisites, reproducible, run,
     workspace::Workspace,
 };
 
@@ -79,6 +79,7 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
     let mut native = workspace.cargo("test");
     // Optimized: the cases take their time, not the build.
     run::verbose(native.args(["--quiet", "--locked", "--release"]).env("PROPTEST_CASES", CASES))?;
+    fuzz::soak(workspace)?;
     demo::run(workspace, DemoProcessors::Generations)?;
     let identity = cpuid_dumps::parse_name("zen4-7700x").map_err(Error::msg)?;
     lab::run(workspace, identity, &["client".to_owned(), "info".to_owned()])?;

@@ -1,6 +1,6 @@
 //! The commands of the repository: `cargo xtask build`, `test`, `soak`, `demo`, `lab`, `package`, `install`,
-//! `uninstall`, `vm`, `bench`, `clean-lab`. They are the same on Linux and on Windows; `install` and `uninstall` exist
-//! on Windows only.
+//! `uninstall`, `vm`, `bench`, `fuzz`, `clean-lab`. They are the same on Linux and on Windows; `install` and `uninstall`
+//! exist on Windows only.
 //!
 //! On Linux the driver is built against a stand-in for the Windows Driver Kit (`kit`) and runs under Wine with a model
 //! of the hardware. On Windows the installed WDK and the machine's own processor are used.
@@ -18,6 +18,7 @@ mod documents;
 mod elevated;
 mod events;
 mod files;
+mod fuzz;
 mod import_library;
 mod installed;
 mod kit;
@@ -139,6 +140,14 @@ enum Command {
     /// model, and the consumer tests. Takes about 40 minutes.
     Soak,
 
+    /// Send random input to a part of halprof, and check every outcome
+    ///
+    /// A failure prints the seed that repeats it.
+    Fuzz {
+        #[command(subcommand)]
+        target: fuzz::Target,
+    },
+
     /// Generate the tables of event constraints from the facts in crates/pmu/facts
     Constraints {
         /// Make the facts first, from a folder with tables of Intel's and AMD's events
@@ -203,6 +212,7 @@ fn execute(command: &Command) -> Result<()> {
         Command::Install => installed::install(&workspace),
         Command::Uninstall => installed::uninstall(&workspace),
         Command::Vm(arguments) => vm::run(&workspace, arguments),
+        Command::Fuzz { target } => fuzz::run(&workspace, &target),
         Command::Constraints { import } => constraints::run(&workspace, import.as_deref()),
         Command::Events { import, check } => events::run(&workspace, import.as_deref(), *check),
         Command::Bench { time } => bench::run(&workspace, *time),
