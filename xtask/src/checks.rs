@@ -70,7 +70,6 @@ pub fn run(workspace: &Workspace) -> Result<()> {
 pub fn soak(workspace: &Workspace) -> Result<()> {
     const CASES: &str = "20000";
     const ROUNDS: usize = 3;
-    const DRIVER_REQUESTS: u64 = 1_000_000;
     const SOAK_PREEMPTIONS: &str = "4";
     let started = Instant::now();
     elevated::ensure()?;
@@ -81,6 +80,7 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
     let mut native = workspace.cargo("test");
     // Optimized: the cases take their time, not the build.
     run::verbose(native.args(["--quiet", "--locked", "--release"]).env("PROPTEST_CASES", CASES))?;
+    fuzz::soak(workspace)?;
     demo::run(workspace, DemoProcessors::Generations)?;
     let identity = cpuid_dumps::parse_name("zen4-7700x").map_err(Error::msg)?;
     lab::run(workspace, identity, &["client".to_owned(), "info".to_owned()])?;
@@ -88,7 +88,6 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
         println!("\n== round {round} of {ROUNDS} ==");
         end_to_end_tests(workspace, Scope::Soak)?;
     }
-    fuzz::driver::run(workspace, &fuzz::driver::Arguments::of_requests(DRIVER_REQUESTS))?;
     loom(workspace, Some(SOAK_PREEMPTIONS))?;
     fuzz::soak(workspace)?;
     consumers::run(workspace)?;

@@ -75,6 +75,13 @@ impl Catalog {
         self.needing_reset.contains(identity.name)
     }
 
+    /// Returns whether two processors of an identity share registers and CPUID does not tell it: the made-up ones that
+    /// end before leaf 0BH. No such processor exists.
+    #[must_use]
+    pub fn hides_threads(&self, identity: &CpuIdentity) -> bool {
+        self.needs_reset(identity) && !identity.real
+    }
+
     /// Returns whether an identity has a Debug Store.
     #[must_use]
     pub fn has_debug_store(&self, identity: &CpuIdentity) -> bool {

@@ -61,6 +61,7 @@ impl Traits {
     pub fn choose(random: &mut Random, catalog: &Catalog) -> Self {
         let identity = catalog.choose(random);
         let most = u32::try_from(random.up_to(3)).unwrap_or_default() + 1;
+        let most = if catalog.hides_threads(identity) { 1 } else { most };
         let active = if random.percent(60) {
             most
         } else {

@@ -418,13 +418,15 @@ impl SimMachine {
         engine.sampler().sleeps().begin(self.clock());
     }
 
-    /// Puts one processor to sleep after the [announcement](Self::announce_sleep): notifies the engine there, then takes
-    /// its power. Other processors may still run. Until it [wakes](Self::wake_on), an access to its registers panics.
+    /// Puts one processor to sleep after the [announcement](Self::announce_sleep), and notifies the engine there. Other
+    /// processors may still run; when the last one sleeps, all lose their power, because threads of a core share it.
+    /// Until it [wakes](Self::wake_on), an access to its registers panics.
     pub fn fall_asleep_on(&self, engine: &Engine<&Self>, processor: u32) {
         engine.sampler().fall_asleep(self.current(processor), self.clock());
-        let cpu = self.processor(processor);
-        cpu.model().lose_power();
-        cpu.set_asleep(true);
+        self.processor(processor).set_asleep(true);
+        if (0..self.processors()).all(|number| self.processor(number).is_asleep()) {
+            self.all().for_each(|cpu| cpu.model().lose_power());
+        }
     }
 
     /// Returns whether a processor sleeps.

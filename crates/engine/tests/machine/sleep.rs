@@ -201,6 +201,28 @@ fn an_event_with_an_extra_register_is_refused_while_its_processor_sleeps() {
     assert_eq!(cause(&mut engine), 0, "awake");
 }
 
+/// The threads of a core share the registers of off-core responses. The one that falls asleep first must leave them to
+/// the other, which would find them changed.
+#[test]
+fn no_count_is_marked_when_one_thread_of_a_core_falls_asleep_before_the_other() {
+    let machine = SimMachine::named("westmere-980x", 2);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let raw = RawEvent::NONE.with_event(0xB7).with_umask(1);
+    let full = raw.full().with_selector(Selector::OffcoreResponse as u8).into_bits();
+    let offcore = EventRequest { event: full, extra: 0x1001, ..event(raw.source().0, 0) };
+    let session = started(client, &mut engine, on(&[]), &[offcore]);
+    machine.announce_sleep(&engine);
+    machine.fall_asleep_on(&engine, 0);
+    run(&machine, &engine, 1, 1_000);
+    machine.fall_asleep_on(&engine, 1);
+    machine.wake(&engine);
+    run(&machine, &engine, 1, 100);
+    let counts = client.read(&mut engine, session);
+    let told: Vec<_> = counts.iter().map(|count| (count.count, count.disturbed_register)).collect();
+    assert_eq!(told, [(0, 0), (1_100, 0)]);
+}
+
 #[test]
 fn one_of_two_sessions_that_share_a_counter_stops_while_the_machine_sleeps() {
     for name in IDENTITIES {
