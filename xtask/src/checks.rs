@@ -80,7 +80,6 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
     let mut native = workspace.cargo("test");
     // Optimized: the cases take their time, not the build.
     run::verbose(native.args(["--quiet", "--locked", "--release"]).env("PROPTEST_CASES", CASES))?;
-    fuzz::soak(workspace)?;
     demo::run(workspace, DemoProcessors::Generations)?;
     let identity = cpuid_dumps::parse_name("zen4-7700x").map_err(Error::msg)?;
     lab::run(workspace, identity, &["client".to_owned(), "info".to_owned()])?;
