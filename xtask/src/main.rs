@@ -23,6 +23,7 @@ mod import_library;
 mod installed;
 mod kit;
 mod lab;
+mod mutate;
 mod package;
 mod prefix;
 mod prerequisites;
@@ -146,6 +147,12 @@ enum Command {
         target: fuzz::Target,
     },
 
+    /// Make deliberate faults, and list those that no test notices
+    ///
+    /// Tries a sample of the mutants of a package against its tests and those of its dependents. A run that was ended
+    /// goes on where it was. The report is target/mutants/AREA/report.txt. Fails if less than 95 % are noticed.
+    Mutate(mutate::MutateArguments),
+
     /// Generate the tables of event constraints from the facts in crates/pmu/facts
     Constraints {
         /// Make the facts first, from a folder with tables of Intel's and AMD's events
@@ -211,6 +218,7 @@ fn execute(command: &Command) -> Result<()> {
         Command::Uninstall => installed::uninstall(&workspace),
         Command::Vm(arguments) => vm::run(&workspace, arguments),
         Command::Fuzz { target } => fuzz::run(&workspace, target),
+        Command::Mutate(arguments) => mutate::run(&workspace, arguments),
         Command::Constraints { import } => constraints::run(&workspace, import.as_deref()),
         Command::Events { import, check } => events::run(&workspace, import.as_deref(), *check),
         Command::Bench { time } => bench::run(&workspace, *time),
