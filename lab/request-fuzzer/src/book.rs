@@ -58,10 +58,10 @@ pub struct Session {
 
 impl Session {
     /// Notes a session that has begun.
-    pub fn new(number: u64, slot: usize, header: StartHeader, events: &[EventRequest]) -> Self {
+    pub fn new(number: u64, slot: usize, header: &StartHeader, events: &[EventRequest]) -> Self {
         let owner = (header.flags & flags::DETACHED == 0).then_some(slot);
         let events = events.iter().map(|event| (*event, true)).collect();
-        Self { number, owner, header, events, begins: Vec::new(), samples: Vec::new(), is_cut_off: false }
+        Self { number, owner, header: *header, events, begins: Vec::new(), samples: Vec::new(), is_cut_off: false }
     }
 
     /// Returns whether requests of a handle with this number mean the session.

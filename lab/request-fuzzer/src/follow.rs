@@ -27,7 +27,9 @@ impl Episode<'_> {
             (Some(Code::Stop), _) if reply.header.is_some() => self.stopped(slot, accepted),
             (Some(Code::Read), Some(header)) => {
                 let counts: Vec<CountRecord> = self.records(&header);
-                counts.iter().for_each(|count| self.check_count(count, false));
+                for count in &counts {
+                    self.check_count(count, false);
+                }
             }
             (Some(Code::Samples), Some(header)) => self.fetched(&header),
             (Some(Code::Info), Some(_)) => self.check_info(),
@@ -58,13 +60,15 @@ impl Episode<'_> {
         let events = rest.chunks_exact(size_of::<EventRequest>());
         let events: Vec<_> = events.filter_map(|event| EventRequest::read_from_bytes(event).ok()).collect();
         assert!(self.sessions.iter().all(|session| session.number != number), "session {number} begins twice");
-        let mut session = Session::new(number, slot, start, &events);
+        let mut session = Session::new(number, slot, &start, &events);
         self.stats.sessions += 1;
         let header = self.read(slot, number);
         let counts: Vec<CountRecord> = header.map(|header| self.records(&header)).unwrap_or_default();
         session.begins = counts.iter().map(|count| self.begin(count)).collect();
         self.sessions.push(session);
-        counts.iter().for_each(|count| self.check_count(count, false));
+        for count in &counts {
+            self.check_count(count, false);
+        }
     }
 
     /// Reads a session into the output.
@@ -199,7 +203,9 @@ impl Episode<'_> {
         if is_cut_off {
             let meant = self.sessions.iter().filter(|session| session.is_meant(request.session, slot));
             let meant: Vec<u64> = meant.map(|session| session.number).collect();
-            meant.into_iter().for_each(|number| self.look_again(slot, number, accepted.is_some()));
+            for number in meant {
+                self.look_again(slot, number, accepted.is_some());
+            }
         }
         self.sessions.retain(|session| session.runs() || session.samples());
     }

@@ -45,6 +45,9 @@ impl Catalog {
     }
 
     /// Chooses an identity.
+    ///
+    /// # Panics
+    /// Panics if there is [none](Self::is_empty).
     pub fn choose(&self, random: &mut Random) -> &'static CpuIdentity {
         let wants_counters = random.percent(WITH_COUNTERS);
         let group = if (wants_counters || self.without.is_empty()) && !self.with_counters.is_empty() {

@@ -32,7 +32,6 @@ impl Episode<'_> {
         self.step += 1;
         match self.random.up_to(999) {
             0..=729 => self.request(),
-            730..=869 => self.execute(),
             870..=889 => self.tick(),
             890..=904 => self.expire(),
             905..=924 => self.pass(),
@@ -61,6 +60,7 @@ impl Episode<'_> {
                 self.note(|| format!("on processor {processor}"));
                 self.machine.set_current(processor);
             }
+            // 730 to 869, and disturbances that this machine does not have.
             _ => self.execute(),
         }
     }
@@ -242,7 +242,9 @@ impl Episode<'_> {
     }
 
     pub(crate) fn allow_everything(&mut self) {
-        Call::ALL.into_iter().for_each(|call| self.machine.refuse(call, 0));
+        for call in Call::ALL {
+            self.machine.refuse(call, 0);
+        }
         self.machine.be_busy_for(0);
         self.machine.set_profiling_threads(0);
         self.machine.set_pace(0);
