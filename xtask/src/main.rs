@@ -1,6 +1,6 @@
-//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `fuzz`, `demo`, `lab`, `package`, `install`,
-//! `uninstall`, `vm`, `bench`, `clean-lab`. They are the same on Linux and on Windows; `install` and `uninstall` exist
-//! on Windows only.
+//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `fuzz`, `mutate`, `demo`, `lab`, `package`,
+//! `install`, `uninstall`, `vm`, `bench`, `clean-lab`. They are the same on Linux and on Windows; `install` and
+//! `uninstall` exist on Windows only.
 //!
 //! On Linux the driver is built against a stand-in for the Windows Driver Kit (`kit`) and runs under Wine with a model
 //! of the hardware. On Windows the installed WDK and the machine's own processor are used.
@@ -138,7 +138,7 @@ enum Command {
     ///
     /// Builds the driver twice and compares the files, runs the property tests with 20,000 cases each, the demo on a
     /// processor of each generation, the end-to-end tests three times with more rounds and every processor of the
-    /// model, and the consumer tests. Takes about 40 minutes.
+    /// model, the concurrency models with more preemptions, every fuzzer, and the consumer tests. Takes hours.
     Soak,
 
     /// Look for input for which a law does not hold
