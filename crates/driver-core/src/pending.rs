@@ -45,8 +45,8 @@ pub struct Vacancy<'a, P>(&'a mut Option<Entry<P>>);
 impl<P: Packet> Vacancy<'_, P> {
     /// Stores a packet that is marked as pending, with this cancel routine.
     ///
-    /// Returns the entry if it was cancelled before it had the routine: the caller completes it. If it was cancelled and
-    /// the I/O manager has taken the routine already, the routine waits for the lock and finds the entry.
+    /// Returns the entry if it was cancelled before it had the routine: the caller completes it. If it was cancelled
+    /// and the I/O manager has taken the routine already, the routine waits for the lock and finds the entry.
     #[must_use]
     pub fn fill(self, entry: Entry<P>, routine: *mut ()) -> Option<Entry<P>> {
         exchange(&entry.packet, routine);

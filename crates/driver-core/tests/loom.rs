@@ -1,5 +1,5 @@
-//! Loom runs every interleaving of up to four threads: `RUSTFLAGS="--cfg loom" cargo test -p driver-core --release --test
-//! loom`.
+//! Loom runs every interleaving of up to four threads: `RUSTFLAGS="--cfg loom" cargo test -p driver-core --release
+//! --test loom`.
 //!
 //! The tests bound the preemptions of an execution; `LOOM_MAX_PREEMPTIONS` overrides the bound. The orders of atomics
 //! within the bound are all explored.

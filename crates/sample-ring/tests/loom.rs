@@ -246,8 +246,9 @@ fn all_of(seen: Vec<usize>, lost: Vec<usize>) -> Vec<usize> {
     all
 }
 
-/// Law: of several rings with several slots each, every item is drained from its ring or reported as lost, in its ring's
-/// order, while one consumer drains them in turn, in parts smaller than a ring. The cells are used by one end at a time.
+/// Law: of several rings with several slots each, every item is drained from its ring or reported as lost, in its
+/// ring's order, while one consumer drains them in turn, in parts smaller than a ring. The cells are used by one end at
+/// a time.
 #[test]
 fn every_item_of_two_processors_is_drained_or_lost() {
     bounded(2, || {
@@ -338,8 +339,8 @@ fn consumer_that_arms_again_after_each_wake_sees_the_last_push() {
     }
 }
 
-/// Law: either end can be dropped while the other one is used. A push into a ring that nobody reads succeeds until it is
-/// full, the items are freed once, and the value that both ends share sees the writes of both.
+/// Law: either end can be dropped while the other one is used. A push into a ring without a reader succeeds until it
+/// is full, the items are freed once, and the value that both ends share sees the writes of both.
 #[test]
 fn ring_closed_during_a_push_is_freed_once_by_the_last_end() {
     for read_first in [false, true] {

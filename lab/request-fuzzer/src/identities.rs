@@ -65,8 +65,8 @@ impl Catalog {
         self.with_counters.is_empty() && self.without.is_empty()
     }
 
-    /// Returns the event number and the unit mask of each source, if the selection of the identity has them in the usual
-    /// place.
+    /// Returns the event number and the unit mask of each source, if the selection of the identity has them in the
+    /// usual place.
     #[must_use]
     pub fn sources(&self, identity: &CpuIdentity) -> Option<&Sources> {
         self.encodings.get(identity.name)

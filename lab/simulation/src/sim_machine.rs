@@ -452,8 +452,8 @@ impl SimMachine {
         engine.sampler().sleeps().end(self.clock())
     }
 
-    /// Wakes one processor, after a sleep of this length, and notifies the engine there. Others may still sleep. Returns
-    /// whether a ring has become half full.
+    /// Wakes one processor, after a sleep of this length, and notifies the engine there. Others may still sleep.
+    /// Returns whether a ring has become half full.
     pub fn wake_on(&self, engine: &Engine<&Self>, processor: u32, slept: Ticks) -> bool {
         self.processor(processor).set_asleep(false);
         engine.sampler().wake(self.current(processor), self.clock(), slept)

@@ -1,7 +1,7 @@
 //! A request that waits is completed exactly once, and nothing uses its packet afterwards.
 //!
-//! The I/O manager of these models cancels as IoCancelIrp does: it marks the packet, takes the cancel routine, and calls
-//! it if there was one. The engine's lock and the spin lock are loom's mutexes.
+//! The I/O manager of these models cancels as IoCancelIrp does: it marks the packet, takes the cancel routine, and
+//! calls it if there was one. The engine's lock and the spin lock are loom's mutexes.
 
 use driver_core::{AtomicPtr, End, Packet, Requests, Table, cancel, cancel_routine, enqueue, serve};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -245,7 +245,8 @@ fn closed_handle_has_no_request_and_others_keep_theirs() {
     });
 }
 
-/// Law: every request that waits is asked for, even if another one is cancelled while the thread goes through the table.
+/// Law: every request that waits is asked for, even if another one is cancelled while the thread goes through the
+/// table.
 #[test]
 fn no_request_is_passed_over_while_another_is_cancelled() {
     explore(3, || {

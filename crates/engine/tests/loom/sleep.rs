@@ -6,8 +6,8 @@ use loom::thread;
 
 use crate::explore;
 
-/// Law: while the machine falls asleep and wakes, a request sees a time asleep between what it was before and what it is
-/// afterwards: never more than the machine has slept, and never less than before.
+/// Law: while the machine falls asleep and wakes, a request sees a time asleep between what it was before and what it
+/// is afterwards: never more than the machine has slept, and never less than before.
 #[test]
 fn time_asleep_that_a_request_reads_during_a_sleep_is_between_before_and_after() {
     explore(3, || {
