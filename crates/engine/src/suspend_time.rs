@@ -21,7 +21,7 @@ const RUNNING: u64 = 1 << 63;
 /// Number and total time of all sleeps. One thread at a time writes, because sleep and wake alternate; any may read.
 ///
 /// One word has the whole account of the time, so that a reader on another processor never sees a part of a change.
-/// While the machine is awake it is the total of the sleeps that have ended. While it sleeps, it is [`RUNNING`] and the
+/// While the machine is awake it is the total of the sleeps that have ended. While it sleeps, it is `RUNNING` and the
 /// time at which the sleep would have begun if it were the only one.
 #[derive(Debug, Default)]
 pub struct SuspendTime {
@@ -81,7 +81,7 @@ impl SuspendTime {
     /// Begins an access of registers below PROFILE_LEVEL.
     ///
     /// # Errors
-    /// [`ASLEEP`].
+    /// `ASLEEP`.
     ///
     /// # IRQL
     /// Any.
