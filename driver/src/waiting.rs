@@ -25,7 +25,7 @@ pub fn begin(engine: &mut Engine<Kernel>, mut request: Request<'static>) -> NTST
         Err(milliseconds) => {
             let deadline = clock::now().0 + u64::from(milliseconds) * MILLISECOND;
             let key = request.file();
-            match driver_core::enqueue(&&PENDING, &WAITING, (request, key, deadline), crate::wake) {
+            match driver_core::enqueue(&PENDING, &WAITING, (request, key, deadline), crate::wake) {
                 Ok(()) => STATUS_PENDING,
                 Err(request) => request.complete(STATUS_DEVICE_BUSY, 0),
             }
@@ -38,7 +38,7 @@ pub fn begin(engine: &mut Engine<Kernel>, mut request: Request<'static>) -> NTST
 /// # IRQL
 /// At most APC_LEVEL.
 pub fn go_on(engine: &mut Engine<Kernel>) -> Option<u64> {
-    driver_core::serve(&&PENDING, &WAITING, |mut request, deadline| {
+    driver_core::serve(&PENDING, &WAITING, |mut request, deadline| {
         let Ok(done) = ask(engine, &mut request, clock::now().0 < deadline) else { return Some(request) };
         request.complete(done.status.into(), done.information);
         None
@@ -58,7 +58,7 @@ pub fn is_awaited() -> bool {
 /// # IRQL
 /// At most DISPATCH_LEVEL.
 pub fn cancel(client: Option<ClientId>) {
-    driver_core::cancel(&&PENDING, |key| client.is_none_or(|client| client.0 == key));
+    driver_core::cancel(&PENDING, |key| client.is_none_or(|client| client.0 == key));
 }
 
 fn ask(engine: &mut Engine<Kernel>, request: &mut Request<'_>, may_wait: bool) -> Result<Completion, u32> {

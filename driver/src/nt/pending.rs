@@ -52,7 +52,7 @@ unsafe impl Sync for Pending {}
 /// All waiting requests of the driver. Static, because the cancel routine gets no context.
 pub static PENDING: Pending = Pending { lock: UnsafeCell::new(0), table: UnsafeCell::new(Table::new()) };
 
-impl Requests<MOST> for &'static Pending {
+impl Requests<MOST> for Pending {
     type Request = Request<'static>;
     type Packet = Pended;
 
@@ -99,7 +99,7 @@ unsafe extern "C" fn cancel(_device: *mut _DEVICE_OBJECT, packet: *mut _IRP) {
     let before = unsafe { (*packet).CancelIrql };
     // SAFETY: a cancel routine must release the lock, with this IRQL
     unsafe { IoReleaseCancelSpinLock(before) };
-    driver_core::cancel_routine(&&PENDING, |Pended(waiting)| *waiting == packet);
+    driver_core::cancel_routine(&PENDING, |Pended(waiting)| *waiting == packet);
     // SAFETY: no other code finds it in the table, and code that removes a packet first takes this routine away
     unsafe { Request::new(packet) }.complete(STATUS_CANCELLED, 0);
 }
