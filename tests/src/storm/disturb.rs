@@ -29,6 +29,9 @@ const MAX_EVENTS: u64 = 60_000;
 /// Longest reported sleep, in milliseconds.
 const MAX_ASLEEP: u64 = 5_000;
 
+/// PO_CB_SYSTEM_STATE_LOCK, the subject of the announcements of sleep and wake; state 0 is sleep.
+const SYSTEM_STATE_LOCK: u64 = 3;
+
 /// What may happen.
 #[derive(Debug, Clone, Copy)]
 pub struct Allowed {
@@ -56,6 +59,10 @@ pub struct Disturber {
     random: Random,
     allowed: Allowed,
     asleep: bool,
+    /// Whether a sleep is announced, which may not follow.
+    announced: bool,
+    /// Number of processors that were added while a sleep was announced. Sessions that run then stay away from them.
+    pub added_asleep: usize,
     /// Last value of another program, by processor and register.
     foreign: BTreeMap<(u32, u32), u64>,
     /// Number of events by processor, event and unit mask.
@@ -69,7 +76,16 @@ impl Disturber {
         const SUBJECT: u64 = 1 << 32;
         let happened = Happened { runs: 0, sleeps: 0, added: 0, foreign_writes: 0 };
         let random = Random::new(seed, SUBJECT);
-        Self { random, allowed, asleep: false, foreign: BTreeMap::new(), events: BTreeMap::new(), happened }
+        Self {
+            random,
+            allowed,
+            asleep: false,
+            announced: false,
+            added_asleep: 0,
+            foreign: BTreeMap::new(),
+            events: BTreeMap::new(),
+            happened,
+        }
     }
 
     /// Lets something happen.
@@ -85,11 +101,18 @@ impl Disturber {
             1 => {
                 if lab.wire.add_processor().is_ok() {
                     self.happened.added += 1;
+                    self.added_asleep += usize::from(self.announced);
                 }
                 Ok(())
             }
             2 => Ok(lab.wire.advance(self.random.up_to(20_000))?),
-            3 => Ok(lab.wire.notify_power(self.random.up_to(5), self.random.up_to(1))?),
+            3 => {
+                let (subject, state) = (self.random.up_to(5), self.random.up_to(1));
+                if subject == SYSTEM_STATE_LOCK {
+                    self.announced = state == 0;
+                }
+                Ok(lab.wire.notify_power(subject, state)?)
+            }
             4 => Ok(lab.wire.enable_provider(PROVIDER_ID, LEVEL, 0)?),
             5 => {
                 lab.wire.take_events()?;
@@ -125,6 +148,7 @@ impl Disturber {
         if self.asleep {
             lab.wire.wake(self.random.up_to(MAX_ASLEEP))?;
             self.asleep = false;
+            self.announced = false;
         }
         Ok(())
     }

@@ -134,7 +134,7 @@ impl StormRound {
         totals.report.add(&report);
         ensure!(report.wrong.is_empty(), "wrong replies: {:#?}", report.wrong);
         if kind.exact
-            && let Some(counts) = observer.stop_witness(&disturber)?
+            && let Some(counts) = observer.stop_witness(lab, &disturber)?
         {
             totals.counts += counts;
         }

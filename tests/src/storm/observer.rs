@@ -9,7 +9,6 @@ use protocol::{
 };
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::PROCESSORS;
 use super::disturb::Disturber;
 use crate::lab::Lab;
 use crate::probe::{Probe, Reply, hex};
@@ -66,7 +65,7 @@ impl Observer {
 
     /// Stops the session and compares its counts with the events that occurred. Returns the number of counts, or `None`
     /// if there is no session.
-    pub fn stop_witness(&mut self, disturber: &Disturber) -> Result<Option<u64>> {
+    pub fn stop_witness(&mut self, lab: &mut Lab, disturber: &Disturber) -> Result<Option<u64>> {
         let Some((session, event, umask)) = self.witness.take() else { return Ok(None) };
         let request = StopRequest { session, source: ALL_SOURCES, core_type: 0 };
         let (reply, bytes) = self.ask(Code::Stop, request.as_bytes())?;
@@ -74,8 +73,12 @@ impl Observer {
         let records = bytes.get(size_of::<ReplyHeader>()..).unwrap_or_default();
         let records = records.chunks_exact(size_of::<CountRecord>());
         let records: Vec<CountRecord> = records.filter_map(|bytes| CountRecord::read_from_bytes(bytes).ok()).collect();
-        // A session may stay away from an added processor.
-        ensure!(records.len() >= PROCESSORS.0 as usize, "only {} processors counted", records.len());
+        let (counted, active) = (records.len(), lab.processors()? as usize);
+        ensure!(
+            (active - disturber.added_asleep..=active).contains(&counted),
+            "{counted} of {active} processors counted; {} were added while a sleep was announced",
+            disturber.added_asleep
+        );
         for CountRecord { processor, count, disturbed_register, .. } in &records {
             let occurred = disturber.events.get(&(*processor, event, umask)).copied().unwrap_or(0);
             ensure!(
