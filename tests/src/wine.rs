@@ -37,15 +37,19 @@ fn path_from(variable: &str) -> Result<PathBuf> {
 #[derive(Debug)]
 pub struct Wine {
     prefix: Prefix,
+    /// Another run would end this one's processes.
+    _reserved: File,
 }
 
 impl Wine {
     /// Boots the prefix, after ending everything that an earlier boot left running.
     ///
     /// # Errors
-    /// Wine or the prefix is missing.
+    /// Wine or the prefix is missing, or another run uses the prefix.
     pub fn boot() -> Result<Self> {
-        let wine = Self { prefix: Prefix::new(&path_from("HALPROF_PREFIX")?).with_driver_output() };
+        let prefix = Prefix::new(&path_from("HALPROF_PREFIX")?).with_driver_output();
+        let reserved = prefix.reserve().with_context(|| format!("cannot use {}", prefix.folder().display()))?;
+        let wine = Self { prefix, _reserved: reserved };
         wine.prefix.stop().context("cannot stop Wine")?;
         // `-p` keeps the server, and so the drivers, when the last program exits. The server and all services inherit
         // this output. It has to be a file, because a pipe to them would never be closed.

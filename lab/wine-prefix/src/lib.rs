@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use std::{
+    fs::{File, TryLockError},
     io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -64,6 +65,22 @@ impl Prefix {
         self.command(SERVER)
     }
 
+    /// Reserves the prefix for the caller until the returned file is dropped or the caller's process ends.
+    ///
+    /// # Errors
+    /// Another process has reserved it ([`io::ErrorKind::WouldBlock`]), or the folder does not exist.
+    pub fn reserve(&self) -> io::Result<File> {
+        let file = File::create(self.folder.join("halprof-in-use"))?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::Error(error) => error,
+            TryLockError::WouldBlock => io::Error::new(
+                io::ErrorKind::WouldBlock,
+                "another run of the test bench uses it; wait until that ends, or set HALPROF_PREFIX to another folder",
+            ),
+        })?;
+        Ok(file)
+    }
+
     /// Ends every process of the prefix and waits for the last one to exit.
     ///
     /// # Errors
@@ -87,5 +104,22 @@ impl Prefix {
             .env_remove("DISPLAY")
             .env_remove("WAYLAND_DISPLAY");
         command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_run_at_a_time_has_the_prefix() {
+        let folder = std::env::temp_dir().join(format!("halprof-prefix-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let prefix = Prefix::new(&folder);
+        let first = prefix.reserve().unwrap();
+        assert_eq!(prefix.reserve().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(first);
+        drop(prefix.reserve().unwrap());
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }
