@@ -18,15 +18,23 @@ pub const PATIENCE: Duration100ns = Duration100ns(2_500_000);
 /// The pause before a reservation is repeated.
 pub const PAUSE: Duration100ns = Duration100ns(100_000);
 
+/// The reservation, which does not change while a processor is being added.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Reservation {
+    state: State,
+    /// Whether a processor is being added.
+    adding: bool,
+}
+
 /// State of the reservation.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum Reservation {
+enum State {
     /// No session uses the counters.
     #[default]
     None,
     /// The counters are reserved.
     Held,
-    /// A processor is being added. Sessions use the counters, which are reserved again when it runs.
+    /// A processor is being added. Sessions use the counters, which are reserved when it runs.
     Interrupted,
     /// Sessions use the counters, but the HAL refused to reserve them again.
     Lost(NtStatus),
@@ -37,20 +45,20 @@ pub enum Reservation {
 impl Reservation {
     /// Returns whether the counters are reserved for sessions.
     pub const fn is_held(self) -> bool {
-        matches!(self, Self::Held)
+        matches!(self.state, State::Held)
     }
 
     /// Returns whether sessions may use the counters.
     pub const fn is_taken(self) -> bool {
-        matches!(self, Self::Held | Self::Interrupted | Self::Lost(_))
+        matches!(self.state, State::Held | State::Interrupted | State::Lost(_))
     }
 
     /// Returns the state as in [`InfoReply`](protocol::InfoReply).
     pub const fn state(self) -> u32 {
-        match self {
-            Self::None | Self::Interrupted => 0,
-            Self::Held => 1,
-            Self::Lost(status) | Self::Kept(status) => status.number(),
+        match self.state {
+            State::None | State::Interrupted => 0,
+            State::Held => 1,
+            State::Lost(status) | State::Kept(status) => status.number(),
         }
     }
 
@@ -62,45 +70,51 @@ impl Reservation {
     /// # Errors
     /// [`ErrorCode::CountersTaken`].
     pub fn take(&mut self, platform: &impl Platform) -> Result<(), Refusal> {
-        match self {
-            Self::Held | Self::Interrupted => return Ok(()),
-            Self::Kept(_) => {}
-            Self::None | Self::Lost(_) => reserve(platform)
-                .map_err(|status| Refusal::new(status, ErrorCode::CountersTaken).detail(status.into(), 0))?,
-        }
-        *self = Self::Held;
+        self.state = match self.state {
+            State::Held | State::Kept(_) => State::Held,
+            State::Interrupted => State::Interrupted,
+            State::None | State::Lost(_) if self.adding => State::Interrupted,
+            State::None | State::Lost(_) => {
+                let refused =
+                    |status: NtStatus| Refusal::new(status, ErrorCode::CountersTaken).detail(status.into(), 0);
+                reserve(platform).map(|()| State::Held).map_err(refused)?
+            }
+        };
         Ok(())
     }
 
     /// Frees the counters after the last session. If the HAL refuses, they stay reserved.
     pub fn free(&mut self, platform: &impl Platform) {
-        *self = match self {
-            Self::Held | Self::Kept(_) => platform.free_counters().map_or_else(Self::Kept, |()| Self::None),
-            Self::None | Self::Interrupted | Self::Lost(_) => Self::None,
+        self.state = match self.state {
+            State::Held | State::Kept(_) => platform.free_counters().map_or_else(State::Kept, |()| State::None),
+            State::None | State::Interrupted | State::Lost(_) => State::None,
         }
     }
 
     /// Frees the counters if the HAL refused that before.
     pub fn free_again(&mut self, platform: &impl Platform) {
-        if matches!(self, Self::Kept(_)) {
+        if matches!(self.state, State::Kept(_)) {
             self.free(platform);
         }
     }
 
-    /// Frees the counters before a processor becomes active, on which they would not be reserved.
+    /// Frees the counters before a processor becomes active, on which they would not be reserved. Until
+    /// [`resume`](Self::resume) none are reserved.
     pub fn interrupt(&mut self, platform: &impl Platform) {
-        match self {
+        self.adding = true;
+        match self.state {
             // If the HAL refuses, the counters stay reserved, and the new processor is not.
-            Self::Held if platform.free_counters().is_ok() => *self = Self::Interrupted,
-            Self::Kept(_) => self.free(platform),
+            State::Held if platform.free_counters().is_ok() => self.state = State::Interrupted,
+            State::Kept(_) => self.free(platform),
             _ => {}
         }
     }
 
-    /// Reserves the counters again when the processor is active, or was not added.
+    /// Reserves the counters for the sessions that use them when the processor is active, or was not added.
     pub fn resume(&mut self, platform: &impl Platform) {
-        if *self == Self::Interrupted {
-            *self = reserve(platform).map_or_else(Self::Lost, |()| Self::Held);
+        self.adding = false;
+        if self.state == State::Interrupted {
+            self.state = reserve(platform).map_or_else(State::Lost, |()| State::Held);
         }
     }
 }

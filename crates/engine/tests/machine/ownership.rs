@@ -162,6 +162,43 @@ fn the_counters_are_reserved_anew_when_a_processor_is_added() {
 }
 
 #[test]
+fn nothing_is_reserved_while_a_processor_is_being_added() {
+    let machine = SimMachine::named("intel-v2", 3).with_active(2);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    // The first session starts meanwhile, or all sessions end and another starts.
+    for sessions in [1, 2] {
+        engine.before_processor();
+        for _ in 1..sessions {
+            let session = client.started(&mut engine, 0, &[2]);
+            client.stop(&mut engine, session, None);
+        }
+        let session = client.started(&mut engine, 0, &[2]);
+        assert_eq!(reservation(client, &mut engine), 0);
+        engine.add_no_processor();
+        assert_eq!(reservation(client, &mut engine), 1);
+        client.stop(&mut engine, session, None);
+        assert!(!machine.is_in_use());
+    }
+    // The same where the HAL had refused to reserve the counters again, and a session begins on another processor.
+    let first = client.start_with(&mut engine, header(0, false, on(&[0])), &[event(2, 0)]).header();
+    assert_eq!(first.status, 0);
+    machine.refuse(Call::ReserveCounters, TAKEN);
+    machine.fail_to_add_processor(&mut engine);
+    assert_eq!(reservation(client, &mut engine), TAKEN);
+    machine.refuse(Call::ReserveCounters, 0);
+    engine.before_processor();
+    let other = client.started(&mut engine, 0, &[6]);
+    assert_eq!(reservation(client, &mut engine), 0);
+    engine.add_no_processor();
+    assert_eq!(reservation(client, &mut engine), 1);
+    for session in [first.detail[0], other] {
+        client.stop(&mut engine, session, None);
+    }
+    assert!(!machine.is_in_use());
+}
+
+#[test]
 fn a_counter_enabled_elsewhere_is_reported_and_taken_only_by_force() {
     for name in IDENTITIES {
         let machine = SimMachine::named(name, 3);
