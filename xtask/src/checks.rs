@@ -1,8 +1,11 @@
 //! Every check and test, cheap ones first, with the duration and the time budget of each.
 
-use std::time::{Duration, Instant};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
-use anyhow::{Context, Error, Result};
+use anyhow::{Context, Error, Result, bail};
 
 use crate::{
     artifacts::{self, Group},
@@ -177,14 +180,37 @@ enum Scope {
     Soak,
 }
 
-/// Runs the end-to-end tests one at a time, because driver, service and counters exist once per machine.
+/// Modules of the end-to-end tests that take about half of the time of all.
+const HALF: [&str; 8] =
+    ["c_programs", "debug_store", "faults", "identities", "installing", "interrupts", "record", "time"];
+
+/// Runs the end-to-end tests, one at a time in a prefix, because driver, service and counters exist once there. The
+/// short ones run in both prefixes, half in each.
 fn end_to_end_tests(workspace: &Workspace, scope: Scope) -> Result<()> {
-    let mut command = workspace.cargo("test");
-    command.args(["--locked", "--package", "tests", "--", "--test-threads=1"]);
-    if scope == Scope::Soak {
-        command.env("HALPROF_SOAK", "1");
+    let tests = || {
+        let mut command = workspace.cargo("test");
+        command.args(["--locked", "--package", "tests"]);
+        command
+    };
+    let one_at_a_time = ["--", "--test-threads=1"];
+    if cfg!(windows) || scope == Scope::Soak {
+        let mut all = tests();
+        if scope == Scope::Soak {
+            all.env("HALPROF_SOAK", "1");
+        }
+        return demo::on_bench(workspace, all.args(one_at_a_time));
     }
-    demo::on_bench(workspace, &mut command)
+    run::verbose(tests().arg("--no-run"))?;
+    let [first, second] = workspace.prefixes();
+    let modules = HALF.map(|module| format!("{module}::"));
+    let (mut half, mut rest) = (tests(), tests());
+    half.args(["--test", "end_to_end"]).args(one_at_a_time).args(&modules);
+    rest.args(one_at_a_time).args(modules.iter().flat_map(|module| ["--skip", module]));
+    thread::scope(|threads| {
+        let half = threads.spawn(|| demo::on_bench_in(workspace, &second, &mut half, run::quiet));
+        let rest = demo::on_bench_in(workspace, &first, &mut rest, run::verbose);
+        half.join().unwrap_or_else(|_| bail!("the thread of the second prefix panicked")).and(rest)
+    })
 }
 
 #[cfg(test)]
@@ -196,6 +222,15 @@ mod tests {
         let workspace = Workspace::find().unwrap();
         let sum: Duration = stages(&workspace).iter().map(|stage| stage.budget).sum();
         assert!(sum <= Duration::from_mins(20), "{sum:?}");
+    }
+
+    #[test]
+    fn the_halves_name_modules_of_the_end_to_end_tests() {
+        let root = Workspace::find().unwrap().root().join("tests/tests/end_to_end/main.rs");
+        let text = crate::files::read_text(&root).unwrap();
+        for module in HALF {
+            assert!(text.contains(&format!("mod {module};")), "{module}");
+        }
     }
 
     #[test]

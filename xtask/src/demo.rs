@@ -1,6 +1,6 @@
 //! `cargo xtask demo`: builds everything, then runs the program `demo` of the package `tests`.
 
-use std::process::Command;
+use std::{path::Path, process::Command};
 
 use anyhow::Result;
 
@@ -36,12 +36,23 @@ pub fn run(workspace: &Workspace, processors: DemoProcessors<'_>) -> Result<()> 
 /// Runs a program of the package `tests` with the paths of the built files, the package and the Wine prefix in its
 /// environment. Afterwards stops every process of the prefix, even if the program failed.
 pub fn on_bench(workspace: &Workspace, command: &mut Command) -> Result<()> {
+    let [prefix, _] = workspace.prefixes();
+    on_bench_in(workspace, &prefix, command, run::verbose)
+}
+
+/// Like [`on_bench`], in one of the prefixes and run by `run`.
+pub fn on_bench_in(
+    workspace: &Workspace,
+    prefix: &Path,
+    command: &mut Command,
+    run: impl FnOnce(&mut Command) -> Result<()>,
+) -> Result<()> {
     command.env("HALPROF_ARTIFACTS", workspace.artifacts()).env("HALPROF_PACKAGE", workspace.package());
     if cfg!(windows) {
-        return run::verbose(command);
+        return run(command);
     }
-    let prefix = prefix::ensure(workspace)?;
-    let ran = run::verbose(command.env("HALPROF_PREFIX", &prefix));
-    prefix::stop_server(&prefix)?;
+    prefix::ensure(workspace, prefix)?;
+    let ran = run(command.env("HALPROF_PREFIX", prefix));
+    prefix::stop_server(prefix)?;
     ran
 }

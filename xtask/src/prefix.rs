@@ -1,10 +1,6 @@
 //! The Wine prefix: disk and registry of the Windows environment that the driver runs in.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{fs, path::Path, time::Duration};
 
 use anyhow::{Context, Result};
 use wine_prefix::Prefix;
@@ -21,35 +17,35 @@ const BOOT_OPTIONS: [&str; 7] =
 /// Time limit for creating a prefix, which takes 2 to 5 seconds on an idle machine.
 const BOOT_LIMIT: Duration = Duration::from_mins(3);
 
-/// Returns the prefix in target/lab, with the DLL that Wine lacks. Creates it if it is missing or of another version.
-pub fn ensure(workspace: &Workspace) -> Result<PathBuf> {
-    let prefix = workspace.prefix();
+/// Gives a prefix in target/lab the DLL that Wine lacks. Creates the prefix if it is missing or of another version.
+pub fn ensure(workspace: &Workspace, prefix: &Path) -> Result<()> {
     let stamp = prefix.join("halprof-stamp");
-    let wanted = format!("{PREFIX_VERSION} {}", run::output(Prefix::new(&prefix).wine().arg("--version"))?);
+    let wanted = format!("{PREFIX_VERSION} {}", run::output(Prefix::new(prefix).wine().arg("--version"))?);
     if !fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
-        remove(&prefix)?;
-        files::make_folder(&prefix)?;
-        let mut boot = Prefix::new(&prefix).wine();
+        remove(prefix)?;
+        files::make_folder(prefix)?;
+        let mut boot = Prefix::new(prefix).wine();
         run::logged("Wine prefix", boot.args(["wineboot", "-i"]), &workspace.log("wineboot"), BOOT_LIMIT)?;
-        let mut options = Prefix::new(&prefix).wine();
+        let mut options = Prefix::new(prefix).wine();
         run::quiet(options.args(["reg", "add"]).args(BOOT_OPTIONS).arg("/f"))?;
         // A service created while this first server shuts down would be lost.
-        stop_server(&prefix)?;
+        stop_server(prefix)?;
         files::write(&stamp, wanted)?;
     }
     let system = prefix.join("drive_c/windows/system32");
-    files::copy_if_different(&workspace.artifacts().join(PRNG), &system.join(PRNG))?;
-    Ok(prefix)
+    files::copy_if_different(&workspace.artifacts().join(PRNG), &system.join(PRNG))
 }
 
-/// Stops the prefix's Wine and removes target/lab.
+/// Stops the Wine of both prefixes and removes target/lab.
 pub fn clean_lab(workspace: &Workspace) -> Result<()> {
     let lab = workspace.lab();
     if !lab.exists() {
         println!("Nothing to remove: {} does not exist", lab.display());
         return Ok(());
     }
-    remove(&workspace.prefix())?;
+    for prefix in workspace.prefixes() {
+        remove(&prefix)?;
+    }
     files::remove_folder(&lab)?;
     println!("Removed {}", lab.display());
     Ok(())

@@ -77,9 +77,10 @@ impl Workspace {
         self.target().join("tools")
     }
 
-    /// Returns the folder of the Wine prefix.
-    pub fn prefix(&self) -> PathBuf {
-        self.lab().join("prefix")
+    /// Returns the folders of the two Wine prefixes, so that two runs of the bench can go on at the same time. Only the
+    /// end-to-end tests use the second.
+    pub fn prefixes(&self) -> [PathBuf; 2] {
+        ["prefix", "prefix-2"].map(|name| self.lab().join(name))
     }
 
     /// Returns the log file for the full output of a command that shows only its progress.

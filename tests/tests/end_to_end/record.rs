@@ -129,7 +129,7 @@ fn a_killed_recording_keeps_every_complete_block() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
     lab.run_in_real_time().unwrap();
-    let arguments = ["record", "-a", "--duration", "30", "-e", "TotalIssues@4M", "-o", "C:\\halprof.rec"];
+    let arguments = ["record", "-a", "--duration", "30", "-e", "TotalIssues@1M", "-o", "C:\\halprof.rec"];
     let file = lab.wine().drive_c("halprof.rec");
     let _ = std::fs::remove_file(&file); // left by an earlier test
     let mut client = lab.client_running(&arguments).unwrap();
