@@ -27,16 +27,20 @@ struct Arguments {
     /// Only identities whose names contain this text
     #[arg(long, value_name = "TEXT")]
     processor: Option<String>,
+    /// Number of last steps in the report of a failure
+    #[arg(long, value_name = "NUMBER", default_value_t = 60)]
+    last_steps: usize,
 }
 
 fn main() -> ExitCode {
-    let Arguments { seed, requests, minutes, threads, processor } = Arguments::parse();
+    let Arguments { seed, requests, minutes, threads, processor, last_steps } = Arguments::parse();
     let catalog = Catalog::new(processor.as_deref());
     if catalog.is_empty() {
         eprintln!("error: no processor has this name");
         return ExitCode::from(2);
     }
-    let settings = Settings { seed, requests, time: minutes.map(Duration::from_mins), threads: threads.max(1) };
+    let time = minutes.map(Duration::from_mins);
+    let settings = Settings { seed, requests, time, threads: threads.max(1), last_steps };
     // The report of a failure has the message.
     std::panic::set_hook(Box::new(|_| ()));
     let begin = Instant::now();

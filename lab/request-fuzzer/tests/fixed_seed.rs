@@ -5,7 +5,7 @@ use request_fuzzer::{Catalog, Settings, run};
 
 #[test]
 fn every_reply_of_a_short_run_is_as_the_model_says() {
-    let settings = Settings { seed: 1, requests: 30_000, time: None, threads: 1 };
+    let settings = Settings { seed: 1, requests: 30_000, time: None, threads: 1, last_steps: 60 };
     let outcome = run(&settings, &Catalog::new(None), &|_, _| ());
     let stats = outcome.unwrap_or_else(|failure| panic!("{}", failure.text));
     for spec in protocol::REQUESTS {
