@@ -32,7 +32,7 @@ impl Arguments {
 /// Builds and runs the fuzzer.
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut command = workspace.cargo("run");
-    command.args(["--quiet", "--locked", "--release", "--package", "request-fuzzer", "--"]);
+    command.args(["--quiet", "--locked", "--profile", "fuzzer", "--package", "request-fuzzer", "--"]);
     command.args(["--seed", &arguments.seed.to_string(), "--requests", &arguments.requests.to_string()]);
     command.args(["--threads", &arguments.threads.to_string()]);
     if let Some(minutes) = arguments.minutes {
