@@ -19,7 +19,7 @@ pub struct Catalog {
     encodings: BTreeMap<&'static str, Sources>,
     /// Names of those with a Debug Store.
     with_debug_store: BTreeSet<&'static str>,
-    /// Names of those whose counters need a reset when all were idle.
+    /// Names of Nehalem and Westmere, whose counters need a reset when all were idle.
     needing_reset: BTreeSet<&'static str>,
 }
 
@@ -72,7 +72,9 @@ impl Catalog {
         self.encodings.get(identity.name)
     }
 
-    /// Returns whether the counters of an identity count wrongly after another program stopped all of them.
+    /// Returns whether this is Nehalem or Westmere (errata AAK100, AAP53 and BD53). If another program stops all counters
+    /// there, those that start later count wrongly, unless the driver found the stopped counters and started them again
+    /// before. It does so at starts, stops and ticks; not in an interrupt, which lets them count without the reset.
     #[must_use]
     pub fn needs_reset(&self, identity: &CpuIdentity) -> bool {
         self.needing_reset.contains(identity.name)

@@ -223,6 +223,9 @@ impl Episode<'_> {
         for (number, slot) in all {
             if self.handle(slot).is_greeted {
                 self.look_again(slot, number, false);
+                // If Windows refused to end the thread profiling, it runs on, without its handle, until Windows does.
+                let runs = self.sessions.iter().any(|session| session.number == number && session.runs());
+                self.has_orphans |= runs && (self.traits.profiling_threads || self.traits.refusals);
             } else {
                 self.has_orphans = true;
             }
@@ -264,7 +267,7 @@ impl Episode<'_> {
             return;
         }
         let Some(foreign) = self.foreign.get_mut(processor as usize) else { return };
-        if foreign.write(self.machine, processor, msr, bit) {
+        if foreign.write(self.machine, processor, msr, bit, self.traits.leaks) {
             self.note(|| format!("another program writes {msr:#x} of {processor}, bit {bit:?}"));
             self.stats.foreign += 1;
             if let Some(happened) = self.happened.get_mut(processor as usize) {
