@@ -450,7 +450,7 @@ impl Session {
             sampler.begin_rotation(current, rotation, now);
         }
         let stopped = if self.rings.is_some() { sampler.rouse(current, now) } else { CounterSet::NONE };
-        hal.program_extra_registers(current, own);
+        hal.program_extra_registers(current, own.or(stopped));
         sampler.start(current, own.or(stopped));
         self.begin_group(current, sampler);
     }
