@@ -67,7 +67,7 @@ fn episode(seed: u64, catalog: &Catalog, stats: &mut Stats, trace: Option<&Mutex
 }
 
 /// Returns the message of a panic.
-fn message(payload: &(dyn std::any::Any + Send)) -> String {
+pub(crate) fn message(payload: &(dyn std::any::Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message").to_owned()
 }
