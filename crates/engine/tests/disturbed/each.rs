@@ -131,6 +131,27 @@ fn a_session_that_starts_beside_counters_that_another_program_stopped_counts_rig
 }
 
 #[test]
+fn counters_that_another_program_stopped_are_marked_when_a_throttled_one_is_resumed() {
+    const TICK: u64 = 100_000;
+    for (name, global) in [("core2-6420", GLOBAL_CTRL), ("skylake-6600k", GLOBAL_CTRL), ("zen4-7700x", 0xC000_0301)] {
+        let machine = SimMachine::named(name, 1);
+        let (mut engine, client, counted) = session(&machine, &[6], 0);
+        let sampled = started(client, &mut engine, &[event(2, 5_000)]);
+        // Each interrupt takes a whole tick.
+        machine.set_pace(TICK);
+        (0..3).for_each(|_| run(&machine, &engine, 0, Mode::User, 5_000));
+        machine.set_pace(0);
+        assert_eq!(machine.processor(0).model().enabled_counters().len(), 1, "{name}: the other one is throttled");
+        write(&machine, 0, global, 0);
+        run(&machine, &engine, 0, Mode::User, 100);
+        machine.tick_sampling(&engine, 0);
+        run(&machine, &engine, 0, Mode::User, 100);
+        assert_eq!(registers(&stopped(client, &mut engine, counted)), [global], "{name}");
+        assert_eq!(registers(&stopped(client, &mut engine, sampled)), [0], "{name}: it did not run meanwhile");
+    }
+}
+
+#[test]
 fn registers_lost_in_deep_idle_mark_every_count_and_are_written_again() {
     for name in IDENTITIES {
         for interval in [0, 5_000] {
