@@ -9,6 +9,8 @@ use pmu::first_access::{self, Access};
 use pmu::{Cpu, Cpuid, CurrentCpu, GuardedCpu, Msr, ProcessorIndex};
 use raw_cpuid::CpuIdResult;
 
+use crate::fault_point;
+
 /// A model processor that the code under test runs on.
 pub struct ModelCpu {
     model: Mutex<Processor>,
@@ -97,6 +99,15 @@ impl ModelCpu {
             let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
             assert!(first.contains(&(access, number)), "{text} before a guarded access");
         }
+    }
+
+    /// Executes a guarded access, which may be made to fault.
+    fn attempted<T>(
+        &self,
+        access: &'static str,
+        execute: impl FnOnce(&mut Processor) -> Result<T, GeneralProtection>,
+    ) -> Result<T, GeneralProtection> {
+        if fault_point::fails(access) { Err(GeneralProtection) } else { execute(&mut self.accessed()) }
     }
 
     /// Returns the result of a guarded access.
@@ -242,19 +253,19 @@ impl Cpuid for ModelCpu {
 impl GuardedCpu for ModelCpu {
     fn try_rdmsr(&self, msr: Msr) -> Result<u64, first_access::GeneralProtection> {
         self.check_awake(&format_args!("a guarded rdmsr {:#x}", msr.address()));
-        let outcome = self.accessed().rdmsr(msr.address());
+        let outcome = self.attempted("try_rdmsr", |model| model.rdmsr(msr.address()));
         self.guarded(Access::Read, msr.address(), outcome)
     }
 
     fn try_wrmsr(&self, msr: Msr, value: u64) -> Result<(), first_access::GeneralProtection> {
         self.check_awake(&format_args!("a guarded wrmsr {:#x}", msr.address()));
-        let outcome = self.accessed().wrmsr(msr.address(), value);
+        let outcome = self.attempted("try_wrmsr", |model| model.wrmsr(msr.address(), value));
         self.guarded(Access::Write, msr.address(), outcome)
     }
 
     fn try_rdpmc(&self, index: u32) -> Result<u64, first_access::GeneralProtection> {
         self.check_awake(&format_args!("a guarded rdpmc {index:#x}"));
-        let outcome = self.accessed().rdpmc(index);
+        let outcome = self.attempted("try_rdpmc", |model| model.rdpmc(index));
         self.guarded(Access::Counter, index, outcome)
     }
 }

@@ -11,9 +11,11 @@ use cpuid_dumps::CpuIdentity;
 use engine::{Engine, Interrupted, Platform, Ticks};
 use model::{CounterId, InterruptMode, LedgerEntry, Mode, Processor, Selected};
 use pmu::{CurrentCpu, ProcessorIndex};
+use protocol::status::STATUS_INSUFFICIENT_RESOURCES;
 use protocol::{NtStatus, ProcessorSet};
 
 use crate::cpu::{self, ModelCpu, served};
+use crate::fault_point;
 use tracing::Tracing;
 pub use tracing::WrittenEvent;
 
@@ -95,6 +97,22 @@ pub enum Call {
 
 impl Call {
     const COUNT: usize = 10;
+
+    /// Returns the name of the function.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::StartTimers => "start_timers",
+            Self::AddProcessor => "add_processor",
+            Self::ReserveCounters => "reserve_counters",
+            Self::FreeCounters => "free_counters",
+            Self::OpenLocalApic => "open_local_apic",
+            Self::BeginSampling => "begin_sampling",
+            Self::PinThread => "on_processor",
+            Self::AskHal => "ask_hal",
+            Self::ConfigureThreadProfiling => "configure_thread_profiling",
+            Self::ReleaseThreadProfiling => "release_thread_profiling",
+        }
+    }
 
     /// All calls.
     pub const ALL: [Self; Self::COUNT] = [
@@ -345,6 +363,9 @@ impl SimMachine {
     }
 
     fn refusal(&self, call: Call) -> Result<(), NtStatus> {
+        if fault_point::fails(call.name()) {
+            return Err(STATUS_INSUFFICIENT_RESOURCES);
+        }
         #[expect(clippy::indexing_slicing, reason = "there is one for each call")]
         match self.refusals[call as usize].load(Ordering::Relaxed) {
             SUCCESS => Ok(()),
