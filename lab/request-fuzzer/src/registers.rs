@@ -30,7 +30,7 @@ const CCCR_OVF: u64 = 1 << 31;
 
 /// IA32_DEBUGCTL, of which software of all kinds writes only the bits that freeze counters, and registers that hold
 /// addresses or belong to the Debug Store, which no other program of an episode writes.
-const DEBUGCTL: u32 = 0x1D9;
+pub const DEBUGCTL: u32 = 0x1D9;
 const NOT_WRITTEN: [std::ops::Range<u32>; 4] = [0x1A6..0x1A8, 0x3F0..0x3F8, 0x600..0x601, 0x3A0..0x3A0];
 
 /// Events that the counters of a thread lose to the other thread (errata BJ122, BV98, HSD29).

@@ -31,9 +31,9 @@ impl Arguments {
         Self { seed: 1, requests, minutes: None, hours: None, threads: 2 }
     }
 
-    /// Makes the arguments of a run in which a day passes.
-    pub const fn of_a_day() -> Self {
-        Self { hours: Some(24), ..Self::of_requests(0) }
+    /// Makes the arguments of a run in which a day passes; with an even seed, beside other programs.
+    pub const fn of_a_day(seed: u64) -> Self {
+        Self { seed, hours: Some(24), ..Self::of_requests(0) }
     }
 }
 
