@@ -13,7 +13,7 @@ use simulation::SimMachine;
 use zerocopy::IntoBytes;
 
 use crate::episode::{Episode, HANDLES, LONGEST, Sleep};
-use crate::identities::{Catalog, pick};
+use crate::identities::Catalog;
 use crate::run::{Failure, message};
 use crate::stats::Stats;
 use crate::traits::{Areas, Traits};
@@ -151,7 +151,7 @@ impl Episode<'_> {
         }
         if self.one_in(10 * SECOND) {
             let all: Vec<u32> = (0..self.machine.active()).collect();
-            let current = pick(&mut self.random, &all).copied().unwrap_or_default();
+            let current = self.random.pick(&all).copied().unwrap_or_default();
             self.machine.set_current(current);
         }
     }

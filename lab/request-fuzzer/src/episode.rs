@@ -151,7 +151,7 @@ impl<'a> Episode<'a> {
     }
 
     pub(crate) fn one_in(&mut self, count: u64) -> bool {
-        self.random.up_to(count - 1) == 0
+        self.random.one_in(count)
     }
 
     pub(crate) fn handle(&self, slot: usize) -> Handle {

@@ -56,7 +56,7 @@ impl Catalog {
             &self.without
         };
         #[expect(clippy::expect_used, reason = "a filter that fits nothing is refused before")]
-        pick(random, group).copied().expect("an identity")
+        random.pick(group).copied().expect("an identity")
     }
 
     /// Returns whether there is an identity.
@@ -92,12 +92,6 @@ impl Catalog {
     pub fn has_debug_store(&self, identity: &CpuIdentity) -> bool {
         self.with_debug_store.contains(identity.name)
     }
-}
-
-/// Returns a random element.
-pub fn pick<'a, T>(random: &mut Random, all: &'a [T]) -> Option<&'a T> {
-    let last = all.len().checked_sub(1)?;
-    all.get(usize::try_from(random.up_to(last as u64)).unwrap_or_default())
 }
 
 /// Reads the encodings from the select values that the engine reports. Only Emon and Amd64 have one select register for

@@ -7,7 +7,6 @@ use simulation::Call;
 use crate::book::Session;
 use crate::episode::{Episode, HANDLES, Sleep};
 use crate::follow::factor;
-use crate::identities::pick;
 use crate::traits::Areas;
 
 /// LVT entry of the Windows HAL, masked and as it is set up.
@@ -88,7 +87,8 @@ impl Episode<'_> {
                 self.machine.processor(processor).model().branch(mode, branch);
             }
         }
-        if !self.is_asleep(processor) && !(self.traits.late && self.one_in(4)) {
+        let is_late = self.traits.late && self.one_in(4);
+        if !self.is_asleep(processor) && !is_late {
             self.deliver(processor);
         }
     }
@@ -124,7 +124,7 @@ impl Episode<'_> {
 
     fn expire(&mut self) {
         let timed = self.machine.timed();
-        if let Some(processor) = pick(&mut self.random, &timed).copied() {
+        if let Some(processor) = self.random.pick(&timed).copied() {
             self.note(|| format!("timer of {processor}"));
             self.machine.expire(&self.engine, processor, &interrupted(processor));
         }
@@ -238,8 +238,8 @@ impl Episode<'_> {
     }
 
     fn refuse(&mut self) {
-        let call = pick(&mut self.random, &Call::ALL).copied().unwrap_or(Call::StartTimers);
-        let status = pick(&mut self.random, &REFUSALS).copied().unwrap_or_default();
+        let call = self.random.pick(&Call::ALL).copied().unwrap_or(Call::StartTimers);
+        let status = self.random.pick(&REFUSALS).copied().unwrap_or_default();
         let status = if self.one_in(2) { 0 } else { status };
         self.note(|| format!("{call:?} answers {status:#x}"));
         self.machine.refuse(call, status);
@@ -275,7 +275,7 @@ impl Episode<'_> {
             self.found.get(processor as usize).map(crate::registers::Registers::writable).unwrap_or_default();
         // The driver does not repair IA32_DEBUGCTL. In a day, a session always runs, so that nobody would.
         writable.retain(|msr| *msr != crate::registers::DEBUGCTL || !self.handle(HANDLES).is_open);
-        let Some(msr) = pick(&mut self.random, &writable).copied() else { return };
+        let Some(msr) = self.random.pick(&writable).copied() else { return };
         if self.machine.is_asleep() {
             return;
         }
