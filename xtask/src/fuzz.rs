@@ -48,6 +48,9 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
     const REQUESTS: u64 = 100_000_000;
     const DRIVER_REQUESTS: u64 = 1_000_000;
     requests::run(workspace, &requests::Arguments::of_requests(REQUESTS))?;
+    for seed in 1..=2 {
+        requests::run(workspace, &requests::Arguments::of_a_day(seed))?;
+    }
     driver::run(workspace, &driver::Arguments::of_requests(DRIVER_REQUESTS))?;
     files::soak(workspace)
 }

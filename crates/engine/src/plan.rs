@@ -221,8 +221,15 @@ impl<M: Platform> Planner<'_, M> {
                     .map_err(|error| error.processor(processor))?;
             }
         }
-        let served = |event: &Event| self.served(processor, core_type, session.tag, event);
-        let served = try_collect(session.events.iter().map(served), width)?;
+        let mut shared = CounterSet::NONE;
+        let served = session.events.iter().map(|event| {
+            let served = self.served(processor, core_type, session.tag, event, shared);
+            if let Served::Shared(counter) = served {
+                shared = shared.with(counter);
+            }
+            served
+        });
+        let served = try_collect(served, width)?;
         let mut wanted = try_collect(served.iter().filter_map(Served::own), width)?;
         if let Err(taken) = hal.choose_extra_registers(processor, &mut wanted) {
             return Err(self.extra_taken(&session.events, &served, taken, processor, reply));
@@ -400,8 +407,16 @@ impl<M: Platform> Planner<'_, M> {
         (!fitting.without(beside).is_empty()).then_some(other)
     }
 
-    /// Returns how an event of the session with this tag is served on a processor.
-    fn served(&self, processor: ProcessorIndex, core_type: Option<CoreType>, tag: u16, event: &Event) -> Served {
+    /// Returns how an event of the session with this tag is served on a processor. It shares none of the counters in
+    /// `shared`, which other events of the session share: a session gets one record for each overflow of a counter.
+    fn served(
+        &self,
+        processor: ProcessorIndex,
+        core_type: Option<CoreType>,
+        tag: u16,
+        event: &Event,
+        shared: CounterSet,
+    ) -> Served {
         let (state, frequency) = match event.service {
             _ if !event.is_on(core_type) => return Served::Elsewhere,
             _ if !event.running => return Served::Time(0),
@@ -412,7 +427,8 @@ impl<M: Platform> Planner<'_, M> {
         let state = self.context.hal.with_safe_interval(processor, state.owned_by(tag));
         let within = event.within.and(self.context.hal.undisturbed(processor, state));
         let wanted = Wanted { state, within };
-        self.shared(processor, wanted, frequency).map_or(Served::Own(wanted, frequency), Served::Shared)
+        let unshared = Wanted { state, within: within.without(shared) };
+        self.shared(processor, unshared, frequency).map_or(Served::Own(wanted, frequency), Served::Shared)
     }
 
     /// Returns a counter that another session samples with the same settings, and that the client allows.

@@ -282,7 +282,8 @@ impl<M: Platform> Engine<M> {
     fn hello(&mut self, client: ClientId, hello: Hello, output: &mut [u8]) -> usize {
         let agreed = hello.version == PROTOCOL_VERSION;
         if let Some(client) = self.clients.get_mut(client) {
-            client.greeted = agreed;
+            // What was agreed once holds: the sampler serves ReadGroup without the engine, and knows of no versions.
+            client.greeted |= agreed;
         }
         let mut header = ReplyHeader::new_zeroed();
         if !agreed {

@@ -303,6 +303,10 @@ impl Sampler {
     fn resume_at(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: Ticks) -> bool {
         per_cpu.throttle.extend(now, self.budget(), Ticks(self.nominal_tick().0 * MAX_WINDOW));
         let Some((counters, traced, since)) = per_cpu.throttle.resume() else { return false };
+        // While all counters that interrupt are throttled, ticks compare nothing, and the start removes the traces.
+        self.repair(current, now);
+        // The machine may have slept meanwhile, and a wake writes the registers of active counters alone.
+        self.hal.program_extra_registers(current, counters);
         self.start(current, counters);
         if traced {
             self.pause_branches(current, per_cpu, false, now);

@@ -433,9 +433,13 @@ impl Session {
             && let Some(producer) = rings.take_producer(current.index())
         {
             let counters = rings.counters(current.index());
-            if let Some(interval) = self.sampling_interval() {
-                producer.side().time().begin(interval, now);
-            }
+            // The event may be one of the other core type.
+            let intervals =
+                self.running(current.index(), EventFilter::ALL).filter_map(|(event, place, _)| match place {
+                    Place::Time { interval } if event.sampled => Some(interval),
+                    _ => None,
+                });
+            intervals.for_each(|interval| producer.side().time().begin(interval, now));
             sampler.subscribe(current, rings.subscriber, producer, counters, now);
         }
         if let Some(ds_buffers) = self.hardware_recording.as_ref().and_then(|recording| recording.take(current.index()))
@@ -446,7 +450,7 @@ impl Session {
             sampler.begin_rotation(current, rotation, now);
         }
         let stopped = if self.rings.is_some() { sampler.rouse(current, now) } else { CounterSet::NONE };
-        hal.program_extra_registers(current, own);
+        hal.program_extra_registers(current, own.or(stopped));
         sampler.start(current, own.or(stopped));
         self.begin_group(current, sampler);
     }

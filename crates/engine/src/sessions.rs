@@ -99,8 +99,9 @@ impl Sessions {
         let EngineContext { platform, sampler, .. } = context;
         let now = platform.clock();
         platform.on_processors(&set_of(session.processors.iter().copied()), &|current| {
-            // What was disturbed before does not concern the new session.
-            sampler.compare(current, now);
+            // What was disturbed before does not concern the new session. Counters that another program stopped must
+            // count before others start: the workaround of erratum AAK100 depends on whether any counts.
+            sampler.repair(current, now);
             note_disturbances(others, current, sampler, now);
             session.begin(current, sampler, now);
         });
@@ -318,7 +319,8 @@ impl Sessions {
         let clock = platform.clock();
         let concerned = sessions.iter().filter(|session| meant(session)).flat_map(|session| &session.processors);
         platform.on_processors(&set_of(concerned.copied()), &|current| {
-            sampler.compare(current, clock);
+            // As at a start: the stop lets the others count.
+            sampler.repair(current, clock);
             for session in sessions.iter().filter(|session| meant(session)) {
                 session.end(current, events, sampler, clock, tag);
             }

@@ -526,7 +526,14 @@ impl ProcessorSet {
 
     /// Iterates over the processors of the set in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        (0_u32..).take(PROCESSOR_WORDS * 64).filter(|number| self.contains(*number))
+        (0_u32..).step_by(64).zip(self.words).flat_map(|(first, word)| {
+            let mut left = word;
+            core::iter::from_fn(move || {
+                let bit = left.trailing_zeros();
+                left &= left.checked_sub(1)?;
+                Some(first + bit)
+            })
+        })
     }
 }
 

@@ -52,7 +52,7 @@ const fn code_with(method: Method, function: u32, access: Access) -> u32 {
 #[repr(u32)]
 pub enum Code {
     /// [`Hello`] in, [`HelloReply`] out. Must be the first request of a handle: others are served only after the
-    /// versions agree.
+    /// versions agree. Another one with a version that does not agree is refused, and changes nothing.
     Hello = control_code(0, Access::Read),
     /// Nothing in, [`InfoReply`] out.
     Info = control_code(1, Access::Read),

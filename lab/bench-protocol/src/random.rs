@@ -30,6 +30,17 @@ impl Random {
         }
     }
 
+    /// Returns true in one of `count` calls, which must not be 0.
+    pub const fn one_in(&mut self, count: u64) -> bool {
+        self.up_to(count - 1) == 0
+    }
+
+    /// Returns one of the values, or `None` if there are none. Then no number is drawn.
+    pub fn pick<'a, T>(&mut self, values: &'a [T]) -> Option<&'a T> {
+        let last = values.len().checked_sub(1)?;
+        values.get(usize::try_from(self.up_to(last as u64)).unwrap_or_default())
+    }
+
     /// Returns true in this share of the calls.
     pub const fn percent(&mut self, share: u32) -> bool {
         // The number is drawn for every share, so that a share does not change later decisions.
@@ -53,6 +64,12 @@ mod tests {
         assert_eq!(Random::new(7, 3).up_to(u64::MAX), Random::new(7, 3).up_to(u64::MAX));
         assert_ne!(Random::new(7, 3).up_to(u64::MAX), Random::new(7, 4).up_to(u64::MAX));
         assert_ne!(Random::new(8, 3).up_to(u64::MAX), Random::new(7, 3).up_to(u64::MAX));
+        assert_eq!((0..40_000).filter(|subject| Random::new(7, *subject).one_in(4)).count() / 1_000, 10);
+        let mut random = Random::new(7, 0);
+        assert_eq!(random.pick::<u8>(&[]), None);
+        let picked: std::collections::BTreeSet<u8> =
+            (0..100).filter_map(|_| random.pick(&[3, 5, 7]).copied()).collect();
+        assert_eq!(picked, [3, 5, 7].into());
         assert!((0..1_000).all(|subject| Random::new(1, subject).up_to(2) <= 2));
     }
 }

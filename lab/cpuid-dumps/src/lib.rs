@@ -7,6 +7,9 @@ mod amd;
 mod debug_store;
 mod table;
 
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
 use cpuid_dump::Dump;
 
 /// A processor.
@@ -47,14 +50,20 @@ pub struct Expected {
 }
 
 impl CpuIdentity {
-    /// Returns the CPUID leaves.
+    /// Returns the CPUID leaves. The file is parsed once in a process.
     ///
     /// # Panics
     /// Never: a test parses every file.
     #[must_use]
-    #[expect(clippy::expect_used, reason = "the files are part of the crate, and a test parses every one")]
-    pub fn cpuid(&self) -> Dump {
-        Dump::parse(self.dump).expect("the file of an identity is a CPUID dump")
+    pub fn cpuid(&self) -> &'static Dump {
+        static PARSED: LazyLock<Mutex<HashMap<usize, &Dump>>> = LazyLock::new(Mutex::default);
+        let mut parsed = PARSED.lock().unwrap_or_else(PoisonError::into_inner);
+        // The text is never freed, so that its address stands for it.
+        parsed.entry(self.dump.as_ptr().addr()).or_insert_with(|| {
+            #[expect(clippy::expect_used, reason = "the files are part of the crate, and a test parses every one")]
+            let dump = Dump::parse(self.dump).expect("the file of an identity is a CPUID dump");
+            Box::leak(Box::new(dump))
+        })
     }
 
     /// Returns whether the cores of this processor have two threads whose counters disturb each other: Sandy Bridge to
@@ -112,20 +121,20 @@ impl CpuIdentity {
     /// Returns whether CPUID reports Intel's Debug Store.
     #[must_use]
     pub fn has_debug_store(&self) -> bool {
-        debug_store::has(&self.cpuid())
+        debug_store::has(self.cpuid())
     }
 
     /// Returns the number of metrics of fixed counter 3 in MSR_PERF_METRICS, if the processor has that register.
     #[must_use]
     pub fn metrics(&self) -> Option<u8> {
-        debug_store::metrics(&self.cpuid())
+        debug_store::metrics(self.cpuid())
     }
 
     /// Returns IA32_PERF_CAPABILITIES: the PEBS record format, PEBS_BASELINE, FREEZE_WHILE_SMM, full-width writes and
     /// metrics. All other bits are 0.
     #[must_use]
     pub fn perf_capabilities(&self) -> u64 {
-        debug_store::perf_capabilities(&self.cpuid())
+        debug_store::perf_capabilities(self.cpuid())
     }
 
     /// Returns the identity of processor `number` on a machine that has this identity as processor 0.

@@ -54,6 +54,10 @@ pub struct Session {
     samples: Vec<((u32, u32), Samples, Samples)>,
     /// Whether replies with its counts were cut off.
     pub is_cut_off: bool,
+    /// The times before and after the request that began it.
+    pub began: (u64, u64),
+    /// Whether reading the clock took no time when it began.
+    pub has_exact_time: bool,
 }
 
 impl Session {
@@ -61,7 +65,17 @@ impl Session {
     pub fn new(number: u64, slot: usize, header: &StartHeader, events: &[EventRequest]) -> Self {
         let owner = (header.flags & flags::DETACHED == 0).then_some(slot);
         let events = events.iter().map(|event| (*event, true)).collect();
-        Self { number, owner, header: *header, events, begins: Vec::new(), samples: Vec::new(), is_cut_off: false }
+        Self {
+            number,
+            owner,
+            header: *header,
+            events,
+            begins: Vec::new(),
+            samples: Vec::new(),
+            is_cut_off: false,
+            began: (0, 0),
+            has_exact_time: false,
+        }
     }
 
     /// Returns whether requests of a handle with this number mean the session.

@@ -57,7 +57,8 @@ pub struct Episode<'a> {
     pub(crate) traits: &'a Traits,
     pub(crate) sources: Option<&'a Sources>,
     pub(crate) random: Random,
-    pub(crate) handles: [Handle; HANDLES],
+    /// The last one is used for no random request, and is open in a day alone.
+    pub(crate) handles: [Handle; HANDLES + 1],
     last_handle: usize,
     pub(crate) sessions: Vec<Session>,
     pub(crate) happened: [Happened; PROCESSORS],
@@ -72,6 +73,10 @@ pub struct Episode<'a> {
     numbers: Vec<u64>,
     /// Number of the current step.
     pub(crate) step: u64,
+    /// Time by which each reading of the clock advances it.
+    pub(crate) pace: u64,
+    /// The time before the last request.
+    pub(crate) before: u64,
     /// The steps so far, if they are wanted.
     pub(crate) trace: Option<&'a Mutex<Vec<String>>>,
 }
@@ -113,7 +118,7 @@ impl<'a> Episode<'a> {
             traits,
             sources,
             random,
-            handles: [Handle { id: 0, is_open: false, is_greeted: false }; HANDLES],
+            handles: [Handle { id: 0, is_open: false, is_greeted: false }; HANDLES + 1],
             last_handle: 0,
             sessions: Vec::new(),
             happened: Default::default(),
@@ -126,6 +131,8 @@ impl<'a> Episode<'a> {
             output: vec![0; LONGEST],
             numbers: Vec::new(),
             step: 0,
+            pace: 0,
+            before: 0,
             trace,
         };
         (0..HANDLES).for_each(|slot| episode.open(slot));
@@ -144,7 +151,7 @@ impl<'a> Episode<'a> {
     }
 
     pub(crate) fn one_in(&mut self, count: u64) -> bool {
-        self.random.up_to(count - 1) == 0
+        self.random.one_in(count)
     }
 
     pub(crate) fn handle(&self, slot: usize) -> Handle {
@@ -190,6 +197,7 @@ impl<'a> Episode<'a> {
     pub(crate) fn serve(&mut self, slot: usize, code: u32, output: usize) -> Reply {
         let client = ClientId(self.handle(slot).id);
         let expected = self.expected_status(slot, code, output);
+        self.before = engine::Platform::clock(&self.machine).0;
         let mut is_direct = false;
         let direct = protocol::find(code).is_some_and(|spec| spec.method == Method::OutDirect);
         let completion = if direct {
@@ -215,7 +223,7 @@ impl<'a> Episode<'a> {
                 None => self.engine.serve(request),
             }
         };
-        // The sampler does not know of versions: a group that a client started before it named a wrong one is read.
+        // The sampler does not know of versions: the group of a detached session is read before Hello.
         if completion.status != STATUS_PENDING && (self.handle(slot).is_greeted || !is_direct) {
             assert_eq!(completion.status, expected, "status of {code:#x}");
         }
@@ -231,7 +239,7 @@ impl<'a> Episode<'a> {
             if code == Code::Hello as u32
                 && let Some(handle) = self.handles.get_mut(slot)
             {
-                handle.is_greeted = header.cause == 0;
+                handle.is_greeted |= header.cause == 0;
             }
         }
         self.stats.count(code, header.map(|header| header.cause));

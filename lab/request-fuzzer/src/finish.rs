@@ -48,7 +48,7 @@ impl Episode<'_> {
     }
 
     /// Stops every session of a handle that is greeted, and fetches its last records.
-    fn stop_all(&mut self) {
+    pub(crate) fn stop_all(&mut self) {
         let all: Vec<(u64, usize)> =
             self.sessions.iter().map(|session| (session.number, session.owner.unwrap_or_default())).collect();
         for (number, slot) in all {

@@ -61,6 +61,8 @@ impl Episode<'_> {
         let events: Vec<_> = events.filter_map(|event| EventRequest::read_from_bytes(event).ok()).collect();
         assert!(self.sessions.iter().all(|session| session.number != number), "session {number} begins twice");
         let mut session = Session::new(number, slot, &start, &events);
+        session.has_exact_time = self.pace == 0;
+        session.began = (self.before, engine::Platform::clock(&self.machine).0);
         self.stats.sessions += 1;
         let header = self.read(slot, number);
         let counts: Vec<CountRecord> = header.map(|header| self.records(&header)).unwrap_or_default();
@@ -134,6 +136,13 @@ impl Episode<'_> {
         // With a slow clock the two readings of a moment are far apart.
         let (enabled, parts) = (count.enabled, [count.running, count.asleep]);
         assert!(self.traits.slow || parts.iter().all(|part| *part <= enabled), "{count:?}");
+        // While reading the clock takes no time, the time since the start is known, except on an added processor.
+        let is_added = !session.begins.is_empty() && !session.begins.iter().any(|it| it.processor == count.processor);
+        if self.pace == 0 && session.has_exact_time && !is_added {
+            let (now, (before, after)) = (engine::Platform::clock(&self.machine).0, session.began);
+            assert!((now - after..=now - before).contains(&enabled), "{before} to {after}, now {now}: {count:?}");
+            self.stats.times += 1;
+        }
         let Some((event, _)) = session.events.get(count.index as usize).copied() else {
             assert!(session.events.len() > count.index as usize, "an unknown event: {count:?}");
             return;

@@ -10,8 +10,6 @@ use protocol::{
 };
 use zerocopy::{Immutable, IntoBytes};
 
-use crate::identities::pick;
-
 /// Named sources that most identities have.
 const COMMON: [u32; 6] = [2, 6, 11, 0x13, 0x19, 0x1A];
 
@@ -60,7 +58,7 @@ impl Generator<'_> {
     }
 
     fn one_in(&mut self, count: u64) -> bool {
-        self.random.up_to(count - 1) == 0
+        self.random.one_in(count)
     }
 
     /// Writes a valid input, or one with random values.
@@ -129,12 +127,12 @@ impl Generator<'_> {
         match self.random.up_to(19) {
             0 => self.random.up_to(u64::MAX),
             1 => protocol::DETACHED,
-            _ => pick(self.random, self.known.sessions).copied().unwrap_or(1),
+            _ => self.random.pick(self.known.sessions).copied().unwrap_or(1),
         }
     }
 
     fn interval(&mut self) -> u32 {
-        pick(self.random, &INTERVALS).copied().unwrap_or_default()
+        self.random.pick(&INTERVALS).copied().unwrap_or_default()
     }
 
     fn source(&mut self) -> u32 {
@@ -144,14 +142,14 @@ impl Generator<'_> {
             2 => BRANCHES,
             3..=8 => 0,
             9..=16 => self.raw().0,
-            17..=74 => pick(self.random, &COMMON).copied().unwrap_or_default(),
-            _ => pick(self.random, self.known.supported).copied().unwrap_or(2),
+            17..=74 => self.random.pick(&COMMON).copied().unwrap_or_default(),
+            _ => self.random.pick(self.known.supported).copied().unwrap_or(2),
         }
     }
 
     /// Returns the number of a raw event and its whole event.
     fn raw(&mut self) -> (u32, u64, u64) {
-        let (event, umask) = pick(self.random, &RAW).copied().unwrap_or_default();
+        let (event, umask) = self.random.pick(&RAW).copied().unwrap_or_default();
         let umask =
             if self.one_in(4) { umask ^ u16::try_from(self.random.up_to(255)).unwrap_or_default() } else { umask };
         let mut raw = RawEvent::NONE.with_event(event).with_umask(umask);
@@ -163,8 +161,8 @@ impl Generator<'_> {
         }
         let full = raw.full();
         let (selector, extra) = match self.random.up_to(11) {
-            0 | 1 => (Selector::OffcoreResponse as u8, pick(self.random, &[0x1_0001, 0x1_0002, 0x3]).copied()),
-            2 => (Selector::FrontEnd as u8, pick(self.random, &[0x1, 0x11, 0x12]).copied()),
+            0 | 1 => (Selector::OffcoreResponse as u8, self.random.pick(&[0x1_0001, 0x1_0002, 0x3]).copied()),
+            2 => (Selector::FrontEnd as u8, self.random.pick(&[0x1, 0x11, 0x12]).copied()),
             3 => (Selector::LoadLatency as u8, Some(64)),
             _ => (0, None),
         };
@@ -175,7 +173,7 @@ impl Generator<'_> {
     /// Returns 0 nearly always on machines with one core type.
     fn core_type(&mut self) -> u32 {
         let rare = if self.known.hybrid { 3 } else { 40 };
-        if self.one_in(rare) { pick(self.random, &[0x20, 0x40, 0x40, 0x30]).copied().unwrap_or_default() } else { 0 }
+        if self.one_in(rare) { self.random.pick(&[0x20, 0x40, 0x40, 0x30]).copied().unwrap_or_default() } else { 0 }
     }
 
     /// Returns all processors, some, or some that do not exist.
@@ -256,7 +254,7 @@ impl Generator<'_> {
         }
         if sampled {
             event.interval = if event.source == 0 {
-                pick(self.random, &TIMER_INTERVALS).copied().unwrap_or_default()
+                self.random.pick(&TIMER_INTERVALS).copied().unwrap_or_default()
             } else {
                 self.interval()
             };
@@ -294,7 +292,7 @@ impl Generator<'_> {
             (event.source, event.interval) = (BRANCHES, 64 << self.random.up_to(3));
             event.modes &= modes::BOTH;
         } else {
-            event.source = pick(self.random, &PRECISE).copied().unwrap_or_default();
+            event.source = self.random.pick(&PRECISE).copied().unwrap_or_default();
             event.modes |= modes::PRECISE;
         }
     }

@@ -19,7 +19,7 @@ pub struct Catalog {
     encodings: BTreeMap<&'static str, Sources>,
     /// Names of those with a Debug Store.
     with_debug_store: BTreeSet<&'static str>,
-    /// Names of those whose counters need a reset when all were idle.
+    /// Names of Nehalem and Westmere, whose counters need a reset when all were idle.
     needing_reset: BTreeSet<&'static str>,
 }
 
@@ -56,7 +56,7 @@ impl Catalog {
             &self.without
         };
         #[expect(clippy::expect_used, reason = "a filter that fits nothing is refused before")]
-        pick(random, group).copied().expect("an identity")
+        random.pick(group).copied().expect("an identity")
     }
 
     /// Returns whether there is an identity.
@@ -72,7 +72,9 @@ impl Catalog {
         self.encodings.get(identity.name)
     }
 
-    /// Returns whether the counters of an identity count wrongly after another program stopped all of them.
+    /// Returns whether this is Nehalem or Westmere (errata AAK100, AAP53 and BD53). If another program stops all counters
+    /// there, those that start later count wrongly, unless the driver found the stopped counters and started them again
+    /// before. It does so at starts, stops and ticks; not in an interrupt, which lets them count without the reset.
     #[must_use]
     pub fn needs_reset(&self, identity: &CpuIdentity) -> bool {
         self.needing_reset.contains(identity.name)
@@ -90,12 +92,6 @@ impl Catalog {
     pub fn has_debug_store(&self, identity: &CpuIdentity) -> bool {
         self.with_debug_store.contains(identity.name)
     }
-}
-
-/// Returns a random element.
-pub fn pick<'a, T>(random: &mut Random, all: &'a [T]) -> Option<&'a T> {
-    let last = all.len().checked_sub(1)?;
-    all.get(usize::try_from(random.up_to(last as u64)).unwrap_or_default())
 }
 
 /// Reads the encodings from the select values that the engine reports. Only Emon and Amd64 have one select register for

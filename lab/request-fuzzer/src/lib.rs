@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod book;
+mod day;
 mod episode;
 mod finish;
 mod follow;
@@ -22,6 +23,7 @@ mod stats;
 mod traits;
 mod world;
 
+pub use day::{DAYS, day};
 pub use identities::Catalog;
 pub use run::{Failure, Settings, run};
 pub use stats::{CodeStats, Stats};

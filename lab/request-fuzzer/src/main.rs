@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use request_fuzzer::{Catalog, Settings, run};
+use request_fuzzer::{Catalog, DAYS, Settings, day, run};
 
 /// Send random requests to the engine on the model, and check every count
 #[derive(Parser)]
@@ -27,18 +27,28 @@ struct Arguments {
     /// Only identities whose names contain this text
     #[arg(long, value_name = "TEXT")]
     processor: Option<String>,
+    /// Instead of random machines, let this many hours pass on one machine of each of some processors
+    #[arg(long, value_name = "HOURS")]
+    hours: Option<u64>,
+    /// Number of last steps in the report of a failure
+    #[arg(long, value_name = "NUMBER", default_value_t = 60)]
+    last_steps: usize,
 }
 
 fn main() -> ExitCode {
-    let Arguments { seed, requests, minutes, threads, processor } = Arguments::parse();
+    let Arguments { seed, requests, minutes, threads, processor, hours, last_steps } = Arguments::parse();
     let catalog = Catalog::new(processor.as_deref());
     if catalog.is_empty() {
         eprintln!("error: no processor has this name");
         return ExitCode::from(2);
     }
-    let settings = Settings { seed, requests, time: minutes.map(Duration::from_mins), threads: threads.max(1) };
+    let time = minutes.map(Duration::from_mins);
+    let settings = Settings { seed, requests, time, threads: threads.max(1), last_steps };
     // The report of a failure has the message.
     std::panic::set_hook(Box::new(|_| ()));
+    if let Some(hours) = hours {
+        return days(seed, Duration::from_hours(hours), processor.as_deref(), &catalog);
+    }
     let begin = Instant::now();
     let outcome = run(&settings, &catalog, &|stats, time| {
         println!(
@@ -65,4 +75,25 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Lets the time pass on one machine after the other.
+fn days(seed: u64, span: Duration, filter: Option<&str>, catalog: &Catalog) -> ExitCode {
+    let wanted = |identity: &&cpuid_dumps::CpuIdentity| match filter {
+        Some(part) => identity.name.contains(part),
+        None => DAYS.contains(&identity.name),
+    };
+    for identity in cpuid_dumps::all().iter().filter(wanted) {
+        let begin = Instant::now();
+        match day(seed, span, identity, catalog) {
+            Ok(stats) => {
+                println!("{}, {:.1} s, seed {seed}:\n{stats}", identity.name, begin.elapsed().as_secs_f64());
+            }
+            Err(failure) => {
+                eprintln!("error: {}", failure.text);
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    ExitCode::SUCCESS
 }

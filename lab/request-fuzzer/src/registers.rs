@@ -30,8 +30,11 @@ const CCCR_OVF: u64 = 1 << 31;
 
 /// IA32_DEBUGCTL, of which software of all kinds writes only the bits that freeze counters, and registers that hold
 /// addresses or belong to the Debug Store, which no other program of an episode writes.
-const DEBUGCTL: u32 = 0x1D9;
+pub const DEBUGCTL: u32 = 0x1D9;
 const NOT_WRITTEN: [std::ops::Range<u32>; 4] = [0x1A6..0x1A8, 0x3F0..0x3F8, 0x600..0x601, 0x3A0..0x3A0];
+
+/// Events that the counters of a thread lose to the other thread (errata BJ122, BV98, HSD29).
+const LEAKING: std::ops::RangeInclusive<u16> = 0xD0..=0xD3;
 
 /// Registers of a processor, and their values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,8 +95,9 @@ pub struct Foreign {
 }
 
 impl Foreign {
-    /// Writes a register: zero, or what is there with one bit changed. Returns whether it changed.
-    pub fn write(&mut self, machine: &SimMachine, processor: u32, msr: u32, bit: Option<u64>) -> bool {
+    /// Writes a register: zero, or what is there with one bit changed. Returns whether it changed. If the counters of
+    /// the processor [leak](crate::traits::Traits::leaks), starts none of an event that does.
+    pub fn write(&mut self, machine: &SimMachine, processor: u32, msr: u32, bit: Option<u64>, leaks: bool) -> bool {
         let cpu = machine.processor(processor);
         let Ok(found) = cpu.model().uncounted(|model| model.rdmsr(msr)) else { return false };
         let value = match bit {
@@ -103,7 +107,14 @@ impl Foreign {
             Some(bit) => found ^ 1 << (bit % 36),
         };
         let value = if CCCRS.contains(&msr) { value & !CCCR_OVF | found & CCCR_OVF } else { value };
+        let leaking =
+            || cpu.model().enabled_counters().iter().filter(|(_, event)| LEAKING.contains(&event.event)).count();
+        let before = if leaks { leaking() } else { 0 };
         let writes = !self.written.contains(&msr) && value != found && cpu.write_foreign(msr, value);
+        if writes && leaks && leaking() > before {
+            cpu.write_foreign(msr, found);
+            return false;
+        }
         if writes {
             self.written.push(msr);
             self.all.push(msr);

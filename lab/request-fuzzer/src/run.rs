@@ -14,9 +14,6 @@ use crate::identities::Catalog;
 use crate::stats::Stats;
 use crate::traits::Traits;
 
-/// Number of last steps in the report of a failure.
-const LAST_STEPS: usize = 60;
-
 /// Time between two calls of the report of progress.
 const PROGRESS: Duration = Duration::from_mins(1);
 
@@ -31,6 +28,8 @@ pub struct Settings {
     pub time: Option<Duration>,
     /// Number of threads.
     pub threads: usize,
+    /// Number of last steps in the report of a failure.
+    pub last_steps: usize,
 }
 
 /// An episode that failed.
@@ -68,19 +67,19 @@ fn episode(seed: u64, catalog: &Catalog, stats: &mut Stats, trace: Option<&Mutex
 }
 
 /// Returns the message of a panic.
-fn message(payload: &(dyn std::any::Any + Send)) -> String {
+pub(crate) fn message(payload: &(dyn std::any::Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message").to_owned()
 }
 
 /// Repeats an episode that failed, and returns what it did.
-fn explain(seed: u64, catalog: &Catalog, first: &str) -> Failure {
+fn explain(seed: u64, catalog: &Catalog, first: &str, last_steps: usize) -> Failure {
     let trace = Mutex::new(Vec::new());
     let again = panic::catch_unwind(AssertUnwindSafe(|| episode(seed, catalog, &mut Stats::default(), Some(&trace))));
     let again = again.err().map(|payload| message(&*payload));
     let trace = trace.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (head, steps) = trace.split_first().map(|(head, steps)| (head.clone(), steps)).unwrap_or_default();
-    let last = steps.get(steps.len().saturating_sub(LAST_STEPS)..).unwrap_or_default();
+    let last = steps.get(steps.len().saturating_sub(last_steps)..).unwrap_or_default();
     let repeated = match again {
         Some(again) if again == first => "repeats".to_owned(),
         Some(again) => format!("fails in another way when repeated: {again}"),
@@ -111,7 +110,7 @@ pub fn run(
             let outcome = panic::catch_unwind(AssertUnwindSafe(|| episode(seed, catalog, &mut stats, None)));
             if let Err(payload) = outcome {
                 ends.store(true, Ordering::Relaxed);
-                let found = explain(seed, catalog, &message(&*payload));
+                let found = explain(seed, catalog, &message(&*payload), settings.last_steps);
                 failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(found);
                 return;
             }

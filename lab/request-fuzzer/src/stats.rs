@@ -41,6 +41,8 @@ pub struct Stats {
     pub by_ledger: u64,
     /// Counts beside foreign writes, equal or marked.
     pub marked: u64,
+    /// Times of counts that equal the time since their begin.
+    pub times: u64,
     /// Accounts of overflows.
     pub accounts: u64,
     /// Records fetched.
@@ -73,6 +75,7 @@ impl Default for Stats {
             exact: 0,
             by_ledger: 0,
             marked: 0,
+            times: 0,
             accounts: 0,
             records: 0,
             records_of_samples: 0,
@@ -134,6 +137,7 @@ impl Stats {
         self.exact += other.exact;
         self.by_ledger += other.by_ledger;
         self.marked += other.marked;
+        self.times += other.times;
         self.accounts += other.accounts;
         self.records += other.records;
         self.records_of_samples += other.records_of_samples;
@@ -177,6 +181,7 @@ impl fmt::Display for Stats {
             ("counts equal to what happened", self.exact),
             ("counts equal to the model's ledger", self.by_ledger),
             ("counts beside foreign writes", self.marked),
+            ("times equal to the clock", self.times),
             ("accounts of overflows", self.accounts),
             ("records fetched", self.records),
             ("samples among them", self.records_of_samples),

@@ -7,7 +7,6 @@ use simulation::Call;
 use crate::book::Session;
 use crate::episode::{Episode, HANDLES, Sleep};
 use crate::follow::factor;
-use crate::identities::pick;
 use crate::traits::Areas;
 
 /// LVT entry of the Windows HAL, masked and as it is set up.
@@ -22,7 +21,7 @@ const REFUSALS: [u32; 3] = [0xC000_009A, 0x8000_0011, 0xC000_00BB];
 const MOST_EVENTS: u64 = 1 << 28;
 
 /// Returns the code that an interrupt on a processor interrupts.
-const fn interrupted(processor: u32) -> Interrupted {
+pub(crate) const fn interrupted(processor: u32) -> Interrupted {
     Interrupted { ip: 0x1000 + processor as u64, process: 100 + processor, thread: 200, mode: protocol::Mode::User }
 }
 
@@ -47,8 +46,7 @@ impl Episode<'_> {
             982..=985 if self.traits.spurious => self.disturb_interrupts(),
             986..=988 if self.traits.slow => {
                 let pace = if self.one_in(2) { 0 } else { self.random.up_to(20_000) };
-                self.note(|| format!("pace {pace}"));
-                self.machine.set_pace(pace);
+                self.set_pace(pace);
             }
             989..=990 if self.traits.profiling_threads => {
                 let threads = self.number(1);
@@ -69,7 +67,7 @@ impl Episode<'_> {
         self.number(u64::from(self.machine.active()) - 1)
     }
 
-    fn is_asleep(&self, processor: u32) -> bool {
+    pub(crate) fn is_asleep(&self, processor: u32) -> bool {
         self.machine.processor(processor).is_asleep()
     }
 
@@ -82,6 +80,21 @@ impl Episode<'_> {
             1 => self.random.up_to(MOST_EVENTS / 64),
             _ => self.random.up_to(20_000),
         };
+        self.execute_on(processor, mode, events);
+        if self.machine.processor(processor).model().stores_branches() && !self.is_asleep(processor) {
+            for number in 0..self.random.up_to(40) {
+                let branch = Branch { from: number, to: number + 0x100, predicted: true };
+                self.machine.processor(processor).model().branch(mode, branch);
+            }
+        }
+        let is_late = self.traits.late && self.one_in(4);
+        if !self.is_asleep(processor) && !is_late {
+            self.deliver(processor);
+        }
+    }
+
+    /// Executes this many events on a processor that is awake.
+    pub(crate) fn execute_on(&mut self, processor: u32, mode: Mode, events: u64) {
         let uniform = self.traits.uniform;
         self.note(|| format!("{events} events on {processor} in {mode:?}"));
         let rate = |selected: Selected| if uniform { events } else { events * factor(selected.event, selected.umask) };
@@ -94,15 +107,6 @@ impl Episode<'_> {
                 Mode::User => happened.user += events,
                 Mode::Kernel => happened.kernel += events,
             }
-        }
-        if self.machine.processor(processor).model().stores_branches() {
-            for number in 0..self.random.up_to(40) {
-                let branch = Branch { from: number, to: number + 0x100, predicted: true };
-                self.machine.processor(processor).model().branch(mode, branch);
-            }
-        }
-        if !(self.traits.late && self.one_in(4)) {
-            self.deliver(processor);
         }
     }
 
@@ -120,7 +124,7 @@ impl Episode<'_> {
 
     fn expire(&mut self) {
         let timed = self.machine.timed();
-        if let Some(processor) = pick(&mut self.random, &timed).copied() {
+        if let Some(processor) = self.random.pick(&timed).copied() {
             self.note(|| format!("timer of {processor}"));
             self.machine.expire(&self.engine, processor, &interrupted(processor));
         }
@@ -139,7 +143,7 @@ impl Episode<'_> {
         }
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let slot = usize::try_from(self.random.up_to(HANDLES as u64 - 1)).unwrap_or_default();
         self.note(|| format!("close handle {slot}"));
         self.close(slot);
@@ -157,7 +161,7 @@ impl Episode<'_> {
     }
 
     /// Goes on towards sleep or towards the wake, by one processor or by all.
-    fn sleep(&mut self) {
+    pub(crate) fn sleep(&mut self) {
         let all = self.one_in(2);
         self.note(|| format!("sleep, all at once: {all}"));
         match self.sleep {
@@ -194,7 +198,7 @@ impl Episode<'_> {
         }
     }
 
-    fn add_processor(&mut self) {
+    pub(crate) fn add_processor(&mut self) {
         let can = matches!(self.sleep, Sleep::Awake | Sleep::FallingAsleep) && !self.machine.is_asleep();
         if !can || self.machine.active() == self.traits.processors.0 {
             return;
@@ -223,6 +227,9 @@ impl Episode<'_> {
         for (number, slot) in all {
             if self.handle(slot).is_greeted {
                 self.look_again(slot, number, false);
+                // If Windows refused to end the thread profiling, it runs on, without its handle, until Windows does.
+                let runs = self.sessions.iter().any(|session| session.number == number && session.runs());
+                self.has_orphans |= runs && (self.traits.profiling_threads || self.traits.refusals);
             } else {
                 self.has_orphans = true;
             }
@@ -231,8 +238,8 @@ impl Episode<'_> {
     }
 
     fn refuse(&mut self) {
-        let call = pick(&mut self.random, &Call::ALL).copied().unwrap_or(Call::StartTimers);
-        let status = pick(&mut self.random, &REFUSALS).copied().unwrap_or_default();
+        let call = self.random.pick(&Call::ALL).copied().unwrap_or(Call::StartTimers);
+        let status = self.random.pick(&REFUSALS).copied().unwrap_or_default();
         let status = if self.one_in(2) { 0 } else { status };
         self.note(|| format!("{call:?} answers {status:#x}"));
         self.machine.refuse(call, status);
@@ -247,24 +254,33 @@ impl Episode<'_> {
         }
         self.machine.be_busy_for(0);
         self.machine.set_profiling_threads(0);
-        self.machine.set_pace(0);
+        self.set_pace(0);
     }
 
-    fn write_foreign(&mut self) {
+    /// Sets the time by which each reading of the clock advances it.
+    pub(crate) fn set_pace(&mut self, pace: u64) {
+        self.note(|| format!("pace {pace}"));
+        self.pace = pace;
+        self.machine.set_pace(pace);
+    }
+
+    pub(crate) fn write_foreign(&mut self) {
         if self.sessions.is_empty() && !self.has_orphans {
             self.undo_foreign();
             return;
         }
         let processor = self.processor();
         let bit = if self.one_in(3) { None } else { Some(self.random.up_to(35)) };
-        let writable =
+        let mut writable =
             self.found.get(processor as usize).map(crate::registers::Registers::writable).unwrap_or_default();
-        let Some(msr) = pick(&mut self.random, &writable).copied() else { return };
+        // The driver does not repair IA32_DEBUGCTL. In a day, a session always runs, so that nobody would.
+        writable.retain(|msr| *msr != crate::registers::DEBUGCTL || !self.handle(HANDLES).is_open);
+        let Some(msr) = self.random.pick(&writable).copied() else { return };
         if self.machine.is_asleep() {
             return;
         }
         let Some(foreign) = self.foreign.get_mut(processor as usize) else { return };
-        if foreign.write(self.machine, processor, msr, bit) {
+        if foreign.write(self.machine, processor, msr, bit, self.traits.leaks) {
             self.note(|| format!("another program writes {msr:#x} of {processor}, bit {bit:?}"));
             self.stats.foreign += 1;
             if let Some(happened) = self.happened.get_mut(processor as usize) {
@@ -283,7 +299,7 @@ impl Episode<'_> {
     }
 
     /// Masks the LVT entry as other software, or delivers interrupts without a cause.
-    fn disturb_interrupts(&mut self) {
+    pub(crate) fn disturb_interrupts(&mut self) {
         let processor = self.processor();
         if self.one_in(3) && !self.is_asleep(processor) {
             let entry = if self.one_in(2) { MASKED } else { UNMASKED };

@@ -1,11 +1,13 @@
 //! A short run with a fixed seed.
 
+use std::time::Duration;
+
 use protocol::Code;
-use request_fuzzer::{Catalog, Settings, run};
+use request_fuzzer::{Catalog, DAYS, Settings, day, run};
 
 #[test]
 fn every_reply_of_a_short_run_is_as_the_model_says() {
-    let settings = Settings { seed: 1, requests: 30_000, time: None, threads: 1 };
+    let settings = Settings { seed: 1, requests: 30_000, time: None, threads: 1, last_steps: 60 };
     let outcome = run(&settings, &Catalog::new(None), &|_, _| ());
     let stats = outcome.unwrap_or_else(|failure| panic!("{}", failure.text));
     for spec in protocol::REQUESTS {
@@ -14,4 +16,16 @@ fn every_reply_of_a_short_run_is_as_the_model_says() {
     assert!(stats.of(Code::Start).accepted > 500, "{stats}");
     assert!(stats.exact > 1_000 && stats.by_ledger > 1_000 && stats.accounts > 100, "{stats}");
     assert!(stats.sleeps > 10 && stats.added > 0 && stats.kills > 50 && stats.foreign > 0, "{stats}");
+}
+
+#[test]
+fn minutes_of_a_day_pass_with_every_count_and_time_exact() {
+    let catalog = Catalog::new(None);
+    for (seed, name) in (1..).zip(DAYS) {
+        let identity = cpuid_dumps::find(name).unwrap();
+        let outcome = day(seed, Duration::from_mins(4), identity, &catalog);
+        let stats = outcome.unwrap_or_else(|failure| panic!("{}", failure.text));
+        assert!(stats.requests > 500 && stats.sessions > 20 && stats.interrupts > 500, "{name}: {stats}");
+        assert!(stats.by_ledger > 100 && stats.times > 100 && stats.added == 2, "{name}: {stats}");
+    }
 }

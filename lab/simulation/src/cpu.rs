@@ -9,6 +9,8 @@ use pmu::first_access::{self, Access};
 use pmu::{Cpu, Cpuid, CurrentCpu, GuardedCpu, Msr, ProcessorIndex};
 use raw_cpuid::CpuIdResult;
 
+use crate::fault_point;
+
 /// A model processor that the code under test runs on.
 pub struct ModelCpu {
     model: Mutex<Processor>,
@@ -31,9 +33,12 @@ pub struct ModelCpu {
     first: Mutex<BTreeSet<(Access, u32)>>,
     /// Whether an unguarded access panics unless it is in `first`.
     must_guard: AtomicBool,
-    /// Accesses since a guarded one faulted.
-    since_fault: Mutex<Option<u64>>,
+    /// Accesses since a guarded one faulted, or [`NO_FAULT`].
+    since_fault: AtomicU64,
 }
+
+/// No guarded access has faulted.
+const NO_FAULT: u64 = u64::MAX;
 
 /// Size of the area in words: 0xA0 bytes.
 const AREA_WORDS: usize = 20;
@@ -55,7 +60,7 @@ impl ModelCpu {
             asleep: AtomicBool::new(false),
             first: Mutex::default(),
             must_guard: AtomicBool::new(false),
-            since_fault: Mutex::default(),
+            since_fault: AtomicU64::new(NO_FAULT),
         }
     }
 
@@ -76,20 +81,33 @@ impl ModelCpu {
 
     /// Returns the number of accesses after the first guarded one that faulted, or `None` if none did.
     pub fn accesses_since_fault(&self) -> Option<u64> {
-        *self.since_fault.lock().unwrap_or_else(PoisonError::into_inner)
+        Some(self.since_fault.load(Ordering::Relaxed)).filter(|count| *count != NO_FAULT)
+    }
+
+    fn count_since_fault(&self) {
+        if self.since_fault.load(Ordering::Relaxed) != NO_FAULT {
+            self.since_fault.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Notes an access of the code under test.
     #[track_caller]
     fn note(&self, access: Access, number: u32, text: &dyn std::fmt::Display) {
         self.check_awake(text);
-        if let Some(count) = &mut *self.since_fault.lock().unwrap_or_else(PoisonError::into_inner) {
-            *count += 1;
-        }
+        self.count_since_fault();
         if self.must_guard() {
             let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
             assert!(first.contains(&(access, number)), "{text} before a guarded access");
         }
+    }
+
+    /// Executes a guarded access, which may be made to fault.
+    fn attempted<T>(
+        &self,
+        access: &'static str,
+        execute: impl FnOnce(&mut Processor) -> Result<T, GeneralProtection>,
+    ) -> Result<T, GeneralProtection> {
+        if fault_point::fails(access) { Err(GeneralProtection) } else { execute(&mut self.accessed()) }
     }
 
     /// Returns the result of a guarded access.
@@ -99,12 +117,10 @@ impl ModelCpu {
         number: u32,
         outcome: Result<T, GeneralProtection>,
     ) -> Result<T, first_access::GeneralProtection> {
-        let mut since_fault = self.since_fault.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = &mut *since_fault {
-            *count += 1;
-        }
+        self.count_since_fault();
         if outcome.is_err() {
-            since_fault.get_or_insert(0);
+            // The first one alone.
+            let _ = self.since_fault.compare_exchange(NO_FAULT, 0, Ordering::Relaxed, Ordering::Relaxed);
         } else if self.must_guard() {
             self.first.lock().unwrap_or_else(PoisonError::into_inner).insert((access, number));
         }
@@ -237,19 +253,19 @@ impl Cpuid for ModelCpu {
 impl GuardedCpu for ModelCpu {
     fn try_rdmsr(&self, msr: Msr) -> Result<u64, first_access::GeneralProtection> {
         self.check_awake(&format_args!("a guarded rdmsr {:#x}", msr.address()));
-        let outcome = self.accessed().rdmsr(msr.address());
+        let outcome = self.attempted("try_rdmsr", |model| model.rdmsr(msr.address()));
         self.guarded(Access::Read, msr.address(), outcome)
     }
 
     fn try_wrmsr(&self, msr: Msr, value: u64) -> Result<(), first_access::GeneralProtection> {
         self.check_awake(&format_args!("a guarded wrmsr {:#x}", msr.address()));
-        let outcome = self.accessed().wrmsr(msr.address(), value);
+        let outcome = self.attempted("try_wrmsr", |model| model.wrmsr(msr.address(), value));
         self.guarded(Access::Write, msr.address(), outcome)
     }
 
     fn try_rdpmc(&self, index: u32) -> Result<u64, first_access::GeneralProtection> {
         self.check_awake(&format_args!("a guarded rdpmc {index:#x}"));
-        let outcome = self.accessed().rdpmc(index);
+        let outcome = self.attempted("try_rdpmc", |model| model.rdpmc(index));
         self.guarded(Access::Counter, index, outcome)
     }
 }

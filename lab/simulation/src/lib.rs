@@ -7,8 +7,10 @@
 
 mod client;
 mod cpu;
+mod fault_point;
 mod sim_machine;
 
 pub use client::{Answer, Client, STATUS_PENDING};
 pub use cpu::{ModelCpu, boot, current};
+pub use fault_point::{Decision, decide_faults};
 pub use sim_machine::{Call, SimMachine, WrittenEvent};

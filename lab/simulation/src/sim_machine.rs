@@ -11,15 +11,19 @@ use cpuid_dumps::CpuIdentity;
 use engine::{Engine, Interrupted, Platform, Ticks};
 use model::{CounterId, InterruptMode, LedgerEntry, Mode, Processor, Selected};
 use pmu::{CurrentCpu, ProcessorIndex};
+use protocol::status::STATUS_INSUFFICIENT_RESOURCES;
 use protocol::{NtStatus, ProcessorSet};
 
 use crate::cpu::{self, ModelCpu, served};
+use crate::fault_point;
 use tracing::Tracing;
 pub use tracing::WrittenEvent;
 
 /// A machine with processors and a clock that tests advance.
 pub struct SimMachine {
     processors: Vec<ModelCpu>,
+    /// Of each processor, [`general_before_fixed`].
+    before_fixed: Vec<Option<u8>>,
     /// How often each processor was interrupted for a call of the engine.
     interruptions: Vec<AtomicU64>,
     /// How often all processors were interrupted at once.
@@ -94,6 +98,22 @@ pub enum Call {
 impl Call {
     const COUNT: usize = 10;
 
+    /// Returns the name of the function.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::StartTimers => "start_timers",
+            Self::AddProcessor => "add_processor",
+            Self::ReserveCounters => "reserve_counters",
+            Self::FreeCounters => "free_counters",
+            Self::OpenLocalApic => "open_local_apic",
+            Self::BeginSampling => "begin_sampling",
+            Self::PinThread => "on_processor",
+            Self::AskHal => "ask_hal",
+            Self::ConfigureThreadProfiling => "configure_thread_profiling",
+            Self::ReleaseThreadProfiling => "release_thread_profiling",
+        }
+    }
+
     /// All calls.
     pub const ALL: [Self; Self::COUNT] = [
         Self::StartTimers,
@@ -107,6 +127,20 @@ impl Call {
         Self::ConfigureThreadProfiling,
         Self::ReleaseThreadProfiling,
     ];
+}
+
+/// Returns the number of general counters of an Intel processor by leaves 0AH and 23H, which its fixed counters follow.
+/// Returns `None` if the processor has no such leaf.
+fn general_before_fixed(model: &Processor) -> Option<u8> {
+    let [last, vendor, ..] = model.cpuid(0, 0);
+    let [_, of_leaf_a, ..] = model.cpuid(0xA, 0)[0].to_le_bytes();
+    // ArchPerfmonExt, CPUID.7.1:EAX[8], announces leaf 23H.
+    let has_leaf_23 = last >= 0x23 && model.cpuid(7, 1)[0] >> 8 & 1 == 1;
+    let of_leaf_23 = u8::try_from(model.cpuid(0x23, 1)[0].count_ones()).unwrap_or(u8::MAX);
+    // The microcode has counter 3 with TSX_FORCE_ABORT, CPUID.(7,0):EDX[13]; with four counters it is the last one.
+    let is_last_taken = model.cpuid(7, 0)[3] >> 13 & 1 == 1 && of_leaf_a == 4;
+    let general = if has_leaf_23 { of_leaf_23 } else { of_leaf_a - u8::from(is_last_taken) };
+    (vendor.to_le_bytes() == *b"Genu" && last >= 0xA).then_some(general.min(MAX_GENERAL))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -145,12 +179,15 @@ impl SimMachine {
 
     /// Creates a machine with these processors, all active.
     pub fn of(processors: impl IntoIterator<Item = Processor>) -> Self {
+        let processors: Vec<Processor> = processors.into_iter().collect();
+        let before_fixed = processors.iter().map(general_before_fixed).collect();
         let processors: Vec<_> = processors.into_iter().map(ModelCpu::new).collect();
         let count = u32::try_from(processors.len()).unwrap_or(u32::MAX);
         Self {
             interruptions: processors.iter().map(|_| AtomicU64::new(0)).collect(),
             broadcasts: AtomicU64::new(0),
             processors,
+            before_fixed,
             active: AtomicU32::new(count),
             clock: AtomicU64::new(0),
             timers: AtomicU32::new(0),
@@ -326,6 +363,9 @@ impl SimMachine {
     }
 
     fn refusal(&self, call: Call) -> Result<(), NtStatus> {
+        if fault_point::fails(call.name()) {
+            return Err(STATUS_INSUFFICIENT_RESOURCES);
+        }
         #[expect(clippy::indexing_slicing, reason = "there is one for each call")]
         match self.refusals[call as usize].load(Ordering::Relaxed) {
             SUCCESS => Ok(()),
@@ -521,17 +561,9 @@ impl SimMachine {
     /// leaves 0AH and 23H enumerate, and the metrics of fixed counter 3 follow that counter.
     #[must_use]
     pub fn counter(&self, processor: u32, counter: u8) -> CounterId {
-        let model = self.processor(processor).model();
-        let [last, vendor, ..] = model.cpuid(0, 0);
-        let [_, of_leaf_a, ..] = model.cpuid(0xA, 0)[0].to_le_bytes();
-        // ArchPerfmonExt, CPUID.7.1:EAX[8], announces leaf 23H.
-        let has_leaf_23 = last >= 0x23 && model.cpuid(7, 1)[0] >> 8 & 1 == 1;
-        let of_leaf_23 = u8::try_from(model.cpuid(0x23, 1)[0].count_ones()).unwrap_or(u8::MAX);
-        // The microcode has counter 3 with TSX_FORCE_ABORT, CPUID.(7,0):EDX[13]; with four counters it is the last one.
-        let is_last_taken = model.cpuid(7, 0)[3] >> 13 & 1 == 1 && of_leaf_a == 4;
-        let general = if has_leaf_23 { of_leaf_23 } else { of_leaf_a - u8::from(is_last_taken) };
-        let is_intel = vendor.to_le_bytes() == *b"Genu" && last >= 0xA;
-        let fixed = counter.checked_sub(general.min(MAX_GENERAL)).filter(|_| is_intel);
+        #[expect(clippy::indexing_slicing, reason = "a wrong number in a test")]
+        let before_fixed = self.before_fixed[processor as usize];
+        let fixed = before_fixed.and_then(|general| counter.checked_sub(general));
         match (fixed, fixed.and_then(|number| number.checked_sub(FIXED_BEFORE_METRICS))) {
             (_, Some(metric)) => CounterId::Metric(metric),
             (Some(number), None) => CounterId::Fixed(number),

@@ -17,6 +17,9 @@ pub struct Arguments {
     /// End after this time, even with fewer requests
     #[arg(long, value_name = "MINUTES")]
     minutes: Option<u64>,
+    /// Instead of random machines, let this many hours pass on one machine of each of some processors
+    #[arg(long, value_name = "HOURS")]
+    hours: Option<u64>,
     /// Number of threads
     #[arg(long, value_name = "NUMBER", default_value_t = 2)]
     threads: usize,
@@ -25,18 +28,26 @@ pub struct Arguments {
 impl Arguments {
     /// Makes the arguments of a run with this many requests.
     pub const fn of_requests(requests: u64) -> Self {
-        Self { seed: 1, requests, minutes: None, threads: 2 }
+        Self { seed: 1, requests, minutes: None, hours: None, threads: 2 }
+    }
+
+    /// Makes the arguments of a run in which a day passes; with an even seed, beside other programs.
+    pub const fn of_a_day(seed: u64) -> Self {
+        Self { seed, hours: Some(24), ..Self::of_requests(0) }
     }
 }
 
 /// Builds and runs the fuzzer.
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut command = workspace.cargo("run");
-    command.args(["--quiet", "--locked", "--release", "--package", "request-fuzzer", "--"]);
+    command.args(["--quiet", "--locked", "--profile", "fuzzer", "--package", "request-fuzzer", "--"]);
     command.args(["--seed", &arguments.seed.to_string(), "--requests", &arguments.requests.to_string()]);
     command.args(["--threads", &arguments.threads.to_string()]);
     if let Some(minutes) = arguments.minutes {
         command.args(["--minutes", &minutes.to_string()]);
+    }
+    if let Some(hours) = arguments.hours {
+        command.args(["--hours", &hours.to_string()]);
     }
     run::verbose(&mut command)
 }

@@ -54,12 +54,15 @@ impl Sampler {
         let Some(per_cpu) = self.per_cpu(current.index()).filter(|_| !self.hal.is_asleep(current.index())) else {
             return;
         };
+        if !per_cpu.rotations().any(|slot| slot.try_with(|it| it.is_due(time(), self.clock)) == Some(true)) {
+            return;
+        }
+        // The next round writes the registers, and removes the traces of a change. What another program stopped counts
+        // again before, as at a start.
+        self.repair(current, time());
         for slot in per_cpu.rotations() {
             slot.try_with(|rotation| {
-                let now = time();
-                if rotation.is_due(now, self.clock) {
-                    // The next round writes the registers, and removes the traces of a change.
-                    self.compare(current, now);
+                if rotation.is_due(time(), self.clock) {
                     rotation.rotate(current, &self.hal, &time, self.clock);
                 }
             });

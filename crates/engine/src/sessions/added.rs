@@ -48,7 +48,7 @@ impl AddedProcessor {
         session.begin_time(before, context);
         let now = platform.clock();
         platform.on_processors(&set_of([processor]), &|current| {
-            sampler.compare(current, now);
+            sampler.repair(current, now);
             session.save_extra(current, sampler.hal());
             session.begin(current, sampler, now);
         });

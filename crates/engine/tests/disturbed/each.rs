@@ -107,6 +107,51 @@ fn counters_that_another_program_stopped_or_froze_count_again_on_processors_that
 }
 
 #[test]
+fn a_session_that_starts_beside_counters_that_another_program_stopped_counts_right() {
+    for name in IDENTITIES.into_iter().chain(["nehalem-920"]) {
+        for register in control_registers(name).into_iter().filter(|register| *register != DEBUGCTL) {
+            let machine = SimMachine::named(name, 1);
+            let (mut engine, client, first) = session(&machine, &[2], 0);
+            run(&machine, &engine, 0, Mode::User, 100);
+            let value = if matches!(register, STATUS_SET | 0xC000_0303) { CTR_FRZ } else { 0 };
+            if !machine.processor(0).write_foreign(register, value) {
+                continue; // the processor does not have it
+            }
+            run(&machine, &engine, 0, Mode::User, 100);
+            let second = started(client, &mut engine, &[event(6, 0)]);
+            run(&machine, &engine, 0, Mode::User, 1_000);
+            let name = format!("{name}, {register:#x}");
+            let counts = stopped(client, &mut engine, second);
+            assert_eq!((counts[0].count, registers(&counts)), (1_000, vec![0]), "{name}");
+            let counts = stopped(client, &mut engine, first);
+            assert!([1_100, 1_200].contains(&counts[0].count), "{name}: it counts on, {counts:?}");
+            assert!(counts[0].count == 1_200 || registers(&counts) != [0], "{name}: {counts:?}");
+        }
+    }
+}
+
+#[test]
+fn counters_that_another_program_stopped_are_marked_when_a_throttled_one_is_resumed() {
+    const TICK: u64 = 100_000;
+    for (name, global) in [("core2-6420", GLOBAL_CTRL), ("skylake-6600k", GLOBAL_CTRL), ("zen4-7700x", 0xC000_0301)] {
+        let machine = SimMachine::named(name, 1);
+        let (mut engine, client, counted) = session(&machine, &[6], 0);
+        let sampled = started(client, &mut engine, &[event(2, 5_000)]);
+        // Each interrupt takes a whole tick.
+        machine.set_pace(TICK);
+        (0..3).for_each(|_| run(&machine, &engine, 0, Mode::User, 5_000));
+        machine.set_pace(0);
+        assert_eq!(machine.processor(0).model().enabled_counters().len(), 1, "{name}: the other one is throttled");
+        write(&machine, 0, global, 0);
+        run(&machine, &engine, 0, Mode::User, 100);
+        machine.tick_sampling(&engine, 0);
+        run(&machine, &engine, 0, Mode::User, 100);
+        assert_eq!(registers(&stopped(client, &mut engine, counted)), [global], "{name}");
+        assert_eq!(registers(&stopped(client, &mut engine, sampled)), [0], "{name}: it did not run meanwhile");
+    }
+}
+
+#[test]
 fn registers_lost_in_deep_idle_mark_every_count_and_are_written_again() {
     for name in IDENTITIES {
         for interval in [0, 5_000] {

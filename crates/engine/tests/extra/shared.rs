@@ -3,7 +3,7 @@
 
 use model::Mode;
 use pmu::extra::Selector;
-use protocol::{EventRequest, modes};
+use protocol::{EventRequest, StartHeader, modes};
 use simulation::{Client, SimMachine};
 
 use super::scene::{
@@ -145,4 +145,38 @@ fn a_register_that_another_program_changes_is_reported_and_written_again() {
         .map(|it| (it.disturbed_register, it.disturbed_found, it.disturbed_expected))
         .collect();
     assert_eq!(found, [(0x1A6, WRITES, READS), (0, 0, 0)]);
+}
+
+#[test]
+fn a_throttled_counter_has_its_register_again_after_a_sleep() {
+    const INTERVAL: u32 = 5_000;
+    const TICK: u64 = 100_000;
+    for name in ["sandy-bridge-2600k", "skylake-6600k", "sapphire-rapids-2475x"] {
+        let machine = SimMachine::named(name, 1);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let header = StartHeader { ring: 64, budget: 250, ..ONLY_COUNTED };
+        let event = match name {
+            "sapphire-rapids-2475x" => extra(0x2A, 0x01, Selector::OffcoreResponse, READS),
+            _ => offcore(READS),
+        };
+        let session = started(client, &mut engine, header, &[EventRequest { interval: INTERVAL, ..event }]);
+        let sample = || {
+            machine.run(0, Mode::User, &|_| INTERVAL.into());
+            let interrupted = engine::Interrupted { ip: 1, process: 2, thread: 3, mode: protocol::Mode::User };
+            machine.deliver(&engine, 0, &interrupted);
+        };
+        // Every interrupt takes a tenth of a tick, the third one more than is left of the budget.
+        machine.set_pace(TICK / 10);
+        (0..3).for_each(|_| sample());
+        machine.set_pace(0);
+        assert_eq!(machine.processor(0).model().enabled_counters(), [], "{name}: it is throttled");
+        machine.fall_asleep(&engine);
+        machine.wake(&engine);
+        machine.tick_sampling(&engine, 0);
+        sample();
+        let counts = client.stop(&mut engine, session, None).records::<protocol::CountRecord>();
+        let found: Vec<_> = counts.iter().map(|it| (it.count, it.samples, it.disturbed_register)).collect();
+        assert_eq!(found, [(4 * u64::from(INTERVAL), 4, 0)], "{name}");
+    }
 }

@@ -388,3 +388,35 @@ fn precise_events_of_one_core_type_use_the_debug_store_of_its_processors_only() 
         untouched(&machine, other);
     }
 }
+
+#[test]
+fn time_is_sampled_on_the_processors_of_its_core_type_alone() {
+    const INTERVAL: u32 = 10_000;
+    let machine = SimMachine::named(ALDER_LAKE, 2);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    for (core_type, there) in [(CORE, 0), (ATOM, 1)] {
+        // Another session has timers on both processors, and the other event brings a ring to both.
+        let everywhere = [EventRequest { interval: INTERVAL, ..event(0, 0) }];
+        let rings = StartHeader { ring: 64, ..header(0, ProcessorSet::EMPTY) };
+        let beside = client.start_with(&mut engine, rings, &everywhere).header().detail[0];
+        let both = [
+            EventRequest { interval: INTERVAL, ..event(0, core_type) },
+            EventRequest { interval: 5_000, ..event(2, 0) },
+        ];
+        let [session, _] = client.start_with(&mut engine, rings, &both).header().detail;
+        for _ in 0..3 {
+            machine.pass(INTERVAL.into());
+            for processor in machine.timed() {
+                let interrupted = engine::Interrupted { ip: 1, process: 2, thread: 3, mode: protocol::Mode::User };
+                machine.expire(&engine, processor, &interrupted);
+            }
+        }
+        let records = client.samples(&mut engine, session, None, 100).unwrap().try_samples().unwrap();
+        let processors: Vec<u32> = records.iter().map(protocol::Record::processor).collect();
+        assert_eq!(processors, [there; 3], "core type {core_type:#x}");
+        for session in [session, beside] {
+            client.stop(&mut engine, session, None);
+        }
+    }
+}

@@ -35,6 +35,28 @@ fn two_clients_with_one_source_and_interval_share_a_counter_and_each_has_every_s
 }
 
 #[test]
+fn equal_events_of_one_session_share_no_counter_with_each_other() {
+    for (name, machine) in machines(1) {
+        let mut engine = engine(&machine);
+        let (first, second) = (Client::open(&mut engine, 1, 10), Client::open(&mut engine, 2, 20));
+        started(first, &mut engine, 64, on(&[]), &[event(6, SHORT)]);
+        let answer =
+            second.start_with(&mut engine, super::scene::header(64, on(&[])), &[event(6, SHORT), event(6, SHORT)]);
+        if answer.header().cause == ErrorCode::NoFreeCounter as u32 {
+            assert_eq!(name.split(',').next(), Some("p6-coppermine"), "it alone has no more than two counters");
+            continue;
+        }
+        let [session, _] = answer.header().detail;
+        assert_eq!(in_use(&machine), 2, "{name}: the first event has the counter of the other session");
+        run(&machine, &engine, 0, SHORT.into());
+        let counts = stopped(second, &mut engine, session, None);
+        let samples: Vec<u64> = counts.iter().map(|count| count.samples).collect();
+        assert_eq!(samples, [1, 1], "{name}");
+        assert_eq!(fetched(second, &mut engine, session).0.len(), 2, "{name}: each has a record");
+    }
+}
+
+#[test]
 fn an_overflow_that_waits_when_one_of_two_leaves_is_lost_to_that_one_and_a_sample_of_the_other() {
     for (name, machine) in machines(1) {
         let mut engine = engine(&machine);

@@ -82,7 +82,8 @@ impl<E> Hal<E> {
     /// # Errors
     /// [`HalError::UnknownSource`], [`HalError::Unsupported`].
     pub fn startable(&self, source: Source) -> Result<(), HalError> {
-        match self.source_information(source)?.support {
+        let entry = self.information_of(source).ok_or(HalError::UnknownSource(source))?;
+        match self.support(&entry) {
             Support::Supported => Ok(()),
             support => Err(HalError::Unsupported(source, support)),
         }
@@ -117,7 +118,7 @@ impl<E> Hal<E> {
     /// Any.
     pub fn keep_raw(&self, is_used: impl Fn(u16) -> bool) {
         for (index, slot) in self.raw_slots() {
-            if !is_used(index) {
+            if slot.event().is_some() && !is_used(index) {
                 slot.free();
             }
         }

@@ -6,13 +6,15 @@ use std::sync::atomic::Ordering;
 use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks, TraceEvent};
 use pmu::{CurrentCpu, ProcessorIndex};
 use protocol::status::{
-    STATUS_DEVICE_BUSY, STATUS_INVALID_PARAMETER, STATUS_NOT_SUPPORTED, STATUS_WMI_ALREADY_ENABLED,
+    STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER, STATUS_NOT_SUPPORTED,
+    STATUS_WMI_ALREADY_ENABLED,
 };
 use protocol::{HalSourceRecord, NtStatus, ProcessorSet};
 use sample_ring::Memory;
 
 use super::{Call, SUCCESS, SimMachine, lock};
 use crate::cpu::ModelCpu;
+use crate::fault_point;
 
 impl Platform for &SimMachine {
     type Cpu = ModelCpu;
@@ -158,6 +160,9 @@ impl Platform for &SimMachine {
     }
 
     fn is_shadowed(&self) -> Result<bool, NtStatus> {
+        if fault_point::fails("is_shadowed") {
+            return Err(STATUS_INSUFFICIENT_RESOURCES);
+        }
         match self.shadow.load(Ordering::Relaxed) {
             0 => Ok(false),
             1 => Ok(true),
@@ -172,6 +177,9 @@ impl Platform for &SimMachine {
     fn allocate_area(&self, processor: ProcessorIndex, by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
         let (status, first, address) = &self.area_refusal;
         let status = status.load(Ordering::Relaxed);
+        if fault_point::fails("allocate_area") {
+            return Err(AreaRefused { status: STATUS_INSUFFICIENT_RESOURCES, address: 0 });
+        }
         if by == AreaAllocator::Kernel && status != SUCCESS && processor.number() >= first.load(Ordering::Relaxed) {
             return Err(AreaRefused { status: NtStatus::new(status), address: address.load(Ordering::Relaxed) });
         }
@@ -179,6 +187,9 @@ impl Platform for &SimMachine {
     }
 
     fn free_area(&self, processor: ProcessorIndex) -> Result<(), NtStatus> {
+        if fault_point::fails("free_area") {
+            return Err(STATUS_INSUFFICIENT_RESOURCES);
+        }
         self.processor(processor.number()).free_area();
         Ok(())
     }
@@ -217,6 +228,9 @@ impl Platform for &SimMachine {
 
     fn run_ticks(&self, processors: &ProcessorSet) -> bool {
         assert!(self.is_sampling(), "ticks without the interrupt");
+        if fault_point::fails("run_ticks") {
+            return false;
+        }
         *lock(&self.ticking) = *processors;
         true
     }

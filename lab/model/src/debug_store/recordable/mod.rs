@@ -40,9 +40,10 @@ impl Recordable {
     }
 
     /// Returns whether a counter records the selected event with precise distribution: at the overflow itself instead
-    /// of at the next event (column `PDISTCounter` of the event files; SDM, "PDist: Precise Distribution").
-    pub(super) fn is_distributed(self, counter: CounterId, Selected { event, .. }: Selected) -> bool {
-        self.is_distributed && matches!((counter, event), (CounterId::General(0), 0xC4 | 0xC5))
+    /// of at the next event (column `PDISTCounter` of the event files, which has counter 0 for every event of Golden
+    /// Cove; SDM, "PDist: Precise Distribution").
+    pub(super) fn is_distributed(self, counter: CounterId, selected: Selected) -> bool {
+        self.is_distributed && counter == CounterId::General(0) && self.counters(selected) != 0
     }
 }
 
