@@ -7,7 +7,7 @@ use crate::{
         callbacks, cancel_race, control_areas, deferred, etw, hal, loaded_images, pool, power, processor_change,
         requests,
         scripted_events::{self, ASLEEP, core, scripted_core},
-        security, system_information, system_threads, threads as scheduled, time, version,
+        security, stepping, system_information, system_threads, threads as scheduled, time, version,
     },
     nt,
     state::{machine::MACHINE, tracing::Wanted},
@@ -15,7 +15,7 @@ use crate::{
 };
 use bench_protocol::{
     Accesses, Answer, Command, Counter, DebugStore, DsWrites, EnabledCounter, Handler, InterruptMode, InterruptSite,
-    Registration, ScriptedRequest, TimerMode,
+    Registration, ScriptedRequest, StepPlan, TimerMode,
 };
 use model::{Branch, CounterId, FaultingAccess, GeneralProtection, LedgerEntry, Mode, Processor, Selected};
 
@@ -125,9 +125,20 @@ pub fn answer(command: Command) -> Answer {
             etw::enable(provider, enabled.then_some(Wanted { level, keywords }));
             Answer::Done
         }
+        Command::Step(plan) => done(step(plan)),
+        Command::Steps => reply(stepping::take().map(Answer::Steps).ok_or_else(|| IN_CALL.to_owned())),
         Command::Providers => Answer::Providers(MACHINE.kernel.tracing.providers()),
         Command::TakeEvents => Answer::Events(MACHINE.kernel.tracing.take()),
     }
+}
+
+/// Why the plan of a stepped call cannot be replaced.
+const IN_CALL: &str = "a stepped call does not return";
+
+fn step(plan: StepPlan) -> Result<(), String> {
+    scripted_core(plan.processor)?;
+    scripted_core(plan.target)?;
+    if stepping::arm(plan) { Ok(()) } else { refused(IN_CALL) }
 }
 
 fn notify_power(arguments: [u64; 2]) {

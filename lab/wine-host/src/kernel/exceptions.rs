@@ -1,8 +1,8 @@
 //! The exception handler of the process in which drivers run.
 //!
 //! cpuid does not fault, so the loader replaces it by ud2. rdmsr, wrmsr and rdpmc fault as an access violation at
-//! address -1. Accesses to the mapped registers of the APIC fault at their addresses, and `cancel_race.rs` sets the
-//! trap flag. The handler serves only faults inside a loaded driver and passes on all others.
+//! address -1. Accesses to the mapped registers of the APIC fault at their addresses, and `cancel_race.rs` and
+//! `step_trap.rs` set the trap flag. The handler serves only faults inside a loaded driver and passes on all others.
 
 #![expect(unsafe_code, reason = "an exception handler reads and writes the registers of the thread")]
 
@@ -11,7 +11,7 @@ use crate::{
         apic,
         instructions::{self, Site},
     },
-    kernel::{cancel_race, hal, loaded_images},
+    kernel::{cancel_race, hal, loaded_images, stepping},
     state::machine::MACHINE,
     violation::catch_panic,
 };
@@ -61,7 +61,9 @@ unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i3
         // SAFETY: the context is valid and belongs to this thread, which does not use it otherwise.
         let context = unsafe { &mut *exception.ContextRecord };
         let memory = match record.ExceptionCode {
-            STATUS_SINGLE_STEP if cancel_race::on_single_step(context) => return EXCEPTION_CONTINUE_EXECUTION,
+            STATUS_SINGLE_STEP if stepping::on_single_step(context) || cancel_race::on_single_step(context) => {
+                return EXCEPTION_CONTINUE_EXECUTION;
+            }
             STATUS_ILLEGAL_INSTRUCTION | STATUS_PRIVILEGED_INSTRUCTION => None,
             STATUS_ACCESS_VIOLATION => record.ExceptionInformation.get(1).copied().filter(|at| *at != usize::MAX),
             _ => return EXCEPTION_CONTINUE_SEARCH,
@@ -90,6 +92,7 @@ unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i3
             return EXCEPTION_CONTINUE_SEARCH;
         };
         context.Rip += length;
+        stepping::after_emulation(context);
         EXCEPTION_CONTINUE_EXECUTION
     })
 }

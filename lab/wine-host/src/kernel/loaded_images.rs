@@ -22,6 +22,11 @@ pub fn contains(address: usize) -> bool {
     loaded().iter().any(|image| image.addresses.contains(&address))
 }
 
+/// Returns the addresses of the driver's image that contains the address.
+pub fn addresses_around(address: usize) -> Option<Range<usize>> {
+    loaded().iter().map(|image| image.addresses.clone()).find(|addresses| addresses.contains(&address))
+}
+
 /// Returns the bytes of a driver from the address on, at most one instruction. Returns None if no driver is there.
 pub fn code_at(address: usize) -> Option<&'static [u8]> {
     let images = loaded();

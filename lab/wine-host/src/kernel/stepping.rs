@@ -1,0 +1,246 @@
+//! Steps through a call into a driver, and lets counters overflow at chosen instructions.
+//!
+//! The interrupt of an overflow is delivered on the stepping thread, before the first instruction whose IRQL allows it.
+//! Meanwhile the thread that usually delivers the interrupts of the processor does not.
+
+#![expect(unsafe_code, reason = "calls functions of the driver")]
+
+use crate::{
+    cpu::{
+        affinity,
+        processor::{Core, State},
+        processors,
+    },
+    kernel::{interrupt, irql, loaded_images, step_trap, step_trap::TRAP_FLAG},
+    lock::lock,
+    nt::{self, HIGH_LEVEL},
+    state::{machine::MACHINE, step_run::StepRun, stepper::AfterTrap, stepping::Phase},
+    violation,
+};
+use bench_protocol::{StepEntry, StepOverflow, StepPlan, StepReport};
+use model::{Mode, Selected};
+use std::{
+    cell::Cell,
+    collections::BTreeMap,
+    ops::Range,
+    sync::{PoisonError, atomic::Ordering},
+    time::Duration,
+};
+use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
+
+/// The longest wait for the end of a stepped call.
+const WAIT_LIMIT: Duration = Duration::from_secs(15);
+
+/// A stepped call of this thread.
+struct Running {
+    run: StepRun,
+    plan: StepPlan,
+    image: Range<usize>,
+}
+
+thread_local! {
+    static RUNNING: Cell<Option<Running>> = const { Cell::new(None) };
+}
+
+/// Plans the next call. Returns false if the call of an earlier plan does not return.
+pub fn arm(plan: StepPlan) -> bool {
+    step_trap::start();
+    let Some(mut phase) = not_running() else { return false };
+    *phase = Phase::Armed(plan);
+    true
+}
+
+/// Returns what happened in the planned call after its end, and forgets the plan. Returns None if the call does not
+/// return.
+pub fn take() -> Option<StepReport> {
+    match std::mem::take(&mut *not_running()?) {
+        Phase::Done(report) => Some(report),
+        _ => Some(StepReport::default()),
+    }
+}
+
+fn not_running() -> Option<std::sync::MutexGuard<'static, Phase>> {
+    let stepping = &MACHINE.kernel.stepping;
+    let runs = |phase: &mut Phase| matches!(phase, Phase::Running);
+    let waited = stepping.changed.wait_timeout_while(lock(&stepping.phase), WAIT_LIMIT, runs);
+    let (phase, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+    (!timeout.timed_out()).then_some(phase)
+}
+
+/// Calls a function of a driver: step by step if a plan waits for this call, or if this thread steps already.
+///
+/// # Safety
+/// The function takes these arguments, and has no others.
+pub unsafe fn call(entry: StepEntry, routine: *const (), arguments: [usize; 4]) -> usize {
+    if MACHINE.kernel.stepping.stepper.is_stepping(nt::current_thread()) {
+        // SAFETY: guaranteed by the caller.
+        return unsafe { step_trap::call(routine, arguments) };
+    }
+    let plain = || {
+        type Function = unsafe extern "system" fn(usize, usize, usize, usize) -> usize;
+        // SAFETY: guaranteed by the caller. A function ignores arguments that it does not have.
+        let function = unsafe { std::mem::transmute::<*const (), Function>(routine) };
+        let [first, second, third, fourth] = arguments;
+        // SAFETY: guaranteed by the caller.
+        unsafe { function(first, second, third, fourth) }
+    };
+    let Some(running) = begin(entry, routine.addr()) else { return plain() };
+    affinity::with_scheduled(running.plan.processor, || {
+        let Running { mut run, plan, image } = running;
+        let first = run.next_stop(None, false).unwrap_or(u64::MAX);
+        RUNNING.set(Some(Running { run, plan, image: image.clone() }));
+        MACHINE.kernel.stepping.stepper.begin(nt::current_thread(), &image, first);
+        // SAFETY: guaranteed by the caller.
+        let result = unsafe { step_trap::call(routine, arguments) };
+        end();
+        result
+    })
+}
+
+/// Takes the plan if it waits for this call.
+fn begin(entry: StepEntry, routine: usize) -> Option<Running> {
+    let mut phase = lock(&MACHINE.kernel.stepping.phase);
+    let is_it = |plan: &StepPlan| plan.entry == entry && (is_bound_by_plan(entry) || is_on(plan.processor));
+    let image = match &*phase {
+        Phase::Armed(plan) if is_it(plan) => loaded_images::addresses_around(routine)?,
+        _ => return None,
+    };
+    match std::mem::replace(&mut *phase, Phase::Running) {
+        Phase::Armed(plan) => Some(Running { run: StepRun::new(plan.overflow_at.clone()), plan, image }),
+        _ => None,
+    }
+}
+
+/// Returns whether the call runs on any processor, so that the plan chooses it.
+const fn is_bound_by_plan(entry: StepEntry) -> bool {
+    matches!(entry, StepEntry::Request { .. } | StepEntry::Power)
+}
+
+fn is_on(processor: u32) -> bool {
+    affinity::current_processor() == processor
+}
+
+fn end() {
+    let stepping = &MACHINE.kernel.stepping;
+    let instructions = stepping.stepper.reached();
+    stepping.stepper.end();
+    let Some(Running { run, plan, .. }) = RUNNING.take() else { return };
+    if let Some(core) = processors::find(plan.processor) {
+        release(core);
+    }
+    *lock(&stepping.phase) = Phase::Done(run.end(instructions));
+    stepping.changed.notify_all();
+}
+
+/// Lets the usual thread deliver the interrupts of the processor again.
+fn release(core: &Core) {
+    if core.is_stepped.swap(false, Ordering::SeqCst) {
+        core.pmi.notify();
+    }
+}
+
+/// Continues to step after the lab has executed an instruction of the driver.
+pub fn after_emulation(context: &mut CONTEXT) {
+    let stepper = &MACHINE.kernel.stepping.stepper;
+    let is_stepping = context.EFlags & TRAP_FLAG != 0 && stepper.is_stepping(nt::current_thread());
+    if is_stepping && stepper.after_instruction() == AfterTrap::Stop {
+        stop_at(context);
+    }
+}
+
+/// Handles a trap before an instruction at which something is planned. Returns false if the trap is not of a stepping
+/// thread.
+pub fn on_single_step(context: &mut CONTEXT) -> bool {
+    let is_stepping = MACHINE.kernel.stepping.stepper.is_stepping(nt::current_thread());
+    if is_stepping {
+        stop_at(context);
+    }
+    is_stepping
+}
+
+/// Does what is planned before the instruction, and sets the trap flag if more is to come.
+fn stop_at(context: &mut CONTEXT) {
+    let stepper = &MACHINE.kernel.stepping.stepper;
+    context.EFlags &= !TRAP_FLAG;
+    // The handler of the interrupt is not stepped.
+    stepper.end();
+    let Some(mut running) = RUNNING.take() else { return };
+    let instruction = stepper.reached().saturating_sub(1);
+    let next = running.act(instruction, context.Rip);
+    RUNNING.set(Some(running));
+    if let Some(next) = next {
+        stepper.go_on(nt::current_thread(), next);
+        context.EFlags |= TRAP_FLAG;
+    }
+}
+
+impl Running {
+    /// Does what is planned before an instruction. Returns the number of the next one at which to stop.
+    fn act(&mut self, instruction: u64, ip: u64) -> Option<u64> {
+        let core = processors::find(self.plan.processor)?;
+        let target = processors::find(self.plan.target)?;
+        let is_here = self.plan.target == self.plan.processor;
+        if self.run.is_due(instruction) {
+            let start = u64::try_from(self.image.start).unwrap_or_default();
+            let mut overflow = StepOverflow {
+                instruction,
+                offset: ip.wrapping_sub(start),
+                level: irql::current(),
+                overflowed: false,
+                delivered: None,
+            };
+            if is_here {
+                core.is_stepped.store(true, Ordering::SeqCst);
+            }
+            overflow.overflowed = overflow_on(target);
+            self.run.overflowed(overflow);
+            if !is_here {
+                let reached = if target.pmi.notify_and_wait() { Some(instruction) } else { None };
+                reached.map_or_else(
+                    || violation::other("a processor stays at HIGH_LEVEL while another one is stepped"),
+                    |instruction| self.run.delivered(instruction),
+                );
+            }
+        }
+        let mut is_pending = false;
+        if core.is_stepped.load(Ordering::SeqCst) {
+            if irql::current() < HIGH_LEVEL && core.with(|state| state.processor.interrupt_due()) {
+                self.run.delivered(instruction);
+                interrupt::deliver(core);
+            }
+            is_pending = core.with(|state| state.processor.interrupt_pending());
+            if !is_pending {
+                release(core);
+            }
+        }
+        self.run.next_stop(Some(instruction), is_pending)
+    }
+}
+
+/// Lets each event occur that a counter with an interrupt counts, until one of its counters overflows. Returns whether
+/// such a counter runs.
+fn overflow_on(core: &Core) -> bool {
+    let thread = nt::current_thread();
+    core.high_level.acquire(thread);
+    let overflowed = core.with(overflow);
+    core.high_level.release(thread);
+    overflowed
+}
+
+fn overflow(state: &mut State) -> bool {
+    let counters = state.processor.interrupting_counters();
+    for mode in [Mode::Kernel, Mode::User] {
+        let mut events: BTreeMap<Selected, u64> = BTreeMap::new();
+        for counter in &counters {
+            let counts = if mode == Mode::Kernel { counter.kernel } else { counter.user && !counter.kernel };
+            if counts {
+                let least = events.entry(counter.selected).or_insert(counter.events);
+                *least = counter.events.min(*least);
+            }
+        }
+        if !events.is_empty() {
+            state.processor.run(mode, &|selected| events.get(&selected).copied().unwrap_or_default());
+        }
+    }
+    !counters.is_empty()
+}
