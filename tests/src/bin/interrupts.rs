@@ -56,7 +56,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     let (started, mut passed) = (Instant::now(), true);
     for name in identities {
         println!(
-            "\n{name}, seed {}\n{:14}{:>14}{:>11}{:>8}{:>7}{:>7}{:>11}{:>10}{:>9}",
+            "\n{name}, seed {}\n{:14}{:>14}{:>11}{:>8}{:>7}{:>7}{:>11}{:>9}{:>10}{:>9}",
             arguments.seed,
             "Scenario",
             "Instructions",
@@ -65,6 +65,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
             "Idle",
             "Pairs",
             "Elsewhere",
+            "Stepped",
             "Failures",
             "Time"
         );
@@ -80,10 +81,10 @@ fn run(arguments: &Arguments) -> Result<bool> {
                 pairs: arguments.sample.unwrap_or(PAIRS).min(PAIRS),
                 elsewhere: Some(arguments.sample.unwrap_or(ELSEWHERE).min(ELSEWHERE)),
             };
-            let Row { instructions, delivered, masked, idle, pairs, elsewhere, failures, time } =
+            let Row { instructions, delivered, masked, idle, pairs, elsewhere, stepped, failures, time } =
                 sweep(&mut lab, wanted)?;
             println!(
-                "{scenario:14}{instructions:>14}{delivered:>11}{masked:>8}{idle:>7}{pairs:>7}{elsewhere:>11}\
+                "{scenario:14}{instructions:>14}{delivered:>11}{masked:>8}{idle:>7}{pairs:>7}{elsewhere:>11}{stepped:>9}\
                  {:>10}{:>7.0} s",
                 failures.len(),
                 time.as_secs_f64()

@@ -142,9 +142,14 @@ impl<'a> Stage<'a> {
     ///
     /// # Errors
     /// The driver or the lab refuses a request. What the driver did is [checked](Self::check) later.
-    pub fn step(&mut self, overflow_at: &[u64], target: u32) -> Result<(StepReport, Vec<CountRecord>)> {
+    pub fn step(
+        &mut self,
+        overflow_at: &[u64],
+        target: u32,
+        by_breakpoints: bool,
+    ) -> Result<(StepReport, Vec<CountRecord>)> {
         self.calls += 1;
-        let plan = |entry| StepPlan { entry, processor: 0, overflow_at: overflow_at.to_vec(), target };
+        let plan = |entry| StepPlan { entry, processor: 0, overflow_at: overflow_at.to_vec(), target, by_breakpoints };
         let request = |code: Code| plan(StepEntry::Request { code: code as u32 });
         let mut counts = Vec::new();
         let mut report = StepReport::default();

@@ -5,11 +5,14 @@
 
 #![expect(unsafe_code, reason = "handles a signal of Linux, and changes the registers and the stack of a thread")]
 
-use crate::state::{machine::MACHINE, stepper::AfterTrap};
+use crate::state::{
+    machine::MACHINE,
+    stepper::{AfterTrap, Code},
+};
 use std::{
     arch::{asm, global_asm},
     ptr,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::atomic::{AtomicU8, AtomicUsize, Ordering},
 };
 
 /// EFLAGS.TF (SDM Vol. 1, 3.4.3.3).
@@ -19,9 +22,15 @@ pub const TRAP_FLAG: u32 = 0x100;
 const RT_SIGACTION: usize = 13;
 const SET_SIZE: usize = 8;
 
-/// SIGTRAP, and the code of a single-step trap (signal(7), sigaction(2)).
+/// SIGTRAP, and the code of a single-step trap (sigaction(2)).
 const SIGTRAP: usize = 5;
 const TRAP_TRACE: i32 = 2;
+
+/// The number of the exception #DB.
+const DEBUG_EXCEPTION: u64 = 1;
+
+/// The code of a signal for INT3, whose length is one byte.
+const SI_KERNEL: i32 = 0x80;
 
 /// Set in the result of [`resume_address`] if the thread steps again.
 const STEPS: u64 = 1 << 63;
@@ -53,6 +62,9 @@ struct Context {
     rsp: u64,
     rip: u64,
     flags: u64,
+    segments: u64,
+    error: u64,
+    trap: u64,
 }
 
 const _: () = assert!(std::mem::offset_of!(Context, rsp) == 160);
@@ -62,8 +74,8 @@ type Handler = unsafe extern "sysv64" fn(i32, *mut Information, *mut Context);
 /// Wine's handler, or 0.
 static WINES: AtomicUsize = AtomicUsize::new(0);
 
-// `lab_step_call` calls the function in RCX with the four arguments at RDX, and with the trap flag set. The first trap
-// is before the first instruction of the function.
+// `lab_step_call` calls the function in RCX with the four arguments at RDX, and with the flags in R8 set. With the trap
+// flag, the first trap is before the first instruction of the function.
 //
 // A kernel function that a stepped driver has called returns to `lab_step_resume`, which keeps the results, sets the
 // trap flag and goes on at the address to which the driver's call returns. The trap is before the instruction there.
@@ -78,12 +90,13 @@ global_asm!(
     ".seh_endprologue",
     "mov rax, rcx",
     "mov r10, rdx",
+    "mov r11, r8",
     "mov rcx, [r10]",
     "mov rdx, [r10 + 8]",
     "mov r8, [r10 + 16]",
     "mov r9, [r10 + 24]",
     "pushfq",
-    "or qword ptr [rsp], 0x100",
+    "or qword ptr [rsp], r11",
     "popfq",
     "call rax",
     ".globl lab_step_exit",
@@ -114,7 +127,7 @@ global_asm!(
 );
 
 unsafe extern "system" {
-    fn lab_step_call(routine: *const (), arguments: *const usize) -> usize;
+    fn lab_step_call(routine: *const (), arguments: *const usize, flags: usize) -> usize;
     fn lab_step_exit();
     fn lab_step_resume();
 }
@@ -126,13 +139,32 @@ extern "system" fn resume_address() -> u64 {
     address.unwrap_or_default() | if stepper.is_stepping(current_thread()) { STEPS } else { 0 }
 }
 
-/// Calls a function of a driver, which the thread steps.
+/// Calls a function of a driver. The thread steps from its first instruction on, or runs.
 ///
 /// # Safety
 /// The function takes these arguments, and has no others.
-pub unsafe fn call(routine: *const (), arguments: [usize; 4]) -> usize {
+pub unsafe fn call(routine: *const (), arguments: [usize; 4], steps: bool) -> usize {
+    let flags = if steps { 1 << TRAP_FLAG.trailing_zeros() } else { 0 };
     // SAFETY: guaranteed by the caller.
-    unsafe { lab_step_call(routine, arguments.as_ptr()) }
+    unsafe { lab_step_call(routine, arguments.as_ptr(), flags) }
+}
+
+/// The code of the driver, which is writable.
+pub struct DriverCode;
+
+impl Code for DriverCode {
+    fn replace(&self, address: usize, byte: u8) -> u8 {
+        let at: *mut u8 = ptr::with_exposed_provenance_mut(address);
+        // SAFETY: the address is in the image of a loaded driver, which `make_writable` has made writable. A processor
+        // fetches either byte.
+        unsafe { AtomicU8::from_ptr(at) }.swap(byte, Ordering::SeqCst)
+    }
+
+    fn read(&self, address: usize) -> u8 {
+        let at: *const u8 = ptr::with_exposed_provenance(address);
+        // SAFETY: the address is in the image of a loaded driver.
+        unsafe { at.read_volatile() }
+    }
 }
 
 /// Returns the number of the thread from the TEB, without a call.
@@ -144,11 +176,11 @@ fn current_thread() -> u32 {
 }
 
 unsafe extern "sysv64" fn on_signal(signal: i32, information: *mut Information, context: *mut Context) {
-    // SAFETY: Linux passes valid pointers; this reads a part of the information.
-    let code = unsafe { (*information).code };
+    // SAFETY: Linux passes valid pointers; these are the first members of the information.
+    let head = unsafe { &mut *information };
     // SAFETY: the context belongs to this thread, which does not use it otherwise.
     let registers = unsafe { &mut *context };
-    if code == TRAP_TRACE && serve(registers) {
+    if serve(&mut head.code, registers) {
         return;
     }
     let wines: *const () = ptr::with_exposed_provenance(WINES.load(Ordering::Relaxed));
@@ -158,24 +190,40 @@ unsafe extern "sysv64" fn on_signal(signal: i32, information: *mut Information, 
     unsafe { wines(signal, information, context) };
 }
 
-/// Serves a trap of the stepping thread. Returns false if Wine has to make it an exception.
-fn serve(registers: &mut Context) -> bool {
+/// Serves a trap of the stepping thread, or at its breakpoint. Returns false if Wine has to make it an exception.
+fn serve(code: &mut i32, registers: &mut Context) -> bool {
     let Ok(ip) = usize::try_from(registers.rip) else { return false };
     let top: *mut usize = ptr::with_exposed_provenance_mut(usize::try_from(registers.rsp).unwrap_or_default());
     let exit: *const () = lab_step_exit as *const ();
     let stepper = &MACHINE.kernel.stepping.stepper;
-    let after = if ip == exit.addr() && stepper.is_stepping(current_thread()) {
-        AfterTrap::Leave
-    } else {
+    let thread = current_thread();
+    let after = match *code {
+        TRAP_TRACE if ip == exit.addr() && stepper.is_stepping(thread) => AfterTrap::Run,
         // SAFETY: the thread has a stack, and the stack pointer is aligned.
-        stepper.after_trap(current_thread(), ip, || unsafe { top.read() })
+        TRAP_TRACE => stepper.after_step(thread, ip, || unsafe { top.read() }, &DriverCode),
+        SI_KERNEL => stepper.after_breakpoint(thread, ip - 1, &DriverCode),
+        _ => AfterTrap::NotOurs,
     };
+    if *code == SI_KERNEL && after != AfterTrap::NotOurs {
+        registers.rip -= 1;
+    }
     match after {
-        AfterTrap::NotOurs | AfterTrap::Stop => return false,
-        AfterTrap::Step => return true,
+        AfterTrap::NotOurs => return false,
+        AfterTrap::Again => return true,
+        AfterTrap::Stop => {
+            // Wine tells a single-step trap by these.
+            *code = TRAP_TRACE;
+            registers.trap = DEBUG_EXCEPTION;
+            registers.flags |= u64::from(TRAP_FLAG);
+            return false;
+        }
+        AfterTrap::Step => {
+            registers.flags |= u64::from(TRAP_FLAG);
+            return true;
+        }
         // SAFETY: the top of the stack is the return address of the call, which `resume_address` restores.
         AfterTrap::Call => unsafe { top.write((lab_step_resume as *const ()).expose_provenance()) },
-        AfterTrap::Leave => {}
+        AfterTrap::Run => {}
     }
     registers.flags &= !u64::from(TRAP_FLAG);
     true

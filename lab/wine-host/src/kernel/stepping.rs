@@ -11,10 +11,13 @@ use crate::{
         processor::{Core, State},
         processors,
     },
-    kernel::{interrupt, irql, loaded_images, step_trap, step_trap::TRAP_FLAG},
+    kernel::{
+        interrupt, irql, loaded_images, step_trap,
+        step_trap::{DriverCode, TRAP_FLAG},
+    },
     lock::lock,
     nt::{self, HIGH_LEVEL},
-    state::{machine::MACHINE, step_run::StepRun, stepper::AfterTrap, stepping::Phase},
+    state::{machine::MACHINE, step_route::Trace, step_run::StepRun, stepper::AfterTrap, stepping::Phase},
     violation,
 };
 use bench_protocol::{StepEntry, StepOverflow, StepPlan, StepReport};
@@ -23,7 +26,7 @@ use std::{
     cell::Cell,
     collections::BTreeMap,
     ops::Range,
-    sync::{PoisonError, atomic::Ordering},
+    sync::{Arc, PoisonError, atomic::Ordering},
     time::Duration,
 };
 use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
@@ -36,6 +39,10 @@ struct Running {
     run: StepRun,
     plan: StepPlan,
     image: Range<usize>,
+    /// The instructions of the call, if it may be followed by breakpoints.
+    trace: Option<Arc<Trace>>,
+    /// Whether the instructions are only counted and recorded.
+    counts_only: bool,
 }
 
 thread_local! {
@@ -45,6 +52,7 @@ thread_local! {
 /// Plans the next call. Returns false if the call of an earlier plan does not return.
 pub fn arm(plan: StepPlan) -> bool {
     step_trap::start();
+    loaded_images::make_code_writable();
     let Some(mut phase) = not_running() else { return false };
     *phase = Phase::Armed(plan);
     true
@@ -72,26 +80,15 @@ fn not_running() -> Option<std::sync::MutexGuard<'static, Phase>> {
 /// # Safety
 /// The function takes these arguments, and has no others.
 pub unsafe fn call(entry: StepEntry, routine: *const (), arguments: [usize; 4]) -> usize {
-    if MACHINE.kernel.stepping.stepper.is_stepping(nt::current_thread()) {
+    let Some(running) = begin(entry, routine.addr()) else {
+        let steps = MACHINE.kernel.stepping.stepper.is_stepping(nt::current_thread());
         // SAFETY: guaranteed by the caller.
-        return unsafe { step_trap::call(routine, arguments) };
-    }
-    let plain = || {
-        type Function = unsafe extern "system" fn(usize, usize, usize, usize) -> usize;
-        // SAFETY: guaranteed by the caller. A function ignores arguments that it does not have.
-        let function = unsafe { std::mem::transmute::<*const (), Function>(routine) };
-        let [first, second, third, fourth] = arguments;
-        // SAFETY: guaranteed by the caller.
-        unsafe { function(first, second, third, fourth) }
+        return unsafe { step_trap::call(routine, arguments, steps) };
     };
-    let Some(running) = begin(entry, routine.addr()) else { return plain() };
     affinity::with_scheduled(running.plan.processor, || {
-        let Running { mut run, plan, image } = running;
-        let first = run.next_stop(None, false).unwrap_or(u64::MAX);
-        RUNNING.set(Some(Running { run, plan, image: image.clone() }));
-        MACHINE.kernel.stepping.stepper.begin(nt::current_thread(), &image, first);
+        let steps = running.begin();
         // SAFETY: guaranteed by the caller.
-        let result = unsafe { step_trap::call(routine, arguments) };
+        let result = unsafe { step_trap::call(routine, arguments, steps) };
         end();
         result
     })
@@ -106,7 +103,11 @@ fn begin(entry: StepEntry, routine: usize) -> Option<Running> {
         _ => return None,
     };
     match std::mem::replace(&mut *phase, Phase::Running) {
-        Phase::Armed(plan) => Some(Running { run: StepRun::new(plan.overflow_at.clone()), plan, image }),
+        Phase::Armed(plan) => {
+            let counts_only = plan.overflow_at.is_empty();
+            let trace = lock(&MACHINE.kernel.stepping.trace).clone().filter(|_| plan.by_breakpoints && !counts_only);
+            Some(Running { run: StepRun::new(plan.overflow_at.clone()), plan, image, trace, counts_only })
+        }
         _ => None,
     }
 }
@@ -123,8 +124,11 @@ fn is_on(processor: u32) -> bool {
 fn end() {
     let stepping = &MACHINE.kernel.stepping;
     let instructions = stepping.stepper.reached();
-    stepping.stepper.end();
-    let Some(Running { run, plan, .. }) = RUNNING.take() else { return };
+    stepping.stepper.end(&DriverCode);
+    let Some(Running { run, plan, counts_only, .. }) = RUNNING.take() else { return };
+    if counts_only {
+        *lock(&stepping.trace) = Some(Arc::new(Trace::new(stepping.stepper.recorded())));
+    }
     if let Some(core) = processors::find(plan.processor) {
         release(core);
     }
@@ -142,8 +146,14 @@ fn release(core: &Core) {
 /// Continues to step after the lab has executed an instruction of the driver.
 pub fn after_emulation(context: &mut CONTEXT) {
     let stepper = &MACHINE.kernel.stepping.stepper;
-    let is_stepping = context.EFlags & TRAP_FLAG != 0 && stepper.is_stepping(nt::current_thread());
-    if is_stepping && stepper.after_instruction() == AfterTrap::Stop {
+    let thread = nt::current_thread();
+    let Ok(ip) = usize::try_from(context.Rip) else { return };
+    if context.EFlags & TRAP_FLAG == 0 {
+        return;
+    }
+    if stepper.has_passed(thread, &DriverCode) {
+        context.EFlags &= !TRAP_FLAG;
+    } else if stepper.is_stepping(thread) && stepper.after_instruction(ip) == AfterTrap::Stop {
         stop_at(context);
     }
 }
@@ -163,18 +173,32 @@ fn stop_at(context: &mut CONTEXT) {
     let stepper = &MACHINE.kernel.stepping.stepper;
     context.EFlags &= !TRAP_FLAG;
     // The handler of the interrupt is not stepped.
-    stepper.end();
+    stepper.end(&DriverCode);
     let Some(mut running) = RUNNING.take() else { return };
     let instruction = stepper.reached().saturating_sub(1);
     let next = running.act(instruction, context.Rip);
-    RUNNING.set(Some(running));
-    if let Some(next) = next {
-        stepper.go_on(nt::current_thread(), next);
+    if next.is_some_and(|next| running.go_on(Some(instruction), next)) {
         context.EFlags |= TRAP_FLAG;
     }
+    RUNNING.set(Some(running));
 }
 
 impl Running {
+    /// Begins the call on this thread. Returns whether it steps from the first instruction on.
+    fn begin(mut self) -> bool {
+        let first = self.run.next_stop(None, false).unwrap_or(u64::MAX);
+        MACHINE.kernel.stepping.stepper.begin(&self.image, self.counts_only);
+        let steps = self.go_on(None, first);
+        RUNNING.set(Some(self));
+        steps
+    }
+
+    /// Goes on to the instruction with the number `next`. Returns whether the thread steps now.
+    fn go_on(&self, from: Option<u64>, next: u64) -> bool {
+        let way = self.trace.as_ref().map(|trace| trace.route(from, next)).unwrap_or_default();
+        MACHINE.kernel.stepping.stepper.go_on(nt::current_thread(), &way, next, &DriverCode)
+    }
+
     /// Does what is planned before an instruction. Returns the number of the next one at which to stop.
     fn act(&mut self, instruction: u64, ip: u64) -> Option<u64> {
         let core = processors::find(self.plan.processor)?;

@@ -1,13 +1,15 @@
 //! The plan for the next stepped call, and its report.
 
-use crate::state::stepper::Stepper;
+use crate::state::{step_route::Trace, stepper::Stepper};
 use bench_protocol::{StepPlan, StepReport};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 
 /// The plan, the stepping thread, and the report.
 #[derive(Default)]
 pub struct Stepping {
     pub stepper: Stepper,
+    /// The instructions of the last call that was only counted.
+    pub trace: Mutex<Option<Arc<Trace>>>,
     pub phase: Mutex<Phase>,
     pub changed: Condvar,
 }
