@@ -8,7 +8,9 @@ use crate::{
     artifacts::{self, Group},
     consumers,
     demo::{self, DemoProcessors},
-    elevated, lab, package, prerequisites, reproducible, run,
+    elevated,
+    interrupts::{self, InterruptArguments},
+    lab, package, prerequisites, reproducible, run,
     workspace::Workspace,
 };
 
@@ -86,6 +88,7 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
         println!("\n== round {round} of {ROUNDS} ==");
         end_to_end_tests(workspace, Scope::Soak)?;
     }
+    interrupts::run(workspace, &InterruptArguments::default())?;
     consumers::run(workspace)?;
     println!("{}", line("soak", started.elapsed(), None, true));
     Ok(())

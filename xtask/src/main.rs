@@ -1,4 +1,4 @@
-//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `demo`, `lab`, `package`, `install`,
+//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `interrupts`, `demo`, `lab`, `package`, `install`,
 //! `uninstall`, `vm`, `bench`, `clean-lab`. They are the same on Linux and on Windows; `install` and `uninstall` exist
 //! on Windows only.
 //!
@@ -20,6 +20,7 @@ mod events;
 mod files;
 mod import_library;
 mod installed;
+mod interrupts;
 mod kit;
 mod lab;
 mod package;
@@ -139,6 +140,13 @@ enum Command {
     /// model, and the consumer tests. Takes about 40 minutes.
     Soak,
 
+    /// Interrupt the driver at every instruction
+    ///
+    /// Steps through the calls into the driver under Wine, with an overflow of a counter before each instruction, and
+    /// compares the driver's account with the model's ledger after each. Prints a table for an Intel and an AMD
+    /// processor.
+    Interrupts(interrupts::InterruptArguments),
+
     /// Generate the tables of event constraints from the facts in crates/pmu/facts
     Constraints {
         /// Make the facts first, from a folder with tables of Intel's and AMD's events
@@ -203,6 +211,7 @@ fn execute(command: &Command) -> Result<()> {
         Command::Install => installed::install(&workspace),
         Command::Uninstall => installed::uninstall(&workspace),
         Command::Vm(arguments) => vm::run(&workspace, arguments),
+        Command::Interrupts(arguments) => interrupts::run(&workspace, arguments),
         Command::Constraints { import } => constraints::run(&workspace, import.as_deref()),
         Command::Events { import, check } => events::run(&workspace, import.as_deref(), *check),
         Command::Bench { time } => bench::run(&workspace, *time),

@@ -60,6 +60,8 @@ pub struct StepReport {
     pub entered: bool,
     /// Number of instructions, if nothing was planned. Otherwise the number up to the end of the plan.
     pub instructions: u64,
+    /// If nothing was planned: the numbers of the instructions that were executed for the first time in the call.
+    pub first_executions: Vec<u64>,
     /// What happened at each instruction of the plan that was reached.
     pub overflows: Vec<StepOverflow>,
 }

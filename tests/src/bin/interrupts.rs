@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Parser;
 use cpuid_dumps::CpuIdentity;
 use tests::Lab;
@@ -27,13 +27,20 @@ struct Arguments {
 }
 
 /// The processors if none is named.
-const IDENTITIES: [&str; 2] = ["haswell-4710mq", "zen4-7700x"];
+const IDENTITIES: [&str; 2] = ["skylake-6600k", "zen4-7700x"];
 
 /// Pairs of interrupts in each scenario.
 const PAIRS: usize = 200;
 
 /// Instructions of each scenario at which the other processor is interrupted.
 const ELSEWHERE: usize = 500;
+
+/// Returns whether a processor is Intel's.
+fn is_intel(name: &str) -> Result<bool> {
+    let identity = cpuid_dumps::find(name).with_context(|| format!("there is no identity {name}"))?;
+    let [_, vendor, _, _] = identity.cpuid().cpuid(0, 0);
+    Ok(vendor == u32::from_le_bytes(*b"Genu"))
+}
 
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {
@@ -71,7 +78,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         );
         let mut lab = Lab::boot(name)?;
         lab.install()?;
-        let has_pebs = !name.starts_with("zen");
+        let has_pebs = is_intel(name)?;
         for scenario in scenarios.iter().copied().filter(|scenario| has_pebs || !scenario.needs_pebs()) {
             let wanted = Sweep {
                 scenario,

@@ -218,6 +218,10 @@ impl<'a> Stage<'a> {
         if !report.entered {
             report = self.lab.wire.steps()?;
         }
+        if self.scenario.needs_pebs() {
+            // What is in the buffer becomes samples.
+            (0..2).try_for_each(|processor| self.lab.wire.tick(processor, 1))?;
+        }
         self.flush()?;
         ensure!(report.entered, "the call did not take place");
         Ok((report, counts))
@@ -239,7 +243,11 @@ impl<'a> Stage<'a> {
         match self.session {
             Some(session) => {
                 let counts = self.client.read(session)?;
-                self.compare(INSTRUCTIONS.event, &counts, &totals, &mut wrong);
+                if self.scenario.needs_pebs() {
+                    self.compare_records(&counts, &mut wrong)?;
+                } else {
+                    self.compare(INSTRUCTIONS.event, &counts, &totals, &mut wrong);
+                }
                 self.compare(self.other.event, of_other, &totals, &mut wrong);
             }
             None => self.compare(INSTRUCTIONS.event, of_other, &totals, &mut wrong),
@@ -273,6 +281,24 @@ impl<'a> Stage<'a> {
                 wrong.push(format!("CPU {processor}, event {event:x?}: {counted} events, but a count of {count}"));
             }
         }
+    }
+
+    /// Compares samples with the PEBS records that the processors have written.
+    fn compare_records(&mut self, counts: &[CountRecord], wrong: &mut Vec<String>) -> Result<()> {
+        for (processor, stored) in (0..).zip(self.lab.wire.ds_writes()?) {
+            let written: u64 = stored.records.iter().map(|(_, records)| records).sum();
+            let written = written + stored.records_dropped;
+            for CountRecord { samples, lost, throttled, .. } in
+                counts.iter().filter(|count| count.processor == processor)
+            {
+                if samples + lost + throttled != written {
+                    wrong.push(format!(
+                        "CPU {processor}: {written} PEBS records, but {samples} samples, {lost} lost, {throttled} throttled"
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns the totals of the ledger.

@@ -49,6 +49,10 @@ pub struct Row {
     pub time: Duration,
 }
 
+/// The greatest number of instructions of which each is interrupted. Of a longer call, each instruction of the driver is
+/// interrupted when it is executed for the first time: the others repeat it in loops and functions that plan.
+const MOST_INSTRUCTIONS: usize = 6_000;
+
 /// Failures after which a sweep ends.
 const MOST_FAILURES: usize = 20;
 
@@ -61,11 +65,21 @@ pub fn sweep(lab: &mut Lab, sweep: Sweep) -> Result<Row> {
     let mut stage = Stage::new(lab, sweep.scenario, sweep.is_intel)?;
     let mut row = Row::default();
     // Counted twice: the first call finds memory and registers that later ones do not.
+    let mut first_executions = Vec::new();
     for _ in 0..2 {
-        row.instructions = call(&mut stage, &mut row, &[], 0)?.instructions;
+        let counted = call(&mut stage, &mut row, &[], 0)?;
+        (row.instructions, first_executions) = (counted.instructions, counted.first_executions);
     }
     let mut random = Random::new(sweep.seed, 0);
-    for instruction in chosen(&mut random, row.instructions, sweep.single) {
+    let every = || match usize::try_from(row.instructions) {
+        Ok(count) if count <= MOST_INSTRUCTIONS => (0..row.instructions).collect(),
+        _ => first_executions,
+    };
+    let single = match sweep.single {
+        None => every(),
+        some => chosen(&mut random, row.instructions, some),
+    };
+    for instruction in single {
         let report = call(&mut stage, &mut row, &[instruction], 0)?;
         for overflow in &report.overflows {
             let kind = match overflow.delivered {

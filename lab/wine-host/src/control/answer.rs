@@ -136,8 +136,12 @@ pub fn answer(command: Command) -> Answer {
 const IN_CALL: &str = "a stepped call does not return";
 
 fn step(plan: StepPlan) -> Result<(), String> {
-    scripted_core(plan.processor)?;
-    scripted_core(plan.target)?;
+    // The machine may sleep: the callback for the wake is a call, too.
+    core(plan.processor)?;
+    core(plan.target)?;
+    if !MACHINE.time_mode.is_scripted() {
+        return refused("the time is real");
+    }
     if stepping::arm(plan) { Ok(()) } else { refused(IN_CALL) }
 }
 

@@ -18,7 +18,6 @@ use crate::{
     lock::lock,
     nt::{self, HIGH_LEVEL},
     state::{machine::MACHINE, step_route::Trace, step_run::StepRun, stepper::AfterTrap, stepping::Phase},
-    violation,
 };
 use bench_protocol::{StepEntry, StepOverflow, StepPlan, StepReport};
 use model::{Mode, Selected};
@@ -33,6 +32,12 @@ use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
 
 /// The longest wait for the end of a stepped call.
 const WAIT_LIMIT: Duration = Duration::from_secs(15);
+
+/// The longest wait for the interrupt of another processor.
+const OTHER_LIMIT: Duration = Duration::from_millis(20);
+
+/// More events than between two samples: no interval has more than 31 bits.
+const MAX_EVENTS: u64 = 1 << 31;
 
 /// A stepped call of this thread.
 struct Running {
@@ -126,13 +131,16 @@ fn end() {
     let instructions = stepping.stepper.reached();
     stepping.stepper.end(&DriverCode);
     let Some(Running { run, plan, counts_only, .. }) = RUNNING.take() else { return };
+    let mut report = run.end(instructions);
     if counts_only {
-        *lock(&stepping.trace) = Some(Arc::new(Trace::new(stepping.stepper.recorded())));
+        let trace = Trace::new(stepping.stepper.recorded());
+        report.first_executions = trace.first_executions();
+        *lock(&stepping.trace) = Some(Arc::new(trace));
     }
     if let Some(core) = processors::find(plan.processor) {
         release(core);
     }
-    *lock(&stepping.phase) = Phase::Done(run.end(instructions));
+    *lock(&stepping.phase) = Phase::Done(report);
     stepping.changed.notify_all();
 }
 
@@ -219,11 +227,10 @@ impl Running {
             overflow.overflowed = overflow_on(target);
             self.run.overflowed(overflow);
             if !is_here {
-                let reached = if target.pmi.notify_and_wait() { Some(instruction) } else { None };
-                reached.map_or_else(
-                    || violation::other("a processor stays at HIGH_LEVEL while another one is stepped"),
-                    |instruction| self.run.delivered(instruction),
-                );
+                // The other processor may wait at HIGH_LEVEL for what the stepped one holds.
+                if target.pmi.notify_and_wait_up_to(OTHER_LIMIT) {
+                    self.run.delivered(instruction);
+                }
             }
         }
         let mut is_pending = false;
@@ -252,7 +259,9 @@ fn overflow_on(core: &Core) -> bool {
 }
 
 fn overflow(state: &mut State) -> bool {
-    let counters = state.processor.interrupting_counters();
+    let mut counters = state.processor.interrupting_counters();
+    // A counter that has just overflowed and is not loaded yet would take hours.
+    counters.retain(|counter| counter.events < MAX_EVENTS);
     for mode in [Mode::Kernel, Mode::User] {
         let mut events: BTreeMap<Selected, u64> = BTreeMap::new();
         for counter in &counters {

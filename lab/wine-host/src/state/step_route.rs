@@ -47,6 +47,13 @@ impl Trace {
         Self { offsets, landmarks, executions }
     }
 
+    /// Returns the numbers of the instructions that had not been executed before in the call.
+    #[must_use]
+    pub fn first_executions(&self) -> Vec<u64> {
+        let numbers = self.landmarks.iter().enumerate().filter(|(number, landmark)| number == *landmark);
+        numbers.map(|(number, _)| number as u64).collect()
+    }
+
     /// Returns the breakpoints, in their order, from the instruction with the number `from` to that with the number
     /// `to`. The thread steps from the last one. None are worth their cost if the way is short.
     #[must_use]
@@ -105,6 +112,7 @@ mod tests {
         let trace = Trace::new([before, vec![30], body.repeat(2)].concat());
         assert_eq!(trace.route(None, 250 + 1 + 7), [stop(30, 0, 250), stop(22, 1, 258)]);
         assert_eq!(trace.route(None, 252), [stop(30, 0, 250)], "two steps behind the landmark");
+        assert_eq!(trace.first_executions(), [0, 1, 2, 3, 4, 250]);
     }
 
     proptest! {

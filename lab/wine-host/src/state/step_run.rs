@@ -68,7 +68,7 @@ mod tests {
     fn a_call_without_a_plan_only_counts() {
         let mut run = StepRun::new(Vec::new());
         assert_eq!(run.next_stop(None, false), Some(u64::MAX));
-        assert_eq!(run.end(123), StepReport { entered: true, instructions: 123, overflows: vec![] });
+        assert_eq!(run.end(123), StepReport { entered: true, instructions: 123, ..StepReport::default() });
     }
 
     #[test]

@@ -292,6 +292,7 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
+    const NONE: [usize; 0] = [];
     const IMAGE: Range<usize> = 0x1000..0x2000;
     const KERNEL: usize = 0x9000;
     const NOP: u8 = 0x90;
@@ -391,12 +392,12 @@ mod tests {
         assert_eq!(stepper.after_breakpoint(7, 0x1020, &code), AfterTrap::Run);
         assert_eq!(code.planted(), [0x30]);
         assert_eq!(stepper.after_breakpoint(7, 0x1030, &code), AfterTrap::Step, "passed once");
-        assert_eq!(code.planted(), []);
+        assert_eq!(code.planted(), NONE);
         assert_eq!(stepper.after_step(7, 0x1031, || 0, &code), AfterTrap::Run);
         assert_eq!(code.planted(), [0x30]);
         assert_eq!(stepper.after_breakpoint(7, 0x1030, &code), AfterTrap::Step, "instruction 60");
         assert_eq!(stepper.after_step(7, 0x1031, || 0, &code), AfterTrap::Stop, "instruction 61");
-        assert_eq!((stepper.reached(), code.planted()), (62, vec![]));
+        assert_eq!((stepper.reached(), code.planted()), (62, NONE.to_vec()));
     }
 
     #[test]
@@ -408,7 +409,7 @@ mod tests {
         assert_eq!(code.planted(), [0x20]);
         assert_eq!(stepper.after_breakpoint(7, 0x1020, &code), AfterTrap::Stop);
         stepper.end(&code);
-        assert_eq!(code.planted(), []);
+        assert_eq!(code.planted(), NONE);
     }
 
     #[test]
@@ -431,6 +432,6 @@ mod tests {
         stepper.after_breakpoint(7, 0x1020, &code);
         stepper.end(&code);
         assert_eq!(stepper.after_step(7, 0x1021, || 0, &code), AfterTrap::Run, "the thread was passing it");
-        assert_eq!(code.planted(), []);
+        assert_eq!(code.planted(), NONE);
     }
 }
