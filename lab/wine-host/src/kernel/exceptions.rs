@@ -76,7 +76,12 @@ unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i3
         } else {
             // SAFETY: a loaded driver executes this address; an instruction that faults like this has at least two
             // bytes.
-            let instruction = unsafe { ptr::with_exposed_provenance::<[u8; 2]>(at).read() };
+            let mut instruction = unsafe { ptr::with_exposed_provenance::<[u8; 2]>(at).read() };
+            // Another thread may have put a breakpoint there meanwhile.
+            if let Some(original) = MACHINE.kernel.stepping.stepper.original(at) {
+                let [first, _] = &mut instruction;
+                *first = original;
+            }
             let site = Site {
                 was_cpuid: loaded_images::was_cpuid(at),
                 must_reserve: loaded_images::can_reserve(at) && !hal::reserved(),

@@ -36,7 +36,7 @@ const WAIT_LIMIT: Duration = Duration::from_secs(15);
 /// The longest wait for the interrupt of another processor.
 const OTHER_LIMIT: Duration = Duration::from_millis(20);
 
-/// More events than between two samples: no interval has more than 31 bits.
+/// More events than until any counter overflows that interrupts: no interval has more than 31 bits.
 const MAX_EVENTS: u64 = 1 << 31;
 
 /// A stepped call of this thread.
@@ -248,8 +248,7 @@ impl Running {
     }
 }
 
-/// Lets each event occur that a counter with an interrupt counts, until one of its counters overflows. Returns whether
-/// such a counter runs.
+/// Lets each event that a counter counts occur until the counter overflows. Returns whether a counter can.
 fn overflow_on(core: &Core) -> bool {
     let thread = nt::current_thread();
     core.high_level.acquire(thread);
@@ -258,22 +257,21 @@ fn overflow_on(core: &Core) -> bool {
     overflowed
 }
 
+/// Counters of one event overflow together. A counter whose status bit is still set overflows as well, but does not
+/// interrupt. The code of the driver runs in kernel mode.
 fn overflow(state: &mut State) -> bool {
-    let mut counters = state.processor.interrupting_counters();
-    // A counter that has just overflowed and is not loaded yet would take hours.
-    counters.retain(|counter| counter.events < MAX_EVENTS);
-    for mode in [Mode::Kernel, Mode::User] {
-        let mut events: BTreeMap<Selected, u64> = BTreeMap::new();
-        for counter in &counters {
-            let counts = if mode == Mode::Kernel { counter.kernel } else { counter.user && !counter.kernel };
-            if counts {
-                let least = events.entry(counter.selected).or_insert(counter.events);
-                *least = counter.events.min(*least);
-            }
-        }
-        if !events.is_empty() {
-            state.processor.run(mode, &|selected| events.get(&selected).copied().unwrap_or_default());
+    let processor = &mut state.processor;
+    let interrupting = processor.interrupting_counters();
+    let mut events: BTreeMap<Selected, u64> = BTreeMap::new();
+    for counter in interrupting.iter().filter(|counter| counter.kernel && counter.events < MAX_EVENTS) {
+        let least = events.entry(counter.selected).or_insert(counter.events);
+        *least = counter.events.min(*least);
+    }
+    for (id, selected) in processor.enabled_counters() {
+        if let Some(number) = processor.until_overflow(id).filter(|number| *number < MAX_EVENTS) {
+            events.entry(selected).or_insert(number);
         }
     }
-    !counters.is_empty()
+    processor.run(Mode::Kernel, &|selected| events.get(&selected).copied().unwrap_or_default());
+    !events.is_empty()
 }

@@ -74,7 +74,8 @@ pub struct Stepper {
     stop_before: AtomicU64,
     /// The breakpoints ahead. The first one is in the code.
     ahead: [Ahead; MAX_BREAKPOINTS],
-    /// The first byte of the instruction at the first breakpoint.
+    /// The address of the last breakpoint that was in the code, and the first byte of its instruction.
+    planted: AtomicUsize,
     original: AtomicU8,
     /// The threads that pass the first breakpoint now. The instruction is complete meanwhile.
     passing: [AtomicU32; MAX_PASSING],
@@ -97,6 +98,7 @@ impl Default for Stepper {
             ahead: [const {
                 Ahead { address: AtomicUsize::new(0), passes: AtomicU64::new(0), instruction: AtomicU64::new(0) }
             }; MAX_BREAKPOINTS],
+            planted: AtomicUsize::new(0),
             original: AtomicU8::new(0),
             passing: [const { AtomicU32::new(0) }; MAX_PASSING],
             returns: [const { AtomicUsize::new(0) }; MAX_CALLS],
@@ -261,6 +263,11 @@ impl Stepper {
         true
     }
 
+    /// Returns the first byte of the instruction at an address, if the breakpoint is or was there.
+    pub fn original(&self, address: usize) -> Option<u8> {
+        (self.planted.load(SeqCst) == address).then(|| self.original.load(SeqCst))
+    }
+
     /// Returns the address of the first breakpoint, if there is one.
     fn first_address(&self) -> Option<usize> {
         let [first, _] = &self.ahead;
@@ -273,6 +280,7 @@ impl Stepper {
             let found = code.replace(address, INT3);
             if found != INT3 {
                 self.original.store(found, SeqCst);
+                self.planted.store(address, SeqCst);
             }
         }
     }
@@ -389,6 +397,7 @@ mod tests {
         code.replace(0x1040, INT3);
         assert_eq!(stepper.after_breakpoint(7, 0x1040, &code), AfterTrap::NotOurs, "the driver's own");
         code.replace(0x1040, NOP);
+        assert_eq!((stepper.original(0x1020), stepper.original(0x1021)), (Some(NOP), None));
         assert_eq!(stepper.after_breakpoint(7, 0x1020, &code), AfterTrap::Run);
         assert_eq!(code.planted(), [0x30]);
         assert_eq!(stepper.after_breakpoint(7, 0x1030, &code), AfterTrap::Step, "passed once");
