@@ -40,8 +40,8 @@ const BRANCHES: [Sampled; 2] = [
     Sampled { source: 0x06, modes: modes::BOTH, event: (0xC2, 0x00) },
 ];
 
-/// InstructionRetired, precise.
-const PRECISE: Sampled = Sampled { source: 0x1A, modes: modes::BOTH | modes::PRECISE, event: (0xC0, 0x00) };
+/// InstructionRetired, precise: INST_RETIRED.PREC_DIST from Sandy Bridge to Cascade Lake.
+const PRECISE: Sampled = Sampled { source: 0x1A, modes: modes::BOTH | modes::PRECISE, event: (0xC0, 0x01) };
 
 /// Records in the PEBS buffer at which it interrupts.
 const BATCH: u32 = 4;
@@ -130,8 +130,8 @@ impl<'a> Stage<'a> {
 
     /// Makes the counter of the session overflow on a processor, and delivers the interrupt.
     fn overflow(&mut self, processor: u32) -> Result<()> {
-        let (event, umask) = INSTRUCTIONS.event;
-        Ok(self.lab.wire.run(processor, &[(event, umask, INTERVAL.into())], &[])?)
+        let events = [INSTRUCTIONS.event, PRECISE.event].map(|(event, umask)| (event, umask, INTERVAL.into()));
+        Ok(self.lab.wire.run(processor, &events, &[])?)
     }
 
     fn session(&self) -> Result<u64> {
