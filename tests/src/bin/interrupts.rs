@@ -96,7 +96,9 @@ fn run(arguments: &Arguments) -> Result<bool> {
                 failures.len(),
                 time.as_secs_f64()
             );
-            failures.iter().for_each(|failure| println!("  {failure}"));
+            for failure in &failures {
+                println!("  {failure}");
+            }
             passed &= failures.is_empty();
         }
         lab.finish()?;

@@ -128,6 +128,11 @@ impl<'a> Stage<'a> {
         bail!("the handler did not exceed its budget")
     }
 
+    /// Resumes the processors that are throttled.
+    fn resume(&mut self) -> Result<()> {
+        (0..2).try_for_each(|processor| Ok(self.lab.wire.tick(processor, 1)?))
+    }
+
     /// Makes the counter of the session overflow on a processor, and delivers the interrupt.
     fn overflow(&mut self, processor: u32) -> Result<()> {
         let events = [INSTRUCTIONS.event, PRECISE.event].map(|(event, umask)| (event, umask, INTERVAL.into()));
@@ -183,7 +188,7 @@ impl<'a> Stage<'a> {
                 report = self.lab.wire.steps()?;
                 self.flush()?;
                 if self.scenario == Scenario::Throttle {
-                    self.lab.wire.tick(0, 1)?;
+                    self.resume()?;
                 }
             }
             Scenario::Drain => {
@@ -195,7 +200,7 @@ impl<'a> Stage<'a> {
                     self.overflow(0)?;
                 }
                 self.lab.wire.step(plan(StepEntry::Timer))?;
-                self.lab.wire.tick(0, 1)?;
+                self.resume()?;
             }
             Scenario::DrainByTick => {
                 (0..2).try_for_each(|_| self.overflow(0))?;

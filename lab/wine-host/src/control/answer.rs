@@ -15,7 +15,7 @@ use crate::{
 };
 use bench_protocol::{
     Accesses, Answer, Command, Counter, DebugStore, DsWrites, EnabledCounter, Handler, InterruptMode, InterruptSite,
-    Registration, ScriptedRequest, StepPlan, TimerMode,
+    Registration, ScriptedRequest, StepPlan, Time, TimerMode,
 };
 use model::{Branch, CounterId, FaultingAccess, GeneralProtection, LedgerEntry, Mode, Processor, Selected};
 
@@ -67,11 +67,7 @@ pub fn answer(command: Command) -> Answer {
         Command::Advance { milliseconds } => set(|time| MACHINE.clock_offsets.advance(time), milliseconds),
         Command::HoldCounter(hold) => set(time::hold_counter, hold),
         Command::NotifyPower { first, second } => set(notify_power, [first, second]),
-        Command::SetTime(time) => {
-            processors::set_time(time);
-            deferred::time_changed();
-            Answer::Done
-        }
+        Command::SetTime(time) => set(set_time, time),
         Command::SetTimers(mode) => set(deferred::set_timer_mode, timer_mode(mode)),
         Command::Run { processor, user, kernel } => done(scripted_events::run(processor, &user, &kernel)),
         Command::ScriptRequests { processor, script } => done(script_requests(processor, script)),
@@ -143,6 +139,11 @@ fn step(plan: StepPlan) -> Result<(), String> {
         return refused("the time is real");
     }
     if stepping::arm(plan) { Ok(()) } else { refused(IN_CALL) }
+}
+
+fn set_time(time: Time) {
+    processors::set_time(time);
+    deferred::time_changed();
 }
 
 fn notify_power(arguments: [u64; 2]) {

@@ -178,7 +178,7 @@ pub unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) ->
                 let arguments = [device.expose_provenance(), irp.expose_provenance(), 0, 0];
                 // SAFETY: the driver set this routine for requests of this kind, and owns the request from here on.
                 let status = unsafe { stepping::call(entry, address, arguments) };
-                nt::status((status & 0xFFFF_FFFF) as u32)
+                nt::status(u32::try_from(status & 0xFFFF_FFFF).unwrap_or_default())
             } else {
                 // SAFETY: as above.
                 unsafe { routine(device, irp) }

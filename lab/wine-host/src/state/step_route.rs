@@ -126,10 +126,10 @@ mod tests {
             let trace = Trace::new(offsets.clone());
             let to = to % offsets.len() as u64;
             prop_assume!(from.is_none_or(|from| from < to));
-            let mut next = from.unwrap_or_default() as usize;
+            let mut next = usize::try_from(from.unwrap_or_default()).unwrap();
             for Breakpoint { offset, passes, instruction } in trace.route(from, to) {
                 let mut hits = (next..offsets.len()).filter(|number| offsets[*number] == offset);
-                let hit = hits.nth(passes as usize).unwrap();
+                let hit = hits.nth(usize::try_from(passes).unwrap()).unwrap();
                 prop_assert_eq!(hit as u64, instruction);
                 next = hit;
             }
