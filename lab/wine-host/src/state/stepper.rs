@@ -215,8 +215,11 @@ impl Stepper {
         let left = first.passes.load(SeqCst);
         if !is_inside || left > 0 {
             first.passes.store(if is_inside { left - 1 } else { left }, SeqCst);
+            // Another thread may have put the breakpoint back before this one has passed it.
             let mut slots = self.passing.iter();
-            if !slots.any(|slot| slot.compare_exchange(0, thread, SeqCst, SeqCst).is_ok()) {
+            let passes = slots.any(|slot| slot.load(SeqCst) == thread);
+            let mut slots = self.passing.iter();
+            if !passes && !slots.any(|slot| slot.compare_exchange(0, thread, SeqCst, SeqCst).is_ok()) {
                 return AfterTrap::NotOurs;
             }
             self.restore(address, code);
