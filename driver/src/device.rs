@@ -67,7 +67,7 @@ unsafe extern "C" fn dispatch(_device: PDEVICE_OBJECT, irp: PIRP) -> NTSTATUS {
     serve(request)
 }
 
-fn serve(mut request: Request<'_>) -> NTSTATUS {
+fn serve(mut request: Request<'static>) -> NTSTATUS {
     let client = ClientId(request.file());
     if matches!(request.major(), Major::Create) && !privilege::may_profile() {
         return request.complete(STATUS_PRIVILEGE_NOT_HELD, 0);

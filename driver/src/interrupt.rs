@@ -4,9 +4,9 @@
 #![expect(unsafe_code, reason = "the HAL and the kernel's timers call with nothing but an address")]
 
 use core::num::NonZeroU64;
-use core::sync::atomic::{AtomicPtr, Ordering};
 
-use engine::{ClientId, Interrupted, Sampler, Subscribers, TICKS_PER_SECOND};
+use driver_core::{Published, SamplingParts};
+use engine::{ClientId, Interrupted, Sampler, Subscribers, TICKS_PER_SECOND, Ticks};
 use pmu::ProcessorIndex;
 use protocol::{GroupReply, GroupRequest, Mode, ProcessorSet};
 use wdk_sys::{NTSTATUS, STATUS_INSUFFICIENT_RESOURCES};
@@ -28,8 +28,8 @@ const TICK: u32 = 10_000_000 / TICKS_PER_SECOND;
 /// The lowest address of the kernel: the canonical addresses with bit 63.
 const KERNEL_SPACE: u64 = 1 << 63;
 
-/// The sampler of the engine, or null.
-static SAMPLER: AtomicPtr<Sampler> = AtomicPtr::new(core::ptr::null_mut());
+/// The sampler of the engine.
+static SAMPLER: Published<Sampler> = Published::new();
 
 /// Wakes the thread that serves waiting requests.
 static WAKE: Dpc = Dpc::new(crate::wake);
@@ -51,12 +51,12 @@ fn wake_reader() {
 
 /// Makes `sampler` serve interrupts, ticks and power changes. It must not move or be dropped before [`withdraw`].
 pub fn publish(sampler: &Sampler) {
-    SAMPLER.store(core::ptr::from_ref(sampler).cast_mut(), Ordering::Release);
+    SAMPLER.publish(sampler);
 }
 
 /// Clears the sampler. Interrupts, ticks, power changes and requests must have stopped.
 pub fn withdraw() {
-    SAMPLER.store(core::ptr::null_mut(), Ordering::Release);
+    SAMPLER.withdraw();
 }
 
 fn sampler() -> Option<&'static Sampler> {
@@ -64,10 +64,14 @@ fn sampler() -> Option<&'static Sampler> {
     // DPCs and callbacks have ended by then, and so have requests. The I/O manager calls the unload routine, which
     // withdraws it, only when no handle is open and no request is in progress. If DriverEntry fails, no handle was
     // open: the device is the last thing that it makes
-    unsafe { SAMPLER.load(Ordering::Acquire).as_ref() }
+    unsafe { SAMPLER.load().as_ref() }
 }
 
-/// Handles a transition to sleep or back.
+/// Longest wait for a thread that accesses registers below PROFILE_LEVEL, as a part of a second. It takes microseconds,
+/// unless the callback interrupted it on this processor: then it cannot go on before the callback returns.
+const ACCESS_LIMIT: u64 = 2;
+
+/// Handles a transition to sleep or back. Before the machine sleeps, waits until no thread accesses registers.
 ///
 /// # IRQL
 /// At most DISPATCH_LEVEL.
@@ -77,6 +81,10 @@ pub fn power_changed(change: Change) {
     match change {
         Change::Sleep => {
             sampler.sleeps().begin(now);
+            let limit = Ticks(clock::frequency() / ACCESS_LIMIT);
+            while sampler.sleeps().is_accessed() && clock::ticks().since(now) < limit {
+                core::hint::spin_loop();
+            }
             cpu::on_each_processor(&|current| sampler.fall_asleep(current, now));
         }
         Change::Wake => {
@@ -153,20 +161,37 @@ impl Sampling {
     /// # IRQL
     /// At most APC_LEVEL.
     pub fn end(self, registered: bool) {
-        let Self { worker, mut timers } = self;
-        let mut given_back = Ok(());
-        worker.run(&mut || {
-            if registered {
-                given_back = hal::set_interrupt_handler(None);
-                processors::wait_for_interrupts();
-            }
-            timers = None; // waits for ticks in progress
-            dpc::flush();
-        });
+        let Self { worker, timers } = self;
+        let mut ending = Ending { timers, given_back: Ok(()) };
+        worker.run(&mut || driver_core::end_sampling(&mut ending, registered));
         if registered {
             // If unregistering failed, the HAL still calls the handler. The next session retries.
-            device_object::keep_loaded(Keep::InterruptHandler, given_back.is_err());
+            device_object::keep_loaded(Keep::InterruptHandler, ending.given_back.is_err());
         }
+    }
+}
+
+/// What is left of [`Sampling`] while it ends.
+struct Ending {
+    timers: Option<Timers<()>>,
+    given_back: Result<(), NTSTATUS>,
+}
+
+impl SamplingParts for Ending {
+    fn unregister_handler(&mut self) {
+        self.given_back = hal::set_interrupt_handler(None);
+    }
+
+    fn wait_for_interrupts(&mut self) {
+        processors::wait_for_interrupts();
+    }
+
+    fn stop_timers(&mut self) {
+        self.timers = None; // waits for ticks in progress
+    }
+
+    fn flush_dpcs(&mut self) {
+        dpc::flush();
     }
 }
 

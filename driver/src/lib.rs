@@ -27,6 +27,7 @@ use wdk_sys::{
 };
 
 use device::{Device, ENGINE};
+use driver_core::Parts;
 use engine::Engine;
 use kernel::Kernel;
 use nt::aligned::Aligned;
@@ -106,7 +107,7 @@ extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, registry_path: PCUNI
             STATUS_SUCCESS
         }
         Err(status) => {
-            take_down();
+            driver_core::take_down(&Driver);
             status
         }
     }
@@ -158,25 +159,42 @@ fn wake() {
 extern "C" fn unload(driver: PDRIVER_OBJECT) {
     Device::unlink();
     waiting::cancel(None);
-    take_down();
+    driver_core::take_down(&Driver);
     Device::delete(driver);
 }
 
-/// Unregisters the callbacks, ends the thread, stops all sessions, unregisters the provider of events, and frees the
-/// engine, in this order.
-///
-/// # IRQL
-/// PASSIVE_LEVEL.
-fn take_down() {
-    PROCESSOR_CHANGE.unregister();
-    POWER_STATE.unregister();
-    WORKER.stop();
-    // The engine leaves the lock first: its kernel resources can only be freed at PASSIVE_LEVEL.
-    let engine = ENGINE.lock().take();
-    if let Some(mut engine) = engine {
+/// The parts of the driver that call the engine.
+struct Driver;
+
+impl Parts for Driver {
+    type Engine = Engine<Kernel>;
+
+    fn unregister_callbacks(&self) {
+        PROCESSOR_CHANGE.unregister();
+        POWER_STATE.unregister();
+    }
+
+    fn stop_worker(&self) {
+        WORKER.stop();
+    }
+
+    fn take_engine(&self) -> Option<Engine<Kernel>> {
+        ENGINE.lock().take()
+    }
+
+    fn shut_down(&self, engine: &mut Engine<Kernel>) {
         engine.shut_down();
-        dpc::flush(); // those that write events
+    }
+
+    fn flush_dpcs(&self) {
+        dpc::flush();
+    }
+
+    fn unregister_provider(&self) {
         tracing::unregister();
+    }
+
+    fn withdraw(&self) {
         interrupt::withdraw();
     }
 }

@@ -7,10 +7,7 @@ use wdk_sys::NTSTATUS;
 use crate::kernel::Kernel;
 use crate::nt::clock;
 use crate::nt::irp::Request;
-use crate::nt::pending::{PENDING, STATUS_CANCELLED, STATUS_PENDING};
-
-/// STATUS_DEVICE_BUSY (ntstatus.h).
-const STATUS_DEVICE_BUSY: NTSTATUS = 0x8000_0011_u32.cast_signed();
+use crate::nt::pending::{PENDING, STATUS_DEVICE_BUSY, STATUS_PENDING};
 
 /// Whether a request waits. Changed under the engine's lock.
 static WAITING: Armed = Armed::new();
@@ -22,18 +19,14 @@ const MILLISECOND: u64 = 10_000;
 ///
 /// # IRQL
 /// At most APC_LEVEL.
-pub fn begin(engine: &mut Engine<Kernel>, mut request: Request<'_>) -> NTSTATUS {
+pub fn begin(engine: &mut Engine<Kernel>, mut request: Request<'static>) -> NTSTATUS {
     match ask(engine, &mut request, true) {
         Ok(done) => request.complete(done.status.into(), done.information),
         Err(milliseconds) => {
             let deadline = clock::now().0 + u64::from(milliseconds) * MILLISECOND;
             let key = request.file();
-            match PENDING.insert(request, key, deadline) {
-                Ok(()) => {
-                    WAITING.arm(true);
-                    crate::wake(); // to look at the rings again, and to take the new deadline into account
-                    STATUS_PENDING
-                }
+            match driver_core::enqueue(&PENDING, &WAITING, (request, key, deadline), crate::wake) {
+                Ok(()) => STATUS_PENDING,
                 Err(request) => request.complete(STATUS_DEVICE_BUSY, 0),
             }
         }
@@ -45,21 +38,11 @@ pub fn begin(engine: &mut Engine<Kernel>, mut request: Request<'_>) -> NTSTATUS 
 /// # IRQL
 /// At most APC_LEVEL.
 pub fn go_on(engine: &mut Engine<Kernel>) -> Option<u64> {
-    let mut served = 0;
-    // A request that keeps waiting goes back to the table, below the index `served`.
-    while let Some((mut request, key, deadline)) = PENDING.take_nth(served, |_| true) {
-        if let Ok(done) = ask(engine, &mut request, clock::now().0 < deadline) {
-            request.complete(done.status.into(), done.information);
-            continue;
-        }
-        served += 1;
-        if let Err(request) = PENDING.insert(request, key, deadline) {
-            request.complete(STATUS_DEVICE_BUSY, 0);
-        }
-    }
-    let deadline = PENDING.first_deadline();
-    WAITING.arm(deadline.is_some());
-    deadline
+    driver_core::serve(&PENDING, &WAITING, |mut request, deadline| {
+        let Ok(done) = ask(engine, &mut request, clock::now().0 < deadline) else { return Some(request) };
+        request.complete(done.status.into(), done.information);
+        None
+    })
 }
 
 /// Returns whether a request waits for a ring that has just become half full.
@@ -75,9 +58,7 @@ pub fn is_awaited() -> bool {
 /// # IRQL
 /// At most DISPATCH_LEVEL.
 pub fn cancel(client: Option<ClientId>) {
-    while let Some((request, ..)) = PENDING.take(|key| client.is_none_or(|client| client.0 == key)) {
-        request.complete(STATUS_CANCELLED, 0);
-    }
+    driver_core::cancel(&PENDING, |key| client.is_none_or(|client| client.0 == key));
 }
 
 fn ask(engine: &mut Engine<Kernel>, request: &mut Request<'_>, may_wait: bool) -> Result<Completion, u32> {

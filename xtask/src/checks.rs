@@ -8,7 +8,7 @@ use crate::{
     artifacts::{self, Group},
     consumers,
     demo::{self, DemoProcessors},
-    elevated,
+    elevated, fuzz,
     interrupts::{self, InterruptArguments},
     lab, package, prerequisites, reproducible, run,
     workspace::Workspace,
@@ -72,6 +72,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
 pub fn soak(workspace: &Workspace) -> Result<()> {
     const CASES: &str = "20000";
     const ROUNDS: usize = 3;
+    const SOAK_PREEMPTIONS: &str = "4";
     let started = Instant::now();
     elevated::ensure()?;
     prerequisites::for_testing(workspace)?;
@@ -89,6 +90,8 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
         end_to_end_tests(workspace, Scope::Soak)?;
     }
     interrupts::run(workspace, &InterruptArguments::default())?;
+    loom(workspace, Some(SOAK_PREEMPTIONS))?;
+    fuzz::soak(workspace)?;
     consumers::run(workspace)?;
     println!("{}", line("soak", started.elapsed(), None, true));
     Ok(())
@@ -112,14 +115,20 @@ fn stages(workspace: &Workspace) -> Vec<Stage<'_>> {
     let groups = artifacts::groups().iter();
     stages.extend(groups.map(|group| Stage::new(group.lints, 60, || windows_lints(workspace, group))));
     stages.extend([
-        Stage::new("tests, native", 240, || run::verbose(workspace.cargo("test").args(["--quiet", "--locked"]))),
-        Stage::new("tests, loom", 60, || loom(workspace)),
+        Stage::new("tests, native", 240, || native_tests(workspace)),
+        Stage::new("tests, loom", 60, || loom(workspace, None)),
         Stage::new("documentation", 60, || documentation(workspace)),
         Stage::new("build", 240, || artifacts::build(workspace).map(|_| ())),
         Stage::new("package", 20, || package::make(workspace).map(|_| ())),
         Stage::new("tests, end to end", 240, || end_to_end_tests(workspace, Scope::Short)),
     ]);
     stages
+}
+
+/// Runs the native tests with a quarter of proptest's usual cases for each law. [`soak`] tries many more.
+fn native_tests(workspace: &Workspace) -> Result<()> {
+    let mut command = workspace.cargo("test");
+    run::verbose(command.args(["--quiet", "--locked"]).env("PROPTEST_CASES", "64"))
 }
 
 fn native_lints(workspace: &Workspace) -> Result<()> {
@@ -149,11 +158,16 @@ fn windows_lints(workspace: &Workspace, group: &Group) -> Result<()> {
     run::verbose(group.cargo(workspace, "clippy")?.args(["--", "-D", "warnings"]))
 }
 
-/// Runs the model checker loom on the ring, which tries every order of the operations of both ends. It has a target
-/// folder of its own, because everything is compiled with loom's atomics.
-fn loom(workspace: &Workspace) -> Result<()> {
+/// Runs the model checker loom on the ring, on what waits and ends in the driver, and on the engine: it tries every
+/// order of the operations of several threads. It has a target folder of its own, because everything is compiled with
+/// loom's atomics. `preemptions` replaces the bounds of the tests, also where a test has none.
+fn loom(workspace: &Workspace, preemptions: Option<&str>) -> Result<()> {
     let mut command = workspace.cargo("test");
-    command.args(["--quiet", "--locked", "--release", "--package", "sample-ring", "--test", "loom"]);
+    command.args(["--quiet", "--locked", "--release"]);
+    command.args(["--package", "sample-ring", "--package", "driver-core", "--package", "engine", "--test", "loom"]);
+    if let Some(preemptions) = preemptions {
+        command.env("LOOM_MAX_PREEMPTIONS", preemptions);
+    }
     run::verbose(command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", workspace.target().join("loom")))
 }
 

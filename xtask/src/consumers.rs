@@ -43,7 +43,7 @@ fn cargo_make(workspace: &Workspace) -> Result<()> {
 }
 
 /// Installs a program from crates.io unless that release is installed already. Returns a PATH that finds it.
-fn install(workspace: &Workspace, package: &str, release: &str) -> Result<OsString> {
+pub fn install(workspace: &Workspace, package: &str, release: &str) -> Result<OsString> {
     let tools = workspace.tools();
     let mut command = workspace.cargo("install");
     command.args(["--quiet", "--locked", "--version", release, "--root"]).arg(&tools).arg(package);

@@ -1,6 +1,6 @@
-//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `interrupts`, `demo`, `lab`, `package`, `install`,
-//! `uninstall`, `vm`, `bench`, `clean-lab`. They are the same on Linux and on Windows; `install` and `uninstall` exist
-//! on Windows only.
+//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `fuzz`, `interrupts`, `mutate`, `demo`, `lab`,
+//! `package`, `install`, `uninstall`, `vm`, `bench`, `clean-lab`. They are the same on Linux and on Windows; `install`
+//! and `uninstall` exist on Windows only.
 //!
 //! On Linux the driver is built against a stand-in for the Windows Driver Kit (`kit`) and runs under Wine with a model
 //! of the hardware. On Windows the installed WDK and the machine's own processor are used.
@@ -18,11 +18,13 @@ mod documents;
 mod elevated;
 mod events;
 mod files;
+mod fuzz;
 mod import_library;
 mod installed;
 mod interrupts;
 mod kit;
 mod lab;
+mod mutate;
 mod package;
 mod prefix;
 mod prerequisites;
@@ -137,7 +139,7 @@ enum Command {
     ///
     /// Builds the driver twice and compares the files, runs the property tests with 20,000 cases each, the demo on a
     /// processor of each generation, the end-to-end tests three times with more rounds and every processor of the
-    /// model, and the consumer tests. Takes about 40 minutes.
+    /// model, the concurrency models with more preemptions, every fuzzer, and the consumer tests. Takes hours.
     Soak,
 
     /// Interrupt the driver at every instruction
@@ -146,6 +148,18 @@ enum Command {
     /// compares the driver's account with the model's ledger after each. Prints a table for an Intel and an AMD
     /// processor.
     Interrupts(interrupts::InterruptArguments),
+
+    /// Look for input for which a law does not hold
+    Fuzz {
+        #[command(subcommand)]
+        target: fuzz::Target,
+    },
+
+    /// Make deliberate faults, and list those that no test notices
+    ///
+    /// Tries a sample of the mutants of a package against its tests and those of its dependents. A run that was ended
+    /// goes on where it was. The report is target/mutants/AREA/report.txt. Fails if less than 95 % are noticed.
+    Mutate(mutate::MutateArguments),
 
     /// Generate the tables of event constraints from the facts in crates/pmu/facts
     Constraints {
@@ -212,6 +226,8 @@ fn execute(command: &Command) -> Result<()> {
         Command::Uninstall => installed::uninstall(&workspace),
         Command::Vm(arguments) => vm::run(&workspace, arguments),
         Command::Interrupts(arguments) => interrupts::run(&workspace, arguments),
+        Command::Fuzz { target } => fuzz::run(&workspace, target),
+        Command::Mutate(arguments) => mutate::run(&workspace, arguments),
         Command::Constraints { import } => constraints::run(&workspace, import.as_deref()),
         Command::Events { import, check } => events::run(&workspace, import.as_deref(), *check),
         Command::Bench { time } => bench::run(&workspace, *time),

@@ -17,6 +17,7 @@
 //! | `hardware_recording` | events that processors record themselves |
 //! | `time` | times and durations, by their units |
 //! | `suspend_time` | how long the machine slept |
+//! | `sync` | core's atomics, or loom's |
 //! | `clients` | open handles of the device |
 //! | `requests` | one function for each request of [`protocol`] |
 //! | `reply` | replies: header and records |
@@ -27,7 +28,7 @@
 //! [`Platform::on_processors`], and the [`Sampler`], which [`Platform::begin_sampling`] lends to the interrupt. Nothing
 //! panics, and a request is refused if memory is short.
 
-#![cfg_attr(not(test), no_std)]
+#![cfg_attr(not(any(test, loom)), no_std)]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
@@ -57,6 +58,7 @@ mod session;
 mod session_events;
 mod sessions;
 mod suspend_time;
+mod sync;
 mod time;
 mod try_vec;
 

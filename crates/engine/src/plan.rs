@@ -128,7 +128,7 @@ impl<M: Platform> Planner<'_, M> {
             }
         }
         if for_threads {
-            self.context.check_awake()?; // Windows reads the counters from the start on
+            self.context.check_awake_on(&processors)?; // Windows reads the counters from the start on
             self.narrow_to_common(&mut planned, &processors)?;
         }
         processors.retain(|processor| planned.iter().any(|event| event.is_on(hal.core_type(*processor))));

@@ -328,7 +328,8 @@ impl<M: Platform> EngineContext<'_, M> {
     /// # IRQL
     /// Below DISPATCH_LEVEL, for the caller and for `work`.
     pub fn pinned_to<T>(&self, processor: ProcessorIndex, work: impl FnOnce(&M::PinnedCpu) -> T) -> Result<T, Refusal> {
-        self.check_awake()?;
+        let _access = self.sampler.sleeps().access()?;
+        self.check_awake_on(&[processor])?;
         self.platform.on_processor(processor, work).map_err(|status| {
             Refusal::new(status, ErrorCode::NoSuchProcessor)
                 .processor(processor)
@@ -342,6 +343,16 @@ impl<M: Platform> EngineContext<'_, M> {
     /// [`ASLEEP`].
     pub fn check_awake(&self) -> Result<(), Refusal> {
         if self.sampler.sleeps().is_sleeping() { Err(ASLEEP) } else { Ok(()) }
+    }
+
+    /// Refuses if one of `processors` sleeps, or the machine is about to. The sleep of the machine ends before its
+    /// processors are awake.
+    ///
+    /// # Errors
+    /// [`ASLEEP`].
+    pub fn check_awake_on(&self, processors: &[ProcessorIndex]) -> Result<(), Refusal> {
+        self.check_awake()?;
+        if processors.iter().any(|processor| self.hal.is_asleep(*processor)) { Err(ASLEEP) } else { Ok(()) }
     }
 }
 

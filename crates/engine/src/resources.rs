@@ -87,8 +87,7 @@ impl Resources {
         }
         take_metrics(session, &counted, force, context)?;
         if session.events.iter().any(|event| event.selector().is_some()) {
-            let processors = set_of(session.processors.iter().copied());
-            context.platform.on_processors(&processors, &|current| session.save_extra(current, context.hal));
+            context.on_awake(&session.processors, |current| session.save_extra(current, context.hal))?;
         }
         if !self.take_timers(session, context.platform) {
             return Err(NO_MEMORY);
@@ -175,7 +174,7 @@ impl Resources {
         let EngineContext { platform, hal, .. } = context;
         context.check_awake()?;
         if self.interrupt == Interrupt::Free {
-            open_local_apic(platform)?;
+            open_local_apic(context)?;
             self.interrupt = Interrupt::Reached;
         }
         let hypervisor = hal.hypervisor() as u64;
@@ -209,7 +208,7 @@ impl Resources {
     ) -> Result<u32, Refusal> {
         let is_closed = self.interrupt == Interrupt::Free;
         if is_closed {
-            open_local_apic(context.platform)?;
+            open_local_apic(context)?;
         }
         let entry = AtomicU32::new(0);
         let outcome = context.on_awake(&[processor], |current| {
@@ -270,9 +269,10 @@ impl Resources {
     }
 }
 
-fn open_local_apic(platform: &impl Platform) -> Result<(), Refusal> {
+fn open_local_apic<M: Platform>(context: EngineContext<'_, M>) -> Result<(), Refusal> {
+    let _access = context.sampler.sleeps().access()?;
     let refusal = |status: NtStatus| Refusal::new(status, ErrorCode::ApicNotReached).detail(status.into(), 0);
-    platform.open_local_apic().map_err(refusal)
+    context.platform.open_local_apic().map_err(refusal)
 }
 
 /// Returns the interval of the timers that a session needs, and their processors.

@@ -148,7 +148,8 @@ impl Rings {
                 delivered: 0,
                 lost: sum.lost + lost,
                 throttled: sum.throttled + throttled,
-                discarded: sum.discarded + (samples - ring.delivered),
+                // An interrupt writes a sample before it counts it.
+                discarded: sum.discarded + samples.saturating_sub(ring.delivered),
             }
         })
     }

@@ -265,8 +265,7 @@ impl Session {
         let (clock, hal) = (sampler.clock(), sampler.hal());
         let interface = hal.interface().kind() as u32;
         for (processor, begun) in self.processors.iter().zip(&self.begun) {
-            let enabled = now.time.saturating_since(begun.time);
-            let asleep = now.asleep.saturating_since(begun.asleep);
+            let (enabled, asleep) = now.since(*begun);
             let core_type = hal.core_type(*processor).map_or(0, CoreType::number);
             let running = |(_, (event, place, _)): &(u32, (&Event, Place, &Count))| {
                 event.is_running(events) && !matches!(place, Place::Elsewhere)

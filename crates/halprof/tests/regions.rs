@@ -1,7 +1,7 @@
 //! Measured regions of a thread that Windows preempts, moves and interrupts at random: every count is exactly what the
 //! thread executed, or graded disturbed.
 //!
-//! The number of regions is 1,000, or `PROPTEST_CASES` times 100; `HALPROF_SOAK` makes it 200,000.
+//! The number of regions is 1,000, or `PROPTEST_CASES` times 16; `HALPROF_SOAK` makes it 200,000.
 
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a wrong count must fail the test")]
 
@@ -56,7 +56,7 @@ fn regions() -> u64 {
         return 200_000;
     }
     let cases = env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse::<u64>().ok());
-    cases.map_or(1_000, |cases| cases * 100)
+    cases.map_or(1_000, |cases| cases * 16)
 }
 
 /// What the outcomes of all regions were.

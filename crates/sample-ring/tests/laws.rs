@@ -4,12 +4,13 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use proptest::prelude::*;
-use sample_ring::{Memory, Pushed, Slot, channel, channel_in};
+use sample_ring::{Armed, Memory, Pushed, Slot, channel, channel_in};
 
 /// Miri is slow.
 const STEPS: usize = if cfg!(miri) { 30 } else { 400 };
@@ -199,4 +200,52 @@ fn a_ring_refuses_memory_that_is_too_small_for_it() {
     consumer.drain(4, |items| assert_eq!(items, [0, 1, 2, 3]));
     assert!(Memory::allocate(0).is_none());
     assert!(channel::<u64, ()>(0, ()).is_none() && channel::<u64, ()>(3, ()).is_none());
+}
+
+#[test]
+#[expect(unsafe_code, reason = "memory comes with a function that frees it")]
+fn the_memory_of_a_ring_is_freed_once_and_with_its_size_after_both_ends_are_gone() {
+    static FREED: AtomicUsize = AtomicUsize::new(0);
+    static BLOCK: [AtomicU64; 9] = [const { AtomicU64::new(0) }; 9];
+    /// Adds up the sizes of what is freed.
+    unsafe fn free(start: NonNull<u8>, bytes: usize) {
+        assert!(start.addr().get() - BLOCK.as_ptr().addr() < 16, "another block");
+        FREED.fetch_add(bytes, Ordering::Relaxed);
+    }
+    let first = BLOCK.as_ptr().cast_mut().cast::<u8>();
+    let start = NonNull::new(first.wrapping_add(first.align_offset(Memory::ALIGNMENT))).unwrap();
+    let freed = || FREED.load(Ordering::Relaxed);
+
+    // SAFETY: the block is aligned, has room for 64 bytes after it, and only this test uses it
+    let memory = unsafe { Memory::new(start, 64, free) };
+    let (producer, consumer) = channel_in::<u64, ()>(memory, 8, ()).unwrap();
+    drop(producer);
+    assert_eq!(freed(), 0);
+    drop(consumer);
+    assert_eq!(freed(), 64);
+    // SAFETY: as before; the ring gave the block back
+    let memory = unsafe { Memory::new(start, 64, free) };
+    assert!(channel_in::<u64, ()>(memory, 16, ()).is_none(), "too small");
+    assert_eq!(freed(), 128);
+}
+
+#[test]
+fn a_consumer_is_armed_exactly_while_it_waits() {
+    let armed = Armed::new();
+    assert!(!armed.is_armed());
+    for waits in [true, true, false, true, false, false] {
+        armed.arm(waits);
+        assert_eq!(armed.is_armed(), waits);
+    }
+}
+
+#[test]
+fn debug_output_shows_the_counts_of_a_ring_and_not_the_value_of_a_slot() {
+    let (mut producer, mut consumer) = channel(4, ()).unwrap();
+    producer.push(70);
+    producer.push(80);
+    consumer.drain(1, |_| ());
+    assert_eq!(format!("{producer:?}"), "Producer { head: 2, .. }");
+    assert_eq!(format!("{consumer:?}"), "Consumer { tail: 1, .. }");
+    assert_eq!(format!("{:?}", Slot::<u8>::empty()), "Slot { .. }");
 }

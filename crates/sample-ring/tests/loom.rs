@@ -1,5 +1,8 @@
-//! Loom runs every interleaving of two threads: `RUSTFLAGS="--cfg loom" cargo test -p sample-ring --release --test
-//! loom`.
+//! Loom runs every interleaving of two or three threads: `RUSTFLAGS="--cfg loom" cargo test -p sample-ring --release
+//! --test loom`.
+//!
+//! Where the state is too large, a test bounds the preemptions of an execution ([`bounded`]). `LOOM_MAX_PREEMPTIONS`
+//! bounds those of all tests.
 
 #![cfg(loom)]
 #![expect(clippy::unwrap_used, reason = "tests")]
@@ -8,6 +11,13 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 use sample_ring::{Armed, Consumer, Pushed, Slot, channel};
+
+/// Runs `law` in every interleaving with at most so many preemptions, unless the environment says how many.
+fn bounded(preemptions: usize, law: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
+    builder.check(law);
+}
 
 #[test]
 fn wrapping_ring_keeps_order_and_reports_every_loss() {
@@ -226,4 +236,163 @@ fn consumer_that_arms_and_finds_less_than_half_is_woken() {
             assert!(!sleeps || !consumer.is_half_full() || woken.load(Ordering::Acquire));
         });
     }
+}
+
+/// Returns the items that were drained, in order, and those that were refused.
+fn all_of(seen: Vec<usize>, lost: Vec<usize>) -> Vec<usize> {
+    assert!(seen.is_sorted(), "{seen:?}");
+    let mut all = [seen, lost].concat();
+    all.sort_unstable();
+    all
+}
+
+/// Law: of several rings with several slots each, every item is drained from its ring or reported as lost, in its
+/// ring's order, while one consumer drains them in turn, in parts smaller than a ring. The cells are used by one end at
+/// a time.
+#[test]
+fn every_item_of_two_processors_is_drained_or_lost() {
+    bounded(2, || {
+        const ITEMS: usize = 3;
+        let start = |first: usize| {
+            let (mut producer, consumer) = channel::<usize, ()>(2, ()).unwrap();
+            let writer = thread::spawn(move || {
+                (first..first + ITEMS).filter(|item| producer.push(*item) == Pushed::Full).collect::<Vec<_>>()
+            });
+            (writer, consumer, Vec::new())
+        };
+        let mut rings = [start(0), start(10)];
+        for (_, consumer, seen) in &mut rings {
+            consumer.drain(1, |items| seen.extend_from_slice(items));
+        }
+        for ((writer, mut consumer, mut seen), first) in rings.into_iter().zip([0, 10]) {
+            let lost = writer.join().unwrap();
+            while consumer.drain(1, |items| seen.extend_from_slice(items)) > 0 {}
+            assert_eq!(all_of(seen, lost), (first..first + ITEMS).collect::<Vec<_>>());
+        }
+    });
+}
+
+/// Law: a full ring loses new items and never old ones, and its account in `side` is exact: pushed = drained + left +
+/// lost. What the consumer has drained was pushed before, whatever the account says at that moment.
+#[test]
+fn account_of_an_overflow_is_exact_when_the_producer_has_ended() {
+    for capacity in [1, 2, 4] {
+        bounded(3, move || {
+            const ITEMS: usize = 5;
+            let counts = [AtomicUsize::new(0), AtomicUsize::new(0)];
+            let (mut producer, mut consumer) = channel(capacity, counts).unwrap();
+            let writer = thread::spawn(move || {
+                for item in 0..ITEMS {
+                    let pushed = producer.push(item);
+                    let [stored, lost] = producer.side();
+                    let count = if pushed == Pushed::Full { lost } else { stored };
+                    // One writer, as the statistics of the engine.
+                    count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                }
+            });
+            let mut seen = Vec::new();
+            consumer.drain(2, |items| seen.extend_from_slice(items));
+            let before = seen.len();
+            writer.join().unwrap();
+            let [stored, lost] = consumer.side().each_ref().map(|count| count.load(Ordering::Relaxed));
+            assert_eq!(stored + lost, ITEMS);
+            assert_eq!(stored, before + consumer.len());
+            assert!(lost <= ITEMS - capacity, "an item was lost although there was room");
+            consumer.drain(ITEMS, |items| seen.extend_from_slice(items));
+            assert!(seen.is_sorted());
+            assert!(seen.iter().take(capacity).copied().eq(0..capacity), "an old item was lost: {seen:?}");
+        });
+    }
+}
+
+/// Law: a consumer that arms, finds less than half, and looks again each time that it is woken, is awake or was woken
+/// when half of the ring is in use; also if it disarms between two pushes. It never sleeps through the last push.
+#[test]
+fn consumer_that_arms_again_after_each_wake_sees_the_last_push() {
+    for (capacity, pushes) in [(2, 2), (2, 3), (4, 4)] {
+        bounded(3, move || {
+            let (mut producer, mut consumer) = channel::<usize, ()>(capacity, ()).unwrap();
+            let shared = Arc::new((Armed::new(), AtomicBool::new(false)));
+            let writer = {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    let (armed, woken) = &*shared;
+                    for item in 0..pushes {
+                        if producer.push(item) == (Pushed::Stored { watermark_hit: true }) && armed.is_armed() {
+                            woken.store(true, Ordering::Release);
+                        }
+                    }
+                })
+            };
+            let (armed, woken) = &*shared;
+            // The first request finds nothing and waits, or is served and is gone.
+            armed.arm(true);
+            if consumer.is_half_full() {
+                armed.arm(false);
+                consumer.drain(1, |_| ());
+                armed.arm(true);
+            }
+            let sleeps = !consumer.is_half_full();
+            writer.join().unwrap();
+            assert!(!sleeps || !consumer.is_half_full() || woken.load(Ordering::Acquire), "sleeps while half full");
+        });
+    }
+}
+
+/// Law: either end can be dropped while the other one is used. A push into a ring without a reader succeeds until it
+/// is full, the items are freed once, and the value that both ends share sees the writes of both.
+#[test]
+fn ring_closed_during_a_push_is_freed_once_by_the_last_end() {
+    for read_first in [false, true] {
+        bounded(3, move || {
+            let sum_at_drop = Arc::new(AtomicUsize::new(0));
+            let side = Side { counts: [AtomicUsize::new(0), AtomicUsize::new(0)], sum_at_drop: sum_at_drop.clone() };
+            let (mut producer, mut consumer) = channel(2, side).unwrap();
+            let writer = thread::spawn(move || {
+                let stored = (0..3).filter(|item| producer.push(*item) != Pushed::Full).count();
+                producer.side().counts[0].store(stored, Ordering::Relaxed);
+                assert!(stored >= 2, "the ring has room for two items");
+                stored
+            });
+            if read_first {
+                consumer.drain(2, |items| assert!(items.iter().all(|item| *item < 3)));
+            }
+            consumer.side().counts[1].store(8, Ordering::Relaxed);
+            drop(consumer);
+            let stored = writer.join().unwrap();
+            assert_eq!(sum_at_drop.load(Ordering::Relaxed), stored + 8);
+        });
+    }
+}
+
+/// Law: a producer that is withdrawn from its slot between two interrupts, or during one, has every item that was
+/// pushed, and no interrupt pushes afterwards: an interrupt uses it completely or not at all.
+#[test]
+fn producer_withdrawn_between_interrupts_has_what_they_pushed() {
+    bounded(3, || {
+        let (producer, mut consumer) = channel::<usize, ()>(4, ()).unwrap();
+        let slot = Arc::new(Slot::empty());
+        assert!(slot.try_put(producer).is_ok());
+        let interrupts = {
+            let slot = slot.clone();
+            thread::spawn(move || {
+                let push = |item| slot.try_with(|producer| producer.push(item)).is_some();
+                (0..2).filter(|item| push(*item)).count()
+            })
+        };
+        // The slot is in use for the moment of a push: the end of a session comes on the same processor, so that it
+        // finds the slot free. Here it tries until it does.
+        let withdrawn = loop {
+            match slot.try_take() {
+                Some(producer) => break producer,
+                None => thread::yield_now(),
+            }
+        };
+        let mut seen = Vec::new();
+        consumer.drain(4, |items| seen.extend_from_slice(items));
+        let pushed = interrupts.join().unwrap();
+        assert_eq!(seen.len(), pushed, "{seen:?}");
+        assert!(consumer.is_empty());
+        drop(withdrawn);
+    });
 }

@@ -350,7 +350,10 @@ pub enum Command {
     /// calls by drivers to functions that return a resource: of the pool, the I/O manager, the object manager, the HAL,
     /// and for callbacks.
     FailCall(Option<u64>),
-    /// Returns the function that failed because of the last [`Command::FailCall`].
+    /// Makes the next call fail that [`Command::FailCall`] counts and whose stack no such call has failed yet, or none.
+    /// A stack is the function and the return addresses in drivers. All stacks are new when the identity was set.
+    FailNewStack(bool),
+    /// Returns the function that failed because of the last [`Command::FailCall`] or [`Command::FailNewStack`].
     FailedCall,
     /// Makes `HalAllocateHardwareCounters` fail with this NTSTATUS, as if the counters were in use. With `None` they
     /// are free.

@@ -6,11 +6,12 @@ use std::ptr;
 use windows_sys::Win32::{
     Foundation::{
         CloseHandle, ERROR_IO_PENDING, GENERIC_READ, GENERIC_WRITE, GetLastError, HANDLE, INVALID_HANDLE_VALUE,
+        WAIT_OBJECT_0,
     },
     Storage::FileSystem::{CreateFileW, FILE_FLAG_OVERLAPPED, FILE_SHARE_READ, FILE_SHARE_WRITE, OPEN_EXISTING},
     System::{
         IO::{CancelIoEx, DeviceIoControl, GetOverlappedResult, OVERLAPPED},
-        Threading::CreateEventW,
+        Threading::{CreateEventW, WaitForSingleObject},
     },
 };
 
@@ -36,6 +37,13 @@ impl Buffer {
             Self::Null => (ptr::null_mut(), 0),
         }
     }
+
+    fn into_bytes(self) -> Vec<u8> {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Null => Vec::new(),
+        }
+    }
 }
 
 /// How to open a device.
@@ -47,10 +55,11 @@ pub struct OpenOptions {
 }
 
 /// The number of a device handle. The system rejects it if the device has been closed.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Handle {
     number: HANDLE,
-    overlapped: bool,
+    /// Whether requests may be pending.
+    pub overlapped: bool,
 }
 
 // SAFETY: a handle belongs to the process, so every thread may use it.
@@ -92,37 +101,114 @@ impl Drop for Device {
     }
 }
 
+/// A request that is complete.
+pub struct Completed {
+    /// The number of bytes that were returned.
+    pub returned: Result<usize, Win32Error>,
+    /// The whole output.
+    pub output: Vec<u8>,
+}
+
+/// The outcome of sending a request.
+pub enum Sent {
+    /// It is complete.
+    Completed(Completed),
+    /// It is pending.
+    Pending(Box<Pending>),
+}
+
+/// A request through an overlapped handle. The system reads and writes the fields until it is complete.
+pub struct Pending {
+    /// The handle that the request was sent through. It may have been closed meanwhile.
+    pub handle: Handle,
+    event: Event,
+    overlapped: OVERLAPPED,
+    input: Buffer,
+    output: Buffer,
+}
+
+// SAFETY: an event belongs to the process, so every thread may wait for it.
+unsafe impl Send for Pending {}
+
 impl Handle {
     /// Sends a request, waits for its completion and returns its output.
-    pub fn control(self, code: u32, mut input: Buffer, mut output: Buffer) -> Result<Vec<u8>, Win32Error> {
-        let ((input, input_length), (out, output_length)) = (input.parts(), output.parts());
-        let event = if self.overlapped { Some(Event::new()?) } else { None };
-        let mut overlapped = event.as_ref().map(|event| OVERLAPPED { hEvent: event.0, ..OVERLAPPED::default() });
-        let overlapped = overlapped.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
+    pub fn control(self, code: u32, input: Buffer, output: Buffer) -> Result<Vec<u8>, Win32Error> {
+        let Completed { returned, mut output } = match self.send(code, input, output)? {
+            Sent::Completed(completed) => completed,
+            Sent::Pending(pending) => pending.wait(),
+        };
+        output.truncate(returned?);
+        Ok(output)
+    }
+
+    /// Sends a request, and waits for its completion unless the handle is overlapped.
+    pub fn send(self, code: u32, mut input: Buffer, mut output: Buffer) -> Result<Sent, Win32Error> {
+        if !self.overlapped {
+            let returned = self.device_control(code, &mut input, &mut output, ptr::null_mut());
+            return Ok(Sent::Completed(Completed { returned, output: output.into_bytes() }));
+        }
+        let event = Event::new()?;
+        let overlapped = OVERLAPPED { hEvent: event.0, ..OVERLAPPED::default() };
+        let mut pending = Box::new(Pending { handle: self, event, overlapped, input, output });
+        let Pending { overlapped, input, output, .. } = &mut *pending;
+        match self.device_control(code, input, output, overlapped) {
+            Err(Win32Error(ERROR_IO_PENDING)) => Ok(Sent::Pending(pending)),
+            returned => Ok(Sent::Completed(Completed { returned, output: pending.output.into_bytes() })),
+        }
+    }
+
+    /// Calls the function of Windows. If it fails with `ERROR_IO_PENDING`, the buffers and `overlapped` must stay until
+    /// the request is complete.
+    fn device_control(
+        self,
+        code: u32,
+        input: &mut Buffer,
+        output: &mut Buffer,
+        overlapped: *mut OVERLAPPED,
+    ) -> Result<usize, Win32Error> {
+        let ((input, input_length), (output, output_length)) = (input.parts(), output.parts());
         let mut returned = 0;
         // SAFETY: each buffer has the passed length, or is null with length 0. All buffers outlive the request.
-        let mut sent = unsafe {
+        done(unsafe {
             DeviceIoControl(
                 self.number,
                 code,
                 input.cast(),
                 input_length,
-                out.cast(),
+                output.cast(),
                 output_length,
                 &raw mut returned,
                 overlapped,
             )
-        };
-        // SAFETY: the function has no preconditions.
-        if sent == 0 && !overlapped.is_null() && unsafe { GetLastError() } == ERROR_IO_PENDING {
-            // SAFETY: the request was sent above. The system waits for its event, even if the handle is closed
-            // meanwhile.
-            sent = unsafe { GetOverlappedResult(self.number, overlapped, &raw mut returned, 1) };
-        }
-        done(sent)?;
-        let Buffer::Bytes(mut bytes) = output else { return Ok(Vec::new()) };
-        bytes.truncate(usize::try_from(returned).unwrap_or(usize::MAX));
-        Ok(bytes)
+        })?;
+        Ok(usize::try_from(returned).unwrap_or(usize::MAX))
+    }
+}
+
+impl Pending {
+    /// Returns whether the request is complete.
+    pub fn is_complete(&self) -> bool {
+        // SAFETY: the event is open.
+        unsafe { WaitForSingleObject(self.event.0, 0) == WAIT_OBJECT_0 }
+    }
+
+    /// Requests cancellation. Fails if the request is complete, or the handle is closed.
+    pub fn cancel(&self) -> Result<(), Win32Error> {
+        // SAFETY: the system compares the address, and rejects the handle if it is closed.
+        done(unsafe { CancelIoEx(self.handle.number, &raw const self.overlapped) })
+    }
+
+    /// Waits for the completion. The system waits for the event, even if the handle has been closed.
+    #[expect(clippy::boxed_local, reason = "the system writes to the structure until then, so it must not move")]
+    pub fn wait(mut self: Box<Self>) -> Completed {
+        let mut returned = 0;
+        // SAFETY: the request was sent with this structure, which has an event.
+        let ended =
+            done(unsafe { GetOverlappedResult(self.handle.number, &raw mut self.overlapped, &raw mut returned, 1) });
+        let Self { input, output, .. } = *self;
+        drop(input);
+        let returned = ended.map(|()| usize::try_from(returned).unwrap_or(usize::MAX));
+        Completed { returned, output: output.into_bytes() }
     }
 }
 

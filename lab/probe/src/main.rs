@@ -10,6 +10,8 @@
 //! | `join K` | the answer that `ioctl` would have given; waits for it |
 //! | `cancel N` | `ok`: cancellation of the handle's pending requests is requested |
 //! | `close N` | `ok` |
+//! | `storm PLAN` | `ok`: threads begin to send the requests of a `StormPlan`, which is JSON without spaces |
+//! | `storming` | the `StormReport` of the storm, as JSON |
 //! | `create NAME FILE GROUP` | `ok`: the service of this driver has been created in this load-order group |
 //! | `delete NAME` | `ok`: the service of this name has been deleted |
 //! | `load NAME` | `ok`: the service of this name has been started |
@@ -27,6 +29,8 @@ mod device;
 mod service;
 #[cfg(windows)]
 mod session;
+#[cfg(windows)]
+mod storm;
 
 #[cfg(windows)]
 fn main() -> std::io::Result<()> {

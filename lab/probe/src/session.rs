@@ -3,6 +3,7 @@
 use crate::{
     device::{Buffer, Device, OpenOptions, Win32Error},
     service,
+    storm::Storm,
 };
 use std::{
     collections::BTreeMap,
@@ -34,6 +35,7 @@ impl From<Win32Error> for Error {
 struct Session {
     devices: BTreeMap<u32, Device>,
     requests: BTreeMap<u32, JoinHandle<Result<Vec<u8>, Win32Error>>>,
+    storm: Option<Storm>,
 }
 
 /// Executes commands and prints their results until the input ends.
@@ -89,6 +91,15 @@ impl Session {
             ["delete", name] => Ok(service::delete(name).map(|()| "ok".to_owned())?),
             ["load", name] => Ok(service::start(name).map(|()| "ok".to_owned())?),
             ["unload", name] => Ok(service::stop(name).map(|()| "ok".to_owned())?),
+            ["storm", plan] => {
+                let plan = serde_json::from_str(plan).map_err(|_| Error::Bad("plan"))?;
+                self.storm = Some(Storm::begin(DEVICE, plan)?);
+                Ok("ok".to_owned())
+            }
+            ["storming"] => {
+                let storm = self.storm.as_ref().ok_or(Error::Bad("storm: none has begun"))?;
+                serde_json::to_string(&storm.report()).map_err(|_| Error::Bad("report"))
+            }
             ["pid"] => Ok(format!("pid {}", std::process::id())),
             _ => Err(Error::Bad("command")),
         }

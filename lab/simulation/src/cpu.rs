@@ -25,7 +25,7 @@ pub struct ModelCpu {
     time_stamp_pace: AtomicU64,
     /// By what each read of the control area advances it.
     area_pace: AtomicU64,
-    /// Whether the machine sleeps. While it does, a register access panics.
+    /// Whether the processor sleeps. While it does, a register access panics.
     asleep: AtomicBool,
     /// Guarded accesses that did not fault.
     first: Mutex<BTreeSet<(Access, u32)>>,
@@ -126,15 +126,20 @@ impl ModelCpu {
         self.area_pace.store(stamps, Ordering::Relaxed);
     }
 
-    /// Sets whether the machine sleeps. While it does, a register access by the code under test panics.
+    /// Sets whether the processor sleeps. While it does, a register access by the code under test panics.
     pub fn set_asleep(&self, asleep: bool) {
         self.asleep.store(asleep, Ordering::Relaxed);
     }
 
-    /// Panics if the machine sleeps.
+    /// Returns whether the processor sleeps.
+    pub fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed)
+    }
+
+    /// Panics if the processor sleeps.
     #[track_caller]
     fn check_awake(&self, access: &dyn std::fmt::Display) {
-        assert!(!self.asleep.load(Ordering::Relaxed), "{access} while the machine sleeps");
+        assert!(!self.is_asleep(), "{access} while the processor sleeps");
     }
 
     /// Allocates the control area, filled with zeros, and returns its address.

@@ -9,6 +9,6 @@ mod client;
 mod cpu;
 mod sim_machine;
 
-pub use client::{Answer, Client};
+pub use client::{Answer, Client, STATUS_PENDING};
 pub use cpu::{ModelCpu, boot, current};
 pub use sim_machine::{Call, SimMachine, WrittenEvent};

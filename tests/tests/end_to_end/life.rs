@@ -17,7 +17,8 @@ pub fn connect_with(probe: &mut Probe, kind: &str) -> u32 {
     let handle = probe.open(kind).unwrap().expect("the device opens");
     let hello = Hello { version: PROTOCOL_VERSION, reserved: 0 };
     let reply = probe.control(handle, Code::Hello as u32, &hex(hello.as_bytes()), "72").unwrap();
-    assert!(matches!(reply, Reply::Done(bytes) if header(&bytes).status == STATUS_SUCCESS.number()));
+    let is_greeted = matches!(&reply, Reply::Done(bytes) if header(bytes).status == STATUS_SUCCESS.number());
+    assert!(is_greeted, "{reply:?}");
     handle
 }
 
@@ -85,6 +86,33 @@ fn repeated_life_cycles_leave_nothing_behind() {
         assert_eq!((&json["sessions"], &json["counters_in_use"]), (&0.into(), &0.into()), "round {round}");
         lab.client(&["uninstall"]).unwrap().success().unwrap();
     }
+    lab.finish().unwrap();
+}
+
+#[test]
+fn thousands_of_loads_and_unloads_leave_nothing_behind() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    let mut probe = lab.probe().unwrap();
+    probe.service("unload", "halprof").unwrap().unwrap();
+    let (begun, loads) = (Instant::now(), rounds(20, 10_000));
+    for round in 0..loads {
+        probe.service("load", "halprof").unwrap().unwrap_or_else(|error| panic!("load {round}: error {error}"));
+        let handle = connect(&mut probe);
+        // A session of each fourth driver ends with its handle.
+        if round % 4 == 0 {
+            assert_eq!(start(&mut probe, handle, &[2, 6]).status, STATUS_SUCCESS.number(), "load {round}");
+        }
+        probe.command(&format!("close {handle}")).unwrap();
+        probe.service("unload", "halprof").unwrap().unwrap_or_else(|error| panic!("unload {round}: error {error}"));
+        assert!(lab.wire.images().unwrap().is_empty(), "load {round}");
+        lab.check_clean().unwrap_or_else(|error| panic!("load {round}: {error:#}"));
+        if round % 1_000 == 999 {
+            println!("{} loads in {:.0} s", round + 1, begun.elapsed().as_secs_f64());
+        }
+    }
+    println!("{loads} loads and unloads in {:.1} s", begun.elapsed().as_secs_f64());
+    drop(probe);
     lab.finish().unwrap();
 }
 

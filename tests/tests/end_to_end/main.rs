@@ -76,6 +76,8 @@ mod stand_ins;
 #[cfg(not(windows))]
 mod stepping;
 #[cfg(not(windows))]
+mod storms;
+#[cfg(not(windows))]
 mod teardown;
 #[cfg(not(windows))]
 mod threads;

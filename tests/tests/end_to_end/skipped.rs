@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 41] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 42] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
     ("bench", include_str!("bench.rs"), "the bench itself is under test"),
@@ -39,6 +39,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 41] = [
     ("stacks", include_str!("stacks.rs"), "the bench has the stacks, and stands in for Event Tracing for Windows"),
     ("stand_ins", include_str!("stand_ins.rs"), "the bench itself is under test"),
     ("stepping", include_str!("stepping.rs"), "the bench steps through the driver"),
+    ("storms", include_str!("storms.rs"), "the bench disturbs the machine and watches the driver"),
     ("threads", include_str!("threads.rs"), "the bench schedules the threads, and stands in for thread profiling"),
     ("time", include_str!("time.rs"), "the bench has the clock, the timers and the interrupted code"),
     ("teardown", include_str!("teardown.rs"), "the bench watches what an unload leaves"),
@@ -71,8 +72,8 @@ fn tests_that_need_the_model_are_named_with_the_reason() {
 fn every_module_that_needs_the_lab_is_skipped_on_windows() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end_to_end");
     let main = fs::read_to_string(folder.join("main.rs")).unwrap();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    for path in paths.filter(|path| path.is_file()) {
         let module = path.file_stem().unwrap().to_str().unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let boots = text.lines().any(|line| line.starts_with("use tests::") && line.contains("Lab"));

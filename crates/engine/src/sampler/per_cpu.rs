@@ -1,6 +1,6 @@
 //! What the sampler keeps for each processor: subscribers, rings, budget and statistics of the interrupt.
 
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 use pmu::state::CounterSet;
 use protocol::SampleRecord;
@@ -16,6 +16,7 @@ use super::throttle::Throttle;
 use super::tracing::{Unsampled, UnwrittenEvents};
 use crate::boxed::Boxed;
 use crate::rotation::{MAX_ROTATIONS, Rotation};
+use crate::sync::{AtomicU64, array, const_fn};
 use crate::time::Ticks;
 
 /// Writing end of the ring of a session.
@@ -95,34 +96,42 @@ pub struct PerCpuSampling {
 
 impl Default for PerCpuSampling {
     /// A constant, so that its parts are not built on the stack beside it.
+    #[cfg(not(loom))]
     fn default() -> Self {
         const { Self::new() }
+    }
+
+    #[cfg(loom)]
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 impl PerCpuSampling {
-    const fn new() -> Self {
-        Self {
-            all_subscriptions: [const { CounterSubscriptions::new() }; CounterSet::MOST as usize],
-            producers: [const { Slot::empty() }; MAX_SAMPLERS as usize],
-            throttle: Throttle::new(),
-            handler_clock: HandlerClock::new(),
-            served: AtomicU64::new(0),
-            spurious: AtomicU64::new(0),
-            storm: Storm::new(),
-            waiting: AtomicU32::new(0),
-            interrupts: AtomicU64::new(0),
-            unreported: AtomicU8::new(0),
-            ticked: AtomicU64::new(0),
-            ds_buffers: Slot::empty(),
-            special: AtomicU8::new(0),
-            events: Slot::empty(),
-            last_cookie: AtomicU32::new(0),
-            fetched: AtomicBool::new(false),
-            watermark_hit: AtomicBool::new(false),
-            pebs_sequence: AtomicU32::new(0),
-            rotations: [const { Slot::empty() }; MAX_ROTATIONS],
-            groups: Groups::new(),
+    const_fn! {
+        const fn new() -> Self {
+            Self {
+                all_subscriptions: [const { CounterSubscriptions::new() }; CounterSet::MOST as usize],
+                producers: array![Slot::empty(); MAX_SAMPLERS as usize],
+                throttle: Throttle::new(),
+                handler_clock: HandlerClock::new(),
+                served: AtomicU64::new(0),
+                spurious: AtomicU64::new(0),
+                storm: Storm::new(),
+                waiting: AtomicU32::new(0),
+                interrupts: AtomicU64::new(0),
+                unreported: AtomicU8::new(0),
+                ticked: AtomicU64::new(0),
+                ds_buffers: Slot::empty(),
+                special: AtomicU8::new(0),
+                events: Slot::empty(),
+                last_cookie: AtomicU32::new(0),
+                fetched: AtomicBool::new(false),
+                watermark_hit: AtomicBool::new(false),
+                pebs_sequence: AtomicU32::new(0),
+                rotations: array![Slot::empty(); MAX_ROTATIONS],
+                groups: Groups::new(),
+            }
         }
     }
 

@@ -1,11 +1,12 @@
 //! Statistics of the samples of one counter, for one session.
 
 use core::ops::AddAssign;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use pmu::state::CounterSet;
 
 use super::time_sampling::TimeSampling;
+use crate::sync::AtomicU64;
 
 /// Numbers of delivered, lost and throttled samples of a counter. Only its processor writes them, at PROFILE_LEVEL; any
 /// code may read them.

@@ -1,6 +1,8 @@
 //! Sessions continue after a sleep and report its duration.
 
 use engine::Engine;
+use pmu::extra::Selector;
+use pmu::source::RawEvent;
 use proptest::prelude::*;
 use protocol::{
     AreaRequest, BRANCHES, Code, ErrorCode, EventRequest, InfoReply, ProcessorSet, RecordKind, StartHeader, area, modes,
@@ -154,6 +156,71 @@ fn requests_that_need_a_register_are_refused_during_a_sleep_and_change_nothing()
     }
     engine.close(client.0);
     assert!(!machine.is_in_use());
+}
+
+/// The first count on a processor accesses its registers for the first time, on a thread that is pinned to it.
+#[test]
+fn the_first_count_is_refused_until_its_processor_is_awake() {
+    for name in IDENTITIES {
+        let machine = SimMachine::named(name, 2);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        machine.fall_asleep(&engine);
+        let slept = machine.announce_wake(&engine);
+        let cause = |engine: &mut _, processor| {
+            client.start_with(engine, header(0, false, on(&[processor])), &[event(2, 0)]).header().cause
+        };
+        assert_eq!(cause(&mut engine, 0), ErrorCode::Asleep as u32, "{name}");
+        machine.wake_on(&engine, 0, slept);
+        assert_eq!(cause(&mut engine, 0), 0, "{name}");
+        assert_eq!(cause(&mut engine, 1), ErrorCode::Asleep as u32, "{name}: the other one still sleeps");
+        machine.wake_on(&engine, 1, slept);
+        assert_eq!(cause(&mut engine, 1), 0, "{name}");
+    }
+}
+
+/// The value of an extra register that was accessed before is read when a session begins to use it.
+#[test]
+fn an_event_with_an_extra_register_is_refused_while_its_processor_sleeps() {
+    let machine = SimMachine::named("skylake-6600k", 2);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let raw = RawEvent::NONE.with_event(0xB7).with_umask(1);
+    let full = raw.full().with_selector(Selector::OffcoreResponse as u8).into_bits();
+    let offcore = EventRequest { event: full, extra: 0x1_0001, ..event(raw.source().0, 0) };
+    let cause = |engine: &mut _| client.start_with(engine, header(0, false, on(&[])), &[offcore]).header().cause;
+    started(client, &mut engine, on(&[]), &[event(2, 0)]);
+    assert_eq!(cause(&mut engine), 0, "its registers are accessed for the first time");
+    client.stop(&mut engine, 2, None);
+    machine.fall_asleep(&engine);
+    assert_eq!(cause(&mut engine), ErrorCode::Asleep as u32, "asleep");
+    let slept = machine.announce_wake(&engine);
+    machine.wake_on(&engine, 0, slept);
+    assert_eq!(cause(&mut engine), ErrorCode::Asleep as u32, "one processor is awake");
+    machine.wake_on(&engine, 1, slept);
+    assert_eq!(cause(&mut engine), 0, "awake");
+}
+
+/// The threads of a core share the registers of off-core responses. The one that falls asleep first must leave them to
+/// the other, which would find them changed.
+#[test]
+fn no_count_is_marked_when_one_thread_of_a_core_falls_asleep_before_the_other() {
+    let machine = SimMachine::named("westmere-980x", 2);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let raw = RawEvent::NONE.with_event(0xB7).with_umask(1);
+    let full = raw.full().with_selector(Selector::OffcoreResponse as u8).into_bits();
+    let offcore = EventRequest { event: full, extra: 0x1001, ..event(raw.source().0, 0) };
+    let session = started(client, &mut engine, on(&[]), &[offcore]);
+    machine.announce_sleep(&engine);
+    machine.fall_asleep_on(&engine, 0);
+    run(&machine, &engine, 1, 1_000);
+    machine.fall_asleep_on(&engine, 1);
+    machine.wake(&engine);
+    run(&machine, &engine, 1, 100);
+    let counts = client.read(&mut engine, session);
+    let told: Vec<_> = counts.iter().map(|count| (count.count, count.disturbed_register)).collect();
+    assert_eq!(told, [(0, 0), (1_100, 0)]);
 }
 
 #[test]

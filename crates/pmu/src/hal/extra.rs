@@ -243,19 +243,25 @@ impl<E> Hal<E> {
     }
 
     /// Writes back what was found in the extra registers of the current processor: one write for each register that was
-    /// used. The last thread of a core writes shared ones back.
+    /// used. The last thread of a core writes shared ones back; of a core that falls asleep, the last that was awake. A
+    /// thread that falls asleep must count as asleep already: if both do at the same time, both write back.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     pub(super) fn release_extra_registers(&self, current: CurrentCpu<'_, impl Cpu>, pmu: &PerCpuPmu, ends: bool) {
         let saved =
             if ends { pmu.extra.saved.swap(0, Ordering::AcqRel) } else { pmu.extra.saved.load(Ordering::Acquire) };
+        let is_awake = |processor| self.pmu(processor).is_some_and(|pmu| !pmu.is_asleep());
         for register in ExtraRegister::ALL.into_iter().filter(|register| saved >> *register as u8 & 1 == 1) {
             let other = self.other_thread(current.index());
             let shared = other.and_then(|other| self.thread_bit(current.index(), other, register));
             let is_used_there = shared.is_some_and(|(first, bit)| {
-                let pair = 0b11 << (2 * register as u8);
-                ends && first.extra.users.fetch_and(!bit, Ordering::AcqRel) & pair & !bit != 0
+                let others = 0b11 << (2 * register as u8) & !bit;
+                if ends {
+                    first.extra.users.fetch_and(!bit, Ordering::AcqRel) & others != 0
+                } else {
+                    first.extra.users.load(Ordering::Acquire) & others != 0 && other.is_some_and(is_awake)
+                }
             });
             if !is_used_there {
                 current.cpu().wrmsr(register.msr(), pmu.extra.found(register));

@@ -32,9 +32,11 @@ impl<E> Hal<E> {
         let overflowed = self.stop(current, counters);
         if pmu.is_initialized() {
             self.whole_interface_with(pmu).release(current.cpu(), pmu.snapshot.saved());
-            self.release_extra_registers(current, pmu, false);
         }
         pmu.set_asleep(true);
+        if pmu.is_initialized() {
+            self.release_extra_registers(current, pmu, false);
+        }
         cpu_counters.set_active(active.all, true);
         overflowed
     }

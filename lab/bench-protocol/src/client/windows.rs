@@ -134,6 +134,14 @@ impl Client {
         ask!(self, Command::FailCall(nth), Answer::Done => ())
     }
 
+    /// Sends [`Command::FailNewStack`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn fail_new_stack(&mut self, fail: bool) -> Result<(), Error> {
+        ask!(self, Command::FailNewStack(fail), Answer::Done => ())
+    }
+
     /// Sends [`Command::FailedCall`].
     ///
     /// # Errors

@@ -98,11 +98,9 @@ pub fn answer(command: Command) -> Answer {
         Command::DenyPrivilege(deny) => set(security::deny, deny),
         Command::FailAllocation(nth) => set(pool::fail_nth, nth),
         Command::FailCall(nth) => set(|nth| MACHINE.faults.fail_nth(nth), nth),
+        Command::FailNewStack(fail) => set(|fail| MACHINE.faults.fail_new_stack(fail), fail),
         Command::FailedCall => Answer::FailedCall(MACHINE.faults.failed()),
-        Command::RefuseCounters(status) => {
-            hal::refuse_counters(status.map(nt::status));
-            Answer::Done
-        }
+        Command::RefuseCounters(status) => set(hal::refuse_counters, status.map(nt::status)),
         Command::BusyCounters { milliseconds } => set(hal::set_busy, milliseconds),
         Command::CountersReserved => Answer::CountersReserved(hal::reserved()),
         Command::Threads(command) => reply(threads::answer(command).map(Answer::Threads)),
@@ -189,6 +187,7 @@ fn set_identity(name: &str) -> Result<(), String> {
     system_information::reset();
     control_areas::reset();
     MACHINE.kernel.tracing.reset();
+    MACHINE.faults.forget_stacks();
     MACHINE.time_mode.set_asleep(false);
     deferred::reset_timer_calls();
     deferred::set_timer_mode(model::TimerMode::Exact);

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to, and calls functions of the driver")]
 
 use crate::{
-    kernel::{irql, stepping},
+    kernel::{call_stack, irql, stepping},
     lock::lock,
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer, UnicodeString},
     state::{
@@ -66,7 +66,7 @@ pub unsafe extern "system" fn create(
 ) -> NtStatus {
     catch_panic("ExCreateCallback", nt::UNSUCCESSFUL, || {
         irql::check("ExCreateCallback", APC_LEVEL);
-        if MACHINE.faults.fails("ExCreateCallback") {
+        if call_stack::fails("ExCreateCallback") {
             return nt::INSUFFICIENT_RESOURCES;
         }
         // SAFETY: the driver promises attributes that can be read.
@@ -116,7 +116,7 @@ pub unsafe extern "system" fn dereference(object: Pointer) -> isize {
 pub extern "system" fn register(object: Pointer, routine: CallbackRoutine, context: Pointer) -> Pointer {
     catch_panic("ExRegisterCallback", ptr::null_mut(), || {
         irql::check("ExRegisterCallback", APC_LEVEL);
-        if MACHINE.faults.fails("ExRegisterCallback") {
+        if call_stack::fails("ExRegisterCallback") {
             return ptr::null_mut();
         }
         if with_object(object, |known| known.references > 0) != Some(true) {

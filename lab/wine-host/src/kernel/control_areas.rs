@@ -4,7 +4,7 @@
 
 use crate::{
     cpu::{affinity, processor::State, processors},
-    kernel::version,
+    kernel::{call_stack, version},
     lock::lock,
     nt::{self, NtStatus, Pointer},
     state::{control_areas::ControlArea, machine::MACHINE},
@@ -131,7 +131,7 @@ pub unsafe fn set(buffer: Pointer, length: u32) -> NtStatus {
         let freed = lock(&MACHINE.kernel.control_areas.areas).remove(&core.number);
         return if freed.is_some() { nt::SUCCESS } else { nt::MEMORY_NOT_ALLOCATED };
     }
-    if MACHINE.faults.fails("ZwSetSystemInformation") {
+    if call_stack::fails("ZwSetSystemInformation") {
         return nt::INSUFFICIENT_RESOURCES;
     }
     let (status, address) = match allocate(core.number) {

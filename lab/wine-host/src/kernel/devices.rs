@@ -3,9 +3,8 @@
 #![expect(unsafe_code, reason = "reads what the driver points to, and hands calls on to Wine")]
 
 use crate::{
-    kernel::{irql, work_items},
+    kernel::{call_stack, irql, work_items},
     nt::{self, APC_LEVEL, NtStatus, Pointer, UnicodeString},
-    state::machine::MACHINE,
     violation::{self, catch_panic},
 };
 
@@ -38,7 +37,7 @@ pub unsafe extern "system" fn create(
 ) -> NtStatus {
     catch_panic("IoCreateDevice", nt::UNSUCCESSFUL, || {
         irql::check("IoCreateDevice", APC_LEVEL);
-        if MACHINE.faults.fails("IoCreateDevice") {
+        if call_stack::fails("IoCreateDevice") {
             return nt::INSUFFICIENT_RESOURCES;
         }
         // SAFETY: null, or the driver must pass a valid string.

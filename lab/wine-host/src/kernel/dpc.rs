@@ -5,16 +5,13 @@
 use crate::{
     cpu::affinity,
     kernel::{
-        deferred,
+        call_stack, deferred,
         dispatcher_objects::{self, Kdpc},
         irql,
         processor_numbers::ProcessorNumber,
     },
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
-    state::{
-        dpc_queues::{QueuedBy, Unknown},
-        machine::MACHINE,
-    },
+    state::dpc_queues::{QueuedBy, Unknown},
     violation::{self, catch_panic},
 };
 
@@ -61,7 +58,7 @@ pub unsafe extern "system" fn set_target(dpc: Pointer, number: *const ProcessorN
     catch_panic("KeSetTargetProcessorDpcEx", nt::UNSUCCESSFUL, || {
         // SAFETY: the driver must pass a number that can be read.
         let number = unsafe { number.read() };
-        let hit = MACHINE.faults.fails("KeSetTargetProcessorDpcEx");
+        let hit = call_stack::fails("KeSetTargetProcessorDpcEx");
         let Some(processor) = number.index().filter(|_| !hit) else { return nt::INVALID_PARAMETER };
         if deferred::change(|work| work.dpcs.set_target(dpc.addr(), processor)) == Err(Unknown) {
             unknown("KeSetTargetProcessorDpcEx", dpc);

@@ -4,7 +4,7 @@
 
 use crate::{
     cpu::processors,
-    kernel::{irql, loaded_images, pool, time},
+    kernel::{call_stack, irql, loaded_images, pool, time},
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, PASSIVE_LEVEL},
     state::{
         machine::MACHINE,
@@ -62,7 +62,7 @@ pub unsafe extern "system" fn register(
 ) -> NtStatus {
     catch_panic("EtwRegister", nt::UNSUCCESSFUL, || {
         irql::check("EtwRegister", PASSIVE_LEVEL);
-        if MACHINE.faults.fails("EtwRegister") {
+        if call_stack::fails("EtwRegister") {
             return nt::INSUFFICIENT_RESOURCES;
         }
         // SAFETY: the driver must pass a GUID that can be read.
@@ -111,7 +111,7 @@ pub unsafe extern "system" fn set_information(
 ) -> NtStatus {
     catch_panic("EtwSetInformation", nt::UNSUCCESSFUL, || {
         irql::check("EtwSetInformation", PASSIVE_LEVEL);
-        if MACHINE.faults.fails("EtwSetInformation") {
+        if call_stack::fails("EtwSetInformation") {
             return nt::INSUFFICIENT_RESOURCES;
         }
         if class != SET_TRAITS {

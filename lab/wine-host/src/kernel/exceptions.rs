@@ -11,7 +11,7 @@ use crate::{
         apic,
         instructions::{self, Site},
     },
-    kernel::{cancel_race, hal, loaded_images, stepping},
+    kernel::{cancel_race, hal, loaded_images, processor_change, stepping},
     state::machine::MACHINE,
     violation::catch_panic,
 };
@@ -84,7 +84,7 @@ unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i3
             }
             let site = Site {
                 was_cpuid: loaded_images::was_cpuid(at),
-                must_reserve: loaded_images::can_reserve(at) && !hal::reserved(),
+                must_reserve: loaded_images::can_reserve(at) && !hal::reserved() && !processor_change::is_adding(),
                 guards: loaded_images::guards(at),
             };
             let executed = instructions::execute(instruction, context, site);

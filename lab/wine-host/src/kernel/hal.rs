@@ -9,7 +9,7 @@ use crate::{
         processor::Core,
         processors,
     },
-    kernel::irql,
+    kernel::{call_stack, irql},
     lock::lock,
     nt::{self, NtStatus, PASSIVE_LEVEL, Pointer},
     state::{
@@ -153,7 +153,7 @@ unsafe extern "system" fn set_information(class: u32, size: u32, buffer: Pointer
         if class != INTERRUPT_HANDLER {
             return nt::INVALID_LEVEL;
         }
-        if MACHINE.faults.fails("HalSetSystemInformation") {
+        if call_stack::fails("HalSetSystemInformation") {
             return nt::UNSUCCESSFUL;
         }
         if size != 8 {
@@ -250,7 +250,7 @@ pub unsafe extern "system" fn allocate_counters(
         irql::check("HalAllocateHardwareCounters", PASSIVE_LEVEL);
         let mut counters = lock(&MACHINE.kernel.hal.counters);
         let active = || processors::active().iter().map(|core| core.number);
-        let is_taken = MACHINE.faults.fails("HalAllocateHardwareCounters")
+        let is_taken = call_stack::fails("HalAllocateHardwareCounters")
             || counters.holder.is_some()
             || active().any(|number| counters.counts.get(&number).is_some_and(|count| *count > 0));
         let refusal = counters.refusal.or(is_taken.then_some(nt::INSUFFICIENT_RESOURCES));
@@ -279,7 +279,7 @@ pub extern "system" fn free_counters(set: usize) -> NtStatus {
         }
         let current = affinity::bound_processor().unwrap_or_else(|| MACHINE.topology.active().saturating_sub(1));
         let is_owner = counters.counts.get(&current).is_some_and(|count| *count > 0);
-        if !is_owner || MACHINE.faults.fails("HalFreeHardwareCounters") {
+        if !is_owner || call_stack::fails("HalFreeHardwareCounters") {
             return nt::INVALID_PARAMETER;
         }
         for core in processors::active() {

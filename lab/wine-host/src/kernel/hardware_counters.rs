@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to")]
 
 use crate::{
-    kernel::{irql, threads},
+    kernel::{call_stack, irql, threads},
     lock::lock,
     nt::{self, APC_LEVEL, NtStatus},
     state::{
@@ -43,7 +43,7 @@ pub unsafe extern "system" fn set(counters: *const HardwareCounter, count: u32) 
     catch_panic(function, nt::UNSUCCESSFUL, || {
         irql::check(function, APC_LEVEL);
         // A call that clears the configuration has no resource that could be missing.
-        if count > 0 && MACHINE.faults.fails(function) {
+        if count > 0 && call_stack::fails(function) {
             return nt::INSUFFICIENT_RESOURCES;
         }
         let count = usize::try_from(count).unwrap_or(usize::MAX);

@@ -2,7 +2,7 @@
 
 use crate::{
     cpu::{apic_pages::PAGE, processors},
-    kernel::irql,
+    kernel::{call_stack, irql},
     nt::{DISPATCH_LEVEL, Pointer},
     state::machine::MACHINE,
     violation::{self, catch_panic},
@@ -17,7 +17,7 @@ const PHYSICAL: u64 = 0xFEE0_0000;
 pub extern "system" fn map(physical: u64, size: usize, protect: u32) -> Pointer {
     catch_panic("MmMapIoSpaceEx", ptr::null_mut(), || {
         irql::check("MmMapIoSpaceEx", DISPATCH_LEVEL);
-        if MACHINE.faults.fails("MmMapIoSpaceEx") {
+        if call_stack::fails("MmMapIoSpaceEx") {
             return ptr::null_mut();
         }
         if (physical, size, protect) != (PHYSICAL, PAGE, PAGE_READWRITE | PAGE_NOCACHE) {

@@ -4,9 +4,8 @@
 #![expect(unsafe_code, reason = "hands calls on to Wine")]
 
 use crate::{
-    kernel::irql,
+    kernel::{call_stack, irql},
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, PASSIVE_LEVEL, Pointer},
-    state::machine::MACHINE,
     violation::catch_panic,
 };
 use std::arch::naked_asm;
@@ -43,7 +42,7 @@ macro_rules! irql_checked {
                 #[expect(non_snake_case, reason = "the names of the WDK")]
                 unsafe extern "system" fn $name($($argument: $type),*) $(-> $result)? {
                     catch_panic(stringify!($name), (), || irql::check(stringify!($name), $level));
-                    $(if MACHINE.faults.fails(stringify!($name)) {
+                    $(if call_stack::fails(stringify!($name)) {
                         return $failure;
                     })?
                     // SAFETY: the arguments are the driver's own.

@@ -35,6 +35,13 @@ pub fn make_code_writable() {
     }
 }
 
+/// Returns the offset of the address in its driver. Returns None if no driver is there.
+pub fn offset(address: usize) -> Option<usize> {
+    let images = loaded();
+    let image = images.iter().find(|image| image.addresses.contains(&address))?;
+    Some(address - image.addresses.start)
+}
+
 /// Returns the bytes of a driver from the address on, at most one instruction. Returns None if no driver is there.
 pub fn code_at(address: usize) -> Option<&'static [u8]> {
     let images = loaded();

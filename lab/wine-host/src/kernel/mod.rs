@@ -1,6 +1,8 @@
 //! Stand-ins for kernel functions that Wine lacks or that behave differently there.
 
 #[cfg(windows)]
+pub(crate) mod call_stack;
+#[cfg(windows)]
 pub(crate) mod callbacks;
 #[cfg(windows)]
 pub(crate) mod cancel_race;

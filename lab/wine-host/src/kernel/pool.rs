@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "gives out memory")]
 
 use crate::{
-    kernel::{deferred, hal, irql, nodes},
+    kernel::{call_stack, deferred, hal, irql, nodes},
     lock::lock,
     nt::{APC_LEVEL, DISPATCH_LEVEL, Pointer},
     state::{machine::MACHINE, pool::Block},
@@ -122,7 +122,7 @@ fn allocate(function: &str, Wanted { size, tag, paged, filling, node }: Wanted) 
         return ptr::null_mut();
     }
     let mut pool = lock(&MACHINE.kernel.pool);
-    let fails = [pool.fail.fails(), MACHINE.faults.fails(function)];
+    let fails = [pool.fail.fails(), call_stack::fails(function)];
     if fails.contains(&true) {
         return ptr::null_mut();
     }

@@ -4,7 +4,7 @@
 
 use crate::{
     cpu::processors,
-    kernel::{irql, processor_numbers::ProcessorNumber},
+    kernel::{call_stack, irql, processor_numbers::ProcessorNumber},
     lock::lock,
     nt::{self, NtStatus, PASSIVE_LEVEL, Pointer},
     state::{
@@ -14,7 +14,7 @@ use crate::{
     },
     violation::{self, catch_panic},
 };
-use std::{ops::Range, ptr, time::Duration};
+use std::{ops::Range, ptr, sync::TryLockError, time::Duration};
 
 /// KE_PROCESSOR_CHANGE_ADD_EXISTING.
 const ADD_EXISTING: u32 = 1;
@@ -66,7 +66,7 @@ pub extern "system" fn register(routine: ChangeRoutine, context: Pointer, flags:
         if flags & !ADD_EXISTING != 0 {
             violation::other(format!("{function} with the flags {flags:#x}"));
         }
-        if MACHINE.faults.fails(function) {
+        if call_stack::fails(function) {
             return ptr::null_mut();
         }
         let registered = ChangeRegistration { routine, context: context.expose_provenance() };
@@ -132,6 +132,12 @@ pub fn add() -> Option<bool> {
     MACHINE.kernel.processor_changes.registry.call(thread, |registered| _ = registered.call(stage, index, status));
     drop(one_at_a_time);
     Some(stage == Stage::Complete)
+}
+
+/// Returns whether a processor is being added. Drivers do not reserve counters meanwhile: they would not be reserved on
+/// the new processor, and freeing them would count there as well.
+pub fn is_adding() -> bool {
+    matches!(MACHINE.kernel.processor_changes.additions.try_lock(), Err(TryLockError::WouldBlock))
 }
 
 /// Reports and removes what an unloaded driver left behind.

@@ -4,6 +4,7 @@
 
 use crate::{
     cpu::{affinity, processors},
+    kernel::call_stack,
     nt::{self, NtStatus},
     state::machine::MACHINE,
 };
@@ -58,7 +59,7 @@ pub unsafe extern "system" fn current(number: *mut ProcessorNumber) -> u32 {
 
 /// Implements KeGetProcessorNumberFromIndex.
 pub unsafe extern "system" fn from_index(index: u32, number: *mut ProcessorNumber) -> NtStatus {
-    if MACHINE.faults.fails("KeGetProcessorNumberFromIndex") || processors::find(index).is_none() {
+    if call_stack::fails("KeGetProcessorNumberFromIndex") || processors::find(index).is_none() {
         return nt::INVALID_PARAMETER;
     }
     // SAFETY: the driver must pass a writable variable.

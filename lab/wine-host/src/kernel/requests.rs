@@ -4,7 +4,7 @@
 #![expect(unsafe_code, reason = "reads and writes requests, and calls routines of the driver")]
 
 use crate::{
-    kernel::{irql, loaded_images, scripted_events, stepping, threads},
+    kernel::{call_stack, irql, loaded_images, scripted_events, stepping, threads},
     lock::lock,
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
     state::machine::MACHINE,
@@ -221,7 +221,7 @@ pub unsafe extern "system" fn map_locked_pages(
         if priority & NO_EXECUTE == 0 {
             violation::other(format!("{function} maps a client's pages as executable"));
         }
-        if MACHINE.faults.fails(function) {
+        if call_stack::fails(function) {
             return ptr::null_mut();
         }
         // SAFETY: the driver must pass an MDL that it owns.

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "reads what the driver points to, and calls Wine's function")]
 
 use crate::{
-    kernel::irql,
+    kernel::{call_stack, irql},
     lock::lock,
     nt::{self, NtStatus, PASSIVE_LEVEL, Pointer},
     state::machine::MACHINE,
@@ -47,7 +47,7 @@ pub extern "system" fn single_privilege_check(privilege: u64, mode: i8) -> u8 {
 pub unsafe extern "system" fn set_security_object(handle: Pointer, information: u32, descriptor: Pointer) -> NtStatus {
     catch_panic("ZwSetSecurityObject", nt::UNSUCCESSFUL, || {
         irql::check("ZwSetSecurityObject", PASSIVE_LEVEL);
-        if MACHINE.faults.fails("ZwSetSecurityObject") {
+        if call_stack::fails("ZwSetSecurityObject") {
             return nt::INSUFFICIENT_RESOURCES;
         }
         // SAFETY: the driver must pass a valid descriptor.

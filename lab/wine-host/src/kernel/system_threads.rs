@@ -4,7 +4,7 @@
 #![expect(unsafe_code, reason = "calls functions of the driver, and hands calls on to Wine")]
 
 use crate::{
-    kernel::irql,
+    kernel::{call_stack, irql},
     lock::lock,
     nt::{self, NtStatus, PASSIVE_LEVEL, Pointer},
     state::{machine::MACHINE, system_threads::StartState},
@@ -64,7 +64,7 @@ pub unsafe extern "system" fn create(
 ) -> NtStatus {
     catch_panic("PsCreateSystemThread", nt::UNSUCCESSFUL, || {
         irql::check("PsCreateSystemThread", PASSIVE_LEVEL);
-        if MACHINE.faults.fails("PsCreateSystemThread") {
+        if call_stack::fails("PsCreateSystemThread") {
             return nt::INSUFFICIENT_RESOURCES;
         }
         let start = Box::into_raw(Box::new(Start { routine, context }));
@@ -131,7 +131,7 @@ pub unsafe extern "system" fn reference(
 ) -> NtStatus {
     catch_panic("ObReferenceObjectByHandle", nt::UNSUCCESSFUL, || {
         irql::check("ObReferenceObjectByHandle", PASSIVE_LEVEL);
-        if MACHINE.faults.fails("ObReferenceObjectByHandle") {
+        if call_stack::fails("ObReferenceObjectByHandle") {
             MACHINE.kernel.system_threads.advance(&[StartState::Referenced], StartState::WaitedFor);
             return nt::INSUFFICIENT_RESOURCES;
         }

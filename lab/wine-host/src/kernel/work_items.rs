@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "hands calls on to Wine")]
 
 use crate::{
-    kernel::irql,
+    kernel::{call_stack, irql},
     lock::lock,
     nt::{DISPATCH_LEVEL, Pointer},
     state::{kernel::WorkItemOwner, machine::MACHINE},
@@ -24,7 +24,7 @@ unsafe extern "system" {
 pub unsafe extern "system" fn allocate(device: Pointer) -> Pointer {
     catch_panic("IoAllocateWorkItem", ptr::null_mut(), || {
         irql::check("IoAllocateWorkItem", DISPATCH_LEVEL);
-        if MACHINE.faults.fails("IoAllocateWorkItem") {
+        if call_stack::fails("IoAllocateWorkItem") {
             return ptr::null_mut();
         }
         if device.is_null() {

@@ -4,12 +4,11 @@
 
 use crate::{
     kernel::{
-        callbacks, current_ids, devices, dpc, etw, group_affinity, hal, hardware_counters, io_space, ipi, irql,
-        irql_checked, nodes, pool, processor_change, processor_numbers, requests, security, synchronization,
+        call_stack, callbacks, current_ids, devices, dpc, etw, group_affinity, hal, hardware_counters, io_space, ipi,
+        irql, irql_checked, nodes, pool, processor_change, processor_numbers, requests, security, synchronization,
         system_information, system_threads, time, timer, version, work_items,
     },
     nt::{self, PASSIVE_LEVEL, Pointer, UnicodeString},
-    state::machine::MACHINE,
     violation::catch_panic,
 };
 
@@ -138,7 +137,7 @@ unsafe fn is_stub(address: usize) -> bool {
 unsafe extern "system" fn system_routine(name: *const UnicodeString) -> Pointer {
     catch_panic("MmGetSystemRoutineAddress", std::ptr::null_mut(), || {
         irql::check("MmGetSystemRoutineAddress", PASSIVE_LEVEL);
-        if MACHINE.faults.fails("MmGetSystemRoutineAddress") {
+        if call_stack::fails("MmGetSystemRoutineAddress") {
             return std::ptr::null_mut();
         }
         // SAFETY: the driver must pass a valid string.

@@ -1,0 +1,261 @@
+//! What replies must say, by what happened on the model.
+
+use model::{CounterId, LedgerEntry};
+use pmu::ProcessorIndex;
+use protocol::{
+    BRANCHES, Code, CountRecord, EventRequest, GroupReply, InfoReply, ReplyHeader, SampleRecord, SamplesRequest,
+    SessionRequest, StartHeader, StopRequest, modes,
+};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::book::{Begin, Happened, Session, has_counter, is_sampled};
+use crate::episode::{Episode, LONGEST, Reply};
+use crate::registers::Foreign;
+
+/// Returns how often an event with this number happens for each unit of what is executed. Cycles happen most often,
+/// because AMD's counters cannot add more events than that.
+pub const fn factor(event: u16, umask: u8) -> u64 {
+    if event == 0x76 { 3 } else { 1 + (event as u64 ^ umask as u64) % 3 }
+}
+
+impl Episode<'_> {
+    /// Follows a reply: notes sessions, and checks counts and records.
+    pub(crate) fn follow(&mut self, slot: usize, code: u32, reply: &Reply) {
+        let accepted = reply.accepted();
+        match (protocol::find(code).map(|spec| spec.code), accepted) {
+            (Some(Code::Start), Some(header)) => self.started(slot, &header),
+            (Some(Code::Stop), _) if reply.header.is_some() => self.stopped(slot, accepted),
+            (Some(Code::Read), Some(header)) => {
+                let counts: Vec<CountRecord> = self.records(&header);
+                for count in &counts {
+                    self.check_count(count, false);
+                }
+            }
+            (Some(Code::Samples), Some(header)) => self.fetched(&header),
+            (Some(Code::Info), Some(_)) => self.check_info(),
+            (Some(Code::ListSessions), Some(header)) if !self.has_orphans => {
+                let running = |session: &Session| session.events.iter().filter(|(_, runs)| *runs).count();
+                let all: usize = self.sessions.iter().map(running).sum();
+                assert_eq!(header.total as usize, all, "events in the list of sessions");
+            }
+            (Some(Code::ReadGroup), Some(header)) => {
+                let bytes = self.output.get(..reply.completion.information).unwrap_or_default();
+                let group = GroupReply::read_from_bytes(bytes);
+                assert!(group.is_ok_and(|group| group.time_before <= group.time_after), "{header:?}");
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the records of the reply in the output.
+    fn records<T: FromBytes>(&self, header: &ReplyHeader) -> Vec<T> {
+        let bytes = self.output.get(size_of::<ReplyHeader>()..).unwrap_or_default();
+        let records = bytes.chunks_exact(size_of::<T>()).filter_map(|bytes| T::read_from_bytes(bytes).ok());
+        records.take(header.count as usize).collect()
+    }
+
+    fn started(&mut self, slot: usize, header: &ReplyHeader) {
+        let [number, _] = header.detail;
+        let Ok((start, rest)) = StartHeader::read_from_prefix(&self.input) else { return };
+        let events = rest.chunks_exact(size_of::<EventRequest>());
+        let events: Vec<_> = events.filter_map(|event| EventRequest::read_from_bytes(event).ok()).collect();
+        assert!(self.sessions.iter().all(|session| session.number != number), "session {number} begins twice");
+        let mut session = Session::new(number, slot, &start, &events);
+        self.stats.sessions += 1;
+        let header = self.read(slot, number);
+        let counts: Vec<CountRecord> = header.map(|header| self.records(&header)).unwrap_or_default();
+        session.begins = counts.iter().map(|count| self.begin(count)).collect();
+        self.sessions.push(session);
+        for count in &counts {
+            self.check_count(count, false);
+        }
+    }
+
+    /// Reads a session into the output.
+    fn read(&mut self, slot: usize, number: u64) -> Option<ReplyHeader> {
+        self.input.clear();
+        self.input.extend_from_slice(SessionRequest { session: number }.as_bytes());
+        self.serve(slot, Code::Read as u32, LONGEST).accepted()
+    }
+
+    fn begin(&self, count: &CountRecord) -> Begin {
+        let processor = count.processor;
+        let (counted, overflows) = self.totals(count);
+        // An overflow whose interrupt is late belongs to the session as well, because its sample follows.
+        let hal = self.engine.sampler().hal();
+        let waits = has_counter(count)
+            && !hal.is_asleep(ProcessorIndex::new(processor))
+            && u8::try_from(count.counter)
+                .is_ok_and(|counter| hal.check_overflow(self.machine.current(processor)).0.has(counter));
+        Begin {
+            index: count.index,
+            processor,
+            happened: self.happened(processor),
+            counted,
+            overflows: overflows - u64::from(waits),
+        }
+    }
+
+    pub(crate) fn happened(&self, processor: u32) -> Happened {
+        self.happened.get(processor as usize).copied().unwrap_or_default()
+    }
+
+    /// Returns the model's counter of a count, if it is a plain one.
+    fn model_counter(&self, count: &CountRecord) -> Option<CounterId> {
+        let identity = self.traits.identity.expected;
+        // The first thread of a core of NetBurst has every other pair of counters.
+        let is_shared = identity.interface == "NetBurst" && identity.counters < 18;
+        let counter = u8::try_from(count.counter).ok().filter(|_| has_counter(count) && !is_shared)?;
+        let id = self.machine.counter(count.processor, counter);
+        (!matches!(id, CounterId::Metric(_))).then_some(id)
+    }
+
+    /// Returns the events and the overflows of a counter in the model's ledger, or the branch records.
+    fn totals(&self, count: &CountRecord) -> (u64, u64) {
+        let model = self.machine.processor(count.processor).model();
+        if count.source == BRANCHES {
+            return (0, model.stored().branches);
+        }
+        drop(model);
+        let Some(id) = self.model_counter(count) else { return (0, 0) };
+        let model = self.machine.processor(count.processor).model();
+        let of = |entry: &LedgerEntry| entry.counter == id;
+        let entries = model.ledger().entries().filter(of);
+        entries.fold((0, 0), |(counted, overflows), entry| (counted + entry.counted, overflows + entry.overflows))
+    }
+
+    /// Checks a count of a session that is known.
+    fn check_count(&mut self, count: &CountRecord, finally: bool) {
+        let found = self.sessions.iter().find(|session| session.number == count.session);
+        let Some(session) = found else {
+            assert!(self.has_orphans, "a count of an unknown session: {count:?}");
+            return;
+        };
+        // With a slow clock the two readings of a moment are far apart.
+        let (enabled, parts) = (count.enabled, [count.running, count.asleep]);
+        assert!(self.traits.slow || parts.iter().all(|part| *part <= enabled), "{count:?}");
+        let Some((event, _)) = session.events.get(count.index as usize).copied() else {
+            assert!(session.events.len() > count.index as usize, "an unknown event: {count:?}");
+            return;
+        };
+        let begin = session.begin(count);
+        assert_eq!(count.source, event.source, "{count:?}");
+        let is_finally_sampled = finally && is_sampled(&event) && !session.is_cut_off;
+        let now = self.happened(count.processor);
+        let (counted, overflows) = self.totals(count);
+        let has_foreign = self.foreign.get(count.processor as usize).is_some_and(Foreign::is_there);
+        let is_undisturbed = now.disturbed == begin.happened.disturbed && !has_foreign;
+        let takes_turns = session.takes_turns(&event);
+        let expected = self.expected(count, &event, &begin.happened, &now).filter(|_| !takes_turns);
+        let is_marked = count.disturbed_register != 0;
+        if is_undisturbed {
+            assert!(!is_marked, "marked, but nothing was written: {count:?}");
+            if self.model_counter(count).is_some() && !takes_turns {
+                assert_eq!(count.count, counted - begin.counted, "the ledger of the model: {count:?}");
+                self.stats.by_ledger += 1;
+            }
+            if let Some(expected) = expected {
+                assert_eq!(count.count, expected, "what happened: {count:?} {begin:?} {now:?}");
+                self.stats.exact += 1;
+            }
+        } else if let Some(expected) = expected {
+            assert!(count.count == expected || is_marked, "{expected} happened, and it is not marked: {count:?}");
+            self.stats.marked += 1;
+        }
+        let has_overflows = count.source == BRANCHES || self.model_counter(count).is_some();
+        if is_finally_sampled && has_overflows && !is_marked {
+            let accounted = count.samples + count.lost + count.throttled;
+            assert_eq!(accounted, overflows - begin.overflows, "overflows: {count:?} {begin:?}");
+            self.stats.accounts += 1;
+        }
+    }
+
+    /// Returns the events that happened since the begin of a count, if that is known without the model's ledger.
+    fn expected(&self, count: &CountRecord, event: &EventRequest, begin: &Happened, now: &Happened) -> Option<u64> {
+        let is_plain = has_counter(count) && event.event == 0 && !is_sampled(event);
+        let is_named = self.traits.identity.expected.supported.contains(&event.source);
+        let is_metric = u8::try_from(count.counter)
+            .is_ok_and(|counter| matches!(self.machine.counter(count.processor, counter), CounterId::Metric(_)));
+        if !is_plain || !is_named || is_metric {
+            return None;
+        }
+        let encoding = self.sources.and_then(|sources| sources.get(&event.source));
+        let times = if self.traits.uniform { 1 } else { encoding.map(|(event, umask)| factor(*event, *umask))? };
+        let of = |mode: u32, events: u64| if event.modes & mode == 0 { 0 } else { events };
+        Some(times * (of(modes::USER, now.user - begin.user) + of(modes::KERNEL, now.kernel - begin.kernel)))
+    }
+
+    fn stopped(&mut self, slot: usize, accepted: Option<ReplyHeader>) {
+        let Ok(request) = StopRequest::read_from_bytes(&self.input) else { return };
+        let counts: Vec<CountRecord> = accepted.map(|header| self.records(&header)).unwrap_or_default();
+        let is_cut_off = accepted.is_none_or(|header| header.count < header.total);
+        for count in &counts {
+            self.check_count(count, true);
+            if let Some(session) = self.sessions.iter_mut().find(|session| session.number == count.session) {
+                session.finish(count);
+            }
+        }
+        for count in &counts {
+            if let Some(session) = self.sessions.iter_mut().find(|session| session.number == count.session) {
+                session.end(count.index);
+            }
+        }
+        if is_cut_off {
+            let meant = self.sessions.iter().filter(|session| session.is_meant(request.session, slot));
+            let meant: Vec<u64> = meant.map(|session| session.number).collect();
+            for number in meant {
+                self.look_again(slot, number, accepted.is_some());
+            }
+        }
+        self.sessions.retain(|session| session.runs() || session.samples());
+    }
+
+    /// Finds out which events of a session still run, after a stop of which the counts are unknown.
+    pub(crate) fn look_again(&mut self, slot: usize, number: u64, lost_counts: bool) {
+        let header = self.read(slot, number);
+        let counts: Vec<CountRecord> = header.map(|header| self.records(&header)).unwrap_or_default();
+        if let Some(session) = self.sessions.iter_mut().find(|session| session.number == number) {
+            session.is_cut_off |= lost_counts;
+            for (index, (_, runs)) in (0..).zip(&mut session.events) {
+                *runs &= counts.iter().any(|count| count.index == index);
+            }
+        }
+    }
+
+    fn fetched(&mut self, header: &ReplyHeader) {
+        let Ok(request) = SamplesRequest::read_from_bytes(&self.input) else { return };
+        let records: Vec<SampleRecord> = self.records(header);
+        self.stats.records += records.len() as u64;
+        let number = request.session;
+        let position = self.sessions.iter().position(|session| session.number == number);
+        let Some(session) = position.and_then(|position| self.sessions.get_mut(position)) else {
+            assert!(self.has_orphans, "records of the unknown session {number}");
+            return;
+        };
+        for record in &records {
+            let parsed = record.parse();
+            assert!(parsed.is_ok(), "{parsed:?} of {record:?}");
+            if let Ok(record) = parsed {
+                self.stats.records_of_samples += u64::from(record.kind().is_sample());
+                session.fetch(&record);
+            }
+        }
+        if header.detail.first() == Some(&1) {
+            assert!(!session.runs(), "the last records of a session that runs: {number}");
+            if !session.is_cut_off {
+                session.check_samples();
+            }
+            self.sessions.retain(|session| session.number != number);
+        }
+    }
+
+    fn check_info(&mut self) {
+        let Ok((info, _)) = InfoReply::read_from_prefix(&self.output) else { return };
+        assert_eq!(info.processors, self.machine.active(), "active processors");
+        assert_eq!(info.delivered, self.stats.records_of_samples, "samples delivered");
+        if !self.has_orphans {
+            let running = self.sessions.iter().filter(|session| session.runs()).count();
+            assert_eq!(info.sessions as usize, running, "running sessions");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The processors of the episodes, and the events that requests name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bench_protocol::Random;
+use cpuid_dumps::CpuIdentity;
+use engine::Engine;
+use protocol::{Code, SourceRecord};
+use simulation::{Client, SimMachine};
+
+/// Every identity.
+#[derive(Debug)]
+pub struct Catalog {
+    /// Those with counters.
+    with_counters: Vec<&'static CpuIdentity>,
+    /// Those without.
+    without: Vec<&'static CpuIdentity>,
+    /// Event number and unit mask by identity and source.
+    encodings: BTreeMap<&'static str, Sources>,
+    /// Names of those with a Debug Store.
+    with_debug_store: BTreeSet<&'static str>,
+    /// Names of those whose counters need a reset when all were idle.
+    needing_reset: BTreeSet<&'static str>,
+}
+
+/// Event number and unit mask of each source that a counter of an identity counts.
+pub type Sources = BTreeMap<u32, (u16, u8)>;
+
+/// Share of the episodes on processors with counters, in percent.
+const WITH_COUNTERS: u32 = 97;
+
+impl Catalog {
+    /// Reads the identities. Only those with names that contain `filter` are chosen.
+    #[must_use]
+    pub fn new(filter: Option<&str>) -> Self {
+        let all = cpuid_dumps::all().iter().filter(|identity| filter.is_none_or(|part| identity.name.contains(part)));
+        let (with_counters, without): (Vec<&'static CpuIdentity>, Vec<&'static CpuIdentity>) =
+            all.partition(|identity| identity.expected.counters > 0);
+        let encodings = with_counters.iter().map(|identity| (identity.name, encodings(identity))).collect();
+        let recording = with_counters.iter().filter(|identity| identity.has_debug_store());
+        let needing_reset = with_counters.iter().filter(|identity| needs_reset(identity));
+        let needing_reset = needing_reset.map(|identity| identity.name).collect();
+        let with_debug_store = recording.map(|identity| identity.name).collect();
+        Self { with_counters, without, encodings, with_debug_store, needing_reset }
+    }
+
+    /// Chooses an identity.
+    ///
+    /// # Panics
+    /// Panics if there is [none](Self::is_empty).
+    pub fn choose(&self, random: &mut Random) -> &'static CpuIdentity {
+        let wants_counters = random.percent(WITH_COUNTERS);
+        let group = if (wants_counters || self.without.is_empty()) && !self.with_counters.is_empty() {
+            &self.with_counters
+        } else {
+            &self.without
+        };
+        #[expect(clippy::expect_used, reason = "a filter that fits nothing is refused before")]
+        pick(random, group).copied().expect("an identity")
+    }
+
+    /// Returns whether there is an identity.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.with_counters.is_empty() && self.without.is_empty()
+    }
+
+    /// Returns the event number and the unit mask of each source, if the selection of the identity has them in the
+    /// usual place.
+    #[must_use]
+    pub fn sources(&self, identity: &CpuIdentity) -> Option<&Sources> {
+        self.encodings.get(identity.name)
+    }
+
+    /// Returns whether the counters of an identity count wrongly after another program stopped all of them.
+    #[must_use]
+    pub fn needs_reset(&self, identity: &CpuIdentity) -> bool {
+        self.needing_reset.contains(identity.name)
+    }
+
+    /// Returns whether two processors of an identity share registers and CPUID does not tell it: the made-up ones that
+    /// end before leaf 0BH. No such processor exists.
+    #[must_use]
+    pub fn hides_threads(&self, identity: &CpuIdentity) -> bool {
+        self.needs_reset(identity) && !identity.real
+    }
+
+    /// Returns whether an identity has a Debug Store.
+    #[must_use]
+    pub fn has_debug_store(&self, identity: &CpuIdentity) -> bool {
+        self.with_debug_store.contains(identity.name)
+    }
+}
+
+/// Returns a random element.
+pub fn pick<'a, T>(random: &mut Random, all: &'a [T]) -> Option<&'a T> {
+    let last = all.len().checked_sub(1)?;
+    all.get(usize::try_from(random.up_to(last as u64)).unwrap_or_default())
+}
+
+/// Reads the encodings from the select values that the engine reports. Only Emon and Amd64 have one select register for
+/// each counter. The core types of a hybrid have different ones.
+fn encodings(identity: &'static CpuIdentity) -> Sources {
+    if !["Emon", "Amd64"].contains(&identity.expected.interface) || identity.odd_processors.is_some() {
+        return Sources::new();
+    }
+    let machine = SimMachine::new(identity, 1);
+    let Ok(mut engine) = Engine::new(&machine, [0; 4]) else { return Sources::new() };
+    let client = Client::open(&mut engine, 1, 1);
+    let list: Vec<SourceRecord> = client.tell(&mut engine, Code::ListSources);
+    let of = |record: &SourceRecord| {
+        let [event, umask, _, cmask, high, ..] = record.select.to_le_bytes();
+        let event = u16::from(event) | u16::from(high & 0xF) << 8;
+        (cmask == 0 && record.select != 0).then_some((record.source, (event, umask)))
+    };
+    list.iter().filter(|record| identity.expected.supported.contains(&record.source)).filter_map(of).collect()
+}
+
+/// Returns whether this is Nehalem or Westmere (errata AAK100, AAP53 and BD53).
+fn needs_reset(identity: &CpuIdentity) -> bool {
+    let [signature, ..] = identity.cpuid().cpuid(1, 0);
+    let model = signature >> 4 & 0xF | signature >> 12 & 0xF0;
+    signature >> 8 & 0xF == 6 && matches!(model, 0x1A | 0x1E | 0x1F | 0x2E | 0x25 | 0x2C | 0x2F)
+}

@@ -1,0 +1,27 @@
+//! Random requests to the engine on the model of the hardware, checked against what the model executed.
+//!
+//! A run consists of episodes. Each has a machine of its own, with the processors of one identity, an engine, four
+//! handles and a seed, from which every decision follows. Between the requests, processors execute events, interrupts
+//! and ticks arrive early or late, the machine sleeps, processors are added, other programs write registers, and calls
+//! of the platform fail. `Traits` chooses which of these an episode has.
+//!
+//! The checks do not use the engine: they compare its replies with sums that the fuzzer keeps of what it executed, and
+//! with the ledger of the model.
+
+#![forbid(unsafe_code)]
+
+mod book;
+mod episode;
+mod finish;
+mod follow;
+mod generate;
+mod identities;
+mod registers;
+mod run;
+mod stats;
+mod traits;
+mod world;
+
+pub use identities::Catalog;
+pub use run::{Failure, Settings, run};
+pub use stats::{CodeStats, Stats};

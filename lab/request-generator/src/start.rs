@@ -1,0 +1,177 @@
+//! Requests that start sessions: counting, sampling, precise records, branches, turns, groups and threads.
+
+use bench_protocol::Random;
+use protocol::{
+    BRANCH_BUFFER, BRANCHES, EventRequest, MAX_BATCH, MAX_BUDGET, ProcessorSet, StartHeader, event_flags, flags, modes,
+};
+use zerocopy::IntoBytes;
+
+use crate::generator::{number, pick};
+use crate::machine::{Machine, SourceLimits};
+use crate::storm::Restrictions;
+
+/// Sizes of rings: mostly small ones, which fill up.
+const RINGS: [u32; 6] = [64, 64, 64, 128, 1 << 10, 1 << 14];
+
+/// Most events of a session that does not take turns. Few processors have more counters.
+pub const FEW: u32 = 8;
+
+/// Most events of a session that takes turns.
+const MANY: u32 = 20;
+
+/// Least interval, and highest frequency, where events occur as time passes: a simulated processor must keep up.
+const SLOW_INTERVAL: u32 = 10_000_000;
+const SLOW_FREQUENCY: u32 = 100;
+
+/// The bit of a number that encodes an event.
+const RAW: u32 = 1 << 31;
+
+/// The bit of [`EventRequest::event`] that marks an event.
+const IS_EVENT: u64 = 1 << 63;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Count,
+    Sample,
+    Frequency,
+    Precise,
+    Branches,
+    Turns,
+    Groups,
+    Threads,
+}
+
+/// The kinds of sessions, by their shares.
+const KINDS: [Kind; 16] = [
+    Kind::Count,
+    Kind::Count,
+    Kind::Count,
+    Kind::Count,
+    Kind::Count,
+    Kind::Sample,
+    Kind::Sample,
+    Kind::Sample,
+    Kind::Sample,
+    Kind::Sample,
+    Kind::Frequency,
+    Kind::Precise,
+    Kind::Branches,
+    Kind::Turns,
+    Kind::Groups,
+    Kind::Threads,
+];
+
+/// Returns the input of a valid request to start a session, as far as the machine offers what it asks for. `ordinal`
+/// differs between all sessions of all threads.
+pub fn start(random: &mut Random, machine: &Machine, restrictions: Restrictions, ordinal: u32) -> Vec<u8> {
+    let mut kind = pick(random, &KINDS).unwrap_or(Kind::Count);
+    if restrictions.exact && matches!(kind, Kind::Frequency | Kind::Precise | Kind::Branches) {
+        kind = Kind::Sample;
+    }
+    let mut header = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: processors(random, machine) };
+    for (flag, share) in [(flags::FORCE, 15), (flags::DETACHED, 4)] {
+        if random.percent(share) {
+            header.flags |= flag;
+        }
+    }
+    if matches!(kind, Kind::Sample | Kind::Frequency | Kind::Precise | Kind::Branches) {
+        header.ring = pick(random, &RINGS).unwrap_or(64);
+        header.budget = if random.percent(70) { MAX_BUDGET } else { number(random, MAX_BUDGET) };
+    }
+    let most = match kind {
+        Kind::Branches => 0,
+        Kind::Turns => MANY,
+        _ => FEW - 1,
+    };
+    let count = if random.percent(60) { 1 } else { 1 + number(random, most) };
+    let mut events: Vec<EventRequest> = (0..count)
+        .map(|nth| event(random, machine, kind, restrictions.slow, ordinal.wrapping_mul(FEW).wrapping_add(nth)))
+        .collect();
+    match kind {
+        Kind::Turns => header.flags |= flags::MULTIPLEX,
+        Kind::Threads => (header.flags, header.processors) = (flags::THREADS, ProcessorSet::EMPTY),
+        Kind::Precise if random.percent(50) => header.batch = 1 + number(random, MAX_BATCH - 1),
+        Kind::Groups => {
+            header.flags |= flags::MULTIPLEX;
+            for event in &mut events {
+                event.group = number(random, 2);
+            }
+        }
+        _ => {}
+    }
+    [header.as_bytes(), events.as_bytes()].concat()
+}
+
+/// Returns all processors, or some of them.
+fn processors(random: &mut Random, machine: &Machine) -> ProcessorSet {
+    let mut set = ProcessorSet::EMPTY;
+    if random.percent(30) {
+        for processor in 0..machine.active {
+            if random.percent(50) {
+                set.insert(processor);
+            }
+        }
+    }
+    set
+}
+
+/// Returns an event of a session. `interval` is a number that no other event has.
+fn event(random: &mut Random, machine: &Machine, kind: Kind, slow: bool, interval: u32) -> EventRequest {
+    let limits = source(random, machine, kind);
+    let mut event = EventRequest { source: limits.source, modes: modes::BOTH, ..EventRequest::EMPTY };
+    if random.percent(30) && limits.source != 0 {
+        event.modes = 1 + number(random, 1);
+    }
+    if !machine.core_types.is_empty() && random.percent(70) {
+        event.core_type = pick(random, &machine.core_types).unwrap_or(0);
+    }
+    if random.percent(5) {
+        event.counters = 1 << number(random, 8);
+    }
+    match kind {
+        Kind::Branches => {
+            event = EventRequest { source: BRANCHES, modes: event.modes, ..EventRequest::EMPTY };
+            event.interval = if slow { *BRANCH_BUFFER.end() } else { BRANCH_BUFFER.start() << number(random, 4) };
+        }
+        Kind::Frequency => event.frequency = 1 + number(random, if slow { SLOW_FREQUENCY } else { 20_000 }),
+        Kind::Sample | Kind::Precise => {
+            let minimum = if slow { SLOW_INTERVAL.max(limits.minimum) } else { limits.minimum };
+            event.interval = minimum.saturating_add(interval).min(limits.maximum);
+            if kind == Kind::Precise {
+                event.modes |= modes::PRECISE;
+            }
+        }
+        Kind::Count | Kind::Turns | Kind::Groups | Kind::Threads => {}
+    }
+    if matches!(kind, Kind::Turns | Kind::Groups) && random.percent(10) {
+        event.flags = event_flags::PINNED;
+    }
+    if matches!(kind, Kind::Count | Kind::Sample | Kind::Turns) && random.percent(15) {
+        raw(random, &mut event);
+    }
+    event
+}
+
+/// Returns a source that the kind of session can use, if there is one.
+fn source(random: &mut Random, machine: &Machine, kind: Kind) -> SourceLimits {
+    let usable: Vec<SourceLimits> = match kind {
+        Kind::Precise => machine.sources.iter().filter(|limits| limits.precise != 0).copied().collect(),
+        Kind::Sample => machine.sources.iter().filter(|limits| limits.source != 0).copied().collect(),
+        _ => Vec::new(),
+    };
+    let by_counter = matches!(kind, Kind::Precise | Kind::Sample);
+    let sources = if by_counter { &usable } else { &machine.sources };
+    let none = SourceLimits { source: 2, minimum: 4_096, maximum: u32::MAX, precise: 0 };
+    pick(random, sources).unwrap_or(none)
+}
+
+/// Makes an event one that is in no table, by its number, or by the field for the whole event with an extra register.
+fn raw(random: &mut Random, event: &mut EventRequest) {
+    let (select, umask) = (number(random, 0xFF), number(random, 0xFF));
+    event.source = RAW | select | umask << 12;
+    if random.percent(30) {
+        let selector = random.up_to(4);
+        event.event = IS_EVENT | u64::from(select) | u64::from(umask) << 12 | selector << 40;
+        event.extra = if selector == 0 { 0 } else { random.up_to(0xFFFF) };
+    }
+}

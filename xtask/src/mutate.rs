@@ -1,0 +1,290 @@
+//! Deliberate faults, and which of them the tests notice.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `driver` | mutations of the driver, which the end-to-end tests must notice |
+//! | `mutant` | the mutants that cargo-mutants lists, and the seeded choice |
+//! | `tree` | the copy of the sources that mutants are made in |
+//! | `switch` | many mutants in one build |
+//! | `programs` | the test programs and their runs |
+//! | `results` | outcomes that outlive a run |
+//! | `equivalent` | mutants that no test can catch |
+//! | `report` | the score |
+
+mod driver;
+mod equivalent;
+mod mutant;
+mod programs;
+mod report;
+mod results;
+mod switch;
+mod tree;
+
+use std::{collections::BTreeMap, env, ffi::OsString, path::PathBuf, process::Command};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+
+use self::{
+    equivalent::Equivalent,
+    mutant::{Mutant, sample},
+    programs::Program,
+    report::Report,
+    results::{Judged, Outcome, Results},
+    switch::Instrumented,
+    tree::{Tree, folder, write_if_different},
+};
+use crate::{consumers, files, run, workspace::Workspace};
+
+/// The release of cargo-mutants whose list is the population of the samples.
+const CARGO_MUTANTS: &str = "27.1.0";
+
+/// Packages whose tests are fast and run the code of another package.
+const DEPENDENTS: [(&str, &[&str]); 3] =
+    [("pmu", &["engine"]), ("protocol", &["engine", "halprof"]), ("sample-ring", &["engine"])];
+
+/// Arguments of `mutate`.
+#[derive(Args)]
+pub struct MutateArguments {
+    /// A package in the folder crates, or `driver`
+    area: String,
+    /// Chooses the mutants
+    #[arg(long, default_value_t = 24)]
+    seed: u64,
+    /// The most mutants to try
+    #[arg(long, default_value_t = 300)]
+    most: usize,
+    /// Take only mutants in lines that changed since this commit
+    #[arg(long, value_name = "BASE")]
+    changed: Option<String>,
+    /// Take only mutations of the driver with this in their name
+    #[arg(long, value_name = "PART")]
+    only: Option<String>,
+}
+
+/// Tries the mutants of an area. Fails if too many survive.
+pub fn run(workspace: &Workspace, arguments: &MutateArguments) -> Result<()> {
+    ensure!(!cfg!(windows), "mutants are tried on Linux, where the model of the hardware is");
+    if arguments.area == "driver" {
+        return driver::run(workspace, arguments.only.as_deref().unwrap_or_default());
+    }
+    let package = PathBuf::from("crates").join(&arguments.area);
+    ensure!(workspace.root().join(&package).is_dir(), "there is no package {}", package.display());
+    let results = folder(workspace).join(&arguments.area);
+    files::make_folder(&results)?;
+    let tree = Tree::refresh(workspace, folder(workspace).join("tree"))?;
+    let mutants = list(workspace, arguments, &tree)?;
+    let entries = Equivalent::all()?;
+    if arguments.changed.is_none() {
+        equivalent::check(&entries, &format!("{}/", package.display()), &mutants)?;
+    }
+    let chosen = sample(&mutants, arguments.seed, arguments.most);
+    println!("{}: {} mutants, {} chosen by the seed {}", arguments.area, mutants.len(), chosen.len(), arguments.seed);
+    let mut area =
+        Area { workspace, package, tree, results: Results::open(results.join("results.jsonl")), folder: results };
+    let (equivalent, chosen): (Vec<_>, Vec<_>) =
+        chosen.into_iter().partition(|mutant| entries.iter().any(|entry| entry.is(mutant)));
+    area.judge(&chosen)?;
+
+    let mut report = Report {
+        area: arguments.area.clone(),
+        seed: arguments.seed,
+        all: mutants.len(),
+        sampled: equivalent.len() + chosen.len(),
+        equivalent: equivalent.len(),
+        ..Report::default()
+    };
+    for mutant in &chosen {
+        if let Some(judged) = area.known(mutant)? {
+            report.count(mutant.name(), judged.outcome);
+        }
+    }
+    println!("{report}");
+    files::write(&area.folder.join("report.txt"), format!("{report}\n"))?;
+    ensure!(report.is_good(), "the tests of {} must notice at least {} % of its mutants", report.area, report::WANTED);
+    Ok(())
+}
+
+/// Returns a PATH with cargo-mutants, which is installed below target/tools unless this release is there already.
+fn cargo_mutants(workspace: &Workspace) -> Result<OsString> {
+    let output = Command::new("cargo-mutants").args(["mutants", "--version"]).output();
+    if output.is_ok_and(|output| output.stdout.trim_ascii() == format!("cargo-mutants {CARGO_MUTANTS}").as_bytes()) {
+        return env::var_os("PATH").context("there is no PATH");
+    }
+    consumers::install(workspace, "cargo-mutants", CARGO_MUTANTS)
+}
+
+/// Asks cargo-mutants for the mutants of a package.
+fn list(workspace: &Workspace, arguments: &MutateArguments, tree: &Tree) -> Result<Vec<Mutant>> {
+    let path = cargo_mutants(workspace)?;
+    let mut command = tree.cargo(workspace, "mutants");
+    command.env("PATH", path).args(["--list", "--json", "--no-config", "--package", &arguments.area]);
+    if let Some(base) = &arguments.changed {
+        let mut diff = Command::new("git");
+        diff.args(["diff", base, "--", "crates"]).current_dir(workspace.root());
+        let file = folder(workspace).join("changed.diff");
+        files::write(&file, run::output(&mut diff)?)?;
+        command.arg("--in-diff").arg(file);
+    }
+    let text = run::output(&mut command)?;
+    let text = text.trim();
+    Mutant::parse(if text.is_empty() { "[]" } else { text }).context("cargo-mutants printed another list than expected")
+}
+
+/// A package, the copy that its mutants are made in, and their outcomes.
+struct Area<'a> {
+    workspace: &'a Workspace,
+    package: PathBuf,
+    folder: PathBuf,
+    tree: Tree,
+    results: Results,
+}
+
+impl Area<'_> {
+    fn name(&self) -> &str {
+        self.package.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+    }
+
+    /// Returns the text of the file of a mutant.
+    fn text(&self, mutant: &Mutant) -> Result<String> {
+        files::read_text(&self.workspace.root().join(&mutant.file))
+    }
+
+    /// Returns the outcome of a mutant, if it has one that still holds.
+    fn known(&self, mutant: &Mutant) -> Result<Option<&Judged>> {
+        let digest = files::sha256(self.text(mutant)?.as_bytes());
+        Ok(self.results.get(&mutant.key(), &digest, &self.tree.digest))
+    }
+
+    fn add(&mut self, mutant: &Mutant, outcome: Outcome, by: String) -> Result<()> {
+        if outcome == Outcome::Survived {
+            println!("  survived: {}", mutant.name());
+        }
+        let file = files::sha256(self.text(mutant)?.as_bytes());
+        self.results.add(Judged { key: mutant.key(), outcome, by, file, sources: self.tree.digest.clone() })
+    }
+
+    /// Judges the mutants without an outcome: together as far as possible, then one by one.
+    fn judge(&mut self, chosen: &[Mutant]) -> Result<()> {
+        let mut pending = Vec::new();
+        for mutant in chosen {
+            if self.known(mutant)?.is_none() {
+                pending.push(mutant);
+            }
+        }
+        println!("{} of them have an outcome already", chosen.len() - pending.len());
+        if pending.is_empty() {
+            return Ok(());
+        }
+        let numbered: Vec<(u32, &Mutant)> = (1..).zip(pending).collect();
+        let switched = self.instrument(&numbered)?;
+        println!("{} of {} are in one build", switched.len(), numbered.len());
+        let messages = self.build(true)?.map_err(|messages| first_error(&messages))?;
+        let mut programs = programs::collect(&messages, self.name(), &self.folder.join("programs"))?;
+        programs::measure(&mut programs, &self.folder)?;
+        let mut alone = Vec::new();
+        for (number, mutant) in numbered {
+            if !switched.contains(&number) {
+                alone.push(mutant);
+                continue;
+            }
+            let (outcome, by) = programs::judge(&programs, Some(number))?;
+            // The switch is off while the compiler evaluates a constant.
+            if outcome == Outcome::Survived && mutant.may_be_constant(&self.text(mutant)?) {
+                alone.push(mutant);
+            } else {
+                self.add(mutant, outcome, by)?;
+            }
+        }
+        self.judge_alone(&alone, &programs)
+    }
+
+    /// Instruments the copy, and takes out mutants until it compiles. Returns the numbers of those that stay.
+    fn instrument(&self, numbered: &[(u32, &Mutant)]) -> Result<Vec<u32>> {
+        self.tree.add_switch(&self.package)?;
+        let mut left = numbered.to_vec();
+        loop {
+            let mut by_file: BTreeMap<&str, Vec<(u32, &Mutant)>> = BTreeMap::new();
+            for &(number, mutant) in numbered {
+                let mutants = by_file.entry(&mutant.file).or_default();
+                if left.iter().any(|&(other, _)| other == number) {
+                    mutants.push((number, mutant));
+                }
+            }
+            let mut instrumented = BTreeMap::new();
+            for (file, mutants) in by_file {
+                let text = files::read_text(&self.workspace.root().join(file))?;
+                let result = Instrumented::new(&text, &mutants).with_context(|| format!("cannot parse {file}"))?;
+                write_if_different(&self.tree.folder.join(file), &result.text)?;
+                instrumented.insert(file, result);
+            }
+            let mut check = self.tree.cargo(self.workspace, "check");
+            check.args(["--lib", "--message-format=json", "--package", self.name()]);
+            let output = check.output()?;
+            if output.status.success() {
+                return Ok(instrumented.values().flat_map(Instrumented::numbers).collect());
+            }
+            let messages = String::from_utf8_lossy(&output.stdout);
+            let errors = programs::errors(&messages);
+            let blamed: Vec<u32> =
+                errors.iter().filter_map(|error| instrumented.get(error.file.as_str())?.blamed(error.byte)).collect();
+            let before = left.len();
+            left.retain(|(number, _)| !blamed.contains(number));
+            if left.len() == before {
+                bail!("{}{}", first_error(&messages), String::from_utf8_lossy(&output.stderr));
+            }
+        }
+    }
+
+    /// Builds the tests. Returns cargo's messages, as an error if something does not compile.
+    fn build(&self, with_dependents: bool) -> Result<Result<String, String>> {
+        let mut command = self.tree.cargo(self.workspace, "test");
+        command.args(["--no-run", "--lib", "--tests", "--message-format=json", "--package", self.name()]);
+        let dependents = DEPENDENTS.iter().filter(|(name, _)| with_dependents && *name == self.name());
+        for dependent in dependents.flat_map(|(_, dependents)| *dependents) {
+            command.args(["--package", dependent]);
+        }
+        let output = command.output()?;
+        let messages = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(if output.status.success() { Ok(messages) } else { Err(messages) })
+    }
+
+    /// Builds and judges each mutant alone.
+    fn judge_alone(&mut self, mutants: &[&Mutant], measured: &[Program]) -> Result<()> {
+        println!("{} need a build of their own", mutants.len());
+        Tree::refresh(self.workspace, self.tree.folder.clone())?;
+        for mutant in mutants {
+            let text = self.text(mutant)?;
+            let path = self.tree.folder.join(&mutant.file);
+            files::write(&path, mutant.apply(&text).context("the list of mutants fits the text")?)?;
+            let (outcome, by) = self.judge_built(measured)?;
+            self.add(mutant, outcome, by)?;
+            files::write(&path, text)?;
+        }
+        Ok(())
+    }
+
+    /// Builds the copy as it is, and runs the tests: those of the package, then those of its dependents.
+    fn judge_built(&self, measured: &[Program]) -> Result<(Outcome, String)> {
+        for with_dependents in [false, true] {
+            let Ok(messages) = self.build(with_dependents)? else {
+                return Ok((Outcome::Unviable, String::new()));
+            };
+            let mut programs = programs::collect(&messages, self.name(), &self.folder.join("alone"))?;
+            for program in &mut programs {
+                program.time_like(measured);
+            }
+            let (outcome, by) = programs::judge(&programs, None)?;
+            if outcome != Outcome::Survived {
+                return Ok((outcome, by));
+            }
+        }
+        Ok((Outcome::Survived, String::new()))
+    }
+}
+
+/// Returns the first error in cargo's messages.
+fn first_error(messages: &str) -> anyhow::Error {
+    let errors = programs::errors(messages);
+    anyhow::anyhow!("{}", errors.first().map_or("cargo failed without an error of the compiler", |error| &error.text))
+}

@@ -1,0 +1,252 @@
+//! Test programs, and runs of them with a mutant.
+
+use std::{
+    collections::BTreeSet,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::files;
+
+use super::results::Outcome;
+
+/// The least time that a program gets before it counts as hanging. The machine may be busy.
+const LEAST_LIMIT: Duration = Duration::from_secs(40);
+
+/// Address space of a test program in KiB. A mutant may allocate without end.
+const MEMORY: u32 = 6 << 20;
+
+/// A test program.
+pub struct Program {
+    pub name: String,
+    path: PathBuf,
+    folder: PathBuf,
+    is_own: bool,
+    time: Duration,
+    reached: BTreeSet<u32>,
+}
+
+/// An error of the compiler.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CompileError {
+    pub file: String,
+    pub byte: usize,
+    pub text: String,
+}
+
+/// Returns the text at a path in a message of cargo.
+fn text<'a>(message: &'a Value, path: &str) -> Option<&'a str> {
+    message.pointer(path)?.as_str()
+}
+
+fn parsed(messages: &str) -> impl Iterator<Item = Value> {
+    messages.lines().filter_map(|line| serde_json::from_str(line).ok())
+}
+
+/// Returns the errors in the messages of cargo.
+pub fn errors(messages: &str) -> Vec<CompileError> {
+    let is_error = |value: &Value| {
+        text(value, "/reason") == Some("compiler-message") && text(value, "/message/level") == Some("error")
+    };
+    let errors = parsed(messages).filter(is_error);
+    errors
+        .filter_map(|value| {
+            let mut spans = value.pointer("/message/spans")?.as_array()?.iter();
+            let span = spans.find(|span| span.get("is_primary") == Some(&Value::Bool(true)))?;
+            Some(CompileError {
+                file: text(span, "/file_name")?.to_owned(),
+                byte: usize::try_from(span.get("byte_start")?.as_u64()?).ok()?,
+                text: text(&value, "/message/rendered").unwrap_or_default().to_owned(),
+            })
+        })
+        .collect()
+}
+
+/// Copies the test programs that cargo's messages name to `copies`, because a later build replaces them.
+pub fn collect(messages: &str, package: &str, copies: &Path) -> Result<Vec<Program>> {
+    files::remove_folder(copies)?;
+    files::make_folder(copies)?;
+    let mut programs = Vec::new();
+    for value in parsed(messages).filter(|value| value.pointer("/profile/test") == Some(&Value::Bool(true))) {
+        let (Some(path), Some(manifest)) = (text(&value, "/executable"), text(&value, "/manifest_path")) else {
+            continue;
+        };
+        let folder = Path::new(manifest).parent().context("a manifest has a folder")?.to_path_buf();
+        let target = text(&value, "/target/name").unwrap_or_default();
+        let owner = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        let copy = copies.join(Path::new(path).file_name().context("a program has a name")?);
+        files::copy(Path::new(path), &copy)?;
+        programs.push(Program {
+            name: format!("{owner}/{target}"),
+            path: copy,
+            folder,
+            is_own: owner == package,
+            time: Duration::ZERO,
+            reached: BTreeSet::new(),
+        });
+    }
+    ensure!(!programs.is_empty(), "{package} has no test programs");
+    Ok(programs)
+}
+
+/// Runs each program without a mutant, notes its time and the mutants that it reaches, and puts them in order: those of
+/// the package itself first, and short ones before long ones.
+pub fn measure(programs: &mut [Program], folder: &Path) -> Result<()> {
+    let record = folder.join("reached");
+    for program in programs.iter_mut() {
+        files::write(&record, "")?;
+        let started = Instant::now();
+        let outcome = program.run(0, Some(&record), Duration::from_mins(15))?;
+        program.time = started.elapsed();
+        ensure!(outcome == Outcome::Survived, "{} fails without a mutant", program.name);
+        program.reached = files::read_text(&record)?.lines().filter_map(|line| line.parse().ok()).collect();
+        println!("  {:40} {:6.1} s, reaches {}", program.name, program.time.as_secs_f64(), program.reached.len());
+    }
+    programs.sort_by_key(|program| (!program.is_own, program.time));
+    Ok(())
+}
+
+/// Runs the programs until one of them fails. With a number of a mutant these are the programs that reach it.
+/// Returns the outcome and the name of the program that decided.
+pub fn judge(programs: &[Program], mutant: Option<u32>) -> Result<(Outcome, String)> {
+    for program in programs {
+        if mutant.is_none_or(|number| program.reached.contains(&number)) {
+            let outcome = program.run(mutant.unwrap_or(0), None, LEAST_LIMIT.max(program.time * 10))?;
+            if outcome != Outcome::Survived {
+                return Ok((outcome, program.name.clone()));
+            }
+        }
+    }
+    Ok((Outcome::Survived, String::new()))
+}
+
+impl Program {
+    /// Takes over time and place in the order from the same program of another build.
+    pub fn time_like(&mut self, others: &[Self]) {
+        if let Some(other) = others.iter().find(|other| other.name == self.name) {
+            self.time = other.time;
+        }
+    }
+
+    /// Runs the program until its first test fails.
+    fn run(&self, mutant: u32, record: Option<&Path>, limit: Duration) -> Result<Outcome> {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"")]).arg(&self.path);
+        command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
+        command.env("HALPROF_MUTANT", mutant.to_string());
+        // The same cases for each mutant, and no file that lets a later mutant fail for a case of an earlier one.
+        command.env("PROPTEST_RNG_SEED", "1").env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1");
+        command.env("INSTA_UPDATE", "no").env("RUST_BACKTRACE", "0");
+        if let Some(record) = record {
+            command.env("HALPROF_REACHED", record);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().with_context(|| format!("cannot start {}", self.path.display()))?;
+        let output = child.stdout.take().context("the output is piped")?;
+        let reader =
+            thread::spawn(move || BufReader::new(output).lines().map_while(Result::ok).any(|line| is_failed(&line)));
+        let outcome = wait(&mut child, limit, || reader.is_finished())?;
+        let failed = reader.join().unwrap_or(true);
+        Ok(if failed { Outcome::Caught } else { outcome })
+    }
+}
+
+/// Returns whether a line of a test program says that a test failed.
+fn is_failed(line: &str) -> bool {
+    line.starts_with("test ") && line.ends_with("... FAILED")
+}
+
+/// Waits for the end of a program. If its output has ended already, a test failed and the rest is not needed.
+fn wait(child: &mut Child, limit: Duration, output_ended: impl Fn() -> bool) -> Result<Outcome> {
+    let started = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(if status.success() { Outcome::Survived } else { Outcome::Caught });
+        }
+        let late = started.elapsed() > limit;
+        if late || output_ended() {
+            child.kill()?;
+            let status = child.wait()?;
+            return Ok(match (late, status.success()) {
+                (true, _) => Outcome::Timeout,
+                (false, true) => Outcome::Survived,
+                (false, false) => Outcome::Caught,
+            });
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_those_of_the_compiler_with_a_place() {
+        let span = |primary| serde_json::json!({ "is_primary": primary, "file_name": "a.rs", "byte_start": 7 });
+        let message = |level, spans: &[Value]| {
+            serde_json::json!({
+                "reason": "compiler-message", "message": { "level": level, "spans": spans, "rendered": "r" },
+            })
+            .to_string()
+        };
+        let text =
+            [message("warning", &[span(true)]), message("error", &[span(false), span(true)]), message("error", &[])];
+        let wanted = CompileError { file: "a.rs".into(), byte: 7, text: "r".into() };
+        assert_eq!(errors(&format!("no JSON\n{}", text.join("\n"))), [wanted]);
+    }
+
+    #[test]
+    fn only_the_line_of_a_failed_test_counts() {
+        assert!(is_failed("test a::b ... FAILED"));
+        assert!(!is_failed("test a::b ... ok") && !is_failed("test result: FAILED. 1 passed"));
+    }
+
+    #[cfg(unix)]
+    fn script(text: &str) -> (tempfile::TempDir, Program) {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        files::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let program = Program {
+            name: "a/b".into(),
+            path,
+            folder: folder.path().into(),
+            is_own: true,
+            time: Duration::ZERO,
+            reached: BTreeSet::from([3]),
+        };
+        (folder, program)
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_program_that_fails_hangs_or_passes_is_told_apart() {
+        let outcome = |text| {
+            let (_folder, program) = script(text);
+            program.run(3, None, Duration::from_secs(20)).unwrap()
+        };
+        assert_eq!(outcome("test $HALPROF_MUTANT = 4"), Outcome::Caught);
+        assert_eq!(outcome("test $HALPROF_MUTANT = 3"), Outcome::Survived);
+        assert_eq!(outcome("echo 'test x ... FAILED'; exec sleep 60"), Outcome::Caught);
+        let (_folder, program) = script("exec sleep 60");
+        assert_eq!(program.run(3, None, Duration::from_millis(100)).unwrap(), Outcome::Timeout);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn only_programs_that_reach_a_mutant_judge_it() {
+        let (_folder, program) = script("exit 1");
+        let programs = [program];
+        assert_eq!(judge(&programs, Some(3)).unwrap(), (Outcome::Caught, "a/b".to_owned()));
+        assert_eq!(judge(&programs, Some(4)).unwrap(), (Outcome::Survived, String::new()));
+        assert_eq!(judge(&programs, None).unwrap().0, Outcome::Caught);
+    }
+}

@@ -1,0 +1,90 @@
+//! A copy of the sources, in which mutants are made.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result};
+
+use crate::{files, run, workspace::Workspace};
+
+use super::switch::{SWITCH_CRATE, SWITCH_MANIFEST};
+
+/// The copy. Unchanged files keep their timestamps, so that little is rebuilt.
+pub struct Tree {
+    pub folder: PathBuf,
+    /// Digest of the sources and manifests.
+    pub digest: String,
+}
+
+impl Tree {
+    /// Makes the copy equal to the work tree, uncommitted changes included.
+    pub fn refresh(workspace: &Workspace, folder: PathBuf) -> Result<Self> {
+        let mut list = Command::new("git");
+        list.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(workspace.root());
+        let listed = run::output(&mut list)?;
+        let mut digests = String::new();
+        let mut present = BTreeSet::new();
+        for name in listed.split('\0').filter(|name| workspace.root().join(name).is_file()) {
+            let (from, to) = (workspace.root().join(name), folder.join(name));
+            files::make_folder(to.parent().context("a file has a folder")?)?;
+            files::copy_if_different(&from, &to)?;
+            let extension = from.extension().and_then(|extension| extension.to_str());
+            if matches!(extension, Some("rs" | "toml")) && !name.starts_with("xtask/") {
+                digests.extend([name, " ", &files::sha256(&files::read(&from)?), "\n"]);
+            }
+            present.insert(name);
+        }
+        let index = folder.join(".files");
+        for old in files::read_text(&index).unwrap_or_default().lines() {
+            if !present.contains(old) && folder.join(old).is_file() {
+                files::remove(&folder.join(old))?;
+            }
+        }
+        files::write(&index, present.into_iter().collect::<Vec<_>>().join("\n"))?;
+        Ok(Self { folder, digest: files::sha256(digests.as_bytes()) })
+    }
+
+    /// Adds the crate of the switch, as a dependency of the package in `package`.
+    pub fn add_switch(&self, package: &Path) -> Result<()> {
+        let switch = self.folder.join("lab").join("mutation-switch");
+        files::make_folder(&switch.join("src"))?;
+        write_if_different(&switch.join("Cargo.toml"), SWITCH_MANIFEST)?;
+        write_if_different(&switch.join("src").join("lib.rs"), SWITCH_CRATE)?;
+        let manifest = self.folder.join(package).join("Cargo.toml");
+        let text = files::read_text(&manifest)?;
+        files::write(&manifest, format!("{text}\n[dependencies.mutation-switch]\npath = {:?}\n", switch.display()))
+    }
+
+    /// Returns the command `cargo SUBCOMMAND` in the copy, with settings that make builds and tests fast.
+    pub fn cargo(&self, workspace: &Workspace, subcommand: &str) -> Command {
+        let mut command = workspace.cargo(subcommand);
+        command
+            .current_dir(&self.folder)
+            .env("CARGO_TARGET_DIR", build_folder(workspace))
+            .env("CARGO_PROFILE_DEV_DEBUG", "0")
+            .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
+            .env("CARGO_INCREMENTAL", "1")
+            // A mutant may leave something unused.
+            .env("RUSTFLAGS", "--cap-lints=allow")
+            // The switch needs to know whether the compiler evaluates it.
+            .env("RUSTC_BOOTSTRAP", "mutation_switch");
+        command
+    }
+}
+
+/// Writes a file only if its content differs.
+pub fn write_if_different(path: &Path, text: &str) -> Result<()> {
+    if files::read_text(path).is_ok_and(|old| old == text) { Ok(()) } else { files::write(path, text) }
+}
+
+/// Returns the folder of everything that `mutate` makes.
+pub fn folder(workspace: &Workspace) -> PathBuf {
+    workspace.target().join("mutants")
+}
+
+fn build_folder(workspace: &Workspace) -> PathBuf {
+    folder(workspace).join("build")
+}
