@@ -10,4 +10,4 @@ mod sweep;
 
 pub use scenario::Scenario;
 pub use stage::Stage;
-pub use sweep::{Row, Sweep, sweep};
+pub use sweep::{MAX_INSTRUCTIONS, Row, Sweep, sweep};

@@ -1,10 +1,15 @@
 //! `cargo xtask interrupts`: builds everything, then runs the program `interrupts` of the package `tests`.
 
-use anyhow::{Result, ensure};
+use std::{path::Path, thread};
+
+use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 use cpuid_dumps::CpuIdentity;
 
-use crate::{artifacts, demo, package, prerequisites, workspace::Workspace};
+use crate::{artifacts, package, prefix, prerequisites, run, workspace::Workspace};
+
+/// The processors if none is named: an Intel and an AMD one.
+const IDENTITIES: [&str; 2] = ["skylake-6600k", "zen4-7700x"];
 
 /// What to interrupt.
 #[derive(Args, Default)]
@@ -20,20 +25,37 @@ pub struct InterruptArguments {
     seed: u64,
 }
 
-/// Builds what is missing and interrupts the driver.
-pub fn run(workspace: &Workspace, InterruptArguments { identity, scenario, seed }: &InterruptArguments) -> Result<()> {
+/// Builds what is missing and interrupts the driver. Each processor has a Wine prefix of its own, so that they run at
+/// the same time.
+pub fn run(workspace: &Workspace, arguments: &InterruptArguments) -> Result<()> {
     ensure!(!cfg!(windows), "the test bench, which steps through the driver, runs on Linux");
     prerequisites::for_building(workspace)?;
     artifacts::build(workspace)?;
     package::make(workspace)?;
+    let names = arguments.identity.map_or_else(|| IDENTITIES.to_vec(), |identity| vec![identity.name]);
+    let prefixes = names.into_iter().map(|name| {
+        let folder = workspace.lab().join(format!("prefix-{name}"));
+        Ok((name, prefix::ensure_in(workspace, folder)?))
+    });
+    let prefixes = prefixes.collect::<Result<Vec<_>>>()?;
+    thread::scope(|scope| {
+        let sweeps: Vec<_> =
+            prefixes.iter().map(|(name, prefix)| scope.spawn(|| sweep(workspace, arguments, name, prefix))).collect();
+        let results: Vec<_> =
+            sweeps.into_iter().map(|sweep| sweep.join().unwrap_or_else(|_| Err(anyhow!("a sweep panicked")))).collect();
+        results.into_iter().collect()
+    })
+}
+
+fn sweep(workspace: &Workspace, arguments: &InterruptArguments, name: &str, prefix: &Path) -> Result<()> {
     let mut command = workspace.cargo("run");
-    command.args(["--quiet", "--locked", "--package", "tests", "--bin", "interrupts", "--"]);
-    command.args(["--seed", &seed.to_string()]);
-    if let Some(identity) = identity {
-        command.args(["--identity", identity.name]);
-    }
-    if let Some(scenario) = scenario {
+    command.args(["--quiet", "--locked", "--package", "tests", "--bin", "interrupts", "--", "--identity", name]);
+    command.args(["--seed", &arguments.seed.to_string()]);
+    if let Some(scenario) = &arguments.scenario {
         command.args(["--scenario", scenario]);
     }
-    demo::on_bench(workspace, &mut command)
+    command.env("HALPROF_ARTIFACTS", workspace.artifacts()).env("HALPROF_PACKAGE", workspace.package());
+    let ran = run::verbose(command.env("HALPROF_PREFIX", prefix));
+    prefix::stop_server(prefix)?;
+    ran
 }

@@ -23,7 +23,11 @@ const BOOT_LIMIT: Duration = Duration::from_mins(3);
 
 /// Returns the prefix in target/lab, with the DLL that Wine lacks. Creates it if it is missing or of another version.
 pub fn ensure(workspace: &Workspace) -> Result<PathBuf> {
-    let prefix = workspace.prefix();
+    ensure_in(workspace, workspace.prefix())
+}
+
+/// As [`ensure`], in another folder.
+pub fn ensure_in(workspace: &Workspace, prefix: PathBuf) -> Result<PathBuf> {
     let stamp = prefix.join("halprof-stamp");
     let wanted = format!("{PREFIX_VERSION} {}", run::output(Prefix::new(&prefix).wine().arg("--version"))?);
     if !fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {

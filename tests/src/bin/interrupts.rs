@@ -3,22 +3,22 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Parser;
 use cpuid_dumps::CpuIdentity;
 use tests::Lab;
-use tests::interrupts::{Row, Scenario, Sweep, sweep};
+use tests::interrupts::{MAX_INSTRUCTIONS, Row, Scenario, Sweep, sweep};
 
 /// Interrupt the driver at every instruction
 #[derive(Parser)]
 struct Arguments {
-    /// The processors, by their names in lab/cpuid-dumps; an Intel and an AMD one by default
+    /// The processor, by its name in lab/cpuid-dumps
     #[arg(long, value_name = "NAME", value_parser = cpuid_dumps::parse_name)]
-    identity: Vec<&'static CpuIdentity>,
+    identity: &'static CpuIdentity,
     /// The scenarios; all by default
     #[arg(long, value_name = "NAME")]
     scenario: Vec<Scenario>,
-    /// The seed of pairs of interrupts
+    /// The seed of what is chosen at random
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Interrupt only this number of instructions of each scenario, chosen at random
@@ -26,21 +26,11 @@ struct Arguments {
     sample: Option<usize>,
 }
 
-/// The processors if none is named.
-const IDENTITIES: [&str; 2] = ["skylake-6600k", "zen4-7700x"];
-
 /// Pairs of interrupts in each scenario.
 const PAIRS: usize = 200;
 
 /// Instructions of each scenario at which the other processor is interrupted.
-const ELSEWHERE: usize = 500;
-
-/// Returns whether a processor is Intel's.
-fn is_intel(name: &str) -> Result<bool> {
-    let identity = cpuid_dumps::find(name).with_context(|| format!("there is no identity {name}"))?;
-    let [_, vendor, _, _] = identity.cpuid().cpuid(0, 0);
-    Ok(vendor == u32::from_le_bytes(*b"Genu"))
-}
+const ELSEWHERE: usize = 300;
 
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {
@@ -54,55 +44,51 @@ fn main() -> ExitCode {
 }
 
 /// Returns whether nothing was wrong.
-fn run(arguments: &Arguments) -> Result<bool> {
-    let identities: Vec<&str> = match arguments.identity.as_slice() {
-        [] => IDENTITIES.to_vec(),
-        chosen => chosen.iter().map(|identity| identity.name).collect(),
-    };
-    let scenarios = if arguments.scenario.is_empty() { &Scenario::ALL[..] } else { &arguments.scenario };
-    let (started, mut passed) = (Instant::now(), true);
-    for name in identities {
-        println!(
-            "\n{name}, seed {}\n{:14}{:>14}{:>11}{:>8}{:>7}{:>7}{:>11}{:>9}{:>10}{:>9}",
-            arguments.seed,
-            "Scenario",
-            "Instructions",
-            "Delivered",
-            "Masked",
-            "Idle",
-            "Pairs",
-            "Elsewhere",
-            "Stepped",
-            "Failures",
-            "Time"
-        );
-        let mut lab = Lab::boot(name)?;
-        lab.install()?;
-        let has_pebs = is_intel(name)?;
-        for scenario in scenarios.iter().copied().filter(|scenario| has_pebs || !scenario.needs_pebs()) {
-            let wanted = Sweep {
-                scenario,
-                is_intel: has_pebs,
-                seed: arguments.seed,
-                single: arguments.sample,
-                pairs: arguments.sample.unwrap_or(PAIRS).min(PAIRS),
-                elsewhere: Some(arguments.sample.unwrap_or(ELSEWHERE).min(ELSEWHERE)),
-            };
-            let Row { instructions, delivered, masked, idle, pairs, elsewhere, stepped, failures, time } =
-                sweep(&mut lab, wanted)?;
-            println!(
-                "{scenario:14}{instructions:>14}{delivered:>11}{masked:>8}{idle:>7}{pairs:>7}{elsewhere:>11}{stepped:>9}\
-                 {:>10}{:>7.0} s",
-                failures.len(),
-                time.as_secs_f64()
-            );
-            for failure in &failures {
-                println!("  {failure}");
-            }
-            passed &= failures.is_empty();
+fn run(Arguments { identity, scenario, seed, sample }: &Arguments) -> Result<bool> {
+    let name = identity.name;
+    let [_, vendor, _, _] = identity.cpuid().cpuid(0, 0);
+    let is_intel = vendor == u32::from_le_bytes(*b"Genu");
+    let scenarios = if scenario.is_empty() { &Scenario::ALL[..] } else { scenario };
+    let (started, mut sum, mut passed) = (Instant::now(), Row::default(), true);
+    println!("{}", heading(name, *seed));
+    let mut lab = Lab::boot(name)?;
+    lab.install()?;
+    for scenario in scenarios.iter().copied().filter(|scenario| is_intel || !scenario.needs_pebs()) {
+        let wanted = Sweep {
+            scenario,
+            is_intel,
+            seed: *seed,
+            single: *sample,
+            pairs: sample.unwrap_or(PAIRS).min(PAIRS),
+            elsewhere: Some(sample.unwrap_or(ELSEWHERE).min(ELSEWHERE)),
+        };
+        let row = sweep(&mut lab, wanted)?;
+        println!("{}", line(name, scenario.name(), &row));
+        for failure in &row.failures {
+            println!("  {failure}");
         }
-        lab.finish()?;
+        passed &= row.failures.is_empty();
+        sum.add(&row);
     }
-    println!("\n{:.0} s", started.elapsed().as_secs_f64());
+    lab.finish()?;
+    sum.time = started.elapsed();
+    println!("{}", line(name, "all", &sum));
+    if sum.skipped > 0 && sample.is_none() {
+        println!("{name}: instructions are skipped that repeat earlier ones of a call of more than {MAX_INSTRUCTIONS}");
+    }
     Ok(passed)
+}
+
+fn heading(name: &str, seed: u64) -> String {
+    let what = ["Instructions", "Skipped", "Delivered", "Masked", "Idle", "Pairs", "Elsewhere", "Runs", "Failures"];
+    let what: Vec<String> = what.iter().map(|title| format!("{title:>12}")).collect();
+    format!("{name}, seed {seed}\n{:16}{:16}{}{:>10}", "Processor", "Scenario", what.concat(), "Time")
+}
+
+fn line(name: &str, scenario: &str, row: &Row) -> String {
+    let Row { instructions, skipped, delivered, masked, idle, pairs, elsewhere, runs, .. } = *row;
+    let failures = row.failures.len().try_into().unwrap_or(u64::MAX);
+    let numbers = [instructions, skipped, delivered, masked, idle, pairs, elsewhere, runs, failures];
+    let numbers: Vec<String> = numbers.iter().map(|number| format!("{number:>12}")).collect();
+    format!("{name:16}{scenario:16}{}{:>8.0} s", numbers.concat(), row.time.as_secs_f64())
 }

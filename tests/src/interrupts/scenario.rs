@@ -28,6 +28,10 @@ pub enum Scenario {
     Sleep,
     /// The callback after the machine has slept.
     Wake,
+    /// What the other processor does before the machine sleeps, in the call of the first one.
+    SleepElsewhere,
+    /// What the other processor does after the machine has slept.
+    WakeElsewhere,
     /// A fetch of samples from the rings.
     Fetch,
     /// The handler when the PEBS buffer has reached its threshold.
@@ -38,7 +42,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All scenarios.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Start,
         Self::FirstStart,
         Self::Stop,
@@ -50,6 +54,8 @@ impl Scenario {
         Self::Resume,
         Self::Sleep,
         Self::Wake,
+        Self::SleepElsewhere,
+        Self::WakeElsewhere,
         Self::Fetch,
         Self::Drain,
         Self::DrainByTick,
@@ -70,10 +76,18 @@ impl Scenario {
             Self::Resume => "resume",
             Self::Sleep => "sleep",
             Self::Wake => "wake",
+            Self::SleepElsewhere => "sleep-elsewhere",
+            Self::WakeElsewhere => "wake-elsewhere",
             Self::Fetch => "fetch",
             Self::Drain => "drain",
             Self::DrainByTick => "drain-by-tick",
         }
+    }
+
+    /// Returns the stepped processor, of two.
+    #[must_use]
+    pub const fn processor(self) -> u32 {
+        matches!(self, Self::SleepElsewhere | Self::WakeElsewhere) as u32
     }
 
     /// Returns whether the processor must have PEBS.

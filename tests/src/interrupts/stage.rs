@@ -78,14 +78,22 @@ impl<'a> Stage<'a> {
         Ok(stage)
     }
 
-    /// Ends the client and its sessions.
+    /// Returns the machine.
+    pub const fn lab(&mut self) -> &mut Lab {
+        self.lab
+    }
+
+    /// Ends the client and its sessions. Returns what they left.
     ///
     /// # Errors
     /// The connection is lost.
-    pub fn finish(mut self) -> Result<()> {
+    pub fn finish(mut self) -> Result<Vec<String>> {
         self.client.close()?;
         self.lab.wire.hold_counter(false)?;
-        Ok(())
+        self.session = None;
+        let mut wrong: Vec<String> = self.lab.wire.violations()?.iter().map(Violation::to_string).collect();
+        self.check_registers(&mut wrong)?;
+        Ok(wrong)
     }
 
     /// Ends all sessions, and begins with a new ledger, as after a failure.
@@ -143,19 +151,23 @@ impl<'a> Stage<'a> {
         self.session.context("there is no session")
     }
 
-    /// Steps through the call once. Counters of processor `target` overflow before these instructions.
+    /// Steps through the call once. Before these instructions counters of the stepped processor overflow, or `elsewhere`
+    /// those of the other one.
     ///
     /// # Errors
     /// The driver or the lab refuses a request. What the driver did is [checked](Self::check) later.
     pub fn step(
         &mut self,
         overflow_at: &[u64],
-        target: u32,
+        elsewhere: bool,
         by_breakpoints: bool,
     ) -> Result<(StepReport, Vec<CountRecord>)> {
         self.calls += 1;
-        let plan = |entry| StepPlan { entry, processor: 0, overflow_at: overflow_at.to_vec(), target, by_breakpoints };
+        let processor = self.scenario.processor();
+        let target = if elsewhere { 1 - processor } else { processor };
+        let plan = |entry| StepPlan { entry, processor, overflow_at: overflow_at.to_vec(), target, by_breakpoints };
         let request = |code: Code| plan(StepEntry::Request { code: code as u32 });
+        let power = if processor == 0 { StepEntry::Power } else { StepEntry::Ipi };
         let mut counts = Vec::new();
         let mut report = StepReport::default();
         match self.scenario {
@@ -187,9 +199,6 @@ impl<'a> Stage<'a> {
                 self.overflow(0)?;
                 report = self.lab.wire.steps()?;
                 self.flush()?;
-                if self.scenario == Scenario::Throttle {
-                    self.resume()?;
-                }
             }
             Scenario::Drain => {
                 self.lab.wire.step(plan(StepEntry::Interrupt))?;
@@ -207,16 +216,15 @@ impl<'a> Stage<'a> {
                 self.lab.wire.step(plan(StepEntry::Timer))?;
                 self.lab.wire.tick(0, 1)?;
             }
-            Scenario::Sleep => {
-                self.lab.wire.step(plan(StepEntry::Power))?;
+            Scenario::Sleep | Scenario::SleepElsewhere => {
+                self.lab.wire.step(plan(power))?;
                 self.lab.wire.sleep()?;
                 report = self.lab.wire.steps()?;
                 self.lab.wire.wake(10)?;
             }
-            Scenario::Wake => {
+            Scenario::Wake | Scenario::WakeElsewhere => {
                 self.lab.wire.sleep()?;
-                // The plan cannot be made while the machine sleeps.
-                self.lab.wire.step(plan(StepEntry::Power))?;
+                self.lab.wire.step(plan(power))?;
                 self.lab.wire.wake(10)?;
             }
         }
@@ -228,6 +236,10 @@ impl<'a> Stage<'a> {
             (0..2).try_for_each(|processor| self.lab.wire.tick(processor, 1))?;
         }
         self.flush()?;
+        if matches!(self.scenario, Scenario::Throttle | Scenario::Resume) {
+            // The interrupt may have exceeded the budget again.
+            self.resume()?;
+        }
         ensure!(report.entered, "the call did not take place");
         Ok((report, counts))
     }
@@ -257,9 +269,7 @@ impl<'a> Stage<'a> {
             }
             None => self.compare(INSTRUCTIONS.event, of_other, &totals, &mut wrong),
         }
-        if !of_other.is_empty() {
-            self.check_counters(&mut wrong)?;
-        }
+        self.check_registers(&mut wrong)?;
         if let Some(session) = self.session.filter(|_| self.calls.is_multiple_of(CALLS_PER_FETCH)) {
             self.client.fetch(session, 8_192)?;
         }
@@ -319,12 +329,17 @@ impl<'a> Stage<'a> {
         Ok(totals)
     }
 
-    /// Checks that only the counters of the remaining session are enabled.
-    fn check_counters(&mut self, wrong: &mut Vec<String>) -> Result<()> {
+    /// Checks that only the counters of the remaining session are enabled, and PEBS only for that.
+    fn check_registers(&mut self, wrong: &mut Vec<String>) -> Result<()> {
         let expected = usize::from(self.session.is_some());
         let enabled = self.lab.wire.enabled_counters()?;
         if enabled.iter().any(|counters| counters.len() != expected) {
-            wrong.push(format!("counters are enabled after the stop: {enabled:?}"));
+            wrong.push(format!("{expected} counters should be enabled on each CPU: {enabled:?}"));
+        }
+        let has_pebs = self.session.is_some() && self.scenario.needs_pebs();
+        let stores = self.lab.wire.debug_store()?;
+        if stores.iter().any(|store| (store.pebs_enable != 0) != has_pebs) {
+            wrong.push(format!("IA32_PEBS_ENABLE should {}be set: {stores:x?}", if has_pebs { "" } else { "not " }));
         }
         Ok(())
     }

@@ -31,6 +31,8 @@ pub struct Sweep {
 pub struct Row {
     /// Instructions of the call.
     pub instructions: u64,
+    /// Instructions that were not interrupted: they repeat earlier ones of a long call, or were not chosen.
+    pub skipped: u64,
     /// Instructions before which a counter overflowed and the handler ran at once.
     pub delivered: u64,
     /// Instructions before which a counter overflowed, and whose IRQL masked the interrupt.
@@ -41,6 +43,8 @@ pub struct Row {
     pub pairs: u64,
     /// Interrupts of the other processor.
     pub elsewhere: u64,
+    /// Calls.
+    pub runs: u64,
     /// Calls that were repeated by single steps, because breakpoints missed an instruction.
     pub stepped: u64,
     /// What was wrong, with the plan that showed it.
@@ -49,12 +53,33 @@ pub struct Row {
     pub time: Duration,
 }
 
+impl Row {
+    /// Adds another row, except for its time.
+    pub fn add(&mut self, row: &Self) {
+        let numbers = [
+            (&mut self.instructions, row.instructions),
+            (&mut self.skipped, row.skipped),
+            (&mut self.delivered, row.delivered),
+            (&mut self.masked, row.masked),
+            (&mut self.idle, row.idle),
+            (&mut self.pairs, row.pairs),
+            (&mut self.elsewhere, row.elsewhere),
+            (&mut self.runs, row.runs),
+            (&mut self.stepped, row.stepped),
+        ];
+        for (sum, number) in numbers {
+            *sum += number;
+        }
+        self.failures.extend_from_slice(&row.failures);
+    }
+}
+
 /// The greatest number of instructions of which each is interrupted. Of a longer call, each instruction of the driver is
 /// interrupted when it is executed for the first time: the others repeat it in loops and functions that plan.
-const MOST_INSTRUCTIONS: usize = 6_000;
+pub const MAX_INSTRUCTIONS: usize = 6_000;
 
 /// Failures after which a sweep ends.
-const MOST_FAILURES: usize = 20;
+const MAX_FAILURES: usize = 20;
 
 /// Interrupts a scenario at every instruction, or at some.
 ///
@@ -67,20 +92,21 @@ pub fn sweep(lab: &mut Lab, sweep: Sweep) -> Result<Row> {
     // Counted twice: the first call finds memory and registers that later ones do not.
     let mut first_executions = Vec::new();
     for _ in 0..2 {
-        let counted = call(&mut stage, &mut row, &[], 0)?;
+        let counted = call(&mut stage, &mut row, &[], false)?;
         (row.instructions, first_executions) = (counted.instructions, counted.first_executions);
     }
     let mut random = Random::new(sweep.seed, 0);
     let every = || match usize::try_from(row.instructions) {
-        Ok(count) if count <= MOST_INSTRUCTIONS => (0..row.instructions).collect(),
+        Ok(count) if count <= MAX_INSTRUCTIONS => (0..row.instructions).collect(),
         _ => first_executions,
     };
     let single = match sweep.single {
         None => every(),
         some => chosen(&mut random, row.instructions, some),
     };
+    row.skipped = row.instructions.saturating_sub(single.len().try_into()?);
     for instruction in single {
-        let report = call(&mut stage, &mut row, &[instruction], 0)?;
+        let report = call(&mut stage, &mut row, &[instruction], false)?;
         for overflow in &report.overflows {
             let kind = match overflow.delivered {
                 _ if !overflow.overflowed => &mut row.idle,
@@ -89,21 +115,21 @@ pub fn sweep(lab: &mut Lab, sweep: Sweep) -> Result<Row> {
             };
             *kind += 1;
         }
-        if row.failures.len() >= MOST_FAILURES {
+        if row.failures.len() >= MAX_FAILURES {
             break;
         }
     }
     for _ in 0..sweep.pairs {
         let mut pair = [(); 2].map(|()| random.up_to(row.instructions.saturating_sub(1)));
         pair.sort_unstable();
-        call(&mut stage, &mut row, &pair, 0)?;
+        call(&mut stage, &mut row, &pair, false)?;
         row.pairs += 1;
     }
     for instruction in chosen(&mut random, row.instructions, sweep.elsewhere) {
-        let report = call(&mut stage, &mut row, &[instruction], 1)?;
+        let report = call(&mut stage, &mut row, &[instruction], true)?;
         row.elsewhere += u64::from(report.overflows.iter().any(|overflow| overflow.overflowed));
     }
-    stage.finish()?;
+    row.failures.extend(stage.finish()?);
     row.time = started.elapsed();
     Ok(row)
 }
@@ -117,17 +143,18 @@ fn chosen(random: &mut Random, instructions: u64, count: Option<usize>) -> Vec<u
 }
 
 /// Makes one call and checks what came of it.
-fn call(stage: &mut Stage<'_>, row: &mut Row, overflow_at: &[u64], target: u32) -> Result<StepReport> {
-    let (mut report, mut counts) = stage.step(overflow_at, target, true)?;
+fn call(stage: &mut Stage<'_>, row: &mut Row, overflow_at: &[u64], elsewhere: bool) -> Result<StepReport> {
+    row.runs += 1;
+    let (mut report, mut counts) = stage.step(overflow_at, elsewhere, true)?;
     let mut wrong = stage.check(&counts)?;
     if wrong.is_empty() && report.overflows.len() < overflow_at.len() {
         // The call has reached the instructions in another way.
         row.stepped += 1;
-        (report, counts) = stage.step(overflow_at, target, false)?;
+        (report, counts) = stage.step(overflow_at, elsewhere, false)?;
         wrong = stage.check(&counts)?;
     }
     if !wrong.is_empty() {
-        row.failures.push(format!("{report:?}, target {target}: {}", wrong.join("; ")));
+        row.failures.push(format!("{report:?}, elsewhere {elsewhere}: {}", wrong.join("; ")));
         stage.restart()?;
     }
     Ok(report)

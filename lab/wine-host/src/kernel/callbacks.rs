@@ -152,12 +152,14 @@ pub fn notify_power(first: usize, second: usize) {
         if object != FIRST_OBJECT {
             return;
         }
-        let before = irql::set(DISPATCH_LEVEL);
-        let arguments = [context, first, second, 0];
-        // SAFETY: the driver registered this function with this context, and stays loaded while it runs.
-        let call = || unsafe { stepping::call(StepEntry::Power, routine as *const (), arguments) };
-        irql::run_at(DISPATCH_LEVEL, call);
-        irql::set(before);
+        stepping::on_planned_processor(StepEntry::Power, || {
+            let before = irql::set(DISPATCH_LEVEL);
+            let arguments = [context, first, second, 0];
+            // SAFETY: the driver registered this function with this context, and stays loaded while it runs.
+            let call = || unsafe { stepping::call(StepEntry::Power, routine as *const (), arguments) };
+            irql::run_at(DISPATCH_LEVEL, call);
+            irql::set(before);
+        });
     });
 }
 

@@ -71,14 +71,19 @@ unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i3
         let Some(at) = usize::try_from(context.Rip).ok().filter(|at| loaded_images::contains(*at)) else {
             return EXCEPTION_CONTINUE_SEARCH;
         };
+        // Another thread may have put a breakpoint there meanwhile.
+        let original = || MACHINE.kernel.stepping.stepper.original(at);
         let length = if let Some(address) = memory {
-            loaded_images::code_at(at).and_then(|code| apic::execute(code, address, context))
+            let mut code = loaded_images::code_at(at).unwrap_or_default().to_vec();
+            if let (Some(first), Some(original)) = (code.first_mut(), original()) {
+                *first = original;
+            }
+            apic::execute(&code, address, context)
         } else {
             // SAFETY: a loaded driver executes this address; an instruction that faults like this has at least two
             // bytes.
             let mut instruction = unsafe { ptr::with_exposed_provenance::<[u8; 2]>(at).read() };
-            // Another thread may have put a breakpoint there meanwhile.
-            if let Some(original) = MACHINE.kernel.stepping.stepper.original(at) {
+            if let Some(original) = original() {
                 let [first, _] = &mut instruction;
                 *first = original;
             }

@@ -1,14 +1,12 @@
 //! The trap flag of a stepping thread, and the signal handler that serves its traps.
 //!
 //! Wine makes each SIGTRAP an exception of Windows, which takes about 18 microseconds. This handler comes before Wine's
-//! and serves the instructions at which nothing is planned in about one. It passes on every other trap.
+//! and serves the instructions at which nothing is planned: in about 11 microseconds for a single step, most of them
+//! Linux's own, and in 2.5 for a breakpoint. It passes on every other trap.
 
 #![expect(unsafe_code, reason = "handles a signal of Linux, and changes the registers and the stack of a thread")]
 
-use crate::state::{
-    machine::MACHINE,
-    stepper::{AfterTrap, Code},
-};
+use crate::state::{machine::MACHINE, step_breakpoints::Code, stepper::AfterTrap};
 use std::{
     arch::{asm, global_asm},
     ptr,

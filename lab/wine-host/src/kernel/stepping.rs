@@ -99,6 +99,18 @@ pub unsafe fn call(entry: StepEntry, routine: *const (), arguments: [usize; 4]) 
     })
 }
 
+/// Runs `body`, which raises the IRQL and then makes a call of this kind, on the processor of a plan that waits for it.
+pub fn on_planned_processor<T>(entry: StepEntry, body: impl FnOnce() -> T) -> T {
+    let planned = match &*lock(&MACHINE.kernel.stepping.phase) {
+        Phase::Armed(plan) if plan.entry == entry => Some(plan.processor),
+        _ => None,
+    };
+    match planned {
+        Some(processor) => affinity::with_scheduled(processor, body),
+        None => body(),
+    }
+}
+
 /// Takes the plan if it waits for this call.
 fn begin(entry: StepEntry, routine: usize) -> Option<Running> {
     let mut phase = lock(&MACHINE.kernel.stepping.phase);
@@ -117,9 +129,9 @@ fn begin(entry: StepEntry, routine: usize) -> Option<Running> {
     }
 }
 
-/// Returns whether the call runs on any processor, so that the plan chooses it.
+/// Returns whether the call runs below DISPATCH_LEVEL on any processor, so that the plan chooses it.
 const fn is_bound_by_plan(entry: StepEntry) -> bool {
-    matches!(entry, StepEntry::Request { .. } | StepEntry::Power)
+    matches!(entry, StepEntry::Request { .. })
 }
 
 fn is_on(processor: u32) -> bool {
@@ -211,7 +223,9 @@ impl Running {
     fn act(&mut self, instruction: u64, ip: u64) -> Option<u64> {
         let core = processors::find(self.plan.processor)?;
         let target = processors::find(self.plan.target)?;
-        let is_here = self.plan.target == self.plan.processor;
+        // The driver may have moved the thread to another processor.
+        let is_there = is_on(self.plan.processor);
+        let is_here = is_there && self.plan.target == self.plan.processor;
         if self.run.is_due(instruction) {
             let start = u64::try_from(self.image.start).unwrap_or_default();
             let mut overflow = StepOverflow {
@@ -234,7 +248,9 @@ impl Running {
             }
         }
         let mut is_pending = false;
-        if core.is_stepped.load(Ordering::SeqCst) {
+        if !is_there {
+            release(core);
+        } else if core.is_stepped.load(Ordering::SeqCst) {
             if irql::current() < HIGH_LEVEL && core.with(|state| state.processor.interrupt_due()) {
                 self.run.delivered(instruction);
                 interrupt::deliver(core);

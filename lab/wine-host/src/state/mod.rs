@@ -6,6 +6,7 @@ pub mod dpc_queues;
 pub mod irp_tracker;
 pub mod registry;
 pub mod request_script;
+pub mod step_breakpoints;
 pub mod step_route;
 pub mod step_run;
 pub mod stepper;

@@ -1,12 +1,15 @@
 //! The thread that executes a driver one instruction at a time, or up to a breakpoint.
 //!
 //! A signal handler uses it at every instruction, so it consists of atomics. Only the stepping thread changes it, except
-//! for [`Stepper::is_passing`].
+//! for its breakpoints.
 
-use crate::state::step_route::Breakpoint;
+use crate::state::{
+    step_breakpoints::{Breakpoints, Code, Hit},
+    step_route::Breakpoint,
+};
 use std::{
     ops::Range,
-    sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst},
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst},
 };
 
 /// The greatest number of nested calls of kernel functions by the driver.
@@ -14,12 +17,6 @@ const MAX_CALLS: usize = 64;
 
 /// The greatest number of instructions that are recorded.
 const MAX_RECORDED: usize = 1 << 18;
-
-/// The greatest number of threads that pass a breakpoint at once.
-const MAX_PASSING: usize = 16;
-
-/// The greatest number of breakpoints on one way.
-const MAX_BREAKPOINTS: usize = 2;
 
 /// What a thread does after a trap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,27 +35,6 @@ pub enum AfterTrap {
     Call,
 }
 
-/// Reads and writes the code of the driver.
-pub trait Code {
-    /// Replaces a byte, and returns the one that was there.
-    fn replace(&self, address: usize, byte: u8) -> u8;
-
-    /// Returns a byte.
-    fn read(&self, address: usize) -> u8;
-}
-
-/// INT3 (SDM Vol. 2).
-const INT3: u8 = 0xCC;
-
-/// A breakpoint of the way that lies ahead.
-#[derive(Debug, Default)]
-struct Ahead {
-    /// The address of the instruction, or 0.
-    address: AtomicUsize,
-    passes: AtomicU64,
-    instruction: AtomicU64,
-}
-
 /// The progress of the stepping thread.
 #[derive(Debug)]
 pub struct Stepper {
@@ -72,13 +48,7 @@ pub struct Stepper {
     reached: AtomicU64,
     /// The number of the instruction before which the thread stops.
     stop_before: AtomicU64,
-    /// The breakpoints ahead. The first one is in the code.
-    ahead: [Ahead; MAX_BREAKPOINTS],
-    /// The address of the last breakpoint that was in the code, and the first byte of its instruction.
-    planted: AtomicUsize,
-    original: AtomicU8,
-    /// The threads that pass the first breakpoint now. The instruction is complete meanwhile.
-    passing: [AtomicU32; MAX_PASSING],
+    breakpoints: Breakpoints,
     /// The return addresses of the calls of kernel functions.
     returns: [AtomicUsize; MAX_CALLS],
     depth: AtomicUsize,
@@ -95,12 +65,7 @@ impl Default for Stepper {
             image: [const { AtomicUsize::new(0) }; 2],
             reached: AtomicU64::new(0),
             stop_before: AtomicU64::new(u64::MAX),
-            ahead: [const {
-                Ahead { address: AtomicUsize::new(0), passes: AtomicU64::new(0), instruction: AtomicU64::new(0) }
-            }; MAX_BREAKPOINTS],
-            planted: AtomicUsize::new(0),
-            original: AtomicU8::new(0),
-            passing: [const { AtomicU32::new(0) }; MAX_PASSING],
+            breakpoints: Breakpoints::default(),
             returns: [const { AtomicUsize::new(0) }; MAX_CALLS],
             depth: AtomicUsize::new(0),
             record: (0..MAX_RECORDED).map(|_| AtomicU32::new(0)).collect(),
@@ -123,28 +88,18 @@ impl Stepper {
     /// Makes `thread` go on, up to the instruction with the number `stop_before`: first along the breakpoints, then by
     /// steps. Returns whether it steps now.
     pub fn go_on(&self, thread: u32, way: &[Breakpoint], stop_before: u64, code: &impl Code) -> bool {
-        let [start, _] = &self.image;
-        for (index, ahead) in self.ahead.iter().enumerate() {
-            let next = way.get(index);
-            let address = next.and_then(|next| Some(start.load(SeqCst) + usize::try_from(next.offset).ok()?));
-            ahead.passes.store(next.map_or(0, |next| next.passes), SeqCst);
-            ahead.instruction.store(next.map_or(0, |next| next.instruction), SeqCst);
-            ahead.address.store(address.unwrap_or_default(), SeqCst);
-        }
         self.stop_before.store(stop_before, SeqCst);
         self.steps.store(way.is_empty(), SeqCst);
         self.thread.store(thread, SeqCst);
-        self.plant(code);
+        let [start, _] = &self.image;
+        self.breakpoints.set(start.load(SeqCst), way, code);
         way.is_empty()
     }
 
     /// Ends the stepping, and removes the breakpoint. The thread may still return from calls of kernel functions.
     pub fn end(&self, code: &impl Code) {
         self.thread.store(0, SeqCst);
-        if let Some(address) = self.first_address() {
-            self.restore(address, code);
-        }
-        self.ahead.iter().for_each(|ahead| ahead.address.store(0, SeqCst));
+        self.breakpoints.clear(code);
     }
 
     /// Returns whether this thread is in the stepped call.
@@ -192,50 +147,30 @@ impl Stepper {
 
     /// Puts the breakpoint back if this thread has just passed it. Returns whether it has.
     pub fn has_passed(&self, thread: u32, code: &impl Code) -> bool {
-        let mut slots = self.passing.iter();
-        let has_passed = slots.any(|slot| slot.compare_exchange(thread, 0, SeqCst, SeqCst).is_ok());
-        if has_passed {
-            self.plant(code);
-        }
-        has_passed
+        self.breakpoints.has_passed(thread, code)
     }
 
     /// Decides what follows a trap of INT3 at `address`.
     pub fn after_breakpoint(&self, thread: u32, address: usize, code: &impl Code) -> AfterTrap {
-        let [first, second] = &self.ahead;
-        let (is_first, is_inside) = (self.first_address() == Some(address), self.is_inside(thread));
-        if !is_first || !is_inside {
-            if self.contains(address) && code.read(address) != INT3 {
-                return AfterTrap::Again;
+        match self.breakpoints.hit(thread, self.is_inside(thread), address, code) {
+            Hit::Unknown => AfterTrap::NotOurs,
+            Hit::Removed => {
+                if self.contains(address) {
+                    AfterTrap::Again
+                } else {
+                    AfterTrap::NotOurs
+                }
             }
-            if !is_first {
-                return AfterTrap::NotOurs;
+            Hit::Passes => AfterTrap::Step,
+            Hit::Reached { instruction, is_last } => {
+                self.reached.store(instruction, SeqCst);
+                if !is_last {
+                    return AfterTrap::Run;
+                }
+                self.steps.store(true, SeqCst);
+                self.after_instruction(address)
             }
         }
-        let left = first.passes.load(SeqCst);
-        if !is_inside || left > 0 {
-            first.passes.store(if is_inside { left - 1 } else { left }, SeqCst);
-            // Another thread may have put the breakpoint back before this one has passed it.
-            let mut slots = self.passing.iter();
-            let passes = slots.any(|slot| slot.load(SeqCst) == thread);
-            let mut slots = self.passing.iter();
-            if !passes && !slots.any(|slot| slot.compare_exchange(0, thread, SeqCst, SeqCst).is_ok()) {
-                return AfterTrap::NotOurs;
-            }
-            self.restore(address, code);
-            return AfterTrap::Step;
-        }
-        self.restore(address, code);
-        self.reached.store(first.instruction.load(SeqCst), SeqCst);
-        first.passes.store(second.passes.load(SeqCst), SeqCst);
-        first.instruction.store(second.instruction.load(SeqCst), SeqCst);
-        first.address.store(second.address.swap(0, SeqCst), SeqCst);
-        if self.first_address().is_some() {
-            self.plant(code);
-            return AfterTrap::Run;
-        }
-        self.steps.store(true, SeqCst);
-        self.after_instruction(address)
     }
 
     /// Counts the instruction at `ip`, which is next.
@@ -268,28 +203,7 @@ impl Stepper {
 
     /// Returns the first byte of the instruction at an address, if the breakpoint is or was there.
     pub fn original(&self, address: usize) -> Option<u8> {
-        (self.planted.load(SeqCst) == address).then(|| self.original.load(SeqCst))
-    }
-
-    /// Returns the address of the first breakpoint, if there is one.
-    fn first_address(&self) -> Option<usize> {
-        let [first, _] = &self.ahead;
-        Some(first.address.load(SeqCst)).filter(|address| *address != 0)
-    }
-
-    /// Puts the first breakpoint into the code.
-    fn plant(&self, code: &impl Code) {
-        if let Some(address) = self.first_address() {
-            let found = code.replace(address, INT3);
-            if found != INT3 {
-                self.original.store(found, SeqCst);
-                self.planted.store(address, SeqCst);
-            }
-        }
-    }
-
-    fn restore(&self, address: usize, code: &impl Code) {
-        code.replace(address, self.original.load(SeqCst));
+        self.breakpoints.original(address)
     }
 
     fn contains(&self, address: usize) -> bool {
@@ -301,39 +215,14 @@ impl Stepper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::RefCell;
+    use crate::state::step_breakpoints::{
+        INT3,
+        fake::{Bytes, NOP},
+    };
 
     const NONE: [usize; 0] = [];
     const IMAGE: Range<usize> = 0x1000..0x2000;
     const KERNEL: usize = 0x9000;
-    const NOP: u8 = 0x90;
-
-    /// The code of the driver.
-    struct Bytes(RefCell<Vec<u8>>);
-
-    impl Default for Bytes {
-        fn default() -> Self {
-            Self(RefCell::new(vec![NOP; IMAGE.len()]))
-        }
-    }
-
-    impl Code for Bytes {
-        fn replace(&self, address: usize, byte: u8) -> u8 {
-            std::mem::replace(&mut self.0.borrow_mut()[address - IMAGE.start], byte)
-        }
-
-        fn read(&self, address: usize) -> u8 {
-            self.0.borrow()[address - IMAGE.start]
-        }
-    }
-
-    impl Bytes {
-        /// Returns the offsets of breakpoints.
-        fn planted(&self) -> Vec<usize> {
-            let bytes = self.0.borrow();
-            (0..bytes.len()).filter(|offset| bytes[*offset] == INT3).collect()
-        }
-    }
 
     fn stepper(stop_before: u64, way: &[Breakpoint], code: &Bytes) -> Stepper {
         let stepper = Stepper::default();
@@ -344,7 +233,7 @@ mod tests {
 
     #[test]
     fn each_instruction_of_the_driver_counts_and_the_wanted_one_stops() {
-        let code = Bytes::default();
+        let code = Bytes::new(IMAGE);
         let stepper = stepper(2, &[], &code);
         let after: Vec<_> = (0..4).map(|number| stepper.after_step(7, 0x1000 + number, || 0, &code)).collect();
         assert_eq!(after, [AfterTrap::Step, AfterTrap::Step, AfterTrap::Stop, AfterTrap::Stop]);
@@ -355,7 +244,7 @@ mod tests {
 
     #[test]
     fn other_threads_and_a_thread_after_the_end_are_not_stepped() {
-        let code = Bytes::default();
+        let code = Bytes::new(IMAGE);
         let stepper = stepper(0, &[], &code);
         assert_eq!(stepper.after_step(8, 0x1000, || 0, &code), AfterTrap::NotOurs);
         stepper.end(&code);
@@ -365,7 +254,7 @@ mod tests {
 
     #[test]
     fn calls_of_kernel_functions_return_in_reverse_order() {
-        let code = Bytes::default();
+        let code = Bytes::new(IMAGE);
         let stepper = stepper(u64::MAX, &[], &code);
         assert_eq!(stepper.after_step(7, KERNEL, || 0x1010, &code), AfterTrap::Call);
         assert_eq!(stepper.after_step(7, 0x1800, || 0, &code), AfterTrap::Step, "a routine that the function calls");
@@ -376,13 +265,13 @@ mod tests {
 
     #[test]
     fn a_return_to_the_lab_leaves_the_driver() {
-        let code = Bytes::default();
+        let code = Bytes::new(IMAGE);
         assert_eq!(stepper(u64::MAX, &[], &code).after_step(7, KERNEL, || KERNEL, &code), AfterTrap::Run);
     }
 
     #[test]
     fn too_many_nested_calls_are_not_stepped_after_their_return() {
-        let code = Bytes::default();
+        let code = Bytes::new(IMAGE);
         let stepper = stepper(u64::MAX, &[], &code);
         for _ in 0..MAX_CALLS {
             assert_eq!(stepper.after_step(7, KERNEL, || 0x1010, &code), AfterTrap::Call);
@@ -392,7 +281,7 @@ mod tests {
 
     #[test]
     fn breakpoints_lead_to_an_instruction_and_leave_the_code_as_it_was() {
-        let code = Bytes::default();
+        let code = Bytes::new(IMAGE);
         let first = Breakpoint { offset: 0x20, passes: 0, instruction: 40 };
         let second = Breakpoint { offset: 0x30, passes: 1, instruction: 60 };
         let stepper = stepper(61, &[first, second], &code);
@@ -414,7 +303,7 @@ mod tests {
 
     #[test]
     fn another_thread_passes_a_breakpoint_without_counting() {
-        let code = Bytes::default();
+        let code = Bytes::new(IMAGE);
         let stepper = stepper(40, &[Breakpoint { offset: 0x20, passes: 0, instruction: 40 }], &code);
         assert_eq!(stepper.after_breakpoint(9, 0x1020, &code), AfterTrap::Step);
         assert_eq!(stepper.after_step(9, 0x1021, || 0, &code), AfterTrap::Run);
@@ -426,7 +315,7 @@ mod tests {
 
     #[test]
     fn threads_that_reach_a_breakpoint_at_once_all_go_on() {
-        let code = Bytes::default();
+        let code = Bytes::new(IMAGE);
         let way = [(0x20, 40), (0x30, 50)].map(|(offset, instruction)| Breakpoint { offset, passes: 0, instruction });
         let stepper = stepper(50, &way, &code);
         assert_eq!(stepper.after_breakpoint(9, 0x1020, &code), AfterTrap::Step);
@@ -434,12 +323,25 @@ mod tests {
         assert_eq!(stepper.after_breakpoint(7, 0x1020, &code), AfterTrap::Run);
         assert_eq!(stepper.after_breakpoint(8, 0x1020, &code), AfterTrap::Again, "it was removed");
         assert_eq!(stepper.after_step(9, 0x1021, || 0, &code), AfterTrap::Run);
-        assert_eq!(code.planted(), [0x30]);
+        assert_eq!(code.planted(), [0x30], "and does not come back");
+    }
+
+    #[test]
+    fn a_breakpoint_stays_away_until_every_thread_has_passed_it() {
+        let code = Bytes::new(IMAGE);
+        let stepper = stepper(40, &[Breakpoint { offset: 0x20, passes: 1, instruction: 40 }], &code);
+        assert_eq!(stepper.after_breakpoint(9, 0x1020, &code), AfterTrap::Step);
+        assert_eq!(stepper.after_breakpoint(7, 0x1020, &code), AfterTrap::Step, "its trap was on the way");
+        assert_eq!(stepper.after_step(9, 0x1021, || 0, &code), AfterTrap::Run);
+        assert_eq!(code.planted(), NONE, "the stepping thread would count it twice");
+        assert_eq!(stepper.after_step(7, 0x1021, || 0, &code), AfterTrap::Run);
+        assert_eq!(code.planted(), [0x20]);
+        assert_eq!(stepper.after_breakpoint(7, 0x1020, &code), AfterTrap::Stop);
     }
 
     #[test]
     fn a_breakpoint_that_is_not_reached_is_removed_at_the_end() {
-        let code = Bytes::default();
+        let code = Bytes::new(IMAGE);
         let stepper = stepper(40, &[Breakpoint { offset: 0x20, passes: 3, instruction: 40 }], &code);
         stepper.after_breakpoint(7, 0x1020, &code);
         stepper.end(&code);
