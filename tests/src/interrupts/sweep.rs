@@ -1,6 +1,5 @@
 //! A sweep: one scenario, interrupted at every instruction.
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -75,10 +74,9 @@ impl Row {
     }
 }
 
-/// The greatest number of instructions of which each is interrupted. In a longer call, instructions at which no counter
-/// runs are found by one call with an overflow at each. If more are left, each instruction of the driver is interrupted
-/// when it is executed for the first time: the others repeat it in loops and functions that plan.
-pub const MAX_INSTRUCTIONS: u64 = 6_000;
+/// The greatest number of instructions of which each is interrupted. Of a longer call, each instruction of the driver is
+/// interrupted when it is executed for the first time: the others repeat it in loops and functions that plan.
+pub const MAX_INSTRUCTIONS: usize = 6_000;
 
 /// Failures after which a sweep ends.
 const MAX_FAILURES: usize = 20;
@@ -98,22 +96,15 @@ pub fn sweep(lab: &mut Lab, sweep: Sweep) -> Result<Row> {
         (row.instructions, first_executions) = (counted.instructions, counted.first_executions);
     }
     let mut random = Random::new(sweep.seed, 0);
-    let instructions = row.instructions;
-    let single = match sweep.single {
-        some @ Some(_) => chosen(&mut random, instructions, some),
-        None if instructions <= MAX_INSTRUCTIONS => (0..instructions).collect(),
-        None => {
-            let idle = idle(&mut stage, &mut row)?;
-            row.idle += u64::try_from(idle.len())?;
-            let mut running: Vec<u64> = (0..instructions).filter(|instruction| !idle.contains(instruction)).collect();
-            if running.len().try_into().unwrap_or(u64::MAX) > MAX_INSTRUCTIONS {
-                first_executions.retain(|instruction| !idle.contains(instruction));
-                running = first_executions;
-            }
-            running
-        }
+    let every = || match usize::try_from(row.instructions) {
+        Ok(count) if count <= MAX_INSTRUCTIONS => (0..row.instructions).collect(),
+        _ => first_executions,
     };
-    row.skipped = instructions.saturating_sub(row.idle).saturating_sub(single.len().try_into()?);
+    let single = match sweep.single {
+        None => every(),
+        some => chosen(&mut random, row.instructions, some),
+    };
+    row.skipped = row.instructions.saturating_sub(single.len().try_into()?);
     for instruction in single {
         let report = call(&mut stage, &mut row, &[instruction], false)?;
         for overflow in &report.overflows {
@@ -149,21 +140,6 @@ fn chosen(random: &mut Random, instructions: u64, count: Option<usize>) -> Vec<u
         None => (0..instructions).collect(),
         Some(count) => (0..count).map(|_| random.up_to(instructions.saturating_sub(1))).collect(),
     }
-}
-
-/// Makes one call in which counters overflow before every instruction, and checks it. Returns the instructions before
-/// which no counter ran.
-fn idle(stage: &mut Stage<'_>, row: &mut Row) -> Result<BTreeSet<u64>> {
-    let every: Vec<u64> = (0..row.instructions).collect();
-    row.runs += 1;
-    let (report, counts) = stage.step(&every, false, false)?;
-    let wrong = stage.check(&counts)?;
-    if !wrong.is_empty() {
-        row.failures.push(format!("an overflow at each of {} instructions: {}", every.len(), wrong.join("; ")));
-        stage.restart()?;
-    }
-    let idle = report.overflows.iter().filter(|overflow| !overflow.overflowed);
-    Ok(idle.map(|overflow| overflow.instruction).collect())
 }
 
 /// Makes one call and checks what came of it.

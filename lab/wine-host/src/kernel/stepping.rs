@@ -30,8 +30,8 @@ use std::{
 };
 use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
 
-/// The longest wait for the end of a stepped call. One with an interrupt at each of 100,000 instructions takes seconds.
-const WAIT_LIMIT: Duration = Duration::from_mins(2);
+/// The longest wait for the end of a stepped call.
+const WAIT_LIMIT: Duration = Duration::from_secs(15);
 
 /// The longest wait for the interrupt of another processor.
 const OTHER_LIMIT: Duration = Duration::from_millis(20);
