@@ -16,8 +16,9 @@ const INTERVAL: u32 = 10_000;
 /// Samples for which the ring of a processor has room. A full ring would be counted exactly as well.
 const RING: u32 = 1 << 12;
 
-/// Fetches after this number of calls keep the rings from being full all the time.
-const CALLS_PER_FETCH: u32 = 500;
+/// After this number of calls the client opens another handle: its rings are full of samples then, and a session that
+/// has ended keeps its ring until the handle is closed.
+const CALLS_PER_HANDLE: u32 = 500;
 
 /// The share of the handler that never exceeds its budget, and one that it exceeds soon, in thousandths.
 const MUCH: u32 = 900;
@@ -270,12 +271,12 @@ impl<'a> Stage<'a> {
             None => self.compare(INSTRUCTIONS.event, of_other, &totals, &mut wrong),
         }
         self.check_registers(&mut wrong)?;
-        if let Some(session) = self.session.filter(|_| self.calls.is_multiple_of(CALLS_PER_FETCH)) {
-            self.client.fetch(session, 8_192)?;
-        }
         // What the sessions that have ended have counted. The other one goes on from the beginning of the ledger.
         self.before = totals;
         self.before.retain(|(_, event), _| self.session.is_none() || *event != INSTRUCTIONS.event);
+        if self.calls.is_multiple_of(CALLS_PER_HANDLE) {
+            self.restart()?;
+        }
         Ok(wrong)
     }
 
