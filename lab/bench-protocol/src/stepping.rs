@@ -33,8 +33,8 @@ pub struct StepPlan {
     pub overflow_at: Vec<u64>,
     /// The processor whose counters overflow.
     pub target: u32,
-    /// Whether breakpoints, instead of steps, lead to the instructions. This is faster. It takes the instructions of the
-    /// last call that was only counted, and misses instructions that the call reaches in another way now.
+    /// Whether breakpoints, instead of steps, lead to the instructions. This is faster. It takes the instructions of
+    /// the last call that was only counted, and misses instructions that the call reaches in another way now.
     pub by_breakpoints: bool,
 }
 

@@ -152,8 +152,8 @@ impl<'a> Stage<'a> {
         self.session.context("there is no session")
     }
 
-    /// Steps through the call once. Before these instructions counters of the stepped processor overflow, or `elsewhere`
-    /// those of the other one.
+    /// Steps through the call once. Before these instructions counters of the stepped processor overflow, or
+    /// `elsewhere` those of the other one.
     ///
     /// # Errors
     /// The driver or the lab refuses a request. What the driver did is [checked](Self::check) later.

@@ -74,8 +74,8 @@ impl Row {
     }
 }
 
-/// The greatest number of instructions of which each is interrupted. Of a longer call, each instruction of the driver is
-/// interrupted when it is executed for the first time: the others repeat it in loops and functions that plan.
+/// The greatest number of instructions of which each is interrupted. Of a longer call, each instruction of the driver
+/// is interrupted when it is executed for the first time: the others repeat it in loops and functions that plan.
 pub const MAX_INSTRUCTIONS: usize = 6_000;
 
 /// Failures after which a sweep ends.

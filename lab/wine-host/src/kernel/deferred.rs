@@ -128,7 +128,7 @@ fn run_due(core: &Core, thread: u32) {
 unsafe fn run(Call { dpc, routine, context, arguments: [first, second], by_timer, .. }: Call) {
     let entry = if by_timer { StepEntry::Timer } else { StepEntry::Dpc };
     let routine = ptr::with_exposed_provenance(routine);
-    // SAFETY: the driver passed a function with four arguments to KeInitializeDpc; the rest is guaranteed by the caller.
+    // SAFETY: the driver passed a function with four arguments to KeInitializeDpc; the caller guarantees the rest.
     unsafe { stepping::call(entry, routine, [dpc, context, first, second]) };
 }
 

@@ -1,7 +1,7 @@
 //! The thread that executes a driver one instruction at a time, or up to a breakpoint.
 //!
-//! A signal handler uses it at every instruction, so it consists of atomics. Only the stepping thread changes it, except
-//! for its breakpoints.
+//! A signal handler uses it at every instruction, so it consists of atomics. Only the stepping thread changes it,
+//! except for its breakpoints.
 
 use crate::state::{
     step_breakpoints::{Breakpoints, Code, Hit},
