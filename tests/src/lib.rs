@@ -8,11 +8,13 @@ use std::env;
 
 mod c_program;
 mod event_access;
+pub mod interrupts;
 mod lab;
 mod machine;
 mod pe;
 mod probe;
 mod program;
+mod requests;
 mod storm;
 mod walk;
 mod wine;

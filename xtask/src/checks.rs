@@ -11,7 +11,9 @@ use crate::{
     artifacts::{self, Group},
     consumers,
     demo::{self, DemoProcessors},
-    elevated, fuzz, lab, package, prerequisites, reproducible, run,
+    elevated, fuzz,
+    interrupts::{self, InterruptArguments},
+    lab, package, prerequisites, reproducible, run,
     workspace::Workspace,
 };
 
@@ -90,6 +92,7 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
         println!("\n== round {round} of {ROUNDS} ==");
         end_to_end_tests(workspace, Scope::Soak)?;
     }
+    interrupts::run(workspace, &InterruptArguments::default())?;
     loom(workspace, Some(SOAK_PREEMPTIONS))?;
     fuzz::soak(workspace)?;
     consumers::run(workspace)?;

@@ -1,6 +1,6 @@
-//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `fuzz`, `mutate`, `demo`, `lab`, `package`,
-//! `install`, `uninstall`, `vm`, `bench`, `clean-lab`. They are the same on Linux and on Windows; `install` and
-//! `uninstall` exist on Windows only.
+//! The commands of the repository: `cargo xtask build`, `test`, `soak`, `fuzz`, `interrupts`, `mutate`, `demo`, `lab`,
+//! `package`, `install`, `uninstall`, `vm`, `bench`, `clean-lab`. They are the same on Linux and on Windows; `install`
+//! and `uninstall` exist on Windows only.
 //!
 //! On Linux the driver is built against a stand-in for the Windows Driver Kit (`kit`) and runs under Wine with a model
 //! of the hardware. On Windows the installed WDK and the machine's own processor are used.
@@ -21,6 +21,7 @@ mod files;
 mod fuzz;
 mod import_library;
 mod installed;
+mod interrupts;
 mod kit;
 mod lab;
 mod mutate;
@@ -141,6 +142,13 @@ enum Command {
     /// model, the concurrency models with more preemptions, every fuzzer, and the consumer tests. Takes hours.
     Soak,
 
+    /// Interrupt the driver at every instruction
+    ///
+    /// Steps through the calls into the driver under Wine, with an overflow of a counter before each instruction, and
+    /// compares the driver's account with the model's ledger after each. Prints a table for an Intel and an AMD
+    /// processor.
+    Interrupts(interrupts::InterruptArguments),
+
     /// Look for input for which a law does not hold
     Fuzz {
         #[command(subcommand)]
@@ -217,6 +225,7 @@ fn execute(command: &Command) -> Result<()> {
         Command::Install => installed::install(&workspace),
         Command::Uninstall => installed::uninstall(&workspace),
         Command::Vm(arguments) => vm::run(&workspace, arguments),
+        Command::Interrupts(arguments) => interrupts::run(&workspace, arguments),
         Command::Fuzz { target } => fuzz::run(&workspace, target),
         Command::Mutate(arguments) => mutate::run(&workspace, arguments),
         Command::Constraints { import } => constraints::run(&workspace, import.as_deref()),

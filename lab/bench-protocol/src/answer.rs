@@ -1,6 +1,7 @@
 //! Answers of the lab. Lists of lists have one entry for each processor, by number.
 
 use crate::InterruptSite;
+use crate::stepping::StepReport;
 use crate::threads::ThreadAnswer;
 use crate::tracing::{RegisteredProvider, WrittenEvent};
 use serde::{Deserialize, Serialize};
@@ -290,6 +291,8 @@ pub enum Answer {
     PendingRequests(usize),
     /// Reply to `SystemThreads`.
     SystemThreads(usize),
+    /// Reply to `Steps`.
+    Steps(StepReport),
     /// Reply to `Providers`.
     Providers(Vec<RegisteredProvider>),
     /// Reply to `TakeEvents`.

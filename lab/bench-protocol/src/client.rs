@@ -3,6 +3,7 @@
 mod drivers;
 mod events;
 mod processors;
+mod stepping;
 mod threads;
 mod tracing;
 mod windows;

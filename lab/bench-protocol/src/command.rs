@@ -1,6 +1,7 @@
 //! Commands from a test to the lab.
 
 use crate::{
+    stepping::StepPlan,
     threads::ThreadCommand,
     tracing::{ProviderId, SiteStack},
 };
@@ -402,6 +403,16 @@ pub enum Command {
         /// Whether it is enabled.
         enabled: bool,
     },
+    /// Executes the next call of a kind into a driver one instruction at a time, and lets counters overflow at chosen
+    /// instructions. An interrupt of the stepped processor is delivered before the first instruction whose IRQL allows
+    /// it, on the same thread; calls from the driver into the kernel and the handler run at full speed. An interrupt of
+    /// another processor is delivered there before the call continues. At the end of the plan, the call continues at
+    /// full speed; a plan without instructions only counts them. Replaces a plan that waits for its call. Refused
+    /// unless the time is [`Time::Script`].
+    Step(StepPlan),
+    /// Returns what happened in the call of the last [`Command::Step`], after its end. Ends a plan that waits for its
+    /// call.
+    Steps,
     /// Returns the providers that drivers have registered.
     Providers,
     /// Returns the events that drivers have written since the last such command.

@@ -8,6 +8,7 @@ mod answer;
 mod client;
 mod command;
 mod random;
+mod stepping;
 mod thread_script;
 mod threads;
 mod trace_script;
@@ -23,6 +24,7 @@ pub use command::{
     TimerMode,
 };
 pub use random::Random;
+pub use stepping::{StepEntry, StepOverflow, StepPlan, StepReport};
 pub use thread_script::{Accounting, MaskMeaning, Reading, Scheduling, THREAD_SCRIPT, ThreadScript, Work};
 pub use threads::{CounterOwner, HardwareCounters, ThreadAnswer, ThreadCall, ThreadCommand, ThreadData, ThreadLedger};
 pub use trace_script::{Disorder, Refusal, SystemEvent, TRACE_SCRIPT, TraceReport, TraceScript, UserParts};

@@ -234,6 +234,13 @@ pub fn reserve(size: usize) -> Pointer {
     unsafe { VirtualAlloc(ptr::null(), size, MEM_RESERVE, PAGE_NOACCESS) }
 }
 
+/// Makes memory of an image readable, writable and executable.
+pub fn make_writable(addresses: &std::ops::Range<usize>) {
+    let (start, mut before) = (ptr::with_exposed_provenance::<c_void>(addresses.start), 0);
+    // SAFETY: this changes only the protection of mapped memory, and takes no access away.
+    unsafe { VirtualProtect(start, addresses.len(), PAGE_EXECUTE_READWRITE, &raw mut before) };
+}
+
 /// Writes to memory that may be read-only or code.
 ///
 /// # Safety

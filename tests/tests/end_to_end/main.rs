@@ -74,6 +74,8 @@ mod stacks;
 #[cfg(not(windows))]
 mod stand_ins;
 #[cfg(not(windows))]
+mod stepping;
+#[cfg(not(windows))]
 mod storms;
 #[cfg(not(windows))]
 mod teardown;

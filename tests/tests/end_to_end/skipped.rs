@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 41] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 42] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
     ("bench", include_str!("bench.rs"), "the bench itself is under test"),
@@ -38,6 +38,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 41] = [
     ("sources", include_str!("sources.rs"), "the model makes every event occur"),
     ("stacks", include_str!("stacks.rs"), "the bench has the stacks, and stands in for Event Tracing for Windows"),
     ("stand_ins", include_str!("stand_ins.rs"), "the bench itself is under test"),
+    ("stepping", include_str!("stepping.rs"), "the bench steps through the driver"),
     ("storms", include_str!("storms.rs"), "the bench disturbs the machine and watches the driver"),
     ("threads", include_str!("threads.rs"), "the bench schedules the threads, and stands in for thread profiling"),
     ("time", include_str!("time.rs"), "the bench has the clock, the timers and the interrupted code"),

@@ -7,7 +7,7 @@ use crate::{
         callbacks, cancel_race, control_areas, deferred, etw, hal, loaded_images, pool, power, processor_change,
         requests,
         scripted_events::{self, ASLEEP, core, scripted_core},
-        security, system_information, system_threads, threads as scheduled, time, version,
+        security, stepping, system_information, system_threads, threads as scheduled, time, version,
     },
     nt,
     state::{machine::MACHINE, tracing::Wanted},
@@ -15,7 +15,7 @@ use crate::{
 };
 use bench_protocol::{
     Accesses, Answer, Command, Counter, DebugStore, DsWrites, EnabledCounter, Handler, InterruptMode, InterruptSite,
-    Registration, ScriptedRequest, TimerMode,
+    Registration, ScriptedRequest, StepPlan, Time, TimerMode,
 };
 use model::{Branch, CounterId, FaultingAccess, GeneralProtection, LedgerEntry, Mode, Processor, Selected};
 
@@ -67,11 +67,7 @@ pub fn answer(command: Command) -> Answer {
         Command::Advance { milliseconds } => set(|time| MACHINE.clock_offsets.advance(time), milliseconds),
         Command::HoldCounter(hold) => set(time::hold_counter, hold),
         Command::NotifyPower { first, second } => set(notify_power, [first, second]),
-        Command::SetTime(time) => {
-            processors::set_time(time);
-            deferred::time_changed();
-            Answer::Done
-        }
+        Command::SetTime(time) => set(set_time, time),
         Command::SetTimers(mode) => set(deferred::set_timer_mode, timer_mode(mode)),
         Command::Run { processor, user, kernel } => done(scripted_events::run(processor, &user, &kernel)),
         Command::ScriptRequests { processor, script } => done(script_requests(processor, script)),
@@ -123,9 +119,29 @@ pub fn answer(command: Command) -> Answer {
             etw::enable(provider, enabled.then_some(Wanted { level, keywords }));
             Answer::Done
         }
+        Command::Step(plan) => done(step(plan)),
+        Command::Steps => reply(stepping::take().map(Answer::Steps).ok_or_else(|| IN_CALL.to_owned())),
         Command::Providers => Answer::Providers(MACHINE.kernel.tracing.providers()),
         Command::TakeEvents => Answer::Events(MACHINE.kernel.tracing.take()),
     }
+}
+
+/// Why the plan of a stepped call cannot be replaced.
+const IN_CALL: &str = "a stepped call does not return";
+
+fn step(plan: StepPlan) -> Result<(), String> {
+    // The machine may sleep: the callback for the wake is a call, too.
+    core(plan.processor)?;
+    core(plan.target)?;
+    if !MACHINE.time_mode.is_scripted() {
+        return refused("the time is real");
+    }
+    if stepping::arm(plan) { Ok(()) } else { refused(IN_CALL) }
+}
+
+fn set_time(time: Time) {
+    processors::set_time(time);
+    deferred::time_changed();
 }
 
 fn notify_power(arguments: [u64; 2]) {

@@ -5,7 +5,7 @@
 use crate::{
     control::server,
     cpu::processors,
-    kernel::{deferred, ds_memory::DsMemory, exceptions, interrupt, ipi, loaded_images},
+    kernel::{deferred, ds_memory::DsMemory, exceptions, interrupt, ipi, loaded_images, step_trap},
     loader::{driver_load, hook},
     lock::lock,
     nt::{self, NtStatus},
@@ -75,6 +75,7 @@ fn stop(threads: Option<Vec<JoinHandle<()>>>) {
     driver_load::stop();
     hook::stop();
     exceptions::stop();
+    step_trap::stop();
     interrupt::stop();
     ipi::stop();
     deferred::stop();

@@ -39,7 +39,12 @@ impl PmiSignal {
 
     /// Notifies the thread and waits until it has delivered what is pending now. Returns false on timeout.
     pub fn notify_and_wait(&self) -> bool {
-        let deadline = Instant::now() + WAIT_LIMIT;
+        self.notify_and_wait_up_to(WAIT_LIMIT)
+    }
+
+    /// As [`notify_and_wait`](Self::notify_and_wait), with another limit.
+    pub fn notify_and_wait_up_to(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
         let request = self.change(|state| {
             state.requested += 1;
             state.requested

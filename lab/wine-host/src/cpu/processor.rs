@@ -14,7 +14,7 @@ use cpuid_dumps::CpuIdentity;
 use model::{Memory, Mode, Processor, Selected};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Mutex,
+    sync::{Mutex, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -47,6 +47,8 @@ pub struct Core {
     /// Held during KeIpiGenericCall.
     pub ipi: FairLock,
     pub pmi: PmiSignal,
+    /// Whether a stepping thread delivers the interrupts of this processor, and not the usual thread.
+    pub is_stepped: AtomicBool,
     /// The handler of the profile interrupt that runs on this processor now.
     pub running_handler: Mutex<Option<RegisteredHandler>>,
     pub state: Mutex<State>,

@@ -13,7 +13,7 @@ use crate::{
     state::machine::MACHINE,
 };
 use bench_protocol::Time;
-use std::sync::Mutex;
+use std::sync::{Mutex, atomic::AtomicBool};
 
 /// Builds the machine. Returns false if the identity is unknown.
 pub fn start(identity: &str, memory: MemoryOf) -> bool {
@@ -25,6 +25,7 @@ pub fn start(identity: &str, memory: MemoryOf) -> bool {
         dispatch_level: FairLock::default(),
         ipi: FairLock::default(),
         pmi: PmiSignal::default(),
+        is_stepped: AtomicBool::new(false),
         running_handler: Mutex::new(None),
         state: Mutex::new(processor_type.reset_state(number)),
         time_mode: &MACHINE.time_mode,

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to, and calls functions of the driver")]
 
 use crate::{
-    kernel::{call_stack, irql},
+    kernel::{call_stack, irql, stepping},
     lock::lock,
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer, UnicodeString},
     state::{
@@ -13,6 +13,7 @@ use crate::{
     },
     violation::{self, catch_panic},
 };
+use bench_protocol::StepEntry;
 use std::{ops::Range, ptr, time::Duration};
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
@@ -151,12 +152,14 @@ pub fn notify_power(first: usize, second: usize) {
         if object != FIRST_OBJECT {
             return;
         }
-        let before = irql::set(DISPATCH_LEVEL);
-        let [first, second] = [first, second].map(ptr::without_provenance_mut);
-        let context = ptr::with_exposed_provenance_mut(context);
-        // SAFETY: the driver registered this function with this context, and stays loaded while it runs.
-        irql::run_at(DISPATCH_LEVEL, || unsafe { routine(context, first, second) });
-        irql::set(before);
+        stepping::on_planned_processor(StepEntry::Power, || {
+            let before = irql::set(DISPATCH_LEVEL);
+            let arguments = [context, first, second, 0];
+            // SAFETY: the driver registered this function with this context, and stays loaded while it runs.
+            let call = || unsafe { stepping::call(StepEntry::Power, routine as *const (), arguments) };
+            irql::run_at(DISPATCH_LEVEL, call);
+            irql::set(before);
+        });
     });
 }
 

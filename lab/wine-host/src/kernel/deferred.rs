@@ -15,10 +15,10 @@ use crate::{
     kernel::{
         current_ids,
         dispatcher_objects::{self, Kdpc, Ktimer},
-        dispatcher_stack, ipi, irql,
+        dispatcher_stack, ipi, irql, stepping,
     },
     lock::lock,
-    nt::{self, DISPATCH_LEVEL, Pointer},
+    nt::{self, DISPATCH_LEVEL},
     state::{
         deferred::DeferredWork,
         dpc_queues::{Call, QueuedBy},
@@ -26,7 +26,7 @@ use crate::{
     },
     violation::{self, catch_panic},
 };
-use bench_protocol::{Interruptions, Ticks};
+use bench_protocol::{Interruptions, StepEntry, Ticks};
 use std::{
     ops::Range,
     ptr,
@@ -37,8 +37,6 @@ use std::{
 
 /// The longest wait of a test for routines.
 const WAIT_LIMIT: Duration = Duration::from_secs(10);
-
-type Routine = unsafe extern "system" fn(Pointer, Pointer, Pointer, Pointer);
 
 /// Changes the deferred work, and wakes the threads of the processors.
 pub fn change<T>(body: impl FnOnce(&mut DeferredWork) -> T) -> T {
@@ -127,13 +125,11 @@ fn run_due(core: &Core, thread: u32) {
 
 /// # Safety
 /// The driver queued this call.
-unsafe fn run(Call { dpc, routine, context, arguments: [first, second], .. }: Call) {
-    let pointer = ptr::with_exposed_provenance_mut;
-    let routine: *const () = ptr::with_exposed_provenance(routine);
-    // SAFETY: the driver passed a function of this type to KeInitializeDpc.
-    let routine = unsafe { std::mem::transmute::<*const (), Routine>(routine) };
-    // SAFETY: guaranteed by the caller.
-    unsafe { routine(pointer(dpc), pointer(context), pointer(first), pointer(second)) };
+unsafe fn run(Call { dpc, routine, context, arguments: [first, second], by_timer, .. }: Call) {
+    let entry = if by_timer { StepEntry::Timer } else { StepEntry::Dpc };
+    let routine = ptr::with_exposed_provenance(routine);
+    // SAFETY: the driver passed a function with four arguments to KeInitializeDpc; the caller guarantees the rest.
+    unsafe { stepping::call(entry, routine, [dpc, context, first, second]) };
 }
 
 impl DeferredWork {

@@ -1,8 +1,8 @@
 //! The exception handler of the process in which drivers run.
 //!
 //! cpuid does not fault, so the loader replaces it by ud2. rdmsr, wrmsr and rdpmc fault as an access violation at
-//! address -1. Accesses to the mapped registers of the APIC fault at their addresses, and `cancel_race.rs` sets the
-//! trap flag. The handler serves only faults inside a loaded driver and passes on all others.
+//! address -1. Accesses to the mapped registers of the APIC fault at their addresses, and `cancel_race.rs` and
+//! `step_trap.rs` set the trap flag. The handler serves only faults inside a loaded driver and passes on all others.
 
 #![expect(unsafe_code, reason = "an exception handler reads and writes the registers of the thread")]
 
@@ -11,7 +11,7 @@ use crate::{
         apic,
         instructions::{self, Site},
     },
-    kernel::{cancel_race, hal, loaded_images, processor_change},
+    kernel::{cancel_race, hal, loaded_images, processor_change, stepping},
     state::machine::MACHINE,
     violation::catch_panic,
 };
@@ -61,7 +61,9 @@ unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i3
         // SAFETY: the context is valid and belongs to this thread, which does not use it otherwise.
         let context = unsafe { &mut *exception.ContextRecord };
         let memory = match record.ExceptionCode {
-            STATUS_SINGLE_STEP if cancel_race::on_single_step(context) => return EXCEPTION_CONTINUE_EXECUTION,
+            STATUS_SINGLE_STEP if stepping::on_single_step(context) || cancel_race::on_single_step(context) => {
+                return EXCEPTION_CONTINUE_EXECUTION;
+            }
             STATUS_ILLEGAL_INSTRUCTION | STATUS_PRIVILEGED_INSTRUCTION => None,
             STATUS_ACCESS_VIOLATION => record.ExceptionInformation.get(1).copied().filter(|at| *at != usize::MAX),
             _ => return EXCEPTION_CONTINUE_SEARCH,
@@ -69,12 +71,22 @@ unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i3
         let Some(at) = usize::try_from(context.Rip).ok().filter(|at| loaded_images::contains(*at)) else {
             return EXCEPTION_CONTINUE_SEARCH;
         };
+        // Another thread may have put a breakpoint there meanwhile.
+        let original = || MACHINE.kernel.stepping.stepper.original(at);
         let length = if let Some(address) = memory {
-            loaded_images::code_at(at).and_then(|code| apic::execute(code, address, context))
+            let mut code = loaded_images::code_at(at).unwrap_or_default().to_vec();
+            if let (Some(first), Some(original)) = (code.first_mut(), original()) {
+                *first = original;
+            }
+            apic::execute(&code, address, context)
         } else {
             // SAFETY: a loaded driver executes this address; an instruction that faults like this has at least two
             // bytes.
-            let instruction = unsafe { ptr::with_exposed_provenance::<[u8; 2]>(at).read() };
+            let mut instruction = unsafe { ptr::with_exposed_provenance::<[u8; 2]>(at).read() };
+            if let Some(original) = original() {
+                let [first, _] = &mut instruction;
+                *first = original;
+            }
             let site = Site {
                 was_cpuid: loaded_images::was_cpuid(at),
                 must_reserve: loaded_images::can_reserve(at) && !hal::reserved() && !processor_change::is_adding(),
@@ -90,6 +102,7 @@ unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i3
             return EXCEPTION_CONTINUE_SEARCH;
         };
         context.Rip += length;
+        stepping::after_emulation(context);
         EXCEPTION_CONTINUE_EXECUTION
     })
 }

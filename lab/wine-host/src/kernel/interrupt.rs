@@ -9,13 +9,13 @@ use crate::{
         processor::Core,
         processors,
     },
-    kernel::{current_ids, hal, irql},
+    kernel::{current_ids, hal, irql, stepping},
     nt,
     nt::HIGH_LEVEL,
     violation::{self, catch_panic},
 };
-use bench_protocol::InterruptSite;
-use std::{ptr, thread};
+use bench_protocol::{InterruptSite, StepEntry};
+use std::{ptr, sync::atomic::Ordering, thread};
 
 /// Vector (bits 7:0) and delivery mode (bits 10:8) of the LVT entry.
 const LVT_TARGET: u32 = 0x7FF;
@@ -25,7 +25,9 @@ pub fn start(core: &'static Core) -> thread::JoinHandle<()> {
     thread::spawn(move || {
         affinity::restrict(1 << core.number);
         while let Some(request) = core.pmi.wait(core.until_interrupt()) {
-            catch_panic("an interrupt", (), || deliver(core));
+            if !core.is_stepped.load(Ordering::SeqCst) {
+                catch_panic("an interrupt", (), || deliver(core));
+            }
             core.pmi.handled(request);
         }
     })
@@ -38,7 +40,7 @@ pub fn stop() {
 }
 
 /// Delivers the pending interrupt, if it is not masked, as soon as no thread holds the HIGH_LEVEL lock.
-fn deliver(core: &Core) {
+pub fn deliver(core: &Core) {
     if !core.with(|state| state.processor.interrupt_due()) {
         return;
     }
@@ -71,6 +73,10 @@ fn call(core: &Core, routine: Routine) {
     let Some(site) = site else { return };
     let mut frame = TrapFrame::interrupted(InterruptSite { ip: site.ip.wrapping_add(skid), ..site });
     let frame = if hal::hides_frames() { ptr::null_mut() } else { &raw mut frame };
+    let arguments = [frame.expose_provenance(), 0, 0, 0];
     // SAFETY: the driver registered this function, which takes such a frame or null, and stays loaded while it runs.
-    current_ids::with_interrupted(site, || irql::run_at(HIGH_LEVEL, || unsafe { routine(frame) }));
+    let call = || unsafe { stepping::call(StepEntry::Interrupt, routine as *const (), arguments) };
+    current_ids::with_interrupted(site, || {
+        irql::run_at(HIGH_LEVEL, call);
+    });
 }

@@ -5,7 +5,7 @@
 
 use crate::{
     cpu::{affinity, processor::Core, processors},
-    kernel::{hal, irql},
+    kernel::{hal, irql, stepping},
     lock::lock,
     nt,
     nt::{IPI_LEVEL, Pointer},
@@ -15,7 +15,7 @@ use crate::{
     },
     violation::{self, catch_panic},
 };
-use bench_protocol::Violation;
+use bench_protocol::{StepEntry, Violation};
 use std::{
     sync::{Arc, Barrier, atomic::Ordering},
     thread,
@@ -56,7 +56,8 @@ impl Call {
         core.high_level.wait_until_free(thread);
         self.begin.wait();
         // SAFETY: the driver passed this routine and argument, and waits for the call.
-        let result = unsafe { (self.routine)(std::ptr::with_exposed_provenance_mut(self.argument)) };
+        let result = unsafe { stepping::call(StepEntry::Ipi, self.routine as *const (), [self.argument, 0, 0, 0]) };
+        let result = std::ptr::with_exposed_provenance_mut(result);
         // A profile interrupt that came meanwhile ran concurrently with the routine, and ends first as well.
         core.high_level.wait_until_free(thread);
         self.end.wait();

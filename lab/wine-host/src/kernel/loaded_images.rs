@@ -4,6 +4,7 @@
 
 use crate::{
     cpu::mmio,
+    nt,
     state::{images::LoadedImage, machine::MACHINE},
 };
 use std::{
@@ -20,6 +21,18 @@ pub fn names() -> Vec<String> {
 /// Returns whether the address is in a driver.
 pub fn contains(address: usize) -> bool {
     loaded().iter().any(|image| image.addresses.contains(&address))
+}
+
+/// Returns the addresses of the driver's image that contains the address.
+pub fn addresses_around(address: usize) -> Option<Range<usize>> {
+    loaded().iter().map(|image| image.addresses.clone()).find(|addresses| addresses.contains(&address))
+}
+
+/// Makes the code of every driver writable, for breakpoints.
+pub fn make_code_writable() {
+    for image in loaded().iter() {
+        nt::make_writable(&image.addresses);
+    }
 }
 
 /// Returns the offset of the address in its driver. Returns None if no driver is there.

@@ -61,6 +61,10 @@ pub(crate) mod scripted_events;
 #[cfg(windows)]
 pub(crate) mod security;
 #[cfg(windows)]
+pub(crate) mod step_trap;
+#[cfg(windows)]
+pub(crate) mod stepping;
+#[cfg(windows)]
 pub(crate) mod synchronization;
 #[cfg(windows)]
 pub(crate) mod system_information;

@@ -4,12 +4,13 @@
 #![expect(unsafe_code, reason = "reads and writes requests, and calls routines of the driver")]
 
 use crate::{
-    kernel::{call_stack, irql, loaded_images, scripted_events, threads},
+    kernel::{call_stack, irql, loaded_images, scripted_events, stepping, threads},
     lock::lock,
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
     state::machine::MACHINE,
     violation::{self, catch_panic},
 };
+use bench_protocol::StepEntry;
 use std::{
     mem::offset_of,
     ops::Range,
@@ -168,11 +169,22 @@ pub unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) ->
             unsafe { request.mdl.as_mut() }.map(Mdl::unmap);
         }
         let before = irql::current();
+        // Parameters.DeviceIoControl.IoControlCode
+        let [_, _, code, _] = stack.parameters;
+        let entry = StepEntry::Request { code: (code & 0xFFFF_FFFF) as u32 };
+        let is_control = stack.major == DEVICE_CONTROL;
         let serve = || {
-            // SAFETY: the driver set this routine for requests of this kind, and owns the request from here on.
-            unsafe { routine(device, irp) }
+            if is_drivers && is_control {
+                let arguments = [device.expose_provenance(), irp.expose_provenance(), 0, 0];
+                // SAFETY: the driver set this routine for requests of this kind, and owns the request from here on.
+                let status = unsafe { stepping::call(entry, address, arguments) };
+                nt::status(u32::try_from(status & 0xFFFF_FFFF).unwrap_or_default())
+            } else {
+                // SAFETY: as above.
+                unsafe { routine(device, irp) }
+            }
         };
-        let status = if is_drivers && stack.major == DEVICE_CONTROL { threads::with_request(serve) } else { serve() };
+        let status = if is_drivers && is_control { threads::with_request(serve) } else { serve() };
         expect_irql("a dispatch routine", before);
         if is_drivers && let Some(what) = lock(&MACHINE.kernel.requests).returned(irp.addr(), status == PENDING) {
             violation::other(format!("the request {irp:p} {what}"));

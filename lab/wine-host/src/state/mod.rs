@@ -6,6 +6,10 @@ pub mod dpc_queues;
 pub mod irp_tracker;
 pub mod registry;
 pub mod request_script;
+pub mod step_breakpoints;
+pub mod step_route;
+pub mod step_run;
+pub mod stepper;
 pub mod threads;
 pub mod timers;
 pub mod tracing;
@@ -34,6 +38,8 @@ pub(crate) mod loader;
 pub(crate) mod machine;
 #[cfg(windows)]
 pub(crate) mod pool;
+#[cfg(windows)]
+pub(crate) mod stepping;
 #[cfg(windows)]
 pub(crate) mod system_threads;
 #[cfg(windows)]
