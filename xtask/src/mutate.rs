@@ -37,7 +37,7 @@ use self::{
     programs::{Program, Verdict},
     report::Report,
     results::{Judged, Outcome, Results},
-    switch::Instrumented,
+    switch::{Blamed, Instrumented},
     tree::{Tree, folder, without_tests, write_if_different},
 };
 use crate::{consumers, files, run, workspace::Workspace};
@@ -195,8 +195,8 @@ impl Area<'_> {
             return Ok(());
         }
         let numbered: Vec<(u32, &Mutant)> = (1..).zip(pending).collect();
-        let switched = self.instrument(&numbered)?;
-        println!("{} of {} are in one build", switched.len(), numbered.len());
+        let (switched, unviable) = self.instrument(&numbered)?;
+        println!("{} of {} are in one build, {} do not compile", switched.len(), numbered.len(), unviable.len());
         let mut programs = self.programs(&[])?;
         let (on, mut alone): (Vec<_>, Vec<_>) = numbered.into_iter().partition(|(number, _)| switched.contains(number));
         let mut survivors = self.judge_switched(&on, &programs)?;
@@ -243,10 +243,12 @@ impl Area<'_> {
         Ok(programs)
     }
 
-    /// Instruments the copy, and takes out mutants until it compiles. Returns the numbers of those that stay.
-    fn instrument(&self, numbered: &[(u32, &Mutant)]) -> Result<Vec<u32>> {
+    /// Instruments the copy, and takes out mutants until it compiles. Returns the numbers of those that stay, and of
+    /// those that would compile in no other build either.
+    fn instrument(&self, numbered: &[(u32, &Mutant)]) -> Result<(Vec<u32>, Vec<u32>)> {
         self.tree.add_switch(&self.package)?;
         let mut left = numbered.to_vec();
+        let mut unviable = Vec::new();
         loop {
             let mut by_file: BTreeMap<&str, Vec<(u32, &Mutant)>> = BTreeMap::new();
             for &(number, mutant) in numbered {
@@ -264,14 +266,20 @@ impl Area<'_> {
             }
             let output = self.check()?;
             if output.status.success() {
-                return Ok(instrumented.values().flat_map(Instrumented::numbers).collect());
+                return Ok((instrumented.values().flat_map(Instrumented::numbers).collect(), unviable));
             }
             let messages = String::from_utf8_lossy(&output.stdout);
             let errors = programs::errors(&messages);
-            let blamed: Vec<u32> =
+            let blamed: Vec<Blamed> =
                 errors.iter().filter_map(|error| instrumented.get(error.file.as_str())?.blamed(error.byte)).collect();
             let before = left.len();
-            left.retain(|(number, _)| !blamed.contains(number));
+            for &(number, mutant) in &left {
+                let is_mutants = blamed.contains(&Blamed { number, is_in_mutated: true });
+                if is_mutants && mutant.fails_as_its_branch(self.text(mutant)?) {
+                    unviable.push(number);
+                }
+            }
+            left.retain(|(number, _)| blamed.iter().all(|blamed| blamed.number != *number));
             if left.len() == before {
                 bail!("{}{}", first_error(&messages), String::from_utf8_lossy(&output.stderr));
             }

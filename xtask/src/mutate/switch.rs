@@ -40,6 +40,14 @@ struct Place {
     whole: Range<usize>,
 }
 
+/// The mutant that an error of the compiler is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blamed {
+    pub number: u32,
+    /// Whether the error is in the mutated code, not only around it.
+    pub is_in_mutated: bool,
+}
+
 /// A source file with branches for mutants.
 pub struct Instrumented {
     pub text: String,
@@ -77,11 +85,11 @@ impl Instrumented {
 
     /// Returns the mutant that an error at a byte of the text is about: the one with the mutated code there, or else
     /// the innermost around it.
-    pub fn blamed(&self, byte: usize) -> Option<u32> {
+    pub fn blamed(&self, byte: usize) -> Option<Blamed> {
         let mutated = self.places.iter().filter(|place| place.prefix.contains(&byte));
         let around = self.places.iter().filter(|place| place.whole.contains(&byte));
         let innermost = mutated.min_by_key(|place| place.whole.len()).or(around.min_by_key(|place| place.whole.len()));
-        innermost.map(|place| place.number)
+        innermost.map(|place| Blamed { number: place.number, is_in_mutated: place.prefix.contains(&byte) })
     }
 }
 
@@ -270,12 +278,16 @@ mod tests {
         let all = [mutant_of(text, "==", "BinaryOperator", "!="), mutant_of(text, "+", "BinaryOperator", "-")];
         let numbered: Vec<(u32, &Mutant)> = (1..).zip(&all).collect();
         let result = Instrumented::new(text, &numbered).unwrap();
-        let blamed = |part: &str| result.blamed(result.text.find(part).unwrap());
-        assert_eq!(
-            (blamed("1 != b"), blamed("a - 1"), blamed("+ 1 })"), blamed("== b")),
-            (Some(1), Some(2), Some(2), Some(1))
-        );
-        assert_eq!(blamed("fn f"), None);
+        for (part, wanted) in [
+            ("1 != b", Some((1, true))),
+            ("a - 1", Some((2, true))),
+            ("+ 1 })", Some((2, false))),
+            ("== b", Some((1, false))),
+            ("fn f", None),
+        ] {
+            let blamed = result.blamed(result.text.find(part).unwrap());
+            assert_eq!(blamed.map(|blamed| (blamed.number, blamed.is_in_mutated)), wanted, "{part}");
+        }
         assert_eq!(result.numbers().collect::<Vec<_>>(), [1, 2]);
     }
 }
