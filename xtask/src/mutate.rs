@@ -197,23 +197,25 @@ impl Area<'_> {
         let numbered: Vec<(u32, &Mutant)> = (1..).zip(pending).collect();
         let (switched, unviable) = self.instrument(&numbered)?;
         println!("{} of {} are in one build, {} do not compile", switched.len(), numbered.len(), unviable.len());
-        let mut programs = self.programs(&[])?;
-        let (on, mut alone): (Vec<_>, Vec<_>) = numbered.into_iter().partition(|(number, _)| switched.contains(number));
+        let programs = self.programs(&[])?;
+        let (on, mut alone): (Vec<_>, Vec<_>) =
+            numbered.iter().copied().partition(|(number, _)| switched.contains(number));
         let mut survivors = self.judge_switched(&on, &programs)?;
         if !survivors.is_empty() && !self.dependents().is_empty() {
             println!("{} survive the tests of the package", survivors.len());
-            programs = self.programs(self.dependents())?;
-            survivors = self.judge_switched(&survivors, &programs)?;
+            survivors = self.judge_switched(&survivors, &self.programs(self.dependents())?)?;
         }
         for (number, mutant) in survivors {
-            // The switch is off while the compiler evaluates a constant.
-            if mutant.may_be_constant(self.text(mutant)?) {
+            // The switch is off while the compiler evaluates a constant. If a program has reached the mutant, it passed
+            // with it.
+            let was_reached = programs.iter().any(|program| program.reaches(number));
+            if mutant.may_be_constant(self.text(mutant)?) && !was_reached {
                 alone.push((number, mutant));
             } else {
                 self.add(mutant, Verdict::of(Outcome::Survived))?;
             }
         }
-        self.judge_alone(&alone, &programs)
+        self.judge_alone(&alone, &numbered, &programs)
     }
 
     /// Judges mutants of the build by programs, and returns those that survive.
@@ -236,7 +238,7 @@ impl Area<'_> {
 
     /// Builds and measures the test programs of the package, or else those of `others`.
     fn programs(&self, others: &[&str]) -> Result<Vec<Program>> {
-        let messages = self.build(others)?.map_err(|messages| first_error(&messages))?;
+        let messages = self.build(&["--lib", "--tests"], others)?.map_err(|messages| first_error(&messages))?;
         let mut programs = programs::collect(&messages, self.name(), &self.folder.join("programs"))?;
         programs.retain(|program| program.is_own == others.is_empty());
         programs::measure(&mut programs, &self.folder)?;
@@ -291,11 +293,11 @@ impl Area<'_> {
         DEPENDENTS.iter().find(|(name, _)| *name == self.name()).map_or(&[], |(_, dependents)| dependents)
     }
 
-    /// Builds the tests of the package and of `others`. Returns cargo's messages, as an error if something does not
-    /// compile.
-    fn build(&self, others: &[&str]) -> Result<Result<String, String>> {
+    /// Builds the chosen tests of the package and of `others`. Returns cargo's messages, as an error if something does
+    /// not compile.
+    fn build(&self, targets: &[&str], others: &[&str]) -> Result<Result<String, String>> {
         let mut command = self.tree.cargo(self.workspace, "test");
-        command.args(["--no-run", "--lib", "--tests", "--message-format=json", "--package", self.name()]);
+        command.args(["--no-run", "--message-format=json", "--package", self.name()]).args(targets);
         command.args(others.iter().flat_map(|other| ["--package", other]));
         let output = command.output()?;
         let messages = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -303,37 +305,43 @@ impl Area<'_> {
     }
 
     /// Builds and judges each mutant alone.
-    fn judge_alone(&mut self, mutants: &[(u32, &Mutant)], measured: &[Program]) -> Result<()> {
+    fn judge_alone(&mut self, mutants: &[(u32, &Mutant)], all: &[(u32, &Mutant)], measured: &[Program]) -> Result<()> {
         println!("{} need a build of their own", mutants.len());
         for (file, text) in &self.texts {
             write_if_different(&self.tree.folder.join(file), text)?;
         }
-        for (_, mutant) in mutants {
+        for &(_, mutant) in mutants {
             let text = self.text(mutant)?.to_owned();
             let path = self.tree.folder.join(&mutant.file);
             files::write(&path, mutant.apply(&text).context("the list of mutants fits the text")?)?;
-            let verdict = self.judge_built(measured)?;
+            let verdict = self.judge_built(&programs::near_first(measured, &near(mutant, all)))?;
             self.add(mutant, verdict)?;
             files::write(&path, text)?;
         }
         Ok(())
     }
 
-    /// Builds the copy as it is, and runs the tests of the package itself.
+    /// Builds the copy as it is, and runs the tests of the package itself, one program after the other.
     ///
     /// Programs of dependents take minutes to build, and most of these mutants are in constants, which both sides of
     /// a dependent take over. One that only a dependent would notice counts as a survivor.
-    fn judge_built(&self, measured: &[Program]) -> Result<Verdict> {
+    fn judge_built(&self, measured: &[&Program]) -> Result<Verdict> {
         // Most of these mutants do not compile; a check says so much earlier than a build.
         if !self.check()?.status.success() {
             return Ok(Verdict::of(Outcome::Unviable));
         }
-        let Ok(messages) = self.build(&[])? else {
-            return Ok(Verdict::of(Outcome::Unviable));
-        };
-        let mut programs = programs::collect(&messages, self.name(), &self.folder.join("alone"))?;
-        programs::order_like(&mut programs, measured);
-        programs::judge(&programs, None)
+        for program in measured {
+            let Ok(messages) = self.build(&program.target(self.name()), &[])? else {
+                return Ok(Verdict::of(Outcome::Unviable));
+            };
+            let mut built = programs::collect(&messages, self.name(), &self.folder.join("alone"))?;
+            programs::set_times_of(&mut built, measured);
+            let verdict = programs::judge(&built, None)?;
+            if verdict.outcome != Outcome::Survived {
+                return Ok(verdict);
+            }
+        }
+        Ok(Verdict::of(Outcome::Survived))
     }
 
     /// Checks the library of the package in the copy.
@@ -342,6 +350,11 @@ impl Area<'_> {
         check.args(["--lib", "--message-format=json", "--package", self.name()]);
         Ok(check.output()?)
     }
+}
+
+/// Returns the numbers of the mutants in the same file.
+fn near(mutant: &Mutant, all: &[(u32, &Mutant)]) -> Vec<u32> {
+    all.iter().filter(|(_, other)| other.file == mutant.file).map(|(number, _)| *number).collect()
 }
 
 /// Returns the first error in cargo's messages.

@@ -1,6 +1,7 @@
 //! Test programs, and runs of them with a mutant.
 
 use std::{
+    cmp::Reverse,
     collections::BTreeSet,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
@@ -130,20 +131,27 @@ pub fn measure(programs: &mut [Program], folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Takes over the times of the same programs of another build, and the order that follows.
-pub fn order_like(programs: &mut [Program], measured: &[Program]) {
-    for program in programs.iter_mut() {
+/// Takes over the times of the same programs of another build.
+pub fn set_times_of(programs: &mut [Program], measured: &[&Program]) {
+    for program in programs {
         if let Some(other) = measured.iter().find(|other| other.name == program.name) {
             program.time = other.time;
         }
     }
-    programs.sort_by_key(|program| program.time);
+}
+
+/// Returns the programs in an order for a mutant in a file with these other mutants: those that reach most of them
+/// first.
+pub fn near_first<'a>(programs: &'a [Program], near: &[u32]) -> Vec<&'a Program> {
+    let mut ordered: Vec<&Program> = programs.iter().collect();
+    ordered.sort_by_key(|program| Reverse(near.iter().filter(|number| program.reaches(**number)).count()));
+    ordered
 }
 
 /// Runs the programs until one of them fails. With a number of a mutant these are the programs that reach it.
 pub fn judge(programs: &[Program], mutant: Option<u32>) -> Result<Verdict> {
     for program in programs {
-        if mutant.is_none_or(|number| program.reached.contains(&number)) {
+        if mutant.is_none_or(|number| program.reaches(number)) {
             let (outcome, test) = program.run(mutant.unwrap_or(0), None, LEAST_LIMIT.max(program.time * 10))?;
             if outcome != Outcome::Survived {
                 return Ok(Verdict { outcome, program: program.name.clone(), test });
@@ -154,6 +162,19 @@ pub fn judge(programs: &[Program], mutant: Option<u32>) -> Result<Verdict> {
 }
 
 impl Program {
+    /// Returns whether the program runs the code of a mutant of the build.
+    pub fn reaches(&self, number: u32) -> bool {
+        self.reached.contains(&number)
+    }
+
+    /// Returns the arguments with which cargo builds the program alone, which is one of `package`.
+    pub fn target(&self, package: &str) -> Vec<&str> {
+        match self.name.rsplit('/').next().unwrap_or_default() {
+            name if name == package.replace('-', "_") => vec!["--lib"],
+            name => vec!["--test", name],
+        }
+    }
+
     /// Runs the program until its first test fails. Returns the outcome and the name of that test.
     fn run(&self, mutant: u32, record: Option<&Path>, limit: Duration) -> Result<(Outcome, String)> {
         let mut command = Command::new("sh");
@@ -264,6 +285,24 @@ mod tests {
         assert_eq!(outcome("echo 'test x ... FAILED'; exec sleep 60"), (Outcome::Caught, "x".to_owned()));
         let (_folder, program) = script("exec sleep 60");
         assert_eq!(program.run(3, None, Duration::from_millis(100)).unwrap(), unnamed(Outcome::Timeout));
+    }
+
+    #[test]
+    fn programs_that_reach_most_of_a_file_come_first() {
+        let program = |name: &str, reached: &[u32]| Program {
+            name: name.into(),
+            path: PathBuf::new(),
+            folder: PathBuf::new(),
+            is_own: true,
+            time: Duration::ZERO,
+            reached: reached.iter().copied().collect(),
+        };
+        let programs = [program("a/a_b", &[9]), program("a/c", &[1]), program("a/d", &[1, 2, 9])];
+        let names = |near: &[u32]| near_first(&programs, near).iter().map(|program| &*program.name).collect::<Vec<_>>();
+        assert_eq!(names(&[1, 2]), ["a/d", "a/c", "a/a_b"]);
+        assert_eq!(names(&[]), ["a/a_b", "a/c", "a/d"]);
+        assert_eq!(programs[0].target("a-b"), ["--lib"]);
+        assert_eq!(programs[0].target("a"), ["--test", "a_b"]);
     }
 
     #[test]

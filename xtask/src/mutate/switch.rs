@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use anyhow::{Context, Result, anyhow};
 use syn::{
-    Arm, BinOp, Expr, ExprBinary, ExprUnary,
+    Arm, BinOp, Expr, ExprBinary, ExprStruct, ExprUnary, Member,
     spanned::Spanned,
     visit::{self, Visit},
 };
@@ -68,10 +68,9 @@ impl Instrumented {
                     finder.wrap(number, range.start..range.start, prefix, "");
                 }
                 Genre::MatchArmGuard => finder.choose(number, range, replacement),
-                Genre::BinaryOperator | Genre::UnaryOperator | Genre::MatchArm => {
+                Genre::BinaryOperator | Genre::UnaryOperator | Genre::MatchArm | Genre::StructField => {
                     finder.wanted.push((number, mutant, range));
                 }
-                Genre::StructField => {}
             }
         }
         finder.visit_file(&file);
@@ -137,6 +136,19 @@ impl<'ast> Visit<'ast> for Finder<'_> {
             self.choose(number, unary.span().byte_range(), self.source(&unary.expr));
         }
         visit::visit_expr_unary(self, unary);
+    }
+
+    fn visit_expr_struct(&mut self, expression: &'ast ExprStruct) {
+        for field in &expression.fields {
+            for (number, _) in self.at(Genre::StructField, field.span().byte_range().start) {
+                let (Some(base), Member::Named(name)) = (&expression.rest, &field.member) else { continue };
+                // `{ name }` is short for `{ name: name }`.
+                let label = if field.colon_token.is_none() { format!("{name}: ") } else { String::new() };
+                let prefix = format!("{label}(if {IS_ACTIVE}({number}) {{ ({}).{name} }} else {{ ", self.source(base));
+                self.wrap(number, field.expr.span().byte_range(), prefix, " })");
+            }
+        }
+        visit::visit_expr_struct(self, expression);
     }
 
     fn visit_arm(&mut self, arm: &'ast Arm) {
@@ -265,11 +277,19 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_with_let_and_a_field_get_no_branch() {
+    fn a_chain_with_let_gets_no_branch() {
         let text = "fn f() { if let Some(a) = b && c {} }";
         assert_eq!(instrumented(text, &[mutant_of(text, "&&", "BinaryOperator", "||")]), text);
-        let text = "fn f() { S { a: 1, ..b } }";
-        assert_eq!(instrumented(text, &[mutant_of(text, "a: 1,", "StructField", "")]), text);
+    }
+
+    #[test]
+    fn a_field_becomes_that_of_the_base() {
+        let text = "fn f() { S { a: 1, ..b() } }";
+        let all = [mutant_of(text, "a: 1,", "StructField", "")];
+        assert_eq!(instrumented(text, &all), "fn f() { S { a: (if on(1) { (b()).a } else { 1 }), ..b() } }");
+        let text = "fn f() { S { a, ..b } }";
+        let all = [mutant_of(text, "a,", "StructField", "")];
+        assert_eq!(instrumented(text, &all), "fn f() { S { a: (if on(1) { (b).a } else { a }), ..b } }");
     }
 
     #[test]
