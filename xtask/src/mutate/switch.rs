@@ -3,11 +3,11 @@
 //! A build for each mutant would take most of a run. Each mutant becomes a branch beside the original code; a mutant
 //! for which that does not compile is left to a build of its own.
 
-use std::ops::Range;
+use std::{collections::BTreeSet, ops::Range};
 
 use anyhow::{Context, Result, anyhow};
 use syn::{
-    Arm, BinOp, Expr, ExprBinary, ExprStruct, ExprUnary, Member,
+    Arm, BinOp, Expr, ExprBinary, ExprMatch, ExprStruct, ExprUnary, Member,
     spanned::Spanned,
     visit::{self, Visit},
 };
@@ -78,8 +78,8 @@ impl Instrumented {
     }
 
     /// Returns the numbers of the mutants that have a branch.
-    pub fn numbers(&self) -> impl Iterator<Item = u32> {
-        self.places.iter().map(|place| place.number)
+    pub fn numbers(&self) -> BTreeSet<u32> {
+        self.places.iter().map(|place| place.number).collect()
     }
 
     /// Returns the mutant that an error at a byte of the text is about: the one with the mutated code there, or else
@@ -149,6 +149,16 @@ impl<'ast> Visit<'ast> for Finder<'_> {
             }
         }
         visit::visit_expr_struct(self, expression);
+    }
+
+    fn visit_expr_match(&mut self, expression: &'ast ExprMatch) {
+        for arm in &expression.arms {
+            for (number, _) in self.at(Genre::MatchArm, arm.span().byte_range().start) {
+                // Without the arm the match may not be exhaustive, which is an error of the match.
+                self.wrap(number, expression.span().byte_range(), String::new(), "");
+            }
+        }
+        visit::visit_expr_match(self, expression);
     }
 
     fn visit_arm(&mut self, arm: &'ast Arm) {
@@ -293,6 +303,15 @@ mod tests {
     }
 
     #[test]
+    fn an_arm_is_blamed_for_a_match_that_is_not_exhaustive() {
+        let text = "fn f() { match a() { 1 => b, c => d, } }";
+        let result = Instrumented::new(text, &[(7, &mutant_of(text, "c => d,", "MatchArm", ""))]).unwrap();
+        let blamed = result.blamed(result.text.find("a()").unwrap());
+        assert_eq!(blamed, Some(Blamed { number: 7, is_in_mutated: false }));
+        assert_eq!(result.numbers(), BTreeSet::from([7]));
+    }
+
+    #[test]
     fn an_error_is_blamed_on_the_mutated_code_or_the_innermost_around_it() {
         let text = "fn f() -> bool { a + 1 == b }";
         let all = [mutant_of(text, "==", "BinaryOperator", "!="), mutant_of(text, "+", "BinaryOperator", "-")];
@@ -308,6 +327,6 @@ mod tests {
             let blamed = result.blamed(result.text.find(part).unwrap());
             assert_eq!(blamed.map(|blamed| (blamed.number, blamed.is_in_mutated)), wanted, "{part}");
         }
-        assert_eq!(result.numbers().collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(result.numbers(), BTreeSet::from([1, 2]));
     }
 }
