@@ -198,8 +198,12 @@ impl Area<'_> {
         let (switched, unviable) = self.instrument(&numbered)?;
         println!("{} of {} are in one build, {} do not compile", switched.len(), numbered.len(), unviable.len());
         let programs = self.programs(&[])?;
-        let (on, mut alone): (Vec<_>, Vec<_>) =
-            numbered.iter().copied().partition(|(number, _)| switched.contains(number));
+        for &(number, mutant) in numbered.iter().filter(|(number, _)| unviable.contains(number)) {
+            debug_assert!(!switched.contains(&number), "a mutant that does not compile has no branch");
+            self.add(mutant, Verdict::of(Outcome::Unviable))?;
+        }
+        let viable = numbered.iter().copied().filter(|(number, _)| !unviable.contains(number));
+        let (on, mut alone): (Vec<_>, Vec<_>) = viable.partition(|(number, _)| switched.contains(number));
         let mut survivors = self.judge_switched(&on, &programs)?;
         if !survivors.is_empty() && !self.dependents().is_empty() {
             println!("{} survive the tests of the package", survivors.len());
