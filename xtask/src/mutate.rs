@@ -20,7 +20,13 @@ mod results;
 mod switch;
 mod tree;
 
-use std::{collections::BTreeMap, env, ffi::OsString, path::PathBuf, process::Command};
+use std::{
+    collections::BTreeMap,
+    env,
+    ffi::OsString,
+    path::PathBuf,
+    process::{Command, Output},
+};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -28,20 +34,19 @@ use clap::Args;
 use self::{
     equivalent::Equivalent,
     mutant::{Mutant, sample},
-    programs::Program,
+    programs::{Program, Verdict},
     report::Report,
     results::{Judged, Outcome, Results},
-    switch::Instrumented,
-    tree::{Tree, folder, write_if_different},
+    switch::{Blamed, Instrumented},
+    tree::{Tree, folder, without_tests, write_if_different},
 };
 use crate::{consumers, files, run, workspace::Workspace};
 
 /// The release of cargo-mutants whose list is the population of the samples.
 const CARGO_MUTANTS: &str = "27.1.0";
 
-/// Packages whose tests are fast and run the code of another package.
-const DEPENDENTS: [(&str, &[&str]); 3] =
-    [("pmu", &["engine"]), ("protocol", &["engine", "halprof"]), ("sample-ring", &["engine"])];
+/// Packages whose tests run the code of another package, and judge the mutants that its own tests let survive.
+const DEPENDENTS: [(&str, &[&str]); 1] = [("pmu", &["engine"])];
 
 /// Arguments of `mutate`.
 #[derive(Args)]
@@ -80,8 +85,14 @@ pub fn run(workspace: &Workspace, arguments: &MutateArguments) -> Result<()> {
     }
     let chosen = sample(&mutants, arguments.seed, arguments.most);
     println!("{}: {} mutants, {} chosen by the seed {}", arguments.area, mutants.len(), chosen.len(), arguments.seed);
-    let mut area =
-        Area { workspace, package, tree, results: Results::open(results.join("results.jsonl")), folder: results };
+    let mut texts = BTreeMap::new();
+    for file in mutants.iter().map(|mutant| &mutant.file) {
+        if !texts.contains_key(file) {
+            texts.insert(file.clone(), files::read_text(&tree.folder.join(file))?);
+        }
+    }
+    let known = Results::open(results.join("results.jsonl"));
+    let mut area = Area { workspace, package, tree, texts, results: known, folder: results };
     let (equivalent, chosen): (Vec<_>, Vec<_>) =
         chosen.into_iter().partition(|mutant| entries.iter().any(|entry| entry.is(mutant)));
     area.judge(&chosen)?;
@@ -137,6 +148,8 @@ struct Area<'a> {
     package: PathBuf,
     folder: PathBuf,
     tree: Tree,
+    /// The files with mutants.
+    texts: BTreeMap<String, String>,
     results: Results,
 }
 
@@ -145,23 +158,28 @@ impl Area<'_> {
         self.package.file_name().and_then(|name| name.to_str()).unwrap_or_default()
     }
 
-    /// Returns the text of the file of a mutant.
-    fn text(&self, mutant: &Mutant) -> Result<String> {
-        files::read_text(&self.workspace.root().join(&mutant.file))
+    /// Returns the text of the file of a mutant, as it was when the copy was made: the work tree may change meanwhile.
+    fn text(&self, mutant: &Mutant) -> Result<&str> {
+        self.texts.get(&mutant.file).map(String::as_str).with_context(|| format!("{} was not read", mutant.file))
     }
 
     /// Returns the outcome of a mutant, if it has one that still holds.
     fn known(&self, mutant: &Mutant) -> Result<Option<&Judged>> {
-        let digest = files::sha256(self.text(mutant)?.as_bytes());
-        Ok(self.results.get(&mutant.key(), &digest, &self.tree.digest))
+        Ok(self.results.get(&mutant.key(), &self.digest(mutant)?, &self.tree.sources))
     }
 
-    fn add(&mut self, mutant: &Mutant, outcome: Outcome, by: String) -> Result<()> {
+    /// Returns the digest of the code in the file of a mutant.
+    fn digest(&self, mutant: &Mutant) -> Result<String> {
+        Ok(files::sha256(without_tests(self.text(mutant)?).as_bytes()))
+    }
+
+    fn add(&mut self, mutant: &Mutant, verdict: Verdict) -> Result<()> {
+        let Verdict { outcome, program, test } = verdict;
         if outcome == Outcome::Survived {
             println!("  survived: {}", mutant.name());
         }
-        let file = files::sha256(self.text(mutant)?.as_bytes());
-        self.results.add(Judged { key: mutant.key(), outcome, by, file, sources: self.tree.digest.clone() })
+        let (file, sources) = (self.digest(mutant)?, self.tree.sources.digest.clone());
+        self.results.add(Judged { key: mutant.key(), outcome, by: program, test, file, sources })
     }
 
     /// Judges the mutants without an outcome: together as far as possible, then one by one.
@@ -177,32 +195,66 @@ impl Area<'_> {
             return Ok(());
         }
         let numbered: Vec<(u32, &Mutant)> = (1..).zip(pending).collect();
-        let switched = self.instrument(&numbered)?;
-        println!("{} of {} are in one build", switched.len(), numbered.len());
-        let messages = self.build(true)?.map_err(|messages| first_error(&messages))?;
-        let mut programs = programs::collect(&messages, self.name(), &self.folder.join("programs"))?;
-        programs::measure(&mut programs, &self.folder)?;
-        let mut alone = Vec::new();
-        for (number, mutant) in numbered {
-            if !switched.contains(&number) {
-                alone.push(mutant);
-                continue;
-            }
-            let (outcome, by) = programs::judge(&programs, Some(number))?;
-            // The switch is off while the compiler evaluates a constant.
-            if outcome == Outcome::Survived && mutant.may_be_constant(&self.text(mutant)?) {
-                alone.push(mutant);
+        let (switched, unviable) = self.instrument(&numbered)?;
+        println!("{} of {} are in one build, {} do not compile", switched.len(), numbered.len(), unviable.len());
+        let programs = self.programs(&[])?;
+        for &(number, mutant) in numbered.iter().filter(|(number, _)| unviable.contains(number)) {
+            debug_assert!(!switched.contains(&number), "a mutant that does not compile has no branch");
+            self.add(mutant, Verdict::of(Outcome::Unviable))?;
+        }
+        let viable = numbered.iter().copied().filter(|(number, _)| !unviable.contains(number));
+        let (on, mut alone): (Vec<_>, Vec<_>) = viable.partition(|(number, _)| switched.contains(number));
+        let mut survivors = self.judge_switched(&on, &programs)?;
+        if !survivors.is_empty() && !self.dependents().is_empty() {
+            println!("{} survive the tests of the package", survivors.len());
+            survivors = self.judge_switched(&survivors, &self.programs(self.dependents())?)?;
+        }
+        for (number, mutant) in survivors {
+            // The switch is off while the compiler evaluates a constant. If a program has reached the mutant, it passed
+            // with it.
+            let was_reached = programs.iter().any(|program| program.reaches(number));
+            if mutant.may_be_constant(self.text(mutant)?) && !was_reached {
+                alone.push((number, mutant));
             } else {
-                self.add(mutant, outcome, by)?;
+                self.add(mutant, Verdict::of(Outcome::Survived))?;
             }
         }
-        self.judge_alone(&alone, &programs)
+        self.judge_alone(&alone, &numbered, &programs)
     }
 
-    /// Instruments the copy, and takes out mutants until it compiles. Returns the numbers of those that stay.
-    fn instrument(&self, numbered: &[(u32, &Mutant)]) -> Result<Vec<u32>> {
+    /// Judges mutants of the build by programs, and returns those that survive.
+    fn judge_switched<'m>(
+        &mut self,
+        mutants: &[(u32, &'m Mutant)],
+        programs: &[Program],
+    ) -> Result<Vec<(u32, &'m Mutant)>> {
+        let mut survivors = Vec::new();
+        for &(number, mutant) in mutants {
+            let verdict = programs::judge(programs, Some(number))?;
+            if verdict.outcome == Outcome::Survived {
+                survivors.push((number, mutant));
+            } else {
+                self.add(mutant, verdict)?;
+            }
+        }
+        Ok(survivors)
+    }
+
+    /// Builds and measures the test programs of the package, or else those of `others`.
+    fn programs(&self, others: &[&str]) -> Result<Vec<Program>> {
+        let messages = self.build(&["--lib", "--tests"], others)?.map_err(|messages| first_error(&messages))?;
+        let mut programs = programs::collect(&messages, self.name(), &self.folder.join("programs"))?;
+        programs.retain(|program| program.is_own == others.is_empty());
+        programs::measure(&mut programs, &self.folder)?;
+        Ok(programs)
+    }
+
+    /// Instruments the copy, and takes out mutants until it compiles. Returns the numbers of those that stay, and of
+    /// those that would compile in no other build either.
+    fn instrument(&self, numbered: &[(u32, &Mutant)]) -> Result<(Vec<u32>, Vec<u32>)> {
         self.tree.add_switch(&self.package)?;
         let mut left = numbered.to_vec();
+        let mut unviable = Vec::new();
         loop {
             let mut by_file: BTreeMap<&str, Vec<(u32, &Mutant)>> = BTreeMap::new();
             for &(number, mutant) in numbered {
@@ -213,74 +265,100 @@ impl Area<'_> {
             }
             let mut instrumented = BTreeMap::new();
             for (file, mutants) in by_file {
-                let text = files::read_text(&self.workspace.root().join(file))?;
-                let result = Instrumented::new(&text, &mutants).with_context(|| format!("cannot parse {file}"))?;
+                let text = self.texts.get(file).context("files with mutants were read")?;
+                let result = Instrumented::new(text, &mutants).with_context(|| format!("cannot parse {file}"))?;
                 write_if_different(&self.tree.folder.join(file), &result.text)?;
                 instrumented.insert(file, result);
             }
-            let mut check = self.tree.cargo(self.workspace, "check");
-            check.args(["--lib", "--message-format=json", "--package", self.name()]);
-            let output = check.output()?;
+            let output = self.check()?;
             if output.status.success() {
-                return Ok(instrumented.values().flat_map(Instrumented::numbers).collect());
+                return Ok((instrumented.values().flat_map(Instrumented::numbers).collect(), unviable));
             }
             let messages = String::from_utf8_lossy(&output.stdout);
             let errors = programs::errors(&messages);
-            let blamed: Vec<u32> =
+            let blamed: Vec<Blamed> =
                 errors.iter().filter_map(|error| instrumented.get(error.file.as_str())?.blamed(error.byte)).collect();
             let before = left.len();
-            left.retain(|(number, _)| !blamed.contains(number));
+            for &(number, mutant) in &left {
+                let is_mutants = blamed.contains(&Blamed { number, is_in_mutated: true });
+                if is_mutants && mutant.fails_as_its_branch(self.text(mutant)?) {
+                    unviable.push(number);
+                }
+            }
+            left.retain(|(number, _)| blamed.iter().all(|blamed| blamed.number != *number));
             if left.len() == before {
                 bail!("{}{}", first_error(&messages), String::from_utf8_lossy(&output.stderr));
             }
         }
     }
 
-    /// Builds the tests. Returns cargo's messages, as an error if something does not compile.
-    fn build(&self, with_dependents: bool) -> Result<Result<String, String>> {
+    /// Returns the packages whose tests run the code of this one too.
+    fn dependents(&self) -> &'static [&'static str] {
+        DEPENDENTS.iter().find(|(name, _)| *name == self.name()).map_or(&[], |(_, dependents)| dependents)
+    }
+
+    /// Builds the chosen tests of the package and of `others`. Returns cargo's messages, as an error if something does
+    /// not compile.
+    fn build(&self, targets: &[&str], others: &[&str]) -> Result<Result<String, String>> {
         let mut command = self.tree.cargo(self.workspace, "test");
-        command.args(["--no-run", "--lib", "--tests", "--message-format=json", "--package", self.name()]);
-        let dependents = DEPENDENTS.iter().filter(|(name, _)| with_dependents && *name == self.name());
-        for dependent in dependents.flat_map(|(_, dependents)| *dependents) {
-            command.args(["--package", dependent]);
-        }
+        command.args(["--no-run", "--message-format=json", "--package", self.name()]).args(targets);
+        command.args(others.iter().flat_map(|other| ["--package", other]));
         let output = command.output()?;
         let messages = String::from_utf8_lossy(&output.stdout).into_owned();
         Ok(if output.status.success() { Ok(messages) } else { Err(messages) })
     }
 
     /// Builds and judges each mutant alone.
-    fn judge_alone(&mut self, mutants: &[&Mutant], measured: &[Program]) -> Result<()> {
+    fn judge_alone(&mut self, mutants: &[(u32, &Mutant)], all: &[(u32, &Mutant)], measured: &[Program]) -> Result<()> {
         println!("{} need a build of their own", mutants.len());
-        Tree::refresh(self.workspace, self.tree.folder.clone())?;
-        for mutant in mutants {
-            let text = self.text(mutant)?;
+        for (file, text) in &self.texts {
+            write_if_different(&self.tree.folder.join(file), text)?;
+        }
+        for &(_, mutant) in mutants {
+            let text = self.text(mutant)?.to_owned();
             let path = self.tree.folder.join(&mutant.file);
             files::write(&path, mutant.apply(&text).context("the list of mutants fits the text")?)?;
-            let (outcome, by) = self.judge_built(measured)?;
-            self.add(mutant, outcome, by)?;
+            let verdict = self.judge_built(&programs::near_first(measured, &near(mutant, all)))?;
+            self.add(mutant, verdict)?;
             files::write(&path, text)?;
         }
         Ok(())
     }
 
-    /// Builds the copy as it is, and runs the tests: those of the package, then those of its dependents.
-    fn judge_built(&self, measured: &[Program]) -> Result<(Outcome, String)> {
-        for with_dependents in [false, true] {
-            let Ok(messages) = self.build(with_dependents)? else {
-                return Ok((Outcome::Unviable, String::new()));
+    /// Builds the copy as it is, and runs the tests of the package itself, one program after the other.
+    ///
+    /// Programs of dependents take minutes to build, and most of these mutants are in constants, which both sides of
+    /// a dependent take over. One that only a dependent would notice counts as a survivor.
+    fn judge_built(&self, measured: &[&Program]) -> Result<Verdict> {
+        // Most of these mutants do not compile; a check says so much earlier than a build.
+        if !self.check()?.status.success() {
+            return Ok(Verdict::of(Outcome::Unviable));
+        }
+        for program in measured {
+            let Ok(messages) = self.build(&program.target(self.name()), &[])? else {
+                return Ok(Verdict::of(Outcome::Unviable));
             };
-            let mut programs = programs::collect(&messages, self.name(), &self.folder.join("alone"))?;
-            for program in &mut programs {
-                program.time_like(measured);
-            }
-            let (outcome, by) = programs::judge(&programs, None)?;
-            if outcome != Outcome::Survived {
-                return Ok((outcome, by));
+            let mut built = programs::collect(&messages, self.name(), &self.folder.join("alone"))?;
+            programs::set_times_of(&mut built, measured);
+            let verdict = programs::judge(&built, None)?;
+            if verdict.outcome != Outcome::Survived {
+                return Ok(verdict);
             }
         }
-        Ok((Outcome::Survived, String::new()))
+        Ok(Verdict::of(Outcome::Survived))
     }
+
+    /// Checks the library of the package in the copy.
+    fn check(&self) -> Result<Output> {
+        let mut check = self.tree.cargo(self.workspace, "check");
+        check.args(["--lib", "--message-format=json", "--package", self.name()]);
+        Ok(check.output()?)
+    }
+}
+
+/// Returns the numbers of the mutants in the same file.
+fn near(mutant: &Mutant, all: &[(u32, &Mutant)]) -> Vec<u32> {
+    all.iter().filter(|(_, other)| other.file == mutant.file).map(|(number, _)| *number).collect()
 }
 
 /// Returns the first error in cargo's messages.

@@ -76,6 +76,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_clock_may_wrap_between_two_times() {
+        for (earlier, duration) in [(0, 0), (5, 7), (u64::MAX - 2, 7), (u64::MAX, 1)] {
+            let later = Ticks(earlier).after(Ticks(duration));
+            assert_eq!(later.since(Ticks(earlier)), Ticks(duration), "{earlier} {duration}");
+        }
+        assert_eq!(Ticks(u64::MAX).after(Ticks(3)), Ticks(2));
+        assert_eq!((Ticks(9).saturating_since(Ticks(2)), Ticks(2).saturating_since(Ticks(9))), (Ticks(7), Ticks(0)));
+    }
+
+    #[test]
+    fn a_duration_has_ten_million_units_in_a_second_of_any_clock() {
+        for (ticks, frequency, wanted) in [
+            (3_000, 1_000, 30_000_000),
+            (1, 3_579_545, 2),
+            (10_000_000, 10_000_000, 10_000_000),
+            (7, 0, 70_000_000),
+            (u64::MAX, 1, u64::MAX),
+        ] {
+            assert_eq!(Ticks(ticks).duration(frequency), Duration100ns(wanted), "{ticks} at {frequency}");
+        }
+        let since = |later, earlier| Duration100ns(later).saturating_since(Duration100ns(earlier));
+        assert_eq!((since(9, 2), since(2, 9)), (Duration100ns(7), Duration100ns(0)));
+    }
+
+    #[test]
     fn the_time_asleep_is_at_most_the_whole_time() {
         let at = |time, asleep| Timestamp { time: Duration100ns(time), clock: Ticks(0), asleep: Duration100ns(asleep) };
         let since = |later: Timestamp, earlier| {

@@ -185,6 +185,24 @@ fn a_group_that_fits_on_no_processor_is_refused_with_its_largest_part() {
     }
 }
 
+/// Counters of other processors make no difference: the group would not fit without them either.
+#[test]
+fn a_group_is_too_large_whatever_is_counted_on_other_processors() {
+    let machine = SimMachine::named("amd-legacy", 2);
+    let mut engine = Engine::new(&machine, [0; 4]).unwrap();
+    let client = Client::open(&mut engine, 1, 10);
+    let mut start = |processor, events: &[EventRequest]| {
+        let mut processors = ProcessorSet::EMPTY;
+        assert!(processors.insert(processor));
+        let header = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors };
+        client.start_with(&mut engine, header, events).header()
+    };
+    assert_eq!(start(1, &[event(raw(0x40), 0)]).status, 0);
+    let group: Vec<_> = (0..5).map(|number| event(raw(0x90 + number), 7)).collect();
+    assert_eq!(start(0, &group).cause, ErrorCode::GroupTooLarge as u32);
+    assert_eq!(start(1, &group).cause, ErrorCode::NoFreeCounter as u32, "a counter is taken there");
+}
+
 #[test]
 fn unknown_flags_of_an_event_are_refused() {
     let mut scene = Scene::new("haswell-4710mq");

@@ -60,7 +60,7 @@ pub fn run(workspace: &Workspace, part: &str) -> Result<()> {
     let mut pending = Vec::new();
     for mutation in &chosen {
         let digest = digest(workspace, mutation)?;
-        if known.get(&mutation.name, &digest, &tree.digest).is_none() {
+        if known.get(&mutation.name, &digest, &tree.sources).is_none() {
             pending.push((*mutation, digest));
         }
     }
@@ -87,11 +87,12 @@ pub fn run(workspace: &Workspace, part: &str) -> Result<()> {
         println!("{}: {outcome:?}", mutation.name);
         files::write(&path, text)?;
         let by = tests.join(", ");
-        known.add(Judged { key: mutation.name.clone(), outcome, by, file, sources: tree.digest.clone() })?;
+        let (key, sources) = (mutation.name.clone(), tree.sources.digest.clone());
+        known.add(Judged { key, outcome, by, test: String::new(), file, sources })?;
     }
     let mut report = Report { area: "driver".into(), all: all.len(), sampled: chosen.len(), ..Report::default() };
     for mutation in chosen {
-        if let Some(judged) = known.get(&mutation.name, &digest(workspace, mutation)?, &tree.digest) {
+        if let Some(judged) = known.get(&mutation.name, &digest(workspace, mutation)?, &tree.sources) {
             report.count(&mutation.name, judged.outcome);
         }
     }

@@ -1,6 +1,6 @@
 //! Mutants that no test can catch, with the reason of each.
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail};
 use serde::Deserialize;
 
 use super::mutant::Mutant;
@@ -14,15 +14,15 @@ pub struct Equivalent {
     file: String,
     /// The description that cargo-mutants gives, without line and column: `replace == with != in Areas::find`.
     mutation: String,
-    /// Which of the mutants of that description in the file it is, from 1.
+    /// Which of the mutants of that description in the file these are, from 1.
     #[serde(default = "first")]
-    number: usize,
+    numbers: Vec<usize>,
     /// Why the mutated program behaves the same.
     reason: String,
 }
 
-const fn first() -> usize {
-    1
+fn first() -> Vec<usize> {
+    vec![1]
 }
 
 #[derive(Deserialize)]
@@ -39,21 +39,31 @@ impl Equivalent {
 
     /// Returns whether the entry names a mutant.
     pub fn is(&self, mutant: &Mutant) -> bool {
-        self.file == mutant.file && self.mutation == mutant.description() && self.number == mutant.number
+        self.is_about(mutant) && self.numbers.contains(&mutant.number)
+    }
+
+    fn is_about(&self, mutant: &Mutant) -> bool {
+        self.file == mutant.file && self.mutation == mutant.description()
+    }
+
+    /// Returns the first of the numbers that no mutant has.
+    fn missing(&self, mutants: &[Mutant]) -> Option<usize> {
+        let has = |number| mutants.iter().any(|mutant| self.is_about(mutant) && mutant.number == number);
+        self.numbers.iter().copied().find(|number| !has(*number))
     }
 }
 
 /// Checks that every entry of the files in `folder` names a mutant.
 pub fn check(entries: &[Equivalent], folder: &str, mutants: &[Mutant]) -> Result<()> {
     for entry in entries.iter().filter(|entry| entry.file.starts_with(folder)) {
-        ensure!(
-            mutants.iter().any(|mutant| entry.is(mutant)),
-            "xtask/src/mutate/equivalent.toml names a mutant that does not exist: {}: {} (number {}): {}",
-            entry.file,
-            entry.mutation,
-            entry.number,
-            entry.reason
-        );
+        if let Some(number) = entry.missing(mutants) {
+            bail!(
+                "xtask/src/mutate/equivalent.toml names a mutant that does not exist: {}: {} (number {number}): {}",
+                entry.file,
+                entry.mutation,
+                entry.reason
+            );
+        }
     }
     Ok(())
 }
@@ -68,7 +78,7 @@ mod tests {
     fn every_entry_has_a_reason_a_file_and_a_function_that_the_file_contains() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         for entry in Equivalent::all().unwrap() {
-            assert!(entry.reason.len() > 20, "{entry:?}");
+            assert!(entry.reason.len() > 20 && !entry.numbers.is_empty(), "{entry:?}");
             let text = std::fs::read_to_string(root.join(&entry.file)).unwrap();
             if let Some((_, function)) = entry.mutation.rsplit_once(" in ") {
                 let name = function.rsplit("::").next().unwrap();
@@ -83,7 +93,7 @@ mod tests {
         let entry = |mutation: &str| Equivalent {
             file: "a.rs".into(),
             mutation: mutation.into(),
-            number: 1,
+            numbers: first(),
             reason: "r".into(),
         };
         let all = [mutant];
@@ -91,6 +101,7 @@ mod tests {
         check(&[entry("replace == with < in f")], "b/", &all).unwrap();
         let error = check(&[entry("replace == with < in f")], "a", &all).unwrap_err().to_string();
         assert!(error.ends_with("does not exist: a.rs: replace == with < in f (number 1): r"), "{error}");
-        assert!(check(&[Equivalent { number: 2, ..entry("replace == with != in f") }], "a", &all).is_err());
+        let error = check(&[Equivalent { numbers: vec![1, 2], ..entry("replace == with != in f") }], "a", &all);
+        assert!(error.unwrap_err().to_string().contains("(number 2)"));
     }
 }

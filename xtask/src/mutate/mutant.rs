@@ -98,12 +98,22 @@ impl Mutant {
         Some(format!("{before}{}{after}", self.replacement))
     }
 
+    /// Returns whether an error in the code of the branch is one of the mutant: a value of the wrong type has it in every
+    /// build. A second value of an opaque type is an error of the branch alone.
+    pub fn fails_as_its_branch(&self, text: &str) -> bool {
+        let is_opaque = |signature: &str| signature.split_once("->").is_some_and(|(_, rest)| rest.contains("impl "));
+        self.genre == Genre::FnValue && self.signature(text).is_some_and(|signature| !is_opaque(signature))
+    }
+
+    /// Returns the text from the begin of the function to the mutated code.
+    fn signature<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let start = offset(text, self.function.as_ref()?.span.start)?;
+        text.get(start..offset(text, self.span.start)?)
+    }
+
     /// Returns whether the compiler may evaluate the mutated code: it is outside a function, or in a const function.
     pub fn may_be_constant(&self, text: &str) -> bool {
-        let Some(function) = &self.function else { return true };
-        let parts = offset(text, function.span.start).zip(offset(text, self.span.start));
-        let signature = parts.and_then(|(start, end)| text.get(start..end));
-        signature.is_none_or(|signature| signature.contains("const fn "))
+        self.signature(text).is_none_or(|signature| signature.contains("const fn "))
     }
 }
 
@@ -185,6 +195,19 @@ pub mod tests {
         let all = Mutant::parse(&json!([entry, entry]).to_string()).unwrap();
         assert_eq!(all.iter().map(|mutant| mutant.number).collect::<Vec<_>>(), [1, 2]);
         assert!(all[0].may_be_constant(""));
+    }
+
+    #[test]
+    fn only_a_value_of_a_type_with_a_name_fails_as_its_branch() {
+        for (text, genre, fails) in [
+            ("fn f() -> u8 { a }", "FnValue", true),
+            ("fn f(b: impl B) { a }", "FnValue", true),
+            ("fn f() -> impl B { a }", "FnValue", false),
+            ("fn f() -> Option<impl B> { a }", "FnValue", false),
+            ("fn f() -> u8 { a }", "BinaryOperator", false),
+        ] {
+            assert_eq!(mutant_of(text, "a", genre, "0").fails_as_its_branch(text), fails, "{text} {genre}");
+        }
     }
 
     #[test]

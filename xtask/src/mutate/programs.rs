@@ -1,6 +1,7 @@
 //! Test programs, and runs of them with a mutant.
 
 use std::{
+    cmp::Reverse,
     collections::BTreeSet,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
@@ -27,9 +28,27 @@ pub struct Program {
     pub name: String,
     path: PathBuf,
     folder: PathBuf,
-    is_own: bool,
+    /// Whether it is of the package of the mutants.
+    pub is_own: bool,
     time: Duration,
     reached: BTreeSet<u32>,
+}
+
+/// What the programs said about a mutant.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Verdict {
+    pub outcome: Outcome,
+    /// The program that decided, or an empty text.
+    pub program: String,
+    /// Name of the test that failed, or an empty text.
+    pub test: String,
+}
+
+impl Verdict {
+    /// Returns an outcome that no program decided.
+    pub const fn of(outcome: Outcome) -> Self {
+        Self { outcome, program: String::new(), test: String::new() }
+    }
 }
 
 /// An error of the compiler.
@@ -95,47 +114,69 @@ pub fn collect(messages: &str, package: &str, copies: &Path) -> Result<Vec<Progr
     Ok(programs)
 }
 
-/// Runs each program without a mutant, notes its time and the mutants that it reaches, and puts them in order: those of
-/// the package itself first, and short ones before long ones.
+/// Runs each program without a mutant, notes its time and the mutants that it reaches, and puts short ones before long
+/// ones.
 pub fn measure(programs: &mut [Program], folder: &Path) -> Result<()> {
     let record = folder.join("reached");
     for program in programs.iter_mut() {
         files::write(&record, "")?;
         let started = Instant::now();
-        let outcome = program.run(0, Some(&record), Duration::from_mins(15))?;
+        let (outcome, test) = program.run(0, Some(&record), Duration::from_mins(15))?;
         program.time = started.elapsed();
-        ensure!(outcome == Outcome::Survived, "{} fails without a mutant", program.name);
+        ensure!(outcome == Outcome::Survived, "{} fails without a mutant: {test}", program.name);
         program.reached = files::read_text(&record)?.lines().filter_map(|line| line.parse().ok()).collect();
         println!("  {:40} {:6.1} s, reaches {}", program.name, program.time.as_secs_f64(), program.reached.len());
     }
-    programs.sort_by_key(|program| (!program.is_own, program.time));
+    programs.sort_by_key(|program| program.time);
     Ok(())
 }
 
-/// Runs the programs until one of them fails. With a number of a mutant these are the programs that reach it.
-/// Returns the outcome and the name of the program that decided.
-pub fn judge(programs: &[Program], mutant: Option<u32>) -> Result<(Outcome, String)> {
+/// Takes over the times of the same programs of another build.
+pub fn set_times_of(programs: &mut [Program], measured: &[&Program]) {
     for program in programs {
-        if mutant.is_none_or(|number| program.reached.contains(&number)) {
-            let outcome = program.run(mutant.unwrap_or(0), None, LEAST_LIMIT.max(program.time * 10))?;
+        if let Some(other) = measured.iter().find(|other| other.name == program.name) {
+            program.time = other.time;
+        }
+    }
+}
+
+/// Returns the programs in an order for a mutant in a file with these other mutants: those that reach most of them
+/// first.
+pub fn near_first<'a>(programs: &'a [Program], near: &[u32]) -> Vec<&'a Program> {
+    let mut ordered: Vec<&Program> = programs.iter().collect();
+    ordered.sort_by_key(|program| Reverse(near.iter().filter(|number| program.reaches(**number)).count()));
+    ordered
+}
+
+/// Runs the programs until one of them fails. With a number of a mutant these are the programs that reach it.
+pub fn judge(programs: &[Program], mutant: Option<u32>) -> Result<Verdict> {
+    for program in programs {
+        if mutant.is_none_or(|number| program.reaches(number)) {
+            let (outcome, test) = program.run(mutant.unwrap_or(0), None, LEAST_LIMIT.max(program.time * 10))?;
             if outcome != Outcome::Survived {
-                return Ok((outcome, program.name.clone()));
+                return Ok(Verdict { outcome, program: program.name.clone(), test });
             }
         }
     }
-    Ok((Outcome::Survived, String::new()))
+    Ok(Verdict::of(Outcome::Survived))
 }
 
 impl Program {
-    /// Takes over time and place in the order from the same program of another build.
-    pub fn time_like(&mut self, others: &[Self]) {
-        if let Some(other) = others.iter().find(|other| other.name == self.name) {
-            self.time = other.time;
+    /// Returns whether the program runs the code of a mutant of the build.
+    pub fn reaches(&self, number: u32) -> bool {
+        self.reached.contains(&number)
+    }
+
+    /// Returns the arguments with which cargo builds the program alone, which is one of `package`.
+    pub fn target(&self, package: &str) -> Vec<&str> {
+        match self.name.rsplit('/').next().unwrap_or_default() {
+            name if name == package.replace('-', "_") => vec!["--lib"],
+            name => vec!["--test", name],
         }
     }
 
-    /// Runs the program until its first test fails.
-    fn run(&self, mutant: u32, record: Option<&Path>, limit: Duration) -> Result<Outcome> {
+    /// Runs the program until its first test fails. Returns the outcome and the name of that test.
+    fn run(&self, mutant: u32, record: Option<&Path>, limit: Duration) -> Result<(Outcome, String)> {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"")]).arg(&self.path);
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
@@ -149,17 +190,20 @@ impl Program {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().with_context(|| format!("cannot start {}", self.path.display()))?;
         let output = child.stdout.take().context("the output is piped")?;
-        let reader =
-            thread::spawn(move || BufReader::new(output).lines().map_while(Result::ok).any(|line| is_failed(&line)));
+        let reader = thread::spawn(move || {
+            let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+            lines.find_map(|line| failed_test(&line).map(str::to_owned))
+        });
         let outcome = wait(&mut child, limit, || reader.is_finished())?;
-        let failed = reader.join().unwrap_or(true);
-        Ok(if failed { Outcome::Caught } else { outcome })
+        let failed = reader.join().unwrap_or_default();
+        Ok(failed.map_or_else(|| (outcome, String::new()), |test| (Outcome::Caught, test)))
     }
 }
 
-/// Returns whether a line of a test program says that a test failed.
-fn is_failed(line: &str) -> bool {
-    line.starts_with("test ") && line.ends_with("... FAILED")
+/// Returns the name of the test of which a line of a test program says that it failed.
+fn failed_test(line: &str) -> Option<&str> {
+    let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+    Some(name.strip_suffix(" - should panic").unwrap_or(name))
 }
 
 /// Waits for the end of a program. If its output has ended already, a test failed and the rest is not needed.
@@ -204,8 +248,10 @@ mod tests {
 
     #[test]
     fn only_the_line_of_a_failed_test_counts() {
-        assert!(is_failed("test a::b ... FAILED"));
-        assert!(!is_failed("test a::b ... ok") && !is_failed("test result: FAILED. 1 passed"));
+        assert_eq!(failed_test("test a::b ... FAILED"), Some("a::b"));
+        assert_eq!(failed_test("test a::b - should panic ... FAILED"), Some("a::b"));
+        assert_eq!(failed_test("test a::b ... ok"), None);
+        assert_eq!(failed_test("test result: FAILED. 1 passed"), None);
     }
 
     #[cfg(unix)]
@@ -233,11 +279,30 @@ mod tests {
             let (_folder, program) = script(text);
             program.run(3, None, Duration::from_secs(20)).unwrap()
         };
-        assert_eq!(outcome("test $HALPROF_MUTANT = 4"), Outcome::Caught);
-        assert_eq!(outcome("test $HALPROF_MUTANT = 3"), Outcome::Survived);
-        assert_eq!(outcome("echo 'test x ... FAILED'; exec sleep 60"), Outcome::Caught);
+        let unnamed = |outcome| (outcome, String::new());
+        assert_eq!(outcome("test $HALPROF_MUTANT = 4"), unnamed(Outcome::Caught));
+        assert_eq!(outcome("test $HALPROF_MUTANT = 3"), unnamed(Outcome::Survived));
+        assert_eq!(outcome("echo 'test x ... FAILED'; exec sleep 60"), (Outcome::Caught, "x".to_owned()));
         let (_folder, program) = script("exec sleep 60");
-        assert_eq!(program.run(3, None, Duration::from_millis(100)).unwrap(), Outcome::Timeout);
+        assert_eq!(program.run(3, None, Duration::from_millis(100)).unwrap(), unnamed(Outcome::Timeout));
+    }
+
+    #[test]
+    fn programs_that_reach_most_of_a_file_come_first() {
+        let program = |name: &str, reached: &[u32]| Program {
+            name: name.into(),
+            path: PathBuf::new(),
+            folder: PathBuf::new(),
+            is_own: true,
+            time: Duration::ZERO,
+            reached: reached.iter().copied().collect(),
+        };
+        let programs = [program("a/a_b", &[9]), program("a/c", &[1]), program("a/d", &[1, 2, 9])];
+        let names = |near: &[u32]| near_first(&programs, near).iter().map(|program| &*program.name).collect::<Vec<_>>();
+        assert_eq!(names(&[1, 2]), ["a/d", "a/c", "a/a_b"]);
+        assert_eq!(names(&[]), ["a/a_b", "a/c", "a/d"]);
+        assert_eq!(programs[0].target("a-b"), ["--lib"]);
+        assert_eq!(programs[0].target("a"), ["--test", "a_b"]);
     }
 
     #[test]
@@ -245,8 +310,9 @@ mod tests {
     fn only_programs_that_reach_a_mutant_judge_it() {
         let (_folder, program) = script("exit 1");
         let programs = [program];
-        assert_eq!(judge(&programs, Some(3)).unwrap(), (Outcome::Caught, "a/b".to_owned()));
-        assert_eq!(judge(&programs, Some(4)).unwrap(), (Outcome::Survived, String::new()));
-        assert_eq!(judge(&programs, None).unwrap().0, Outcome::Caught);
+        let caught = Verdict { program: "a/b".into(), ..Verdict::of(Outcome::Caught) };
+        assert_eq!(judge(&programs, Some(3)).unwrap(), caught);
+        assert_eq!(judge(&programs, Some(4)).unwrap(), Verdict::of(Outcome::Survived));
+        assert_eq!(judge(&programs, None).unwrap(), caught);
     }
 }

@@ -3,11 +3,11 @@
 //! A build for each mutant would take most of a run. Each mutant becomes a branch beside the original code; a mutant
 //! for which that does not compile is left to a build of its own.
 
-use std::ops::Range;
+use std::{collections::BTreeSet, ops::Range};
 
 use anyhow::{Context, Result, anyhow};
 use syn::{
-    Arm, BinOp, Expr, ExprBinary, ExprUnary,
+    Arm, BinOp, Expr, ExprBinary, ExprMatch, ExprStruct, ExprUnary, Member,
     spanned::Spanned,
     visit::{self, Visit},
 };
@@ -40,6 +40,14 @@ struct Place {
     whole: Range<usize>,
 }
 
+/// The mutant that an error of the compiler is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blamed {
+    pub number: u32,
+    /// Whether the error is in the mutated code, not only around it.
+    pub is_in_mutated: bool,
+}
+
 /// A source file with branches for mutants.
 pub struct Instrumented {
     pub text: String,
@@ -60,10 +68,9 @@ impl Instrumented {
                     finder.wrap(number, range.start..range.start, prefix, "");
                 }
                 Genre::MatchArmGuard => finder.choose(number, range, replacement),
-                Genre::BinaryOperator | Genre::UnaryOperator | Genre::MatchArm => {
+                Genre::BinaryOperator | Genre::UnaryOperator | Genre::MatchArm | Genre::StructField => {
                     finder.wanted.push((number, mutant, range));
                 }
-                Genre::StructField => {}
             }
         }
         finder.visit_file(&file);
@@ -71,17 +78,17 @@ impl Instrumented {
     }
 
     /// Returns the numbers of the mutants that have a branch.
-    pub fn numbers(&self) -> impl Iterator<Item = u32> {
-        self.places.iter().map(|place| place.number)
+    pub fn numbers(&self) -> BTreeSet<u32> {
+        self.places.iter().map(|place| place.number).collect()
     }
 
     /// Returns the mutant that an error at a byte of the text is about: the one with the mutated code there, or else
     /// the innermost around it.
-    pub fn blamed(&self, byte: usize) -> Option<u32> {
+    pub fn blamed(&self, byte: usize) -> Option<Blamed> {
         let mutated = self.places.iter().filter(|place| place.prefix.contains(&byte));
         let around = self.places.iter().filter(|place| place.whole.contains(&byte));
         let innermost = mutated.min_by_key(|place| place.whole.len()).or(around.min_by_key(|place| place.whole.len()));
-        innermost.map(|place| place.number)
+        innermost.map(|place| Blamed { number: place.number, is_in_mutated: place.prefix.contains(&byte) })
     }
 }
 
@@ -129,6 +136,29 @@ impl<'ast> Visit<'ast> for Finder<'_> {
             self.choose(number, unary.span().byte_range(), self.source(&unary.expr));
         }
         visit::visit_expr_unary(self, unary);
+    }
+
+    fn visit_expr_struct(&mut self, expression: &'ast ExprStruct) {
+        for field in &expression.fields {
+            for (number, _) in self.at(Genre::StructField, field.span().byte_range().start) {
+                let (Some(base), Member::Named(name)) = (&expression.rest, &field.member) else { continue };
+                // `{ name }` is short for `{ name: name }`.
+                let label = if field.colon_token.is_none() { format!("{name}: ") } else { String::new() };
+                let prefix = format!("{label}(if {IS_ACTIVE}({number}) {{ ({}).{name} }} else {{ ", self.source(base));
+                self.wrap(number, field.expr.span().byte_range(), prefix, " })");
+            }
+        }
+        visit::visit_expr_struct(self, expression);
+    }
+
+    fn visit_expr_match(&mut self, expression: &'ast ExprMatch) {
+        for arm in &expression.arms {
+            for (number, _) in self.at(Genre::MatchArm, arm.span().byte_range().start) {
+                // Without the arm the match may not be exhaustive, which is an error of the match.
+                self.wrap(number, expression.span().byte_range(), String::new(), "");
+            }
+        }
+        visit::visit_expr_match(self, expression);
     }
 
     fn visit_arm(&mut self, arm: &'ast Arm) {
@@ -257,11 +287,28 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_with_let_and_a_field_get_no_branch() {
+    fn a_chain_with_let_gets_no_branch() {
         let text = "fn f() { if let Some(a) = b && c {} }";
         assert_eq!(instrumented(text, &[mutant_of(text, "&&", "BinaryOperator", "||")]), text);
-        let text = "fn f() { S { a: 1, ..b } }";
-        assert_eq!(instrumented(text, &[mutant_of(text, "a: 1,", "StructField", "")]), text);
+    }
+
+    #[test]
+    fn a_field_becomes_that_of_the_base() {
+        let text = "fn f() { S { a: 1, ..b() } }";
+        let all = [mutant_of(text, "a: 1,", "StructField", "")];
+        assert_eq!(instrumented(text, &all), "fn f() { S { a: (if on(1) { (b()).a } else { 1 }), ..b() } }");
+        let text = "fn f() { S { a, ..b } }";
+        let all = [mutant_of(text, "a,", "StructField", "")];
+        assert_eq!(instrumented(text, &all), "fn f() { S { a: (if on(1) { (b).a } else { a }), ..b } }");
+    }
+
+    #[test]
+    fn an_arm_is_blamed_for_a_match_that_is_not_exhaustive() {
+        let text = "fn f() { match a() { 1 => b, c => d, } }";
+        let result = Instrumented::new(text, &[(7, &mutant_of(text, "c => d,", "MatchArm", ""))]).unwrap();
+        let blamed = result.blamed(result.text.find("a()").unwrap());
+        assert_eq!(blamed, Some(Blamed { number: 7, is_in_mutated: false }));
+        assert_eq!(result.numbers(), BTreeSet::from([7]));
     }
 
     #[test]
@@ -270,12 +317,16 @@ mod tests {
         let all = [mutant_of(text, "==", "BinaryOperator", "!="), mutant_of(text, "+", "BinaryOperator", "-")];
         let numbered: Vec<(u32, &Mutant)> = (1..).zip(&all).collect();
         let result = Instrumented::new(text, &numbered).unwrap();
-        let blamed = |part: &str| result.blamed(result.text.find(part).unwrap());
-        assert_eq!(
-            (blamed("1 != b"), blamed("a - 1"), blamed("+ 1 })"), blamed("== b")),
-            (Some(1), Some(2), Some(2), Some(1))
-        );
-        assert_eq!(blamed("fn f"), None);
-        assert_eq!(result.numbers().collect::<Vec<_>>(), [1, 2]);
+        for (part, wanted) in [
+            ("1 != b", Some((1, true))),
+            ("a - 1", Some((2, true))),
+            ("+ 1 })", Some((2, false))),
+            ("== b", Some((1, false))),
+            ("fn f", None),
+        ] {
+            let blamed = result.blamed(result.text.find(part).unwrap());
+            assert_eq!(blamed.map(|blamed| (blamed.number, blamed.is_in_mutated)), wanted, "{part}");
+        }
+        assert_eq!(result.numbers(), BTreeSet::from([1, 2]));
     }
 }

@@ -10,13 +10,15 @@ use anyhow::{Context, Result};
 
 use crate::{files, run, workspace::Workspace};
 
-use super::switch::{SWITCH_CRATE, SWITCH_MANIFEST};
+use super::{
+    results::Sources,
+    switch::{SWITCH_CRATE, SWITCH_MANIFEST},
+};
 
 /// The copy. Unchanged files keep their timestamps, so that little is rebuilt.
 pub struct Tree {
     pub folder: PathBuf,
-    /// Digest of the sources and manifests.
-    pub digest: String,
+    pub sources: Sources,
 }
 
 impl Tree {
@@ -27,13 +29,16 @@ impl Tree {
         let listed = run::output(&mut list)?;
         let mut digests = String::new();
         let mut present = BTreeSet::new();
+        let mut functions = BTreeSet::new();
         for name in listed.split('\0').filter(|name| workspace.root().join(name).is_file()) {
             let (from, to) = (workspace.root().join(name), folder.join(name));
             files::make_folder(to.parent().context("a file has a folder")?)?;
             files::copy_if_different(&from, &to)?;
             let extension = from.extension().and_then(|extension| extension.to_str());
             if matches!(extension, Some("rs" | "toml")) && !name.starts_with("xtask/") {
-                digests.extend([name, " ", &files::sha256(&files::read(&from)?), "\n"]);
+                let text = files::read_text(&from)?;
+                digests.extend([name, " ", &files::sha256(text.as_bytes()), "\n"]);
+                functions.extend(names_of_functions(&text).map(str::to_owned));
             }
             present.insert(name);
         }
@@ -44,7 +49,7 @@ impl Tree {
             }
         }
         files::write(&index, present.into_iter().collect::<Vec<_>>().join("\n"))?;
-        Ok(Self { folder, digest: files::sha256(digests.as_bytes()) })
+        Ok(Self { folder, sources: Sources { digest: files::sha256(digests.as_bytes()), functions } })
     }
 
     /// Adds the crate of the switch, as a dependency of the package in `package`.
@@ -75,6 +80,17 @@ impl Tree {
     }
 }
 
+/// Returns the names of the functions in a source.
+fn names_of_functions(text: &str) -> impl Iterator<Item = &str> {
+    let is_part = |character: char| character.is_alphanumeric() || character == '_';
+    text.split("fn ").skip(1).filter_map(move |rest| rest.split(|character| !is_part(character)).next())
+}
+
+/// Returns a source without the module of tests at its end.
+pub fn without_tests(text: &str) -> &str {
+    text.find("\n#[cfg(test)]\nmod tests {").and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
 /// Writes a file only if its content differs.
 pub fn write_if_different(path: &Path, text: &str) -> Result<()> {
     if files::read_text(path).is_ok_and(|old| old == text) { Ok(()) } else { files::write(path, text) }
@@ -87,4 +103,21 @@ pub fn folder(workspace: &Workspace) -> PathBuf {
 
 fn build_folder(workspace: &Workspace) -> PathBuf {
     folder(workspace).join("build")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_found_in_macros_too() {
+        let text = "pub fn a<T>() {}\nproptest! {\n    fn b_1(c in 0..2) { f(); }\n}\n";
+        assert_eq!(names_of_functions(text).collect::<Vec<_>>(), ["a", "b_1"]);
+    }
+
+    #[test]
+    fn the_module_of_tests_is_left_out() {
+        assert_eq!(without_tests("fn a() {}\n\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\n"), "fn a() {}\n");
+        assert_eq!(without_tests("#[cfg(test)]\nmod tests;\nfn a() {}\n"), "#[cfg(test)]\nmod tests;\nfn a() {}\n");
+    }
 }

@@ -186,9 +186,9 @@ impl DsBuffers {
         }
     }
 
-    /// Stops the recording of branches until [`trace`](Self::trace).
+    /// Stops the recording of branches until [`trace`](Self::trace). The buffers must be installed.
     fn freeze_branches(&self, cpu: &impl Cpu) {
-        if self.branches.is_some() && self.installed {
+        if self.branches.is_some() {
             registers::trace(cpu, Modes::default(), self.saved);
         }
     }

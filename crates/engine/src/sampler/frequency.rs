@@ -60,4 +60,21 @@ mod tests {
     fn an_idle_processor_keeps_its_interval() {
         assert_eq!(next(65_536, 0, Ticks(CLOCK), CLOCK, 1_000), 65_536);
     }
+
+    #[test]
+    fn a_longer_interval_is_taken_at_once_and_a_shorter_one_by_an_eighth_of_the_way() {
+        for (interval, events, wanted) in [
+            (40_000, 80_000, 80_000),
+            (80_000, 80_000, 80_000),
+            (80_000, 40_000, 75_000),
+            (80_000, 79_999, 79_999),
+            (80_000, 79_991, 79_998),
+            (4_104, 1, 4_103),
+            (4_096, 1, 4_096),
+            (0x7FFF_FFFF, u64::MAX, 0x7FFF_FFFF),
+        ] {
+            let found = next(interval, events, Ticks(CLOCK / 1_000), CLOCK, 1_000);
+            assert_eq!(found, wanted, "{interval}, {events} events in a millisecond");
+        }
+    }
 }

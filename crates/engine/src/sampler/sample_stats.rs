@@ -112,3 +112,36 @@ impl CpuSampleStats {
         &self.time
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_overflow_is_a_sample_or_lost_or_throttled() {
+        let stats = SampleStats::default();
+        (0..7).for_each(|_| stats.deliver());
+        (0..20).for_each(|_| stats.lose());
+        (0..300).for_each(|_| stats.lose_to_full_ring());
+        (0..4_000).for_each(|_| stats.throttle());
+        let numbers = stats.read();
+        assert_eq!(numbers, SampleNumbers { samples: 7, lost: 320, full: 300, throttled: 4_000 });
+        assert_eq!(numbers.overflows(), 4_327);
+    }
+
+    #[test]
+    fn a_sum_has_the_numbers_of_both() {
+        let mut sum = SampleNumbers { samples: 3, lost: 5, full: 7, throttled: 11 };
+        sum += SampleNumbers { samples: 100, lost: 200, full: 300, throttled: 400 };
+        assert_eq!(sum, SampleNumbers { samples: 103, lost: 205, full: 307, throttled: 411 });
+    }
+
+    #[test]
+    fn a_processor_has_statistics_of_every_counter_of_branches_and_of_time() {
+        let stats = CpuSampleStats::default();
+        for index in 0..=u8::MAX {
+            assert_eq!(stats.of(index).is_some(), index <= TIME_STATS, "{index}");
+        }
+        assert_eq!((BRANCH_STATS, TIME_STATS), (CounterSet::MOST, CounterSet::MOST + 1));
+    }
+}

@@ -134,6 +134,21 @@ fn sampled_events_with_one_number_are_refused() {
 }
 
 #[test]
+fn a_number_is_ambiguous_only_between_sampled_events() {
+    let machine = SimMachine::named("skylake-6600k", 1);
+    for sampled in [[false, false], [true, false], [false, true]] {
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let ring = if sampled.contains(&true) { 64 } else { 0 };
+        let interval = sampled.map(|sampled| if sampled { 65_536 } else { 0 });
+        let reads = EventRequest { interval: interval[0], ..offcore(READS) };
+        let writes = EventRequest { interval: interval[1], ..offcore(WRITES) };
+        started(client, &mut engine, StartHeader { ring, ..ONLY_COUNTED }, &[reads, writes]);
+        engine.close(client.0);
+    }
+}
+
+#[test]
 fn a_register_that_a_hypervisor_lacks_refuses_the_session_and_no_other() {
     let machine = SimMachine::named("kvm-8650u", 1);
     let mut engine = engine(&machine);

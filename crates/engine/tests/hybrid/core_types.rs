@@ -4,8 +4,8 @@ use engine::Engine;
 use model::{Accesses, Load, Mode, Processor};
 use pmu::source::RawEvent;
 use protocol::{
-    Code, CoreTypeRecord, CountRecord, ErrorCode, EventRequest, ProcessorSet, ReplyHeader, SessionEvent, SourceRecord,
-    SourceRequest, StartHeader, StopRequest, flags, modes,
+    ALL_SOURCES, Code, CoreTypeRecord, CountRecord, ErrorCode, EventRequest, ProcessorSet, ReplyHeader, SessionEvent,
+    SourceRecord, SourceRequest, StartHeader, StopRequest, flags, modes,
 };
 use simulation::{Client, SimMachine};
 use zerocopy::IntoBytes;
@@ -109,6 +109,25 @@ fn each_core_type_counts_its_own_event_and_no_other() {
     let rest: Vec<CountRecord> = client.stop(&mut engine, both, None).records();
     assert_eq!(rows(&rest), [(CORE, 0, 2 * missed(0)), (CORE, 2, 2 * missed(2))]);
     assert!(machine.all().all(|cpu| cpu.model().enabled_counters().is_empty()));
+}
+
+#[test]
+fn a_stop_that_names_no_event_succeeds_only_if_it_addresses_all() {
+    let machine = SimMachine::named(ALDER_LAKE, 2);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let of_core = started(client, &mut engine, ProcessorSet::EMPTY, &[event(load(), CORE)]);
+    let mut stop = |session, source, core_type| {
+        let request = StopRequest { session, source, core_type };
+        let answer = client.ask(&mut engine, Code::Stop, request.as_bytes(), 1 << 12);
+        (answer.header().cause, answer.records::<CountRecord>().len())
+    };
+    let nothing = (ErrorCode::NotStarted as u32, 0);
+    assert_eq!(stop(of_core, ALL_SOURCES, ATOM), nothing);
+    assert_eq!(stop(of_core, load(), ATOM), nothing);
+    assert_eq!(stop(of_core, 19, 0), nothing);
+    assert_eq!(stop(of_core, ALL_SOURCES, CORE), (0, 1));
+    assert_eq!(stop(0, ALL_SOURCES, 0), (0, 0), "all of nothing");
 }
 
 #[test]

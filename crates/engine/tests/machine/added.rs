@@ -122,3 +122,21 @@ fn a_session_that_starts_after_it_was_added_takes_it_as_any_other() {
         assert_eq!(client.read(&mut engine, session)[1].count, 77, "{name}");
     }
 }
+
+#[test]
+fn an_event_that_was_stopped_takes_no_counter_of_an_added_processor() {
+    let machine = SimMachine::named("amd-legacy", 2).with_active(1);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let everywhere = started(client, &mut engine, on(&[]), &[event(2, 0), event(6, 0)]);
+    client.stop(&mut engine, everywhere, Some(6));
+    machine.add_processor(&mut engine);
+    let read: Vec<CountRecord> = client.read(&mut engine, everywhere);
+    let counted: Vec<_> = read.iter().map(|one| (one.processor, one.source)).collect();
+    assert_eq!(counted, [(0, 2), (1, 2)]);
+    // Three of the four counters are free.
+    for processor in [0, 1] {
+        let rest = started(client, &mut engine, on(&[processor]), &[event(11, 0); 3]);
+        client.stop(&mut engine, rest, None);
+    }
+}

@@ -508,3 +508,42 @@ fn a_buffer_that_was_full_costs_no_event_and_its_last_overflow_is_recorded_after
         assert_eq!(accounted, (records(&machine, 0), super::scene::overflows(&machine, 0) - records(&machine, 0)));
     }
 }
+
+/// IA32_PERF_GLOBAL_STATUS has OvfBuffer in bit 62. Left set, it would be taken for a buffer that is full again.
+#[test]
+fn an_interrupt_leaves_no_status_of_the_buffer() {
+    const STATUS: u32 = 0x38E;
+    for (name, format, _) in FORMATS {
+        for batch in [0, 1, 3] {
+            let machine = machine(name, format, 1);
+            let mut engine = engine(&machine);
+            let client = Client::open(&mut engine, 1, 10);
+            let session = started(client, &mut engine, &header(batch), &[precise(INSTRUCTIONS, INTERVAL)]);
+            for step in 0..6 {
+                run(&machine, &engine, 0, 0x1000 + step, TO_RECORD);
+                let status = machine.processor(0).model().uncounted(|model| model.rdmsr(STATUS));
+                assert_eq!(status, Ok(0), "{name} {format} {batch} {step}");
+            }
+            stopped(client, &mut engine, session, None);
+        }
+    }
+}
+
+/// Without branches, IA32_DEBUGCTL is not the driver's: last branch records of another program stay on.
+#[test]
+fn the_end_of_precise_events_leaves_the_branch_records_of_another_program() {
+    const DEBUGCTL: u32 = 0x1D9;
+    const LBR: u64 = 1;
+    for (name, format, _) in FORMATS {
+        let machine = machine(name, format, 1);
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let session = started(client, &mut engine, &header(0), &[precise(INSTRUCTIONS, INTERVAL)]);
+        let debug_control = || machine.processor(0).model().uncounted(|model| model.rdmsr(DEBUGCTL)).ok();
+        let Some(found) = debug_control() else { unreachable!("{name} has a Debug Store") };
+        assert!(machine.processor(0).write_foreign(DEBUGCTL, found | LBR));
+        run(&machine, &engine, 0, 0x1000, TO_RECORD);
+        stopped(client, &mut engine, session, None);
+        assert_eq!(debug_control().map(|value| value & LBR), Some(LBR), "{name} {format}");
+    }
+}
