@@ -3,7 +3,7 @@
 //! request succeeds next, counts are exact, and nothing is left behind. This test has its own program because its
 //! allocator makes allocations fail.
 
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 #[path = "faults/injection.rs"]
 mod injection;
