@@ -1,9 +1,9 @@
-//! Calls that can fail do so once with each call stack, in every kind of request: allocations of the engine, calls of the
-//! platform, and first accesses of registers. The request fails with a cause or goes without the thing, the same request
-//! succeeds next, counts are exact, and nothing is left behind. This test has its own program because its allocator
-//! makes allocations fail.
+//! Calls that can fail do so once with each call stack, in every kind of request: allocations of the engine, calls of
+//! the platform, and first accesses of registers. The request fails with a cause or goes without the thing, the same
+//! request succeeds next, counts are exact, and nothing is left behind. This test has its own program because its
+//! allocator makes allocations fail.
 
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 #[path = "faults/injection.rs"]
 mod injection;

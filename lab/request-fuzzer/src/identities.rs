@@ -72,9 +72,10 @@ impl Catalog {
         self.encodings.get(identity.name)
     }
 
-    /// Returns whether this is Nehalem or Westmere (errata AAK100, AAP53 and BD53). If another program stops all counters
-    /// there, those that start later count wrongly, unless the driver found the stopped counters and started them again
-    /// before. It does so at starts, stops and ticks; not in an interrupt, which lets them count without the reset.
+    /// Returns whether this is Nehalem or Westmere (errata AAK100, AAP53 and BD53). If another program stops all
+    /// counters there, those that start later count wrongly, unless the driver found the stopped counters and started
+    /// them again before. It does so at starts, stops and ticks; not in an interrupt, which lets them count without the
+    /// reset.
     #[must_use]
     pub fn needs_reset(&self, identity: &CpuIdentity) -> bool {
         self.needing_reset.contains(identity.name)

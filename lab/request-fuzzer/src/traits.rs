@@ -41,8 +41,8 @@ pub struct Traits {
     pub corrupted: u32,
     /// Whether the processors have a Debug Store.
     pub has_debug_store: bool,
-    /// Whether the counters of a thread lose events to those of the other thread of the core, for some events. The driver
-    /// starts none of these beside counters of the other thread. It cannot see there that another program does.
+    /// Whether the counters of a thread lose events to those of the other thread of the core, for some events. The
+    /// driver starts none of these beside counters of the other thread. It cannot see there that another program does.
     pub leaks: bool,
     /// Every event occurs equally often, whatever its number.
     pub uniform: bool,

@@ -273,7 +273,7 @@ impl Episode<'_> {
         let bit = if self.one_in(3) { None } else { Some(self.random.up_to(35)) };
         let mut writable =
             self.found.get(processor as usize).map(crate::registers::Registers::writable).unwrap_or_default();
-        // The driver does not repair IA32_DEBUGCTL. In a day, a session always runs, so that nobody would.
+        // The driver does not repair IA32_DEBUGCTL. In a day, a session always runs, so that it would stay changed.
         writable.retain(|msr| *msr != crate::registers::DEBUGCTL || !self.handle(HANDLES).is_open);
         let Some(msr) = self.random.pick(&writable).copied() else { return };
         if self.machine.is_asleep() {

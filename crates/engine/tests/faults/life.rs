@@ -89,7 +89,7 @@ impl Life<'_> {
         life.open();
         scene(&mut life);
         life.close();
-        life.tell(|engine| engine.accumulate_counts());
+        life.accumulate();
         // What could not be given back is given back later.
         life.engine.accumulate_counts();
         let (function, name) = (Injection::failed(), life.name.clone());
@@ -111,6 +111,12 @@ impl Life<'_> {
     pub fn tell<T>(&mut self, work: impl FnOnce(&mut Engine<&SimMachine>) -> T) -> T {
         let engine = &mut self.engine;
         Injection::engine(|| work(engine))
+    }
+
+    /// Updates the counts of all sessions, as the driver does every ten seconds.
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "the method itself fits one lifetime alone")]
+    pub fn accumulate(&mut self) {
+        self.tell(|engine| engine.accumulate_counts());
     }
 
     /// Opens the device, again if that fails once.

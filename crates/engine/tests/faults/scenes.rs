@@ -88,7 +88,7 @@ fn count_and_sample(life: &mut Life<'_>) {
         machine.wake(engine);
     });
     life.execute(INTERVAL.into());
-    life.tell(|engine| engine.accumulate_counts());
+    life.accumulate();
     life.ask(Code::ListSessions, &[]);
     life.samples(of_samples);
     life.read(counted);
