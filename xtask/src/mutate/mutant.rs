@@ -98,8 +98,8 @@ impl Mutant {
         Some(format!("{before}{}{after}", self.replacement))
     }
 
-    /// Returns whether an error in the code of the branch is one of the mutant: a value of the wrong type has it in every
-    /// build. A second value of an opaque type is an error of the branch alone.
+    /// Returns whether an error in the code of the branch is one of the mutant: a value of the wrong type is an error
+    /// in every build. A second value of an opaque type is an error of the branch alone.
     pub fn fails_as_its_branch(&self, text: &str) -> bool {
         let is_opaque = |signature: &str| signature.split_once("->").is_some_and(|(_, rest)| rest.contains("impl "));
         self.genre == Genre::FnValue && self.signature(text).is_some_and(|signature| !is_opaque(signature))
