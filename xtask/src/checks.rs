@@ -85,6 +85,10 @@ pub fn soak(workspace: &Workspace) -> Result<()> {
     let mut native = workspace.cargo("test");
     // Optimized: the cases take their time, not the build.
     run::verbose(native.args(["--quiet", "--locked", "--release"]).env("PROPTEST_CASES", CASES))?;
+    // Alone: with the variable, other tests need the whole machine.
+    let mut faults = workspace.cargo("test");
+    faults.args(["--quiet", "--locked", "--package", "engine", "--test", "faults"]).env("HALPROF_SOAK", "1");
+    run::verbose(&mut faults)?;
     demo::run(workspace, DemoProcessors::Generations)?;
     let identity = cpuid_dumps::parse_name("zen4-7700x").map_err(Error::msg)?;
     lab::run(workspace, identity, &["client".to_owned(), "info".to_owned()])?;
