@@ -200,6 +200,7 @@ pub mod fake {
 
     impl Bytes {
         /// Returns an image of NOPs.
+        #[must_use]
         pub fn new(image: Range<usize>) -> Self {
             Self { start: image.start, bytes: RefCell::new(vec![NOP; image.len()]) }
         }
