@@ -224,8 +224,8 @@ impl Running {
         let core = processors::find(self.plan.processor)?;
         let target = processors::find(self.plan.target)?;
         // The driver may have moved the thread to another processor.
-        let is_there = is_on(self.plan.processor);
-        let is_here = is_there && self.plan.target == self.plan.processor;
+        let on_planned = is_on(self.plan.processor);
+        let interrupts_itself = on_planned && self.plan.target == self.plan.processor;
         if self.run.is_due(instruction) {
             let start = u64::try_from(self.image.start).unwrap_or_default();
             let mut overflow = StepOverflow {
@@ -235,12 +235,12 @@ impl Running {
                 overflowed: false,
                 delivered: None,
             };
-            if is_here {
+            if interrupts_itself {
                 core.is_stepped.store(true, Ordering::SeqCst);
             }
             overflow.overflowed = overflow_on(target);
             self.run.overflowed(overflow);
-            if !is_here {
+            if !interrupts_itself {
                 // The other processor may wait at HIGH_LEVEL for what the stepped one holds.
                 if target.pmi.notify_and_wait_up_to(OTHER_LIMIT) {
                     self.run.delivered(instruction);
@@ -248,7 +248,7 @@ impl Running {
             }
         }
         let mut is_pending = false;
-        if !is_there {
+        if !on_planned {
             release(core);
         } else if core.is_stepped.load(Ordering::SeqCst) {
             if irql::current() < HIGH_LEVEL && core.with(|state| state.processor.interrupt_due()) {
