@@ -9,17 +9,15 @@
 mod injection;
 #[path = "faults/life.rs"]
 mod life;
-#[path = "faults/scenes.rs"]
-mod scenes;
 
 use std::collections::BTreeMap;
 
 use cpuid_dumps::GENERATIONS;
 use protocol::Code;
+use request_generator::SCENES;
 
 use injection::{Allocator, Injection};
 use life::{Expected, Life};
-use scenes::SCENES;
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;

@@ -1,4 +1,5 @@
-//! Random requests to the driver, and checks of its replies. For fuzzers: nothing here sends a request.
+//! Requests to the driver, random ones and those of [`SCENES`], and checks of its replies. Nothing here sends a
+//! request.
 //!
 //! What a [`Generator`] does is a function of its seed and of the [`Machine`], never of a reply. A request names a
 //! session by a [`SessionPick`], which the fuzzer resolves to a number when it sends the request.
@@ -9,10 +10,12 @@ mod change;
 mod generator;
 mod machine;
 mod reply;
+mod scenes;
 mod start;
 mod storm;
 
 pub use generator::{Generator, HandleKind, Request, SLOTS, SessionAt, SessionPick, Step};
 pub use machine::{Machine, SourceLimits};
 pub use reply::{ReplyFacts, check_reply};
+pub use scenes::{ADDED, SCENE_INTERVAL, SCENES, Scene, SceneClient, count_and_sample, queries};
 pub use storm::{CodeCounts, Restrictions, StormPlan, StormReport};

@@ -1,17 +1,15 @@
 //! Calls of the kernel that can fail do so once with each call stack, in every kind of request. Nothing is left behind,
 //! and the same request succeeds next.
 
-mod scenes;
-
 use std::collections::BTreeMap;
 
 use protocol::{Code, ErrorCode, Hello, PROTOCOL_VERSION, ReplyHeader};
+use request_generator::{ADDED, SCENE_INTERVAL, SCENES, Scene, SceneClient, count_and_sample, queries};
 use tests::{Lab, Probe, Reply, first_or_all, hex};
 use zerocopy::IntoBytes;
 
 use crate::life::header;
 use crate::sampling::Sampler;
-use scenes::{ADDED, SCENES, Scene};
 
 /// STATUS_MEMORY_NOT_ALLOCATED (ntstatus.h).
 const STATUS_MEMORY_NOT_ALLOCATED: u32 = 0xC000_00A0;
@@ -129,10 +127,48 @@ impl Life<'_> {
         // What could not be given back is given back after the next session.
         if self.lab.wire.handler().unwrap().registration.is_some() || self.lab.wire.counters_reserved().unwrap() {
             self.open();
-            scenes::count_and_sample(self);
+            count_and_sample(self);
             self.close();
         }
         self.probe.service("unload", "halprof").unwrap().unwrap();
+    }
+}
+
+impl SceneClient for Life<'_> {
+    fn ask(&mut self, code: Code, input: &[u8]) -> ReplyHeader {
+        self.ask(code, input).0
+    }
+
+    fn open(&mut self) {
+        self.open();
+    }
+
+    fn close(&mut self) {
+        self.close();
+    }
+
+    /// TotalIssues is event 0xC0 on Intel's and AMD's processors.
+    fn overflow(&mut self) {
+        self.lab.wire.run(0, &[(0xC0, 0, SCENE_INTERVAL.into())], &[]).unwrap();
+    }
+
+    fn sleep(&mut self) {
+        self.lab.wire.sleep().unwrap();
+        self.lab.wire.wake(1).unwrap();
+    }
+
+    fn add_processor(&mut self) {
+        self.lab.wire.add_processor().unwrap();
+    }
+
+    fn expire(&mut self, times: u64) {
+        for processor in 0..PROCESSORS.0 {
+            self.lab.wire.tick(processor, times).unwrap();
+        }
+    }
+
+    fn branch(&mut self) {
+        self.lab.wire.branch(0, false, 0x1000, 16, 100).unwrap();
     }
 }
 
@@ -159,7 +195,7 @@ fn a_failure_with_any_call_stack_leaves_nothing_behind_and_the_request_works_nex
         let mut failed: BTreeMap<String, u32> = BTreeMap::new();
         let (mut lives, mut requests) = (0, 0);
         let scenes = SCENES.into_iter().map(|(name, scene)| (name, scene, From::Scene));
-        let load: (_, Scene, _) = ("load", scenes::queries, From::Load);
+        let load: (_, Scene, _) = ("load", queries, From::Load);
         for (name, scene, from) in scenes.chain([load]) {
             let mut life =
                 Life { lab: &mut lab, probe: &mut probe, handle: 0, expected: Vec::new(), next: 0, repeated: false };

@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use engine::{ClientId, Completion, Engine, Request, Samples};
+use engine::{ClientId, Completion, Engine, Interrupted, Request, Samples};
 use model::Mode;
 use protocol::{Code, CountRecord, ErrorCode, Hello, Method, PROTOCOL_VERSION, ReplyHeader, TIMER};
+use request_generator::{SCENE_INTERVAL, Scene, SceneClient};
 use simulation::{SimMachine, decide_faults};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::injection::Injection;
-use super::scenes::Scene;
 
 /// Processors at first, and with those that can be added.
 const PROCESSORS: (u32, u32) = (2, 3);
+
+/// The code that an interrupt or a timer finds.
+const INTERRUPTED: Interrupted = Interrupted { ip: 1, process: 2, thread: 3, mode: protocol::Mode::User };
 
 /// STATUS_MEMORY_NOT_ALLOCATED (ntstatus.h).
 const STATUS_MEMORY_NOT_ALLOCATED: u32 = 0xC000_00A0;
@@ -140,26 +143,6 @@ impl Life<'_> {
         self.tell(|engine| engine.close(ClientId(handle)));
     }
 
-    /// Makes this many of every event occur on the processors, and serves the interrupts.
-    pub fn execute(&mut self, events: u64) {
-        for processor in 0..self.machine.active() {
-            let machine = self.machine;
-            machine.run(processor, Mode::User, &|_| events);
-            let interrupted = engine::Interrupted { ip: 1, process: 2, thread: 3, mode: protocol::Mode::User };
-            self.tell(|engine| machine.deliver(engine, processor, &interrupted));
-        }
-    }
-
-    /// Lets the timers expire once.
-    pub fn expire(&mut self) {
-        let machine = self.machine;
-        machine.pass(200_000);
-        for processor in machine.timed() {
-            let interrupted = engine::Interrupted { ip: 1, process: 2, thread: 3, mode: protocol::Mode::User };
-            self.tell(|engine| machine.expire(engine, processor, &interrupted));
-        }
-    }
-
     /// Sends a request. If its outcome is not the expected one because a call failed, sends it again.
     pub fn ask(&mut self, code: Code, input: &[u8]) -> (ReplyHeader, Vec<u8>) {
         let (header, bytes) = self.send(code, input);
@@ -218,6 +201,57 @@ impl Life<'_> {
         assert_eq!(completion.status.number(), 0, "{}: {code:?}", self.name);
         bytes.truncate(completion.information);
         (ReplyHeader::read_from_prefix(&bytes).unwrap().0, bytes)
+    }
+}
+
+impl SceneClient for Life<'_> {
+    fn ask(&mut self, code: Code, input: &[u8]) -> ReplyHeader {
+        self.ask(code, input).0
+    }
+
+    fn open(&mut self) {
+        self.open();
+    }
+
+    fn close(&mut self) {
+        self.close();
+    }
+
+    fn overflow(&mut self) {
+        let machine = self.machine;
+        for processor in 0..machine.active() {
+            machine.run(processor, Mode::User, &|_| SCENE_INTERVAL.into());
+            self.tell(|engine| machine.deliver(engine, processor, &INTERRUPTED));
+        }
+    }
+
+    fn sleep(&mut self) {
+        let machine = self.machine;
+        self.tell(|engine| {
+            machine.fall_asleep(engine);
+            machine.wake(engine);
+        });
+    }
+
+    fn add_processor(&mut self) {
+        let machine = self.machine;
+        // If the HAL does not free the counters before, it later subtracts on a processor on which it has not added:
+        // the driver documents it, and the bench would stop there.
+        Injection::sparing("free_counters", || self.tell(|engine| machine.add_processor(engine)));
+    }
+
+    fn expire(&mut self, times: u64) {
+        let machine = self.machine;
+        for _ in 0..times {
+            machine.pass(200_000);
+            for processor in machine.timed() {
+                self.tell(|engine| machine.expire(engine, processor, &INTERRUPTED));
+            }
+        }
+    }
+
+    fn accumulate(&mut self) {
+        self.accumulate();
     }
 }
 
