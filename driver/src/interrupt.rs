@@ -332,8 +332,18 @@ impl SamplingByTime {
 fn time_expired(scratch: &Scratch) {
     let Some(sampler) = sampler() else { return };
     let begin = clock::ticks();
-    let (mut due, mut watermark_hit) = (Subscribers::default(), false);
     cpu::at_high_level(|current| sampler.rotate(current, clock::ticks));
+    sample_by_time(sampler, scratch, begin);
+}
+
+/// Takes the samples that are due at this expiry, which began at `begin`.
+///
+/// # IRQL
+/// DISPATCH_LEVEL.
+// Never inlined: its stack must not be in use while events take turns.
+#[inline(never)]
+fn sample_by_time(sampler: &Sampler, scratch: &Scratch, begin: Ticks) {
+    let (mut due, mut watermark_hit) = (Subscribers::default(), false);
     cpu::at_high_level(|current| (due, watermark_hit) = sampler.expire(current, begin));
     if !due.is_empty() {
         // SAFETY: this is the DPC of the timer that has the memory

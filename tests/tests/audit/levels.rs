@@ -14,7 +14,7 @@ const STACK: u64 = 1_280;
 
 /// The same limit for the DPC of a timer, which runs on the stack that the processor has for DPCs: none of its 24 KiB
 /// is used yet. The deepest case is an expiry that ends the round of events that take turns.
-const DPC_STACK: u64 = 2_048;
+const DPC_STACK: u64 = 1_536;
 
 /// Functions that the kernel calls, or that other entries of this list jump to: the beginning of the name; the IRQL,
 /// with HIGH_LEVEL as `Any`; and the minimum number of such functions in the driver.
