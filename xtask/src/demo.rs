@@ -36,8 +36,7 @@ pub fn run(workspace: &Workspace, processors: DemoProcessors<'_>) -> Result<()> 
 /// Runs a program of the package `tests` with the paths of the built files, the package and the Wine prefix in its
 /// environment. Afterwards stops every process of the prefix, even if the program failed.
 pub fn on_bench(workspace: &Workspace, command: &mut Command) -> Result<()> {
-    let [prefix, _] = workspace.prefixes();
-    on_bench_in(workspace, &prefix, command, run::verbose)
+    on_bench_in(workspace, &workspace.prefix("first"), command, run::verbose)
 }
 
 /// Like [`on_bench`], in one of the prefixes and run by `run`.

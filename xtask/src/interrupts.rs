@@ -1,12 +1,12 @@
 //! `cargo xtask interrupts`: builds everything, then runs the program `interrupts` of the package `tests`.
 
-use std::{path::Path, thread};
+use std::thread;
 
 use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 use cpuid_dumps::CpuIdentity;
 
-use crate::{artifacts, package, prefix, prerequisites, run, workspace::Workspace};
+use crate::{artifacts, demo, package, prerequisites, run, workspace::Workspace};
 
 /// The processors if none is named: an Intel and an AMD one.
 const IDENTITIES: [&str; 2] = ["skylake-6600k", "zen4-7700x"];
@@ -33,30 +33,21 @@ pub fn run(workspace: &Workspace, arguments: &InterruptArguments) -> Result<()> 
     artifacts::build(workspace)?;
     package::make(workspace)?;
     let names = arguments.identity.map_or_else(|| IDENTITIES.to_vec(), |identity| vec![identity.name]);
-    let prefixes = names.into_iter().map(|name| {
-        let folder = workspace.lab().join(format!("prefix-{name}"));
-        prefix::ensure(workspace, &folder)?;
-        Ok((name, folder))
-    });
-    let prefixes = prefixes.collect::<Result<Vec<_>>>()?;
     thread::scope(|scope| {
         let sweeps: Vec<_> =
-            prefixes.iter().map(|(name, prefix)| scope.spawn(|| sweep(workspace, arguments, name, prefix))).collect();
+            names.into_iter().map(|name| scope.spawn(move || sweep(workspace, arguments, name))).collect();
         let results: Vec<_> =
             sweeps.into_iter().map(|sweep| sweep.join().unwrap_or_else(|_| Err(anyhow!("a sweep panicked")))).collect();
         results.into_iter().collect()
     })
 }
 
-fn sweep(workspace: &Workspace, arguments: &InterruptArguments, name: &str, prefix: &Path) -> Result<()> {
+fn sweep(workspace: &Workspace, arguments: &InterruptArguments, name: &str) -> Result<()> {
     let mut command = workspace.cargo("run");
     command.args(["--quiet", "--locked", "--package", "tests", "--bin", "interrupts", "--", "--identity", name]);
     command.args(["--seed", &arguments.seed.to_string()]);
     if let Some(scenario) = &arguments.scenario {
         command.args(["--scenario", scenario]);
     }
-    command.env("HALPROF_ARTIFACTS", workspace.artifacts()).env("HALPROF_PACKAGE", workspace.package());
-    let ran = run::verbose(command.env("HALPROF_PREFIX", prefix));
-    prefix::stop_server(prefix)?;
-    ran
+    demo::on_bench_in(workspace, &workspace.prefix(name), &mut command, run::verbose)
 }

@@ -17,7 +17,7 @@ const BOOT_OPTIONS: [&str; 7] =
 /// Time limit for creating a prefix, which takes 2 to 5 seconds on an idle machine.
 const BOOT_LIMIT: Duration = Duration::from_mins(3);
 
-/// Gives a prefix in target/lab the DLL that Wine lacks. Creates the prefix if it is missing or of another version.
+/// Gives a prefix the DLL that Wine lacks. Creates the prefix if it is missing or of another version.
 pub fn ensure(workspace: &Workspace, prefix: &Path) -> Result<()> {
     let stamp = prefix.join("halprof-stamp");
     let wanted = format!("{PREFIX_VERSION} {}", run::output(Prefix::new(prefix).wine().arg("--version"))?);
@@ -36,15 +36,18 @@ pub fn ensure(workspace: &Workspace, prefix: &Path) -> Result<()> {
     files::copy_if_different(&workspace.artifacts().join(PRNG), &system.join(PRNG))
 }
 
-/// Stops the Wine of both prefixes and removes target/lab.
+/// Stops the Wine of every prefix and removes target/lab.
 pub fn clean_lab(workspace: &Workspace) -> Result<()> {
     let lab = workspace.lab();
     if !lab.exists() {
         println!("Nothing to remove: {} does not exist", lab.display());
         return Ok(());
     }
-    for prefix in workspace.prefixes() {
-        remove(&prefix)?;
+    let prefixes = workspace.prefixes();
+    if prefixes.is_dir() {
+        for prefix in fs::read_dir(&prefixes).with_context(|| format!("cannot read {}", prefixes.display()))? {
+            remove(&prefix?.path())?;
+        }
     }
     files::remove_folder(&lab)?;
     println!("Removed {}", lab.display());

@@ -77,10 +77,15 @@ impl Workspace {
         self.target().join("tools")
     }
 
-    /// Returns the folders of the two Wine prefixes, so that two runs of the bench can go on at the same time. Only the
-    /// end-to-end tests use the second.
-    pub fn prefixes(&self) -> [PathBuf; 2] {
-        ["prefix", "prefix-2"].map(|name| self.lab().join(name))
+    /// Returns the folder of the Wine prefix with this name. Runs of the bench can go on at the same time in different
+    /// ones.
+    pub fn prefix(&self, name: &str) -> PathBuf {
+        self.prefixes().join(name)
+    }
+
+    /// Returns the folder of all Wine prefixes.
+    pub fn prefixes(&self) -> PathBuf {
+        self.lab().join("prefixes")
     }
 
     /// Returns the log file for the full output of a command that shows only its progress.
