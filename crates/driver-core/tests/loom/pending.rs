@@ -6,7 +6,7 @@
 use driver_core::{AtomicPtr, End, Packet, Requests, Table, cancel, cancel_routine, enqueue, serve};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex};
-use loom::thread;
+use loom::thread::{self, JoinHandle};
 use sample_ring::{Armed, Consumer, Pushed, channel};
 
 use crate::explore;
@@ -175,6 +175,12 @@ impl Driver {
     }
 }
 
+/// Cancels a packet on another thread.
+fn cancel_elsewhere(driver: &Arc<Driver>, irp: &Arc<Irp>) -> JoinHandle<()> {
+    let (driver, irp) = (driver.clone(), irp.clone());
+    thread::spawn(move || driver.cancel(&irp))
+}
+
 fn ring() -> (sample_ring::Producer<u8, ()>, Consumer<u8, ()>) {
     channel(2, ()).unwrap()
 }
@@ -185,10 +191,7 @@ fn request_cancelled_while_it_is_queued_is_completed_once() {
     explore(3, || {
         let (_producer, consumer) = ring();
         let (driver, irp) = (Driver::new(consumer), Irp::new(1));
-        let manager = {
-            let (driver, irp) = (driver.clone(), irp.clone());
-            thread::spawn(move || driver.cancel(&irp))
-        };
+        let manager = cancel_elsewhere(&driver, &irp);
         driver.begin(&irp);
         manager.join().unwrap();
         assert_eq!(irp.outcome(), CANCELLED);
@@ -205,10 +208,7 @@ fn request_is_completed_by_the_thread_or_by_its_cancel_routine() {
             let (_producer, consumer) = ring();
             let (driver, irp) = (Driver::new(consumer), Irp::new(1));
             driver.begin(&irp);
-            let manager = {
-                let (driver, irp) = (driver.clone(), irp.clone());
-                thread::spawn(move || driver.cancel(&irp))
-            };
+            let manager = cancel_elsewhere(&driver, &irp);
             driver.go_on(now);
             manager.join().unwrap();
             assert!(outcomes.contains(&irp.outcome()), "{:#x}", irp.outcome());
@@ -226,10 +226,7 @@ fn closed_handle_has_no_request_and_others_keep_theirs() {
         let (driver, mine, other) = (Driver::new(consumer), Irp::new(1), Irp::new(2));
         driver.begin(&mine);
         driver.begin(&other);
-        let manager = {
-            let (driver, mine) = (driver.clone(), mine.clone());
-            thread::spawn(move || driver.cancel(&mine))
-        };
+        let manager = cancel_elsewhere(&driver, &mine);
         let worker = {
             let driver = driver.clone();
             thread::spawn(move || driver.go_on(0))
@@ -254,10 +251,7 @@ fn no_request_is_passed_over_while_another_is_cancelled() {
         let (driver, first, second) = (Driver::new(consumer), Irp::new(1), Irp::new(2));
         driver.begin(&first);
         driver.begin(&second);
-        let manager = {
-            let (driver, first) = (driver.clone(), first.clone());
-            thread::spawn(move || driver.cancel(&first))
-        };
+        let manager = cancel_elsewhere(&driver, &first);
         let mut asked = 0;
         let engine = driver.engine.lock().unwrap();
         serve(&*driver, &driver.armed, |irp, _| {
@@ -280,10 +274,7 @@ fn full_table_refuses_a_request_and_a_cancelled_one_makes_room() {
         let (driver, all) = (Driver::new(consumer), [Irp::new(1), Irp::new(1), Irp::new(1)]);
         driver.begin(&all[0]);
         driver.begin(&all[1]);
-        let manager = {
-            let (driver, irp) = (driver.clone(), all[0].clone());
-            thread::spawn(move || driver.cancel(&irp))
-        };
+        let manager = cancel_elsewhere(&driver, &all[0]);
         driver.begin(&all[2]);
         manager.join().unwrap();
         assert_eq!((all[0].outcome(), all[1].outcome()), (CANCELLED, 0));
