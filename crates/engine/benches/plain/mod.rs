@@ -1,18 +1,20 @@
 //! A processor whose registers are plain memory, and a machine of it: an access is a load or a store, as in the driver
 //! it is an instruction.
 
+mod grant;
+
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cpuid_dumps::CpuIdentity;
-use engine::{AreaAllocator, AreaRefused, ControlArea, Duration100ns, Platform, Ticks, TraceEvent};
+use engine::{Platform, Ticks};
 use pmu::first_access::GeneralProtection;
 use pmu::state::CounterSet;
 use pmu::{Cpu, Cpuid, CurrentCpu, GuardedCpu, Msr, ProcessorIndex};
-use protocol::status::STATUS_NOT_SUPPORTED;
-use protocol::{HalSourceRecord, NtStatus, ProcessorSet};
+use protocol::{NtStatus, ProcessorSet};
 use raw_cpuid::CpuIdResult;
-use sample_ring::Memory;
+
+use grant::grant_everything;
 
 /// IA32_PERF_GLOBAL_STATUS, and PerfCntrGlobalStatus.
 const STATUS: [u32; 2] = [0x38E, 0xC000_0300];
@@ -121,6 +123,8 @@ impl Platform for &Plain {
     type Cpu = PlainCpu;
     type PinnedCpu = PlainCpu;
 
+    grant_everything!();
+
     fn processors(&self) -> u32 {
         1
     }
@@ -141,38 +145,6 @@ impl Platform for &Plain {
         work(CurrentCpu::new(&self.cpu, ProcessorIndex::BOOT));
     }
 
-    fn ask_hal(&self, _records: &mut [HalSourceRecord]) -> Result<(), NtStatus> {
-        Ok(())
-    }
-
-    fn wants_session_events(&self) -> bool {
-        false
-    }
-
-    fn write_event(&self, _event: &TraceEvent<'_>) {}
-
-    fn ring_memory(&self, _processor: ProcessorIndex, bytes: usize) -> Option<Memory> {
-        Memory::allocate(bytes)
-    }
-
-    fn now(&self) -> Duration100ns {
-        Duration100ns(0)
-    }
-
-    fn timer_interval(&self, wanted: u32) -> u32 {
-        wanted
-    }
-
-    fn start_timers(&self, _processors: &ProcessorSet, _interval: u32) -> bool {
-        true
-    }
-
-    fn stop_timers(&self) {}
-
-    fn clock_frequency(&self) -> u64 {
-        10_000_000
-    }
-
     fn clock(&self) -> Ticks {
         Ticks(self.cpu.clock.load(Ordering::Relaxed))
     }
@@ -181,56 +153,8 @@ impl Platform for &Plain {
         || self.clock()
     }
 
-    fn configure_thread_profiling(&self, _count: u32) -> Result<(), NtStatus> {
-        Ok(())
-    }
-
-    fn release_thread_profiling(&self) -> Result<(), NtStatus> {
-        Ok(())
-    }
-
-    fn add_processor(&self, _processor: ProcessorIndex) -> bool {
-        false
-    }
-
-    fn reserve_counters(&self) -> Result<(), NtStatus> {
-        Ok(())
-    }
-
-    fn free_counters(&self) -> Result<(), NtStatus> {
-        Ok(())
-    }
-
-    fn pause(&self, _duration: Duration100ns) {}
-
-    fn open_local_apic(&self) -> Result<(), NtStatus> {
-        Ok(())
-    }
-
-    fn close_local_apic(&self) {}
-
-    fn is_shadowed(&self) -> Result<bool, NtStatus> {
-        Ok(false)
-    }
-
-    fn current_processor(&self) -> ProcessorIndex {
-        ProcessorIndex::BOOT
-    }
-
-    fn allocate_area(&self, _processor: ProcessorIndex, _by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
-        Err(AreaRefused { status: STATUS_NOT_SUPPORTED, address: 0 })
-    }
-
-    fn free_area(&self, _processor: ProcessorIndex) -> Result<(), NtStatus> {
-        Ok(())
-    }
-
     fn begin_sampling(&self) -> Result<NonZeroU64, NtStatus> {
         Ok(NonZeroU64::MIN)
-    }
-
-    fn run_ticks(&self, _processors: &ProcessorSet) -> bool {
-        true
     }
 
     fn end_sampling(&self) {}

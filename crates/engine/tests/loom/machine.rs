@@ -1,24 +1,24 @@
 //! A machine of AMD processors whose registers are plain memory, and a client of its engine.
 
+#[path = "../../benches/plain/grant.rs"]
+mod grant;
+
 use std::num::NonZeroU64;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use engine::{
-    AreaAllocator, AreaRefused, ClientId, ControlArea, Duration100ns, Engine, Interrupted, Platform, Request, Sampler,
-    Samples, Ticks, TraceEvent,
-};
+use engine::{ClientId, Engine, Interrupted, Platform, Request, Sampler, Samples, Ticks};
 use loom::sync::{Arc, Mutex};
 use pmu::first_access::GeneralProtection;
 use pmu::{Cpu, Cpuid, CurrentCpu, GuardedCpu, Msr, ProcessorIndex};
-use protocol::status::STATUS_NOT_SUPPORTED;
 use protocol::{
-    ALL_SOURCES, Code, CountRecord, EventRequest, HalSourceRecord, Hello, InfoReply, Mode, NtStatus, PROTOCOL_VERSION,
-    ProcessorSet, RING, ReplyHeader, SampleRecord, SamplesRequest, StartHeader, StopRequest, modes,
+    ALL_SOURCES, Code, CountRecord, EventRequest, Hello, InfoReply, Mode, NtStatus, PROTOCOL_VERSION, ProcessorSet,
+    RING, ReplyHeader, SampleRecord, SamplesRequest, StartHeader, StopRequest, modes,
 };
 use raw_cpuid::CpuIdResult;
-use sample_ring::Memory;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+use grant::grant_everything;
 
 /// Events between two samples.
 pub const INTERVAL: u32 = 5_000;
@@ -180,6 +180,8 @@ impl Platform for Shared {
     type Cpu = MemoryCpu;
     type PinnedCpu = MemoryCpu;
 
+    grant_everything!();
+
     fn processors(&self) -> u32 {
         self.processors.len() as u32
     }
@@ -202,38 +204,6 @@ impl Platform for Shared {
         }
     }
 
-    fn ask_hal(&self, _records: &mut [HalSourceRecord]) -> Result<(), NtStatus> {
-        Ok(())
-    }
-
-    fn wants_session_events(&self) -> bool {
-        false
-    }
-
-    fn write_event(&self, _event: &TraceEvent<'_>) {}
-
-    fn ring_memory(&self, _processor: ProcessorIndex, bytes: usize) -> Option<Memory> {
-        Memory::allocate(bytes)
-    }
-
-    fn now(&self) -> Duration100ns {
-        Duration100ns(0)
-    }
-
-    fn timer_interval(&self, wanted: u32) -> u32 {
-        wanted
-    }
-
-    fn start_timers(&self, _processors: &ProcessorSet, _interval: u32) -> bool {
-        true
-    }
-
-    fn stop_timers(&self) {}
-
-    fn clock_frequency(&self) -> u64 {
-        10_000_000
-    }
-
     fn clock(&self) -> Ticks {
         Ticks(0)
     }
@@ -242,57 +212,9 @@ impl Platform for Shared {
         || Ticks(0)
     }
 
-    fn configure_thread_profiling(&self, _count: u32) -> Result<(), NtStatus> {
-        Ok(())
-    }
-
-    fn release_thread_profiling(&self) -> Result<(), NtStatus> {
-        Ok(())
-    }
-
-    fn add_processor(&self, _processor: ProcessorIndex) -> bool {
-        false
-    }
-
-    fn reserve_counters(&self) -> Result<(), NtStatus> {
-        Ok(())
-    }
-
-    fn free_counters(&self) -> Result<(), NtStatus> {
-        Ok(())
-    }
-
-    fn pause(&self, _duration: Duration100ns) {}
-
-    fn open_local_apic(&self) -> Result<(), NtStatus> {
-        Ok(())
-    }
-
-    fn close_local_apic(&self) {}
-
-    fn is_shadowed(&self) -> Result<bool, NtStatus> {
-        Ok(false)
-    }
-
-    fn current_processor(&self) -> ProcessorIndex {
-        ProcessorIndex::BOOT
-    }
-
-    fn allocate_area(&self, _processor: ProcessorIndex, _by: AreaAllocator) -> Result<ControlArea, AreaRefused> {
-        Err(AreaRefused { status: STATUS_NOT_SUPPORTED, address: 0 })
-    }
-
-    fn free_area(&self, _processor: ProcessorIndex) -> Result<(), NtStatus> {
-        Ok(())
-    }
-
     fn begin_sampling(&self) -> Result<NonZeroU64, NtStatus> {
         self.has_handler.store(true, Ordering::Relaxed);
         Ok(NonZeroU64::MIN)
-    }
-
-    fn run_ticks(&self, _processors: &ProcessorSet) -> bool {
-        true
     }
 
     fn end_sampling(&self) {
