@@ -11,7 +11,7 @@ use crate::lab::Lab;
 use crate::probe::{Probe, Reply, hex};
 
 /// Room for the reply of any request but that for samples.
-const ROOM: usize = 8_192;
+pub const ROOM: usize = 1 << 15;
 
 /// A client with an open handle.
 #[derive(Debug)]
@@ -57,20 +57,29 @@ impl Client {
         self.ask(Code::Hello, hello.as_bytes(), ROOM).map(drop)
     }
 
-    /// Sends a request, and returns the header of its reply and what follows.
+    /// Sends a request, and returns its reply with the header.
     ///
     /// # Errors
-    /// The program has ended, or the driver refuses the request.
-    pub fn ask(&mut self, code: Code, input: &[u8], room: usize) -> Result<(ReplyHeader, Vec<u8>)> {
-        match self.probe.control(self.handle, code as u32, &hex(input), &room.to_string())? {
+    /// The program has ended, or the request has no reply.
+    pub fn send(&mut self, code: Code, input: &[u8], room: usize) -> Result<(ReplyHeader, Vec<u8>)> {
+        let input = if input.is_empty() { "-".to_owned() } else { hex(input) };
+        match self.probe.control(self.handle, code as u32, &input, &room.to_string())? {
             Reply::Failed(error) => bail!("{code:?} failed: {error}"),
             Reply::Done(bytes) => {
-                let (header, rest) =
-                    ReplyHeader::read_from_prefix(&bytes).ok().with_context(|| format!("{code:?} without a header"))?;
-                ensure!((header.status, header.cause) == (0, 0), "{code:?} was refused: {header:?}");
-                Ok((header, rest.to_vec()))
+                let header = ReplyHeader::read_from_prefix(&bytes).ok();
+                Ok((header.with_context(|| format!("{code:?} without a header"))?.0, bytes))
             }
         }
+    }
+
+    /// Sends a request that is not refused, and returns the header of its reply and what follows.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send), or the driver refuses the request.
+    pub fn ask(&mut self, code: Code, input: &[u8], room: usize) -> Result<(ReplyHeader, Vec<u8>)> {
+        let (header, mut bytes) = self.send(code, input, room)?;
+        ensure!((header.status, header.cause) == (0, 0), "{code:?} was refused: {header:?}");
+        Ok((header, bytes.split_off(size_of::<ReplyHeader>())))
     }
 
     /// Starts a session of these events on all processors, and returns its number.
