@@ -36,16 +36,8 @@ impl Client {
     /// # Errors
     /// The program has ended, or the driver refuses it.
     pub fn reopen(&mut self) -> Result<()> {
-        self.close()?;
+        self.probe.command(&format!("close {}", self.handle))?;
         self.open()
-    }
-
-    /// Closes the handle, which ends its sessions.
-    ///
-    /// # Errors
-    /// The program has ended.
-    pub fn close(&mut self) -> Result<()> {
-        self.probe.command(&format!("close {}", self.handle)).map(drop)
     }
 
     fn open(&mut self) -> Result<()> {

@@ -89,7 +89,8 @@ impl<'a> Stage<'a> {
     /// # Errors
     /// The connection is lost.
     pub fn finish(mut self) -> Result<Vec<String>> {
-        self.client.close()?;
+        // A close does not wait for the driver, which serves the request of the new handle afterwards.
+        self.client.reopen()?;
         self.lab.wire.hold_counter(false)?;
         self.session = None;
         let mut wrong: Vec<String> = self.lab.wire.violations()?.iter().map(Violation::to_string).collect();
