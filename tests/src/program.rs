@@ -1,6 +1,6 @@
 //! Running a program to its end.
 
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,8 @@ pub struct ProgramOutput {
     pub line: String,
     /// Exit code, or -1 if a signal ended the program.
     pub code: i32,
+    /// The same, or the signal that ended the program.
+    status: ExitStatus,
     /// Standard output, with LF line ends.
     pub out: String,
     /// Standard error, with LF line ends.
@@ -49,7 +51,7 @@ impl ProgramOutput {
     fn new(line: String, output: &Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("\r\n", "\n");
         let code = output.status.code().unwrap_or(-1);
-        Self { line, code, out: text(&output.stdout), err: text(&output.stderr) }
+        Self { line, code, status: output.status, out: text(&output.stdout), err: text(&output.stderr) }
     }
 
     /// Returns the result itself if the exit code is 0.
@@ -60,7 +62,7 @@ impl ProgramOutput {
         if self.code == 0 {
             return Ok(self);
         }
-        bail!("{} exited with {}\n{}{}", self.line, self.code, self.out, self.err)
+        bail!("{}: {}\n{}{}", self.line, self.status, self.out, self.err)
     }
 
     /// Parses the standard output of the client as JSON.
