@@ -138,7 +138,7 @@ impl<'a> Stage<'a> {
         bail!("the handler did not exceed its budget")
     }
 
-    /// Resumes the processors that are throttled.
+    /// Lets both processors tick, which resumes those that are throttled.
     fn resume(&mut self) -> Result<()> {
         (0..2).try_for_each(|processor| Ok(self.lab.wire.tick(processor, 1)?))
     }
@@ -275,6 +275,9 @@ impl<'a> Stage<'a> {
         // What the sessions that have ended have counted. The other one goes on from the beginning of the ledger.
         self.before = totals;
         self.before.retain(|(_, event), _| self.session.is_none() || *event != INSTRUCTIONS.event);
+        // A storm is counted between two ticks, of which a machine has a hundred in a second. A call may end with an
+        // interrupt that its counters no longer explain.
+        self.resume()?;
         if self.calls.is_multiple_of(CALLS_PER_HANDLE) {
             self.restart()?;
         }

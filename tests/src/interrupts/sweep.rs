@@ -74,9 +74,9 @@ impl Row {
     }
 }
 
-/// The greatest number of instructions of which each is interrupted. Of a longer call, each instruction of the driver
-/// is interrupted when it is executed for the first time: the others repeat it in loops and functions that plan.
-pub const MAX_INSTRUCTIONS: usize = 6_000;
+/// The greatest number of instructions of which each is interrupted, which no call exceeds today. Of a longer call, each
+/// instruction of the driver would be interrupted when it is executed for the first time.
+pub const MAX_INSTRUCTIONS: usize = 24_000;
 
 /// Failures after which a sweep ends.
 const MAX_FAILURES: usize = 20;
