@@ -2,7 +2,8 @@
 
 use bench_protocol::Random;
 use protocol::{
-    BRANCH_BUFFER, BRANCHES, EventRequest, MAX_BATCH, MAX_BUDGET, ProcessorSet, StartHeader, event_flags, flags, modes,
+    BRANCH_BUFFER, BRANCHES, DEFAULT_BUDGET, EventRequest, MAX_BATCH, MAX_BUDGET, ProcessorSet, StartHeader,
+    event_flags, flags, modes,
 };
 use zerocopy::IntoBytes;
 
@@ -76,7 +77,9 @@ pub fn start(random: &mut Random, machine: &Machine, restrictions: Restrictions,
     }
     if matches!(kind, Kind::Sample | Kind::Frequency | Kind::Precise | Kind::Branches) {
         header.ring = pick(random, &RINGS).unwrap_or(64);
-        header.budget = if random.percent(70) { MAX_BUDGET } else { number(random, MAX_BUDGET) };
+        // In real time, four processors that serve interrupts for 90 % of it would leave nothing of two host cores.
+        let most = if restrictions.slow { DEFAULT_BUDGET } else { MAX_BUDGET };
+        header.budget = if random.percent(70) { most } else { number(random, most) };
     }
     let most = match kind {
         Kind::Branches => 0,
