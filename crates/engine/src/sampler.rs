@@ -5,6 +5,8 @@
 //! PROFILE_LEVEL. An interrupt cannot occur in between, so that its parts need no lock and no memory order. The samples
 //! leave through rings, which the sessions read.
 
+#[cfg(test)]
+mod counting_cpu;
 mod disturbance;
 mod ds_buffers;
 mod frequency;
@@ -352,6 +354,7 @@ impl Sampler {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
         self.resume(current, per_cpu);
         self.hal.restore(current);
+        per_cpu.set_woken(now);
         self.with_rotations(current, |rotation| rotation.wake(now));
         Self::exclude_sleep(per_cpu, slept, now);
         per_cpu.push_to_all(&paused(PauseKind::Slept, current.index(), now, slept))

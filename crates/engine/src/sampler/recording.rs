@@ -330,74 +330,22 @@ const fn mode_of(ip: u64) -> Mode {
 
 #[cfg(test)]
 mod tests {
-    use core::sync::atomic::{AtomicU64, Ordering};
-
-    use pmu::{Cpuid, Msr, state};
-    use raw_cpuid::CpuIdResult;
+    use pmu::state;
 
     use super::*;
-
-    /// A processor that counts the accesses to its registers.
-    #[derive(Default)]
-    struct Counting(AtomicU64);
-
-    impl Counting {
-        fn touch(&self) -> u64 {
-            self.0.fetch_add(1, Ordering::Relaxed);
-            0
-        }
-    }
-
-    impl Cpuid for Counting {
-        fn cpuid(&self, _: u32, _: u32) -> CpuIdResult {
-            CpuIdResult { eax: 0, ebx: 0, ecx: 0, edx: 0 }
-        }
-    }
-
-    impl Cpu for Counting {
-        fn rdmsr(&self, _: Msr) -> u64 {
-            self.touch()
-        }
-
-        fn wrmsr(&self, _: Msr, _: u64) {
-            self.touch();
-        }
-
-        fn rdpmc(&self, _: u32) -> u64 {
-            self.touch()
-        }
-
-        fn lvt_pmi(&self) -> u32 {
-            self.touch();
-            0
-        }
-
-        fn set_lvt_pmi(&self, _: u32) {
-            self.touch();
-        }
-
-        fn time_stamp(&self) -> u64 {
-            0
-        }
-
-        fn save_area(&self, _: u8) -> u64 {
-            0
-        }
-
-        fn set_save_area(&self, _: u8, _: u64) {}
-    }
+    use crate::sampler::counting_cpu::CountingCpu;
 
     /// The machine can fall asleep after a start has checked everything that it needs.
     #[test]
     fn a_debug_store_installed_during_a_sleep_touches_no_register_until_the_wake() {
-        let cpu = Counting::default();
+        let cpu = CountingCpu::default();
         let sampler =
             Sampler::new(Hal::with_states(&cpu, pmu::Options::default(), 1, 0, state::allocate).unwrap(), 1_000);
         let current = CurrentCpu::new(&cpu, ProcessorIndex::BOOT);
         sampler.fall_asleep(current, Ticks(0));
         sampler.install(current, Boxed::new(DsBuffers::new()).unwrap());
-        assert_eq!(cpu.0.load(Ordering::Relaxed), 0);
+        assert_eq!(cpu.accesses(), 0);
         sampler.wake(current, Ticks(1), Ticks(1));
-        assert_ne!(cpu.0.load(Ordering::Relaxed), 0);
+        assert_ne!(cpu.accesses(), 0);
     }
 }

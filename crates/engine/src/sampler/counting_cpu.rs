@@ -1,0 +1,61 @@
+//! A processor for tests that counts the accesses to its registers.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use pmu::{Cpu, Cpuid, Msr};
+use raw_cpuid::CpuIdResult;
+
+/// A processor that counts the accesses to its registers.
+#[derive(Default)]
+pub struct CountingCpu(AtomicU64);
+
+impl CountingCpu {
+    /// Returns the number of accesses.
+    pub fn accesses(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn touch(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        0
+    }
+}
+
+impl Cpuid for CountingCpu {
+    fn cpuid(&self, _: u32, _: u32) -> CpuIdResult {
+        CpuIdResult { eax: 0, ebx: 0, ecx: 0, edx: 0 }
+    }
+}
+
+impl Cpu for CountingCpu {
+    fn rdmsr(&self, _: Msr) -> u64 {
+        self.touch()
+    }
+
+    fn wrmsr(&self, _: Msr, _: u64) {
+        self.touch();
+    }
+
+    fn rdpmc(&self, _: u32) -> u64 {
+        self.touch()
+    }
+
+    fn lvt_pmi(&self) -> u32 {
+        self.touch();
+        0
+    }
+
+    fn set_lvt_pmi(&self, _: u32) {
+        self.touch();
+    }
+
+    fn time_stamp(&self) -> u64 {
+        0
+    }
+
+    fn save_area(&self, _: u8) -> u64 {
+        0
+    }
+
+    fn set_save_area(&self, _: u8, _: u64) {}
+}
