@@ -188,8 +188,8 @@ impl Rotation {
         self.begun = self.updated;
     }
 
-    /// Updates the counts and the times of the current round. While the processor sleeps, no time passes. `now` can have
-    /// been read before the last sleep.
+    /// Updates the counts and the times of the current round. While the processor sleeps, no time passes. `now` can
+    /// have been read before the last sleep.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.

@@ -74,8 +74,8 @@ impl Row {
     }
 }
 
-/// The greatest number of instructions of which each is interrupted, which no call exceeds today. Of a longer call, each
-/// instruction of the driver would be interrupted when it is executed for the first time.
+/// The greatest number of instructions of which each is interrupted, which no call exceeds today. Of a longer call,
+/// each instruction of the driver would be interrupted when it is executed for the first time.
 pub const MAX_INSTRUCTIONS: usize = 24_000;
 
 /// Failures after which a sweep ends.
