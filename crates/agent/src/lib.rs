@@ -1,0 +1,17 @@
+//! Publishes what `client agent` measures: counts for Prometheus and OpenTelemetry, and profiles for a server or a
+//! folder. It knows nothing of the driver: its input is a [`Snapshot`] of numbers, or the bytes of a profile.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `config` | the file `agent.toml` |
+//! | `family` | the one table of metrics, which every output and the dashboard follow |
+//! | `snapshot` | the numbers of a moment |
+
+#![forbid(unsafe_code)]
+
+pub mod config;
+mod family;
+mod snapshot;
+
+pub use family::{Family, Kind, Unit};
+pub use snapshot::{Label, Latest, Point, Snapshot, Value};
