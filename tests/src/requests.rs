@@ -79,7 +79,7 @@ impl Client {
     /// # Errors
     /// As [`ask`](Self::ask).
     pub fn start(&mut self, ring: u32, budget: u32, batch: u32, events: &[EventRequest]) -> Result<u64> {
-        let header = StartHeader { flags: 0, ring, budget, batch, processors: ProcessorSet::EMPTY };
+        let header = StartHeader { ring, budget, batch, ..StartHeader::EMPTY };
         let (header, _) = self.ask(Code::Start, &[header.as_bytes(), events.as_bytes()].concat(), ROOM)?;
         let [session, ..] = header.detail;
         Ok(session)

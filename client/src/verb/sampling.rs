@@ -303,6 +303,7 @@ fn header(plan: &SamplingPlan) -> StartHeader {
         budget: args.budget.map_or(0, |percent| percent * 10),
         batch: plan.batch,
         processors: args.processors.map_or(ProcessorSet::EMPTY, |list| list.0),
+        ..StartHeader::EMPTY
     }
 }
 

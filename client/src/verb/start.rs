@@ -32,7 +32,7 @@ pub fn run(args: &StartArgs, context: &mut Context) -> Result<(), Error> {
     let set = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
     let events = events(&args.events, &set, &connection)?;
     let flags = flags::DETACHED | flags::MULTIPLEX | args.force.flags();
-    let header = StartHeader { flags, ring: 0, budget: 0, batch: 0, processors: set };
+    let header = StartHeader { flags, processors: set, ..StartHeader::EMPTY };
     let session = connection.start(&header, &events)?.session;
     if args.format.json {
         let started = |event: &protocol::EventRequest| StartedEvent {

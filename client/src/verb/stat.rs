@@ -100,7 +100,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
 
     let baseline = args.baseline.as_deref().map(diff::read_counts).transpose()?;
     system.note_interrupts()?;
-    let header = StartHeader { flags: flags::MULTIPLEX | args.force.flags(), ring: 0, budget: 0, batch: 0, processors };
+    let header = StartHeader { flags: flags::MULTIPLEX | args.force.flags(), processors, ..StartHeader::EMPTY };
     let plan = Plan { args, connection: &connection, system, header };
     let mut printer = Printer { args, connection: &connection, metrics, sets, shown: 0 };
     let mut runs = Vec::new();

@@ -100,7 +100,7 @@ fn start(engine: &mut Engine<&Plain>) -> u64 {
         ReplyHeader::read_from_prefix(&buffer).expect("an answer").0
     };
     ask(Code::Hello, Hello { version: PROTOCOL_VERSION, reserved: 0 }.as_bytes());
-    let header = StartHeader { flags: 0, ring: RING, budget: 900, batch: 0, processors: ProcessorSet::EMPTY };
+    let header = StartHeader { ring: RING, budget: 900, ..StartHeader::EMPTY };
     let event = EventRequest { source: 6, modes: modes::BOTH, interval: 65_536, ..EventRequest::EMPTY };
     let started = ask(Code::Start, &[header.as_bytes(), event.as_bytes()].concat());
     assert_eq!(started.status, 0);

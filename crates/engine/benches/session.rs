@@ -124,7 +124,7 @@ fn opened<M: Platform>(machine: M) -> Engine<M> {
 
 /// A request of so many events that every general counter can count.
 fn request(events: u16) -> Vec<u8> {
-    let header = StartHeader { flags: flags::MULTIPLEX, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+    let header = StartHeader { flags: flags::MULTIPLEX, ..StartHeader::EMPTY };
     let event = |number| {
         let source = RawEvent::NONE.with_event(0x90 + number).with_umask(0x81).source().0;
         EventRequest { source, modes: modes::BOTH, ..EventRequest::EMPTY }

@@ -57,6 +57,8 @@ pub struct Event {
     pub pinned: bool,
     /// The event has not been stopped.
     pub running: bool,
+    /// The event stopped when its session yielded, and its final count waits for a request.
+    pub yielded: bool,
 }
 
 /// How an event is served.
@@ -113,10 +115,17 @@ impl Event {
     }
 
     /// Returns whether the event runs and is addressed by the filter.
-    pub fn is_running(&self, EventFilter { source, core_type }: EventFilter) -> bool {
-        self.running
-            && (source == ALL_SOURCES || source == self.source)
-            && (core_type == 0 || core_type == self.core_type_number())
+    pub fn is_running(&self, filter: EventFilter) -> bool {
+        self.running && self.is_addressed(filter)
+    }
+
+    /// Returns whether the event is addressed by the filter, and has a count: it runs, or has yielded.
+    pub fn has_count(&self, filter: EventFilter) -> bool {
+        (self.running || self.yielded) && self.is_addressed(filter)
+    }
+
+    fn is_addressed(&self, EventFilter { source, core_type }: EventFilter) -> bool {
+        (source == ALL_SOURCES || source == self.source) && (core_type == 0 || core_type == self.core_type_number())
     }
 
     /// Returns the number of its core type, or 0.

@@ -11,7 +11,7 @@ use pmu::state::{CounterSet, CounterState};
 use pmu::{CoreType, ProcessorIndex};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_INSUFFICIENT_RESOURCES, STATUS_NOT_SUPPORTED};
 use protocol::{
-    ALL_SOURCES, BRANCHES, DEFAULT_BUDGET, ErrorCode, EventRequest, ExtraInUse, MAX_RING_BYTES, StartHeader,
+    ALL_SOURCES, BRANCHES, DEFAULT_BUDGET, ErrorCode, EventRequest, ExtraInUse, MAX_RING_BYTES, ROUND, StartHeader,
     event_flags, flags,
 };
 
@@ -23,7 +23,7 @@ use crate::platform::{EngineContext, Platform};
 use crate::processor_set::choose;
 use crate::reply::{Refusal, Reply, invalid};
 use crate::rings::{self, Rings};
-use crate::rotation::{MAX_ROTATIONS, ROUND, Rotation, Turn, TurnCount};
+use crate::rotation::{MAX_ROTATIONS, Rotation, Turn, TurnCount};
 use crate::rounds::{Counted, Placed, Placer, Unplaced};
 use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber, TIME_STATS};
 use crate::session::{Count, Place, Session, ThreadProfiling};
@@ -109,6 +109,7 @@ impl<M: Platform> Planner<'_, M> {
                 group: event.group,
                 pinned: sampled || event.flags & event_flags::PINNED != 0,
                 running: true,
+                yielded: false,
             })?;
         }
         check_numbers(&planned)?;
@@ -153,12 +154,15 @@ impl<M: Platform> Planner<'_, M> {
             begun: try_with_capacity(processors.len())?,
             processors: try_with_capacity(processors.len())?,
             everywhere: header.processors.is_empty(),
-            round: (header.flags & flags::MULTIPLEX != 0).then(|| platform.timer_interval(ROUND)),
+            round: (header.flags & flags::MULTIPLEX != 0)
+                .then(|| platform.timer_interval(header.round.max(*ROUND.start()))),
             rotations: try_with_capacity(0)?,
             events: planned,
             rings,
             hardware_recording: recording,
             thread_profiling: if for_threads { ThreadProfiling::Wanted } else { ThreadProfiling::No },
+            yields: header.flags & flags::YIELDS != 0,
+            yielded: None,
         };
         for processor in processors {
             if let Err(refusal) = self.extend(&mut session, processor, reply) {

@@ -37,6 +37,22 @@ impl Refusal {
         Self { detail: [first, second], ..self }
     }
 
+    /// Returns whether the session would not be refused if others had not taken what it needs.
+    pub const fn is_for_want(&self) -> bool {
+        matches!(
+            self.cause,
+            ErrorCode::NoFreeCounter
+                | ErrorCode::OtherThread
+                | ErrorCode::ExtraRegisterTaken
+                | ErrorCode::DebugStoreTaken
+                | ErrorCode::TooManyRawEvents
+                | ErrorCode::TooManySessions
+                | ErrorCode::RingsTooLarge
+                | ErrorCode::NoCommonCounter
+                | ErrorCode::ThreadsConflict
+        )
+    }
+
     /// Marks the refusal as specific to this processor: others support the request.
     pub const fn on_processor_alone(self, processor: ProcessorIndex) -> Self {
         let [first, _] = self.detail;
@@ -136,6 +152,11 @@ impl<'a> Reply<'a> {
             self.used = end;
             self.count += 1;
         }
+    }
+
+    /// Removes all records.
+    pub const fn clear(&mut self) {
+        (self.used, self.count, self.total) = (size_of::<ReplyHeader>(), 0, 0);
     }
 
     pub const fn set_detail(&mut self, first: u64, second: u64) {

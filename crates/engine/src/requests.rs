@@ -136,8 +136,8 @@ impl Input {
             | Self::ListCoreTypes
             | Self::ListHalSources
             | Self::QuerySource(_)
-            | Self::Stop(_)
-            | Self::Start(..) => 0,
+            | Self::Stop(_) => 0,
+            Self::Start(header, _) => header.reserved.into(),
             Self::ControlArea(request) => request.reserved,
             Self::ReadRegisters(request) => request.reserved.into(),
             Self::ReadGroup(request) => {

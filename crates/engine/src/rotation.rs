@@ -12,10 +12,6 @@ use pmu::{Cpu, CurrentCpu, Disturbance};
 use crate::sampler::Hal;
 use crate::time::{Duration100ns, Ticks};
 
-/// Duration of a round, in units of 100 ns: 4 ms, as in Linux perf (`perf_event_mux_interval_ms`). The clock of the
-/// system may make it longer.
-pub const ROUND: u32 = 40_000;
-
 /// Largest number of sessions whose events take turns on one processor.
 pub const MAX_ROTATIONS: usize = 8;
 

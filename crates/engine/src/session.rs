@@ -60,6 +60,10 @@ pub struct Session {
     pub hardware_recording: Option<HardwareRecording>,
     /// Whether Windows' thread profiling reads its counters.
     pub thread_profiling: ThreadProfiling,
+    /// Whether it stops when another session needs what it uses.
+    pub yields: bool,
+    /// When it yielded. It has no running event then.
+    pub yielded: Option<Timestamp>,
 }
 
 /// Use of Windows' thread profiling by a session.
@@ -260,17 +264,19 @@ impl Session {
         self.events.iter().any(|event| event.running && event.service.uses_debug_store())
     }
 
-    /// Writes the counts of the addressed events, as they were last read.
+    /// Writes the counts of the addressed events, as they were last read; those of a session that has yielded as of
+    /// that moment.
     pub fn write_counts(&self, now: Timestamp, events: EventFilter, sampler: &Sampler, reply: &mut Reply<'_>) {
         let (clock, hal) = (sampler.clock(), sampler.hal());
+        let now = self.yielded.unwrap_or(now);
         let interface = hal.interface().kind() as u32;
         for (processor, begun) in self.processors.iter().zip(&self.begun) {
             let (enabled, asleep) = now.since(*begun);
             let core_type = hal.core_type(*processor).map_or(0, CoreType::number);
-            let running = |(_, (event, place, _)): &(u32, (&Event, Place, &Count))| {
-                event.is_running(events) && !matches!(place, Place::Elsewhere)
+            let counted = |(_, (event, place, _)): &(u32, (&Event, Place, &Count))| {
+                event.has_count(events) && !matches!(place, Place::Elsewhere)
             };
-            for (index, (event, place, count)) in (0..).zip(self.on(*processor)).filter(running) {
+            for (index, (event, place, count)) in (0..).zip(self.on(*processor)).filter(counted) {
                 let numbers = self.numbers(*processor, event, place);
                 let disturbed = count.disturbance.get().map(|(disturbance, time)| {
                     let after = Ticks(time).saturating_since(begun.clock).duration(clock);
@@ -352,7 +358,8 @@ impl Session {
     /// Returns the flags for [`SessionEvent`].
     fn flags(&self) -> u32 {
         let detached = if self.owner.is_none() { flags::DETACHED } else { 0 };
-        detached | if self.thread_profiling == ThreadProfiling::No { 0 } else { flags::THREADS }
+        let threads = if self.thread_profiling == ThreadProfiling::No { 0 } else { flags::THREADS };
+        detached | threads | if self.yields { flags::YIELDS } else { 0 }
     }
 
     /// Returns how many counters thread profiling has to read to reach every counter of the session: those up to the

@@ -2,6 +2,7 @@
 
 mod added;
 mod threads;
+mod yielding;
 
 use alloc::vec::Vec;
 
@@ -77,8 +78,7 @@ impl Sessions {
         reply: &mut Reply<'_>,
     ) -> Result<u64, Refusal> {
         self.end_kept(context);
-        let planner = Planner { context, others: &self.all };
-        let session = planner.plan(self.last_number + 1, requester, header, events, reply)?;
+        let session = self.plan(requester, header, events, context, reply)?;
         let number = session.number;
         // Stored before it begins, so that what has begun can always be ended.
         if let Err(session) = self.all.try_place(session) {
@@ -108,6 +108,31 @@ impl Sessions {
         write_starts(session, context);
         self.configure_threads(number, context)?;
         Ok(number)
+    }
+
+    /// Plans a session. If it would be refused for what other sessions use, or would have to take turns, those that
+    /// yield stop first.
+    fn plan<M: Platform>(
+        &mut self,
+        requester: Requester,
+        header: &StartHeader,
+        events: &[EventRequest],
+        context: EngineContext<'_, M>,
+        reply: &mut Reply<'_>,
+    ) -> Result<Session, Refusal> {
+        let number = self.last_number + 1;
+        let planned = Planner { context, others: &self.all }.plan(number, requester, header, events, reply);
+        if header.flags & flags::YIELDS != 0 || !self.all.iter().any(Session::would_yield) {
+            return planned;
+        }
+        match &planned {
+            Ok(session) if session.rotations.is_empty() => return planned,
+            Ok(session) => session.release(context.hal),
+            Err(refusal) if refusal.is_for_want() => reply.clear(),
+            Err(_) => return planned,
+        }
+        self.yield_counters(context);
+        Planner { context, others: &self.all }.plan(number, requester, header, events, reply)
     }
 
     /// Sets the lowest budget of the sessions that sample.
@@ -174,6 +199,9 @@ impl Sessions {
         let now = context.moment();
         for session in self.all.iter().filter(|session| meant(session)) {
             session.write_counts(now, EventFilter::ALL, context.sampler, reply);
+            if session.yielded.is_some() {
+                reply.set_detail(1, 0);
+            }
         }
         Ok(())
     }
@@ -247,9 +275,11 @@ impl Sessions {
     ) -> Result<(), Refusal> {
         self.find(number, client)?;
         let meant = |session: &Session| session.is_meant(number, client);
-        if !self.all.iter().any(|session| meant(session) && session.has(events)) && !events.is_all() {
+        let has = |session: &Session| session.events.iter().any(|event| event.has_count(events));
+        if !self.all.iter().any(|session| meant(session) && has(session)) && !events.is_all() {
             return Err(Refusal::new(STATUS_NOT_FOUND, ErrorCode::NotStarted).source(events.source).detail(number, 0));
         }
+        self.take_yielded(meant, events, context, reply);
         let kept = self.stop_those(meant, events, context, reply);
         kept.map_or(Ok(()), |kept| Err(thread_profiling_taken(kept.status)))
     }
@@ -332,8 +362,7 @@ impl Sessions {
             write_stops(session, events, context);
             session.free(events, sampler);
         }
-        // Sessions that sampled stay until their last samples are fetched.
-        self.all.retain(|session| session.has(EventFilter::ALL) || session.rings.is_some());
+        self.all.retain(Session::is_kept);
         self.set_budget(context);
         self.resources.release(&self.all, context);
         kept
@@ -361,7 +390,7 @@ impl Sessions {
         self.account.delivered += rings.write(platform.clock(), reply);
         if stopped && rings.are_empty() {
             reply.set_detail(1, 0);
-            self.forget(|session| session.number == number);
+            self.forget(|session| session.number == number && !session.has_untaken_counts());
         }
         Ok(true)
     }

@@ -79,7 +79,7 @@ fn count(name: &str, machine: &SimMachine, engine: &mut Engine<&SimMachine>, sou
 /// Asks for what only processors with a Debug Store have, and stops it again where it is granted.
 fn record(name: &str, engine: &mut Engine<&SimMachine>) {
     let client = Client::open(engine, 3, 10);
-    let header = StartHeader { flags: 0, ring: 64, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+    let header = StartHeader { ring: 64, ..StartHeader::EMPTY };
     for (source, modes, interval) in
         [(BRANCHES, modes::BOTH, 64), (2, modes::BOTH | modes::PRECISE, 4_096), (2, modes::BOTH, 4_096)]
     {
@@ -131,13 +131,7 @@ fn refuses(name: &str, machine: &SimMachine, engine: &mut Engine<&SimMachine>) {
     let client = Client::open(engine, 2, 10);
     for source in [2, 6, 0x19, BRANCHES] {
         for interval in [0, 4_096] {
-            let header = StartHeader {
-                flags: 0,
-                ring: if interval > 0 { 64 } else { 0 },
-                budget: 0,
-                batch: 0,
-                processors: ProcessorSet::EMPTY,
-            };
+            let header = StartHeader { ring: if interval > 0 { 64 } else { 0 }, ..StartHeader::EMPTY };
             let event = EventRequest { source, modes: modes::BOTH, interval, ..EventRequest::EMPTY };
             let answer = client.start_with(engine, header, &[event]).header();
             assert!(answer.status != 0 && answer.cause != 0, "{name}: {source:#x}, {answer:?}");
@@ -167,7 +161,7 @@ fn architectural_pebs_is_refused_without_an_access_of_the_registers_that_it_lack
             let read = machine.processor(0).model().uncounted(|model| model.rdmsr(register));
             assert!(read.is_err(), "{}: the model has {register:#x}", identity.name);
         }
-        let header = StartHeader { flags: 0, ring: 64, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+        let header = StartHeader { ring: 64, ..StartHeader::EMPTY };
         let precise =
             EventRequest { source: 2, modes: modes::BOTH | modes::PRECISE, interval: 4_096, ..EventRequest::EMPTY };
         let answer = client.start_with(&mut engine, header, &[precise]).header();

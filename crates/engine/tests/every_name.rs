@@ -51,7 +51,7 @@ const REFUSED: &[(&str, u32, u64, usize)] = &[
 const INTERVAL: u32 = i32::MAX as u32;
 
 /// Counts on every processor.
-const HEADER: StartHeader = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+const HEADER: StartHeader = StartHeader::EMPTY;
 
 /// Returns the table of a processor of the bench.
 fn table(identity: &CpuIdentity) -> Option<Table> {

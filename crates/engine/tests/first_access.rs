@@ -61,13 +61,7 @@ fn events(identity: &'static CpuIdentity) -> Vec<EventRequest> {
 
 fn start(client: Client, engine: &mut Engine<&SimMachine>, events: &[EventRequest]) -> Answer {
     let samples = events.iter().any(|event| event.interval > 0);
-    let header = StartHeader {
-        flags: 0,
-        ring: if samples { 64 } else { 0 },
-        budget: 0,
-        batch: 0,
-        processors: ProcessorSet::EMPTY,
-    };
+    let header = StartHeader { ring: if samples { 64 } else { 0 }, ..StartHeader::EMPTY };
     client.start_with(engine, header, events)
 }
 

@@ -25,7 +25,7 @@ const fn event(source: u32, interval: u32) -> EventRequest {
 fn started(client: Client, engine: &mut Engine<&SimMachine>, events: &[EventRequest]) -> u64 {
     let ring = if events.iter().any(|event| event.interval != 0) { 64 } else { 0 };
     let budget = if ring == 0 { 0 } else { 900 };
-    let header = StartHeader { flags: 0, ring, budget, batch: 0, processors: ProcessorSet::EMPTY };
+    let header = StartHeader { ring, budget, ..StartHeader::EMPTY };
     let header = client.start_with(engine, header, events).header();
     assert_eq!((header.status, header.cause), (0, 0));
     header.detail[0]
@@ -115,7 +115,7 @@ fn a_refused_start_gives_the_pair_back() {
         let machine = SimMachine::named(name, 1);
         let mut engine = Engine::new(&machine, [0; 4]).unwrap();
         let client = Client::open(&mut engine, 1, 10);
-        let header = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+        let header = StartHeader::EMPTY;
         let refused = client.start_with(&mut engine, header, &[event(source(), 0); 4]).header();
         assert_eq!(refused.cause, protocol::ErrorCode::NoFreeCounter as u32, "{name}");
         assert_eq!(refused.detail, [3, 4], "{name}: three pairs for four events");

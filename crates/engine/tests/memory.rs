@@ -35,7 +35,7 @@ fn engine_bytes(name: &str, processors: u32) -> [usize; 3] {
     let made = bytes() - before;
     machine.all().for_each(|cpu| cpu.require_guards(false)); // what is noted of guards takes memory
     let client = Client::open(&mut engine, 1, 10);
-    let header = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+    let header = StartHeader::EMPTY;
     let events = [2, 6, 11].map(|source| EventRequest { source, modes: modes::BOTH, ..EventRequest::EMPTY });
     let answer = client.start_with(&mut engine, header, &events).header();
     assert_eq!(answer.status, 0);

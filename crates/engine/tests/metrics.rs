@@ -25,8 +25,7 @@ const GLOBAL_CTRL: u32 = 0x38F;
 const SLOTS_ON: u64 = 1 << 35;
 const METRICS_ON: u64 = 1 << 48;
 
-const ONLY_COUNTED: StartHeader =
-    StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+const ONLY_COUNTED: StartHeader = StartHeader::EMPTY;
 
 const fn event(umask: u16) -> EventRequest {
     let source = RawEvent::NONE.with_event(0).with_umask(umask).source().0;

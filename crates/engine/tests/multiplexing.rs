@@ -69,7 +69,7 @@ impl Scene {
     }
 
     fn start(&mut self, flags: u32, events: &[EventRequest]) -> ReplyHeader {
-        let header = StartHeader { flags, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+        let header = StartHeader { flags, ..StartHeader::EMPTY };
         self.client.start_with(&mut self.engine, header, events).header()
     }
 
@@ -194,7 +194,7 @@ fn a_group_is_too_large_whatever_is_counted_on_other_processors() {
     let mut start = |processor, events: &[EventRequest]| {
         let mut processors = ProcessorSet::EMPTY;
         assert!(processors.insert(processor));
-        let header = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors };
+        let header = StartHeader { processors, ..StartHeader::EMPTY };
         client.start_with(&mut engine, header, events).header()
     };
     assert_eq!(start(1, &[event(raw(0x40), 0)]).status, 0);
@@ -318,7 +318,7 @@ fn a_round_ends_after_its_time_even_if_the_timer_expires_more_often() {
     let events: Vec<_> = (0..8).map(|number| event(raw(0x90 + number), 0)).collect();
     let session = scene.started(&events);
     let every_millisecond = EventRequest { interval: 10_000, ..event(pmu::Source::TIME.0, 0) };
-    let header = StartHeader { flags: 0, ring: 64, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+    let header = StartHeader { ring: 64, ..StartHeader::EMPTY };
     let sampler = Client::open(&mut scene.engine, 2, 20);
     assert_eq!(sampler.start_with(&mut scene.engine, header, &[every_millisecond]).header().status, 0);
     assert_eq!(scene.machine.timer(), Some(10_000));

@@ -32,7 +32,7 @@ const fn sampled(source: u32, counters: u32) -> EventRequest {
 
 fn start(client: Client, engine: &mut Engine<&SimMachine>, events: &[EventRequest]) -> ReplyHeader {
     let ring = if events.iter().any(|event| event.interval != 0) { 64 } else { 0 };
-    let header = StartHeader { flags: 0, ring, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+    let header = StartHeader { ring, ..StartHeader::EMPTY };
     client.start_with(engine, header, events).header()
 }
 

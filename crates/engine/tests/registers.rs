@@ -51,7 +51,7 @@ fn read_by_a_session(machine: &SimMachine) -> BTreeSet<(u32, u16)> {
         &[event(0x1A, modes::BOTH | modes::PRECISE)],
     ] {
         let ring = if interval > 0 { 64 } else { 0 };
-        let header = StartHeader { flags: 0, ring, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+        let header = StartHeader { ring, ..StartHeader::EMPTY };
         client.start_with(&mut engine, header, events);
     }
     engine.shut_down();

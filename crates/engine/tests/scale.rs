@@ -99,7 +99,7 @@ fn cost<T>(machine: &SimMachine, operation: &'static str, work: impl FnOnce() ->
 
 /// Starts a session on all processors, and returns its number.
 fn start(client: Client, engine: &mut Engine<&SimMachine>, ring: u32, events: &[EventRequest]) -> u64 {
-    let header = StartHeader { flags: 0, ring, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+    let header = StartHeader { ring, ..StartHeader::EMPTY };
     let answer = client.start_with(engine, header, events).header();
     assert_eq!((answer.status, answer.cause), (0, 0));
     answer.detail[0]

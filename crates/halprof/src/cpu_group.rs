@@ -36,7 +36,7 @@ impl CpuGroup {
         flags: u32,
         cpus: ProcessorSet,
     ) -> Result<Self, Error> {
-        let header = StartHeader { flags, ring: 0, budget: 0, batch: 0, processors: cpus };
+        let header = StartHeader { flags, processors: cpus, ..StartHeader::EMPTY };
         let requests: Vec<EventRequest> = events.iter().flat_map(|event| &event.requests).copied().collect();
         let repeated = |(name, event): (usize, &NamedRequests)| std::iter::repeat_n(name, event.requests.len());
         let owners = events.iter().enumerate().flat_map(repeated).collect();

@@ -63,7 +63,7 @@
 //! let all = ProcessorSet::EMPTY;
 //! let events = driver.events("instructions", modes::USER, &all)?;
 //! let requests: Vec<_> = events.iter().map(|event| event.request).collect();
-//! let header = StartHeader { flags: flags::MULTIPLEX, ring: 0, budget: 0, batch: 0, processors: all };
+//! let header = StartHeader { flags: flags::MULTIPLEX, processors: all, ..StartHeader::EMPTY };
 //! let session = driver.start(&header, &requests)?.session;
 //! for count in driver.stop_all(session)? {
 //!     println!("CPU {}: {}", count.processor, count.count);

@@ -73,7 +73,7 @@ impl Device for Constant {
 }
 
 const ALL: ProcessorSet = ProcessorSet::EMPTY;
-const COUNT: StartHeader = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: ALL };
+const COUNT: StartHeader = StartHeader { processors: ALL, ..StartHeader::EMPTY };
 
 #[test]
 fn a_text_names_events_and_their_modes() {

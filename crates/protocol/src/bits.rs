@@ -12,8 +12,12 @@ pub mod flags {
     /// Configure Windows' thread profiling with the counters of the session. It runs on all processors and only counts,
     /// each event on the same general counter everywhere; it is not detached, and its events do not take turns.
     pub const THREADS: u32 = 8;
+    /// The session yields: it stops by itself when another session without this flag needs what it uses, or would have
+    /// to take turns beside it. A [`Code::Read`](crate::Code::Read) reports that. It is neither detached nor for
+    /// threads.
+    pub const YIELDS: u32 = 16;
     /// All defined bits.
-    pub const ALL: u32 = DETACHED | FORCE | MULTIPLEX | THREADS;
+    pub const ALL: u32 = DETACHED | FORCE | MULTIPLEX | THREADS | YIELDS;
 }
 
 /// Bits of [`GroupRequest::flags`](crate::GroupRequest::flags).

@@ -27,6 +27,9 @@ pub const MAX_BATCH: u32 = 1024;
 /// Maximum number of events that a [`GroupReply`] has counts of.
 pub const MAX_GROUP: usize = 16;
 
+/// Range of the duration of a round, in units of 100 ns: 4 ms, as in Linux perf (`perf_event_mux_interval_ms`), to 1 s.
+pub const ROUND: core::ops::RangeInclusive<u32> = 40_000..=10_000_000;
+
 /// Number of 64-bit words in a [`ProcessorSet`]: 2,048 processors, the maximum of Windows.
 pub const PROCESSOR_WORDS: usize = 32;
 
@@ -229,7 +232,7 @@ layout! {
     }
 
     /// In: the beginning of a [`Code::Start`](crate::Code::Start); [`EventRequest`]s follow to the end of the buffer.
-    272 StartHeader {
+    280 StartHeader {
         /// Bits of [`flags`](crate::flags).
         flags: u32,
         /// Number of records in the ring of each processor: a power of two in [`RING`]; zero if no event is sampled.
@@ -241,6 +244,11 @@ layout! {
         /// one. With more than one, the process of a record is unknown. Zero if no event is
         /// [precise](crate::modes::PRECISE).
         batch: u32,
+        /// Duration of a round with [`MULTIPLEX`](crate::flags::MULTIPLEX), in units of 100 ns and in [`ROUND`]; zero
+        /// selects the shortest.
+        round: u32,
+        /// Zero.
+        reserved: u32,
         /// Processors on which the session runs.
         processors: ProcessorSet,
     }
@@ -479,6 +487,12 @@ layout! {
         /// [`EventRequest::extra`].
         extra: u64,
     }
+}
+
+impl StartHeader {
+    /// A session on all processors that only counts, for struct update syntax.
+    pub const EMPTY: Self =
+        Self { flags: 0, ring: 0, budget: 0, batch: 0, round: 0, reserved: 0, processors: ProcessorSet::EMPTY };
 }
 
 impl EventRequest {

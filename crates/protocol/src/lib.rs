@@ -26,8 +26,9 @@ pub use error_code::{ErrorCode, ExtraInUse, RegisterFault, RegisterInUse};
 pub use layout::{
     AreaRecord, AreaRequest, BRANCH_BUFFER, CoreTypeRecord, CountRecord, DEFAULT_BUDGET, EventRequest, GroupReply,
     GroupRequest, HalSourceRecord, Hello, HelloReply, InfoReply, IntervalRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY,
-    MAX_GROUP, MAX_RING_BYTES, NAME_LENGTH, PROCESSOR_WORDS, ProcessorSet, RING, RegisterRecord, RegistersRequest,
-    ReplyHeader, SamplesRequest, SessionEvent, SessionRequest, SourceRecord, SourceRequest, StartHeader, StopRequest,
+    MAX_GROUP, MAX_RING_BYTES, NAME_LENGTH, PROCESSOR_WORDS, ProcessorSet, RING, ROUND, RegisterRecord,
+    RegistersRequest, ReplyHeader, SamplesRequest, SessionEvent, SessionRequest, SourceRecord, SourceRequest,
+    StartHeader, StopRequest,
 };
 pub use read_by::ReadBy;
 pub use record::{
@@ -39,7 +40,7 @@ pub use request::{Access, Code, Method, REQUESTS, RequestSpec, Size, find};
 pub use status::NtStatus;
 
 /// The version that both sides exchange in [`Hello`]; it changes with any layout, code or meaning.
-pub const PROTOCOL_VERSION: u32 = 12;
+pub const PROTOCOL_VERSION: u32 = 13;
 
 /// Name of the device object in the kernel's namespace.
 pub const DEVICE_NAME: &str = "\\Device\\halprof";

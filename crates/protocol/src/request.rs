@@ -67,9 +67,11 @@ pub enum Code {
     /// [`SampleRecord::time`] in units per second. On [`crate::ErrorCode::NoFreeCounter`] the records
     /// are the [`crate::SessionEvent`]s that use the counters.
     Start = control_code(5, Access::ReadWrite),
-    /// [`StopRequest`] in, [`ReplyHeader`] and the final [`crate::CountRecord`]s out: HalStopProfileInterrupt.
+    /// [`StopRequest`] in, [`ReplyHeader`] and the final [`crate::CountRecord`]s out: HalStopProfileInterrupt. Of a
+    /// session that has yielded, they are those of the moment when it did.
     Stop = control_code(6, Access::ReadWrite),
-    /// [`SessionRequest`] in, [`ReplyHeader`] and [`crate::CountRecord`]s out.
+    /// [`SessionRequest`] in, [`ReplyHeader`] and [`crate::CountRecord`]s out. `detail[0]` is 1 if the session has
+    /// [yielded](crate::flags::YIELDS): the counts are final, and it remains to be stopped.
     Read = control_code(7, Access::Read),
     /// Nothing in, [`ReplyHeader`] and [`crate::SessionEvent`]s out: the sessions and the counters that they use.
     ListSessions = control_code(8, Access::Read),

@@ -67,7 +67,7 @@ pub fn replies(bytes: &[u8]) {
         6 => counted(driver.registers(0).map(|records| records.len()), size_of::<u64>()),
         7 => counted(driver.control_areas(&AreaRequest::new_zeroed()).map(|records| records.len()), size_of::<u64>()),
         8 => {
-            let header = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: all };
+            let header = StartHeader { processors: all, ..StartHeader::EMPTY };
             counted(driver.start(&header, &[EventRequest::new_zeroed()]).map(|_| 1), size_of::<ReplyHeader>());
             counted(driver.events("instructions", 3, &all).map(|events| events.len()), 1);
         }

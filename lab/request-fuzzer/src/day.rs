@@ -77,7 +77,7 @@ impl Episode<'_> {
             self.open(HANDLES);
         }
         let event = |source| EventRequest { source, modes: modes::BOTH, ..EventRequest::EMPTY };
-        let header = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+        let header = StartHeader::EMPTY;
         self.input.clear();
         self.input.extend_from_slice(header.as_bytes());
         self.input.extend_from_slice([event(2), event(6)].as_bytes());

@@ -213,11 +213,11 @@ impl Generator<'_> {
         } + 1;
         let multiplex = matches!(kind, 5..=7);
         let mut header = StartHeader {
-            flags: 0,
             ring: if sampled { 64 << self.random.up_to(4) } else { 0 },
             budget: if sampled && self.one_in(2) { self.number(899) + 1 } else { 0 },
             batch: if precise && self.one_in(2) { self.number(16) } else { 0 },
             processors: if threads { ProcessorSet::EMPTY } else { self.processors() },
+            ..StartHeader::EMPTY
         };
         if threads {
             header.flags |= flags::THREADS;

@@ -78,7 +78,7 @@ impl dyn SceneClient + '_ {
     /// Starts a session and returns its number.
     fn start(&mut self, flags: u32, events: &[EventRequest]) -> u64 {
         let ring = if events.iter().any(|event| event.interval > 0) { 64 } else { 0 };
-        let header = StartHeader { flags, ring, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+        let header = StartHeader { flags, ring, ..StartHeader::EMPTY };
         let [session, ..] = self.ask(Code::Start, &[header.as_bytes(), events.as_bytes()].concat()).detail;
         session
     }

@@ -69,7 +69,7 @@ pub fn start(random: &mut Random, machine: &Machine, restrictions: Restrictions,
     if restrictions.exact && matches!(kind, Kind::Frequency | Kind::Precise | Kind::Branches) {
         kind = Kind::Sample;
     }
-    let mut header = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: processors(random, machine) };
+    let mut header = StartHeader { processors: processors(random, machine), ..StartHeader::EMPTY };
     for (flag, share) in [(flags::FORCE, 15), (flags::DETACHED, 4)] {
         if random.percent(share) {
             header.flags |= flag;

@@ -98,7 +98,7 @@ impl Client {
         processors: ProcessorSet,
         events: &[(u32, u32)],
     ) -> Answer {
-        let header = StartHeader { flags, ring: 0, budget: 0, batch: 0, processors };
+        let header = StartHeader { flags, processors, ..StartHeader::EMPTY };
         let mut input = header.as_bytes().to_vec();
         for (source, modes) in events {
             let event = EventRequest { source: *source, modes: *modes, ..EventRequest::EMPTY };

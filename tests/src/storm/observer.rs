@@ -32,7 +32,7 @@ impl Observer {
 
     /// Starts to count an event on all processors, if the machine has it.
     pub fn start_witness(&mut self, lab: &mut Lab) -> Result<()> {
-        let header = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+        let header = StartHeader::EMPTY;
         let event = EventRequest { source: SOURCE, modes: modes::BOTH, ..EventRequest::EMPTY };
         let (reply, _) = self.client.send(Code::Start, &[header.as_bytes(), event.as_bytes()].concat(), ROOM)?;
         if reply.status == 0 {

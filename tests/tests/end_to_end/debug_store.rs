@@ -309,7 +309,7 @@ fn unloading_while_recording_restores_the_registers() {
 
 /// Returns a start request for branches and precise samples of instructions on all processors.
 fn start() -> String {
-    let header = StartHeader { flags: 0, ring: 64, budget: 900, batch: 4, processors: ProcessorSet::EMPTY };
+    let header = StartHeader { ring: 64, budget: 900, batch: 4, ..StartHeader::EMPTY };
     let branches = EventRequest { source: BRANCHES, modes: modes::BOTH, interval: 64, ..EventRequest::EMPTY };
     let precise =
         EventRequest { source: 0x1A, modes: modes::BOTH | modes::PRECISE, interval: 100_000, ..EventRequest::EMPTY };

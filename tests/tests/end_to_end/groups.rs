@@ -19,7 +19,7 @@ fn ask(probe: &mut Probe, handle: u32, code: Code, input: &[u8], output: usize) 
 }
 
 fn start(probe: &mut Probe, handle: u32, flags: u32, sources: &[u32]) -> ReplyHeader {
-    let header_in = StartHeader { flags, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+    let header_in = StartHeader { flags, ..StartHeader::EMPTY };
     let event = |source: &u32| EventRequest { source: *source, modes: modes::BOTH, ..EventRequest::EMPTY };
     let events: Vec<EventRequest> = sources.iter().map(event).collect();
     header(&ask(probe, handle, Code::Start, &[header_in.as_bytes(), events.as_bytes()].concat(), 4_096))

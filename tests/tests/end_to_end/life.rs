@@ -28,7 +28,7 @@ pub fn header(bytes: &[u8]) -> ReplyHeader {
 
 /// Returns a start request for sources in both modes on all processors, in the format of the probe.
 pub fn start_request(sources: &[u32]) -> String {
-    let header = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+    let header = StartHeader::EMPTY;
     let mut bytes = header.as_bytes().to_vec();
     for source in sources {
         let event = EventRequest { source: *source, modes: modes::BOTH, ..EventRequest::EMPTY };

@@ -38,7 +38,7 @@ pub fn start_sampling(ring: u32, interval: u32, budget: u32) -> String {
 
 /// Returns a start request that samples a source on every processor.
 pub fn start_sampling_source(source: u32, ring: u32, interval: u32, budget: u32) -> String {
-    let header = StartHeader { flags: 0, ring, budget, batch: 0, processors: ProcessorSet::EMPTY };
+    let header = StartHeader { ring, budget, ..StartHeader::EMPTY };
     let event = EventRequest { source, modes: modes::BOTH, interval, ..EventRequest::EMPTY };
     hex(&[header.as_bytes(), event.as_bytes()].concat())
 }

@@ -224,7 +224,7 @@ const INSTRUCTIONS: u32 = 2;
 /// Steps that start instructions in user mode on all processors, and keep the session.
 fn start(flags: u32) -> Vec<String> {
     let hello = Hello { version: PROTOCOL_VERSION, reserved: 0 };
-    let header = StartHeader { flags, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+    let header = StartHeader { flags, ..StartHeader::EMPTY };
     let event = EventRequest { source: INSTRUCTIONS, modes: modes::USER, ..EventRequest::EMPTY };
     let request = hex(&[header.as_bytes(), event.as_bytes()].concat());
     vec![

@@ -96,7 +96,13 @@ impl Tester<'_> {
     fn header(&self, ring: u32) -> StartHeader {
         let mut processors = ProcessorSet::EMPTY;
         processors.insert(self.processor); // the list has only numbers that a set can hold
-        StartHeader { flags: self.flags, ring, budget: if ring > 0 { BUDGET } else { 0 }, batch: 0, processors }
+        StartHeader {
+            flags: self.flags,
+            ring,
+            budget: if ring > 0 { BUDGET } else { 0 },
+            processors,
+            ..StartHeader::EMPTY
+        }
     }
 
     /// Executes work on the processor.

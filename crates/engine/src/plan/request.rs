@@ -6,8 +6,8 @@ use pmu::source::FullEvent;
 use pmu::state::CounterSet;
 use pmu::{CoreType, Source};
 use protocol::{
-    BRANCHES, ErrorCode, EventRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, RING, StartHeader, event_flags, flags,
-    modes,
+    BRANCHES, ErrorCode, EventRequest, MAX_BATCH, MAX_BUDGET, MAX_FREQUENCY, RING, ROUND, StartHeader, event_flags,
+    flags, modes,
 };
 
 use super::no_such_core_type;
@@ -124,7 +124,7 @@ fn check_sampling(event: &EventRequest) -> Result<(), Refusal> {
 
 /// Checks the parameters of the session against its events.
 pub(super) fn check(header: &StartHeader, sampled: bool, events: &[EventRequest]) -> Result<(), Refusal> {
-    let StartHeader { flags, ring, budget, batch, ref processors } = *header;
+    let StartHeader { flags, ring, budget, batch, round, reserved: _, ref processors } = *header;
     let (least, most) = (u64::from(*RING.start()), u64::from(*RING.end()));
     let most_batch = if events.iter().any(|event| event.modes & modes::PRECISE != 0) { MAX_BATCH } else { 0 };
     if batch > most_batch {
@@ -134,10 +134,13 @@ pub(super) fn check(header: &StartHeader, sampled: bool, events: &[EventRequest]
     if flags & !flags::ALL != 0
         || (sampled && flags & flags::DETACHED != 0)
         || (flags & flags::THREADS != 0 && beside_threads)
+        || (flags & flags::YIELDS != 0 && flags & (flags::DETACHED | flags::THREADS) != 0)
     {
         Err(invalid(ErrorCode::BadFlags, u64::from(flags)))
     } else if let Some(event) = events.iter().find(|event| event.flags & !event_flags::ALL != 0) {
         Err(invalid(ErrorCode::BadFlags, u64::from(event.flags)).source(event.source))
+    } else if round != 0 && !(flags & flags::MULTIPLEX != 0 && ROUND.contains(&round)) {
+        Err(invalid(ErrorCode::BadInterval, round.into()).detail(u64::from(*ROUND.start()), u64::from(*ROUND.end())))
     } else if sampled && !(ring.is_power_of_two() && RING.contains(&ring)) {
         Err(invalid(ErrorCode::BadRing, least).detail(least, most))
     } else if !sampled && ring != 0 {

@@ -40,7 +40,7 @@ pub const fn event(source: u32, interval: u32) -> EventRequest {
 /// Starts events on every processor and returns the session.
 pub fn started(client: Client, engine: &mut Engine<&SimMachine>, events: &[EventRequest]) -> u64 {
     let ring = if events.iter().any(|event| event.interval > 0) { 1 << 12 } else { 0 };
-    let header = StartHeader { flags: 0, ring, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+    let header = StartHeader { ring, ..StartHeader::EMPTY };
     let answer = client.start_with(engine, header, events).header();
     assert_eq!((answer.status, answer.cause), (0, 0));
     let [session, _] = answer.detail;

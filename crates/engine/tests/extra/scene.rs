@@ -15,8 +15,7 @@ pub const READS: u64 = 0x1_0001;
 pub const WRITES: u64 = 0x1_0002;
 pub const CODE_READS: u64 = 0x1_0004;
 
-pub const ONLY_COUNTED: StartHeader =
-    StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+pub const ONLY_COUNTED: StartHeader = StartHeader::EMPTY;
 
 pub fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
     Engine::new(machine, [0; 4]).unwrap()

@@ -268,7 +268,7 @@ fn the_modes_of_an_event_apply() {
     let machine = SimMachine::named("skylake-6600k", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let header = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: ProcessorSet::EMPTY };
+    let header = StartHeader::EMPTY;
     let both = [modes::USER, modes::KERNEL].map(|modes| protocol::EventRequest { modes, ..event(6, 0) });
     let session = client.start_with(&mut engine, header, &both).header().detail[0];
     machine.run(0, Mode::User, &|_| 10);

@@ -50,7 +50,7 @@ pub fn on(processors: &[u32]) -> ProcessorSet {
 }
 
 pub const fn header(flags: u32, processors: ProcessorSet) -> StartHeader {
-    StartHeader { flags, ring: 0, budget: 0, batch: 0, processors }
+    StartHeader { flags, processors, ..StartHeader::EMPTY }
 }
 
 /// Starts events and returns the header of the reply.

@@ -29,7 +29,7 @@ fn event(source: u32, core_type: u32) -> EventRequest {
 }
 
 fn header(flags: u32, processors: ProcessorSet) -> StartHeader {
-    StartHeader { flags, ring: 0, budget: 0, batch: 0, processors }
+    StartHeader { flags, processors, ..StartHeader::EMPTY }
 }
 
 fn start(

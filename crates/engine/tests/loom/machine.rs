@@ -270,7 +270,7 @@ impl Client {
     /// Starts a session that samples [`SOURCE`] with the smallest rings, and returns its number.
     pub fn start(self, engine: &mut Engine<Shared>) -> u64 {
         let ring = *RING.start();
-        let header = StartHeader { flags: 0, ring, budget: 900, batch: 0, processors: ProcessorSet::EMPTY };
+        let header = StartHeader { ring, budget: 900, ..StartHeader::EMPTY };
         let event = EventRequest { source: SOURCE, modes: modes::BOTH, interval: INTERVAL, ..EventRequest::EMPTY };
         self.ask(engine, Code::Start, &[header.as_bytes(), event.as_bytes()].concat()).0.detail[0]
     }

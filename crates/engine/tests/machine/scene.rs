@@ -28,7 +28,7 @@ pub const fn event(source: u32, interval: u32) -> EventRequest {
 
 /// Returns the header of a session with these flags, with rings for samples.
 pub const fn header(flags: u32, samples: bool, processors: ProcessorSet) -> StartHeader {
-    StartHeader { flags, ring: if samples { 64 } else { 0 }, budget: 0, batch: 0, processors }
+    StartHeader { flags, ring: if samples { 64 } else { 0 }, processors, ..StartHeader::EMPTY }
 }
 
 /// Starts events and returns the session.

@@ -71,7 +71,7 @@ pub const fn branches(modes: u32) -> EventRequest {
 }
 
 pub const fn header(batch: u32) -> StartHeader {
-    StartHeader { flags: 0, ring: 1024, budget: 900, batch, processors: ProcessorSet::EMPTY }
+    StartHeader { ring: 1024, budget: 900, batch, ..StartHeader::EMPTY }
 }
 
 pub fn started(client: Client, engine: &mut Engine<&SimMachine>, header: &StartHeader, events: &[EventRequest]) -> u64 {

@@ -64,7 +64,7 @@ pub fn on(processors: &[u32]) -> ProcessorSet {
 }
 
 pub const fn header(ring: u32, processors: ProcessorSet) -> StartHeader {
-    StartHeader { flags: 0, ring, budget: 900, batch: 0, processors }
+    StartHeader { ring, budget: 900, processors, ..StartHeader::EMPTY }
 }
 
 /// Starts events with these intervals and returns the session.

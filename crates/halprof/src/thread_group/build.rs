@@ -144,7 +144,7 @@ impl Attempt<'_> {
 
     /// Starts the session. The driver's refusal of the flags is a reason for another grade.
     fn start(&self, flags: u32, cpus: ProcessorSet) -> Result<Session, Error> {
-        let header = StartHeader { flags: self.options.flags | flags, ring: 0, budget: 0, batch: 0, processors: cpus };
+        let header = StartHeader { flags: self.options.flags | flags, processors: cpus, ..StartHeader::EMPTY };
         let requests: Vec<EventRequest> = self.events.iter().flat_map(|event| &event.requests).copied().collect();
         Session::start(self.machine.shared_driver(), &header, &requests)
     }

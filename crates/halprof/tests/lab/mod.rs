@@ -411,6 +411,6 @@ pub fn start_session(driver: &Driver, event: &str) -> Option<u64> {
     let all = ProcessorSet::EMPTY;
     let events = driver.events(event, modes::USER, &all).expect("an event of the processor");
     let requests: Vec<_> = events.iter().map(|event| event.request).collect();
-    let header = StartHeader { flags: 0, ring: 0, budget: 0, batch: 0, processors: all };
+    let header = StartHeader { processors: all, ..StartHeader::EMPTY };
     driver.start(&header, &requests).ok().map(|started| started.session)
 }

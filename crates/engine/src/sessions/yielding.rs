@@ -1,0 +1,56 @@
+//! Sessions that yield: they stop when another session needs what they use.
+//!
+//! A session that has yielded keeps its final counts until its client stops it. The client learns of it from a read.
+
+use super::Sessions;
+use crate::event::EventFilter;
+use crate::platform::{EngineContext, Platform};
+use crate::reply::Reply;
+use crate::session::Session;
+
+impl Sessions {
+    /// Stops every session that yields, except for those that have done so.
+    pub(super) fn yield_counters<M: Platform>(&mut self, context: EngineContext<'_, M>) {
+        for session in self.all.iter_mut().filter(|session| session.would_yield()) {
+            session.events.iter_mut().filter(|event| event.running).for_each(|event| event.yielded = true);
+        }
+        self.stop_those(|session| session.yields, EventFilter::ALL, context, &mut Reply::over(&mut []));
+        let now = context.moment();
+        for session in self.all.iter_mut().filter(|session| session.has_untaken_counts()) {
+            session.yielded = session.yielded.or(Some(now));
+        }
+    }
+
+    /// Writes the final counts of the addressed events of sessions that have yielded, and forgets them.
+    pub(super) fn take_yielded<M: Platform>(
+        &mut self,
+        meant: impl Fn(&Session) -> bool,
+        events: EventFilter,
+        context: EngineContext<'_, M>,
+        reply: &mut Reply<'_>,
+    ) {
+        let now = context.moment();
+        for session in self.all.iter_mut().filter(|session| meant(session) && session.has_untaken_counts()) {
+            session.write_counts(now, events, context.sampler, reply);
+            session.events.iter_mut().filter(|event| event.has_count(events)).for_each(|event| event.yielded = false);
+        }
+        self.all.retain(Session::is_kept);
+    }
+}
+
+impl Session {
+    /// Returns whether it yields, and has not done so.
+    pub(super) fn would_yield(&self) -> bool {
+        self.yields && self.has(EventFilter::ALL)
+    }
+
+    /// Returns whether it has yielded, and its client has not taken its counts.
+    pub(super) fn has_untaken_counts(&self) -> bool {
+        self.events.iter().any(|event| event.yielded)
+    }
+
+    /// Returns whether it runs, or has counts or samples that its client has not taken.
+    pub(super) fn is_kept(&self) -> bool {
+        self.has(EventFilter::ALL) || self.has_untaken_counts() || self.rings.is_some()
+    }
+}
