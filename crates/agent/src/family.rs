@@ -92,6 +92,8 @@ families! {
         "1, with the versions of agent and driver, the profile interface and the processor";
     Up "halprof.counting" Gauge None []
         "1 while the agent counts, 0 while it has no counters";
+    Cpus "halprof.cpus" Gauge None []
+        "CPUs on which the agent counts, for sums over CPUs that are compared with a budget of each";
     Events "halprof.events" Counter None ["event" "core_type" "cpu"]
         "Events that were counted while the event had a counter";
     EventsScaled "halprof.events.scaled" Counter None ["event" "core_type" "cpu"]
