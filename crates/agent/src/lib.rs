@@ -4,12 +4,15 @@
 //! | module | contents |
 //! |---|---|
 //! | `config` | the file `agent.toml` |
+//! | `dashboard` | the dashboard and the rules of `integrations`, which a test makes from the table |
 //! | `family` | the one table of metrics, which every output and the dashboard follow |
 //! | `snapshot` | the numbers of a moment |
 
 #![forbid(unsafe_code)]
 
 pub mod config;
+#[cfg(test)]
+mod dashboard;
 mod family;
 mod snapshot;
 
