@@ -7,6 +7,7 @@ mod counters;
 mod crates;
 mod exports;
 mod libpfm4;
+mod monitoring;
 mod package;
 mod stacks;
 
@@ -30,6 +31,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     if cfg!(target_os = "linux") {
         exports::run(workspace)?;
         libpfm4::run(workspace)?;
+        monitoring::run(workspace)?;
         counters::run(workspace)?;
         package::run(workspace)?;
     }

@@ -80,6 +80,13 @@ const EXPORTS: &[Package] = &[
     Package { name: "npm", reason: "installs speedscope", present: || on_path("npm") },
 ];
 
+/// What checks the dashboard. promtool is not among them: it is unpacked only, because the installation of its package
+/// would start a server.
+const MONITORING: &[Package] = &[
+    Package { name: "nodejs", reason: "runs the compiler of TypeScript", present: || on_path("node") },
+    Package { name: "npm", reason: "installs it and Grafana's types", present: || on_path("npm") },
+];
+
 const PACKAGES: &[Package] = &[
     Package { name: "wine64", reason: "runs the driver and the client", present: wine_prefix::is_installed },
     Package {
@@ -163,6 +170,11 @@ pub fn for_counters(workspace: &Workspace) -> Result<()> {
 /// Installs the programs that open exports of recordings, if they are missing.
 pub fn for_exports(workspace: &Workspace) -> Result<()> {
     packages(workspace, EXPORTS)
+}
+
+/// Installs what checks the dashboard against Grafana's types, if it is missing.
+pub fn for_monitoring(workspace: &Workspace) -> Result<()> {
+    packages(workspace, MONITORING)
 }
 
 fn system_packages(workspace: &Workspace) -> Result<()> {
