@@ -6,6 +6,8 @@
 //! | `config` | the file `agent.toml` |
 //! | `dashboard` | the dashboard and the rules of `integrations`, which a test makes from the table |
 //! | `family` | the one table of metrics, which every output and the dashboard follow |
+//! | `openmetrics` | snapshots as text for Prometheus |
+//! | `server` | the endpoint that Prometheus scrapes |
 //! | `snapshot` | the numbers of a moment |
 
 #![forbid(unsafe_code)]
@@ -14,6 +16,7 @@ pub mod config;
 #[cfg(test)]
 mod dashboard;
 mod family;
+pub mod openmetrics;
 mod snapshot;
 
 pub use family::{Family, Kind, Unit};
