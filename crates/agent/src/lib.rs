@@ -17,7 +17,9 @@ pub mod config;
 mod dashboard;
 mod family;
 pub mod openmetrics;
+mod server;
 mod snapshot;
 
 pub use family::{Family, Kind, Unit};
+pub use server::{Server, ServerError, Statistics};
 pub use snapshot::{Label, Latest, Point, Snapshot, Value};
