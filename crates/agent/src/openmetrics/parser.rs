@@ -27,18 +27,17 @@ pub(super) fn parse(text: &str) -> Result<Vec<Parsed>, String> {
     let mut families: Vec<Parsed> = Vec::new();
     // Not `lines`, which would also split at a carriage return.
     for line in body.split_terminator('\n') {
-        match line.strip_prefix("# ") {
-            Some(rest) => describe(&mut families, rest)?,
-            None => {
-                let sample = sample(line)?;
-                let family = families.last_mut().ok_or("a sample before the first family")?;
-                let suffix = if family.kind == "counter" { "_total" } else { "" };
-                if sample.name != format!("{}{suffix}", family.name) {
-                    return Err(format!("{} in the family {}", sample.name, family.name));
-                }
-                family.samples.push(sample);
-            }
+        if let Some(rest) = line.strip_prefix("# ") {
+            describe(&mut families, rest)?;
+            continue;
         }
+        let sample = sample(line)?;
+        let family = families.last_mut().ok_or("a sample before the first family")?;
+        let suffix = if family.kind == "counter" { "_total" } else { "" };
+        if sample.name != format!("{}{suffix}", family.name) {
+            return Err(format!("{} in the family {}", sample.name, family.name));
+        }
+        family.samples.push(sample);
     }
     check(&families)?;
     Ok(families)

@@ -60,11 +60,14 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let service = service_fn(move |request| Box::pin(Arc::clone(&site).answer(request)));
+    // Half-closed connections are left to hyper, which ends them: a client that went away must not keep a place in
+    // the queue for the verification of its password.
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER)
         .max_buf_size(MAX_HEADER)
         .keep_alive(false)
+        .half_close(false)
         .serve_connection(TokioIo::new(stream), service);
     let result = timeout(REQUEST, poll_fn(|context| connection.poll_without_shutdown(context))).await?;
     linger(connection.into_parts().io.into_inner()).await?;
