@@ -15,11 +15,11 @@ use crate::snapshot::{Point, Snapshot, Value};
 /// The content type of the text.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Returns a snapshot as text. A family without a point is left out, and so are counters below zero or without a
-/// number, which the format forbids: one of them would cost the scraper all the others.
+/// Returns a snapshot as text. Families without points are left out. So are counters that are negative or `NaN`: the
+/// format forbids them, and a scraper that finds one may drop the whole text.
 ///
 /// # Errors
-/// The encoder failed, which it does not for a text in memory.
+/// The encoder failed. It has no reason to while it writes into memory.
 pub fn encode(snapshot: &Arc<Snapshot>) -> Result<String, fmt::Error> {
     let mut registry = registry::Registry::default();
     registry.register_collector(Box::new(Points(Arc::clone(snapshot))));

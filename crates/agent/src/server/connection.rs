@@ -30,7 +30,7 @@ const LINGER_BYTES: u64 = 256 * 1_024;
 /// Size of the header.
 const MAX_HEADER: usize = 16 * 1_024;
 
-/// Why a connection ended early. Nobody reads it; it is for the debugger.
+/// Why a connection ended early. The agent drops it; tests and debuggers read it.
 #[derive(Debug, Error)]
 pub(super) enum ConnectionError {
     #[error("the connection failed")]

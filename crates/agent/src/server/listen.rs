@@ -54,7 +54,7 @@ impl Listener {
         }
     }
 
-    /// Accepts connections until it is told to stop.
+    /// Accepts connections until `stopped` fires, then gives the open ones [`GRACE`] to finish.
     pub(super) async fn serve(self: &Arc<Self>, socket: TcpListener, mut stopped: oneshot::Receiver<()>) {
         let mut tasks = JoinSet::new();
         loop {
@@ -84,7 +84,7 @@ impl Listener {
         };
         let listener = Arc::clone(self);
         tasks.spawn(async move {
-            // Clients that misbehave are so cheap to make that a message for each would only fill a disk.
+            // Errors are dropped: a client can cause any number of them, and messages would only fill the disk.
             let _ = connection::serve(stream, listener.tls.clone(), Arc::clone(&listener.site)).await;
             drop(permit);
         });

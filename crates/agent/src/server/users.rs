@@ -1,8 +1,7 @@
 //! Basic authentication.
 //!
-//! A scrape every second must not cost a bcrypt each time, so the last credentials that were accepted of each user are
-//! remembered: as a message authentication code with a random key of this process, from which nobody gets a password
-//! faster than from the hash in the configuration.
+//! A scrape every second must not cost a bcrypt each time. The list therefore remembers the last accepted credentials of
+//! each user, as a message authentication code. Its key is random, and never leaves this process.
 
 use std::collections::BTreeSet;
 use std::str::FromStr as _;
