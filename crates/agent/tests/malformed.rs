@@ -139,10 +139,14 @@ fn the_endpoint_survives_malformed_requests() {
             assert!(result.is_ok(), "request {index}, raw {raw}: {attack:?}: {result:?}");
         }
         for target in &targets {
+            // Connections are accepted in order: after a scrape, none of the batch waits to be accepted any more. One
+            // that did would take a place from the crowd.
+            let scrape = scrape_of(target.user);
+            target.endure(&scrape, false).unwrap();
             wait_until(|| target.server.statistics(), |now| now.open == 0);
             crowd(target);
             wait_until(|| target.server.statistics(), |now| now.open == 0);
-            target.endure(&scrape_of(target.user), false).unwrap();
+            target.endure(&scrape, false).unwrap();
             wait_until(|| target.server.statistics(), |now| now.open == 0);
         }
         // The first batches fill caches and the allocator's arenas.
