@@ -8,6 +8,7 @@
 //! | `family` | the one table of metrics, which every output and the dashboard follow |
 //! | `openmetrics` | snapshots as text for Prometheus |
 //! | `server` | the endpoint that Prometheus scrapes |
+//! | `otlp` | the export to an OpenTelemetry collector |
 //! | `snapshot` | the numbers of a moment |
 
 #![forbid(unsafe_code)]
@@ -18,8 +19,15 @@ mod dashboard;
 mod family;
 pub mod openmetrics;
 mod server;
+mod error;
+mod family;
+mod host;
+mod http;
+mod otlp;
 mod snapshot;
 
+pub use error::StartError;
 pub use family::{Family, Kind, Unit};
 pub use server::{Server, ServerError, Statistics};
+pub use otlp::Otlp;
 pub use snapshot::{Label, Latest, Point, Snapshot, Value};
