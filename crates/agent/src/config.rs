@@ -201,7 +201,7 @@ pub struct Push {
 pub enum Server {
     /// `POST /ingest` of Pyroscope.
     Pyroscope,
-    /// `POST /api/v1/profiles/writeraw` of Parca... chosen by the release.
+    /// `POST /api/profiles/writeraw` of Parca, with JSON.
     Parca,
 }
 

@@ -9,6 +9,7 @@
 //! | `openmetrics` | snapshots as text for Prometheus |
 //! | `server` | the endpoint that Prometheus scrapes |
 //! | `otlp` | the export to an OpenTelemetry collector |
+//! | `profiles` | profiles in a folder, and on their way to a server |
 //! | `snapshot` | the numbers of a moment |
 
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@ mod family;
 mod host;
 mod http;
 mod otlp;
+pub mod profiles;
 mod snapshot;
 
 pub use error::StartError;
