@@ -1,7 +1,7 @@
 //! Basic authentication.
 //!
-//! A scrape every second must not cost a bcrypt each time. The list therefore remembers the last accepted credentials of
-//! each user, as a message authentication code. Its key is random, and never leaves this process.
+//! A scrape every second must not cost a bcrypt each time. The list therefore remembers the last accepted credentials
+//! of each user, as a message authentication code. Its key is random, and never leaves this process.
 
 use std::collections::BTreeSet;
 use std::str::FromStr as _;
