@@ -125,7 +125,7 @@ families! {
     ProfileSamplesLost "halprof.profile.samples.lost" Counter None []
         "Samples that are missing in profiles: lost or throttled";
     Profiles "halprof.profiles" Counter None ["outcome"]
-        "Profiles by what became of them: written, sent, expired, dropped or failed";
+        "Profiles by what became of them: written, sent, expired, dropped, failed, or skipped because no samples could be taken";
     ProfilesWaiting "halprof.profiles.waiting" Gauge None []
         "Profiles that wait on the disk to be sent";
     ProfilesWaitingSize "halprof.profiles.waiting.size" Gauge Bytes []

@@ -4,32 +4,31 @@
 //! | module | contents |
 //! |---|---|
 //! | `config` | the file `agent.toml` |
-//! | `dashboard` | the dashboard and the rules of `integrations`, which a test makes from the table |
 //! | `family` | the one table of metrics, which every output and the dashboard follow |
+//! | `snapshot` | the numbers of a moment |
 //! | `openmetrics` | snapshots as text for Prometheus |
 //! | `server` | the endpoint that Prometheus scrapes |
 //! | `otlp` | the export to an OpenTelemetry collector |
 //! | `profiles` | profiles in a folder, and on their way to a server |
-//! | `snapshot` | the numbers of a moment |
+//! | `dashboard` | the dashboard and the rules of `integrations`, which a test makes from the table |
 
 #![forbid(unsafe_code)]
 
 pub mod config;
 #[cfg(test)]
 mod dashboard;
-mod family;
-pub mod openmetrics;
-mod server;
 mod error;
 mod family;
 mod host;
 mod http;
+pub mod openmetrics;
 mod otlp;
 pub mod profiles;
+mod server;
 mod snapshot;
 
 pub use error::StartError;
 pub use family::{Family, Kind, Unit};
-pub use server::{Server, ServerError, Statistics};
 pub use otlp::Otlp;
+pub use server::{Server, ServerError, Statistics};
 pub use snapshot::{Label, Latest, Point, Snapshot, Value};
