@@ -103,6 +103,15 @@ pub struct Started {
     pub clock: u64,
 }
 
+/// The counts of a session.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// One record for each event and processor.
+    pub records: Vec<CountRecord>,
+    /// Whether the session has yielded to another.
+    pub has_yielded: bool,
+}
+
 impl Driver {
     /// Opens the driver and checks its protocol version. Enables the privilege to profile the system, if the account
     /// has it, and uses the events that `client events import` has stored for this user.
@@ -329,6 +338,17 @@ impl Driver {
         self.list(Code::Read, SessionRequest { session }.as_bytes())
     }
 
+    /// Returns the counts of a session as [`read`](Self::read) does, and whether it has
+    /// [yielded](protocol::flags::YIELDS): then they are final, and it remains to be stopped.
+    ///
+    /// # Errors
+    /// If the session does not exist.
+    pub fn reading(&self, session: u64) -> Result<Reading, Error> {
+        let reply = self.complete::<CountRecord>(Code::Read, SessionRequest { session }.as_bytes())?;
+        let records = reply.records().map_err(|cause| invalid(Code::Read, cause))?;
+        Ok(Reading { records, has_yielded: reply.header.detail[0] != 0 })
+    }
+
     /// Sends a request about control areas and returns the state of each.
     ///
     /// # Errors
@@ -383,12 +403,17 @@ impl Driver {
 
     /// Sends a request that has a list as its reply, and repeats it with a larger buffer until the list is complete.
     fn list<T: FromBytes + IntoBytes>(&self, code: Code, input: &[u8]) -> Result<Vec<T>, Error> {
+        self.complete::<T>(code, input)?.records().map_err(|cause| invalid(code, cause))
+    }
+
+    /// Returns the reply of [`list`](Self::list).
+    fn complete<T: FromBytes + IntoBytes>(&self, code: Code, input: &[u8]) -> Result<Reply, Error> {
         let mut room = FIRST_ROOM;
         for _ in 0..ATTEMPTS {
             let reply = self.succeed::<T>(code, input, room)?;
-            let records = reply.records().map_err(|cause| invalid(code, cause))?;
+            reply.record_bytes::<T>().map_err(|cause| invalid(code, cause))?;
             if reply.header.total == reply.header.count {
-                return Ok(records);
+                return Ok(reply);
             }
             room = next_capacity(code, reply.header.total)? + FIRST_ROOM;
         }

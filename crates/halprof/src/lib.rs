@@ -112,7 +112,7 @@ pub use self::builder::Builder;
 pub use self::counts::Counts;
 pub use self::cpu_group::CpuGroup;
 pub use self::device::Device;
-pub use self::driver::{Driver, RequestError, Started, version};
+pub use self::driver::{Driver, Reading, RequestError, Started, version};
 pub use self::error::{Error, ErrorKind};
 pub use self::group_error::GroupError;
 pub use self::machine::Machine;
