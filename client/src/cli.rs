@@ -1,5 +1,6 @@
 //! The command line.
 
+mod agent;
 mod annotate;
 mod branches;
 mod common;
@@ -36,6 +37,7 @@ use crate::number;
 use event_list::EventList;
 use names::Names;
 
+pub use agent::{AgentArgs, AgentRunArgs, AgentVerb};
 pub use annotate::AnnotateArgs;
 pub use branches::BranchesArgs;
 #[cfg(test)]
@@ -177,6 +179,9 @@ pub enum Verb {
     /// Show what the driver would do on a processor; needs no driver
     #[command(after_help = DIAGNOSE_HELP)]
     Diagnose(DiagnoseArgs),
+    /// Count and sample all the time, for Prometheus, OpenTelemetry and profile servers
+    #[command(after_help = agent::HELP, subcommand)]
+    Agent(AgentVerb),
 }
 
 const INTERVAL_HELP: &str = "\

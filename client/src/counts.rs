@@ -229,7 +229,7 @@ fn on_processor(record: &CountRecord) -> OnProcessor {
     clippy::cast_sign_loss,
     reason = "a cast saturates, and counts are positive"
 )]
-fn whole(number: f64) -> u64 {
+pub fn whole(number: f64) -> u64 {
     number.round() as u64
 }
 

@@ -12,6 +12,7 @@ mod trace;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -39,7 +40,7 @@ pub use self::shared::Shared;
 use self::threads::FakeThread;
 pub use self::trace::{FakeEvent, FakeTrace};
 use crate::known_work::{CALLS, Function, KnownWork};
-use crate::system::{CodeIntegrity, LoadedModule, ProcessSource, System, WindowsVersion, win32};
+use crate::system::{CodeIntegrity, LoadedModule, ProcessSource, ServiceBody, System, WindowsVersion, win32};
 use crate::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink};
 
@@ -309,6 +310,8 @@ pub struct FakeSystem {
     pub processor_time: Cell<Duration>,
     /// The machine whose driver replies instead, and which executes known work.
     pub model: Option<Arc<ModelMachine>>,
+    /// The arguments of the agent's service, and whether it runs.
+    pub agent: RefCell<Option<(Vec<OsString>, bool)>>,
     /// What identifies the fake Windows.
     pub version: WindowsVersion,
     /// Its Event Tracing for Windows.
@@ -342,6 +345,7 @@ impl FakeSystem {
             kernel: Arc::default(),
             processor_time: Cell::default(),
             model: None,
+            agent: RefCell::default(),
             version: WindowsVersion::default(),
             trace: Arc::default(),
         }
@@ -441,6 +445,38 @@ impl System for FakeSystem {
     fn delete(&self) -> io::Result<()> {
         self.attempt("delete")?;
         self.service.set(None);
+        Ok(())
+    }
+
+    fn register_agent(&self, arguments: Vec<OsString>) -> io::Result<()> {
+        self.attempt("register agent")?;
+        self.agent.replace(Some((arguments, false)));
+        Ok(())
+    }
+
+    fn start_agent(&self) -> io::Result<()> {
+        self.attempt("start agent")?;
+        if let Some((_, is_running)) = &mut *self.agent.borrow_mut() {
+            *is_running = true;
+        }
+        Ok(())
+    }
+
+    fn stop_agent(&self) -> io::Result<bool> {
+        self.attempt("stop agent")?;
+        let mut agent = self.agent.borrow_mut();
+        let Some((_, is_running)) = &mut *agent else { return Ok(false) };
+        Ok(std::mem::replace(is_running, self.busy))
+    }
+
+    fn delete_agent(&self) -> io::Result<bool> {
+        self.attempt("delete agent")?;
+        Ok(self.agent.take().is_some())
+    }
+
+    fn serve_agent(&self, body: ServiceBody) -> io::Result<()> {
+        self.attempt("serve agent")?;
+        body(&|| self.interrupted());
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 //! All calls to Windows are behind [`system::System`] and [`halprof::Device`]. The rest of the code is tested on any
 //! system, and verbs that need no driver also run there.
 
+mod agent;
 mod cli;
 mod color;
 mod columns;
@@ -91,11 +92,11 @@ fn run(cli: &cli::Cli) -> Result<i32, Error> {
 
 #[cfg(windows)]
 #[expect(clippy::unnecessary_wraps, reason = "returns `None` on other systems")]
-fn this_system() -> Option<Box<dyn System>> {
+pub(crate) fn this_system() -> Option<Box<dyn System>> {
     Some(Box::new(windows::Windows))
 }
 
 #[cfg(not(windows))]
-fn this_system() -> Option<Box<dyn System>> {
+pub(crate) fn this_system() -> Option<Box<dyn System>> {
     None
 }

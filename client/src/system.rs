@@ -1,6 +1,7 @@
 //! What the client needs from Windows.
 
 use std::any::Any;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::Range;
@@ -74,6 +75,12 @@ pub struct WindowsVersion {
     pub edition: Option<String>,
 }
 
+/// Name of the service of the agent.
+pub const AGENT: &str = "halprof-agent";
+
+/// What a service does until its argument returns true, and its exit code.
+pub type ServiceBody = Box<dyn FnOnce(&dyn Fn() -> bool) -> i32 + Send>;
+
 /// The machine on which the client runs. Errors have Win32 codes.
 pub trait System {
     /// Returns the folder with imported events, if there is one.
@@ -95,6 +102,17 @@ pub trait System {
     fn stop(&self) -> io::Result<()>;
     /// Deletes the service.
     fn delete(&self) -> io::Result<()>;
+    /// Creates the service of the agent, or corrects its settings. It runs this program with these arguments, as
+    /// LocalSystem with the one privilege that it needs.
+    fn register_agent(&self, arguments: Vec<OsString>) -> io::Result<()>;
+    /// Starts the service of the agent, if it exists and does not run.
+    fn start_agent(&self) -> io::Result<()>;
+    /// Asks the service of the agent to stop. Returns whether it still runs.
+    fn stop_agent(&self) -> io::Result<bool>;
+    /// Deletes the service of the agent. Returns whether it existed.
+    fn delete_agent(&self) -> io::Result<bool>;
+    /// Runs as the service of the agent, which has started this process.
+    fn serve_agent(&self, body: ServiceBody) -> io::Result<()>;
     /// Returns the path at which the service expects its driver.
     fn driver_path(&self) -> io::Result<PathBuf>;
     /// Returns the security descriptor of the GUID of the driver's events; `None` if the default of Windows applies.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use engine::{ClientId, Engine, Interrupted, Request, Samples};
@@ -53,6 +53,8 @@ pub struct ModelMachine {
     pub threads: FakeThreads,
     /// Calls of `execute`.
     calls: AtomicU64,
+    /// Handles that were opened.
+    handles: AtomicUsize,
 }
 
 impl ModelMachine {
@@ -61,7 +63,7 @@ impl ModelMachine {
         let machine: &'static SimMachine = Box::leak(Box::new(SimMachine::named(identity, processors)));
         let engine = Mutex::new(Engine::new(machine, [0; 4]).unwrap());
         let threads = FakeThreads::new(processors);
-        Arc::new(Self { machine, engine, accuracy, threads, calls: AtomicU64::new(0) })
+        Arc::new(Self { machine, engine, accuracy, threads, calls: AtomicU64::new(0), handles: AtomicUsize::new(0) })
     }
 
     pub(super) fn engine(&self) -> MutexGuard<'_, Engine<&'static SimMachine>> {
@@ -70,8 +72,20 @@ impl ModelMachine {
 
     /// Opens the device.
     pub fn open(self: &Arc<Self>) -> Box<dyn Device> {
-        assert_eq!(self.engine().open(CLIENT, std::process::id()), status::STATUS_SUCCESS);
-        Box::new(ModelDevice(Arc::new(Handle(Arc::clone(self)))))
+        let client = ClientId(self.handles.fetch_add(1, Ordering::Relaxed));
+        assert_eq!(self.engine().open(client, std::process::id()), status::STATUS_SUCCESS);
+        Box::new(ModelDevice(Arc::new(Handle { machine: Arc::clone(self), client })))
+    }
+
+    /// Returns the machine, whose time passes as a test wants.
+    pub fn sim(&self) -> &'static SimMachine {
+        self.machine
+    }
+
+    /// Lets the timer of a processor expire.
+    pub fn expire(&self, processor: u32) {
+        let nowhere = Interrupted { ip: 1, process: 2, thread: THREAD, mode: protocol::Mode::User };
+        self.machine.expire(&self.engine(), processor, &nowhere);
     }
 
     /// Executes work on a processor, and code around it. Some calls are disturbed by another program.
@@ -132,15 +146,15 @@ impl ModelMachine {
     }
 }
 
-/// The only handle.
-const CLIENT: ClientId = ClientId(1);
-
 /// An open handle, which is closed when it is dropped.
-struct Handle(Arc<ModelMachine>);
+struct Handle {
+    machine: Arc<ModelMachine>,
+    client: ClientId,
+}
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.0.engine().close(CLIENT);
+        self.machine.engine().close(self.client);
     }
 }
 
@@ -148,22 +162,18 @@ struct ModelDevice(Arc<Handle>);
 
 impl Device for ModelDevice {
     fn request(&self, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize> {
-        let machine = &self.0.0;
+        let Handle { machine, client } = &*self.0;
+        let client = *client;
         let is_of_threads = machine.begin_request(code);
         let mut engine = machine.engine();
         let completion = if protocol::find(code as u32).unwrap().method == Method::OutDirect {
-            let samples = Samples { client: CLIENT, input, output, may_wait: false };
+            let samples = Samples { client, input, output, may_wait: false };
             engine.samples(samples).unwrap()
         } else {
             let mut buffer = input.to_vec();
             buffer.resize(input.len().max(output.len()), 0);
-            let request = Request {
-                client: CLIENT,
-                code: code as u32,
-                buffer: &mut buffer,
-                input: input.len(),
-                output: output.len(),
-            };
+            let request =
+                Request { client, code: code as u32, buffer: &mut buffer, input: input.len(), output: output.len() };
             let completion = engine.serve(request);
             output[..completion.information].copy_from_slice(&buffer[..completion.information]);
             completion

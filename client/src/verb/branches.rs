@@ -107,6 +107,7 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
     let connection = connection::open(system)?;
     let event = EventRequest { source: BRANCHES, modes: args.modes(), interval: args.buffer, ..EventRequest::EMPTY };
     let wanted = SamplingPlan {
+        flags: 0,
         args: &args.session,
         ring,
         events: &[event],

@@ -1,5 +1,6 @@
 //! The verbs of the client, one file for each.
 
+mod agent;
 mod aggregate;
 mod annotate;
 mod branches;
@@ -10,7 +11,7 @@ mod control_area;
 mod diagnose;
 mod diff;
 mod encode;
-mod events;
+pub mod events;
 mod export;
 mod flamegraph;
 mod html;
@@ -23,7 +24,7 @@ mod load;
 mod metrics;
 mod query;
 mod read;
-mod record;
+pub mod record;
 mod report;
 mod sampling;
 mod script;
@@ -32,7 +33,7 @@ mod selection;
 mod selftest;
 mod service;
 mod start;
-mod stat;
+pub mod stat;
 mod status;
 mod stop;
 mod summary;
@@ -101,6 +102,7 @@ pub fn run(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
 
 fn run_verb(verb: &Verb, context: &mut Context) -> Result<i32, Error> {
     match verb {
+        Verb::Agent(args) => return agent::run(args, context),
         Verb::Stat(args) => return stat::run(args, context),
         Verb::Record(args) => return record::run(args, context),
         Verb::Top(args) => return top::run(args, context),

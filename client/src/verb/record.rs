@@ -43,23 +43,29 @@ struct RequestedEvent {
 pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
     let connection = connection::open(system)?;
-    let events = events(args, context, &connection)?;
+    let outcome = take(args, 0, context, &connection)?;
+    context.command_code = Some(outcome.exit_code);
+    for note in outcome.notes() {
+        context.warn(&note)?;
+    }
+    print_summary(args, &outcome, context)?;
+    Ok(outcome.exit_code)
+}
+
+/// Records with these additional [flags](protocol::flags) of the session.
+pub fn take(args: &RecordArgs, flags: u32, context: &mut Context, connection: &Driver) -> Result<Outcome, Error> {
+    let system = context.system()?;
+    let events = events(args, context, connection)?;
     if args.session.command.is_empty() && args.session.duration.is_none() {
         let processors = args.session.processors.map_or("all CPUs".to_owned(), |list| processors::named(list.0.iter()));
         context.warn(&format!("[ recording {processors} to {}; Ctrl-C ends it ]", args.output.display()))?;
     }
     let batch = args.batch.unwrap_or_default();
-    let ring = sampling::ring(&args.session, &events, &connection)?;
+    let ring = sampling::ring(&args.session, &events, connection)?;
     let (session, output, limits) = (&args.session, Some(&*args.output), args.limits());
-    let plan = SamplingPlan { args: session, ring, events: &events, batch, output, limits };
-    let tracing = call_stacks::start(args, &events, &connection, context)?;
-    let outcome = sampling::run(&plan, tracing, None, &connection, system)?;
-    context.command_code = Some(outcome.exit_code);
-    for note in outcome.notes() {
-        context.warn(&note)?;
-    }
-    print_summary(args, ring, &outcome, context)?;
-    Ok(outcome.exit_code)
+    let plan = SamplingPlan { args: session, flags, ring, events: &events, batch, output, limits };
+    let tracing = call_stacks::start(args, &events, connection, context)?;
+    sampling::run(&plan, tracing, None, connection, system)
 }
 
 /// Returns the requests for the events that the user named, or for the default event. Tells the user where an interval
@@ -163,8 +169,8 @@ fn request(requested: &RequestedEvent, frequency: u32) -> EventRequest {
 }
 
 /// Prints how many samples were recorded and how many were not.
-fn print_summary(args: &RecordArgs, ring: u32, outcome: &Outcome, context: &mut Context) -> Result<(), Error> {
-    let Outcome { summary, record_counts, length, .. } = outcome;
+fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) -> Result<(), Error> {
+    let Outcome { summary, record_counts, length, ring, .. } = outcome;
     let lost = outcome.lost();
     let throttled = summary.counts.iter().map(|count| count.throttled).fold(0, u64::saturating_add);
     let lost_share = match lost {
@@ -192,7 +198,7 @@ fn print_summary(args: &RecordArgs, ring: u32, outcome: &Outcome, context: &mut 
     }
     // One lost sample per counter is normal: a counter can be stopped between its last overflow and the interrupt.
     if outcome.full > 0 || summary.counts.iter().any(|count| count.lost > 1) {
-        let is_ring = outcome.full > 0 && ring < *protocol::RING.end();
+        let is_ring = outcome.full > 0 && ring < protocol::RING.end();
         let larger = if is_ring { format!("--ring {}, ", ring * 2) } else { String::new() };
         context.warn(&format!(
             "warning: {} samples were lost{}, and the shares in the report are of the others\n  \

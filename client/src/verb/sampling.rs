@@ -67,6 +67,8 @@ pub struct Outcome {
     pub old_file: Option<PathBuf>,
     /// What became of the trace session, if there was one.
     pub trace: Option<TraceResult>,
+    /// Capacity of the ring of each processor in records.
+    pub ring: u32,
 }
 
 impl Outcome {
@@ -126,6 +128,8 @@ impl Outcome {
 pub struct SamplingPlan<'a> {
     /// Processors, duration and command.
     pub args: &'a SessionArgs,
+    /// [Flags](protocol::flags) of the session, beside those of `args`.
+    pub flags: u32,
     /// Capacity of the ring of each processor in records.
     pub ring: u32,
     /// Events to sample.
@@ -253,6 +257,7 @@ impl Sampling<'_> {
             running,
             old_file,
             trace,
+            ring: *ring,
         })
     }
 }
@@ -298,7 +303,7 @@ fn wait_for_end(child: &mut Child, system: &dyn System) -> Option<ExitStatus> {
 fn header(plan: &SamplingPlan) -> StartHeader {
     let args = plan.args;
     StartHeader {
-        flags: args.force.flags(),
+        flags: plan.flags | args.force.flags(),
         ring: plan.ring,
         budget: args.budget.map_or(0, |percent| percent * 10),
         batch: plan.batch,

@@ -31,8 +31,9 @@ use crate::event_error::EventError;
 use crate::exit::Exit;
 use crate::output::OutputError;
 use blocks::{Block, Counted, Set, blocks, sets, whole};
+pub use difference::difference;
 use measure::{Measured, Plan};
-use metrics::{MetricValue, Metrics, Refused};
+pub use metrics::{MetricValue, Metrics, Refused};
 use repeated::Spread;
 
 #[cfg(test)]

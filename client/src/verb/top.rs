@@ -38,6 +38,7 @@ pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
     let events = record::events(&record_args, context, &connection)?;
     let ring = sampling::ring(&record_args.session, &events, &connection)?;
     let plan = SamplingPlan {
+        flags: 0,
         args: &record_args.session,
         ring,
         events: &events,

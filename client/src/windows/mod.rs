@@ -1,5 +1,6 @@
 //! The calls to Windows: the only unsafe code of the client. Those that open the driver are in the library.
 
+mod agent_service;
 mod code_integrity;
 mod competition;
 mod console;
@@ -18,6 +19,7 @@ mod version;
 mod volumes;
 
 use std::any::Any;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -31,7 +33,7 @@ use halprof::windows::{DeviceHandle, SYSTEM_PROFILE, WindowsSystem, enable_privi
 use halprof::{Device, SERVICE, ServiceState};
 
 use crate::known_work::{CALLS, Function, KnownWork};
-use crate::system::{CodeIntegrity, LoadedModule, ProcessSource, RunningProcess, System, WindowsVersion};
+use crate::system::{CodeIntegrity, LoadedModule, ProcessSource, RunningProcess, ServiceBody, System, WindowsVersion};
 use crate::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink, paths};
 
@@ -74,6 +76,26 @@ impl System for Windows {
 
     fn delete(&self) -> io::Result<()> {
         service::delete()
+    }
+
+    fn register_agent(&self, arguments: Vec<OsString>) -> io::Result<()> {
+        agent_service::register(arguments)
+    }
+
+    fn start_agent(&self) -> io::Result<()> {
+        agent_service::start()
+    }
+
+    fn stop_agent(&self) -> io::Result<bool> {
+        agent_service::stop()
+    }
+
+    fn delete_agent(&self) -> io::Result<bool> {
+        agent_service::delete()
+    }
+
+    fn serve_agent(&self, body: ServiceBody) -> io::Result<()> {
+        agent_service::serve(body)
     }
 
     fn driver_path(&self) -> io::Result<PathBuf> {

@@ -1,0 +1,198 @@
+//! The numbers of a moment: one point for each metric of the table and set of labels.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
+
+use agent::config::{By, Config};
+use agent::profiles::Statistics;
+use agent::{Family, Label, Point, Snapshot, Value};
+use halprof::core_types;
+use halprof::event;
+use protocol::InfoReply;
+
+use super::counting::Counting;
+use super::gap::GapReason;
+use super::totals::{Key, Total};
+use crate::format::real;
+use crate::processor_identity::ProcessorIdentity;
+use crate::reason;
+use crate::verb::stat::MetricValue;
+
+/// Units of 100 ns in a second.
+const SECOND: f64 = 1e7;
+
+/// What became of profiles.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Profiled {
+    /// Samples in profiles.
+    pub samples: u64,
+    /// Samples that were lost or throttled.
+    pub lost: u64,
+    /// Performance monitor interrupts and timer expiries for samples, at most.
+    pub interrupts: u64,
+    /// Accesses of performance registers for them, at most.
+    pub accesses: u64,
+    /// Profiles that were due and not taken.
+    pub skipped: u64,
+    /// Why the last one was not taken, or not written.
+    pub error: Option<String>,
+    /// What became of the others.
+    pub statistics: Statistics,
+    /// Failed attempts to send a profile, if they are sent.
+    pub push_failures: Option<u64>,
+    /// Failed exports to a collector, if there is one.
+    pub otlp_failures: Option<u64>,
+}
+
+/// Points in the order of the table.
+struct Points(Vec<Point>);
+
+impl Points {
+    fn add(&mut self, family: Family, labels: Vec<Label>, value: Value) {
+        self.0.push(Point { family, labels, value });
+    }
+
+    fn integer(&mut self, family: Family, value: u64) {
+        self.add(family, Vec::new(), Value::Integer(value));
+    }
+
+    fn real(&mut self, family: Family, value: f64) {
+        self.add(family, Vec::new(), Value::Real(value));
+    }
+}
+
+/// Returns the numbers of this moment. `begun` is when the sums began at zero, and `cpu_time` the processor time of this
+/// process.
+pub fn snapshot(
+    counting: &Counting,
+    config: &Config,
+    profiled: &Profiled,
+    begun: SystemTime,
+    cpu_time: Option<Duration>,
+) -> Snapshot {
+    let mut points = Points(Vec::new());
+    let info = counting.driver().and_then(|driver| driver.info().ok());
+    let version = || counting.driver().map(halprof::Driver::driver_version).unwrap_or_default();
+    let identity = info.as_ref().map(|info| ProcessorIdentity::new(&info.vendor, &info.brand, info.signature));
+    let build = vec![
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("driver", version()),
+        ("interface", info.as_ref().map(interface).unwrap_or_default()),
+        ("processor", identity.map(|found| found.brand.unwrap_or(found.vendor)).unwrap_or_default()),
+    ];
+    points.add(Family::BuildInfo, build, Value::Integer(1));
+    points.integer(Family::Up, u64::from(counting.is_counting()));
+    if let Some(info) = &info {
+        points.integer(Family::Cpus, info.processors.into());
+    }
+    add_events(&mut points, counting, config.counting.by);
+    add_metrics(&mut points, &counting.metrics);
+    for reason in GapReason::ALL {
+        let (count, _) = counting.gaps.of(reason);
+        points.add(Family::Gaps, vec![("reason", reason.label().to_owned())], Value::Integer(count));
+    }
+    for reason in GapReason::ALL {
+        let (_, time) = counting.gaps.of(reason);
+        points.add(Family::GapTime, vec![("reason", reason.label().to_owned())], Value::Real(time.as_secs_f64()));
+    }
+    points.integer(Family::AgentAccesses, counting.spent.accesses + profiled.accesses);
+    points.integer(Family::AgentInterrupts, counting.spent.interrupts + profiled.interrupts);
+    points.integer(Family::AccessBudget, config.budget.register_accesses_per_second.into());
+    points.integer(Family::InterruptBudget, config.budget.interrupts_per_second.into());
+    if let Some(time) = cpu_time {
+        points.real(Family::AgentTime, time.as_secs_f64());
+    }
+    if config.profiles.is_some() {
+        points.integer(Family::ProfileSamples, profiled.samples);
+        points.integer(Family::ProfileSamplesLost, profiled.lost);
+        add_profiles(&mut points, profiled);
+    }
+    for (to, failures) in [("otlp", profiled.otlp_failures), ("profiles", profiled.push_failures)] {
+        if let Some(failures) = failures {
+            points.add(Family::ExportFailures, vec![("to", to.to_owned())], Value::Integer(failures));
+        }
+    }
+    if let Some(info) = &info {
+        points.integer(Family::DriverInterrupts, info.interrupts);
+        points.integer(Family::DriverSpurious, info.spurious);
+        points.integer(Family::DriverThrottles, info.throttles);
+        points.integer(Family::DriverSamples, info.delivered);
+        points.integer(Family::DriverSamplesLost, info.lost.saturating_add(info.throttled));
+        points.integer(Family::DriverSleeps, info.sleeps);
+    }
+    Snapshot { time: SystemTime::now(), begun, points: points.0 }
+}
+
+fn interface(info: &InfoReply) -> String {
+    reason::interface(info.interface)
+}
+
+/// Adds the sums of each event, in the order of the table.
+fn add_events(points: &mut Points, counting: &Counting, by: By) {
+    let Some(sources) = counting.driver().and_then(|driver| driver.sources().ok()) else { return };
+    let labels = |key: &Key| {
+        let request = counting.requested().get(usize::try_from(key.event).ok()?)?;
+        let name = sources.name_of(request.source, key.core_type, (request.event, request.extra));
+        let mut labels = vec![("event", format!("{name}{}", event::suffix(request.modes)))];
+        if key.core_type != 0 {
+            labels.push(("core_type", core_types::name(key.core_type)));
+        }
+        if let Some(processor) = key.processor.filter(|_| by == By::Cpu) {
+            labels.push(("cpu", processor.to_string()));
+        }
+        Some(labels)
+    };
+    // An event of several groups is counted several times, and published once.
+    let mut seen = BTreeSet::new();
+    let sums: Vec<(Vec<Label>, &Total)> = counting
+        .totals
+        .iter()
+        .filter_map(|(key, total)| Some((labels(key)?, total)))
+        .filter(|(labels, _)| seen.insert(labels.clone()))
+        .collect();
+    let families: [(Family, fn(&Total) -> Value); 4] = [
+        (Family::Events, |total| Value::Integer(total.count)),
+        (Family::EventsScaled, |total| Value::Real(total.scaled)),
+        (Family::EventEnabled, |total| Value::Real(real(total.enabled) / SECOND)),
+        (Family::EventRunning, |total| Value::Real(real(total.running) / SECOND)),
+    ];
+    for (family, value) in families {
+        for (labels, total) in &sums {
+            points.add(family, labels.clone(), value(total));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    for count in &counting.counts {
+        let label = format!("{}{}", count.source, event::suffix(count.mode_bits));
+        if seen.insert(label.clone()) {
+            let is_disturbed = u64::from(count.disturbed);
+            points.add(Family::EventDisturbed, vec![("event", label)], Value::Integer(is_disturbed));
+        }
+    }
+}
+
+fn add_profiles(points: &mut Points, profiled: &Profiled) {
+    let Statistics { written, expired, sent, dropped, failed, waiting, waiting_size, .. } = profiled.statistics;
+    let outcomes = [
+        ("written", written),
+        ("sent", sent),
+        ("expired", expired),
+        ("dropped", dropped),
+        ("failed", failed),
+        ("skipped", profiled.skipped),
+    ];
+    for (outcome, number) in outcomes {
+        points.add(Family::Profiles, vec![("outcome", outcome.to_owned())], Value::Integer(number));
+    }
+    points.integer(Family::ProfilesWaiting, waiting);
+    points.integer(Family::ProfilesWaitingSize, waiting_size);
+}
+
+fn add_metrics(points: &mut Points, metrics: &[MetricValue]) {
+    for metric in metrics {
+        let Some(value) = metric.value else { continue };
+        let mut labels = vec![("metric", metric.name.clone()), ("unit", metric.unit.clone())];
+        labels.extend(metric.core_type.clone().map(|core_type| ("core_type", core_type)));
+        points.add(Family::Metric, labels, Value::Real(value));
+    }
+}

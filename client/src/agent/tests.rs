@@ -1,0 +1,272 @@
+//! The agent on the model of a machine: the engine of the driver, with the model of its processors.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use agent::config::Config;
+use agent::{Family, Snapshot, Value};
+use halprof::{Driver, ServiceState};
+use model::{Accesses, Mode};
+use protocol::{EventRequest, StartHeader, modes};
+
+use super::counting::Counting;
+use super::gap::GapReason;
+use super::points::{Profiled, snapshot};
+use crate::fake::{FakeDriver, FakeSystem, ModelMachine};
+use crate::format::real;
+
+/// Events of every kind in a second on a CPU.
+const RATE: u64 = 1_000_000;
+
+/// Units of 100 ns in a second.
+const SECOND: u64 = 10_000_000;
+
+fn config(text: &str) -> Config {
+    let path = std::env::temp_dir().join(format!("halprof-agent-{:?}.toml", std::thread::current().id()));
+    std::fs::write(&path, text).unwrap();
+    let config = Config::read(&path).unwrap();
+    std::fs::remove_file(path).unwrap();
+    config
+}
+
+/// A machine that counts, with a simulated clock.
+struct Scene {
+    machine: Arc<ModelMachine>,
+    system: FakeSystem,
+    processors: u32,
+    /// Units of 100 ns that have passed.
+    units: Cell<u64>,
+    expiries: Cell<u64>,
+}
+
+impl Scene {
+    fn new(identity: &str, processors: u32) -> Self {
+        let machine = ModelMachine::new(identity, processors, 1_000);
+        let mut system = FakeSystem::running(FakeDriver::default());
+        system.model = Some(Arc::clone(&machine));
+        Self { machine, system, processors, units: Cell::default(), expiries: Cell::default() }
+    }
+
+    fn other(&self) -> Driver {
+        Driver::over(self.machine.open()).unwrap()
+    }
+
+    fn units(&self) -> u64 {
+        self.units.get()
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_nanos(100 * self.units())
+    }
+
+    fn expiries(&self) -> u64 {
+        self.expiries.get()
+    }
+
+    /// Returns how often each event has occurred on a CPU.
+    fn occurred(&self) -> u64 {
+        self.units() * RATE / SECOND
+    }
+
+    /// Lets time pass, in which each event occurs at the rate on each CPU and the timers expire.
+    fn pass(&self, time: Duration) {
+        let sim = self.machine.sim();
+        let mut left = u64::try_from(time.as_nanos() / 100).unwrap();
+        while left > 0 {
+            let step = sim.timer().map_or(left, u64::from).min(left);
+            sim.pass(step);
+            for processor in 0..self.processors {
+                sim.run(processor, Mode::User, &|_| RATE * step / SECOND);
+            }
+            // A timer that did not run to its end expires in the next step.
+            if Some(step) == sim.timer().map(u64::from) {
+                for processor in sim.timed() {
+                    self.machine.expire(processor);
+                    self.expiries.set(self.expiries() + 1);
+                }
+            }
+            self.units.set(self.units() + step);
+            left -= step;
+        }
+    }
+
+    fn accesses(&self) -> u64 {
+        let of = |Accesses { rdmsr, wrmsr, rdpmc, .. }: Accesses| rdmsr + wrmsr + rdpmc;
+        self.machine.sim().all().map(|cpu| of(cpu.model().accesses())).sum()
+    }
+}
+
+fn value(snapshot: &Snapshot, family: Family, label: &str) -> f64 {
+    let is_it = |point: &&agent::Point| {
+        point.family == family && (label.is_empty() || point.labels.iter().any(|(_, value)| value == label))
+    };
+    match snapshot.points.iter().find(is_it).unwrap().value {
+        Value::Integer(value) => real(value),
+        Value::Real(value) => value,
+    }
+}
+
+fn published(counting: &Counting, config: &Config) -> Snapshot {
+    snapshot(counting, config, &Profiled::default(), SystemTime::UNIX_EPOCH, None)
+}
+
+fn events(numbers: std::ops::Range<u8>) -> Vec<EventRequest> {
+    let raw = |number: u8| pmu::source::RawEvent::NONE.with_event(u16::from(number)).with_umask(0x81);
+    let event = |number| EventRequest { source: raw(number).source().0, modes: modes::BOTH, ..EventRequest::EMPTY };
+    numbers.map(event).collect()
+}
+
+#[test]
+fn counts_are_those_that_occurred_and_turns_are_extrapolated() {
+    let texts: Vec<String> = (0x90..0x9C).map(|event| format!("\"cpu/event={event:#x},umask=0x81/\"")).collect();
+    let config = config(&format!("[counting]\nevents = [\"instructions\", {}]\n", texts.join(", ")));
+    let scene = Scene::new("haswell-4710mq", 2);
+    let mut counting = Counting::new(&config, &scene.system).unwrap();
+    for _ in 0..30 {
+        counting.attend(scene.now()).unwrap();
+        counting.read(scene.now());
+        scene.pass(Duration::from_secs(10));
+    }
+    counting.finish(scene.now());
+    let expected = real(2 * 300 * RATE);
+    for (key, total) in counting.totals.iter() {
+        let share = real(total.running) / real(total.enabled);
+        assert_eq!(total.enabled, 2 * 300 * SECOND, "{key:?}");
+        assert!((total.scaled / expected - 1.0).abs() < 0.01, "{key:?}: {total:?}");
+        assert!((real(total.count) / expected / share - 1.0).abs() < 0.01, "{key:?}: {total:?}");
+        assert!(share < 1.0, "{key:?}");
+    }
+    assert_eq!(counting.totals.iter().count(), 13);
+}
+
+#[test]
+fn another_session_gets_the_counters_at_once_and_each_gap_is_in_the_data() {
+    const SESSIONS: u64 = 1_000;
+    let config = config("[counting]\nevents = [\"{cycles,instructions,branches,branch-misses}\"]\ninterval = \"1s\"\n");
+    let scene = Scene::new("amd-legacy", 2);
+    let mut counting = Counting::new(&config, &scene.system).unwrap();
+    let other = scene.other();
+    let mut random = bench_protocol::Random::new(24, 0);
+    let (mut counted, mut gaps, mut without) = (0, 0, 0);
+    let second = |counting: &mut Counting| {
+        counting.attend(scene.now()).unwrap();
+        counting.read(scene.now());
+    };
+    for session in 0..SESSIONS {
+        // The agent attends once in a second; the other session begins and ends at any moment.
+        for _ in 0..random.up_to(4) {
+            second(&mut counting);
+            scene.pass(Duration::from_secs(1));
+        }
+        scene.pass(Duration::from_millis(random.up_to(999)));
+        let was_counting = counting.is_counting();
+        let before = scene.now();
+        let started = other.start(&StartHeader::EMPTY, &events(0x90..0x94));
+        assert_eq!(scene.now(), before, "the start does not wait");
+        let started = started.unwrap_or_else(|error| panic!("session {session} is refused: {error}"));
+        scene.pass(Duration::from_millis(1 + random.up_to(2_999)));
+        second(&mut counting);
+        assert!(!counting.is_counting(), "no counter is left for the agent");
+        assert_eq!(counting.gaps.current().map(|gap| gap.reason), Some(GapReason::Yielded));
+        let counts = other.stop_all(started.session).unwrap();
+        counted += counts.iter().map(|count| count.count).sum::<u64>() / 8;
+        gaps += u64::from(was_counting);
+        without += u64::from(!was_counting);
+    }
+    let (count, time) = counting.gaps.of(GapReason::Yielded);
+    assert_eq!(count, gaps);
+    assert!(without < gaps, "{without} of {SESSIONS} sessions began in a gap");
+    counting.finish(scene.now());
+    let total = counting.totals.iter().next().unwrap().1;
+    // What the agent did not count is what the other session counted, and what occurred until the agent came back.
+    let missing = scene.occurred() * 2 - total.count;
+    assert!(missing >= counted * 2, "{missing} {counted}");
+    let gap = real(missing) / real(2 * RATE);
+    assert!((time.as_secs_f64() - gap).abs() < 0.01, "{time:?} of gaps, {gap} s without counts");
+    assert_eq!(total.enabled + missing * SECOND / RATE, 2 * scene.units());
+}
+
+#[test]
+fn the_driver_can_stop_and_its_restart_is_a_reset() {
+    let config = config("[counting]\nevents = [\"instructions\"]\n");
+    let scene = Scene::new("zen4-7700x", 2);
+    let mut counting = Counting::new(&config, &scene.system).unwrap();
+    let steps = |counting: &mut Counting, seconds: u64| {
+        for _ in 0..seconds {
+            counting.attend(scene.now()).unwrap();
+            counting.read(scene.now());
+            scene.pass(Duration::from_secs(1));
+        }
+    };
+    steps(&mut counting, 10);
+    assert_eq!(value(&published(&counting, &config), Family::Events, ""), real(2 * 9 * RATE));
+    scene.system.service.set(Some(ServiceState::Stopping));
+    steps(&mut counting, 1);
+    assert!(counting.driver().is_none(), "an open handle keeps the driver loaded");
+    scene.system.service.set(Some(ServiceState::Stopped));
+    steps(&mut counting, 5);
+    let snapshot = published(&counting, &config);
+    assert_eq!(value(&snapshot, Family::Up, ""), 0.0);
+    assert_eq!((value(&snapshot, Family::Gaps, "driver"), value(&snapshot, Family::GapTime, "driver")), (1.0, 5.0));
+    scene.system.service.set(Some(ServiceState::Running));
+    steps(&mut counting, 3);
+    let snapshot = published(&counting, &config);
+    assert_eq!((counting.resets, value(&snapshot, Family::Up, "")), (2, 1.0));
+    assert_eq!(value(&snapshot, Family::Events, ""), real(2 * 2 * RATE), "it begins at zero");
+    assert_eq!(value(&snapshot, Family::Gaps, "driver"), 1.0);
+}
+
+#[test]
+fn an_hour_on_64_cpus_stays_within_the_budget() {
+    const PROCESSORS: u32 = 64;
+    let seconds = if std::env::var_os("HALPROF_SOAK").is_some() { 3_600 } else { 60 };
+    for (identity, accesses, interrupts) in [("haswell-4710mq", 1_000, 100), ("zen4-7700x", 300, 10)] {
+        let text: Vec<String> = (0x90..0xA0).map(|event| format!("\"cpu/event={event:#x},umask=0x81/\"")).collect();
+        let config = config(&format!(
+            "[counting]\nevents = [{}]\n[budget]\nregister-accesses-per-second = {accesses}\n\
+             interrupts-per-second = {interrupts}\n",
+            text.join(", ")
+        ));
+        let scene = Scene::new(identity, PROCESSORS);
+        let mut counting = Counting::new(&config, &scene.system).unwrap();
+        for second in 0..seconds {
+            let (before, expiries) = (scene.accesses(), scene.expiries());
+            counting.attend(scene.now()).unwrap();
+            if second % 10 == 0 {
+                counting.read(scene.now());
+            }
+            scene.pass(Duration::from_secs(1));
+            let spent = scene.accesses() - before;
+            // The first start initializes the counters.
+            assert!(second == 0 || spent <= accesses * u64::from(PROCESSORS), "{identity}, second {second}: {spent}");
+            assert!(scene.expiries() - expiries <= interrupts * u64::from(PROCESSORS), "{identity}, second {second}");
+        }
+        counting.finish(scene.now());
+        let (spent, reported) = (scene.accesses(), counting.spent);
+        assert!(spent <= reported.accesses, "{identity}: {spent} accesses, {} reported", reported.accesses);
+        assert!(spent > reported.accesses / 4, "{identity}: {spent} accesses, {} reported", reported.accesses);
+        assert!(scene.expiries() <= reported.interrupts, "{identity}: {} expiries, {reported:?}", scene.expiries());
+        assert!(counting.totals.iter().all(|(_, total)| total.running > 0 && total.running < total.enabled));
+    }
+}
+
+#[test]
+fn what_cannot_be_counted_here_is_an_error_and_what_is_in_use_is_a_gap() {
+    let scene = Scene::new("amd-legacy", 1);
+    let unknown = config("[counting]\nevents = [\"no_such_event\"]\n");
+    let mut counting = Counting::new(&unknown, &scene.system).unwrap();
+    assert!(counting.attend(scene.now()).is_err());
+    drop(counting);
+    let other = scene.other();
+    other.start(&StartHeader::EMPTY, &events(0x90..0x94)).unwrap();
+    let known = config("[counting]\nevents = [\"instructions\"]\n");
+    let mut counting = Counting::new(&known, &scene.system).unwrap();
+    counting.attend(scene.now()).unwrap();
+    assert_eq!(counting.gaps.current().map(|gap| gap.reason), Some(GapReason::Refused));
+    assert!(counting.describe().starts_with("waiting for counters: "), "{}", counting.describe());
+    drop(other);
+    scene.pass(Duration::from_secs(3));
+    counting.attend(scene.now()).unwrap();
+    assert!(counting.is_counting());
+}

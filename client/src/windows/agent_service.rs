@@ -1,0 +1,192 @@
+//! The service of the agent.
+
+#![expect(unsafe_code, reason = "calls to Windows")]
+
+use std::ffi::OsString;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use halprof::windows::SYSTEM_PROFILE;
+use windows_service::service::{
+    Service, ServiceAccess, ServiceAction, ServiceActionType, ServiceControl, ServiceControlAccept,
+    ServiceErrorControl, ServiceExitCode, ServiceFailureActions, ServiceFailureResetPeriod, ServiceInfo,
+    ServiceStartType, ServiceState, ServiceStatus, ServiceType,
+};
+use windows_service::service_control_handler::{self, ServiceControlHandlerResult};
+use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
+use windows_service::{define_windows_service, service_dispatcher};
+use windows_sys::Win32::Foundation::ERROR_SERVICE_DOES_NOT_EXIST;
+use windows_sys::Win32::System::Services::{
+    ChangeServiceConfig2W, SERVICE_CONFIG_REQUIRED_PRIVILEGES_INFO, SERVICE_REQUIRED_PRIVILEGES_INFOW,
+};
+
+use super::convert::succeeded;
+use crate::system::{AGENT, ServiceBody};
+
+const DISPLAY_NAME: &str = "halprof agent: continuous performance counters";
+
+const DESCRIPTION: &str = "Counts hardware events and takes profiles all the time, at a bounded cost.";
+
+/// Time after which Windows starts an agent again that has failed.
+const RESTART: Duration = Duration::from_mins(1);
+
+/// Time without a failure after which failures are forgotten.
+const FORGET: Duration = Duration::from_hours(24);
+
+/// The longest time that the end of the agent takes.
+const END: Duration = Duration::from_secs(20);
+
+/// What the service does, until Windows calls its main function.
+static BODY: Mutex<Option<ServiceBody>> = Mutex::new(None);
+
+define_windows_service!(service_entry, service_main);
+
+fn error(error: windows_service::Error) -> io::Error {
+    match error {
+        windows_service::Error::Winapi(cause) => cause,
+        other => io::Error::other(other),
+    }
+}
+
+fn manager(access: ServiceManagerAccess) -> io::Result<ServiceManager> {
+    ServiceManager::local_computer(None::<&str>, access).map_err(error)
+}
+
+/// Opens the service; `None` if it does not exist.
+fn find(access: ServiceAccess) -> io::Result<Option<Service>> {
+    match manager(ServiceManagerAccess::CONNECT)?.open_service(AGENT, access).map_err(error) {
+        Ok(service) => Ok(Some(service)),
+        Err(cause) if cause.raw_os_error() == Some(ERROR_SERVICE_DOES_NOT_EXIST.cast_signed()) => Ok(None),
+        Err(cause) => Err(cause),
+    }
+}
+
+/// Creates the service under LocalSystem, or corrects its settings. It starts with Windows, after services that others
+/// wait for. Its token has one privilege. If that cannot be restricted, a new service is deleted.
+pub fn register(arguments: Vec<OsString>) -> io::Result<()> {
+    let info = ServiceInfo {
+        name: AGENT.into(),
+        display_name: DISPLAY_NAME.into(),
+        service_type: ServiceType::OWN_PROCESS,
+        start_type: ServiceStartType::AutoStart,
+        error_control: ServiceErrorControl::Normal,
+        executable_path: std::env::current_exe()?,
+        launch_arguments: arguments,
+        // None on the driver, which could not be stopped then.
+        dependencies: Vec::new(),
+        account_name: None,
+        account_password: None,
+    };
+    let access = ServiceAccess::CHANGE_CONFIG | ServiceAccess::START | ServiceAccess::DELETE;
+    let (service, is_new) = match find(access)? {
+        Some(service) => {
+            service.change_config(&info).map_err(error)?;
+            (service, false)
+        }
+        None => {
+            let manager = manager(ServiceManagerAccess::CONNECT | ServiceManagerAccess::CREATE_SERVICE)?;
+            (manager.create_service(&info, access).map_err(error)?, true)
+        }
+    };
+    configure(&service).inspect_err(|_| {
+        if is_new {
+            // The first error is reported.
+            let _ = service.delete();
+        }
+    })
+}
+
+fn configure(service: &Service) -> io::Result<()> {
+    restrict_privileges(service)?;
+    let restart = ServiceAction { action_type: ServiceActionType::Restart, delay: RESTART };
+    let actions = ServiceFailureActions {
+        reset_period: ServiceFailureResetPeriod::After(FORGET),
+        reboot_msg: None,
+        command: None,
+        actions: Some(vec![restart.clone(), restart.clone(), restart]),
+    };
+    service.update_failure_actions(actions).map_err(error)?;
+    service.set_delayed_auto_start(true).map_err(error)?;
+    service.set_description(DESCRIPTION).map_err(error)
+}
+
+/// Removes every privilege from the token of the service, except for that to profile the system.
+fn restrict_privileges(service: &Service) -> io::Result<()> {
+    // A list of texts, which ends with an empty one.
+    let mut privileges: Vec<u16> = SYSTEM_PROFILE.encode_utf16().chain([0, 0]).collect();
+    let info = SERVICE_REQUIRED_PRIVILEGES_INFOW { pmszRequiredPrivileges: privileges.as_mut_ptr() };
+    // SAFETY: the handle is open with the required access, and the structure and its text outlive the call.
+    succeeded(unsafe {
+        ChangeServiceConfig2W(service.raw_handle(), SERVICE_CONFIG_REQUIRED_PRIVILEGES_INFO, (&raw const info).cast())
+    })
+}
+
+/// Starts the service, if it exists and does not run.
+pub fn start() -> io::Result<()> {
+    let Some(service) = find(ServiceAccess::START | ServiceAccess::QUERY_STATUS)? else { return Ok(()) };
+    if service.query_status().map_err(error)?.current_state == ServiceState::Stopped {
+        service.start::<OsString>(&[]).map_err(error)?;
+    }
+    Ok(())
+}
+
+/// Asks the service to stop. Returns whether it still runs.
+pub fn stop() -> io::Result<bool> {
+    let Some(service) = find(ServiceAccess::STOP | ServiceAccess::QUERY_STATUS)? else { return Ok(false) };
+    let status = service.query_status().map_err(error)?;
+    if status.current_state == ServiceState::Running {
+        service.stop().map_err(error)?;
+    }
+    Ok(status.current_state != ServiceState::Stopped)
+}
+
+/// Deletes the service. Returns whether it existed.
+pub fn delete() -> io::Result<bool> {
+    let Some(service) = find(ServiceAccess::DELETE)? else { return Ok(false) };
+    service.delete().map_err(error)?;
+    Ok(true)
+}
+
+/// Runs the body as the service, until Windows stops it.
+pub fn serve(body: ServiceBody) -> io::Result<()> {
+    *BODY.lock().unwrap_or_else(PoisonError::into_inner) = Some(body);
+    service_dispatcher::start(AGENT, service_entry).map_err(error)
+}
+
+/// The main function of the service. Windows shows its exit code; what went wrong is in the agent's log.
+fn service_main(_arguments: Vec<OsString>) {
+    let Some(body) = BODY.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+    let is_over = Arc::new(AtomicBool::new(false));
+    let over = Arc::clone(&is_over);
+    let registered = service_control_handler::register(AGENT, move |control| match control {
+        ServiceControl::Stop | ServiceControl::Shutdown => {
+            over.store(true, Ordering::Relaxed);
+            ServiceControlHandlerResult::NoError
+        }
+        ServiceControl::Interrogate => ServiceControlHandlerResult::NoError,
+        _ => ServiceControlHandlerResult::NotImplemented,
+    });
+    let Ok(handle) = registered else { return };
+    let status = |current_state, exit_code| ServiceStatus {
+        service_type: ServiceType::OWN_PROCESS,
+        current_state,
+        controls_accepted: match current_state {
+            ServiceState::Running => ServiceControlAccept::STOP | ServiceControlAccept::SHUTDOWN,
+            _ => ServiceControlAccept::empty(),
+        },
+        exit_code,
+        checkpoint: 0,
+        wait_hint: END,
+        process_id: None,
+    };
+    // If Windows does not take the status, it ends the service after the time of the hint.
+    let _ = handle.set_service_status(status(ServiceState::Running, ServiceExitCode::NO_ERROR));
+    let code = body(&|| is_over.load(Ordering::Relaxed));
+    let exit_code = match code {
+        0 => ServiceExitCode::NO_ERROR,
+        code => ServiceExitCode::ServiceSpecific(code.unsigned_abs()),
+    };
+    let _ = handle.set_service_status(status(ServiceState::Stopped, exit_code));
+}
