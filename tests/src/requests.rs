@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use protocol::{
-    ALL_SOURCES, Code, CountRecord, EventRequest, Hello, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, SamplesRequest,
-    SessionRequest, StartHeader, StopRequest,
+    ALL_SOURCES, Code, CountRecord, EventRequest, Hello, PROTOCOL_VERSION, ReplyHeader, SamplesRequest, SessionRequest,
+    StartHeader, StopRequest,
 };
 use zerocopy::{FromBytes, IntoBytes};
 

@@ -16,8 +16,8 @@ use engine::{Engine, Interrupted, Samples, Ticks};
 use plain::{Plain, PlainCpu};
 use protocol::status::STATUS_SUCCESS;
 use protocol::{
-    Code, EventRequest, Hello, Mode, PROTOCOL_VERSION, ProcessorSet, Record, ReplyHeader, SampleRecord, SamplesRequest,
-    StartHeader, modes,
+    Code, EventRequest, Hello, Mode, PROTOCOL_VERSION, Record, ReplyHeader, SampleRecord, SamplesRequest, StartHeader,
+    modes,
 };
 use recording::{Session, Writer};
 use simulation::boot;

@@ -19,8 +19,8 @@ use pmu::source::RawEvent;
 use pmu::{Cpu, CurrentCpu, ProcessorIndex};
 use protocol::status::STATUS_SUCCESS;
 use protocol::{
-    Code, EventRequest, GroupReply, GroupRequest, Hello, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, StartHeader,
-    flags, group_flags, modes,
+    Code, EventRequest, GroupReply, GroupRequest, Hello, PROTOCOL_VERSION, ReplyHeader, StartHeader, flags,
+    group_flags, modes,
 };
 use simulation::SimMachine;
 use zerocopy::{FromBytes, IntoBytes};

@@ -55,10 +55,21 @@ pub struct Event {
     pub group: u32,
     /// The event has a counter all the time.
     pub pinned: bool,
-    /// The event has not been stopped.
-    pub running: bool,
-    /// The event stopped when its session yielded, and its final count waits for a request.
-    pub yielded: bool,
+    /// Whether it is counted.
+    pub state: EventState,
+}
+
+/// Whether an event is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventState {
+    /// It is.
+    Running,
+    /// It is, and its session is about to yield.
+    Yielding,
+    /// Its session has yielded, and its final count waits for a request.
+    Yielded,
+    /// It was stopped.
+    Stopped,
 }
 
 /// How an event is served.
@@ -114,14 +125,24 @@ impl Event {
         }
     }
 
+    /// Returns whether the event runs.
+    pub const fn runs(&self) -> bool {
+        matches!(self.state, EventState::Running | EventState::Yielding)
+    }
+
+    /// Notes that the event has been stopped.
+    pub const fn stop(&mut self) {
+        self.state = if matches!(self.state, EventState::Yielding) { EventState::Yielded } else { EventState::Stopped };
+    }
+
     /// Returns whether the event runs and is addressed by the filter.
     pub fn is_running(&self, filter: EventFilter) -> bool {
-        self.running && self.is_addressed(filter)
+        self.runs() && self.is_addressed(filter)
     }
 
     /// Returns whether the event is addressed by the filter, and has a count: it runs, or has yielded.
     pub fn has_count(&self, filter: EventFilter) -> bool {
-        (self.running || self.yielded) && self.is_addressed(filter)
+        self.state != EventState::Stopped && self.is_addressed(filter)
     }
 
     fn is_addressed(&self, EventFilter { source, core_type }: EventFilter) -> bool {

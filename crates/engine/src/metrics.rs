@@ -24,7 +24,7 @@ pub fn take_metrics<M: Platform>(
 ) -> Result<(), Refusal> {
     let EngineContext { platform, hal, .. } = context;
     let states = |processor: ProcessorIndex| {
-        let here = session.events.iter().filter(move |event| event.running && event.is_on(hal.core_type(processor)));
+        let here = session.events.iter().filter(move |event| event.runs() && event.is_on(hal.core_type(processor)));
         here.filter_map(move |event| match event.service {
             Service::Counter { state, .. } => Some(state).filter(|state| hal.is_metric(processor, *state)),
             Service::Time { .. } | Service::Branches { .. } => None,

@@ -17,7 +17,7 @@ use protocol::{
 
 use crate::boxed::Boxed;
 use crate::clients::ClientId;
-use crate::event::{Event, EventFilter, Service};
+use crate::event::{Event, EventFilter, EventState, Service};
 use crate::hardware_recording::HardwareRecording;
 use crate::platform::{EngineContext, Platform};
 use crate::processor_set::choose;
@@ -108,8 +108,7 @@ impl<M: Platform> Planner<'_, M> {
                 service,
                 group: event.group,
                 pinned: sampled || event.flags & event_flags::PINNED != 0,
-                running: true,
-                yielded: false,
+                state: EventState::Running,
             })?;
         }
         check_numbers(&planned)?;
@@ -215,7 +214,7 @@ impl<M: Platform> Planner<'_, M> {
         reserve(&mut session.begun, 1)?;
         let EngineContext { sampler, hal, .. } = self.context;
         let core_type = hal.core_type(processor);
-        for event in session.events.iter().filter(|event| event.running && event.is_on(core_type)) {
+        for event in session.events.iter().filter(|event| event.runs() && event.is_on(core_type)) {
             if event.is_ambiguous(hal) {
                 return Err(core_type_needed(event));
             }
@@ -423,7 +422,7 @@ impl<M: Platform> Planner<'_, M> {
     ) -> Served {
         let (state, frequency) = match event.service {
             _ if !event.is_on(core_type) => return Served::Elsewhere,
-            _ if !event.running => return Served::Time(0),
+            _ if !event.runs() => return Served::Time(0),
             Service::Time { interval } => return Served::Time(interval),
             Service::Branches { .. } => return Served::Branches,
             Service::Counter { state, frequency } => (state, frequency),

@@ -147,7 +147,7 @@ impl Session {
 
     /// Returns whether an event runs on processors of this core type.
     pub fn is_on(&self, core_type: Option<CoreType>) -> bool {
-        self.events.iter().any(|event| event.running && event.is_on(core_type))
+        self.events.iter().any(|event| event.runs() && event.is_on(core_type))
     }
 
     /// Returns the counters of [`running`](Self::running), each with its count.
@@ -243,25 +243,25 @@ impl Session {
 
     /// Returns whether a counter serves a running event.
     pub fn uses_counters(&self) -> bool {
-        self.events.iter().any(|event| event.running && matches!(event.service, Service::Counter { .. }))
+        self.events.iter().any(|event| event.runs() && matches!(event.service, Service::Counter { .. }))
     }
 
     /// Returns the interval of the timers by which a running event is sampled, if there is such an event.
     fn sampling_interval(&self) -> Option<u32> {
         self.events.iter().find_map(|event| match event.service {
-            Service::Time { interval } if event.running && event.sampled => Some(interval),
+            Service::Time { interval } if event.runs() && event.sampled => Some(interval),
             _ => None,
         })
     }
 
     /// Returns whether a running event is sampled by the performance monitor interrupt.
     pub fn uses_interrupt(&self) -> bool {
-        self.events.iter().any(|event| event.running && event.needs_interrupt())
+        self.events.iter().any(|event| event.runs() && event.needs_interrupt())
     }
 
     /// Returns whether the processors themselves record a running event.
     pub fn uses_debug_store(&self) -> bool {
-        self.events.iter().any(|event| event.running && event.service.uses_debug_store())
+        self.events.iter().any(|event| event.runs() && event.service.uses_debug_store())
     }
 
     /// Writes the counts of the addressed events, as they were last read; those of a session that has yielded as of
@@ -273,10 +273,10 @@ impl Session {
         for (processor, begun) in self.processors.iter().zip(&self.begun) {
             let (enabled, asleep) = now.since(*begun);
             let core_type = hal.core_type(*processor).map_or(0, CoreType::number);
-            let counted = |(_, (event, place, _)): &(u32, (&Event, Place, &Count))| {
+            let is_meant = |(_, (event, place, _)): &(u32, (&Event, Place, &Count))| {
                 event.has_count(events) && !matches!(place, Place::Elsewhere)
             };
-            for (index, (event, place, count)) in (0..).zip(self.on(*processor)).filter(counted) {
+            for (index, (event, place, count)) in (0..).zip(self.on(*processor)).filter(is_meant) {
                 let numbers = self.numbers(*processor, event, place);
                 let disturbed = count.disturbance.get().map(|(disturbance, time)| {
                     let after = Ticks(time).saturating_since(begun.clock).duration(clock);
@@ -336,7 +336,7 @@ impl Session {
 
     /// Writes the running events of the session and their owner.
     pub fn write_sessions(&self, reply: &mut Reply<'_>) {
-        for (index, event) in self.events.iter().enumerate().filter(|(_, event)| event.running) {
+        for (index, event) in self.events.iter().enumerate().filter(|(_, event)| event.runs()) {
             let mut processors = self.processors_of(index);
             let first_processor = processors.next().map_or(0, ProcessorIndex::number);
             reply.push(&SessionEvent {
@@ -467,7 +467,7 @@ impl Session {
     fn begin_group(&self, current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler) {
         let unit = sampler.hal().interface_of(current.index()).unit();
         let is_read = |(event, place, _): (&Event, Place, &Count)| {
-            event.running
+            event.runs()
                 && match place {
                     Place::Counter(counter) => !event.sampled && !unit.has(counter),
                     Place::Elsewhere => true,
@@ -570,7 +570,7 @@ impl Session {
             sampler.hal().free(*processor, left);
         }
         for event in self.events.iter_mut().filter(|event| event.is_running(events)) {
-            event.running = false;
+            event.stop();
         }
         for (processor, _) in self.rotations.iter().filter(|(processor, _)| !self.takes_turns_on(*processor)) {
             // The counters of the rounds; others of the session may still count.

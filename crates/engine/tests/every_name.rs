@@ -12,7 +12,7 @@ use model::{Mode, Selected};
 use pmu::ProfileInterface;
 use pmu::extra::Selector;
 use pmu::source::RawEvent;
-use protocol::{EventRequest, ProcessorSet, StartHeader, modes};
+use protocol::{EventRequest, StartHeader, modes};
 use simulation::{Client, SimMachine};
 
 /// Events that the driver refuses: table, cause with its first detail, and how many names.

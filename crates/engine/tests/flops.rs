@@ -5,7 +5,7 @@
 use engine::{Engine, Interrupted};
 use model::{InterruptMode, Mode, Selected};
 use pmu::source::RawEvent;
-use protocol::{Code, CountRecord, EventRequest, InfoReply, ProcessorSet, Record, StartHeader, modes};
+use protocol::{Code, CountRecord, EventRequest, InfoReply, Record, StartHeader, modes};
 use simulation::{Client, SimMachine};
 use zerocopy::FromBytes;
 

@@ -4,7 +4,7 @@
 
 use engine::Engine;
 use model::Mode;
-use protocol::{EventRequest, ProcessorSet, StartHeader, modes};
+use protocol::{EventRequest, StartHeader, modes};
 use simulation::{Client, SimMachine};
 
 #[global_allocator]

@@ -7,8 +7,7 @@ use model::{Accesses, CounterId, Mode, Processor, Selected};
 use pmu::Support;
 use pmu::source::RawEvent;
 use protocol::{
-    Code, CountRecord, ErrorCode, EventRequest, ProcessorSet, RegisterFault, ReplyHeader, SessionEvent, StartHeader,
-    flags, modes,
+    Code, CountRecord, ErrorCode, EventRequest, RegisterFault, ReplyHeader, SessionEvent, StartHeader, flags, modes,
 };
 use simulation::{Client, SimMachine};
 

@@ -7,8 +7,7 @@ use model::Mode;
 use pmu::source::RawEvent;
 use protocol::status::{STATUS_INSUFFICIENT_RESOURCES, STATUS_INVALID_PARAMETER};
 use protocol::{
-    BRANCH_BUFFER, BRANCHES, Code, CountRecord, ErrorCode, EventRequest, ProcessorSet, ReplyHeader, SessionEvent,
-    StartHeader, modes,
+    BRANCH_BUFFER, BRANCHES, Code, CountRecord, ErrorCode, EventRequest, ReplyHeader, SessionEvent, StartHeader, modes,
 };
 use simulation::{Client, SimMachine};
 

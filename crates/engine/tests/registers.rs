@@ -9,8 +9,8 @@ use model::{FaultingAccess, Processor};
 use pmu::first_access::Access;
 use protocol::status::STATUS_NOT_SUPPORTED;
 use protocol::{
-    BRANCHES, Code, ErrorCode, EventRequest, HalSourceRecord, ProcessorSet, ReadBy, RegisterRecord, RegistersRequest,
-    SourceRecord, StartHeader, modes,
+    BRANCHES, Code, ErrorCode, EventRequest, HalSourceRecord, ReadBy, RegisterRecord, RegistersRequest, SourceRecord,
+    StartHeader, modes,
 };
 use simulation::{Answer, Call, Client, SimMachine};
 use zerocopy::IntoBytes;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use engine::{Engine, Interrupted};
 use model::Mode;
-use protocol::{EventRequest, ProcessorSet, StartHeader, modes};
+use protocol::{EventRequest, StartHeader, modes};
 use simulation::{Client, SimMachine};
 
 #[global_allocator]

@@ -61,11 +61,11 @@ impl Scene {
         Self { machine, engine, agent, other }
     }
 
-    fn start(&mut self, client: Client, header: StartHeader, events: &[EventRequest]) -> ReplyHeader {
-        client.start_with(&mut self.engine, header, events).header()
+    fn start(&mut self, client: Client, header: &StartHeader, events: &[EventRequest]) -> ReplyHeader {
+        client.start_with(&mut self.engine, *header, events).header()
     }
 
-    fn started(&mut self, client: Client, header: StartHeader, events: &[EventRequest]) -> u64 {
+    fn started(&mut self, client: Client, header: &StartHeader, events: &[EventRequest]) -> u64 {
         let reply = self.start(client, header, events);
         assert_eq!((reply.status, reply.cause), (0, 0), "{reply:x?}");
         reply.detail[0]
@@ -132,9 +132,9 @@ fn cases() -> Vec<Case> {
 fn a_session_yields_if_another_would_be_refused_or_take_turns() {
     for Case { name, agent, other, yields } in cases() {
         let mut scene = Scene::new();
-        let session = scene.started(scene.agent, agent.0, &agent.1);
+        let session = scene.started(scene.agent, &agent.0, &agent.1);
         scene.pass(3);
-        let begun = scene.started(scene.other, other.0, &other.1);
+        let begun = scene.started(scene.other, &other.0, &other.1);
         scene.pass(2);
         assert_eq!(scene.read(session).0, yields, "{name}");
         let final_counts = scene.stop(scene.agent, session);
@@ -148,9 +148,9 @@ fn a_session_yields_if_another_would_be_refused_or_take_turns() {
 #[test]
 fn the_counts_of_a_session_that_has_yielded_stay_until_it_is_stopped() {
     let mut scene = Scene::new();
-    let session = scene.started(scene.agent, YIELDS, &events(0..4));
+    let session = scene.started(scene.agent, &YIELDS, &events(0..4));
     scene.pass(5);
-    let other = scene.started(scene.other, StartHeader::EMPTY, &events(10..14));
+    let other = scene.started(scene.other, &StartHeader::EMPTY, &events(10..14));
     let listed: Vec<SessionEvent> = scene.other.tell(&mut scene.engine, Code::ListSessions);
     assert!(listed.iter().all(|event| event.session == other), "only running sessions are listed");
     for _ in 0..3 {
@@ -179,9 +179,9 @@ fn a_request_that_is_wrong_by_itself_stops_nothing() {
         (StartHeader { flags: flags::YIELDS | flags::THREADS, ..StartHeader::EMPTY }, events(0..1)),
     ];
     let mut scene = Scene::new();
-    let session = scene.started(scene.agent, YIELDS, &events(0..9));
+    let session = scene.started(scene.agent, &YIELDS, &events(0..9));
     for (header, events) in wrong {
-        assert_ne!(scene.start(scene.other, header, &events).status, 0, "{header:?}");
+        assert_ne!(scene.start(scene.other, &header, &events).status, 0, "{header:?}");
         assert!(!scene.read(session).0, "{header:?}");
     }
 }
@@ -189,8 +189,8 @@ fn a_request_that_is_wrong_by_itself_stops_nothing() {
 #[test]
 fn sessions_that_yield_do_not_yield_to_each_other() {
     let mut scene = Scene::new();
-    let session = scene.started(scene.agent, YIELDS, &events(0..4));
-    let refused = scene.start(scene.other, YIELDS, &events(4..8));
+    let session = scene.started(scene.agent, &YIELDS, &events(0..4));
+    let refused = scene.start(scene.other, &YIELDS, &events(4..8));
     assert_eq!(refused.cause, ErrorCode::NoFreeCounter as u32);
     assert!(!scene.read(session).0);
 }
@@ -199,12 +199,12 @@ fn sessions_that_yield_do_not_yield_to_each_other() {
 fn samples_before_the_yield_are_delivered() {
     let mut scene = Scene::new();
     let header = StartHeader { ring: 64, flags: flags::YIELDS, ..StartHeader::EMPTY };
-    let session = scene.started(scene.agent, header, &[sampled(0)]);
+    let session = scene.started(scene.agent, &header, &[sampled(0)]);
     for _ in 0..3 {
         scene.machine.run(0, Mode::User, &|_| 10_000);
         scene.machine.interrupt(&scene.engine, 0, &NOWHERE);
     }
-    let other = scene.started(scene.other, StartHeader::EMPTY, &events(10..14));
+    let other = scene.started(scene.other, &StartHeader::EMPTY, &events(10..14));
     let fetched = |scene: &mut Scene| {
         let answer = scene.agent.samples(&mut scene.engine, session, None, 64).unwrap();
         (answer.header().detail[0], answer.records::<protocol::SampleRecord>().len())
@@ -221,8 +221,8 @@ fn samples_before_the_yield_are_delivered() {
 #[test]
 fn a_handle_that_is_closed_after_its_session_has_yielded_leaves_nothing() {
     let mut scene = Scene::new();
-    scene.started(scene.agent, YIELDS, &events(0..9));
-    let other = scene.started(scene.other, StartHeader::EMPTY, &events(10..14));
+    scene.started(scene.agent, &YIELDS, &events(0..9));
+    let other = scene.started(scene.other, &StartHeader::EMPTY, &events(10..14));
     scene.engine.close(scene.agent.0);
     scene.stop(scene.other, other);
     scene.agent = Client::open(&mut scene.engine, 3, 30);
@@ -233,14 +233,14 @@ fn a_handle_that_is_closed_after_its_session_has_yielded_leaves_nothing() {
 fn rounds_have_the_requested_duration() {
     for (round, turns) in [(0, 50), (40_000, 50), (200_000, 10), (10_000_000, 0)] {
         let mut scene = Scene::new();
-        let session = scene.started(scene.agent, StartHeader { round, ..YIELDS }, &events(0..8));
+        let session = scene.started(scene.agent, &StartHeader { round, ..YIELDS }, &events(0..8));
         scene.pass(100);
         let counts = scene.stop(scene.agent, session);
         assert!(counts.iter().all(|record| record.turns.abs_diff(turns) <= 1), "{round}: {counts:?}");
     }
     let mut scene = Scene::new();
     for round in [1, 39_999, 10_000_001] {
-        let refused = scene.start(scene.agent, StartHeader { round, ..YIELDS }, &events(0..8));
+        let refused = scene.start(scene.agent, &StartHeader { round, ..YIELDS }, &events(0..8));
         assert_eq!((refused.cause, refused.detail), (ErrorCode::BadInterval as u32, [40_000, 10_000_000]));
     }
 }
@@ -260,12 +260,12 @@ proptest! {
                 0 => {
                     if session.is_none() {
                         let header = StartHeader { flags: flags::YIELDS, ..StartHeader::EMPTY };
-                        let reply = scene.start(scene.agent, header, &events(0..3));
+                        let reply = scene.start(scene.agent, &header, &events(0..3));
                         session = (reply.status == 0).then_some((reply.detail[0], false));
                     }
                 }
                 1 if other.is_none() => {
-                    other = Some(scene.started(scene.other, StartHeader::EMPTY, &events(10..10 + count)));
+                    other = Some(scene.started(scene.other, &StartHeader::EMPTY, &events(10..10 + count)));
                     if let Some((number, has_yielded)) = &mut session {
                         let (yielded, _) = scene.read(*number);
                         prop_assert_eq!(yielded, count > 1 || *has_yielded);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bench_protocol::Random;
 use cpuid_dumps::CpuIdentity;
 use model::{InterruptMode, Mode};
-use protocol::{Code, EventRequest, ProcessorSet, StartHeader, modes};
+use protocol::{Code, EventRequest, StartHeader, modes};
 use simulation::SimMachine;
 use zerocopy::IntoBytes;
 

@@ -3,9 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use protocol::{
-    ALL_SOURCES, Code, CountRecord, DETACHED, EventRequest, InfoReply, ProcessorSet, StartHeader, StopRequest, modes,
-};
+use protocol::{ALL_SOURCES, Code, CountRecord, DETACHED, EventRequest, InfoReply, StartHeader, StopRequest, modes};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::disturb::Disturber;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bench_protocol::{ControlAreaMode, DebugStore, KvaShadow};
-use protocol::{BRANCHES, Code, EventRequest, ProcessorSet, Record, RecordKind, StartHeader, modes};
+use protocol::{BRANCHES, Code, EventRequest, Record, RecordKind, StartHeader, modes};
 use serde_json::Value;
 use tests::{Lab, Probe, Reply, hex};
 use zerocopy::IntoBytes;

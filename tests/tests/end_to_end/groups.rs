@@ -3,8 +3,8 @@
 use bench_protocol::CounterOwner;
 use protocol::status::STATUS_WMI_ALREADY_ENABLED;
 use protocol::{
-    ALL_SOURCES, Code, ErrorCode, EventRequest, GroupReply, GroupRequest, ProcessorSet, ReplyHeader, StartHeader,
-    StopRequest, flags, group_flags, modes,
+    ALL_SOURCES, Code, ErrorCode, EventRequest, GroupReply, GroupRequest, ReplyHeader, StartHeader, StopRequest, flags,
+    group_flags, modes,
 };
 use tests::{Lab, Probe, Reply, hex};
 use zerocopy::{FromBytes, IntoBytes};

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use protocol::status::STATUS_SUCCESS;
-use protocol::{Code, EventRequest, Hello, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, StartHeader, modes};
+use protocol::{Code, EventRequest, Hello, PROTOCOL_VERSION, ReplyHeader, StartHeader, modes};
 use tests::{Lab, Probe, Reply, hex, rounds};
 use zerocopy::{FromBytes, IntoBytes};
 

@@ -4,8 +4,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use protocol::{
-    Code, EventRequest, InfoReply, Mode, ProcessorSet, Record, ReplyHeader, SampleRecord, SamplesRequest,
-    SessionRequest, StartHeader, StopRequest, modes,
+    Code, EventRequest, InfoReply, Mode, Record, ReplyHeader, SampleRecord, SamplesRequest, SessionRequest,
+    StartHeader, StopRequest, modes,
 };
 use tests::{Lab, Probe, Reply, hex, is_soak, rounds};
 use zerocopy::{FromBytes, IntoBytes};

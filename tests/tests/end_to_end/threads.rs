@@ -8,9 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use bench_protocol::{Accounting, Reading, Refusal, Scheduling, ThreadLedger, ThreadScript};
-use protocol::{
-    Code, EventRequest, GroupReply, Hello, PROTOCOL_VERSION, ProcessorSet, ReplyHeader, StartHeader, flags, modes,
-};
+use protocol::{Code, EventRequest, GroupReply, Hello, PROTOCOL_VERSION, ReplyHeader, StartHeader, flags, modes};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tests::{Lab, artifacts, hex};

@@ -3,7 +3,7 @@
 //! A session that has yielded keeps its final counts until its client stops it. The client learns of it from a read.
 
 use super::Sessions;
-use crate::event::EventFilter;
+use crate::event::{Event, EventFilter, EventState};
 use crate::platform::{EngineContext, Platform};
 use crate::reply::Reply;
 use crate::session::Session;
@@ -12,7 +12,8 @@ impl Sessions {
     /// Stops every session that yields, except for those that have done so.
     pub(super) fn yield_counters<M: Platform>(&mut self, context: EngineContext<'_, M>) {
         for session in self.all.iter_mut().filter(|session| session.would_yield()) {
-            session.events.iter_mut().filter(|event| event.running).for_each(|event| event.yielded = true);
+            let running = session.events.iter_mut().filter(|event| event.runs());
+            running.for_each(|event| event.state = EventState::Yielding);
         }
         self.stop_those(|session| session.yields, EventFilter::ALL, context, &mut Reply::over(&mut []));
         let now = context.moment();
@@ -32,7 +33,7 @@ impl Sessions {
         let now = context.moment();
         for session in self.all.iter_mut().filter(|session| meant(session) && session.has_untaken_counts()) {
             session.write_counts(now, events, context.sampler, reply);
-            session.events.iter_mut().filter(|event| event.has_count(events)).for_each(|event| event.yielded = false);
+            session.events.iter_mut().filter(|event| event.has_count(events)).for_each(Event::stop);
         }
         self.all.retain(Session::is_kept);
     }
@@ -46,7 +47,7 @@ impl Session {
 
     /// Returns whether it has yielded, and its client has not taken its counts.
     pub(super) fn has_untaken_counts(&self) -> bool {
-        self.events.iter().any(|event| event.yielded)
+        self.events.iter().any(|event| event.state == EventState::Yielded)
     }
 
     /// Returns whether it runs, or has counts or samples that its client has not taken.

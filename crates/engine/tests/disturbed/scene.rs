@@ -2,7 +2,7 @@
 
 use engine::{Engine, Interrupted};
 use model::Mode;
-use protocol::{CountRecord, EventRequest, ProcessorSet, StartHeader, modes};
+use protocol::{CountRecord, EventRequest, StartHeader, modes};
 use simulation::{Client, SimMachine};
 
 /// Identities for each layout of registers.

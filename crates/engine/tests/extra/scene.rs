@@ -4,7 +4,7 @@ use engine::Engine;
 use model::{Mode, Selected};
 use pmu::extra::Selector;
 use pmu::source::RawEvent;
-use protocol::{CountRecord, EventRequest, ProcessorSet, ReplyHeader, StartHeader, modes};
+use protocol::{CountRecord, EventRequest, ReplyHeader, StartHeader, modes};
 use simulation::{Client, SimMachine};
 
 /// MSR_OFFCORE_RSP_0, MSR_OFFCORE_RSP_1, MSR_PEBS_LD_LAT_THRESHOLD, MSR_PEBS_FRONTEND.

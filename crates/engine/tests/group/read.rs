@@ -3,7 +3,7 @@
 use engine::Engine;
 use model::Mode;
 use protocol::status::{STATUS_INFO_LENGTH_MISMATCH, STATUS_INVALID_DEVICE_STATE, STATUS_PRIVILEGE_NOT_HELD};
-use protocol::{Code, ErrorCode, GroupRequest, ProcessorSet, SamplesRequest, StartHeader, flags, group_flags, modes};
+use protocol::{Code, ErrorCode, GroupRequest, SamplesRequest, StartHeader, flags, group_flags, modes};
 use simulation::{Client, SimMachine};
 use zerocopy::IntoBytes;
 

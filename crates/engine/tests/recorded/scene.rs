@@ -3,8 +3,7 @@
 use engine::{Engine, Interrupted};
 use model::{Branch, CounterId, Mode, Processor, Stored};
 use protocol::{
-    BRANCHES, BranchRecord, CountRecord, EventRequest, InfoReply, PreciseSample, ProcessorSet, Record, StartHeader,
-    modes,
+    BRANCHES, BranchRecord, CountRecord, EventRequest, InfoReply, PreciseSample, Record, StartHeader, modes,
 };
 use simulation::{Client, SimMachine};
 use zerocopy::FromBytes;
