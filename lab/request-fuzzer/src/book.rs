@@ -52,6 +52,8 @@ pub struct Session {
     pub begins: Vec<Begin>,
     /// Final numbers, and those fetched: by processor and source.
     samples: Vec<((u32, u32), Samples, Samples)>,
+    /// Its counts when it yielded, until it is stopped.
+    pub yielded: Vec<CountRecord>,
     /// Whether replies with its counts were cut off.
     pub is_cut_off: bool,
     /// The times before and after the request that began it.
@@ -72,6 +74,7 @@ impl Session {
             events,
             begins: Vec::new(),
             samples: Vec::new(),
+            yielded: Vec::new(),
             is_cut_off: false,
             began: (0, 0),
             has_exact_time: false,
@@ -105,6 +108,16 @@ impl Session {
     /// Returns whether an event runs.
     pub fn runs(&self) -> bool {
         self.events.iter().any(|(_, runs)| *runs)
+    }
+
+    /// Returns whether it runs and stops when another session needs what it uses.
+    pub fn would_yield(&self) -> bool {
+        self.header.flags & flags::YIELDS != 0 && self.runs()
+    }
+
+    /// Returns whether the driver still knows it.
+    pub fn is_kept(&self) -> bool {
+        self.runs() || self.samples() || !self.yielded.is_empty()
     }
 
     /// Notes that an event has ended.

@@ -23,12 +23,19 @@ impl Episode<'_> {
     pub(crate) fn follow(&mut self, slot: usize, code: u32, reply: &Reply) {
         let accepted = reply.accepted();
         match (protocol::find(code).map(|spec| spec.code), accepted) {
-            (Some(Code::Start), Some(header)) => self.started(slot, &header),
+            (Some(Code::Start), _) if reply.header.is_some() => {
+                let input = self.input.clone();
+                self.note_yields();
+                self.input = input;
+                if let Some(header) = accepted {
+                    self.started(slot, &header);
+                }
+            }
             (Some(Code::Stop), _) if reply.header.is_some() => self.stopped(slot, accepted),
             (Some(Code::Read), Some(header)) => {
                 let counts: Vec<CountRecord> = self.records(&header);
                 for count in &counts {
-                    self.check_count(count, false);
+                    self.check_read(count, header.detail == [1, 0]);
                 }
             }
             (Some(Code::Samples), Some(header)) => self.fetched(&header),
@@ -126,6 +133,54 @@ impl Episode<'_> {
         entries.fold((0, 0), |(counted, overflows), entry| (counted + entry.counted, overflows + entry.overflows))
     }
 
+    /// Finds the sessions that yielded to a start, with their final counts. A start that was refused may have made them
+    /// yield as well.
+    fn note_yields(&mut self) {
+        let yielding: Vec<(u64, usize)> = self
+            .sessions
+            .iter()
+            .filter(|session| session.would_yield())
+            .filter_map(|session| Some((session.number, session.owner?)))
+            .collect();
+        let (mut yielded, before) = (0, self.before);
+        for (number, slot) in &yielding {
+            let Some(header) = self.read(*slot, *number) else { continue };
+            self.before = before;
+            if header.detail != [1, 0] {
+                continue;
+            }
+            yielded += 1;
+            let counts: Vec<CountRecord> = self.records(&header);
+            assert!(!counts.is_empty(), "session {number} has yielded without a count");
+            for count in &counts {
+                self.check_count(count, true);
+            }
+            if let Some(session) = self.sessions.iter_mut().find(|session| session.number == *number) {
+                for count in &counts {
+                    session.finish(count);
+                }
+                session.events.iter_mut().for_each(|(_, runs)| *runs = false);
+                session.yielded = counts;
+            }
+        }
+        assert!(yielded == 0 || yielded == yielding.len(), "{yielded} of {} sessions yielded", yielding.len());
+        self.stats.yields += yielded as u64;
+    }
+
+    /// Checks a count of a read. The counts of a session that has yielded no longer change.
+    fn check_read(&mut self, count: &CountRecord, has_yielded: bool) {
+        let found = self.sessions.iter().find(|session| session.number == count.session);
+        match found.filter(|session| !session.yielded.is_empty()) {
+            Some(session) => {
+                assert!(has_yielded && session.yielded.contains(count), "{count:?} of {:?}", session.yielded);
+            }
+            None => {
+                assert!(self.has_orphans || !has_yielded, "it has not yielded: {count:?}");
+                self.check_count(count, false);
+            }
+        }
+    }
+
     /// Checks a count of a session that is known.
     fn check_count(&mut self, count: &CountRecord, finally: bool) {
         let found = self.sessions.iter().find(|session| session.number == count.session);
@@ -140,7 +195,9 @@ impl Episode<'_> {
         let is_added = !session.begins.is_empty() && !session.begins.iter().any(|it| it.processor == count.processor);
         if self.pace == 0 && session.has_exact_time && !is_added {
             let (now, (before, after)) = (engine::Platform::clock(&self.machine).0, session.began);
-            assert!((now - after..=now - before).contains(&enabled), "{before} to {after}, now {now}: {count:?}");
+            // A session yields before a start waits for something else.
+            let earliest = if session.would_yield() && finally { self.before } else { now };
+            assert!((earliest - after..=now - before).contains(&enabled), "{before} to {after}, now {now}: {count:?}");
             self.stats.times += 1;
         }
         let Some((event, _)) = session.events.get(count.index as usize).copied() else {
@@ -198,6 +255,16 @@ impl Episode<'_> {
         let Ok(request) = StopRequest::read_from_bytes(&self.input) else { return };
         let counts: Vec<CountRecord> = accepted.map(|header| self.records(&header)).unwrap_or_default();
         let is_cut_off = accepted.is_none_or(|header| header.count < header.total);
+        let (of_yielded, counts): (Vec<CountRecord>, Vec<CountRecord>) = counts.into_iter().partition(|count| {
+            self.sessions.iter().any(|session| session.number == count.session && !session.yielded.is_empty())
+        });
+        for count in &of_yielded {
+            if let Some(session) = self.sessions.iter_mut().find(|session| session.number == count.session) {
+                let known = session.yielded.len();
+                session.yielded.retain(|other| other != count);
+                assert_eq!(session.yielded.len() + 1, known, "{count:?} of {:?}", session.yielded);
+            }
+        }
         for count in &counts {
             self.check_count(count, true);
             if let Some(session) = self.sessions.iter_mut().find(|session| session.number == count.session) {
@@ -216,7 +283,7 @@ impl Episode<'_> {
                 self.look_again(slot, number, accepted.is_some());
             }
         }
-        self.sessions.retain(|session| session.runs() || session.samples());
+        self.sessions.retain(Session::is_kept);
     }
 
     /// Finds out which events of a session still run, after a stop of which the counts are unknown.
@@ -225,6 +292,10 @@ impl Episode<'_> {
         let counts: Vec<CountRecord> = header.map(|header| self.records(&header)).unwrap_or_default();
         if let Some(session) = self.sessions.iter_mut().find(|session| session.number == number) {
             session.is_cut_off |= lost_counts;
+            if !session.yielded.is_empty() {
+                session.yielded = counts;
+                return;
+            }
             for (index, (_, runs)) in (0..).zip(&mut session.events) {
                 *runs &= counts.iter().any(|count| count.index == index);
             }
@@ -251,6 +322,9 @@ impl Episode<'_> {
         }
         if header.detail.first() == Some(&1) {
             assert!(!session.runs(), "the last records of a session that runs: {number}");
+            if !session.yielded.is_empty() {
+                return; // it remains to be stopped
+            }
             if !session.is_cut_off {
                 session.check_samples();
             }

@@ -226,6 +226,10 @@ impl Generator<'_> {
         }
         if multiplex {
             header.flags |= flags::MULTIPLEX;
+            header.round = if self.one_in(3) { 40_000 + self.number(400_000) } else { 0 };
+        }
+        if header.flags & (flags::THREADS | flags::DETACHED) == 0 && self.one_in(8) {
+            header.flags |= flags::YIELDS;
         }
         if self.one_in(20) {
             header.flags |= flags::FORCE;
@@ -235,6 +239,8 @@ impl Generator<'_> {
             1 => header.ring = self.number(1 << 21),
             2 => header.budget = self.number(2_000),
             3 => header.batch = self.number(2_000),
+            5 => header.round = self.number(u64::from(u32::MAX)),
+            6 => header.reserved = self.number(1),
             // Rings of all sessions together are bounded.
             4 if sampled => header.ring = 1 << (12 + self.random.up_to(3)),
             _ => {}

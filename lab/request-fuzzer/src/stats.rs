@@ -35,6 +35,8 @@ pub struct Stats {
     pub episodes: u64,
     /// Sessions that began.
     pub sessions: u64,
+    /// Sessions that yielded.
+    pub yields: u64,
     /// Final counts that equal what happened, independently of the engine.
     pub exact: u64,
     /// Final counts that equal the model's ledger.
@@ -72,6 +74,7 @@ impl Default for Stats {
             requests: 0,
             episodes: 0,
             sessions: 0,
+            yields: 0,
             exact: 0,
             by_ledger: 0,
             marked: 0,
@@ -134,6 +137,7 @@ impl Stats {
         self.requests += other.requests;
         self.episodes += other.episodes;
         self.sessions += other.sessions;
+        self.yields += other.yields;
         self.exact += other.exact;
         self.by_ledger += other.by_ledger;
         self.marked += other.marked;
@@ -178,6 +182,7 @@ impl fmt::Display for Stats {
             ("requests", self.requests),
             ("machines", self.episodes),
             ("sessions", self.sessions),
+            ("yields", self.yields),
             ("counts equal to what happened", self.exact),
             ("counts equal to the model's ledger", self.by_ledger),
             ("counts beside foreign writes", self.marked),

@@ -234,7 +234,7 @@ impl Episode<'_> {
                 self.has_orphans = true;
             }
         }
-        self.sessions.retain(|session| session.runs() || session.samples());
+        self.sessions.retain(Session::is_kept);
     }
 
     fn refuse(&mut self) {
