@@ -22,7 +22,7 @@ use agent::profiles::{Pauses, Profile, Push, Statistics};
 use base64ct::{Base64, Encoding};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use server::{Reaction, Request, Server, answer, nobody, response, until};
+use server::{Reaction, Request, Server, answer, response, until, unused_address};
 use tempfile::TempDir;
 
 mod server;
@@ -162,7 +162,7 @@ fn misbehave(number: usize) -> (Reaction, bool) {
 #[test]
 fn all_arrive_once_and_in_order_however_bad_the_server_is() {
     let place = TempDir::new().unwrap();
-    let address = nobody();
+    let address = unused_address();
     let push = Push::start_with(&config(address, place.path()), PAUSES).unwrap();
     put(&push, 1..=6, 1_000);
     until("refused connections", || push.statistics().send_failures >= 3);
@@ -219,7 +219,7 @@ fn the_disk_stays_within_the_limit_and_the_newest_are_kept() {
     const SIZE: usize = 100_000;
     const LIMIT: u64 = 1_024 * 1_024;
     let place = TempDir::new().unwrap();
-    let address = nobody();
+    let address = unused_address();
     let push = Push::start_with(&config(address, place.path()), PAUSES).unwrap();
     let ends = AtomicBool::new(false);
     let most = thread::scope(|scope| {
@@ -249,7 +249,7 @@ fn the_disk_stays_within_the_limit_and_the_newest_are_kept() {
 #[test]
 fn a_profile_beyond_the_limit_is_dropped_alone() {
     let place = TempDir::new().unwrap();
-    let push = Push::start_with(&config(nobody(), place.path()), PAUSES).unwrap();
+    let push = Push::start_with(&config(unused_address(), place.path()), PAUSES).unwrap();
     put(&push, 1..=3, 1_000);
     put(&push, [4], 2 << 20);
     let Statistics { waiting, dropped, .. } = push.statistics();
@@ -259,7 +259,7 @@ fn a_profile_beyond_the_limit_is_dropped_alone() {
 #[test]
 fn what_waits_survives_a_restart() {
     let place = TempDir::new().unwrap();
-    let address = nobody();
+    let address = unused_address();
     let config = config(address, place.path());
     let first = Push::start_with(&config, PAUSES).unwrap();
     put(&first, 1..=3, 1_000);
@@ -295,7 +295,7 @@ fn a_profile_has_the_same_identifier_after_a_restart() {
 #[test]
 fn a_profile_that_somebody_deletes_does_not_hold_up_the_rest() {
     let place = TempDir::new().unwrap();
-    let address = nobody();
+    let address = unused_address();
     let pauses = Pauses { first: Duration::from_millis(50), longest: Duration::from_millis(100) };
     let push = Push::start_with(&config(address, place.path()), pauses).unwrap();
     put(&push, [1], 100);
@@ -326,7 +326,7 @@ fn a_folder_that_cannot_be_written_is_an_error_and_the_next_profile_is_sent() {
 #[test]
 fn the_end_waits_neither_for_a_pause_nor_longer_than_the_timeout() {
     let place = TempDir::new().unwrap();
-    let push = Push::start(&config(nobody(), place.path())).unwrap();
+    let push = Push::start(&config(unused_address(), place.path())).unwrap();
     put(&push, [1], 100);
     until("a failure", || push.statistics().send_failures == 1);
     let begun = Instant::now();
@@ -345,7 +345,7 @@ fn a_wrong_configuration_is_refused_at_the_start() {
     let place = TempDir::new().unwrap();
     let file = place.path().join("file");
     fs::write(&file, "").unwrap();
-    let right = config(nobody(), place.path());
+    let right = config(unused_address(), place.path());
     let cases = [
         (Config { url: "localhost:4040".to_owned(), ..right.clone() }, "Scheme"),
         (Config { url: "http://localhost:4040/?x=y".to_owned(), ..right.clone() }, "Query"),

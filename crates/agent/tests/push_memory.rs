@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use agent::config::{Push as Config, Server as Interface};
 use agent::profiles::{Pauses, Profile, Push};
-use server::{Server, answer, nobody, until};
+use server::{Server, answer, until, unused_address};
 use tempfile::TempDir;
 
 mod server;
@@ -35,7 +35,7 @@ fn config(address: SocketAddr, buffer: &Path) -> Config {
 #[test]
 fn one_profile_is_in_memory() {
     let place = TempDir::new().unwrap();
-    let address = nobody();
+    let address = unused_address();
     let profiler = dhat::Profiler::builder().testing().build();
     let pauses = Pauses { first: Duration::from_millis(1), longest: Duration::from_millis(8) };
     let push = Push::start_with(&config(address, place.path()), pauses).unwrap();

@@ -230,9 +230,9 @@ impl Sender {
 fn judge(answer: &Answer) -> Outcome {
     match answer.status {
         200..300 => Outcome::Sent,
-        // Request timeout, and too many requests.
-        408 | 429 => Outcome::Failed(answer.quote()),
-        400..500 => Outcome::Refused(answer.quote()),
+        // Bad request, content too large, unsupported media type, unprocessable content: the profile is at fault. With
+        // any other answer, such as 401 or 404, an operator or the server can mend what is wrong.
+        400 | 413 | 415 | 422 => Outcome::Refused(answer.quote()),
         _ => Outcome::Failed(answer.quote()),
     }
 }
@@ -258,7 +258,8 @@ mod tests {
             (204, "sent"),
             (302, "kept"),
             (400, "refused"),
-            (401, "refused"),
+            (401, "kept"),
+            (404, "kept"),
             (408, "kept"),
             (413, "refused"),
             (422, "refused"),

@@ -115,8 +115,8 @@ impl Drop for Server {
     }
 }
 
-/// Returns an address at which nobody listens.
-pub fn nobody() -> SocketAddr {
+/// Returns an address at which no server listens.
+pub fn unused_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
