@@ -157,6 +157,24 @@ impl Family {
         }
     }
 
+    /// Returns whether it begins again at zero when the agent opens the driver again.
+    #[must_use]
+    pub const fn begins_with_driver(self) -> bool {
+        matches!(
+            self,
+            Self::Events
+                | Self::EventsScaled
+                | Self::EventEnabled
+                | Self::EventRunning
+                | Self::DriverInterrupts
+                | Self::DriverSpurious
+                | Self::DriverThrottles
+                | Self::DriverSamples
+                | Self::DriverSamplesLost
+                | Self::DriverSleeps
+        )
+    }
+
     /// Returns the name of its samples in PromQL.
     #[must_use]
     pub fn promql(self) -> String {

@@ -33,10 +33,20 @@ pub struct Point {
 pub struct Snapshot {
     /// When they were read.
     pub time: SystemTime,
-    /// When the counters began at zero.
+    /// When the agent began.
     pub begun: SystemTime,
+    /// When the counters began at zero that [begin with the driver](Family::begins_with_driver).
+    pub driver_begun: SystemTime,
     /// Every value, each family and set of labels once, in the order of [`Family::ALL`].
     pub points: Vec<Point>,
+}
+
+impl Snapshot {
+    /// Returns when the counters of a metric began at zero.
+    #[must_use]
+    pub const fn begun_of(&self, family: Family) -> SystemTime {
+        if family.begins_with_driver() { self.driver_begun } else { self.begun }
+    }
 }
 
 /// The latest snapshot, shared by threads.

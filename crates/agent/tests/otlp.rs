@@ -23,7 +23,7 @@ use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Number;
 use opentelemetry_proto::tonic::metrics::v1::{AggregationTemporality, NumberDataPoint};
 use prost_otlp::Message;
-use server::{Reaction, Request, Server, answer, nobody, response, until};
+use server::{Reaction, Request, Server, answer, response, until, unused_address};
 
 mod server;
 
@@ -62,7 +62,7 @@ fn snapshot(begun: SystemTime, time: SystemTime, first: u64) -> Snapshot {
             points.push(Point { family: *family, labels: labels("b").take(1).collect(), value });
         }
     }
-    Snapshot { time, begun, points }
+    Snapshot { time, begun: begun - Duration::from_secs(7), driver_begun: begun, points }
 }
 
 fn nanoseconds(time: SystemTime) -> u64 {
@@ -223,7 +223,7 @@ fn what_a_bad_collector_does_is_a_failure_and_is_named() {
 
 #[test]
 fn a_collector_that_is_not_there_is_tried_until_it_is() {
-    let address = nobody();
+    let address = unused_address();
     let latest = Latest::default();
     let sent = snapshot(at(1_000, 0), at(2_000, 0), 0);
     latest.set(sent.clone());
@@ -267,7 +267,7 @@ fn the_end_does_not_wait_longer_than_the_timeout() {
 
 #[test]
 fn a_wrong_configuration_is_refused_at_the_start() {
-    let right = config(nobody());
+    let right = config(unused_address());
     let cases = [
         (Config { endpoint: "collector:4317".to_owned(), ..right.clone() }, "Scheme"),
         (Config { endpoint: "http://[::1".to_owned(), ..right.clone() }, "Address"),

@@ -8,7 +8,12 @@ use super::parser::{Parsed, parse};
 use super::*;
 
 fn snapshot(points: Vec<Point>) -> Arc<Snapshot> {
-    Arc::new(Snapshot { time: SystemTime::UNIX_EPOCH, begun: SystemTime::UNIX_EPOCH, points })
+    Arc::new(Snapshot {
+        time: SystemTime::UNIX_EPOCH,
+        begun: SystemTime::UNIX_EPOCH,
+        driver_begun: SystemTime::UNIX_EPOCH,
+        points,
+    })
 }
 
 fn point(family: Family, labels: &[(&'static str, &str)], value: Value) -> Point {

@@ -1,7 +1,7 @@
 //! A snapshot as a request of OTLP.
 //!
 //! The messages are built here and not by `opentelemetry_sdk`: its instruments take the start of a sum from their own
-//! creation instead of from [`Snapshot::begun`], its `ResourceMetrics` has no public constructor, and the exporter of
+//! creation instead of from [`Snapshot::begun_of`], its `ResourceMetrics` has no public constructor, and the exporter of
 //! `opentelemetry-otlp` only logs a partial success.
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -59,9 +59,9 @@ pub(super) fn request(snapshot: &Snapshot, resource: Resource) -> ExportMetricsS
 /// Returns the metric of points that have the family of the first.
 fn metric(snapshot: &Snapshot, points: &[Point]) -> Option<Metric> {
     let family = points.first()?.family;
-    // Counters begin with the snapshot's. A gauge has no begin.
+    // A gauge has no begin.
     let begun = match family.kind() {
-        Kind::Counter => nanoseconds(snapshot.begun),
+        Kind::Counter => nanoseconds(snapshot.begun_of(family)),
         Kind::Gauge => 0,
     };
     let data_points = points.iter().map(|point| data_point(point, begun, nanoseconds(snapshot.time))).collect();

@@ -107,7 +107,7 @@ mod tests {
         };
         let latest = Latest::default();
         let (time, begun) = (SystemTime::now(), SystemTime::now());
-        latest.set(Snapshot { time, begun, points: (0..1_000).map(point).collect() });
+        latest.set(Snapshot { time, begun, driver_begun: begun, points: (0..1_000).map(point).collect() });
         (client, tokio::spawn(answer(server, Arc::new(Site::new(latest, None)))))
     }
 

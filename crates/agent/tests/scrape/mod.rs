@@ -22,7 +22,7 @@ pub fn latest(count: u64) -> Latest {
     let labels = vec![("event", "cycles".to_owned())];
     let points = vec![Point { family: Family::Events, labels, value: Value::Integer(count) }];
     let latest = Latest::default();
-    latest.set(Snapshot { time: SystemTime::now(), begun: SystemTime::now(), points });
+    latest.set(Snapshot { time: SystemTime::now(), begun: SystemTime::now(), driver_begun: SystemTime::now(), points });
     latest
 }
 
