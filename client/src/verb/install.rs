@@ -102,7 +102,9 @@ fn check_signature(path: &Path, file: &[u8], system: &dyn System) -> Result<(), 
 /// version, it is stopped with whatever it runs.
 fn check_sessions(end_detached: bool, system: &dyn System) -> Result<(), Error> {
     let sessions = connection::open(system).and_then(|connection| connection.sessions()).unwrap_or_default();
-    let (detached, bound): (Vec<_>, Vec<_>) = sessions.iter().partition(|session| session.detached);
+    // The agent, whose sessions yield, closes its handle when the driver is to be stopped.
+    let others = sessions.iter().filter(|session| !session.yields);
+    let (detached, bound): (Vec<_>, Vec<_>) = others.partition(|session| session.detached);
     let lines = |sessions: Vec<_>| sessions.iter().map(ToString::to_string).collect();
     if !bound.is_empty() {
         return Err(DriverBusy { sessions: lines(bound) }.into());

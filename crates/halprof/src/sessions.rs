@@ -41,6 +41,8 @@ pub struct RunningSession {
     pub process: u32,
     /// Whether the session continues when the process exits.
     pub detached: bool,
+    /// Whether it stops when another session needs what it uses.
+    pub yields: bool,
     /// Events of the session.
     pub events: Vec<RunningEvent>,
 }
@@ -66,6 +68,7 @@ pub fn by_session(session_events: &[SessionEvent], sources: &Sources) -> Vec<Run
                 number: session_event.session,
                 process: session_event.process,
                 detached: session_event.flags & flags::DETACHED != 0,
+                yields: session_event.flags & flags::YIELDS != 0,
                 events: vec![event],
             }),
         }
@@ -77,7 +80,8 @@ impl fmt::Display for RunningSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { number, process, .. } = self;
         let detached = if self.detached { ", detached" } else { "" };
+        let yields = if self.yields { ", yields" } else { "" };
         let labels: Vec<&str> = self.events.iter().map(|event| event.label.as_str()).collect();
-        write!(f, "session {number} (process {process}{detached}): {}", labels.join(", "))
+        write!(f, "session {number} (process {process}{detached}{yields}): {}", labels.join(", "))
     }
 }
