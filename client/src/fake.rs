@@ -1,5 +1,6 @@
 //! A fake driver and a fake Windows for tests.
 
+mod agent_service;
 mod device;
 mod information;
 mod model;
@@ -31,6 +32,7 @@ use protocol::{
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
+use self::agent_service::FakeAgent;
 use self::device::FakeDevice;
 pub use self::information::{core_type_record, count, disturbed, info};
 pub use self::model::ModelMachine;
@@ -310,8 +312,8 @@ pub struct FakeSystem {
     pub processor_time: Cell<Duration>,
     /// The machine whose driver replies instead, and which executes known work.
     pub model: Option<Arc<ModelMachine>>,
-    /// The arguments of the agent's service, and whether it runs.
-    pub agent: RefCell<Option<(Vec<OsString>, bool)>>,
+    /// The service of the agent.
+    pub agent: FakeAgent,
     /// What identifies the fake Windows.
     pub version: WindowsVersion,
     /// Its Event Tracing for Windows.
@@ -345,7 +347,7 @@ impl FakeSystem {
             kernel: Arc::default(),
             processor_time: Cell::default(),
             model: None,
-            agent: RefCell::default(),
+            agent: FakeAgent::default(),
             version: WindowsVersion::default(),
             trace: Arc::default(),
         }
@@ -449,29 +451,19 @@ impl System for FakeSystem {
     }
 
     fn register_agent(&self, arguments: Vec<OsString>) -> io::Result<()> {
-        self.attempt("register agent")?;
-        self.agent.replace(Some((arguments, false)));
-        Ok(())
+        self.attempt("register agent").map(|()| self.agent.register(arguments))
     }
 
     fn start_agent(&self) -> io::Result<()> {
-        self.attempt("start agent")?;
-        if let Some((_, is_running)) = &mut *self.agent.borrow_mut() {
-            *is_running = true;
-        }
-        Ok(())
+        self.attempt("start agent").map(|()| self.agent.start())
     }
 
     fn stop_agent(&self) -> io::Result<bool> {
-        self.attempt("stop agent")?;
-        let mut agent = self.agent.borrow_mut();
-        let Some((_, is_running)) = &mut *agent else { return Ok(false) };
-        Ok(std::mem::replace(is_running, self.busy))
+        self.attempt("stop agent").map(|()| self.agent.stop(self.busy))
     }
 
     fn delete_agent(&self) -> io::Result<bool> {
-        self.attempt("delete agent")?;
-        Ok(self.agent.take().is_some())
+        self.attempt("delete agent").map(|()| self.agent.delete())
     }
 
     fn serve_agent(&self, body: ServiceBody) -> io::Result<()> {

@@ -182,7 +182,7 @@ impl ProfileOutputs {
                 continue;
             }
             next += self.config.every;
-            match profiling::take(&self.config, &self.work_folder(), system) {
+            match profiling::take(&self.config, &self.work_folder(), &|| self.is_over.load(Ordering::Relaxed), system) {
                 Ok(taken) => self.deliver(taken),
                 Err(error) => {
                     let mut profiled = lock(&self.profiled);

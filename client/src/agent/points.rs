@@ -44,6 +44,9 @@ pub struct Profiled {
     pub otlp_failures: Option<u64>,
 }
 
+/// Returns a value of the sums of an event.
+type ToValue = fn(&Total) -> Value;
+
 /// Points in the order of the table.
 struct Points(Vec<Point>);
 
@@ -61,13 +64,21 @@ impl Points {
     }
 }
 
-/// Returns the numbers of this moment. `begun` is when the sums began at zero, and `cpu_time` the processor time of this
-/// process.
+/// When counters began at zero.
+#[derive(Debug, Clone, Copy)]
+pub struct Begun {
+    /// Those of the agent.
+    pub agent: SystemTime,
+    /// Those of the driver.
+    pub driver: SystemTime,
+}
+
+/// Returns the numbers of this moment. `cpu_time` is the processor time of this process.
 pub fn snapshot(
     counting: &Counting,
     config: &Config,
     profiled: &Profiled,
-    begun: SystemTime,
+    begun: Begun,
     cpu_time: Option<Duration>,
 ) -> Snapshot {
     let mut points = Points(Vec::new());
@@ -120,7 +131,7 @@ pub fn snapshot(
         points.integer(Family::DriverSamplesLost, info.lost.saturating_add(info.throttled));
         points.integer(Family::DriverSleeps, info.sleeps);
     }
-    Snapshot { time: SystemTime::now(), begun, points: points.0 }
+    Snapshot { time: SystemTime::now(), begun: begun.agent, driver_begun: begun.driver, points: points.0 }
 }
 
 fn interface(info: &InfoReply) -> String {
@@ -150,7 +161,7 @@ fn add_events(points: &mut Points, counting: &Counting, by: By) {
         .filter_map(|(key, total)| Some((labels(key)?, total)))
         .filter(|(labels, _)| seen.insert(labels.clone()))
         .collect();
-    let families: [(Family, fn(&Total) -> Value); 4] = [
+    let families: [(Family, ToValue); 4] = [
         (Family::Events, |total| Value::Integer(total.count)),
         (Family::EventsScaled, |total| Value::Real(total.scaled)),
         (Family::EventEnabled, |total| Value::Real(real(total.enabled) / SECOND)),

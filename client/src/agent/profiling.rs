@@ -3,10 +3,13 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use agent::config::Profiles;
 use clap::Parser;
+use halprof::ServiceState;
+use protocol::SampleRecord;
+use recording::Process;
 use thiserror::Error as ThisError;
 
 use super::costs::INTERRUPT;
@@ -16,8 +19,12 @@ use crate::connection;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
 use crate::format::real;
+use crate::recorder::SampleObserver;
 use crate::system::System;
 use crate::verb::{self, Context, record};
+
+/// Time between two looks at the driver.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Why a profile was not taken.
 #[derive(Debug, ThisError)]
@@ -63,15 +70,22 @@ pub struct Taken {
     pub profiled: Profiled,
 }
 
-/// Takes a profile. Its recording is in `folder` until it is converted.
+/// Takes a profile, which ends early if `is_over` or if the driver is to be stopped. Its recording is in `folder` until
+/// it is converted.
 ///
 /// # Errors
 /// If the session does not start, or the files cannot be written.
-pub fn take(profiles: &Profiles, folder: &Path, system: &dyn System) -> Result<Taken, Error> {
+pub fn take(
+    profiles: &Profiles,
+    folder: &Path,
+    is_over: &dyn Fn() -> bool,
+    system: &dyn System,
+) -> Result<Taken, Error> {
     fs::create_dir_all(folder).map_err(|cause| ProfileError::File { path: folder.to_owned(), cause })?;
     let recording = folder.join("profile.rec");
     let converted = folder.join("profile.pb.gz");
-    let taken = take_in(profiles, &recording, &converted, system);
+    let mut watch = Watch { is_over, system, next: Instant::now() };
+    let taken = take_in(profiles, &recording, &converted, &mut watch, system);
     for file in [&recording, &converted] {
         // They are written anew for the next profile.
         let _ = fs::remove_file(file);
@@ -79,7 +93,39 @@ pub fn take(profiles: &Profiles, folder: &Path, system: &dyn System) -> Result<T
     taken
 }
 
-fn take_in(profiles: &Profiles, recording: &Path, converted: &Path, system: &dyn System) -> Result<Taken, Error> {
+/// Ends a profile early.
+struct Watch<'a> {
+    is_over: &'a dyn Fn() -> bool,
+    system: &'a dyn System,
+    /// When the state of the driver is queried next.
+    next: Instant,
+}
+
+impl SampleObserver for Watch<'_> {
+    fn process(&mut self, _: &Process) {}
+
+    fn samples(&mut self, _: &[SampleRecord]) {}
+
+    fn poll(&mut self) -> Result<bool, Error> {
+        if (self.is_over)() {
+            return Ok(false);
+        }
+        if Instant::now() < self.next {
+            return Ok(true);
+        }
+        self.next = Instant::now() + LOOK;
+        // The open handle of a profile keeps the driver loaded.
+        Ok(!self.system.service().is_ok_and(|state| matches!(state, Some(ServiceState::Stopping))))
+    }
+}
+
+fn take_in(
+    profiles: &Profiles,
+    recording: &Path,
+    converted: &Path,
+    watch: &mut Watch<'_>,
+    system: &dyn System,
+) -> Result<Taken, Error> {
     let seconds = format!("{}ms", profiles.duration.as_millis());
     let frequency = profiles.frequency.to_string();
     let mut words = vec!["client", "record", "--all", "-e", &profiles.event, "-F", &frequency, "--duration", &seconds];
@@ -94,7 +140,8 @@ fn take_in(profiles: &Profiles, recording: &Path, converted: &Path, system: &dyn
     let connection = connection::open(system)?;
     let begun = SystemTime::now();
     let Verb::Record(args) = parse(&words, &profiles.event)? else { return Err(unexpected(profiles).into()) };
-    let outcome = record::take(&args, protocol::flags::YIELDS, &mut context, &connection)?;
+    let outcome = record::take(&args, protocol::flags::YIELDS, Some(watch), &mut context, &connection)?;
+    drop(connection);
     let ended = SystemTime::now();
     let words = ["client", "export", "--format", "pprof", "-o"].map(Into::into);
     let words: Vec<std::ffi::OsString> = words.into_iter().chain([converted.into(), recording.into()]).collect();
@@ -102,14 +149,14 @@ fn take_in(profiles: &Profiles, recording: &Path, converted: &Path, system: &dyn
     let pprof = fs::read(converted).map_err(|cause| ProfileError::File { path: converted.to_owned(), cause })?;
     let interrupts = most_interrupts(profiles, outcome.processors, ended.duration_since(begun).unwrap_or_default());
     let throttled = outcome.summary.counts.iter().map(|count| count.throttled).fold(0, u64::saturating_add);
-    let profiled = Profiled {
+    let costs = Profiled {
         samples: outcome.record_counts.samples,
         lost: outcome.lost().saturating_add(throttled),
         interrupts,
         accesses: interrupts.saturating_mul(INTERRUPT.into()),
         ..Profiled::default()
     };
-    Ok(Taken { pprof, begun, ended, profiled })
+    Ok(Taken { pprof, begun, ended, profiled: costs })
 }
 
 fn parse(words: &[std::ffi::OsString], event: &str) -> Result<Verb, ProfileError> {

@@ -7,7 +7,7 @@ use agent::config::Config;
 
 use super::counting::Counting;
 use super::outputs::Outputs;
-use super::points::snapshot;
+use super::points::{Begun, snapshot};
 use crate::error::Error;
 use crate::system::System;
 
@@ -39,12 +39,12 @@ impl Agent<'_> {
     pub fn run(&mut self) -> Result<(), Error> {
         let Self { config, system, .. } = *self;
         let mut counting = Counting::new(config, system)?;
-        let begin = Instant::now();
-        let (mut begun, mut resets) = (SystemTime::now(), 0);
+        let start = Instant::now();
+        let (mut begun, mut resets) = (Begun { agent: SystemTime::now(), driver: SystemTime::now() }, 0);
         let (mut attend, mut read) = (Duration::ZERO, Duration::ZERO);
         let (mut said, mut failed) = (None, Vec::<String>::new());
         while !(self.is_over)() {
-            let now = begin.elapsed();
+            let now = start.elapsed();
             if now >= attend {
                 attend = now + ATTEND;
                 counting.attend(now)?;
@@ -53,7 +53,7 @@ impl Agent<'_> {
                     counting.read(now);
                 }
                 if counting.resets != resets {
-                    (begun, resets) = (SystemTime::now(), counting.resets);
+                    (begun.driver, resets) = (SystemTime::now(), counting.resets);
                 }
                 let state = (counting.gaps.current().map(|gap| gap.reason), counting.error.clone());
                 if said.as_ref() != Some(&state) {
@@ -71,7 +71,7 @@ impl Agent<'_> {
             }
             thread::sleep(ATTENTION);
         }
-        counting.finish(begin.elapsed());
+        counting.finish(start.elapsed());
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use agent::config::Config;
+use agent::config::{Config, Profiles};
 use agent::{Family, Snapshot, Value};
 use halprof::{Driver, ServiceState};
 use model::{Accesses, Mode};
@@ -12,7 +12,7 @@ use protocol::{EventRequest, StartHeader, modes};
 
 use super::counting::Counting;
 use super::gap::GapReason;
-use super::points::{Profiled, snapshot};
+use super::points::{Begun, Profiled, snapshot};
 use crate::fake::{FakeDriver, FakeSystem, ModelMachine};
 use crate::format::real;
 
@@ -97,18 +97,16 @@ impl Scene {
     }
 }
 
-fn value(snapshot: &Snapshot, family: Family, label: &str) -> f64 {
+fn value(snapshot: &Snapshot, family: Family, label: &str) -> Value {
     let is_it = |point: &&agent::Point| {
         point.family == family && (label.is_empty() || point.labels.iter().any(|(_, value)| value == label))
     };
-    match snapshot.points.iter().find(is_it).unwrap().value {
-        Value::Integer(value) => real(value),
-        Value::Real(value) => value,
-    }
+    snapshot.points.iter().find(is_it).unwrap().value
 }
 
 fn published(counting: &Counting, config: &Config) -> Snapshot {
-    snapshot(counting, config, &Profiled::default(), SystemTime::UNIX_EPOCH, None)
+    let begun = Begun { agent: SystemTime::UNIX_EPOCH, driver: SystemTime::UNIX_EPOCH };
+    snapshot(counting, config, &Profiled::default(), begun, None)
 }
 
 fn events(numbers: std::ops::Range<u8>) -> Vec<EventRequest> {
@@ -200,21 +198,22 @@ fn the_driver_can_stop_and_its_restart_is_a_reset() {
         }
     };
     steps(&mut counting, 10);
-    assert_eq!(value(&published(&counting, &config), Family::Events, ""), real(2 * 9 * RATE));
+    assert_eq!(value(&published(&counting, &config), Family::Events, ""), Value::Integer(2 * 9 * RATE));
     scene.system.service.set(Some(ServiceState::Stopping));
     steps(&mut counting, 1);
     assert!(counting.driver().is_none(), "an open handle keeps the driver loaded");
     scene.system.service.set(Some(ServiceState::Stopped));
     steps(&mut counting, 5);
     let snapshot = published(&counting, &config);
-    assert_eq!(value(&snapshot, Family::Up, ""), 0.0);
-    assert_eq!((value(&snapshot, Family::Gaps, "driver"), value(&snapshot, Family::GapTime, "driver")), (1.0, 5.0));
+    assert_eq!(value(&snapshot, Family::Up, ""), Value::Integer(0));
+    let gaps = (value(&snapshot, Family::Gaps, "driver"), value(&snapshot, Family::GapTime, "driver"));
+    assert_eq!(gaps, (Value::Integer(1), Value::Real(5.0)));
     scene.system.service.set(Some(ServiceState::Running));
     steps(&mut counting, 3);
     let snapshot = published(&counting, &config);
-    assert_eq!((counting.resets, value(&snapshot, Family::Up, "")), (2, 1.0));
-    assert_eq!(value(&snapshot, Family::Events, ""), real(2 * 2 * RATE), "it begins at zero");
-    assert_eq!(value(&snapshot, Family::Gaps, "driver"), 1.0);
+    assert_eq!((counting.resets, value(&snapshot, Family::Up, "")), (2, Value::Integer(1)));
+    assert_eq!(value(&snapshot, Family::Events, ""), Value::Integer(2 * 2 * RATE), "it begins at zero");
+    assert_eq!(value(&snapshot, Family::Gaps, "driver"), Value::Integer(1));
 }
 
 #[test]
@@ -269,4 +268,29 @@ fn what_cannot_be_counted_here_is_an_error_and_what_is_in_use_is_a_gap() {
     scene.pass(Duration::from_secs(3));
     counting.attend(scene.now()).unwrap();
     assert!(counting.is_counting());
+}
+
+#[test]
+fn a_profile_is_recorded_and_converted_and_leaves_no_file() {
+    let driver = FakeDriver::default();
+    driver.samples.borrow_mut().push_back(vec![crate::fake::sample(0, 0x1234), crate::fake::sample(1, 0x1234)]);
+    let system = FakeSystem::running(driver);
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!(
+        "[counting]\nevents = [\"cycles\"]\n[profiles]\nduration = \"1s\"\nfolder.path = '{}'\n",
+        folder.path().display()
+    );
+    let profiles = config(&text).profiles.unwrap();
+    let work = folder.path().join("taking");
+    let taken = super::profiling::take(&profiles, &work, &|| false, &system).unwrap();
+    assert!(taken.pprof.starts_with(&[0x1F, 0x8B]), "it is not compressed");
+    assert_eq!((taken.profiled.samples, taken.profiled.lost), (2, 0));
+    assert!(taken.ended > taken.begun && taken.profiled.interrupts > 0);
+    assert_eq!(std::fs::read_dir(&work).unwrap().count(), 0);
+    let starts = system.driver.inputs(protocol::Code::Start);
+    let header = <StartHeader as zerocopy::FromBytes>::read_from_prefix(&starts[0]).unwrap().0;
+    assert_eq!(header.flags, protocol::flags::YIELDS);
+    let wrong = Profiles { event: "no such event".to_owned(), ..profiles };
+    let error = super::profiling::take(&wrong, &work, &|| false, &system).err().unwrap();
+    assert!(error.to_string().contains("no such event"), "{error}");
 }

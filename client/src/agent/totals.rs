@@ -102,13 +102,17 @@ mod tests {
     fn a_turn_stands_for_the_time_without_a_counter_before_it() {
         let mut totals = Totals::default();
         totals.add(&[turn(0, 0, 100)], By::CoreType);
-        assert_eq!(one(&totals).scaled, 0.0);
+        assert_eq!(one(&totals), Total { count: 0, scaled: 0.0, enabled: 100, running: 0 });
         totals.add(&[turn(30, 50, 100)], By::CoreType);
         assert_eq!(one(&totals), Total { count: 30, scaled: 120.0, enabled: 200, running: 50 });
         totals.add(&[turn(0, 0, 100)], By::CoreType);
         totals.end_session();
         totals.add(&[turn(10, 100, 100)], By::CoreType);
-        assert_eq!(one(&totals).scaled, 130.0, "a gap is not extrapolated");
+        assert_eq!(
+            one(&totals),
+            Total { count: 40, scaled: 130.0, enabled: 400, running: 150 },
+            "a gap is not extrapolated"
+        );
     }
 
     #[test]

@@ -88,7 +88,7 @@ fn run_here(args: &AgentRunArgs, context: &mut Context) -> Result<(), Error> {
     let system = context.system()?;
     system.note_interrupts()?;
     let mut note = |text: &str| {
-        // Nobody reads a closed console.
+        // A closed console is no reason to end.
         let _ = context.warn(&format!("[ agent: {text} ]"));
     };
     publish(&config, system, crate::this_system, &|| system.interrupted(), &mut note)

@@ -22,6 +22,7 @@ use crate::connection;
 use crate::error::Error;
 use crate::event_error::EventError;
 use crate::format::{bytes, grouped, seconds, text};
+use crate::recorder::SampleObserver;
 use crate::share::{self, percent};
 
 /// Roles of the event that is sampled without `-e`: the first that the machine supports.
@@ -43,7 +44,7 @@ struct RequestedEvent {
 pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
     let connection = connection::open(system)?;
-    let outcome = take(args, 0, context, &connection)?;
+    let outcome = take(args, 0, None, context, &connection)?;
     context.command_code = Some(outcome.exit_code);
     for note in outcome.notes() {
         context.warn(&note)?;
@@ -53,7 +54,13 @@ pub fn run(args: &RecordArgs, context: &mut Context) -> Result<i32, Error> {
 }
 
 /// Records with these additional [flags](protocol::flags) of the session.
-pub fn take(args: &RecordArgs, flags: u32, context: &mut Context, connection: &Driver) -> Result<Outcome, Error> {
+pub fn take(
+    args: &RecordArgs,
+    flags: u32,
+    observer: Option<&mut dyn SampleObserver>,
+    context: &mut Context,
+    connection: &Driver,
+) -> Result<Outcome, Error> {
     let system = context.system()?;
     let events = events(args, context, connection)?;
     if args.session.command.is_empty() && args.session.duration.is_none() {
@@ -65,7 +72,7 @@ pub fn take(args: &RecordArgs, flags: u32, context: &mut Context, connection: &D
     let (session, output, limits) = (&args.session, Some(&*args.output), args.limits());
     let plan = SamplingPlan { args: session, flags, ring, events: &events, batch, output, limits };
     let tracing = call_stacks::start(args, &events, connection, context)?;
-    sampling::run(&plan, tracing, None, connection, system)
+    sampling::run(&plan, tracing, observer, connection, system)
 }
 
 /// Returns the requests for the events that the user named, or for the default event. Tells the user where an interval

@@ -1,5 +1,6 @@
 //! Tests of every verb with a fake driver and a fake Windows, or without either.
 
+mod agent;
 mod branches;
 mod closed_pipe;
 mod code;

@@ -108,6 +108,8 @@ fn configure(service: &Service) -> io::Result<()> {
         actions: Some(vec![restart.clone(), restart.clone(), restart]),
     };
     service.update_failure_actions(actions).map_err(error)?;
+    // Also if it ends with an error, as when a folder of the configuration is missing.
+    service.set_failure_actions_on_non_crash_failures(true).map_err(error)?;
     service.set_delayed_auto_start(true).map_err(error)?;
     service.set_description(DESCRIPTION).map_err(error)
 }

@@ -170,15 +170,12 @@ impl Episode<'_> {
     /// Checks a count of a read. The counts of a session that has yielded no longer change.
     fn check_read(&mut self, count: &CountRecord, has_yielded: bool) {
         let found = self.sessions.iter().find(|session| session.number == count.session);
-        match found.filter(|session| !session.yielded.is_empty()) {
-            Some(session) => {
-                assert!(has_yielded && session.yielded.contains(count), "{count:?} of {:?}", session.yielded);
-            }
-            None => {
-                assert!(self.has_orphans || !has_yielded, "it has not yielded: {count:?}");
-                self.check_count(count, false);
-            }
+        if let Some(session) = found.filter(|session| !session.yielded.is_empty()) {
+            assert!(has_yielded && session.yielded.contains(count), "{count:?} of {:?}", session.yielded);
+            return;
         }
+        assert!(self.has_orphans || !has_yielded, "it has not yielded: {count:?}");
+        self.check_count(count, false);
     }
 
     /// Checks a count of a session that is known.
