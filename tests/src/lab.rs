@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -291,10 +291,21 @@ impl Lab {
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn client_running(&self, arguments: &[&str]) -> Result<std::process::Child> {
+    pub fn client_running(&self, arguments: &[&str]) -> Result<Child> {
+        self.client_with(arguments, Stdio::null())
+    }
+
+    /// Starts client.exe, whose standard error the caller reads.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn client_watched(&self, arguments: &[&str]) -> Result<Child> {
+        self.client_with(arguments, Stdio::piped())
+    }
+
+    fn client_with(&self, arguments: &[&str], err: Stdio) -> Result<Child> {
         let mut command = self.wine.program(&self.client, arguments);
-        command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
-        command.stderr(std::process::Stdio::null()).spawn().context("cannot start client.exe")
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(err).spawn().context("cannot start client.exe")
     }
 
     /// Starts probe.exe, which sends arbitrary requests to the driver.

@@ -8,6 +8,8 @@
 #[cfg(not(windows))]
 mod added;
 #[cfg(not(windows))]
+mod agent;
+#[cfg(not(windows))]
 mod bad_input;
 #[cfg(not(windows))]
 mod bench;

@@ -5,8 +5,9 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 42] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 43] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
+    ("agent", include_str!("agent.rs"), "the model reports the events to count"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
     ("bench", include_str!("bench.rs"), "the bench itself is under test"),
     ("c_programs", include_str!("c_programs.rs"), "the bench schedules the threads of the program"),

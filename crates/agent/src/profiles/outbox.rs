@@ -174,7 +174,7 @@ impl Outbox {
     /// Deletes the profile, which cannot be read.
     pub fn unreadable(&mut self, cause: ErrorKind) {
         self.delete();
-        // Somebody has deleted it.
+        // An operator has deleted it.
         let gone = cause == ErrorKind::NotFound;
         self.statistics.dropped += u64::from(gone);
         self.statistics.failed += u64::from(!gone);
