@@ -16,6 +16,9 @@ _client() {
             ",$1")
                 cmd="client"
                 ;;
+            client,agent)
+                cmd="client__subcmd__agent"
+                ;;
             client,annotate)
                 cmd="client__subcmd__annotate"
                 ;;
@@ -94,6 +97,42 @@ _client() {
             client,uninstall)
                 cmd="client__subcmd__uninstall"
                 ;;
+            client__subcmd__agent,check)
+                cmd="client__subcmd__agent__subcmd__check"
+                ;;
+            client__subcmd__agent,example)
+                cmd="client__subcmd__agent__subcmd__example"
+                ;;
+            client__subcmd__agent,help)
+                cmd="client__subcmd__agent__subcmd__help"
+                ;;
+            client__subcmd__agent,install)
+                cmd="client__subcmd__agent__subcmd__install"
+                ;;
+            client__subcmd__agent,run)
+                cmd="client__subcmd__agent__subcmd__run"
+                ;;
+            client__subcmd__agent,uninstall)
+                cmd="client__subcmd__agent__subcmd__uninstall"
+                ;;
+            client__subcmd__agent__subcmd__help,check)
+                cmd="client__subcmd__agent__subcmd__help__subcmd__check"
+                ;;
+            client__subcmd__agent__subcmd__help,example)
+                cmd="client__subcmd__agent__subcmd__help__subcmd__example"
+                ;;
+            client__subcmd__agent__subcmd__help,help)
+                cmd="client__subcmd__agent__subcmd__help__subcmd__help"
+                ;;
+            client__subcmd__agent__subcmd__help,install)
+                cmd="client__subcmd__agent__subcmd__help__subcmd__install"
+                ;;
+            client__subcmd__agent__subcmd__help,run)
+                cmd="client__subcmd__agent__subcmd__help__subcmd__run"
+                ;;
+            client__subcmd__agent__subcmd__help,uninstall)
+                cmd="client__subcmd__agent__subcmd__help__subcmd__uninstall"
+                ;;
             client__subcmd__events,help)
                 cmd="client__subcmd__events__subcmd__help"
                 ;;
@@ -111,6 +150,9 @@ _client() {
                 ;;
             client__subcmd__events__subcmd__help,update)
                 cmd="client__subcmd__events__subcmd__help__subcmd__update"
+                ;;
+            client__subcmd__help,agent)
+                cmd="client__subcmd__help__subcmd__agent"
                 ;;
             client__subcmd__help,annotate)
                 cmd="client__subcmd__help__subcmd__annotate"
@@ -190,6 +232,21 @@ _client() {
             client__subcmd__help,uninstall)
                 cmd="client__subcmd__help__subcmd__uninstall"
                 ;;
+            client__subcmd__help__subcmd__agent,check)
+                cmd="client__subcmd__help__subcmd__agent__subcmd__check"
+                ;;
+            client__subcmd__help__subcmd__agent,example)
+                cmd="client__subcmd__help__subcmd__agent__subcmd__example"
+                ;;
+            client__subcmd__help__subcmd__agent,install)
+                cmd="client__subcmd__help__subcmd__agent__subcmd__install"
+                ;;
+            client__subcmd__help__subcmd__agent,run)
+                cmd="client__subcmd__help__subcmd__agent__subcmd__run"
+                ;;
+            client__subcmd__help__subcmd__agent,uninstall)
+                cmd="client__subcmd__help__subcmd__agent__subcmd__uninstall"
+                ;;
             client__subcmd__help__subcmd__events,import)
                 cmd="client__subcmd__help__subcmd__events__subcmd__import"
                 ;;
@@ -203,8 +260,226 @@ _client() {
 
     case "${cmd}" in
         client)
-            opts="-h -V --color --help --version install uninstall status info list query encode events interval start stop read stat record top branches control-area report annotate export diff script flamegraph selftest diagnose help"
+            opts="-h -V --color --help --version install uninstall status info list query encode events interval start stop read stat record top branches control-area report annotate export diff script flamegraph selftest diagnose agent help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__agent)
+            opts="-h --color --help run install uninstall check example help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__agent__subcmd__check)
+            opts="-h --config --color --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__agent__subcmd__example)
+            opts="-h --color --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__agent__subcmd__help)
+            opts="run install uninstall check example help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__agent__subcmd__help__subcmd__check)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__agent__subcmd__help__subcmd__example)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__agent__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__agent__subcmd__help__subcmd__install)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__agent__subcmd__help__subcmd__run)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__agent__subcmd__help__subcmd__uninstall)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__agent__subcmd__install)
+            opts="-h --config --color --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__agent__subcmd__run)
+            opts="-h --config --service --color --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__agent__subcmd__uninstall)
+            opts="-h --color --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -723,8 +998,92 @@ _client() {
             return 0
             ;;
         client__subcmd__help)
-            opts="install uninstall status info list query encode events interval start stop read stat record top branches control-area report annotate export diff script flamegraph selftest diagnose help"
+            opts="install uninstall status info list query encode events interval start stop read stat record top branches control-area report annotate export diff script flamegraph selftest diagnose agent help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__help__subcmd__agent)
+            opts="run install uninstall check example"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__help__subcmd__agent__subcmd__check)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__help__subcmd__agent__subcmd__example)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__help__subcmd__agent__subcmd__install)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__help__subcmd__agent__subcmd__run)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        client__subcmd__help__subcmd__agent__subcmd__uninstall)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

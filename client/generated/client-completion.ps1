@@ -51,6 +51,7 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             [CompletionResult]::new('flamegraph', 'flamegraph', [CompletionResultType]::ParameterValue, 'Draw a recording as a flame graph')
             [CompletionResult]::new('selftest', 'selftest', [CompletionResultType]::ParameterValue, 'Count and sample work whose numbers are known, and compare')
             [CompletionResult]::new('diagnose', 'diagnose', [CompletionResultType]::ParameterValue, 'Show what the driver would do on a processor; needs no driver')
+            [CompletionResult]::new('agent', 'agent', [CompletionResultType]::ParameterValue, 'Count and sample all the time, for Prometheus, OpenTelemetry and profile servers')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
             break
         }
@@ -447,6 +448,79 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break
         }
+        'client;agent' {
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'Controls when to use color')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('run', 'run', [CompletionResultType]::ParameterValue, 'Run until Ctrl-C')
+            [CompletionResult]::new('install', 'install', [CompletionResultType]::ParameterValue, 'Run as a service of Windows that starts with it; needs an elevated prompt')
+            [CompletionResult]::new('uninstall', 'uninstall', [CompletionResultType]::ParameterValue, 'Stop and delete the service; needs an elevated prompt')
+            [CompletionResult]::new('check', 'check', [CompletionResultType]::ParameterValue, 'Check a configuration; needs no driver')
+            [CompletionResult]::new('example', 'example', [CompletionResultType]::ParameterValue, 'Print a configuration with every option; needs no driver')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'client;agent;run' {
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The configuration')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'Controls when to use color')
+            [CompletionResult]::new('--service', '--service', [CompletionResultType]::ParameterName, 'Windows has started this process as the service')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'client;agent;install' {
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The configuration')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'Controls when to use color')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'client;agent;uninstall' {
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'Controls when to use color')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'client;agent;check' {
+            [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'The configuration')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'Controls when to use color')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'client;agent;example' {
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'Controls when to use color')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'client;agent;help' {
+            [CompletionResult]::new('run', 'run', [CompletionResultType]::ParameterValue, 'Run until Ctrl-C')
+            [CompletionResult]::new('install', 'install', [CompletionResultType]::ParameterValue, 'Run as a service of Windows that starts with it; needs an elevated prompt')
+            [CompletionResult]::new('uninstall', 'uninstall', [CompletionResultType]::ParameterValue, 'Stop and delete the service; needs an elevated prompt')
+            [CompletionResult]::new('check', 'check', [CompletionResultType]::ParameterValue, 'Check a configuration; needs no driver')
+            [CompletionResult]::new('example', 'example', [CompletionResultType]::ParameterValue, 'Print a configuration with every option; needs no driver')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'client;agent;help;run' {
+            break
+        }
+        'client;agent;help;install' {
+            break
+        }
+        'client;agent;help;uninstall' {
+            break
+        }
+        'client;agent;help;check' {
+            break
+        }
+        'client;agent;help;example' {
+            break
+        }
+        'client;agent;help;help' {
+            break
+        }
         'client;help' {
             [CompletionResult]::new('install', 'install', [CompletionResultType]::ParameterValue, 'Install the driver and start it; needs an elevated prompt')
             [CompletionResult]::new('uninstall', 'uninstall', [CompletionResultType]::ParameterValue, 'Stop the driver and remove it; needs an elevated prompt')
@@ -473,6 +547,7 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             [CompletionResult]::new('flamegraph', 'flamegraph', [CompletionResultType]::ParameterValue, 'Draw a recording as a flame graph')
             [CompletionResult]::new('selftest', 'selftest', [CompletionResultType]::ParameterValue, 'Count and sample work whose numbers are known, and compare')
             [CompletionResult]::new('diagnose', 'diagnose', [CompletionResultType]::ParameterValue, 'Show what the driver would do on a processor; needs no driver')
+            [CompletionResult]::new('agent', 'agent', [CompletionResultType]::ParameterValue, 'Count and sample all the time, for Prometheus, OpenTelemetry and profile servers')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
             break
         }
@@ -557,6 +632,29 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             break
         }
         'client;help;diagnose' {
+            break
+        }
+        'client;help;agent' {
+            [CompletionResult]::new('run', 'run', [CompletionResultType]::ParameterValue, 'Run until Ctrl-C')
+            [CompletionResult]::new('install', 'install', [CompletionResultType]::ParameterValue, 'Run as a service of Windows that starts with it; needs an elevated prompt')
+            [CompletionResult]::new('uninstall', 'uninstall', [CompletionResultType]::ParameterValue, 'Stop and delete the service; needs an elevated prompt')
+            [CompletionResult]::new('check', 'check', [CompletionResultType]::ParameterValue, 'Check a configuration; needs no driver')
+            [CompletionResult]::new('example', 'example', [CompletionResultType]::ParameterValue, 'Print a configuration with every option; needs no driver')
+            break
+        }
+        'client;help;agent;run' {
+            break
+        }
+        'client;help;agent;install' {
+            break
+        }
+        'client;help;agent;uninstall' {
+            break
+        }
+        'client;help;agent;check' {
+            break
+        }
+        'client;help;agent;example' {
             break
         }
         'client;help;help' {

@@ -1,8 +1,8 @@
 //! A snapshot as a request of OTLP.
 //!
 //! The messages are built here and not by `opentelemetry_sdk`: its instruments take the start of a sum from their own
-//! creation instead of from [`Snapshot::begun_of`], its `ResourceMetrics` has no public constructor, and the exporter of
-//! `opentelemetry-otlp` only logs a partial success.
+//! creation instead of from [`Snapshot::begun_of`], its `ResourceMetrics` has no public constructor, and the exporter
+//! of `opentelemetry-otlp` only logs a partial success.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
