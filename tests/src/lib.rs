@@ -6,6 +6,7 @@
 
 use std::env;
 
+mod agent;
 mod c_program;
 mod event_access;
 pub mod interrupts;
@@ -20,6 +21,7 @@ mod walk;
 mod wine;
 mod workload;
 
+pub use agent::{Agent, get};
 pub use c_program::{Linkage, c_program};
 pub use lab::Lab;
 pub use machine::Machine;

@@ -85,6 +85,7 @@ const EXPORTS: &[Package] = &[
 const MONITORING: &[Package] = &[
     Package { name: "nodejs", reason: "runs the compiler of TypeScript", present: || on_path("node") },
     Package { name: "npm", reason: "installs it and Grafana's types", present: || on_path("npm") },
+    Package { name: "python3-pip", reason: "installs a collector of OpenTelemetry", present: || on_path("pip3") },
 ];
 
 const PACKAGES: &[Package] = &[

@@ -6,6 +6,8 @@
 #![cfg(not(windows))]
 #![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
+mod agent;
+
 use std::collections::BTreeMap;
 use std::env;
 use std::path::PathBuf;

@@ -16,11 +16,14 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use crate::{files, prerequisites, run, workspace::Workspace};
+use crate::{artifacts, demo, files, package, prerequisites, run, workspace::Workspace};
 
 /// The packages of npm, with their releases. Grafana's types lack those of its data source for Prometheus, which its
 /// foundation SDK has.
 const NPM: [&str; 3] = ["@grafana/schema@13.2.3", "@grafana/grafana-foundation-sdk@0.0.21", "typescript@5.9.3"];
+
+/// A collector of OpenTelemetry, in a package of PyPI.
+const ROTEL: &str = "rotel==0.0.1a15";
 
 /// Series, and the alerts that they must raise.
 const ALERTS: &str = include_str!("alerts.yml");
@@ -44,6 +47,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     let folder = workspace.tools().join("monitoring");
     files::make_folder(&folder)?;
     let promtool = promtool(&folder)?;
+    servers(workspace, &folder, &promtool.with_file_name("prometheus"))?;
     let integrations = workspace.root().join("integrations");
     let dashboard = files::read_text(&integrations.join("grafana/halprof.json"))?;
     let dashboard: Value = serde_json::from_str(&dashboard).context("the dashboard is not JSON")?;
@@ -54,6 +58,23 @@ pub fn run(workspace: &Workspace) -> Result<()> {
         "promtool runs {alerts} alerts and parses {expressions} expressions; {panels} panels have Grafana's types"
     );
     Ok(())
+}
+
+/// Lets Prometheus scrape the agent on the bench, and a collector of OpenTelemetry receive what it exports.
+fn servers(workspace: &Workspace, folder: &Path, prometheus: &Path) -> Result<()> {
+    artifacts::build(workspace)?;
+    package::make(workspace)?;
+    let collector = folder.join("collector");
+    let wheel = collector.join("rotel/rotel-agent");
+    if !wheel.is_file() {
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--break-system-packages", "--target"]);
+        run::verbose(pip.arg(&collector).arg(ROTEL))?;
+    }
+    let mut tests = workspace.cargo("test");
+    tests.args(["--locked", "--package", "tests", "--test", "consumers", "--", "--test-threads=1", "agent::"]);
+    tests.env("HALPROF_PROMETHEUS", prometheus).env("HALPROF_ROTEL", wheel);
+    demo::on_bench(workspace, &mut tests)
 }
 
 /// Unpacks promtool and returns its path. The package lists are for this call only, so that it needs no privileges.

@@ -1,0 +1,118 @@
+//! client.exe as an agent, and what it publishes.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::Child;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::lab::Lab;
+
+/// The longest wait for what the agent does within a second or two.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A running agent, which is killed when this is dropped.
+#[derive(Debug)]
+pub struct Agent {
+    child: Child,
+    address: String,
+    lines: Receiver<String>,
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Agent {
+    /// Starts an agent with this configuration, whose endpoint has a port of 127.0.0.1; 0 stands for a free one.
+    ///
+    /// # Errors
+    /// The program cannot be started, or does not say where its metrics are.
+    pub fn start(lab: &Lab, configuration: &str, port: u16) -> Result<Self> {
+        let text = format!("{configuration}[prometheus]\nlisten = \"127.0.0.1:{port}\"\n");
+        std::fs::write(lab.wine().drive_c("agent.toml"), text)?;
+        let mut child = lab.client_watched(&["agent", "run", "--config", "C:\\agent.toml"])?;
+        let err = BufReader::new(child.stderr.take().context("no standard error")?);
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || err.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let agent = Self { child, address: String::new(), lines };
+        let line = agent.says("metrics at http://")?;
+        let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
+        let address = address.with_context(|| line.clone())?.to_owned();
+        Ok(agent.at(address))
+    }
+
+    fn at(mut self, address: String) -> Self {
+        self.address = address;
+        self
+    }
+
+    /// Returns the address of the endpoint.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Waits for a line with this text, and returns it.
+    ///
+    /// # Errors
+    /// There is none in time.
+    pub fn says(&self, text: &str) -> Result<String> {
+        let end = Instant::now() + LIMIT;
+        let mut others = Vec::new();
+        loop {
+            match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(line) if line.contains(text) => return Ok(line),
+                Ok(line) => others.push(line),
+                Err(_) => bail!("no line with {text} in {others:#?}"),
+            }
+        }
+    }
+
+    /// Returns the metrics as text, with the header of the response.
+    ///
+    /// # Errors
+    /// The endpoint does not answer.
+    pub fn scrape(&self) -> Result<String> {
+        get(&self.address, "/metrics")
+    }
+
+    /// Waits until a sample has a value.
+    ///
+    /// # Errors
+    /// It has not in time.
+    pub fn reaches(&self, name: &str, expected: f64) -> Result<()> {
+        let end = Instant::now() + LIMIT;
+        loop {
+            let text = self.scrape()?;
+            let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok());
+            if value.is_some_and(|value| (value - expected).abs() < f64::EPSILON) {
+                return Ok(());
+            }
+            if Instant::now() > end {
+                bail!("{name} is not {expected}: {text}");
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+/// Sends an HTTP request, and returns the whole response.
+///
+/// # Errors
+/// The server does not answer.
+pub fn get(address: &str, path: &str) -> Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes())?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(text)
+}

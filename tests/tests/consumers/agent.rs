@@ -1,0 +1,164 @@
+//! A real Prometheus and a real collector of OpenTelemetry get the numbers of the agent.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use serde_json::Value;
+use tests::{Agent, Lab, get, is_soak};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+const COUNTING: &str = "[counting]\nevents = [\"TotalIssues\"]\ninterval = \"1s\"\n";
+
+/// Events on each of two CPUs in a second.
+const RATE: u64 = 1_000_000;
+
+/// A program that is killed when this is dropped.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn program(variable: &str) -> Command {
+    Command::new(env::var_os(variable).expect("run `cargo xtask test --consumers`"))
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Returns a number of events, which is below 2^53.
+#[expect(clippy::cast_precision_loss, reason = "the tests count fewer events")]
+const fn real(events: u64) -> f64 {
+    events as f64
+}
+
+/// Returns the value of an expression in Prometheus; `None` if it has none.
+fn query(address: &str, expression: &str) -> Option<f64> {
+    let encoded = expression.bytes().fold(String::new(), |text, byte| format!("{text}%{byte:02X}"));
+    let response = get(address, &format!("/api/v1/query?query={encoded}")).ok()?;
+    let (_, body) = response.split_once("\r\n\r\n")?;
+    let json: Value = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"));
+    json["data"]["result"][0]["value"][1].as_str()?.parse().ok()
+}
+
+/// Waits until an expression has this value.
+fn reaches(address: &str, expression: &str, expected: f64) {
+    let end = Instant::now() + LIMIT;
+    while query(address, expression).is_none_or(|value| (value - expected).abs() > f64::EPSILON) {
+        assert!(Instant::now() < end, "{expression}: {:?}, not {expected}", query(address, expression));
+        thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// Executes events for some seconds. Returns their number on both CPUs.
+fn execute(lab: &mut Lab, seconds: u64) -> u64 {
+    let begin = Instant::now();
+    for second in 1..=seconds {
+        for processor in 0..2 {
+            lab.wire.run(processor, &[(0xC0, 0, RATE)], &[]).unwrap();
+        }
+        thread::sleep((begin + Duration::from_secs(second)).saturating_duration_since(Instant::now()));
+    }
+    2 * RATE * seconds
+}
+
+#[test]
+fn prometheus_has_the_ledger_and_sees_restarts_as_resets() {
+    let mut lab = Lab::boot("zen4-7700x").unwrap();
+    lab.install().unwrap();
+    let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
+    let agent = Agent::start(&lab, COUNTING, port).unwrap();
+    agent.says("counting 1 events on 2 CPUs").unwrap();
+    let configuration = folder.path().join("prometheus.yml");
+    let text = format!(
+        "global: {{ scrape_interval: 1s }}\nscrape_configs:\n  - job_name: halprof\n    static_configs: \
+         [{{ targets: ['{}'] }}]\n",
+        agent.address()
+    );
+    fs::write(&configuration, text).unwrap();
+    let address = format!("127.0.0.1:{}", free_port());
+    let mut prometheus = program("HALPROF_PROMETHEUS");
+    prometheus.arg(format!("--config.file={}", configuration.display()));
+    prometheus.arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()));
+    prometheus.arg(format!("--web.listen-address={address}"));
+    let prometheus = Server(prometheus.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    reaches(&address, "halprof_counting", 1.0);
+
+    let events = "halprof_events_total{event=\"TotalIssues\"}";
+    let seconds = if is_soak() { 600 } else { 40 };
+    let executed = execute(&mut lab, seconds - 2);
+    let rate = query(&address, &format!("rate({events}[20s])")).unwrap();
+    assert!((rate / real(2 * RATE) - 1.0).abs() < 0.15, "{rate} events a second");
+    let total = executed + execute(&mut lab, 2);
+    let ledger = lab.ledger(0, 0xC0, 0).unwrap() + lab.ledger(1, 0xC0, 0).unwrap();
+    assert_eq!(ledger, total);
+    reaches(&address, events, real(total));
+    assert_eq!(query(&address, &format!("resets({events}[{seconds}s])")), Some(0.0));
+    assert_eq!(query(&address, "halprof_event_running_seconds_total / halprof_event_enabled_seconds_total"), Some(1.0));
+
+    // The driver restarts, and then the agent.
+    lab.uninstall().unwrap();
+    reaches(&address, "halprof_counting", 0.0);
+    lab.install().unwrap();
+    agent.says("counting 1 events on 2 CPUs").unwrap();
+    let after = execute(&mut lab, 3);
+    reaches(&address, events, real(after));
+    assert_eq!(query(&address, &format!("resets({events}[1m])")), Some(1.0));
+    drop(agent);
+    let agent = Agent::start(&lab, COUNTING, port).unwrap();
+    agent.says("counting 1 events on 2 CPUs").unwrap();
+    let after = execute(&mut lab, 2);
+    reaches(&address, events, real(after));
+    assert_eq!(query(&address, &format!("resets({events}[1m])")), Some(2.0));
+    drop((agent, prometheus));
+    lab.finish().unwrap();
+}
+
+/// Waits for a line with all of `texts`.
+fn line_with(lines: &Receiver<String>, texts: &[&str]) -> String {
+    let end = Instant::now() + LIMIT;
+    let mut others = Vec::new();
+    loop {
+        match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(line) if texts.iter().all(|text| line.contains(text)) => return line,
+            Ok(line) => others.push(line),
+            Err(_) => panic!("no line with {texts:?} in {}", others.join("\n")),
+        }
+    }
+}
+
+#[test]
+fn a_collector_of_opentelemetry_gets_the_ledger() {
+    let mut lab = Lab::boot("zen4-7700x").unwrap();
+    lab.install().unwrap();
+    let [http, grpc] = [free_port(), free_port()];
+    let mut rotel = program("HALPROF_ROTEL");
+    rotel.args(["start", "--exporter", "blackhole", "--debug-log", "metrics", "--debug-log-verbosity", "detailed"]);
+    rotel.arg("--otlp-http-endpoint").arg(format!("127.0.0.1:{http}"));
+    rotel.arg("--otlp-grpc-endpoint").arg(format!("127.0.0.1:{grpc}"));
+    let mut rotel = Server(rotel.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let out = BufReader::new(rotel.0.stdout.take().unwrap());
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+
+    let endpoint = format!("[otlp]\nendpoint = \"http://127.0.0.1:{http}/v1/metrics\"\ninterval = \"1s\"\n");
+    let agent = Agent::start(&lab, &format!("{COUNTING}{endpoint}"), 0).unwrap();
+    agent.says("counting 1 events on 2 CPUs").unwrap();
+    let total = execute(&mut lab, 3);
+    line_with(&lines, &["halprof.events"]);
+    line_with(&lines, &[&total.to_string()]);
+    assert_eq!(total, lab.ledger(0, 0xC0, 0).unwrap() + lab.ledger(1, 0xC0, 0).unwrap());
+    drop((agent, rotel));
+    lab.finish().unwrap();
+}
