@@ -80,21 +80,15 @@ pub fn register(arguments: Vec<OsString>) -> io::Result<()> {
         account_password: None,
     };
     let access = ServiceAccess::CHANGE_CONFIG | ServiceAccess::START | ServiceAccess::DELETE;
-    let (service, is_new) = match find(access)? {
-        Some(service) => {
-            service.change_config(&info).map_err(error)?;
-            (service, false)
-        }
-        None => {
-            let manager = manager(ServiceManagerAccess::CONNECT | ServiceManagerAccess::CREATE_SERVICE)?;
-            (manager.create_service(&info, access).map_err(error)?, true)
-        }
-    };
+    if let Some(service) = find(access)? {
+        service.change_config(&info).map_err(error)?;
+        return configure(&service);
+    }
+    let manager = manager(ServiceManagerAccess::CONNECT | ServiceManagerAccess::CREATE_SERVICE)?;
+    let service = manager.create_service(&info, access).map_err(error)?;
     configure(&service).inspect_err(|_| {
-        if is_new {
-            // The first error is reported.
-            let _ = service.delete();
-        }
+        // The first error is reported.
+        let _ = service.delete();
     })
 }
 

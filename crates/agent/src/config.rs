@@ -237,8 +237,8 @@ impl Config {
     /// # Errors
     /// The file cannot be read, or a value is malformed or out of range.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text =
-            fs::read_to_string(path).map_err(|cause| ConfigError::Unreadable { path: path.to_owned(), cause })?;
+        let unreadable = |cause| ConfigError::Unreadable { path: path.to_owned(), cause };
+        let text = fs::read(path).and_then(|bytes| decode(&bytes)).map_err(unreadable)?;
         let malformed = |cause| ConfigError::Malformed { path: path.to_owned(), cause: Box::new(cause) };
         let config: Self = toml::from_str(&text).map_err(malformed)?;
         config.check()?;
@@ -273,6 +273,17 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// Returns the text of a file in UTF-8, or in UTF-16 as Windows PowerShell redirects output.
+fn decode(bytes: &[u8]) -> io::Result<String> {
+    let invalid = || io::Error::new(io::ErrorKind::InvalidData, "it is neither UTF-8 nor UTF-16");
+    if let Some(text) = bytes.strip_prefix(b"\xFF\xFE") {
+        let units = text.chunks_exact(2).filter_map(|unit| Some(u16::from_le_bytes(unit.try_into().ok()?)));
+        return char::decode_utf16(units).collect::<Result<_, _>>().map_err(|_| invalid());
+    }
+    let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    str::from_utf8(text).map(str::to_owned).map_err(|_| invalid())
 }
 
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
@@ -335,6 +346,19 @@ mod tests {
         let listen = config.prometheus.unwrap().listen;
         assert!(listen.ip().is_loopback(), "{listen}");
         assert!(config.otlp.is_none() && config.profiles.is_none());
+    }
+
+    #[test]
+    fn a_file_can_be_redirected_by_any_shell() {
+        let text = "[counting]\nevents = [\"cycles\"] # \u{fc}\n";
+        let utf_16: Vec<u8> = [0xFEFF].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+        let with_mark = [b"\xEF\xBB\xBF", text.as_bytes()].concat();
+        for bytes in [text.as_bytes(), &utf_16, &with_mark] {
+            assert_eq!(decode(bytes).unwrap(), text);
+        }
+        for bytes in [&b"\xFFcycles"[..], b"\xFF\xFE\x00\xD8"] {
+            assert_eq!(decode(bytes).unwrap_err().to_string(), "it is neither UTF-8 nor UTF-16");
+        }
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub enum ServerError {
         key: PathBuf,
         /// Why.
         #[source]
-        cause: rustls::Error,
+        cause: Box<rustls::Error>,
     },
     /// The address is in use, or not one of this machine.
     #[error("cannot listen on {address}")]

@@ -22,6 +22,7 @@ pub(super) fn server_config(config: &Tls) -> Result<Arc<ServerConfig>, ServerErr
     let mut server = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))
+        .map_err(Box::new)
         .map_err(|cause| ServerError::Tls { certificate: certificate.clone(), key: key.clone(), cause })?;
     server.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(server))
