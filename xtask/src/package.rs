@@ -59,6 +59,8 @@ const WRITTEN: &[&str] = &[
     "client/generated/client-completion.lua",
     "client/generated/client-completion.ps1",
     "client/generated/client.1",
+    "integrations/grafana/halprof.json",
+    "integrations/prometheus/halprof.rules.yml",
 ];
 
 /// What is made besides the package.
