@@ -185,10 +185,10 @@ mod versions {
 
     #[test]
     fn a_version_mismatch_reports_both_versions() {
-        let system = FakeSystem::running(FakeDriver { protocol: 13, ..FakeDriver::default() });
+        let system = FakeSystem::running(FakeDriver { protocol: 14, ..FakeDriver::default() });
         let (exit, report) = run(&system, "list").failure();
         assert_eq!(exit, Exit::VersionMismatch);
-        assert!(report.contains("protocol version 12, and the driver has version 13"), "{report}");
+        assert!(report.contains("protocol version 13, and the driver has version 14"), "{report}");
 
         let refuse = Some((Code::Hello, ErrorCode::VersionMismatch, [1, 8]));
         let system = FakeSystem::running(FakeDriver { refuse, ..FakeDriver::default() });
@@ -380,7 +380,7 @@ mod asking {
              Signature       0x000106CA: family 0x6, model 0x1c, stepping 10\n\
              PMU version     2\n\
              Hypervisor      none that shows itself\n\
-             Driver          1.2.3, protocol 12\n"
+             Driver          1.2.3, protocol 13\n"
         );
         assert_eq!(
             run(&system, "info --json").json(),
@@ -390,7 +390,7 @@ mod asking {
                 "counters_in_use": 1, "sessions": 1, "processors": 2, "maximum_processors": 4, "state_bytes": 64,
                 "vendor": "GenuineIntel", "brand": "Some CPU", "signature": 0x106CA, "family": 6, "model": 0x1C,
                 "stepping": 10, "pmu_version": 2, "hypervisor": "none that shows itself", "hypervisor_number": 0,
-                "counters_reserved": false, "reservation_refused": null, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "workarounds": [], "driver_version": "1.2.3", "driver_protocol": 12,
+                "counters_reserved": false, "reservation_refused": null, "least_counters": 3, "fixed_counters": 0, "blocker": null, "errata": [], "workarounds": [], "driver_version": "1.2.3", "driver_protocol": 13,
                 "sampling": {
                     "interrupts": 0, "spurious": 0, "delivered": 0, "lost": 0, "throttled": 0, "discarded": 0,
                     "throttles": 0, "sleeps": 0, "asleep_seconds": 0.0
@@ -417,7 +417,7 @@ mod asking {
             run(&system, "status").out,
             "Service   running\n\
              Driver    1.2.3\n\
-             Protocol  12\n\
+             Protocol  13\n\
              Sessions  1\n          \
              session 3 (process 12, detached): TotalIssues:u, BranchInstructions\n"
         );
@@ -506,9 +506,10 @@ mod counting {
         );
         let [input] = &system.driver.inputs(Code::Start)[..] else { panic!() };
         let words: Vec<u64> = input.chunks(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap())).collect();
-        assert_eq!((words[0], words[1], words[2]), (1 | 4, 0, 0b1101), "detached, multiplexed, on 0, 2 and 3");
-        assert_eq!(words[3..34].iter().sum::<u64>(), 0);
-        assert_eq!(words[34..], [2 | 3 << 32, 0, 0, 0, 0, 0, 6 | 1 << 32, 0, 0, 0, 0, 0]);
+        assert_eq!((words[0], words[1], words[2]), (1 | 4, 0, 0), "detached and multiplexed");
+        assert_eq!(words[3], 0b1101, "on 0, 2 and 3");
+        assert_eq!(words[4..35].iter().sum::<u64>(), 0);
+        assert_eq!(words[35..], [2 | 3 << 32, 0, 0, 0, 0, 0, 6 | 1 << 32, 0, 0, 0, 0, 0]);
         assert_eq!(
             run(&system, "start 2 --json").json(),
             json!({"session": 7, "events": [{"id": 2, "name": "TotalIssues", "modes": "uk"}]})
@@ -718,7 +719,7 @@ mod stat_basics {
             let outcome = stat(&system, "").outcome;
             let starts = system.driver.inputs(Code::Start);
             let sources = |start: &Vec<u8>| {
-                start[272..].chunks(size_of::<protocol::EventRequest>()).map(|event| event[0]).collect::<Vec<_>>()
+                start[280..].chunks(size_of::<protocol::EventRequest>()).map(|event| event[0]).collect::<Vec<_>>()
             };
             (outcome.map_err(|error| error.exit()), starts.iter().map(sources).collect::<Vec<_>>())
         };

@@ -42,6 +42,7 @@ pub struct RunningSession {
     /// Whether the session continues when the process exits.
     pub detached: bool,
     /// Whether it stops when another session needs what it uses.
+    #[serde(skip)]
     pub yields: bool,
     /// Events of the session.
     pub events: Vec<RunningEvent>,
