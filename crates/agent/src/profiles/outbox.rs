@@ -140,8 +140,8 @@ impl Outbox {
         Ok(true)
     }
 
-    /// Returns the oldest profile and marks it as being sent, until [`Outbox::keep`], [`Outbox::sent`] or
-    /// [`Outbox::failed`] follows.
+    /// Returns the oldest profile and marks it as being sent, until [`Outbox::keep`], [`Outbox::sent`],
+    /// [`Outbox::refused`] or [`Outbox::unreadable`] follows.
     pub fn begin(&mut self) -> Option<Waiting> {
         self.sending = self.waiting.keys().next().copied();
         self.sending
