@@ -203,7 +203,7 @@ fn each_refusal_has_its_error_code_and_changes_nothing() {
         ("a timer in one mode", 0, all, vec![(0, modes::USER)], STATUS_INVALID_PARAMETER, ErrorCode::BadModes),
         ("no mode", 0, all, vec![(19, 0)], STATUS_INVALID_PARAMETER, ErrorCode::BadModes),
         ("mode 4", 0, all, vec![(19, 7)], STATUS_INVALID_PARAMETER, ErrorCode::BadModes),
-        ("flags", 16, all, vec![(19, both)], STATUS_INVALID_PARAMETER, ErrorCode::BadFlags),
+        ("flags", 32, all, vec![(19, both)], STATUS_INVALID_PARAMETER, ErrorCode::BadFlags),
         ("processor", 0, far, vec![(19, both)], STATUS_INVALID_PARAMETER, ErrorCode::NoSuchProcessor),
         ("counters", 0, all, vec![(19, both); 6], STATUS_INSUFFICIENT_RESOURCES, ErrorCode::NoFreeCounter),
     ] {
