@@ -1,6 +1,6 @@
 //! The connection of a verb to the driver of a system.
 
-use halprof::{Driver, Error, OpenError};
+use halprof::{Driver, Error, OpenError, ServiceState};
 
 use crate::system::System;
 
@@ -8,4 +8,9 @@ use crate::system::System;
 pub fn open(system: &dyn System) -> Result<Driver, Error> {
     let device = system.open().map_err(|cause| OpenError::new(cause, || system.service()))?;
     Ok(Driver::over(device)?.with_imported_events(system.cache_folder()))
+}
+
+/// Returns whether Windows waits for the last handle to be closed, to unload the driver.
+pub fn is_to_end(system: &dyn System) -> bool {
+    system.service().is_ok_and(|state| matches!(state, Some(ServiceState::Stopping)))
 }

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use agent::config::Budget;
+use protocol::ROUND;
 use thiserror::Error as ThisError;
 
 use crate::error::UserError;
@@ -24,13 +25,10 @@ const SWITCH: u32 = 7;
 pub const INTERRUPT: u32 = 12;
 
 /// Time between two readings that the driver makes by itself, to keep counters from wrapping unnoticed.
-pub const UPKEEP: Duration = Duration::from_secs(10);
+const UPKEEP: Duration = Duration::from_secs(10);
 
 /// The shortest time between two starts of the session.
 pub const PAUSE: Duration = Duration::from_secs(2);
-
-/// The shortest and the longest round.
-const ROUNDS: [Duration; 2] = [Duration::from_millis(4), Duration::from_secs(1)];
 
 /// The budget does not suffice even for the slowest plan.
 #[derive(Debug, ThisError, PartialEq, Eq)]
@@ -82,7 +80,8 @@ impl Costs {
         let accesses = f64::from(self.reading()) * (1.0 / interval.as_secs_f64() + 1.0 / UPKEEP.as_secs_f64())
             + 2.0 * f64::from(self.switch()) / PAUSE.as_secs_f64()
             + f64::from(INTERRUPT * frequency);
-        let [shortest, longest] = ROUNDS;
+        let [shortest, longest] =
+            [ROUND.start(), ROUND.end()].map(|round| Duration::from_nanos(100 * u64::from(*round)));
         let limits = [
             ("register accesses", budget.register_accesses_per_second, accesses, f64::from(self.switch())),
             ("interrupts", budget.interrupts_per_second, f64::from(frequency), 1.0),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent::config::Config;
-use halprof::{Driver, Error as DriverError, ErrorKind, Reading, ServiceState};
+use halprof::{Driver, Error as DriverError, ErrorKind, Reading};
 use protocol::{CountRecord, EventRequest, InfoReply, ProcessorSet, StartHeader, flags};
 
 use super::costs::{Costs, PAUSE};
@@ -17,8 +17,8 @@ use crate::system::System;
 use crate::verb::events;
 use crate::verb::stat::{MetricValue, Metrics, Refused, difference};
 
-/// Units of 100 ns in a millisecond.
-const MILLISECOND: u32 = 10_000;
+/// The unit of the driver's times, in nanoseconds.
+const TICK: u128 = 100;
 
 /// What the agent counts, with an open driver.
 struct Connected {
@@ -31,6 +31,21 @@ struct Connected {
     refused: Refused,
     round: Duration,
     session: Option<Session>,
+}
+
+impl Connected {
+    /// Requests the events of the metrics after those that the user named, without those that were refused.
+    fn request_metrics(&mut self, config: &Config, system: &dyn System) -> Result<(), Error> {
+        self.requested.truncate(self.own);
+        let (names, all) = (&config.counting.metrics, &ProcessorSet::EMPTY);
+        self.metrics = Metrics::new(names, &mut self.requested, all, &self.refused, &self.driver, system)?;
+        Ok(())
+    }
+
+    /// Returns the most accesses of a start or of a stop on all CPUs.
+    fn switch_everywhere(&self) -> u64 {
+        u64::from(Costs::of(self.info.counters).switch()) * u64::from(self.info.processors)
+    }
 }
 
 /// The session while it runs.
@@ -137,7 +152,7 @@ impl<'a> Counting<'a> {
     /// If the configuration cannot be counted on this machine. What can pass is a gap, and no error.
     pub fn attend(&mut self, now: Duration) -> Result<(), Error> {
         self.gaps.update(now);
-        if self.system.service().is_ok_and(|state| matches!(state, Some(ServiceState::Stopping))) {
+        if connection::is_to_end(self.system) {
             self.finish(now);
             self.connected = None;
             self.gaps.begin(GapReason::Driver, now);
@@ -165,20 +180,13 @@ impl<'a> Counting<'a> {
         let info = driver.info()?;
         let frequency = self.config.profiles.as_ref().map_or(0, |profiles| profiles.frequency);
         let round = Costs::of(info.counters).round(self.config.budget, self.config.counting.interval, frequency)?;
-        let own = events::events(&self.events, &ProcessorSet::EMPTY, &driver)?;
-        let (own_events, refused) = (own.len(), Refused::default());
-        let mut requested = own;
-        let metrics = Metrics::new(
-            &self.config.counting.metrics,
-            &mut requested,
-            &ProcessorSet::EMPTY,
-            &refused,
-            &driver,
-            self.system,
-        )?;
+        let requested = events::events(&self.events, &ProcessorSet::EMPTY, &driver)?;
+        let own = requested.len();
+        let (metrics, refused) = (Metrics::default(), Refused::default());
+        let mut connected = Connected { driver, info, requested, own, metrics, refused, round, session: None };
+        connected.request_metrics(self.config, self.system)?;
         self.totals.clear();
         self.resets += 1;
-        let connected = Connected { driver, info, requested, own: own_events, metrics, refused, round, session: None };
         self.connected = Some(connected);
         Ok(true)
     }
@@ -186,14 +194,13 @@ impl<'a> Counting<'a> {
     /// Starts the session. If something that it needs is in use, a gap goes on.
     fn start(&mut self, now: Duration) -> Result<(), Error> {
         let Some(connected) = &mut self.connected else { return Ok(()) };
-        let round = u32::try_from(connected.round.as_millis()).unwrap_or(u32::MAX).saturating_mul(MILLISECOND);
+        let round = u32::try_from(connected.round.as_nanos() / TICK).unwrap_or(u32::MAX);
         let header = StartHeader { flags: flags::YIELDS | flags::MULTIPLEX, round, ..StartHeader::EMPTY };
         loop {
             let refused = match connected.driver.start(&header, &connected.requested) {
                 Ok(started) => {
                     connected.session = Some(Session { number: started.session, before: Vec::new() });
-                    let switch = Costs::of(connected.info.counters).switch();
-                    self.spent.accesses += u64::from(switch) * u64::from(connected.info.processors);
+                    self.spent.accesses += connected.switch_everywhere();
                     (self.started, self.paid, self.error) = (Some(now), now, None);
                     self.gaps.end(now);
                     return Ok(());
@@ -202,15 +209,7 @@ impl<'a> Counting<'a> {
             };
             let of_metrics = connected.requested.get(connected.own..).unwrap_or_default();
             if refused.refusal().is_some_and(|refusal| connected.refused.add(refusal, of_metrics)) {
-                connected.requested.truncate(connected.own);
-                connected.metrics = Metrics::new(
-                    &self.config.counting.metrics,
-                    &mut connected.requested,
-                    &ProcessorSet::EMPTY,
-                    &connected.refused,
-                    &connected.driver,
-                    self.system,
-                )?;
+                connected.request_metrics(self.config, self.system)?;
                 continue;
             }
             return self.refused(refused, now);
@@ -266,8 +265,7 @@ impl<'a> Counting<'a> {
         }
         if let Some(connected) = &mut self.connected {
             connected.session = None;
-            let switch = Costs::of(connected.info.counters).switch();
-            self.spent.accesses += u64::from(switch) * u64::from(connected.info.processors);
+            self.spent.accesses += connected.switch_everywhere();
         }
         self.totals.end_session();
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use agent::config::{Config, Profiles};
 use agent::profiles::{Folder, Profile, Push};
@@ -13,12 +13,10 @@ use thiserror::Error as ThisError;
 
 use super::points::Profiled;
 use super::profiling::{self, Taken};
+use super::run::ATTENTION;
 use crate::error::UserError;
 use crate::exit::Exit;
 use crate::system::System;
-
-/// Longest time until the end is noticed.
-const ATTENTION: Duration = Duration::from_millis(200);
 
 /// Returns this machine, for a thread of its own.
 pub type NewSystem = fn() -> Option<Box<dyn System>>;

@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
-use agent::config::{By, Config};
+use agent::config::Config;
 use agent::profiles::Statistics;
 use agent::{Family, Label, Point, Snapshot, Value};
 use halprof::core_types;
 use halprof::event;
-use protocol::InfoReply;
 
 use super::counting::Counting;
 use super::gap::GapReason;
@@ -88,7 +87,7 @@ pub fn snapshot(
     let build = vec![
         ("version", env!("CARGO_PKG_VERSION").to_owned()),
         ("driver", version()),
-        ("interface", info.as_ref().map(interface).unwrap_or_default()),
+        ("interface", info.as_ref().map(|info| reason::interface(info.interface)).unwrap_or_default()),
         ("processor", identity.map(|found| found.brand.unwrap_or(found.vendor)).unwrap_or_default()),
     ];
     points.add(Family::BuildInfo, build, Value::Integer(1));
@@ -96,7 +95,7 @@ pub fn snapshot(
     if let Some(info) = &info {
         points.integer(Family::Cpus, info.processors.into());
     }
-    add_events(&mut points, counting, config.counting.by);
+    add_events(&mut points, counting);
     add_metrics(&mut points, &counting.metrics);
     for reason in GapReason::ALL {
         let (count, _) = counting.gaps.of(reason);
@@ -134,12 +133,8 @@ pub fn snapshot(
     Snapshot { time: SystemTime::now(), begun: begun.agent, driver_begun: begun.driver, points: points.0 }
 }
 
-fn interface(info: &InfoReply) -> String {
-    reason::interface(info.interface)
-}
-
 /// Adds the sums of each event, in the order of the table.
-fn add_events(points: &mut Points, counting: &Counting, by: By) {
+fn add_events(points: &mut Points, counting: &Counting) {
     let Some(sources) = counting.driver().and_then(|driver| driver.sources().ok()) else { return };
     let labels = |key: &Key| {
         let request = counting.requested().get(usize::try_from(key.event).ok()?)?;
@@ -148,9 +143,7 @@ fn add_events(points: &mut Points, counting: &Counting, by: By) {
         if key.core_type != 0 {
             labels.push(("core_type", core_types::name(key.core_type)));
         }
-        if let Some(processor) = key.processor.filter(|_| by == By::Cpu) {
-            labels.push(("cpu", processor.to_string()));
-        }
+        labels.extend(key.processor.map(|processor| ("cpu", processor.to_string())));
         Some(labels)
     };
     // An event of several groups is counted several times, and published once.

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use agent::config::Profiles;
 use clap::Parser;
-use halprof::ServiceState;
 use protocol::SampleRecord;
 use recording::Process;
 use thiserror::Error as ThisError;
@@ -115,7 +114,7 @@ impl SampleObserver for Watch<'_> {
         }
         self.next = Instant::now() + LOOK;
         // The open handle of a profile keeps the driver loaded.
-        Ok(!self.system.service().is_ok_and(|state| matches!(state, Some(ServiceState::Stopping))))
+        Ok(!connection::is_to_end(self.system))
     }
 }
 

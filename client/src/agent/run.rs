@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::system::System;
 
 /// Longest time until the end is noticed.
-const ATTENTION: Duration = Duration::from_millis(200);
+pub const ATTENTION: Duration = Duration::from_millis(200);
 
 /// Time between two looks at the driver.
 const ATTEND: Duration = Duration::from_secs(1);
