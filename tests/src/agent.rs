@@ -39,19 +39,12 @@ impl Agent {
         let text = format!("{configuration}[prometheus]\nlisten = \"127.0.0.1:{port}\"\n");
         std::fs::write(lab.wine().drive_c("agent.toml"), text)?;
         let mut child = lab.client_watched(&["agent", "run", "--config", "C:\\agent.toml"])?;
-        let err = BufReader::new(child.stderr.take().context("no standard error")?);
-        let (sender, lines) = mpsc::channel();
-        thread::spawn(move || err.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        let agent = Self { child, address: String::new(), lines };
+        let lines = lines_of(child.stderr.take().context("no standard error")?);
+        let mut agent = Self { child, address: String::new(), lines };
         let line = agent.says("metrics at http://")?;
         let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
-        let address = address.with_context(|| line.clone())?.to_owned();
-        Ok(agent.at(address))
-    }
-
-    fn at(mut self, address: String) -> Self {
-        self.address = address;
-        self
+        address.with_context(|| line.clone())?.clone_into(&mut agent.address);
+        Ok(agent)
     }
 
     /// Returns the address of the endpoint.
@@ -65,15 +58,7 @@ impl Agent {
     /// # Errors
     /// There is none in time.
     pub fn says(&self, text: &str) -> Result<String> {
-        let end = Instant::now() + LIMIT;
-        let mut others = Vec::new();
-        loop {
-            match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(line) if line.contains(text) => return Ok(line),
-                Ok(line) => others.push(line),
-                Err(_) => bail!("no line with {text} in {others:#?}"),
-            }
-        }
+        line_with(&self.lines, text)
     }
 
     /// Returns the metrics as text, with the header of the response.
@@ -100,6 +85,30 @@ impl Agent {
                 bail!("{name} is not {expected}: {text}");
             }
             thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+/// Returns the lines that a program writes, from a thread that reads them.
+pub fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    let output = BufReader::new(output);
+    thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    lines
+}
+
+/// Waits for a line with this text, and returns it.
+///
+/// # Errors
+/// There is none in time.
+pub fn line_with(lines: &Receiver<String>, text: &str) -> Result<String> {
+    let end = Instant::now() + LIMIT;
+    let mut others = Vec::new();
+    loop {
+        match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(line) if line.contains(text) => return Ok(line),
+            Ok(line) => others.push(line),
+            Err(_) => bail!("no line with {text} in {others:#?}"),
         }
     }
 }

@@ -1,15 +1,13 @@
 //! A real Prometheus and a real collector of OpenTelemetry get the numbers of the agent.
 
-use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use serde_json::Value;
-use tests::{Agent, Lab, get, is_soak};
+use tests::{Agent, Lab, get, is_soak, line_with, lines_of};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -125,19 +123,6 @@ fn prometheus_has_the_ledger_and_sees_restarts_as_resets() {
     lab.finish().unwrap();
 }
 
-/// Waits for a line with all of `texts`.
-fn line_with(lines: &Receiver<String>, texts: &[&str]) -> String {
-    let end = Instant::now() + LIMIT;
-    let mut others = Vec::new();
-    loop {
-        match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
-            Ok(line) if texts.iter().all(|text| line.contains(text)) => return line,
-            Ok(line) => others.push(line),
-            Err(_) => panic!("no line with {texts:?} in {}", others.join("\n")),
-        }
-    }
-}
-
 #[test]
 fn a_collector_of_opentelemetry_gets_the_ledger() {
     let mut lab = Lab::boot("zen4-7700x").unwrap();
@@ -148,16 +133,14 @@ fn a_collector_of_opentelemetry_gets_the_ledger() {
     rotel.arg("--otlp-http-endpoint").arg(format!("127.0.0.1:{http}"));
     rotel.arg("--otlp-grpc-endpoint").arg(format!("127.0.0.1:{grpc}"));
     let mut rotel = Server(rotel.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
-    let out = BufReader::new(rotel.0.stdout.take().unwrap());
-    let (sender, lines) = mpsc::channel();
-    thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    let lines = lines_of(rotel.0.stdout.take().unwrap());
 
     let endpoint = format!("[otlp]\nendpoint = \"http://127.0.0.1:{http}/v1/metrics\"\ninterval = \"1s\"\n");
     let agent = Agent::start(&lab, &format!("{COUNTING}{endpoint}"), 0).unwrap();
     agent.says("counting 1 events on 2 CPUs").unwrap();
     let total = execute(&mut lab, 3);
-    line_with(&lines, &["halprof.events"]);
-    line_with(&lines, &[&total.to_string()]);
+    line_with(&lines, "halprof.events").unwrap();
+    line_with(&lines, &total.to_string()).unwrap();
     assert_eq!(total, lab.ledger(0, 0xC0, 0).unwrap() + lab.ledger(1, 0xC0, 0).unwrap());
     drop((agent, rotel));
     lab.finish().unwrap();
