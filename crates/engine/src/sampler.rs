@@ -219,7 +219,11 @@ impl Sampler {
         for (counter, subscriptions) in per_cpu.subscriptions_of(overflowed) {
             let (source, interval) = subscriptions.loaded();
             if subscriptions.frequency().is_some() {
-                subscriptions.reloaded(owned.interval(counter));
+                let loaded = owned.interval(counter);
+                subscriptions.reloaded(loaded);
+                if let Some(longer) = subscriptions.after_overflow(interval, loaded, begin, self.clock) {
+                    self.hal.set_counter_interval(current.index(), counter, longer);
+                }
             }
             let sample = CounterSample {
                 time: begin.0,

@@ -4,6 +4,9 @@ use pmu::interval::IntervalRange;
 
 use crate::time::Ticks;
 
+/// How many times too frequent samples are before an overflow changes the interval.
+const TOO_OFTEN: u64 = 4;
+
 /// Returns the interval that follows `interval`, after `events` events in the time `elapsed` by a clock of `clock`
 /// units per second, for `frequency` samples per second.
 ///
@@ -17,6 +20,26 @@ pub fn next(interval: u32, events: u64, elapsed: Ticks, clock: u64, frequency: u
     let wanted = u128::from(events) * u128::from(clock) / parts;
     let wanted = IntervalRange::COUNTER.clamp(u32::try_from(wanted).unwrap_or(u32::MAX));
     if wanted > interval { wanted } else { interval - (interval - wanted).div_ceil(8) }
+}
+
+/// Returns a longer interval after an overflow that came too early: `interval` events in the time `elapsed`. `None` if
+/// samples are not much too frequent, or if the time is unknown: records that were fetched together have no time of
+/// their own.
+///
+/// Ticks alone would be too slow. When an idle processor becomes busy, its short interval can cost hundreds of
+/// interrupts before the next tick. Below [`TOO_OFTEN`] the average of a tick decides, because two overflows in a row
+/// say little of events that come in bursts.
+///
+/// # References
+/// Linux, `kernel/events/core.c`, `__perf_event_overflow`, which adjusts the period as well.
+#[inline]
+pub fn after_overflow(interval: u32, elapsed: Ticks, clock: u64, frequency: u32) -> Option<u32> {
+    let parts = elapsed.0.saturating_mul(frequency.into());
+    if parts >= clock / TOO_OFTEN {
+        return None;
+    }
+    let wanted = u64::from(interval).saturating_mul(clock).checked_div(parts)?;
+    Some(IntervalRange::COUNTER.clamp(u32::try_from(wanted).unwrap_or(u32::MAX)))
 }
 
 #[cfg(test)]
@@ -54,6 +77,24 @@ mod tests {
             let next = next(interval, events, Ticks(elapsed), clock, frequency);
             prop_assert!((4_096..=0x7FFF_FFFF).contains(&next));
         }
+    }
+
+    #[test]
+    fn an_overflow_lengthens_the_interval_only_if_it_came_much_too_early() {
+        for (interval, elapsed, frequency, wanted) in [
+            // 65,536 events in 16 microseconds are 83.6 million in the time of a sample.
+            (65_536, 160, 49, Some(83_591_836)),
+            (65_536, CLOCK / 4 / 50 - 1, 50, Some(262_149)),
+            (65_536, CLOCK / 4 / 50, 50, None),
+            (65_536, 1_000_000, 1_000, None),
+            (65_536, u64::MAX, 1_000, None),
+            (65_536, 1, 1, Some(0x7FFF_FFFF)),
+            (65_536, 0, 1_000, None),
+        ] {
+            let found = after_overflow(interval, Ticks(elapsed), CLOCK, frequency);
+            assert_eq!(found, wanted, "{interval} events in {elapsed} units, {frequency} Hz");
+        }
+        assert_eq!(after_overflow(0x7FFF_FFFF, Ticks(1), u64::MAX, 1), Some(0x7FFF_FFFF));
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
+use super::frequency;
+use crate::time::Ticks;
+
 /// Maximum number of sessions that sample at a time.
 pub const MAX_SAMPLERS: u8 = 8;
 
@@ -57,6 +60,8 @@ pub struct CounterSubscriptions {
     frequency: AtomicU32,
     /// Count of the counter at the last tick.
     counted: AtomicU64,
+    /// Time of the last overflow, if the interval is adapted.
+    overflowed: AtomicU64,
 }
 
 impl CounterSubscriptions {
@@ -67,6 +72,7 @@ impl CounterSubscriptions {
             loaded: AtomicU32::new(0),
             frequency: AtomicU32::new(0),
             counted: AtomicU64::new(0),
+            overflowed: AtomicU64::new(0),
         }
     }
 
@@ -119,6 +125,15 @@ impl CounterSubscriptions {
     pub fn set_frequency(&self, frequency: u32) {
         self.frequency.store(frequency, Ordering::Relaxed);
         self.counted.store(0, Ordering::Relaxed);
+    }
+
+    /// Returns a longer interval than the one `loaded` if the counter has overflowed `now` much too early, after
+    /// `interval` events, by a clock of `clock` units per second. Only for an interval that is adapted.
+    pub fn after_overflow(&self, interval: u32, loaded: u32, now: Ticks, clock: u64) -> Option<u32> {
+        let elapsed = now.since(Ticks(self.overflowed.load(Ordering::Relaxed)));
+        self.overflowed.store(now.0, Ordering::Relaxed);
+        let wanted = frequency::after_overflow(interval, elapsed, clock, self.frequency()?)?;
+        (wanted > loaded).then_some(wanted)
     }
 
     /// Returns the events since the last call, from the count of now.

@@ -187,3 +187,35 @@ fn an_interval_follows_the_frequency_wanted() {
         assert!((475_000_000..=525_000_000).contains(&events), "{name}: {events} of 500 million");
     }
 }
+
+#[test]
+fn an_interval_that_is_far_too_short_costs_few_interrupts() {
+    for (name, machine) in machines(1) {
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let wanted = protocol::EventRequest { frequency: 49, ..event(2, 65_536) };
+        let session = client.start_with(&mut engine, header(1 << 16, on(&[])), &[wanted]).header().detail[0];
+        // Fetches the samples of a fifth of a second, in steps of 10 microseconds.
+        let fifth = |engine: &mut _, events: u64| {
+            for _ in 0..20 {
+                for _ in 0..1_000 {
+                    machine.pass(100);
+                    run(&machine, engine, 0, events);
+                }
+                machine.tick_sampling(engine, 0);
+            }
+            fetched(client, engine, session).0.len()
+        };
+        // The first interval is that of the source, and 2,000 million events per second are 30,000 samples of it.
+        let first = fifth(&mut engine, 20_000);
+        assert!((8..16).contains(&first), "{name}: {first} samples, and not 10, at the begin");
+        // After a rest the interval is short again, and overflows soon when the processor is busy.
+        for _ in 0..100 {
+            machine.pass(100_000);
+            run(&machine, &engine, 0, 1_000);
+            machine.tick_sampling(&engine, 0);
+        }
+        let samples = fifth(&mut engine, 20_000);
+        assert!((8..16).contains(&samples), "{name}: {samples} samples, and not 10, after a rest");
+    }
+}
