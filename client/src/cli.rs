@@ -48,7 +48,7 @@ pub use diff::{DiffArgs, DiffColumn, FailAbove};
 pub use encode::EncodeArgs;
 pub use events::{EventsAction, EventsArgs};
 pub use export::{ExportArgs, ExportFormat, FlamegraphArgs, ScriptArgs};
-pub use record::RecordArgs;
+pub use record::{RecordArgs, StackArgs};
 pub use report::{FieldName, RecordingArgs, ReportArgs};
 pub use selection::{ProcessName, SelectionArgs, TimeRange};
 pub use session::SessionArgs;

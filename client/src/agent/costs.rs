@@ -1,7 +1,7 @@
 //! What counting costs each CPU, and the lengths of intervals that stay within a budget.
 //!
 //! The numbers are upper bounds of the accesses of performance registers: RDMSR, WRMSR and RDPMC. A test compares them
-//! with the accesses that the engine makes for an agent on a Haswell and on a Zen 4.
+//! with the accesses that the engine makes for an agent on each processor of the test bench.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::exit::Exit;
 const FIXED: u32 = 12;
 
 /// Accesses for each counter that is compared and read.
-const READ: u32 = 3;
+const READ: u32 = 2;
 
 /// Accesses for each counter that is compared, stopped, read, and programmed again.
 const SWITCH: u32 = 7;
@@ -24,8 +24,17 @@ const SWITCH: u32 = 7;
 /// Accesses of an interrupt for one counter.
 pub const INTERRUPT: u32 = 12;
 
+/// Interrupts for each sample that is due, at most. When the rate of an event rises, the first samples come too early.
+const BURST: u32 = 2;
+
+/// Ticks per second of the driver on a CPU while a counter samples.
+const TICKS: u32 = 100;
+
+/// Accesses of a tick for each counter, which is compared, and beside them.
+const TICK: (u32, u32) = (1, 8);
+
 /// Time between two readings that the driver makes by itself, to keep counters from wrapping unnoticed.
-const UPKEEP: Duration = Duration::from_secs(10);
+pub const UPKEEP: Duration = Duration::from_secs(10);
 
 /// The shortest time between two starts of the session.
 pub const PAUSE: Duration = Duration::from_secs(2);
@@ -47,6 +56,24 @@ impl UserError for BudgetTooSmall {
     fn remedy(&self) -> Option<String> {
         Some("a larger [budget], a longer interval in [counting], or a lower frequency in [profiles]".to_owned())
     }
+}
+
+/// How samples are taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sampling {
+    /// Samples per second on a CPU.
+    pub frequency: u32,
+    /// Whether a counter overflows for each sample. If not, a timer of the kernel expires.
+    pub by_counter: bool,
+}
+
+/// Accesses of registers, and interrupts and timer expiries, on a CPU in a second, or in all.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Cost {
+    /// Accesses.
+    pub accesses: f64,
+    /// Interrupts and timer expiries.
+    pub interrupts: f64,
 }
 
 /// What counting costs a CPU that has so many counters.
@@ -71,20 +98,43 @@ impl Costs {
         SWITCH * self.counters + FIXED
     }
 
+    /// Returns the most accesses of a tick.
+    pub const fn tick(self) -> u32 {
+        TICK.0 * self.counters + TICK.1
+    }
+
+    /// Returns the most that samples cost in a second.
+    pub fn sampling(self, sampling: Sampling) -> Cost {
+        let Sampling { frequency, by_counter } = sampling;
+        if !by_counter {
+            return Cost { accesses: 0.0, interrupts: f64::from(frequency) };
+        }
+        let overflows = f64::from(BURST) * f64::from(frequency);
+        self.samples(overflows, Duration::from_secs(1))
+    }
+
+    /// Returns the most that samples of a counter have cost in a time, if it has overflowed so often.
+    pub fn samples(self, overflows: f64, time: Duration) -> Cost {
+        let ticks = f64::from(TICKS) * time.as_secs_f64();
+        let accesses = f64::from(INTERRUPT) * overflows + f64::from(self.tick()) * ticks;
+        Cost { accesses, interrupts: overflows + ticks }
+    }
+
     /// Returns the shortest round that keeps within the budget, if the counters are read in this interval and samples
-    /// are taken at this frequency.
+    /// are taken, too.
     ///
     /// # Errors
     /// Even the longest round would exceed the budget.
-    pub fn round(self, budget: Budget, interval: Duration, frequency: u32) -> Result<Duration, BudgetTooSmall> {
+    pub fn round(self, budget: Budget, interval: Duration, sampling: Sampling) -> Result<Duration, BudgetTooSmall> {
+        let samples = self.sampling(sampling);
         let accesses = f64::from(self.reading()) * (1.0 / interval.as_secs_f64() + 1.0 / UPKEEP.as_secs_f64())
             + 2.0 * f64::from(self.switch()) / PAUSE.as_secs_f64()
-            + f64::from(INTERRUPT * frequency);
+            + samples.accesses;
         let [shortest, longest] =
             [ROUND.start(), ROUND.end()].map(|round| Duration::from_nanos(100 * u64::from(*round)));
         let limits = [
             ("register accesses", budget.register_accesses_per_second, accesses, f64::from(self.switch())),
-            ("interrupts", budget.interrupts_per_second, f64::from(frequency), 1.0),
+            ("interrupts", budget.interrupts_per_second, samples.interrupts, 1.0),
         ];
         let mut round = shortest.as_secs_f64();
         for (what, given, others, of_round) in limits {
@@ -113,33 +163,51 @@ mod tests {
         Budget { register_accesses_per_second, interrupts_per_second }
     }
 
+    const fn samples(frequency: u32, by_counter: bool) -> Sampling {
+        Sampling { frequency, by_counter }
+    }
+
     #[test]
     fn the_round_is_as_short_as_the_budget_allows() {
         let ten = Duration::from_secs(10);
-        let costs = Costs::of(8); // 36 for a reading, 68 for a switch
-        for (budget, frequency, expected) in [
-            (budget(1_000_000, 1_000), 0, 4),
-            (budget(1_000_000, 100), 0, 10),
-            (budget(1_000_000, 100), 50, 20),
-            // 1,000 - 2 * 3.6 - 68 = 924.8 accesses are left for rounds.
-            (budget(1_000, 1_000), 0, 74),
-            (budget(144, 100), 0, 989),
+        let costs = Costs::of(8); // 28 for a reading, 68 for a switch, 16 for a tick
+        for (budget, sampling, expected) in [
+            (budget(1_000_000, 1_000), samples(0, false), 4),
+            (budget(1_000_000, 100), samples(0, false), 10),
+            (budget(1_000_000, 100), samples(50, false), 20),
+            // 1,000 - 2 * 2.8 - 68 = 926.4 accesses are left for rounds.
+            (budget(1_000, 1_000), samples(0, false), 74),
+            (budget(144, 100), samples(0, false), 966),
+            // Samples by a counter: twice 50 interrupts, and 100 ticks.
+            (budget(1_000_000, 250), samples(50, true), 20),
+            // 4,000 - 2 * 2.8 - 68 - 100 * 12 - 100 * 16 = 1,126.4 accesses are left.
+            (budget(4_000, 10_000), samples(50, true), 61),
         ] {
-            let round = costs.round(budget, ten, frequency).unwrap();
-            assert_eq!(round.as_millis(), expected, "{budget:?}, {frequency}");
+            let round = costs.round(budget, ten, sampling).unwrap();
+            assert_eq!(round.as_millis(), expected, "{budget:?}, {sampling:?}");
         }
     }
 
     #[test]
     fn a_budget_that_is_too_small_is_refused_with_what_would_suffice() {
         let ten = Duration::from_secs(10);
-        for (budget, frequency) in [(budget(100, 100), 0), (budget(1_000, 49), 49), (budget(600, 100), 50)] {
-            let refused = Costs::of(8).round(budget, ten, frequency).unwrap_err();
+        for (budget, sampling) in [
+            (budget(100, 100), samples(0, false)),
+            (budget(1_000, 49), samples(49, false)),
+            (budget(2_500, 1_000), samples(49, true)),
+            (budget(10_000, 100), samples(49, true)),
+        ] {
+            let refused = Costs::of(8).round(budget, ten, sampling).unwrap_err();
             let enough = match refused.what {
                 "interrupts" => Budget { interrupts_per_second: refused.needed, ..budget },
                 _ => Budget { register_accesses_per_second: refused.needed, ..budget },
             };
-            assert!(Costs::of(8).round(enough, ten, frequency).is_ok(), "{refused:?}");
+            assert!(Costs::of(8).round(enough, ten, sampling).is_ok(), "{refused:?}");
         }
+    }
+
+    #[test]
+    fn ticks_are_those_of_the_driver() {
+        assert_eq!(TICKS, engine::TICKS_PER_SECOND);
     }
 }

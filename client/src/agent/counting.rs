@@ -6,8 +6,9 @@ use agent::config::Config;
 use halprof::{Driver, Error as DriverError, ErrorKind, Reading};
 use protocol::{CountRecord, EventRequest, InfoReply, ProcessorSet, StartHeader, flags};
 
-use super::costs::{Costs, PAUSE};
+use super::costs::{Costs, PAUSE, UPKEEP};
 use super::gap::{GapReason, Gaps};
+use super::profiling;
 use super::totals::Totals;
 use crate::cli::event_list::EventList;
 use crate::connection;
@@ -95,11 +96,9 @@ impl<'a> Counting<'a> {
     /// # Errors
     /// If an event is malformed.
     pub fn new(config: &'a Config, system: &'a dyn System) -> Result<Self, Error> {
-        let events = config.counting.events.iter().map(|text| text.parse::<EventList>());
-        let events = events.collect::<Result<_, _>>().map_err(DriverError::from)?;
         Ok(Self {
             config,
-            events,
+            events: event_lists(config)?,
             system,
             connected: None,
             started: None,
@@ -178,8 +177,8 @@ impl<'a> Counting<'a> {
             }
         };
         let info = driver.info()?;
-        let frequency = self.config.profiles.as_ref().map_or(0, |profiles| profiles.frequency);
-        let round = Costs::of(info.counters).round(self.config.budget, self.config.counting.interval, frequency)?;
+        let sampling = self.config.profiles.as_ref().map(profiling::sampling).unwrap_or_default();
+        let round = Costs::of(info.counters).round(self.config.budget, self.config.counting.interval, sampling)?;
         let requested = events::events(&self.events, &ProcessorSet::EMPTY, &driver)?;
         let own = requested.len();
         let (metrics, refused) = (Metrics::default(), Refused::default());
@@ -291,8 +290,10 @@ impl<'a> Counting<'a> {
         self.totals.add(&since, self.config.counting.by);
         let (costs, processors) = (Costs::of(connected.info.counters), u64::from(connected.info.processors));
         let takes_turns = since.iter().any(|record| record.turns > 0);
-        let rounds = if takes_turns { rounds(now.saturating_sub(self.paid), connected.round) } else { 0 };
-        let accesses = u64::from(costs.reading()) + rounds * u64::from(costs.switch());
+        let time = now.saturating_sub(self.paid);
+        let rounds = if takes_turns { begun(time, connected.round) } else { 0 };
+        let readings = 1 + begun(time, UPKEEP);
+        let accesses = readings * u64::from(costs.reading()) + rounds * u64::from(costs.switch());
         self.spent.accesses += processors * accesses;
         self.spent.interrupts += processors * rounds;
         self.paid = now;
@@ -305,7 +306,16 @@ impl<'a> Counting<'a> {
     }
 }
 
-/// Returns how many rounds can have begun in a time.
-fn rounds(time: Duration, round: Duration) -> u64 {
-    u64::try_from(time.as_nanos().div_ceil(round.as_nanos().max(1))).unwrap_or(u64::MAX)
+/// Returns the events of a configuration.
+///
+/// # Errors
+/// If one is malformed.
+pub fn event_lists(config: &Config) -> Result<Vec<EventList>, Error> {
+    let lists = config.counting.events.iter().map(|text| text.parse::<EventList>());
+    Ok(lists.collect::<Result<_, _>>().map_err(DriverError::from)?)
+}
+
+/// Returns how many periods can have begun in a time.
+fn begun(time: Duration, period: Duration) -> u64 {
+    u64::try_from(time.as_nanos().div_ceil(period.as_nanos().max(1))).unwrap_or(u64::MAX)
 }

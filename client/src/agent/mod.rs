@@ -27,3 +27,17 @@ mod totals;
 pub use log::Log;
 pub use outputs::{NewSystem, Outputs};
 pub use run::Agent;
+
+use ::agent::config::Config;
+
+use crate::error::Error;
+
+/// Checks the events of a configuration, as far as no driver is needed.
+///
+/// # Errors
+/// If one is malformed.
+pub fn check(config: &Config) -> Result<(), Error> {
+    counting::event_lists(config)?;
+    config.profiles.as_ref().map(profiling::Profiling::new).transpose()?;
+    Ok(())
+}

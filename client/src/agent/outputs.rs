@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use agent::config::{Config, Profiles};
 use agent::profiles::{Folder, Profile, Push};
@@ -12,7 +12,7 @@ use agent::{Latest, Otlp, Server, ServerError, StartError};
 use thiserror::Error as ThisError;
 
 use super::points::Profiled;
-use super::profiling::{self, Taken};
+use super::profiling::{ProfileError, Profiling, Taken};
 use super::run::ATTENTION;
 use crate::error::UserError;
 use crate::exit::Exit;
@@ -42,6 +42,9 @@ pub enum OutputsError {
         #[source]
         cause: std::io::Error,
     },
+    /// The event of profiles cannot be used.
+    #[error(transparent)]
+    Profiling(#[from] ProfileError),
     /// The thread that takes profiles cannot begin.
     #[error("cannot start a thread for profiles")]
     Thread(#[source] std::io::Error),
@@ -59,7 +62,8 @@ impl UserError for OutputsError {
 
 /// What takes profiles and gives them away.
 struct ProfileOutputs {
-    config: Profiles,
+    profiling: Profiling,
+    every: Duration,
     folder: Option<Mutex<Folder>>,
     push: Option<Mutex<Push>>,
     profiled: Mutex<Profiled>,
@@ -146,7 +150,8 @@ impl ProfileOutputs {
         });
         let push = config.push.as_ref().map(|push| Push::start(push).map(Mutex::new).map_err(OutputsError::Push));
         let outputs = Arc::new(Self {
-            config: config.clone(),
+            profiling: Profiling::new(config)?,
+            every: config.every,
             folder: folder.transpose()?,
             push: push.transpose()?,
             profiled: Mutex::default(),
@@ -179,8 +184,8 @@ impl ProfileOutputs {
                 thread::sleep(ATTENTION);
                 continue;
             }
-            next += self.config.every;
-            match profiling::take(&self.config, &self.work_folder(), &|| self.is_over.load(Ordering::Relaxed), system) {
+            next += self.every;
+            match self.profiling.take(&|| self.is_over.load(Ordering::Relaxed), system) {
                 Ok(taken) => self.deliver(taken),
                 Err(error) => {
                     let mut profiled = lock(&self.profiled);
@@ -191,13 +196,6 @@ impl ProfileOutputs {
             // Profiles that were due meanwhile, as while the machine slept, are left out.
             next = next.max(Instant::now());
         }
-    }
-
-    /// Returns the folder for a profile that is being taken: one of those that the operator has chosen.
-    fn work_folder(&self) -> PathBuf {
-        let folder = self.config.folder.as_ref().map(|folder| &folder.path);
-        let buffer = self.config.push.as_ref().map(|push| &push.buffer);
-        folder.or(buffer).cloned().unwrap_or_else(std::env::temp_dir).join("taking")
     }
 
     fn deliver(&self, Taken { pprof, begun, ended, profiled }: Taken) {

@@ -2,30 +2,35 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use agent::config::Profiles;
-use clap::Parser;
-use protocol::SampleRecord;
+use halprof::event::{Malformed, SampledEvent};
+use protocol::{SampleRecord, flags};
 use recording::Process;
 use thiserror::Error as ThisError;
 
-use super::costs::INTERRUPT;
+use super::costs::{Cost, Costs, Sampling};
 use super::points::Profiled;
-use crate::cli::{Cli, Verb};
+use crate::cli::names::Names;
+use crate::cli::{RecordArgs, SessionArgs, StackArgs};
 use crate::connection;
+use crate::counts::whole;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
 use crate::format::real;
 use crate::recorder::SampleObserver;
 use crate::system::System;
-use crate::verb::{self, Context, record};
+use crate::verb::{Context, export, record};
 
 /// Time between two looks at the driver.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Why a profile was not taken.
+/// The source that needs no counter.
+const TIME: &str = "Time";
+
+/// Why profiles cannot be taken, or one was not.
 #[derive(Debug, ThisError)]
 pub enum ProfileError {
     /// The event of the configuration is malformed.
@@ -35,12 +40,24 @@ pub enum ProfileError {
         event: String,
         /// Why it is malformed.
         #[source]
-        cause: clap::Error,
+        cause: Malformed,
     },
-    /// The profile cannot be read back.
+    /// The configuration has more than one event.
+    #[error("`event` in [profiles] is \"{event}\", which is more than one event")]
+    Several {
+        /// The events.
+        event: String,
+    },
+    /// The event of the configuration has an interval, which no budget bounds.
+    #[error("`event` in [profiles] is \"{event}\", with an interval, but `frequency` says how often samples are taken")]
+    Interval {
+        /// The event.
+        event: String,
+    },
+    /// The folder for the recording cannot be used.
     #[error("cannot use {path}")]
-    File {
-        /// The file.
+    Folder {
+        /// The folder.
         path: PathBuf,
         /// Error of the system.
         #[source]
@@ -51,8 +68,8 @@ pub enum ProfileError {
 impl UserError for ProfileError {
     fn exit(&self) -> Exit {
         match self {
-            Self::Event { .. } => Exit::Usage,
-            Self::File { .. } => Exit::Unwritten,
+            Self::Event { .. } | Self::Several { .. } | Self::Interval { .. } => Exit::Usage,
+            Self::Folder { .. } => Exit::Unwritten,
         }
     }
 }
@@ -69,27 +86,101 @@ pub struct Taken {
     pub profiled: Profiled,
 }
 
-/// Takes a profile, which ends early if `is_over` or if the driver is to be stopped. Its recording is in `folder` until
-/// it is converted.
-///
-/// # Errors
-/// If the session does not start, or the files cannot be written.
-pub fn take(
-    profiles: &Profiles,
-    folder: &Path,
-    is_over: &dyn Fn() -> bool,
-    system: &dyn System,
-) -> Result<Taken, Error> {
-    fs::create_dir_all(folder).map_err(|cause| ProfileError::File { path: folder.to_owned(), cause })?;
-    let recording = folder.join("profile.rec");
-    let converted = folder.join("profile.pb.gz");
-    let mut watch = Watch { is_over, system, next: Instant::now() };
-    let taken = take_in(profiles, &recording, &converted, &mut watch, system);
-    for file in [&recording, &converted] {
-        // They are written anew for the next profile.
-        let _ = fs::remove_file(file);
+/// How profiles are taken.
+pub struct Profiling {
+    /// Arguments of a recording.
+    record: RecordArgs,
+    sampling: Sampling,
+}
+
+/// Returns how a configuration samples.
+pub fn sampling(config: &Profiles) -> Sampling {
+    Sampling { frequency: config.frequency, by_counter: !config.event.eq_ignore_ascii_case(TIME) }
+}
+
+impl Profiling {
+    /// Prepares to take the profiles of a configuration.
+    ///
+    /// # Errors
+    /// If the event is malformed, or is not one event whose samples `frequency` bounds.
+    pub fn new(config: &Profiles) -> Result<Self, ProfileError> {
+        let event = || config.event.clone();
+        let names: Names<SampledEvent> =
+            config.event.parse().map_err(|cause| ProfileError::Event { event: event(), cause })?;
+        if names.into_iter().count() > 1 {
+            return Err(ProfileError::Several { event: event() });
+        }
+        if names.into_iter().any(|one| one.interval.is_some()) {
+            return Err(ProfileError::Interval { event: event() });
+        }
+        let record = RecordArgs {
+            events: vec![names],
+            freq: config.frequency,
+            batch: None,
+            output: work_folder(config).join("profile.rec"),
+            max_size: None,
+            keep_last: None,
+            stacks: StackArgs { both: config.stacks, ..StackArgs::default() },
+            session: SessionArgs { all: true, duration: Some(config.duration), ..SessionArgs::default() },
+        };
+        Ok(Self { record, sampling: sampling(config) })
     }
-    taken
+
+    /// Takes a profile, which ends early if `is_over` or if the driver is to be stopped.
+    ///
+    /// # Errors
+    /// If the session does not start, or the recording cannot be written or read.
+    pub fn take(&self, is_over: &dyn Fn() -> bool, system: &dyn System) -> Result<Taken, Error> {
+        let file = &self.record.output;
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder).map_err(|cause| ProfileError::Folder { path: folder.to_owned(), cause })?;
+        }
+        let taken = self.record(is_over, system);
+        // The next profile replaces it.
+        let _ = fs::remove_file(file);
+        taken
+    }
+
+    fn record(&self, is_over: &dyn Fn() -> bool, system: &dyn System) -> Result<Taken, Error> {
+        let mut watch = Watch { is_over, system, next: Instant::now() };
+        let (mut input, mut out, mut err) = (io::empty(), io::sink(), io::sink());
+        let mut context = Context::new(Some(system), &mut input, &mut out, &mut err);
+        let connection = connection::open(system)?;
+        let costs = Costs::of(connection.info()?.counters);
+        let begun = SystemTime::now();
+        let outcome = record::take(&self.record, flags::YIELDS, Some(&mut watch), &mut context, &connection)?;
+        drop(connection);
+        let ended = SystemTime::now();
+        let pprof = export::to_pprof(&self.record.output)?;
+        let throttled = outcome.summary.counts.iter().map(|count| count.throttled).fold(0, u64::saturating_add);
+        let (samples, lost) = (outcome.record_counts.samples, outcome.lost().saturating_add(throttled));
+        let time = ended.duration_since(begun).unwrap_or_default();
+        let cost = self.cost(costs, samples.saturating_add(lost), time, outcome.processors);
+        let (interrupts, accesses) = (whole(cost.interrupts.ceil()), whole(cost.accesses.ceil()));
+        Ok(Taken {
+            pprof,
+            begun,
+            ended,
+            profiled: Profiled { samples, lost, interrupts, accesses, ..Profiled::default() },
+        })
+    }
+
+    /// Returns the most that a profile has cost on all CPUs.
+    fn cost(&self, costs: Costs, overflows: u64, time: Duration, processors: usize) -> Cost {
+        let time = time * u32::try_from(processors).unwrap_or(u32::MAX);
+        if self.sampling.by_counter {
+            return costs.samples(real(overflows), time);
+        }
+        let second = costs.sampling(self.sampling);
+        Cost { accesses: 0.0, interrupts: second.interrupts * time.as_secs_f64() }
+    }
+}
+
+/// Returns the folder for a profile that is being taken: within one of those that the operator has chosen.
+fn work_folder(config: &Profiles) -> PathBuf {
+    let folder = config.folder.as_ref().map(|folder| &folder.path);
+    let buffer = config.push.as_ref().map(|push| &push.buffer);
+    folder.or(buffer).cloned().unwrap_or_else(std::env::temp_dir).join("taking")
 }
 
 /// Ends a profile early.
@@ -116,60 +207,4 @@ impl SampleObserver for Watch<'_> {
         // The open handle of a profile keeps the driver loaded.
         Ok(!connection::is_to_end(self.system))
     }
-}
-
-fn take_in(
-    profiles: &Profiles,
-    recording: &Path,
-    converted: &Path,
-    watch: &mut Watch<'_>,
-    system: &dyn System,
-) -> Result<Taken, Error> {
-    let seconds = format!("{}ms", profiles.duration.as_millis());
-    let frequency = profiles.frequency.to_string();
-    let mut words = vec!["client", "record", "--all", "-e", &profiles.event, "-F", &frequency, "--duration", &seconds];
-    if profiles.stacks {
-        words.push("-g");
-    }
-    let mut words: Vec<std::ffi::OsString> = words.into_iter().map(Into::into).collect();
-    words.extend(["-o".into(), recording.into()]);
-    let (mut input, mut out, mut err) = (io::empty(), io::sink(), io::sink());
-    let mut context = Context::new(Some(system), &mut input, &mut out, &mut err);
-    context.cache = system.cache_folder();
-    let connection = connection::open(system)?;
-    let begun = SystemTime::now();
-    let Verb::Record(args) = parse(&words, &profiles.event)? else { return Err(unexpected(profiles).into()) };
-    let outcome = record::take(&args, protocol::flags::YIELDS, Some(watch), &mut context, &connection)?;
-    drop(connection);
-    let ended = SystemTime::now();
-    let words = ["client", "export", "--format", "pprof", "-o"].map(Into::into);
-    let words: Vec<std::ffi::OsString> = words.into_iter().chain([converted.into(), recording.into()]).collect();
-    verb::run(&parse(&words, &profiles.event)?, &mut context)?;
-    let pprof = fs::read(converted).map_err(|cause| ProfileError::File { path: converted.to_owned(), cause })?;
-    let interrupts = most_interrupts(profiles, outcome.processors, ended.duration_since(begun).unwrap_or_default());
-    let throttled = outcome.summary.counts.iter().map(|count| count.throttled).fold(0, u64::saturating_add);
-    let costs = Profiled {
-        samples: outcome.record_counts.samples,
-        lost: outcome.lost().saturating_add(throttled),
-        interrupts,
-        accesses: interrupts.saturating_mul(INTERRUPT.into()),
-        ..Profiled::default()
-    };
-    Ok(Taken { pprof, begun, ended, profiled: costs })
-}
-
-fn parse(words: &[std::ffi::OsString], event: &str) -> Result<Verb, ProfileError> {
-    let parsed = Cli::try_parse_from(words);
-    parsed.map(|cli| cli.verb).map_err(|cause| ProfileError::Event { event: event.to_owned(), cause })
-}
-
-fn unexpected(profiles: &Profiles) -> ProfileError {
-    let cause = clap::Error::new(clap::error::ErrorKind::InvalidSubcommand);
-    ProfileError::Event { event: profiles.event.clone(), cause }
-}
-
-/// Returns the most interrupts and timer expiries of a profile that lasted so long.
-fn most_interrupts(profiles: &Profiles, processors: usize, time: Duration) -> u64 {
-    let number = real(u64::from(profiles.frequency)) * time.as_secs_f64() * real(processors as u64);
-    crate::counts::whole(number.ceil())
 }

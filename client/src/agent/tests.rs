@@ -1,18 +1,22 @@
 //! The agent on the model of a machine: the engine of the driver, with the model of its processors.
 
+mod budget;
+
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use agent::config::{Config, Profiles};
+use agent::config::Config;
 use agent::{Family, Snapshot, Value};
 use halprof::{Driver, ServiceState};
 use model::{Accesses, Mode};
-use protocol::{EventRequest, StartHeader, modes};
+use protocol::{EventRequest, StartHeader, flags, modes};
 
 use super::counting::Counting;
 use super::gap::GapReason;
 use super::points::{Begun, Profiled, snapshot};
+use super::profiling::Profiling;
+use crate::exit::Exit;
 use crate::fake::{FakeDriver, FakeSystem, ModelMachine};
 use crate::format::real;
 
@@ -91,9 +95,50 @@ impl Scene {
         }
     }
 
-    fn accesses(&self) -> u64 {
+    /// Begins the next round of events that take turns.
+    fn turn(&self) {
+        let sim = self.machine.sim();
+        sim.pass(sim.timer().map_or(0, u64::from));
+        sim.timed().into_iter().for_each(|processor| self.machine.expire(processor));
+    }
+
+    /// Lets the CPUs tick that do.
+    fn tick(&self) {
+        self.machine.sim().ticking().into_iter().for_each(|processor| self.machine.tick(processor));
+    }
+
+    /// Lets a second pass, in which the rate of all events on a CPU changes at random every 50 ms. Returns how often a
+    /// counter interrupted and a CPU ticked.
+    fn pass_unsteadily(&self, random: &mut bench_protocol::Random) -> u64 {
+        const STEP: u64 = SECOND / 2_000;
+        let sim = self.machine.sim();
+        let (mut interrupts, mut rates) = (0, vec![0; self.processors as usize]);
+        for step in 1..=SECOND / STEP {
+            if step % 100 == 1 {
+                rates.fill_with(|| 100 * 100_u64.pow(u32::try_from(random.up_to(2)).unwrap()));
+            }
+            sim.pass(STEP);
+            for (processor, rate) in (0..).zip(&rates) {
+                sim.run(processor, Mode::User, &|_| rate * 50 / 1_000);
+                interrupts += self.machine.deliver(processor);
+                if step % 20 == 0 && sim.ticking().contains(&processor) {
+                    self.machine.tick(processor);
+                    interrupts += 1;
+                }
+            }
+            self.units.set(self.units() + STEP);
+        }
+        interrupts
+    }
+
+    /// Returns the accesses of performance registers on each CPU.
+    fn accesses_by_cpu(&self) -> Vec<u64> {
         let of = |Accesses { rdmsr, wrmsr, rdpmc, .. }: Accesses| rdmsr + wrmsr + rdpmc;
-        self.machine.sim().all().map(|cpu| of(cpu.model().accesses())).sum()
+        self.machine.sim().all().map(|cpu| of(cpu.model().accesses())).collect()
+    }
+
+    fn accesses(&self) -> u64 {
+        self.accesses_by_cpu().iter().sum()
     }
 }
 
@@ -217,40 +262,6 @@ fn the_driver_can_stop_and_its_restart_is_a_reset() {
 }
 
 #[test]
-fn an_hour_on_64_cpus_stays_within_the_budget() {
-    const PROCESSORS: u32 = 64;
-    let seconds = if std::env::var_os("HALPROF_SOAK").is_some() { 3_600 } else { 60 };
-    for (identity, accesses, interrupts) in [("haswell-4710mq", 1_000, 100), ("zen4-7700x", 300, 10)] {
-        let text: Vec<String> = (0x90..0xA0).map(|event| format!("\"cpu/event={event:#x},umask=0x81/\"")).collect();
-        let config = config(&format!(
-            "[counting]\nevents = [{}]\n[budget]\nregister-accesses-per-second = {accesses}\n\
-             interrupts-per-second = {interrupts}\n",
-            text.join(", ")
-        ));
-        let scene = Scene::new(identity, PROCESSORS);
-        let mut counting = Counting::new(&config, &scene.system).unwrap();
-        for second in 0..seconds {
-            let (before, expiries) = (scene.accesses(), scene.expiries());
-            counting.attend(scene.now()).unwrap();
-            if second % 10 == 0 {
-                counting.read(scene.now());
-            }
-            scene.pass(Duration::from_secs(1));
-            let spent = scene.accesses() - before;
-            // The first start initializes the counters.
-            assert!(second == 0 || spent <= accesses * u64::from(PROCESSORS), "{identity}, second {second}: {spent}");
-            assert!(scene.expiries() - expiries <= interrupts * u64::from(PROCESSORS), "{identity}, second {second}");
-        }
-        counting.finish(scene.now());
-        let (spent, reported) = (scene.accesses(), counting.spent);
-        assert!(spent <= reported.accesses, "{identity}: {spent} accesses, {} reported", reported.accesses);
-        assert!(spent > reported.accesses / 4, "{identity}: {spent} accesses, {} reported", reported.accesses);
-        assert!(scene.expiries() <= reported.interrupts, "{identity}: {} expiries, {reported:?}", scene.expiries());
-        assert!(counting.totals.iter().all(|(_, total)| total.running > 0 && total.running < total.enabled));
-    }
-}
-
-#[test]
 fn what_cannot_be_counted_here_is_an_error_and_what_is_in_use_is_a_gap() {
     let scene = Scene::new("amd-legacy", 1);
     let unknown = config("[counting]\nevents = [\"no_such_event\"]\n");
@@ -281,16 +292,29 @@ fn a_profile_is_recorded_and_converted_and_leaves_no_file() {
         folder.path().display()
     );
     let profiles = config(&text).profiles.unwrap();
-    let work = folder.path().join("taking");
-    let taken = super::profiling::take(&profiles, &work, &|| false, &system).unwrap();
+    let taken = Profiling::new(&profiles).unwrap().take(&|| false, &system).unwrap();
     assert!(taken.pprof.starts_with(&[0x1F, 0x8B]), "it is not compressed");
     assert_eq!((taken.profiled.samples, taken.profiled.lost), (2, 0));
     assert!(taken.ended > taken.begun && taken.profiled.interrupts > 0);
-    assert_eq!(std::fs::read_dir(&work).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(folder.path().join("taking")).unwrap().count(), 0);
     let starts = system.driver.inputs(protocol::Code::Start);
     let header = <StartHeader as zerocopy::FromBytes>::read_from_prefix(&starts[0]).unwrap().0;
-    assert_eq!(header.flags, protocol::flags::YIELDS);
-    let wrong = Profiles { event: "no such event".to_owned(), ..profiles };
-    let error = super::profiling::take(&wrong, &work, &|| false, &system).err().unwrap();
-    assert!(error.to_string().contains("no such event"), "{error}");
+    assert_eq!(header.flags, flags::YIELDS);
+}
+
+#[test]
+fn an_event_whose_samples_nothing_bounds_is_refused() {
+    for (event, expected) in [
+        ("no such event", "`event` in [profiles] is \"no such event\""),
+        ("cycles,instructions", "more than one event"),
+        ("cycles@1000", "with an interval, but `frequency` says how often"),
+    ] {
+        let text = format!("[counting]\nevents = [\"cycles\"]\n[profiles]\nevent = \"{event}\"\nfolder.path = \"x\"\n");
+        let error = super::check(&config(&text)).unwrap_err();
+        assert!(error.to_string().contains(expected), "{event}: {error}");
+        assert_eq!(error.exit(), Exit::Usage);
+    }
+    let raw = "cpu/event=0x90,umask=0x81/u";
+    let text = format!("[counting]\nevents = [\"cycles\"]\n[profiles]\nevent = \"{raw}\"\nfolder.path = \"x\"\n");
+    super::check(&config(&text)).unwrap();
 }

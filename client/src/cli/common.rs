@@ -12,7 +12,7 @@ pub struct Json {
 }
 
 /// The option `--force` of the verbs that start sessions.
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Clone, Copy, Default, Args)]
 pub struct Force {
     /// Take counters that another program has enabled without reserving them
     #[arg(long)]

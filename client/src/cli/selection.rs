@@ -13,7 +13,7 @@ use crate::duration;
 use crate::number;
 
 /// The selected samples, and where their symbols are.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct SelectionArgs {
     /// Only samples of this source
     #[arg(short, long, value_name = "SOURCE")]

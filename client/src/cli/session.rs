@@ -11,7 +11,7 @@ use super::common::Force;
 use crate::{duration, number};
 
 /// Processors, capacity of the rings, duration and command.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct SessionArgs {
     /// Processors, such as 0,2-3 [default: every active one]
     #[arg(short = 'C', long = "cpu", value_name = "LIST")]

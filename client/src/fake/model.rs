@@ -35,6 +35,9 @@ const OUTER: [u64; 2] = [0x1_4000_3000, 0x7FF8_0000_1000];
 /// The thread that executes known work.
 const THREAD: u32 = 1;
 
+/// Code that no test looks at.
+const NOWHERE: Interrupted = Interrupted { ip: 1, process: 2, thread: THREAD, mode: protocol::Mode::User };
+
 /// Returns the addresses of a function of known work.
 pub fn addresses_of(function: Function) -> Range<u64> {
     match function {
@@ -84,8 +87,17 @@ impl ModelMachine {
 
     /// Lets the timer of a processor expire.
     pub fn expire(&self, processor: u32) {
-        let nowhere = Interrupted { ip: 1, process: 2, thread: THREAD, mode: protocol::Mode::User };
-        self.machine.expire(&self.engine(), processor, &nowhere);
+        self.machine.expire(&self.engine(), processor, &NOWHERE);
+    }
+
+    /// Delivers the pending interrupts of a processor, and returns their number.
+    pub fn deliver(&self, processor: u32) -> u64 {
+        self.machine.deliver(&self.engine(), processor, &NOWHERE).0.into()
+    }
+
+    /// Lets a processor tick.
+    pub fn tick(&self, processor: u32) {
+        self.machine.tick_sampling(&self.engine(), processor);
     }
 
     /// Executes work on a processor, and code around it. Some calls are disturbed by another program.

@@ -74,12 +74,17 @@ pub fn run(verb: &AgentVerb, context: &mut Context) -> Result<i32, Error> {
         AgentVerb::Install(args) => install(args, context)?,
         AgentVerb::Uninstall => uninstall(context)?,
         AgentVerb::Check(args) => {
-            Config::read(&args.config)?;
+            check(&args.config)?;
             context.say(&format!("{} is in order", args.config.display()))?;
         }
         AgentVerb::Example => context.say(EXAMPLE.trim_end())?,
     }
     Ok(Exit::Done.code())
+}
+
+/// Checks a configuration, as far as no driver is needed.
+fn check(config: &Path) -> Result<(), Error> {
+    crate::agent::check(&Config::read(config)?)
 }
 
 /// Runs until Ctrl-C.
@@ -137,7 +142,7 @@ fn publish(
 
 /// Creates and starts the service.
 fn install(args: &AgentArgs, context: &mut Context) -> Result<(), Error> {
-    Config::read(&args.config)?;
+    check(&args.config)?;
     let system = context.system()?;
     let config = absolute(&args.config)?;
     let words = ["agent", "run", "--service", "--config"].map(OsString::from);

@@ -9,7 +9,7 @@ use super::aggregate::{Aggregate, finish_export};
 use super::context::Context;
 use super::html;
 use super::load::LoadedRecording;
-use crate::cli::{ExportArgs, ExportFormat};
+use crate::cli::{ExportArgs, ExportFormat, SelectionArgs};
 use crate::document::write_json;
 use crate::error::Error;
 use crate::format::grouped;
@@ -30,6 +30,16 @@ pub fn run(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
         context.warn(&thinned_note(thinned))?;
     }
     finish_export(&loaded, context)
+}
+
+/// Returns a whole recording as a profile for pprof.
+pub fn to_pprof(recording: &Path) -> Result<Vec<u8>, Error> {
+    let detail = Detail { stacks: true, ..Detail::default() };
+    let loaded = LoadedRecording::open_file(recording, &SelectionArgs::default(), detail)?;
+    let mut profile = Vec::new();
+    pprof(&loaded.contents, &loaded.symbol_index, &loaded.filter, &mut profile)
+        .map_err(|error| loaded.export_error(error, None))?;
+    Ok(profile)
 }
 
 /// Writes to the file `output`, or to standard output if there is none or it is `-`.

@@ -12,7 +12,7 @@ mod diagnose;
 mod diff;
 mod encode;
 pub mod events;
-mod export;
+pub mod export;
 mod flamegraph;
 mod html;
 mod imports;
