@@ -2,7 +2,6 @@
 
 #![expect(
     clippy::cast_precision_loss,
-    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
@@ -15,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use agent::config::{Header, Otlp as Config};
 use agent::{Family, Kind, Latest, Otlp, Point, Snapshot, StartError, Value};
+use http_server::{Reaction, Request, Server, answer, response, until, unused_address};
 use opentelemetry_proto::tonic::collector::metrics::v1::{
     ExportMetricsPartialSuccess, ExportMetricsServiceRequest, ExportMetricsServiceResponse,
 };
@@ -23,9 +23,6 @@ use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Number;
 use opentelemetry_proto::tonic::metrics::v1::{AggregationTemporality, NumberDataPoint};
 use prost_otlp::Message;
-use server::{Reaction, Request, Server, answer, response, until, unused_address};
-
-mod server;
 
 const INTERVAL: Duration = Duration::from_millis(20);
 

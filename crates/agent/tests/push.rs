@@ -1,11 +1,6 @@
 //! Profiles on their way to a server: whatever the server does, those that are kept arrive once and in order.
 
-#![expect(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "helpers of tests fail as tests do"
-)]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::fs;
 use std::io::Write;
@@ -22,10 +17,8 @@ use agent::profiles::{Pauses, Profile, Push, Statistics};
 use base64ct::{Base64, Encoding};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use server::{Reaction, Request, Server, answer, response, until, unused_address};
+use http_server::{Reaction, Request, Server, answer, response, until, unused_address};
 use tempfile::TempDir;
-
-mod server;
 
 const PAUSES: Pauses = Pauses { first: Duration::from_millis(1), longest: Duration::from_millis(8) };
 const TIMEOUT: Duration = Duration::from_millis(500);

@@ -1,17 +1,13 @@
 //! However many profiles wait, one of them is in memory. This is a program of its own because it measures the heap.
 
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use agent::config::{Push as Config, Server as Interface};
 use agent::profiles::{Pauses, Profile, Push};
-use server::{Server, answer, until, unused_address};
+use http_server::{Server, answer, until, unused_address};
 use tempfile::TempDir;
-
-mod server;
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;

@@ -1,6 +1,12 @@
 //! A server over HTTP that a test can make as bad as it likes.
 
-#![allow(dead_code, reason = "each test uses a part")]
+#![expect(
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    clippy::unwrap_used,
+    reason = "only tests use it"
+)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -91,6 +97,7 @@ impl Server {
         Self { address, requests, ends, thread: Some(thread::spawn(accept)) }
     }
 
+    /// Returns the address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
