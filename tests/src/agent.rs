@@ -8,11 +8,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use bench_protocol::TraceScript;
 
 use crate::lab::Lab;
 
 /// The longest wait for what the agent does within a second or two.
 const LIMIT: Duration = Duration::from_secs(30);
+
+const RUN: [&str; 4] = ["agent", "run", "--config", "C:\\agent.toml"];
 
 /// A running agent, which is killed when this is dropped.
 #[derive(Debug)]
@@ -36,9 +39,20 @@ impl Agent {
     /// # Errors
     /// The program cannot be started, or does not say where its metrics are.
     pub fn start(lab: &Lab, configuration: &str, port: u16) -> Result<Self> {
-        let text = format!("{configuration}[prometheus]\nlisten = \"127.0.0.1:{port}\"\n");
-        std::fs::write(lab.wine().drive_c("agent.toml"), text)?;
-        let mut child = lab.client_watched(&["agent", "run", "--config", "C:\\agent.toml"])?;
+        configure(lab, configuration, port)?;
+        Self::watch(lab.client_watched(&RUN)?)
+    }
+
+    /// As [`start`](Self::start) with a free port, and with the stand-in for Event Tracing for Windows.
+    ///
+    /// # Errors
+    /// As `start`.
+    pub fn start_traced(lab: &Lab, script: &TraceScript, configuration: &str) -> Result<Self> {
+        configure(lab, configuration, 0)?;
+        Self::watch(lab.traced_client_watched(script, &RUN)?)
+    }
+
+    fn watch(mut child: Child) -> Result<Self> {
         let lines = lines_of(child.stderr.take().context("no standard error")?);
         let mut agent = Self { child, address: String::new(), lines };
         let line = agent.says("metrics at http://")?;
@@ -87,6 +101,12 @@ impl Agent {
             thread::sleep(Duration::from_millis(100));
         }
     }
+}
+
+/// Writes the configuration of the agent, whose endpoint has a port of 127.0.0.1.
+fn configure(lab: &Lab, configuration: &str, port: u16) -> Result<()> {
+    let text = format!("{configuration}[prometheus]\nlisten = \"127.0.0.1:{port}\"\n");
+    Ok(std::fs::write(lab.wine().drive_c("agent.toml"), text)?)
 }
 
 /// Returns the lines that a program writes, from a thread that reads them.

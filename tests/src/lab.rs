@@ -292,7 +292,7 @@ impl Lab {
     /// # Errors
     /// The program cannot be started.
     pub fn client_running(&self, arguments: &[&str]) -> Result<Child> {
-        self.client_with(arguments, Stdio::null())
+        spawn(self.wine.program(&self.client, arguments), Stdio::null())
     }
 
     /// Starts client.exe, whose standard error the caller reads.
@@ -300,12 +300,17 @@ impl Lab {
     /// # Errors
     /// The program cannot be started.
     pub fn client_watched(&self, arguments: &[&str]) -> Result<Child> {
-        self.client_with(arguments, Stdio::piped())
+        spawn(self.wine.program(&self.client, arguments), Stdio::piped())
     }
 
-    fn client_with(&self, arguments: &[&str], err: Stdio) -> Result<Child> {
-        let mut command = self.wine.program(&self.client, arguments);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(err).spawn().context("cannot start client.exe")
+    /// As [`client_watched`](Self::client_watched), with the stand-in for Event Tracing for Windows.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn traced_client_watched(&self, script: &TraceScript, arguments: &[&str]) -> Result<Child> {
+        let mut command = self.traced_program(&self.client, script)?();
+        command.args(arguments);
+        spawn(command, Stdio::piped())
     }
 
     /// Starts probe.exe, which sends arbitrary requests to the driver.
@@ -447,4 +452,8 @@ impl Lab {
         ensure!(configured.owner.is_none(), "counters are still configured for thread profiling: {configured:?}");
         Ok(())
     }
+}
+
+fn spawn(mut command: Command, err: Stdio) -> Result<Child> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(err).spawn().context("cannot start client.exe")
 }

@@ -70,7 +70,7 @@ const COUNTERS: &[Package] = &[
 
 /// What opens the exports of recordings.
 const EXPORTS: &[Package] = &[
-    Package { name: "golang-go", reason: "has pprof", present: || on_path("go") },
+    GO,
     Package {
         name: "chromium",
         reason: "opens pages and speedscope",
@@ -80,11 +80,15 @@ const EXPORTS: &[Package] = &[
     Package { name: "npm", reason: "installs speedscope", present: || on_path("npm") },
 ];
 
-/// What checks the dashboard. promtool is not among them: it is unpacked only, because the installation of its package
-/// would start a server.
+/// Decodes profiles.
+const GO: Package = Package { name: "golang-go", reason: "has pprof", present: || on_path("go") };
+
+/// What checks the dashboard and what the agent sends. promtool is not among them: it is unpacked only, because the
+/// installation of its package would start a server.
 const MONITORING: &[Package] = &[
     Package { name: "nodejs", reason: "runs the compiler of TypeScript", present: || on_path("node") },
     Package { name: "npm", reason: "installs it and Grafana's types", present: || on_path("npm") },
+    GO,
     Package { name: "python3-pip", reason: "installs a collector of OpenTelemetry", present: || on_path("pip3") },
 ];
 

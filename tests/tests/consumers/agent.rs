@@ -1,5 +1,7 @@
 //! A real Prometheus and a real collector of OpenTelemetry get the numbers of the agent.
 
+mod profiles;
+
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::thread;
