@@ -103,8 +103,12 @@ impl Agent {
     }
 }
 
-/// Writes the configuration of the agent, whose endpoint has a port of 127.0.0.1.
-fn configure(lab: &Lab, configuration: &str, port: u16) -> Result<()> {
+/// Writes the configuration of the agent, `C:\agent.toml`, whose endpoint has a port of 127.0.0.1; 0 stands for a free
+/// one.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn configure(lab: &Lab, configuration: &str, port: u16) -> Result<()> {
     let text = format!("{configuration}[prometheus]\nlisten = \"127.0.0.1:{port}\"\n");
     Ok(std::fs::write(lab.wine().drive_c("agent.toml"), text)?)
 }

@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use halprof::windows::SYSTEM_PROFILE;
@@ -14,7 +14,7 @@ use windows_service::service::{
     ServiceErrorControl, ServiceExitCode, ServiceFailureActions, ServiceFailureResetPeriod, ServiceInfo,
     ServiceStartType, ServiceState, ServiceStatus, ServiceType,
 };
-use windows_service::service_control_handler::{self, ServiceControlHandlerResult};
+use windows_service::service_control_handler::{self, ServiceControlHandlerResult, ServiceStatusHandle};
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 use windows_service::{define_windows_service, service_dispatcher};
 use windows_sys::Win32::Foundation::ERROR_SERVICE_DOES_NOT_EXIST;
@@ -155,34 +155,42 @@ pub fn serve(body: ServiceBody) -> io::Result<()> {
 fn service_main(_arguments: Vec<OsString>) {
     let Some(body) = BODY.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
     let is_over = Arc::new(AtomicBool::new(false));
-    let over = Arc::clone(&is_over);
+    let status = Arc::new(OnceLock::<ServiceStatusHandle>::new());
+    let (over, ending) = (Arc::clone(&is_over), Arc::clone(&status));
     let registered = service_control_handler::register(AGENT, move |control| match control {
         ServiceControl::Stop | ServiceControl::Shutdown => {
             over.store(true, Ordering::Relaxed);
+            if let Some(status) = ending.get() {
+                set(*status, ServiceState::StopPending, ServiceExitCode::NO_ERROR);
+            }
             ServiceControlHandlerResult::NoError
         }
         ServiceControl::Interrogate => ServiceControlHandlerResult::NoError,
         _ => ServiceControlHandlerResult::NotImplemented,
     });
-    let Ok(handle) = registered else { return };
-    let status = |current_state, exit_code| ServiceStatus {
+    let Ok(registered) = registered else { return };
+    let status = *status.get_or_init(|| registered);
+    set(status, ServiceState::Running, ServiceExitCode::NO_ERROR);
+    let exit_code = match body(&|| is_over.load(Ordering::Relaxed)) {
+        0 => ServiceExitCode::NO_ERROR,
+        code => ServiceExitCode::ServiceSpecific(code.unsigned_abs()),
+    };
+    set(status, ServiceState::Stopped, exit_code);
+}
+
+/// Reports the state of the service. If Windows does not take it, it ends the service after the time of the hint.
+fn set(status: ServiceStatusHandle, current_state: ServiceState, exit_code: ServiceExitCode) {
+    let controls_accepted = match current_state {
+        ServiceState::Running => ServiceControlAccept::STOP | ServiceControlAccept::SHUTDOWN,
+        _ => ServiceControlAccept::empty(),
+    };
+    let _ = status.set_service_status(ServiceStatus {
         service_type: ServiceType::OWN_PROCESS,
         current_state,
-        controls_accepted: match current_state {
-            ServiceState::Running => ServiceControlAccept::STOP | ServiceControlAccept::SHUTDOWN,
-            _ => ServiceControlAccept::empty(),
-        },
+        controls_accepted,
         exit_code,
         checkpoint: 0,
         wait_hint: END,
         process_id: None,
-    };
-    // If Windows does not take the status, it ends the service after the time of the hint.
-    let _ = handle.set_service_status(status(ServiceState::Running, ServiceExitCode::NO_ERROR));
-    let code = body(&|| is_over.load(Ordering::Relaxed));
-    let exit_code = match code {
-        0 => ServiceExitCode::NO_ERROR,
-        code => ServiceExitCode::ServiceSpecific(code.unsigned_abs()),
-    };
-    let _ = handle.set_service_status(status(ServiceState::Stopped, exit_code));
+    });
 }

@@ -1,6 +1,11 @@
 //! The agent under Wine: what Prometheus would scrape is what the model executed.
 
-use tests::{Agent, Lab};
+use std::fs;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tests::{Agent, Lab, artifacts, configure, get};
 
 const COUNTING: &str = "[counting]\nevents = [\"TotalIssues\"]\ninterval = \"1s\"\n";
 const ISSUES: &str = "halprof_events_total{event=\"TotalIssues\"}";
@@ -52,4 +57,56 @@ fn what_is_scraped_is_the_ledger_and_gaps_and_restarts_are_seen() {
     agent.reaches(ISSUES, 14.0).unwrap();
     drop(agent);
     lab.finish().unwrap();
+}
+
+/// Wine 8 cannot restrict the privileges of a service, so the tests create it without that.
+#[test]
+fn the_service_logs_stops_and_leaves_nothing_and_one_that_cannot_be_restricted_is_deleted() {
+    let mut lab = Lab::boot("zen4-7700x").unwrap();
+    lab.install().unwrap();
+    configure(&lab, COUNTING, 0).unwrap();
+    let log = lab.wine().drive_c("agent.log");
+    let _ = fs::remove_file(&log); // left by an earlier test
+    let refused = lab.client(&["agent", "install", "--config", "C:\\agent.toml"]).unwrap();
+    assert_eq!(refused.code, 1);
+    assert_eq!(
+        refused.err,
+        "error: cannot create the service halprof-agent\n  because: Invalid level. (os error 124)\n"
+    );
+    let absent = lab.client(&["agent", "uninstall"]).unwrap().success().unwrap();
+    assert_eq!(absent.out, "not installed; nothing to do\n", "a service with every privilege was left");
+
+    lab.wine().copy(&artifacts().unwrap().join("client.exe"), "client.exe").unwrap();
+    let command = r"C:\client.exe agent run --service --config C:\agent.toml";
+    lab.wine().run("sc.exe", &["create", "halprof-agent", "binPath=", command]).unwrap().success().unwrap();
+    lab.wine().run("sc.exe", &["start", "halprof-agent"]).unwrap().success().unwrap();
+    says(&log, "counting 1 events on 2 CPUs");
+    let text = fs::read_to_string(&log).unwrap();
+    let address = text.split("metrics at http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
+    assert!(get(address, "/metrics").unwrap().contains("halprof_counting 1"));
+
+    // The service closes its handle when the driver is to stop.
+    lab.uninstall().unwrap();
+    says(&log, "waiting for the driver");
+    let stopped = lab.client(&["agent", "uninstall"]).unwrap().success().unwrap();
+    assert_eq!(stopped.out, "service halprof-agent deleted\n");
+    assert!(get(address, "/metrics").is_err(), "it still runs");
+
+    // What makes it end is in the log.
+    fs::write(lab.wine().drive_c("agent.toml"), "[counting]\n").unwrap();
+    lab.wine().run("sc.exe", &["create", "halprof-agent", "binPath=", command]).unwrap().success().unwrap();
+    lab.wine().run("sc.exe", &["start", "halprof-agent"]).unwrap();
+    says(&log, "error: [counting] names neither an event nor a metric");
+    lab.client(&["agent", "uninstall"]).unwrap().success().unwrap();
+    lab.install().unwrap();
+    lab.finish().unwrap();
+}
+
+/// Waits until a log has this text.
+fn says(log: &Path, text: &str) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !fs::read_to_string(log).is_ok_and(|log| log.contains(text)) {
+        assert!(Instant::now() < end, "no {text} in {:?}", fs::read_to_string(log));
+        sleep(Duration::from_millis(100));
+    }
 }
