@@ -113,10 +113,12 @@ impl Costs {
         self.samples(overflows, Duration::from_secs(1))
     }
 
-    /// Returns the most that samples of a counter have cost in a time, if it has overflowed so often.
+    /// Returns the most that a profile by a counter costs, with its start and its stop, if the counter overflows so often
+    /// in a time.
     pub fn samples(self, overflows: f64, time: Duration) -> Cost {
         let ticks = f64::from(TICKS) * time.as_secs_f64();
-        let accesses = f64::from(INTERRUPT) * overflows + f64::from(self.tick()) * ticks;
+        let begin_and_end = 2.0 * f64::from(self.switch());
+        let accesses = f64::from(INTERRUPT) * overflows + f64::from(self.tick()) * ticks + begin_and_end;
         Cost { accesses, interrupts: overflows + ticks }
     }
 
@@ -180,8 +182,8 @@ mod tests {
             (budget(144, 100), samples(0, false), 966),
             // Samples by a counter: twice 50 interrupts, and 100 ticks.
             (budget(1_000_000, 250), samples(50, true), 20),
-            // 4,000 - 2 * 2.8 - 68 - 100 * 12 - 100 * 16 = 1,126.4 accesses are left.
-            (budget(4_000, 10_000), samples(50, true), 61),
+            // 4,000 - 2 * 2.8 - 68 - 100 * 12 - 100 * 16 - 2 * 68 = 990.4 accesses are left.
+            (budget(4_000, 10_000), samples(50, true), 69),
         ] {
             let round = costs.round(budget, ten, sampling).unwrap();
             assert_eq!(round.as_millis(), expected, "{budget:?}, {sampling:?}");

@@ -167,12 +167,13 @@ impl Profiling {
 
     /// Returns the most that a profile has cost on all CPUs.
     fn cost(&self, costs: Costs, overflows: u64, time: Duration, processors: usize) -> Cost {
-        let time = time * u32::try_from(processors).unwrap_or(u32::MAX);
-        if self.sampling.by_counter {
-            return costs.samples(real(overflows), time);
-        }
-        let second = costs.sampling(self.sampling);
-        Cost { accesses: 0.0, interrupts: second.interrupts * time.as_secs_f64() }
+        let processors = real(processors.max(1) as u64);
+        let Cost { accesses, interrupts } = if self.sampling.by_counter {
+            costs.samples(real(overflows) / processors, time)
+        } else {
+            Cost { accesses: 0.0, interrupts: costs.sampling(self.sampling).interrupts * time.as_secs_f64() }
+        };
+        Cost { accesses: accesses * processors, interrupts: interrupts * processors }
     }
 }
 
