@@ -219,11 +219,7 @@ impl Sampler {
         for (counter, subscriptions) in per_cpu.subscriptions_of(overflowed) {
             let (source, interval) = subscriptions.loaded();
             if subscriptions.frequency().is_some() {
-                let loaded = owned.interval(counter);
-                subscriptions.reloaded(loaded);
-                if let Some(longer) = subscriptions.after_overflow(interval, loaded, begin, self.clock) {
-                    self.hal.set_counter_interval(current.index(), counter, longer);
-                }
+                self.adapt_early(current.index(), owned, counter, begin);
             }
             let sample = CounterSample {
                 time: begin.0,
@@ -254,6 +250,17 @@ impl Sampler {
             watermark_hit |= self.pause(current, per_cpu, begin.after(measured));
         }
         watermark_hit
+    }
+
+    /// Lengthens the interval of a counter whose samples come much too often, without waiting for the next tick.
+    #[inline(never)]
+    fn adapt_early(&self, processor: ProcessorIndex, owned: &PerCpu<PerCpuSampling>, counter: u8, now: Ticks) {
+        let Some(subscriptions) = owned.extension().subscriptions(counter) else { return };
+        let ((_, interval), loaded) = (subscriptions.loaded(), owned.interval(counter));
+        subscriptions.reloaded(loaded);
+        if let Some(longer) = subscriptions.after_overflow(interval, loaded, now, self.clock) {
+            self.hal.set_counter_interval(processor, counter, longer);
+        }
     }
 
     /// Stops sampling on the current processor until the next tick.
