@@ -289,9 +289,11 @@ fn a_profile_has_the_same_identifier_after_a_restart() {
 fn a_profile_that_somebody_deletes_does_not_hold_up_the_rest() {
     let place = TempDir::new().unwrap();
     let address = unused_address();
-    let pauses = Pauses { first: Duration::from_millis(50), longest: Duration::from_millis(100) };
+    let pauses = Pauses { first: Duration::from_millis(500), longest: Duration::from_secs(1) };
     let push = Push::start_with(&config(address, place.path()), pauses).unwrap();
     put(&push, [1], 100);
+    // In the pause that follows, nobody reads it.
+    until("a failure", || push.statistics().send_failures == 1);
     for entry in fs::read_dir(place.path()).unwrap() {
         fs::remove_file(entry.unwrap().path()).unwrap();
     }
