@@ -2,9 +2,6 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-#[path = "disturbed/at_random.rs"]
 mod at_random;
-#[path = "disturbed/each.rs"]
 mod each;
-#[path = "disturbed/scene.rs"]
 mod scene;

@@ -1,8 +1,6 @@
 //! Every event of the makers' tables on a processor of its table: it is placed on a counter of the facts, and its count
 //! is what the model says occurred.
 
-#![cfg(test)]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use cpuid_dumps::CpuIdentity;

@@ -2,7 +2,6 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-#[path = "hybrid/core_types.rs"]
 mod core_types;
 
 use engine::Engine;

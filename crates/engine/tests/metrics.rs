@@ -1,6 +1,6 @@
 //! Slots, and the metrics of the top-down method, which MSR_PERF_METRICS divides them into.
 
-#![cfg(test)]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use engine::Engine;
 use model::{Accesses, CounterId, Mode, Processor, Selected};

@@ -4,13 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 #![expect(clippy::duplicate_mod, reason = "the same tests, in each interrupt mode")]
 
-#[path = "recorded/edge.rs"]
 mod edge;
-#[path = "recorded/ledger.rs"]
 mod ledger;
-#[path = "recorded/lost.rs"]
 mod lost;
-#[path = "recorded/raised.rs"]
 mod raised;
-#[path = "recorded/scene.rs"]
 mod scene;

@@ -1,10 +1,5 @@
 //! The assignment of counters to events: as many events as possible get a counter, whichever counters are in use.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
-#[path = "placement/seed.rs"]
-mod seed;
-
 use model::Processor;
 use pmu::placement::Wanted;
 use pmu::state::{CounterSet, CounterState};
@@ -33,7 +28,7 @@ fn longest(choices: &[Vec<u8>], taken: u32) -> usize {
 fn no_choice_serves_more_events_than_the_one_taken() {
     let event = (prop::sample::select(vec![2_u32, 6, 10, 19, 25, 26, 27, 28]), prop::option::of(any::<u8>()));
     let strategy = (1..=4_u8, 0..=0b1111_u32, any::<u32>(), prop::collection::vec(event, 1..8));
-    let mut runner = seed::runner("no_choice_serves_more_events", file!());
+    let mut runner = super::placement::seed::runner("no_choice_serves_more_events", file!());
     runner
         .run(&strategy, |(general, fixed, taken, wanted)| {
             let machine = machine(general, fixed);

@@ -24,7 +24,6 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-#[path = "budgets/old.rs"]
 mod old;
 
 use model::{CounterId, Mode};

@@ -16,27 +16,15 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-#[path = "checklist/assignment.rs"]
 mod assignment;
-#[path = "checklist/bench.rs"]
 mod bench;
-#[path = "checklist/counting.rs"]
 mod counting;
-#[path = "checklist/discovery.rs"]
 mod discovery;
-#[path = "checklist/interrupts.rs"]
 mod interrupts;
-#[path = "checklist/netburst.rs"]
 mod netburst;
-#[path = "checklist/p6.rs"]
 mod p6;
-#[path = "checklist/pentium.rs"]
 mod pentium;
-#[path = "checklist/raw.rs"]
 mod raw;
-#[path = "checklist/registers.rs"]
 mod registers;
-#[path = "checklist/threads.rs"]
 mod threads;
-#[path = "checklist/unlisted.rs"]
 mod unlisted;

@@ -3,9 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-#[path = "placement/seed.rs"]
-mod seed;
-
 use core::num::NonZeroU64;
 
 use model::{Mode, Selected};
@@ -215,7 +212,7 @@ fn any_pairs_and_single_counters_beside_any_others_are_placed_if_an_exhaustive_s
     let events = prop::collection::vec((0_u32..64, any::<bool>()), 1..8);
     let cases = prop::collection::vec((events, any::<u32>()), 20);
     let strategy = (prop::sample::select(ZENS.to_vec()), cases);
-    let mut runner = seed::runner("any_pairs_and_single_counters", file!());
+    let mut runner = super::placement::seed::runner("any_pairs_and_single_counters", file!());
     runner
         .run(&strategy, |(name, cases)| {
             let machine = SimMachine::named(name, 1);

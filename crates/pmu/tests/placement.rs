@@ -2,12 +2,9 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-#[path = "placement/facts.rs"]
 mod facts;
-#[path = "placement/narrowing.rs"]
 mod narrowing;
-#[path = "placement/seed.rs"]
-mod seed;
+pub mod seed;
 
 use std::collections::BTreeMap;
 

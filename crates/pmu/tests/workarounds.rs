@@ -2,11 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-#[path = "workarounds/counters.rs"]
 mod counters;
-#[path = "workarounds/reset_counters.rs"]
 mod reset_counters;
-#[path = "workarounds/table.rs"]
 mod table;
 
 use model::{Mode, Processor};

@@ -3,11 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
-mod common;
-
-use common::{
-    EN, FULL_WIDTH, INT, Leaf, OS, UNITS, USR, amd_core, amd_leaves, amd_legacy, amd_v2, amd_v2_with, cpuid, encoding,
-    entries, hygon_leaves, on_each_unit, other_vendor_leaves, run, version,
+use super::common::{
+    self, EN, FULL_WIDTH, INT, Leaf, OS, UNITS, USR, amd_core, amd_leaves, amd_legacy, amd_v2, amd_v2_with, cpuid,
+    encoding, entries, hygon_leaves, on_each_unit, other_vendor_leaves, run, version,
 };
 use model::{CounterId, GeneralProtection, Mode, Processor, Selected};
 

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
-mod common;
-
-use common::{EN, INT, Leaf, OS, USR, amd_leaves, cpuid, reset, version};
+use super::common::{EN, INT, Leaf, OS, USR, amd_leaves, cpuid, reset, version};
 use model::{Mode, Processor};
 
 const NEHALEM: u32 = 0x0001_06A5;

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use common::{EN, INT, Leaf, OS, USR, amd_v2, cpuid, entries, version};
+use super::common::{EN, INT, Leaf, OS, USR, amd_v2, cpuid, entries, version};
 use debug_store::Buffer;
 use debug_store::pebs::{Format, PebsRecord};
 use model::{Branch, CounterId, GeneralProtection, INSTRUCTION_LENGTH, Memory, Mode, Processor, Stored};

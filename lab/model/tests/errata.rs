@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
-mod common;
-
-use common::{EN, Leaf, USR, cpuid, reset, version};
+use super::common::{EN, Leaf, USR, cpuid, reset, version};
 use model::{CpuidFunction, Mode, Processor};
 
 const NEHALEM: u32 = 0x0001_06A5;

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
-mod common;
-
-use common::{EN, INT, Leaf, OS, UNITS, USR, amd_v2, cpuid, version};
+use super::common::{EN, INT, Leaf, OS, UNITS, USR, amd_v2, cpuid, version};
 use model::{Mode, Processor};
 
 const DEBUGCTL: u32 = 0x1D9;

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
-mod common;
-
-use common::{EN, INT, OS, UNITS, USR, entries, version};
+use super::common::{self, EN, INT, OS, UNITS, USR, entries, version};
 use model::{InterruptMode, Mode, Processor};
 
 const OPEN: u32 = 0xFE;

@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
-mod common;
-
-use common::{EN, INT, OS, USR, amd_leaves, cpuid};
+use super::common::{EN, INT, OS, USR, amd_leaves, cpuid};
 use model::{Mode, Processor, Selected};
 
 /// `PerfEvtSel` and `PerfCtr` of the extension.

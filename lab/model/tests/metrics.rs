@@ -2,9 +2,7 @@
 
 #![cfg(test)]
 
-mod common;
-
-use common::{Leaf, cpuid, version};
+use super::common::{Leaf, cpuid, version};
 use model::{CounterId, Mode, Processor, Selected};
 
 const FIXED_CTR3: u32 = 0x30C;

@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
-mod common;
-
-use common::{EN, OS, USR, amd_leaves, cpuid};
+use super::common::{EN, OS, USR, amd_leaves, cpuid};
 use model::{CpuidFunction, Mode, Processor};
 
 /// `PerfEvtSel0`, and events of the northbridge (DRAM accesses) and of the core (retired instructions).

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
-mod common;
-
-use common::{EN, INT, OS, USR, cpuid, entries, run};
+use super::common::{EN, INT, OS, USR, cpuid, entries, run};
 use model::{CounterId, GeneralProtection, Mode, Processor};
 
 const REFUSED: Result<(), GeneralProtection> = Err(GeneralProtection);

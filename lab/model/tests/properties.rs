@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
-mod common;
-
-use common::{EN, INT, OS, UNITS, USR, Unit, entries};
+use super::common::{EN, INT, OS, UNITS, USR, Unit, entries};
 use model::{CounterId, Mode, Processor};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

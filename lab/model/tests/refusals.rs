@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed law is a failed test")]
 
-mod common;
-
-use common::{EN, FULL_WIDTH, INT, Leaf, USR, amd_leaves, amd_v2, cpuid, entries, on_each_unit, run, version};
+use super::common::{EN, FULL_WIDTH, INT, Leaf, USR, amd_leaves, amd_v2, cpuid, entries, on_each_unit, run, version};
 use model::{Accesses, CounterId, GeneralProtection, Mode, Processor};
 
 /// Returns the bits that a register accepts when they are written one at a time.

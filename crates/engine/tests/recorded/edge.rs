@@ -17,10 +17,10 @@ mod precise;
 mod refusals;
 
 mod scene {
-    pub use crate::scene::*;
+    pub use crate::recorded::scene::*;
 
     /// Returns a machine in the interrupt mode of these tests.
     pub fn machine(name: &str, format: u8, processors: u32) -> simulation::SimMachine {
-        crate::scene::machine(name, format, processors).with_interrupt_mode(super::MODE)
+        crate::recorded::scene::machine(name, format, processors).with_interrupt_mode(super::MODE)
     }
 }

@@ -1,6 +1,6 @@
 //! Processors for the tests, and a description of each PMU for laws that hold on every kind.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use model::{CpuidFunction, LedgerEntry, Mode, Processor, Selected};
 

@@ -1,0 +1,18 @@
+//! The model of a processor by itself. One program, which builds faster than one for each file.
+
+mod common;
+
+mod checklist;
+mod countable;
+mod debug_store;
+mod errata;
+mod extra;
+mod freeze;
+mod interrupt_modes;
+mod merged;
+mod metrics;
+mod northbridge;
+mod old;
+mod properties;
+mod refusals;
+mod reserved;
