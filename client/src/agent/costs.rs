@@ -113,8 +113,8 @@ impl Costs {
         self.samples(overflows, Duration::from_secs(1))
     }
 
-    /// Returns the most that a profile by a counter costs, with its start and its stop, if the counter overflows so often
-    /// in a time.
+    /// Returns the most that a profile by a counter costs, with its start and its stop, if the counter overflows so
+    /// often in a time.
     pub fn samples(self, overflows: f64, time: Duration) -> Cost {
         let ticks = f64::from(TICKS) * time.as_secs_f64();
         let begin_and_end = 2.0 * f64::from(self.switch());

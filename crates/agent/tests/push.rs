@@ -292,7 +292,7 @@ fn a_profile_that_somebody_deletes_does_not_hold_up_the_rest() {
     let pauses = Pauses { first: Duration::from_millis(500), longest: Duration::from_secs(1) };
     let push = Push::start_with(&config(address, place.path()), pauses).unwrap();
     put(&push, [1], 100);
-    // In the pause that follows, nobody reads it.
+    // It is not read in the pause that follows.
     until("a failure", || push.statistics().send_failures == 1);
     for entry in fs::read_dir(place.path()).unwrap() {
         fs::remove_file(entry.unwrap().path()).unwrap();

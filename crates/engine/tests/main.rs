@@ -1,5 +1,5 @@
-//! What the engine does with the model of a machine. The tests are one program, because each program compiles the engine
-//! for the model anew. Those that count the memory of their process are programs of their own.
+//! What the engine does with the model of a machine. The tests are one program, because each program compiles the
+//! engine for the model anew. Those that count the memory of their process are programs of their own.
 
 mod checklist_engine;
 mod disturbed;
