@@ -54,7 +54,7 @@ impl UserError for BudgetTooSmall {
     }
 
     fn remedy(&self) -> Option<String> {
-        Some("a larger [budget], a longer interval in [counting], or a lower frequency in [profiles]".to_owned())
+        Some("a larger [budget], a longer interval, or in [profiles] a lower frequency or event = \"Time\"".to_owned())
     }
 }
 
