@@ -10,7 +10,7 @@ use crate::imports::{Level, level};
 
 /// Limit for the stack of each entry point, in bytes. A kernel stack has 24 KiB, part of which the interrupted code has
 /// used. The deepest case is a processor that exceeds its budget while its Debug Store is in use.
-const STACK: u64 = 1_280;
+const STACK: u64 = 1_344;
 
 /// The same limit for the DPC of a timer, which runs on the stack that the processor has for DPCs: none of its 24 KiB
 /// is used yet. The deepest case is an expiry that ends the round of events that take turns.

@@ -23,8 +23,7 @@ pub fn next(interval: u32, events: u64, elapsed: Ticks, clock: u64, frequency: u
 }
 
 /// Returns a longer interval after an overflow that came too early: `interval` events in the time `elapsed`. `None` if
-/// samples are not much too frequent, or if the time is unknown: records that were fetched together have no time of
-/// their own.
+/// samples are not much too frequent, or if no time has passed.
 ///
 /// Ticks alone would be too slow. When an idle processor becomes busy, its short interval can cost hundreds of
 /// interrupts before the next tick. Below [`TOO_OFTEN`] the average of a tick decides, because two overflows in a row

@@ -19,8 +19,6 @@ struct DrainContext<'a> {
     processor: ProcessorIndex,
     /// Time at which the records are fetched.
     time: Ticks,
-    /// Units of the time per second.
-    clock: u64,
     /// Process and thread of the records.
     thread: (u32, u32),
     watermark_hit: bool,
@@ -223,8 +221,7 @@ impl Sampler {
         per_cpu: &'a PerCpuSampling,
         time: Ticks,
     ) -> DrainContext<'a> {
-        let (hal, clock, thread) = (&self.hal, self.clock, (UNKNOWN, UNKNOWN));
-        DrainContext { hal, per_cpu, processor, time, clock, thread, watermark_hit: false }
+        DrainContext { hal: &self.hal, per_cpu, processor, time, thread: (UNKNOWN, UNKNOWN), watermark_hit: false }
     }
 
     /// Fetches outside of an interrupt. The next tick reports that a ring has become half full.
@@ -286,11 +283,7 @@ impl DrainContext<'_> {
             let Some(subscriptions) = self.per_cpu.subscriptions(counter) else { continue };
             let (source, interval) = subscriptions.loaded();
             let initial = ds_buffers::initial(current.cpu(), counter);
-            let loaded = self.hal.count_pebs_record(current, counter, initial);
-            subscriptions.reloaded(loaded);
-            if let Some(longer) = subscriptions.after_overflow(interval, loaded, self.time, self.clock) {
-                self.hal.set_counter_interval(self.processor, counter, longer);
-            }
+            subscriptions.reloaded(self.hal.count_pebs_record(current, counter, initial));
             let sample = PreciseSample {
                 time: self.time.0,
                 ip: record.ip,

@@ -178,24 +178,6 @@ fn a_frequency_moves_the_interval_from_the_next_load_on() {
 }
 
 #[test]
-fn records_that_come_much_too_often_lengthen_the_interval_before_a_tick() {
-    let machine = machine("skylake-6600k", 3, 1);
-    let mut engine = engine(&machine);
-    let client = Client::open(&mut engine, 1, 10);
-    let event = EventRequest { frequency: 49, ..precise(INSTRUCTIONS, INTERVAL) };
-    let session = started(client, &mut engine, &header(0), &[event]);
-    for _ in 0..1_000 {
-        machine.pass(100);
-        run(&machine, &engine, 0, 0x1000, 4_000);
-    }
-    // 4 million events in a hundredth of a second are half a sample, and 1,000 of the first interval.
-    let samples = fetched(client, &mut engine, session).len();
-    assert!((1..6).contains(&samples), "{samples} samples");
-    engine.close(client.0);
-    assert!(is_left_clean(&machine));
-}
-
-#[test]
 fn a_record_fetched_at_a_stop_has_no_thread_and_its_interrupt_is_late() {
     let machine = machine("haswell-4710mq", 2, 1);
     let mut engine = engine(&machine);
