@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use agent::config::Profiles;
 use halprof::event::{Malformed, SampledEvent};
-use protocol::{SampleRecord, flags};
+use protocol::{SampleRecord, flags, modes};
 use recording::Process;
 use thiserror::Error as ThisError;
 
@@ -54,6 +54,12 @@ pub enum ProfileError {
         /// The event.
         event: String,
     },
+    /// The event of the configuration is precise: its interval follows its rate only at ticks.
+    #[error("`event` in [profiles] is \"{event}\", which is precise, so that no budget bounds its interrupts")]
+    Precise {
+        /// The event.
+        event: String,
+    },
     /// The folder for the recording cannot be used.
     #[error("cannot use {path}")]
     Folder {
@@ -68,7 +74,7 @@ pub enum ProfileError {
 impl UserError for ProfileError {
     fn exit(&self) -> Exit {
         match self {
-            Self::Event { .. } | Self::Several { .. } | Self::Interval { .. } => Exit::Usage,
+            Self::Event { .. } | Self::Several { .. } | Self::Interval { .. } | Self::Precise { .. } => Exit::Usage,
             Self::Folder { .. } => Exit::Unwritten,
         }
     }
@@ -112,6 +118,9 @@ impl Profiling {
         }
         if names.into_iter().any(|one| one.interval.is_some()) {
             return Err(ProfileError::Interval { event: event() });
+        }
+        if names.into_iter().any(|one| one.event.modes & modes::PRECISE != 0) {
+            return Err(ProfileError::Precise { event: event() });
         }
         let record = RecordArgs {
             events: vec![names],

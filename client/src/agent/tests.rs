@@ -308,6 +308,7 @@ fn an_event_whose_samples_nothing_bounds_is_refused() {
         ("no such event", "`event` in [profiles] is \"no such event\""),
         ("cycles,instructions", "more than one event"),
         ("cycles@1000", "with an interval, but `frequency` says how often"),
+        ("instructions:p", "which is precise"),
     ] {
         let text = format!("[counting]\nevents = [\"cycles\"]\n[profiles]\nevent = \"{event}\"\nfolder.path = \"x\"\n");
         let error = super::check(&config(&text)).unwrap_err();
