@@ -219,7 +219,7 @@ impl Sampler {
         for (counter, subscriptions) in per_cpu.subscriptions_of(overflowed) {
             let (source, interval) = subscriptions.loaded();
             if subscriptions.frequency().is_some() {
-                self.adapt_early(current.index(), owned, counter, begin);
+                self.adapt_early(current.index(), owned, counter);
             }
             let sample = CounterSample {
                 time: begin.0,
@@ -254,11 +254,11 @@ impl Sampler {
 
     /// Lengthens the interval of a counter whose samples come much too often, without waiting for the next tick.
     #[inline(never)]
-    fn adapt_early(&self, processor: ProcessorIndex, owned: &PerCpu<PerCpuSampling>, counter: u8, now: Ticks) {
+    fn adapt_early(&self, processor: ProcessorIndex, owned: &PerCpu<PerCpuSampling>, counter: u8) {
         let Some(subscriptions) = owned.extension().subscriptions(counter) else { return };
-        let ((_, interval), loaded) = (subscriptions.loaded(), owned.interval(counter));
+        let loaded = owned.interval(counter);
         subscriptions.reloaded(loaded);
-        if let Some(longer) = subscriptions.after_overflow(interval, loaded, now, self.clock) {
+        if let Some(longer) = subscriptions.after_overflow(loaded).filter(|next| *next != loaded) {
             self.hal.set_counter_interval(processor, counter, longer);
         }
     }

@@ -2,10 +2,14 @@
 
 use pmu::interval::IntervalRange;
 
+use super::TICKS_PER_SECOND;
 use crate::time::Ticks;
 
-/// How many times too frequent samples are before an overflow changes the interval.
-const TOO_OFTEN: u64 = 4;
+/// How many times too frequent the samples of a tick are before an overflow changes the interval.
+const TOO_OFTEN: u32 = 4;
+
+/// Number of overflows in a tick before one changes the interval, at any frequency.
+const MIN_OVERFLOWS: u32 = 8;
 
 /// Returns the interval that follows `interval`, after `events` events in the time `elapsed` by a clock of `clock`
 /// units per second, for `frequency` samples per second.
@@ -22,28 +26,25 @@ pub fn next(interval: u32, events: u64, elapsed: Ticks, clock: u64, frequency: u
     if wanted > interval { wanted } else { interval - (interval - wanted).div_ceil(8) }
 }
 
-/// Returns a longer interval after an overflow that came too early: `interval` events in the time `elapsed`. `None` if
-/// samples are not much too frequent, or if no time has passed.
+/// Returns the interval that follows `interval` after the overflow with this number since the last tick, for
+/// `frequency` samples per second: a longer one, if there were many more than a tick should have.
 ///
 /// Ticks alone would be too slow. When an idle processor becomes busy, its short interval can cost hundreds of
-/// interrupts before the next tick. Below [`TOO_OFTEN`] the average of a tick decides, because two overflows in a row
-/// say little of events that come in bursts.
+/// interrupts before the next tick. Fewer overflows are left to the average of the tick, because events that come in
+/// bursts overflow often for a moment.
 ///
 /// # References
 /// Linux, `kernel/events/core.c`, `__perf_event_overflow`, which adjusts the period as well.
 #[inline]
-pub fn after_overflow(interval: u32, elapsed: Ticks, clock: u64, frequency: u32) -> Option<u32> {
-    let parts = elapsed.0.saturating_mul(frequency.into());
-    if parts >= clock / TOO_OFTEN {
-        return None;
-    }
-    let wanted = u64::from(interval).saturating_mul(clock).checked_div(parts)?;
-    Some(IntervalRange::COUNTER.clamp(u32::try_from(wanted).unwrap_or(u32::MAX)))
+pub fn after_overflow(interval: u32, number: u32, frequency: u32) -> u32 {
+    let enough = (TOO_OFTEN * frequency / TICKS_PER_SECOND).max(MIN_OVERFLOWS);
+    if number < enough { interval } else { IntervalRange::COUNTER.clamp(interval.saturating_mul(2)) }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use protocol::MAX_FREQUENCY;
 
     use super::*;
 
@@ -79,21 +80,19 @@ mod tests {
     }
 
     #[test]
-    fn an_overflow_lengthens_the_interval_only_if_it_came_much_too_early() {
-        for (interval, elapsed, frequency, wanted) in [
-            // 65,536 events in 16 microseconds are 83.6 million in the time of a sample.
-            (65_536, 160, 49, Some(83_591_836)),
-            (65_536, CLOCK / 4 / 50 - 1, 50, Some(262_149)),
-            (65_536, CLOCK / 4 / 50, 50, None),
-            (65_536, 1_000_000, 1_000, None),
-            (65_536, u64::MAX, 1_000, None),
-            (65_536, 1, 1, Some(0x7FFF_FFFF)),
-            (65_536, 0, 1_000, None),
+    fn an_overflow_lengthens_the_interval_only_after_many_others() {
+        for (interval, number, frequency, wanted) in [
+            (65_536, 1, 49, 65_536),
+            (65_536, 7, 49, 65_536),
+            (65_536, 8, 49, 131_072),
+            (65_536, 39, 1_000, 65_536),
+            (65_536, 40, 1_000, 131_072),
+            (65_536, u32::MAX, MAX_FREQUENCY, 131_072),
+            (0x7000_0000, 8, 1, 0x7FFF_FFFF),
         ] {
-            let found = after_overflow(interval, Ticks(elapsed), CLOCK, frequency);
-            assert_eq!(found, wanted, "{interval} events in {elapsed} units, {frequency} Hz");
+            let found = after_overflow(interval, number, frequency);
+            assert_eq!(found, wanted, "overflow {number} of {interval} events, {frequency} Hz");
         }
-        assert_eq!(after_overflow(0x7FFF_FFFF, Ticks(1), u64::MAX, 1), Some(0x7FFF_FFFF));
     }
 
     #[test]

