@@ -27,6 +27,9 @@ pub const INTERRUPT: u32 = 12;
 /// Interrupts for each sample that is due, at most. When the rate of an event rises, the first samples come too early.
 const BURST: u32 = 2;
 
+/// Samples per second for which at least to plan: about 20 samples come before a short interval has followed.
+const MIN_FREQUENCY: u32 = 50;
+
 /// Ticks per second of the driver on a CPU while a counter samples.
 const TICKS: u32 = 100;
 
@@ -109,7 +112,7 @@ impl Costs {
         if !by_counter {
             return Cost { accesses: 0.0, interrupts: f64::from(frequency) };
         }
-        let overflows = f64::from(BURST) * f64::from(frequency);
+        let overflows = f64::from(BURST) * f64::from(frequency.max(MIN_FREQUENCY));
         self.samples(overflows, Duration::from_secs(1))
     }
 
