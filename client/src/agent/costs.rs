@@ -108,17 +108,16 @@ impl Costs {
 
     /// Returns the most that samples cost in a second.
     pub fn sampling(self, sampling: Sampling) -> Cost {
-        let Sampling { frequency, by_counter } = sampling;
-        if !by_counter {
-            return Cost { accesses: 0.0, interrupts: f64::from(frequency) };
-        }
-        let overflows = f64::from(BURST) * f64::from(frequency.max(MIN_FREQUENCY));
-        self.samples(overflows, Duration::from_secs(1))
+        let overflows = f64::from(BURST) * f64::from(sampling.frequency.max(MIN_FREQUENCY));
+        self.profile(sampling, overflows, Duration::from_secs(1))
     }
 
-    /// Returns the most that a profile by a counter costs, with its start and its stop, if the counter overflows so
-    /// often in a time.
-    pub fn samples(self, overflows: f64, time: Duration) -> Cost {
+    /// Returns the most that a profile costs, with its start and its stop, in a time in which the counter overflows so
+    /// often. For a timer, the overflows do not count.
+    pub fn profile(self, sampling: Sampling, overflows: f64, time: Duration) -> Cost {
+        if !sampling.by_counter {
+            return Cost { accesses: 0.0, interrupts: f64::from(sampling.frequency) * time.as_secs_f64() };
+        }
         let ticks = f64::from(TICKS) * time.as_secs_f64();
         let begin_and_end = 2.0 * f64::from(self.switch());
         let accesses = f64::from(INTERRUPT) * overflows + f64::from(self.tick()) * ticks + begin_and_end;

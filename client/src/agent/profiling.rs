@@ -11,7 +11,7 @@ use protocol::{SampleRecord, flags, modes};
 use recording::Process;
 use thiserror::Error as ThisError;
 
-use super::costs::{Cost, Costs, Sampling};
+use super::costs::{Costs, Sampling};
 use super::points::Profiled;
 use crate::cli::names::Names;
 use crate::cli::{RecordArgs, SessionArgs, StackArgs};
@@ -161,28 +161,17 @@ impl Profiling {
         drop(connection);
         let ended = SystemTime::now();
         let pprof = export::to_pprof(&self.record.output)?;
-        let throttled = outcome.summary.counts.iter().map(|count| count.throttled).fold(0, u64::saturating_add);
-        let (samples, lost) = (outcome.record_counts.samples, outcome.lost().saturating_add(throttled));
+        let (samples, lost) = (outcome.record_counts.samples, outcome.lost().saturating_add(outcome.throttled()));
+        let processors = real(outcome.processors.max(1) as u64);
         let time = ended.duration_since(begun).unwrap_or_default();
-        let cost = self.cost(costs, samples.saturating_add(lost), time, outcome.processors);
-        let (interrupts, accesses) = (whole(cost.interrupts.ceil()), whole(cost.accesses.ceil()));
+        let cost = costs.profile(self.sampling, real(samples.saturating_add(lost)) / processors, time);
+        let [interrupts, accesses] = [cost.interrupts, cost.accesses].map(|each| whole((each * processors).ceil()));
         Ok(Taken {
             pprof,
             begun,
             ended,
             profiled: Profiled { samples, lost, interrupts, accesses, ..Profiled::default() },
         })
-    }
-
-    /// Returns the most that a profile has cost on all CPUs.
-    fn cost(&self, costs: Costs, overflows: u64, time: Duration, processors: usize) -> Cost {
-        let processors = real(processors.max(1) as u64);
-        let Cost { accesses, interrupts } = if self.sampling.by_counter {
-            costs.samples(real(overflows) / processors, time)
-        } else {
-            Cost { accesses: 0.0, interrupts: costs.sampling(self.sampling).interrupts * time.as_secs_f64() }
-        };
-        Cost { accesses: accesses * processors, interrupts: interrupts * processors }
     }
 }
 

@@ -154,6 +154,11 @@ fn published(counting: &Counting, config: &Config) -> Snapshot {
     snapshot(counting, config, &Profiled::default(), begun, None)
 }
 
+/// Returns the name of a raw event with this number, as [`events`] has it.
+fn raw_name(event: u8) -> String {
+    format!("cpu/event={event:#x},umask=0x81/")
+}
+
 fn events(numbers: std::ops::Range<u8>) -> Vec<EventRequest> {
     let raw = |number: u8| pmu::source::RawEvent::NONE.with_event(u16::from(number)).with_umask(0x81);
     let event = |number| EventRequest { source: raw(number).source().0, modes: modes::BOTH, ..EventRequest::EMPTY };
@@ -162,8 +167,8 @@ fn events(numbers: std::ops::Range<u8>) -> Vec<EventRequest> {
 
 #[test]
 fn counts_are_those_that_occurred_and_turns_are_extrapolated() {
-    let texts: Vec<String> = (0x90..0x9C).map(|event| format!("\"cpu/event={event:#x},umask=0x81/\"")).collect();
-    let config = config(&format!("[counting]\nevents = [\"instructions\", {}]\n", texts.join(", ")));
+    let events: Vec<String> = ["instructions".to_owned()].into_iter().chain((0x90..0x9C).map(raw_name)).collect();
+    let config = config(&format!("[counting]\nevents = {events:?}\n"));
     let scene = Scene::new("haswell-4710mq", 2);
     let mut counting = Counting::new(&config, &scene.system).unwrap();
     for _ in 0..30 {

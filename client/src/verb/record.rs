@@ -179,7 +179,7 @@ fn request(requested: &RequestedEvent, frequency: u32) -> EventRequest {
 fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) -> Result<(), Error> {
     let Outcome { summary, record_counts, length, ring, .. } = outcome;
     let lost = outcome.lost();
-    let throttled = summary.counts.iter().map(|count| count.throttled).fold(0, u64::saturating_add);
+    let throttled = outcome.throttled();
     let lost_share = match lost {
         0 => ",".to_owned(),
         _ => format!(", {};", percent(share::lost(lost, record_counts.samples))),

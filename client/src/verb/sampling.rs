@@ -77,6 +77,11 @@ impl Outcome {
         self.summary.counts.iter().map(|count| count.lost).fold(0, u64::saturating_add)
     }
 
+    /// Returns the number of samples that were not taken, because the interrupts of a processor had used up their time.
+    pub fn throttled(&self) -> u64 {
+        self.summary.counts.iter().map(|count| count.throttled).fold(0, u64::saturating_add)
+    }
+
     /// Says, after the number of lost samples, how many of them found a ring full; nothing if none was lost.
     pub fn because_full(&self) -> String {
         match (self.lost(), self.full) {

@@ -11,7 +11,7 @@ use protocol::{EventRequest, StartHeader, flags, modes};
 
 use super::super::costs::{Costs, INTERRUPT, PAUSE};
 use super::super::counting::Counting;
-use super::{Scene, config, events};
+use super::{Scene, config, events, raw_name};
 use crate::format::real;
 
 fn is_soak() -> bool {
@@ -23,11 +23,10 @@ fn an_hour_on_64_cpus_stays_within_the_budget() {
     const PROCESSORS: u32 = 64;
     let seconds = if is_soak() { 3_600 } else { 60 };
     for (identity, accesses, interrupts) in [("haswell-4710mq", 1_000, 100), ("zen4-7700x", 300, 10)] {
-        let text: Vec<String> = (0x90..0xA0).map(|event| format!("\"cpu/event={event:#x},umask=0x81/\"")).collect();
+        let events: Vec<String> = (0x90..0xA0).map(raw_name).collect();
         let config = config(&format!(
-            "[counting]\nevents = [{}]\n[budget]\nregister-accesses-per-second = {accesses}\n\
-             interrupts-per-second = {interrupts}\n",
-            text.join(", ")
+            "[counting]\nevents = {events:?}\n[budget]\nregister-accesses-per-second = {accesses}\n\
+             interrupts-per-second = {interrupts}\n"
         ));
         let scene = Scene::new(identity, PROCESSORS);
         let mut counting = Counting::new(&config, &scene.system).unwrap();
@@ -98,7 +97,7 @@ fn a_profile_by_a_counter_stays_within_the_budget() {
         let counts = profile.stop_all(started.session).unwrap();
         let overflows: u64 = counts.iter().map(|count| count.samples + count.lost + count.throttled).sum();
         let (per_cpu, time) = (real(overflows) / real(PROCESSORS), Duration::from_secs(seconds));
-        let cost = Costs::of(counters).samples(per_cpu, time);
+        let cost = Costs::of(counters).profile(super::super::profiling::sampling(profiles), per_cpu, time);
         let (accesses, interrupts) = (cost.accesses * real(PROCESSORS), cost.interrupts * real(PROCESSORS));
         assert!(real(spent) <= accesses + real(counting.spent.accesses), "{identity}: {spent} of {cost:?}");
         assert!(real(interrupted) <= interrupts, "{identity}: {interrupted} of {cost:?}");
@@ -186,7 +185,7 @@ fn more_than_fit(driver: &Driver) -> Vec<String> {
     let named = all.iter().step_by(all.len() / 30 + 1).map(|source| source.name.clone());
     let numbers = 0x90..0xA0_u8;
     let raw = numbers.clone().zip(events(numbers)).filter(|(_, event)| is_counted(*event));
-    named.chain(raw.map(|(number, _)| format!("cpu/event={number:#x},umask=0x81/"))).collect()
+    named.chain(raw.map(|(number, _)| raw_name(number))).collect()
 }
 
 /// Returns an event to sample with a short interval.
