@@ -56,8 +56,7 @@ impl Agent {
         let lines = lines_of(child.stderr.take().context("no standard error")?);
         let mut agent = Self { child, address: String::new(), lines };
         let line = agent.says("metrics at http://")?;
-        let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
-        address.with_context(|| line.clone())?.clone_into(&mut agent.address);
+        agent_address(&line).with_context(|| line.clone())?.clone_into(&mut agent.address);
         Ok(agent)
     }
 
@@ -111,6 +110,12 @@ impl Agent {
 pub fn configure(lab: &Lab, configuration: &str, port: u16) -> Result<()> {
     let text = format!("{configuration}[prometheus]\nlisten = \"127.0.0.1:{port}\"\n");
     Ok(std::fs::write(lab.wine().drive_c("agent.toml"), text)?)
+}
+
+/// Returns the address of the endpoint that an agent's line or log names.
+#[must_use]
+pub fn agent_address(text: &str) -> Option<&str> {
+    text.split("metrics at http://").nth(1)?.split('/').next()
 }
 
 /// Returns the lines that a program writes, from a thread that reads them.

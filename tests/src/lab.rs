@@ -1,5 +1,6 @@
 //! The lab: Wine with shim.sys loaded, and the connection to the model.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -273,6 +274,19 @@ impl Lab {
         }
         eprintln!("trying again: {line} did not start");
         ProgramOutput::run(&mut command(), line)
+    }
+
+    /// Returns how often code has been interrupted on all processors since the interrupt sites were set, by its
+    /// address.
+    ///
+    /// # Errors
+    /// The connection to the lab is lost.
+    pub fn interrupts_by_address(&mut self) -> Result<BTreeMap<u64, u64>> {
+        let mut interrupts = BTreeMap::new();
+        for one in self.wire.interrupt_sites()?.into_iter().flatten() {
+            *interrupts.entry(one.site.ip).or_default() += one.interrupts;
+        }
+        Ok(interrupts)
     }
 
     /// Sets an option of the driver, a REG_DWORD in the key `Parameters` of its service. It counts from the next start

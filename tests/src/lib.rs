@@ -21,7 +21,7 @@ mod walk;
 mod wine;
 mod workload;
 
-pub use agent::{Agent, configure, get, line_with, lines_of};
+pub use agent::{Agent, agent_address, configure, get, line_with, lines_of};
 pub use c_program::{Linkage, c_program};
 pub use lab::Lab;
 pub use machine::Machine;

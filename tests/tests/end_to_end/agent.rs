@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use tests::{Agent, Lab, artifacts, configure, get};
+use tests::{Agent, Lab, agent_address, artifacts, configure, get};
 
 const COUNTING: &str = "[counting]\nevents = [\"TotalIssues\"]\ninterval = \"1s\"\n";
 const ISSUES: &str = "halprof_events_total{event=\"TotalIssues\"}";
@@ -82,7 +82,7 @@ fn the_service_logs_stops_and_leaves_nothing_and_one_that_cannot_be_restricted_i
     lab.wine().run("sc.exe", &["start", "halprof-agent"]).unwrap().success().unwrap();
     says(&log, "counting 1 events on 2 CPUs");
     let text = fs::read_to_string(&log).unwrap();
-    let address = text.split("metrics at http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
+    let address = agent_address(&text).unwrap();
     assert!(get(address, "/metrics").unwrap().contains("halprof_counting 1"));
 
     // The service closes its handle when the driver is to stop.

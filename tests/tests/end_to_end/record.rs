@@ -71,10 +71,7 @@ fn the_report_shows_the_true_shares_of_the_functions() {
             addresses.iter().map(|row| (row.address.unwrap(), row.weight.samples)).collect();
         let summary = contents.summary.expect("a whole recording");
         let mut missing: u64 = summary.counts.iter().map(|count| count.lost + count.throttled).sum();
-        let mut interrupted: BTreeMap<u64, u64> = BTreeMap::new();
-        for one in lab.wire.interrupt_sites().unwrap().into_iter().flatten() {
-            *interrupted.entry(one.site.ip).or_default() += one.interrupts;
-        }
+        let interrupted = lab.interrupts_by_address().unwrap();
         assert!(found.keys().all(|address| interrupted.contains_key(address)), "{identity}: nothing else was there");
         for (address, times) in &interrupted {
             let samples = found.get(address).copied().unwrap_or_default();

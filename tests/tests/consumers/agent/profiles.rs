@@ -51,15 +51,6 @@ fn decoded(pprof: &[u8]) -> BTreeMap<String, [u64; 2]> {
     rows.map(row).collect()
 }
 
-/// Returns how often code has been interrupted on both CPUs, by its address.
-fn interrupts(lab: &mut Lab) -> BTreeMap<u64, u64> {
-    let mut all = BTreeMap::new();
-    for one in lab.wire.interrupt_sites().unwrap().into_iter().flatten() {
-        *all.entry(one.site.ip).or_default() += one.interrupts;
-    }
-    all
-}
-
 /// Returns the value of a counter without labels.
 fn metric(metrics: &str, name: &str) -> u64 {
     let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -90,7 +81,7 @@ fn pushed_profiles_have_the_interrupts_of_the_bench() {
         drop(agent);
 
         let decoded = decoded(&pprof(&second));
-        let interrupts = interrupts(&mut lab);
+        let interrupts = lab.interrupts_by_address().unwrap();
         let all: u64 = interrupts.values().sum();
         let samples = metric(&metrics, "halprof_profile_samples_total");
         let lost = metric(&metrics, "halprof_profile_samples_lost_total");
