@@ -28,10 +28,17 @@ pub fn scripted_core(processor: u32) -> Result<&'static Core, String> {
 /// Makes events occur on a processor, and waits for the interrupt that they raise.
 pub fn run(processor: u32, user: &[EventCount], kernel: &[EventCount]) -> Result<(), String> {
     let core = scripted_core(processor)?;
+    // An interrupt can raise another when it ends. Its handler stops the counters, which would miss these events.
+    deliver_due(core)?;
     core.with(|state| {
         state.run(Mode::User, user);
         state.run(Mode::Kernel, kernel);
     });
+    deliver_due(core)
+}
+
+/// Waits until the interrupt that is due is handled, if there is one.
+fn deliver_due(core: &Core) -> Result<(), String> {
     if core.pmi.notify_and_wait() { Ok(()) } else { Err("the processor stays at HIGH_LEVEL".to_owned()) }
 }
 
