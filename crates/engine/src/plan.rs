@@ -26,7 +26,7 @@ use crate::rings::{self, Rings};
 use crate::rotation::{MAX_ROTATIONS, Rotation, Turn, TurnCount};
 use crate::rounds::{Counted, Placed, Placer, Unplaced};
 use crate::sampler::{BRANCH_STATS, MAX_SAMPLERS, Subscriber, TIME_STATS};
-use crate::session::{Count, Place, Session, ThreadProfiling};
+use crate::session::{Count, Place, Session, ThreadProfiling, Times};
 use crate::try_vec::{NO_MEMORY, TryPush, try_collect, try_with_capacity};
 use request::{check, check_numbers, how_to_serve, named_core_type, within};
 use sample_ring::Slot;
@@ -150,7 +150,7 @@ impl<M: Platform> Planner<'_, M> {
             process: requester.process,
             places: try_with_capacity(events.len() * processors.len())?,
             counts: try_with_capacity(events.len() * processors.len())?,
-            begun: try_with_capacity(processors.len())?,
+            times: try_with_capacity(processors.len())?,
             processors: try_with_capacity(processors.len())?,
             everywhere: header.processors.is_empty(),
             round: (header.flags & flags::MULTIPLEX != 0)
@@ -161,7 +161,7 @@ impl<M: Platform> Planner<'_, M> {
             hardware_recording: recording,
             thread_profiling: if for_threads { ThreadProfiling::Wanted } else { ThreadProfiling::No },
             yields: header.flags & flags::YIELDS != 0,
-            yielded: None,
+            yielded: false,
         };
         for processor in processors {
             if let Err(refusal) = self.extend(&mut session, processor, reply) {
@@ -197,7 +197,7 @@ impl<M: Platform> Planner<'_, M> {
         session.places.truncate(processors * session.events.len());
         session.counts.truncate(processors * session.events.len());
         session.processors.truncate(processors);
-        session.begun.truncate(processors);
+        session.times.truncate(processors);
         session.rotations.retain(|(other, _)| *other != processor);
     }
 
@@ -211,7 +211,7 @@ impl<M: Platform> Planner<'_, M> {
         reserve(&mut session.places, width)?;
         reserve(&mut session.counts, width)?;
         reserve(&mut session.processors, 1)?;
-        reserve(&mut session.begun, 1)?;
+        reserve(&mut session.times, 1)?;
         let EngineContext { sampler, hal, .. } = self.context;
         let core_type = hal.core_type(processor);
         for event in session.events.iter().filter(|event| event.runs() && event.is_on(core_type)) {
@@ -277,7 +277,7 @@ impl<M: Platform> Planner<'_, M> {
         }
         (0..width).try_for_each(|_| session.counts.try_push(Count::default()))?;
         add_rotation(session, processor, &own, &assigned)?;
-        session.begun.try_push(self.context.moment())?;
+        session.times.try_push(Times::default())?;
         session.processors.try_push(processor)?;
         if let Some(recording) = &mut session.hardware_recording {
             recording.add(processor, &session.events, core_type)?;

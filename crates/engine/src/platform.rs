@@ -13,7 +13,7 @@ use crate::processor_set::set_of;
 use crate::reply::Refusal;
 use crate::sampler::{Hal, Sampler, TraceEvent};
 use crate::suspend_time::ASLEEP;
-use crate::time::{Duration100ns, Ticks, Timestamp};
+use crate::time::{Duration100ns, Ticks};
 
 /// Processors, timers, interrupts and memory of the system.
 pub trait Platform {
@@ -254,12 +254,6 @@ impl<'a, M> EngineContext<'a, M> {
 }
 
 impl<M: Platform> EngineContext<'_, M> {
-    /// Returns the current time.
-    pub fn moment(&self) -> Timestamp {
-        let clock = self.platform.clock();
-        Timestamp { time: self.platform.now(), clock, asleep: self.sampler.asleep(clock) }
-    }
-
     /// Runs `work`, which touches registers, on each of `processors`.
     ///
     /// # Errors

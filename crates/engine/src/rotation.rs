@@ -184,14 +184,13 @@ impl Rotation {
         self.begun = self.updated;
     }
 
-    /// Updates the counts and the times of the current round. While the processor sleeps, no time passes. `now` can
-    /// have been read before the last sleep.
+    /// Updates the counts and the times of the current round. While the processor sleeps, no time passes.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn update(&mut self, current: CurrentCpu<'_, impl Cpu>, hal: &Hal, now: Ticks) {
         let elapsed = if hal.is_asleep(current.index()) { Ticks(0) } else { now.saturating_since(self.updated) };
-        self.updated = self.updated.max(now);
+        self.updated = now;
         hal.take_disturbances(current, self.counters(), now.0, |counter, disturbance, time| {
             let disturbed = |event: &&mut TurnCount| event.turn.counter == counter && event.turn.round == self.current;
             for event in self.events.iter_mut().filter(disturbed) {

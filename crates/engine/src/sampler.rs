@@ -365,7 +365,6 @@ impl Sampler {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
         self.resume(current, per_cpu);
         self.hal.restore(current);
-        per_cpu.set_woken(now);
         self.with_rotations(current, |rotation| rotation.wake(now));
         Self::exclude_sleep(per_cpu, slept, now);
         per_cpu.push_to_all(&paused(PauseKind::Slept, current.index(), now, slept))

@@ -4,6 +4,8 @@
 //! stopped.
 
 mod count;
+mod times;
+mod turns;
 
 use alloc::vec::Vec;
 
@@ -16,15 +18,15 @@ use crate::boxed::Boxed;
 use crate::clients::ClientId;
 use crate::event::{Event, EventFilter, Service};
 use crate::hardware_recording::HardwareRecording;
-use crate::platform::{EngineContext, Platform};
 use crate::reply::{Refusal, Reply};
 use crate::rings::Rings;
 use crate::rotation::Rotation;
 use crate::sampler::{BRANCH_STATS, Group, Hal, SampleNumbers, Sampler, Subscriber, TIME_STATS, intervals};
-use crate::time::{Ticks, Timestamp};
+use crate::time::Ticks;
 use crate::try_vec::try_collect;
 
 pub use count::Count;
+pub use times::Times;
 
 /// Events that were started together.
 #[derive(Debug)]
@@ -43,8 +45,8 @@ pub struct Session {
     pub everywhere: bool,
     /// Processors of the session, in ascending order.
     pub processors: Vec<ProcessorIndex>,
-    /// When the session began on each of `processors`.
-    pub begun: Vec<Timestamp>,
+    /// When the session began and was last read on each of `processors`.
+    pub times: Vec<Times>,
     /// For each processor and event, what serves it, in the order of `processors`, then of `events`.
     pub places: Vec<Place>,
     /// What was counted at the last reading, in the order of `places`.
@@ -62,8 +64,8 @@ pub struct Session {
     pub thread_profiling: ThreadProfiling,
     /// Whether it stops when another session needs what it uses.
     pub yields: bool,
-    /// When it yielded. It has no running event then.
-    pub yielded: Option<Timestamp>,
+    /// Whether it has yielded. It has no running event then.
+    pub yielded: bool,
 }
 
 /// Use of Windows' thread profiling by a session.
@@ -195,37 +197,6 @@ impl Session {
         self.processors.iter().filter(has_one).copied()
     }
 
-    /// Returns whether it has a rotation on a processor.
-    pub fn rotates_on(&self, processor: ProcessorIndex) -> bool {
-        self.rotation_on(processor).is_some()
-    }
-
-    fn rotation_on(&self, processor: ProcessorIndex) -> Option<&Slot<Boxed<Rotation>>> {
-        let index = self.rotations.binary_search_by_key(&processor, |(number, _)| *number).ok()?;
-        self.rotations.get(index).map(|(_, slot)| slot)
-    }
-
-    /// Updates the counts of the events that take turns on the current processor.
-    ///
-    /// # IRQL
-    /// PROFILE_LEVEL.
-    pub fn update_turns(&self, current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler, now: Ticks) {
-        if self.rotates_on(current.index()) {
-            sampler.with_rotation(current, self.tag, |rotation| {
-                rotation.update(current, sampler.hal(), now);
-                self.take_turns(current.index(), rotation);
-            });
-        }
-    }
-
-    fn take_turns(&self, processor: ProcessorIndex, rotation: &Rotation) {
-        for counted in rotation.events() {
-            if let Some((_, _, count)) = self.on(processor).nth(counted.turn.event) {
-                count.update_turns(counted);
-            }
-        }
-    }
-
     /// Returns those counters as a set.
     pub fn counters(&self, processor: ProcessorIndex, events: EventFilter) -> CounterSet {
         self.counting(processor, events).map(|(counter, _)| counter).collect()
@@ -264,14 +235,26 @@ impl Session {
         self.events.iter().any(|event| event.runs() && event.service.uses_debug_store())
     }
 
-    /// Writes the counts of the addressed events, as they were last read; those of a session that has yielded as of
-    /// that moment.
-    pub fn write_counts(&self, now: Timestamp, events: EventFilter, sampler: &Sampler, reply: &mut Reply<'_>) {
+    /// Notes that the session is read or stopped now on a processor. If no event of it runs, the last reading stands.
+    ///
+    /// # IRQL
+    /// Any.
+    pub fn note_reading(&self, processor: ProcessorIndex, sampler: &Sampler, now: Ticks) {
+        if let Some(times) = self.times_on(processor).filter(|_| self.has(EventFilter::ALL)) {
+            times.read(now, sampler.sleeps());
+        }
+    }
+
+    fn times_on(&self, processor: ProcessorIndex) -> Option<&Times> {
+        self.times.get(self.processors.binary_search(&processor).ok()?)
+    }
+
+    /// Writes the counts of the addressed events, as they were last read.
+    pub fn write_counts(&self, events: EventFilter, sampler: &Sampler, reply: &mut Reply<'_>) {
         let (clock, hal) = (sampler.clock(), sampler.hal());
-        let now = self.yielded.unwrap_or(now);
         let interface = hal.interface().kind() as u32;
-        for (processor, begun) in self.processors.iter().zip(&self.begun) {
-            let (enabled, asleep) = now.since(*begun);
+        for (processor, times) in self.processors.iter().zip(&self.times) {
+            let (enabled, asleep) = times.passed(clock);
             let core_type = hal.core_type(*processor).map_or(0, CoreType::number);
             let is_meant = |(_, (event, place, _)): &(u32, (&Event, Place, &Count))| {
                 event.has_count(events) && !matches!(place, Place::Elsewhere)
@@ -279,7 +262,7 @@ impl Session {
             for (index, (event, place, count)) in (0..).zip(self.on(*processor)).filter(is_meant) {
                 let numbers = self.numbers(*processor, event, place);
                 let disturbed = count.disturbance.get().map(|(disturbance, time)| {
-                    let after = Ticks(time).saturating_since(begun.clock).duration(clock);
+                    let after = Ticks(time).saturating_since(times.begun()).duration(clock);
                     (disturbance, after.0)
                 });
                 let (Disturbance { register, found, expected }, disturbed_at) = disturbed.unwrap_or_default();
@@ -406,13 +389,6 @@ impl Session {
         self.rings.as_ref().filter(|_| self.has(EventFilter::ALL)).map(|rings| rings.subscriber)
     }
 
-    /// Sets the start time on the processors from the index `first` on. All that remains is to [begin](Self::begin)
-    /// there.
-    pub fn begin_time<M: Platform>(&mut self, first: usize, context: EngineContext<'_, M>) {
-        let now = context.moment();
-        self.begun.iter_mut().skip(first).for_each(|begun| *begun = now);
-    }
-
     /// Saves the extra registers that its events use on the current processor, before the driver writes them.
     ///
     /// # IRQL
@@ -429,6 +405,9 @@ impl Session {
     /// PROFILE_LEVEL.
     pub fn begin(&self, current: CurrentCpu<'_, impl Cpu>, sampler: &Sampler, now: Ticks) {
         let hal = sampler.hal();
+        if let Some(times) = self.times_on(current.index()) {
+            times.begin(now, sampler.sleeps());
+        }
         let counters = self.counters(current.index(), EventFilter::ALL);
         let is_own = |counter: &u8| hal.cpu_counters(current.index()).get(*counter).owner() == self.tag;
         let own: CounterSet = counters.iter().filter(is_own).collect();
@@ -546,20 +525,7 @@ impl Session {
             count.update(sampler.count(current, counter, now));
         }
         self.end_turns(current, events, sampler, now);
-    }
-
-    /// Stops the addressed events that take turns on the current processor.
-    fn end_turns(&self, current: CurrentCpu<'_, impl Cpu>, events: EventFilter, sampler: &Sampler, now: Ticks) {
-        let Some(slot) = self.rotation_on(current.index()) else { return };
-        let is_meant = |index: usize| self.events.get(index).is_some_and(|event| event.is_running(events));
-        sampler.with_rotation(current, self.tag, |rotation| {
-            rotation.stop(current, sampler.hal(), now, is_meant);
-            self.take_turns(current.index(), rotation);
-        });
-        if let Some(rotation) = sampler.end_rotation(current, self.tag) {
-            // The slot is empty since the rotation was taken. Memory cannot be freed here.
-            core::mem::forget(slot.try_put(rotation));
-        }
+        self.note_reading(current.index(), sampler, now);
     }
 
     /// Frees the counters of the addressed events that no other session shares, and marks the events as stopped.

@@ -92,13 +92,13 @@ impl Sessions {
             self.resources.release(&self.all, context);
             return Err(refusal);
         }
-        session.begin_time(0, context);
         self.last_number = number;
         self.set_budget(context);
         let Some((session, others)) = self.all.split_last() else { return Err(NO_MEMORY) };
         let EngineContext { platform, sampler, .. } = context;
-        let now = platform.clock();
+        let clock = platform.shared_clock();
         platform.on_processors(&set_of(session.processors.iter().copied()), &|current| {
+            let now = clock();
             // What was disturbed before does not concern the new session. Counters that another program stopped must
             // count before others start: the workaround of erratum AAK100 depends on whether any counts.
             sampler.repair(current, now);
@@ -196,10 +196,9 @@ impl Sessions {
         self.find(number, client)?;
         let meant = |session: &Session| session.is_meant(number, client);
         self.update(meant, false, context);
-        let now = context.moment();
         for session in self.all.iter().filter(|session| meant(session)) {
-            session.write_counts(now, EventFilter::ALL, context.sampler, reply);
-            if session.yielded.is_some() {
+            session.write_counts(EventFilter::ALL, context.sampler, reply);
+            if session.yielded {
                 reply.set_detail(1, 0);
             }
         }
@@ -247,8 +246,14 @@ impl Sessions {
         EngineContext { platform, sampler, .. }: EngineContext<'_, M>,
     ) {
         let counting = self.all.iter().filter(|session| meant(session)).flat_map(Session::counting_processors);
-        let now = platform.clock();
+        let clock = platform.shared_clock();
+        // Measured time is read without an interrupt of its processor.
+        let now = clock();
+        for session in self.all.iter().filter(|session| meant(session)) {
+            session.processors.iter().for_each(|processor| session.note_reading(*processor, sampler, now));
+        }
         platform.on_processors(&set_of(counting), &|current| {
+            let now = clock();
             if repairs {
                 sampler.repair(current, now);
             } else {
@@ -259,6 +264,7 @@ impl Sessions {
                 for (counter, count) in session.counting(current.index(), EventFilter::ALL) {
                     count.update(sampler.count(current, counter, now));
                 }
+                session.note_reading(current.index(), sampler, now);
             }
             note_disturbances(&self.all, current, sampler, now);
         });
@@ -346,19 +352,19 @@ impl Sessions {
         let sessions = &self.all;
         let tag =
             |place| sessions.iter().find(|session| session.subscriber() == Some(place)).map(|session| session.tag);
-        let clock = platform.clock();
+        let clock = platform.shared_clock();
         let concerned = sessions.iter().filter(|session| meant(session)).flat_map(|session| &session.processors);
         platform.on_processors(&set_of(concerned.copied()), &|current| {
+            let now = clock();
             // As at a start: the stop lets the others count.
-            sampler.repair(current, clock);
+            sampler.repair(current, now);
             for session in sessions.iter().filter(|session| meant(session)) {
-                session.end(current, events, sampler, clock, tag);
+                session.end(current, events, sampler, now, tag);
             }
-            note_disturbances(sessions, current, sampler, clock);
+            note_disturbances(sessions, current, sampler, now);
         });
-        let now = context.moment();
         for session in self.all.iter_mut().filter(|session| meant(session)) {
-            session.write_counts(now, events, sampler, reply);
+            session.write_counts(events, sampler, reply);
             write_stops(session, events, context);
             session.free(events, sampler);
         }

@@ -50,27 +50,6 @@ impl Duration100ns {
     }
 }
 
-/// A point in time of a session.
-#[derive(Debug, Clone, Copy)]
-pub struct Timestamp {
-    /// Time since a fixed moment.
-    pub time: Duration100ns,
-    /// Time by the platform's clock.
-    pub clock: Ticks,
-    /// How long the machine had slept by then.
-    pub asleep: Duration100ns,
-}
-
-impl Timestamp {
-    /// Returns the time from `earlier` to this time, and the part of it in which the machine slept. They are measured
-    /// by different clocks, so that the part can seem to be longer than the whole; it is cut to the whole.
-    #[must_use]
-    pub fn since(self, earlier: Self) -> (Duration100ns, Duration100ns) {
-        let whole = self.time.saturating_since(earlier.time);
-        (whole, self.asleep.saturating_since(earlier.asleep).min(whole))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,17 +77,5 @@ mod tests {
         }
         let since = |later, earlier| Duration100ns(later).saturating_since(Duration100ns(earlier));
         assert_eq!((since(9, 2), since(2, 9)), (Duration100ns(7), Duration100ns(0)));
-    }
-
-    #[test]
-    fn the_time_asleep_is_at_most_the_whole_time() {
-        let at = |time, asleep| Timestamp { time: Duration100ns(time), clock: Ticks(0), asleep: Duration100ns(asleep) };
-        let since = |later: Timestamp, earlier| {
-            let (whole, asleep) = later.since(earlier);
-            (whole.0, asleep.0)
-        };
-        assert_eq!(since(at(50, 7), at(10, 5)), (40, 2));
-        assert_eq!(since(at(50, 46), at(10, 5)), (40, 40));
-        assert_eq!(since(at(10, 5), at(50, 7)), (0, 0));
     }
 }

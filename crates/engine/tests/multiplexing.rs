@@ -148,6 +148,30 @@ fn every_event_runs_for_an_equal_share_and_the_scaled_counts_are_exact() {
     }
 }
 
+/// The thread that starts or stops can be preempted before the processor runs what it was sent.
+#[test]
+fn time_before_a_processor_starts_or_stops_its_counters_is_told_as_it_is() {
+    const LATENCY: u64 = 12_345;
+    let mut scene = Scene::new("zen4-7700x");
+    let events: Vec<_> = (0..24).map(|number| event(raw(0x90 + number), 0)).collect();
+    scene.machine.set_latency(LATENCY);
+    let session = scene.started(&events);
+    scene.machine.set_latency(0);
+    scene.rounds(480);
+    // All events were enabled for the same time. Returns it, and the sum of their times with a counter.
+    let times = |records: &[CountRecord]| {
+        let enabled: BTreeSet<_> = records.iter().map(|record| record.enabled).collect();
+        (enabled, records.iter().map(|record| record.running).sum::<u64>())
+    };
+    let expected = |late: u64| (BTreeSet::from([480 * ROUND + late]), 6 * (480 * ROUND + late));
+    assert_eq!(times(&scene.read(session)), expected(0));
+    // The counters go on until they are read. At any time, six events have one.
+    scene.machine.set_latency(LATENCY);
+    assert_eq!(times(&scene.read(session)), expected(LATENCY));
+    assert_eq!(times(&scene.stop(session)), expected(2 * LATENCY));
+    scene.assert_nothing_is_held();
+}
+
 #[test]
 fn events_that_fit_do_not_take_turns() {
     let mut scene = Scene::new("haswell-4710mq");

@@ -62,6 +62,33 @@ fn a_session_counts_on_every_processor_what_the_model_counted() {
     }
 }
 
+/// The simulation runs work in descending order of the processors, each after the latency.
+#[test]
+fn the_time_of_each_processor_is_that_between_its_own_start_and_reading() {
+    const LATENCY: u64 = 1_000;
+    let machine = SimMachine::named("intel-v2", PROCESSORS);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    machine.set_latency(LATENCY);
+    // The second session counts measured time, for which no processor is interrupted at a reading.
+    let counted = client.started(&mut engine, 0, &[2]);
+    let measured = client.started(&mut engine, flags::DETACHED, &[0]);
+    machine.set_latency(0);
+    machine.pass(50_000);
+    let enabled = |records: &[CountRecord]| -> Vec<u64> { records.iter().map(|record| record.enabled).collect() };
+    let since_started = [0, LATENCY, 2 * LATENCY].map(|earlier| 50_000 + earlier);
+    assert_eq!(enabled(&client.read(&mut engine, measured)), since_started);
+    machine.set_latency(LATENCY);
+    let later = [3, 2, 1].map(|number| number * LATENCY);
+    let read = client.read(&mut engine, counted);
+    // The second session was started in between.
+    let between = 3 * LATENCY;
+    assert_eq!(enabled(&read), [0, 1, 2].map(|index| since_started[index] + between + later[index]));
+    assert_eq!(enabled(&client.read(&mut engine, measured)), since_started.map(|time| time + 3 * LATENCY));
+    let stopped = client.stop(&mut engine, counted, None).records();
+    assert_eq!(enabled(&stopped), [0, 1, 2].map(|index| since_started[index] + between + 3 * LATENCY + later[index]));
+}
+
 #[test]
 fn a_session_runs_on_its_own_processors_only() {
     let machine = SimMachine::named("amd-legacy", PROCESSORS);

@@ -53,6 +53,8 @@ pub struct SimMachine {
     pace: AtomicU64,
     /// Time by which each [`Call`] advances the clock.
     cost: AtomicU64,
+    /// Time that passes before a processor runs what the engine runs there.
+    latency: AtomicU64,
     /// Windows' thread profiling: the number of counters with which the engine has configured it, or 0.
     thread_counters: AtomicU32,
     /// The number of active processors when it was configured.
@@ -202,6 +204,7 @@ impl SimMachine {
             sampling: AtomicBool::new(false),
             pace: AtomicU64::new(0),
             cost: AtomicU64::new(0),
+            latency: AtomicU64::new(0),
             thread_counters: AtomicU32::new(0),
             thread_counters_on: AtomicU32::new(0),
             profiling_threads: AtomicU32::new(0),
@@ -294,6 +297,12 @@ impl SimMachine {
     /// Sets the time, in units of 100 ns, by which each read advances the clock.
     pub fn set_pace(&self, units: u64) {
         self.pace.store(units, Ordering::Relaxed);
+    }
+
+    /// Sets the time, in units of 100 ns, that passes before each processor runs what the engine runs there: the
+    /// calling thread was preempted, or the processor masked interrupts.
+    pub fn set_latency(&self, units: u64) {
+        self.latency.store(units, Ordering::Relaxed);
     }
 
     /// Sets the time, in units of 100 ns, by which each [`Call`] except [`PinThread`](Call::PinThread) advances the

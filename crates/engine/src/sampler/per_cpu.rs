@@ -74,8 +74,6 @@ pub struct PerCpuSampling {
     unreported: AtomicU8,
     /// Time of the last tick.
     ticked: AtomicU64,
-    /// Time of the last wake.
-    woken: AtomicU64,
     /// Debug Store of the processor, while a session uses it.
     ds_buffers: Slot<Boxed<DsBuffers>>,
     /// A combination of [`STORED`], [`SILENCED`] and [`WANTS_EVENTS`], which each interrupt reads.
@@ -124,7 +122,6 @@ impl PerCpuSampling {
                 interrupts: AtomicU64::new(0),
                 unreported: AtomicU8::new(0),
                 ticked: AtomicU64::new(0),
-            woken: AtomicU64::new(0),
                 ds_buffers: Slot::empty(),
                 special: AtomicU8::new(0),
                 events: Slot::empty(),
@@ -423,17 +420,6 @@ impl PerCpuSampling {
     pub fn withdraw(&self, subscriber: Subscriber) -> Option<SampleProducer> {
         self.set_reported(subscriber);
         self.producers.get(usize::from(subscriber.0))?.try_take()
-    }
-
-    /// Notes the time of a wake.
-    pub fn set_woken(&self, now: Ticks) {
-        self.woken.store(now.0, Ordering::Relaxed);
-    }
-
-    /// Returns a time that was read before the processor was interrupted, but at least that of the last wake: the
-    /// machine can have slept meanwhile.
-    pub fn since_woken(&self, now: Ticks) -> Ticks {
-        now.max(Ticks(self.woken.load(Ordering::Relaxed)))
     }
 
     /// Returns the time since the last call.

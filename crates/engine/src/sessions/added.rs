@@ -45,9 +45,9 @@ impl AddedProcessor {
         if !resources.take_timers(session, platform) {
             return planner.retract(session, processor, before);
         }
-        session.begin_time(before, context);
-        let now = platform.clock();
+        let clock = platform.shared_clock();
         platform.on_processors(&set_of([processor]), &|current| {
+            let now = clock();
             sampler.repair(current, now);
             session.save_extra(current, sampler.hal());
             session.begin(current, sampler, now);

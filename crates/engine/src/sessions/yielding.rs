@@ -16,10 +16,8 @@ impl Sessions {
             running.for_each(|event| event.state = EventState::Yielding);
         }
         self.stop_those(|session| session.yields, EventFilter::ALL, context, &mut Reply::over(&mut []));
-        let now = context.moment();
-        for session in self.all.iter_mut().filter(|session| session.has_untaken_counts()) {
-            session.yielded = session.yielded.or(Some(now));
-        }
+        let yielded = self.all.iter_mut().filter(|session| session.has_untaken_counts());
+        yielded.for_each(|session| session.yielded = true);
     }
 
     /// Writes the final counts of the addressed events of sessions that have yielded, and forgets them.
@@ -30,9 +28,8 @@ impl Sessions {
         context: EngineContext<'_, M>,
         reply: &mut Reply<'_>,
     ) {
-        let now = context.moment();
         for session in self.all.iter_mut().filter(|session| meant(session) && session.has_untaken_counts()) {
-            session.write_counts(now, events, context.sampler, reply);
+            session.write_counts(events, context.sampler, reply);
             session.events.iter_mut().filter(|event| event.has_count(events)).for_each(Event::stop);
         }
         self.all.retain(Session::is_kept);

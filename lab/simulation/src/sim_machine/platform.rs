@@ -56,6 +56,7 @@ impl Platform for &SimMachine {
             if let Some(count) = self.interruptions.get(number as usize).filter(|_| !is_here_alone) {
                 count.fetch_add(1, Ordering::Relaxed);
             }
+            self.pass(self.latency.load(Ordering::Relaxed));
             work(self.current(number));
         }
     }
