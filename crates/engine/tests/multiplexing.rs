@@ -148,6 +148,18 @@ fn every_event_runs_for_an_equal_share_and_the_scaled_counts_are_exact() {
     }
 }
 
+#[test]
+fn sessions_without_turns_do_not_count_to_the_most_that_take_turns() {
+    let mut scene = Scene::new("zen4-7700x");
+    let measured: Vec<u64> = (0..8).map(|_| scene.started(&[event(0, 0)])).collect();
+    let events: Vec<_> = (0..24).map(|number| event(raw(0x90 + number), 0)).collect();
+    let session = scene.started(&events);
+    scene.rounds(24);
+    assert!(scene.stop(session).iter().all(|record| record.turns > 0));
+    assert!(measured.iter().all(|session| scene.stop(*session).len() == 1));
+    scene.assert_nothing_is_held();
+}
+
 /// The thread that starts or stops can be preempted before the processor runs what it was sent.
 #[test]
 fn time_before_a_processor_starts_or_stops_its_counters_is_told_as_it_is() {
