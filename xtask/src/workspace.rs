@@ -114,3 +114,24 @@ impl Workspace {
         command
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    const MANIFEST: &str = include_str!("../../Cargo.toml");
+    const LOCK: &str = include_str!("../../Cargo.lock");
+
+    /// Otherwise every build in the profile begins with a warning.
+    #[test]
+    fn every_package_that_a_profile_names_is_used() {
+        let manifest: Value = toml::from_str(MANIFEST).unwrap();
+        let profiles = manifest["profile"].as_object().unwrap().values();
+        let named = profiles.filter_map(|profile| profile.get("package")?.as_object()).flat_map(|table| table.keys());
+        let named: Vec<&String> = named.filter(|name| *name != "*").collect();
+        assert!(named.len() > 20, "{named:?}");
+        for name in named {
+            assert!(LOCK.contains(&format!("\nname = \"{name}\"\n")), "{name}");
+        }
+    }
+}
