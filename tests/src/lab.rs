@@ -14,6 +14,7 @@ use bench_protocol::{DsWrites, THREAD_SCRIPT, TRACE_SCRIPT, ThreadLedger, Thread
 use crate::event_access;
 use crate::probe::Probe;
 use crate::program::ProgramOutput;
+use crate::start_with_retries;
 use crate::wine::{Wine, artifacts};
 use crate::workload::Workload;
 
@@ -83,17 +84,9 @@ impl Services {
 }
 
 impl Bench {
-    /// Boots Wine and the lab. In a new prefix Wine sometimes fails to start the first service; the failure is printed
-    /// and the boot repeated.
+    /// Boots Wine and the lab. In a new prefix Wine sometimes fails to start the first service.
     fn boot() -> Result<Self> {
-        const TRIES: usize = 3;
-        for _ in 1..TRIES {
-            match Self::boot_once() {
-                Ok(bench) => return Ok(bench),
-                Err(error) => eprintln!("trying again: {error:#}"),
-            }
-        }
-        Self::boot_once()
+        start_with_retries(Self::boot_once)
     }
 
     fn boot_once() -> Result<Self> {
@@ -349,7 +342,7 @@ impl Lab {
     /// The program cannot be started.
     pub fn workload(&self) -> Result<Workload> {
         let program = artifacts()?.join("workload.exe");
-        Workload::start(self.wine.program(&program.to_string_lossy(), &[]))
+        Workload::start(|| self.wine.program(&program.to_string_lossy(), &[]))
     }
 
     /// Installs and starts the driver, without the client.

@@ -6,6 +6,8 @@
 
 use std::env;
 
+use anyhow::Result;
+
 mod agent;
 mod c_program;
 mod event_access;
@@ -43,6 +45,19 @@ pub fn is_soak() -> bool {
 #[must_use]
 pub fn rounds(usual: usize, soak: usize) -> usize {
     if is_soak() { soak } else { usual }
+}
+
+/// Starts something, up to three times. On a busy machine Wine sometimes ends a program before it begins; that is
+/// printed.
+fn start_with_retries<T>(start: impl Fn() -> Result<T>) -> Result<T> {
+    const TRIES: usize = 3;
+    for _ in 1..TRIES {
+        match start() {
+            Ok(started) => return Ok(started),
+            Err(error) => eprintln!("trying again: {error:#}"),
+        }
+    }
+    start()
 }
 
 /// Returns the cases to test: all of them in the soak, otherwise the first `usual`. The cases must be in order of

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::start_with_retries;
+
 /// How long an answer may take: far more than any request needs, far less than a hung test run.
 const TIME_LIMIT: Duration = Duration::from_mins(1);
 
@@ -30,17 +32,9 @@ pub enum Reply {
 }
 
 impl Probe {
-    /// Starts the program and waits until it answers. Under load Wine sometimes ends a program before its first line;
-    /// that is printed and the program started again.
+    /// Starts the program and waits until it answers.
     pub(crate) fn start(command: impl Fn() -> Command) -> Result<Self> {
-        const TRIES: usize = 3;
-        for _ in 1..TRIES {
-            match Self::start_once(command()) {
-                Ok(probe) => return Ok(probe),
-                Err(error) => eprintln!("trying again: {error:#}"),
-            }
-        }
-        Self::start_once(command())
+        start_with_retries(|| Self::start_once(command()))
     }
 
     fn start_once(mut command: Command) -> Result<Self> {

@@ -7,6 +7,8 @@ use anyhow::{Context, Result};
 use bench_protocol::{InterruptSite, SiteStack};
 use serde::Deserialize;
 
+use crate::start_with_retries;
+
 /// Share of the interrupts in each function by [`Workload::interrupt_sites`], in percent. The remainder is in the
 /// kernel.
 pub const SHARES: [(&str, u32); 3] = [("alpha", 45), ("beta", 30), ("gamma", 15)];
@@ -73,7 +75,12 @@ pub struct Function {
 }
 
 impl Workload {
-    pub(crate) fn start(mut command: Command) -> Result<Self> {
+    /// Starts the program and waits until it has described itself.
+    pub(crate) fn start(command: impl Fn() -> Command) -> Result<Self> {
+        start_with_retries(|| Self::start_once(command()))
+    }
+
+    fn start_once(mut command: Command) -> Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().context("cannot start workload.exe")?;
         let mut line = String::new();
