@@ -273,9 +273,7 @@ fn branch(processor: u32, user: bool, from: u64, step: u64, count: u64) -> Resul
                 number += 1;
             }
         });
-        if !core.pmi.notify_and_wait() {
-            return refused("the processor stays at HIGH_LEVEL");
-        }
+        scripted_events::deliver_due(core)?;
         if number == count {
             return Ok(());
         }

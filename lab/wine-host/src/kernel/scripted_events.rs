@@ -38,7 +38,7 @@ pub fn run(processor: u32, user: &[EventCount], kernel: &[EventCount]) -> Result
 }
 
 /// Waits until the interrupt that is due is handled, if there is one.
-fn deliver_due(core: &Core) -> Result<(), String> {
+pub fn deliver_due(core: &Core) -> Result<(), String> {
     if core.pmi.notify_and_wait() { Ok(()) } else { Err("the processor stays at HIGH_LEVEL".to_owned()) }
 }
 
