@@ -2,7 +2,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "rdmsr, wrmsr, rdpmc and the local APIC have no safe form, and nothing but the IRQL holds code on a processor"
+    reason = "rdmsr, wrmsr, rdpmc, CR4 and the local APIC have no safe form, and only the IRQL holds code on a processor"
 )]
 
 mod guarded;
@@ -15,6 +15,7 @@ use pmu::lvt_pmi::X2APIC_LVT_PERFORMANCE;
 use pmu::{Cpu, Cpuid, CurrentCpu, Msr, ProcessorIndex};
 use protocol::ProcessorSet;
 use raw_cpuid::CpuIdResult;
+use x86_defs::control_register::CR4_PCE;
 
 use crate::nt::control_area;
 use crate::nt::local_apic::{self, Entry};
@@ -149,6 +150,13 @@ impl Cpu for Processor {
                  options(nomem, nostack, preserves_flags));
         }
         u64::from(high) << 32 | u64::from(low)
+    }
+
+    fn user_rdpmc(&self) -> bool {
+        let cr4: u64;
+        // SAFETY: the driver runs at CPL 0, and reading the register has no effect
+        unsafe { asm!("mov rax, cr4", out("rax") cr4, options(nomem, nostack, preserves_flags)) };
+        cr4 & CR4_PCE != 0
     }
 
     #[inline]

@@ -48,6 +48,8 @@ pub trait Cpu: Cpuid {
     fn wrmsr(&self, msr: Msr, value: u64);
     /// Executes RDPMC. `index` must select a counter of the interface in use.
     fn rdpmc(&self, index: u32) -> u64;
+    /// Returns CR4.PCE: whether programs may execute RDPMC at CPL 3 (SDM Vol. 3A, 2.5).
+    fn user_rdpmc(&self) -> bool;
     /// Executes RDTSC. Later reads on the same processor return no less, except after a sleep of the machine.
     fn time_stamp(&self) -> u64;
     /// Reads the LVT entry for performance counters; see [`LvtPerformance`](x86_defs::local_apic::LvtPerformance).

@@ -63,6 +63,10 @@ impl Cpu for Recorder<'_> {
         self.cpu.time_stamp()
     }
 
+    fn user_rdpmc(&self) -> bool {
+        self.cpu.user_rdpmc()
+    }
+
     fn save_area(&self, word: u8) -> u64 {
         self.cpu.save_area(word)
     }

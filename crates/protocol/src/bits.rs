@@ -29,6 +29,12 @@ pub mod group_flags {
     pub const ALL: u32 = COMPARE;
 }
 
+/// Bits of [`GroupReply::state`](crate::GroupReply::state).
+pub mod group_state {
+    /// CR4.PCE was set: the thread may execute RDPMC in user mode on this processor, at this time.
+    pub const USER_RDPMC: u32 = 1;
+}
+
 /// Bits of [`EventRequest::flags`](crate::EventRequest::flags).
 pub mod event_flags {
     /// The event has a counter all the time, even if others take turns.

@@ -300,7 +300,7 @@ layout! {
 
     /// Out: what the counters of a session have counted on one processor, all read at one time. A refusal is the
     /// header alone.
-    200 GroupReply {
+    336 GroupReply {
         /// Common header: `processor` is the processor, `count` the number of counts.
         header: ReplyHeader,
         /// Time right before the first counter was read, by QueryPerformanceCounter.
@@ -314,6 +314,12 @@ layout! {
         /// Number of events since the session began on the processor, for each event in the order of the request that
         /// started the session. Zero for an event of another core type, and beyond `count`.
         counts: [u64; MAX_GROUP],
+        /// Value of each counter, as RDPMC returned it at the same time; zero for an event that `counted` lacks.
+        values: [u64; MAX_GROUP],
+        /// Bits of [`group_state`](crate::group_state).
+        state: u32,
+        /// Events that have a counter on the processor: bit n is element n of `counts`.
+        counted: u32,
     }
 
     /// In: the session and the source to stop.

@@ -20,7 +20,7 @@ mod request;
 pub mod status;
 pub mod trace;
 
-pub use bits::{area, event_flags, flags, group_flags, modes};
+pub use bits::{area, event_flags, flags, group_flags, group_state, modes};
 pub use driver_identity::{DriverIdentity, IDENTITY_SECTION};
 pub use error_code::{ErrorCode, ExtraInUse, RegisterFault, RegisterInUse};
 pub use layout::{
@@ -40,7 +40,7 @@ pub use request::{Access, Code, Method, REQUESTS, RequestSpec, Size, find};
 pub use status::NtStatus;
 
 /// The version that both sides exchange in [`Hello`]; it changes with any layout, code or meaning.
-pub const PROTOCOL_VERSION: u32 = 13;
+pub const PROTOCOL_VERSION: u32 = 14;
 
 /// Name of the device object in the kernel's namespace.
 pub const DEVICE_NAME: &str = "\\Device\\halprof";

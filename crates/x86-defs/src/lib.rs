@@ -3,6 +3,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`control_register`] | CR4 |
 //! | [`cpuid`] | leaf numbers, the registers of each leaf, family and model |
 //! | [`local_apic`] | IA32_APIC_BASE and the LVT entry of the performance counters |
 //! | [`intel::perfmon`] | architectural performance monitoring |
@@ -30,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 pub mod amd;
+pub mod control_register;
 pub mod cpuid;
 pub mod intel;
 pub mod local_apic;

@@ -295,7 +295,7 @@ impl<'a> Episode<'a> {
             let least = match code {
                 Code::Hello => 72,
                 Code::Info => 272,
-                Code::ReadGroup => 200,
+                Code::ReadGroup => 336,
                 _ => 48 + 136,
             };
             output = least + usize::try_from(generator.random.up_to(1_000)).unwrap_or_default();

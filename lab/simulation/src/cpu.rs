@@ -27,6 +27,8 @@ pub struct ModelCpu {
     time_stamp_pace: AtomicU64,
     /// By what each read of the control area advances it.
     area_pace: AtomicU64,
+    /// CR4.PCE.
+    user_rdpmc: AtomicBool,
     /// Whether the processor sleeps. While it does, a register access panics.
     asleep: AtomicBool,
     /// Guarded accesses that did not fault.
@@ -57,6 +59,7 @@ impl ModelCpu {
             time_stamp: AtomicU64::new(0),
             time_stamp_pace: AtomicU64::new(0),
             area_pace: AtomicU64::new(0),
+            user_rdpmc: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
             first: Mutex::default(),
             must_guard: AtomicBool::new(false),
@@ -68,6 +71,11 @@ impl ModelCpu {
     /// accesses are not noted.
     pub fn require_guards(&self, require: bool) {
         self.must_guard.store(require, Ordering::Relaxed);
+    }
+
+    /// Sets CR4.PCE.
+    pub fn set_user_rdpmc(&self, works: bool) {
+        self.user_rdpmc.store(works, Ordering::Relaxed);
     }
 
     fn must_guard(&self) -> bool {
@@ -297,6 +305,10 @@ impl Cpu for ModelCpu {
 
     fn time_stamp(&self) -> u64 {
         self.time_stamp.fetch_add(self.time_stamp_pace.load(Ordering::Relaxed), Ordering::Relaxed)
+    }
+
+    fn user_rdpmc(&self) -> bool {
+        self.user_rdpmc.load(Ordering::Relaxed)
     }
 
     fn save_area(&self, word: u8) -> u64 {

@@ -91,6 +91,10 @@ impl Cpu for PlainCpu {
         self.time_stamp.fetch_add(STAMPS, Ordering::Relaxed)
     }
 
+    fn user_rdpmc(&self) -> bool {
+        false
+    }
+
     fn save_area(&self, _word: u8) -> u64 {
         0
     }

@@ -53,6 +53,10 @@ impl Cpu for CountingCpu {
         0
     }
 
+    fn user_rdpmc(&self) -> bool {
+        false
+    }
+
     fn save_area(&self, _: u8) -> u64 {
         0
     }

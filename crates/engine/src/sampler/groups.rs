@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu};
-use protocol::{DETACHED, GroupReply, GroupRequest, MAX_GROUP, ReplyHeader, group_flags};
+use protocol::{DETACHED, GroupReply, GroupRequest, MAX_GROUP, ReplyHeader, group_flags, group_state};
 use zerocopy::FromZeros;
 
 use super::Sampler;
@@ -157,11 +157,14 @@ impl Sampler {
         // While a processor sleeps none of its counters is active.
         let running = self.hal.cpu_counters(current.index()).active.all;
         let (counters, events) = groups.find(running, session, client)?;
-        let mut counts = [0; MAX_GROUP];
+        let (mut counts, mut values) = ([0; MAX_GROUP], [0; MAX_GROUP]);
+        let mut counted = 0;
         let time_before = clock().0;
         for counter in counters.iter() {
             let event = groups.of(counter)?.event.load(Ordering::Relaxed);
-            *counts.get_mut(usize::from(event))? = self.hal.count(current, counter);
+            let place = usize::from(event);
+            (*counts.get_mut(place)?, *values.get_mut(place)?) = self.hal.count_and_value(current, counter);
+            counted |= 1_u32.wrapping_shl(event.into());
         }
         let time_after = clock();
         if flags & group_flags::COMPARE != 0 {
@@ -171,6 +174,9 @@ impl Sampler {
             ReplyHeader { processor: current.index().number(), count: events.into(), ..ReplyHeader::new_zeroed() };
         let header = ReplyHeader { total: header.count, ..header };
         let generation = self.hal.interruptions(current);
-        Some(GroupReply { header, time_before, time_after: time_after.0, generation, counts })
+        // CR4 of the thread that asks: its processor is not left before the reply is complete.
+        let state = if current.cpu().user_rdpmc() { group_state::USER_RDPMC } else { 0 };
+        let time_after = time_after.0;
+        Some(GroupReply { header, time_before, time_after, generation, counts, values, state, counted })
     }
 }

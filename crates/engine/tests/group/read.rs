@@ -3,7 +3,7 @@
 use engine::Engine;
 use model::Mode;
 use protocol::status::{STATUS_INFO_LENGTH_MISMATCH, STATUS_INVALID_DEVICE_STATE, STATUS_PRIVILEGE_NOT_HELD};
-use protocol::{Code, ErrorCode, GroupRequest, SamplesRequest, StartHeader, flags, group_flags, modes};
+use protocol::{Code, ErrorCode, GroupRequest, SamplesRequest, StartHeader, flags, group_flags, group_state, modes};
 use simulation::{Client, SimMachine};
 use zerocopy::IntoBytes;
 
@@ -44,6 +44,25 @@ fn a_read_returns_the_events_of_its_processor_in_the_order_of_the_request_betwee
         client.stop(&mut engine, session, None);
         assert_eq!(group(client, &mut engine, session, 0).unwrap_err().0, ErrorCode::NoSuchSession, "{name}");
         assert!(client.read_group_on(&machine, engine.sampler(), 0, request(session)).is_none(), "{name}");
+    }
+}
+
+#[test]
+fn a_read_has_what_rdpmc_returned_and_whether_programs_may_execute_it() {
+    let machine = SimMachine::named("haswell-4710mq", 2);
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = started(client, &mut engine, flags::THREADS, &[event(11, 0), event(6, 0)]);
+    let counters: Vec<u32> = client.read(&mut engine, session).iter().take(2).map(|record| record.counter).collect();
+    machine.run(1, Mode::User, &|_| 70);
+    machine.processor(1).set_user_rdpmc(true);
+    for (processor, state) in [(0, 0), (1, group_state::USER_RDPMC)] {
+        machine.set_current(processor);
+        let read = group(client, &mut engine, session, 0).unwrap();
+        let raw = |counter: &u32| machine.processor(processor).model().rdpmc(*counter).unwrap();
+        assert_eq!(read.values[..2], counters.iter().map(raw).collect::<Vec<_>>());
+        assert_eq!((read.state, read.counted), (state, 0b11), "CPU {processor}");
+        assert!(read.values[2..].iter().all(|value| *value == 0));
     }
 }
 
@@ -219,8 +238,8 @@ fn sizes_flags_and_the_version_are_checked_before_a_read() {
     let session = started(client, &mut engine, 0, &[event(2, 0)]);
     let valid = request(session);
     for (bytes, output, status) in [
-        (&valid.as_bytes()[..8], 200, STATUS_INFO_LENGTH_MISMATCH),
-        (valid.as_bytes(), 199, protocol::status::STATUS_BUFFER_TOO_SMALL),
+        (&valid.as_bytes()[..8], 336, STATUS_INFO_LENGTH_MISMATCH),
+        (valid.as_bytes(), 335, protocol::status::STATUS_BUFFER_TOO_SMALL),
         (SamplesRequest { session, wait: 0, reserved: 1 }.as_bytes(), 48, protocol::status::STATUS_BUFFER_TOO_SMALL),
     ] {
         let answer = client.ask(&mut engine, Code::ReadGroup, bytes, output);
@@ -228,15 +247,15 @@ fn sizes_flags_and_the_version_are_checked_before_a_read() {
     }
     for wrong in [GroupRequest { flags: 2, ..valid }, GroupRequest { reserved: 1, ..valid }] {
         assert!(client.read_group_on(&machine, engine.sampler(), 0, wrong).is_none());
-        let answer = client.ask(&mut engine, Code::ReadGroup, wrong.as_bytes(), 200).header();
+        let answer = client.ask(&mut engine, Code::ReadGroup, wrong.as_bytes(), 336).header();
         assert_eq!(answer.cause, ErrorCode::BadFlags as u32, "{wrong:?}");
         assert_eq!(answer.detail[0], u64::from(wrong.flags) | u64::from(wrong.reserved) << 32);
     }
     let stranger = Client(engine::ClientId(77));
-    let refused = stranger.ask(&mut engine, Code::ReadGroup, valid.as_bytes(), 200).completion.status;
+    let refused = stranger.ask(&mut engine, Code::ReadGroup, valid.as_bytes(), 336).completion.status;
     assert_eq!(refused, STATUS_PRIVILEGE_NOT_HELD);
     engine.open(stranger.0, 1);
-    let refused = stranger.ask(&mut engine, Code::ReadGroup, valid.as_bytes(), 200).completion.status;
+    let refused = stranger.ask(&mut engine, Code::ReadGroup, valid.as_bytes(), 336).completion.status;
     assert_eq!(refused, STATUS_INVALID_DEVICE_STATE, "it has not said hello");
     assert!(stranger.read_group_on(&machine, engine.sampler(), 0, valid).is_none());
 }

@@ -104,6 +104,10 @@ impl Cpu for MemoryCpu {
         0
     }
 
+    fn user_rdpmc(&self) -> bool {
+        false
+    }
+
     fn save_area(&self, _word: u8) -> u64 {
         0
     }

@@ -101,6 +101,10 @@ impl Cpu for Recorder {
         black_box(0)
     }
 
+    fn user_rdpmc(&self) -> bool {
+        false
+    }
+
     fn save_area(&self, _word: u8) -> u64 {
         0
     }

@@ -75,13 +75,22 @@ impl<E> Hal<E> {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn count(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8) -> u64 {
-        let Some(cpu_counters) = self.find(current.index()) else { return 0 };
+        self.count_and_value(current, counter).0
+    }
+
+    /// As [`count`](Self::count), with the value that RDPMC returned; 0 without an RDPMC.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    pub fn count_and_value(&self, current: CurrentCpu<'_, impl Cpu>, counter: u8) -> (u64, u64) {
+        let Some(cpu_counters) = self.find(current.index()) else { return (0, 0) };
         let interface = self.interface_with(cpu_counters.pmu);
         match cpu_counters.total(counter) {
             Some(total) if cpu_counters.active.all.without(interface.unit()).has(counter) => {
-                update(&interface, cpu_counters, total, counter, interface.read(current.cpu(), counter))
+                let value = interface.read(current.cpu(), counter);
+                (update(&interface, cpu_counters, total, counter, value), value)
             }
-            total => total.map_or(0, Total::counted),
+            total => (total.map_or(0, Total::counted), 0),
         }
     }
 

@@ -137,6 +137,10 @@ impl Cpu for Bench {
         self.machine.processor(0).time_stamp()
     }
 
+    fn user_rdpmc(&self) -> bool {
+        self.machine.processor(0).user_rdpmc()
+    }
+
     fn save_area(&self, word: u8) -> u64 {
         self.machine.processor(0).save_area(word)
     }
