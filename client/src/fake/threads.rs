@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use bench_protocol::{EventCount, Scheduling, Work};
 use engine::Interrupted;
-use halprof::system::{Affinity, ProfilingData, ProfilingHandle, System};
+use halprof::system::{Affinity, CounterValues, ProfilingData, ProfilingHandle, System, ThreadMemoryBytes};
 use model::Mode;
 use protocol::Code;
-use scheduler::{ENABLE_DISPATCH, ProfileHandle, READ_COUNTERS, READ_DISPATCH, Scheduler, ThreadId};
+use scheduler::{
+    ENABLE_DISPATCH, PRIVILEGED_INSTRUCTION, ProfileHandle, READ_COUNTERS, READ_DISPATCH, Scheduler, ThreadId,
+};
 
 use super::Shared;
 use super::model::{BRANCHES_RETIRED, ModelMachine, RETIRED, addresses_of};
@@ -166,6 +168,7 @@ impl ModelMachine {
             let mut scheduler = self.threads.scheduler();
             let processor = scheduler.begin_request(&mut Processors(self), THREAD);
             self.machine.set_current(processor);
+            self.machine.processor(processor).set_user_rdpmc(scheduler.rdpmc_works_on(processor));
             self.machine.set_profiling_threads(u32::try_from(scheduler.profiling()).unwrap());
         }
         is_of_threads
@@ -205,7 +208,15 @@ impl FakeThread {
         call: impl FnOnce(&mut Scheduler, &mut Processors<'_>) -> Result<T, scheduler::Error>,
     ) -> io::Result<T> {
         let outcome = call(&mut self.threads().scheduler(), &mut Processors(self.model()));
-        outcome.map_err(|error| io::Error::from_raw_os_error(error.0.cast_signed()))
+        outcome.map_err(|error| {
+            assert_ne!(error, PRIVILEGED_INSTRUCTION, "the program ends with 0xC0000096: it executes RDPMC");
+            io::Error::from_raw_os_error(error.0.cast_signed())
+        })
+    }
+
+    fn read(&self, handle: ProfilingHandle, flags: u32) -> io::Result<scheduler::ProfilingData> {
+        let of_windows = ProfileHandle(handle.handle as u64);
+        self.call(|scheduler, processors| scheduler.read(processors, THREAD, of_windows, flags))
     }
 }
 
@@ -222,20 +233,24 @@ impl System for FakeThread {
         self.model().configure();
         let enabled =
             self.call(|scheduler, processors| scheduler.enable(processors, THREAD, THREAD, ENABLE_DISPATCH, counters));
-        Ok(ProfilingHandle { handle: usize::try_from(enabled?.0).unwrap(), counters })
+        Ok(ProfilingHandle { handle: usize::try_from(enabled?.0).unwrap() })
     }
 
     fn read_profiling(&self, handle: &ProfilingHandle) -> io::Result<ProfilingData> {
-        let flags = READ_DISPATCH | if handle.counters == 0 { 0 } else { READ_COUNTERS };
-        let of_windows = ProfileHandle(handle.handle as u64);
-        let data = self.call(|scheduler, processors| scheduler.read(processors, THREAD, of_windows, flags))?;
+        let data = self.read(*handle, READ_DISPATCH)?;
+        Ok(ProfilingData { context_switches: data.context_switches, cycle_time: data.cycles })
+    }
+
+    fn read_counters(&self, handle: &ProfilingHandle) -> io::Result<CounterValues> {
+        let data = self.read(*handle, READ_COUNTERS)?;
         let excess = self.threads().excess.get();
-        Ok(ProfilingData {
-            context_switches: data.context_switches,
-            cycle_time: data.cycles,
-            counter_count: data.counter_count,
-            counters: data.counters.map(|value| value + value * excess / 1_000),
-        })
+        let values = data.counters.map(|value| value + value * excess / 1_000);
+        Ok(CounterValues { count: data.counter_count, values })
+    }
+
+    fn read_memory(&self, _: &ProfilingHandle) -> io::Result<ThreadMemoryBytes> {
+        let memory = self.call(|scheduler, processors| Ok(scheduler.read_memory(processors, THREAD)))?;
+        memory.ok_or_else(|| io::Error::other("the handle of EnableThreadProfiling does not point to memory"))
     }
 
     fn disable_profiling(&self, handle: ProfilingHandle) -> io::Result<()> {

@@ -14,10 +14,11 @@ mod stacks;
 mod tester;
 mod threads;
 
+use std::collections::BTreeSet;
 use std::io;
 
 use halprof::text::processors::named;
-use halprof::verification::{self, Verification};
+use halprof::verification::{self, ThreadReading, Verification};
 use halprof::{Driver, Machine};
 use serde::Serialize;
 use thiserror::Error as ThisError;
@@ -45,6 +46,9 @@ const EQUAL_STACKS: &str = "stacks equal to the calls";
 const OF_THREAD: &str = "instructions, thread";
 const OF_SWITCHED_THREAD: &str = "instructions, switched";
 const OF_LONG_SLICE: &str = "instructions, long slice";
+
+/// How counts of threads are read where programs cannot execute RDPMC.
+const WITHOUT_RDPMC: &str = "Programs cannot execute RDPMC on this machine; the library counts without it.";
 
 /// What follows from the long slice.
 const KEEPS_ALL: &str = "Windows keeps every bit of long regions.";
@@ -226,6 +230,8 @@ pub struct Selftest {
 struct VerifiedThreads {
     /// The file with the record.
     file: String,
+    /// How the counters were read.
+    reading: ThreadReading,
     /// Whether Windows keeps more than 32 bits of what a counter counts between two context switches; false if that
     /// is unknown.
     keeps_64_bits: bool,
@@ -240,6 +246,7 @@ pub fn run(args: &SelftestArgs, context: &mut Context) -> Result<i32, Error> {
     let machine = Machine::over(connection::open(system)?, system.thread_system());
     let connection = machine.driver();
     let (mut checks, mut is_interrupted, mut keeps_64_bits) = (Vec::new(), false, args.threads);
+    let mut readings = BTreeSet::new();
     if args.stacks {
         // Ctrl-C would end the client, and its trace session would remain.
         system.note_interrupts()?;
@@ -255,12 +262,15 @@ pub fn run(args: &SelftestArgs, context: &mut Context) -> Result<i32, Error> {
         let tester = Tester { system, connection, flags: args.force.flags(), processor };
         checks.extend(tester.checks(args.stacks)?);
         if args.threads {
-            let ThreadChecks { checks: of_threads, keeps_64_bits: keeps } = tester.threads(&machine)?;
+            let ThreadChecks { checks: of_threads, reading, keeps_64_bits: keeps } = tester.threads(&machine)?;
             checks.extend(of_threads);
+            readings.extend(reading);
             keeps_64_bits &= keeps;
         }
     }
-    let (saved, not_saved) = match verify(system, &machine, &checks, is_interrupted, keeps_64_bits) {
+    let (is_complete, reading) = (!is_interrupted && readings.len() == 1, readings.first().copied());
+    let passed = reading.filter(|_| is_complete).map(|reading| (reading, keeps_64_bits));
+    let (saved, not_saved) = match verify(system, &machine, &checks, passed) {
         Ok(saved) => (saved, None),
         Err(error) => (None, Some(error)),
     };
@@ -282,13 +292,13 @@ pub fn run(args: &SelftestArgs, context: &mut Context) -> Result<i32, Error> {
 }
 
 /// Saves that counts of threads are verified, if each test that compares them with work has passed on each processor.
-/// If one has failed, removes what was saved before.
+/// If one has failed, removes what was saved before. `tested` has how the counters of every processor were read, and
+/// whether Windows keeps 64 bits.
 fn verify(
     system: &dyn System,
     machine: &Machine,
     checks: &[Check],
-    is_interrupted: bool,
-    keeps_64_bits: bool,
+    tested: Option<(ThreadReading, bool)>,
 ) -> Result<Option<VerifiedThreads>, Error> {
     let of_threads: Vec<_> = checks.iter().filter(|check| check.subject() == Subject::Threads).collect();
     let windows = system.thread_system();
@@ -298,16 +308,15 @@ fn verify(
     }
     // Without a long slice, the record says that Windows may keep 32 bits, which is always safe.
     let is_enough = |check: &&Check| check.verdict == Verdict::Passed || check.name == OF_LONG_SLICE;
-    if is_interrupted || of_threads.is_empty() || !of_threads.iter().all(is_enough) {
-        return Ok(None);
-    }
+    let Some((reading, keeps_64_bits)) = tested.filter(|_| of_threads.iter().all(is_enough)) else { return Ok(None) };
     let identity = machine.identity()?;
     if identity.windows_build.is_empty() {
         return Err(SelftestError::Save(io::Error::other("the build of Windows is unknown")).into());
     }
-    verification::write(&*windows, &Verification::new(identity, keeps_64_bits)).map_err(SelftestError::Save)?;
+    verification::write(&*windows, &Verification::new(identity, reading, keeps_64_bits))
+        .map_err(SelftestError::Save)?;
     let file = windows.verification_file().map(|file| file.display().to_string()).unwrap_or_default();
-    Ok(Some(VerifiedThreads { file, keeps_64_bits }))
+    Ok(Some(VerifiedThreads { file, reading, keeps_64_bits }))
 }
 
 /// Returns the processors to test: the chosen ones, or the first of each core type.
@@ -357,8 +366,11 @@ fn conclusion(selftest: &Selftest) -> String {
         return "This machine has no counters to test; `client info` says why.".to_owned();
     }
     match &selftest.verified_threads {
-        Some(VerifiedThreads { file, keeps_64_bits }) => {
+        Some(VerifiedThreads { file, reading, keeps_64_bits }) => {
             sentences.push(format!("They are verified on this machine from now on: {file}"));
+            if *reading == ThreadReading::Memory {
+                sentences.push(WITHOUT_RDPMC.to_owned());
+            }
             sentences.push(if *keeps_64_bits { KEEPS_ALL } else { KEEPS_32_BITS }.to_owned());
         }
         None if has(Subject::Threads, Verdict::Untested) && !has(Subject::Threads, Verdict::Failed) => {

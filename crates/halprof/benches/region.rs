@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use bench_protocol::Scheduling;
-use halprof::system::{Affinity, ProfilingData, ProfilingHandle, System};
+use bench_protocol::{Scheduling, UserRdpmc};
+use halprof::system::{Affinity, CounterValues, ProfilingData, ProfilingHandle, System, ThreadMemoryBytes};
 use halprof::{Builder, Counts, Device, Driver, Grade, Machine, ThreadGroup};
 use lab::{Lab, LabSystem};
 use protocol::Code;
@@ -58,6 +58,7 @@ struct RecordedSystem {
     inner: LabSystem,
     repeats: Repeats,
     data: Cell<ProfilingData>,
+    counters: Cell<CounterValues>,
 }
 
 impl System for RecordedSystem {
@@ -83,6 +84,17 @@ impl System for RecordedSystem {
         }
         self.data.set(data);
         Ok(data)
+    }
+
+    fn read_counters(&self, handle: &ProfilingHandle) -> io::Result<CounterValues> {
+        if !self.repeats.get() {
+            self.counters.set(self.inner.read_counters(handle)?);
+        }
+        Ok(self.counters.get())
+    }
+
+    fn read_memory(&self, handle: &ProfilingHandle) -> io::Result<ThreadMemoryBytes> {
+        self.inner.read_memory(handle)
     }
 
     fn disable_profiling(&self, handle: ProfilingHandle) -> io::Result<()> {
@@ -129,11 +141,16 @@ impl System for RecordedSystem {
 fn main() {
     for (grade, operation) in [(Grade::Undisturbed, "undisturbed"), (Grade::Virtualized, "virtualized")] {
         for names in [&["branches"][..], &["branches", "branch-misses", "cache-references", "cache-misses"]] {
-            let lab = Lab::new("haswell-4710mq", 2, Scheduling::default());
+            let lab = Lab::new("haswell-4710mq", 2, Scheduling { rdpmc: UserRdpmc::Works, ..Scheduling::default() });
             lab.refuse_threads(grade == Grade::Undisturbed);
             let repeats = Repeats::default();
             let device = RecordedDevice { inner: lab.device(), repeats: repeats.clone(), replies: RefCell::default() };
-            let system = RecordedSystem { inner: LabSystem(lab), repeats: repeats.clone(), data: Cell::default() };
+            let system = RecordedSystem {
+                inner: LabSystem(lab),
+                repeats: repeats.clone(),
+                data: Cell::default(),
+                counters: Cell::default(),
+            };
             let machine = Machine::over(Driver::over(Box::new(device)).expect("the driver"), Rc::new(system));
             let named = |builder: Builder, name: &&str| builder.event(name).expect("a name");
             let builder = names.iter().fold(Builder::new().require(grade), named);

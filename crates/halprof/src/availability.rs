@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::quality::{Disturbance, Grade};
+use crate::verification::ThreadReading;
 
 /// The best grade of a group's counts on this machine, and the reasons why the better ones are unavailable.
 ///
@@ -10,19 +11,31 @@ use crate::quality::{Disturbance, Grade};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Availability {
     grade: Grade,
+    reading: Option<ThreadReading>,
     verified: bool,
     unavailable: Vec<(Grade, Unavailable)>,
 }
 
 impl Availability {
-    pub(crate) fn new(grade: Grade, verified: bool, unavailable: Vec<(Grade, Unavailable)>) -> Self {
-        Self { grade, verified, unavailable }
+    pub(crate) fn new(
+        grade: Grade,
+        reading: Option<ThreadReading>,
+        verified: bool,
+        unavailable: Vec<(Grade, Unavailable)>,
+    ) -> Self {
+        Self { grade, reading, verified, unavailable }
     }
 
     /// Returns the best grade.
     #[must_use]
     pub fn grade(&self) -> Grade {
         self.grade
+    }
+
+    /// Returns how virtualized counts are read; `None` if the group has another grade.
+    #[must_use]
+    pub fn reading(&self) -> Option<ThreadReading> {
+        self.reading
     }
 
     /// Returns whether virtualized counts are [verified](crate::verification) on this machine.
@@ -47,7 +60,7 @@ impl fmt::Display for Availability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.grade.fmt(f)?;
         if self.grade == Grade::Virtualized && !self.verified {
-            f.write_str(", unverified on this machine (client selftest verifies it)")?;
+            f.write_str(", unverified on this machine (client selftest --threads verifies it)")?;
         }
         self.unavailable.iter().try_for_each(|(grade, why)| write!(f, "; not {grade}: {why}"))
     }
@@ -86,9 +99,28 @@ pub enum Unavailable {
         /// The event.
         event: String,
     },
+    /// Programs cannot execute RDPMC, which ReadThreadProfilingData needs, and the way without it is not verified on
+    /// this machine.
+    Unverified,
+    /// Programs cannot execute RDPMC, and the way without it does not work.
+    NoThreadMemory {
+        /// The reason.
+        reason: String,
+    },
     /// An event counts in kernel mode.
     KernelMode,
 }
+
+impl Unavailable {
+    /// Returns what the user can do about it, if anything.
+    #[must_use]
+    pub fn remedy(&self) -> Option<&'static str> {
+        matches!(self, Self::Unverified).then_some("client selftest --threads")
+    }
+}
+
+/// Why ReadThreadProfilingData is not called for counters.
+const NO_RDPMC: &str = "programs cannot execute RDPMC on this machine (CR4.PCE is clear)";
 
 impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -103,6 +135,11 @@ impl fmt::Display for Unavailable {
             Self::NoThreadCounter { event } => {
                 write!(f, "{event} has a counter that Windows cannot read for a thread")
             }
+            Self::Unverified => write!(
+                f,
+                "{NO_RDPMC}, and reading counters without it is not verified (client selftest --threads verifies it)"
+            ),
+            Self::NoThreadMemory { reason } => write!(f, "{NO_RDPMC}, and {reason}"),
             Self::KernelMode => Disturbance::KernelMode.fmt(f),
         }
     }
@@ -116,7 +153,7 @@ mod tests {
     fn the_text_has_the_grade_and_the_reason_for_every_better_one() {
         let missing = Unavailable::MissingFunction { name: "EnableThreadProfiling" };
         let all = [(Grade::Virtualized, missing.clone()), (Grade::Undisturbed, missing.clone())];
-        let availability = Availability::new(Grade::Disturbed, false, all.to_vec());
+        let availability = Availability::new(Grade::Disturbed, None, false, all.to_vec());
         assert_eq!(
             availability.to_string(),
             "disturbed; not virtualized: this Windows has no EnableThreadProfiling; not undisturbed: this Windows has \
@@ -124,8 +161,27 @@ mod tests {
         );
         assert_eq!(availability.why_not(Grade::Undisturbed), Some(&missing));
         assert_eq!(availability.why_not(Grade::Disturbed), None);
-        let best = Availability::new(Grade::Virtualized, false, Vec::new());
-        assert_eq!(best.to_string(), "virtualized, unverified on this machine (client selftest verifies it)");
-        assert_eq!(Availability::new(Grade::Virtualized, true, Vec::new()).to_string(), "virtualized");
+        let best = |verified| {
+            Availability::new(Grade::Virtualized, Some(ThreadReading::Function), verified, Vec::new()).to_string()
+        };
+        assert_eq!(best(false), "virtualized, unverified on this machine (client selftest --threads verifies it)");
+        assert_eq!(best(true), "virtualized");
+    }
+
+    #[test]
+    fn a_machine_without_rdpmc_for_programs_says_why_and_what_to_do() {
+        let unverified =
+            Availability::new(Grade::Undisturbed, None, false, vec![(Grade::Virtualized, Unavailable::Unverified)]);
+        assert_eq!(
+            unverified.to_string(),
+            "undisturbed; not virtualized: programs cannot execute RDPMC on this machine (CR4.PCE is clear), and \
+             reading counters without it is not verified (client selftest --threads verifies it)"
+        );
+        assert_eq!(Unavailable::Unverified.remedy(), Some("client selftest --threads"));
+        let memory = Unavailable::NoThreadMemory { reason: "Size is 0".to_owned() };
+        assert_eq!(
+            (memory.to_string().as_str(), memory.remedy()),
+            ("programs cannot execute RDPMC on this machine (CR4.PCE is clear), and Size is 0", None)
+        );
     }
 }

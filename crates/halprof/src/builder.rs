@@ -27,6 +27,7 @@ pub struct Builder {
     require: Grade,
     pin: Option<u32>,
     flags: u32,
+    unverified: bool,
 }
 
 /// An event of a group: its name, and the events of the request that count it.
@@ -38,7 +39,14 @@ pub(crate) struct NamedRequests {
 
 impl Default for Builder {
     fn default() -> Self {
-        Self { names: Vec::new(), modes: modes::USER, require: Grade::Disturbed, pin: None, flags: 0 }
+        Self {
+            names: Vec::new(),
+            modes: modes::USER,
+            require: Grade::Disturbed,
+            pin: None,
+            flags: 0,
+            unverified: false,
+        }
     }
 }
 
@@ -92,6 +100,13 @@ impl Builder {
         Self { pin: Some(cpu), ..self }
     }
 
+    /// Reads the counters of a thread without RDPMC in user mode even if `client selftest --threads` has not verified
+    /// that on this machine. It is for the self-test: the counts may be wrong.
+    #[must_use]
+    pub fn allow_unverified(self) -> Self {
+        Self { unverified: true, ..self }
+    }
+
     /// Uses counters even if another program has enabled them.
     #[must_use]
     pub fn force(self) -> Self {
@@ -121,8 +136,8 @@ impl Builder {
     /// As [`build_for_thread`](Self::build_for_thread).
     pub fn build_for_thread_on(self, machine: &Machine) -> Result<ThreadGroup, Error> {
         let events = self.resolve(machine.driver(), &ProcessorSet::EMPTY)?;
-        let Self { require, pin, flags, .. } = self;
-        ThreadGroup::build(machine, events, &Options { require, pin, flags: flags & !flags::MULTIPLEX })
+        let Self { require, pin, flags, unverified, .. } = self;
+        ThreadGroup::build(machine, events, &Options { require, pin, flags: flags & !flags::MULTIPLEX, unverified })
     }
 
     /// Opens the driver and begins to count everything on a CPU.

@@ -56,6 +56,14 @@ pub enum GroupError {
     /// No empty region had exact counts.
     #[error("no empty region had exact counts, so the overhead is unknown")]
     CannotCalibrate,
+    /// The thread runs where programs cannot execute RDPMC, though it could before.
+    #[error(
+        "programs cannot execute RDPMC on CPU {cpu} (CR4.PCE is clear), although they could when the group was built"
+    )]
+    NoUserRdpmc {
+        /// The CPU.
+        cpu: u32,
+    },
     /// Windows did not return what it keeps for the thread.
     #[error("Windows cannot read the profile of the thread")]
     Profiling {
@@ -73,7 +81,9 @@ impl GroupError {
             Self::NoEvent | Self::TooManyEvents { .. } | Self::AlreadyBegun | Self::NotBegun => ErrorKind::InvalidInput,
             Self::NoCpu { .. } => ErrorKind::NoProcessor,
             Self::Unavailable { .. } => ErrorKind::GradeUnavailable,
-            Self::NotPinned { .. } | Self::CannotCalibrate | Self::Profiling { .. } => ErrorKind::Other,
+            Self::NotPinned { .. } | Self::CannotCalibrate | Self::NoUserRdpmc { .. } | Self::Profiling { .. } => {
+                ErrorKind::Other
+            }
         }
     }
 
@@ -82,13 +92,14 @@ impl GroupError {
     pub fn remedy(&self) -> Option<String> {
         let text = match self {
             Self::TooManyEvents { .. } => "measure the events in several groups, one after the other",
+            Self::NoUserRdpmc { .. } => "build the group again",
+            Self::Unavailable { why, .. } => return why.remedy().map(str::to_owned),
             Self::CannotCalibrate => "end programs that use much of the processors, then calibrate again",
             Self::NoEvent
             | Self::NoCpu { .. }
             | Self::NotPinned { .. }
             | Self::AlreadyBegun
             | Self::NotBegun
-            | Self::Unavailable { .. }
             | Self::Profiling { .. } => return None,
         };
         Some(text.to_owned())

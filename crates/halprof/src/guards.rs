@@ -4,11 +4,12 @@
 use std::io;
 use std::rc::Rc;
 
-use protocol::{CountRecord, EventRequest, GroupReply, StartHeader, group_flags};
+use protocol::{CountRecord, EventRequest, GroupReply, StartHeader, group_flags, group_state};
 
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::system::{Affinity, ProfilingData, ProfilingHandle, System};
+use crate::system::{Affinity, CounterValues, ProfilingData, ProfilingHandle, System};
+use crate::thread_memory::ThreadMemory;
 
 /// A running session.
 pub(crate) struct Session {
@@ -25,6 +26,11 @@ impl Session {
     /// Returns the counts of the CPU on which the request arrives. Its registers are compared.
     pub(crate) fn read_group(&self) -> Result<GroupReply, Error> {
         self.driver.read_group(self.number, group_flags::COMPARE)
+    }
+
+    /// Returns whether this thread may execute RDPMC in user mode on the CPU on which the request arrives.
+    pub(crate) fn may_execute_rdpmc(&self) -> Result<bool, Error> {
+        Ok(self.driver.read_group(self.number, 0)?.state & group_state::USER_RDPMC != 0)
     }
 
     /// Returns the counts of every CPU. Their registers are compared.
@@ -44,16 +50,27 @@ impl Drop for Session {
 pub(crate) struct Profiling {
     system: Rc<dyn System>,
     handle: ProfilingHandle,
+    counters: u64,
 }
 
 impl Profiling {
     pub(crate) fn enable(system: Rc<dyn System>, counters: u64) -> io::Result<Self> {
         let handle = system.enable_profiling(counters)?;
-        Ok(Self { system, handle })
+        Ok(Self { system, handle, counters })
     }
 
     pub(crate) fn read(&self) -> io::Result<ProfilingData> {
         self.system.read_profiling(&self.handle)
+    }
+
+    /// Executes RDPMC in user mode.
+    pub(crate) fn read_counters(&self) -> io::Result<CounterValues> {
+        self.system.read_counters(&self.handle)
+    }
+
+    pub(crate) fn read_memory(&self) -> io::Result<ThreadMemory> {
+        let bytes = self.system.read_memory(&self.handle)?;
+        ThreadMemory::of(&bytes, self.counters).map_err(|why| io::Error::other(why.to_string()))
     }
 }
 

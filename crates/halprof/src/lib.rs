@@ -100,6 +100,7 @@ pub mod source;
 pub mod system;
 pub mod text;
 mod thread_group;
+mod thread_memory;
 mod truncation;
 pub mod verification;
 #[cfg(windows)]

@@ -115,6 +115,8 @@ pub enum Disturbance {
         /// The event, as the builder got it.
         event: String,
     },
+    /// The thread was switched out during every attempt to read its counters, at an end of the region.
+    SwitchedWhileRead,
     /// An event counts in kernel mode, where interrupts count for whatever they interrupt. Only Windows can tell them
     /// apart.
     KernelMode,
@@ -153,6 +155,7 @@ impl fmt::Display for Disturbance {
             Self::Contradiction { event } => {
                 write!(f, "Windows and the driver counted different numbers of {event} on the same CPU")
             }
+            Self::SwitchedWhileRead => f.write_str("the thread was switched out whenever its counters were read"),
             Self::KernelMode => {
                 f.write_str("events in kernel mode include interrupts, which have nothing to do with the thread")
             }
@@ -211,6 +214,12 @@ impl Ends {
     pub(crate) fn context_switches(&self) -> Option<u32> {
         let (begin, end) = (self.begin.accounting?, self.end.accounting?);
         Some(end.context_switches.wrapping_sub(begin.context_switches))
+    }
+
+    /// Returns the cycles that Windows charged to the thread; `None` if it was not profiled.
+    pub(crate) fn cycles(&self) -> Option<u64> {
+        let (begin, end) = (self.begin.accounting?, self.end.accounting?);
+        Some(end.cycle_time.saturating_sub(begin.cycle_time))
     }
 
     /// Returns whether the thread is proven to have run on one CPU, without another thread, all the time.

@@ -12,27 +12,37 @@ pub const PROFILING_FUNCTIONS: [&str; 4] =
     ["EnableThreadProfiling", "ReadThreadProfilingData", "QueryThreadProfiling", "DisableThreadProfiling"];
 
 /// What Windows keeps for the current thread while it is profiled, all since profiling was enabled. It is
-/// PERFORMANCE_DATA (winnt.h) without the fields that the groups do not use.
+/// PERFORMANCE_DATA (winnt.h) without the counters and the fields that the groups do not use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProfilingData {
     /// Number of context switches of the thread.
     pub context_switches: u32,
     /// Cycles of the time-stamp counter in which the thread ran, without the time in which it was interrupted.
     pub cycle_time: u64,
-    /// Number of elements of `counters` that have a value.
-    pub counter_count: u8,
-    /// Values of the counters, by their position in the configuration that the driver gave to Windows. An element
-    /// that was not enabled, or that the configuration does not have, is zero.
-    pub counters: [u64; MAX_THREAD_COUNTERS],
 }
+
+/// What Windows keeps of the counters for the current thread, since profiling was enabled: that part of
+/// PERFORMANCE_DATA (winnt.h).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CounterValues {
+    /// Number of counters in the configuration that the driver gave to Windows.
+    pub count: u8,
+    /// Values of the counters, by their position in the configuration. An element that was not enabled, or that the
+    /// configuration does not have, is zero.
+    pub values: [u64; MAX_THREAD_COUNTERS],
+}
+
+/// Size of THREAD_PERFORMANCE_DATA (public symbols of ntdll).
+pub const THREAD_MEMORY_SIZE: usize = 0x1C0;
+
+/// The bytes to which the handle of a profile points.
+pub type ThreadMemoryBytes = [u8; THREAD_MEMORY_SIZE];
 
 /// Thread profiling of the current thread, from [`System::enable_profiling`]. It can be used on this thread only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProfilingHandle {
     /// The handle of Windows.
     pub handle: usize,
-    /// Mask of the counters that are enabled: bit n is position n of the configuration.
-    pub counters: u64,
 }
 
 /// The processors on which a thread may run: GROUP_AFFINITY (winnt.h).
@@ -66,11 +76,25 @@ pub trait System {
     /// If Windows refuses it.
     fn enable_profiling(&self, counters: u64) -> io::Result<ProfilingHandle>;
 
-    /// Reads what Windows keeps for the thread: ReadThreadProfilingData.
+    /// Reads what Windows keeps for the thread apart from counters: ReadThreadProfilingData with
+    /// READ_THREAD_PROFILING_FLAG_DISPATCHING alone, which executes no RDPMC.
     ///
     /// # Errors
     /// If Windows refuses it.
     fn read_profiling(&self, handle: &ProfilingHandle) -> io::Result<ProfilingData>;
+
+    /// Reads the counters: ReadThreadProfilingData, which executes RDPMC in user mode. If the processor does not allow
+    /// that (CR4.PCE), the program ends with 0xC0000096; the caller asks the driver first.
+    ///
+    /// # Errors
+    /// If Windows refuses it.
+    fn read_counters(&self, handle: &ProfilingHandle) -> io::Result<CounterValues>;
+
+    /// Reads the memory to which the handle points, whatever it is.
+    ///
+    /// # Errors
+    /// If it does not point to as much memory that can be read.
+    fn read_memory(&self, handle: &ProfilingHandle) -> io::Result<ThreadMemoryBytes>;
 
     /// Ends the profiling of the thread: DisableThreadProfiling.
     ///

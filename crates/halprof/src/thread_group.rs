@@ -49,6 +49,8 @@ pub struct ThreadGroup {
     names: Arc<[String]>,
     events: Vec<ThreadEvent>,
     availability: Availability,
+    /// Bits of a counter.
+    width: u32,
     modulus: Modulus,
     base_age: Duration,
     base: Option<Base>,

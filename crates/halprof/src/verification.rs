@@ -3,7 +3,8 @@
 //! The documentation of Windows does not say how many bits of a counter Windows keeps, and no test of this project can
 //! run on every build. `client selftest` compares the counts of Windows with known work and writes a record of it to
 //! `%ProgramData%\halprof\threads.json`. Groups read the record. Without one for exactly this machine, virtualized
-//! counts are marked as unverified, and long regions need another proof ([`Quality`](crate::Quality)).
+//! counts are marked as unverified, and long regions need another proof ([`Quality`](crate::Quality)). Where programs
+//! cannot execute RDPMC, as Windows has it, there are no virtualized counts without a record.
 //!
 //! # Security
 //! On Windows, `write` creates the folder with a protected access list: SYSTEM and Administrators have full access,
@@ -17,10 +18,21 @@ use serde::{Deserialize, Serialize};
 use crate::system::System;
 
 /// Version of the record's format.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Largest size of a file that is read. A record has about 200 bytes.
 const MAX_BYTES: u64 = 4096;
+
+/// How the counters of a thread are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub enum ThreadReading {
+    /// By ReadThreadProfilingData, which executes RDPMC in user mode.
+    Function,
+    /// By the driver, together with the memory that Windows updates when it switches the thread.
+    Memory,
+}
 
 /// What a record holds for: another Windows, processor or driver must be verified again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +55,8 @@ pub struct Verification {
     format: u32,
     /// The machine on which it was.
     pub machine: MachineIdentity,
+    /// How the counters were read.
+    pub reading: ThreadReading,
     /// Whether Windows kept more than 32 bits of what a counter counted between two context switches.
     pub keeps_64_bits: bool,
 }
@@ -50,8 +64,8 @@ pub struct Verification {
 impl Verification {
     /// Returns the record of a machine on which the counts of Windows were as expected.
     #[must_use]
-    pub fn new(machine: MachineIdentity, keeps_64_bits: bool) -> Self {
-        Self { format: FORMAT, machine, keeps_64_bits }
+    pub fn new(machine: MachineIdentity, reading: ThreadReading, keeps_64_bits: bool) -> Self {
+        Self { format: FORMAT, machine, reading, keeps_64_bits }
     }
 
     /// Returns the record in a file's text; `None` if there is none of this format.
@@ -103,10 +117,12 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_written_and_nothing_else_is_a_record() {
-        let record = Verification::new(machine(), true);
+        let record = Verification::new(machine(), ThreadReading::Memory, true);
         let text = serde_json::to_string_pretty(&record).unwrap();
         assert_eq!(Verification::parse(text.as_bytes()), Some(record));
-        for (from, to) in [("\"format\": 1", "\"format\": 2"), ("\"keeps_64_bits\"", "\"keeps\""), ("}", "")] {
+        for (from, to) in
+            [("\"format\": 2", "\"format\": 1"), ("\"keeps_64_bits\"", "\"keeps\""), ("memory", "rdpmc"), ("}", "")]
+        {
             let other = text.replacen(from, to, 1);
             assert_ne!(other, text);
             assert_eq!(Verification::parse(other.as_bytes()), None, "{other}");

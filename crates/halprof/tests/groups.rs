@@ -8,15 +8,26 @@ mod lab;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use bench_protocol::{Accounting, Scheduling};
-use halprof::verification::{self, MachineIdentity, Verification};
+use bench_protocol::{Accounting, HandleTarget, Scheduling, UserRdpmc};
+use halprof::verification::{self, MachineIdentity, ThreadReading, Verification};
 use halprof::{Builder, Disturbance, Error, Grade, GroupError, Quality, ThreadGroup, Unavailable};
 use lab::{INTEL, Lab, LabSystem, start_session};
 
 const HASWELL: &str = "haswell-4710mq";
 
 fn quiet() -> Scheduling {
-    Scheduling { kinds: INTEL.to_vec(), ..Scheduling::default() }
+    Scheduling { kinds: INTEL.to_vec(), rdpmc: UserRdpmc::Works, ..Scheduling::default() }
+}
+
+/// As Windows has it.
+fn faulting() -> Scheduling {
+    Scheduling { rdpmc: UserRdpmc::Faults, ..quiet() }
+}
+
+/// Writes the record of a self-test.
+fn verify(lab: &Lab, reading: ThreadReading, keeps_64_bits: bool) {
+    let record = Verification::new(lab.machine().identity().unwrap(), reading, keeps_64_bits);
+    verification::write(&LabSystem(lab.clone()), &record).unwrap();
 }
 
 fn truncated() -> Scheduling {
@@ -279,9 +290,9 @@ fn an_empty_closure_counts_nothing_after_calibration() {
 
 #[test]
 fn the_bound_of_an_overhead_that_varies_holds() {
-    // The kernel's part of each call is random.
-    let lab = lab();
-    let mut group = instructions().both().build_for_thread_on(&lab.machine()).unwrap();
+    // The kernel's part of each request is random, and a region has a part of one at each end.
+    let lab = Lab::new(HASWELL, 2, faulting());
+    let mut group = instructions().both().allow_unverified().build_for_thread_on(&lab.machine()).unwrap();
     let bound = group.calibrate().unwrap().get("instructions").unwrap().bound();
     assert!(bound > 0);
     let counts: Vec<_> = (0..100).map(|_| group.measure(|| ()).unwrap().get("instructions").unwrap()).collect();
@@ -321,8 +332,7 @@ fn a_region_with_more_than_2_32_events_is_exact_disturbed_or_split() {
     drop(other);
     // Where Windows is known to keep every bit, nothing else is needed.
     let lab = self::lab();
-    let record = Verification::new(lab.machine().identity().unwrap(), true);
-    verification::write(&LabSystem(lab.clone()), &record).unwrap();
+    verify(&lab, ThreadReading::Function, true);
     let mut verified = group(&lab);
     assert!(verified.availability().is_verified());
     let counts = verified.measure(|| work(&lab)).unwrap();
@@ -341,9 +351,131 @@ fn a_record_of_another_machine_verifies_nothing() {
         MachineIdentity { driver: "9.9.9".to_owned(), ..own.clone() },
     ];
     for (machine, verified) in others.into_iter().map(|other| (other, false)).chain([(own, true)]) {
-        verification::write(&LabSystem(lab.clone()), &Verification::new(machine.clone(), true)).unwrap();
+        verification::write(
+            &LabSystem(lab.clone()),
+            &Verification::new(machine.clone(), ThreadReading::Function, true),
+        )
+        .unwrap();
         assert_eq!(group(&lab).availability().is_verified(), verified, "{machine:?}");
     }
+}
+
+#[test]
+fn where_rdpmc_faults_counts_are_undisturbed_until_a_selftest_has_verified_the_memory() {
+    let lab = Lab::new(HASWELL, 2, faulting());
+    for record in [None, Some(ThreadReading::Function), Some(ThreadReading::Memory)] {
+        if let Some(reading) = record {
+            verify(&lab, reading, true);
+        }
+        let mut group = group(&lab);
+        let availability = group.availability().clone();
+        let is_verified = record == Some(ThreadReading::Memory);
+        let (grade, quality, reading) = if is_verified {
+            (Grade::Virtualized, Quality::Virtualized { verified: true }, record)
+        } else {
+            assert_eq!(availability.why_not(Grade::Virtualized), Some(&Unavailable::Unverified));
+            (Grade::Undisturbed, Quality::Undisturbed, None)
+        };
+        assert_eq!((availability.grade(), availability.reading()), (grade, reading), "{record:?}");
+        assert_eq!(availability.is_verified(), is_verified, "{record:?}");
+        let counts = group.measure(|| run(&lab, 1_000)).unwrap();
+        assert_eq!((counts.get("instructions"), &counts.quality), (Some(1_040), &quality), "{record:?}");
+        // More than 32 bits in one slice, and a switch.
+        let work = || {
+            run(&lab, 5 << 32);
+            lab.wait();
+            run(&lab, 3);
+        };
+        let counts = group.measure(work).unwrap();
+        assert_eq!(counts.quality.is_exact(), is_verified, "{}", counts.quality);
+        if is_verified {
+            assert_eq!(counts.get("instructions"), Some((5 << 32) + 43));
+        }
+        drop(group);
+        assert!(lab.is_free());
+    }
+    lab.state().verification = None;
+    let Err(error) = instructions().require(Grade::Virtualized).build_for_thread_on(&lab.machine()) else {
+        panic!("built without a record")
+    };
+    assert_eq!(error.remedy().as_deref(), Some("client selftest --threads"));
+    let unverified = instructions().allow_unverified().build_for_thread_on(&lab.machine()).unwrap();
+    assert_eq!(unverified.availability().reading(), Some(ThreadReading::Memory));
+    assert!(!unverified.availability().is_verified(), "it is for the self-test");
+}
+
+#[test]
+fn a_handle_that_points_elsewhere_leaves_the_undisturbed_grade() {
+    for (handle, reason) in [
+        (HandleTarget::Nothing, "does not point to memory"),
+        (HandleTarget::Unreadable, "does not point to memory"),
+        (HandleTarget::Garbage, "does not point to THREAD_PERFORMANCE_DATA: Size is 0xa5a5 instead of 0x1c0"),
+        (HandleTarget::OtherVersion, "does not point to THREAD_PERFORMANCE_DATA: Version is 0x2 instead of 0x1"),
+        (HandleTarget::OtherCounters, "the index of a counter is 0x0 instead of 0x1"),
+    ] {
+        let lab = Lab::new(HASWELL, 2, Scheduling { handle, ..faulting() });
+        verify(&lab, ThreadReading::Memory, true);
+        // Counters 0 and 1.
+        let mut group = instructions().event("branches").unwrap().build_for_thread_on(&lab.machine()).unwrap();
+        let why = group.availability().why_not(Grade::Virtualized).unwrap();
+        assert!(matches!(why, Unavailable::NoThreadMemory { .. }) && why.to_string().contains(reason), "{why}");
+        let counts = group.measure(|| run(&lab, 1_000)).unwrap();
+        assert_eq!((counts.get("instructions"), counts.quality), (Some(1_040), Quality::Undisturbed), "{handle:?}");
+        drop(group);
+        assert!(lab.is_free());
+    }
+}
+
+#[test]
+fn memory_that_is_wrong_in_one_slice_is_a_contradiction() {
+    let lab = Lab::new(HASWELL, 2, Scheduling { handle: HandleTarget::Exchanged, ..faulting() });
+    let mut group = instructions().allow_unverified().build_for_thread_on(&lab.machine()).unwrap();
+    // The first slice has no total that could be exchanged.
+    run(&lab, 1_000);
+    lab.wait();
+    group.begin().unwrap();
+    run(&lab, 1_000);
+    lab.wait();
+    run(&lab, 1_000);
+    let counts = group.end().unwrap();
+    assert!(!counts.quality.is_exact() || counts.get("instructions") != Some(2_040), "only known work can tell");
+}
+
+#[test]
+fn rdpmc_that_works_on_one_cpu_only_is_used_by_threads_that_stay_there() {
+    let scheduling = Scheduling { rdpmc: UserRdpmc::WorksOnProcessor0, migrate: 100, preempt: 5, ..quiet() };
+    for (pin, reading) in [(Some(0), Some(ThreadReading::Function)), (Some(1), None), (None, None)] {
+        let lab = Lab::new(HASWELL, 2, scheduling.clone());
+        let builder = pin.map_or_else(instructions, |cpu| instructions().pin(cpu));
+        let mut group = builder.build_for_thread_on(&lab.machine()).unwrap();
+        assert_eq!(group.availability().reading(), reading, "{pin:?}: {}", group.availability());
+        for _ in 0..50 {
+            group.measure(|| run(&lab, 1_000)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn rdpmc_that_stops_working_is_an_error_and_not_the_end_of_the_program() {
+    let lab = lab();
+    let mut group = group(&lab);
+    assert_eq!(group.availability().reading(), Some(ThreadReading::Function));
+    lab.state().scheduler.set_behavior(faulting());
+    let error = group.begin().unwrap_err();
+    assert!(matches!(error, Error::Group(GroupError::NoUserRdpmc { .. })), "{error}");
+    assert!(matches!(group.end(), Err(Error::Group(GroupError::NotBegun))));
+}
+
+#[test]
+fn a_thread_that_is_switched_at_every_reading_is_told_so() {
+    let lab = Lab::new(HASWELL, 2, faulting());
+    verify(&lab, ThreadReading::Memory, true);
+    let mut group = group(&lab);
+    lab.state().scheduler.set_behavior(Scheduling { preempt: 100, ..faulting() });
+    let counts = group.measure(|| run(&lab, 1_000)).unwrap();
+    assert_eq!(counts.quality, Quality::Disturbed(Disturbance::SwitchedWhileRead));
+    lab.state().scheduler.set_behavior(faulting());
+    assert!(group.measure(|| run(&lab, 1_000)).unwrap().quality.is_exact());
 }
 
 #[test]

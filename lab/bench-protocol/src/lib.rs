@@ -25,7 +25,11 @@ pub use command::{
 };
 pub use random::Random;
 pub use stepping::{StepEntry, StepOverflow, StepPlan, StepReport};
-pub use thread_script::{Accounting, MaskMeaning, Reading, Scheduling, THREAD_SCRIPT, ThreadScript, Work};
-pub use threads::{CounterOwner, HardwareCounters, ThreadAnswer, ThreadCall, ThreadCommand, ThreadData, ThreadLedger};
+pub use thread_script::{
+    Accounting, HandleTarget, MaskMeaning, Scheduling, THREAD_SCRIPT, ThreadScript, UserRdpmc, Work,
+};
+pub use threads::{
+    CounterOwner, HardwareCounters, ThreadAnswer, ThreadCall, ThreadCommand, ThreadData, ThreadLedger, thread_memory,
+};
 pub use trace_script::{Disorder, Refusal, SystemEvent, TRACE_SCRIPT, TraceReport, TraceScript, UserParts};
 pub use tracing::{ProviderId, RegisteredProvider, SiteStack, WrittenEvent};

@@ -51,8 +51,10 @@ pub struct Scheduling {
     pub accounting: Accounting,
     /// What the bits of EnableThreadProfiling's mask mean.
     pub mask: MaskMeaning,
-    /// How ReadThreadProfilingData reads.
-    pub reading: Reading,
+    /// Whether programs may execute RDPMC, with which ReadThreadProfilingData reads the counters.
+    pub rdpmc: UserRdpmc,
+    /// What the handle of EnableThreadProfiling points to.
+    pub handle: HandleTarget,
 }
 
 impl Default for Scheduling {
@@ -71,7 +73,8 @@ impl Default for Scheduling {
             events_per_cycle: 1,
             accounting: Accounting::Full,
             mask: MaskMeaning::Position,
-            reading: Reading::SystemCall,
+            rdpmc: UserRdpmc::Faults,
+            handle: HandleTarget::PerformanceData,
         }
     }
 }
@@ -106,19 +109,53 @@ impl MaskMeaning {
     pub const ALL: [Self; 2] = [Self::Position, Self::Index];
 }
 
-/// How ReadThreadProfilingData reads the counters.
+/// Whether programs may execute RDPMC: CR4.PCE (SDM Vol. 3A, 2.5).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Reading {
-    /// By a system call.
+pub enum UserRdpmc {
+    /// It faults, as Windows has it: the program ends.
     #[default]
-    SystemCall,
-    /// In user mode by RDPMC, again if the thread is switched meanwhile.
-    UserMode,
+    Faults,
+    /// Another driver has set CR4.PCE.
+    Works,
+    /// Another driver has set CR4.PCE on processor 0 alone.
+    WorksOnProcessor0,
+    /// It works in threads that profile counters only.
+    WorksInProfiledThreads,
 }
 
-impl Reading {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::SystemCall, Self::UserMode];
+impl UserRdpmc {
+    /// All.
+    pub const ALL: [Self; 4] = [Self::Faults, Self::Works, Self::WorksOnProcessor0, Self::WorksInProfiledThreads];
+}
+
+/// What the handle of EnableThreadProfiling points to. Windows documents nothing of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HandleTarget {
+    /// THREAD_PERFORMANCE_DATA by its public symbols, which Windows updates at each context switch.
+    #[default]
+    PerformanceData,
+    /// Nothing: it is a number.
+    Nothing,
+    /// Pages that are reserved and cannot be read.
+    Unreadable,
+    /// Memory of another kind.
+    Garbage,
+    /// A structure of another version.
+    OtherVersion,
+    /// The structure, in which the indexes of the counters are elsewhere.
+    OtherCounters,
+    /// The structure as it was when profiling was enabled.
+    Frozen,
+    /// The structure, in which Start and Total are exchanged. Only known work can tell.
+    Exchanged,
+}
+
+impl HandleTarget {
+    /// The structure by its public layout and what cannot be told from it without known work.
+    pub const PLAUSIBLE: [Self; 3] = [Self::PerformanceData, Self::Frozen, Self::Exchanged];
+    /// What the structure can be told from.
+    pub const IMPLAUSIBLE: [Self; 5] =
+        [Self::Nothing, Self::Unreadable, Self::Garbage, Self::OtherVersion, Self::OtherCounters];
 }
 
 /// What a thread executes: a piece of work.

@@ -3,6 +3,12 @@
 use crate::{EventCount, Scheduling, Work};
 use serde::{Deserialize, Serialize};
 
+/// Returns the file that the memory of a thread's profile is, as a program under Wine finds it.
+#[must_use]
+pub fn thread_memory(process: u32, thread: u32) -> String {
+    format!("C:\\lab\\profile-{process}-{thread}")
+}
+
 /// A command about the threads of programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ThreadCommand {
@@ -98,7 +104,7 @@ pub enum ThreadAnswer {
     Done,
     /// Reply to `HardwareCounters`.
     HardwareCounters(HardwareCounters),
-    /// The call failed with this Win32 error.
+    /// The call failed with this Win32 error, or it ends the program with STATUS_PRIVILEGED_INSTRUCTION.
     Failed(u32),
     /// Reply to `Enable`: the handle.
     Handle(u64),
@@ -123,7 +129,7 @@ pub enum ThreadAnswer {
 /// What ReadThreadProfilingData returns.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadData {
-    /// Number of counters that have a value.
+    /// Number of configured counters.
     pub counter_count: u8,
     /// Number of switches from the thread to another.
     pub context_switches: u32,

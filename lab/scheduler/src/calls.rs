@@ -1,10 +1,10 @@
 //! The functions of thread profiling, affinity, and requests to drivers.
 
 use crate::{
-    Processors, Scheduler, ThreadId,
+    PerformanceData, Processors, Scheduler, ThreadId,
     profile::{Profile, ProfileHandle, ProfilingData},
 };
-use bench_protocol::Reading;
+use bench_protocol::UserRdpmc;
 use std::fmt;
 
 /// THREAD_PROFILING_FLAG_DISPATCH of EnableThreadProfiling.
@@ -21,10 +21,13 @@ pub const INVALID_PARAMETER: Error = Error(87);
 /// ERROR_WMI_ALREADY_ENABLED.
 pub const ALREADY_ENABLED: Error = Error(4206);
 
+/// STATUS_PRIVILEGED_INSTRUCTION: the program executes RDPMC, which faults, and ends with this code.
+pub const PRIVILEGED_INSTRUCTION: Error = Error(0xC000_0096);
+
 /// Most attempts of a read in user mode. The last one takes what it gets.
 const MAX_RETRIES: u32 = 10;
 
-/// A Win32 error code.
+/// A Win32 error code, or [`PRIVILEGED_INSTRUCTION`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Error(pub u32);
 
@@ -62,32 +65,19 @@ impl Scheduler {
             let handle = scheduler.new_handle();
             let (configured, meaning) = (scheduler.configuration.counters(), scheduler.behavior.mask);
             let mut profile = Profile::new(handle, flags & ENABLE_DISPATCH != 0, mask, configured, meaning);
-            profile.begin(machine, processor);
+            profile.enable(machine, processor);
             scheduler.thread(caller).profile = Some(profile);
             Ok(handle)
         })
     }
 
-    /// ReadThreadProfilingData, without the checks of the structure that the caller passes.
+    /// ReadThreadProfilingData, without the checks of the structure that the caller passes. It reads the counters by
+    /// RDPMC in user mode, again if the thread is switched meanwhile.
     ///
     /// # Errors
-    /// The handle is not that of the calling thread's profile, or a flag is unknown.
+    /// The handle is not that of the calling thread's profile, or a flag is unknown. [`PRIVILEGED_INSTRUCTION`] ends
+    /// the program.
     pub fn read(
-        &mut self,
-        machine: &mut dyn Processors,
-        caller: ThreadId,
-        handle: ProfileHandle,
-        flags: u32,
-    ) -> Result<ProfilingData, Error> {
-        match self.behavior.reading {
-            Reading::SystemCall => self.system_call(machine, caller, |scheduler, machine, processor| {
-                scheduler.data(machine, caller, processor, handle, flags)
-            }),
-            Reading::UserMode => self.read_in_user_mode(machine, caller, handle, flags),
-        }
-    }
-
-    fn read_in_user_mode(
         &mut self,
         machine: &mut dyn Processors,
         caller: ThreadId,
@@ -122,9 +112,12 @@ impl Scheduler {
         if flags & !(READ_DISPATCH | READ_COUNTERS) != 0 {
             return Err(INVALID_PARAMETER);
         }
-        let accounting = self.behavior.accounting;
+        let (accounting, faults) = (self.behavior.accounting, !self.rdpmc_works(Some(caller), processor));
         let thread = self.thread(caller);
         let profile = thread.profile.as_ref().filter(|profile| profile.handle == handle).ok_or(INVALID_HANDLE)?;
+        if flags & READ_COUNTERS != 0 && faults && profile.has_counters() {
+            return Err(PRIVILEGED_INSTRUCTION);
+        }
         let mut data = ProfilingData::default();
         if flags & READ_DISPATCH != 0 && profile.counts_switches {
             data.context_switches = profile.switches;
@@ -135,6 +128,39 @@ impl Scheduler {
             (data.counters, data.counter_count) = profile.values(machine, processor, accounting);
         }
         Ok(data)
+    }
+
+    /// Returns CR4.PCE of a processor: whether the thread that runs there may execute RDPMC in user mode.
+    #[must_use]
+    pub fn rdpmc_works_on(&self, processor: u32) -> bool {
+        let place = usize::try_from(processor).unwrap_or(usize::MAX);
+        self.rdpmc_works(self.running.get(place).copied().flatten(), processor)
+    }
+
+    fn rdpmc_works(&self, thread: Option<ThreadId>, processor: u32) -> bool {
+        let profile = || self.threads.get(&thread?)?.profile.as_ref();
+        match self.behavior.rdpmc {
+            UserRdpmc::Faults => false,
+            UserRdpmc::Works => true,
+            UserRdpmc::WorksOnProcessor0 => processor == 0,
+            UserRdpmc::WorksInProfiledThreads => profile().is_some_and(|profile| profile.mask != 0),
+        }
+    }
+
+    /// Returns the memory to which the handle of a thread's profile points, as a thread that runs finds it. `None` if
+    /// the thread does not profile, or the memory cannot be read.
+    #[must_use]
+    pub fn performance_data(&self, thread: ThreadId) -> Option<PerformanceData> {
+        let profile = self.threads.get(&thread)?.profile.as_ref()?;
+        profile.performance_data(self.behavior.handle)
+    }
+
+    /// Reads that memory as a thread does, which can be switched afterwards.
+    pub fn read_memory(&mut self, machine: &mut dyn Processors, caller: ThreadId) -> Option<PerformanceData> {
+        self.run_on(machine, caller);
+        let memory = self.performance_data(caller);
+        self.step(machine, caller);
+        memory
     }
 
     /// DisableThreadProfiling.

@@ -16,7 +16,7 @@
 //! | `ledger` | the events that a thread executed |
 //!
 //! ```
-//! use bench_protocol::{Scheduling, Work};
+//! use bench_protocol::{Scheduling, UserRdpmc, Work};
 //! use scheduler::{Mode, Processors, READ_COUNTERS, Scheduler, ThreadId};
 //!
 //! /// A processor that counts one event in user mode.
@@ -34,7 +34,7 @@
 //! }
 //!
 //! let (mut machine, thread) = (One(0), ThreadId(1));
-//! let mut scheduler = Scheduler::new(Scheduling { preempt: 50, ..Scheduling::default() }, 1);
+//! let mut scheduler = Scheduler::new(Scheduling { preempt: 50, rdpmc: UserRdpmc::Works, ..Scheduling::default() }, 1);
 //! scheduler.configure(&[0])?; // as KeSetHardwareCounterConfiguration
 //! let profile = scheduler.enable(&mut machine, thread, thread, 0, 1)?;
 //! let before = scheduler.read(&mut machine, thread, profile, READ_COUNTERS)?;
@@ -52,14 +52,17 @@
 mod calls;
 mod configuration;
 mod ledger;
+mod performance_data;
 mod profile;
 mod scheduler;
 
 pub use calls::{
-    ALREADY_ENABLED, ENABLE_DISPATCH, Error, INVALID_HANDLE, INVALID_PARAMETER, READ_COUNTERS, READ_DISPATCH,
+    ALREADY_ENABLED, ENABLE_DISPATCH, Error, INVALID_HANDLE, INVALID_PARAMETER, PRIVILEGED_INSTRUCTION, READ_COUNTERS,
+    READ_DISPATCH,
 };
 pub use configuration::{Configuration, ConfigureError, MAX_COUNTERS};
 pub use ledger::Ledger;
+pub use performance_data::{PERFORMANCE_DATA_SIZE, PerformanceData};
 pub use profile::{ProfileHandle, ProfilingData};
 pub use scheduler::{Scheduler, ThreadId};
 

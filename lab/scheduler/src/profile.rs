@@ -1,7 +1,7 @@
 //! What Windows keeps for a thread that profiles.
 
-use crate::{MAX_COUNTERS, Processors};
-use bench_protocol::{Accounting, MaskMeaning};
+use crate::{MAX_COUNTERS, PerformanceData, Processors};
+use bench_protocol::{Accounting, HandleTarget, MaskMeaning};
 
 /// A handle of [`Scheduler::enable`](crate::Scheduler::enable).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,7 +10,7 @@ pub struct ProfileHandle(pub u64);
 /// PERFORMANCE_DATA, as far as Windows writes it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProfilingData {
-    /// Number of counters that have a value: the bits of the mask.
+    /// Number of configured counters.
     pub counter_count: u8,
     /// Number of switches from the thread to another since profiling was enabled. 0 unless it was asked for at the
     /// time.
@@ -28,15 +28,15 @@ pub struct ProfilingData {
 
 /// One counter of a profile.
 #[derive(Debug, Clone, Copy)]
-struct Counter {
+pub struct Counter {
     /// Its bit of the mask.
-    bit: usize,
+    pub bit: usize,
     /// For RDPMC. None if it is not configured.
-    index: Option<u64>,
+    pub index: Option<u64>,
     /// Its value when the thread was switched in.
-    start: u64,
+    pub start: u64,
     /// Events until then.
-    total: u64,
+    pub total: u64,
 }
 
 /// The profile of a thread.
@@ -47,7 +47,17 @@ pub struct Profile {
     pub counts_switches: bool,
     pub switches: u32,
     pub wait_reasons: u64,
-    counters: Vec<Counter>,
+    /// The counters to profile, by bit.
+    pub mask: u64,
+    /// Number of configured counters.
+    pub configured: u8,
+    /// Number of times that Windows has written the profile.
+    pub updates: u64,
+    /// Where the thread was switched in.
+    pub processor: u32,
+    /// The memory of the program when profiling was enabled.
+    pub enabled_as: Option<Box<PerformanceData>>,
+    pub counters: Vec<Counter>,
 }
 
 impl Profile {
@@ -65,11 +75,34 @@ impl Profile {
         };
         let bits = (0..MAX_COUNTERS).filter(|bit| mask >> bit & 1 == 1);
         let counters = bits.map(|bit| Counter { bit, index: index(bit), start: 0, total: 0 }).collect();
-        Self { handle, counts_switches, switches: 0, wait_reasons: 0, counters }
+        Self {
+            handle,
+            counts_switches,
+            switches: 0,
+            wait_reasons: 0,
+            mask,
+            configured: u8::try_from(configured.len()).unwrap_or(u8::MAX),
+            updates: 0,
+            processor: 0,
+            enabled_as: None,
+            counters,
+        }
+    }
+
+    /// Begins the profile of a thread that runs on `processor`.
+    pub fn enable(&mut self, machine: &mut dyn Processors, processor: u32) {
+        self.begin(machine, processor);
+        self.enabled_as = Some(Box::new(self.write(HandleTarget::PerformanceData)));
+    }
+
+    /// Returns whether a read of the counters executes RDPMC.
+    pub fn has_counters(&self) -> bool {
+        self.counters.iter().any(|counter| counter.index.is_some())
     }
 
     /// Reads the counters when the thread is switched in.
     pub fn begin(&mut self, machine: &mut dyn Processors, processor: u32) {
+        (self.updates, self.processor) = (self.updates.wrapping_add(1), processor);
         for counter in &mut self.counters {
             if let Some(index) = counter.index {
                 counter.start = machine.read_counter(processor, index);
@@ -79,12 +112,13 @@ impl Profile {
 
     /// Adds what the thread counted when it is switched out.
     pub fn end(&mut self, machine: &mut dyn Processors, processor: u32, accounting: Accounting) {
+        self.updates = self.updates.wrapping_add(1);
         for counter in &mut self.counters {
             counter.total = counter.now(machine, processor, accounting);
         }
     }
 
-    /// Returns the values of the running thread by bit, and the number of counters.
+    /// Returns the values of the running thread by bit, and the number of configured counters.
     pub fn values(
         &self,
         machine: &mut dyn Processors,
@@ -97,7 +131,7 @@ impl Profile {
                 *value = counter.now(machine, processor, accounting);
             }
         }
-        (values, u8::try_from(self.counters.len()).unwrap_or(u8::MAX))
+        (values, self.configured)
     }
 }
 

@@ -47,7 +47,7 @@ pub struct Scheduler {
     /// Number of threads that have started, ended ones included.
     started: u64,
     /// The running thread of each processor.
-    running: Vec<Option<ThreadId>>,
+    pub(crate) running: Vec<Option<ThreadId>>,
     kinds: BTreeSet<(u16, u8)>,
     /// Cycles since the start, in which something ran or a delay passed.
     time: u64,

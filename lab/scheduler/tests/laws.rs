@@ -2,12 +2,12 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-use bench_protocol::{Accounting, EventCount, MaskMeaning, Reading, Scheduling, Work};
+use bench_protocol::{Accounting, EventCount, HandleTarget, MaskMeaning, Scheduling, UserRdpmc, Work};
 use model::Processor;
 use proptest::prelude::*;
 use scheduler::{
-    ALREADY_ENABLED, ConfigureError, ENABLE_DISPATCH, INVALID_HANDLE, INVALID_PARAMETER, Mode, Processors,
-    READ_COUNTERS, READ_DISPATCH, Scheduler, ThreadId,
+    ALREADY_ENABLED, ConfigureError, ENABLE_DISPATCH, INVALID_HANDLE, INVALID_PARAMETER, Mode, PRIVILEGED_INSTRUCTION,
+    PerformanceData, Processors, READ_COUNTERS, READ_DISPATCH, Scheduler, ThreadId,
 };
 
 const INSTRUCTIONS: u16 = 0xC0;
@@ -75,7 +75,7 @@ fn behaviors() -> impl Strategy<Value = Scheduling> {
     let shares = (0..60_u32, 0..=100_u32, 0..40_u32, 0..40_u32);
     let numbers = (any::<u64>(), 1..6_u32, 0..5_000_u64, 0..500_u64, 0..50_u64);
     (shares, numbers, any::<bool>()).prop_map(
-        |((preempt, migrate, interrupt, delay), (seed, slices, others, kernel, overhead), in_user_mode)| Scheduling {
+        |((preempt, migrate, interrupt, delay), (seed, slices, others, kernel, overhead), in_profiled)| Scheduling {
             seed,
             preempt,
             migrate,
@@ -85,7 +85,7 @@ fn behaviors() -> impl Strategy<Value = Scheduling> {
             others,
             kernel,
             overhead,
-            reading: if in_user_mode { Reading::UserMode } else { Reading::SystemCall },
+            rdpmc: if in_profiled { UserRdpmc::WorksInProfiledThreads } else { UserRdpmc::Works },
             ..Scheduling::default()
         },
     )
@@ -130,7 +130,7 @@ proptest! {
                     executed[usize::try_from(thread.0).unwrap()][bit] + 2 * scheduler.behavior().overhead
                 );
             }
-            prop_assert_eq!(last.counter_count, 2);
+            prop_assert_eq!(last.counter_count, 3);
             prop_assert!(u64::from(last.context_switches) <= after.switches);
             prop_assert!(last.cycles <= after.cycles && last.cycles >= first.cycles);
         }
@@ -171,8 +171,7 @@ proptest! {
 
     #[test]
     fn kernel_mode_is_counted_with_the_interrupts(behavior in behaviors(), works in works()) {
-        // In user mode, the kernel's part of a read lies in no profile.
-        let behavior = Scheduling { reading: Reading::UserMode, preempt: 0, interrupt: 0, ..behavior };
+        let behavior = Scheduling { preempt: 0, interrupt: 0, ..behavior };
         let interrupted = Scheduling { interrupt: 50, preempt: 50, ..behavior.clone() };
         let (mut scheduler, mut machine) = start(behavior.clone(), 2);
         let thread = ThreadId(1);
@@ -206,13 +205,104 @@ proptest! {
     }
 }
 
+/// Returns a field of the memory of a profile.
+fn field(memory: &PerformanceData, at: usize) -> u64 {
+    u64::from_le_bytes(memory[at..at + 8].try_into().unwrap())
+}
+
+proptest! {
+    /// What a thread can compute without RDPMC in user mode: a driver reads the counter in a request, and the memory
+    /// is the same before and after it.
+    #[test]
+    fn total_and_the_difference_of_a_driver_are_exact_while_the_memory_does_not_change(
+        behavior in behaviors(),
+        works in works(),
+        processors in 1..5_u32,
+    ) {
+        let behavior = Scheduling { rdpmc: UserRdpmc::Faults, ..behavior };
+        let (mut scheduler, mut machine) = start(behavior, processors);
+        let thread = ThreadId(1);
+        scheduler.enable(&mut machine, thread, thread, ENABLE_DISPATCH, 0b10).unwrap();
+        let value = |scheduler: &mut Scheduler, machine: &mut Machine| loop {
+            let before = scheduler.read_memory(machine, thread).unwrap();
+            let (raw, executed) = {
+                let processor = scheduler.begin_request(machine, thread);
+                let read = (machine.read_counter(processor, 1), scheduler.ledger(thread).user(CYCLES, 0));
+                scheduler.end_request(machine, thread);
+                read
+            };
+            let after = scheduler.read_memory(machine, thread).unwrap();
+            if before == after {
+                return (field(&after, 0x40 + 0x18 + 0x10) + raw - field(&after, 0x40 + 0x18 + 8), executed);
+            }
+        };
+        for (_, user, kernel) in works {
+            let (first, before) = value(&mut scheduler, &mut machine);
+            scheduler.run(&mut machine, thread, &work(user, kernel));
+            let (last, after) = value(&mut scheduler, &mut machine);
+            prop_assert_eq!(last - first, after - before);
+        }
+    }
+}
+
+#[test]
+fn rdpmc_in_user_mode_faults_by_default() {
+    for (rdpmc, without, with) in [
+        (UserRdpmc::Faults, [false; 2], [false; 2]),
+        (UserRdpmc::Works, [true; 2], [true; 2]),
+        (UserRdpmc::WorksOnProcessor0, [true, false], [true, false]),
+        (UserRdpmc::WorksInProfiledThreads, [false; 2], [false, true]),
+    ] {
+        let (mut scheduler, mut machine) = start(Scheduling { rdpmc, ..Scheduling::default() }, 2);
+        let thread = ThreadId(1);
+        scheduler.set_affinity(&mut machine, thread, thread, 0b10).unwrap();
+        let works = |scheduler: &Scheduler| [0, 1].map(|processor| scheduler.rdpmc_works_on(processor));
+        assert_eq!(works(&scheduler), without, "{rdpmc:?}");
+        let handle = scheduler.enable(&mut machine, thread, thread, ENABLE_DISPATCH, 1).unwrap();
+        assert_eq!(works(&scheduler), with, "{rdpmc:?}");
+        let read = scheduler.read(&mut machine, thread, handle, READ_COUNTERS | READ_DISPATCH);
+        assert_eq!(read.err(), (!with[1]).then_some(PRIVILEGED_INSTRUCTION), "{rdpmc:?}");
+        assert!(scheduler.read(&mut machine, thread, handle, READ_DISPATCH).is_ok(), "the account needs none");
+    }
+    assert_eq!(Scheduling::default().rdpmc, UserRdpmc::Faults);
+}
+
+#[test]
+fn the_memory_of_a_profile_has_the_public_layout_or_another() {
+    let memory = |handle| {
+        let (mut scheduler, mut machine) = start(Scheduling { handle, ..Scheduling::default() }, 2);
+        let thread = ThreadId(1);
+        assert!(scheduler.performance_data(thread).is_none());
+        scheduler.set_affinity(&mut machine, thread, thread, 0b10).unwrap();
+        scheduler.run(&mut machine, thread, &work(1_000, 0));
+        scheduler.enable(&mut machine, thread, thread, ENABLE_DISPATCH, 0b101).unwrap();
+        scheduler.run(&mut machine, thread, &work(70, 0));
+        scheduler.preempt(&mut machine, thread);
+        scheduler.read_memory(&mut machine, thread)
+    };
+    let real = memory(HandleTarget::PerformanceData).unwrap();
+    assert_eq!(field(&real, 0), 0x1C0 | 1 << 16 | 1 << 48, "size, version, processor 1");
+    assert_eq!(field(&real, 8), 1 | 3 << 32, "one switch, three configured counters");
+    assert_eq!((field(&real, 0x10), field(&real, 0x20)), (3, 0b101), "in, out and in again; the mask");
+    assert_eq!([field(&real, 0x40), field(&real, 0x58), field(&real, 0x70)], [0, 0, 2 << 32], "types and indexes");
+    assert!(field(&real, 0x48) >= 1_070 && field(&real, 0x50) >= 70, "start and total");
+    let exchanged = memory(HandleTarget::Exchanged).unwrap();
+    assert_eq!((field(&exchanged, 0x48), field(&exchanged, 0x50)), (field(&real, 0x50), field(&real, 0x48)));
+    assert_eq!(field(&memory(HandleTarget::Frozen).unwrap(), 0x10), 1);
+    assert_eq!(field(&memory(HandleTarget::OtherVersion).unwrap(), 0), 0x1C0 | 2 << 16 | 1 << 48);
+    assert_eq!(field(&memory(HandleTarget::OtherCounters).unwrap(), 0x70), 0);
+    assert!([HandleTarget::Nothing, HandleTarget::Unreadable].map(memory).iter().all(Option::is_none));
+    assert_ne!(field(&memory(HandleTarget::Garbage).unwrap(), 0) & 0xFFFF, 0x1C0);
+}
+
 #[test]
 fn truncated_accounting_loses_what_a_slice_has_above_32_bits() {
     const MANY: u64 = 5_000_000_000;
     for (slices, lost) in [(1, 1), (2, 0)] {
         for accounting in Accounting::ALL {
             // A switch after each slice.
-            let behavior = Scheduling { accounting, slices, overhead: 0, ..Scheduling::default() };
+            let behavior =
+                Scheduling { accounting, slices, overhead: 0, rdpmc: UserRdpmc::Works, ..Scheduling::default() };
             let (mut scheduler, mut machine) = start(behavior.clone(), 1);
             let thread = ThreadId(1);
             let handle = scheduler.enable(&mut machine, thread, thread, ENABLE_DISPATCH, 1).unwrap();
@@ -230,7 +320,8 @@ fn truncated_accounting_loses_what_a_slice_has_above_32_bits() {
 
 #[test]
 fn the_running_slice_is_truncated_as_well() {
-    let behavior = Scheduling { accounting: Accounting::Truncated, overhead: 0, ..Scheduling::default() };
+    let behavior =
+        Scheduling { accounting: Accounting::Truncated, overhead: 0, rdpmc: UserRdpmc::Works, ..Scheduling::default() };
     let (mut scheduler, mut machine) = start(behavior, 1);
     let thread = ThreadId(1);
     let handle = scheduler.enable(&mut machine, thread, thread, 0, 1).unwrap();
@@ -244,7 +335,7 @@ fn the_mask_means_positions_or_indexes() {
         [(0b001, [7, 0, 0], [0; 3]), (0b010, [0; 3], [0, 7, 0]), (0b111, [7, 0, 0], [0, 7, 0])]
     {
         for meaning in MaskMeaning::ALL {
-            let behavior = Scheduling { mask: meaning, overhead: 0, ..Scheduling::default() };
+            let behavior = Scheduling { mask: meaning, overhead: 0, rdpmc: UserRdpmc::Works, ..Scheduling::default() };
             let mut scheduler = Scheduler::new(behavior, 1);
             let mut machine = Machine::new(1);
             // Counter 1 counts cycles. It is the only one that is configured.
@@ -255,7 +346,7 @@ fn the_mask_means_positions_or_indexes() {
             let data = scheduler.read(&mut machine, thread, handle, READ_COUNTERS).unwrap();
             let expected = if meaning == MaskMeaning::Position { positions } else { indexes };
             assert_eq!(data.counters[..3], expected, "{mask:#b} {meaning:?}");
-            assert_eq!(u32::from(data.counter_count), mask.count_ones());
+            assert_eq!(data.counter_count, 1);
         }
     }
 }

@@ -30,6 +30,9 @@ type InterruptTime = unsafe extern "system" fn(*mut u64);
 const DISPATCH: u32 = 1;
 const READ_ALL: u32 = 3;
 
+/// Size of THREAD_PERFORMANCE_DATA (public symbols of ntdll).
+const MEMORY_SIZE: usize = 0x1C0;
+
 /// PERFORMANCE_DATA.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -174,6 +177,15 @@ impl Profile {
             0 => Ok(data),
             error => Err(error),
         }
+    }
+
+    /// Returns the memory to which the handle points, where the stand-in has it.
+    pub fn memory(&self) -> Vec<u8> {
+        let words = self.handle.cast::<u64>();
+        // SAFETY: the handle points to so many bytes, which the stand-in writes.
+        (0..MEMORY_SIZE / size_of::<u64>())
+            .flat_map(|index| unsafe { words.add(index).read_volatile() }.to_le_bytes())
+            .collect()
     }
 
     /// Ends the profile.

@@ -15,6 +15,7 @@
 //! | `ledger` | the number of events C0 in user mode that the bench knows of |
 //! | `profile:MASK` | profiles counters |
 //! | `read` | the values of the first four counters, and the number of switches |
+//! | `memory` | the bytes to which the handle of the profile points, in hexadecimal: THREAD_PERFORMANCE_DATA |
 //! | `asleep` | the milliseconds during which the machine slept |
 //! | `ioctl:CODE:INPUT:OUTPUT` | sends a request with the bytes INPUT, in hexadecimal, and room for so many bytes; the reply in hexadecimal. `*` stands for the bytes that were kept |
 //! | `hang` | prints a line, waits for the end of standard input, and exits without disabling or closing anything |

@@ -136,6 +136,10 @@ impl StepTaker {
                 let values: Vec<u64> = data.counters.iter().take(4).map(|[_, value]| *value).collect();
                 Ok(json!([values, data.context_switches]))
             }
+            ["memory"] => {
+                let profile = self.profile.as_ref().ok_or("the thread does not profile")?;
+                Ok(hex(&profile.memory()).into())
+            }
             ["asleep"] => Ok(self.functions.asleep().into()),
             ["ioctl", code, input, output] => {
                 let input = bytes(&input.replace('*', &self.kept))?;

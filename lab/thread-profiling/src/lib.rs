@@ -23,6 +23,7 @@
 //! | `hook` | redirects functions |
 //! | `lookup` | GetProcAddress |
 //! | `profiling` | the functions of thread profiling |
+//! | `memory` | what the handle of a profile points to |
 //! | `processor` | affinity and number of processors, and the interrupt time |
 //! | `exports` | what a program executes |
 //! | `lab` | the script and the connection to the lab |
@@ -33,6 +34,7 @@ pub mod exports;
 mod hook;
 mod lab;
 mod lookup;
+mod memory;
 mod processor;
 mod profiling;
 

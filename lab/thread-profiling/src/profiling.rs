@@ -2,11 +2,14 @@
 
 #![expect(unsafe_code, reason = "writes what the program points to")]
 
-use crate::lab;
+use crate::{lab, memory};
 use bench_protocol::{ThreadAnswer, ThreadCall, ThreadData};
-use std::ptr;
+use std::arch::asm;
 use windows_sys::Win32::{
-    Foundation::{ERROR_GEN_FAILURE, ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER, ERROR_SUCCESS, HANDLE},
+    Foundation::{
+        ERROR_GEN_FAILURE, ERROR_INVALID_HANDLE, ERROR_INVALID_PARAMETER, ERROR_SUCCESS, HANDLE,
+        STATUS_PRIVILEGED_INSTRUCTION,
+    },
     System::Threading::GetThreadId,
 };
 
@@ -77,26 +80,42 @@ pub unsafe extern "system" fn enable(thread: HANDLE, flags: u32, mask: u64, hand
     if handle.is_null() {
         return ERROR_INVALID_PARAMETER;
     }
+    // The lab finds the memory when it enables the profile.
+    let memory = match memory::Memory::new() {
+        Ok(memory) => memory,
+        Err(why) => {
+            eprintln!("thread-profiling.dll: no memory for a profile: {why}");
+            return ERROR_GEN_FAILURE;
+        }
+    };
     let enabled = call("EnableThreadProfiling", || Ok(ThreadCall::Enable { target: thread_of(thread)?, flags, mask }));
     code(enabled.and_then(|answer| match answer {
         ThreadAnswer::Handle(number) => {
-            let number = ptr::without_provenance_mut(usize::try_from(number).unwrap_or_default());
             // SAFETY: the pointer is not null, so it must point to a variable of the program.
-            unsafe { handle.write(number) };
+            unsafe { handle.write(memory.keep(number)) };
             Ok(())
         }
         other => Err(unexpected(&other)),
     }))
 }
 
-fn number(handle: HANDLE) -> u64 {
-    handle.addr() as u64
-}
-
 /// Implements DisableThreadProfiling.
 pub extern "system" fn disable(handle: HANDLE) -> u32 {
-    let disabled = call("DisableThreadProfiling", || Ok(ThreadCall::Disable { handle: number(handle) }));
+    let number = memory::number(handle);
+    let disabled = call("DisableThreadProfiling", || Ok(ThreadCall::Disable { handle: number }));
+    if disabled.is_ok() {
+        memory::free(handle);
+    }
     code(disabled.map(|_| ()))
+}
+
+/// Ends the program as RDPMC in user mode does where CR4.PCE is clear. HLT faults in the same way on every machine;
+/// the Linux below may have CR4.PCE set for this process.
+fn fault() -> u32 {
+    eprintln!("thread-profiling.dll: RDPMC in user mode, and CR4.PCE is clear");
+    // SAFETY: it faults.
+    unsafe { asm!("hlt", options(nomem, nostack)) };
+    ERROR_GEN_FAILURE
 }
 
 /// Implements QueryThreadProfiling.
@@ -128,7 +147,11 @@ pub unsafe extern "system" fn read(handle: HANDLE, flags: u32, data: *mut Perfor
     if usize::from(data.size) != size_of::<PerformanceData>() || data.version != VERSION {
         return ERROR_INVALID_PARAMETER;
     }
-    let read = call("ReadThreadProfilingData", || Ok(ThreadCall::Read { handle: number(handle), flags }));
+    let number = memory::number(handle);
+    let read = call("ReadThreadProfilingData", || Ok(ThreadCall::Read { handle: number, flags }));
+    if read == Err(STATUS_PRIVILEGED_INSTRUCTION.cast_unsigned()) {
+        return fault();
+    }
     code(read.and_then(|answer| match answer {
         ThreadAnswer::Data(found) => {
             data.write(flags, &found);

@@ -11,7 +11,7 @@
 //! | the list of replaced imports | `loader/imports.rs` |
 //! | the state of the lab, from one root | `state/machine.rs` |
 //! | injected failures | `fault_injection.rs` |
-//! | cpuid, rdmsr, wrmsr, rdpmc | `kernel/exceptions.rs`, `cpu/instructions.rs`; the APIC's registers: `cpu/apic.rs`, `cpu/mmio.rs` |
+//! | cpuid, rdmsr, wrmsr, rdpmc, CR4 | `kernel/exceptions.rs`, `cpu/instructions.rs`; the APIC's registers: `cpu/apic.rs`, `cpu/mmio.rs` |
 //! | the processors, their events and branches | `cpu/processor.rs`, `cpu/processors.rs`, `cpu/clock.rs`, `cpu/branches.rs` |
 //! | the memory that a Debug Store accesses | `kernel/ds_memory.rs`; control areas: `kernel/control_areas.rs` |
 //! | the processor of a thread | `cpu/affinity.rs`, `kernel/processor_numbers.rs`, `kernel/group_affinity.rs` |

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::PathBuf;
 
-use bench_protocol::{Scheduling, ThreadScript};
+use bench_protocol::{Scheduling, ThreadScript, UserRdpmc};
 use serde_json::Value;
 use tests::{Lab, ProgramOutput};
 
@@ -28,7 +28,9 @@ fn program(name: &str) -> String {
 /// branches from the first call on, so calibration sees both.
 fn scripts() -> [ThreadScript; 2] {
     let kind = Scheduling { kinds: vec![(0xC0, 0), (0xC2, 0)], ..Scheduling::default() };
-    let unkind = Scheduling { seed: 23, preempt: 5, migrate: 50, interrupt: 20, delay: 10, ..kind.clone() };
+    // Without RDPMC, as Windows has it, the counts of the kind one are undisturbed.
+    let rdpmc = UserRdpmc::Works;
+    let unkind = Scheduling { seed: 23, preempt: 5, migrate: 50, interrupt: 20, delay: 10, rdpmc, ..kind.clone() };
     [unkind, kind].map(|scheduling| ThreadScript { scheduling, ..ThreadScript::default() })
 }
 

@@ -1,6 +1,6 @@
 //! A C program, linked with halprof.dll and with the static library, counts what the ledger says.
 
-use bench_protocol::{Scheduling, ThreadScript};
+use bench_protocol::{Scheduling, ThreadScript, UserRdpmc};
 use tests::{Lab, Linkage, c_program};
 
 const SOURCE: &str = "crates/halprof-c/tests/c/abi.c";
@@ -59,9 +59,14 @@ fn counts_are_those_of_the_ledger_or_disturbed_with_a_reason() {
     let missing = vec!["ReadThreadProfilingData".to_owned()];
     for (linkage, standard) in PROGRAMS {
         let program = c_program(SOURCE, standard, linkage).unwrap().to_string_lossy().into_owned();
-        let script = ThreadScript { scheduling: unkind.clone(), ..ThreadScript::default() };
-        let qualities = regions(&mut lab, &program, &script, 20);
+        let script =
+            |rdpmc| ThreadScript { scheduling: Scheduling { rdpmc, ..unkind.clone() }, ..ThreadScript::default() };
+        let qualities = regions(&mut lab, &program, &script(UserRdpmc::Works), 20);
         assert!(qualities.iter().all(|quality| quality == "virtualized"), "{qualities:?}");
+        // As Windows has it. The program would end with 0xC0000096 if it executed RDPMC.
+        let qualities = regions(&mut lab, &program, &script(UserRdpmc::Faults), 20);
+        assert!(qualities.iter().all(|quality| quality != "virtualized"), "it is not verified: {qualities:?}");
+        assert!(qualities.iter().any(|quality| quality == "undisturbed"), "{qualities:?}");
         let script = ThreadScript { missing: missing.clone(), ..ThreadScript::default() };
         let qualities = regions(&mut lab, &program, &script, 5);
         assert!(qualities.iter().all(|quality| quality == "disturbed"), "nothing proves them: {qualities:?}");

@@ -7,11 +7,11 @@ use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use bench_protocol::{Accounting, Reading, Refusal, Scheduling, ThreadLedger, ThreadScript};
+use bench_protocol::{Accounting, HandleTarget, Refusal, Scheduling, ThreadLedger, ThreadScript, UserRdpmc};
 use protocol::{Code, EventRequest, GroupReply, Hello, PROTOCOL_VERSION, ReplyHeader, StartHeader, flags, modes};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tests::{Lab, artifacts, hex};
+use tests::{Lab, artifacts, hex, package};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::bench::code;
@@ -81,8 +81,13 @@ fn script(scheduling: Scheduling) -> ThreadScript {
     ThreadScript { scheduling, ..ThreadScript::default() }
 }
 
+/// Programs may execute RDPMC.
+fn kind() -> Scheduling {
+    Scheduling { rdpmc: UserRdpmc::Works, ..Scheduling::default() }
+}
+
 fn unkind(seed: u64) -> Scheduling {
-    Scheduling { seed, preempt: 25, migrate: 50, interrupt: 20, delay: 10, ..Scheduling::default() }
+    Scheduling { seed, preempt: 25, migrate: 50, interrupt: 20, delay: 10, ..kind() }
 }
 
 #[test]
@@ -90,8 +95,8 @@ fn counts_are_those_of_the_thread_whatever_happens_to_it() {
     const EVENTS: u64 = 1_000_000;
     const REGIONS: usize = 10;
     let mut lab = boot(4);
-    for reading in Reading::ALL {
-        let script = script(Scheduling { reading, ..unkind(7) });
+    for rdpmc in [UserRdpmc::Works, UserRdpmc::WorksInProfiledThreads] {
+        let script = script(Scheduling { rdpmc, ..unkind(7) });
         let arguments = ["count", "3", &REGIONS.to_string(), &EVENTS.to_string()];
         let (ran, ledgers) = lab.run_scheduled(&program(), &script, &arguments).unwrap();
         let threads: Vec<ThreadCounts> = serde_json::from_str(&ran.success().unwrap().out).unwrap();
@@ -120,7 +125,7 @@ fn truncated_accounting_loses_events_that_full_accounting_has() {
     const EVENTS: u64 = 6_000_000_000;
     let mut lab = boot(2);
     for (accounting, lost) in [(Accounting::Full, 0), (Accounting::Truncated, 1 << 32)] {
-        let script = script(Scheduling { accounting, ..Scheduling::default() });
+        let script = script(Scheduling { accounting, ..kind() });
         let (ran, _) = lab.run_scheduled(&program(), &script, &["count", "1", "1", &EVENTS.to_string()]).unwrap();
         let threads: Vec<ThreadCounts> = serde_json::from_str(&ran.success().unwrap().out).unwrap();
         let region = &threads[0].regions[0];
@@ -145,11 +150,91 @@ fn missing_functions_are_not_found_and_refused_calls_fail() {
     }
     for function in ["EnableThreadProfiling", "ReadThreadProfilingData"] {
         let refusals = vec![Refusal { function: function.to_owned(), error: DENIED, times: 1 }];
-        let (ran, _) =
-            lab.run_scheduled(&program(), &ThreadScript { refusals, ..ThreadScript::default() }, &arguments).unwrap();
+        let script = ThreadScript { refusals, ..script(kind()) };
+        let (ran, _) = lab.run_scheduled(&program(), &script, &arguments).unwrap();
         assert_eq!((ran.code, ran.err.as_str()), (1, &*format!("thread-counts: {function} failed with {DENIED}\n")));
     }
     finish(lab);
+}
+
+/// STATUS_PRIVILEGED_INSTRUCTION, of which Linux sees the lowest byte.
+const PRIVILEGED_INSTRUCTION: u32 = 0xC000_0096;
+
+#[test]
+fn a_program_that_executes_rdpmc_ends_as_on_windows() {
+    let mut lab = boot(2);
+    for rdpmc in [UserRdpmc::Faults, UserRdpmc::WorksOnProcessor0] {
+        let script = script(Scheduling { rdpmc, preempt: 50, migrate: 100, ..Scheduling::default() });
+        let (ran, _) = lab.run_scheduled(&program(), &script, &["count", "1", "50", "1000"]).unwrap();
+        assert_eq!(ran.code.cast_unsigned() & 0xFF, PRIVILEGED_INSTRUCTION & 0xFF, "{rdpmc:?}: {}{}", ran.out, ran.err);
+        assert!(ran.err.contains("RDPMC in user mode, and CR4.PCE is clear"), "{}", ran.err);
+        assert_eq!(ran.out, "");
+    }
+    finish(lab);
+}
+
+/// Returns a field of THREAD_PERFORMANCE_DATA, printed in hexadecimal.
+fn field(memory: &Value, at: usize) -> u64 {
+    let digits = &memory.as_str().unwrap()[2 * at..2 * at + 16];
+    u64::from_str_radix(digits, 16).unwrap().swap_bytes()
+}
+
+#[test]
+fn the_lab_writes_the_memory_of_a_profile_as_windows_does() {
+    const EVENTS: u64 = 1_000;
+    let mut lab = boot(2);
+    lab.load("faulty-driver").unwrap();
+    lab.wire.violations().unwrap();
+    let read = format!("ioctl:{READ}:{}:8", hex([COUNTER, 0].as_bytes()));
+    let execute = format!("execute:{EVENTS}");
+    let steps = ["pin:1", "profile:3", "memory", &read, "memory", &execute, "pin:0", "memory", &read, "memory"];
+    let calm = Scheduling { overhead: 0, kernel: 0, others: 0, ..Scheduling::default() };
+    let (seen, _) = take(&mut lab, calm, r"\\.\faultydriver", &steps.map(String::from));
+    let (first, last) = (&seen[4], &seen[9]);
+    assert_eq!((&seen[2], &seen[7]), (first, last), "nothing was switched during the requests");
+    assert_eq!([first, last].map(|memory| field(memory, 0)), [0x0001_01C0 | 1 << 48, 0x0001_01C0], "the processor");
+    assert_eq!([first, last].map(|memory| field(memory, 8)), [2 << 32, 1 | 2 << 32], "switches, counters");
+    assert!(field(last, 0x10) > field(first, 0x10), "updates");
+    assert_eq!(field(last, 0x20), 0b11);
+    let raw = |reply: &Value| u64::from_str_radix(&reply.as_str().unwrap()[..16], 16).unwrap().swap_bytes();
+    let value = |memory: &Value, reply: &Value| field(memory, 0x50) + raw(reply) - field(memory, 0x48);
+    assert_eq!(value(last, &seen[8]) - value(first, &seen[3]), EVENTS);
+    lab.unload("faulty-driver").unwrap();
+    finish(lab);
+}
+
+#[test]
+fn a_selftest_of_threads_ends_with_an_answer_whatever_the_handle_points_to() {
+    let client = package().unwrap().join("client.exe").to_string_lossy().into_owned();
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.wire.set_processors(2, 2).unwrap();
+    lab.install().unwrap();
+    for (rdpmc, handle, reason) in [
+        (UserRdpmc::Works, HandleTarget::Nothing, None),
+        (UserRdpmc::Faults, HandleTarget::PerformanceData, None),
+        (UserRdpmc::Faults, HandleTarget::Nothing, Some("does not point to memory")),
+        (UserRdpmc::Faults, HandleTarget::Unreadable, Some("does not point to memory")),
+        (UserRdpmc::Faults, HandleTarget::Garbage, Some("Size is 0xa5a5 instead of 0x1c0")),
+    ] {
+        let script = script(Scheduling { rdpmc, handle, ..Scheduling::default() });
+        let (ran, _) = lab.run_scheduled(&client, &script, &["selftest", "--threads", "--json"]).unwrap();
+        // The loops of the client execute nothing on the model, so no test of counts passes.
+        assert_eq!(ran.code, 28, "{rdpmc:?} {handle:?}: {}{}", ran.out, ran.err);
+        let json: Value = serde_json::from_str(&ran.out).unwrap();
+        let checks = json["checks"].as_array().unwrap().iter();
+        let of_threads: Vec<&Value> = checks.filter(|check| check["name"] == "instructions, thread").collect();
+        let [check] = of_threads[..] else { panic!("{json}") };
+        match reason {
+            None => assert!(check["measured"].is_number(), "{rdpmc:?} {handle:?}: {check}"),
+            Some(reason) => {
+                let text = check["reason"].as_str().unwrap_or_default();
+                assert!(check["verdict"] == "untested" && text.contains(reason), "{handle:?}: {check}");
+            }
+        }
+        assert_eq!(json["verified_threads"], Value::Null);
+        assert!(lab.wire.hardware_counters().unwrap().owner.is_none());
+    }
+    lab.finish().unwrap();
 }
 
 /// Takes steps of thread-counts.exe on a device. Returns what each printed, and the ledgers.
@@ -249,7 +334,7 @@ fn the_driver_reads_a_group_on_the_processor_of_the_thread() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.wire.set_processors(4, 4).unwrap();
     lab.install().unwrap();
-    let read = format!("ioctl:{}:*0000000000000000:200", Code::ReadGroup as u32);
+    let read = format!("ioctl:{}:*0000000000000000:336", Code::ReadGroup as u32);
     let mut steps = start(0);
     let first = steps.len();
     for processor in 0..4 {
@@ -299,7 +384,7 @@ fn hanging(lab: &mut Lab, steps: &[String]) -> Child {
 fn a_program_that_ends_after_any_call_leaves_no_configuration() {
     let mut lab = Lab::boot("amd-legacy").unwrap();
     lab.install().unwrap();
-    let read = format!("ioctl:{}:*0000000000000000:200", Code::ReadGroup as u32);
+    let read = format!("ioctl:{}:*0000000000000000:336", Code::ReadGroup as u32);
     let mut steps = start(flags::THREADS);
     steps.extend(["profile:1", &read, "read", "execute:1000", "read", &read].map(String::from));
     let whole = steps.len();

@@ -2,9 +2,13 @@
 //!
 //! The count of a region is what Windows reported. The library replaces it only by a number with the same low 32 bits,
 //! and only in a region without a context switch. The long slice therefore begins with a pause, which is a switch.
+//!
+//! On a machine where programs cannot execute RDPMC, the counters are read without it, and a passed test is what makes
+//! the library read them so.
 
 use halprof::event::role::Role;
 use halprof::event::suffix;
+use halprof::verification::ThreadReading;
 use halprof::{Builder, Counts, Disturbance, ErrorKind, Grade, Machine, Quality, ThreadGroup};
 use protocol::{flags, modes};
 
@@ -31,6 +35,8 @@ const NO_SWITCH: &str = "Windows counted no context switch of the thread";
 pub struct ThreadChecks {
     /// The tests.
     pub checks: [Check; 3],
+    /// How the counters were read; `None` if they could not be.
+    pub reading: Option<ThreadReading>,
     /// Whether Windows keeps more than 32 bits of a slice; `false` if that is unknown.
     pub keeps_64_bits: bool,
 }
@@ -59,8 +65,8 @@ enum Kept {
 }
 
 impl Kept {
-    /// Returns what a count tells, given the number of context switches. One of them is that of the pause before the
-    /// work.
+    /// Returns what a count tells, given the number of context switches. One or two of them are those of the pauses
+    /// around the work.
     fn of(measured: u64, switches: u32) -> Self {
         let is_close = |missing: u64| {
             let complete = real(measured) + real(missing);
@@ -88,6 +94,7 @@ impl Tester<'_> {
         });
         let untested = |checks: [Check; 3], reason: &str| ThreadChecks {
             checks: checks.map(|check| check.untested(reason.to_owned())),
+            reading: None,
             keeps_64_bits: false,
         };
         let Some((_, name)) = source else { return Ok(untested(checks, NO_SOURCE)) };
@@ -102,12 +109,15 @@ impl Tester<'_> {
         let alone = alone.with_measured(self.count_thread(&mut group));
         let switched = switched.with_measured(self.count_switched_thread(&mut group));
         let (long, keeps_64_bits) = self.long_slice(&mut group, long);
-        Ok(ThreadChecks { checks: [alone, switched, long], keeps_64_bits })
+        let reading = group.availability().reading();
+        Ok(ThreadChecks { checks: [alone, switched, long], reading, keeps_64_bits })
     }
 
     /// Returns a group for this thread, which is restricted to the processor.
     fn group(&self, machine: &Machine, event: &str) -> Result<ThreadGroup, halprof::Error> {
         let builder = Builder::new().event(event)?.user().pin(self.processor).require(Grade::Virtualized);
+        // Without RDPMC in user mode, this test is what decides whether the library may count.
+        let builder = builder.allow_unverified();
         let builder = if self.flags & flags::FORCE == 0 { builder } else { builder.force() };
         builder.build_for_thread_on(machine)
     }
@@ -141,11 +151,18 @@ impl Tester<'_> {
                 return (check.untested(format!("the priority of the thread cannot be raised: {cause}")), false);
             }
         };
+        // ReadThreadProfilingData computes what the running slice counted. Elsewhere only the switch that ends a slice
+        // shows what Windows keeps of it.
+        let ends_slice = group.availability().reading() == Some(ThreadReading::Memory);
         let mut last = Measured::NotTested(String::new());
         for _ in 0..LONG_ATTEMPTS {
             let counts = region(group, || {
                 self.system.pause();
-                self.execute(&[work(LONG / INSTRUCTIONS)])
+                self.execute(&[work(LONG / INSTRUCTIONS)])?;
+                if ends_slice {
+                    self.system.pause();
+                }
+                Ok(())
             });
             let counts = match counts {
                 Ok(counts) => counts,
@@ -154,15 +171,15 @@ impl Tester<'_> {
             let switches = counts.context_switches().unwrap_or_default();
             let count = match usable(&counts) {
                 Ok(count) => count,
-                Err(reason) => {
-                    last = Measured::Disturbed(reason);
+                Err(why) => {
+                    last = why;
                     continue;
                 }
             };
             let check_count = |check: Check| check.with(Ok(real(count)));
             match Kept::of(count, switches) {
-                // Without the switch of the pause, the count may be the driver's.
-                _ if switches == 0 => last = Measured::NotTested(NO_SWITCH.to_owned()),
+                // Without the switches of the pauses, the count may be the driver's.
+                _ if switches < 1 + u32::from(ends_slice) => last = Measured::NotTested(NO_SWITCH.to_owned()),
                 Kept::EveryBit => return (check_count(check), true),
                 Kept::LowBits => return (Check { verdict: Verdict::Passed, ..check_count(check) }, false),
                 Kept::Nothing => return (check_count(check), false),
@@ -203,13 +220,15 @@ fn region(group: &mut ThreadGroup, work: impl FnOnce() -> Result<(), Error>) -> 
 }
 
 /// Returns the number of instructions of a region, or why they cannot be compared with known work.
-fn usable(counts: &Counts) -> Result<u64, String> {
+fn usable(counts: &Counts) -> Result<u64, Measured> {
     match &counts.quality {
         // The comparison with the work tells whether bits are missing.
         Quality::Virtualized { .. } | Quality::Disturbed(Disturbance::MayHaveTruncated { .. }) => {
             Ok(counts.iter().map(|(_, count)| count).sum())
         }
-        other => Err(other.to_string()),
+        // Too much else runs on the CPU, which says nothing about its counts.
+        Quality::Disturbed(why @ Disturbance::SwitchedWhileRead) => Err(Measured::NotTested(why.to_string())),
+        other => Err(Measured::Disturbed(other.to_string())),
     }
 }
 
@@ -227,13 +246,13 @@ fn least_difference(
             match usable(&counts) {
                 Ok(count) if is_wanted(&counts) => *least = Some(least.map_or(count, |least: u64| least.min(count))),
                 Ok(_) => {}
-                Err(reason) => disturbed = Some(reason),
+                Err(why) => disturbed = Some(why),
             }
         }
     }
     Ok(match (least, disturbed) {
         ([Some(once), Some(twice)], _) => Measured::Count(twice.saturating_sub(once)),
-        (_, Some(reason)) => Measured::Disturbed(reason),
+        (_, Some(why)) => why,
         (_, None) => Measured::NotTested(NO_SWITCH.to_owned()),
     })
 }

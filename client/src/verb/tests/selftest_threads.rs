@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bench_protocol::{Accounting, Scheduling};
+use bench_protocol::{Accounting, HandleTarget, Scheduling, UserRdpmc};
 use tempfile::TempDir;
 
 use super::*;
@@ -55,7 +55,7 @@ impl Lab {
     }
 
     fn saved(&self, keeps_64_bits: bool) -> Value {
-        json!({ "file": self.file(), "keeps_64_bits": keeps_64_bits })
+        json!({ "file": self.file(), "reading": "memory", "keeps_64_bits": keeps_64_bits })
     }
 }
 
@@ -110,12 +110,13 @@ CPU  Test                             Expected        Measured   Tolerance  Verd
   1  samples of two functions              400             400          40  passed
   1  share of the first                 75.0 %          75.0 %       5.0 %  passed
   1  instructions, thread            2,000,000       2,000,000      10,000  passed
-  1  instructions, switched          2,000,000       2,000,000      10,000  passed
+  1  instructions, switched          2,000,000       2,000,040      10,000  passed
   1  instructions, long slice   10,737,418,240  10,737,418,280  53,687,091  passed
 
 The counters of this machine count as expected.
 Counts of threads are those of the work.
 They are verified on this machine from now on: {}
+Programs cannot execute RDPMC on this machine; the library counts without it.
 Windows keeps every bit of long regions.
 ",
         lab.file().display()
@@ -179,11 +180,56 @@ fn wrong_counters_fail_and_remove_the_record() {
 #[test]
 fn wrong_numbers_of_windows_fail_though_the_counters_are_right() {
     let lab = Lab::new("haswell-4710mq", 1_000);
+    lab.model.threads.schedule(Scheduling { rdpmc: UserRdpmc::Works, ..Scheduling::default() });
     lab.model.threads.excess.set(10);
     lab.save_older();
     let (code, checks, saved) = lab.test("");
     assert_eq!((code, verdicts(&checks), saved), (28, vec!["failed"; 3], Value::Null), "{checks:?}");
     assert_eq!(lab.record(), None);
+}
+
+#[test]
+fn the_grade_of_a_machine_where_programs_execute_rdpmc_is_that_of_the_function() {
+    for rdpmc in [UserRdpmc::Works, UserRdpmc::WorksInProfiledThreads, UserRdpmc::WorksOnProcessor0] {
+        let lab = Lab::new("haswell-4710mq", 1_000);
+        lab.model.threads.schedule(Scheduling { rdpmc, ..Scheduling::default() });
+        let (code, checks, saved) = lab.test("");
+        assert_eq!((code, verdicts(&checks)), (0, vec!["passed"; 3]), "{rdpmc:?}: {checks:?}");
+        assert_eq!((&saved["reading"], &saved["keeps_64_bits"]), (&json!("function"), &json!(true)), "{rdpmc:?}");
+        assert!(!run(&lab.system, "selftest --threads").out.contains("RDPMC"));
+    }
+    // Two CPUs that differ prove nothing for a thread that moves.
+    let lab = Lab::new("haswell-4710mq", 1_000);
+    lab.model.threads.schedule(Scheduling { rdpmc: UserRdpmc::WorksOnProcessor0, ..Scheduling::default() });
+    let (code, checks, saved) = lab.test("-C 0-1");
+    assert_eq!((code, verdicts(&checks), saved), (0, vec!["passed"; 6], Value::Null), "{checks:?}");
+}
+
+#[test]
+fn a_handle_that_points_elsewhere_is_not_tested_and_plausible_memory_that_is_wrong_fails() {
+    for handle in HandleTarget::IMPLAUSIBLE {
+        let lab = Lab::new("haswell-4710mq", 1_000);
+        lab.model.threads.schedule(Scheduling { handle, ..Scheduling::default() });
+        let (code, checks, saved) = lab.test("");
+        // With one counter, at position 0, its index is 0 wherever it is.
+        if handle == HandleTarget::OtherCounters && verdicts(&checks)[0] != "untested" {
+            assert_eq!((code, &*checks[1].1, saved), (28, "failed", Value::Null), "{checks:?}");
+            continue;
+        }
+        assert_eq!((code, verdicts(&checks), saved), (0, vec!["untested"; 3], Value::Null), "{handle:?}: {checks:?}");
+        let reason = checks[0].2.as_str().unwrap();
+        let begin = "virtualized counts are unavailable: programs cannot execute RDPMC on this machine (CR4.PCE is clear), \
+                     and the handle of EnableThreadProfiling does not point to ";
+        assert!(reason.starts_with(begin), "{handle:?}: {reason}");
+    }
+    for handle in [HandleTarget::Frozen, HandleTarget::Exchanged] {
+        let lab = Lab::new("haswell-4710mq", 1_000);
+        lab.save_older();
+        lab.model.threads.schedule(Scheduling { handle, ..Scheduling::default() });
+        let (code, checks, saved) = lab.test("");
+        assert_eq!((code, &*checks[1].1, saved), (28, "failed", Value::Null), "{handle:?}: {checks:?}");
+        assert_eq!(lab.record(), None);
+    }
 }
 
 #[test]
@@ -217,12 +263,19 @@ fn without_a_context_switch_nothing_is_saved() {
 
 #[test]
 fn without_a_long_slice_windows_counts_as_one_that_keeps_32_bits() {
-    let lab = Lab::new("haswell-4710mq", 1_000);
-    lab.model.threads.is_overloaded.set(true);
-    let (code, checks, saved) = lab.test("");
-    assert_eq!((code, verdicts(&checks), saved), (0, vec!["passed", "passed", "untested"], lab.saved(false)));
-    let reason = checks[2].2.as_str().unwrap();
-    assert!(reason.starts_with("the thread was switched out 20 times, and no slice"), "{reason}");
+    for (rdpmc, reading, reason) in [
+        (UserRdpmc::Works, "function", "no slice was certainly long"),
+        (UserRdpmc::Faults, "memory", "the thread was switched out whenever its counters were read"),
+    ] {
+        let lab = Lab::new("haswell-4710mq", 1_000);
+        lab.model.threads.schedule(Scheduling { rdpmc, ..Scheduling::default() });
+        lab.model.threads.is_overloaded.set(true);
+        let (code, checks, saved) = lab.test("");
+        assert_eq!((code, verdicts(&checks)), (0, vec!["passed", "passed", "untested"]), "{checks:?}");
+        assert_eq!((&saved["reading"], &saved["keeps_64_bits"]), (&json!(reading), &json!(false)));
+        let told = checks[2].2.as_str().unwrap();
+        assert!(told.contains(reason), "{told}");
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::machine::Machine;
 use crate::quality::Grade;
 use crate::system::MAX_THREAD_COUNTERS;
 use crate::truncation::Modulus;
+use crate::verification::{ThreadReading, Verification};
 
 /// Age of the sums over all CPUs that limit the events of a region, if Windows may keep 32 bits only. In this time a
 /// CPU counts about a tenth of 2^32 instructions.
@@ -31,6 +32,8 @@ pub(crate) struct Options {
     pub(crate) pin: Option<u32>,
     /// Bits of [`flags`].
     pub(crate) flags: u32,
+    /// Whether counters are read without RDPMC although that is not verified.
+    pub(crate) unverified: bool,
 }
 
 /// What a group of some grade holds.
@@ -39,6 +42,8 @@ struct Held {
     session: Session,
     pinned: Option<Pinned>,
     events: Vec<ThreadEvent>,
+    /// How counters of the thread are read, if they are.
+    reading: Option<ThreadReading>,
 }
 
 /// Why a group does not have a grade.
@@ -72,6 +77,7 @@ struct Attempt<'a> {
     machine: &'a Machine,
     events: &'a [NamedRequests],
     options: &'a Options,
+    verification: Option<Verification>,
 }
 
 impl ThreadGroup {
@@ -81,13 +87,13 @@ impl ThreadGroup {
         if given > MAX_GROUP {
             return Err(GroupError::TooManyEvents { given }.into());
         }
-        let attempt = Attempt { machine, events: &events, options };
+        let attempt = Attempt { machine, events: &events, options, verification: machine.verification()? };
         let mut unavailable = Vec::new();
         let (grade, held) = attempt.best(&mut unavailable)?;
-        let verification = machine.verification()?;
-        let keeps_64_bits = verification.as_ref().is_some_and(|record| record.keeps_64_bits);
+        let Held { profiling, session, pinned, events: counted, reading } = held;
+        let verified = reading.and_then(|reading| attempt.record_of(reading));
+        let (is_verified, keeps_64_bits) = (verified.is_some(), verified.is_some_and(|record| record.keeps_64_bits));
         let width = machine.driver().info()?.width;
-        let Held { profiling, session, pinned, events: counted } = held;
         let names: Vec<_> = events.into_iter().map(|event| event.name).collect();
         Ok(Self {
             profiling,
@@ -96,7 +102,8 @@ impl ThreadGroup {
             system: machine.system(),
             names: Arc::from(names),
             events: counted,
-            availability: Availability::new(grade, verification.is_some(), unavailable),
+            availability: Availability::new(grade, reading, is_verified, unavailable),
+            width,
             modulus: Modulus::new(keeps_64_bits, width),
             base_age: if keeps_64_bits { LONG_BASE_AGE } else { SHORT_BASE_AGE },
             base: None,
@@ -136,10 +143,57 @@ impl Attempt<'_> {
 
     fn enable(&self, counters: u64) -> Result<Profiling, Unavailable> {
         let failed = |cause: std::io::Error| Unavailable::ProfilingFailed { reason: cause.to_string() };
-        let profiling = Profiling::enable(self.machine.system(), counters).map_err(failed)?;
-        let read = u32::from(profiling.read().map_err(failed)?.counter_count);
-        let enabled = counters.count_ones();
-        if read < enabled { Err(Unavailable::TooFewCounters { enabled, read }) } else { Ok(profiling) }
+        Profiling::enable(self.machine.system(), counters).map_err(failed)
+    }
+
+    /// Returns the record of a self-test that read the counters in this way.
+    fn record_of(&self, reading: ThreadReading) -> Option<&Verification> {
+        self.verification.as_ref().filter(|record| record.reading == reading)
+    }
+
+    /// Chooses how the counters of the thread are read, and checks that they can be. A call of ReadThreadProfilingData
+    /// for counters ends the program where CR4.PCE is clear, so the driver is asked first.
+    fn choose_reading(
+        &self,
+        session: &Session,
+        profiling: &Profiling,
+        counters: u64,
+    ) -> Result<ThreadReading, Unavailable> {
+        if self.may_execute_rdpmc(session)? {
+            let failed = |cause: std::io::Error| Unavailable::ProfilingFailed { reason: cause.to_string() };
+            let read = u32::from(profiling.read_counters().map_err(failed)?.count);
+            let enabled = counters.count_ones();
+            return if read < enabled {
+                Err(Unavailable::TooFewCounters { enabled, read })
+            } else {
+                Ok(ThreadReading::Function)
+            };
+        }
+        profiling.read_memory().map_err(|cause| Unavailable::NoThreadMemory { reason: cause.to_string() })?;
+        if self.options.unverified || self.record_of(ThreadReading::Memory).is_some() {
+            Ok(ThreadReading::Memory)
+        } else {
+            Err(Unavailable::Unverified)
+        }
+    }
+
+    /// Returns whether the thread, which is profiled, may execute RDPMC in user mode on each CPU on which it may run.
+    /// Windows might allow it to such threads alone, so the driver looks at CR4 in a request of the thread; another
+    /// driver might have set CR4.PCE on one CPU only.
+    fn may_execute_rdpmc(&self, session: &Session) -> Result<bool, Unavailable> {
+        let may_here = || session.may_execute_rdpmc().map_err(|error| refused(&error));
+        let may = may_here()?;
+        if !may || self.options.pin.is_some() {
+            return Ok(may);
+        }
+        let cpus = self.machine.driver().info().map_err(|error| refused(&error))?.processors;
+        for cpu in 0..cpus {
+            match self.pin(cpu) {
+                Ok(_pinned) if may_here()? => {}
+                _ => return Ok(false),
+            }
+        }
+        Ok(true)
     }
 
     /// Starts the session. The driver's refusal of the flags is a reason for another grade.
@@ -161,8 +215,9 @@ impl Attempt<'_> {
         Self::check_readable(&session)?;
         let events = self.slots(&session.read().map_err(|error| refused(&error))?)?;
         let counters = events.iter().flat_map(|event| &event.slots).fold(0, |mask, slot| mask | 1 << slot.counter);
-        let profiling = Some(self.enable(counters)?);
-        Ok(Held { profiling, session, pinned, events })
+        let profiling = self.enable(counters)?;
+        let reading = Some(self.choose_reading(&session, &profiling, counters)?);
+        Ok(Held { profiling: Some(profiling), session, pinned, events, reading })
     }
 
     fn undisturbed(&self) -> Result<Held, NotBuilt> {
@@ -174,7 +229,7 @@ impl Attempt<'_> {
         let session = self.start(0, cpus)?;
         Self::check_readable(&session)?;
         let profiling = Some(self.enable(0)?);
-        Ok(Held { profiling, session, pinned, events: self.unslotted() })
+        Ok(Held { profiling, session, pinned, events: self.unslotted(), reading: None })
     }
 
     fn disturbed(&self) -> Result<Held, Error> {
@@ -183,7 +238,7 @@ impl Attempt<'_> {
         session.read_group()?;
         // Context switches are reported if Windows counts them, though they are not why the grade is unavailable.
         let profiling = self.check_profiling().and_then(|()| self.enable(0)).ok();
-        Ok(Held { profiling, session, pinned, events: self.unslotted() })
+        Ok(Held { profiling, session, pinned, events: self.unslotted(), reading: None })
     }
 
     /// Restricts the thread to the wanted CPU, or to the one on which it runs. Returns the CPUs of the session.

@@ -9,11 +9,12 @@
 //! | group reading | group reading | the counters of that CPU, and whether they were interrupted |
 //! | values of Windows | values of Windows | the measured part of a virtualized group; no other has this row |
 //!
-//! The end has the rows from the last to the first.
+//! The end has the rows from the last to the first. Where programs cannot execute RDPMC, a group reading between two
+//! readings of the thread's memory is both of the last rows.
 
 use std::time::Duration;
 
-use protocol::{CountRecord, GroupReply};
+use protocol::{CountRecord, GroupReply, group_state};
 
 use super::ThreadGroup;
 use crate::counts::Counts;
@@ -21,17 +22,37 @@ use crate::error::Error;
 use crate::group_error::{GroupError, in_one_line};
 use crate::guards::Profiling;
 use crate::quality::{Accounting, AllCpus, Disturbance, Ends, Grade, Observation, Quality};
-use crate::system::ProfilingData;
+use crate::system::{MAX_THREAD_COUNTERS, ProfilingData};
+use crate::thread_memory::{ThreadMemory, value_of_driver};
 use crate::truncation::{self, Limits, Unproven};
+use crate::verification::ThreadReading;
 
 /// The readings at the begin of a part.
 pub(super) struct Part {
     observation: Observation,
     group: GroupReply,
     /// Values of a virtualized group.
-    values: Option<ProfilingData>,
+    values: Option<Values>,
     time: Duration,
 }
+
+/// What Windows keeps of the counters for the thread.
+struct Values {
+    counters: [u64; MAX_THREAD_COUNTERS],
+    /// Whether the thread is known not to have been switched while they were read. Otherwise they are what was counted
+    /// until some switch.
+    is_consistent: bool,
+}
+
+impl Values {
+    fn of(&self, counter: usize) -> u64 {
+        self.counters.get(counter).copied().unwrap_or_default()
+    }
+}
+
+/// Attempts to read the thread's memory and the counters without a context switch in between. They take a few
+/// microseconds each.
+const MEMORY_ATTEMPTS: u32 = 32;
 
 /// What all CPUs had counted at some time before a part.
 pub(super) struct Base {
@@ -57,17 +78,22 @@ impl ThreadGroup {
         let asleep = self.system.time_asleep();
         let accounting = self.accounting()?;
         let time = self.system.now();
-        let group = self.session.read_group()?;
+        let (group, values) = self.read_inwards()?;
         let observation = Observation { accounting, cpu: group.header.processor, generation: group.generation, asleep };
-        let values = if is_virtualized { self.values()? } else { None };
         Ok(Part { observation, group, values, time })
     }
 
     /// Ends a part: reads from the inside to the outside.
     pub(super) fn end_part(&self, begin: &Part) -> Result<Counts, Error> {
         if let Some(values_at_begin) = &begin.values {
-            let values = self.values()?.ok_or(GroupError::NotBegun)?;
-            return Ok(self.end_virtualized(begin, values_at_begin, &values));
+            let (values, group) = match self.availability.reading() {
+                Some(ThreadReading::Memory) => {
+                    let (group, values) = self.read_memory()?;
+                    (values, Ok(group))
+                }
+                _ => (self.read_counters()?, self.session.read_group()),
+            };
+            return Ok(self.end_virtualized(begin, values_at_begin, &values, group));
         }
         let group = match self.session.read_group() {
             Ok(group) => group,
@@ -101,8 +127,14 @@ impl ThreadGroup {
         Ok(self.counts(begin, None, self.of_requests(counted), quality))
     }
 
-    fn end_virtualized(&self, begin: &Part, at_begin: &ProfilingData, at_end: &ProfilingData) -> Counts {
-        let checked = self.session.read_group().and_then(|group| Ok((group, self.accounting()?)));
+    fn end_virtualized(
+        &self,
+        begin: &Part,
+        at_begin: &Values,
+        at_end: &Values,
+        group: Result<GroupReply, Error>,
+    ) -> Counts {
+        let checked = group.and_then(|group| Ok((group, self.accounting()?)));
         let (group, accounting) = match checked {
             Ok(checked) => checked,
             Err(error) => {
@@ -121,9 +153,7 @@ impl ThreadGroup {
             }
             Err(error) => AllCpus::Failed(in_one_line(&error)),
         });
-        let cycles = at_end.cycle_time.saturating_sub(at_begin.cycle_time);
-        let switches = at_end.context_switches.wrapping_sub(at_begin.context_switches);
-        let limits = Limits { cycles: Some((cycles, switches)), counted: None, alone: None };
+        let limits = Limits { cycles: ends.cycles().zip(ends.context_switches()), counted: None, alone: None };
         let Proven { values, disturbance } = self.prove(at_begin, at_end, |requests, counts_kernel| {
             let of_group = || requests.iter().map(|index| difference(&begin.group, &group, *index)).sum();
             let since_base = |sums: &Vec<u64>| {
@@ -135,7 +165,8 @@ impl ThreadGroup {
             let alone = (ends.is_one_slice() && !counts_kernel).then(of_group);
             Limits { counted: counted.as_ref().and_then(since_base), alone, ..limits }
         });
-        let quality = match proof.err().or(disturbance) {
+        let torn = (!at_begin.is_consistent || !at_end.is_consistent).then_some(Disturbance::SwitchedWhileRead);
+        let quality = match proof.err().or(torn).or(disturbance) {
             None => Quality::Virtualized { verified: self.availability.is_verified() },
             Some(disturbance) => Quality::Disturbed(disturbance),
         };
@@ -144,18 +175,13 @@ impl ThreadGroup {
 
     /// Returns the number of events of each event of the group. If one is not proven, its value is what Windows
     /// reported.
-    fn prove(
-        &self,
-        at_begin: &ProfilingData,
-        at_end: &ProfilingData,
-        limits: impl Fn(&[usize], bool) -> Limits,
-    ) -> Proven {
+    fn prove(&self, at_begin: &Values, at_end: &Values, limits: impl Fn(&[usize], bool) -> Limits) -> Proven {
         let mut disturbance = None;
         let mut value_of = |name: &String, event: &super::ThreadEvent| {
             let of_slot = |slot: &super::Slot| {
-                let at = |data: &ProfilingData| data.counters.get(slot.counter).copied().unwrap_or_default();
                 let limits = limits(&slot.requests, event.counts_kernel);
-                truncation::events(at(at_begin), at(at_end), self.modulus, &limits).unwrap_or_else(|unproven| {
+                let [begin, end] = [at_begin, at_end].map(|values| values.of(slot.counter));
+                truncation::events(begin, end, self.modulus, &limits).unwrap_or_else(|unproven| {
                     disturbance.get_or_insert_with(|| match unproven {
                         Unproven::Ambiguous => Disturbance::MayHaveTruncated { event: name.clone() },
                         Unproven::Contradiction => Disturbance::Contradiction { event: name.clone() },
@@ -169,15 +195,69 @@ impl ThreadGroup {
         Proven { values, disturbance }
     }
 
-    /// Reads Windows' account of the thread.
-    fn accounting(&self) -> Result<Option<Accounting>, Error> {
-        let account = |ProfilingData { context_switches, cycle_time, .. }| Accounting { context_switches, cycle_time };
-        Ok(self.values()?.map(account))
+    /// Reads the counters of the CPU, and then those of the thread.
+    fn read_inwards(&self) -> Result<(GroupReply, Option<Values>), Error> {
+        let Some(reading) = self.availability.reading() else { return Ok((self.session.read_group()?, None)) };
+        let (group, values) = match reading {
+            ThreadReading::Memory => self.read_memory()?,
+            ThreadReading::Function => {
+                let group = self.session.read_group()?;
+                if group.state & group_state::USER_RDPMC == 0 {
+                    return Err(GroupError::NoUserRdpmc { cpu: group.header.processor }.into());
+                }
+                (group, self.read_counters()?)
+            }
+        };
+        Ok((group, Some(values)))
     }
 
-    fn values(&self) -> Result<Option<ProfilingData>, Error> {
-        let values = self.profiling.as_ref().map(Profiling::read).transpose();
-        Ok(values.map_err(|cause| GroupError::Profiling { cause })?)
+    /// Reads the counters of the thread by ReadThreadProfilingData, which executes RDPMC in user mode.
+    fn read_counters(&self) -> Result<Values, Error> {
+        let values = self.profiling()?.read_counters().map_err(|cause| GroupError::Profiling { cause })?;
+        Ok(Values { counters: values.values, is_consistent: true })
+    }
+
+    /// Reads the counters of the CPU, and those of the thread from its memory, without a context switch in between.
+    fn read_memory(&self) -> Result<(GroupReply, Values), Error> {
+        let profiling = self.profiling()?;
+        let memory = || profiling.read_memory().map_err(|cause| GroupError::Profiling { cause });
+        let mut attempts = 0..MEMORY_ATTEMPTS;
+        loop {
+            let before = memory()?;
+            let group = self.session.read_group()?;
+            let after = memory()?;
+            let is_consistent = before == after;
+            if is_consistent || attempts.next().is_none() {
+                let counters = self.values_in(&after, is_consistent.then_some(&group));
+                return Ok((group, Values { counters, is_consistent }));
+            }
+        }
+    }
+
+    /// Returns the value of each counter of the group, until the driver read it or until the last switch.
+    fn values_in(&self, memory: &ThreadMemory, group: Option<&GroupReply>) -> [u64; MAX_THREAD_COUNTERS] {
+        let mut values = [0; MAX_THREAD_COUNTERS];
+        for slot in self.events.iter().flat_map(|event| &event.slots) {
+            let driver = group.and_then(|group| value_of_driver(group, &slot.requests));
+            if let Some(value) = values.get_mut(slot.counter) {
+                *value = driver.map_or_else(
+                    || memory.until_switch(slot.counter),
+                    |driver| memory.value(slot.counter, driver, self.width),
+                );
+            }
+        }
+        values
+    }
+
+    fn profiling(&self) -> Result<&Profiling, GroupError> {
+        self.profiling.as_ref().ok_or(GroupError::NotBegun)
+    }
+
+    /// Reads Windows' account of the thread.
+    fn accounting(&self) -> Result<Option<Accounting>, Error> {
+        let account = |ProfilingData { context_switches, cycle_time }| Accounting { context_switches, cycle_time };
+        let data = self.profiling.as_ref().map(Profiling::read).transpose();
+        Ok(data.map_err(|cause| GroupError::Profiling { cause })?.map(account))
     }
 
     fn ends(&self, begin: &Part, group: &GroupReply, accounting: Option<Accounting>) -> Ends {
@@ -220,7 +300,6 @@ impl ThreadGroup {
             values.iter_mut().enumerate().for_each(|(index, value)| *value = overhead.net(index, *value));
         }
         let time = self.system.now().saturating_sub(begin.time);
-        let accounts = ends.and_then(|ends| ends.begin.accounting.zip(ends.end.accounting));
         Counts {
             time_enabled: time,
             time_running: time,
@@ -228,7 +307,7 @@ impl ThreadGroup {
             names: self.names.clone(),
             values,
             context_switches: ends.and_then(Ends::context_switches),
-            cycle_time: accounts.map(|(begin, end)| end.cycle_time.saturating_sub(begin.cycle_time)),
+            cycle_time: ends.and_then(Ends::cycles),
         }
     }
 }
@@ -240,7 +319,6 @@ fn difference(begin: &GroupReply, end: &GroupReply, index: usize) -> u64 {
 }
 
 /// Returns what Windows reported for a counter, which is no proof.
-fn difference_of_windows(begin: &ProfilingData, end: &ProfilingData, counter: usize) -> u64 {
-    let at = |data: &ProfilingData| data.counters.get(counter).copied().unwrap_or_default();
-    at(end).saturating_sub(at(begin))
+fn difference_of_windows(begin: &Values, end: &Values, counter: usize) -> u64 {
+    end.of(counter).saturating_sub(begin.of(counter))
 }

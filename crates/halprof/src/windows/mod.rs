@@ -1,6 +1,7 @@
 //! The calls to Windows, which are the only unsafe code of the library.
 
 mod device;
+mod memory;
 mod privilege;
 mod protected_file;
 mod service;

@@ -21,8 +21,11 @@ use windows_sys::Win32::System::Threading::{
 use windows_sys::Win32::System::WindowsProgramming::QueryUnbiasedInterruptTime;
 use windows_sys::core::w;
 
-use super::{protected_file, version};
-use crate::system::{Affinity, PROFILING_FUNCTIONS, ProfilingData, ProfilingHandle, System};
+use super::{memory, protected_file, version};
+use crate::system::{
+    Affinity, CounterValues, PROFILING_FUNCTIONS, ProfilingData, ProfilingHandle, System, THREAD_MEMORY_SIZE,
+    ThreadMemoryBytes,
+};
 
 /// THREAD_PROFILING_FLAG_DISPATCH (winbase.h): count context switches.
 const FLAG_DISPATCH: u32 = 1;
@@ -81,6 +84,17 @@ impl WindowsSystem {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Reads the part of the profile that the flags name.
+    fn read(&self, handle: &ProfilingHandle, flags: u32) -> io::Result<PERFORMANCE_DATA> {
+        let Functions { read, .. } = self.functions()?;
+        let mut data = PERFORMANCE_DATA { Size: DATA_SIZE, Version: DATA_VERSION, ..PERFORMANCE_DATA::default() };
+        let raw: HANDLE = std::ptr::with_exposed_provenance_mut(handle.handle);
+        // SAFETY: the handle is from `enable_profiling` on this thread and is not disabled yet, because disabling takes
+        // it, and the structure has the size and the version that it says.
+        done(unsafe { read(raw, flags, &raw mut data) })?;
+        Ok(data)
     }
 
     fn functions(&self) -> io::Result<Functions> {
@@ -156,23 +170,32 @@ impl System for WindowsSystem {
         let mut handle: HANDLE = null_mut();
         // SAFETY: the pseudo-handle is always valid, and the function writes one handle.
         done(unsafe { enable(current_thread(), FLAG_DISPATCH, counters, &raw mut handle) })?;
-        Ok(ProfilingHandle { handle: handle.expose_provenance(), counters })
+        Ok(ProfilingHandle { handle: handle.expose_provenance() })
     }
 
     fn read_profiling(&self, handle: &ProfilingHandle) -> io::Result<ProfilingData> {
-        let Functions { read, .. } = self.functions()?;
-        let counters = if handle.counters == 0 { 0 } else { READ_HARDWARE_COUNTERS };
-        let mut data = PERFORMANCE_DATA { Size: DATA_SIZE, Version: DATA_VERSION, ..PERFORMANCE_DATA::default() };
-        let raw: HANDLE = std::ptr::with_exposed_provenance_mut(handle.handle);
-        // SAFETY: the handle is from `enable_profiling` on this thread and is not disabled yet, because disabling takes
-        // it, and the structure has the size and the version that it says.
-        done(unsafe { read(raw, READ_DISPATCHING | counters, &raw mut data) })?;
-        Ok(ProfilingData {
-            context_switches: data.ContextSwitchCount,
-            cycle_time: data.CycleTime,
-            counter_count: data.HwCountersCount,
-            counters: data.HwCounters.map(|counter| counter.Value),
-        })
+        let data = self.read(handle, READ_DISPATCHING)?;
+        Ok(ProfilingData { context_switches: data.ContextSwitchCount, cycle_time: data.CycleTime })
+    }
+
+    fn read_counters(&self, handle: &ProfilingHandle) -> io::Result<CounterValues> {
+        let data = self.read(handle, READ_HARDWARE_COUNTERS)?;
+        Ok(CounterValues { count: data.HwCountersCount, values: data.HwCounters.map(|counter| counter.Value) })
+    }
+
+    fn read_memory(&self, handle: &ProfilingHandle) -> io::Result<ThreadMemoryBytes> {
+        let begin: *const u64 = std::ptr::with_exposed_provenance(handle.handle);
+        if !begin.is_aligned() || !memory::is_readable(handle.handle, THREAD_MEMORY_SIZE) {
+            return Err(io::Error::other("the handle of EnableThreadProfiling does not point to memory"));
+        }
+        let mut bytes = [0; THREAD_MEMORY_SIZE];
+        for (index, word) in bytes.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            // SAFETY: all the bytes were committed and readable right before. By public disassembly of ntdll they are a
+            // block that belongs to the profile until it is disabled, which takes the handle. Windows changes them
+            // meanwhile, so each aligned word is read once.
+            *word = unsafe { begin.add(index).read_volatile() }.to_ne_bytes();
+        }
+        Ok(bytes)
     }
 
     fn disable_profiling(&self, handle: ProfilingHandle) -> io::Result<()> {

@@ -14,12 +14,14 @@ use std::time::Duration;
 
 use bench_protocol::{EventCount, Scheduling, Work};
 use engine::{ClientId, Engine, Interrupted, Platform, Request};
-use halprof::system::{Affinity, ProfilingData, ProfilingHandle, System};
+use halprof::system::{Affinity, CounterValues, ProfilingData, ProfilingHandle, System, ThreadMemoryBytes};
 use halprof::verification::Verification;
 use halprof::{Device, Driver, Machine};
 use model::Mode;
 use protocol::{Code, ProcessorSet, StartHeader, modes, status};
-use scheduler::{ENABLE_DISPATCH, Ledger, ProfileHandle, READ_COUNTERS, READ_DISPATCH, Scheduler, ThreadId};
+use scheduler::{
+    ENABLE_DISPATCH, Ledger, PRIVILEGED_INSTRUCTION, ProfileHandle, READ_COUNTERS, READ_DISPATCH, Scheduler, ThreadId,
+};
 use simulation::SimMachine;
 
 /// The thread under test.
@@ -258,6 +260,7 @@ impl State {
         let processor = scheduler.begin_request(hardware, THREAD);
         let Hardware { machine, engine } = hardware;
         machine.set_current(processor);
+        machine.processor(processor).set_user_rdpmc(scheduler.rdpmc_works_on(processor));
         machine.set_profiling_threads(u32::try_from(scheduler.profiling()).unwrap());
         let mut buffer = input.to_vec();
         buffer.resize(input.len().max(output.len()), 0);
@@ -321,7 +324,17 @@ impl LabSystem {
         let mut state = self.0.state();
         state.fails(name)?;
         let State { hardware, scheduler, .. } = &mut *state;
-        call(scheduler, hardware).map_err(|error| io::Error::from_raw_os_error(error.0.cast_signed()))
+        call(scheduler, hardware).map_err(|error| {
+            assert_ne!(error, PRIVILEGED_INSTRUCTION, "the program ends with 0xC0000096: it executes RDPMC");
+            io::Error::from_raw_os_error(error.0.cast_signed())
+        })
+    }
+}
+
+impl LabSystem {
+    fn read(&self, handle: ProfilingHandle, flags: u32) -> io::Result<scheduler::ProfilingData> {
+        let of_windows = ProfileHandle(handle.handle as u64);
+        self.call("ReadThreadProfilingData", |scheduler, hardware| scheduler.read(hardware, THREAD, of_windows, flags))
     }
 }
 
@@ -338,22 +351,26 @@ impl System for LabSystem {
         let handle = self.call("EnableThreadProfiling", |scheduler, hardware| {
             scheduler.enable(hardware, THREAD, THREAD, ENABLE_DISPATCH, counters)
         })?;
-        Ok(ProfilingHandle { handle: usize::try_from(handle.0).unwrap(), counters })
+        Ok(ProfilingHandle { handle: usize::try_from(handle.0).unwrap() })
     }
 
     fn read_profiling(&self, handle: &ProfilingHandle) -> io::Result<ProfilingData> {
-        let flags = READ_DISPATCH | if handle.counters == 0 { 0 } else { READ_COUNTERS };
-        let of_windows = ProfileHandle(handle.handle as u64);
-        let data = self.call("ReadThreadProfilingData", |scheduler, hardware| {
-            scheduler.read(hardware, THREAD, of_windows, flags)
-        })?;
+        let data = self.read(*handle, READ_DISPATCH)?;
         let charges_nothing = self.0.state().charges_nothing;
         Ok(ProfilingData {
             context_switches: if charges_nothing { 0 } else { data.context_switches },
             cycle_time: if charges_nothing { 0 } else { data.cycles },
-            counter_count: data.counter_count,
-            counters: data.counters,
         })
+    }
+
+    fn read_counters(&self, handle: &ProfilingHandle) -> io::Result<CounterValues> {
+        let data = self.read(*handle, READ_COUNTERS)?;
+        Ok(CounterValues { count: data.counter_count, values: data.counters })
+    }
+
+    fn read_memory(&self, _: &ProfilingHandle) -> io::Result<ThreadMemoryBytes> {
+        let memory = self.call("memory", |scheduler, hardware| Ok(scheduler.read_memory(hardware, THREAD)))?;
+        memory.ok_or_else(|| io::Error::other("the handle of EnableThreadProfiling does not point to memory"))
     }
 
     fn disable_profiling(&self, handle: ProfilingHandle) -> io::Result<()> {

@@ -1,8 +1,8 @@
-//! The instructions that fault in user mode or that the lab replaces: cpuid, rdmsr, wrmsr and rdpmc.
+//! The instructions that fault in user mode or that the lab replaces: cpuid, rdmsr, wrmsr, rdpmc, and reads of CR4.
 
 use crate::{
     cpu::{affinity, processor::State, processors},
-    kernel::irql,
+    kernel::{irql, threads},
     nt::APC_LEVEL,
     state::machine::MACHINE,
     violation,
@@ -11,11 +11,18 @@ use bench_protocol::{Instruction, Violation};
 use model::GeneralProtection;
 use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
 
-/// The replacement of cpuid. All instructions here are two bytes long.
+/// The replacement of cpuid. All instructions here are two bytes long, except [`MOV_FROM_CONTROL`].
 pub const UD2: [u8; 2] = [0x0F, 0x0B];
 const RDMSR: [u8; 2] = [0x0F, 0x32];
 const WRMSR: [u8; 2] = [0x0F, 0x30];
 const RDPMC: [u8; 2] = [0x0F, 0x33];
+const MOV_FROM_CONTROL: [u8; 2] = [0x0F, 0x20];
+/// The third byte of `mov rax, cr4`.
+const CR4_TO_RAX: u8 = 0xE0;
+
+/// CR4 of a Windows machine, as github.com/billti/setcr4 has it; and PCE (SDM Vol. 3A, 2.5).
+const CR4: u64 = 0x37_0678;
+const PCE: u64 = 1 << 8;
 
 /// Properties of the driver and of the address at which an instruction trapped.
 #[derive(Clone, Copy)]
@@ -28,11 +35,17 @@ pub struct Site {
     pub guards: Option<bool>,
 }
 
-/// Executes the instruction on the current processor. Returns false if it is not one of these instructions.
+/// Executes the instruction on the current processor. Returns its length, or `None` if it is not one of these
+/// instructions. `third` returns its third byte.
 ///
 /// # Errors
 /// It faulted, and the driver handles the fault itself.
-pub fn execute(instruction: [u8; 2], context: &mut CONTEXT, site: Site) -> Result<bool, GeneralProtection> {
+pub fn execute(
+    instruction: [u8; 2],
+    third: impl FnOnce() -> Option<u8>,
+    context: &mut CONTEXT,
+    site: Site,
+) -> Result<Option<usize>, GeneralProtection> {
     let (eax, ecx) = (low(context.Rax), low(context.Rcx));
     match instruction {
         UD2 if site.was_cpuid => {
@@ -60,9 +73,14 @@ pub fn execute(instruction: [u8; 2], context: &mut CONTEXT, site: Site) -> Resul
             let value = access((Instruction::Rdpmc, ecx), None, site, |state| state.processor.rdpmc(ecx))?;
             (context.Rax, context.Rdx) = (value & 0xFFFF_FFFF, value >> 32);
         }
-        _ => return Ok(false),
+        MOV_FROM_CONTROL if third() == Some(CR4_TO_RAX) => {
+            let works = processors::with_current_state(|processor, _| processor).is_some_and(threads::rdpmc_works_on);
+            context.Rax = if works { CR4 | PCE } else { CR4 };
+            return Ok(Some(3));
+        }
+        _ => return Ok(None),
     }
-    Ok(true)
+    Ok(Some(instruction.len()))
 }
 
 /// Executes an access that can fault. If the driver does not handle the fault, it is recorded as a violation, and the

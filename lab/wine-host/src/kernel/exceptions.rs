@@ -1,7 +1,7 @@
 //! The exception handler of the process in which drivers run.
 //!
 //! cpuid does not fault, so the loader replaces it by ud2. rdmsr, wrmsr and rdpmc fault as an access violation at
-//! address -1. Accesses to the mapped registers of the APIC fault at their addresses, and `cancel_race.rs` and
+//! address -1, and reads of control registers as privileged instructions. Accesses to the mapped registers of the APIC fault at their addresses, and `cancel_race.rs` and
 //! `step_trap.rs` set the trap flag. The handler serves only faults inside a loaded driver and passes on all others.
 
 #![expect(unsafe_code, reason = "an exception handler reads and writes the registers of the thread")]
@@ -92,11 +92,12 @@ unsafe extern "system" fn on_exception(exception: *mut EXCEPTION_POINTERS) -> i3
                 must_reserve: loaded_images::can_reserve(at) && !hal::reserved() && !processor_change::is_adding(),
                 guards: loaded_images::guards(at),
             };
-            let executed = instructions::execute(instruction, context, site);
+            let third = || loaded_images::code_at(at)?.get(2).copied();
+            let executed = instructions::execute(instruction, third, context, site);
             if executed == Err(GeneralProtection) {
                 raise(record);
             }
-            executed.is_ok_and(|known| known).then_some(instruction.len())
+            executed.ok().flatten()
         };
         let Some(length) = length.and_then(|length| u64::try_from(length).ok()) else {
             return EXCEPTION_CONTINUE_SEARCH;

@@ -10,10 +10,12 @@ use crate::{
     },
     violation,
 };
-use bench_protocol::{EventCount, Scheduling, ThreadAnswer, ThreadCall, ThreadData, ThreadLedger};
+use bench_protocol::{EventCount, Scheduling, ThreadAnswer, ThreadCall, ThreadData, ThreadLedger, thread_memory};
 use scheduler::{Mode, Processors, ProfileHandle, ProfilingData, ThreadId};
 use std::{
-    sync::{MutexGuard, PoisonError},
+    fs::{self, File},
+    os::windows::fs::FileExt,
+    sync::{MutexGuard, PoisonError, atomic::Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -70,6 +72,32 @@ fn unoccupied() -> Result<MutexGuard<'static, ThreadState>, String> {
     Ok(state)
 }
 
+/// Returns CR4.PCE of a processor. It takes no lock: a driver asks at HIGH_LEVEL.
+pub fn rdpmc_works_on(processor: u32) -> bool {
+    MACHINE.kernel.threads.user_rdpmc.load(Ordering::SeqCst).checked_shr(processor).unwrap_or_default() & 1 == 1
+}
+
+/// Opens the memory of a thread that profiles. Its program maps the file.
+fn open_memory(thread: ThreadId) -> Option<File> {
+    let (process, number) = numbers(thread);
+    File::options().write(true).open(thread_memory(process, number)).ok()
+}
+
+/// Writes the profiles of all threads to the memory of their programs, and CR4 of each processor.
+fn publish(state: &mut ThreadState) {
+    let ThreadState { scheduler, memories, .. } = state;
+    let works = (0..scheduler.processors()).filter(|processor| scheduler.rdpmc_works_on(*processor));
+    let works = works.fold(0_u64, |mask, processor| mask | 1_u64.checked_shl(processor).unwrap_or_default());
+    MACHINE.kernel.threads.user_rdpmc.store(works, Ordering::SeqCst);
+    for (thread, file) in memories {
+        if let Some(memory) = scheduler.performance_data(*thread)
+            && let Err(error) = file.seek_write(&memory, 0)
+        {
+            violation::other(format!("the memory of a profile cannot be written: {error}"));
+        }
+    }
+}
+
 /// Forgets all threads and the configuration.
 pub fn reset() {
     let state = std::mem::take(&mut *lock(&MACHINE.kernel.threads.state));
@@ -84,6 +112,10 @@ pub fn end_threads(state: &mut ThreadState) {
         let threads: Vec<ThreadId> = state.scheduler.threads().filter(|thread| numbers(*thread).0 == process).collect();
         for thread in threads {
             state.scheduler.end(&mut LabProcessors, thread);
+            if state.memories.remove(&thread).is_some() {
+                // The next profile of a thread with this number would replace it anyway.
+                let _ = fs::remove_file(thread_memory(process, numbers(thread).1));
+            }
         }
     }
 }
@@ -122,6 +154,7 @@ pub fn call(process: u32, number: u32, call: ThreadCall) -> Result<ThreadAnswer,
     if !state.programs.contains_key(&process) {
         return Err(format!("no program was started with the process {process}"));
     }
+    let state = &mut *state;
     let (scheduler, machine) = (&mut state.scheduler, &mut LabProcessors);
     let thread = thread_id(process, number);
     let of = |target| thread_id(process, target);
@@ -132,13 +165,20 @@ pub fn call(process: u32, number: u32, call: ThreadCall) -> Result<ThreadAnswer,
         }
         ThreadCall::Enable { target, flags, mask } => {
             let enabled = scheduler.enable(machine, thread, of(target), flags, mask);
+            if enabled.is_ok() {
+                state.memories.extend(open_memory(thread).map(|file| (thread, file)));
+            }
             enabled.map(|ProfileHandle(handle)| ThreadAnswer::Handle(handle))
         }
         ThreadCall::Read { handle, flags } => {
             scheduler.read(machine, thread, ProfileHandle(handle), flags).map(|data| ThreadAnswer::Data(report(&data)))
         }
         ThreadCall::Disable { handle } => {
-            scheduler.disable(machine, thread, ProfileHandle(handle)).map(|()| ThreadAnswer::Done)
+            let disabled = scheduler.disable(machine, thread, ProfileHandle(handle));
+            if disabled.is_ok() {
+                state.memories.remove(&thread);
+            }
+            disabled.map(|()| ThreadAnswer::Done)
         }
         ThreadCall::Query { target } => scheduler.query(machine, thread, of(target)).map(ThreadAnswer::Profiles),
         ThreadCall::SetAffinity { target, mask } => {
@@ -154,6 +194,7 @@ pub fn call(process: u32, number: u32, call: ThreadCall) -> Result<ThreadAnswer,
             Ok(ThreadAnswer::Done)
         }
     };
+    publish(state);
     Ok(result.unwrap_or_else(|error| ThreadAnswer::Failed(error.0)))
 }
 
@@ -196,6 +237,7 @@ fn begin_request() -> Option<(ThreadId, u32)> {
     // Wine serves one request at a time, so this does not wait for another one.
     let mut state = unoccupied().ok()?;
     let processor = state.scheduler.begin_request(&mut LabProcessors, thread);
+    publish(&mut state);
     state.in_request = Some(thread);
     Some((thread, processor))
 }
@@ -205,6 +247,7 @@ fn end_request(thread: ThreadId) {
     // A program can be terminated during the request.
     if state.programs.contains_key(&numbers(thread).0) {
         state.scheduler.end_request(&mut LabProcessors, thread);
+        publish(&mut state);
     }
     state.in_request = None;
     MACHINE.kernel.threads.served.notify_all();

@@ -5,7 +5,8 @@ use bench_protocol::Scheduling;
 use scheduler::{ConfigureError, Scheduler, ThreadId};
 use std::{
     collections::BTreeMap,
-    sync::{Condvar, Mutex},
+    fs::File,
+    sync::{Condvar, Mutex, atomic::AtomicU64},
 };
 
 /// Who configured the counters.
@@ -22,6 +23,8 @@ pub enum Owner {
 pub struct Threads {
     /// The state, for one call at a time.
     pub state: Mutex<ThreadState>,
+    /// Processors with CR4.PCE set, as a mask.
+    pub user_rdpmc: AtomicU64,
     /// Notified when a driver has served the request of a thread.
     pub served: Condvar,
 }
@@ -35,6 +38,8 @@ pub struct ThreadState {
     pub pretends_profiling: bool,
     /// The programs by process ID, with an open handle of the process.
     pub programs: BTreeMap<u32, usize>,
+    /// The memory in which the programs find the profiles of their threads.
+    pub memories: BTreeMap<ThreadId, File>,
     /// The thread whose request a driver serves. No other thread is scheduled meanwhile: it could displace this one,
     /// which a processor at HIGH_LEVEL rules out.
     pub in_request: Option<ThreadId>,
@@ -47,6 +52,7 @@ impl Default for ThreadState {
             owner: None,
             pretends_profiling: false,
             programs: BTreeMap::new(),
+            memories: BTreeMap::new(),
             in_request: None,
         }
     }
