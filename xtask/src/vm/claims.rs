@@ -149,6 +149,13 @@ pub const CLAIMS: &[Claim] = &[
         scope: InPart("machines and builds of Windows other than this guest's"),
     },
     Claim {
+        id: "threads-without-rdpmc",
+        text: "no call of the library ends a program where programs cannot execute RDPMC (CR4.PCE is clear); counts of \
+            threads are then read from the memory that Windows updates, if a self-test has verified that, and are \
+            undisturbed otherwise",
+        scope: InPart("machines and builds of Windows other than this guest's"),
+    },
+    Claim {
         id: "bits-of-threads",
         text: "what Windows keeps of a long region is known, or the result says that it is not",
         scope: InPart("machines and builds of Windows other than this guest's"),

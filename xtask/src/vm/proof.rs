@@ -184,6 +184,22 @@ pub fn selftest(ran: &Ran) -> Outcome {
     })
 }
 
+/// Passes if a self-test has verified counts of threads. If it could not test them, it shows nothing.
+pub fn counts_of_threads(ran: &Ran) -> Outcome {
+    let outcome = selftest(ran);
+    if outcome != Passed {
+        return outcome;
+    }
+    check(ran, "selftest", |document| {
+        if document["verified_threads"].is_object() {
+            return Passed;
+        }
+        let reasons =
+            list(document, "checks").iter().map(|check| text(check, "reason")).filter(|text| !text.is_empty());
+        NotTried(reasons.collect::<Vec<_>>().join("; "))
+    })
+}
+
 /// Passes if `client stat` counted every event.
 pub fn counted(ran: &Ran) -> Outcome {
     check(ran, "stat", |document| {

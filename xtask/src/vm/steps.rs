@@ -142,8 +142,13 @@ fn counting() -> Vec<Step> {
         Step::client("selftest-threads", &["selftest", "--threads", "--json"])
             .needs(&[Need::Counters])
             .minutes(10)
-            .proof(proof::selftest, "Windows counts known work of a thread, also beside another thread")
-            .decides(&["thread-profiling", "counts-of-threads", "bits-of-threads", "undisturbed-regions"]),
+            .proof(proof::selftest, "a self-test of threads ends with an answer, whether or not they can be counted")
+            .decides(&["thread-profiling", "threads-without-rdpmc", "undisturbed-regions"]),
+        Step::client("counts-of-threads", &["selftest", "--threads", "--json"])
+            .needs(&[Need::Counters])
+            .minutes(10)
+            .proof(proof::counts_of_threads, "Windows counts known work of a thread, also beside another thread")
+            .decides(&["counts-of-threads", "bits-of-threads"]),
         Step::client("list", &["list", "--json"]),
         stat("stat", &[], &WORK)
             .proof(proof::plausible, "each event counts, with 0.2 to 5 instructions per cycle")

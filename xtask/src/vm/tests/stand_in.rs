@@ -227,7 +227,11 @@ impl StandIn {
             }
             _ if !self.pmu && needs_counters(words) => refused(7, "error: no counters\n"),
             ["selftest", .., "--json"] => {
-                json_output(&json!({ "schema": "halprof.selftest/1", "verdict": "passed", "checks": [] }))
+                let verified = words.contains(&"--threads").then(|| json!({ "reading": "memory" }));
+                let verdict = json!({
+                    "schema": "halprof.selftest/1", "verdict": "passed", "checks": [], "verified_threads": verified,
+                });
+                json_output(&verdict)
             }
             ["stat", ..] => stat(words),
             ["record", ..] => {
