@@ -59,6 +59,8 @@ pub struct Info {
     errata: Vec<ProcessorErratum>,
     /// Errata and traits of the processor that the driver works around.
     workarounds: Vec<AppliedWorkaround>,
+    /// Whether the counts of some CPU include System Management Mode. Not known before the first session.
+    includes_smm: Option<bool>,
     driver_version: String,
     driver_protocol: u32,
     sampling: Totals,
@@ -94,6 +96,11 @@ impl Info {
             unavailable: Unavailable::of(reply.interface, reply.reason, reply.hypervisor, &text(&reply.vendor)),
             errata: errata::all(reply),
             workarounds: workarounds::all(Workarounds::from_bits(reply.workarounds)),
+            includes_smm: match reply.smm {
+                1 => Some(false),
+                2 => Some(true),
+                _ => None,
+            },
             driver_version: version(reply.driver),
             driver_protocol: reply.protocol,
             sampling: Totals::from(reply),
@@ -118,6 +125,9 @@ impl Info {
             ("Hypervisor", self.hypervisor.clone()),
             ("Driver", format!("{}, protocol {}", self.driver_version, self.driver_protocol)),
         ];
+        if self.includes_smm == Some(true) {
+            rows.push(("SMM", "counts may include System Management Mode (firmware)".to_owned()));
+        }
         if !self.errata.is_empty() {
             let numbers = errata::numbers(self.errata.iter().map(|of| &of.erratum));
             rows.push(("Errata", format!("{numbers}; client list names the sources")));

@@ -191,6 +191,17 @@ impl HardwareRecording {
         }
     }
 
+    /// Returns the address of the control area of a processor that records.
+    pub fn area(&self, processor: ProcessorIndex) -> Option<u64> {
+        self.of(processor).map(|trace| trace.address.load(Ordering::Relaxed))
+    }
+
+    /// Returns the modes of the branches, if a processor records them.
+    pub fn branch_modes(&self, processor: ProcessorIndex) -> Option<Modes> {
+        let records = self.of(processor)?.ds_buffers.try_with(|buffers| buffers.traced_for().is_some())?;
+        self.branches.filter(|_| records).map(|branches| branches.modes)
+    }
+
     /// Takes the Debug Store for use on a processor.
     pub fn take(&self, processor: ProcessorIndex) -> Option<Boxed<DsBuffers>> {
         let trace = self.of(processor)?;

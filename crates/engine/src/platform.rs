@@ -3,7 +3,7 @@
 use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use pmu::first_access::{Fault, Phase, RegisterGroup};
+use pmu::first_access::{Access, Fault, Phase, RegisterGroup};
 use pmu::{Cpu, CurrentCpu, GuardedCpu, Options, ProcessorIndex};
 use protocol::status::STATUS_NOT_SUPPORTED;
 use protocol::{ErrorCode, HalSourceRecord, NtStatus, ProcessorSet, RegisterFault};
@@ -284,7 +284,8 @@ impl<M: Platform> EngineContext<'_, M> {
     /// same purpose.
     ///
     /// # Errors
-    /// [`ErrorCode::RegisterFault`]; [`ASLEEP`]; or the platform's failure to run on a processor.
+    /// [`ErrorCode::RegisterFault`]; [`ErrorCode::CountersDoNotWork`]; [`ASLEEP`]; or the platform's failure to run on a
+    /// processor.
     pub fn access_first(
         &self,
         processors: &[ProcessorIndex],
@@ -295,14 +296,21 @@ impl<M: Platform> EngineContext<'_, M> {
             let known = self.hal.first_accessed(processor, group, phase);
             let result = known.map_or_else(|| self.access_first_on(processor, group, phase), Ok)?;
             result.map_err(|fault| {
-                let (access, interface) = (fault.access as u8, self.hal.interface().kind() as u8);
-                let fault = RegisterFault { number: fault.number, access, interface };
-                Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::RegisterFault)
-                    .processor(processor)
-                    .detail(fault.to_detail(), self.hal.hypervisor() as u64)
+                let does_not_work = group == RegisterGroup::Counters && fault.access == Access::ReadBack;
+                let cause = if does_not_work { ErrorCode::CountersDoNotWork } else { ErrorCode::RegisterFault };
+                self.fault_refusal(cause, fault).processor(processor)
             })?;
         }
         Ok(())
+    }
+
+    /// Returns the refusal for a guarded access.
+    pub fn fault_refusal(&self, cause: ErrorCode, Fault { access, number, value }: Fault) -> Refusal {
+        let (interface, hypervisor) = (self.hal.interface().kind() as u8, self.hal.hypervisor() as u32);
+        // The numbers of both kinds are below ten.
+        let [hypervisor, ..] = hypervisor.to_le_bytes();
+        let fault = RegisterFault { number, access: access as u8, interface, hypervisor };
+        Refusal::new(STATUS_NOT_SUPPORTED, cause).detail(fault.to_detail(), value)
     }
 
     fn access_first_on(

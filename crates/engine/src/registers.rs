@@ -52,7 +52,7 @@ pub fn read_registers<M: Platform>(
 
 fn record_of(Reading { access, number, value }: Reading) -> RegisterRecord {
     let read_by = match access {
-        Access::Read | Access::Write => ReadBy::Rdmsr,
+        Access::Read | Access::Write | Access::ReadBack => ReadBy::Rdmsr,
         Access::Counter => ReadBy::Rdpmc,
     };
     RegisterRecord { number, read_by: read_by as u16, failed: value.is_err().into(), value: value.unwrap_or(0) }

@@ -336,7 +336,15 @@ impl<M: Platform> Engine<M> {
             least_counters: u32::from(counters().min().unwrap_or_default()),
             fixed_counters: u32::from(interface.fixed_counters()),
             workarounds: self.sampler.hal().workarounds().bits(),
+            smm: self.smm(processors),
+            reserved_end: 0,
         }
+    }
+
+    /// Returns whether the counts of some processor include System Management Mode, as in [`InfoReply`].
+    fn smm(&self, processors: u32) -> u32 {
+        let known = ProcessorIndex::first(processors).map(|processor| self.sampler.hal().includes_smm(processor));
+        known.flatten().map(|includes| 1 + u32::from(includes)).max().unwrap_or_default()
     }
 
     /// Returns the active processors of a core type, and their counters. `None` if there are none.

@@ -5,9 +5,11 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pmu::extra::Selector;
 use pmu::first_access::{Phase, RegisterGroup};
+use pmu::hal::TriedRecording;
+use pmu::state::CounterSet;
 use pmu::{Cpu, ProcessorIndex, debug_store, lvt_pmi};
 use protocol::status::{STATUS_DEVICE_BUSY, STATUS_NOT_SUPPORTED};
-use protocol::{ErrorCode, NtStatus, ProcessorSet, RegisterInUse};
+use protocol::{BRANCHES, ErrorCode, NtStatus, ProcessorSet, RegisterInUse};
 
 use crate::areas::{AreaUse, Areas};
 use crate::hardware_recording::HardwareRecording;
@@ -37,6 +39,15 @@ pub struct Resources {
     areas: Areas,
 }
 
+/// What became of the resources that a session needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// They are acquired.
+    All,
+    /// Some of its counters do not work, as the first accesses have shown. The session is planned again without them.
+    CountersGone,
+}
+
 /// State of the performance monitor interrupt.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Interrupt {
@@ -59,14 +70,15 @@ impl Resources {
         self.reservation.state()
     }
 
-    /// Acquires the resources that a session needs. After a refusal, the caller must release what is unused. With
+    /// Acquires the resources that a session needs. After a refusal, or if counters of the session turn out not to
+    /// work, the caller must release what is unused. With
     /// `force`, counters that another program has enabled are used too.
     pub fn take<M: Platform>(
         &mut self,
         session: &Session,
         force: bool,
         context: EngineContext<'_, M>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Taken, Refusal> {
         let counted = session.processors_with(|_, place| matches!(place, Place::Counter(_) | Place::Turn(_)))?;
         let sampled = session.processors_with(|event, _| event.needs_interrupt())?;
         let recorded = session.processors_with(|event, _| event.service.uses_debug_store())?;
@@ -81,6 +93,12 @@ impl Resources {
             self.reservation.take(context.platform)?;
         }
         access_first(needs, force, context)?;
+        let lost = |processor: &ProcessorIndex| {
+            !session.own_counters(*processor).without(context.hal.present_counters(*processor)).is_empty()
+        };
+        if counted.iter().any(lost) {
+            return Ok(Taken::CountersGone);
+        }
         access_extra(session, &counted, context)?;
         if !needs.counters.is_empty() {
             initialize(needs.counters, context)?;
@@ -98,7 +116,10 @@ impl Resources {
         if let Some(recording) = &session.hardware_recording {
             self.take_areas(recording, &recorded, context.platform)?;
         }
-        Ok(())
+        for processor in &session.processors {
+            try_events(session, *processor, context)?;
+        }
+        Ok(Taken::All)
     }
 
     /// Lets the timers run at least as often as the session needs, on its processors as well. Returns false if that is
@@ -326,6 +347,47 @@ pub fn access_extra<M: Platform>(
     }
     Ok(())
 }
+
+/// Tries under a guard, on a processor that is initialized, what the start of a session will write there: a hypervisor
+/// may fault for values that it does not support, or drop some of their bits. Its own counters stand still.
+pub fn try_events<M: Platform>(
+    session: &Session,
+    processor: ProcessorIndex,
+    context: EngineContext<'_, M>,
+) -> Result<(), Refusal> {
+    let hal = context.hal;
+    let (recording, has_events) = (session.hardware_recording.as_ref(), !session.own_counters(processor).is_empty());
+    let area = recording.and_then(|recording| recording.area(processor));
+    if !has_events && area.is_none() {
+        return Ok(());
+    }
+    let tried = context.pinned_to(processor, |cpu| {
+        let mut precise = (CounterSet::NONE, NO_EVENT);
+        session.each_own(processor, hal, |source, counter, state| {
+            if state.precise() {
+                precise = (precise.0.with(counter), source);
+            }
+            hal.try_event(processor, counter, state, cpu).map_err(|fault| (source, fault))
+        })?;
+        let branches = recording.and_then(|recording| recording.branch_modes(processor)).map(TriedRecording::Branches);
+        let (counters, precise) = (Some(precise.0).filter(|counters| !counters.is_empty()), precise.1);
+        let recorded = [
+            (NO_EVENT, area.map(TriedRecording::Area)),
+            (BRANCHES, branches),
+            (precise, counters.map(TriedRecording::Precise)),
+        ];
+        let mut recorded = recorded.into_iter().filter_map(|(source, recorded)| Some((source, recorded?)));
+        recorded.try_for_each(|(source, recorded)| {
+            hal.try_recording(processor, recorded, cpu).map_err(|fault| (source, fault))
+        })
+    })?;
+    tried.map_err(|(source, fault)| {
+        context.fault_refusal(ErrorCode::RegisterFault, fault).processor(processor).source(source)
+    })
+}
+
+/// Source of a refusal that concerns no event: measured time touches no register.
+const NO_EVENT: u32 = 0;
 
 /// Refuses if another program has enabled a counter of a processor that is not initialized yet.
 fn check_counters<M: Platform>(

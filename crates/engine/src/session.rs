@@ -9,9 +9,10 @@ mod turns;
 
 use alloc::vec::Vec;
 
-use pmu::state::CounterSet;
+use pmu::first_access::Fault;
+use pmu::state::{CounterSet, CounterState};
 use pmu::{CoreType, Cpu, CurrentCpu, Disturbance, ProcessorIndex};
-use protocol::{BRANCHES, CountRecord, DETACHED, MAX_GROUP, SessionEvent, TIMER, flags};
+use protocol::{ALL_SOURCES, BRANCHES, CountRecord, DETACHED, MAX_GROUP, SessionEvent, TIMER, flags};
 use sample_ring::Slot;
 
 use crate::boxed::Boxed;
@@ -20,7 +21,7 @@ use crate::event::{Event, EventFilter, Service};
 use crate::hardware_recording::HardwareRecording;
 use crate::reply::{Refusal, Reply};
 use crate::rings::Rings;
-use crate::rotation::Rotation;
+use crate::rotation::{Rotation, TurnCount};
 use crate::sampler::{BRANCH_STATS, Group, Hal, SampleNumbers, Sampler, Subscriber, TIME_STATS, intervals};
 use crate::time::Ticks;
 use crate::try_vec::try_collect;
@@ -200,6 +201,42 @@ impl Session {
     /// Returns those counters as a set.
     pub fn counters(&self, processor: ProcessorIndex, events: EventFilter) -> CounterSet {
         self.counting(processor, events).map(|(counter, _)| counter).collect()
+    }
+
+    /// Returns all counters of a processor that are planned for running events, whether or not they take turns.
+    pub fn own_counters(&self, processor: ProcessorIndex) -> CounterSet {
+        let counter = |(_, place, _): (&Event, Place, &Count)| match place {
+            Place::Counter(counter) | Place::Turn(counter) => Some(counter),
+            Place::Time { .. } | Place::Branches | Place::Elsewhere => None,
+        };
+        self.running(processor, EventFilter::ALL).filter_map(counter).collect()
+    }
+
+    /// Calls `each` with the source, the counter and the state of each event that has a counter of a processor to
+    /// itself, before the session begins.
+    pub fn each_own(
+        &self,
+        processor: ProcessorIndex,
+        hal: &Hal,
+        mut each: impl FnMut(u32, u8, CounterState) -> Result<(), (u32, Fault)>,
+    ) -> Result<(), (u32, Fault)> {
+        for (event, place, _) in self.running(processor, EventFilter::ALL) {
+            if let Place::Counter(counter) = place {
+                let state = hal.cpu_counters(processor).get(counter);
+                if state.owner() == self.tag {
+                    each(event.source, counter, state)?;
+                }
+            }
+        }
+        let turns = self.rotation_on(processor).map(|rotation| {
+            rotation.try_with(|rotation| {
+                rotation.events().iter().try_for_each(|TurnCount { turn, .. }| {
+                    let source = self.events.get(turn.event).map_or(ALL_SOURCES, |event| event.source);
+                    each(source, turn.counter, turn.state)
+                })
+            })
+        });
+        turns.flatten().unwrap_or(Ok(()))
     }
 
     /// Marks the count of a counter of the current processor as disturbed, if the session uses the counter.

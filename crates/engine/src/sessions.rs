@@ -21,7 +21,7 @@ use crate::platform::{EngineContext, Platform};
 use crate::processor_set::set_of;
 use crate::registers::read_registers;
 use crate::reply::{Refusal, Reply};
-use crate::resources::Resources;
+use crate::resources::{Resources, Taken};
 use crate::rings::Account;
 use crate::sampler::Sampler;
 use crate::session::{Session, ThreadProfiling};
@@ -78,20 +78,25 @@ impl Sessions {
         reply: &mut Reply<'_>,
     ) -> Result<u64, Refusal> {
         self.end_kept(context);
-        let session = self.plan(requester, header, events, context, reply)?;
-        let number = session.number;
-        // Stored before it begins, so that what has begun can always be ended.
-        if let Err(session) = self.all.try_place(session) {
-            session.release(context.hal);
-            return Err(NO_MEMORY);
-        }
-        let Some(session) = self.all.last_mut() else { return Err(NO_MEMORY) };
-        if let Err(refusal) = self.resources.take(session, header.flags & flags::FORCE != 0, context) {
+        // Each turn finds counters that do not work for the first time, and leaves fewer.
+        let number = loop {
+            let session = self.plan(requester, header, events, context, reply)?;
+            let number = session.number;
+            // Stored before it begins, so that what has begun can always be ended.
+            if let Err(session) = self.all.try_place(session) {
+                session.release(context.hal);
+                return Err(NO_MEMORY);
+            }
+            let Some(session) = self.all.last_mut() else { return Err(NO_MEMORY) };
+            let taken = self.resources.take(session, header.flags & flags::FORCE != 0, context);
+            if let Ok(Taken::All) = taken {
+                break number;
+            }
             session.release(context.hal);
             self.all.pop();
             self.resources.release(&self.all, context);
-            return Err(refusal);
-        }
+            taken?;
+        };
         self.last_number = number;
         self.set_budget(context);
         let Some((session, others)) = self.all.split_last() else { return Err(NO_MEMORY) };

@@ -23,6 +23,9 @@ use zerocopy::IntoBytes;
 /// The global registers of PerfMonV2, without which the driver counts as well.
 const GLOBAL_OF_AMD: [u32; 3] = [0xC000_0300, 0xC000_0301, 0xC000_0302];
 
+/// IA32_DEBUGCTL, without which the driver counts as well, but does not record branches.
+const DEBUGCTL: u32 = 0x1D9;
+
 const INTERVAL: u32 = 4_096;
 
 const fn event(source: u32, modes: u32, interval: u32) -> EventRequest {
@@ -100,7 +103,7 @@ fn whole_life(machine: &SimMachine, events: &[EventRequest]) -> (BTreeSet<(Acces
 fn faulting((access, number): (Access, u32)) -> FaultingAccess {
     match access {
         Access::Read => FaultingAccess::Rdmsr(number),
-        Access::Write => FaultingAccess::Wrmsr(number),
+        Access::Write | Access::ReadBack => FaultingAccess::Wrmsr(number),
         Access::Counter => FaultingAccess::Rdpmc(number),
     }
 }
@@ -109,21 +112,24 @@ fn faulting((access, number): (Access, u32)) -> FaultingAccess {
 fn check_refused(machine: &SimMachine, events: &[EventRequest], fault: (Access, u32), what: &str) {
     let mut engine = Engine::new(machine, [0; 4]).unwrap();
     let interface = engine.sampler().hal().interface().kind() as u8;
+    let hypervisor = u8::try_from(engine.sampler().hal().hypervisor() as u32).unwrap();
     let client = Client::open(&mut engine, 1, 10);
     let mut writes = None;
     for round in 0..2 {
         let refused = start(client, &mut engine, events).header();
         assert_eq!((refused.cause, refused.processor), (ErrorCode::RegisterFault as u32, 1), "{what}, {round}");
         let (access, number) = fault;
-        let wanted = RegisterFault { number, access: access as u8, interface };
+        let wanted = RegisterFault { number, access: access as u8, interface, hypervisor };
         assert_eq!(RegisterFault::from_detail(refused.detail[0]), wanted, "{what}, {round}");
         assert!(!machine.is_in_use(), "{what}, {round}: something is held");
         assert_eq!(client.tell::<_, SessionEvent>(&mut engine, Code::ListSessions), [], "{what}, {round}");
         assert!(machine.all().all(|cpu| cpu.model().enabled_counters().is_empty()), "{what}, {round}");
-        // The fault is remembered. A second start only reads again what tells the features of the Debug Store.
+        // What was changed before the fault is put back: up to four control registers. Then the fault is remembered. A
+        // second start only reads again what tells the features of the Debug Store. Counters do without IA32_DEBUGCTL.
         let again = if events.len() > 1 && round > 0 { 3 } else { 0 };
         let after = machine.processor(1).accesses_since_fault().unwrap();
-        assert!(after <= again, "{what}, {round}: {after} accesses after the fault");
+        let is_enough = fault.1 == DEBUGCTL || after <= 4 + again;
+        assert!(is_enough, "{what}, {round}: {after} accesses after the fault");
         let written = machine.processor(1).model().accesses().wrmsr;
         assert_eq!(*writes.get_or_insert(written), written, "{what}, {round}");
     }
@@ -139,7 +145,8 @@ fn a_fault_at_each_first_access_in_turn_refuses_the_start_and_leaves_nothing() {
             let machine = SimMachine::new(identity, 2);
             machine.processor(1).model().set_faulting([faulting(fault)]);
             let what = format!("{}: {} of {:#x}", identity.name, fault.0, fault.1);
-            if GLOBAL_OF_AMD.contains(&fault.1) {
+            let is_left_out = fault.1 == DEBUGCTL && events.len() == 1;
+            if GLOBAL_OF_AMD.contains(&fault.1) || is_left_out {
                 whole_life(&machine, &events);
             } else {
                 check_refused(&machine, &events, fault, &what);
@@ -220,7 +227,7 @@ fn a_fault_in_x2apic_mode_or_of_the_save_area_is_refused_as_well() {
 }
 
 #[test]
-fn a_second_start_accesses_nothing_under_a_guard() {
+fn a_second_start_tries_only_what_its_event_needs() {
     for identity in with_counters() {
         let machine = SimMachine::new(identity, 1);
         let mut engine = Engine::new(&machine, [0; 4]).unwrap();
@@ -241,10 +248,11 @@ fn a_second_start_accesses_nothing_under_a_guard() {
         }
         let guarded = machine.processor(0).guarded_accesses();
         let of = |access: Access| guarded.iter().filter(|(kind, _)| *kind == access).count() as u64;
-        // Both phases read everything, and only the second one writes.
-        let first = [2 * of(Access::Read), of(Access::Write), 2 * of(Access::Counter)];
+        // Both phases read everything, the second one after each write as well, and only it writes.
         assert_eq!(spent[1], spent[2], "{}", identity.name);
-        assert_eq!(spent[0], [0, 1, 2].map(|index| spent[1][index] + first[index]), "{}", identity.name);
+        for (index, least) in [(0, 2 * of(Access::Read)), (1, of(Access::Write)), (2, 2 * of(Access::Counter))] {
+            assert!(spent[0][index] >= spent[1][index] + least, "{}: {spent:?}", identity.name);
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod first_access;
 mod flops;
 mod group;
 mod hybrid;
+mod hypervisors;
 mod machine;
 mod metrics;
 mod multiplexing;

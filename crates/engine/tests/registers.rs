@@ -58,7 +58,7 @@ fn read_by_a_session(machine: &SimMachine) -> BTreeSet<(u32, u16)> {
     let read = |(access, number)| match access {
         Access::Read => Some((number, ReadBy::Rdmsr as u16)),
         Access::Counter => Some((number, ReadBy::Rdpmc as u16)),
-        Access::Write => None,
+        Access::Write | Access::ReadBack => None,
     };
     machine.processor(1).guarded_accesses().into_iter().filter_map(read).collect()
 }

@@ -374,13 +374,14 @@ impl fmt::Display for Refusal {
             Some(ErrorCode::AlreadyStarted) => write!(f, "{source} already runs detached, in session {first}"),
             Some(ErrorCode::BadFlags) => write!(f, "the driver does not know the flags {first:#x}"),
             Some(ErrorCode::CountersDoNotWork) => {
-                write!(f, "the counters of CPU {processor} do not work: a hypervisor reports them in CPUID only")
+                write!(f, "the counters of CPU {processor} do not work: a hypervisor reports them in CPUID only")?;
+                register_fault::why_not_working(&self.header).map_or(Ok(()), |why| write!(f, "\n  because: {why}"))
             }
             Some(ErrorCode::CountersNotEnumerated) => f.write_str(
                 "a hypervisor is present, and CPUID does not enumerate its counters (PerfCtrExtCore);\n  \
                  if they do not exist, the first access would stop the machine",
             ),
-            Some(ErrorCode::RegisterFault) => f.write_str(&register_fault::sentence(&self.header)),
+            Some(ErrorCode::RegisterFault) => f.write_str(&register_fault::sentence(&self.header, source)),
             Some(ErrorCode::BadInterval) => write!(f, "the interval of {source} must be from {first} to {second}"),
             Some(ErrorCode::RingsTooLarge) => f.write_str(&rings_too_large(first, second)),
             Some(ErrorCode::BadRing) if first == 0 => f.write_str("a ring was requested, but nothing is sampled"),

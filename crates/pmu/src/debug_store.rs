@@ -167,8 +167,31 @@ pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(
     first.read_write(IA32_DEBUGCTL)?;
     if facilities.precise.is_ok() {
         first.read_write(IA32_PEBS_ENABLE)?;
+        emon::access_records(first)?;
     }
     access_save_area(first)
+}
+
+/// Tries what [`take`] writes.
+pub(crate) fn try_area(first: &FirstAccess<'_, impl GuardedCpu>, address: u64) -> Result<(), Fault> {
+    first.try_value(IA32_DS_AREA, address)
+}
+
+/// Tries what [`trace`] writes for these modes. TR is written alone, so that no branch is recorded.
+pub(crate) fn try_trace(first: &FirstAccess<'_, impl GuardedCpu>, modes: Modes) -> Result<(), Fault> {
+    let found = DebugCtl::from_bits(first.read(IA32_DEBUGCTL)?);
+    let traced = traced(found, modes, modes.user || modes.kernel, DebugCtl::new());
+    first.try_value(IA32_DEBUGCTL, traced.with_tr(false).into_bits())?;
+    first.try_value(IA32_DEBUGCTL, found.with_tr(true).into_bits())
+}
+
+/// Tries what [`enable_pebs`] writes. None of these counters counts.
+pub(crate) fn try_pebs(
+    first: &FirstAccess<'_, impl GuardedCpu>,
+    counters: CounterSet,
+    latency: CounterSet,
+) -> Result<(), Fault> {
+    first.try_value(IA32_PEBS_ENABLE, pebs_of(counters, latency).into_bits())
 }
 
 /// Examines the current processor with this function that reads its registers.
@@ -289,15 +312,14 @@ pub fn release(cpu: &impl Cpu, address: u64, saved: SavedDebugStore, records: bo
 /// PROFILE_LEVEL.
 pub fn trace(cpu: &impl Cpu, modes: Modes, saved: SavedDebugStore) {
     let on = modes.user || modes.kernel;
-    let (off_os, off_usr) =
-        if on { (!modes.kernel, !modes.user) } else { (saved.control.bts_off_os(), saved.control.bts_off_usr()) };
-    let control = DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL))
-        .with_tr(on)
-        .with_bts(on)
-        .with_btint(on)
-        .with_bts_off_os(off_os)
-        .with_bts_off_usr(off_usr);
+    let control = traced(DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL)), modes, on, saved.control);
     cpu.wrmsr(IA32_DEBUGCTL, control.into_bits());
+}
+
+/// Returns the register with the recording on in these modes, or off, with the mode bits of `saved`.
+const fn traced(found: DebugCtl, modes: Modes, on: bool, saved: DebugCtl) -> DebugCtl {
+    let (off_os, off_usr) = if on { (!modes.kernel, !modes.user) } else { (saved.bts_off_os(), saved.bts_off_usr()) };
+    found.with_tr(on).with_bts(on).with_btint(on).with_bts_off_os(off_os).with_bts_off_usr(off_usr)
 }
 
 /// Records the overflows of exactly these counters, of those in `latency` as measurements of load latency.
@@ -305,8 +327,11 @@ pub fn trace(cpu: &impl Cpu, modes: Modes, saved: SavedDebugStore) {
 /// # IRQL
 /// PROFILE_LEVEL.
 pub fn enable_pebs(cpu: &impl Cpu, counters: CounterSet, latency: CounterSet) {
-    let enabled = PebsEnable::new().with_general(counters.bits()).with_load_latency(counters.and(latency).bits());
-    cpu.wrmsr(IA32_PEBS_ENABLE, enabled.into_bits());
+    cpu.wrmsr(IA32_PEBS_ENABLE, pebs_of(counters, latency).into_bits());
+}
+
+fn pebs_of(counters: CounterSet, latency: CounterSet) -> PebsEnable {
+    PebsEnable::new().with_general(counters.bits()).with_load_latency(counters.and(latency).bits())
 }
 
 /// Clears the PEBS status after the records have been fetched.

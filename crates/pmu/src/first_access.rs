@@ -5,6 +5,12 @@
 //! that RDPMC reads, is accessed for the first time through [`GuardedCpu`], on a thread that is pinned to the
 //! processor. A fault becomes a [`Fault`], and the session is refused.
 //!
+//! Hypervisors also check values: they fault for bits that they do not support, or drop them (intel/pcm, pull request
+//! 142; Linux, arch/x86/kvm/pmu.c). So the values that are written later are written here first, without the bits that
+//! let a counter count, then read back, and replaced by what was found. Where a value faults or is not kept, the
+//! processor does without the feature that needs it, if it can. What is read back is what [later
+//! comparisons](crate::ProfileInterface::compare) expect.
+//!
 //! Each interface lists its registers in one function, next to its other accesses. Which registers it needs may depend
 //! on what others contain, so that the list is code: it reads what it finds.
 
@@ -56,11 +62,13 @@ pub enum Access {
     Write = 1,
     /// RDPMC.
     Counter = 2,
+    /// RDMSR after a WRMSR: the register does not keep the value.
+    ReadBack = 3,
 }
 
 impl Access {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Counter];
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Counter, Self::ReadBack];
 
     /// Returns the kind with this number.
     #[must_use]
@@ -75,18 +83,31 @@ impl fmt::Display for Access {
             Self::Read => "RDMSR",
             Self::Write => "WRMSR",
             Self::Counter => "RDPMC",
+            Self::ReadBack => "RDMSR after WRMSR",
         })
     }
 }
 
-/// An access that faulted.
+/// An access that faulted, or a value that a register does not keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{access} of {number:#x} raised #GP")]
+#[error("{access} of {number:#x} failed, with the value {value:#x}")]
 pub struct Fault {
     /// The kind of access.
     pub access: Access,
     /// ECX: the address of the register, or the index of the counter.
     pub number: u32,
+    /// The value that was written, or 0.
+    pub value: u64,
+}
+
+impl Fault {
+    const fn on_read(access: Access, number: u32) -> Self {
+        Self { access, number, value: 0 }
+    }
+
+    const fn of_value(access: Access, msr: Msr, value: u64) -> Self {
+        Self { access, number: msr.address(), value }
+    }
 }
 
 /// Registers that are accessed for the same purpose.
@@ -125,13 +146,13 @@ impl RegisterGroup {
 pub enum Phase {
     /// Reads every register that can be read, and every counter.
     Read = 0,
-    /// Reads every register again, and writes back what was read.
+    /// Reads every register again, writes what the driver will write, and writes back what was read.
     Write = 1,
 }
 
 /// Performs the accesses of one phase on the current processor.
 #[derive(Debug)]
-pub(crate) struct FirstAccess<'a, C> {
+pub struct FirstAccess<'a, C> {
     cpu: &'a C,
     phase: Phase,
 }
@@ -143,6 +164,7 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     }
 
     /// Returns CPUID of the current processor.
+    #[must_use]
     pub const fn cpuid(&self) -> &'a C {
         self.cpu
     }
@@ -152,7 +174,7 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     /// # Errors
     /// The fault.
     pub fn read(&self, msr: Msr) -> Result<u64, Fault> {
-        self.cpu.try_rdmsr(msr).map_err(|_| Fault { access: Access::Read, number: msr.address() })
+        self.cpu.try_rdmsr(msr).map_err(|_| Fault::on_read(Access::Read, msr.address()))
     }
 
     /// Reads a register that is read and written. [`Phase::Write`] also writes the value back.
@@ -165,22 +187,66 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
         Ok(value)
     }
 
-    /// Accesses a register that is only written, and in which only set bits have an effect: [`Phase::Write`] writes
-    /// zero.
+    /// [`Phase::Write`] writes this value.
     ///
     /// # Errors
     /// The fault.
-    pub fn write_zero(&self, msr: Msr) -> Result<(), Fault> {
-        self.write(msr, 0)
-    }
-
-    fn write(&self, msr: Msr, value: u64) -> Result<(), Fault> {
+    pub fn write(&self, msr: Msr, value: u64) -> Result<(), Fault> {
         match self.phase {
             Phase::Read => Ok(()),
-            Phase::Write => {
-                self.cpu.try_wrmsr(msr, value).map_err(|_| Fault { access: Access::Write, number: msr.address() })
-            }
+            Phase::Write => self.cpu.try_wrmsr(msr, value).map_err(|_| Fault::of_value(Access::Write, msr, value)),
         }
+    }
+
+    /// [`Phase::Write`] writes this value, and returns what the register then contains. The caller restores the
+    /// register. [`Phase::Read`] returns the value.
+    ///
+    /// # Errors
+    /// The fault; the register is unchanged.
+    pub fn kept(&self, msr: Msr, value: u64) -> Result<u64, Fault> {
+        self.write(msr, value)?;
+        match self.phase {
+            Phase::Read => Ok(value),
+            Phase::Write => self.read(msr),
+        }
+    }
+
+    /// As [`kept`](Self::kept), for a value that the register must keep.
+    ///
+    /// # Errors
+    /// The fault, or that the register does not keep the value.
+    pub fn demand(&self, msr: Msr, value: u64) -> Result<(), Fault> {
+        if self.kept(msr, value)? == value { Ok(()) } else { Err(Fault::of_value(Access::ReadBack, msr, value)) }
+    }
+
+    /// Returns those of `bits` that a register takes beside `others`: it keeps them, and does not fault. The caller
+    /// restores the register.
+    #[must_use]
+    pub fn taken(&self, msr: Msr, others: u64, bits: u64) -> u64 {
+        if let Ok(kept) = self.kept(msr, others | bits) {
+            return kept & bits;
+        }
+        let each = (0..u64::BITS).map(|number| bits & 1 << number).filter(|bit| *bit != 0);
+        each.filter(|bit| self.kept(msr, others | bit).is_ok_and(|kept| kept & bit != 0)).fold(0, |all, bit| all | bit)
+    }
+
+    /// Performs `accesses`, then writes `found` to a register that they have changed, whatever they return.
+    ///
+    /// # Errors
+    /// That of the accesses, or the fault of the register.
+    pub fn restoring<T>(&self, msr: Msr, found: u64, accesses: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+        let result = accesses();
+        self.write(msr, found)?;
+        result
+    }
+
+    /// Writes a value that the register must keep, and what it contained before.
+    ///
+    /// # Errors
+    /// The fault, or that the register does not keep the value.
+    pub fn try_value(&self, msr: Msr, value: u64) -> Result<(), Fault> {
+        let found = self.read(msr)?;
+        self.restoring(msr, found, || self.demand(msr, value))
     }
 
     /// Reads a counter by RDPMC.
@@ -190,7 +256,7 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     pub fn counter(&self, index: u32) -> Result<(), Fault> {
         match self.cpu.try_rdpmc(index) {
             Ok(_) => Ok(()),
-            Err(GeneralProtection) => Err(Fault { access: Access::Counter, number: index }),
+            Err(GeneralProtection) => Err(Fault::on_read(Access::Counter, index)),
         }
     }
 }

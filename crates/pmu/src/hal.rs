@@ -27,6 +27,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 pub use error::{HalError, MAX_RAW};
 pub(crate) use extra::ExtraState;
 pub use extra::ExtraTaken;
+pub use first_access::TriedRecording;
 pub use registers::Reading;
 
 use crate::constraints::Listing;

@@ -169,6 +169,35 @@ pub trait ProfileInterface {
     /// the registers. Requires [`initialize`](Self::initialize).
     fn readback_ok(&self, cpu: &impl Cpu) -> bool;
 
+    /// Returns whether the counters stand still in System Management Mode.
+    fn excludes_smm(&self) -> bool {
+        false
+    }
+
+    /// Returns the indexes of the counters that work.
+    fn present(&self) -> CounterSet {
+        CounterSet::first(self.counters())
+    }
+
+    /// Tries what a start of `counter`, which stands still, will write for this state, except what lets it count, and
+    /// restores the registers. The caller may have other counters running.
+    ///
+    /// # Errors
+    /// The fault, or the value that a register does not keep.
+    ///
+    /// # IRQL
+    /// Below DISPATCH_LEVEL.
+    fn try_event(
+        &self,
+        first: &FirstAccess<'_, impl GuardedCpu>,
+        cpu_counters: CpuCounters<'_>,
+        counter: u8,
+        state: CounterState,
+    ) -> Result<(), Fault> {
+        let _ = (first, cpu_counters, counter, state);
+        Ok(())
+    }
+
     /// Discards the overflows of counters that are stopped, so that the next interrupt does not report them. Does
     /// nothing if the counter's value shows its overflow, because loading it discards that.
     fn forget(&self, cpu: &impl Cpu, counters: CounterSet) {
@@ -305,6 +334,15 @@ impl Interface {
         }
     }
 
+    /// Returns whether a register may let the counters stand still in System Management Mode.
+    #[must_use]
+    pub const fn may_exclude_smm(&self) -> bool {
+        match self {
+            Self::Emon(emon) => emon.capabilities().debug_control(),
+            _ => false,
+        }
+    }
+
     /// Returns the number of fixed counters.
     #[must_use]
     pub const fn fixed_counters(&self) -> u8 {
@@ -370,19 +408,6 @@ impl Interface {
             Self::NetBurst(netburst) => netburst.access_first(first).map(|()| self),
             Self::P6(_) => p6::access_first(first).map(|()| self),
             Self::Pentium(_) => pentium::access_first(first).map(|()| self),
-        }
-    }
-
-    /// Returns the interface with capabilities that only registers of the current processor report. The driver must own
-    /// the registers.
-    ///
-    /// # IRQL
-    /// PROFILE_LEVEL.
-    #[must_use]
-    pub fn examined(self, cpu: &impl Cpu) -> Self {
-        match self {
-            Self::Emon(emon) => Self::Emon(emon.examined(cpu)),
-            _ => self,
         }
     }
 
@@ -536,6 +561,24 @@ impl ProfileInterface for Interface {
 
     fn readback_ok(&self, cpu: &impl Cpu) -> bool {
         each!(self, interface => interface.readback_ok(cpu))
+    }
+
+    fn excludes_smm(&self) -> bool {
+        each!(self, interface => interface.excludes_smm())
+    }
+
+    fn present(&self) -> CounterSet {
+        each!(self, interface => interface.present())
+    }
+
+    fn try_event(
+        &self,
+        first: &FirstAccess<'_, impl GuardedCpu>,
+        cpu_counters: CpuCounters<'_>,
+        counter: u8,
+        state: CounterState,
+    ) -> Result<(), Fault> {
+        each!(self, interface => interface.try_event(first, cpu_counters, counter, state))
     }
 
     fn forget(&self, cpu: &impl Cpu, counters: CounterSet) {

@@ -45,12 +45,22 @@ fn place_by(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Option<Place>, F
     })
 }
 
-/// Accesses for the first time the registers of the entry of the current processor.
+/// Accesses for the first time the registers of the entry of the current processor, and masks and unmasks the entry if
+/// the HAL of Windows has set it up.
 pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
-    if place_by(first)? == Some(Place::Register) {
-        first.read_write(X2APIC_LVT_PERFORMANCE)?;
+    if place_by(first)? != Some(Place::Register) {
+        return Ok(());
     }
-    Ok(())
+    let found = first.read_write(X2APIC_LVT_PERFORMANCE)?;
+    let entry = LvtPerformance::from_bits((found & 0xFFFF_FFFF) as u32);
+    if !is_windows(entry) {
+        return Ok(());
+    }
+    let masked = |masked| u64::from(entry.with_masked(masked).into_bits());
+    first.restoring(X2APIC_LVT_PERFORMANCE, found, || {
+        first.demand(X2APIC_LVT_PERFORMANCE, masked(true))?;
+        first.demand(X2APIC_LVT_PERFORMANCE, masked(false))
+    })
 }
 
 /// The vector that the HAL of Windows uses for the interrupt.

@@ -327,6 +327,8 @@ pub struct PerCpuPmu {
     stale: AtomicU32,
     initialized: AtomicBool,
     asleep: AtomicBool,
+    /// Whether the counts may include System Management Mode although the driver excluded it.
+    smm: AtomicBool,
     /// Number of the core type, or 0.
     core_type: AtomicU8,
     /// What was found disturbed.
@@ -358,6 +360,7 @@ impl PerCpuPmu {
             stale: AtomicU32::new(0),
             initialized: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
+            smm: AtomicBool::new(false),
             core_type: AtomicU8::new(0),
             disturbances: Disturbances::new(),
             core: AtomicU64::new(0),
@@ -406,6 +409,21 @@ impl PerCpuPmu {
     /// Sets that value; returns the previous one.
     pub(crate) fn set_asleep(&self, asleep: bool) -> bool {
         self.asleep.swap(asleep, Ordering::Relaxed)
+    }
+
+    /// Notes that the counters do not stand still in System Management Mode any more.
+    pub(crate) fn note_smm(&self) {
+        self.smm.store(true, Ordering::Relaxed);
+    }
+
+    /// Forgets that, because the driver writes the register again.
+    pub(crate) fn clear_smm(&self) {
+        self.smm.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns whether that was noted.
+    pub(crate) fn has_smm(&self) -> bool {
+        self.smm.load(Ordering::Relaxed)
     }
 
     /// Returns the core type that CPUID reports.

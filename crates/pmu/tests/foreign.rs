@@ -22,6 +22,7 @@ fn register(cpu: &ModelCpu, msr: u32) -> u64 {
 /// Returns the functions for an initialized processor.
 fn initialized(cpu: &ModelCpu) -> Hal {
     let hal = Hal::new(cpu, 1).unwrap();
+    simulation::access_first(&hal, cpu, 0);
     assert!(hal.initialize(boot(cpu)));
     hal
 }

@@ -48,6 +48,7 @@ fn a_hygon_taken_for_amd_counts() {
     let machine = SimMachine::named("hygon-dhyana-3185", 1);
     let hal = <Hal>::with_states(machine.processor(0), ON, 1, 0, state::allocate).unwrap();
     let cpu = machine.processor(0);
+    simulation::access_first(&hal, cpu, 0);
     assert!(hal.initialize(boot(cpu)));
     let state = hal.state_for(Source(2), false).unwrap().with_owner(1).with_user(true);
     let counter = hal.reserve(ProcessorIndex::BOOT, state).unwrap();

@@ -20,6 +20,7 @@ fn hal(machine: &SimMachine) -> Hal {
 
 /// Starts these sources and returns their counters in the same order.
 fn started(hal: &Hal, cpu: &ModelCpu, sources: &[Source]) -> Vec<u8> {
+    simulation::access_first(hal, cpu, 0);
     assert!(hal.initialize(boot(cpu)));
     let counters = sources.iter().map(|source| {
         let state = hal.state_for(*source, false).unwrap().with_owner(1).with_user(true).with_kernel(true);
@@ -145,6 +146,7 @@ fn initialization_and_release_leave_every_select_register_clear() {
         for index in 0..4 {
             cpu.model().wrmsr(select0 + stride * index, 0x0043_003C).unwrap();
         }
+        simulation::access_first(&hal, cpu, 0);
         hal.initialize(boot(cpu));
         assert_eq!(selects(), [0; 4], "{name}");
         let sources: Vec<_> = [2, 6].map(Source).to_vec();
@@ -190,6 +192,7 @@ fn modes_are_counted_apart() {
     ] {
         let machine = SimMachine::named(name, 1);
         let (hal, cpu) = (hal(&machine), machine.processor(0));
+        simulation::access_first(&hal, cpu, 0);
         hal.initialize(boot(cpu));
         let base = hal.state_for(Source(2), false).unwrap().with_owner(1);
         let [user, kernel] = [base.with_user(true), base.with_kernel(true)]
@@ -218,6 +221,7 @@ fn a_counter_started_beside_others_leaves_them_undisturbed() {
     ] {
         let machine = SimMachine::named(name, 1);
         let (hal, cpu) = (hal(&machine), machine.processor(0));
+        simulation::access_first(&hal, cpu, 0);
         hal.initialize(boot(cpu));
         let reserve = |owner| {
             let state = hal.state_for(Source(2), false).unwrap().with_owner(owner).with_user(true);

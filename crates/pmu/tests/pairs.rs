@@ -43,6 +43,7 @@ fn flops_are_counted_whole_and_the_odd_counter_is_given_back() {
     for name in ZENS {
         let machine = SimMachine::named(name, 1);
         let hal = <Hal>::new(machine.processor(0), 1).unwrap();
+        simulation::access_first(&hal, machine.processor(0), 0);
         assert!(hal.initialize(boot(machine.processor(0))));
         let version_2 = u64::from(name.starts_with("zen4") || name.starts_with("zen5"));
         let counter = hal.reserve(ProcessorIndex::BOOT, flops(&hal, 0)).unwrap();
@@ -82,6 +83,7 @@ fn every_interval_of_flops_interrupts_with_one_write_more_each() {
     for name in ZENS {
         let machine = SimMachine::named(name, 1);
         let hal = <Hal>::new(machine.processor(0), 1).unwrap();
+        simulation::access_first(&hal, machine.processor(0), 0);
         assert!(hal.initialize(boot(machine.processor(0))));
         hal.set_interrupt_handler(NonZeroU64::new(1), 1).unwrap();
         let counter = hal.reserve(ProcessorIndex::BOOT, flops(&hal, INTERVAL)).unwrap();

@@ -290,6 +290,7 @@ proptest! {
         let mut world = World { name, machine: &machine, hal, accessed: RefCell::default(), before: BTreeMap::new(), asleep: BTreeSet::new(), hal_unmasks };
         for processor in 0..processors {
             world.hal.probe(current(&world.cpu(processor), processor));
+            simulation::access_first(&world.hal, machine.processor(processor), processor);
             prop_assert!(world.hal.initialize(current(&world.cpu(processor), processor)));
         }
         let sources = match name {
@@ -346,6 +347,7 @@ proptest! {
         let machine = SimMachine::named(name, 1);
         let cpu = machine.processor(0);
         let hal = Hal::new(cpu, 1).unwrap();
+        simulation::access_first(&hal, cpu, 0);
         prop_assert!(hal.initialize(boot(cpu)));
         let state = hal.state_for(Source(2), false).unwrap().with_owner(1).with_user(true);
         let counter = hal.reserve(ProcessorIndex::BOOT, state).unwrap();
@@ -383,6 +385,7 @@ proptest! {
         let cpu = machine.processor(0);
         let hal = Hal::new(cpu, 1).unwrap();
         hal.set_system_information(HAL_PROFILE_SOURCE_INTERRUPT_HANDLER, &1_u64.to_le_bytes(), 1).unwrap();
+        simulation::access_first(&hal, cpu, 0);
         prop_assert!(hal.initialize(boot(cpu)));
         hal.set_interval(Source(source), interval).unwrap();
         let state = hal.state_for(Source(source), true).unwrap().with_owner(1).with_user(true);

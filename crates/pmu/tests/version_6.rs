@@ -106,6 +106,7 @@ fn umask2_and_eq_reach_the_select_register() {
     for name in ["lunar-lake-288v", "panther-lake-355", "panther-lake-355-efficient"] {
         let machine = SimMachine::named(name, 1);
         let (hal, cpu) = (Hal::new(machine.processor(0), 1).unwrap(), machine.processor(0));
+        simulation::access_first(&hal, cpu, 0);
         assert!(hal.initialize(boot(cpu)));
         for (event, select) in raw_events().into_iter().zip([0x10_0843_00C5, 0x8000_0043_50C5]) {
             let state = hal.state_for(event.source(), false).unwrap().with_owner(1).with_user(true).with_kernel(true);

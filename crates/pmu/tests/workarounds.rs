@@ -32,6 +32,7 @@ impl Bench {
 
     fn of(machine: SimMachine) -> Self {
         let hal = Hal::new(machine.processor(0), 1).unwrap();
+        simulation::access_first(&hal, machine.processor(0), 0);
         assert!(hal.initialize(machine.current(0)));
         Self { machine, hal }
     }

@@ -36,7 +36,8 @@ pub enum ErrorCode {
     BadFlags = 12,
     /// Too many sessions; `detail[0]` = the maximum.
     TooManySessions = 13,
-    /// The counters of `processor` do not keep values written to them: a hypervisor only pretends to have them.
+    /// The counters of `processor` do not keep values written to them: a hypervisor only pretends to have them. If one
+    /// register shows it, `detail` = a [`RegisterFault`], the value that was written.
     CountersDoNotWork = 14,
     /// A hypervisor is present, and CPUID does not enumerate the counters of the profile interface. An access to a
     /// missing counter would crash the machine.
@@ -90,8 +91,9 @@ pub enum ErrorCode {
     BadBuffer = 34,
     /// The machine sleeps, falls asleep or wakes up: the driver must not access registers.
     Asleep = 35,
-    /// The first access of a register of `processor` faulted, although CPUID enumerates the register; `detail` = a
-    /// [`RegisterFault`], the kind of hypervisor as in [`InfoReply`](crate::InfoReply).
+    /// An access of a register of `processor` under a guard faulted, or the register does not keep what is written,
+    /// although CPUID enumerates the register; `detail` = a [`RegisterFault`], the value that was written, or 0. If
+    /// `source` is an event, only that event needs the value.
     RegisterFault = 36,
     /// `source` can be counted on none of the counters that the client allows on `processor`; `detail` = masks of the
     /// counters that can count it, of those allowed.
@@ -196,30 +198,32 @@ impl ErrorCode {
     }
 }
 
-/// The access that faulted, for [`ErrorCode::RegisterFault`].
+/// The access that faulted, for [`ErrorCode::RegisterFault`] and [`ErrorCode::CountersDoNotWork`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegisterFault {
     /// ECX: the address of the register, or the index of the counter.
     pub number: u32,
-    /// The instruction: 0 RDMSR, 1 WRMSR, 2 RDPMC.
+    /// The instruction: 0 RDMSR, 1 WRMSR, 2 RDPMC, 3 an RDMSR that did not return what was written before it.
     pub access: u8,
     /// The profile interface, as in [`InfoReply`](crate::InfoReply): the same number names different registers.
     pub interface: u8,
+    /// The kind of hypervisor, as in [`InfoReply`](crate::InfoReply).
+    pub hypervisor: u8,
 }
 
 impl RegisterFault {
     /// Returns the fault as the first word of the detail: the number in bits 31:0, the access in bits 39:32, the
-    /// interface in bits 47:40.
+    /// interface in bits 47:40, the hypervisor in bits 55:48.
     #[must_use]
     pub const fn to_detail(self) -> u64 {
-        self.number as u64 | (self.access as u64) << 32 | (self.interface as u64) << 40
+        self.number as u64 | (self.access as u64) << 32 | (self.interface as u64) << 40 | (self.hypervisor as u64) << 48
     }
 
     /// Returns the fault in the first word of the detail.
     #[must_use]
     pub const fn from_detail(detail: u64) -> Self {
-        let [n0, n1, n2, n3, access, interface, ..] = detail.to_le_bytes();
-        Self { number: u32::from_le_bytes([n0, n1, n2, n3]), access, interface }
+        let [n0, n1, n2, n3, access, interface, hypervisor, _] = detail.to_le_bytes();
+        Self { number: u32::from_le_bytes([n0, n1, n2, n3]), access, interface, hypervisor }
     }
 }
 
@@ -289,8 +293,8 @@ mod tests {
 
     #[test]
     fn a_fault_fits_into_one_word() {
-        let fault = RegisterFault { number: 0xC000_0302, access: 1, interface: 2 };
-        assert_eq!(fault.to_detail(), 0x0201_C000_0302);
+        let fault = RegisterFault { number: 0xC000_0302, access: 1, interface: 2, hypervisor: 4 };
+        assert_eq!(fault.to_detail(), 0x04_0201_C000_0302);
         assert_eq!(RegisterFault::from_detail(fault.to_detail()), fault);
         let in_use = RegisterInUse { number: 0xC001_020A, counter: 5, interface: 2 };
         assert_eq!(in_use.to_detail(), 0x0205_C001_020A);

@@ -90,7 +90,7 @@ layout! {
     }
 
     /// Out: the profile interface, why it was chosen, and what it offers.
-    272 InfoReply {
+    280 InfoReply {
         /// Common header.
         header: ReplyHeader,
         /// Version of the driver: major, minor, patch, zero.
@@ -157,6 +157,11 @@ layout! {
         /// The workarounds that the boot processor needs: bit n stands for number n of
         /// `pmu::errata::workarounds::WORKAROUNDS`.
         workarounds: u64,
+        /// Whether the counts of some processor include System Management Mode: 1 no, 2 yes, 0 not known before the
+        /// first session.
+        smm: u32,
+        /// Zero.
+        reserved_end: u32,
     }
 
     /// In: a source.

@@ -66,6 +66,30 @@ impl InterruptMode {
     pub const ALL: [Self; 3] = [Self::Edge, Self::RaisedOnUnmask, Self::LostWhileMasked];
 }
 
+/// What a hypervisor makes of a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RegisterQuirk {
+    /// WRMSR raises #GP if the value has one of these bits.
+    Faults {
+        /// ECX.
+        register: u32,
+        /// The bits.
+        bits: u64,
+    },
+    /// WRMSR writes these bits as zero.
+    Drops {
+        /// ECX.
+        register: u32,
+        /// The bits.
+        bits: u64,
+    },
+    /// The register reads as zero and ignores writes.
+    Ignores {
+        /// ECX.
+        register: u32,
+    },
+}
+
 /// How timers expire in real time. Drivers request the resolution of the clock with `ExSetTimerResolution`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TimerMode {
@@ -176,6 +200,12 @@ pub enum Command {
     SetFaulting {
         /// Values of ECX.
         registers: Vec<u32>,
+    },
+    /// Lets a hypervisor treat registers of every processor in exactly these ways, until the processors are replaced or
+    /// reset.
+    SetQuirks {
+        /// What it does.
+        quirks: Vec<RegisterQuirk>,
     },
     /// Writes a register of a processor, on behalf of other software than the driver. Refused if the write faults.
     WriteMsr {

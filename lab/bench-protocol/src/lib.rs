@@ -20,8 +20,8 @@ pub use answer::{
 };
 pub use client::{Client, Error};
 pub use command::{
-    CancelMoment, Command, ControlAreaMode, EventCount, InterruptMode, InterruptSite, KvaShadow, ScriptedRequest, Time,
-    TimerMode,
+    CancelMoment, Command, ControlAreaMode, EventCount, InterruptMode, InterruptSite, KvaShadow, RegisterQuirk,
+    ScriptedRequest, Time, TimerMode,
 };
 pub use random::Random;
 pub use stepping::{StepEntry, StepOverflow, StepPlan, StepReport};

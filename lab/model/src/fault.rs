@@ -33,6 +33,54 @@ impl FaultingAccess {
     }
 }
 
+/// What a hypervisor makes of a register that CPUID enumerates.
+///
+/// Hypervisors check what a guest writes by their own tables of bits (Linux, arch/x86/kvm/pmu.c,
+/// `global_status_rsvd`; intel/pcm, pull request 142), drop bits that they do not support (Linux, arch/x86/kvm/vmx/vmx.c,
+/// `vmx_set_msr` for `IA32_DEBUGCTL`), or let a register read as zero and ignore writes (VMware's virtual PMU).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quirk {
+    /// WRMSR raises #GP if the value has one of these bits.
+    Faults {
+        /// Address of the register.
+        register: u32,
+        /// The bits.
+        bits: u64,
+    },
+    /// WRMSR ignores these bits of the value, so that they are written as zero.
+    Drops {
+        /// Address of the register.
+        register: u32,
+        /// The bits.
+        bits: u64,
+    },
+    /// The register reads as zero and ignores writes.
+    Ignores {
+        /// Address of the register.
+        register: u32,
+    },
+}
+
+impl Quirk {
+    /// Returns the value that reaches a register, or `None` if none does.
+    ///
+    /// # Errors
+    /// The write faults.
+    pub(crate) fn filter(self, msr: u32, value: u64) -> Result<Option<u64>, GeneralProtection> {
+        match self {
+            Self::Faults { register, bits } if register == msr && value & bits != 0 => Err(GeneralProtection),
+            Self::Drops { register, bits } if register == msr => Ok(Some(value & !bits)),
+            Self::Ignores { register } if register == msr => Ok(None),
+            _ => Ok(Some(value)),
+        }
+    }
+
+    /// Returns whether the register reads as zero.
+    pub(crate) fn hides(self, msr: u32) -> bool {
+        matches!(self, Self::Ignores { register } if register == msr)
+    }
+}
+
 /// Returns an error if `value` has a bit of `reserved`: writing a reserved bit faults (SDM Vol. 2, WRMSR; APM Vol. 3,
 /// WRMSR).
 pub(crate) fn refuse_reserved(value: u64, reserved: u64) -> Result<(), GeneralProtection> {

@@ -11,6 +11,7 @@
 //! | a register of a PMU | `pmu/amd.rs`, `pmu/amd_v2.rs`, `pmu/intel.rs`, `pmu/netburst.rs`, `pmu/p6.rs`, `pmu/pentium.rs` |
 //! | the metrics of the top-down method | `pmu/metrics.rs` |
 //! | the bits of a register that software may write | `writable.rs` |
+//! | what hypervisors make of registers | `fault.rs` |
 //! | errata of counters, by processor | `pmu/errata.rs` |
 //! | the arithmetic of a counter | `counter.rs` |
 //! | events that only some counters count | `countable.rs` |
@@ -63,7 +64,7 @@ mod writable;
 
 pub use counter::CounterId;
 pub use debug_store::{Branch, INSTRUCTION_LENGTH, Memory, Stored};
-pub use fault::{FaultingAccess, GeneralProtection};
+pub use fault::{FaultingAccess, GeneralProtection, Quirk};
 pub use interrupt_mode::InterruptMode;
 pub use kernel_timer::{DEFAULT_RESOLUTION, FINEST_RESOLUTION, TimerMode, next_due};
 pub use ledger::{Ledger, LedgerEntry};

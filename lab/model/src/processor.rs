@@ -8,7 +8,7 @@ use crate::{
     counter::CounterId,
     debug_store::{Branch, Counted, DebugStore, Memory, Precise, Stored},
     extra::ExtraRegisters,
-    fault::{FaultingAccess, GeneralProtection},
+    fault::{FaultingAccess, GeneralProtection, Quirk},
     identity,
     interrupt_mode::InterruptMode,
     ledger::{Ledger, LedgerEntry},
@@ -65,6 +65,7 @@ pub struct Processor {
     masks_on_delivery: bool,
     ignores_absent_msrs: bool,
     faulting: BTreeSet<FaultingAccess>,
+    quirks: Vec<Quirk>,
     ledger: Ledger,
     accesses: Accesses,
 }
@@ -88,6 +89,7 @@ impl Processor {
             masks_on_delivery: false,
             ignores_absent_msrs: false,
             faulting: BTreeSet::new(),
+            quirks: Vec::new(),
             ledger: Ledger::default(),
             accesses: Accesses::default(),
         }
@@ -144,6 +146,11 @@ impl Processor {
     /// Makes exactly these accesses fault, whatever CPUID enumerates, like a hypervisor that lacks a register.
     pub fn set_faulting(&mut self, faulting: impl IntoIterator<Item = FaultingAccess>) {
         self.faulting = faulting.into_iter().collect();
+    }
+
+    /// Lets a hypervisor treat registers in exactly these ways, until the processor is replaced.
+    pub fn set_quirks(&mut self, quirks: impl IntoIterator<Item = Quirk>) {
+        self.quirks = quirks.into_iter().collect();
     }
 
     /// Sets the behavior of interrupts at the LVT entry.
@@ -213,6 +220,9 @@ impl Processor {
         if self.faulting.contains(&FaultingAccess::Rdmsr(msr)) {
             return self.note(Err(GeneralProtection));
         }
+        if self.quirks.iter().any(|quirk| quirk.hides(msr)) {
+            return Ok(0);
+        }
         let value = self.apic.rdmsr(msr).or_else(|| self.debug_store.rdmsr(msr)).or_else(|| self.pmu.rdmsr(msr));
         let value = value.or_else(|| self.extra.rdmsr(msr));
         let absent = if self.ignores_absent_msrs { Ok(0) } else { Err(GeneralProtection) };
@@ -222,12 +232,21 @@ impl Processor {
     /// Executes WRMSR at CPL 0.
     ///
     /// # Errors
-    /// The register does not exist or is read-only, or `value` sets a reserved bit.
+    /// The register does not exist or is read-only, `value` sets a reserved bit, or a [`Quirk`] makes it fault.
     pub fn wrmsr(&mut self, msr: u32, value: u64) -> Result<(), GeneralProtection> {
         self.accesses.wrmsr += 1;
         if self.faulting.contains(&FaultingAccess::Wrmsr(msr)) {
             return self.note(Err(GeneralProtection));
         }
+        let filter = |value, quirk: &Quirk| match value {
+            Ok(Some(value)) => quirk.filter(msr, value),
+            other => other,
+        };
+        let value = match self.quirks.iter().fold(Ok(Some(value)), filter) {
+            Ok(Some(value)) => value,
+            Ok(None) => return Ok(()),
+            Err(fault) => return self.note(Err(fault)),
+        };
         let was_open = self.apic.delivers();
         let written = self.apic.wrmsr(msr, value).or_else(|| self.debug_store.wrmsr(msr, value));
         let written = written.or_else(|| self.pmu.wrmsr(msr, value)).or_else(|| self.extra.wrmsr(msr, value));

@@ -1,12 +1,13 @@
 //! A processor of the model as [`pmu::Cpu`] and [`pmu::GuardedCpu`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::{GeneralProtection, Mode, Processor};
-use pmu::first_access::{self, Access};
-use pmu::{Cpu, Cpuid, CurrentCpu, GuardedCpu, Msr, ProcessorIndex};
+use pmu::first_access::{self, Access, Phase, RegisterGroup};
+use pmu::lvt_pmi::X2APIC_LVT_PERFORMANCE;
+use pmu::{Cpu, Cpuid, CurrentCpu, GuardedCpu, Hal, Msr, ProcessorIndex};
 use raw_cpuid::CpuIdResult;
 
 use crate::fault_point;
@@ -33,6 +34,8 @@ pub struct ModelCpu {
     asleep: AtomicBool,
     /// Guarded accesses that did not fault.
     first: Mutex<BTreeSet<(Access, u32)>>,
+    /// By register, the bits that a guarded write has set, or that a read has found: an unguarded write may set them.
+    proven: Mutex<BTreeMap<u32, u64>>,
     /// Whether an unguarded access panics unless it is in `first`.
     must_guard: AtomicBool,
     /// Accesses since a guarded one faulted, or [`NO_FAULT`].
@@ -62,13 +65,14 @@ impl ModelCpu {
             user_rdpmc: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
             first: Mutex::default(),
+            proven: Mutex::default(),
             must_guard: AtomicBool::new(false),
             since_fault: AtomicU64::new(NO_FAULT),
         }
     }
 
-    /// Sets whether every unguarded access panics unless a guarded one of the same kind came before it. If not, guarded
-    /// accesses are not noted.
+    /// Sets whether every unguarded access panics unless a guarded one of the same kind came before it, and every
+    /// unguarded write that sets bits which no guarded one has set. If not, accesses are not noted.
     pub fn require_guards(&self, require: bool) {
         self.must_guard.store(require, Ordering::Relaxed);
     }
@@ -106,6 +110,23 @@ impl ModelCpu {
         if self.must_guard() {
             let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
             assert!(first.contains(&(access, number)), "{text} before a guarded access");
+        }
+    }
+
+    /// Notes bits that a register has taken, or had.
+    fn note_proven(&self, number: u32, value: u64) {
+        if self.must_guard() {
+            *self.proven.lock().unwrap_or_else(PoisonError::into_inner).entry(number).or_default() |= value;
+        }
+    }
+
+    /// Panics if an unguarded write sets bits of which nobody knows whether the processor takes them.
+    #[track_caller]
+    fn check_proven(&self, number: u32, value: u64) {
+        if self.must_guard() {
+            let proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
+            let new = value & !proven.get(&number).copied().unwrap_or_default();
+            assert!(new == 0, "wrmsr {number:#x} {value:#x}: no guarded access has written the bits {new:#x}");
         }
     }
 
@@ -238,6 +259,18 @@ pub const fn boot<C: Cpu>(cpu: &C) -> CurrentCpu<'_, C> {
     current(cpu, ProcessorIndex::BOOT.number())
 }
 
+/// Accesses the registers of the profile interface of a processor for the first time, as the engine does before
+/// [`Hal::initialize`].
+///
+/// # Panics
+/// If an access faults.
+pub fn access_first<E>(hal: &Hal<E>, cpu: &impl GuardedCpu, number: u32) {
+    for phase in [Phase::Read, Phase::Write] {
+        let accessed = hal.access_first(ProcessorIndex::new(number), RegisterGroup::Counters, phase, cpu);
+        assert_eq!(accessed, Ok(()), "{phase:?}");
+    }
+}
+
 /// Returns the value of an access.
 ///
 /// # Panics
@@ -262,12 +295,16 @@ impl GuardedCpu for ModelCpu {
     fn try_rdmsr(&self, msr: Msr) -> Result<u64, first_access::GeneralProtection> {
         self.check_awake(&format_args!("a guarded rdmsr {:#x}", msr.address()));
         let outcome = self.attempted("try_rdmsr", |model| model.rdmsr(msr.address()));
+        self.note_proven(msr.address(), outcome.unwrap_or_default());
         self.guarded(Access::Read, msr.address(), outcome)
     }
 
     fn try_wrmsr(&self, msr: Msr, value: u64) -> Result<(), first_access::GeneralProtection> {
         self.check_awake(&format_args!("a guarded wrmsr {:#x}", msr.address()));
         let outcome = self.attempted("try_wrmsr", |model| model.wrmsr(msr.address(), value));
+        if outcome.is_ok() {
+            self.note_proven(msr.address(), value);
+        }
         self.guarded(Access::Write, msr.address(), outcome)
     }
 
@@ -282,12 +319,15 @@ impl Cpu for ModelCpu {
     fn rdmsr(&self, msr: Msr) -> u64 {
         let access = format_args!("rdmsr {:#x}", msr.address());
         self.note(Access::Read, msr.address(), &access);
-        served(self.accessed().rdmsr(msr.address()), &access)
+        let value = served(self.accessed().rdmsr(msr.address()), &access);
+        self.note_proven(msr.address(), value);
+        value
     }
 
     fn wrmsr(&self, msr: Msr, value: u64) {
         let access = format_args!("wrmsr {:#x} {value:#x}", msr.address());
         self.note(Access::Write, msr.address(), &access);
+        self.check_proven(msr.address(), value);
         served(self.accessed().wrmsr(msr.address(), value), &access);
     }
 
@@ -323,9 +363,14 @@ impl Cpu for ModelCpu {
         }
     }
 
+    /// In x2APIC mode, the entry is a register like others.
     fn set_lvt_pmi(&self, entry: u32) {
         self.check_awake(&"a write of the local vector table");
         self.local_writes.fetch_add(1, Ordering::Relaxed);
-        self.accessed().set_lvt(entry);
+        if self.model().is_x2apic() {
+            self.wrmsr(X2APIC_LVT_PERFORMANCE, entry.into());
+        } else {
+            self.accessed().set_lvt(entry);
+        }
     }
 }

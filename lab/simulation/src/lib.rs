@@ -11,6 +11,6 @@ mod fault_point;
 mod sim_machine;
 
 pub use client::{Answer, Client, STATUS_PENDING};
-pub use cpu::{ModelCpu, boot, current};
+pub use cpu::{ModelCpu, access_first, boot, current};
 pub use fault_point::{Decision, decide_faults};
 pub use sim_machine::{Call, SimMachine, WrittenEvent};

@@ -1,6 +1,7 @@
 //! A hypervisor that enumerates a register and does not have it: the driver handles the fault and refuses, or does
 //! without. The lab records a violation for each register that the driver first accesses in another way.
 
+use bench_protocol::RegisterQuirk;
 use tests::Lab;
 
 use crate::sampling::Sampler;
@@ -83,5 +84,53 @@ fn perfmon_v2_is_used_under_a_hypervisor_if_its_registers_answer_and_sampling_wo
         lab.uninstall().unwrap();
         lab.check_clean().unwrap();
     }
+    lab.finish().unwrap();
+}
+
+const DEBUGCTL: u32 = 0x1D9;
+const GLOBAL_STATUS_RESET: u32 = 0x390;
+const PERFEVTSEL: std::ops::Range<u32> = 0x186..0x18E;
+
+#[test]
+fn bits_that_fault_or_do_not_stick_remove_their_feature_and_nothing_else() {
+    const FREEZE_WHILE_SMM: u64 = 1 << 14;
+    let mut lab = Lab::boot("skylake-6600k").unwrap();
+    let stat = ["stat", "-e", "TotalIssues", "-e", "cpu/event=0xC4,umask=0x20/", "--", "cmd", "/c", "ver"];
+    let [without_umask, without_smm] = [
+        PERFEVTSEL.map(|register| RegisterQuirk::Faults { register, bits: 1 << 13 }).collect::<Vec<_>>(),
+        vec![
+            RegisterQuirk::Drops { register: DEBUGCTL, bits: FREEZE_WHILE_SMM },
+            RegisterQuirk::Faults { register: GLOBAL_STATUS_RESET, bits: 0b11 << 58 },
+        ],
+    ];
+    for (quirks, includes_smm) in [(&[][..], "false"), (&without_smm[..], "true")] {
+        lab.become_processor("skylake-6600k").unwrap();
+        lab.wire.set_quirks(quirks).unwrap();
+        lab.install().unwrap();
+        let counted = lab.client(&stat).unwrap();
+        assert_eq!((counted.code, counted.out.contains('*')), (0, false), "{}{}", counted.out, counted.err);
+        let info = lab.client(&["info"]).unwrap().success().unwrap().out;
+        assert_eq!(info.contains("System Management Mode"), includes_smm == "true", "{info}");
+        let json = lab.client(&["info", "--json"]).unwrap().success().unwrap().out;
+        let wanted = format!("\"includes_smm\":{includes_smm}");
+        assert!(json.replace(' ', "").contains(&wanted), "{json}");
+        lab.uninstall().unwrap();
+        lab.check_clean().unwrap();
+    }
+    // The unit mask of one event, in whatever select register: the other event counts.
+    lab.become_processor("skylake-6600k").unwrap();
+    lab.wire.set_quirks(&without_umask).unwrap();
+    lab.install().unwrap();
+    let refused = lab.client(&stat).unwrap();
+    assert_eq!(refused.code, UNSUPPORTED, "{}", refused.err);
+    assert!(refused.err.contains("cannot count cpu/event=0xC4,umask=0x20/"), "{}", refused.err);
+    assert!(
+        refused.err.contains("faulted (#GP) for the value") && refused.err.contains("IA32_PERFEVTSEL"),
+        "{}",
+        refused.err
+    );
+    lab.client(&["stat", "-e", "TotalIssues", "--", "cmd", "/c", "ver"]).unwrap().success().unwrap();
+    lab.uninstall().unwrap();
+    lab.check_clean().unwrap();
     lab.finish().unwrap();
 }

@@ -7,7 +7,7 @@ use crate::plan::Planner;
 use crate::platform::{EngineContext, Platform};
 use crate::processor_set::set_of;
 use crate::reply::Reply;
-use crate::resources::{Resources, access_extra};
+use crate::resources::{Resources, access_extra, try_events};
 use crate::session::Session;
 
 /// The processor, and what is available there.
@@ -42,7 +42,7 @@ impl AddedProcessor {
         if !is_wanted || planner.extend(session, processor, &mut Reply::over(&mut [])).is_err() {
             return;
         }
-        if !resources.take_timers(session, platform) {
+        if try_events(session, processor, context).is_err() || !resources.take_timers(session, platform) {
             return planner.retract(session, processor, before);
         }
         let clock = platform.shared_clock();

@@ -29,8 +29,8 @@ fn costs(events: &[EventRequest]) -> [[u64; 3]; 3] {
     [start, read, stop]
 }
 
-/// Beyond an event without one: at the start one read, which finds the value to put back, and one write; one read in
-/// each comparison; at the stop one write, which puts it back. A register that two events share is read by each of them
+/// Beyond an event without one: at the start one read, which finds the value to put back, and one write, and for each
+/// event two reads and two writes under a guard, which try its value; one read in each comparison; at the stop one write, which puts it back. A register that two events share is read by each of them
 /// in a comparison, and written once.
 #[test]
 fn an_extra_register_costs_two_accesses_at_the_start_and_two_at_the_stop() {
@@ -52,7 +52,7 @@ fn an_extra_register_costs_two_accesses_at_the_start_and_two_at_the_stop() {
         let [plain_start, plain_read, plain_stop] = costs(&without);
         let number = events.len() as u64;
         let plus = |of: [u64; 3], reads, writes| [of[0] + reads, of[1] + writes, of[2]];
-        assert_eq!(start, plus(plain_start, registers, registers), "start {events:x?}");
+        assert_eq!(start, plus(plain_start, registers + 2 * number, registers + 2 * number), "start {events:x?}");
         assert_eq!(read, plus(plain_read, number, 0), "read {events:x?}");
         assert_eq!(stop, plus(plain_stop, number, registers), "stop {events:x?}");
     }

@@ -80,7 +80,7 @@ fn a_sampling_session_gets_a_record_of_each_sleep_on_each_processor_and_continue
 }
 
 #[test]
-fn starts_and_stops_while_the_machine_falls_asleep_take_effect_when_it_wakes() {
+fn a_start_while_the_machine_falls_asleep_is_refused_and_a_stop_takes_effect_when_it_wakes() {
     for name in IDENTITIES {
         let machine = SimMachine::named(name, 1);
         let mut engine = engine(&machine);
@@ -89,11 +89,14 @@ fn starts_and_stops_while_the_machine_falls_asleep_take_effect_when_it_wakes() {
         run(&machine, &engine, 0, 33);
         machine.fall_asleep(&engine);
         let accesses = machine.processor(0).model().accesses();
-        let late = client.started(&mut engine, 0, &[6]);
+        // What the event needs in the registers cannot be tried.
+        let refused = client.start(&mut engine, 0, ProcessorSet::EMPTY, &[(6, modes::BOTH)]).header();
+        assert_eq!(refused.cause, ErrorCode::Asleep as u32, "{name}");
         let counts = client.stop(&mut engine, stopped, None).records::<protocol::CountRecord>();
         assert_eq!(counts[0].count, 33, "{name}");
         assert_eq!(machine.processor(0).model().accesses(), accesses, "{name}: its registers are as good as lost");
         machine.wake(&engine);
+        let late = client.started(&mut engine, 0, &[6]);
         run(&machine, &engine, 0, 8);
         assert_eq!(client.read(&mut engine, late)[0].count, 8, "{name}");
         machine.fall_asleep(&engine);

@@ -170,7 +170,7 @@ impl<E> Hal<E> {
     }
 
     /// Returns the register that a counter in this state uses, with its value.
-    fn register_with(
+    pub(super) fn register_with(
         &self,
         emon: Emon,
         cpu_counters: CpuCounters<'_>,

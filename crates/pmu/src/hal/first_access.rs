@@ -2,11 +2,23 @@
 
 use super::Hal;
 use crate::current_cpu::ProcessorIndex;
-use crate::debug_store;
+use crate::debug_store::{self, Modes};
 use crate::extra::{ExtraRegister, Selector};
 use crate::first_access::{Fault, FirstAccess, GuardedCpu, Phase, RegisterGroup};
-use crate::interface::Interface;
+use crate::interface::{Interface, ProfileInterface};
 use crate::lvt_pmi;
+use crate::state::{CounterSet, CounterState, PerCpuPmu};
+
+/// What a processor records by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TriedRecording {
+    /// Anything, to the save area at this address.
+    Area(u64),
+    /// Branches in these modes.
+    Branches(Modes),
+    /// The overflows of these counters.
+    Precise(CounterSet),
+}
 
 impl<E> Hal<E> {
     /// Returns the result of the first accesses to `group` on `processor`, if they were made. It is remembered as long
@@ -53,6 +65,78 @@ impl<E> Hal<E> {
             pmu.first_accesses.set(group, phase, result);
         }
         result
+    }
+
+    /// Tries on the current processor, which is `processor`, what the start of `counter` will write for this state,
+    /// except what lets it count, and restores the registers. The counter stands still; others may count. The first
+    /// accesses were made.
+    ///
+    /// # Errors
+    /// The fault, or the value that a register does not keep: the counter cannot count the event.
+    ///
+    /// # IRQL
+    /// Below DISPATCH_LEVEL.
+    pub fn try_event(
+        &self,
+        processor: ProcessorIndex,
+        counter: u8,
+        state: CounterState,
+        cpu: &impl GuardedCpu,
+    ) -> Result<(), Fault> {
+        let first = FirstAccess::new(cpu, Phase::Write);
+        let Some(cpu_counters) = self.find(processor) else { return Ok(()) };
+        if let Interface::Emon(emon) = self.interface_with(cpu_counters.pmu)
+            && let Some((register, value)) = self.register_with(emon, cpu_counters, state)
+        {
+            first.try_value(register.msr(), value)?;
+        }
+        self.whole_interface_with(cpu_counters.pmu).try_event(&first, cpu_counters, counter, state)
+    }
+
+    /// Tries on the current processor, which is `processor`, what lets it record: the address of the save area, the
+    /// modes of branches, and `precise` counters, which stand still. Restores the registers.
+    ///
+    /// # Errors
+    /// The fault, or the value that a register does not keep.
+    ///
+    /// # IRQL
+    /// Below DISPATCH_LEVEL.
+    pub fn try_recording(
+        &self,
+        processor: ProcessorIndex,
+        recorded: TriedRecording,
+        cpu: &impl GuardedCpu,
+    ) -> Result<(), Fault> {
+        let first = FirstAccess::new(cpu, Phase::Write);
+        match recorded {
+            TriedRecording::Area(address) => debug_store::try_area(&first, address),
+            TriedRecording::Branches(modes) => debug_store::try_trace(&first, modes),
+            TriedRecording::Precise(counters) => {
+                let latency = match self.interface_of(processor) {
+                    Interface::Emon(emon) => emon.measuring_latency(self.cpu_counters(processor), counters),
+                    _ => CounterSet::NONE,
+                };
+                debug_store::try_pebs(&first, counters, latency)
+            }
+        }
+    }
+
+    /// Returns the counters of a processor that work, as far as its first accesses have shown it.
+    #[must_use]
+    pub fn present_counters(&self, processor: ProcessorIndex) -> CounterSet {
+        self.interface_of(processor).present()
+    }
+
+    /// Returns whether the counts of a processor include System Management Mode; `None` if only the first accesses can
+    /// show it.
+    #[must_use]
+    pub fn includes_smm(&self, processor: ProcessorIndex) -> Option<bool> {
+        let interface = self.interface_of(processor);
+        if !interface.may_exclude_smm() {
+            return Some(true);
+        }
+        self.first_accessed(processor, RegisterGroup::Counters, Phase::Write)?.ok()?;
+        Some(!interface.excludes_smm() || self.pmu(processor).is_some_and(PerCpuPmu::has_smm))
     }
 
     /// Accesses the extra registers of this kind that the processor has.

@@ -42,7 +42,7 @@ impl<E> Hal<E> {
     }
 
     /// InitializeProfiling on the current processor. Returns whether its counters work; if not, none may be started
-    /// there. If the processor is asleep, [`restore`](Self::restore) initializes it.
+    /// there. The [first accesses](Self::access_first) were made. If the processor is asleep, [`restore`](Self::restore) initializes it.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
@@ -52,8 +52,8 @@ impl<E> Hal<E> {
         if pmu.is_asleep() {
             return true;
         }
-        let interface = self.whole_interface_with(pmu).examined(current.cpu());
-        pmu.snapshot.set_capabilities(interface.capabilities());
+        let interface = self.whole_interface_with(pmu);
+        pmu.clear_smm();
         let saved = interface.initialize(current.cpu());
         if is_first {
             pmu.snapshot.set_saved(saved);

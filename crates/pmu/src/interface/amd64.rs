@@ -16,6 +16,7 @@ mod pairs;
 mod sources;
 mod zen;
 
+use bitfield_struct::bitfield;
 use x86_defs::amd::perfmon::{self, CORE_COUNTERS, LEGACY_COUNTERS, PerfEvtSel, STRIDE, WIDTH};
 use x86_defs::cpuid::{Leaf80000001Ecx, Leaf80000022Eax, Leaf80000022Ebx, leaf};
 
@@ -25,7 +26,7 @@ use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::disturbance::Disturbance;
 use crate::errata::workarounds::{Action, Workarounds};
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Access, Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
@@ -43,6 +44,18 @@ fn extended_perfmon(cpu: &impl Cpuid) -> (Leaf80000022Eax, Leaf80000022Ebx) {
     }
     let perfmon = cpu.cpuid(leaf::EXTENDED_PERFMON, 0);
     (Leaf80000022Eax::from_bits(perfmon.eax), Leaf80000022Ebx::from_bits(perfmon.ebx))
+}
+
+/// What distinguishes the processors of a machine. The other bits are those of the status that the driver may clear:
+/// the counters in bits 15:0, and bit 59 for frozen counters.
+#[bitfield(u64)]
+struct Capabilities {
+    #[bits(62)]
+    clearable: u64,
+    /// Whether its global registers are used.
+    has_global: bool,
+    /// Whether it does not count events of the northbridge.
+    lacks_northbridge: bool,
 }
 
 /// The Amd64 interface of a processor.
@@ -110,32 +123,51 @@ impl Amd64 {
         }
     }
 
-    /// Returns the capabilities of the processor: bit 0, whether its global registers are used; bit 1, whether it does
-    /// not count events of the northbridge.
+    /// Returns the [`Capabilities`] of the processor as one word.
     #[must_use]
     pub const fn capabilities(&self) -> u64 {
-        self.global.is_some() as u64 | (!self.counts_northbridge as u64) << 1
+        let clearable = match self.global {
+            Some(global) => global.clearable(),
+            None => 0,
+        };
+        Capabilities::from_bits(clearable)
+            .with_has_global(self.global.is_some())
+            .with_lacks_northbridge(!self.counts_northbridge)
+            .into_bits()
     }
 
     /// Returns the interface for a processor with these [`capabilities`](Self::capabilities).
     #[must_use]
     pub const fn with_capabilities(self, capabilities: u64) -> Self {
-        let global = if capabilities & 1 == 1 { self.global } else { None };
-        Self { global, counts_northbridge: capabilities & 2 == 0, ..self }
+        let capabilities = Capabilities::from_bits(capabilities);
+        Self { global: self.global_by(capabilities), counts_northbridge: !capabilities.lacks_northbridge(), ..self }
+    }
+
+    #[inline]
+    const fn global_by(&self, capabilities: Capabilities) -> Option<Global> {
+        match self.global {
+            Some(global) if capabilities.has_global() => Some(global.with_clearable(capabilities.into_bits())),
+            _ => None,
+        }
     }
 
     /// Returns the global registers, if this processor has them.
     #[inline]
     fn global_of(&self, pmu: &PerCpuPmu) -> Option<Global> {
-        self.global.filter(|_| pmu.snapshot.capabilities() & 1 == 1)
+        self.global_by(Capabilities::from_bits(pmu.snapshot.capabilities()))
     }
 
     /// Accesses every register for the first time. A hypervisor may enumerate the global registers and not have them:
     /// Windows does not access them. The interface that is returned then does without.
     pub(super) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
-        self.bank.access_first(first)?;
-        let answers = self.global.is_some() && global::access_first(first).is_ok();
-        Ok(Self { global: self.global.filter(|_| answers), ..self })
+        self.bank.access_first(first, self.bank.all)?;
+        let global = match self.global.map(|global| global.access_first(first)) {
+            // The counters count only as the register lets them, which does not keep what is written.
+            Some(Err(fault @ Fault { access: Access::ReadBack, .. })) => return Err(fault),
+            Some(accessed) => accessed.ok(),
+            None => None,
+        };
+        Ok(Self { global, ..self })
     }
 
     /// Returns the sources of the processor's family, with a select of zero for those that it lacks.
@@ -258,6 +290,16 @@ impl ProfileInterface for Amd64 {
         global.stop(cpu, saved);
         global.thaw(cpu, self.bank.all);
         SavedMsrs { global: saved, ..SavedMsrs::default() }
+    }
+
+    fn try_event(
+        &self,
+        first: &FirstAccess<'_, impl GuardedCpu>,
+        cpu_counters: CpuCounters<'_>,
+        counter: u8,
+        state: CounterState,
+    ) -> Result<(), Fault> {
+        self.bank.try_event(first, counter, state, self.select(cpu_counters, state))
     }
 
     fn readback_ok(&self, cpu: &impl Cpu) -> bool {

@@ -33,7 +33,7 @@ use super::{Enabled, ProfileInterface, Support};
 use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::disturbance::Disturbance;
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Access, Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
@@ -43,6 +43,7 @@ pub use capabilities::{PmuCapabilities, has_architectural_pebs};
 pub use metrics::UnitCounts;
 pub(crate) use metrics::is_metric;
 pub use microarchitecture::Microarchitecture;
+pub(crate) use precise::access_records;
 pub use precise::{PreciseForm, acknowledge_records};
 pub use sources::SOURCES;
 
@@ -93,46 +94,98 @@ impl Emon {
         self.capabilities
     }
 
-    /// Returns the interface with the capabilities that only a register of the current processor reports: one read, if
-    /// the processor has that register.
-    ///
-    /// # IRQL
-    /// PROFILE_LEVEL.
-    #[must_use]
-    pub fn examined(self, cpu: &impl Cpu) -> Self {
-        if !self.capabilities.has_capabilities() {
-            return self;
-        }
-        self.examined_by(PerfCapabilities::from_bits(cpu.rdmsr(IA32_PERF_CAPABILITIES)))
-    }
-
     const fn examined_by(self, found: PerfCapabilities) -> Self {
         let capabilities = self.capabilities.with_full_width(found.fw_write());
         Self { capabilities: capabilities.with_freeze_while_smm(found.freeze_while_smm()) }
     }
 
-    /// Accesses every register for the first time. Returns the [examined](Self::examined) interface.
+    /// Accesses every register for the first time. Returns the interface with the capabilities that only
+    /// IA32_PERF_CAPABILITIES reports, without counters that the global registers do not let through, and without
+    /// other features whose bits the registers do not take.
     pub(super) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
-        let examined = if self.capabilities.has_capabilities() {
-            self.examined_by(PerfCapabilities::from_bits(first.read(IA32_PERF_CAPABILITIES)?))
-        } else {
-            self
-        };
-        examined.bank().access_first(first)?;
-        let fixed = examined.fixed();
-        if !fixed.is_empty() {
-            first.read_write(IA32_FIXED_CTR_CTRL)?;
+        let (mut examined, mut has_metrics) = (self, false);
+        if self.capabilities.has_capabilities() {
+            let found = PerfCapabilities::from_bits(first.read(IA32_PERF_CAPABILITIES)?);
+            examined = self.examined_by(found);
+            has_metrics = found.perf_metrics_available();
         }
-        for counter in fixed.iter() {
-            Counters::access_first(examined, first, counter)?;
+        if !examined.has_global_control() {
+            examined.access_bank(first)?;
+            return Ok(examined);
         }
-        if examined.has_global_control() {
-            first.read_write(IA32_PERF_GLOBAL_CTRL)?;
+        let found = first.read_write(IA32_PERF_GLOBAL_CTRL)?;
+        let accessed = first.restoring(IA32_PERF_GLOBAL_CTRL, found, || {
+            first.write(IA32_PERF_GLOBAL_CTRL, found & !self.capabilities.own())?;
+            examined.access_bank(first)?;
+            let accessed = examined.access_fixed(first, has_metrics)?;
             first.read(IA32_PERF_GLOBAL_STATUS)?;
-            first.write_zero(IA32_PERF_GLOBAL_OVF_CTRL)?;
+            let accessed = accessed.access_reset(first)?;
+            Ok(accessed.access_control(first, found, has_metrics))
+        })?;
+        if accessed.bits(accessed.general().or(accessed.fixed())) == 0 {
+            return Err(Fault {
+                access: Access::ReadBack,
+                number: IA32_PERF_GLOBAL_CTRL.address(),
+                value: self.capabilities.own(),
+            });
         }
-        freeze::access_first(first, examined.capabilities)?;
-        Ok(examined)
+        Ok(Self { capabilities: freeze::access_first(first, accessed.capabilities) })
+    }
+
+    /// Accesses the general counters, and tries the events with which they are [reset].
+    fn access_bank(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+        self.bank().access_first(first, self.general())?;
+        if self.capabilities.needs_reset() {
+            for (register, select) in reset::selects(self.bank()) {
+                first.try_value(register, select.with_en(false).into_bits())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Accesses the fixed counters and their control register. Returns the interface without those that the register
+    /// does not let through.
+    fn access_fixed(self, first: &FirstAccess<'_, impl GuardedCpu>, has_metrics: bool) -> Result<Self, Fault> {
+        let fixed = self.fixed();
+        if fixed.is_empty() {
+            return Ok(self);
+        }
+        let found = first.read_write(IA32_FIXED_CTR_CTRL)?;
+        let others = fixed::others(self.capabilities, found);
+        first.restoring(IA32_FIXED_CTR_CTRL, found, || {
+            first.write(IA32_FIXED_CTR_CTRL, others)?;
+            for counter in fixed.iter() {
+                Counters::access_first(self, first, counter)?;
+            }
+            // If another program uses the unit, its bits are there already; a mode that it leaves out counts for a moment.
+            let unit = if has_metrics { self.unit_field() } else { 0 };
+            let taken = first.taken(IA32_FIXED_CTR_CTRL, others, fixed::every_field(self.capabilities) | unit);
+            let left = fixed::whole_fields(self.capabilities, taken);
+            let gone = self.bits(fixed) & !(u64::from(left) << GLOBAL_FIXED_SHIFT);
+            let capabilities = self.capabilities.without(gone);
+            Ok(Self { capabilities: if taken & unit == unit { capabilities } else { capabilities.with_slots(false) } })
+        })
+    }
+
+    /// Accesses the register that clears the status. Returns the interface without a bit for frozen counters if the
+    /// register does not take it.
+    fn access_reset(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
+        let without_freeze = self.capabilities.with_ctr_frz(false);
+        match first.write(IA32_PERF_GLOBAL_OVF_CTRL, self.capabilities.clearable()) {
+            Ok(()) => Ok(self),
+            Err(_) => first
+                .write(IA32_PERF_GLOBAL_OVF_CTRL, without_freeze.clearable())
+                .map(|()| Self { capabilities: without_freeze }),
+        }
+    }
+
+    /// Lets all counters through IA32_PERF_GLOBAL_CTRL, which contained `found`; none of them is enabled. Returns the
+    /// interface without those that the register does not let through.
+    fn access_control(self, first: &FirstAccess<'_, impl GuardedCpu>, found: u64, has_metrics: bool) -> Self {
+        let (own, unit) = (self.capabilities.own(), if has_metrics { self.unit_bits() } else { 0 });
+        let taken = first.taken(IA32_PERF_GLOBAL_CTRL, found & !own, own | unit);
+        let capabilities = self.capabilities.without(own & !taken);
+        Self { capabilities: if taken & unit == unit { capabilities } else { capabilities.with_slots(false) } }
     }
 
     /// Returns whether a counter of this source and the counter with the same number of the other thread disturb each
@@ -357,8 +410,7 @@ impl ProfileInterface for Emon {
     }
 
     /// N writes for N general counters; from version 2 on two writes and one read more, with fixed counters another
-    /// write and another read, and with IA32_PERF_CAPABILITIES another read and, if IA32_DEBUGCTL changes, another
-    /// write. Counters outside the interface keep counting.
+    /// write and another read, and with IA32_DEBUGCTL another read and, if it changes, another write. Counters outside the interface keep counting.
     fn initialize(&self, cpu: &impl Cpu) -> SavedMsrs {
         self.bank().clear(cpu);
         if !self.has_global_control() {
@@ -374,6 +426,31 @@ impl ProfileInterface for Emon {
             cpu.wrmsr(IA32_FIXED_CTR_CTRL, fixed::others(self.capabilities, saved.fixed));
         }
         saved
+    }
+
+    fn excludes_smm(&self) -> bool {
+        self.capabilities.freeze_while_smm()
+    }
+
+    fn present(&self) -> CounterSet {
+        self.general().or(self.fixed()).or(self.unit())
+    }
+
+    fn try_event(
+        &self,
+        first: &FirstAccess<'_, impl GuardedCpu>,
+        cpu_counters: CpuCounters<'_>,
+        counter: u8,
+        state: CounterState,
+    ) -> Result<(), Fault> {
+        if self.unit().has(counter) {
+            return Ok(());
+        }
+        if self.general().has(counter) {
+            let select = started(self.select(cpu_counters, state), state).with_en(false);
+            first.try_value(self.bank().select(counter), select.into_bits())?;
+        }
+        Counters::try_interval(*self, first, counter, state)
     }
 
     fn readback_ok(&self, cpu: &impl Cpu) -> bool {
@@ -461,7 +538,8 @@ impl ProfileInterface for Emon {
         if self.has_global_control() {
             let (_, changed) = self.changes(cpu_counters.pmu, cpu.rdmsr(IA32_PERF_GLOBAL_CTRL));
             let status = if self.capabilities.ctr_frz() { cpu.rdmsr(IA32_PERF_GLOBAL_STATUS) } else { 0 };
-            let stopped = freeze::compare(cpu, self.capabilities).map(|disturbance| (active, disturbance));
+            let stopped =
+                freeze::compare(cpu, cpu_counters.pmu, self.capabilities).map(|disturbance| (active, disturbance));
             let all = changed.into_iter().chain(freeze::frozen(active, status)).chain(stopped);
             all.for_each(|(counters, disturbance)| differs(counters, disturbance));
         }

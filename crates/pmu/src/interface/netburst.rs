@@ -143,9 +143,18 @@ impl NetBurst {
         let thread = self.thread(first.cpuid());
         for counter in 0..self.counters() {
             let number = self.of_core(thread, counter);
-            first.read_write(MSR_BPU_CCCR0.at(number))?;
-            first.read_write(MSR_BPU_COUNTER0.at(number))?;
-            first.counter(number.into())?;
+            let cccr = MSR_BPU_CCCR0.at(number);
+            let found = first.read_write(cccr)?;
+            first.restoring(cccr, found, || {
+                first.demand(cccr, ENABLED)?;
+                first.demand(cccr, IDLE)?;
+                let register = MSR_BPU_COUNTER0.at(number);
+                let found = first.read_write(register)?;
+                first.counter(number.into())?;
+                first.restoring(register, found, || {
+                    try_load(first, register, COUNT).and_then(|()| try_load(first, register, 0))
+                })
+            })?;
         }
         self.escrs(thread).try_for_each(|escr| first.read_write(escr).map(|_| ()))
     }
@@ -200,6 +209,21 @@ fn load(cpu: &impl Cpu, counter: u8, value: u64) {
     }
 }
 
+/// Tries to [load](load) a counter.
+fn try_load(first: &FirstAccess<'_, impl GuardedCpu>, register: Msr, value: u64) -> Result<(), Fault> {
+    first.write(register, value)?;
+    first.demand(register, value)
+}
+
+/// A CCCR that is not enabled.
+const IDLE: u64 = Unit::Fsb.cccr().into_bits();
+
+/// The flag that lets a counter count, without an event.
+const ENABLED: u64 = Cccr::new().with_enable(true).into_bits();
+
+/// Bit 31 is clear, and bits above it are set.
+const COUNT: u64 = 0x5A_2468_ACE1;
+
 impl ProfileInterface for NetBurst {
     fn counters(&self) -> u8 {
         match self.layout {
@@ -253,18 +277,34 @@ impl ProfileInterface for NetBurst {
         SavedMsrs { global: with_frozen.into_bits(), ..SavedMsrs::default() }
     }
 
+    /// An ESCR that another counter uses too has the value already.
+    fn try_event(
+        &self,
+        first: &FirstAccess<'_, impl GuardedCpu>,
+        _cpu_counters: CpuCounters<'_>,
+        counter: u8,
+        state: CounterState,
+    ) -> Result<(), Fault> {
+        let thread = self.thread(first.cpuid());
+        let Some(event) = Event::of(state) else { return Ok(()) };
+        let number = self.of_core(thread, counter);
+        let column = u8::from(SECOND_COLUMN.has(number));
+        first.try_value(event.unit.escr(column), escr(event, state, thread).into_bits())?;
+        first.try_value(MSR_BPU_CCCR0.at(number), cccr(event, state, thread).with_enable(false).into_bits())?;
+        let register = MSR_BPU_COUNTER0.at(number);
+        let found = first.read(register)?;
+        first.restoring(register, found, || if state.interrupt() { try_load(first, register, MASK) } else { Ok(()) })
+    }
+
     fn readback_ok(&self, cpu: &impl Cpu) -> bool {
-        /// Bit 31 is clear, and bits above it are set.
-        const COUNT: u64 = 0x5A_2468_ACE1;
         if !is_available(cpu) {
             return false;
         }
         let counter = self.of_core(self.thread(cpu), 0);
         let (cccr, register) = (MSR_BPU_CCCR0.at(counter), MSR_BPU_COUNTER0.at(counter));
-        let idle = Unit::Fsb.cccr().into_bits();
-        cpu.wrmsr(cccr, idle);
+        cpu.wrmsr(cccr, IDLE);
         load(cpu, counter, COUNT);
-        let kept = cpu.rdmsr(cccr) == idle && cpu.rdmsr(register) == COUNT;
+        let kept = cpu.rdmsr(cccr) == IDLE && cpu.rdmsr(register) == COUNT;
         cpu.wrmsr(cccr, 0);
         load(cpu, counter, 0);
         kept

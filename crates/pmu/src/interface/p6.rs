@@ -17,7 +17,7 @@ use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
-use crate::state::{self, Active, CounterSet, CpuCounters, PerCpuPmu, SavedMsrs};
+use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, PerCpuPmu, SavedMsrs};
 
 pub use sources::SOURCES;
 
@@ -43,7 +43,11 @@ const OPEN: PerfEvtSel = PerfEvtSel::new().with_en(true);
 
 /// Returns what starts a counter as its state says, once EN is set.
 fn started(cpu_counters: CpuCounters<'_>, counter: u8) -> PerfEvtSel {
-    let state = cpu_counters.get(counter);
+    started_in(cpu_counters, cpu_counters.get(counter))
+}
+
+/// Returns the same for a counter in this state.
+fn started_in(cpu_counters: CpuCounters<'_>, state: CounterState) -> PerfEvtSel {
     PerfEvtSel::from_bits(cpu_counters.select_of(Sources::new(&SOURCES), state))
         .with_usr(state.user())
         .with_os(state.kernel())
@@ -56,7 +60,7 @@ const fn counts(select: PerfEvtSel) -> bool {
 
 /// Accesses every register for the first time.
 pub(super) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
-    BANK.access_first(first)
+    BANK.access_first(first, FIRST)
 }
 
 /// The P6 interface.
@@ -109,6 +113,20 @@ impl ProfileInterface for P6 {
     fn initialize(&self, cpu: &impl Cpu) -> SavedMsrs {
         BANK.clear(cpu);
         SavedMsrs::default()
+    }
+
+    /// The first counter counts meanwhile if the second one does: they have one enable flag.
+    fn try_event(
+        &self,
+        first: &FirstAccess<'_, impl GuardedCpu>,
+        cpu_counters: CpuCounters<'_>,
+        counter: u8,
+        state: CounterState,
+    ) -> Result<(), Fault> {
+        let register = PERF_EVT_SEL0.at(counter);
+        let found = PerfEvtSel::from_bits(first.read(register)?);
+        first.try_value(register, started_in(cpu_counters, state).with_en(found.en()).into_bits())?;
+        Counters::try_interval(BANK, first, counter, state)
     }
 
     fn readback_ok(&self, cpu: &impl Cpu) -> bool {

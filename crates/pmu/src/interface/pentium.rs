@@ -34,12 +34,23 @@ fn cesr(cpu_counters: CpuCounters<'_>, counters: CounterSet) -> Cesr {
 
 /// Accesses every register for the first time.
 pub(super) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
-    first.read_write(CESR)?;
-    for counter in 0..COUNTERS {
-        first.read_write(CTR0.at(counter))?;
-    }
-    Ok(())
+    let found = first.read_write(CESR)?;
+    first.restoring(CESR, found, || {
+        first.demand(CESR, SELECT)?;
+        for counter in 0..COUNTERS {
+            let counter = CTR0.at(counter);
+            let found = first.read_write(counter)?;
+            first.restoring(counter, found, || first.demand(counter, COUNT).and_then(|()| first.demand(counter, 0)))?;
+        }
+        Ok(())
+    })
 }
+
+/// An event in no mode.
+const SELECT: u64 = 0x0000_0016;
+
+/// Has bits above bit 31, which must be kept too.
+const COUNT: u64 = 0x5A_2468_ACE1;
 
 /// The Pentium interface.
 #[derive(Debug, Clone, Copy)]
@@ -85,11 +96,20 @@ impl ProfileInterface for Pentium {
         SavedMsrs::default()
     }
 
+    /// The counter counts meanwhile: its modes are its enable flags. It does not interrupt.
+    fn try_event(
+        &self,
+        first: &FirstAccess<'_, impl GuardedCpu>,
+        _cpu_counters: CpuCounters<'_>,
+        counter: u8,
+        state: CounterState,
+    ) -> Result<(), Fault> {
+        let found = Cesr::from_bits(first.read(CESR)?);
+        let tried = if counter == 0 { found.with_counter0(half(state)) } else { found.with_counter1(half(state)) };
+        first.try_value(CESR, tried.into_bits())
+    }
+
     fn readback_ok(&self, cpu: &impl Cpu) -> bool {
-        /// An event in no mode.
-        const SELECT: u64 = 0x0000_0016;
-        /// Has bits above bit 31, which must be kept too.
-        const COUNT: u64 = 0x5A_2468_ACE1;
         let readback_ok = |register, value| {
             cpu.wrmsr(register, value);
             let kept = cpu.rdmsr(register) == value;

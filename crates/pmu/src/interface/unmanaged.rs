@@ -45,13 +45,38 @@ impl Bank {
         self.counters.at(counter.wrapping_mul(self.stride))
     }
 
-    /// Accesses every register for the first time.
-    pub fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+    /// Accesses every register for the first time. A counter stands still while it is tried: EN is written without a
+    /// mode, by itself, to the select registers of `enables`.
+    pub fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>, enables: CounterSet) -> Result<(), Fault> {
         for counter in self.all.iter() {
-            first.read_write(self.select(counter))?;
-            Counters::access_first(self, first, counter)?;
+            let select = self.select(counter);
+            let found = first.read_write(select)?;
+            first.restoring(select, found, || {
+                if enables.has(counter) {
+                    first.demand(select, ENABLED)?;
+                }
+                first.demand(select, SELECT)?;
+                Counters::access_first(self, first, counter)
+            })?;
         }
         Ok(())
+    }
+
+    /// Tries what [`load`](Self::load) will write for a counter in this state, of which the select register will be
+    /// `select`.
+    pub fn try_event(
+        self,
+        first: &FirstAccess<'_, impl GuardedCpu>,
+        counter: u8,
+        state: CounterState,
+        select: u64,
+    ) -> Result<(), Fault> {
+        if state.merged() {
+            first.try_value(self.select(upper_of(counter)), disabled(MERGE))?;
+            first.try_value(self.counter(upper_of(counter)), UPPER)?;
+        }
+        first.try_value(self.select(counter), disabled(select))?;
+        Counters::try_interval(self, first, counter, state)
     }
 
     /// Returns the first counter that is enabled, with its select register. One read for each counter up to it.
@@ -83,8 +108,6 @@ impl Bank {
     /// Returns whether the select register and the value of the first counter keep values written to them. All counters
     /// must be off.
     pub fn readback_ok(self, cpu: &impl Cpu) -> bool {
-        /// An event in both modes that is not enabled: valid for every vendor.
-        const SELECT: u64 = PerfEvtSel::new().with_event_select(0xC0).with_usr(true).with_os(true).into_bits();
         self.all.iter().next().is_none_or(|first| {
             readback_ok(cpu, self.select(first), SELECT) && readback_ok(cpu, self.counter(first), COUNT)
         })
@@ -163,6 +186,17 @@ pub fn overflowed(cpu: &impl Cpu, interrupting: CounterSet, top_bit: u64) -> Cou
     interrupting.iter().filter(|counter| cpu.rdpmc(u32::from(*counter)) & top_bit == 0).collect()
 }
 
+/// An event in both modes that is not enabled: valid for every vendor.
+const SELECT: u64 = PerfEvtSel::new().with_event_select(0xC0).with_usr(true).with_os(true).into_bits();
+
+/// The flag that lets a counter count, of a counter without a mode and an event.
+const ENABLED: u64 = PerfEvtSel::new().with_en(true).into_bits();
+
+/// Returns a select register that does not let its counter count.
+const fn disabled(select: u64) -> u64 {
+    PerfEvtSel::from_bits(select).with_en(false).into_bits()
+}
+
 /// A value that every working counter keeps. Bit 31 is clear, so sign extension of a 32-bit write does not change it.
 pub const COUNT: u64 = 0x2468_ACE1;
 
@@ -179,11 +213,27 @@ pub trait Counters: Copy {
     /// Returns the registers of a counter.
     fn place(self, counter: u8) -> Place;
 
-    /// Accesses the registers of a counter for the first time.
+    /// Accesses the registers of a counter, which stands still, for the first time.
     fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>, counter: u8) -> Result<(), Fault> {
         let place = self.place(counter);
-        first.read_write(place.register)?;
-        first.counter(place.index)
+        let found = first.read_write(place.register)?;
+        first.counter(place.index)?;
+        first.restoring(place.register, found, || {
+            first.demand(place.register, COUNT)?;
+            first.demand(place.register, 0)
+        })
+    }
+
+    /// Tries the values with which a counter in this state, which stands still, is loaded: with an interval, any that
+    /// has its top bits set.
+    fn try_interval(
+        self,
+        first: &FirstAccess<'_, impl GuardedCpu>,
+        counter: u8,
+        state: CounterState,
+    ) -> Result<(), Fault> {
+        let place = self.place(counter);
+        if state.interrupt() { first.try_value(place.register, state::all_but(place.missing_bits)) } else { Ok(()) }
     }
 
     /// Loads a counter by its state, as interrupts will do again: one write.

@@ -268,6 +268,9 @@ impl Bench {
     }
 
     pub fn initialize(&self) {
+        if !self.hal.is_initialized(ProcessorIndex::BOOT) {
+            simulation::access_first(&self.hal, self.machine.processor(0), 0);
+        }
         assert!(self.hal.initialize(boot(self)));
     }
 

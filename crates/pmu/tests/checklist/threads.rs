@@ -96,6 +96,7 @@ fn one_hal_serves_both_threads_each_by_what_it_found_there() {
     let [first, second] = threads();
     let hal = Hal::new(&first, 2).unwrap();
     for (processor, bench) in [(0, &first), (1, &second)] {
+        simulation::access_first(&hal, bench.machine.processor(0), processor);
         assert!(hal.initialize(current(bench, processor)));
         let state = hal.state_for(Source(2), false).unwrap().with_owner(1).with_user(true);
         let counter = hal.reserve(ProcessorIndex::new(processor), state).unwrap();

@@ -37,6 +37,7 @@ fn a_release_between_two_sessions_needs_another_reset() {
         bench.run(300);
         assert_eq!(bench.stop(counter), 300 * round);
         bench.hal.release(bench.machine.current(0));
+        simulation::access_first(&bench.hal, bench.machine.processor(0), 0);
         assert!(bench.hal.initialize(bench.machine.current(0)));
     }
 }

@@ -1,6 +1,6 @@
 //! The processors and their registers.
 
-use crate::{Accesses, Answer, Command, DebugStore, EnabledCounter, InterruptMode};
+use crate::{Accesses, Answer, Command, DebugStore, EnabledCounter, InterruptMode, RegisterQuirk};
 
 use super::{Client, Error, ask};
 
@@ -76,6 +76,14 @@ impl Client {
     /// See [`ask`](Self::ask).
     pub fn set_faulting(&mut self, registers: &[u32]) -> Result<(), Error> {
         ask!(self, Command::SetFaulting { registers: registers.to_vec() }, Answer::Done => ())
+    }
+
+    /// Sends [`Command::SetQuirks`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn set_quirks(&mut self, quirks: &[RegisterQuirk]) -> Result<(), Error> {
+        ask!(self, Command::SetQuirks { quirks: quirks.to_vec() }, Answer::Done => ())
     }
 
     /// Sends [`Command::WriteMsr`].

@@ -15,9 +15,9 @@ use crate::{
 };
 use bench_protocol::{
     Accesses, Answer, Command, Counter, DebugStore, DsWrites, EnabledCounter, Handler, InterruptMode, InterruptSite,
-    Registration, ScriptedRequest, StepPlan, Time, TimerMode,
+    RegisterQuirk, Registration, ScriptedRequest, StepPlan, Time, TimerMode,
 };
-use model::{Branch, CounterId, FaultingAccess, GeneralProtection, LedgerEntry, Mode, Processor, Selected};
+use model::{Branch, CounterId, FaultingAccess, GeneralProtection, LedgerEntry, Mode, Processor, Quirk, Selected};
 
 /// `IA32_DEBUGCTL`, `IA32_DS_AREA`, `IA32_PEBS_ENABLE` (SDM Vol. 4, "Architectural MSRs").
 const DEBUGCTL: u32 = 0x1D9;
@@ -43,6 +43,7 @@ pub fn answer(command: Command) -> Answer {
         Command::HalUnmasks(unmasks) => set(hal::set_unmasks, unmasks),
         Command::SetInterruptMode(mode) => set_interrupt_mode(mode),
         Command::SetFaulting { registers } => set_faulting(&registers),
+        Command::SetQuirks { quirks } => set_quirks(&quirks),
         Command::WriteMsr { processor, register, value } => {
             done(uncounted(processor, |cpu| cpu.wrmsr(register, value)))
         }
@@ -311,6 +312,16 @@ fn handler() -> Handler {
 fn set_faulting(registers: &[u32]) -> Answer {
     let faulting = || registers.iter().flat_map(|register| FaultingAccess::without(*register));
     per_processor(|state| state.processor.set_faulting(faulting()));
+    Answer::Done
+}
+
+fn set_quirks(quirks: &[RegisterQuirk]) -> Answer {
+    let quirk = |quirk: &RegisterQuirk| match *quirk {
+        RegisterQuirk::Faults { register, bits } => Quirk::Faults { register, bits },
+        RegisterQuirk::Drops { register, bits } => Quirk::Drops { register, bits },
+        RegisterQuirk::Ignores { register } => Quirk::Ignores { register },
+    };
+    per_processor(|state| state.processor.set_quirks(quirks.iter().map(quirk)));
     Answer::Done
 }
 

@@ -5,7 +5,7 @@ use x86_defs::amd::perfmon_v2::{self, GlobalCtl, GlobalStatus};
 
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Access, Fault, FirstAccess, GuardedCpu};
 use crate::state::{CounterSet, CpuCounters, PerCpuPmu};
 
 const PERF_CNTR_GLOBAL_STATUS: Msr = Msr::new(perfmon_v2::PERF_CNTR_GLOBAL_STATUS);
@@ -24,13 +24,6 @@ pub struct Global {
 /// Returns the bits of the counters in the global registers, which have 16.
 fn low(counters: CounterSet) -> u16 {
     (counters.bits() & 0xFFFF) as u16
-}
-
-/// Accesses every register for the first time.
-pub fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
-    first.read_write(PERF_CNTR_GLOBAL_CTL)?;
-    first.read(PERF_CNTR_GLOBAL_STATUS)?;
-    first.write_zero(PERF_CNTR_GLOBAL_STATUS_CLR)
 }
 
 /// Reads the control register.
@@ -85,6 +78,38 @@ impl Global {
         Self {
             clearable: GlobalStatus::new().with_overflowed(counters).with_pmcs_frozen(freeze),
             own: GlobalCtl::new().with_enabled(counters),
+        }
+    }
+
+    /// Returns the bits of the status that the driver may clear.
+    pub const fn clearable(self) -> u64 {
+        self.clearable.into_bits()
+    }
+
+    /// Returns the global registers with these bits of the status for the driver to clear, beside bits of other uses.
+    #[inline]
+    pub const fn with_clearable(self, clearable: u64) -> Self {
+        const ALL: u64 = GlobalStatus::new().with_overflowed(u16::MAX).with_pmcs_frozen(true).into_bits();
+        Self { clearable: GlobalStatus::from_bits(clearable & ALL), ..self }
+    }
+
+    /// Accesses every register for the first time. Returns the registers without the bit for frozen counters if it
+    /// cannot be cleared.
+    pub fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
+        let (own, found) = (self.own.into_bits(), first.read_write(PERF_CNTR_GLOBAL_CTL)?);
+        let tried = first.restoring(PERF_CNTR_GLOBAL_CTL, found, || {
+            first.demand(PERF_CNTR_GLOBAL_CTL, found & !own)?;
+            first.demand(PERF_CNTR_GLOBAL_CTL, found | own)
+        });
+        // Without the registers, the counters need the bits that are there.
+        let needs_bits = |fault| if found & own == own { fault } else { Fault { access: Access::ReadBack, ..fault } };
+        tried.map_err(needs_bits)?;
+        first.read(PERF_CNTR_GLOBAL_STATUS)?;
+        let clear = |status: GlobalStatus| first.write(PERF_CNTR_GLOBAL_STATUS_CLR, status.into_bits());
+        let without_freeze = self.clearable.with_pmcs_frozen(false);
+        match clear(self.clearable) {
+            Ok(()) => Ok(self),
+            Err(_) => clear(without_freeze).map(|()| Self { clearable: without_freeze, ..self }),
         }
     }
 

@@ -28,7 +28,7 @@ const LEAST_WIDTH: u8 = 32;
 const SLOTS_WIDTH: u8 = 48;
 
 /// The counters of a processor. Bits 0 to 9 and 32 to 34 have the positions of these counters in the global registers,
-/// and bits 58 and 59 those of LBR_Frz and CTR_Frz in the status.
+/// and bit 59 that of CTR_Frz in the status.
 #[bitfield(u64)]
 #[derive(PartialEq, Eq)]
 pub struct PmuCapabilities {
@@ -82,9 +82,9 @@ pub struct PmuCapabilities {
     pub eq: bool,
     /// Whether counters can stand still in System Management Mode. CPUID does not report this.
     pub freeze_while_smm: bool,
-    /// Whether the status has LBR_Frz.
-    lbr_frz: bool,
-    /// Whether the status has CTR_Frz.
+    /// Whether IA32_DEBUGCTL can stop counters (SDM Vol. 4, IA32_DEBUGCTL), and answers.
+    pub debug_control: bool,
+    /// Whether the status has CTR_Frz, and the driver may clear it.
     pub ctr_frz: bool,
     /// Number of indexes of general counters: one more than that of the last one.
     #[bits(4)]
@@ -99,19 +99,19 @@ const _: () = assert!(
 const _: () = assert!(Microarchitecture::ALL.len() <= 1 << 5, "each has a number of 5 bits");
 
 const _: () = assert!(
-    PmuCapabilities::FREEZES == PmuCapabilities::new().with_lbr_frz(true).with_ctr_frz(true).into_bits(),
+    PmuCapabilities::FREEZE == PmuCapabilities::new().with_ctr_frz(true).into_bits(),
     "`clearable` is a value of the status"
 );
 
-/// The first version whose status has LBR_Frz and CTR_Frz (SDM Vol. 3B 21.2.4).
-const FIRST_WITH_FREEZES: u8 = 4;
+/// The first version whose status has CTR_Frz (SDM Vol. 3B 21.2.4).
+const FIRST_WITH_FREEZE: u8 = 4;
 
 impl PmuCapabilities {
     /// The bits of all possible counters in the global registers.
     pub const EVERY: u64 = Self::new().with_general(0x3FF).with_fixed(0b111).into_bits();
 
-    /// LBR_Frz and CTR_Frz of the status.
-    const FREEZES: u64 = GlobalStatus::new().with_lbr_frz(true).with_ctr_frz(true).into_bits();
+    /// CTR_Frz of the status.
+    const FREEZE: u64 = GlobalStatus::new().with_ctr_frz(true).into_bits();
 
     /// Reads the CPUID leaves of the current processor; without leaf 0xA it has no counters.
     ///
@@ -125,11 +125,11 @@ impl PmuCapabilities {
         let perfmon = cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0);
         let (eax, ebx) = (LeafAEax::from_bits(perfmon.eax), LeafAEbx::from_bits(perfmon.ebx));
         let count = if eax.width() == 0 { 0 } else { eax.counters().min(MAX_GENERAL) };
+        let has_capabilities = Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).pdcm();
         // Values are masked to the width of their fields, because a check would be a panic.
         Self::new()
             .with_version(eax.version().min(0xF))
-            .with_lbr_frz(eax.version() >= FIRST_WITH_FREEZES)
-            .with_ctr_frz(eax.version() >= FIRST_WITH_FREEZES)
+            .with_ctr_frz(eax.version() >= FIRST_WITH_FREEZE)
             .with_general_counters(state::mask(count))
             .with_missing_bits(64_u8.saturating_sub(eax.width()) & 0x3F)
             .with_absent((ebx.into_bits() & 0x7F) as u8)
@@ -137,7 +137,8 @@ impl PmuCapabilities {
             .with_is_server(is_server(cpu))
             .with_any_thread(eax.version() >= 3 && !LeafAEdx::from_bits(perfmon.edx).no_any_thread())
             .with_microarchitecture_number(Microarchitecture::of(cpu) as u8 & 0x1F)
-            .with_has_capabilities(Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).pdcm())
+            .with_has_capabilities(has_capabilities)
+            .with_debug_control(has_capabilities && eax.version() >= 2)
             .fixed_by(LeafAEdx::from_bits(perfmon.edx), LeafAEcx::from_bits(perfmon.ecx))
             .extended_by_leaf_23(cpu)
             .with_workarounds(Workarounds::of_processor(cpu))
@@ -243,17 +244,18 @@ impl PmuCapabilities {
         self.into_bits() & Self::EVERY
     }
 
-    /// Returns the bits of the status that the driver clears: those of the counters, LBR_Frz and CTR_Frz.
+    /// Returns the capabilities without the counters that have these bits in the global registers. The others keep
+    /// their indexes.
     #[must_use]
-    pub const fn clearable(self) -> u64 {
-        self.into_bits() & (Self::EVERY | Self::FREEZES)
+    pub const fn without(self, bits: u64) -> Self {
+        Self::from_bits(self.into_bits() & !(bits & Self::EVERY))
     }
 
-    /// Returns whether the processor can freeze counters and last branch records on an interrupt (SDM Vol. 4,
-    /// IA32_DEBUGCTL).
+    /// Returns the bits of the status that the driver clears: those of the counters, and CTR_Frz. Not LBR_Frz, which
+    /// belongs to the program that records last branches.
     #[must_use]
-    pub const fn can_freeze(self) -> bool {
-        self.version() >= 2 && self.has_capabilities()
+    pub const fn clearable(self) -> u64 {
+        self.into_bits() & (Self::EVERY | Self::FREEZE)
     }
 
     /// Returns the mask of a general counter.

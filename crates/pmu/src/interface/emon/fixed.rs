@@ -28,9 +28,26 @@ pub fn is_alone(source: &ProfileSource) -> bool {
 
 /// Returns the bits of IA32_FIXED_CTR_CTRL outside the interface, as they were found.
 pub fn others(capabilities: PmuCapabilities, saved: u64) -> u64 {
-    (0..MAX_FIXED)
-        .filter(|number| capabilities.fixed() >> number & 1 == 1)
-        .fold(saved, |rest, number| rest & !FixedControl::ALL.to_register(number))
+    numbers(capabilities).fold(saved, |rest, number| rest & !FixedControl::ALL.to_register(number))
+}
+
+/// Returns the numbers of the fixed counters of the interface.
+fn numbers(capabilities: PmuCapabilities) -> impl Iterator<Item = u8> {
+    (0..MAX_FIXED).filter(move |number| capabilities.fixed() >> number & 1 == 1)
+}
+
+/// Every bit that a fixed counter in any state has in its field.
+const STARTED: FixedControl = FixedControl::new().with_os(true).with_usr(true).with_pmi(true);
+
+/// Returns IA32_FIXED_CTR_CTRL with all fixed counters on in both modes, with interrupts.
+pub fn every_field(capabilities: PmuCapabilities) -> u64 {
+    numbers(capabilities).fold(0, |all, number| all | STARTED.to_register(number))
+}
+
+/// Returns the bitmap of the fixed counters of which the register took all bits of [`every_field`].
+pub fn whole_fields(capabilities: PmuCapabilities, taken: u64) -> u8 {
+    let is_whole = |number: &u8| taken & STARTED.to_register(*number) == STARTED.to_register(*number);
+    numbers(capabilities).filter(is_whole).fold(0, |all, number| all | 1 << number)
 }
 
 /// Returns what starts a fixed counter in this state.

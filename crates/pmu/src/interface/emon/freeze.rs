@@ -5,6 +5,9 @@
 //! and hide these events. Linux does not use it either: counters freeze when the interrupt is raised, not when it is
 //! served (commit 3daa96d67274). Without the freeze in SMM, counters count what the firmware executes there, partly at
 //! CPL 3, so that `:u` does not exclude it (commit a01994f5e5c7).
+//!
+//! Last branch records are left alone: FREEZE_LBRS_ON_PMI stays as another program set it, and LBR_Frz of the status is
+//! not cleared, which would let its records run on.
 
 use x86_defs::intel::debug_control::{self, DebugCtl};
 use x86_defs::intel::perfmon::GlobalStatus;
@@ -13,27 +16,46 @@ use super::IA32_PERF_GLOBAL_STATUS;
 use super::capabilities::PmuCapabilities;
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
-use crate::first_access::{Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{FirstAccess, GuardedCpu};
 use crate::state::{CounterSet, PerCpuPmu};
 
 const IA32_DEBUGCTL: Msr = Msr::new(debug_control::IA32_DEBUGCTL);
 
-/// Accesses the register for the first time, if [`take`] will.
-pub fn access_first(first: &FirstAccess<'_, impl GuardedCpu>, capabilities: PmuCapabilities) -> Result<(), Fault> {
-    if capabilities.can_freeze() { first.read_write(IA32_DEBUGCTL).map(|_| ()) } else { Ok(()) }
+/// Accesses the register for the first time, if [`take`] will, and tries what it will write. Returns the capabilities
+/// without the bits that the register does not take: counters then count in SMM as well, or run as another program lets
+/// them.
+pub fn access_first(first: &FirstAccess<'_, impl GuardedCpu>, capabilities: PmuCapabilities) -> PmuCapabilities {
+    let absent = capabilities.with_debug_control(false).with_freeze_while_smm(false);
+    if !capabilities.debug_control() {
+        return absent;
+    }
+    let Ok(found) = first.read_write(IA32_DEBUGCTL).map(DebugCtl::from_bits) else { return absent };
+    let tried = [capabilities, capabilities.with_freeze_while_smm(false)].into_iter().find_map(|tried| {
+        let kept = DebugCtl::from_bits(first.kept(IA32_DEBUGCTL, wanted(found, tried).into_bits()).ok()?);
+        Some(tried.with_freeze_while_smm(tried.freeze_while_smm() && kept.freeze_while_smm()))
+    });
+    match first.write(IA32_DEBUGCTL, found.into_bits()) {
+        Ok(()) => tried.unwrap_or(absent),
+        Err(_) => absent,
+    }
+}
+
+/// Returns the register with the counters running through interrupts and standing still in SMM, as far as the processor
+/// can. The bits of last branch records belong to the program that records them.
+const fn wanted(found: DebugCtl, capabilities: PmuCapabilities) -> DebugCtl {
+    found
+        .with_freeze_perfmon_on_pmi(false)
+        .with_freeze_while_smm(found.freeze_while_smm() || capabilities.freeze_while_smm())
 }
 
 /// Lets the counters run through interrupts and stop in SMM, as far as the processor can. One read, and one write if a
 /// bit changes. Returns the bits that were changed.
 pub fn take(cpu: &impl Cpu, capabilities: PmuCapabilities) -> u64 {
-    if !capabilities.can_freeze() {
+    if !capabilities.debug_control() {
         return 0;
     }
     let found = DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL));
-    let wanted = found
-        .with_freeze_lbrs_on_pmi(false)
-        .with_freeze_perfmon_on_pmi(false)
-        .with_freeze_while_smm(found.freeze_while_smm() || capabilities.freeze_while_smm());
+    let wanted = wanted(found, capabilities);
     let changed = found.into_bits() ^ wanted.into_bits();
     if changed != 0 {
         cpu.wrmsr(IA32_DEBUGCTL, wanted.into_bits());
@@ -41,16 +63,19 @@ pub fn take(cpu: &impl Cpu, capabilities: PmuCapabilities) -> u64 {
     changed
 }
 
-/// Compares the register with what [`take`] wrote, as far as its bits concern the counters: one read.
-pub fn compare(cpu: &impl Cpu, capabilities: PmuCapabilities) -> Option<Disturbance> {
-    if !capabilities.can_freeze() {
+/// Compares the register with what [`take`] wrote, as far as its bits stop counters on an interrupt: one read.
+///
+/// FREEZE_WHILE_SMM that is gone is no other program: Windows restores the register for threads with branch tracing in
+/// DR7 as it was. The counts may include SMM from then on, which `pmu` notes.
+pub fn compare(cpu: &impl Cpu, pmu: &PerCpuPmu, capabilities: PmuCapabilities) -> Option<Disturbance> {
+    if !capabilities.debug_control() {
         return None;
     }
     let found = DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL));
-    let expected = found
-        .with_freeze_perfmon_on_pmi(false)
-        .with_freeze_while_smm(found.freeze_while_smm() || capabilities.freeze_while_smm());
-    Disturbance::of(IA32_DEBUGCTL, found.into_bits(), expected.into_bits())
+    if capabilities.freeze_while_smm() && !found.freeze_while_smm() {
+        pmu.note_smm();
+    }
+    Disturbance::of(IA32_DEBUGCTL, found.into_bits(), found.with_freeze_perfmon_on_pmi(false).into_bits())
 }
 
 /// Puts the bits that [`take`] changed back; others keep the values that they have by now. One read and one write, or
@@ -62,7 +87,6 @@ pub fn put_back(cpu: &impl Cpu, changed: u64) {
     let changed = DebugCtl::from_bits(changed);
     let now = DebugCtl::from_bits(cpu.rdmsr(IA32_DEBUGCTL));
     let found = now
-        .with_freeze_lbrs_on_pmi(now.freeze_lbrs_on_pmi() || changed.freeze_lbrs_on_pmi())
         .with_freeze_perfmon_on_pmi(now.freeze_perfmon_on_pmi() || changed.freeze_perfmon_on_pmi())
         .with_freeze_while_smm(now.freeze_while_smm() && !changed.freeze_while_smm());
     cpu.wrmsr(IA32_DEBUGCTL, found.into_bits());

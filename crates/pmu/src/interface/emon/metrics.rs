@@ -47,6 +47,9 @@ const GLOBAL: u64 = GlobalCtrl::new().with_fixed(1 << SLOTS).with_perf_metrics(t
 /// The field of fixed counter 3 in IA32_FIXED_CTR_CTRL.
 const FIELD: u64 = FixedControl::ALL.to_register(SLOTS);
 
+/// Both modes in that field.
+const MODES: u64 = FixedControl::new().with_os(true).with_usr(true).to_register(SLOTS);
+
 /// Intel's pseudo-encodings: event 0, with unit mask 04H for slots and from 80H on for the metrics (event files,
 /// TOPDOWN.SLOTS; Linux, arch/x86/events/perf_event.h, `INTEL_TD_METRIC_RETIRING`).
 const EVENT: u16 = 0x00;
@@ -205,11 +208,27 @@ impl Emon {
         if !found.perf_metrics_available() {
             return Ok(Self { capabilities: self.capabilities.with_slots(false) });
         }
-        first.read_write(IA32_FIXED_CTR0.at(SLOTS))?;
-        first.read_write(MSR_PERF_METRICS)?;
+        let slots = first.read_write(IA32_FIXED_CTR0.at(SLOTS))?;
+        let metrics = first.read_write(MSR_PERF_METRICS)?;
         first.counter(RDPMC_SLOTS)?;
         first.counter(perfmon::RDPMC_METRICS)?;
+        // The metrics are written after the counter, and only while it stands still.
+        first.demand(IA32_FIXED_CTR0.at(SLOTS), 0)?;
+        first.demand(MSR_PERF_METRICS, 0)?;
+        first.write(IA32_FIXED_CTR0.at(SLOTS), slots)?;
+        first.write(MSR_PERF_METRICS, metrics)?;
         Ok(self)
+    }
+
+    /// Returns what lets the unit count in both modes in IA32_FIXED_CTR_CTRL; 0 if there is no unit. Its bits are tried
+    /// before any counter counts: other sessions write the registers at PROFILE_LEVEL.
+    pub(super) const fn unit_field(self) -> u64 {
+        if self.capabilities.slots() { MODES } else { 0 }
+    }
+
+    /// Returns what lets the unit count in IA32_PERF_GLOBAL_CTRL; 0 if there is no unit.
+    pub(super) const fn unit_bits(self) -> u64 {
+        if self.capabilities.slots() { GLOBAL } else { 0 }
     }
 
     /// Returns fixed counter 3 if another program has enabled it: one read, or none while the driver uses the unit.

@@ -5,6 +5,7 @@ use x86_defs::intel::perfmon::{GlobalStatus, PerfEvtSel};
 
 use super::{Emon, IA32_PERF_GLOBAL_OVF_CTRL, Microarchitecture};
 use crate::cpu::Cpu;
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::source::ProfileSource;
 use crate::state::CounterSet;
 
@@ -150,10 +151,17 @@ impl Emon {
     }
 }
 
+const RECORDS: GlobalStatus = GlobalStatus::new().with_ovf_buf(true);
+
 /// Clears the PEBS status of the current processor after its records have been fetched.
 ///
 /// # IRQL
 /// PROFILE_LEVEL.
 pub fn acknowledge_records(cpu: &impl Cpu) {
-    cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, GlobalStatus::new().with_ovf_buf(true).into_bits());
+    cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, RECORDS.into_bits());
+}
+
+/// Tries what [`acknowledge_records`] writes.
+pub fn access_records(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
+    first.write(IA32_PERF_GLOBAL_OVF_CTRL, RECORDS.into_bits())
 }

@@ -1,0 +1,259 @@
+//! Hypervisors that fault for values, drop bits, or ignore registers: no unguarded access ever faults, and no count is
+//! wrong without a mark.
+//!
+//! The machine of these tests panics if an unguarded access faults, and if an unguarded write sets a bit that no guarded
+//! one has set.
+
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use cpuid_dumps::CpuIdentity;
+use engine::{Engine, Interrupted};
+use model::{Mode, Quirk};
+use pmu::extra::Selector;
+use pmu::first_access::Access;
+use pmu::source::RawEvent;
+use pmu::{Kind, ProfileInterface};
+use proptest::prelude::*;
+use protocol::{BRANCHES, CountRecord, ErrorCode, EventRequest, ReplyHeader, StartHeader, flags, modes};
+use simulation::{Client, SimMachine};
+
+/// Cases of a plain test. `PROPTEST_CASES` asks for more.
+const CASES: u32 = 400;
+
+const INTERVAL: u32 = 4_096;
+
+/// The processor that a hypervisor keeps from having all of its registers.
+const LESS: u32 = 1;
+
+const NOWHERE: Interrupted = Interrupted { ip: 1, process: 2, thread: 3, mode: protocol::Mode::User };
+
+/// What a hypervisor does.
+#[derive(Debug, Clone, Copy)]
+enum Kindness {
+    Faults,
+    Drops,
+    Ignores,
+}
+
+const fn quirk(register: u32, bits: u64, kindness: Kindness) -> Quirk {
+    match kindness {
+        Kindness::Faults => Quirk::Faults { register, bits },
+        Kindness::Drops => Quirk::Drops { register, bits },
+        Kindness::Ignores => Quirk::Ignores { register },
+    }
+}
+
+/// What one life on a machine without a hypervisor needs, and what it counts.
+struct Life {
+    identity: &'static CpuIdentity,
+    events: Vec<EventRequest>,
+    flags: u32,
+    /// Registers that were written on a processor, each with the bits that were.
+    registers: Vec<u32>,
+    counts: Vec<CountRecord>,
+}
+
+const fn event(source: u32, interval: u32) -> EventRequest {
+    EventRequest { source, modes: modes::BOTH, interval, ..EventRequest::EMPTY }
+}
+
+const fn named(event: u16, umask: u16) -> RawEvent {
+    RawEvent::NONE.with_event(event).with_umask(umask)
+}
+
+const fn raw(event: u16, umask: u16) -> EventRequest {
+    self::event(named(event, umask).source().0, 0)
+}
+
+/// Returns the sessions of an identity: counts, samples, more events than counters, branches and precise events, events
+/// with an extra register, and metrics.
+fn sessions(identity: &'static CpuIdentity) -> Vec<(Vec<EventRequest>, u32)> {
+    let machine = SimMachine::new(identity, 2);
+    let engine = Engine::new(&machine, [0; 4]).unwrap();
+    let hal = engine.sampler().hal();
+    if hal.interface().counters() == 0 || !hal.is_enumerated() {
+        return Vec::new();
+    }
+    let interval = if hal.interface().interrupts() { INTERVAL } else { 0 };
+    let sources: Vec<u32> = identity.expected.supported.iter().copied().filter(|source| *source != 0).collect();
+    let first = sources[0];
+    let mut sessions = vec![
+        (sources.iter().take(2).map(|source| event(*source, 0)).collect::<Vec<_>>(), 0),
+        (vec![event(first, interval)], 0),
+        (vec![event(first, interval), event(*sources.last().unwrap(), 0)], flags::FORCE),
+        (sources.iter().take(12).map(|source| event(*source, 0)).collect(), flags::MULTIPLEX),
+    ];
+    if hal.interface().kind() == Kind::Emon && hal.interface().pmu_version() >= 2 {
+        if identity.has_debug_store() {
+            sessions.push((vec![event(first, INTERVAL), event(BRANCHES, 64)], 0));
+            let precise = EventRequest { modes: modes::BOTH | modes::PRECISE, ..event(0x1A, INTERVAL) };
+            sessions.push((vec![event(first, 0), precise], 0));
+        }
+        let offcore = |event, umask| EventRequest {
+            event: named(event, umask).full().with_selector(Selector::OffcoreResponse as u8).into_bits(),
+            extra: 0x1_0001,
+            ..raw(event, umask)
+        };
+        sessions.push((vec![offcore(0xB7, 0x01)], 0));
+        sessions.push((vec![raw(0, 4), raw(0, 0x80)], 0));
+    }
+    sessions
+}
+
+/// Lives a life: two sessions one after the other and beside each other, with samples, a tick and a sleep. Returns the
+/// final counts, or the refusal of the first session.
+fn live(machine: &SimMachine, events: &[EventRequest], flags: u32) -> Result<Vec<CountRecord>, ReplyHeader> {
+    let mut engine = Engine::new(machine, [0; 4]).unwrap();
+    let client = Client::open(&mut engine, 1, 10);
+    let samples = events.iter().any(|event| event.interval > 0);
+    let header = StartHeader { flags, ring: if samples { 64 } else { 0 }, ..StartHeader::EMPTY };
+    let mut sessions = Vec::new();
+    let step = |engine: &mut Engine<&SimMachine>| {
+        for processor in 0..2 {
+            machine.run(processor, Mode::User, &|_| u64::from(INTERVAL) + 10);
+            machine.deliver(engine, processor, &NOWHERE);
+            machine.run(processor, Mode::Kernel, &|_| 77);
+        }
+    };
+    for _ in 0..2 {
+        let answer = client.start_with(&mut engine, header, events).header();
+        if answer.status == 0 {
+            sessions.push(answer.detail[0]);
+        } else if sessions.is_empty() {
+            assert!(!machine.is_in_use(), "{answer:?}");
+            assert!(machine.all().all(|cpu| cpu.model().enabled_counters().is_empty()), "{answer:?}");
+            return Err(answer);
+        }
+        step(&mut engine);
+        engine.accumulate_counts();
+    }
+    if samples {
+        (0..2).for_each(|processor| machine.tick_sampling(&engine, processor));
+    }
+    step(&mut engine);
+    machine.fall_asleep(&engine);
+    machine.wake(&engine);
+    step(&mut engine);
+    let mut counts = Vec::new();
+    for session in sessions {
+        client.read(&mut engine, session);
+        counts.extend(client.stop(&mut engine, session, None).records::<CountRecord>());
+    }
+    engine.shut_down();
+    assert!(!machine.is_in_use());
+    Ok(counts)
+}
+
+/// Returns every life that a machine without a hypervisor can live.
+fn lives() -> &'static [Life] {
+    static LIVES: OnceLock<Vec<Life>> = OnceLock::new();
+    LIVES.get_or_init(|| {
+        let mut lives = Vec::new();
+        for identity in cpuid_dumps::all() {
+            for (events, flags) in sessions(identity) {
+                let machine = SimMachine::new(identity, 2);
+                let Ok(counts) = live(&machine, &events, flags) else { continue };
+                let guarded = machine.processor(LESS).guarded_accesses();
+                let read = guarded.iter().filter(|(access, _)| matches!(access, Access::Read | Access::Write));
+                let mut registers: Vec<u32> = read.map(|(_, register)| *register).collect();
+                registers.sort_unstable();
+                registers.dedup();
+                lives.push(Life { identity, events, flags, registers, counts });
+            }
+        }
+        lives
+    })
+}
+
+/// Returns what identifies a count in both lives, and the count.
+fn by_event(counts: &[CountRecord]) -> BTreeMap<(u64, u32, u32), &CountRecord> {
+    counts.iter().map(|count| ((count.session, count.processor, count.index), count)).collect()
+}
+
+const REFUSALS: [ErrorCode; 9] = [
+    ErrorCode::RegisterFault,
+    ErrorCode::CountersDoNotWork,
+    ErrorCode::NoFreeCounter,
+    ErrorCode::UnsupportedSource,
+    ErrorCode::NoDebugStore,
+    ErrorCode::NotPrecise,
+    ErrorCode::InterruptNotEnabled,
+    ErrorCode::ForeignUse,
+    ErrorCode::GroupTooLarge,
+];
+
+/// Lives a life under a hypervisor, and judges its counts by those without one. Returns whether it was refused.
+fn check(life: &Life, quirks: &[Quirk]) -> Result<bool, TestCaseError> {
+    let machine = SimMachine::new(life.identity, 2);
+    machine.processor(LESS).model().set_quirks(quirks.iter().copied());
+    let counts = match live(&machine, &life.events, life.flags) {
+        Err(refused) => {
+            let cause = ErrorCode::from_number(refused.cause);
+            prop_assert!(cause.is_some_and(|cause| REFUSALS.contains(&cause)), "{cause:?}: {refused:?}");
+            return Ok(true);
+        }
+        Ok(counts) => counts,
+    };
+    let wanted = by_event(&life.counts);
+    for (key, count) in by_event(&counts) {
+        let Some(wanted) = wanted.get(&key) else { continue };
+        // The processor itself counts branches and the overflows of precise events, as far as it records them.
+        let is_recorded = count.source == BRANCHES || count.modes & modes::PRECISE != 0;
+        // Which events take turns, and whether one has had its turn, depends on the counters that are left.
+        let is_turn = life.flags & flags::MULTIPLEX != 0;
+        let is_right = count.count == wanted.count || count.disturbed_register != 0 || is_recorded || is_turn;
+        prop_assert!(is_right, "{} instead of {}, unmarked: {count:?}", count.count, wanted.count);
+    }
+    Ok(false)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(CASES), ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_unguarded_access_faults_and_no_count_is_wrong_without_a_mark(
+        life in any::<prop::sample::Index>(),
+        quirks in prop::collection::vec(
+            (
+                any::<prop::sample::Index>(),
+                prop_oneof![0..64_u32, Just(14), Just(22), 32..36_u32, 58..60_u32],
+                prop_oneof![Just(Kindness::Faults), Just(Kindness::Drops), Just(Kindness::Ignores)],
+            ),
+            1..=3,
+        ),
+    ) {
+        let life = life.get(lives());
+        let quirks: Vec<Quirk> = quirks.iter().map(|(register, bit, kindness)| {
+            quirk(*register.get(&life.registers), 1 << bit, *kindness)
+        }).collect();
+        check(life, &quirks).map_err(|error| {
+            TestCaseError::fail(format!("{}, {:?}, {quirks:x?}: {error}", life.identity.name, life.events))
+        })?;
+    }
+}
+
+/// Registers of the processors with every bit, each alone: what the property finds at random.
+#[test]
+fn every_bit_of_every_register_of_some_processors() {
+    let (mut cases, mut refused) = (0, 0);
+    for name in ["skylake-6600k", "zen4-7700x", "amd-legacy", "p6-coppermine"] {
+        for life in lives().iter().filter(|life| life.identity.name == name).take(2) {
+            for register in &life.registers {
+                for kindness in [Kindness::Faults, Kindness::Drops] {
+                    for bit in 0..64 {
+                        let quirks = [quirk(*register, 1 << bit, kindness)];
+                        let is_refused =
+                            check(life, &quirks).unwrap_or_else(|error| panic!("{name}, {quirks:x?}: {error}"));
+                        cases += 1;
+                        refused += u32::from(is_refused);
+                    }
+                }
+            }
+        }
+    }
+    println!("{cases} cases, {refused} refused");
+    assert!(refused > 100 && cases - refused > 1_000, "{cases} cases, {refused} refused");
+}
