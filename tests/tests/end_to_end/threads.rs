@@ -157,18 +157,16 @@ fn missing_functions_are_not_found_and_refused_calls_fail() {
     finish(lab);
 }
 
-/// STATUS_PRIVILEGED_INSTRUCTION, of which Linux sees the lowest byte.
-const PRIVILEGED_INSTRUCTION: u32 = 0xC000_0096;
-
 #[test]
 fn a_program_that_executes_rdpmc_ends_as_on_windows() {
     let mut lab = boot(2);
     for rdpmc in [UserRdpmc::Faults, UserRdpmc::WorksOnProcessor0] {
         let script = script(Scheduling { rdpmc, preempt: 50, migrate: 100, ..Scheduling::default() });
         let (ran, _) = lab.run_scheduled(&program(), &script, &["count", "1", "50", "1000"]).unwrap();
-        assert_eq!(ran.code.cast_unsigned() & 0xFF, PRIVILEGED_INSTRUCTION & 0xFF, "{rdpmc:?}: {}{}", ran.out, ran.err);
+        // Wine's debugger decides about the exit code.
+        assert_ne!(ran.code, 0, "{rdpmc:?}: {}", ran.out);
+        assert!(ran.err.contains("Unhandled privileged instruction"), "{rdpmc:?}: {}", ran.err);
         assert!(ran.err.contains("RDPMC in user mode, and CR4.PCE is clear"), "{}", ran.err);
-        assert_eq!(ran.out, "");
     }
     finish(lab);
 }
