@@ -40,6 +40,7 @@ fn problems(record_counts: &RecordCounts) -> String {
         (record_counts.lost, "lost"),
         (record_counts.pauses, "pauses (budget spent)"),
         (record_counts.silences, "stopped by a storm"),
+        (record_counts.disconnections, "without interrupt"),
     ];
     let nonzero = problems.iter().filter(|(number, _)| *number > 0);
     nonzero.map(|(number, what)| format!(", {} {what}", grouped(*number))).collect::<Vec<_>>().concat()

@@ -24,10 +24,10 @@ fn one_line(text: &str) -> String {
 
 /// Returns every message that the document may quote.
 fn messages() -> Vec<String> {
-    let storm = RecordCounts { silences: 1, ..RecordCounts::default() }.storm_warning();
+    let stops = RecordCounts { silences: 1, disconnections: 1, ..RecordCounts::default() };
     let reports = refusal::tests::reports().into_iter().chain(error::tests::reports());
     let denied = service_error("create", io::Error::from_raw_os_error(5)).report();
-    reports.chain(storm).chain([denied]).map(|message| one_line(&message)).collect()
+    reports.chain(stops.warnings()).chain([denied]).map(|message| one_line(&message)).collect()
 }
 
 #[test]

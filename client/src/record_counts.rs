@@ -2,6 +2,8 @@
 
 use protocol::{PauseKind, Record, SampleRecord, StopKind};
 
+use crate::format::counted;
+
 /// Counts of records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordCounts {
@@ -17,6 +19,9 @@ pub struct RecordCounts {
     pub paused: u64,
     /// Processors on which sampling stopped because of too many interrupts that no counter explained.
     pub silences: u64,
+    /// How often the counters of a processor were found to interrupt nobody, and how often that ended.
+    pub disconnections: u64,
+    pub reconnections: u64,
 }
 
 impl RecordCounts {
@@ -29,18 +34,44 @@ impl RecordCounts {
                 Ok(Record::Stop(stop)) => match stop.kind {
                     StopKind::Throttled => self.pauses += 1,
                     StopKind::Silenced => self.silences += 1,
+                    StopKind::Disconnected => self.disconnections += 1,
                 },
-                Ok(Record::Pause(pause)) if pause.kind == PauseKind::Resumed => {
-                    self.ended += 1;
-                    self.paused = self.paused.saturating_add(pause.duration);
-                }
-                Ok(Record::Pause(_)) | Err(_) => {}
+                Ok(Record::Pause(pause)) => match pause.kind {
+                    PauseKind::Resumed => {
+                        self.ended += 1;
+                        self.paused = self.paused.saturating_add(pause.duration);
+                    }
+                    PauseKind::Reconnected => self.reconnections += 1,
+                    PauseKind::Slept => {}
+                },
+                Err(_) => {}
             }
         }
     }
 
-    /// Returns the warning about processors on which sampling stopped; `None` if it stopped on none.
-    pub fn storm_warning(&self) -> Option<String> {
+    /// Returns the warnings about processors on which sampling stopped, unless a pause explains it.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        self.storm_warning().into_iter().chain(self.disconnection_warning())
+    }
+
+    /// Returns the warning about processors whose counters interrupted nobody; `None` if there were none.
+    fn disconnection_warning(&self) -> Option<String> {
+        (self.disconnections > 0).then(|| {
+            let times = counted(self.disconnections, "time");
+            let ended = match self.disconnections.saturating_sub(self.reconnections) {
+                0 => String::new(),
+                lasting => format!("; that lasted until\n  the end {}", counted(lasting, "time")),
+            };
+            format!(
+                "warning: no samples came from a CPU, {times}, because its entry (LVT) for the\n  \
+                 interrupt of the counters was not that of Windows, as after a sleep{ended}\n  \
+                 try: record again; if that recurs, restart Windows"
+            )
+        })
+    }
+
+    /// Returns the warning about processors on which a storm ended the sampling; `None` if it ended on none.
+    fn storm_warning(&self) -> Option<String> {
         (self.silences > 0).then(|| {
             let processors = if self.silences == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", self.silences) };
             format!(
@@ -83,14 +114,16 @@ mod tests {
             pause(PauseKind::Slept, 9),
             lost(12),
         ]);
-        let expected = RecordCounts { samples: 2, lost: 42, pauses: 1, ended: 1, paused: 8, silences: 0 };
+        let expected = RecordCounts { samples: 2, lost: 42, pauses: 1, ended: 1, paused: 8, ..RecordCounts::default() };
         assert_eq!(record_counts, expected);
         let mut unknown = SampleRecord::new_zeroed();
-        unknown.as_mut_bytes()[36] = 9;
+        unknown.as_mut_bytes()[36] = 11;
         let precise = [PreciseKind::Precise, PreciseKind::PreciseNext].map(|kind| precise_sample(4, kind));
         record_counts.add(&[precise[0], precise[1], branch(), stop(StopKind::Silenced), unknown]);
         assert_eq!(record_counts, RecordCounts { samples: 5, silences: 1, ..expected });
         record_counts.add(&[lost(u64::MAX), pause(PauseKind::Resumed, u64::MAX)]);
         assert_eq!((record_counts.lost, record_counts.ended, record_counts.paused), (u64::MAX, 2, u64::MAX));
+        record_counts.add(&[stop(StopKind::Disconnected), pause(PauseKind::Reconnected, 5)]);
+        assert_eq!((record_counts.disconnections, record_counts.reconnections, record_counts.ended), (1, 1, 2));
     }
 }

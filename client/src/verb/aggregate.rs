@@ -155,6 +155,11 @@ pub struct EventSettings {
     pub label: String,
 }
 
+/// Returns whether a number that is rarely reported is zero. Members that were added later are then omitted.
+fn is_none<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
+}
+
 /// Losses and pauses of sampling on a processor.
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -171,6 +176,12 @@ pub struct ProcessorLoss {
     pub paused_seconds: f64,
     /// How often sampling stopped because of too many interrupts that no counter explained.
     pub silences: u64,
+    /// How often the counters were found to interrupt nobody, because the LVT entry was not that of Windows.
+    #[serde(skip_serializing_if = "is_none")]
+    pub disconnections: u64,
+    /// Total duration of those that ended.
+    #[serde(skip_serializing_if = "is_none")]
+    pub disconnected_seconds: f64,
     /// What another program changed first; `None` if nothing was found changed.
     pub changed_register: Option<Disturbance>,
 }
@@ -511,9 +522,12 @@ fn loss_stats(loaded: &LoadedRecording, sampled: SampledSource) -> Vec<Processor
         one.pauses += stats.pauses;
         one.paused_seconds += real(contents.duration(stats.paused)) / NANOSECONDS;
         one.silences += stats.silences;
+        one.disconnections += stats.disconnections;
+        one.disconnected_seconds += real(contents.duration(stats.disconnected)) / NANOSECONDS;
     }
     let told = found.into_iter().map(|(processor, one)| ProcessorLoss { processor, ..one });
-    let is_empty = |one: &ProcessorLoss| (one.lost, one.throttled, one.pauses, one.silences) == (0, 0, 0, 0);
+    let numbers = |one: &ProcessorLoss| [one.lost, one.throttled, one.pauses, one.silences, one.disconnections];
+    let is_empty = |one: &ProcessorLoss| numbers(one) == [0; 5];
     told.filter(|one| !is_empty(one) || one.changed_register.is_some()).collect()
 }
 

@@ -150,10 +150,7 @@ pub fn run(args: &BranchesArgs, context: &mut Context) -> Result<i32, Error> {
             counted(report.pauses, "time")
         ))?;
     }
-    if let Some(warning) = outcome.record_counts.storm_warning() {
-        context.warn(&warning)?;
-    }
-    if let Some(warning) = outcome.disturbance_warning() {
+    for warning in outcome.record_counts.warnings().chain(outcome.disturbance_warning()) {
         context.warn(&warning)?;
     }
     Ok(outcome.exit_code)

@@ -222,10 +222,7 @@ fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) ->
             grouped(throttled)
         ))?;
     }
-    if let Some(warning) = record_counts.storm_warning() {
-        context.warn(&warning)?;
-    }
-    if let Some(warning) = outcome.disturbance_warning() {
+    for warning in record_counts.warnings().chain(outcome.disturbance_warning()) {
         context.warn(&warning)?;
     }
     Ok(())

@@ -87,6 +87,13 @@ fn loss_lines(source: &SourceAggregate) -> Vec<(&'static str, String)> {
         let times = counted(silences, "time");
         lines.push(("Stopped", format!("{times} {by_processor} by an interrupt storm")));
     }
+    let disconnections = source.loss_stats.iter().map(|one| one.disconnections).sum();
+    if disconnections > 0 {
+        let time: f64 = source.loss_stats.iter().map(|one| one.disconnected_seconds).sum();
+        let by_processor = by_processor(source, |one| one.disconnections);
+        let times = counted(disconnections, "time");
+        lines.push(("Stopped", format!("{times} {by_processor} without Windows' interrupt entry, {time:.3} s in all")));
+    }
     let marks = source.loss_stats.iter().filter_map(|one| Some((one.processor, one.changed_register.as_ref()?)));
     for (index, (processor, Disturbance { register, found, expected, .. })) in marks.take(MAX_PROCESSORS).enumerate() {
         let name = if index == 0 { "Disturbed" } else { "" };

@@ -71,7 +71,7 @@ pub fn run(args: &TopArgs, context: &mut Context) -> Result<i32, Error> {
         seconds(outcome.summary.elapsed),
         outcome.wakeup_rate(),
     ))?;
-    for warning in [outcome.record_counts.storm_warning(), outcome.disturbance_warning()].into_iter().flatten() {
+    for warning in outcome.record_counts.warnings().chain(outcome.disturbance_warning()) {
         context.warn(&warning)?;
     }
     Ok(Exit::Done.code())

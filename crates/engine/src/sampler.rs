@@ -7,6 +7,7 @@
 
 #[cfg(test)]
 mod counting_cpu;
+mod disconnection;
 mod disturbance;
 mod ds_buffers;
 mod frequency;
@@ -27,7 +28,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use pmu::hal::OverflowStatus;
 use pmu::state::{CounterSet, CounterState};
-use pmu::{Cpu, CurrentCpu, PerCpu, ProcessorIndex, lvt_pmi};
+use pmu::{Cpu, CurrentCpu, PerCpu, ProcessorIndex};
 use protocol::{CounterKind, CounterSample, Mode, PauseKind, PauseRecord, SampleRecord, StopKind, StopRecord};
 
 pub(crate) use ds_buffers::{DsBuffers, most_before};
@@ -287,14 +288,14 @@ impl Sampler {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return Deferred::default() };
         self.follow_trace_sessions(per_cpu);
         let mut watermark_hit = false;
-        if per_cpu.has_ds_buffers() || !self.hal.cpu_counters(current.index()).active.interrupting.is_empty() {
+        if self.is_interrupting(current, per_cpu) {
             self.repair(current, now);
         }
         if per_cpu.has_ds_buffers() {
             // The interrupt may have come while it was masked.
             watermark_hit = self.fetch(current, per_cpu, now, None) | per_cpu.take_watermark_hit();
         }
-        self.recover(current, per_cpu);
+        watermark_hit |= self.recover(current, per_cpu, now);
         watermark_hit |= per_cpu.push_silenced(&stopped(StopKind::Silenced, current.index(), now));
         watermark_hit |= self.resume_at(current, per_cpu, now);
         per_cpu.handler_clock.tick(now, current.cpu().time_stamp());
@@ -358,16 +359,15 @@ impl Sampler {
     /// # IRQL
     /// PROFILE_LEVEL.
     pub fn wake(&self, current: CurrentCpu<'_, impl Cpu>, now: Ticks, slept: Ticks) -> bool {
-        if self.hal.interrupt_handler().is_some() {
-            // The HAL has set the entry up again. If it has not, the entry is left as it is.
-            let _ = lvt_pmi::enable(current.cpu());
-        }
         let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
+        // Before the counters run, so that no overflow finds the entry masked.
+        let samples = !per_cpu.is_silenced() && !per_cpu.interrupt_subscribers().is_empty();
+        let watermark_hit = samples && self.connect(current, per_cpu, now);
         self.resume(current, per_cpu);
         self.hal.restore(current);
         self.with_rotations(current, |rotation| rotation.wake(now));
         Self::exclude_sleep(per_cpu, slept, now);
-        per_cpu.push_to_all(&paused(PauseKind::Slept, current.index(), now, slept))
+        per_cpu.push_to_all(&paused(PauseKind::Slept, current.index(), now, slept)) || watermark_hit
     }
 
     /// Starts counters that were reserved on the current processor.

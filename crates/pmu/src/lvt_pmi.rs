@@ -72,8 +72,8 @@ const fn is_windows(entry: LvtPerformance) -> bool {
     entry.vector() == VECTOR && entry.delivery_mode() == DELIVERY_MODE_FIXED
 }
 
-/// Unmasks the entry of the current processor, if it is masked: one read, and one write if needed. The rest of the
-/// entry is unchanged.
+/// Unmasks the entry of the current processor, if it is masked and the HAL of Windows has set it up: one read, and one
+/// write if needed. The rest of the entry is unchanged.
 ///
 /// # IRQL
 /// Any at which the thread stays on its processor.
@@ -84,7 +84,8 @@ pub fn unmask(cpu: &impl Cpu) {
 
 #[inline]
 fn unmask_entry(cpu: &impl Cpu, entry: LvtPerformance) {
-    if entry.masked() {
+    // A reset entry has vector 0, which the local APIC refuses with an error when it is unmasked.
+    if entry.masked() && is_windows(entry) {
         cpu.set_lvt_pmi(entry.with_masked(false).into_bits());
     }
 }

@@ -9,8 +9,8 @@
 //! | 5 precise, 6 precise next | `ip` | `process` | `thread` | `interval` | `mode` | `number` |
 //! | 7 branch | `from` | `process` | `thread` | `prediction` | `mode` | `to` |
 //! | 1 lost | `count` | | | | | |
-//! | 3 resumed, 4 slept | `duration` | | | | | |
-//! | 2 throttled, 8 silenced | | | | | | |
+//! | 3 resumed, 4 slept, 10 reconnected | `duration` | | | | | |
+//! | 2 throttled, 8 silenced, 9 disconnected | | | | | | |
 //!
 //! All have `time` at 0, `processor` at 24, `source` at 28 and `kind` at 36. Fields that a kind does not have are zero.
 
@@ -46,11 +46,15 @@ pub enum RecordKind {
     Branch = 7,
     /// A [`StopRecord`]: too many consecutive interrupts arrived without an overflowed counter.
     Silenced = 8,
+    /// A [`StopRecord`]: the LVT entry through which the counters of a processor interrupt is not the HAL's any more.
+    Disconnected = 9,
+    /// A [`PauseRecord`]: the entry is the HAL's again.
+    Reconnected = 10,
 }
 
 impl RecordKind {
     /// Every kind, in the order of its number.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Sample,
         Self::Lost,
         Self::Throttled,
@@ -60,6 +64,8 @@ impl RecordKind {
         Self::PreciseNext,
         Self::Branch,
         Self::Silenced,
+        Self::Disconnected,
+        Self::Reconnected,
     ];
 
     /// Returns whether the record counts as a sample of its event; other kinds report on the sampling itself.
@@ -119,8 +125,8 @@ impl SampleRecord {
             RecordKind::Precise | RecordKind::PreciseNext => self.read().map(Record::Precise),
             RecordKind::Branch => self.read().map(Record::Branch),
             RecordKind::Lost => self.read().map(Record::Lost),
-            RecordKind::Throttled | RecordKind::Silenced => self.read().map(Record::Stop),
-            RecordKind::Resumed | RecordKind::Slept => self.read().map(Record::Pause),
+            RecordKind::Throttled | RecordKind::Silenced | RecordKind::Disconnected => self.read().map(Record::Stop),
+            RecordKind::Resumed | RecordKind::Slept | RecordKind::Reconnected => self.read().map(Record::Pause),
         };
         record.ok_or(RecordError::Damaged(kind))
     }
@@ -217,8 +223,10 @@ impl Record {
             Self::Lost(_) => RecordKind::Lost,
             Self::Stop(StopRecord { kind: StopKind::Throttled, .. }) => RecordKind::Throttled,
             Self::Stop(StopRecord { kind: StopKind::Silenced, .. }) => RecordKind::Silenced,
+            Self::Stop(StopRecord { kind: StopKind::Disconnected, .. }) => RecordKind::Disconnected,
             Self::Pause(PauseRecord { kind: PauseKind::Resumed, .. }) => RecordKind::Resumed,
             Self::Pause(PauseRecord { kind: PauseKind::Slept, .. }) => RecordKind::Slept,
+            Self::Pause(PauseRecord { kind: PauseKind::Reconnected, .. }) => RecordKind::Reconnected,
         }
     }
 

@@ -55,8 +55,12 @@ fn of_kind(kind: RecordKind, [time, first, last]: [u64; 3], numbers: [u32; 5]) -
         RecordKind::Silenced => Record::Stop(StopRecord::new(StopKind::Silenced, time, processor)),
         RecordKind::Resumed => Record::Pause(PauseRecord::new(PauseKind::Resumed, time, processor, first)),
         RecordKind::Slept => Record::Pause(PauseRecord::new(PauseKind::Slept, time, processor, first)),
+        RecordKind::Disconnected => Record::Stop(StopRecord::new(StopKind::Disconnected, time, processor)),
+        RecordKind::Reconnected => Record::Pause(PauseRecord::new(PauseKind::Reconnected, time, processor, first)),
     }
 }
+
+const PAUSES: [RecordKind; 3] = [RecordKind::Resumed, RecordKind::Slept, RecordKind::Reconnected];
 
 /// The bytes that protocol version 7 and format version 2 of recordings define, field by field.
 #[test]
@@ -67,7 +71,7 @@ fn every_kind_has_the_bytes_that_it_had_before_kinds_had_types() {
         let is_sample = kind.is_sample();
         let mut bytes = Vec::new();
         let branch = kind == RecordKind::Branch;
-        let has_value = is_sample || [RecordKind::Lost, RecordKind::Resumed, RecordKind::Slept].contains(&kind);
+        let has_value = is_sample || kind == RecordKind::Lost || PAUSES.contains(&kind);
         bytes.extend(words[0].to_le_bytes());
         bytes.extend(if has_value { words[1] } else { 0 }.to_le_bytes());
         bytes.extend(if is_sample { numbers[0] } else { 0_u32 }.to_le_bytes());
@@ -87,7 +91,7 @@ fn numbers_and_kinds_are_one_to_one() {
     for (number, kind) in (0_u16..).zip(RecordKind::ALL) {
         assert_eq!((kind as u16, RecordKind::from_number(number)), (number, Some(kind)));
     }
-    assert_eq!(RecordKind::from_number(9), None);
+    assert_eq!(RecordKind::from_number(11), None);
 }
 
 /// Bytes that a kind does not allow: unknown modes, predictions and bits in unused bytes.
@@ -98,8 +102,8 @@ fn a_byte_that_a_kind_does_not_allow_is_an_error() {
         let is_free = |offset: usize| match kind {
             RecordKind::Sample | RecordKind::Precise | RecordKind::PreciseNext => !(38..40).contains(&offset),
             RecordKind::Branch => !(32..36).contains(&offset) && !(38..40).contains(&offset),
-            RecordKind::Lost | RecordKind::Resumed | RecordKind::Slept => offset < 16 || (24..32).contains(&offset),
-            RecordKind::Throttled | RecordKind::Silenced => offset < 8 || (24..32).contains(&offset),
+            kind if kind == RecordKind::Lost || PAUSES.contains(&kind) => offset < 16 || (24..32).contains(&offset),
+            _ => offset < 8 || (24..32).contains(&offset),
         };
         for offset in (0..size_of::<SampleRecord>()).filter(|offset| !(KIND..KIND + 2).contains(offset)) {
             let mut damaged = record;
@@ -119,8 +123,8 @@ fn errors_say_what_is_wrong() {
     let mut record = SampleRecord::from(LostRecord::new(1, 2, 3, 4));
     record.as_mut_bytes()[47] = 1;
     assert_eq!(record.parse().unwrap_err().to_string(), "a field of a record of kind Lost has an invalid value");
-    record.as_mut_bytes()[KIND] = 9;
-    assert_eq!(record.parse().unwrap_err().to_string(), "record kind 9 is unknown");
+    record.as_mut_bytes()[KIND] = 11;
+    assert_eq!(record.parse().unwrap_err().to_string(), "record kind 11 is unknown");
 }
 
 /// Checks the fields that all kinds have, and those that all samples have, against the numbers of [`of_kind`].

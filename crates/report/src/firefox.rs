@@ -28,7 +28,7 @@ use recording::{Module, StackId};
 use rustc_hash::FxHashMap;
 
 use self::cpu_name::WithCpuName;
-use self::marker::{Lost, Rate, Silenced, Slept, Throttled};
+use self::marker::{Disconnected, Lost, Rate, Silenced, Slept, Throttled};
 pub use self::thinning::Thinned;
 use self::thinning::Thinning;
 use crate::call_stacks::StackNote;
@@ -393,10 +393,16 @@ impl<'a> Builder<'a> {
                 StopKind::Silenced => {
                     self.profile.add_marker(track, MarkerTiming::Instant(time), Silenced { source });
                 }
+                StopKind::Disconnected => {
+                    self.profile.add_marker(track, MarkerTiming::IntervalStart(time), Disconnected { source });
+                }
             },
             Record::Pause(pause) => match pause.kind {
                 PauseKind::Resumed => {
                     self.profile.add_marker(track, MarkerTiming::IntervalEnd(time), Throttled { source });
+                }
+                PauseKind::Reconnected => {
+                    self.profile.add_marker(track, MarkerTiming::IntervalEnd(time), Disconnected { source });
                 }
                 PauseKind::Slept => {
                     let slept = self.contents.duration(pause.duration);

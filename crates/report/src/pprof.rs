@@ -295,7 +295,7 @@ fn comments(contents: &Contents, filter: &Filter) -> Vec<String> {
         if filter.selects_source(contents.sample_counts.source_on(source, processor)) {
             lost.lost += stats.lost;
             lost.pauses += stats.pauses;
-            lost.silences += stats.silences;
+            lost.silences += stats.silences + stats.disconnections;
         }
     }
     let LossStats { lost, pauses, silences, .. } = lost;

@@ -51,6 +51,10 @@ pub struct LossStats {
     pub slept: u64,
     /// Number of times that sampling stopped because of too many spurious interrupts.
     pub silences: u64,
+    /// Number of times that the counters were found to interrupt nobody: the LVT entry was not the HAL's any more.
+    pub disconnections: u64,
+    /// Total duration of those that ended, in units of the recording's clock.
+    pub disconnected: u64,
 }
 
 impl AddAssign for LossStats {
@@ -61,6 +65,8 @@ impl AddAssign for LossStats {
         self.sleeps += other.sleeps;
         self.slept = self.slept.saturating_add(other.slept);
         self.silences += other.silences;
+        self.disconnections += other.disconnections;
+        self.disconnected = self.disconnected.saturating_add(other.disconnected);
     }
 }
 
@@ -383,9 +389,13 @@ impl<'a, 'b> Counter<'a, 'b> {
             Record::Stop(stop) => match stop.kind {
                 StopKind::Throttled => stats.pauses += 1,
                 StopKind::Silenced => stats.silences += 1,
+                StopKind::Disconnected => stats.disconnections += 1,
             },
             Record::Pause(PauseRecord { kind: PauseKind::Resumed, duration, .. }) => {
                 stats.paused = stats.paused.saturating_add(*duration);
+            }
+            Record::Pause(PauseRecord { kind: PauseKind::Reconnected, duration, .. }) => {
+                stats.disconnected = stats.disconnected.saturating_add(*duration);
             }
             Record::Pause(PauseRecord { kind: PauseKind::Slept, duration, .. }) => {
                 stats.sleeps += 1;

@@ -73,10 +73,12 @@ impl<W: Write> Lines<'_, W> {
             Record::Stop(stop) => match stop.kind {
                 StopKind::Throttled => ("throttled", String::new()),
                 StopKind::Silenced => ("silenced", String::new()),
+                StopKind::Disconnected => ("disconnected", String::new()),
             },
             Record::Pause(pause) => match pause.kind {
                 PauseKind::Resumed => ("resumed", duration(pause.duration)),
                 PauseKind::Slept => ("slept", duration(pause.duration)),
+                PauseKind::Reconnected => ("reconnected", duration(pause.duration)),
             },
         };
         if let Some(sample) = record.sample() {

@@ -26,13 +26,20 @@ const LVT_WRITABLE: u32 = 0x0001_07FF;
 /// Delivery status: read-only. Software always reads it as idle in the model.
 const LVT_DELIVERY_STATUS: u32 = 1 << 12;
 const LVT_MASKED: u32 = 1 << 16;
-/// The entry as the Windows HAL initializes it: vector FEH, fixed delivery, unmasked. The reset value differs.
+/// The entry as the Windows HAL initializes it: vector FEH, fixed delivery, unmasked.
 const LVT_OF_THE_HAL: u32 = 0xFE;
+/// The entry after a reset: vector 0, masked (SDM Vol. 3A, "Local APIC State After Power-Up or Reset").
+const LVT_OF_RESET: u32 = LVT_MASKED;
+/// Vectors below 16 are illegal with fixed delivery (SDM Vol. 3A, "Error Handling": received illegal vector).
+const FIRST_LEGAL_VECTOR: u32 = 16;
 
 pub(crate) struct Apic {
     base: u64,
     base_reserved: u64,
     lvt: u32,
+    /// Whether the HAL leaves the entry alone after a sleep.
+    forgets_lvt: bool,
+    illegal_vectors: u64,
 }
 
 impl Apic {
@@ -50,7 +57,8 @@ impl Apic {
             36
         };
         let base_reserved = BASE_RESERVED | !ones(physical_bits) | if x2apic { 0 } else { EXTD };
-        Self { base: BASE_ADDRESS | EN | BSP, base_reserved, lvt: LVT_OF_THE_HAL }
+        let base = BASE_ADDRESS | EN | BSP;
+        Self { base, base_reserved, lvt: LVT_OF_THE_HAL, forgets_lvt: false, illegal_vectors: 0 }
     }
 
     pub(crate) fn enter_x2apic(&mut self) {
@@ -62,9 +70,24 @@ impl Apic {
         self.base & EXTD != 0
     }
 
-    /// Writes the entry as the HAL does after reset and after sleep.
+    /// Writes the entry as the HAL does after reset.
     pub(crate) fn initialize_lvt(&mut self) {
         self.lvt = LVT_OF_THE_HAL;
+    }
+
+    /// Resets the entry, which the HAL then sets up again unless it [forgets](Self::forget_lvt) it.
+    pub(crate) fn lose_power(&mut self) {
+        self.lvt = if self.forgets_lvt { LVT_OF_RESET } else { LVT_OF_THE_HAL };
+    }
+
+    /// Sets whether the HAL leaves the entry as a reset leaves it.
+    pub(crate) fn forget_lvt(&mut self, forgets: bool) {
+        self.forgets_lvt = forgets;
+    }
+
+    /// Returns how often the entry was unmasked with a vector that no interrupt can have.
+    pub(crate) fn illegal_vectors(&self) -> u64 {
+        self.illegal_vectors
     }
 
     pub(crate) fn lvt(&self) -> u32 {
@@ -73,15 +96,19 @@ impl Apic {
 
     pub(crate) fn set_lvt(&mut self, value: u32) {
         self.lvt = value & LVT_WRITABLE;
+        // Bits 7:0 and 10:8 together: a delivery mode other than fixed is larger.
+        let is_illegal = self.lvt & LVT_MASKED == 0 && self.lvt & !LVT_MASKED < FIRST_LEGAL_VECTOR;
+        self.illegal_vectors += u64::from(is_illegal);
     }
 
     pub(crate) fn mask_lvt(&mut self) {
         self.lvt |= LVT_MASKED;
     }
 
-    /// Returns whether the APIC would deliver a performance interrupt now.
+    /// Returns whether the APIC would deliver a performance interrupt to the HAL now: an entry that the HAL did not set
+    /// up leads elsewhere.
     pub(crate) fn delivers(&self) -> bool {
-        self.base & EN != 0 && self.lvt & LVT_MASKED == 0
+        self.base & EN != 0 && self.lvt == LVT_OF_THE_HAL
     }
 
     /// Reads a register. Returns `None` if the MSR does not belong to the APIC.

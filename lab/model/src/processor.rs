@@ -187,14 +187,34 @@ impl Processor {
     }
 
     /// Takes the processor through a loss of power and the resume from it, as in S3. The PMU and the Debug Store are
-    /// reset, a pending interrupt is lost, and firmware and the HAL restore the APIC and its entry. Ledger, access
-    /// counts and memory keep their contents.
+    /// reset, a pending interrupt is lost, and firmware and the HAL restore the APIC and its entry, unless the HAL
+    /// [forgets](Self::set_lvt_forgotten) the entry. Ledger, access counts and memory keep their contents.
     pub fn lose_power(&mut self) {
         self.pmu = identity::pmu(&self.cpuid, self.perf_capabilities);
         self.debug_store.lose_power();
         self.extra.lose_power();
         self.pending = false;
+        self.apic.lose_power();
+    }
+
+    /// Sets whether the HAL leaves the LVT performance entry as a reset leaves it when the processor
+    /// [loses its power](Self::lose_power).
+    pub fn set_lvt_forgotten(&mut self, forgotten: bool) {
+        self.apic.forget_lvt(forgotten);
+    }
+
+    /// Sets up the LVT performance entry, as the HAL does at boot.
+    pub fn initialize_lvt(&mut self) {
+        let was_open = self.apic.delivers();
         self.apic.initialize_lvt();
+        self.note_unmasked(was_open);
+    }
+
+    /// Returns how often the LVT performance entry was unmasked with a vector that no interrupt can have, which the
+    /// APIC reports as an error.
+    #[must_use]
+    pub fn illegal_vectors(&self) -> u64 {
+        self.apic.illegal_vectors()
     }
 
     /// Executes CPUID and returns \[eax, ebx, ecx, edx\].

@@ -353,6 +353,35 @@ fn processors_that_an_interrupt_storm_silenced_are_reported_with_a_remedy() {
 }
 
 #[test]
+fn processors_whose_counters_interrupted_nobody_are_reported_with_a_remedy() {
+    let gone = StopRecord::new(StopKind::Disconnected, 9, 0).into();
+    let back = PauseRecord::new(PauseKind::Reconnected, 9, 0, 5).into();
+    for (records, times, ended) in [
+        (
+            &[sample(12, 1), gone, back][..],
+            "1 time",
+            &["  interrupt of the counters was not that of Windows, as after a sleep"][..],
+        ),
+        (
+            &[gone, back, gone],
+            "2 times",
+            &[
+                "  interrupt of the counters was not that of Windows, as after a sleep; that lasted until",
+                "  the end 1 time",
+            ],
+        ),
+    ] {
+        let bench = Bench::new(&[records]);
+        let ran = bench.record("-e 0x13 -a --duration 0.001");
+        let lines: Vec<&str> = ran.err.lines().skip(1).collect();
+        let first = format!("warning: no samples came from a CPU, {times}, because its entry (LVT) for the");
+        let last = "  try: record again; if that recurs, restart Windows";
+        let expected: Vec<&str> = [first.as_str()].into_iter().chain(ended.iter().copied()).chain([last]).collect();
+        assert_eq!(lines, expected);
+    }
+}
+
+#[test]
 fn a_larger_ring_is_suggested_if_one_was_full_and_can_be_larger() {
     for (lost, full, ring, because, larger) in [
         (2, 0, 256, "none because a ring was full", ""),

@@ -92,11 +92,13 @@ fn records() -> Vec<SampleRecord> {
         .collect();
     let misses = [1000, 1000, 500, 3000].map(|interval| record(11, interval, 8, APP + u64::from(interval)));
     records.extend(misses.map(SampleRecord::from));
-    records.extend::<[SampleRecord; 5]>([
+    records.extend::<[SampleRecord; 7]>([
         StopRecord::new(StopKind::Throttled, 1000, 1).into(),
         PauseRecord::new(PauseKind::Resumed, 1000, 1, 5000).into(),
         PauseRecord::new(PauseKind::Slept, 1000, 1, 32_000_000).into(),
         StopRecord::new(StopKind::Silenced, 1000, 1).into(),
+        StopRecord::new(StopKind::Disconnected, 1000, 1).into(),
+        PauseRecord::new(PauseKind::Reconnected, 1000, 1, 1_100_000).into(),
         LostRecord::new(1000, 1, 25, 30).into(),
     ]);
     records

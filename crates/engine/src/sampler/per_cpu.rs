@@ -6,6 +6,7 @@ use pmu::state::CounterSet;
 use protocol::SampleRecord;
 use sample_ring::{Producer, Pushed, Slot};
 
+use super::disconnection::{self, Disconnection};
 use super::ds_buffers::DsBuffers;
 use super::groups::Groups;
 use super::handler_clock::HandlerClock;
@@ -72,6 +73,8 @@ pub struct PerCpuSampling {
     interrupts: AtomicU64,
     /// Subscribers, as a set, that have no record of the silence yet.
     unreported: AtomicU8,
+    /// Whether the counters interrupt nobody.
+    pub disconnection: Disconnection,
     /// Time of the last tick.
     ticked: AtomicU64,
     /// Debug Store of the processor, while a session uses it.
@@ -121,6 +124,7 @@ impl PerCpuSampling {
                 waiting: AtomicU32::new(0),
                 interrupts: AtomicU64::new(0),
                 unreported: AtomicU8::new(0),
+                disconnection: Disconnection::new(),
                 ticked: AtomicU64::new(0),
                 ds_buffers: Slot::empty(),
                 special: AtomicU8::new(0),
@@ -231,20 +235,28 @@ impl PerCpuSampling {
     /// Pushes the record of a silence for each subscriber that has none yet and has room in its ring. Returns
     /// whether a ring has become half full.
     pub fn push_silenced(&self, record: &SampleRecord) -> bool {
+        self.push_untold(&self.unreported, record)
+    }
+
+    /// Pushes a record for each subscriber of the set that has room in its ring, and removes it from the set. Returns
+    /// whether a ring has become half full.
+    pub fn push_untold(&self, untold: &AtomicU8, record: &SampleRecord) -> bool {
         let mut watermark_hit = false;
-        for subscriber in Subscribers::from_bits(self.unreported.load(Ordering::Relaxed)).iter() {
+        for subscriber in Subscribers::from_bits(untold.load(Ordering::Relaxed)).iter() {
             let pushed = self.with(subscriber, |producer| producer.push(*record));
             watermark_hit |= matches!(pushed, Some(Pushed::Stored { watermark_hit: true }));
             if !matches!(pushed, Some(Pushed::Full)) {
-                self.set_reported(subscriber);
+                disconnection::remove(untold, subscriber);
             }
         }
         watermark_hit
     }
 
-    fn set_reported(&self, subscriber: Subscriber) {
-        let others = self.unreported.load(Ordering::Relaxed) & !(1 << (subscriber.0 & 7));
-        self.unreported.store(others, Ordering::Relaxed);
+    /// Returns the subscribers of counters and of branches, which need the interrupt.
+    pub fn interrupt_subscribers(&self) -> Subscribers {
+        let all = self.all_subscriptions().map(|(_, subscriptions)| subscriptions.subscribers());
+        let traced = self.with_ds_buffers(|ds_buffers| ds_buffers.traced_for()).flatten();
+        all.fold(traced.map_or(Subscribers::default(), |one| Subscribers::default().with(one)), Subscribers::or)
     }
 
     /// Puts the Debug Store into use.
@@ -362,11 +374,15 @@ impl PerCpuSampling {
 
     /// Pushes a record for every session that samples on the processor. It is dropped if a ring is full.
     pub fn push_to_all(&self, record: &SampleRecord) -> bool {
+        self.push_to(Subscribers::from_bits(u8::MAX), record)
+    }
+
+    /// Pushes a record for these subscribers. It is dropped if a ring is full.
+    pub fn push_to(&self, subscribers: Subscribers, record: &SampleRecord) -> bool {
         let mut watermark_hit = false;
-        for producer in &self.producers {
-            producer.try_with(|producer| {
-                watermark_hit |= matches!(producer.push(*record), Pushed::Stored { watermark_hit: true });
-            });
+        for subscriber in subscribers.iter() {
+            let pushed = self.with(subscriber, |producer| producer.push(*record));
+            watermark_hit |= matches!(pushed, Some(Pushed::Stored { watermark_hit: true }));
         }
         watermark_hit
     }
@@ -418,7 +434,8 @@ impl PerCpuSampling {
 
     /// Takes the writing end of a subscriber.
     pub fn withdraw(&self, subscriber: Subscriber) -> Option<SampleProducer> {
-        self.set_reported(subscriber);
+        disconnection::remove(&self.unreported, subscriber);
+        self.disconnection.forget(subscriber);
         self.producers.get(usize::from(subscriber.0))?.try_take()
     }
 

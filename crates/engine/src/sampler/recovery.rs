@@ -10,8 +10,9 @@ use super::{Sampler, stopped};
 use crate::time::Ticks;
 
 impl Sampler {
-    /// Serves counters of the current processor whose interrupts were lost, and unmasks the entry of the local vector
-    /// table. Called in each tick.
+    /// Serves counters of the current processor whose interrupts were lost, and
+    /// [unmasks](Self::connect) the entry of the local vector table. Called in each tick. Returns whether a ring has
+    /// become half full.
     ///
     /// A pending interrupt and a lost one look the same. Therefore the first tick that finds an overflow only unmasks
     /// the entry. If the counter is still unserved at the next tick, and no interrupt came in between, it is loaded
@@ -19,21 +20,15 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(super) fn recover(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling) {
+    pub(super) fn recover(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: Ticks) -> bool {
         per_cpu.storm.next_window();
-        if per_cpu.is_silenced() || self.hal.is_asleep(current.index()) {
-            return;
+        if per_cpu.is_silenced() || self.hal.is_asleep(current.index()) || !self.is_interrupting(current, per_cpu) {
+            return false; // nothing of ours interrupts, so the entry is left alone
         }
-        let is_sampled = !self.hal.cpu_counters(current.index()).active.interrupting.is_empty();
-        if !is_sampled && !per_cpu.has_ds_buffers() {
-            return; // nothing of ours interrupts, so the entry is left alone
-        }
-        if per_cpu.note_waiting(self.hal.check_overflow(current).0).is_empty() {
-            // An entry that the HAL did not set up is left as it is.
-            let _ = lvt_pmi::enable(current.cpu());
-        } else {
+        if !per_cpu.note_waiting(self.hal.check_overflow(current).0).is_empty() {
             self.serve_lost(current, per_cpu);
         }
+        self.connect(current, per_cpu, now)
     }
 
     /// Loads every counter that overflowed again, and counts the samples as lost.
@@ -117,7 +112,7 @@ impl Sampler {
         };
         per_cpu.end_silence();
         if !self.hal.is_asleep(current.index()) {
-            let _ = lvt_pmi::enable(current.cpu());
+            lvt_pmi::unmask(current.cpu()); // one that is not the HAL's is reported by the next tick
         }
         true
     }

@@ -22,6 +22,18 @@ impl Subscribers {
         Self(bits)
     }
 
+    /// Returns the mask.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Returns the subscribers of both sets.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Returns the set with one more subscriber.
     #[must_use]
     pub const fn with(self, subscriber: Subscriber) -> Self {

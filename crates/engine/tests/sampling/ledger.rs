@@ -24,6 +24,9 @@ const INTERVALS: [u32; 2] = [5_000, 7_000];
 /// LVT entry of the Windows HAL, masked.
 const MASKED: u32 = 0x1_00FE;
 
+/// The entry after a reset: vector 0, masked.
+const RESET: u32 = 0x1_0000;
+
 /// A step of the sequence. Numbers are taken modulo the number of choices.
 #[derive(Debug, Clone)]
 enum Step {
@@ -43,6 +46,16 @@ enum Step {
     /// Lets other software mask the LVT entry of a processor.
     Mask {
         processor: u32,
+    },
+    /// Other software resets the LVT entry of a processor, or the HAL sets it up.
+    SetUp {
+        processor: u32,
+        up: bool,
+    },
+    /// Sets whether the HAL sets up the LVT entry of a processor after the next sleeps.
+    Forget {
+        processor: u32,
+        forgets: bool,
     },
     /// Another program writes a register.
     Foreign {
@@ -92,6 +105,8 @@ fn step(kills: bool) -> impl Strategy<Value = Step> {
         ),
         2 => (0..PROCESSORS, 0..20_000_u64).prop_map(|(processor, events)| Step::RunUnserved { processor, events }),
         1 => (0..PROCESSORS).prop_map(|processor| Step::Mask { processor }),
+        1 => (0..PROCESSORS, any::<bool>()).prop_map(|(processor, up)| Step::SetUp { processor, up }),
+        1 => (0..PROCESSORS, any::<bool>()).prop_map(|(processor, forgets)| Step::Forget { processor, forgets }),
         2 => (0..PROCESSORS, any::<usize>(), any::<u64>()).prop_map(
             |(processor, register, bits)| Step::Foreign { processor, register, bits }
         ),
@@ -265,6 +280,11 @@ fn check(name: &str, interrupts: Interrupts, steps: Vec<Step>, kills: bool, wake
             }
             Step::RunUnserved { processor, events } => machine.run(processor, Mode::User, &|_| events),
             Step::Mask { processor } => machine.processor(processor).model().set_lvt(MASKED),
+            Step::SetUp { processor, up: true } => machine.processor(processor).model().initialize_lvt(),
+            Step::SetUp { processor, up: false } => machine.processor(processor).model().set_lvt(RESET),
+            Step::Forget { processor, forgets } => {
+                machine.processor(processor).model().set_lvt_forgotten(forgets);
+            }
             Step::Foreign { processor, register, bits } => foreign::write(&machine, name, processor, register, bits),
             Step::Spurious { processor, count } => {
                 for _ in 0..count {
@@ -346,6 +366,7 @@ fn check(name: &str, interrupts: Interrupts, steps: Vec<Step>, kills: bool, wake
     prop_assert!(kills || all.discarded == 0);
     prop_assert!(is_left_clean(&machine));
     prop_assert!(machine.all().all(|cpu| cpu.model().accesses().faulted == 0));
+    prop_assert!(machine.all().all(|cpu| cpu.model().illegal_vectors() == 0));
     Ok(())
 }
 

@@ -75,6 +75,10 @@ numbers! {
         /// Too many consecutive interrupts arrived without an overflowed counter. Nothing is sampled there until a
         /// session starts to sample there again.
         Silenced = RecordKind::Silenced as u16,
+        /// The entry of the local vector table through which the counters of the processor interrupt is not the HAL's
+        /// any more. The counters count on; their overflows are lost until the entry is the HAL's again, which the
+        /// driver looks for at each tick.
+        Disconnected = RecordKind::Disconnected as u16,
     }
 
     /// Kind of a [`PauseRecord`].
@@ -83,6 +87,8 @@ numbers! {
         Resumed = RecordKind::Resumed as u16,
         /// The machine slept.
         Slept = RecordKind::Slept as u16,
+        /// The entry of the local vector table was not the HAL's.
+        Reconnected = RecordKind::Reconnected as u16,
     }
 }
 

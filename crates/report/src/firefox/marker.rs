@@ -133,6 +133,12 @@ source_marker!(
     Some("{marker.data.source}")
 );
 source_marker!(
+    /// The counters interrupt nobody: nothing is sampled during this interval.
+    Disconnected,
+    "The interrupt of the counters did not lead to the HAL.",
+    Some("{marker.data.source}")
+);
+source_marker!(
     /// The machine slept: nothing is sampled during this interval.
     Slept,
     "The machine slept.",
