@@ -18,6 +18,7 @@
 mod capabilities;
 mod changes;
 mod extra;
+mod first_access;
 mod fixed;
 mod freeze;
 mod metrics;
@@ -26,14 +27,14 @@ mod precise;
 mod reset;
 mod sources;
 
-use x86_defs::intel::perfmon::{self, FixedControl, GLOBAL_FIXED_SHIFT, GlobalStatus, PerfCapabilities, PerfEvtSel};
+use x86_defs::intel::perfmon::{self, FixedControl, GLOBAL_FIXED_SHIFT, GlobalStatus, PerfEvtSel};
 
 use super::unmanaged::{self, Bank, Counters};
 use super::{Enabled, ProfileInterface, Support};
 use crate::constraints::{Class, Listing};
 use crate::cpu::{Cpu, Cpuid, Msr};
 use crate::disturbance::Disturbance;
-use crate::first_access::{Access, Fault, FirstAccess, GuardedCpu};
+use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
@@ -92,100 +93,6 @@ impl Emon {
     #[must_use]
     pub const fn capabilities(self) -> PmuCapabilities {
         self.capabilities
-    }
-
-    const fn examined_by(self, found: PerfCapabilities) -> Self {
-        let capabilities = self.capabilities.with_full_width(found.fw_write());
-        Self { capabilities: capabilities.with_freeze_while_smm(found.freeze_while_smm()) }
-    }
-
-    /// Accesses every register for the first time. Returns the interface with the capabilities that only
-    /// IA32_PERF_CAPABILITIES reports, without counters that the global registers do not let through, and without
-    /// other features whose bits the registers do not take.
-    pub(super) fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
-        let (mut examined, mut has_metrics) = (self, false);
-        if self.capabilities.has_capabilities() {
-            let found = PerfCapabilities::from_bits(first.read(IA32_PERF_CAPABILITIES)?);
-            examined = self.examined_by(found);
-            has_metrics = found.perf_metrics_available();
-        }
-        if !examined.has_global_control() {
-            examined.access_bank(first)?;
-            return Ok(examined);
-        }
-        let found = first.read_write(IA32_PERF_GLOBAL_CTRL)?;
-        let accessed = first.restoring(IA32_PERF_GLOBAL_CTRL, found, || {
-            first.write(IA32_PERF_GLOBAL_CTRL, found & !self.capabilities.own())?;
-            examined.access_bank(first)?;
-            let accessed = examined.access_fixed(first, has_metrics)?;
-            first.read(IA32_PERF_GLOBAL_STATUS)?;
-            let accessed = accessed.access_reset(first)?;
-            Ok(accessed.access_control(first, found, has_metrics))
-        })?;
-        if accessed.bits(accessed.general().or(accessed.fixed())) == 0 {
-            return Err(Fault {
-                access: Access::ReadBack,
-                number: IA32_PERF_GLOBAL_CTRL.address(),
-                value: self.capabilities.own(),
-            });
-        }
-        Ok(Self { capabilities: freeze::access_first(first, accessed.capabilities) })
-    }
-
-    /// Accesses the general counters, and tries the events with which they are [reset].
-    fn access_bank(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
-        self.bank().access_first(first, self.general())?;
-        if self.capabilities.needs_reset() {
-            for (register, select) in reset::selects(self.bank()) {
-                first.try_value(register, select.with_en(false).into_bits())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Accesses the fixed counters and their control register. Returns the interface without those that the register
-    /// does not let through.
-    fn access_fixed(self, first: &FirstAccess<'_, impl GuardedCpu>, has_metrics: bool) -> Result<Self, Fault> {
-        let fixed = self.fixed();
-        if fixed.is_empty() {
-            return Ok(self);
-        }
-        let found = first.read_write(IA32_FIXED_CTR_CTRL)?;
-        let others = fixed::others(self.capabilities, found);
-        first.restoring(IA32_FIXED_CTR_CTRL, found, || {
-            first.write(IA32_FIXED_CTR_CTRL, others)?;
-            for counter in fixed.iter() {
-                Counters::access_first(self, first, counter)?;
-            }
-            // If another program uses the unit, its bits are there already; a mode that it leaves out counts for a moment.
-            let unit = if has_metrics { self.unit_field() } else { 0 };
-            let taken = first.taken(IA32_FIXED_CTR_CTRL, others, fixed::every_field(self.capabilities) | unit);
-            let left = fixed::whole_fields(self.capabilities, taken);
-            let gone = self.bits(fixed) & !(u64::from(left) << GLOBAL_FIXED_SHIFT);
-            let capabilities = self.capabilities.without(gone);
-            Ok(Self { capabilities: if taken & unit == unit { capabilities } else { capabilities.with_slots(false) } })
-        })
-    }
-
-    /// Accesses the register that clears the status. Returns the interface without a bit for frozen counters if the
-    /// register does not take it.
-    fn access_reset(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
-        let without_freeze = self.capabilities.with_ctr_frz(false);
-        match first.write(IA32_PERF_GLOBAL_OVF_CTRL, self.capabilities.clearable()) {
-            Ok(()) => Ok(self),
-            Err(_) => first
-                .write(IA32_PERF_GLOBAL_OVF_CTRL, without_freeze.clearable())
-                .map(|()| Self { capabilities: without_freeze }),
-        }
-    }
-
-    /// Lets all counters through IA32_PERF_GLOBAL_CTRL, which contained `found`; none of them is enabled. Returns the
-    /// interface without those that the register does not let through.
-    fn access_control(self, first: &FirstAccess<'_, impl GuardedCpu>, found: u64, has_metrics: bool) -> Self {
-        let (own, unit) = (self.capabilities.own(), if has_metrics { self.unit_bits() } else { 0 });
-        let taken = first.taken(IA32_PERF_GLOBAL_CTRL, found & !own, own | unit);
-        let capabilities = self.capabilities.without(own & !taken);
-        Self { capabilities: if taken & unit == unit { capabilities } else { capabilities.with_slots(false) } }
     }
 
     /// Returns whether a counter of this source and the counter with the same number of the other thread disturb each
@@ -410,7 +317,8 @@ impl ProfileInterface for Emon {
     }
 
     /// N writes for N general counters; from version 2 on two writes and one read more, with fixed counters another
-    /// write and another read, and with IA32_DEBUGCTL another read and, if it changes, another write. Counters outside the interface keep counting.
+    /// write and another read, and with IA32_DEBUGCTL another read and, if it changes, another write. Counters outside
+    /// the interface keep counting.
     fn initialize(&self, cpu: &impl Cpu) -> SavedMsrs {
         self.bank().clear(cpu);
         if !self.has_global_control() {
