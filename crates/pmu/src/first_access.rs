@@ -230,14 +230,23 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
         each.filter(|bit| self.kept(msr, others | bit).is_ok_and(|kept| kept & bit != 0)).fold(0, |all, bit| all | bit)
     }
 
-    /// Performs `accesses`, then writes `found` to a register that they have changed, whatever they return.
+    /// Performs `accesses`, then [restores](Self::restore) `found`, whatever they return.
     ///
     /// # Errors
     /// That of the accesses, or the fault of the register.
     pub fn restoring<T>(&self, msr: Msr, found: u64, accesses: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
         let result = accesses();
-        self.write(msr, found)?;
+        self.restore(msr, found)?;
         result
+    }
+
+    /// Writes the value that a register contained before it was changed. A fault of that value is passing, so the write
+    /// is repeated once.
+    ///
+    /// # Errors
+    /// The second fault; the register is still changed.
+    pub fn restore(&self, msr: Msr, found: u64) -> Result<(), Fault> {
+        self.write(msr, found).or_else(|_| self.write(msr, found))
     }
 
     /// Writes a value that the register must keep, and what it contained before.

@@ -34,7 +34,7 @@ pub fn access_first(first: &FirstAccess<'_, impl GuardedCpu>, capabilities: PmuC
         let kept = DebugCtl::from_bits(first.kept(IA32_DEBUGCTL, wanted(found, tried).into_bits()).ok()?);
         Some(tried.with_freeze_while_smm(tried.freeze_while_smm() && kept.freeze_while_smm()))
     });
-    match first.write(IA32_DEBUGCTL, found.into_bits()) {
+    match first.restore(IA32_DEBUGCTL, found.into_bits()) {
         Ok(()) => tried.unwrap_or(absent),
         Err(_) => absent,
     }
