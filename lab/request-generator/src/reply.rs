@@ -129,7 +129,7 @@ mod tests {
             (Code::Start, reply(busy, &[]), true),
             (Code::Start, reply(ReplyHeader { cause: 0, ..busy }, &[]), false),
             (Code::Start, reply(ReplyHeader { cause: 1_000, ..busy }, &[]), false),
-            (Code::ReadGroup, reply(empty, &[0; 152]), true),
+            (Code::ReadGroup, reply(empty, &[0; size_of::<GroupReply>() - size_of::<ReplyHeader>()]), true),
             (Code::ReadGroup, reply(empty, &[]), false),
             (Code::Samples, reply(one, &[0xFF; size_of::<SampleRecord>()]), false),
             (Code::Info, vec![0; 10], false),
