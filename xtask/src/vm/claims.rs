@@ -282,6 +282,17 @@ pub const CLAIMS: &[Claim] = &[
         scope: NoStep("it needs another program that freezes the counters"),
     },
     Claim {
+        id: "values-of-registers",
+        text: "under a hypervisor that faults for the bits of any register, drops them or ignores the register, no \
+            unguarded access faults, and each count is right, marked or refused",
+        scope: NoStep("a guest has one hypervisor, which cannot be told to fault"),
+    },
+    Claim {
+        id: "branch-records-of-others",
+        text: "the branch records of another program stay as it set them, frozen or not",
+        scope: NoStep("it needs another program that records branches"),
+    },
+    Claim {
         id: "system-management-mode",
         text: "nothing is counted in System Management Mode where IA32_PERF_CAPABILITIES[12] allows it",
         scope: NoStep("a guest cannot enter System Management Mode"),
