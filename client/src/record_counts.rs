@@ -19,7 +19,7 @@ pub struct RecordCounts {
     pub paused: u64,
     /// Processors on which sampling stopped because of too many interrupts that no counter explained.
     pub silences: u64,
-    /// How often the counters of a processor were found to interrupt nobody, and how often that ended.
+    /// How often the counters of a processor were found not to interrupt any more, and how often that ended.
     pub disconnections: u64,
     pub reconnections: u64,
 }
@@ -54,7 +54,7 @@ impl RecordCounts {
         self.storm_warning().into_iter().chain(self.disconnection_warning())
     }
 
-    /// Returns the warning about processors whose counters interrupted nobody; `None` if there were none.
+    /// Returns the warning about processors whose counters did not interrupt; `None` if there were none.
     fn disconnection_warning(&self) -> Option<String> {
         (self.disconnections > 0).then(|| {
             let times = counted(self.disconnections, "time");

@@ -176,7 +176,7 @@ pub struct ProcessorLoss {
     pub paused_seconds: f64,
     /// How often sampling stopped because of too many interrupts that no counter explained.
     pub silences: u64,
-    /// How often the counters were found to interrupt nobody, because the LVT entry was not that of Windows.
+    /// How often the counters were found not to interrupt, because the LVT entry was not that of Windows.
     #[serde(skip_serializing_if = "is_none")]
     pub disconnections: u64,
     /// Total duration of those that ended.

@@ -284,8 +284,8 @@ impl<M: Platform> EngineContext<'_, M> {
     /// same purpose.
     ///
     /// # Errors
-    /// [`ErrorCode::RegisterFault`]; [`ErrorCode::CountersDoNotWork`]; [`ASLEEP`]; or the platform's failure to run on a
-    /// processor.
+    /// [`ErrorCode::RegisterFault`]; [`ErrorCode::CountersDoNotWork`]; [`ASLEEP`]; or the platform's failure to run on
+    /// a processor.
     pub fn access_first(
         &self,
         processors: &[ProcessorIndex],

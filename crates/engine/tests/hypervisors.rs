@@ -1,8 +1,8 @@
 //! Hypervisors that fault for values, drop bits, or ignore registers: no unguarded access ever faults, and no count is
 //! wrong without a mark.
 //!
-//! The machine of these tests panics if an unguarded access faults, and if an unguarded write sets a bit that no guarded
-//! one has set.
+//! The machine of these tests panics if an unguarded access faults, and if an unguarded write sets a bit that no
+//! guarded one has set.
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

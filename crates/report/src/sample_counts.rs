@@ -51,7 +51,7 @@ pub struct LossStats {
     pub slept: u64,
     /// Number of times that sampling stopped because of too many spurious interrupts.
     pub silences: u64,
-    /// Number of times that the counters were found to interrupt nobody: the LVT entry was not the HAL's any more.
+    /// Number of times that the counters were found not to interrupt: the LVT entry was not the HAL's any more.
     pub disconnections: u64,
     /// Total duration of those that ended, in units of the recording's clock.
     pub disconnected: u64,

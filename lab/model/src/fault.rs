@@ -36,8 +36,9 @@ impl FaultingAccess {
 /// What a hypervisor makes of a register that CPUID enumerates.
 ///
 /// Hypervisors check what a guest writes by their own tables of bits (Linux, arch/x86/kvm/pmu.c,
-/// `global_status_rsvd`; intel/pcm, pull request 142), drop bits that they do not support (Linux, arch/x86/kvm/vmx/vmx.c,
-/// `vmx_set_msr` for `IA32_DEBUGCTL`), or let a register read as zero and ignore writes (VMware's virtual PMU).
+/// `global_status_rsvd`; intel/pcm, pull request 142), drop bits that they do not support (Linux,
+/// arch/x86/kvm/vmx/vmx.c, `vmx_set_msr` for `IA32_DEBUGCTL`), or let a register read as zero and ignore writes
+/// (VMware's virtual PMU).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quirk {
     /// WRMSR raises #GP if the value has one of these bits.

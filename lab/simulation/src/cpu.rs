@@ -120,7 +120,7 @@ impl ModelCpu {
         }
     }
 
-    /// Panics if an unguarded write sets bits of which nobody knows whether the processor takes them.
+    /// Panics if an unguarded write sets bits that no guarded access has set or found.
     #[track_caller]
     fn check_proven(&self, number: u32, value: u64) {
         if self.must_guard() {

@@ -1,4 +1,4 @@
-//! Processors whose counters interrupt nobody: the entry of the local vector table is not the HAL's any more. After a
+//! Processors whose counters do not interrupt: the entry of the local vector table is not the HAL's any more. After a
 //! sleep the HAL may not have set it up again, and other software can reset it.
 
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};

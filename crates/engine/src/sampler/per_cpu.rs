@@ -73,7 +73,7 @@ pub struct PerCpuSampling {
     interrupts: AtomicU64,
     /// Subscribers, as a set, that have no record of the silence yet.
     unreported: AtomicU8,
-    /// Whether the counters interrupt nobody.
+    /// Whether the counters do not interrupt.
     pub disconnection: Disconnection,
     /// Time of the last tick.
     ticked: AtomicU64,

@@ -30,8 +30,9 @@ fn costs(events: &[EventRequest]) -> [[u64; 3]; 3] {
 }
 
 /// Beyond an event without one: at the start one read, which finds the value to put back, and one write, and for each
-/// event two reads and two writes under a guard, which try its value; one read in each comparison; at the stop one write, which puts it back. A register that two events share is read by each of them
-/// in a comparison, and written once.
+/// event two reads and two writes under a guard, which try its value; one read in each comparison; at the stop one
+/// write, which puts it back. A register that two events share is read by each of them in a comparison, and written
+/// once.
 #[test]
 fn an_extra_register_costs_two_accesses_at_the_start_and_two_at_the_stop() {
     let user = |event: EventRequest| EventRequest { modes: modes::USER, ..event };

@@ -65,7 +65,7 @@ fn a_session_is_told_of_an_entry_that_is_dead_after_a_wake_and_samples_again_whe
             assert_eq!(machine.processor(0).model().lvt(), RESET, "{name}: left alone");
         }
         let (records, _) = fetched(client, &mut engine, session);
-        assert_eq!(events_of(0, &records), [RecordKind::Lost], "{name}: it is told once");
+        assert_eq!(events_of(0, &records), [RecordKind::Lost], "{name}: it is reported once");
         let read = client.read(&mut engine, session);
         assert_eq!((read[0].count, read[0].samples, read[0].lost), (5 * u64::from(SHORT), 0, 5), "{name}");
 

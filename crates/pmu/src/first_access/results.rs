@@ -4,8 +4,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Access, Fault, Phase, RegisterGroup};
 
-/// Results of the first accesses on one processor, for each group a word, [`UNTRIED`], one more than the last phase that
-/// passed, or a fault of any phase; and the value that faulted.
+/// Results of the first accesses on one processor. For each group a word: [`UNTRIED`], one more than the last phase
+/// that passed, or a fault of any phase; and the value that faulted.
 #[derive(Debug)]
 pub(crate) struct FirstAccesses([(AtomicU64, AtomicU64); RegisterGroup::COUNT]);
 

@@ -42,7 +42,8 @@ impl<E> Hal<E> {
     }
 
     /// InitializeProfiling on the current processor. Returns whether its counters work; if not, none may be started
-    /// there. The [first accesses](Self::access_first) were made. If the processor is asleep, [`restore`](Self::restore) initializes it.
+    /// there. The [first accesses](Self::access_first) were made. If the processor is asleep,
+    /// [`restore`](Self::restore) initializes it.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.

@@ -133,7 +133,7 @@ source_marker!(
     Some("{marker.data.source}")
 );
 source_marker!(
-    /// The counters interrupt nobody: nothing is sampled during this interval.
+    /// The counters do not interrupt: nothing is sampled during this interval.
     Disconnected,
     "The interrupt of the counters did not lead to the HAL.",
     Some("{marker.data.source}")

@@ -1,8 +1,9 @@
 //! The exception handler of the process in which drivers run.
 //!
 //! cpuid does not fault, so the loader replaces it by ud2. rdmsr, wrmsr and rdpmc fault as an access violation at
-//! address -1, and reads of control registers as privileged instructions. Accesses to the mapped registers of the APIC fault at their addresses, and `cancel_race.rs` and
-//! `step_trap.rs` set the trap flag. The handler serves only faults inside a loaded driver and passes on all others.
+//! address -1, and reads of control registers as privileged instructions. Accesses to the mapped registers of the APIC
+//! fault at their addresses, and `cancel_race.rs` and `step_trap.rs` set the trap flag. The handler serves only faults
+//! inside a loaded driver and passes on all others.
 
 #![expect(unsafe_code, reason = "an exception handler reads and writes the registers of the thread")]
 
