@@ -22,7 +22,8 @@ fn refused(cause: u32, detail: [u64; 2], session_events: &[SessionEvent]) -> Ref
         header: ReplyHeader {
             status: status::STATUS_NOT_FOUND.number(),
             cause,
-            source: 6,
+            // Only an event needs a value that is written; the other accesses concern every event.
+            source: if cause == ErrorCode::RegisterFault as u32 && detail[1] == 0 { 0 } else { 6 },
             processor: 1,
             detail,
             ..ReplyHeader::new_zeroed()
@@ -53,7 +54,7 @@ fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 84] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -391,25 +392,25 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 84] {
         ),
         (
             36,
-            [0x0200_C000_0301, 1],
+            [0x01_0200_C000_0301, 0],
             Exit::UnsupportedSource,
             "error: CPU 1 faulted (#GP) when it read PerfCntrGlobalCtl (MSR 0xc0000301)\n  because: CPUID enumerates the counters, but the hypervisor lacks some of them\n  try: give this virtual machine a whole virtual PMU, or hide the PMU from it\n  (KVM: -cpu host,pmu=on or pmu=off)",
         ),
         (
             36,
-            [0x0100_0000_038F, 1],
+            [0x01_0100_0000_038F, 0],
             Exit::UnsupportedSource,
             "error: CPU 1 faulted (#GP) when it read IA32_PERF_GLOBAL_CTRL (MSR 0x38f)\n  because: CPUID enumerates the counters, but the hypervisor lacks some of them\n  try: give this virtual machine a whole virtual PMU, or hide the PMU from it\n  (KVM: -cpu host,pmu=on or pmu=off)",
         ),
         (
             36,
-            [0x0101_0000_0390, 2],
+            [0x02_0101_0000_0390, 0],
             Exit::UnsupportedSource,
             "error: CPU 1 faulted (#GP) when it wrote IA32_PERF_GLOBAL_OVF_CTRL (MSR 0x390)\n  because: CPUID enumerates the counters, but the hypervisor lacks some of them\n  try: give this virtual machine counters that work, or hide them from it; on a\n  Hyper-V host, with the machine off:\n  Set-VMProcessor NAME -Perfmon @(\"pmu\",\"lbr\",\"pebs\"), or @()",
         ),
         (
             36,
-            [0x0202_0000_0004, 3],
+            [0x03_0202_0000_0004, 0],
             Exit::UnsupportedSource,
             "error: CPU 1 faulted (#GP) when it read counter 4 by RDPMC\n  because: CPUID enumerates the counters, but the hypervisor lacks some of them\n  try: turn off what uses Hyper-V: virtualization-based security (msinfo32\n  lists it), or the Hyper-V role (bcdedit /set hypervisorlaunchtype off)",
         ),
@@ -421,15 +422,27 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 84] {
         ),
         (
             36,
-            [0x0102_2000_0000, 2],
+            [0x02_0102_2000_0000, 0],
             Exit::UnsupportedSource,
             "error: CPU 1 faulted (#GP) when it read MSR_PERF_METRICS by RDPMC\n  because: CPUID enumerates the counters, but the hypervisor lacks some of them\n  try: give this virtual machine counters that work, or hide them from it; on a\n  Hyper-V host, with the machine off:\n  Set-VMProcessor NAME -Perfmon @(\"pmu\",\"lbr\",\"pebs\"), or @()",
         ),
         (
             36,
-            [0x0109_0000_0777, 9],
+            [0x09_0109_0000_0777, 0],
             Exit::UnsupportedSource,
             "error: CPU 1 faulted (#GP) when it accessed MSR 0x777\n  because: CPUID enumerates it, but the processor, or a hypervisor that hides\n  itself, does not have it\n  try: update the firmware, and turn off what virtualizes this machine",
+        ),
+        (
+            36,
+            [0x01_0101_0000_0186, 0x43_00C4],
+            Exit::UnsupportedSource,
+            "error: CPU 1 cannot count BranchInstructions\n  because: IA32_PERFEVTSEL0 (MSR 0x186) faulted (#GP) for the value 0x4300c4\n  try: the same without this event, or on the machine itself instead of a virtual one",
+        ),
+        (
+            36,
+            [0x01_0103_0000_0186, 0x43_00C4],
+            Exit::UnsupportedSource,
+            "error: CPU 1 cannot count BranchInstructions\n  because: IA32_PERFEVTSEL0 (MSR 0x186) does not keep the value 0x4300c4\n  try: the same without this event, or on the machine itself instead of a virtual one",
         ),
         (
             37,
