@@ -21,6 +21,13 @@ const READ: u32 = 2;
 /// Accesses for each counter that is compared, stopped, read, and programmed again.
 const SWITCH: u32 = 7;
 
+/// Accesses with which a start tries an event under a guard: of the event select, and of an extra register or the second
+/// counter of a pair.
+const TRY: u32 = 8;
+
+/// Accesses with which a start also tries a counter that samples.
+const TRY_SAMPLED: u32 = 4;
+
 /// Accesses of an interrupt for one counter.
 pub const INTERRUPT: u32 = 12;
 
@@ -79,16 +86,17 @@ pub struct Cost {
     pub interrupts: f64,
 }
 
-/// What counting costs a CPU that has so many counters.
+/// What counting so many events costs a CPU that has so many counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Costs {
     counters: u32,
+    events: u32,
 }
 
 impl Costs {
-    /// Returns the costs with a number of counters, including fixed ones.
-    pub const fn of(counters: u32) -> Self {
-        Self { counters }
+    /// Returns the costs of a number of events with a number of counters, including fixed ones.
+    pub fn of(counters: u32, events: usize) -> Self {
+        Self { counters, events: u32::try_from(events).unwrap_or(u32::MAX) }
     }
 
     /// Returns the most accesses of a reading.
@@ -96,9 +104,14 @@ impl Costs {
         READ * self.counters + FIXED
     }
 
-    /// Returns the most accesses of the begin of a round, of a start or of a stop.
+    /// Returns the most accesses of the begin of a round, or of a stop.
     pub const fn switch(self) -> u32 {
         SWITCH * self.counters + FIXED
+    }
+
+    /// Returns the most accesses of a start, which first tries each event.
+    pub const fn start(self) -> u32 {
+        self.switch().saturating_add(TRY.saturating_mul(self.events))
     }
 
     /// Returns the most accesses of a tick.
@@ -119,7 +132,7 @@ impl Costs {
             return Cost { accesses: 0.0, interrupts: f64::from(sampling.frequency) * time.as_secs_f64() };
         }
         let ticks = f64::from(TICKS) * time.as_secs_f64();
-        let begin_and_end = 2.0 * f64::from(self.switch());
+        let begin_and_end = f64::from(self.start()) + f64::from(TRY_SAMPLED) + f64::from(self.switch());
         let accesses = f64::from(INTERRUPT) * overflows + f64::from(self.tick()) * ticks + begin_and_end;
         Cost { accesses, interrupts: overflows + ticks }
     }
@@ -132,7 +145,7 @@ impl Costs {
     pub fn round(self, budget: Budget, interval: Duration, sampling: Sampling) -> Result<Duration, BudgetTooSmall> {
         let samples = self.sampling(sampling);
         let accesses = f64::from(self.reading()) * (1.0 / interval.as_secs_f64() + 1.0 / UPKEEP.as_secs_f64())
-            + 2.0 * f64::from(self.switch()) / PAUSE.as_secs_f64()
+            + (f64::from(self.start()) + f64::from(self.switch())) / PAUSE.as_secs_f64()
             + samples.accesses;
         let [shortest, longest] =
             [ROUND.start(), ROUND.end()].map(|round| Duration::from_nanos(100 * u64::from(*round)));
@@ -174,7 +187,7 @@ mod tests {
     #[test]
     fn the_round_is_as_short_as_the_budget_allows() {
         let ten = Duration::from_secs(10);
-        let costs = Costs::of(8); // 28 for a reading, 68 for a switch, 16 for a tick
+        let costs = Costs::of(8, 0); // 28 for a reading, 68 for a switch, 16 for a tick
         for (budget, sampling, expected) in [
             (budget(1_000_000, 1_000), samples(0, false), 4),
             (budget(1_000_000, 100), samples(0, false), 10),
@@ -184,7 +197,7 @@ mod tests {
             (budget(144, 100), samples(0, false), 966),
             // Samples by a counter: twice 50 interrupts, and 100 ticks.
             (budget(1_000_000, 250), samples(50, true), 20),
-            // 4,000 - 2 * 2.8 - 68 - 100 * 12 - 100 * 16 - 2 * 68 = 990.4 accesses are left.
+            // 4,000 - 2 * 2.8 - 68 - 100 * 12 - 100 * 16 - 2 * 68 - 4 = 986.4 accesses are left.
             (budget(4_000, 10_000), samples(50, true), 69),
         ] {
             let round = costs.round(budget, ten, sampling).unwrap();
@@ -201,12 +214,12 @@ mod tests {
             (budget(2_500, 1_000), samples(49, true)),
             (budget(10_000, 100), samples(49, true)),
         ] {
-            let refused = Costs::of(8).round(budget, ten, sampling).unwrap_err();
+            let refused = Costs::of(8, 20).round(budget, ten, sampling).unwrap_err();
             let enough = match refused.what {
                 "interrupts" => Budget { interrupts_per_second: refused.needed, ..budget },
                 _ => Budget { register_accesses_per_second: refused.needed, ..budget },
             };
-            assert!(Costs::of(8).round(enough, ten, sampling).is_ok(), "{refused:?}");
+            assert!(Costs::of(8, 20).round(enough, ten, sampling).is_ok(), "{refused:?}");
         }
     }
 

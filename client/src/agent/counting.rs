@@ -43,9 +43,13 @@ impl Connected {
         Ok(())
     }
 
-    /// Returns the most accesses of a start or of a stop on all CPUs.
-    fn switch_everywhere(&self) -> u64 {
-        u64::from(Costs::of(self.info.counters).switch()) * u64::from(self.info.processors)
+    fn costs(&self) -> Costs {
+        Costs::of(self.info.counters, self.requested.len())
+    }
+
+    /// Returns the accesses on all CPUs, of those on each.
+    fn everywhere(&self, accesses: u32) -> u64 {
+        u64::from(accesses) * u64::from(self.info.processors)
     }
 }
 
@@ -178,12 +182,12 @@ impl<'a> Counting<'a> {
         };
         let info = driver.info()?;
         let sampling = self.config.profiles.as_ref().map(profiling::sampling).unwrap_or_default();
-        let round = Costs::of(info.counters).round(self.config.budget, self.config.counting.interval, sampling)?;
         let requested = events::events(&self.events, &ProcessorSet::EMPTY, &driver)?;
         let own = requested.len();
-        let (metrics, refused) = (Metrics::default(), Refused::default());
+        let (metrics, refused, round) = (Metrics::default(), Refused::default(), Duration::ZERO);
         let mut connected = Connected { driver, info, requested, own, metrics, refused, round, session: None };
         connected.request_metrics(self.config, self.system)?;
+        connected.round = connected.costs().round(self.config.budget, self.config.counting.interval, sampling)?;
         self.totals.clear();
         self.resets += 1;
         self.connected = Some(connected);
@@ -199,7 +203,7 @@ impl<'a> Counting<'a> {
             let refused = match connected.driver.start(&header, &connected.requested) {
                 Ok(started) => {
                     connected.session = Some(Session { number: started.session, before: Vec::new() });
-                    self.spent.accesses += connected.switch_everywhere();
+                    self.spent.accesses += connected.everywhere(connected.costs().start());
                     (self.started, self.paid, self.error) = (Some(now), now, None);
                     self.gaps.end(now);
                     return Ok(());
@@ -264,7 +268,7 @@ impl<'a> Counting<'a> {
         }
         if let Some(connected) = &mut self.connected {
             connected.session = None;
-            self.spent.accesses += connected.switch_everywhere();
+            self.spent.accesses += connected.everywhere(connected.costs().switch());
         }
         self.totals.end_session();
     }
@@ -288,7 +292,7 @@ impl<'a> Counting<'a> {
         let since = difference(&records, &session.before);
         session.before = records;
         self.totals.add(&since, self.config.counting.by);
-        let (costs, processors) = (Costs::of(connected.info.counters), u64::from(connected.info.processors));
+        let (costs, processors) = (connected.costs(), u64::from(connected.info.processors));
         let takes_turns = since.iter().any(|record| record.turns > 0);
         let time = now.saturating_sub(self.paid);
         let rounds = if takes_turns { begun(time, connected.round) } else { 0 };
