@@ -21,8 +21,8 @@ const READ: u32 = 2;
 /// Accesses for each counter that is compared, stopped, read, and programmed again.
 const SWITCH: u32 = 7;
 
-/// Accesses with which a start tries an event under a guard: of the event select, and of an extra register or the second
-/// counter of a pair.
+/// Accesses with which a start tries an event under a guard: of the event select, and of an extra register or the
+/// second counter of a pair.
 const TRY: u32 = 8;
 
 /// Accesses with which a start also tries a counter that samples.

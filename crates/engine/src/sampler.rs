@@ -362,7 +362,7 @@ impl Sampler {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
         // Before the counters run, so that no overflow finds the entry masked.
         let samples = !per_cpu.is_silenced() && !per_cpu.interrupt_subscribers().is_empty();
-        let watermark_hit = samples && self.connect(current, per_cpu, now);
+        let watermark_hit = samples && Self::connect(current, per_cpu, now);
         self.resume(current, per_cpu);
         self.hal.restore(current);
         self.with_rotations(current, |rotation| rotation.wake(now));

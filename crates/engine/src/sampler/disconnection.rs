@@ -72,18 +72,16 @@ impl Sampler {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    pub(super) fn connect(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: Ticks) -> bool {
-        match lvt_pmi::enable(current.cpu()) {
-            Ok(()) => per_cpu.disconnection.end().is_some_and(|(concerned, since)| {
-                let record = paused(PauseKind::Reconnected, current.index(), now, now.since(since));
-                per_cpu.push_to(concerned, &record)
-            }),
-            Err(_) => {
-                per_cpu.disconnection.note(per_cpu.interrupt_subscribers(), now);
-                let record = stopped(StopKind::Disconnected, current.index(), now);
-                per_cpu.push_untold(per_cpu.disconnection.untold(), &record)
-            }
+    pub(super) fn connect(current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling, now: Ticks) -> bool {
+        if lvt_pmi::enable(current.cpu()).is_err() {
+            per_cpu.disconnection.note(per_cpu.interrupt_subscribers(), now);
+            let record = stopped(StopKind::Disconnected, current.index(), now);
+            return per_cpu.push_untold(per_cpu.disconnection.untold(), &record);
         }
+        per_cpu.disconnection.end().is_some_and(|(concerned, since)| {
+            let record = paused(PauseKind::Reconnected, current.index(), now, now.since(since));
+            per_cpu.push_to(concerned, &record)
+        })
     }
 
     /// Returns whether counters of the driver or the Debug Store interrupt on the current processor.

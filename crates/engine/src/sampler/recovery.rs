@@ -28,7 +28,7 @@ impl Sampler {
         if !per_cpu.note_waiting(self.hal.check_overflow(current).0).is_empty() {
             self.serve_lost(current, per_cpu);
         }
-        self.connect(current, per_cpu, now)
+        Self::connect(current, per_cpu, now)
     }
 
     /// Loads every counter that overflowed again, and counts the samples as lost.

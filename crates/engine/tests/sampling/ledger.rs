@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use engine::{Engine, Platform};
 use model::{InterruptMode, Mode};
 use proptest::prelude::*;
-use protocol::{CountRecord, LostRecord, MAX_BUDGET, Record};
+use protocol::{CountRecord, InfoReply, LostRecord, MAX_BUDGET, Record};
 use simulation::{Client, SimMachine};
 
 use super::foreign;
@@ -200,6 +200,19 @@ struct Told {
 }
 
 impl Told {
+    /// Checks that all overflows are accounted for.
+    fn is_all(&self, all: &InfoReply, name: &str, kills: bool) -> Result<(), TestCaseError> {
+        if !kills {
+            prop_assert_eq!(&self.fetched, &nonzero(&self.samples), "every sample was fetched");
+            prop_assert_eq!(&self.lost_records, &nonzero(&self.lost), "every loss was told");
+        }
+        let accounted = all.delivered + all.lost + all.throttled + all.discarded;
+        prop_assert_eq!(accounted, self.raised, "{}: {:?}", name, all);
+        prop_assert_eq!(all.delivered, self.fetched.values().sum::<u64>());
+        prop_assert!(kills || all.discarded == 0);
+        Ok(())
+    }
+
     fn records(&mut self, records: &[Record]) {
         for record in records {
             let key = (record.processor(), record.source());
@@ -355,15 +368,7 @@ fn check(name: &str, interrupts: Interrupts, steps: Vec<Step>, kills: bool, wake
     for processor in 0..PROCESSORS {
         machine.deliver(&engine, processor, &interrupted(processor)); // late interrupts
     }
-    if !kills {
-        prop_assert_eq!(&told.fetched, &nonzero(&told.samples), "every sample was fetched");
-        prop_assert_eq!(&told.lost_records, &nonzero(&told.lost), "every loss was told");
-    }
-    let all = info(observer, &mut engine);
-    let accounted = all.delivered + all.lost + all.throttled + all.discarded;
-    prop_assert_eq!(accounted, told.raised, "{}: {:?}", name, all);
-    prop_assert_eq!(all.delivered, told.fetched.values().sum::<u64>());
-    prop_assert!(kills || all.discarded == 0);
+    told.is_all(&info(observer, &mut engine), name, kills)?;
     prop_assert!(is_left_clean(&machine));
     prop_assert!(machine.all().all(|cpu| cpu.model().accesses().faulted == 0));
     prop_assert!(machine.all().all(|cpu| cpu.model().illegal_vectors() == 0));
