@@ -110,7 +110,7 @@ fn bits_that_fault_or_do_not_stick_remove_their_feature_and_nothing_else() {
         let counted = lab.client(&stat).unwrap();
         assert_eq!((counted.code, counted.out.contains('*')), (0, false), "{}{}", counted.out, counted.err);
         let info = lab.client(&["info"]).unwrap().success().unwrap().out;
-        assert_eq!(info.contains("System Management Mode"), includes_smm == "true", "{info}");
+        assert_eq!(info.contains("may include System Management Mode"), includes_smm == "true", "{info}");
         let json = lab.client(&["info", "--json"]).unwrap().success().unwrap().out;
         let wanted = format!("\"includes_smm\":{includes_smm}");
         assert!(json.replace(' ', "").contains(&wanted), "{json}");
@@ -123,7 +123,7 @@ fn bits_that_fault_or_do_not_stick_remove_their_feature_and_nothing_else() {
     lab.install().unwrap();
     let refused = lab.client(&stat).unwrap();
     assert_eq!(refused.code, UNSUPPORTED, "{}", refused.err);
-    assert!(refused.err.contains("cannot count cpu/event=0xC4,umask=0x20/"), "{}", refused.err);
+    assert!(refused.err.contains("cannot count cpu/event=0xc4,umask=0x20/"), "{}", refused.err);
     assert!(
         refused.err.contains("faulted (#GP) for the value") && refused.err.contains("IA32_PERFEVTSEL"),
         "{}",

@@ -291,8 +291,8 @@ fn a_hal_that_leaves_the_entry_masked_delivers_one_interrupt() {
     }
     bench.lab.wire.set_lvt(0, 0x4FE).unwrap();
     bench.interrupt(0);
-    assert_eq!(bench.handler_calls(), 5);
-    assert_eq!(bench.new_violations(), ["an interrupt came through the LVT entry 0x4fe, which is not the HAL's"]);
+    assert_eq!(bench.handler_calls(), 5, "an entry that is not the HAL's delivers nothing to it");
+    assert!(bench.new_violations().is_empty());
     bench.ask(END, &[], 2);
     bench.finish();
 }

@@ -193,7 +193,7 @@ impl System for WindowsSystem {
             // SAFETY: all the bytes were committed and readable right before. By public disassembly of ntdll they are a
             // block that belongs to the profile until it is disabled, which takes the handle. Windows changes them
             // meanwhile, so each aligned word is read once.
-            *word = unsafe { begin.add(index).read_volatile() }.to_ne_bytes();
+            *word = unsafe { begin.wrapping_add(index).read_volatile() }.to_ne_bytes();
         }
         Ok(bytes)
     }
