@@ -184,7 +184,7 @@ impl Profile {
         let words = self.handle.cast::<u64>();
         // SAFETY: the handle points to so many bytes, which the stand-in writes.
         (0..MEMORY_SIZE / size_of::<u64>())
-            .flat_map(|index| unsafe { words.add(index).read_volatile() }.to_le_bytes())
+            .flat_map(|index| unsafe { words.wrapping_add(index).read_volatile() }.to_le_bytes())
             .collect()
     }
 
