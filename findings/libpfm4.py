@@ -1,0 +1,31 @@
+"""Prints event select and unit mask, and a second word if there is one, of events as libpfm4 4.13.0 encodes them.
+
+The library is that in the folder given first, whatever the machine has.
+"""
+import ctypes
+import glob
+import os
+import sys
+
+os.environ["LIBPFM_ENCODE_INACTIVE"] = "1"
+library = ctypes.CDLL(glob.glob(sys.argv[1] + "/usr/lib/*/libpfm.so.4")[0])
+assert library.pfm_initialize() == 0
+
+
+class Raw(ctypes.Structure):
+    """pfm_pmu_encode_arg_t."""
+
+    _fields_ = [("codes", ctypes.POINTER(ctypes.c_uint64)), ("text", ctypes.c_void_p), ("size", ctypes.c_size_t),
+                ("count", ctypes.c_int), ("index", ctypes.c_int)]
+
+
+def encoding(name):
+    raw = Raw(size=ctypes.sizeof(Raw))
+    # Level 3 (PFM_PLM0 | PFM_PLM3), and no system: the words of the processor.
+    assert library.pfm_get_os_event_encoding(name.encode(), 3, 0, ctypes.byref(raw)) == 0, name
+    select = "%02x/%02x" % (raw.codes[0] & 0xFF, raw.codes[0] >> 8 & 0xFF)
+    return " ".join([select] + ["%x" % raw.codes[index] for index in range(1, raw.count)])
+
+
+for name in sys.argv[2:]:
+    print(name, encoding(name))
