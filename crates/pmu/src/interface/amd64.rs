@@ -123,7 +123,7 @@ impl Amd64 {
         }
     }
 
-    /// Returns the [`Capabilities`] of the processor as one word.
+    /// Returns the capabilities of the processor as one word.
     #[must_use]
     pub const fn capabilities(&self) -> u64 {
         let clearable = match self.global {

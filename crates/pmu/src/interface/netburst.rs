@@ -209,7 +209,7 @@ fn load(cpu: &impl Cpu, counter: u8, value: u64) {
     }
 }
 
-/// Tries to [load](load) a counter.
+/// Tries to [load] a counter.
 fn try_load(first: &FirstAccess<'_, impl GuardedCpu>, register: Msr, value: u64) -> Result<(), Fault> {
     first.write(register, value)?;
     first.demand(register, value)
