@@ -1,4 +1,4 @@
-//! Adds the version resource and the manifest, `program.manifest`.
+//! Adds the version resource, the manifest `program.manifest`, and where imports are loaded from.
 
 use std::{env, io};
 
@@ -8,6 +8,12 @@ fn main() -> io::Result<()> {
     {
         // Makes the build reproducible: no time in the header.
         println!("cargo::rustc-link-arg-bins=-Wl,--no-insert-timestamp");
+        // Nothing refers to the load configuration (src/windows/libraries.rs).
+        println!("cargo::rustc-link-arg-bins=-Wl,--undefined=_load_config_used");
+    }
+    if env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|linker| linker == "msvc") {
+        // Imports are loaded from System32 only: LOAD_LIBRARY_SEARCH_SYSTEM32. The C runtime has the structure for it.
+        println!("cargo::rustc-link-arg-bins=/DEPENDENTLOADFLAG:0x800");
     }
     file_resources::link(file_resources::Kind::Program, "client.exe")
 }

@@ -4,10 +4,10 @@ use halprof::{Driver, Error, OpenError, ServiceState};
 
 use crate::system::System;
 
-/// Opens the driver, with the events that the user imported.
+/// Opens the driver, with the imported events.
 pub fn open(system: &dyn System) -> Result<Driver, Error> {
     let device = system.open().map_err(|cause| OpenError::new(cause, || system.service()))?;
-    Ok(Driver::over(device)?.with_imported_events(system.cache_folder()))
+    Ok(Driver::over(device)?.with_imported_events(system.event_cache()))
 }
 
 /// Returns whether Windows waits for the last handle to be closed, to unload the driver.

@@ -9,11 +9,12 @@ mod records;
 mod shared;
 mod threads;
 mod trace;
+mod volume;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -25,6 +26,8 @@ use std::time::Duration;
 
 use halprof::Device;
 use halprof::ServiceState;
+use halprof::event::event_cache::EventCache;
+use halprof::protected::Volume;
 use protocol::{
     AreaRecord, AreaRequest, Code, CoreTypeRecord, CountRecord, ErrorCode, EventRequest, HalSourceRecord, HelloReply,
     InfoReply, PROTOCOL_VERSION, RegisterRecord, ReplyHeader, SampleRecord, SessionEvent, SourceRecord, SourceRequest,
@@ -41,8 +44,11 @@ pub use self::records::{module, precise_sample, record, sample, sources};
 pub use self::shared::Shared;
 use self::threads::FakeThread;
 pub use self::trace::{FakeEvent, FakeTrace};
+pub use self::volume::FakeVolume;
 use crate::known_work::{CALLS, Function, KnownWork};
-use crate::system::{CodeIntegrity, LoadedModule, ProcessSource, ServiceBody, System, WindowsVersion, win32};
+use crate::system::{
+    AgentService, CodeIntegrity, LoadedModule, ProcessSource, ServiceBody, System, VolumeUser, WindowsVersion, win32,
+};
 use crate::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink};
 
@@ -266,8 +272,12 @@ impl FakeDriver {
 
 /// A fake Windows with one service.
 pub struct FakeSystem {
-    /// The folder with imported events.
-    pub cache: Option<PathBuf>,
+    /// The imported events.
+    pub cache: EventCache,
+    /// The protection of files.
+    pub volume: FakeVolume,
+    /// Where the program of the agent's service is, and this program.
+    pub programs: [PathBuf; 2],
     /// The driver, which replies while the service runs.
     pub driver: Arc<FakeDriver>,
     /// The core and the package of every processor.
@@ -308,6 +318,8 @@ pub struct FakeSystem {
     pub modules: Arc<Shared<BTreeMap<u32, Vec<LoadedModule>>>>,
     /// The modules of the kernel.
     pub kernel: Arc<Shared<Vec<LoadedModule>>>,
+    /// Whether the token lacks SeDebugPrivilege, so that Windows hides where they are.
+    pub is_kernel_hidden: bool,
     /// Processor time of the client: a millisecond more at each query.
     pub processor_time: Cell<Duration>,
     /// The machine whose driver replies instead, and which executes known work.
@@ -324,7 +336,9 @@ impl FakeSystem {
     /// Creates a system with a running driver.
     pub fn running(driver: FakeDriver) -> Self {
         Self {
-            cache: None,
+            cache: EventCache::default(),
+            volume: FakeVolume::default(),
+            programs: Default::default(),
             driver: Arc::new(driver),
             topology: Topology::new(),
             service: Cell::new(Some(ServiceState::Running)),
@@ -345,6 +359,7 @@ impl FakeSystem {
             processes: Arc::default(),
             modules: Arc::default(),
             kernel: Arc::default(),
+            is_kernel_hidden: false,
             processor_time: Cell::default(),
             model: None,
             agent: FakeAgent::default(),
@@ -384,7 +399,7 @@ impl FakeSystem {
 }
 
 impl System for FakeSystem {
-    fn cache_folder(&self) -> Option<PathBuf> {
+    fn event_cache(&self) -> EventCache {
         self.cache.clone()
     }
 
@@ -450,8 +465,30 @@ impl System for FakeSystem {
         Ok(())
     }
 
-    fn register_agent(&self, arguments: Vec<OsString>) -> io::Result<()> {
-        self.attempt("register agent").map(|()| self.agent.register(arguments))
+    fn agent(&self) -> io::Result<Option<AgentService>> {
+        self.call("query agent").map(|()| self.agent.state())
+    }
+
+    /// Changes the service before it fails.
+    fn register_agent(&self, program: &Path, arguments: Vec<OsString>) -> io::Result<()> {
+        self.agent.register(program, arguments);
+        self.attempt("register agent")
+    }
+
+    fn set_agent_command(&self, command: &OsStr) -> io::Result<()> {
+        self.attempt("set agent command").map(|()| self.agent.set_command(command))
+    }
+
+    fn agent_program(&self) -> io::Result<PathBuf> {
+        Ok(self.programs[0].clone())
+    }
+
+    fn this_program(&self) -> io::Result<PathBuf> {
+        Ok(self.programs[1].clone())
+    }
+
+    fn volume(&self, user: VolumeUser) -> io::Result<Box<dyn Volume>> {
+        Ok(Box::new(self.volume.used_by(user)))
     }
 
     fn start_agent(&self) -> io::Result<()> {
@@ -545,6 +582,7 @@ impl System for FakeSystem {
             processes: Arc::clone(&self.processes),
             modules: Arc::clone(&self.modules),
             kernel: Arc::clone(&self.kernel),
+            is_kernel_hidden: self.is_kernel_hidden,
         })
     }
 

@@ -69,6 +69,8 @@ use crate::system::System;
 use crate::verb::Context;
 
 fn main() {
+    #[cfg(windows)]
+    windows::libraries::restrict();
     let cli = cli::usage::parse().unwrap_or_else(|report| {
         color::print_error(&report);
         std::process::exit(Exit::Usage.code());
@@ -85,7 +87,7 @@ fn run(cli: &cli::Cli) -> Result<i32, Error> {
     let system = this_system();
     let (mut input, mut out, mut err) = (io::stdin().lock(), io::stdout().lock(), io::stderr().lock());
     let mut context = Context::new(system.as_deref(), &mut input, &mut out, &mut err);
-    context.cache = halprof::event::event_cache::folder();
+    context.cache = halprof::event::event_cache::EventCache::of_this_account();
     context.colors = color::stdout_has_colors();
     verb::run(&cli.verb, &mut context)
 }

@@ -1,5 +1,6 @@
 //! The list of kernel modules, as NtQuerySystemInformation returns it.
 
+use std::io;
 use std::path::PathBuf;
 
 use halprof::text::format::until_nul;
@@ -23,19 +24,23 @@ const _: () = assert!(size_of::<Entry>() == 296);
 /// Size of the number of entries with its padding, which precede the first entry.
 const HEAD: usize = 8;
 
-/// Parses an RTL_PROCESS_MODULES; `windows` is the directory of Windows. Modules without an address are omitted:
-/// Windows hides addresses from callers without the privilege.
-pub fn parse(bytes: &[u8], windows: &str) -> Vec<LoadedModule> {
-    let Ok((count, _)) = u32::read_from_prefix(bytes) else { return Vec::new() };
+/// Parses an RTL_PROCESS_MODULES; `windows` is the directory of Windows. Modules without an address are omitted.
+///
+/// # Errors
+/// PermissionDenied if every address is 0: Windows 11 hides them from 24H2 on, unless SeDebugPrivilege is enabled.
+pub fn parse(bytes: &[u8], windows: &str) -> io::Result<Vec<LoadedModule>> {
+    let Ok((count, _)) = u32::read_from_prefix(bytes) else { return Ok(Vec::new()) };
     let entries = bytes.get(HEAD..).unwrap_or_default().chunks_exact(size_of::<Entry>()).take(count as usize);
-    entries
-        .filter_map(|entry| Entry::read_from_bytes(entry).ok())
-        .filter(|entry| entry.base != 0)
-        .map(|entry| {
-            let path = String::from_utf8_lossy(until_nul(&entry.path)).into_owned();
-            LoadedModule { base: entry.base, size: entry.size.into(), path: win32_path(&path, windows) }
-        })
-        .collect()
+    let entries: Vec<Entry> = entries.filter_map(|entry| Entry::read_from_bytes(entry).ok()).collect();
+    if !entries.is_empty() && entries.iter().all(|entry| entry.base == 0) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let shown = entries.iter().filter(|entry| entry.base != 0);
+    let module = |entry: &Entry| {
+        let path = String::from_utf8_lossy(until_nul(&entry.path)).into_owned();
+        LoadedModule { base: entry.base, size: entry.size.into(), path: win32_path(&path, windows) }
+    };
+    Ok(shown.map(module).collect())
 }
 
 /// Converts a path of the kernel to one for programs.
@@ -55,10 +60,18 @@ fn win32_path(path: &str, windows: &str) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Returns the list of Windows 11 24H2 for a token without SeDebugPrivilege.
+    pub fn hidden() -> Vec<u8> {
+        list(
+            2,
+            &[entry(0, 0x0104_6000, "\\SystemRoot\\system32\\ntoskrnl.exe"), entry(0, 0x6000, "\\SystemRoot\\hal.dll")],
+        )
+    }
 
     fn entry(base: u64, size: u32, path: &str) -> Vec<u8> {
         let mut bytes = [[0xEE; 16].as_slice(), &base.to_le_bytes(), &size.to_le_bytes(), &[0xEE; 12]].concat();
@@ -84,8 +97,16 @@ mod tests {
         for (count, wanted) in
             [(3, vec![kernel.clone(), driver.clone()]), (9, vec![kernel.clone(), driver]), (1, vec![kernel])]
         {
-            assert_eq!(parse(&list(count, &entries), "C:\\Windows"), wanted, "{count}");
+            assert_eq!(parse(&list(count, &entries), "C:\\Windows").unwrap(), wanted, "{count}");
         }
+    }
+
+    #[test]
+    fn hidden_addresses_are_an_error_and_no_module_is_at_address_0() {
+        let error = parse(&hidden(), "C:\\Windows").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        // As many as are counted, or none at all.
+        assert_eq!(parse(&list(0, &[entry(0, 0x1000, "a")]), "C:\\Windows").unwrap(), []);
     }
 
     #[test]
@@ -108,7 +129,7 @@ mod tests {
         fn any_bytes_give_at_most_one_module_per_complete_entry(
             bytes in prop::collection::vec(any::<u8>(), 0..1500)
         ) {
-            prop_assert!(parse(&bytes, "C:\\Windows").len() <= bytes.len().saturating_sub(8) / 296);
+            prop_assert!(parse(&bytes, "C:\\Windows").map_or(0, |found| found.len()) <= bytes.len().saturating_sub(8) / 296);
         }
     }
 }

@@ -53,6 +53,8 @@ pub struct Processes {
     /// Processes to query, each once.
     scheduled: VecDeque<u32>,
     command: Option<u32>,
+    /// Whether the last query of the kernel was refused.
+    is_kernel_hidden: bool,
     images: Images,
     /// Time of the last comparison with the running processes.
     refreshed: Option<Instant>,
@@ -131,7 +133,14 @@ impl Processes {
     pub fn query_kernel(&mut self, source: &dyn ProcessSource, now: Instant) -> Option<Process> {
         let tracked = self.tracked.entry(KERNEL).or_insert_with(|| TrackedProcess::new(now));
         "kernel".clone_into(&mut tracked.name);
-        self.report_new(KERNEL, source.kernel_modules().unwrap_or_default())
+        let modules = source.kernel_modules();
+        self.is_kernel_hidden = modules.is_err();
+        self.report_new(KERNEL, modules.unwrap_or_default())
+    }
+
+    /// Returns whether the last query of the kernel was refused, so that its modules have no names.
+    pub fn is_kernel_hidden(&self) -> bool {
+        self.is_kernel_hidden
     }
 
     /// Tracks the process of the command, which has started.

@@ -1,7 +1,7 @@
 //! What the client needs from Windows.
 
 use std::any::Any;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::Range;
@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use halprof::event::event_cache::EventCache;
+use halprof::protected::Volume;
 use halprof::{Device, ServiceState};
 use serde::Serialize;
 
@@ -35,7 +37,7 @@ pub trait ProcessSource: Send {
     fn processes(&self) -> io::Result<Vec<RunningProcess>>;
     /// Returns the modules of a process.
     fn modules(&self, process: u32) -> io::Result<Vec<LoadedModule>>;
-    /// Returns the modules of the kernel.
+    /// Returns the modules of the kernel, or an error if Windows hides where they are.
     fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>>;
     /// Converts a path in the namespace of the kernel to one for programs.
     fn win32_path(&self, path: &str) -> PathBuf {
@@ -78,14 +80,32 @@ pub struct WindowsVersion {
 /// Name of the service of the agent.
 pub const AGENT: &str = "halprof-agent";
 
+/// The service of the agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentService {
+    /// Its command line.
+    pub command: OsString,
+    /// Whether it runs.
+    pub runs: bool,
+}
+
+/// Who uses the file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VolumeUser {
+    /// An administrator.
+    Administrator,
+    /// The service of the agent.
+    Service,
+}
+
 /// What a service does until its argument returns true, and its exit code.
 pub type ServiceBody = Box<dyn FnOnce(&dyn Fn() -> bool) -> i32 + Send>;
 
 /// The machine on which the client runs. Errors have Win32 codes.
 pub trait System {
-    /// Returns the folder with imported events, if there is one.
-    fn cache_folder(&self) -> Option<PathBuf> {
-        None
+    /// Returns the imported events.
+    fn event_cache(&self) -> EventCache {
+        EventCache::default()
     }
 
     /// Opens the driver's device. Enables the profiling privilege if the account has it.
@@ -102,9 +122,23 @@ pub trait System {
     fn stop(&self) -> io::Result<()>;
     /// Deletes the service.
     fn delete(&self) -> io::Result<()>;
-    /// Creates the service of the agent, or corrects its settings. It runs this program with these arguments, as
-    /// LocalSystem with the one privilege that it needs.
-    fn register_agent(&self, arguments: Vec<OsString>) -> io::Result<()>;
+    /// Returns the service of the agent; `None` if it does not exist.
+    fn agent(&self) -> io::Result<Option<AgentService>>;
+    /// Creates the service of the agent, or corrects its settings. It runs a program with these arguments, as
+    /// LocalSystem with the two privileges that it needs.
+    fn register_agent(&self, program: &Path, arguments: Vec<OsString>) -> io::Result<()>;
+    /// Sets the command line of the service, as [`agent`](Self::agent) returned it.
+    fn set_agent_command(&self, command: &OsStr) -> io::Result<()>;
+    /// Returns the path for the program of the service, in a folder that only administrators can change. Neither need
+    /// exist.
+    fn agent_program(&self) -> io::Result<PathBuf>;
+    /// Returns the path of this program.
+    fn this_program(&self) -> io::Result<PathBuf> {
+        std::env::current_exe()
+    }
+    /// Returns the file system, as a program of an administrator uses it, or the service of the agent, which also
+    /// trusts its own account.
+    fn volume(&self, user: VolumeUser) -> io::Result<Box<dyn Volume>>;
     /// Starts the service of the agent, if it exists and does not run.
     fn start_agent(&self) -> io::Result<()>;
     /// Asks the service of the agent to stop. Returns whether it still runs.

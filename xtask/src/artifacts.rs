@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::{files, kit::Kit, run, workspace::Workspace};
+use crate::{files, kit::Kit, load_configuration, run, workspace::Workspace};
 
 /// The target of the driver and of the test bench's no_std binaries, and of the client on Windows.
 pub const MSVC: &str = "x86_64-pc-windows-msvc";
@@ -144,7 +144,12 @@ pub fn build(workspace: &Workspace) -> Result<PathBuf> {
         }
         let built = workspace.target().join(group.target).join(group.profile);
         for (_, made, name) in group.files {
-            files::copy_if_different(&built.join(made), &folder.join(name))?;
+            if group.target == GNU && *name == CLIENT.2 {
+                let client = load_configuration::enter(files::read(&built.join(made))?)?;
+                files::write_if_different(&folder.join(name), &client)?;
+            } else {
+                files::copy_if_different(&built.join(made), &folder.join(name))?;
+            }
         }
     }
     Ok(folder)

@@ -51,11 +51,15 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
 
 /// Copies a file only if its content differs. An unchanged file keeps its timestamp, so that nothing is rebuilt.
 pub fn copy_if_different(from: &Path, to: &Path) -> Result<()> {
-    let content = read(from)?;
-    if fs::read(to).is_ok_and(|old| old == content) {
+    write_if_different(to, &read(from)?)
+}
+
+/// Writes a file only if its content differs, as above.
+pub fn write_if_different(path: &Path, content: &[u8]) -> Result<()> {
+    if fs::read(path).is_ok_and(|old| old == content) {
         return Ok(());
     }
-    write(to, content)
+    write(path, content)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ mod installed;
 mod interrupts;
 mod kit;
 mod lab;
+mod load_configuration;
 mod mutate;
 mod package;
 mod prefix;

@@ -12,6 +12,7 @@ mod payload;
 mod plan;
 mod powershell;
 mod proof;
+mod protection;
 mod report;
 mod runner;
 mod ssh;

@@ -209,7 +209,7 @@ impl ProfileOutputs {
         sums.lost += profiled.lost;
         sums.interrupts += profiled.interrupts;
         sums.accesses += profiled.accesses;
-        sums.error = error.map(|error| error.to_string());
+        sums.error = error.map(|error| error.to_string()).or(profiled.error);
     }
 }
 

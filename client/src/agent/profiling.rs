@@ -166,11 +166,13 @@ impl Profiling {
         let time = ended.duration_since(begun).unwrap_or_default();
         let cost = costs.profile(self.sampling, real(samples.saturating_add(lost)) / processors, time);
         let [interrupts, accesses] = [cost.interrupts, cost.accesses].map(|each| whole((each * processors).ceil()));
+        let hidden = "the kernel's code has no names in profiles: Windows hides its addresses";
+        let error = outcome.is_kernel_hidden.then(|| hidden.to_owned());
         Ok(Taken {
             pprof,
             begun,
             ended,
-            profiled: Profiled { samples, lost, interrupts, accesses, ..Profiled::default() },
+            profiled: Profiled { samples, lost, interrupts, accesses, error, ..Profiled::default() },
         })
     }
 }

@@ -1,28 +1,44 @@
 //! The service of the agent.
 
 use std::cell::RefCell;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
-/// The arguments of the service and whether it runs, if it exists.
+use crate::system::AgentService;
+
+/// The service, if it exists.
 #[derive(Debug, Default)]
-pub struct FakeAgent(RefCell<Option<(Vec<OsString>, bool)>>);
+pub struct FakeAgent(RefCell<Option<AgentService>>);
 
 impl FakeAgent {
-    /// Creates the service.
-    pub fn register(&self, arguments: Vec<OsString>) {
-        self.0.replace(Some((arguments, false)));
+    /// Creates the service, or changes it.
+    pub fn register(&self, program: &Path, arguments: Vec<OsString>) {
+        let words: Vec<OsString> = [program.as_os_str().to_owned()].into_iter().chain(arguments).collect();
+        let runs = self.state().is_some_and(|state| state.runs);
+        self.0.replace(Some(AgentService { command: words.join(OsStr::new(" ")), runs }));
+    }
+
+    /// Sets its command line.
+    pub fn set_command(&self, command: &OsStr) {
+        if let Some(service) = &mut *self.0.borrow_mut() {
+            service.command = command.to_owned();
+        }
     }
 
     /// Starts the service.
     pub fn start(&self) {
-        if let Some((_, is_running)) = &mut *self.0.borrow_mut() {
-            *is_running = true;
+        if let Some(service) = &mut *self.0.borrow_mut() {
+            service.runs = true;
         }
     }
 
     /// Stops the service, unless it is `busy`. Returns whether it ran.
     pub fn stop(&self, busy: bool) -> bool {
-        self.0.borrow_mut().as_mut().is_some_and(|(_, is_running)| std::mem::replace(is_running, *is_running && busy))
+        self.0.borrow_mut().as_mut().is_some_and(|service| {
+            let ran = service.runs;
+            service.runs &= busy;
+            ran
+        })
     }
 
     /// Deletes the service. Returns whether it existed.
@@ -30,8 +46,8 @@ impl FakeAgent {
         self.0.take().is_some()
     }
 
-    /// Returns the arguments, and whether the service runs.
-    pub fn state(&self) -> Option<(Vec<OsString>, bool)> {
+    /// Returns the service.
+    pub fn state(&self) -> Option<AgentService> {
         self.0.borrow().clone()
     }
 }

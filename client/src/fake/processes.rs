@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::shared::Shared;
+use crate::nt_modules;
 use crate::system::{LoadedModule, ProcessSource, RunningProcess, win32};
 
 /// What a fake system shares with the thread that queries processes.
@@ -15,6 +16,8 @@ pub struct FakeProcesses {
     pub modules: Arc<Shared<BTreeMap<u32, Vec<LoadedModule>>>>,
     /// The modules of the kernel.
     pub kernel: Arc<Shared<Vec<LoadedModule>>>,
+    /// Whether the token lacks SeDebugPrivilege.
+    pub is_kernel_hidden: bool,
 }
 
 impl ProcessSource for FakeProcesses {
@@ -31,7 +34,11 @@ impl ProcessSource for FakeProcesses {
         self.modules.borrow().get(&process).cloned().ok_or_else(denied)
     }
 
+    /// Those of a token without SeDebugPrivilege are parsed from what Windows 11 24H2 answers.
     fn kernel_modules(&self) -> io::Result<Vec<LoadedModule>> {
+        if self.is_kernel_hidden {
+            return nt_modules::parse(&nt_modules::tests::hidden(), "C:\\Windows");
+        }
         Ok(self.kernel.borrow().clone())
     }
 }

@@ -296,4 +296,11 @@ impl System for FakeThread {
         self.threads().written.set(self.threads().written.get() + 1);
         Ok(())
     }
+
+    fn remove_protected(&self, file: &Path) -> io::Result<()> {
+        match std::fs::remove_file(file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! The machine and the streams that a verb uses.
 
 use std::io::{Read, Write};
-use std::path::PathBuf;
+
+use halprof::event::event_cache::EventCache;
 
 use crate::document::{Document, write_json};
 use crate::error::Error;
@@ -23,8 +24,8 @@ pub struct Context<'a> {
     pub command_code: Option<i32>,
     /// Whether standard output can have colors.
     pub colors: bool,
-    /// The folder with imported events, if there is one.
-    pub cache: Option<PathBuf>,
+    /// The imported events.
+    pub cache: EventCache,
 }
 
 impl<'a> Context<'a> {
@@ -42,7 +43,7 @@ impl<'a> Context<'a> {
             err: Output::new(err),
             command_code: None,
             colors: false,
-            cache: None,
+            cache: EventCache::default(),
         }
     }
 

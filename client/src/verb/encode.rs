@@ -2,7 +2,7 @@
 
 use events::CoreTable;
 use events::import::Imported;
-use halprof::event::{EventName, SourceName, event_cache, suggestions, vendor_event};
+use halprof::event::{EventName, SourceName, suggestions, vendor_event};
 use halprof::text::processors::ranges;
 use pmu::Cpuid;
 use serde::Serialize;
@@ -63,7 +63,7 @@ impl Document for Encodings {
 
 pub fn run(args: &EncodeArgs, context: &mut Context) -> Result<(), Error> {
     let event = &args.event.event;
-    let imported = event_cache::load(context.cache.as_deref())?;
+    let imported = context.cache.load()?;
     let imported = imported.as_ref();
     let cores = match &args.cpuid {
         Some(path) => on(event, &cpuid::of_dump(&dump::read(path, context.input)?), imported)?,

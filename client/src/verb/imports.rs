@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use events::import::{ImportError, Imported, read};
-use halprof::event::event_cache;
+use halprof::event::event_cache::Stored;
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
@@ -76,15 +76,19 @@ pub fn run(args: &EventsArgs, context: &mut Context) -> Result<(), Error> {
     match &args.action {
         EventsAction::Import { folder, format } => {
             let imported = read(folder).map_err(|cause| CannotImport { folder: folder.clone(), cause })?;
-            let path = event_cache::store(context.cache.as_deref(), &imported)?;
-            let contents = Contents::of(Some(&imported), Some(&path));
+            let stored = context.cache.store(&imported)?;
+            for line in notes(&stored) {
+                context.warn(&line)?;
+            }
+            let contents = Contents::of(Some(&imported), Some(&stored.path));
             if format.json {
                 return context.json(&contents);
             }
-            context.say(&format!("imported {} into\n{}", contents.text(), path.display()))
+            let users = if stored.is_for_machine { "every account" } else { "this account" };
+            context.say(&format!("imported {} for {users} into\n{}", contents.text(), stored.path.display()))
         }
         EventsAction::Update(format) => {
-            let imported = event_cache::load(context.cache.as_deref())?;
+            let imported = context.cache.load()?;
             let contents = Contents::of(imported.as_ref(), None);
             if format.json {
                 return context.json(&contents);
@@ -98,4 +102,22 @@ pub fn run(args: &EventsArgs, context: &mut Context) -> Result<(), Error> {
             context.say(&format!("imported: {}\n\n{UPDATE}", contents.text()))
         }
     }
+}
+
+/// Returns what the user did not ask for.
+fn notes(stored: &Stored) -> Vec<String> {
+    let unprotected = stored.unprotected.as_ref().map(|cause| {
+        format!(
+            "warning: imported for this account only, so the agent's service does not find it\n  because: {cause}\n  \
+             try: let Administrators own that folder, and no one else change it; then repeat the command"
+        )
+    });
+    let hidden = stored.hidden_by.as_ref().map(|path| {
+        format!(
+            "warning: the events of the whole machine are used instead: {}\n  \
+             try: repeat the command from an elevated prompt, or delete that file",
+            path.display()
+        )
+    });
+    unprotected.into_iter().chain(hidden).collect()
 }

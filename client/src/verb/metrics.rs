@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use halprof::event::event_cache;
 use serde::Serialize;
 
 use super::context::Context;
@@ -35,7 +34,7 @@ impl Document for Metrics {
 
 /// Lists all metrics of the processor.
 pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
-    let imported = event_cache::load(context.cache.as_deref())?;
+    let imported = context.cache.load()?;
     let metrics = match &args.cpuid {
         Some(path) => all(&cpuid::of_dump(&dump::read(path, context.input)?), imported.as_ref(), &|_| true)?,
         None => all(&cpuid::this_processor(), imported.as_ref(), &|_| true)?,

@@ -222,7 +222,8 @@ fn print_summary(args: &RecordArgs, outcome: &Outcome, context: &mut Context) ->
             grouped(throttled)
         ))?;
     }
-    for warning in record_counts.warnings().chain(outcome.disturbance_warning()) {
+    let kernel = outcome.kernel_warning();
+    for warning in kernel.into_iter().chain(record_counts.warnings()).chain(outcome.disturbance_warning()) {
         context.warn(&warning)?;
     }
     Ok(())

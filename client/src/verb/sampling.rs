@@ -69,9 +69,20 @@ pub struct Outcome {
     pub trace: Option<TraceResult>,
     /// Capacity of the ring of each processor in records.
     pub ring: u32,
+    /// Whether Windows hid where the modules of the kernel are, so that they have no names.
+    pub is_kernel_hidden: bool,
 }
 
 impl Outcome {
+    /// Returns the warning for samples of the kernel without names.
+    pub fn kernel_warning(&self) -> Option<String> {
+        self.is_kernel_hidden.then(|| {
+            "warning: the kernel's code has no names: Windows hides its addresses from this account\n  \
+             try: an account with the right \"Debug programs\" (SeDebugPrivilege), elevated"
+                .to_owned()
+        })
+    }
+
     /// Returns the number of lost samples on all processors.
     pub fn lost(&self) -> u64 {
         self.summary.counts.iter().map(|count| count.lost).fold(0, u64::saturating_add)
@@ -177,8 +188,9 @@ pub fn run(
 
     let started = connection.start(&header(plan), plan.events)?;
     let session = session_block(plan, &info, started.clock, connection)?;
+    let is_kernel_hidden = processes.is_kernel_hidden();
     let setup = RecorderSetup { system, source, processes, limits: plan.limits, tracing };
-    let sampling = Sampling { plan, connection, started, session, setup };
+    let sampling = Sampling { plan, connection, started, session, setup, is_kernel_hidden };
     sampling.run(kernel, observer).inspect_err(|_| {
         // The first error is reported. A session that cannot be stopped ends when the handle is closed.
         let _ = connection.stop_all(started.session);
@@ -192,12 +204,13 @@ struct Sampling<'a> {
     started: Started,
     session: Session,
     setup: RecorderSetup<'a>,
+    is_kernel_hidden: bool,
 }
 
 impl Sampling<'_> {
     /// Samples until the end of the session, and writes the file.
     fn run(self, kernel: Option<Process>, observer: Option<&mut dyn SampleObserver>) -> Result<Outcome, Error> {
-        let Self { plan: SamplingPlan { args, ring, output, .. }, connection, started, session, setup } = self;
+        let Self { plan: SamplingPlan { args, ring, output, .. }, connection, started, session, setup, .. } = self;
         let system = setup.system;
         // An existing recording is moved only after the command has started.
         let file = output.map(|path| recorder::open(path).map(|file| (path, file))).transpose()?;
@@ -263,6 +276,7 @@ impl Sampling<'_> {
             old_file,
             trace,
             ring: *ring,
+            is_kernel_hidden: self.is_kernel_hidden,
         })
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use events::Generic;
 use events::import::Imported;
-use halprof::event::{EventName, SourceName, event_cache, suggestions, vendor_event};
+use halprof::event::{EventName, SourceName, suggestions, vendor_event};
 use pmu::{Cpuid, Hal, Support};
 use report::NamePattern;
 use serde::Serialize;
@@ -103,7 +103,7 @@ impl Name {
 }
 
 pub fn run(pattern: &str, args: &ListArgs, context: &mut Context) -> Result<(), Error> {
-    let imported = event_cache::load(context.cache.as_deref())?;
+    let imported = context.cache.load()?;
     let imported = imported.as_ref();
     let found = match &args.cpuid {
         Some(path) => search(pattern, args.all, &cpuid::of_dump(&dump::read(path, context.input)?), imported)?,

@@ -2,13 +2,16 @@
 
 #![expect(unsafe_code, reason = "calls to Windows")]
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::windows::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use halprof::windows::SYSTEM_PROFILE;
+use halprof::windows::{DEBUG, SYSTEM_PROFILE};
 use windows_service::service::{
     Service, ServiceAccess, ServiceAction, ServiceActionType, ServiceControl, ServiceControlAccept,
     ServiceErrorControl, ServiceExitCode, ServiceFailureActions, ServiceFailureResetPeriod, ServiceInfo,
@@ -19,11 +22,12 @@ use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 use windows_service::{define_windows_service, service_dispatcher};
 use windows_sys::Win32::Foundation::ERROR_SERVICE_DOES_NOT_EXIST;
 use windows_sys::Win32::System::Services::{
-    ChangeServiceConfig2W, SERVICE_CONFIG_REQUIRED_PRIVILEGES_INFO, SERVICE_REQUIRED_PRIVILEGES_INFOW,
+    ChangeServiceConfig2W, ChangeServiceConfigW, SERVICE_CONFIG_REQUIRED_PRIVILEGES_INFO, SERVICE_NO_CHANGE,
+    SERVICE_REQUIRED_PRIVILEGES_INFOW,
 };
 
 use super::convert::succeeded;
-use crate::system::{AGENT, ServiceBody};
+use crate::system::{AGENT, AgentService, ServiceBody};
 
 const DISPLAY_NAME: &str = "halprof agent: continuous performance counters";
 
@@ -64,15 +68,15 @@ fn find(access: ServiceAccess) -> io::Result<Option<Service>> {
 }
 
 /// Creates the service under LocalSystem, or corrects its settings. It starts with Windows, after services that others
-/// wait for. Its token has one privilege. If that cannot be restricted, a new service is deleted.
-pub fn register(arguments: Vec<OsString>) -> io::Result<()> {
+/// wait for. Its token has two privileges. If they cannot be restricted, a new service is deleted.
+pub fn register(program: &Path, arguments: Vec<OsString>) -> io::Result<()> {
     let info = ServiceInfo {
         name: AGENT.into(),
         display_name: DISPLAY_NAME.into(),
         service_type: ServiceType::OWN_PROCESS,
         start_type: ServiceStartType::AutoStart,
         error_control: ServiceErrorControl::Normal,
-        executable_path: std::env::current_exe()?,
+        executable_path: program.to_owned(),
         launch_arguments: arguments,
         // None on the driver, which could not be stopped then.
         dependencies: Vec::new(),
@@ -108,14 +112,47 @@ fn configure(service: &Service) -> io::Result<()> {
     service.set_description(DESCRIPTION).map_err(error)
 }
 
-/// Removes every privilege from the token of the service, except for that to profile the system.
+/// Removes every privilege from the token of the service, except for those to profile the system and to see addresses of
+/// the kernel and modules of other processes (docs/security.md says why the second one stays).
 fn restrict_privileges(service: &Service) -> io::Result<()> {
     // A list of texts, which ends with an empty one.
-    let mut privileges: Vec<u16> = SYSTEM_PROFILE.encode_utf16().chain([0, 0]).collect();
+    let text = [SYSTEM_PROFILE, DEBUG, ""].join("\0");
+    let mut privileges: Vec<u16> = text.encode_utf16().chain([0]).collect();
     let info = SERVICE_REQUIRED_PRIVILEGES_INFOW { pmszRequiredPrivileges: privileges.as_mut_ptr() };
     // SAFETY: the handle is open with the required access, and the structure and its text outlive the call.
     succeeded(unsafe {
         ChangeServiceConfig2W(service.raw_handle(), SERVICE_CONFIG_REQUIRED_PRIVILEGES_INFO, (&raw const info).cast())
+    })
+}
+
+/// Returns the service; `None` if it does not exist.
+pub fn query() -> io::Result<Option<AgentService>> {
+    let Some(service) = find(ServiceAccess::QUERY_CONFIG | ServiceAccess::QUERY_STATUS)? else { return Ok(None) };
+    let command = service.query_config().map_err(error)?.executable_path.into_os_string();
+    let runs = service.query_status().map_err(error)?.current_state == ServiceState::Running;
+    Ok(Some(AgentService { command, runs }))
+}
+
+/// Sets the command line of the service, and nothing else.
+pub fn set_command(command: &OsStr) -> io::Result<()> {
+    let Some(service) = find(ServiceAccess::CHANGE_CONFIG)? else { return Ok(()) };
+    let command: Vec<u16> = command.encode_wide().chain([0]).collect();
+    // SAFETY: the handle is open with the required access, the command line has a terminating zero, and null pointers
+    // leave settings unchanged.
+    succeeded(unsafe {
+        ChangeServiceConfigW(
+            service.raw_handle(),
+            SERVICE_NO_CHANGE,
+            SERVICE_NO_CHANGE,
+            SERVICE_NO_CHANGE,
+            command.as_ptr(),
+            null(),
+            null_mut(),
+            null(),
+            null(),
+            null(),
+            null(),
+        )
     })
 }
 

@@ -7,6 +7,7 @@ mod console;
 mod convert;
 mod directory;
 mod known_work;
+pub mod libraries;
 mod modules;
 mod provider_security;
 mod registry;
@@ -19,33 +20,41 @@ mod version;
 mod volumes;
 
 use std::any::Any;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::LazyLock;
 use std::thread::sleep;
 use std::time::Duration;
 
-use halprof::event::event_cache;
-use halprof::windows::{DeviceHandle, SYSTEM_PROFILE, WindowsSystem, enable_privilege, service_state};
+use halprof::event::event_cache::EventCache;
+use halprof::protected::Volume;
+use halprof::windows::{
+    DEBUG, DeviceHandle, EnabledPrivilege, SYSTEM_PROFILE, WindowsSystem, WindowsVolume, enable_privilege,
+    program_files, service_state,
+};
 use halprof::{Device, SERVICE, ServiceState};
 
 use crate::known_work::{CALLS, Function, KnownWork};
-use crate::system::{CodeIntegrity, LoadedModule, ProcessSource, RunningProcess, ServiceBody, System, WindowsVersion};
+use crate::system::{
+    AgentService, CodeIntegrity, LoadedModule, ProcessSource, RunningProcess, ServiceBody, System, VolumeUser,
+    WindowsVersion,
+};
 use crate::topology::Topology;
 use crate::trace::{TraceError, TracePlan, TraceSession, TraceSink, paths};
 
-/// The privilege to open processes of other users and to see addresses of the kernel.
-const DEBUG_PRIVILEGE: &str = "SeDebugPrivilege";
+/// The program of the agent's service, in the folder of halprof for programs. It is not `client.exe`, which a package
+/// may have installed there.
+const AGENT_PROGRAM: &str = "halprof-agent.exe";
 
 /// This machine.
 pub struct Windows;
 
 impl System for Windows {
-    fn cache_folder(&self) -> Option<PathBuf> {
-        event_cache::folder()
+    fn event_cache(&self) -> EventCache {
+        EventCache::of_this_account()
     }
 
     fn open(&self) -> io::Result<Box<dyn Device>> {
@@ -78,8 +87,27 @@ impl System for Windows {
         service::delete()
     }
 
-    fn register_agent(&self, arguments: Vec<OsString>) -> io::Result<()> {
-        agent_service::register(arguments)
+    fn agent(&self) -> io::Result<Option<AgentService>> {
+        agent_service::query()
+    }
+
+    fn register_agent(&self, program: &Path, arguments: Vec<OsString>) -> io::Result<()> {
+        agent_service::register(program, arguments)
+    }
+
+    fn set_agent_command(&self, command: &OsStr) -> io::Result<()> {
+        agent_service::set_command(command)
+    }
+
+    fn agent_program(&self) -> io::Result<PathBuf> {
+        Ok(program_files().ok_or(io::ErrorKind::NotFound)?.join(AGENT_PROGRAM))
+    }
+
+    fn volume(&self, user: VolumeUser) -> io::Result<Box<dyn Volume>> {
+        Ok(Box::new(match user {
+            VolumeUser::Administrator => WindowsVolume::new(),
+            VolumeUser::Service => WindowsVolume::of_service()?,
+        }))
     }
 
     fn start_agent(&self) -> io::Result<()> {
@@ -139,10 +167,7 @@ impl System for Windows {
     }
 
     fn process_source(&self) -> Box<dyn ProcessSource> {
-        // Without the privilege, processes of other users cannot be opened, and later versions of Windows 11 hide the
-        // addresses of the kernel.
-        let _ = enable_privilege(DEBUG_PRIVILEGE);
-        Box::new(Self)
+        Box::new(Processes { _debug: EnabledPrivilege::new(DEBUG) })
     }
 
     fn tsc_frequency(&self) -> Option<f64> {
@@ -186,7 +211,13 @@ impl System for Windows {
     }
 }
 
-impl ProcessSource for Windows {
+/// The processes of this machine. Without the privilege, processes of other users cannot be opened, and Windows 11 hides
+/// the addresses of the kernel from 24H2 on. It is enabled as long as processes are queried.
+struct Processes {
+    _debug: EnabledPrivilege,
+}
+
+impl ProcessSource for Processes {
     fn processes(&self) -> io::Result<Vec<RunningProcess>> {
         modules::processes()
     }

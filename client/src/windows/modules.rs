@@ -82,9 +82,10 @@ fn read(process: &OwnedHandle, address: u64, buffer: &mut [u8]) -> io::Result<()
     })
 }
 
-/// Returns the modules of the kernel; `windows` is the directory of Windows.
+/// Returns the modules of the kernel, or an error if Windows hides their addresses; `windows` is the directory of
+/// Windows.
 pub fn of_kernel(windows: &Path) -> io::Result<Vec<LoadedModule>> {
-    Ok(nt_modules::parse(&system_list(SYSTEM_MODULE_INFORMATION)?, &windows.to_string_lossy()))
+    nt_modules::parse(&system_list(SYSTEM_MODULE_INFORMATION)?, &windows.to_string_lossy())
 }
 
 /// Returns every process, including those that cannot be opened.

@@ -136,6 +136,10 @@ impl System for RecordedSystem {
     fn write_protected(&self, file: &Path, content: &[u8]) -> io::Result<()> {
         self.inner.write_protected(file, content)
     }
+
+    fn remove_protected(&self, file: &Path) -> io::Result<()> {
+        self.inner.remove_protected(file)
+    }
 }
 
 fn main() {

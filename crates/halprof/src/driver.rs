@@ -2,7 +2,6 @@
 
 use std::cell::OnceCell;
 use std::io;
-use std::path::PathBuf;
 
 use events::import::Imported;
 use pmu::Hypervisor;
@@ -18,7 +17,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use crate::core_types::{CoreTypeInfo, SourceOnType};
 use crate::device::Device;
 use crate::error::{Error, ErrorKind};
-use crate::event::event_cache::{self, CacheError};
+use crate::event::event_cache::{CacheError, EventCache};
 use crate::event::named::{self, NamedEvent};
 use crate::event::{EventName, alone};
 use crate::open::OpenError;
@@ -91,7 +90,7 @@ pub struct Driver {
     hello: HelloReply,
     sources: OnceCell<Sources>,
     core_types: OnceCell<Vec<CoreTypeInfo>>,
-    cache: Option<PathBuf>,
+    cache: EventCache,
 }
 
 /// A session that was started.
@@ -114,7 +113,7 @@ pub struct Reading {
 
 impl Driver {
     /// Opens the driver and checks its protocol version. Enables the privilege to profile the system, if the account
-    /// has it, and uses the events that `client events import` has stored for this user.
+    /// has it, and uses the events that `client events import` has stored for the machine, or else for this account.
     ///
     /// # Errors
     /// If the driver cannot be opened, or has another protocol version.
@@ -125,7 +124,7 @@ impl Driver {
         // The privilege is disabled in an elevated token. If the token does not have it, the driver refuses access.
         let _ = enable_privilege(SYSTEM_PROFILE);
         let device = DeviceHandle::open().map_err(|cause| OpenError::new(cause, service_state))?;
-        Ok(Self::over(Box::new(device))?.with_imported_events(event_cache::folder()))
+        Ok(Self::over(Box::new(device))?.with_imported_events(EventCache::of_this_account()))
     }
 
     /// Returns the error of a system on which the driver does not run.
@@ -147,7 +146,7 @@ impl Driver {
             hello: HelloReply::new_zeroed(),
             sources: OnceCell::new(),
             core_types: OnceCell::new(),
-            cache: None,
+            cache: EventCache::default(),
         };
         let ours = Hello { version: PROTOCOL_VERSION, reserved: 0 };
         driver.hello = driver.layout(Code::Hello, ours.as_bytes())?;
@@ -161,11 +160,10 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Uses the imported events of a folder, in addition to those that the library knows. Without a folder there are
-    /// none.
+    /// Uses imported events, in addition to those that the library knows.
     #[must_use]
-    pub fn with_imported_events(self, folder: Option<PathBuf>) -> Self {
-        Self { cache: folder, ..self }
+    pub fn with_imported_events(self, cache: EventCache) -> Self {
+        Self { cache, ..self }
     }
 
     /// Returns the version of the driver: `1.2.3`.
@@ -173,12 +171,12 @@ impl Driver {
         version(self.hello.driver)
     }
 
-    /// Returns the events that the user imported.
+    /// Returns the events that were imported.
     ///
     /// # Errors
     /// If the file of imported events is damaged, or cannot be read.
     pub fn imported(&self) -> Result<Option<Imported>, CacheError> {
-        event_cache::load(self.cache.as_deref())
+        self.cache.load()
     }
 
     /// Returns the profile interface and its properties.

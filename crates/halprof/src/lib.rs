@@ -91,6 +91,7 @@ mod guards;
 mod machine;
 mod open;
 mod overhead;
+pub mod protected;
 mod quality;
 mod refusal;
 mod reply;

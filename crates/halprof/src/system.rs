@@ -138,6 +138,12 @@ pub trait System {
     /// Writes a file, and creates its folder if necessary, such that only administrators can change them.
     ///
     /// # Errors
-    /// If the folder belongs to another account, or the file cannot be written.
+    /// If others can change the folder, or the file cannot be written.
     fn write_protected(&self, file: &Path, content: &[u8]) -> io::Result<()>;
+
+    /// Removes such a file, if it exists.
+    ///
+    /// # Errors
+    /// If others can change its folder, or the file cannot be removed.
+    fn remove_protected(&self, file: &Path) -> io::Result<()>;
 }

@@ -7,9 +7,9 @@
 //! cannot execute RDPMC, as Windows has it, there are no virtualized counts without a record.
 //!
 //! # Security
-//! On Windows, `write` creates the folder with a protected access list: SYSTEM and Administrators have full access,
-//! users can read. A file is only read if its owner is SYSTEM or Administrators; only they can set these owners. A user
-//! who creates the folder first therefore cannot forge a record, and makes `write` fail instead.
+//! The file is read and written by [`protected`](crate::protected): a link on its path, and a folder or a file that
+//! others than administrators can change, are refused. A user who creates the folder first therefore cannot forge a
+//! record, and makes `write` fail instead.
 
 use std::io;
 
@@ -96,10 +96,7 @@ pub fn write(system: &dyn System, record: &Verification) -> io::Result<()> {
 /// If the file exists and cannot be removed.
 pub fn remove(system: &dyn System) -> io::Result<()> {
     let Some(file) = system.verification_file() else { return Ok(()) };
-    match std::fs::remove_file(file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        outcome => outcome,
-    }
+    system.remove_protected(&file)
 }
 
 #[cfg(test)]

@@ -414,6 +414,27 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim { id: "driver-verifier", text: "Driver Verifier finds nothing", scope: Complete },
     Claim { id: "memory-integrity", text: "memory integrity (HVCI) allows the driver", scope: Complete },
+    Claim { id: "dlls-of-system32", text: "DLLs beside client.exe are not loaded", scope: Complete },
+    Claim {
+        id: "prepared-folders",
+        text: "a folder that an ordinary user made in %ProgramData%, a junction too, is neither read nor written through",
+        scope: InPart("a folder of another account, which needs one in the guest"),
+    },
+    Claim {
+        id: "agent-in-protected-folder",
+        text: "the service of the agent runs a copy in %ProgramFiles%\\halprof, refuses what others can change, and leaves nothing",
+        scope: Complete,
+    },
+    Claim {
+        id: "agent-names-kernel",
+        text: "profiles of the service have the names of the kernel's modules on Windows 11 24H2, because its token keeps SeDebugPrivilege",
+        scope: NoStep("it needs a profile of the service, and a token without the privilege to compare with"),
+    },
+    Claim {
+        id: "events-of-machine",
+        text: "events that an elevated account imports are found by the service",
+        scope: NoStep("it needs a processor with an event that is not built in"),
+    },
     Claim { id: "tests-on-windows", text: "`cargo make test` on Windows", scope: InPart("building them on Windows") },
 ];
 

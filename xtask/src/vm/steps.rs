@@ -5,7 +5,7 @@ use super::{
     facts::{self, Need},
     guest::HostAction,
     plan::Step,
-    proof,
+    proof, protection,
 };
 
 /// Prints the options with which Windows was started.
@@ -38,6 +38,7 @@ pub fn plan() -> Vec<Step> {
         sampling(),
         call_stacks(),
         hardware(),
+        protected(),
         tests(),
         verifier(),
         end(),
@@ -284,6 +285,22 @@ fn hardware() -> Vec<Step> {
         Step::client("branches", &["branches", "-C", "0", "--duration", "0.1"])
             .needs(&debug_store)
             .decides(&["hardware-recording"]),
+    ]
+}
+
+/// What an ordinary user can prepare for an elevated client.
+fn protected() -> Vec<Step> {
+    vec![
+        Step::powershell("planted-dlls", protection::PLANTED_DLLS)
+            .proof(protection::planted_dlls_ignored, "the client starts beside DLLs of the wrong content")
+            .decides(&["dlls-of-system32"]),
+        Step::powershell("junction", protection::JUNCTION)
+            .proof(protection::junction_refused, "a junction in %ProgramData% is refused")
+            .decides(&["prepared-folders"]),
+        Step::powershell("agent-service", protection::AGENT)
+            .minutes(5)
+            .proof(protection::agent_installed, "the service runs a copy of the client, and leaves nothing")
+            .decides(&["agent-in-protected-folder"]),
     ]
 }
 

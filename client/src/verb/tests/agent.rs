@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::exit::Exit;
+use crate::system::AgentService;
 
 /// Writes a configuration into a folder of its own.
 fn configuration(text: &str) -> (tempfile::TempDir, PathBuf) {
@@ -54,41 +55,185 @@ fn what_is_wrong_with_a_configuration_is_said_before_anything_is_done() {
     assert_eq!((exit, report.starts_with("error: cannot read nothing.toml")), (Exit::Usage, true), "{report}");
 }
 
-#[test]
-fn the_service_is_created_replaced_and_deleted() {
-    let system = two_processors();
-    let (_folder, path) = configuration("[counting]\nevents = [\"cycles\"]\n");
-    let words = path.to_str().unwrap();
-    for _ in 0..2 {
-        let ran = run_words(&system, &["agent", "install", "--config", words]);
-        let log = path.with_extension("log");
-        assert_eq!(ran.out, format!("service halprof-agent started; its log is {}\n", log.display()));
-        let (arguments, runs) = system.agent.state().unwrap();
-        assert!(runs);
-        let expected = ["agent", "run", "--service", "--config", words].map(std::ffi::OsString::from);
-        assert_eq!(arguments, expected);
+/// A system with an unpacked package, and a configuration in a folder for administrators.
+struct Machine {
+    folder: tempfile::TempDir,
+    system: FakeSystem,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("programs")).unwrap();
+        fs::write(folder.path().join("client.exe"), "version 1").unwrap();
+        let machine = Self { system: two_processors(), folder };
+        let programs = ["programs/halprof/halprof-agent.exe", "client.exe"].map(|path| machine.path(path));
+        let machine = Self { system: FakeSystem { programs, ..machine.system }, ..machine };
+        machine.configure("");
+        machine
     }
-    let order =
-        ["stop agent", "register agent", "start agent", "stop agent", "stop agent", "register agent", "start agent"];
-    assert_eq!(*system.done.borrow(), order);
-    assert_eq!(run(&system, "agent uninstall").out, "service halprof-agent deleted\n");
-    assert_eq!(run(&system, "agent uninstall").out, "not installed; nothing to do\n");
-    assert_eq!(system.agent.state(), None);
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn configure(&self, more: &str) {
+        fs::write(self.path("agent.toml"), format!("[counting]\nevents = [\"cycles\"]\n{more}")).unwrap();
+    }
+
+    fn install(&self) -> Run {
+        run_words(&self.system, &["agent", "install", "--config", self.path("agent.toml").to_str().unwrap()])
+    }
+
+    fn program(&self) -> Option<String> {
+        fs::read_to_string(&self.system.programs[0]).ok()
+    }
+
+    /// Returns what an installation changes: the service, its program and the files beside that.
+    fn state(&self) -> (Option<AgentService>, Option<String>, Vec<std::ffi::OsString>) {
+        let folder = fs::read_dir(self.system.programs[0].parent().unwrap());
+        let names = folder.map(|files| files.map(|file| file.unwrap().file_name()).collect()).unwrap_or_default();
+        (self.system.agent.state(), self.program(), names)
+    }
+}
+
+#[test]
+fn the_service_runs_a_copy_in_a_protected_folder_and_is_replaced_and_deleted() {
+    let machine = Machine::new();
+    let (config, program) = (machine.path("agent.toml"), &machine.system.programs[0]);
+    for version in ["version 1", "version 1", "version 2"] {
+        fs::write(machine.path("client.exe"), version).unwrap();
+        let ran = machine.install();
+        let (log, program) = (config.with_extension("log"), program.display());
+        assert_eq!(ran.out, format!("service halprof-agent started: {program}; its log is {}\n", log.display()));
+        let command = format!("{program} agent run --service --config {}", config.display());
+        let service = AgentService { command: command.into(), runs: true };
+        let only = vec!["halprof-agent.exe".into()];
+        assert_eq!(machine.state(), (Some(service), Some(version.to_owned()), only));
+    }
+    let removed = format!("service halprof-agent deleted\nremoved {}\n", program.display());
+    assert_eq!(run(&machine.system, "agent uninstall").out, removed);
+    assert_eq!(run(&machine.system, "agent uninstall").out, "not installed; nothing to do\n");
+    assert_eq!(machine.state(), (None, None, Vec::new()));
+    assert!(!program.parent().unwrap().exists());
+}
+
+#[test]
+fn a_copy_that_still_runs_is_replaced_and_removed_by_a_later_command() {
+    let machine = Machine::new();
+    machine.install().outcome.unwrap();
+    let running =
+        || machine.system.volume.state().running.insert(machine.system.programs[0].clone(), b"version 1".to_vec());
+    running();
+    fs::write(machine.path("client.exe"), "version 2").unwrap();
+    machine.install().outcome.unwrap();
+    assert_eq!(machine.program().as_deref(), Some("version 2"));
+    // A program removes everything but itself.
+    fs::write(&machine.system.programs[0], "version 1").unwrap();
+    let left = run(&machine.system, "agent uninstall").out;
+    assert!(left.contains(" stays: ") && left.ends_with("; delete it yourself\n"), "{left}");
+    assert_eq!(machine.system.agent.state(), None);
+}
+
+/// Each change of a file and each call of the service fails in turn, in a first installation and in an upgrade.
+#[test]
+fn an_installation_that_fails_leaves_the_service_and_the_program_of_before() {
+    let mut failures = 0;
+    for is_upgrade in [false, true] {
+        for step in 0.. {
+            let machine = Machine::new();
+            if is_upgrade {
+                machine.install().outcome.unwrap();
+                fs::write(machine.path("client.exe"), "version 2").unwrap();
+                fs::copy(machine.path("agent.toml"), machine.path("other.toml")).unwrap();
+            }
+            let before = machine.state();
+            let (changes, calls) = (machine.system.volume.changes(), machine.system.calls.borrow().len());
+            // Even steps are changes of files, odd ones calls.
+            match step % 2 {
+                0 => machine.system.volume.state().failing = Some(changes + step / 2),
+                _ => machine.system.failing.borrow_mut().push(calls + step / 2),
+            }
+            let config = machine.path(if is_upgrade { "other.toml" } else { "agent.toml" });
+            let ran = run_words(&machine.system, &["agent", "install", "--config", config.to_str().unwrap()]);
+            if ran.outcome.is_ok() {
+                assert!(machine.system.agent.state().is_some_and(|service| service.runs));
+            } else {
+                failures += 1;
+                let report = ran.failure().1;
+                assert!(!report.contains("could not be put back"), "{report}");
+                let (service, program, names) = machine.state();
+                assert_eq!((&service, &program), (&before.0, &before.1), "{is_upgrade} {step}: {report}");
+                assert_eq!(names, before.2, "{is_upgrade} {step}: {report}");
+            }
+            if step >= 20 {
+                break;
+            }
+        }
+    }
+    assert!(failures >= 12, "{failures}");
+}
+
+#[test]
+fn what_others_can_change_is_refused_before_the_running_service_is_stopped() {
+    let machine = Machine::new();
+    machine.configure(&format!(
+        "[prometheus]\ntls = {{ certificate = '{0}/key', key = '{0}/key' }}\n\
+         [profiles]\nevent = \"Time\"\nfolder = {{ path = '{0}/profiles' }}\n",
+        machine.folder.path().display()
+    ));
+    fs::write(machine.path("key"), "").unwrap();
+    machine.install().outcome.unwrap();
+    assert!(machine.path("profiles").is_dir(), "it was not created for administrators");
+    let before = machine.state();
+    let done = machine.system.done.borrow().len();
+    for (path, named) in [("agent.toml", "agent.toml"), ("key", "key"), ("profiles", "profiles"), ("", "agent.toml")] {
+        let exposed = if path.is_empty() { machine.folder.path().to_owned() } else { machine.path(path) };
+        let state = || machine.system.volume.state();
+        for (is_link, text) in
+            [(false, "is not protected: it belongs to S-1-5-21-1001"), (true, "leads to another place")]
+        {
+            if is_link {
+                state().links.insert(exposed.clone())
+            } else {
+                state().of_user.insert(exposed.clone())
+            };
+            let (exit, report) = machine.install().failure();
+            assert_eq!(exit, Exit::Usage);
+            let begin = "error: the service halprof-agent runs as SYSTEM, and must not use ";
+            assert!(report.starts_with(&format!("{begin}{}\n  because: ", machine.path(named).display())), "{report}");
+            assert!(report.contains(&format!("{} {text}", exposed.display())), "{report}");
+            assert!(report.contains("icacls C:\\halprof /inheritance:r"), "{report}");
+            state().links.clear();
+            state().of_user.clear();
+        }
+    }
+    // The folder of the program, which a user made first.
+    machine.system.volume.state().of_user.insert(machine.path("programs/halprof"));
+    let (exit, report) = machine.install().failure();
+    assert_eq!(exit, Exit::Failure);
+    assert!(report.starts_with("error: cannot read ") && report.contains("S-1-5-21-1001"), "{report}");
+    machine.system.volume.state().of_user.clear();
+    assert_eq!((machine.state(), machine.system.done.borrow().len()), (before, done));
 }
 
 #[test]
 fn a_service_that_cannot_be_changed_is_reported_with_a_remedy() {
-    let (_folder, path) = configuration("[counting]\nevents = [\"cycles\"]\n");
-    let install = ["agent", "install", "--config", path.to_str().unwrap()];
-    let mut system = two_processors();
-    system.failure = Some(win32::ERROR_ACCESS_DENIED);
-    let (exit, report) = run_words(&system, &install).failure();
+    let mut machine = Machine::new();
+    machine.system.volume.state().is_limited = true;
+    let (exit, report) = machine.install().failure();
+    assert_eq!(exit, Exit::Denied);
+    assert!(report.starts_with("error: cannot write ") && report.contains("elevated prompt"), "{report}");
+    assert_eq!(machine.state(), (None, None, Vec::new()));
+    machine.system.volume.state().is_limited = false;
+    machine.install().outcome.unwrap();
+    machine.system.failure = Some(win32::ERROR_ACCESS_DENIED);
+    let (exit, report) = machine.install().failure();
     assert_eq!(exit, Exit::Denied);
     assert!(report.contains("cannot stop the service halprof-agent") && report.contains("elevated prompt"), "{report}");
-    let mut system = two_processors();
-    run_words(&system, &install);
-    system.busy = true;
-    let (exit, report) = run(&system, "agent uninstall").failure();
+    machine.system.failure = None;
+    machine.system.busy = true;
+    let (exit, report) = run(&machine.system, "agent uninstall").failure();
     assert_eq!(exit, Exit::Busy);
     assert!(report.starts_with("error: the service halprof-agent does not stop"), "{report}");
 }

@@ -1,8 +1,13 @@
 //! `events import` and `events update`, and what the other verbs do with imported events.
 
 use std::path::Path;
+use std::sync::Arc;
+
+use halprof::event::event_cache::EventCache;
 
 use super::*;
+use crate::exit::Exit;
+use crate::fake::FakeVolume;
 
 const MAP: &str = "Family-model,Version,Filename,EventType,Core Type,Native Model ID,Core Role Name\n\
                    GenuineIntel-6-[45]E,V99,/SKL/events/skylake_core.json,core,,,\n\
@@ -41,17 +46,26 @@ impl Place {
         self.folder.path().join("cache")
     }
 
+    /// Returns the events of the account alone, as on a system without a folder for the machine.
+    fn own(&self) -> EventCache {
+        EventCache::new(None, Some(self.cache()))
+    }
+
     fn stored(&self) -> Option<Vec<u8>> {
         let files: Vec<_> = fs::read_dir(self.cache()).ok()?.map(|entry| entry.unwrap().path()).collect();
         assert!(files.len() <= 1, "{files:?}");
         files.first().map(|path| fs::read(path).unwrap())
     }
 
-    fn run(&self, words: &[&str], mut input: &[u8]) -> Run {
+    fn run(&self, words: &[&str], input: &[u8]) -> Run {
+        self.run_with(self.own(), words, input)
+    }
+
+    fn run_with(&self, cache: EventCache, words: &[&str], mut input: &[u8]) -> Run {
         let cli = Cli::try_parse_from(["client"].iter().chain(words)).unwrap();
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut context = Context::new(None, &mut input, &mut out, &mut err);
-        context.cache = Some(self.cache());
+        context.cache = cache;
         let outcome = super::super::run(&cli.verb, &mut context);
         Run { out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap(), outcome }
     }
@@ -73,7 +87,11 @@ fn imported_events_have_descriptions_and_newer_ones_can_be_named() {
     let place = Place::new();
     assert!(place.on_skylake("list socket").outcome.is_err(), "nothing is imported yet");
     let imported = place.import();
-    assert!(imported.out.starts_with("imported 2 events and 1 metric of 2 files into\n"), "{}", imported.out);
+    assert!(
+        imported.out.starts_with("imported 2 events and 1 metric of 2 files for this account into\n"),
+        "{}",
+        imported.out
+    );
     let update = place.run(&["events", "update", "--json"], &[]).json();
     assert_eq!(update, json!({ "files": 2, "events": 2, "metrics": 1, "cache": null }));
     assert_eq!(
@@ -100,7 +118,7 @@ fn a_driver_counts_a_newer_event_on_the_counters_of_its_file() {
     place.import().outcome.unwrap();
     let mut driver = FakeDriver::default();
     driver.info.signature = 0x0005_06E3;
-    let system = FakeSystem { cache: Some(place.cache()), ..FakeSystem::running(driver) };
+    let system = FakeSystem { cache: place.own(), ..FakeSystem::running(driver) };
     assert!(run(&system, "start newer.than_this").out.contains(": NEWER.THAN_THIS\n"));
     let input = &system.driver.inputs(Code::Start)[0][size_of::<protocol::StartHeader>()..];
     let [event] = <[protocol::EventRequest]>::ref_from_bytes(input).unwrap() else { panic!() };
@@ -143,4 +161,96 @@ fn a_damaged_cache_is_reported_with_what_to_do() {
     let (_, report) = place.on_skylake("list l3").failure();
     assert!(report.contains("is damaged\n  because: key must be a string at line 2 column 1"), "{report}");
     assert!(report.ends_with("try: client events import DIR   (writes it again)"), "{report}");
+}
+
+/// Returns the events of an account and of the machine in the folders `account` and `machine` of a place.
+fn both(place: &Place, volume: &FakeVolume, account: &str) -> EventCache {
+    let machine = place.folder.path().join("machine");
+    EventCache::new(Some((machine, Arc::new(volume.clone()))), Some(place.folder.path().join(account)))
+}
+
+/// Reproduces the service of the agent and the elevated account of Administrator Protection, which have other profiles.
+#[test]
+fn an_elevated_import_is_for_every_account_and_another_for_this_one_alone() {
+    let (place, volume) = (Place::new(), FakeVolume::default());
+    let folder = place.folder.path().to_str().unwrap();
+    let import = |account| place.run_with(both(&place, &volume, account), &["events", "import", folder], &[]);
+    let finds = |account| {
+        let update = place.run_with(both(&place, &volume, account), &["events", "update", "--json"], &[]);
+        update.json()["events"] == 2
+    };
+
+    volume.state().is_limited = true;
+    let limited = import("alice");
+    assert!(
+        limited.out.contains("for this account into\n") && limited.err.is_empty(),
+        "{}{}",
+        limited.out,
+        limited.err
+    );
+    assert!(finds("alice") && !finds("service"));
+
+    volume.state().is_limited = false;
+    let elevated = import("elevated");
+    assert!(elevated.out.contains("for every account into\n") && elevated.err.is_empty(), "{}", elevated.out);
+    assert!(finds("alice") && finds("service") && finds("elevated"));
+    assert!(!place.folder.path().join("elevated").exists());
+
+    // A later import of an account is not used, and the account is told.
+    volume.state().is_limited = true;
+    let hidden = import("alice");
+    assert!(hidden.err.starts_with("warning: the events of the whole machine are used instead: "), "{}", hidden.err);
+}
+
+#[test]
+fn events_of_the_machine_that_a_user_could_have_written_are_not_used() {
+    let (place, volume) = (Place::new(), FakeVolume::default());
+    let folder = place.folder.path().to_str().unwrap();
+    let import = || place.run_with(both(&place, &volume, "alice"), &["events", "import", folder], &[]);
+    import().outcome.unwrap();
+    let finds = |account: &str| both(&place, &volume, account).load().unwrap().is_some();
+    assert!(finds("service"));
+    let machine = place.folder.path().join("machine");
+    let file = fs::read_dir(&machine).unwrap().next().unwrap().unwrap().path();
+    for path in [&machine, &file] {
+        volume.state().of_user.insert(path.clone());
+        assert!(!finds("service"));
+        volume.state().of_user.clear();
+        volume.state().links.insert(path.clone());
+        assert!(!finds("service"));
+        volume.state().links.clear();
+    }
+    assert!(finds("service"));
+    // The folder of another is not taken over: the account has its own, and is told.
+    let before = fs::read(&file).unwrap();
+    volume.state().of_user.insert(machine);
+    let own = import();
+    assert!(own.err.starts_with("warning: imported for this account only, so the agent's service does not find it\n"));
+    assert!(own.err.contains("S-1-5-21-1001"), "{}", own.err);
+    assert_eq!(fs::read(&file).unwrap(), before);
+    assert!(finds("alice") && !finds("service"));
+}
+
+#[test]
+fn agent_check_reads_what_the_service_will_read() {
+    let (place, volume) = (Place::new(), FakeVolume::default());
+    place.write("agent.toml", "[counting]\nevents = [\"{cycles,newer.than_this:u}\"]\n");
+    let config = place.folder.path().join("agent.toml");
+    let folder = place.folder.path().to_str().unwrap();
+    let run = |words: &[&str]| place.run_with(both(&place, &volume, "alice"), words, &[]);
+    let check = || run(&["agent", "check", "--config", config.to_str().unwrap()]);
+    check().outcome.unwrap(); // Nothing is imported: whether the machine has the event, only its driver knows.
+    volume.state().is_limited = true;
+    run(&["events", "import", folder]).outcome.unwrap();
+    let (exit, report) = check().failure();
+    assert_eq!(exit, Exit::Usage);
+    assert_eq!(
+        report,
+        "error: the service halprof-agent will not find newer.than_this\n  because: they were imported for this account \
+         only, and the service runs under another one\n  try: client events import DIR   (from an elevated prompt: for \
+         the whole machine)"
+    );
+    volume.state().is_limited = false;
+    run(&["events", "import", folder]).outcome.unwrap();
+    check().outcome.unwrap();
 }

@@ -1,21 +1,24 @@
 //! The calls to Windows, which are the only unsafe code of the library.
 
 mod device;
+mod folders;
 mod memory;
 mod privilege;
-mod protected_file;
 mod service;
 mod threads;
 mod version;
+mod volume;
 
 use std::io;
 
 use windows_sys::core::BOOL;
 
 pub use self::device::DeviceHandle;
-pub use self::privilege::{SYSTEM_PROFILE, enable_privilege};
+pub use self::folders::{program_data, program_files};
+pub use self::privilege::{DEBUG, EnabledPrivilege, SYSTEM_PROFILE, enable_privilege};
 pub use self::service::service_state;
 pub use self::threads::WindowsSystem;
+pub use self::volume::WindowsVolume;
 
 /// Converts a text to UTF-16 with a terminating zero.
 fn wide(text: &str) -> Vec<u16> {

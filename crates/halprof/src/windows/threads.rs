@@ -2,7 +2,6 @@
 
 #![expect(unsafe_code, reason = "calls to Windows")]
 
-use std::env;
 use std::ffi::CStr;
 use std::io;
 use std::mem::transmute;
@@ -21,7 +20,8 @@ use windows_sys::Win32::System::Threading::{
 use windows_sys::Win32::System::WindowsProgramming::QueryUnbiasedInterruptTime;
 use windows_sys::core::w;
 
-use super::{memory, protected_file, version};
+use super::{WindowsVolume, folders, memory, version};
+use crate::protected;
 use crate::system::{
     Affinity, CounterValues, PROFILING_FUNCTIONS, ProfilingData, ProfilingHandle, System, THREAD_MEMORY_SIZE,
     ThreadMemoryBytes,
@@ -253,15 +253,19 @@ impl System for WindowsSystem {
     }
 
     fn verification_file(&self) -> Option<PathBuf> {
-        Some(Path::new(&env::var_os("ProgramData")?).join("halprof").join("threads.json"))
+        Some(folders::program_data()?.join("threads.json"))
     }
 
     fn read_protected(&self, file: &Path, most: u64) -> io::Result<Vec<u8>> {
-        protected_file::read(file, most)
+        protected::read(&WindowsVolume::new(), file, most)
     }
 
     fn write_protected(&self, file: &Path, content: &[u8]) -> io::Result<()> {
-        protected_file::write(file, content)
+        protected::write(&WindowsVolume::new(), file, content)
+    }
+
+    fn remove_protected(&self, file: &Path) -> io::Result<()> {
+        protected::remove(&WindowsVolume::new(), file)
     }
 }
 

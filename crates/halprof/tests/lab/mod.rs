@@ -421,6 +421,11 @@ impl System for LabSystem {
         self.0.state().verification = Some(serde_json::from_slice(content)?);
         Ok(())
     }
+
+    fn remove_protected(&self, _: &Path) -> io::Result<()> {
+        self.0.state().verification = None;
+        Ok(())
+    }
 }
 
 /// Starts a session of another program; `None` if no counter is free.
