@@ -303,7 +303,8 @@ impl Installation<'_> {
     }
 
     fn start_again(&self) -> Result<(), Error> {
-        if self.before.as_ref().is_some_and(|before| before.runs) {
+        let still_runs = || matches!(self.system.agent(), Ok(Some(now)) if now.runs);
+        if self.before.as_ref().is_some_and(|before| before.runs) && !still_runs() {
             self.system.start_agent().map_err(|cause| AgentError::Service { action: "start", cause })?;
         }
         Ok(())

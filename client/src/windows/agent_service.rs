@@ -112,8 +112,8 @@ fn configure(service: &Service) -> io::Result<()> {
     service.set_description(DESCRIPTION).map_err(error)
 }
 
-/// Removes every privilege from the token of the service, except for those to profile the system and to see addresses of
-/// the kernel and modules of other processes (docs/security.md says why the second one stays).
+/// Removes every privilege from the token of the service, except for those to profile the system and to see addresses
+/// of the kernel and modules of other processes (docs/security.md says why the second one stays).
 fn restrict_privileges(service: &Service) -> io::Result<()> {
     // A list of texts, which ends with an empty one.
     let text = [SYSTEM_PROFILE, DEBUG, ""].join("\0");

@@ -211,8 +211,8 @@ impl System for Windows {
     }
 }
 
-/// The processes of this machine. Without the privilege, processes of other users cannot be opened, and Windows 11 hides
-/// the addresses of the kernel from 24H2 on. It is enabled as long as processes are queried.
+/// The processes of this machine. Without the privilege, processes of other users cannot be opened, and Windows 11
+/// hides the addresses of the kernel from 24H2 on. It is enabled as long as processes are queried.
 struct Processes {
     _debug: EnabledPrivilege,
 }

@@ -6,7 +6,8 @@
 //! the file nor the folder with it. So what was checked stays as it is until an administrator changes it. [`write`] and
 //! [`ensure_folder`] create what is missing with an access list of its own, and never take over what others created.
 //!
-//! The decisions are made here, from what a [`Volume`] reports. On Windows that is the file system, in tests a stand-in.
+//! The decisions are made here, from what a [`Volume`] reports. On Windows that is the file system, in tests a
+//! stand-in.
 
 mod descriptor;
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Audits halprof.sys, and client.exe where it runs elevated, as files: the requirements of Windows, and properties of the code that hold without running it.
+//! Audits halprof.sys, and client.exe where it runs elevated, as files: the requirements of
+//! Windows, and properties of the code that hold without running it.
 
 #![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
 

@@ -58,10 +58,10 @@ impl Place {
     }
 
     fn run(&self, words: &[&str], input: &[u8]) -> Run {
-        self.run_with(self.own(), words, input)
+        Self::run_with(self.own(), words, input)
     }
 
-    fn run_with(&self, cache: EventCache, words: &[&str], mut input: &[u8]) -> Run {
+    fn run_with(cache: EventCache, words: &[&str], mut input: &[u8]) -> Run {
         let cli = Cli::try_parse_from(["client"].iter().chain(words)).unwrap();
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut context = Context::new(None, &mut input, &mut out, &mut err);
@@ -174,9 +174,9 @@ fn both(place: &Place, volume: &FakeVolume, account: &str) -> EventCache {
 fn an_elevated_import_is_for_every_account_and_another_for_this_one_alone() {
     let (place, volume) = (Place::new(), FakeVolume::default());
     let folder = place.folder.path().to_str().unwrap();
-    let import = |account| place.run_with(both(&place, &volume, account), &["events", "import", folder], &[]);
+    let import = |account| Place::run_with(both(&place, &volume, account), &["events", "import", folder], &[]);
     let finds = |account| {
-        let update = place.run_with(both(&place, &volume, account), &["events", "update", "--json"], &[]);
+        let update = Place::run_with(both(&place, &volume, account), &["events", "update", "--json"], &[]);
         update.json()["events"] == 2
     };
 
@@ -196,7 +196,7 @@ fn an_elevated_import_is_for_every_account_and_another_for_this_one_alone() {
     assert!(finds("alice") && finds("service") && finds("elevated"));
     assert!(!place.folder.path().join("elevated").exists());
 
-    // A later import of an account is not used, and the account is told.
+    // A later import of an account is not used, and a warning says so.
     volume.state().is_limited = true;
     let hidden = import("alice");
     assert!(hidden.err.starts_with("warning: the events of the whole machine are used instead: "), "{}", hidden.err);
@@ -206,7 +206,7 @@ fn an_elevated_import_is_for_every_account_and_another_for_this_one_alone() {
 fn events_of_the_machine_that_a_user_could_have_written_are_not_used() {
     let (place, volume) = (Place::new(), FakeVolume::default());
     let folder = place.folder.path().to_str().unwrap();
-    let import = || place.run_with(both(&place, &volume, "alice"), &["events", "import", folder], &[]);
+    let import = || Place::run_with(both(&place, &volume, "alice"), &["events", "import", folder], &[]);
     import().outcome.unwrap();
     let finds = |account: &str| both(&place, &volume, account).load().unwrap().is_some();
     assert!(finds("service"));
@@ -221,7 +221,7 @@ fn events_of_the_machine_that_a_user_could_have_written_are_not_used() {
         volume.state().links.clear();
     }
     assert!(finds("service"));
-    // The folder of another is not taken over: the account has its own, and is told.
+    // The folder of another is not taken over: the account has its own, with a warning.
     let before = fs::read(&file).unwrap();
     volume.state().of_user.insert(machine);
     let own = import();
@@ -237,7 +237,7 @@ fn agent_check_reads_what_the_service_will_read() {
     place.write("agent.toml", "[counting]\nevents = [\"{cycles,newer.than_this:u}\"]\n");
     let config = place.folder.path().join("agent.toml");
     let folder = place.folder.path().to_str().unwrap();
-    let run = |words: &[&str]| place.run_with(both(&place, &volume, "alice"), words, &[]);
+    let run = |words: &[&str]| Place::run_with(both(&place, &volume, "alice"), words, &[]);
     let check = || run(&["agent", "check", "--config", config.to_str().unwrap()]);
     check().outcome.unwrap(); // Nothing is imported: whether the machine has the event, only its driver knows.
     volume.state().is_limited = true;

@@ -170,6 +170,12 @@ impl StandIn {
                 out("O:BAG:BAD:(A;;0x120fff;;;SY)(A;;0x120fff;;;BA)\n")
             }
             ("powershell.exe", [.., line]) if line.contains("LOCALSERVICE") => out("control True\nhalprof False\n"),
+            ("powershell.exe", [.., line]) if line.contains("cabinet.dll") => out("client 0.1.0\nexit 0\n"),
+            ("powershell.exe", [.., line]) if line.contains("Junction") => out("x leads to another place\nwritten 0\n"),
+            ("powershell.exe", [.., line]) if line.contains("agent.toml") => {
+                out("exposed 2\ninstall 0\nstate Running\n\
+                 path \"C:\\Program Files\\halprof\\halprof-agent.exe\" agent run\nleft False\n")
+            }
             ("verifier.exe", ["/reset"]) => {
                 self.wants_verifier = false;
                 Ran { code: 2, ..Ran::default() }
