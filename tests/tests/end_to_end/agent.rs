@@ -72,8 +72,7 @@ fn the_service_logs_stops_and_leaves_nothing_and_one_with_files_of_a_user_is_not
     assert_eq!(refused.code, 2);
     let begin = "error: the service halprof-agent runs as SYSTEM, and must not use C:\\agent.toml\n  because: ";
     assert!(refused.err.starts_with(begin) && refused.err.contains("belongs to S-1-5-21-"), "{}", refused.err);
-    let absent = lab.client(&["agent", "uninstall"]).unwrap().success().unwrap();
-    assert_eq!(absent.out, "not installed; nothing to do\n", "a service was left");
+    assert_eq!(uninstall(&lab), "", "a service was left");
 
     lab.wine().copy(&artifacts().unwrap().join("client.exe"), "client.exe").unwrap();
     let command = r"C:\client.exe agent run --service --config C:\agent.toml";
@@ -87,8 +86,7 @@ fn the_service_logs_stops_and_leaves_nothing_and_one_with_files_of_a_user_is_not
     // The service closes its handle when the driver is to stop.
     lab.uninstall().unwrap();
     says(&log, "waiting for the driver");
-    let stopped = lab.client(&["agent", "uninstall"]).unwrap().success().unwrap();
-    assert_eq!(stopped.out, "service halprof-agent deleted\n");
+    assert_eq!(uninstall(&lab), "service halprof-agent deleted\n");
     assert!(get(address, "/metrics").is_err(), "it still runs");
 
     // What makes it end is in the log.
@@ -96,9 +94,17 @@ fn the_service_logs_stops_and_leaves_nothing_and_one_with_files_of_a_user_is_not
     lab.wine().run("sc.exe", &["create", "halprof-agent", "binPath=", command]).unwrap().success().unwrap();
     lab.wine().run("sc.exe", &["start", "halprof-agent"]).unwrap();
     says(&log, "error: [counting] names neither an event nor a metric");
-    lab.client(&["agent", "uninstall"]).unwrap().success().unwrap();
+    assert_eq!(uninstall(&lab), "service halprof-agent deleted\n");
     lab.install().unwrap();
     lab.finish().unwrap();
+}
+
+/// Deletes the service and returns what was said. Its program is then not looked for in a folder that a user owns.
+fn uninstall(lab: &Lab) -> String {
+    let ran = lab.client(&["agent", "uninstall"]).unwrap();
+    assert_eq!(ran.code, 5, "{}", ran.err);
+    assert!(ran.err.contains("C:\\ is not protected: it belongs to S-1-5-21-"), "{}", ran.err);
+    ran.out
 }
 
 /// Waits until a log has this text.
