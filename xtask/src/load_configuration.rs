@@ -47,7 +47,7 @@ mod tests {
     const HEADER: usize = 64 + OPTIONAL_HEADER;
 
     /// Returns a 64-bit file with one section, whose data begins with these bytes.
-    fn program(name: &[u8; 8], data: &[u8]) -> Vec<u8> {
+    fn program(name: [u8; 8], data: &[u8]) -> Vec<u8> {
         let mut file = vec![0; 1024];
         let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, b"MZ");
@@ -58,7 +58,7 @@ mod tests {
         put(HEADER + CHECKSUM, &[1, 2, 3, 4]);
         put(HEADER + 108, &16_u32.to_le_bytes()); // number of data directories
         let section = HEADER + 240;
-        put(section, name);
+        put(section, &name);
         put(section + 8, &[0x140_u32, 0x5000, 0x200, 512].map(u32::to_le_bytes).concat());
         put(512, data);
         file
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_entry_refers_to_the_section_and_one_of_the_linker_stays() {
-        let before = program(b".ldcfg\0\0", &0x140_u32.to_le_bytes());
+        let before = program(*b".ldcfg\0\0", &0x140_u32.to_le_bytes());
         let after = enter(before.clone()).unwrap();
         assert_eq!(entry(&after), [0x5000, 0x140]);
         let changed = (0..before.len()).filter(|at| before[*at] != after[*at]);
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn a_program_without_a_load_configuration_is_refused() {
         for (name, data) in [(b".rdata\0\0", 0x140_u32), (b".ldcfg\0\0", 0), (b".ldcfg\0\0", 0x141)] {
-            assert!(enter(program(name, &data.to_le_bytes())).is_err(), "{data:#x}");
+            assert!(enter(program(*name, &data.to_le_bytes())).is_err(), "{data:#x}");
         }
         assert!(enter(b"MZ".to_vec()).is_err());
     }
