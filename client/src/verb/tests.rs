@@ -306,7 +306,7 @@ mod asking {
         let info = InfoReply { workarounds: 1 << 0 | 1 << 2 | 1 << 63, ..info() };
         let system = FakeSystem::running(FakeDriver { info, ..FakeDriver::default() });
         let text = run(&system, "info").out;
-        let lines = "\nWorkaround      the general counters are reset before the first starts\n\
+        let lines = "\nWorkaround      the general counters are reset before each start\n\
                      \x20               (AAK100, AAP53, BD53)\n\
                      Workaround      counter 3 is left to the microcode of TSX\n";
         assert!(text.contains(lines), "{text}");
@@ -316,8 +316,8 @@ mod asking {
             json["workarounds"][0],
             json!({
                 "number": 0, "errata": ["AAK100", "AAP53", "BD53"],
-                "effect": "the general counters are reset before the first starts",
-                "source": "Linux, arch/x86/events/intel/core.c, intel_pmu_nhm_workaround"
+                "effect": "the general counters are reset before each start",
+                "source": "Linux, arch/x86/events/intel/core.c, intel_pmu_nhm_enable_all"
             })
         );
     }

@@ -16,7 +16,7 @@ use crate::{selection, topology};
 /// What the driver does on a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Before the first general counter starts, all four count certain events for a moment (`emon/reset.rs`).
+    /// Before general counters start, all four count certain events for a moment (`emon/reset.rs`).
     ResetCounters,
     /// While a thread counts an event of memory access, the other thread of its core does not use the counter with the
     /// same number (`hal/other_thread.rs`).
@@ -113,8 +113,8 @@ pub const WORKAROUNDS: &[Workaround] = &[
         number: 0,
         errata: &["AAK100", "AAP53", "BD53"],
         action: Action::ResetCounters,
-        effect: "the general counters are reset before the first starts",
-        source: "Linux, arch/x86/events/intel/core.c, intel_pmu_nhm_workaround",
+        effect: "the general counters are reset before each start",
+        source: "Linux, arch/x86/events/intel/core.c, intel_pmu_nhm_enable_all",
         processors: Processors::Family6(&[NEHALEM, WESTMERE]),
         condition: Condition::Always,
     },

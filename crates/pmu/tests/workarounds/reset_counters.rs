@@ -1,6 +1,7 @@
-//! AAK100, AAP53, BD53: the general counters are reset before the first one starts.
+//! AAK100, AAP53, BD53: the general counters are reset before some of them start.
 
 use pmu::state::CounterSet;
+use pmu::{ProcessorIndex, Source};
 
 use super::Bench;
 
@@ -82,6 +83,26 @@ fn counters_of_other_programs_keep_their_registers_and_counts() {
     assert!(model[1].unwrap() >= 40, "counted so far");
 }
 
+/// The reset stops the counters that count; each keeps its count and what is left of its interval.
+#[test]
+fn a_start_beside_a_counter_with_an_interval_keeps_its_interval() {
+    for name in PROCESSORS {
+        let bench = Bench::new(name);
+        let armed = bench.hal.state_for(Source(BRANCHES), true).unwrap().with_interval(1_000);
+        let first = bench.hal.reserve(ProcessorIndex::BOOT, armed.with_owner(1).with_user(true)).unwrap();
+        let second = bench.reserve(MISSES).unwrap();
+        bench.start(first);
+        bench.run(600);
+        bench.start(second);
+        bench.run(399);
+        let overflowed = || bench.machine.processor(0).model().uncounted(|model| model.rdmsr(0x38E)).unwrap() & 0xF;
+        assert_eq!(overflowed(), 0, "{name}");
+        bench.run(1);
+        assert_eq!(overflowed(), 1 << first, "{name}");
+        assert_eq!((bench.count(first), bench.count(second)), (1_000, 400), "{name}");
+    }
+}
+
 #[test]
 fn a_start_with_the_reset_costs_one_read_and_at_most_fourteen_writes_more() {
     for name in PROCESSORS {
@@ -103,11 +124,12 @@ fn a_start_with_the_reset_costs_one_read_and_at_most_fourteen_writes_more() {
             // the global control twice, and the select registers of the counters that do not start.
             let reset = 4 + 4 + 2 + (4 - n);
             assert_eq!(cost(&|| start(counters)), (1, 2 * n + 1 + reset, 0), "{name}, {count}");
-            // Beside a counter that counts there is none.
-            let first = counters.iter().next().unwrap();
-            if count > 1 {
+            // Beside counters that count, all of them stop and go on.
+            let (first, active) = (counters.iter().next().unwrap(), n - 1);
+            if active > 0 {
                 bench.stop(first);
-                assert_eq!(cost(&|| bench.start(first)), (0, 3, 0), "{name}, {count}");
+                let reset = 1 + 4 + 4 + 2 + (4 - n) + 2 * active;
+                assert_eq!(cost(&|| bench.start(first)), (1, 2 + 1 + reset, active), "{name}, {count}");
             }
         }
     }

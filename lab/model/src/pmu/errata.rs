@@ -38,8 +38,8 @@ pub(crate) struct Flawed {
 }
 
 enum Erratum {
-    /// AAK100, AAP53, BD53: a counter that is set up when all were idle counts wrongly, unless all four counters were
-    /// reset since.
+    /// AAK100, AAP53, BD53: a counter that is set up counts wrongly, unless all four counters were reset since any of
+    /// them counted (Linux repeats the reset whenever counters were added, `intel_pmu_nhm_enable_all`).
     NeedsReset(Reset),
     /// BJ122, BV98, HSD29: a counter with an event of memory access loses half of its events to the same counter of the
     /// other thread, if that one is on.
@@ -51,10 +51,8 @@ enum Erratum {
 
 #[derive(Default)]
 struct Reset {
-    /// Whether the counters were reset, and have not counted and been idle since.
+    /// Whether the counters were reset, and none has counted since.
     was_done: bool,
-    /// Whether a counter has counted since the reset. Until then, the counters may be idle for any time.
-    has_counted: bool,
     /// The counters that were set up without a reset.
     unsound: u64,
     /// The counters that have seen an odd number of events.
@@ -64,8 +62,7 @@ struct Reset {
 impl Reset {
     /// Records that time passes while the counters `on`, of any event but those of the reset, are on.
     fn elapse(&mut self, on: u64) {
-        self.was_done &= on != 0 || !self.has_counted;
-        self.has_counted = self.was_done && on != 0;
+        self.was_done &= on == 0;
     }
 
     /// Returns how many of its events a counter counts: every second one if it is unsound.
@@ -178,7 +175,7 @@ impl Flawed {
             Erratum::NeedsReset(reset) => {
                 // The events are on for a moment, then all off.
                 if msr == GLOBAL_CTRL && is_reset && on == ones(u32::from(COUNTERS)) {
-                    (reset.was_done, reset.has_counted) = (true, false);
+                    reset.was_done = true;
                 }
                 let counter = msr.checked_sub(PERFEVTSEL0).filter(|counter| *counter < u32::from(COUNTERS));
                 if let Some(counter) = counter.filter(|_| Select(value).enabled() && !RESET_EVENTS.contains(&value)) {

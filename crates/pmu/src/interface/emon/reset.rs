@@ -1,4 +1,4 @@
-//! The reset of the general counters before the first one starts (`Action::ResetCounters`).
+//! The reset of the general counters before some of them start (`Action::ResetCounters`).
 
 use x86_defs::intel::perfmon::PerfEvtSel;
 
@@ -16,24 +16,42 @@ pub fn selects(bank: Bank) -> impl Iterator<Item = (Msr, PerfEvtSel)> {
     (0..).zip(EVENTS).map(move |(counter, event)| (bank.select(counter), PerfEvtSel::from_bits(event)))
 }
 
-/// Resets the general counters if some of `counters`, which are about to start, are general ones, and none counts: not
-/// of the driver by its state, nor of another program by the global control register. Fixed counters keep counting.
+/// Resets the general counters if some of `counters`, which are about to start, are general ones. Active general counters
+/// stop for the time of the reset, keep their counts and what is left of their intervals, and have to be let count again
+/// by IA32_PERF_GLOBAL_CTRL. Fixed counters keep counting. Does nothing if another program lets a general counter count,
+/// by the global control register.
 ///
-/// Costs one read. The reset costs ten writes more, and one for each general counter that does not start.
+/// Costs one read. The reset costs ten writes more, one for each general counter that neither starts nor is active, and
+/// if there are A active ones, one write and A times one RDPMC and two writes.
 pub fn before_start(emon: Emon, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
     let (bank, starting) = (emon.bank(), counters.and(emon.general()));
-    if starting.is_empty() || !cpu_counters.active.all.and(bank.all).is_empty() {
+    if starting.is_empty() {
         return;
     }
+    let active = cpu_counters.active.all.and(bank.all);
     let control = cpu.rdmsr(IA32_PERF_GLOBAL_CTRL);
-    if !emon.counters_in(control).and(bank.all).is_empty() {
+    if !emon.counters_in(control).and(bank.all).without(active).is_empty() {
         return;
+    }
+    let stopped = control & !emon.bits(bank.all);
+    if !active.is_empty() {
+        cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, stopped);
+    }
+    for (counter, started) in cpu_counters.pmu.started_of(active) {
+        let value = cpu.rdpmc(u32::from(counter));
+        // A counter with an interval goes on where it was. The value of another one may have more bits than a write has.
+        let is_armed = cpu_counters.active.interrupting.has(counter);
+        started.overflowed(value, if is_armed { value } else { started.initial() });
     }
     for (counter, (register, event)) in (0..).zip(selects(bank)) {
         cpu.wrmsr(register, event.into_bits());
         Counters::load(bank, cpu, counter, CounterState::FREE);
     }
-    cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control | emon.bits(bank.all));
-    cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, control);
-    bank.clear_selects(cpu, bank.all.without(starting));
+    cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, stopped | emon.bits(bank.all));
+    cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, stopped);
+    bank.clear_selects(cpu, bank.all.without(starting).without(active));
+    for (counter, started) in cpu_counters.pmu.started_of(active) {
+        cpu.wrmsr(started.register(), started.total.value());
+        cpu.wrmsr(bank.select(counter), started.select());
+    }
 }
