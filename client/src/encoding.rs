@@ -9,7 +9,7 @@ use halprof::source::is_named;
 use halprof::text::support;
 use pmu::extra::Extra;
 use pmu::hal::SourceInformation;
-use pmu::interface::emon::PmuCapabilities;
+use pmu::interface::emon::{Microarchitecture, PmuCapabilities, has_architectural_pebs};
 use pmu::{CoreType, Cpuid, Hal, Kind, ProcessorIndex, Source};
 use protocol::modes;
 use raw_cpuid::CpuIdResult;
@@ -23,6 +23,9 @@ use crate::format;
 /// Both mode bits of an event select register, and the lower one.
 const BOTH_MODES: u64 = 3 << USER_BIT;
 const USER_BIT: u32 = 16;
+
+/// What is said of an Intel processor that no table is for.
+pub const UNKNOWN_MODEL: &str = "this version does not know the model; CPUID alone tells its counters";
 
 /// A counter of a processor: a number, or `F` and the number of a fixed counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,6 +87,9 @@ pub struct CoreEncoding {
     pub pebs_counters: Vec<CounterName>,
     /// Why it cannot be counted.
     pub error: Option<String>,
+    /// Why the driver cannot record it, although the processor can.
+    #[serde(skip)]
+    pub not_recorded: Option<String>,
     /// Advice about the event.
     #[serde(skip)]
     pub note: Option<String>,
@@ -102,6 +108,7 @@ impl CoreEncoding {
             counters: Vec::new(),
             pebs_counters: Vec::new(),
             error: Some(error),
+            not_recorded: None,
             note: None,
             description: None,
         }
@@ -189,8 +196,20 @@ impl<C: Cpuid> Core<'_, C> {
             encoding.pebs_counters.retain(is_allowed);
         }
         let is_precise = event.modes & modes::PRECISE != 0;
+        if encoding.not_recorded.is_none() && !encoding.pebs_counters.is_empty() && has_architectural_pebs(self.cpu) {
+            encoding.not_recorded =
+                Some("recording it needs architectural PEBS, which the driver does not have yet".to_owned());
+        }
+        if encoding.not_recorded.is_some() {
+            encoding.pebs_counters.clear();
+        }
+        let is_unknown = hal.selection().interface == Kind::Emon && Microarchitecture::is_unknown(self.cpu);
+        if encoding.select.is_some() && encoding.note.is_none() && is_unknown {
+            encoding.note = Some(UNKNOWN_MODEL.to_owned());
+        }
         if encoding.error.is_none() && is_precise && encoding.pebs_counters.is_empty() {
-            encoding.error = Some("no counter of this processor records it precisely".to_owned());
+            let none = || "no counter of this processor records it precisely".to_owned();
+            encoding.error = Some(encoding.not_recorded.clone().unwrap_or_else(none));
         }
         // Without a select it is time, which needs no counter.
         if encoding.error.is_none() && encoding.select.is_some() && encoding.counters.is_empty() {
@@ -264,6 +283,7 @@ impl<C: Cpuid> Core<'_, C> {
             counters: self.names(found.counters.bits()),
             pebs_counters: self.names(found.precise.bits()),
             error: (!support::is_supported(number) && !is_time).then(|| support::sentence(number)),
+            not_recorded: None,
             note: is_time.then(|| "a timer measures it, and no counter".to_owned()),
             description: None,
         }
@@ -332,6 +352,10 @@ impl<C: Cpuid> Core<'_, C> {
             extra: extra.or_else(of_table),
             counters: counter_names(event.counters.and(there)),
             pebs_counters: counter_names(event.precise_counters.and(there)),
+            not_recorded: vendor_event::check_recordable(event)
+                .err()
+                .filter(|_| !event.precise_counters.is_empty())
+                .map(|cause| cause.to_string()),
             note: note(event, why.is_none()),
             error: why,
             description: None,

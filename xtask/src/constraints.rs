@@ -103,7 +103,7 @@ type Class = (u16, u16);
 fn generated(workspace: &Workspace) -> Result<String> {
     let mut text = String::from(
         "//! Event constraints of each generation. Generated from `crates/pmu/facts` by `cargo xtask constraints`.\n\n\
-         use super::{Class, Table};\n",
+         use super::{Class, Exception, Table};\n",
     );
     for name in generations(workspace)? {
         let facts = facts(workspace, &name)?;
@@ -121,9 +121,9 @@ fn generated(workspace: &Workspace) -> Result<String> {
             writeln!(text, "        {},", bytes.join(", "))?;
         }
         text.push_str("    ],\n)");
-        let filtered = with_cmask(&facts)?;
-        if !filtered.is_empty() {
-            write!(text, "\n.with_cmask(&[{}])", filtered.join(", "))?;
+        let exceptions = exceptions(&facts);
+        if !exceptions.is_empty() {
+            write!(text, "\n.except(&[\n    {},\n])", exceptions.join(",\n    "))?;
         }
         text.push_str(";\n");
     }
@@ -138,7 +138,7 @@ fn packed(facts: &[Fact]) -> Result<(Vec<Class>, Vec<Vec<u8>>)> {
             encodings.entry((fact.event, None)).or_default().push(fact);
             continue;
         };
-        // No request can select the extension of the unit mask.
+        // Unit masks of more than 8 bits are exceptions.
         if let Some(umask) = umask {
             encodings.entry((fact.event, Some(umask))).or_default().push(fact);
         }
@@ -179,8 +179,9 @@ fn packed(facts: &[Fact]) -> Result<(Vec<Class>, Vec<Vec<u8>>)> {
     Ok((classes, groups.into_values().collect()))
 }
 
-/// Returns the encodings that other counters count if CMASK is not 0.
-fn with_cmask(facts: &[Fact]) -> Result<Vec<String>> {
+/// Returns the encodings that no group can tell: those that other counters count if CMASK is not 0, and those with a unit
+/// mask of more than 8 bits.
+fn exceptions(facts: &[Fact]) -> Vec<String> {
     let mut encodings: BTreeMap<(u16, u16), Vec<&Fact>> = BTreeMap::new();
     for fact in facts {
         if let Some(umask) = fact.umask {
@@ -189,6 +190,14 @@ fn with_cmask(facts: &[Fact]) -> Result<Vec<String>> {
     }
     let mut found = Vec::new();
     for ((event, umask), rows) in encodings {
+        let mut add = |kind: &str, (counters, precise): Class| {
+            found.push(format!(
+                "Exception::{kind}({event:#04X}, {umask:#04X}, Class::new({counters:#X}, {precise:#X}))"
+            ));
+        };
+        if umask > 0xFF {
+            add("wide", class(&rows));
+        }
         let (plain, filtered): (Vec<&Fact>, Vec<&Fact>) = rows.into_iter().partition(|fact| fact.cmask == 0);
         if plain.is_empty() || filtered.is_empty() {
             continue;
@@ -196,11 +205,10 @@ fn with_cmask(facts: &[Fact]) -> Result<Vec<String>> {
         let counters = filtered.iter().fold(u16::MAX, |all, fact| all & fact.counters);
         let precise = filtered.iter().fold(0, |all, fact| all | fact.precise);
         if counters != class(&plain).0 {
-            let umask = u8::try_from(umask).context("a unit mask of more than 8 bits")?;
-            found.push(format!("({event:#04X}, {umask:#04X}, Class::new({counters:#X}, {precise:#X}))"));
+            add("with_cmask", (counters, precise));
         }
     }
-    Ok(found)
+    found
 }
 
 /// Returns the class of an encoding: by the rows without CMASK, INV and edge if there are any. If they disagree, it

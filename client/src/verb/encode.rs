@@ -113,7 +113,8 @@ fn text(core: &CoreEncoding) -> String {
     rows.extend(core.extra.as_ref().map(|extra| ("Register", format!("{} = {}", extra.msr, extra.value))));
     if core.select.is_some() {
         rows.push(("Counters", counters(&core.counters)));
-        rows.push(("Precise", counters(&core.pebs_counters)));
+        let precise = core.not_recorded.as_ref().filter(|_| core.error.is_none());
+        rows.push(("Precise", precise.map_or_else(|| counters(&core.pebs_counters), |why| format!("none: {why}"))));
     }
     rows.extend(core.note.clone().map(|note| ("Note", note)));
     rows.extend(core.description.iter().filter(|text| !text.is_empty()).map(|text| ("About", wrapped(text))));

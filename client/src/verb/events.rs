@@ -4,7 +4,7 @@ use halprof::Driver;
 use halprof::core_types::qualified;
 use halprof::event::{SourceName, requests, resolve};
 use halprof::source::Sources;
-use protocol::{CountRecord, EventRequest, ProcessorSet};
+use protocol::{CountRecord, EventRequest, ProcessorSet, modes};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
@@ -110,7 +110,7 @@ pub fn add(events: &mut Vec<EventRequest>, event: EventRequest, sources: &Source
 pub fn wanted(connection: &Driver, names: &[Names<SourceName>]) -> Result<Vec<(u32, u32)>, Error> {
     let mut wanted = Vec::new();
     for name in names.iter().flatten() {
-        let found = resolve(name, &ProcessorSet::EMPTY, connection)?;
+        let found = resolve(name, modes::BOTH, &ProcessorSet::EMPTY, connection)?;
         wanted.extend(found.iter().map(|one| (one.source.id, one.core_type)));
     }
     Ok(wanted)

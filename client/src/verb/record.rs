@@ -120,12 +120,14 @@ fn requested(args: &RecordArgs, connection: &Driver) -> Result<Vec<RequestedEven
     let processors = args.session.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
     let mut requested = Vec::new();
     for SampledEvent { event, interval } in args.events.iter().flatten() {
-        requested.extend(resolve(&event.source, &processors, connection)?.into_iter().map(|found| RequestedEvent {
-            source: found.source,
-            core_type: found.core_type,
-            modes: event.modes,
-            counters: if event.counters == 0 { found.counters } else { event.counters },
-            interval: *interval,
+        requested.extend(resolve(&event.source, event.modes, &processors, connection)?.into_iter().map(|found| {
+            RequestedEvent {
+                source: found.source,
+                core_type: found.core_type,
+                modes: event.modes,
+                counters: if event.counters == 0 { found.counters } else { event.counters },
+                interval: *interval,
+            }
         }));
     }
     Ok(requested)

@@ -4,13 +4,13 @@ use pmu::errata::named_sources::{self as errata, Cores};
 use pmu::{Kind, Source};
 use protocol::InfoReply;
 use serde::Serialize;
-use x86_defs::cpuid::{Signature, VENDOR_INTEL};
+use x86_defs::cpuid::{Signature, VENDOR_AMD, VENDOR_INTEL};
 
 /// An erratum of a source, as `--json` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct SourceErratum {
-    /// Its number in Intel's specification update.
+    /// Its number in Intel's specification update or AMD's revision guide.
     pub number: &'static str,
     /// Whether it concerns the efficient cores of a hybrid processor only.
     pub efficient_cores_only: bool,
@@ -27,10 +27,15 @@ pub struct ProcessorErratum {
     pub sources: Vec<&'static str>,
 }
 
-/// Returns the errata of the processor with the sources that they concern; none with another interface than Emon.
+/// Returns the errata of the processor with the sources that they concern; none with another interface than that of the
+/// vendor.
 fn of_processor(info: &InfoReply) -> impl Iterator<Item = &'static errata::Erratum> {
-    let is_emon = info.interface == Kind::Emon as u32 && info.vendor.starts_with(&VENDOR_INTEL);
-    errata::of_processor(Signature::from_bits(info.signature)).filter(move |_| is_emon)
+    let (interface, is_intels) = (info.interface, info.vendor.starts_with(&VENDOR_INTEL));
+    let is_amds = info.vendor.starts_with(&VENDOR_AMD);
+    errata::of_processor(Signature::from_bits(info.signature)).filter(move |erratum| {
+        let kind = erratum.interface();
+        interface == kind as u32 && if kind == Kind::Emon { is_intels } else { is_amds }
+    })
 }
 
 impl From<&errata::Erratum> for SourceErratum {
@@ -41,16 +46,18 @@ impl From<&errata::Erratum> for SourceErratum {
 
 /// Returns the errata of a source.
 pub fn of_source(info: &InfoReply, source: u32) -> Vec<SourceErratum> {
-    let concerns = |erratum: &&errata::Erratum| erratum.sources().any(|of| of == Source(source));
+    let concerns = |erratum: &&errata::Erratum| erratum.sources().any(|of| of.source == Source(source));
     of_processor(info).filter(concerns).map(SourceErratum::from).collect()
 }
 
 /// Returns the errata of all named sources.
 #[must_use]
 pub fn all(info: &InfoReply) -> Vec<ProcessorErratum> {
-    let name = |source: Source| Kind::Emon.sources().iter().find(|row| row.source == source).map_or("", |row| row.name);
     of_processor(info)
-        .map(|erratum| ProcessorErratum { erratum: erratum.into(), sources: erratum.sources().map(name).collect() })
+        .map(|erratum| ProcessorErratum {
+            erratum: erratum.into(),
+            sources: erratum.sources().map(|of| of.name).collect(),
+        })
         .collect()
 }
 

@@ -54,16 +54,41 @@ pub enum Listing {
 /// in the low half; the number of unit masks; these unit masks. With zero unit masks the group stands for every unit
 /// mask that no earlier group has. Groups are in ascending order of their event numbers.
 ///
-/// `with_cmask` has the event, unit mask and class of encodings that other counters count if CMASK is not 0. Of all
-/// facts that is one: C0/01 of Skylake counts on counter 1 only (INST_RETIRED.PREC_DIST), and with CMASK on the others
-/// (INST_RETIRED.TOTAL_CYCLES_PS). CMASK of other events, and INV, edge and AnyThread of all, change no counters in
-/// Intel's event files; Linux's constraints compare event and unit mask alone (`INTEL_UEVENT_CONSTRAINT`).
+/// `exceptions` has the encodings that no group can tell:
+///
+/// - Encodings that other counters count if CMASK is not 0. Of all facts that is one: C0/01 of Skylake counts on counter
+///   1 only (INST_RETIRED.PREC_DIST), and with CMASK on the others (INST_RETIRED.TOTAL_CYCLES_PS). CMASK of other
+///   events, and INV, edge and AnyThread of all, change no counters in Intel's event files; Linux's constraints compare
+///   event and unit mask alone (`INTEL_UEVENT_CONSTRAINT`).
+/// - Unit masks of more than 8 bits: bits 15:8 are UMASK2.
 #[derive(Debug)]
 pub struct Table {
     /// The classes of its events.
     classes: &'static [Class],
     groups: &'static [u8],
-    with_cmask: &'static [(u16, u8, Class)],
+    exceptions: &'static [Exception],
+}
+
+/// An encoding that no group of a [`Table`] can tell.
+#[derive(Debug, Clone, Copy)]
+pub struct Exception {
+    event: u16,
+    umask: u16,
+    /// It is one only if CMASK is not 0.
+    needs_cmask: bool,
+    class: Class,
+}
+
+impl Exception {
+    /// Creates an exception for a unit mask of more than 8 bits.
+    pub(crate) const fn wide(event: u16, umask: u16, class: Class) -> Self {
+        Self { event, umask, needs_cmask: false, class }
+    }
+
+    /// Creates an exception for a CMASK that is not 0.
+    pub(crate) const fn with_cmask(event: u16, umask: u16, class: Class) -> Self {
+        Self { event, umask, needs_cmask: true, class }
+    }
 }
 
 impl Table {
@@ -72,28 +97,26 @@ impl Table {
 
     /// Creates a table.
     pub(crate) const fn new(classes: &'static [Class], groups: &'static [u8]) -> Self {
-        Self { classes, groups, with_cmask: &[] }
+        Self { classes, groups, exceptions: &[] }
     }
 
-    /// Returns the table with other classes of some encodings with CMASK.
-    pub(crate) const fn with_cmask(self, with_cmask: &'static [(u16, u8, Class)]) -> Self {
-        Self { with_cmask, ..self }
+    /// Returns the table with exceptions.
+    pub(crate) const fn except(self, exceptions: &'static [Exception]) -> Self {
+        Self { exceptions, ..self }
     }
 
-    /// Returns the class of an event as [`find`](Self::find) does, with regard to whether its CMASK is not 0.
+    /// Returns the class of an event with CMASK or without it, or `None` if the table does not list the event. Bits 15:8
+    /// of the unit mask are UMASK2; without a row of its own, such a unit mask has the class of its lower bits. Takes
+    /// time in proportion to the table, at most a few hundred groups: sessions are planned with it, not interrupts.
     #[must_use]
-    pub fn find_filtered(&self, event: u16, umask: u8, has_cmask: bool) -> Option<Class> {
-        let mut filtered = self.with_cmask.iter().filter(|_| has_cmask);
-        match filtered.find(|(number, of, _)| (*number, *of) == (event, umask)) {
-            Some((.., class)) => Some(*class),
-            None => self.find(event, umask),
-        }
+    pub fn find(&self, event: u16, umask: u16, has_cmask: bool) -> Option<Class> {
+        let is_it = |one: &&Exception| (one.event, one.umask) == (event, umask) && (has_cmask || !one.needs_cmask);
+        let exception = self.exceptions.iter().find(is_it).map(|exception| exception.class);
+        exception.or_else(|| self.grouped(event, (umask & 0xFF) as u8))
     }
 
-    /// Returns the class of an event without CMASK, or `None` if the table does not list it. Takes time in proportion
-    /// to the table, at most a few hundred groups: sessions are planned with it, not interrupts.
-    #[must_use]
-    pub fn find(&self, event: u16, umask: u8) -> Option<Class> {
+    /// Returns the class of an event by the groups.
+    fn grouped(&self, event: u16, umask: u8) -> Option<Class> {
         let mut rest = self.groups;
         while let [low, high_and_class, length, tail @ ..] = rest {
             let (umasks, next) = tail.split_at_checked(usize::from(*length))?;
@@ -112,6 +135,6 @@ impl Table {
     /// Returns the bytes that the table takes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
-        size_of_val(self.classes) + size_of_val(self.groups) + size_of_val(self.with_cmask)
+        size_of_val(self.classes) + size_of_val(self.groups) + size_of_val(self.exceptions)
     }
 }

@@ -59,7 +59,7 @@ fn facilities_are_those_of_the_processor() {
     }
 }
 
-/// The models of Intel's `mapfile.csv` (August 2026), and of Core and Core 2 by the SDM, each with its
+/// The models of Intel's `mapfile.csv` (August 2026), of Core and Core 2 by the SDM, and Bartlett Lake (D7) by Linux, each with its
 /// microarchitecture as a P core or alone, and as an E core.
 #[test]
 fn the_microarchitecture_is_that_of_the_model_and_the_core_type() {
@@ -81,7 +81,7 @@ fn the_microarchitecture_is_that_of_the_model_and_the_core_type() {
         (6, "7A", M::GoldmontPlus, M::GoldmontPlus),
         (6, "7D 7E A7 8C 8D 6A 6C", M::IceLake, M::IceLake),
         (6, "86 96 9C", M::Tremont, M::Tremont),
-        (6, "8F CF AD AE", M::GoldenCove, M::GoldenCove),
+        (6, "8F CF AD AE D7", M::GoldenCove, M::GoldenCove),
         (6, "97 9A B7 BA BF", M::GoldenCove, M::Gracemont),
         (6, "BE", M::Gracemont, M::Gracemont),
         (6, "AA AC B5", M::GoldenCove, M::Crestmont),
@@ -119,7 +119,7 @@ fn the_microarchitecture_is_that_of_the_model_and_the_core_type() {
             }
         }
     }
-    assert_eq!(found, 81);
+    assert_eq!(found, 82);
     let low_power = of(0xC0650, Some(0x20 << 24 | 2));
     assert_eq!(low_power, M::Crestmont, "the low-power cores of Arrow Lake H");
 }

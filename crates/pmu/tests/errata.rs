@@ -10,7 +10,7 @@ use x86_defs::cpuid::Signature;
 fn of(name: &str, source: u32) -> (Vec<&'static str>, bool) {
     let [signature, ..] = cpuid_dumps::find(name).unwrap().cpuid().cpuid(1, 0);
     let errata: Vec<_> = errata::of_processor(Signature::from_bits(signature))
-        .filter(|erratum| erratum.sources().any(|of| of == Source(source)))
+        .filter(|erratum| erratum.sources().any(|of| of.source == Source(source)))
         .collect();
     let efficient = errata.iter().any(|erratum| erratum.cores == Cores::Efficient);
     (errata.into_iter().map(|erratum| erratum.number).collect(), efficient)
@@ -50,6 +50,17 @@ fn the_errata_of_an_event_are_those_of_intels_event_files() {
         assert_eq!(of("arrow-lake-h-285h", source), (vec!["ARL010", "ARL011"], true));
         assert_eq!(of("sierra-forest-derived", source), (vec!["SRF6", "SRF7"], false));
     }
+}
+
+/// AMD's revision guide for family 19h models 00h to 0Fh, 1292; Vermeer, model 21h, has another guide.
+#[test]
+fn retire_events_of_milan_overcount() {
+    for source in [0x02, 0x06, 0x0B, 0x68, 0x6A, 0x6D] {
+        assert_eq!(of("milan-7713", source), (vec!["1292"], false), "{source:#x}");
+        assert_eq!([of("zen3-5950x", source), of("zen2-3600x", source)], [(); 2].map(|()| (vec![], false)));
+    }
+    // Cycles, and retired micro-coded instructions, event 1C1H.
+    assert_eq!([0x13, 0x1005].map(|source| of("milan-7713", source).0.len()), [0; 2]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod counting;
 mod facts;
 mod narrowing;
 pub mod seed;
@@ -284,7 +285,7 @@ fn events_in_any_order_beside_any_others_are_placed_if_an_exhaustive_search_plac
 fn the_tables_take_few_bytes() {
     let intel = Microarchitecture::ALL.into_iter().map(|generation| generation.table().bytes());
     let all = intel.sum::<usize>() + tables::BULLDOZER.bytes() + tables::P6.bytes();
-    assert!((10_000..12_000).contains(&all), "{all} bytes");
+    assert!((10_000..14_000).contains(&all), "{all} bytes");
 }
 
 /// Errata BDM11 and BDM55, by the name of Linux's function `bdw_limit_period`.

@@ -255,6 +255,7 @@ pub static IDENTITIES: &[CpuIdentity] = &[
     hybrid!("raptor-lake-p-13900h", emon(6, 48, ALL, CLEAR).and_fixed(3), "raptor-lake-p-13900h-efficient"),
     real!("raptor-lake-p-13900h-efficient", emon(6, 48, ALL, CLEAR).and_fixed(3)),
     real!("raptor-lake-e-6315p", emon(8, 48, ALL, CLEAR).and_fixed(3)),
+    real!("bartlett-lake-273pqe", emon(8, 48, ALL, CLEAR).and_fixed(3)),
     hybrid!("meteor-lake-155h", emon(8, 48, ALL, BY_LEAF_23).and_fixed(3), "meteor-lake-155h-efficient"),
     real!("meteor-lake-155h-efficient", emon(8, 48, ALL, BY_LEAF_23).and_fixed(3)),
     hybrid!("arrow-lake-u-265u", emon(8, 48, ALL, BY_LEAF_23).and_fixed(3), "arrow-lake-u-265u-efficient"),

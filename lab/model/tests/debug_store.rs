@@ -656,13 +656,15 @@ fn unsupported_counters_and_events_write_no_records() {
         (ALDER_LAKE, Some(0x20), instructions(0), 0x3F),
         (ALDER_LAKE, Some(0x20), 0x05D0, 0x03),
         (SAPPHIRE_RAPIDS, None, instructions(0), 0xFE),
+        (0x000D_0670, None, instructions(0), 0xFE), // Bartlett Lake
         (METEOR_LAKE, Some(0x40), instructions(0), 0xFE),
         (METEOR_LAKE, Some(0x20), instructions(0), 0xFF),
         (ICE_LAKE, None, instructions(0), 0xFF),
         (ICE_LAKE, None, 0x003C, 0),
         (ICE_LAKE, None, 0x04C4, 0),
         // A model without a table.
-        (0x000F_06F0, None, instructions(0), 0xFF),
+        (0x000F_06F0, None, instructions(0), 0xFE),
+        (0x000F_06F0, None, 0x00C4, 0xFF),
         (0x000F_06F0, None, 0x81D0, 0),
     ] {
         check_recorded(signature, core_type, select, recorded);

@@ -18,6 +18,8 @@ use crate::table::{AMD, INTEL, flag, hexadecimal, list, read, rows};
 const FILES: (&str, &str) = ("import/files.csv", "generation,file");
 /// Counters that Intel's tables do not have, and the columns of that file.
 const COUNTERS: (&str, &str) = ("import/counters.csv", "generation,event,umask,listed,counters");
+/// Counters of events that Intel's tables do not name, and the columns of that file.
+const UNLISTED: (&str, &str) = ("import/unlisted.csv", "generation,first,last,umask,counters");
 /// The table of family 15h, and its facts.
 const FAMILY_15: (&str, &str) = ("amd/fam15h.csv", "bulldozer.csv");
 
@@ -76,6 +78,7 @@ pub fn run(folder: &Path, facts: &Path) -> Result<()> {
         let is_known = generations.values().flatten().any(|file| *file == name);
         ensure!(is_known || name == "map.csv", "{name} belongs to no generation: add it to {}", FILES.0);
     }
+    let unlisted = rows(&read(&facts.join(UNLISTED.0))?, UNLISTED.1, unlisted).context(UNLISTED.0)?;
     let mut texts = Vec::new();
     for (generation, files) in generations {
         let mut merged_rows = BTreeSet::new();
@@ -85,7 +88,8 @@ pub fn run(folder: &Path, facts: &Path) -> Result<()> {
             merged_rows.extend(lines.into_iter().flatten());
         }
         let rows = merged_rows.into_iter().map(|row| replaced(row, &generation, &replacements)).collect();
-        texts.push((format!("{generation}.csv"), text(merged(rows))));
+        let nameless = unlisted.iter().filter(|(of, _)| *of == generation).flat_map(|(_, lines)| lines.iter().cloned());
+        texts.push((format!("{generation}.csv"), text(merged(rows), nameless)));
     }
     check_names(&read(&folder.join(FAMILY_15.0))?, &read(&facts.join(FAMILY_15.1))?)?;
     // Nothing is changed unless every file is right.
@@ -161,8 +165,13 @@ fn replaced(row: Row, generation: &str, replacements: &[Replacement]) -> Row {
             && replacement.umask.is_none_or(|umask| umask == row.umask)
             && row.counters == Counters::General(replacement.listed)
     };
-    let counters = replacements.iter().rfind(fits).map_or(row.counters, |found| Counters::General(found.counters));
-    Row { counters, ..row }
+    match replacements.iter().rfind(fits) {
+        Some(Replacement { counters, .. }) => {
+            // A counter that does not count records nothing.
+            Row { counters: Counters::General(*counters), not_precise: row.not_precise | !counters, ..row }
+        }
+        None => row,
+    }
 }
 
 /// Merges an event `X_P` and its precise form `X_PS` if they have the same encoding.
@@ -180,10 +189,17 @@ fn merged(mut rows: BTreeSet<Row>) -> BTreeSet<Row> {
     rows
 }
 
+/// Returns a generation, and a nameless row for each event number of a range.
+fn unlisted([generation, first, last, umask, counters]: [&str; 5]) -> Result<(String, Vec<String>)> {
+    let (first, last, counters) = (hexadecimal(first)?, hexadecimal(last)?, hexadecimal(counters)?);
+    let row = |event| format!(",{event:02X},{umask},0,0,0,0,{counters:X},0,0");
+    Ok((generation.to_owned(), (first..=last).map(row).collect()))
+}
+
 /// Formats a file of facts.
-fn text(rows: impl IntoIterator<Item = Row>) -> String {
+fn text(rows: impl IntoIterator<Item = Row>, nameless: impl Iterator<Item = String>) -> String {
     let rows = rows.into_iter().map(|row| row.to_string());
-    let mut lines: Vec<String> = [HEADER.to_owned()].into_iter().chain(rows).collect();
+    let mut lines: Vec<String> = [HEADER.to_owned()].into_iter().chain(rows).chain(nameless).collect();
     lines.push(String::new());
     lines.join("\n")
 }

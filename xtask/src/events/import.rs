@@ -31,6 +31,10 @@ AuthenticAMD,1A,60,7F,FFFF,00,00,amd_fam1ah_zen5
 HygonGenuine,18,00,FF,FFFF,00,00,amd_fam17h_zen1
 ";
 
+/// Processors that Intel's map lacks. Bartlett Lake has the cores of Raptor Lake and no others (Linux,
+/// `INTEL_BARTLETTLAKE`), whose events are those of Alder Lake.
+const INTEL_MORE: &str = "GenuineIntel,6,D7,D7,FFFF,00,00,alderlake_goldencove\n";
+
 /// First off-core response register: the i-th encoding of an event is for the register behind it.
 const FIRST_OFFCORE: u16 = 0x1A6;
 
@@ -178,7 +182,7 @@ fn amd([name, sub, event, umask]: [&str; 4]) -> Result<Event> {
 /// Returns the lines of the map: Intel's, and those of AMD.
 fn map(text: &str) -> Result<String> {
     let rows = rows(text, INTEL_MAP, map_line).context("map")?;
-    Ok(format!("{MAP_HEADER}\n{}{AMD_MAP}", rows.concat()))
+    Ok(format!("{MAP_HEADER}\n{}{INTEL_MORE}{AMD_MAP}", rows.concat()))
 }
 
 fn map_line([processor, file, core_type, role, _]: [&str; 5]) -> Result<String> {

@@ -230,7 +230,7 @@ impl Kind {
             events.retain(|name| !TIMES.iter().any(|time| time.eq_ignore_ascii_case(name)));
             for name in &events {
                 let source = source(name, self.core_type);
-                match resolve(&source, processors, connection) {
+                match resolve(&source, modes::BOTH, processors, connection) {
                     Err(error) => unavailable.push(((*name).to_owned(), error.to_string())),
                     Ok(found) if found.is_empty() => {
                         unavailable.push(((*name).to_owned(), "the chosen processors have no such event".to_owned()));
@@ -253,7 +253,9 @@ impl Kind {
         for group in groups(&inputs, &|events| counters.fit(events)) {
             let number = 1 + requested.iter().map(|event| event.group).max().unwrap_or_default();
             for name in &group {
-                for found in resolve(&source(name, self.core_type), processors, connection)?.into_iter().take(1) {
+                for found in
+                    resolve(&source(name, self.core_type), modes::BOTH, processors, connection)?.into_iter().take(1)
+                {
                     let event = EventRequest {
                         source: found.source.id,
                         modes: modes::BOTH,

@@ -119,10 +119,30 @@ fn an_event_that_low_power_cores_lack_is_refused() {
 }
 
 #[test]
-fn what_the_driver_does_not_know_has_the_counters_of_the_facts() {
+fn the_driver_chooses_the_counters_of_an_event_with_a_wide_unit_mask() {
     let system = hybrid(0x000B_06D1);
     run(&system, "start cpu_core/ITLB_MISSES.STLB_HIT/").outcome.unwrap();
-    assert_eq!(started(&system), [(number("cpu/event=0x11,umask=0x120/"), 3, CORE, 0x3FF)]);
+    assert_eq!(started(&system), [(number("cpu/event=0x11,umask=0x120/"), 3, CORE, 0)]);
+}
+
+/// The general counters record C0/00 under the HAL's name, which is another event than 00/01.
+#[test]
+fn an_event_that_only_a_fixed_counter_records_starts_no_session() {
+    const SAPPHIRE_RAPIDS: u32 = 0x0008_06F8;
+    for name in ["INST_RETIRED.PREC_DIST:p", "INST_RETIRED.ANY:up"] {
+        for command in [format!("start {name}"), format!("record --duration 0.001 -o NUL -e {name}")] {
+            let system = on(SAPPHIRE_RAPIDS);
+            let (exit, report) = run(&system, &command).failure();
+            assert_eq!(exit, Exit::UnsupportedSource, "{command}: {report}");
+            assert!(report.contains("only fixed counter 0 records it"), "{command}: {report}");
+            assert!(report.contains("instructions:p"), "{command}: {report}");
+            assert!(system.driver.inputs(Code::Start).is_empty(), "{command}");
+        }
+    }
+    // Counting takes the fixed counter.
+    let system = on(SAPPHIRE_RAPIDS);
+    run(&system, "start INST_RETIRED.PREC_DIST").outcome.unwrap();
+    assert_eq!(started(&system), [(2, 3, 0, 0)]);
 }
 
 #[test]

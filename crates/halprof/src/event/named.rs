@@ -84,7 +84,7 @@ pub fn requests(name: &EventName, processors: &ProcessorSet, driver: &Driver) ->
         flags: if name.pinned { event_flags::PINNED } else { 0 },
         ..EventRequest::EMPTY
     };
-    Ok(resolve(&name.source, processors, driver)?.into_iter().map(request).collect())
+    Ok(resolve(&name.source, name.modes, processors, driver)?.into_iter().map(request).collect())
 }
 
 /// Returns the source of an event that must be one, such as that of `query`: on a hybrid that of the first core type.
@@ -92,7 +92,7 @@ pub fn requests(name: &EventName, processors: &ProcessorSet, driver: &Driver) ->
 /// # Errors
 /// If nothing has this name, or the driver cannot count the event.
 pub fn one(wanted: &SourceName, driver: &Driver) -> Result<Resolved, Error> {
-    let found = resolve(wanted, &ProcessorSet::EMPTY, driver)?;
+    let found = resolve(wanted, modes::BOTH, &ProcessorSet::EMPTY, driver)?;
     found.into_iter().next().ok_or_else(|| unknown(wanted, driver.sources(), &[]))
 }
 
@@ -100,8 +100,13 @@ pub fn one(wanted: &SourceName, driver: &Driver) -> Result<Resolved, Error> {
 /// in perf; with a set of processors, only those of these processors.
 ///
 /// # Errors
-/// If nothing has this name, or the driver cannot count the event.
-pub fn resolve(wanted: &SourceName, processors: &ProcessorSet, driver: &Driver) -> Result<Vec<Resolved>, Error> {
+/// If nothing has this name, or the driver cannot count the event or, with [`modes::PRECISE`], record it.
+pub fn resolve(
+    wanted: &SourceName,
+    modes: u32,
+    processors: &ProcessorSet,
+    driver: &Driver,
+) -> Result<Vec<Resolved>, Error> {
     let sources = driver.sources()?;
     let core_type = wanted.core_type();
     let error = match (sources.find(wanted), wanted.source()) {
@@ -122,9 +127,9 @@ pub fn resolve(wanted: &SourceName, processors: &ProcessorSet, driver: &Driver) 
     }
     let tables = vendor_event::tables(Some(identity), pmu::CoreType::from_number(core_type));
     let tables = on_processors(tables, driver.core_types()?, processors);
-    let mut found = with_event(name, value, identity, &tables, sources)?;
+    let mut found = with_event(name, value, modes, identity, &tables, sources)?;
     if found.is_empty() {
-        found = with_imported(name, value, identity, &tables, driver)?;
+        found = with_imported(name, value, modes, identity, &tables, driver)?;
     }
     if !found.is_empty() {
         return Ok(found);
@@ -162,6 +167,7 @@ fn on_processors(tables: Vec<CoreTable>, core_types: &[CoreTypeInfo], processors
 fn with_event(
     name: &str,
     value: Option<Extra>,
+    modes: u32,
     identity: Identity,
     tables: &[CoreTable],
     sources: &Sources,
@@ -171,7 +177,7 @@ fn with_event(
     for (one, event) in usual().filter_map(|one| Some((one, one.table.find(name)?))) {
         let core_type = one.core_type.map_or(0, |core_type| core_type as u32);
         let cannot = |cause| CannotCountEvent { name: event.name.clone(), cause };
-        let request = vendor_event::request(&event, value).map_err(cannot)?;
+        let request = request_in(&event, value, modes).map_err(cannot)?;
         if request.source.raw().is_some() && has_other_event(&event, *one, identity) {
             return Err(cannot(CannotCount::LowPowerCores).into());
         }
@@ -187,6 +193,14 @@ fn with_event(
     Ok(found)
 }
 
+/// Returns the request for an event in these modes.
+fn request_in(event: &Event, value: Option<Extra>, modes: u32) -> Result<VendorRequest, CannotCount> {
+    if modes & modes::PRECISE != 0 {
+        vendor_event::check_recordable(event)?;
+    }
+    vendor_event::request(event, value)
+}
+
 /// Returns the source of a request for an event, and remembers its name.
 fn resolved(
     request: VendorRequest,
@@ -200,13 +214,14 @@ fn resolved(
     if request.source.raw().is_some() {
         sources.remember(&source, core_type, event.alone);
     }
-    Ok(Resolved { source, core_type, counters: request.counters })
+    Ok(Resolved { source, core_type, counters: 0 })
 }
 
 /// Returns the sources of an imported event, which the tables lack, on each core type.
 fn with_imported(
     name: &str,
     value: Option<Extra>,
+    modes: u32,
     identity: Identity,
     tables: &[CoreTable],
     driver: &Driver,
@@ -218,11 +233,11 @@ fn with_imported(
         let event = event_cache::find(imported.as_ref(), Some(identity), core_type, name);
         let Some(event) = event.and_then(ImportedEvent::event) else { continue };
         let cannot = |cause| CannotCountEvent { name: event.name.clone(), cause };
-        let request = vendor_event::request(&event, value).map_err(cannot)?;
+        let request = request_in(&event, value, modes).map_err(cannot)?;
         // The driver may not know an event that is newer than it.
         let mask = u32::from(event.counters.general_mask);
         let counters = if request.source.raw().is_some() && event.counters != Counters::ANY { mask } else { 0 };
-        found.push(resolved(VendorRequest { counters, ..request }, &event, value, core_type, sources)?);
+        found.push(Resolved { counters, ..resolved(request, &event, value, core_type, sources)? });
     }
     Ok(found)
 }

@@ -52,6 +52,9 @@ pub enum CannotCount {
     /// Only an unused fixed counter counts it.
     #[error("only fixed counter {0} counts it, which the driver does not use yet")]
     FixedCounter(u8),
+    /// Only a fixed counter records it, and the driver records general counters. What they record has another name.
+    #[error("only fixed counter {0} records it, and the driver records general counters only")]
+    FixedRecorder(u8),
     /// The driver knows event number and unit mask by other counters.
     #[error("the driver counts its event number and unit mask on other counters")]
     OtherCounters,
@@ -84,7 +87,10 @@ impl CannotCountEvent {
     /// Returns what the user can do about it, if anything.
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
-        Some(format!("client encode {}   (shows what it needs)", self.name))
+        Some(match self.cause {
+            CannotCount::FixedRecorder(0) => "instructions:p   (records the retired instructions)".to_owned(),
+            _ => format!("client encode {}   (shows what it needs)", self.name),
+        })
     }
 }
 
@@ -95,8 +101,6 @@ pub struct VendorRequest {
     pub source: Source,
     /// The whole event, if the number of the source has no room for it.
     pub whole: Option<WholeEvent>,
-    /// Mask of its counters if the driver does not know them, or 0.
-    pub counters: u32,
 }
 
 impl VendorRequest {
@@ -110,6 +114,18 @@ impl VendorRequest {
             None => sources.find(&SourceName::Number(self.source.0))?,
         };
         Ok(if self.source.raw().is_some() { SourceInfo { name, ..info } } else { info })
+    }
+}
+
+/// Checks that the driver can record an event under its own name.
+///
+/// # Errors
+/// If only a fixed counter records it: the general counters record another event, INST_RETIRED.ANY_P (C0/00) instead of
+/// INST_RETIRED.PREC_DIST (Linux, arch/x86/events/intel/ds.c, `intel_icl_pebs_event_constraints`).
+pub fn check_recordable(event: &Event) -> Result<(), CannotCount> {
+    match event.counters.fixed().next() {
+        Some(number) if event.is_fixed() => Err(CannotCount::FixedRecorder(number)),
+        _ => Ok(()),
     }
 }
 
@@ -130,7 +146,7 @@ pub fn request(event: &Event, value: Option<Extra>) -> Result<VendorRequest, Can
         let is_unit = (encoding.event, number) == (0, SLOTS_COUNTER) && matches!(encoding.umask, 0x04 | 0x80..=0x87);
         let slots = is_unit.then_some(raw);
         let source = known.map(|(_, source)| source).or(slots).ok_or(CannotCount::FixedCounter(number))?;
-        return Ok(VendorRequest { source, whole: None, counters: 0 });
+        return Ok(VendorRequest { source, whole: None });
     }
     let raw = RawEvent::NONE
         .with_event(encoding.event)
@@ -144,11 +160,8 @@ pub fn request(event: &Event, value: Option<Extra>) -> Result<VendorRequest, Can
     if source.raw().is_none() || encoding.event > RawEvent::MAX_EVENT {
         return Err(CannotCount::NotEncodable);
     }
-    // The driver's constraints are about event number and unit mask, the latter of 8 bits.
-    let is_wide = encoding.umask > u16::from(u8::MAX);
-    let counters = if is_wide { event.counters.general_mask.into() } else { 0 };
     let is_whole = extra.is_some() || !raw.is_encodable();
-    Ok(VendorRequest { source, whole: is_whole.then_some(WholeEvent { event: raw, extra }), counters })
+    Ok(VendorRequest { source, whole: is_whole.then_some(WholeEvent { event: raw, extra }) })
 }
 
 /// Returns what an event needs in an extra register, with `value` instead of the table's value.

@@ -1,10 +1,10 @@
-//! Errata of Intel's processors that make a source of the Emon interface count wrongly. They are only reported: no
-//! other event counts the same.
+//! Errata that make a source count wrongly. They are only reported: no other event counts the same.
 
 use x86_defs::cpuid::Signature;
 
-use crate::interface::emon;
-use crate::source::Source;
+use crate::interface::amd64::Generation;
+use crate::interface::{Kind, emon};
+use crate::source::{ProfileSource, Sources};
 
 /// Cores that an erratum concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,15 +15,24 @@ pub enum Cores {
     Efficient,
 }
 
-/// An erratum of an event on some processors of family 6.
+/// The events that an erratum concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Events {
+    /// Bits in leaf 0xA EBX of Intel's architectural events.
+    Architectural(&'static [u8]),
+    /// Event numbers of AMD's Zen 3.
+    Zen3(&'static [u8]),
+}
+
+/// An erratum of an event on some processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Erratum {
-    /// Its number in the specification update.
+    /// Its number in the specification update or in the revision guide.
     pub number: &'static str,
     /// The cores that it concerns.
     pub cores: Cores,
-    /// Bits in leaf 0xA EBX of the events.
-    events: &'static [u8],
+    events: Events,
+    family: u16,
     models: &'static [u8],
 }
 
@@ -41,15 +50,22 @@ const SIERRA_FOREST: &[u8] = &[0xAF];
 const ARROW_LAKE_H: &[u8] = &[0xC5];
 
 const fn erratum(number: &'static str, models: &'static [u8], events: &'static [u8]) -> Erratum {
-    Erratum { number, cores: Cores::All, events, models }
+    Erratum { number, cores: Cores::All, events: Events::Architectural(events), family: 6, models }
 }
 
 const fn of_efficient_cores(number: &'static str, models: &'static [u8], events: &'static [u8]) -> Erratum {
-    Erratum { number, cores: Cores::Efficient, events, models }
+    Erratum { cores: Cores::Efficient, ..erratum(number, models, events) }
 }
 
-/// The errata, as Intel's event files name them for these events (perfmon, field "Errata").
-const ERRATA: [Erratum; 12] = [
+/// Milan and Milan-X.
+const MILAN: &[u8] = &[0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x0E, 0x0F];
+/// Retired instructions, macro-ops, branches and taken branches, and mispredicted ones.
+const RETIRED: &[u8] = &[0xC0, 0xC1, 0xC2, 0xC3, 0xC4, 0xC5];
+
+/// The errata, as Intel's event files name them for these events (perfmon, field "Errata"), and AMD's revision guide for
+/// family 19h models 00h to 0Fh: retire events overcount. The guide's workaround, bit 43 of PERF_CTL2, is not applied: it
+/// is no event select, and Linux does not set it either.
+const ERRATA: [Erratum; 13] = [
     erratum("HSD11", HASWELL, &[INSTRUCTIONS]),
     erratum("HSD140", HASWELL, &[INSTRUCTIONS]),
     erratum("BDM61", BROADWELL, &[INSTRUCTIONS]),
@@ -62,23 +78,40 @@ const ERRATA: [Erratum; 12] = [
     erratum("SRF7", SIERRA_FOREST, &[BRANCHES]),
     of_efficient_cores("ARL010", ARROW_LAKE_H, &[BRANCHES]),
     of_efficient_cores("ARL011", ARROW_LAKE_H, &[BRANCHES]),
+    Erratum { number: "1292", cores: Cores::All, events: Events::Zen3(RETIRED), family: 0x19, models: MILAN },
 ];
 
 impl Erratum {
-    /// Returns the sources of Emon that it concerns.
-    pub fn sources(&self) -> impl Iterator<Item = Source> {
+    /// Returns the interface of the sources that it concerns.
+    #[must_use]
+    pub const fn interface(&self) -> Kind {
+        match self.events {
+            Events::Architectural(_) => Kind::Emon,
+            Events::Zen3(_) => Kind::Amd64,
+        }
+    }
+
+    /// Returns the sources that it concerns.
+    pub fn sources(&self) -> impl Iterator<Item = ProfileSource> {
         let events = self.events;
-        let concerns = move |bit: Option<u8>| bit.is_some_and(|bit| events.contains(&bit));
-        emon::SOURCES.iter().filter(move |row| concerns(row.ebx_bit)).map(|row| row.source)
+        let sources = match events {
+            Events::Architectural(_) => Sources::new(&emon::SOURCES),
+            Events::Zen3(_) => Generation::Zen3.sources(),
+        };
+        sources.iter().filter(move |row| match events {
+            Events::Architectural(bits) => row.ebx_bit.is_some_and(|bit| bits.contains(&bit)),
+            // The selects of sources have bits 35:32 of the event number, too.
+            Events::Zen3(numbers) => row.select >> 32 == 0 && numbers.contains(&((row.select & 0xFF) as u8)),
+        })
     }
 }
 
-/// Returns the errata of an Intel processor with this signature (CPUID.1:EAX).
+/// Returns the errata of a processor of Intel or AMD with this signature (CPUID.1:EAX). The families differ.
 ///
 /// # IRQL
 /// Any.
 pub fn of_processor(signature: Signature) -> impl Iterator<Item = &'static Erratum> {
-    const FAMILY: u16 = 6;
-    let is_concerned = move |erratum: &&Erratum| erratum.models.contains(&signature.model());
-    ERRATA.iter().filter(move |_| signature.family() == FAMILY).filter(is_concerned)
+    let is_concerned =
+        move |erratum: &&Erratum| erratum.family == signature.family() && erratum.models.contains(&signature.model());
+    ERRATA.iter().filter(is_concerned)
 }

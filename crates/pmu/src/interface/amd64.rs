@@ -32,7 +32,7 @@ use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, PerCpuPmu, SavedMsrs};
 use crate::topology;
-use generation::Generation;
+pub(crate) use generation::Generation;
 use global::Global;
 
 pub use sources::SOURCES;
@@ -188,7 +188,7 @@ impl Amd64 {
     /// Returns the class of the event of a source, if a table lists it.
     fn class(&self, source: &ProfileSource) -> Option<Class> {
         let unit_mask = PerfEvtSel::from_bits(source.select).unit_mask();
-        self.generation.constraints()?.find(number(source), unit_mask)
+        self.generation.constraints()?.find(number(source), unit_mask.into(), false)
     }
 
     /// Returns the event select register for a counter in this state.

@@ -176,8 +176,8 @@ impl Emon {
     /// Returns the counters that count and record the event of a source, if a table lists it.
     fn class(self, source: &ProfileSource) -> Option<Class> {
         let select = PerfEvtSel::from_bits(source.select);
-        let (event, umask, has_cmask) = (select.event_select().into(), select.umask(), select.cmask() != 0);
-        self.capabilities.microarchitecture().table().find_filtered(event, umask, has_cmask)
+        let umask = u16::from_le_bytes([select.umask(), select.umask2()]);
+        self.capabilities.microarchitecture().table().find(select.event_select().into(), umask, select.cmask() != 0)
     }
 
     /// Returns the index of the fixed counter that counts the event of a source.

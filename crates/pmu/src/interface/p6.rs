@@ -78,7 +78,7 @@ impl ProfileInterface for P6 {
 
     fn counters_for(&self, source: &ProfileSource) -> CounterSet {
         let select = PerfEvtSel::from_bits(source.select);
-        let class = tables::P6.find(select.event_select().into(), select.umask());
+        let class = tables::P6.find(select.event_select().into(), select.umask().into(), false);
         class.map_or(ALL, |class| class.counters().and(ALL))
     }
 

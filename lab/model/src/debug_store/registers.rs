@@ -183,7 +183,7 @@ impl Pebs {
             has_latency_bits: facts.load_latency,
             fixed: facts.fixed,
             baseline,
-            recordable,
+            recordable: if most == 1 { recordable.alone() } else { recordable },
         })
     }
 }

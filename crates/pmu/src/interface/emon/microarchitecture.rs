@@ -100,7 +100,8 @@ impl Microarchitecture {
             (6, 0x3D | 0x47 | 0x4F | 0x56) => Self::Broadwell,
             (6, 0x4E | 0x5E | 0x8E | 0x9E | 0xA5 | 0xA6 | 0x55) => Self::Skylake,
             (6, 0x7D | 0x7E | 0x6A | 0x6C | 0xA7 | 0x8C | 0x8D) => Self::IceLake,
-            (6, 0x8F | 0xCF | 0xAD | 0xAE) => Self::GoldenCove,
+            // 0xD7 is Bartlett Lake without E cores: Raptor Cove (Linux, `INTEL_BARTLETTLAKE`).
+            (6, 0x8F | 0xCF | 0xAD | 0xAE | 0xD7) => Self::GoldenCove,
             (6, 0x97 | 0x9A | 0xB7 | 0xBA | 0xBF) => either(Self::GoldenCove, |_| Self::Gracemont),
             (6, 0xAA | 0xAC | 0xB5) => either(Self::GoldenCove, |_| Self::Crestmont),
             (6, 0xBD | 0xC6) => either(Self::LionCove, |_| Self::Skymont),
@@ -121,6 +122,15 @@ impl Microarchitecture {
             (6, 0xDD) => Self::Darkmont,
             _ => Self::Unknown,
         }
+    }
+
+    /// Returns whether no table is for the current processor, which has the Emon interface. Then the driver does not know
+    /// which counters count and record an event, beyond what CPUID tells.
+    ///
+    /// # IRQL
+    /// Any at which the thread stays on its processor.
+    pub fn is_unknown(cpu: &impl Cpuid) -> bool {
+        Self::of(cpu) == Self::Unknown
     }
 
     /// Returns the value with this number.

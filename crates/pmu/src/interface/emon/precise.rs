@@ -23,6 +23,10 @@ pub struct PreciseForm {
     since: Format,
 }
 
+/// Instructions retired. From Golden Cove on, counter 0 does not record them (Linux, arch/x86/events/intel/ds.c,
+/// `intel_glc_pebs_event_constraints`).
+const INSTRUCTIONS: Encoding = (0xC0, 0x00);
+
 /// Another encoding of an event of the table of sources, which older processors record instead:
 /// INST_RETIRED.PREC_DIST or INST_RETIRED.ANY_P, BR_INST_RETIRED.ALL_BRANCHES_PEBS, BR_MISP_RETIRED.ALL_BRANCHES_PEBS.
 const fn other_encoding(named: Encoding) -> Encoding {
@@ -57,7 +61,7 @@ impl Microarchitecture {
         if !self.lists_precise() {
             return usual(encoding);
         }
-        let class = self.table().find(event.into(), umask)?;
+        let class = self.table().find(event.into(), umask.into(), false)?;
         let counters = class.precise();
         let form = PreciseForm { recorded: encoding, counters, since: Format::Core2 };
         (!counters.is_empty()).then_some(form)
@@ -67,7 +71,8 @@ impl Microarchitecture {
     fn form(self, encoding: Encoding) -> Option<PreciseForm> {
         let (event, umask) = encoding;
         let with_extra = || {
-            let class = self.table().find(event.into(), umask).filter(|_| self.is_precise_with_extra(event, umask))?;
+            let class = self.table().find(event.into(), umask.into(), false);
+            let class = class.filter(|_| self.is_precise_with_extra(event, umask))?;
             Some(PreciseForm { recorded: encoding, counters: class.counters(), since: Format::Core2 })
         };
         self.listed_form(encoding).or_else(with_extra)
@@ -146,8 +151,15 @@ impl Emon {
     /// Returns the counters that record a source precisely, if the processor has PEBS.
     #[must_use]
     pub fn recorded(self, source: &ProfileSource) -> CounterSet {
-        let form = self.capabilities.microarchitecture().precise_form(source);
-        form.map_or(CounterSet::NONE, |form| form.counters()).and(self.general())
+        let microarchitecture = self.capabilities.microarchitecture();
+        let Some(form) = microarchitecture.precise_form(source) else { return CounterSet::NONE };
+        // An unknown model may be the successor of one whose counter 0 does not record instructions. Where only counter 0
+        // records, no such one exists.
+        let is_doubtful = microarchitecture == Microarchitecture::Unknown
+            && form.recorded == INSTRUCTIONS
+            && self.capabilities.precise() != 1;
+        let doubtful = if is_doubtful { CounterSet::first(1) } else { CounterSet::NONE };
+        form.counters().and(self.general()).without(doubtful)
     }
 }
 

@@ -11,8 +11,12 @@ use crate::{
 };
 use tables::Rule;
 
-/// The rules for models without a table: the architectural events that are counted when an instruction retires.
-const UNKNOWN: &[Rule] = &[(0xC0, &[0x00], !0), (0xC4, &[0x00], !0), (0xC5, &[0x00], !0)];
+/// The rules for models without a table: the architectural events that are counted when an instruction retires. As on
+/// Golden Cove, counter 0 does not record instructions.
+const UNKNOWN: &[Rule] = &[(0xC0, &[0x00], !1), (0xC4, &[0x00], !0), (0xC5, &[0x00], !0)];
+
+/// The same where only counter 0 records (record format 0).
+const UNKNOWN_ALONE: &[Rule] = &[(0xC0, &[0x00], 1), (0xC4, &[0x00], 1), (0xC5, &[0x00], 1)];
 
 /// The PEBS restrictions of a processor.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +32,11 @@ impl Recordable {
         let model = byte(signature, 19, 16) << 4 | byte(signature, 7, 4);
         let rules = if family(signature) == 6 { of_family_6(model, is_atom(cpuid)) } else { UNKNOWN };
         Self { rules, is_distributed: std::ptr::eq(rules, tables::GOLDEN_COVE) }
+    }
+
+    /// Returns the restrictions of a processor on which only counter 0 records.
+    pub(super) fn alone(self) -> Self {
+        if std::ptr::eq(self.rules, UNKNOWN) { Self { rules: UNKNOWN_ALONE, ..self } } else { self }
     }
 
     /// Returns a bit for each general counter that can record the selected event.
@@ -62,7 +71,7 @@ fn of_family_6(model: u8, is_atom: bool) -> &'static [Rule] {
         0x7D | 0x7E | 0x6A | 0x6C | 0x8C | 0x8D | 0xA7 => tables::ICE_LAKE,
         0x97 | 0x9A | 0xB7 | 0xBA | 0xBF if is_atom => tables::GRACEMONT,
         0xAA | 0xAC | 0xB5 if is_atom => tables::CRESTMONT,
-        0x97 | 0x9A | 0xB7 | 0xBA | 0xBF | 0xAA | 0xAC | 0xB5 | 0x8F | 0xCF | 0xAD | 0xAE => tables::GOLDEN_COVE,
+        0x97 | 0x9A | 0xB7 | 0xBA | 0xBF | 0xAA | 0xAC | 0xB5 | 0x8F | 0xCF | 0xAD | 0xAE | 0xD7 => tables::GOLDEN_COVE,
         0x1C | 0x26 | 0x27 | 0x35 | 0x36 => tables::BONNELL,
         0x37 | 0x4A | 0x4C | 0x4D | 0x5A | 0x5D => tables::SILVERMONT,
         0x57 | 0x85 => tables::KNIGHTS_LANDING,
