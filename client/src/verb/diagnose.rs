@@ -10,8 +10,7 @@ use halprof::text::support;
 use halprof::text::unavailable::Unavailable;
 use pmu::core_type::is_hybrid;
 use pmu::hal::SourceInformation;
-use pmu::interface::emon::Microarchitecture;
-use pmu::{CoreType, Cpuid, Hal, Hypervisor, Kind, ProfileInterface, Support};
+use pmu::{CoreType, Cpuid, Hal, Hypervisor, ProfileInterface, Support};
 use serde::Serialize;
 
 use super::context::Context;
@@ -21,7 +20,6 @@ use crate::cli::DiagnoseArgs;
 use crate::cpuid::{self, Leaf23, LeafA};
 use crate::document::Document;
 use crate::dump;
-use crate::encoding::UNKNOWN_MODEL;
 use crate::error::{Error, OutOfMemory};
 use crate::format::{self, hexadecimal, properties, table};
 use crate::processor_identity::ProcessorIdentity;
@@ -95,9 +93,6 @@ pub struct Diagnosis {
     /// Errata and traits of the processor that the driver works around.
     workarounds: Vec<AppliedWorkaround>,
     sources: Vec<SourceDiagnosis>,
-    /// Whether this version does not know the model.
-    #[serde(skip)]
-    has_unknown_model: bool,
 }
 
 impl Document for Diagnosis {
@@ -131,7 +126,6 @@ impl Diagnosis {
             width: interface.width(),
             workarounds: workarounds::all(hal.workarounds()),
             sources: hal.source_list().map(SourceDiagnosis::from).collect(),
-            has_unknown_model: selection.interface == Kind::Emon && Microarchitecture::is_unknown(cpu),
         })
     }
 }
@@ -185,9 +179,6 @@ fn rows(diagnosis: &Diagnosis) -> String {
         ("Hypervisor", hypervisor),
         ("CPUID leaf 0xA", diagnosis.leaf_a.as_ref().map_or_else(|| "absent or zero".to_owned(), leaf_a)),
     ];
-    if diagnosis.has_unknown_model {
-        rows.push(("Model", UNKNOWN_MODEL.to_owned()));
-    }
     if let Some(leaf) = &diagnosis.leaf_23 {
         rows.push(("CPUID leaf 0x23", leaf_23(leaf)));
     }

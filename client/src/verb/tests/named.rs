@@ -130,7 +130,7 @@ fn the_driver_chooses_the_counters_of_an_event_with_a_wide_unit_mask() {
 fn an_event_that_only_a_fixed_counter_records_starts_no_session() {
     const SAPPHIRE_RAPIDS: u32 = 0x0008_06F8;
     for name in ["INST_RETIRED.PREC_DIST:p", "INST_RETIRED.ANY:up"] {
-        for command in [format!("start {name}"), format!("record --duration 0.001 -o NUL -e {name}")] {
+        for command in [format!("record --duration 0.001 -o NUL -e {name}")] {
             let system = on(SAPPHIRE_RAPIDS);
             let (exit, report) = run(&system, &command).failure();
             assert_eq!(exit, Exit::UnsupportedSource, "{command}: {report}");
