@@ -179,8 +179,8 @@ fn packed(facts: &[Fact]) -> Result<(Vec<Class>, Vec<Vec<u8>>)> {
     Ok((classes, groups.into_values().collect()))
 }
 
-/// Returns the encodings that no group can tell: those that other counters count if CMASK is not 0, and those with a unit
-/// mask of more than 8 bits.
+/// Returns the encodings that no group can tell: those that other counters count if CMASK is not 0, and those with a
+/// unit mask of more than 8 bits.
 fn exceptions(facts: &[Fact]) -> Vec<String> {
     let mut encodings: BTreeMap<(u16, u16), Vec<&Fact>> = BTreeMap::new();
     for fact in facts {

@@ -56,10 +56,10 @@ pub enum Listing {
 ///
 /// `exceptions` has the encodings that no group can tell:
 ///
-/// - Encodings that other counters count if CMASK is not 0. Of all facts that is one: C0/01 of Skylake counts on counter
-///   1 only (INST_RETIRED.PREC_DIST), and with CMASK on the others (INST_RETIRED.TOTAL_CYCLES_PS). CMASK of other
-///   events, and INV, edge and AnyThread of all, change no counters in Intel's event files; Linux's constraints compare
-///   event and unit mask alone (`INTEL_UEVENT_CONSTRAINT`).
+/// - Encodings that other counters count if CMASK is not 0. Of all facts that is one: C0/01 of Skylake counts on
+///   counter 1 only (INST_RETIRED.PREC_DIST), and with CMASK on the others (INST_RETIRED.TOTAL_CYCLES_PS). CMASK of
+///   other events, and INV, edge and AnyThread of all, change no counters in Intel's event files; Linux's constraints
+///   compare event and unit mask alone (`INTEL_UEVENT_CONSTRAINT`).
 /// - Unit masks of more than 8 bits: bits 15:8 are UMASK2.
 #[derive(Debug)]
 pub struct Table {
@@ -105,9 +105,10 @@ impl Table {
         Self { exceptions, ..self }
     }
 
-    /// Returns the class of an event with CMASK or without it, or `None` if the table does not list the event. Bits 15:8
-    /// of the unit mask are UMASK2; without a row of its own, such a unit mask has the class of its lower bits. Takes
-    /// time in proportion to the table, at most a few hundred groups: sessions are planned with it, not interrupts.
+    /// Returns the class of an event with CMASK or without it, or `None` if the table does not list the event. Bits
+    /// 15:8 of the unit mask are UMASK2; without a row of its own, such a unit mask has the class of its lower bits.
+    /// Takes time in proportion to the table, at most a few hundred groups: sessions are planned with it, not
+    /// interrupts.
     #[must_use]
     pub fn find(&self, event: u16, umask: u16, has_cmask: bool) -> Option<Class> {
         let is_it = |one: &&Exception| (one.event, one.umask) == (event, umask) && (has_cmask || !one.needs_cmask);

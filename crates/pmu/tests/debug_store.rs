@@ -59,8 +59,8 @@ fn facilities_are_those_of_the_processor() {
     }
 }
 
-/// The models of Intel's `mapfile.csv` (August 2026), of Core and Core 2 by the SDM, and Bartlett Lake (D7) by Linux, each with its
-/// microarchitecture as a P core or alone, and as an E core.
+/// The models of Intel's `mapfile.csv` (August 2026), of Core and Core 2 by the SDM, and Bartlett Lake (D7) by Linux,
+/// each with its microarchitecture as a P core or alone, and as an E core.
 #[test]
 fn the_microarchitecture_is_that_of_the_model_and_the_core_type() {
     use Microarchitecture as M;

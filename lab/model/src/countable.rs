@@ -86,7 +86,8 @@ const GOLDEN_COVE: &[Rule] = &[
     (&[0xCE..=0xCE], &[], 0x1),
 ];
 
-/// Lion Cove and Cougar Cove. `OCR` (events 2A and 2B) counts on all counters in Intel's event files, and on the first four in Linux.
+/// Lion Cove and Cougar Cove. `OCR` (events 2A and 2B) counts on all counters in Intel's event files, and on the first
+/// four in Linux.
 const LION_COVE: &[Rule] = &[
     (&[0x20..=0x20, 0xD0..=0xDF], &[], 0xF),
     (&[0x2A..=0x2B], &[0x01], 0xF),

@@ -29,7 +29,7 @@ fn run(processor: &mut Processor, events: u64) {
 }
 
 #[test]
-fn counters_of_nehalem_count_half_without_a_reset_since_all_were_idle() {
+fn counters_of_nehalem_count_half_without_a_reset_since_any_of_them_counted() {
     let mut processor = Processor::new(leaves(NEHALEM, 0));
     processor.wrmsr(0x186, select(BRANCHES)).unwrap();
     run(&mut processor, 1_000);
@@ -40,17 +40,21 @@ fn counters_of_nehalem_count_half_without_a_reset_since_all_were_idle() {
     let mut processor = reset(processor);
     for counter in 0..2 {
         processor.wrmsr(0x186 + counter, select(BRANCHES)).unwrap();
-        run(&mut processor, 1_000);
     }
-    assert_eq!((processor.rdpmc(0), processor.rdpmc(1)), (Ok(2_000), Ok(1_000)), "the second beside the first");
+    run(&mut processor, 1_000);
+    assert_eq!((processor.rdpmc(0), processor.rdpmc(1)), (Ok(1_000), Ok(1_000)), "both after one reset");
 
-    for counter in 0..2 {
+    processor.wrmsr(0x188, select(BRANCHES)).unwrap();
+    run(&mut processor, 1_000);
+    assert_eq!((processor.rdpmc(0), processor.rdpmc(2)), (Ok(2_000), Ok(500)), "one beside two that count");
+
+    for counter in 0..3 {
         processor.wrmsr(0x186 + counter, 0).unwrap();
     }
     run(&mut processor, 1);
-    processor.wrmsr(0x188, select(BRANCHES)).unwrap();
+    processor.wrmsr(0x189, select(BRANCHES)).unwrap();
     run(&mut processor, 1_000);
-    assert_eq!(processor.rdpmc(2), Ok(500), "idle since the reset");
+    assert_eq!(processor.rdpmc(3), Ok(500), "idle since the reset");
 }
 
 #[test]

@@ -41,17 +41,19 @@ fn off_core_responses_are_counted_only_with_a_request_and_a_response() {
     for (signature, second, request, response) in
         [(WESTMERE, 0x01BB, 1, 0x100), (SANDY_BRIDGE, 0x01BB, 1, 0x1_0000), (TREMONT, 0x02B7, 1, 0x1_0000)]
     {
-        let mut processor = reset(processor(signature));
+        let mut processor = processor(signature);
         for (event, register, other) in [(0x01B7, RSP_0, RSP_1), (second, RSP_1, RSP_0)] {
             for (value, events) in [(0, 0), (request, 0), (response, 0), (request | response, 1_000)] {
                 processor.wrmsr(register, value).unwrap();
                 processor.wrmsr(other, 0).unwrap();
+                processor = reset(processor);
                 assert_eq!(counted(&mut processor, event), events, "{signature:#x} {event:#x} {value:#x}");
                 processor.wrmsr(register, 0).unwrap();
                 processor.wrmsr(other, value).unwrap();
                 assert_eq!(counted(&mut processor, event), 0, "by the other register");
             }
         }
+        processor = reset(processor);
         assert_eq!(counted(&mut processor, 0x04B7), 1_000, "other events need no register");
     }
 }

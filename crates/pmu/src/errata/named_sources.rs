@@ -62,9 +62,9 @@ const MILAN: &[u8] = &[0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x0
 /// Retired instructions, macro-ops, branches and taken branches, and mispredicted ones.
 const RETIRED: &[u8] = &[0xC0, 0xC1, 0xC2, 0xC3, 0xC4, 0xC5];
 
-/// The errata, as Intel's event files name them for these events (perfmon, field "Errata"), and AMD's revision guide for
-/// family 19h models 00h to 0Fh: retire events overcount. The guide's workaround, bit 43 of PERF_CTL2, is not applied: it
-/// is no event select, and Linux does not set it either.
+/// The errata, as Intel's event files name them for these events (perfmon, field "Errata"), and AMD's revision guide
+/// for family 19h models 00h to 0Fh: retire events overcount. The guide's workaround, bit 43 of PERF_CTL2, is not
+/// applied: it is no event select, and Linux does not set it either.
 const ERRATA: [Erratum; 13] = [
     erratum("HSD11", HASWELL, &[INSTRUCTIONS]),
     erratum("HSD140", HASWELL, &[INSTRUCTIONS]),

@@ -124,8 +124,8 @@ impl Microarchitecture {
         }
     }
 
-    /// Returns whether no table is for the current processor, which has the Emon interface. Then the driver does not know
-    /// which counters count and record an event, beyond what CPUID tells.
+    /// Returns whether no table is for the current processor, which has the Emon interface. Then the driver does not
+    /// know which counters count and record an event, beyond what CPUID tells.
     ///
     /// # IRQL
     /// Any at which the thread stays on its processor.

@@ -153,8 +153,8 @@ impl Emon {
     pub fn recorded(self, source: &ProfileSource) -> CounterSet {
         let microarchitecture = self.capabilities.microarchitecture();
         let Some(form) = microarchitecture.precise_form(source) else { return CounterSet::NONE };
-        // An unknown model may be the successor of one whose counter 0 does not record instructions. Where only counter 0
-        // records, no such one exists.
+        // An unknown model may be the successor of one whose counter 0 does not record instructions. Where only counter
+        // 0 records, no such one exists.
         let is_doubtful = microarchitecture == Microarchitecture::Unknown
             && form.recorded == INSTRUCTIONS
             && self.capabilities.precise() != 1;

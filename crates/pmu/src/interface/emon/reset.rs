@@ -16,10 +16,10 @@ pub fn selects(bank: Bank) -> impl Iterator<Item = (Msr, PerfEvtSel)> {
     (0..).zip(EVENTS).map(move |(counter, event)| (bank.select(counter), PerfEvtSel::from_bits(event)))
 }
 
-/// Resets the general counters if some of `counters`, which are about to start, are general ones. Active general counters
-/// stop for the time of the reset, keep their counts and what is left of their intervals, and have to be let count again
-/// by IA32_PERF_GLOBAL_CTRL. Fixed counters keep counting. Does nothing if another program lets a general counter count,
-/// by the global control register.
+/// Resets the general counters if some of `counters`, which are about to start, are general ones. Active general
+/// counters stop for the time of the reset, keep their counts and what is left of their intervals, and have to be let
+/// count again by IA32_PERF_GLOBAL_CTRL. Fixed counters keep counting. Does nothing if another program lets a general
+/// counter count, by the global control register.
 ///
 /// Costs one read. The reset costs ten writes more, one for each general counter that neither starts nor is active, and
 /// if there are A active ones, one write and A times one RDPMC and two writes.
@@ -39,7 +39,8 @@ pub fn before_start(emon: Emon, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, c
     }
     for (counter, started) in cpu_counters.pmu.started_of(active) {
         let value = cpu.rdpmc(u32::from(counter));
-        // A counter with an interval goes on where it was. The value of another one may have more bits than a write has.
+        // A counter with an interval goes on where it was. The value of another one may have more bits than a write
+        // has.
         let is_armed = cpu_counters.active.interrupting.has(counter);
         started.overflowed(value, if is_armed { value } else { started.initial() });
     }
