@@ -18,6 +18,10 @@ const PROFILE_SOURCE_INTERRUPT_HANDLER: ULONG = 1;
 /// HalProfileSourceInformation of HAL_QUERY_INFORMATION_CLASS (ntddk.h).
 const PROFILE_SOURCE_INFORMATION: ULONG = 1;
 
+/// Sizes of the structure that the class takes: the one that Windows 10 itself passes, and that of
+/// HAL_PROFILE_SOURCE_INFORMATION in the headers. The HAL refuses any other than its own.
+const INFORMATION_SIZES: [ULONG; 2] = [24, 12];
+
 /// STATUS_NOT_SUPPORTED (ntstatus.h).
 const STATUS_NOT_SUPPORTED: NTSTATUS = 0xC000_00BB_u32.cast_signed();
 
@@ -92,29 +96,51 @@ pub fn ask(records: &mut [HalSourceRecord]) -> Result<(), NTSTATUS> {
     Ok(())
 }
 
-/// Asks the HAL about the source of a record.
+/// A buffer of 64 bytes for the class: more than the largest known structure, all of which begin alike.
+#[repr(C)]
+struct InformationBuffer {
+    known: HalProfileSourceInformationBuffer,
+    rest: [u32; 13],
+}
+
+const _: () = assert!(size_of::<InformationBuffer>() == 64);
+
+/// Asks the HAL about the source of a record, with each known size until one is accepted. If none is, the record gets
+/// the first refusal.
 ///
 /// # IRQL
 /// PASSIVE_LEVEL.
 fn ask_about(record: &mut HalSourceRecord) {
-    let mut information = HalProfileSourceInformationBuffer {
-        profile_source: record.source,
-        supported: 0,
-        reserved: [0; 3],
-        interval: 0,
-    };
+    let mut refusal = None;
+    for size in INFORMATION_SIZES {
+        match query_source(record.source, size) {
+            Ok(HalProfileSourceInformationBuffer { supported, interval, .. }) => {
+                (record.status, record.supported, record.interval) = (0, supported.into(), interval);
+                return;
+            }
+            Err(status) => refusal = refusal.or(Some(status)),
+        }
+    }
+    let status = refusal.unwrap_or(STATUS_NOT_SUPPORTED);
+    (record.status, record.supported, record.interval) = (status.cast_unsigned(), 0, 0);
+}
+
+/// Asks the HAL about a source, with a structure of this size.
+///
+/// # Errors
+/// The HAL's NTSTATUS.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
+fn query_source(source: u32, size: ULONG) -> Result<HalProfileSourceInformationBuffer, NTSTATUS> {
+    let query = dispatch()?.query.ok_or(STATUS_NOT_SUPPORTED)?;
+    let known =
+        HalProfileSourceInformationBuffer { profile_source: source, supported: 0, reserved: [0; 3], interval: 0 };
+    let mut buffer = InformationBuffer { known, rest: [0; 13] };
     let mut returned = 0;
-    let status = match dispatch().map(|dispatch| dispatch.query) {
-        // SAFETY: the class takes and returns such a structure, which has 12 bytes, and the number of bytes
-        Ok(Some(query)) => unsafe {
-            query(PROFILE_SOURCE_INFORMATION, 12, (&raw mut information).cast(), &raw mut returned)
-        },
-        Ok(None) => STATUS_NOT_SUPPORTED,
-        Err(status) => status,
-    };
-    record.status = status.cast_unsigned();
-    record.supported = information.supported.into();
-    record.interval = information.interval;
+    // SAFETY: the class takes and returns a structure of a size in the buffer, and the number of bytes
+    check(unsafe { query(PROFILE_SOURCE_INFORMATION, size, (&raw mut buffer).cast(), &raw mut returned) })?;
+    Ok(buffer.known)
 }
 
 /// A reservation of all counters of all processors.

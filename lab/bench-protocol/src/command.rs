@@ -155,9 +155,9 @@ pub enum Command {
     /// Returns the names of all identities.
     Identities,
     /// Replaces the machine. All processors are new, have the named identity, and are in xAPIC mode; there are as many
-    /// as Wine has. The HAL is current (see [`Command::HalUnmasks`]) and passes trap frames. The machine is awake and
-    /// runs Windows 10 22H2 without KVA shadowing; control areas are supported, and none is allocated. Refused while a
-    /// driver is loaded.
+    /// as Wine has. The HAL is current (see [`Command::HalUnmasks`] and [`Command::HalInformationSize`]) and passes trap
+    /// frames. The machine is awake and runs Windows 10 22H2 without KVA shadowing; control areas are supported, and
+    /// none is allocated. Refused while a driver is loaded.
     SetIdentity(String),
     /// Sets the number of processors and its maximum. Lists in answers have one entry for each active processor.
     /// Refused while a driver is loaded, and for numbers that the lab does not support.
@@ -191,6 +191,9 @@ pub enum Command {
     /// Sets whether the HAL unmasks the LVT performance entry before it calls a registered handler, as since Windows 10
     /// 1803, or leaves that to the handler. Without a registered handler, the HAL always unmasks it.
     HalUnmasks(bool),
+    /// Sets the size of the structure that HalQuerySystemInformation takes for a source: 24 bytes as current Windows,
+    /// or 12 bytes as in the headers of the WDK. Any other size is refused with STATUS_INFO_LENGTH_MISMATCH.
+    HalInformationSize(u32),
     /// Sets the interrupt mode of every processor until the processors are replaced or reset. New processors have
     /// [`InterruptMode::Edge`].
     SetInterruptMode(InterruptMode),

@@ -62,6 +62,14 @@ impl Client {
         ask!(self, Command::HalUnmasks(unmasks), Answer::Done => ())
     }
 
+    /// Sends [`Command::HalInformationSize`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn hal_information_size(&mut self, bytes: u32) -> Result<(), Error> {
+        ask!(self, Command::HalInformationSize(bytes), Answer::Done => ())
+    }
+
     /// Sends [`Command::HideFrames`].
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use crate::{
         security, stepping, system_information, system_threads, threads as scheduled, time, version,
     },
     nt,
-    state::{machine::MACHINE, tracing::Wanted},
+    state::{hal::CURRENT_INFORMATION_SIZE, machine::MACHINE, tracing::Wanted},
     violation,
 };
 use bench_protocol::{
@@ -41,6 +41,7 @@ pub fn answer(command: Command) -> Answer {
             reply(core(processor).map(|core| Answer::Lvt(core.with(|state| state.processor.lvt()))))
         }
         Command::HalUnmasks(unmasks) => set(hal::set_unmasks, unmasks),
+        Command::HalInformationSize(bytes) => set(hal::set_information_size, bytes),
         Command::SetInterruptMode(mode) => set_interrupt_mode(mode),
         Command::SetFaulting { registers } => set_faulting(&registers),
         Command::SetQuirks { quirks } => set_quirks(&quirks),
@@ -182,6 +183,7 @@ fn set_identity(name: &str) -> Result<(), String> {
         return Err(format!("there is no identity {name}"));
     }
     hal::set_unmasks(true);
+    hal::set_information_size(CURRENT_INFORMATION_SIZE);
     hal::hide_frames(false);
     scheduled::reset();
     time::hold_counter(false);

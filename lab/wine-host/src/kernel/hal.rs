@@ -67,6 +67,11 @@ pub fn set_unmasks(unmasks: bool) {
     MACHINE.kernel.hal.unmasks.store(unmasks, Ordering::SeqCst);
 }
 
+/// Sets the size of the structure that a query for a source takes.
+pub fn set_information_size(bytes: u32) {
+    MACHINE.kernel.hal.information_size.store(bytes, Ordering::SeqCst);
+}
+
 /// Sets whether the HAL passes null instead of a trap frame.
 pub fn hide_frames(hides: bool) {
     MACHINE.kernel.hal.hides_frames.store(hides, Ordering::SeqCst);
@@ -129,8 +134,13 @@ unsafe extern "system" fn query_information(class: u32, size: u32, buffer: Point
         if class != SOURCE_INFORMATION {
             return nt::INVALID_LEVEL;
         }
-        if size as usize != size_of::<SourceInformation>() {
+        if size != MACHINE.kernel.hal.information_size.load(Ordering::SeqCst) {
             return nt::INFO_LENGTH_MISMATCH;
+        }
+        if let Some(rest) = (size as usize).checked_sub(size_of::<SourceInformation>()) {
+            // What current Windows returns there is not known.
+            // SAFETY: the driver must pass a buffer of this size.
+            unsafe { buffer.wrapping_byte_add(size_of::<SourceInformation>()).cast::<u8>().write_bytes(0xA5, rest) };
         }
         let identity = lock(&MACHINE.processor_type).map(|processor_type| processor_type.identity);
         // SAFETY: the driver must pass such a structure.

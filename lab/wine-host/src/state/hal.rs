@@ -3,12 +3,18 @@
 use crate::{cpu::pmi_handler::RegisteredHandler, nt::NtStatus};
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, atomic::AtomicBool},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU32},
+    },
     time::{Duration, Instant},
 };
 
 /// The first token of HalAllocateHardwareCounters, which gives out one set of all counters.
 const FIRST_TOKEN: usize = 0x8000_0000;
+
+/// The size that Windows 10 itself passes.
+pub const CURRENT_INFORMATION_SIZE: u32 = 24;
 
 /// The handler of the profile interrupt, and the reservation of counters.
 pub struct Hal {
@@ -18,6 +24,8 @@ pub struct Hal {
     pub refuses_handler: AtomicBool,
     /// Whether the HAL unmasks the LVT entry before it calls a registered handler.
     pub unmasks: AtomicBool,
+    /// The size of the structure that a query for a source takes.
+    pub information_size: AtomicU32,
     /// Whether the HAL passes null instead of a trap frame.
     pub hides_frames: AtomicBool,
     pub counters: Mutex<Reservation>,
@@ -30,6 +38,7 @@ impl Default for Hal {
             handler_may_run: AtomicBool::new(false),
             refuses_handler: AtomicBool::new(false),
             unmasks: AtomicBool::new(true),
+            information_size: AtomicU32::new(CURRENT_INFORMATION_SIZE),
             hides_frames: AtomicBool::new(false),
             counters: Mutex::new(Reservation {
                 holder: None,
