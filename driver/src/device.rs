@@ -48,12 +48,13 @@ impl Device {
         device_object::unlink();
     }
 
-    /// Deletes the device.
+    /// Deletes the device, and lets the image go when the unload routine returns.
     ///
     /// # IRQL
     /// PASSIVE_LEVEL.
     pub fn delete(driver: PDRIVER_OBJECT) {
         device_object::delete(driver);
+        device_object::release(driver);
     }
 }
 

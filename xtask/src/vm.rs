@@ -9,6 +9,7 @@ mod host;
 mod hyperv;
 mod output;
 mod payload;
+mod pending_stop;
 mod plan;
 mod powershell;
 mod proof;

@@ -1,8 +1,11 @@
 //! The device object and its name.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use wdk_sys::ntddk::{IoCreateDevice, IoCreateSymbolicLink, IoDeleteDevice, IoDeleteSymbolicLink};
+use wdk_sys::ntddk::{
+    IoCreateDevice, IoCreateSymbolicLink, IoDeleteDevice, IoDeleteSymbolicLink, ObfDereferenceObject,
+    ObfReferenceObject,
+};
 use wdk_sys::{
     DO_DEVICE_INITIALIZING, DRIVER_OBJECT, FILE_DEVICE_SECURE_OPEN, FILE_DEVICE_UNKNOWN, NTSTATUS, PDEVICE_OBJECT,
     PDRIVER_OBJECT, PDRIVER_UNLOAD,
@@ -59,25 +62,55 @@ pub enum Keep {
 /// The reasons that hold, as bits.
 static KEPT: AtomicU32 = AtomicU32::new(0);
 
-/// Sets whether the driver must stay loaded for a reason. While it must for any, it has no unload routine.
+/// Returns whether the driver must stay loaded for any reason.
 ///
 /// # IRQL
-/// At most APC_LEVEL. The callers hold the engine's lock.
+/// Any.
+pub fn is_kept() -> bool {
+    KEPT.load(Ordering::Relaxed) != 0
+}
+
+/// Whether the driver has a reference of its driver object, which keeps the image in memory.
+static PINNED: AtomicBool = AtomicBool::new(false);
+
+/// Sets whether the driver must stay loaded for a reason. While it must for any, it has no unload routine, so that a
+/// stop is refused.
+///
+/// That does not refuse a stop which arrived before, while a handle was open: at the last close the I/O manager goes
+/// on. The image then stays because of a reference of the driver object. Only the [unload routine](release) returns it:
+/// if the I/O manager has gone on without one, nothing has ended the threads and callbacks of the driver, and the image
+/// must never go.
+///
+/// # IRQL
+/// At most APC_LEVEL. The callers hold the engine's lock, or the driver is being unloaded.
 pub fn keep_loaded(reason: Keep, keep: bool) {
     let others = KEPT.load(Ordering::Relaxed) & !(reason as u32);
     let kept = if keep { others | reason as u32 } else { others };
     KEPT.store(kept, Ordering::Relaxed);
-    set_unload(if kept == 0 { Some(crate::unload) } else { None });
+    let device = system_process::device();
+    if device.is_null() {
+        return;
+    }
+    // SAFETY: the driver's own device, which is deleted only during unload
+    let driver = unsafe { (*device).DriverObject };
+    if kept != 0 && !PINNED.swap(true, Ordering::Relaxed) {
+        // SAFETY: the driver's own object
+        unsafe { ObfReferenceObject(driver.cast()) };
+    }
+    let routine: PDRIVER_UNLOAD = if kept == 0 { Some(crate::unload) } else { None };
+    // SAFETY: the driver's own object; the I/O manager reads the field when it unloads the driver
+    unsafe { (*driver).DriverUnload = routine };
 }
 
-/// Sets the unload routine.
-fn set_unload(routine: PDRIVER_UNLOAD) {
-    let device = system_process::device();
-    if !device.is_null() {
-        // SAFETY: the driver's own device, which is deleted only during unload
-        let driver = unsafe { (*device).DriverObject };
-        // SAFETY: the driver's own object; the I/O manager reads the field when it unloads the driver
-        unsafe { (*driver).DriverUnload = routine };
+/// Lets the image go when the unload routine returns, unless the HAL or the kernel still refuses what the driver gave
+/// back: then the image stays until the machine restarts. The last call of the unload routine.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
+pub fn release(driver: PDRIVER_OBJECT) {
+    if !is_kept() && PINNED.swap(false, Ordering::Relaxed) {
+        // SAFETY: `keep_loaded` took the reference; the I/O manager has one of its own until the unload routine returns
+        unsafe { ObfDereferenceObject(driver.cast()) };
     }
 }
 

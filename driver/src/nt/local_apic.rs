@@ -8,6 +8,8 @@ use wdk_sys::ntddk::{MmMapIoSpaceEx, MmUnmapIoSpace};
 use wdk_sys::{NTSTATUS, PAGE_NOCACHE, PAGE_READWRITE, PHYSICAL_ADDRESS, PVOID, STATUS_INSUFFICIENT_RESOURCES};
 use x86_defs::local_apic::{XAPIC_LVT_PERFORMANCE, XAPIC_PAGE_SIZE};
 
+use super::{device_object, processors};
+
 /// STATUS_NOT_SUPPORTED (ntstatus.h).
 const STATUS_NOT_SUPPORTED: NTSTATUS = 0xC000_00BB_u32.cast_signed();
 
@@ -67,12 +69,16 @@ fn map(physical: u64) -> Result<u64, NTSTATUS> {
     if page.is_null() { Err(STATUS_INSUFFICIENT_RESOURCES) } else { Ok(page.expose_provenance() as u64) }
 }
 
-/// Ends all access to the local APIC and unmaps the page. The caller has waited for accesses in progress.
+/// Ends all access to the local APIC and unmaps the page. The caller has waited for accesses in progress, except those
+/// of interrupts that the HAL delivers although the handler was to be unregistered.
 ///
 /// # IRQL
 /// At most DISPATCH_LEVEL.
 pub fn close() {
     let page = STATE.swap(CLOSED, Ordering::AcqRel);
+    if device_object::is_kept() {
+        processors::wait_for_interrupts(); // those that found the page
+    }
     if !matches!(page, CLOSED | REGISTER) {
         // SAFETY: mapped by `open`, with this length, and unmapped once
         unsafe { MmUnmapIoSpace(address(page), XAPIC_PAGE_SIZE as u64) };

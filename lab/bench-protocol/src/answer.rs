@@ -236,6 +236,20 @@ pub struct Descriptor {
     pub status: u32,
 }
 
+/// What became of a stop of the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StopState {
+    /// None has arrived.
+    Runs,
+    /// The driver had no unload routine.
+    Refused,
+    /// A handle is open. The last close goes on.
+    Pending,
+    /// The unload routine has run, if the driver had one by then. The image stays only if the driver has a reference
+    /// of its driver object.
+    Over,
+}
+
 /// A line from the lab to the test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
@@ -255,6 +269,8 @@ pub enum Answer {
     Violations(Vec<Violation>),
     /// Reply to `Pool`.
     Pool(Pool),
+    /// Reply to `StopDriver` and `StopState`.
+    Stop(StopState),
     /// Reply to `Ticks`.
     Ticks(Ticks),
     /// Reply to `Interruptions`.

@@ -404,6 +404,10 @@ pub enum Command {
     CountersReserved,
     /// A command about the threads of programs.
     Threads(ThreadCommand),
+    /// Stops the driver as Windows does, where Wine would not wait for open handles.
+    StopDriver,
+    /// Returns the state of that stop.
+    StopState,
     /// Returns the number of requests that drivers marked pending and did not complete.
     PendingRequests,
     /// Returns the number of running threads that drivers created.
@@ -413,7 +417,8 @@ pub enum Command {
     CancelAt(Option<CancelMoment>),
     /// Sets whether the HAL passes null instead of a trap frame to the registered handler.
     HideFrames(bool),
-    /// Sets whether another driver has registered a handler of the profile interrupt, which makes registering fail.
+    /// Sets whether the HAL refuses to register a handler of the profile interrupt, as if another driver had one, and
+    /// to unregister the one that is registered.
     RefuseHandler(bool),
     /// Returns the registration of the profile interrupt and the handler calls.
     Handler,

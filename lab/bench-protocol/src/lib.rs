@@ -16,7 +16,7 @@ mod tracing;
 
 pub use answer::{
     Accesses, Answer, Counter, DebugStore, Descriptor, DsWrites, EnabledCounter, Handler, Instruction, Interruptions,
-    LedgerEntry, Pool, PoolTag, Registration, SiteInterrupts, Ticks, Violation,
+    LedgerEntry, Pool, PoolTag, Registration, SiteInterrupts, StopState, Ticks, Violation,
 };
 pub use client::{Client, Error};
 pub use command::{

@@ -99,6 +99,7 @@ const EXPORTS: &[(&str, &str, Release, Level)] = &[
     ("ntoskrnl.exe", "ObOpenObjectByPointer", Windows2000, Thread),
     ("ntoskrnl.exe", "ObReferenceObjectByHandle", Windows2000, Thread),
     ("ntoskrnl.exe", "ObfDereferenceObject", Windows2000, Dispatch),
+    ("ntoskrnl.exe", "ObfReferenceObject", Windows2000, Dispatch),
     ("ntoskrnl.exe", "PsCreateSystemThread", Windows2000, Thread),
     ("ntoskrnl.exe", "PsGetCurrentProcessId", Windows2000, Any),
     ("ntoskrnl.exe", "PsGetCurrentThreadId", Windows2000, Any),

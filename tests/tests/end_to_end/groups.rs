@@ -18,14 +18,14 @@ fn ask(probe: &mut Probe, handle: u32, code: Code, input: &[u8], output: usize) 
     }
 }
 
-fn start(probe: &mut Probe, handle: u32, flags: u32, sources: &[u32]) -> ReplyHeader {
+pub fn start(probe: &mut Probe, handle: u32, flags: u32, sources: &[u32]) -> ReplyHeader {
     let header_in = StartHeader { flags, ..StartHeader::EMPTY };
     let event = |source: &u32| EventRequest { source: *source, modes: modes::BOTH, ..EventRequest::EMPTY };
     let events: Vec<EventRequest> = sources.iter().map(event).collect();
     header(&ask(probe, handle, Code::Start, &[header_in.as_bytes(), events.as_bytes()].concat(), 4_096))
 }
 
-fn stop(probe: &mut Probe, handle: u32, session: u64) -> ReplyHeader {
+pub fn stop(probe: &mut Probe, handle: u32, session: u64) -> ReplyHeader {
     let request = StopRequest { session, source: ALL_SOURCES, core_type: 0 };
     header(&ask(probe, handle, Code::Stop, request.as_bytes(), 4_096))
 }

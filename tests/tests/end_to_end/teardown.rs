@@ -1,11 +1,15 @@
 //! Unloading the driver during activity.
 
-use protocol::Code;
+use std::time::{Duration, Instant};
+
+use bench_protocol::StopState;
 use protocol::trace::{LEVEL, PROVIDER_ID};
+use protocol::{Code, flags};
 use tests::{Lab, Reply, rounds};
 
+use crate::groups;
 use crate::life::{connect, header};
-use crate::sampling::start_sampling;
+use crate::sampling::{Sampler, start_sampling};
 
 #[test]
 fn nothing_runs_after_unloading_at_the_full_interrupt_rate() {
@@ -30,7 +34,7 @@ fn nothing_runs_after_unloading_at_the_full_interrupt_rate() {
                 Reply::Done(bytes) => assert_eq!(header(&bytes).status, 0, "{identity}, round {round}"),
                 Reply::Failed(error) => panic!("{identity}, round {round}: {error}"),
             }
-            std::thread::sleep(std::time::Duration::from_millis(round as u64 % 7));
+            std::thread::sleep(Duration::from_millis(round as u64 % 7));
             probe.command(&format!("close {handle}")).unwrap();
             probe.service("unload", "halprof").unwrap().unwrap();
             lab.check_clean().unwrap();
@@ -44,5 +48,70 @@ fn nothing_runs_after_unloading_at_the_full_interrupt_rate() {
         lab.uninstall().unwrap();
     }
     assert!(interrupted > 200 && events > 20, "{interrupted} interrupts, {events} events in all");
+    lab.finish().unwrap();
+}
+
+/// Waits until a stop that was pending is over.
+fn wait_for_stop(lab: &mut Lab) {
+    let begun = Instant::now();
+    while lab.wire.stop_state().unwrap() != StopState::Over {
+        assert!(begun.elapsed() < Duration::from_mins(1), "the stop does not go on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn the_image_stays_if_the_hal_keeps_the_handler_after_a_stop_is_pending() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    let sampler = Sampler::start(&lab, 64, 100_000, 900);
+    assert_eq!(lab.wire.stop_driver().unwrap(), StopState::Pending);
+    lab.wire.refuse_handler(true).unwrap();
+    drop(sampler); // its process ends, and closes the last handle
+    wait_for_stop(&mut lab);
+    assert_eq!(lab.wire.violations().unwrap(), []);
+    assert!(lab.wire.handler().unwrap().registration.is_some());
+    assert_eq!(lab.wire.stop_driver().unwrap(), StopState::Refused);
+
+    // Windows opens no handle any more. The bench does, to leave nothing behind.
+    lab.wire.refuse_handler(false).unwrap();
+    drop(Sampler::start(&lab, 64, 100_000, 900));
+    lab.finish().unwrap();
+}
+
+#[test]
+fn the_image_stays_if_thread_profiling_keeps_the_counters_after_a_stop_is_pending() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    let mut probe = lab.probe().unwrap();
+    let handle = connect(&mut probe);
+    assert_eq!(groups::start(&mut probe, handle, flags::THREADS, &[2]).cause, 0);
+    lab.wire.pretend_profiling(true).unwrap();
+    assert_eq!(lab.wire.stop_driver().unwrap(), StopState::Pending);
+    drop(probe);
+    wait_for_stop(&mut lab);
+    assert_eq!(lab.wire.violations().unwrap(), []);
+    assert_eq!(lab.wire.hardware_counters().unwrap().counters, [0], "the counters go on for the thread");
+    assert!(lab.enabled_counters().unwrap() > 0);
+
+    lab.wire.pretend_profiling(false).unwrap();
+    let mut probe = lab.probe().unwrap();
+    let handle = connect(&mut probe);
+    let next = groups::start(&mut probe, handle, flags::THREADS, &[2]);
+    assert_eq!(groups::stop(&mut probe, handle, next.detail[0]).cause, 0);
+    drop(probe);
+    lab.finish().unwrap();
+}
+
+#[test]
+fn a_stop_goes_on_at_the_last_close_and_leaves_nothing() {
+    let mut lab = Lab::boot("haswell-4710mq").unwrap();
+    lab.install().unwrap();
+    let sampler = Sampler::start(&lab, 64, 100_000, 900);
+    assert_eq!(lab.wire.stop_driver().unwrap(), StopState::Pending);
+    drop(sampler);
+    wait_for_stop(&mut lab);
+    assert_eq!(lab.wire.violations().unwrap(), []);
+    assert!(lab.wire.handler().unwrap().registration.is_none());
     lab.finish().unwrap();
 }

@@ -408,6 +408,17 @@ pub const CLAIMS: &[Claim] = &[
         scope: InPart("that each call fails once: Driver Verifier chooses at random, and only allocations"),
     },
     Claim {
+        id: "pending-stop",
+        text: "a stop that arrives while a program has a handle is pending, and unloads the driver at the last close",
+        scope: Complete,
+    },
+    Claim {
+        id: "image-stays",
+        text: "the image stays in memory while the HAL or thread profiling refuses what the driver gives back, also \
+               after a stop that was pending",
+        scope: NoStep("neither can be made to refuse from outside"),
+    },
+    Claim {
         id: "processor-groups",
         text: "more than 64 processors, groups",
         scope: NoStep("it needs a guest with more than 64 processors"),

@@ -4,6 +4,7 @@ use super::{
     event_access,
     facts::{self, Need},
     guest::HostAction,
+    pending_stop,
     plan::Step,
     proof, protection,
 };
@@ -211,6 +212,13 @@ fn sampling() -> Vec<Step> {
         after_ten(Step::client("flamegraph", &["flamegraph", "ten.rec", "-o", "ten.svg"])),
         record("record-time", &["-e", "Time", "-o", "record-time.rec"]).decides(&["time-sampling"]),
         report("report-time", "record-time").decides(&["time-sampling"]),
+        Step::powershell("pending-stop", pending_stop::SCRIPT)
+            .running()
+            .needs(&[Need::TestSigning])
+            .after("record-time")
+            .minutes(5)
+            .proof(pending_stop::unloaded_at_last_close, "a stop waits for the last close, and the driver starts again")
+            .decides(&["pending-stop"]),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! The behaviour of Windows, and injected failures.
 
-use crate::{Answer, CancelMoment, Command, ControlAreaMode, Handler, KvaShadow};
+use crate::{Answer, CancelMoment, Command, ControlAreaMode, Handler, KvaShadow, StopState};
 
 use super::{Client, Error, ask};
 
@@ -76,6 +76,22 @@ impl Client {
     /// See [`ask`](Self::ask).
     pub fn hide_frames(&mut self, hide: bool) -> Result<(), Error> {
         ask!(self, Command::HideFrames(hide), Answer::Done => ())
+    }
+
+    /// Sends [`Command::StopDriver`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn stop_driver(&mut self) -> Result<StopState, Error> {
+        ask!(self, Command::StopDriver, Answer::Stop(state) => state)
+    }
+
+    /// Sends [`Command::StopState`].
+    ///
+    /// # Errors
+    /// See [`ask`](Self::ask).
+    pub fn stop_state(&mut self) -> Result<StopState, Error> {
+        ask!(self, Command::StopState, Answer::Stop(state) => state)
     }
 
     /// Sends [`Command::RefuseHandler`].

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "reads and writes what the driver points to, and calls functions of the driver")]
 
 use crate::{
-    kernel::{call_stack, irql, stepping},
+    kernel::{call_stack, driver_object, irql, stepping},
     lock::lock,
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer, UnicodeString},
     state::{
@@ -96,7 +96,7 @@ pub unsafe extern "system" fn create(
     })
 }
 
-/// Implements ObfDereferenceObject for callback objects. Wine serves other objects.
+/// Implements ObfDereferenceObject for callback and driver objects. Wine serves other objects.
 pub unsafe extern "system" fn dereference(object: Pointer) -> isize {
     let left = catch_panic("ObfDereferenceObject", None, || {
         irql::check("ObfDereferenceObject", DISPATCH_LEVEL);
@@ -107,6 +107,7 @@ pub unsafe extern "system" fn dereference(object: Pointer) -> isize {
             known.references = known.references.saturating_sub(1);
             isize::try_from(known.references).unwrap_or(isize::MAX)
         })
+        .or_else(|| driver_object::dereference(object))
     });
     // SAFETY: the arguments are the driver's own.
     left.unwrap_or_else(|| unsafe { ObfDereferenceObject(object) })

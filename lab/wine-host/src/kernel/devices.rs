@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "reads what the driver points to, and hands calls on to Wine")]
 
 use crate::{
-    kernel::{call_stack, irql, work_items},
+    kernel::{call_stack, driver_object, irql, work_items},
     nt::{self, APC_LEVEL, NtStatus, Pointer, UnicodeString},
     violation::{self, catch_panic},
 };
@@ -45,6 +45,7 @@ pub unsafe extern "system" fn create(
         if !text.is_empty() && characteristics & SECURE_OPEN == 0 {
             violation::other(format!("any user can open {text}\\x: IoCreateDevice without FILE_DEVICE_SECURE_OPEN"));
         }
+        driver_object::device_created(driver);
         // SAFETY: the arguments are the driver's own.
         unsafe { IoCreateDevice(driver, extension, name, kind, characteristics, exclusive, device) }
     })

@@ -182,11 +182,8 @@ unsafe extern "system" fn set_information(class: u32, size: u32, buffer: Pointer
 fn register(routine: Option<Routine>) -> NtStatus {
     let process = nt::current_process();
     let mut handler = lock(&MACHINE.kernel.hal.handler);
-    let is_anothers = match *handler {
-        Some(registered) => registered.process != process,
-        None => MACHINE.kernel.hal.refuses_handler.load(Ordering::SeqCst),
-    };
-    if is_anothers {
+    let refuses = MACHINE.kernel.hal.refuses_handler.load(Ordering::SeqCst);
+    if refuses || handler.is_some_and(|registered| registered.process != process) {
         return nt::UNSUCCESSFUL;
     }
     // A handler that is registered again goes on.

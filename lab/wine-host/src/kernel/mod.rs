@@ -21,6 +21,8 @@ pub(crate) mod dispatcher_stack;
 #[cfg(windows)]
 pub(crate) mod dpc;
 #[cfg(windows)]
+pub(crate) mod driver_object;
+#[cfg(windows)]
 pub(crate) mod ds_memory;
 #[cfg(windows)]
 pub(crate) mod etw;

@@ -4,7 +4,7 @@
 #![expect(unsafe_code, reason = "reads and writes requests, and calls routines of the driver")]
 
 use crate::{
-    kernel::{call_stack, irql, loaded_images, scripted_events, stepping, threads},
+    kernel::{call_stack, driver_object, irql, loaded_images, scripted_events, stepping, threads},
     lock::lock,
     nt::{self, APC_LEVEL, DISPATCH_LEVEL, NtStatus, Pointer},
     state::machine::MACHINE,
@@ -172,7 +172,8 @@ pub unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) ->
         // Parameters.DeviceIoControl.IoControlCode
         let [_, _, code, _] = stack.parameters;
         let entry = StepEntry::Request { code: (code & 0xFFFF_FFFF) as u32 };
-        let is_control = stack.major == DEVICE_CONTROL;
+        let major = stack.major;
+        let is_control = major == DEVICE_CONTROL;
         let serve = || {
             if is_drivers && is_control {
                 let arguments = [device.expose_provenance(), irp.expose_provenance(), 0, 0];
@@ -186,6 +187,9 @@ pub unsafe extern "system" fn call_driver(device: *mut Device, irp: *mut Irp) ->
         };
         let status = if is_drivers && is_control { threads::with_request(serve) } else { serve() };
         expect_irql("a dispatch routine", before);
+        if is_drivers {
+            driver_object::served(driver.expose_provenance(), major, status);
+        }
         if is_drivers && let Some(what) = lock(&MACHINE.kernel.requests).returned(irp.addr(), status == PENDING) {
             violation::other(format!("the request {irp:p} {what}"));
         }

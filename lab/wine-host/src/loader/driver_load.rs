@@ -7,8 +7,8 @@
 use crate::{
     cpu::instructions,
     kernel::{
-        callbacks, deferred, etw, hal, hardware_counters, io_space, irql_checked, loaded_images, processor_change,
-        requests, system_threads, work_items,
+        callbacks, deferred, driver_object, etw, hal, hardware_counters, io_space, irql_checked, loaded_images,
+        processor_change, requests, system_threads, work_items,
     },
     loader::{cpuid_scan, imports, pe::Image},
     nt,
@@ -16,7 +16,7 @@ use crate::{
     state::{images::LoadedImage, machine::MACHINE},
     violation::{self, catch_panic},
 };
-use std::{ptr, sync::atomic::Ordering};
+use std::{ops::Range, ptr, sync::atomic::Ordering};
 
 /// The driver that loads the lab; it is not taken over.
 const SHIM: &str = "shim.sys";
@@ -138,15 +138,21 @@ fn cpuids(image: &Image<'_>) -> Vec<usize> {
 
 fn unloaded(base: usize) {
     let Some(image) = loaded_images::remove(base) else { return };
-    deferred::image_unloaded(&image.addresses);
-    requests::image_unloaded(&image.addresses);
-    hal::image_unloaded(&image.addresses);
+    check_gone(&image.addresses);
+    driver_object::image_unloaded(&image.addresses);
+    nt::print(&format!("{} is unloaded", image.name));
+}
+
+/// Reports and removes what a driver left behind whose image is removed from memory.
+pub fn check_gone(addresses: &Range<usize>) {
+    deferred::image_unloaded(addresses);
+    requests::image_unloaded(addresses);
+    hal::image_unloaded(addresses);
     hardware_counters::image_unloaded();
-    callbacks::image_unloaded(&image.addresses);
-    etw::image_unloaded(&image.addresses);
-    processor_change::image_unloaded(&image.addresses);
-    system_threads::image_unloaded(&image.addresses);
+    callbacks::image_unloaded(addresses);
+    etw::image_unloaded(addresses);
+    processor_change::image_unloaded(addresses);
+    system_threads::image_unloaded(addresses);
     work_items::image_unloaded();
     io_space::image_unloaded();
-    nt::print(&format!("{} is unloaded", image.name));
 }

@@ -5,6 +5,7 @@ use crate::state::{
     callbacks::{Callbacks, ProcessorChanges},
     control_areas::ControlAreas,
     deferred::Deferred,
+    driver_object::DriverObject,
     hal::Hal,
     images::LoadedImage,
     ipi::Ipi,
@@ -30,6 +31,7 @@ pub struct Kernel {
     pub callbacks: Callbacks,
     pub control_areas: ControlAreas,
     pub deferred: Deferred,
+    pub driver_object: DriverObject,
     /// The handle of the exception handler, or null.
     pub exception_handler: AtomicPtr<c_void>,
     pub hal: Hal,

@@ -25,6 +25,8 @@ pub(crate) mod control_areas;
 #[cfg(windows)]
 pub(crate) mod deferred;
 #[cfg(windows)]
+pub(crate) mod driver_object;
+#[cfg(windows)]
 pub(crate) mod hal;
 #[cfg(windows)]
 pub(crate) mod images;

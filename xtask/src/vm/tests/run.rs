@@ -100,6 +100,7 @@ fn a_run_without_trouble_proves_every_claim_that_this_guest_can_decide() {
             "inf-restricts-events",
             "shares-of-callers",
             "recording-profile",
+            "pending-stop",
             "driver-verifier",
             "dlls-of-system32",
             "agent-in-protected-folder",

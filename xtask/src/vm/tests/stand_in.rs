@@ -170,6 +170,9 @@ impl StandIn {
                 out("O:BAG:BAD:(A;;0x120fff;;;SY)(A;;0x120fff;;;BA)\n")
             }
             ("powershell.exe", [.., line]) if line.contains("LOCALSERVICE") => out("control True\nhalprof False\n"),
+            ("powershell.exe", [.., line]) if line.contains("pending-stop.rec") => {
+                out("ended False\nopen Stop Pending\nclosed Stopped\nstarted Running\n")
+            }
             ("powershell.exe", [.., line]) if line.contains("cabinet.dll") => out("client 0.1.0\nexit 0\n"),
             ("powershell.exe", [.., line]) if line.contains("Junction") => out("x leads to another place\nwritten 0\n"),
             ("powershell.exe", [.., line]) if line.contains("agent.toml") => {
