@@ -325,6 +325,12 @@ pub const CLAIMS: &[Claim] = &[
         scope: NoStep("guests of most hypervisors cannot sleep"),
     },
     Claim {
+        id: "entry-dead-after-sleep",
+        text: "an entry of the local vector table that is not set up after a sleep is reported and left alone, and \
+               sampling goes on once it is set up",
+        scope: NoStep("Windows sets the entry up in every known guest"),
+    },
+    Claim {
         id: "added-processors",
         text: "processors that are added count with the others",
         scope: NoStep("it needs a hypervisor that adds processors to a running guest"),
