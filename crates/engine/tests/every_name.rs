@@ -164,5 +164,5 @@ fn every_event_is_placed_on_a_counter_of_the_facts_and_counts_what_occurred() {
     let refused: Vec<_> =
         refused.into_iter().map(|((table, cause, detail), names)| (table, cause, detail, names)).collect();
     assert_eq!(refused, REFUSED);
-    assert_eq!((seen.len(), number), (53, 19_369));
+    assert_eq!((seen.len(), number), (54, 19_783));
 }

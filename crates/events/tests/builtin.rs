@@ -240,6 +240,10 @@ fn counts(slots: Slots, width: f64, has_two_threads: bool) -> Values {
         ("DISPATCH_STALLS_1.BE_STALLS", back),
         ("DISPATCH_STALLS_1.SMT_CONTENTION", contention),
         ("RETIRED_OPS", retiring),
+        ("DE_NO_DISPATCH_PER_SLOT.NO_OPS_FROM_FRONTEND", front),
+        ("DE_NO_DISPATCH_PER_SLOT.BACKEND_STALLS", back),
+        ("DE_NO_DISPATCH_PER_SLOT.SMT_CONTENTION", contention),
+        ("EX_RET_OPS", retiring),
     ] {
         values.set(name, value);
     }
@@ -251,7 +255,7 @@ fn width(table: &str) -> f64 {
     match table {
         "alderlake_gracemont" => 5.0,
         "meteorlake_crestmont" | "arrowlake_crestmont" | "sierraforest" | "grandridge" | "amd_fam19h_zen4" => 6.0,
-        "amd_fam1ah_zen5" => 8.0,
+        "amd_fam1ah_zen5" | "amd_fam1ah_zen6" => 8.0,
         // Elkhart Lake and Snow Ridge, too.
         _ => 4.0,
     }

@@ -16,7 +16,7 @@ const K8: Selects = [0x76, 0xC0, 0xC2, 0xC3, 0x077D, 0x077E, 0];
 const ZEN: Selects = [0x76, 0xC0, 0xC2, 0xC3, 0xFF60, 0x0964, 0];
 const ZEN4: Selects = [0x76, 0xC0, 0xC2, 0xC3, 0xFF60, 0x0964, 0x1_0000_0120];
 
-const GENERATIONS: [(&str, Selects); 33] = [
+const GENERATIONS: [(&str, Selects); 34] = [
     ("p6-coppermine", P6),
     ("p6-dothan", P6),
     ("yonah-t2400", ARCHITECTURAL),
@@ -49,6 +49,7 @@ const GENERATIONS: [(&str, Selects); 33] = [
     ("zen3-5950x", ZEN),
     ("zen4-7700x", ZEN4),
     ("zen5-9800x3d", ZEN4),
+    ("zen6-venice-derived", ZEN4),
     ("venice-3200", K8),
 ];
 

@@ -1,6 +1,6 @@
 //! The table of identities. The outcomes were determined by hand from the leaves.
 
-use crate::amd::{FAMILY_10, FAMILY_11, FAMILY_12, FAMILY_14, FAMILY_15, FAMILY_16, K8, ZEN, ZEN3, ZEN4};
+use crate::amd::{FAMILY_10, FAMILY_11, FAMILY_12, FAMILY_14, FAMILY_15, FAMILY_16, K8, ZEN, ZEN3, ZEN4, ZEN6};
 use crate::{CpuIdentity, Expected};
 
 /// Every source of Emon except `ProfileTime`.
@@ -330,6 +330,7 @@ pub static IDENTITIES: &[CpuIdentity] = &[
     made_up!("clearwater-forest-derived", emon(8, 48, ALL, BY_LEAF_23).and_fixed(3)),
     made_up_hybrid!("nova-lake-derived", emon(8, 48, ALL, BY_LEAF_23).and_fixed(3), "nova-lake-derived-efficient"),
     made_up!("nova-lake-derived-efficient", emon(8, 48, ALL, BY_LEAF_23).and_fixed(3)),
+    made_up!("zen6-venice-derived", amd(6, ZEN6, SIX_BY_V2)),
     made_up!("intel-hyperv-masked", default(MASKED)),
     made_up!("intel-kvm-hyperv", emon(4, 48, ALL, BLINDED).and_fixed(3).behind_the_hal()),
     made_up!("intel-kvm-hyperv-off", default("leaf 0xA: EAX[7:0] is 0")),

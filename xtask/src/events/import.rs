@@ -12,7 +12,8 @@ use crate::table::{AMD, INTEL, flag, hexadecimal, list, read, rows};
 const INTEL_MAP: &str = "vendor-family-model[-stepping],file,core_type,role,version";
 
 /// The processors of AMD's tables, by the models of the Processor Programming References: Zen 2 has these models of
-/// family 17h (Linux, arch/x86/kernel/cpu/amd.c, `bsp_init_amd`), and family 18h is Hygon's Zen.
+/// family 17h (Linux, arch/x86/kernel/cpu/amd.c, `bsp_init_amd`), family 18h is Hygon's Zen, and the events of Zen 6
+/// are those of these models alone (Linux, tools/perf/pmu-events/arch/x86/mapfile.csv).
 const AMD_MAP: &str = "\
 AuthenticAMD,15,00,FF,FFFF,00,00,amd_fam15h
 AuthenticAMD,17,00,2F,FFFF,00,00,amd_fam17h_zen1
@@ -28,6 +29,7 @@ AuthenticAMD,19,60,AF,FFFF,00,00,amd_fam19h_zen4
 AuthenticAMD,1A,00,2F,FFFF,00,00,amd_fam1ah_zen5
 AuthenticAMD,1A,40,4F,FFFF,00,00,amd_fam1ah_zen5
 AuthenticAMD,1A,60,7F,FFFF,00,00,amd_fam1ah_zen5
+AuthenticAMD,1A,50,57,FFFF,00,00,amd_fam1ah_zen6
 HygonGenuine,18,00,FF,FFFF,00,00,amd_fam17h_zen1
 ";
 

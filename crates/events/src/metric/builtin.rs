@@ -141,10 +141,10 @@ fn level_1(table: Table, has_perf_metrics: bool) -> Option<Vec<String>> {
     }
     let width = match table.name() {
         "amd_fam19h_zen4" => 6,
-        "amd_fam1ah_zen5" => 8,
+        "amd_fam1ah_zen5" | "amd_fam1ah_zen6" => 8,
         _ => return None,
     };
-    Some(zen(width))
+    Some(if has("EX_RET_OPS") { zen(width, ZEN6_NAMES) } else { zen(width, ZEN4_NAMES) })
 }
 
 /// Returns how many slots an E core has per clock if no event counts all slots of bad speculation.
@@ -203,12 +203,22 @@ fn architectural() -> Vec<String> {
     names.iter().map(|name| format!("{name} / ({})", names.join(" + "))).collect()
 }
 
+/// Events of the slots that the front end left empty, the back end could not take and the other thread took, and of
+/// those that retire: the names of Zen 4 and Zen 5.
+const ZEN4_NAMES: [&str; 4] =
+    ["DISPATCH_STALLS_1.FE_NO_OPS", "DISPATCH_STALLS_1.BE_STALLS", "DISPATCH_STALLS_1.SMT_CONTENTION", "RETIRED_OPS"];
+/// The same of Zen 6.
+const ZEN6_NAMES: [&str; 4] = [
+    "DE_NO_DISPATCH_PER_SLOT.NO_OPS_FROM_FRONTEND",
+    "DE_NO_DISPATCH_PER_SLOT.BACKEND_STALLS",
+    "DE_NO_DISPATCH_PER_SLOT.SMT_CONTENTION",
+    "EX_RET_OPS",
+];
+
 /// Zen 4 and later.
-fn zen(width: u8) -> Vec<String> {
-    let part = |name: &str| format!("{name} / ({width} * cycles)");
-    let contention = part("DISPATCH_STALLS_1.SMT_CONTENTION");
-    let (front, back) = (part("DISPATCH_STALLS_1.FE_NO_OPS"), part("DISPATCH_STALLS_1.BE_STALLS"));
-    let mut formulas = with_rest(&front, None, Some(&back), &part("RETIRED_OPS"));
+fn zen(width: u8, names: [&str; 4]) -> Vec<String> {
+    let [front, back, contention, retiring] = names.map(|name| format!("{name} / ({width} * cycles)"));
+    let mut formulas = with_rest(&front, None, Some(&back), &retiring);
     if let Some(bad) = formulas.get_mut(1) {
         *bad = format!("{bad} - {contention}");
     }

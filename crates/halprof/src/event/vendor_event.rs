@@ -257,7 +257,7 @@ mod tests {
             }
         }
         let reasons: Vec<_> = reasons.iter().map(|(reason, number)| (reason.as_str(), *number)).collect();
-        assert_eq!((whole, plain), (6_871, 12_771));
+        assert_eq!((whole, plain), (6_871, 13_185));
         assert_eq!(
             reasons,
             [
