@@ -17,6 +17,7 @@ mod generated;
 #[cfg(test)]
 mod malformed_events;
 pub mod names;
+mod powershell;
 mod record;
 mod report;
 mod selection;
@@ -57,22 +58,22 @@ pub use top::TopArgs;
 
 const EXAMPLES: &str = "\
 EXAMPLES
-  client install                            install and start the driver
-  client list                               what can be counted here
-  client list l3_miss                       events with this in their names
-  client stat -- cmd /c dir                 count while a command runs
-  client stat -e TotalIssues,TotalCycles -C 0-3 -- app.exe
-  client record -- app.exe                  sample while a command runs
-  client report                             those samples by function
-  client annotate main                      the instructions of a function
-  client top                                the functions that run now
-  client branches -C 0 --duration 0.1       every branch of CPU 0
-  client start BranchInstructions           count until `client stop`
-  client read --per-cpu                     what has been counted so far
-  client stop --all                         stop, with the final counts
-  client uninstall                          stop and remove the driver
-  client diagnose --cpuid dump.txt          what the driver would do elsewhere
-  client encode MEM_LOAD_RETIRED.L3_MISS    registers and counters of an event
+  .\\client install                            install and start the driver
+  .\\client list                               what can be counted here
+  .\\client list l3_miss                       events with this in their names
+  .\\client stat -- cmd /c dir                 count while a command runs
+  .\\client stat -e \"TotalIssues,TotalCycles\" -C 0-3 -- app.exe
+  .\\client record -- app.exe                  sample while a command runs
+  .\\client report                             those samples by function
+  .\\client annotate main                      the instructions of a function
+  .\\client top                                the functions that run now
+  .\\client branches -C 0 --duration 0.1       every branch of CPU 0
+  .\\client start BranchInstructions           count until `.\\client stop`
+  .\\client read --per-cpu                     what has been counted so far
+  .\\client stop --all                         stop, with the final counts
+  .\\client uninstall                          stop and remove the driver
+  .\\client diagnose --cpuid dump.txt          what the driver would do elsewhere
+  .\\client encode MEM_LOAD_RETIRED.L3_MISS    registers and counters of an event
 
 SOURCES
   A source has its name in the HAL, with or without \"Profile\", in any case
@@ -114,11 +115,11 @@ pub enum Verb {
     Info(Json),
     /// List the profile sources that can be counted here, or search all events
     #[command(
-        after_help = "EXAMPLES\n  client list\n  client list l3_miss             (searches the processor's events)\n  client list metrics             (lists its metrics)\n  client list \"MEM_LOAD*\" --cpuid dump.txt\n  client list --all --json\n  client list --interface amd64   (needs no driver)"
+        after_help = "EXAMPLES\n  .\\client list\n  .\\client list l3_miss             (searches the processor's events)\n  .\\client list metrics             (lists its metrics)\n  .\\client list \"MEM_LOAD*\" --cpuid dump.txt\n  .\\client list --all --json\n  .\\client list --interface amd64   (needs no driver)"
     )]
     List(ListArgs),
     /// Show one source
-    #[command(after_help = "EXAMPLES\n  client query TotalIssues\n  client query 0x19 --json")]
+    #[command(after_help = "EXAMPLES\n  .\\client query TotalIssues\n  .\\client query 0x19 --json")]
     Query(QueryArgs),
     /// Show how an event is encoded, and which counters count it; needs no driver
     #[command(after_help = encode::HELP)]
@@ -131,14 +132,16 @@ pub enum Verb {
     Interval(IntervalArgs),
     /// Start counting until `stop`, even if this prompt is closed
     #[command(
-        after_help = "EXAMPLES\n  client start TotalIssues BranchInstructions:u\n  client start TotalCycles -C 0,2-3"
+        after_help = "EXAMPLES\n  .\\client start TotalIssues BranchInstructions:u\n  .\\client start TotalCycles -C \"0,2-3\""
     )]
     Start(StartArgs),
     /// Stop what `start` started, and show its final counts
-    #[command(after_help = "EXAMPLES\n  client stop TotalIssues\n  client stop --all --per-cpu")]
+    #[command(after_help = "EXAMPLES\n  .\\client stop TotalIssues\n  .\\client stop --all --per-cpu")]
     Stop(StopArgs),
     /// Show the counts of what `start` started
-    #[command(after_help = "EXAMPLES\n  client read\n  client read TotalIssues --per-cpu\n  client read --json")]
+    #[command(
+        after_help = "EXAMPLES\n  .\\client read\n  .\\client read TotalIssues --per-cpu\n  .\\client read --json"
+    )]
     Read(ReadArgs),
     /// Count while a command runs, as `perf stat -a` does
     #[command(after_help = STAT_HELP)]
@@ -189,7 +192,7 @@ Sampling begins with this interval, and `record` then moves it towards the
 frequency of its -F. `record -e SOURCE@INTERVAL` keeps an interval.
 
 EXAMPLES
-  client interval BranchInstructions 100k
+  .\\client interval BranchInstructions 100k
 ";
 
 const SELFTEST_HELP: &str = "\
@@ -211,10 +214,10 @@ programs that use the library see them as verified on this machine, until
 Windows, the processor or the driver changes. If one is wrong, they do not.
 
 EXAMPLES
-  client selftest
-  client selftest --stacks
-  client selftest --threads
-  client selftest -C 0-7 --json > selftest.json
+  .\\client selftest
+  .\\client selftest --stacks
+  .\\client selftest --threads
+  .\\client selftest -C 0-7 --json > selftest.json
 ";
 
 const DIAGNOSE_HELP: &str = "\
@@ -235,11 +238,11 @@ FILES
   it, in UTF-16. If there are several processors, the first is used.
 
 EXAMPLES
-  client diagnose
-  client diagnose --cpuid dump.txt --json
-  cpuid -1 -r | client diagnose --cpuid -
-  client diagnose --live
-  client diagnose --live --json > machine.json
+  .\\client diagnose
+  .\\client diagnose --cpuid dump.txt --json
+  cpuid -1 -r | .\\client diagnose --cpuid -
+  .\\client diagnose --live
+  .\\client diagnose --live --json > machine.json
 ";
 
 /// Text after the help of `install`.
@@ -250,8 +253,8 @@ can accept. The old file is kept until the new driver has started and answered.
 If any step fails, the old driver is put back, and started if it ran before.
 
 EXAMPLES
-  client install
-  client install --driver D:\\build\\halprof.sys";
+  .\\client install
+  .\\client install --driver D:\\build\\halprof.sys";
 
 /// Arguments of `install`.
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use halprof::OpenError;
+use halprof::text::argument::argument;
 use halprof::{SAME_VERSION, SERVICE};
 use object::read::pe::PeFile64;
 use object::{Object, ObjectSection};
@@ -68,11 +69,11 @@ impl UserError for DriverFileError {
     }
 
     fn remedy(&self) -> Option<String> {
-        const OTHER_PATH: &str = "client install --driver PATH, with the path of halprof.sys";
+        const OTHER_PATH: &str = ".\\client install --driver PATH, with the path of halprof.sys";
         let text = match self {
             Self::NotADriver { path, cause: NotADriver::Folder } => {
                 let file = path.join(format!("{SERVICE}.sys"));
-                return Some(format!("client install --driver {}", file.display()));
+                return Some(format!(".\\client install --driver {}", argument(&file.display().to_string())));
             }
             Self::NotADriver { cause: NotADriver::OtherVersion(_), .. } => SAME_VERSION,
             Self::NotADriver { .. } => OTHER_PATH,
@@ -84,7 +85,7 @@ impl UserError for DriverFileError {
             Self::File { cause, .. } if OpenError::is_denied(cause) => "run from an elevated prompt",
             Self::File { .. } => return None,
             Self::Packaged { .. } => {
-                "sc stop halprof, then: pnputil /delete-driver oemN.inf /uninstall\n       \
+                "sc.exe stop halprof, then: pnputil /delete-driver oemN.inf /uninstall\n       \
                  (which N: pnputil /enum-drivers), then repeat the command"
             }
         };

@@ -397,7 +397,7 @@ fn note(event: &Event, is_supported: bool) -> Option<String> {
     const LOAD_LATENCY: u16 = 0x3F6;
     let has_latency = event.extra.iter().flat_map(|extra| &extra.registers).any(|one| one.msr == LOAD_LATENCY);
     if has_latency && is_supported && !event.deprecated {
-        return Some(format!("recorded, not counted: client record -e {}:p", event.name));
+        return Some(format!("recorded, not counted: .\\client record -e {}:p", event.name));
     }
     match (&event.successor, event.deprecated, event.alone) {
         (Some(successor), true, _) => Some(format!("deprecated; use {successor}")),

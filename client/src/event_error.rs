@@ -1,5 +1,6 @@
 //! Errors of the events of a command line.
 
+use halprof::text::argument::argument;
 use thiserror::Error;
 
 use crate::error::UserError;
@@ -49,10 +50,10 @@ impl UserError for EventError {
     fn remedy(&self) -> Option<String> {
         let text = match self {
             Self::NothingPrecise => "-e SOURCE:p",
-            Self::NothingInterrupts => "-e SOURCE without :p, or client branches   (which code calls which)",
+            Self::NothingInterrupts => "-e SOURCE without :p, or .\\client branches   (which code calls which)",
             Self::TwoNarrowings { .. } => "one counters= with the bits of both, or two commands",
-            Self::CommonInterval { plain, .. } => return Some(format!("client interval {plain}")),
-            Self::NoDefault => "client info   (says why), or name others with -e",
+            Self::CommonInterval { plain, .. } => return Some(format!(".\\client interval {}", argument(plain))),
+            Self::NoDefault => ".\\client info   (says why), or name others with -e",
         };
         Some(text.to_owned())
     }

@@ -126,7 +126,7 @@ pub fn help() -> String {
     }
     text.push_str("  `stat`, `record` and `branches` exit with the code of their COMMAND. A failure\n");
     text.push_str("  of the client itself says \"error:\" on standard error. A reader that closes the\n");
-    text.push_str("  pipe early (client report | head) is not a failure: the client exits with 0.");
+    text.push_str("  pipe early (.\\client report | head) is not a failure: the client exits with 0.");
     text
 }
 

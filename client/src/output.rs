@@ -1,4 +1,4 @@
-//! Standard output and standard error. Their reader can close the pipe early (`client report | head`).
+//! Standard output and standard error. Their reader can close the pipe early (`.\client report | head`).
 
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;

@@ -72,7 +72,8 @@ impl Restriction {
                 )];
             }
         };
-        let later = "the running driver needs a restart for this: sc stop halprof, then: sc start halprof".to_owned();
+        let later =
+            "the running driver needs a restart for this: sc.exe stop halprof, then: sc.exe start halprof".to_owned();
         [text].into_iter().chain(driver_runs.then_some(later)).collect()
     }
 }

@@ -31,6 +31,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use halprof::SampleStream;
+use halprof::text::argument::argument;
 use protocol::{CountRecord, SampleRecord};
 use recording::{Count, Limits, Methods, Process, Session, Summary, WriteError, move_parts, remove_parts};
 use thiserror::Error as ThisError;
@@ -74,8 +75,9 @@ impl UserError for Unwritten {
     }
 
     fn remedy(&self) -> Option<String> {
-        let path = self.path.display();
-        Some(format!("-o on a disk with free space; to read what was written before:\n       client report {path}"))
+        let path = self.path.display().to_string();
+        let path = argument(&path);
+        Some(format!("-o on a disk with free space; to read what was written before:\n       .\\client report {path}"))
     }
 }
 

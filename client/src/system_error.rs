@@ -55,7 +55,7 @@ impl UserError for SystemError {
 
     fn remedy(&self) -> Option<String> {
         let text = match self {
-            Self::NotWindows => "client diagnose, client list --interface   (need no driver)",
+            Self::NotWindows => ".\\client diagnose, .\\client list --interface   (need no driver)",
             Self::DriverRefused { cause } => refused_driver(cause),
             Self::DeletePending => "close programs that show services (services.msc), then repeat the command",
             Self::Service { .. } | Self::Directory { .. } => return None,
@@ -67,14 +67,14 @@ impl UserError for SystemError {
 fn refused_driver(cause: &io::Error) -> &'static str {
     match cause.raw_os_error() {
         Some(win32::ERROR_FILE_NOT_FOUND | win32::ERROR_PATH_NOT_FOUND) => {
-            "client install   (puts the file in its place)"
+            ".\\client install   (puts the file in its place)"
         }
         Some(win32::ERROR_PROC_NOT_FOUND) => "Windows 10 version 2004 or later, which the driver is made for",
         Some(win32::ERROR_INVALID_IMAGE_HASH) => {
             "a signed halprof.sys, as the package has it. Signed for tests, it takes\n       \
              bcdedit /set testsigning on   (Secure Boot off, then restart)"
         }
-        Some(win32::ERROR_BAD_EXE_FORMAT) => "client install --driver PATH, with a halprof.sys for 64-bit Windows",
+        Some(win32::ERROR_BAD_EXE_FORMAT) => ".\\client install --driver PATH, with a halprof.sys for 64-bit Windows",
         _ => "allow the driver in the policies of Windows (Core isolation, App Control)",
     }
 }

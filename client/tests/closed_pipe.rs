@@ -1,4 +1,4 @@
-//! Tests of the program with an output that is closed before it writes: `client report | head`.
+//! Tests of the program with an output that is closed before it writes: `.\client report | head`.
 
 #![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 

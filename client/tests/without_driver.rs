@@ -53,7 +53,7 @@ fn exit_code_and_last_line_describe_the_error() {
             "error: standard input is not a CPUID dump: it is longer than 16 MiB",
         ),
         (&["diagnose", "--cpuid", "-"], b"\x7FELF", 18, "the output of cpuid -1 -r   (Linux)"),
-        (&["list", "--interface", "emon", "--all"], b"", 2, "try: one of them   (client list --help)"),
+        (&["list", "--interface", "emon", "--all"], b"", 2, "try: one of them   (.\\client list --help)"),
     ];
     for (arguments, input, code, last) in cases {
         let ran = client(arguments, input);

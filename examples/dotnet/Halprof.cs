@@ -81,7 +81,7 @@ namespace Halprof
         public Quality Quality { get; }
         /// <summary>Why the quality is Disturbed; empty otherwise.</summary>
         public string Reason { get; }
-        /// <summary>Whether `client selftest` has proved virtualized counts on this machine.</summary>
+        /// <summary>Whether `.\client selftest` has proved virtualized counts on this machine.</summary>
         public bool IsVerified { get; }
         public TimeSpan Time { get; }
         public ulong this[string name] => counts[name];

@@ -36,7 +36,7 @@ impl Machine {
         let status = machine.client(&["status"])?;
         ensure!(
             status.code == NOT_INSTALLED,
-            "halprof is installed on this machine, and the tests would remove it. Run `client uninstall` first\n{}{}",
+            "halprof is installed on this machine, and the tests would remove it. Run `.\\client uninstall` first\n{}{}",
             status.out,
             status.err
         );

@@ -56,7 +56,7 @@ impl UserError for OutputsError {
     }
 
     fn remedy(&self) -> Option<String> {
-        Some("client agent example   (prints a configuration with every option)".to_owned())
+        Some(".\\client agent example   (prints a configuration with every option)".to_owned())
     }
 }
 

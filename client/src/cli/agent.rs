@@ -10,11 +10,11 @@ session of halprof needs the counters, it gives them away at once, and takes
 them again later; its data show the gap.
 
 EXAMPLES
-  client agent example > agent.toml
-  client agent check --config agent.toml
-  client agent run --config agent.toml
-  client agent install --config C:\\halprof\\agent.toml
-  client agent uninstall";
+  .\\client agent example > agent.toml
+  .\\client agent check --config agent.toml
+  .\\client agent run --config agent.toml
+  .\\client agent install --config C:\\halprof\\agent.toml
+  .\\client agent uninstall";
 
 /// The verbs of the agent.
 #[derive(Debug, Subcommand)]

@@ -11,7 +11,7 @@ function, and above them the lines of source code that PDB or DWARF name. The
 first event of the recording is used, or that of -e.
 
 SYMBOL
-  A name, as `client report` shows it; or a part of one, or a pattern with * and
+  A name, as `.\\client report` shows it; or a part of one, or a pattern with * and
   ?, if only one function with samples matches. MODULE!NAME takes the functions
   of one module, such as ntdll!Rtl*.
 
@@ -27,9 +27,9 @@ FILES
   recorded path, and beside the recording. So is the source code.
 
 EXAMPLES
-  client annotate main
-  client annotate \"ntdll!RtlpHp*\" app.rec -e TotalCycles
-  client annotate compress app.rec --symbols C:\\build --json
+  .\\client annotate main
+  .\\client annotate \"ntdll!RtlpHp*\" app.rec -e TotalCycles
+  .\\client annotate compress app.rec --symbols C:\\build --json
 ";
 
 /// Arguments of `annotate`.

@@ -33,14 +33,14 @@ TABLE
   predicted; for processors that never report it, it is \"-\".
 
 EXIT CODE
-  The exit code of COMMAND. If the client itself fails: see client --help.
+  The exit code of COMMAND. If the client itself fails: see .\\client --help.
 
 EXAMPLES
-  client branches -C 0 --duration 0.1
-  client branches -C 2 --duration 1 --kernel --top 50
-  client branches -C 0 --duration 0.1 --csv > branches.csv
-  client branches -C 0 -o app.rec -- app.exe
-  client report app.rec
+  .\\client branches -C 0 --duration 0.1
+  .\\client branches -C 2 --duration 1 --kernel --top 50
+  .\\client branches -C 0 --duration 0.1 --csv > branches.csv
+  .\\client branches -C 0 -o app.rec -- app.exe
+  .\\client report app.rec
 ";
 
 /// Help of `--ring` for this verb.

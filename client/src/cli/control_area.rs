@@ -25,9 +25,9 @@ TABLE
   PEBS    format of its precise records, if it supports them
 
 EXAMPLES
-  client control-area
-  client control-area allocate -C 0-3
-  client control-area free --json
+  .\\client control-area
+  .\\client control-area allocate -C 0-3
+  .\\client control-area free --json
 ";
 
 /// Arguments of `control-area`.

@@ -10,7 +10,7 @@ use crate::number;
 
 /// Text after the options in `--help`.
 pub const HELP: &str = "\
-OLD and NEW are two recordings, or two files of client stat --json -o FILE.
+OLD and NEW are two recordings, or two files of .\\client stat --json -o FILE.
 
 RECORDINGS
   For each event, the total of its events, and a row for each function, or other
@@ -42,10 +42,10 @@ STATISTICAL ERROR
   has a ! at its change. Counts without an error are refused.
 
 EXAMPLES
-  client diff old.rec new.rec
-  client diff old.rec new.rec --sort module --process app --fail-above 2%
-  client stat -r 10 --json -o old.json -- app.exe
-  client diff old.json new.json --fail-above 5%
+  .\\client diff old.rec new.rec
+  .\\client diff old.rec new.rec --sort module --process app --fail-above 2%
+  .\\client stat -r 10 --json -o old.json -- app.exe
+  .\\client diff old.json new.json --fail-above 5%
 ";
 
 /// Maximum number of rows of each event in text, without `--limit`.

@@ -27,7 +27,7 @@ const PLACEHOLDERS: [(&str, &str); 9] = [
 ];
 
 /// Texts before the verb.
-const CALLS: [&str; 3] = ["client ", "> client ", "cargo run -p client -- "];
+const CALLS: [&str; 3] = [".\\client ", "> .\\client ", "cargo run -p client -- "];
 
 /// Returns the command lines in a document, without the name of the client, from code blocks and inline code.
 fn lines(text: &str) -> Vec<&str> {
@@ -43,7 +43,8 @@ fn lines(text: &str) -> Vec<&str> {
 
 /// Returns the words of a command line with placeholders replaced, optional parts included and the remark removed.
 fn typed(line: &str) -> Vec<String> {
-    let words = line.split("  ").next().unwrap_or(line).split_whitespace();
+    let line = line.split("  ").next().unwrap_or(line).replace('"', "");
+    let words = line.split_whitespace();
     words
         .map(|word| {
             let word = word.trim_start_matches('[').trim_end_matches([']', ',', ';', '.']);
@@ -73,7 +74,9 @@ fn the_client_accepts_every_command_line_in_the_documents() {
 
 #[test]
 fn an_invalid_command_line_in_a_document_is_found() {
-    for line in ["`client instal`", "see `client list --al` there", "```\n> client read --percpu\n```\nclient x"] {
+    for line in
+        ["`.\\client instal`", "see `.\\client list --al` there", "```\n> .\\client read --percpu\n```\nclient x"]
+    {
         let [line] = lines(line)[..] else { panic!("{line}") };
         assert!(Cli::try_parse_from(["client".to_owned()].into_iter().chain(typed(line))).is_err(), "{line}");
     }

@@ -18,9 +18,9 @@ cores of the other type of a hybrid are taken to have the same number of
 counters.
 
 EXAMPLES
-  client encode MEM_LOAD_RETIRED.L3_MISS
-  client encode cycles:u --cpuid dump.txt --json
-  client encode cpu_atom/MEM_BOUND_STALLS.LOAD/ --cpuid alder-lake.txt
+  .\\client encode MEM_LOAD_RETIRED.L3_MISS
+  .\\client encode cycles:u --cpuid dump.txt --json
+  .\\client encode cpu_atom/MEM_BOUND_STALLS.LOAD/ --cpuid alder-lake.txt
 ";
 
 /// Arguments of `encode`.

@@ -22,8 +22,8 @@ imported metrics with those of this client, `encode` shows descriptions, and
 events that this client does not have built in can be used by name.
 
 EXAMPLES
-  client events import perfmon
-  client events update
+  .\\client events import perfmon
+  .\\client events update
 ";
 
 /// Arguments of `events`.

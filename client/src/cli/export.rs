@@ -16,7 +16,7 @@ const DEFAULT_SAMPLES: u64 = 2_000_000;
 
 /// Text after the options of `export` in `--help`.
 pub const EXPORT_HELP: &str = "\
-Only the selected samples are exported; client report --help says how names and
+Only the selected samples are exported; .\\client report --help says how names and
 times are matched. Losses and pauses are selected by event, CPU and time.
 
 FORMATS
@@ -39,14 +39,14 @@ FORMATS
   json     sums by process, module, symbol and address
 All but csv and json have the callers of each sample, if the recording has call
 stacks (record -g). Incomplete stacks end with a frame such as [truncated] or
-[no stack: taken elsewhere]. `client script` prints the text of perf script,
+[no stack: taken elsewhere]. `.\\client script` prints the text of perf script,
 which other programs read.
 
 EXAMPLES
-  client export app.rec --format firefox -o app.json
-  client export app.rec --format html -o app.html
-  client export app.rec --format pprof -o app.pb.gz
-  client export app.rec --format csv --process app -o samples.csv
+  .\\client export app.rec --format firefox -o app.json
+  .\\client export app.rec --format html -o app.html
+  .\\client export app.rec --format pprof -o app.pb.gz
+  .\\client export app.rec --format csv --process app -o samples.csv
 ";
 
 /// Text after the options of `flamegraph` in `--help`.
@@ -59,7 +59,7 @@ the recording. If only a part of the samples is selected, the graph is that
 part: its subtitle says how much that is of all events.
 
 EXAMPLES
-  client flamegraph app.rec -o app.svg
+  .\\client flamegraph app.rec -o app.svg
 ";
 
 /// Text after the options of `script` in `--help`.
@@ -68,11 +68,11 @@ Prints each sample as perf script does on Linux, for FlameGraph, speedscope,
 Perfetto and other programs. The period of a sample is the number of its events.
 The callers of a sample follow it if the recording has call stacks (record -g).
 A function that is inlined has a line of its own. Losses and pauses have no
-line: client export --format csv has them.
+line: .\\client export --format csv has them.
 
 EXAMPLES
-  client script app.rec | stackcollapse-perf.pl | flamegraph.pl > app.svg
-  client script app.rec -e TotalCycles -o app.txt
+  .\\client script app.rec | stackcollapse-perf.pl | flamegraph.pl > app.svg
+  .\\client script app.rec -e TotalCycles -o app.txt
 ";
 
 /// Arguments of `export`.

@@ -20,7 +20,7 @@ const MIN_SIZE: u64 = 10_000_000;
 pub const HELP: &str = "\
 Samples everything that runs on the chosen processors while COMMAND runs, not
 only COMMAND: each time a counter has counted INTERVAL events, the address, the
-process and the thread are written to FILE. `client report` reads FILE, and can
+process and the thread are written to FILE. `.\\client report` reads FILE, and can
 show one process. Standard output belongs to COMMAND. Ctrl-C ends COMMAND and
 the recording; FILE is still complete. Without COMMAND, recording ends with
 Ctrl-C or after --duration. With both, it ends at whichever is first: when the
@@ -35,7 +35,7 @@ processes.
 
 EVENTS
   SOURCE[:u|:k][@INTERVAL], with an interval such as 65536, 100k or 2M. Without
-  an interval, the first is that of the source (client query SOURCE), and it is
+  an interval, the first is that of the source (.\\client query SOURCE), and it is
   adjusted to take as many samples per second as -F says. Without -e: cycles.
   An event without a source can be given as a raw event, as with perf:
     cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also any, eq, umask=0x8050
@@ -53,7 +53,7 @@ PRECISE EVENTS
   instructions later. The sources of instructions, branches and mispredicted
   branches have a precise form, and raw events that Intel lists as precise.
   With --batch the processor writes more than one record before it interrupts:
-  this costs less, but the records do not have a process. `client report
+  this costs less, but the records do not have a process. `.\\client report
   --merge` infers the process where it can.
 
 CALL STACKS
@@ -63,23 +63,23 @@ CALL STACKS
   records those in user mode only; for a sample in kernel mode, they are the
   code that entered the kernel. Samples of code that Windows cannot interrupt to
   walk the stack (at DISPATCH_LEVEL), and of :p events, which the processor
-  records itself, have no call stack. Of `client branches`, each record is a
+  records itself, have no call stack. Of `.\\client branches`, each record is a
   branch, such as a call, and not a stack. If Windows refuses the trace session,
   samples are recorded without call stacks.
   --etl writes the call stacks to a file for Windows Performance Analyzer, beside
   the processes, threads and images; FILE then has samples without call stacks.
 
 EXIT CODE
-  The exit code of COMMAND. If the client itself fails: see client --help.
+  The exit code of COMMAND. If the client itself fails: see .\\client --help.
 
 EXAMPLES
-  client record -- app.exe --option
-  client record -e TotalIssues:u@100k,BranchMispredictions@10k -- app.exe
-  client record -e TotalIssues:p@1M --batch 64 -- app.exe
-  client record -g -- app.exe
-  client record -F 4k -C 0-3 -o app.rec -- app.exe
-  client record -a --duration 10
-  client record -a --keep-last 60s
+  .\\client record -- app.exe --option
+  .\\client record -e \"TotalIssues:u@100k,BranchMispredictions@10k\" -- app.exe
+  .\\client record -e TotalIssues:p@1M --batch 64 -- app.exe
+  .\\client record -g -- app.exe
+  .\\client record -F 4k -C 0-3 -o app.rec -- app.exe
+  .\\client record -a --duration 10
+  .\\client record -a --keep-last 60s
 ";
 
 /// Arguments of `record`.

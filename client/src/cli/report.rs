@@ -66,14 +66,14 @@ ONE ORDER
   thread: as far as the samples show, nothing else ran in between.
 
 EXAMPLES
-  client report
-  client report app.rec --process app --sort symbol --limit 10 --error
-  client report app.rec --cpu 0-3 --time 1s-2.5s --module ntdll
-  client report app.rec --fields overhead,error,events,symbol
-  client report app.rec -e TotalCycles --sort module,processor --json
-  client report app.rec --merge --limit 1000 | more
-  client report app.rec --children --sort symbol
-  client report app.rec -g callee --limit 5
+  .\\client report
+  .\\client report app.rec --process app --sort symbol --limit 10 --error
+  .\\client report app.rec --cpu 0-3 --time 1s-2.5s --module ntdll
+  .\\client report app.rec --fields \"overhead,error,events,symbol\"
+  .\\client report app.rec -e TotalCycles --sort \"module,processor\" --json
+  .\\client report app.rec --merge --limit 1000 | more
+  .\\client report app.rec --children --sort symbol
+  .\\client report app.rec -g callee --limit 5
 ";
 
 /// The columns by which samples are grouped without `--sort` and `--fields`.

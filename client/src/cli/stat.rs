@@ -25,14 +25,14 @@ EVENTS
   An event has its name in the HAL (TotalIssues), its maker's name, in any case
   (MEM_LOAD_RETIRED.L3_MISS), or one of perf's: cycles, instructions, branches,
   branch-misses, cache-references, cache-misses, ref-cycles, cpu-clock. On a
-  hybrid a maker's name counts on each core type that has it. client encode
+  hybrid a maker's name counts on each core type that has it. .\\client encode
   EVENT shows registers and counters, and why the driver refuses an event.
   An event without a source can be given as a raw event, as with perf:
     cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also any, eq, umask=0x8050
     cpu/event=0xB7,umask=0x01,offcore_rsp=0x10001/ also frontend=0x15
   with u or k after the last slash for one mode only. The numbers are in the
   processor's manual; a wrong number counts nothing, or something else. The
-  driver knows on which counters most events count; client query EVENT says so.
+  driver knows on which counters most events count; .\\client query EVENT says so.
   If it does not know an event but you do, counters=0x3 among the terms allows
   counters 0 and 1 only (bit n is counter n). This never adds a counter.
   On a hybrid, an event number can be another event on each core type. Counts of
@@ -52,7 +52,7 @@ METRICS
   the same time where they fit, and prints each metric below the counts. A
   metric without a value is n/a, with the reason: a division by zero, an event
   that this machine cannot count or that never had a counter. Metrics of Intel's
-  and Linux's files can be imported: client events import.
+  and Linux's files can be imported: .\\client events import.
 
 INTERVALS, RUNS AND SETS OF PROCESSORS
   -I 100 prints what was counted in each tenth of a second. Intervals end at
@@ -72,20 +72,20 @@ CSV
   With -r the error follows the event. --metric-only: metric,metric_unit,event.
 
 EXIT CODE
-  The exit code of COMMAND. If the client itself fails: see client --help.
+  The exit code of COMMAND. If the client itself fails: see .\\client --help.
   With --fail-above: 27 if COMMAND ends with 0 and a count is worse.
 
 EXAMPLES
-  client stat -- cmd /c dir
-  client stat -e TotalIssues:u,TotalIssues:k -- app.exe --option
-  client stat -e TotalCycles -C 0 --json -o counts.json -- app.exe
-  client stat -e TotalCycles,cpu/event=0xD1,umask=0x20/u -- app.exe
-  client stat -e instructions,MEM_LOAD_RETIRED.L3_MISS:u -- app.exe
-  client stat -M IPC,TopdownL1 -- app.exe
-  client stat -I 500 --duration 10
-  client stat -r 5 --per-core -e {cycles,instructions} -- app.exe
-  client stat -r 5 --json -o old.json -- app.exe
-  client stat -r 5 --baseline old.json --fail-above 5% -- app.exe
+  .\\client stat -- cmd /c dir
+  .\\client stat -e \"TotalIssues:u,TotalIssues:k\" -- app.exe --option
+  .\\client stat -e TotalCycles -C 0 --json -o counts.json -- app.exe
+  .\\client stat -e \"TotalCycles,cpu/event=0xD1,umask=0x20/u\" -- app.exe
+  .\\client stat -e \"instructions,MEM_LOAD_RETIRED.L3_MISS:u\" -- app.exe
+  .\\client stat -M \"IPC,TopdownL1\" -- app.exe
+  .\\client stat -I 500 --duration 10
+  .\\client stat -r 5 --per-core -e \"{cycles,instructions}\" -- app.exe
+  .\\client stat -r 5 --json -o old.json -- app.exe
+  .\\client stat -r 5 --baseline old.json --fail-above 5% -- app.exe
 ";
 
 /// The shortest interval between two lines of counts.
@@ -99,7 +99,7 @@ pub struct StatArgs {
     /// counted at the same time
     #[arg(short, long = "event", value_name = "A,B,...")]
     pub events: Vec<EventList>,
-    /// Metrics or groups of metrics to compute, with commas; client list metrics lists them
+    /// Metrics or groups of metrics to compute, with commas; .\client list metrics lists them
     #[arg(short = 'M', long, value_name = "NAME,...", value_delimiter = ',')]
     pub metrics: Vec<String>,
     /// Processors, such as 0,2-3 [default: every active one]
@@ -145,10 +145,10 @@ pub struct StatArgs {
     /// Write the counts to FILE; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Compare the counts with those of FILE, which client stat --json -o wrote, as client diff does
+    /// Compare the counts with those of FILE, which .\client stat --json -o wrote, as .\client diff does
     #[arg(long, value_name = "FILE", conflicts_with_all = ["interval", "json", "csv", "separator", "no_scale"])]
     pub baseline: Option<PathBuf>,
-    /// End with exit code 27 if a count rose by more than P percent, significantly; see client diff --help
+    /// End with exit code 27 if a count rose by more than P percent, significantly; see .\client diff --help
     #[arg(long, value_name = "P", requires = "baseline", value_parser = percent)]
     pub fail_above: Option<f64>,
     /// The command and its arguments

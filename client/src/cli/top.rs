@@ -15,7 +15,7 @@ use crate::{duration, number};
 
 /// Text after the options in `--help`.
 pub const HELP: &str = "\
-Samples everything that runs on the chosen processors, like `client record -a`,
+Samples everything that runs on the chosen processors, like `.\\client record -a`,
 and shows the functions with the largest shares. Every --delay, the shares are
 updated, and the events so far lose an eighth of their weight. Without a
 terminal, or with --batch, the samples of each delay are printed as text.
@@ -32,9 +32,9 @@ LOSSES
   a slow symbol server delays updates, and loses no samples.
 
 EXAMPLES
-  client top
-  client top -e TotalIssues:u,BranchMispredictions -C 0-3 --delay 500ms
-  client top --batch -n 3 --limit 5
+  .\\client top
+  .\\client top -e \"TotalIssues:u,BranchMispredictions\" -C 0-3 --delay 500ms
+  .\\client top --batch -n 3 --limit 5
 ";
 
 /// Arguments of `top`.

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
-use super::Cli;
+use super::{Cli, powershell};
 
 /// Parses the command line of this process. Returns the report of a wrong one as an error. If help or the version is
 /// requested, clap prints it and ends the process.
@@ -17,9 +17,14 @@ pub fn parse() -> Result<Cli, String> {
 
 /// Returns the report of a wrong command line, and `None` if help or the version is requested.
 pub fn report(error: &clap::Error, words: &[OsString]) -> Option<String> {
+    if error.use_stderr()
+        && let Some(report) = powershell::report(words)
+    {
+        return Some(report);
+    }
     let help = match verb(words) {
-        Some(verb) => format!("client {verb} --help"),
-        None => "client --help".to_owned(),
+        Some(verb) => format!(".\\client {verb} --help"),
+        None => ".\\client --help".to_owned(),
     };
     let all_options = |remedy: Option<&str>| match remedy {
         Some(near) => format!("{near}   ({help} lists all options)"),
@@ -40,13 +45,16 @@ pub fn report(error: &clap::Error, words: &[OsString]) -> Option<String> {
             let word = text(error, ContextKind::InvalidSubcommand).unwrap_or_default();
             // The most similar one is the last.
             let remedy = match texts(error, ContextKind::SuggestedSubcommand).last() {
-                None => "client --help   (lists all verbs)".to_owned(),
-                Some(near) => format!("client {near}   (client --help lists all verbs)"),
+                None => ".\\client --help   (lists all verbs)".to_owned(),
+                Some(near) => format!(".\\client {near}   (.\\client --help lists all verbs)"),
             };
             (format!("unknown verb {word}"), None, remedy)
         }
         ErrorKind::InvalidValue if value.is_empty() => {
-            (format!("{} needs a value", plain(&argument)), values(error), all_options(None))
+            let line = powershell::with_list(words, plain(&argument));
+            let why = line.as_ref().map(|_| "PowerShell passes nothing for a variable without a value".to_owned());
+            let remedy = all_options(line.as_deref());
+            (format!("{} needs a value", plain(&argument)), values(error).or(why), remedy)
         }
         ErrorKind::InvalidValue => {
             let near = text(error, ContextKind::SuggestedValue);
@@ -61,7 +69,7 @@ pub fn report(error: &clap::Error, words: &[OsString]) -> Option<String> {
             let missing: Vec<&str> = missing.iter().map(|name| plain(name)).collect();
             let are = if missing.len() == 1 { "is" } else { "are" };
             let remedy = match (&missing[..], verb(words)) {
-                (["COMMAND"], Some(verb)) => format!("client {verb} -- app.exe, or --duration 5   ({help})"),
+                (["COMMAND"], Some(verb)) => format!(".\\client {verb} -- app.exe, or --duration 5   ({help})"),
                 _ => usage(error, &help),
             };
             (format!("{} {are} missing", missing.join(", ")), None, remedy)
@@ -128,7 +136,11 @@ fn usage(error: &clap::Error, help: &str) -> String {
     };
     let lines: Vec<&str> = usage.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     match &lines[..] {
-        [line] => format!("{}   ({help})", line.strip_prefix("Usage: ").unwrap_or(line)),
+        [line] => {
+            // A shell takes < and > for redirections.
+            let line = line.strip_prefix("Usage: client ").unwrap_or(line).replace(['<', '>'], "");
+            format!(".\\client {line}   ({help})")
+        }
         _ => help.to_owned(),
     }
 }
@@ -155,24 +167,24 @@ mod tests {
         for (line, wanted) in [
             (
                 "stat --per-cup app",
-                "error: unknown option --per-cup\n  try: --per-cpu   (client stat --help lists all options)",
+                "error: unknown option --per-cup\n  try: --per-cpu   (.\\client stat --help lists all options)",
             ),
             (
                 "stat -e 2 --per-cup -- app",
-                "error: unknown option --per-cup\n  try: --per-cpu   (client stat --help lists all options)",
+                "error: unknown option --per-cup\n  try: --per-cpu   (.\\client stat --help lists all options)",
             ),
-            ("record -G", "error: unknown option -G\n  try: client record --help   (lists all options)"),
-            ("record -G -- app", "error: unknown option -G\n  try: client record --help   (lists all options)"),
+            ("record -G", "error: unknown option -G\n  try: .\\client record --help   (lists all options)"),
+            ("record -G -- app", "error: unknown option -G\n  try: .\\client record --help   (lists all options)"),
             (
                 "record --duraton=5",
-                "error: unknown option --duraton\n  try: --duration   (client record --help lists all options)",
+                "error: unknown option --duraton\n  try: --duration   (.\\client record --help lists all options)",
             ),
             (
                 "branches --kernal app",
-                "error: unknown option --kernal\n  try: --kernel   (client branches --help lists all options)",
+                "error: unknown option --kernal\n  try: --kernel   (.\\client branches --help lists all options)",
             ),
-            ("list --al", "error: unknown option --al\n  try: --all   (client list --help lists all options)"),
-            ("--per-cpu", "error: unknown option --per-cpu\n  try: client --help   (lists all options)"),
+            ("list --al", "error: unknown option --al\n  try: --all   (.\\client list --help lists all options)"),
+            ("--per-cpu", "error: unknown option --per-cpu\n  try: .\\client --help   (lists all options)"),
         ] {
             assert_eq!(report(line).as_deref(), Some(wanted), "{line}");
         }
@@ -181,34 +193,34 @@ mod tests {
     #[test]
     fn other_errors_have_the_form_of_all_errors() {
         for (line, wanted) in [
-            ("repot", "error: unknown verb repot\n  try: client report   (client --help lists all verbs)"),
-            ("frobnicate", "error: unknown verb frobnicate\n  try: client --help   (lists all verbs)"),
+            ("repot", "error: unknown verb repot\n  try: .\\client report   (.\\client --help lists all verbs)"),
+            ("frobnicate", "error: unknown verb frobnicate\n  try: .\\client --help   (lists all verbs)"),
             (
                 "report a b",
-                "error: b is one argument too many\n  try: client report [OPTIONS] [FILE]   (client report --help)",
+                "error: b is one argument too many\n  try: .\\client report [OPTIONS] [FILE]   (.\\client report --help)",
             ),
             (
                 "report --sort colour",
                 "error: --sort cannot be \"colour\"\n  \
                  because: its values are process, module, symbol, address, thread, processor\n  \
-                 try: client report --help   (lists all options)",
+                 try: .\\client report --help   (lists all options)",
             ),
             (
                 "record --ring 100",
                 "error: --ring cannot be \"100\"\n  \
                  because: a ring has room for a power of two from 64 to 1048576 records\n  \
-                 try: client record --help   (lists all options)",
+                 try: .\\client record --help   (lists all options)",
             ),
-            ("report --limit", "error: --limit needs a value\n  try: client report --help   (lists all options)"),
-            ("record -a -a", "error: --all is given twice\n  try: one of them   (client record --help)"),
+            ("report --limit", "error: --limit needs a value\n  try: .\\client report --help   (lists all options)"),
+            ("record -a -a", "error: --all is given twice\n  try: one of them   (.\\client record --help)"),
             (
                 "stat",
-                "error: COMMAND is missing\n  try: client stat -- app.exe, or --duration 5   (client stat --help)",
+                "error: COMMAND is missing\n  try: .\\client stat -- app.exe, or --duration 5   (.\\client stat --help)",
             ),
-            ("start", "error: SOURCE is missing\n  try: client start <SOURCE>...   (client start --help)"),
+            ("start", "error: SOURCE is missing\n  try: .\\client start SOURCE...   (.\\client start --help)"),
             (
                 "--color red list",
-                "error: --color cannot be \"red\"\n  because: its values are auto, always, never\n  try: client list --help   (lists all options)",
+                "error: --color cannot be \"red\"\n  because: its values are auto, always, never\n  try: .\\client list --help   (lists all options)",
             ),
         ] {
             assert_eq!(report(line).as_deref(), Some(wanted), "{line}");

@@ -39,11 +39,11 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
         (
             SystemError::NotWindows.into(),
             Exit::NotWindows,
-            "  try: client diagnose, client list --interface   (need no driver)",
+            "  try: .\\client diagnose, .\\client list --interface   (need no driver)",
         ),
-        (OpenError::NotInstalled.into(), Exit::NotInstalled, "  try: client install"),
-        (OpenError::NotStarted.into(), Exit::NotStarted, "  try: client install   (or: sc start halprof)"),
-        (OpenError::NoDevice.into(), Exit::Failure, "  try: sc stop halprof, then: client install"),
+        (OpenError::NotInstalled.into(), Exit::NotInstalled, "  try: .\\client install"),
+        (OpenError::NotStarted.into(), Exit::NotStarted, "  try: .\\client install   (or: sc.exe start halprof)"),
+        (OpenError::NoDevice.into(), Exit::Failure, "  try: sc.exe stop halprof, then: .\\client install"),
         (
             OpenError::Denied { action: "to the driver".into(), cause: windows_says(5) }.into(),
             Exit::Denied,
@@ -54,24 +54,24 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
         (
             RequestError::Malformed { request: "Info", cause: InvalidReply::TooShort { got: 1, wanted: 48 } }.into(),
             Exit::Failure,
-            "  try: client install, with the halprof.sys that came with this client.exe",
+            "  try: .\\client install, with the halprof.sys that came with this client.exe",
         ),
         (
             SourceError::Unknown { given: "Brunch".into(), near: vec!["BranchInstructions".into()] }.into(),
             Exit::UnknownSource,
-            "  try: client list --all",
+            "  try: .\\client list --all",
         ),
         (
             SourceError::OtherInterface { name: "DcacheMisses".into(), cause: OtherInterface("Amd64") }.into(),
             Exit::UnsupportedSource,
-            "  try: client list   (lists what is supported)",
+            "  try: .\\client list   (lists what is supported)",
         ),
         (
             DetachedError::NotRunning { names: vec!["TotalIssues".into()] }.into(),
             Exit::NotRunning,
-            "  try: client status   (lists what runs)",
+            "  try: .\\client status   (lists what runs)",
         ),
-        (DetachedError::NoSource.into(), Exit::NotRunning, "  try: client start SOURCE"),
+        (DetachedError::NoSource.into(), Exit::NotRunning, "  try: .\\client start SOURCE"),
         (
             RequestError::TooManyEvents { given: 65 }.into(),
             Exit::Usage,
@@ -86,10 +86,10 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
         (
             EventError::NoDefault.into(),
             Exit::UnsupportedSource,
-            "  try: client info   (says why), or name others with -e",
+            "  try: .\\client info   (says why), or name others with -e",
         ),
         (
-            CommandError { program: "dir".into(), cause: missing() }.into(),
+            CommandError { program: "dir".into(), meant: None, cause: missing() }.into(),
             Exit::Command,
             "  try: a command of the shell itself runs as: ... -- cmd /c COMMAND",
         ),
@@ -103,7 +103,7 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
         (
             DriverFileError::File { action: "read", path: path(), cause: missing() }.into(),
             Exit::DriverFile,
-            "  try: client install --driver PATH, with the path of halprof.sys",
+            "  try: .\\client install --driver PATH, with the path of halprof.sys",
         ),
         (
             DriverFileError::File { action: "write", path: path(), cause: windows_says(5) }.into(),
@@ -118,12 +118,12 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
         (
             DriverFileError::NotADriver { path: path(), cause: NotADriver::NotPe }.into(),
             Exit::DriverFile,
-            "  try: client install --driver PATH, with the path of halprof.sys",
+            "  try: .\\client install --driver PATH, with the path of halprof.sys",
         ),
         (
             DriverFileError::NotADriver { path: path(), cause: NotADriver::OtherVersion(5) }.into(),
             Exit::VersionMismatch,
-            "  try: client install, with the halprof.sys that came with this client.exe",
+            "  try: .\\client install, with the halprof.sys that came with this client.exe",
         ),
         (
             DriverFileError::Signature { path: path(), cause: SignatureError::ForTests { signer: "me".into() } }.into(),
@@ -143,12 +143,12 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
         (
             InstallError::SessionsRun(vec!["session 4 (process 12, detached): TotalIssues".into()]).into(),
             Exit::Busy,
-            "  try: client stop --all   (shows the counts), or: client install --end-sessions",
+            "  try: .\\client stop --all, or: .\\client install --end-sessions",
         ),
         (
             InstallError::NoAnswer(OpenError::NoDevice.into()).into(),
             Exit::Failure,
-            "  try: sc stop halprof, then: client install",
+            "  try: sc.exe stop halprof, then: .\\client install",
         ),
         (
             Undone {
@@ -174,7 +174,7 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
         (
             SystemError::DriverRefused { cause: windows_says(2) }.into(),
             Exit::DriverFile,
-            "  try: client install   (puts the file in its place)",
+            "  try: .\\client install   (puts the file in its place)",
         ),
         (
             SystemError::DriverRefused { cause: windows_says(127) }.into(),
@@ -194,7 +194,7 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
         (
             SystemError::DriverRefused { cause: windows_says(193) }.into(),
             Exit::DriverFile,
-            "  try: client install --driver PATH, with a halprof.sys for 64-bit Windows",
+            "  try: .\\client install --driver PATH, with a halprof.sys for 64-bit Windows",
         ),
         (
             SystemError::DriverRefused { cause: windows_says(1275) }.into(),
@@ -236,7 +236,7 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
         (
             RecordingError::Unreadable { path: "a.rec".into(), cause: ReadError::NotARecording }.into(),
             Exit::Recording,
-            "  try: client report FILE, with a file that client record wrote",
+            "  try: .\\client report FILE, with a file that .\\client record wrote",
         ),
         (
             RecordingError::Unreadable { path: "a.rec".into(), cause: ReadError::CutOff { offset: 0 } }.into(),
@@ -259,12 +259,12 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
         (
             AnnotateError::NoSymbol("mian".into()).into(),
             Exit::NotRecorded,
-            "  try: client report --sort module,symbol, which lists them",
+            "  try: .\\client report --sort \"module,symbol\", which lists them",
         ),
         (
             AnnotateError::Ambiguous { given: "m".into(), names: vec!["a.exe!m1".into(), "a.exe!m2".into()] }.into(),
             Exit::NotRecorded,
-            "  try: client annotate \"a.exe!m1\"",
+            "  try: .\\client annotate \"a.exe!m1\"",
         ),
         (
             AnnotateError::NoCode {
@@ -285,7 +285,7 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
         (
             Unwritten { path: "app.rec".into(), cause: WriteError::Write(other()) }.into(),
             Exit::Unwritten,
-            "       client report app.rec",
+            "       .\\client report app.rec",
         ),
         (OutputError::File { path: path(), cause: other() }.into(), Exit::Failure, "  because: odd"),
         (OutputError::Stream(other()).into(), Exit::Failure, "  because: odd"),
@@ -318,7 +318,7 @@ fn an_unknown_name_is_reported_with_similar_names() {
     assert_eq!(
         error.report(),
         "error: no source is called branch; did you mean: BranchInstructions, BranchMispredictions?\n  \
-         try: client list --all"
+         try: .\\client list --all"
     );
 }
 

@@ -61,19 +61,19 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
             1,
             [1, 2],
             Exit::VersionMismatch,
-            "error: this client has protocol version 1, and the driver has version 2\n  try: client install, with the halprof.sys that came with this client.exe",
+            "error: this client has protocol version 1, and the driver has version 2\n  try: .\\client install, with the halprof.sys that came with this client.exe",
         ),
         (
             2,
             [0, 0],
             Exit::UnknownSource,
-            "error: the driver knows no source BranchInstructions\n  try: client list --all",
+            "error: the driver knows no source BranchInstructions\n  try: .\\client list --all",
         ),
         (
             3,
             [3, 0],
             Exit::UnsupportedSource,
-            "error: BranchInstructions is not supported on this machine\n  because: CPUID leaf 0xA says that the event is not available (EBX)\n  try: client list   (lists what is supported)",
+            "error: BranchInstructions is not supported on this machine\n  because: CPUID leaf 0xA says that the event is not available (EBX)\n  try: .\\client list   (lists what is supported)",
         ),
         (
             3,
@@ -97,13 +97,13 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
             4,
             [4, 6],
             Exit::NoFreeCounter,
-            "error: no free counter for BranchInstructions on CPU 1: 6 events need the 4 that can count them\n  try: fewer such events at once   (client query BranchInstructions shows on which counters)",
+            "error: no free counter for BranchInstructions on CPU 1: 6 events need the 4 that can count them\n  try: fewer such events at once   (.\\client query BranchInstructions shows on which counters)",
         ),
         (
             4,
             [1, 2],
             Exit::NoFreeCounter,
-            "error: no free counter for BranchInstructions on CPU 1: 2 events need the one that can count them\n  try: fewer such events at once   (client query BranchInstructions shows on which counters)",
+            "error: no free counter for BranchInstructions on CPU 1: 2 events need the one that can count them\n  try: fewer such events at once   (.\\client query BranchInstructions shows on which counters)",
         ),
         (
             4,
@@ -127,26 +127,26 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
             6,
             [3, 0],
             Exit::NotRunning,
-            "error: session 3 does not exist, or is another client's\n  try: client status   (lists what runs)",
+            "error: session 3 does not exist, or is another client's\n  try: .\\client status   (lists what runs)",
         ),
-        (6, [0, 0], Exit::NotRunning, "error: no detached session runs\n  try: client status   (lists what runs)"),
+        (6, [0, 0], Exit::NotRunning, "error: no detached session runs\n  try: .\\client status   (lists what runs)"),
         (
             7,
             [0, 0],
             Exit::NotRunning,
-            "error: BranchInstructions does not run detached\n  try: client status   (lists what runs)",
+            "error: BranchInstructions does not run detached\n  try: .\\client status   (lists what runs)",
         ),
         (
             8,
             [2, 0],
             Exit::NoProcessor,
-            "error: none of the requested CPUs is active (2 CPUs are active)\n  try: -C with CPUs that are active   (client info shows how many there are)",
+            "error: none of the requested CPUs is active (2 CPUs are active)\n  try: -C with CPUs that are active   (.\\client info shows how many there are)",
         ),
         (
             9,
             [1, 0],
             Exit::NoProcessor,
-            "error: CPU 1 is not active (1 CPU is active)\n  try: -C with CPUs that are active   (client info shows how many there are)",
+            "error: CPU 1 is not active (1 CPU is active)\n  try: -C with CPUs that are active   (.\\client info shows how many there are)",
         ),
         (
             10,
@@ -158,14 +158,14 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
             11,
             [5, 0],
             Exit::AlreadyRunning,
-            "error: BranchInstructions already runs detached, in session 5\n  try: client read BranchInstructions, or: client stop BranchInstructions",
+            "error: BranchInstructions already runs detached, in session 5\n  try: .\\client read BranchInstructions, or: .\\client stop BranchInstructions",
         ),
         (12, [6, 0], Exit::Failure, "error: the driver does not know the flags 0x6"),
         (
             13,
             [64, 0],
             Exit::NoResources,
-            "error: there are 64 sessions, which is the maximum\n  try: client status, then: client stop SOURCE",
+            "error: there are 64 sessions, which is the maximum\n  try: .\\client status, then: .\\client stop SOURCE",
         ),
         (
             14,
@@ -183,7 +183,7 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
             16,
             [4_096, 0x7FFF_FFFF],
             Exit::Usage,
-            "error: the interval of BranchInstructions must be from 4096 to 2147483647\n  try: client query BranchInstructions   (shows its range)",
+            "error: the interval of BranchInstructions must be from 4096 to 2147483647\n  try: .\\client query BranchInstructions   (shows its range)",
         ),
         (
             17,
@@ -208,7 +208,7 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
             19,
             [1, 0],
             Exit::UnsupportedSource,
-            "error: BranchInstructions can be counted but not sampled\n  because: the counters of this processor do not interrupt\n  try: client stat, which needs no interrupt, or by time: client record -e Time",
+            "error: BranchInstructions can be counted but not sampled\n  because: the counters of this processor do not interrupt\n  try: .\\client stat, which needs no interrupt, or by time: .\\client record -e Time",
         ),
         (
             20,
@@ -220,13 +220,13 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
             20,
             [0xC000_0001, 4],
             Exit::InterruptTaken,
-            "error: Windows did not accept a handler of the performance interrupt: NTSTATUS 0xC0000001\n  because: KVM with Hyper-V enlightenments hides the counters from Windows\n  try: client stat, which needs no interrupt; or start the virtual machine\n  without Hyper-V enlightenments (libvirt: <hyperv>; QEMU: hv-...) to sample",
+            "error: Windows did not accept a handler of the performance interrupt: NTSTATUS 0xC0000001\n  because: KVM with Hyper-V enlightenments hides the counters from Windows\n  try: .\\client stat, which needs no interrupt; or start the virtual machine\n  without Hyper-V enlightenments (libvirt: <hyperv>; QEMU: hv-...) to sample",
         ),
         (
             21,
             [9, 0],
             Exit::NotRunning,
-            "error: session 9 samples nothing\n  try: client record   (starts a session that samples)",
+            "error: session 9 samples nothing\n  try: .\\client record   (starts a session that samples)",
         ),
         (
             22,
@@ -244,43 +244,43 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
             24,
             [0x1_0000, 0],
             Exit::UnsupportedSource,
-            "error: Windows has not enabled the performance interrupt of CPU 1\n  its entry in the local APIC is 0x10000; Windows uses vector 0xfe, delivered as fixed\n  try: client stat, which needs no interrupt",
+            "error: Windows has not enabled the performance interrupt of CPU 1\n  its entry in the local APIC is 0x10000; Windows uses vector 0xfe, delivered as fixed\n  try: .\\client stat, which needs no interrupt",
         ),
         (
             24,
             [0x1_0000, 4],
             Exit::UnsupportedSource,
-            "error: Windows has not enabled the performance interrupt of CPU 1\n  because: KVM with Hyper-V enlightenments hides the counters from Windows\n  its entry in the local APIC is 0x10000; Windows uses vector 0xfe, delivered as fixed\n  try: client stat, which needs no interrupt; or start the virtual machine\n  without Hyper-V enlightenments (libvirt: <hyperv>; QEMU: hv-...) to sample",
+            "error: Windows has not enabled the performance interrupt of CPU 1\n  because: KVM with Hyper-V enlightenments hides the counters from Windows\n  its entry in the local APIC is 0x10000; Windows uses vector 0xfe, delivered as fixed\n  try: .\\client stat, which needs no interrupt; or start the virtual machine\n  without Hyper-V enlightenments (libvirt: <hyperv>; QEMU: hv-...) to sample",
         ),
         (
             25,
             [0xC000_00BB, 0],
             Exit::UnsupportedSource,
-            "error: the local APIC cannot be accessed: NTSTATUS 0xC00000BB\n  try: client stat, which needs no interrupt",
+            "error: the local APIC cannot be accessed: NTSTATUS 0xC00000BB\n  try: .\\client stat, which needs no interrupt",
         ),
         (
             26,
             [0, 0],
             Exit::Usage,
-            "error: BranchInstructions is a raw event, and raw events have no stored interval\n  try: client record -e BranchInstructions@INTERVAL",
+            "error: BranchInstructions is a raw event, and raw events have no stored interval\n  try: .\\client record -e BranchInstructions@INTERVAL",
         ),
         (
             27,
             [256, 0],
             Exit::NoResources,
-            "error: 256 different raw events are in use, which is the maximum\n  try: client status, then: client stop SOURCE",
+            "error: 256 different raw events are in use, which is the maximum\n  try: .\\client status, then: .\\client stop SOURCE",
         ),
         (
             28,
             [5, 0],
             Exit::UnsupportedSource,
-            "error: CPU 1 cannot record this itself\n  because: the processor's PEBS is unavailable (IA32_MISC_ENABLE bit 12):\n  firmware or a hypervisor has disabled it\n  try: -C with processors that have it   (client control-area shows which)",
+            "error: CPU 1 cannot record this itself\n  because: the processor's PEBS is unavailable (IA32_MISC_ENABLE bit 12):\n  firmware or a hypervisor has disabled it\n  try: -C with processors that have it   (.\\client control-area shows which)",
         ),
         (
             28,
             [7, 6],
             Exit::UnsupportedSource,
-            "error: CPU 1 cannot record this itself\n  because: its precise records have format 6, which this driver does not know\n  try: -C with processors that have it   (client control-area shows which)",
+            "error: CPU 1 cannot record this itself\n  because: its precise records have format 6, which this driver does not know\n  try: -C with processors that have it   (.\\client control-area shows which)",
         ),
         (
             28,
@@ -292,7 +292,7 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
             28,
             [9, 0],
             Exit::UnsupportedSource,
-            "error: CPU 1 cannot record this itself\n  because: the profile interface of this machine has no precise events\n  try: client record with events that do not end in :p",
+            "error: CPU 1 cannot record this itself\n  because: the profile interface of this machine has no precise events\n  try: .\\client record with events that do not end in :p",
         ),
         (
             29,
@@ -304,19 +304,19 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
             30,
             [3, 0],
             Exit::DebugStoreTaken,
-            "error: session 3 has the Debug Store; only one session at a time can have it\n  try: client status   (shows the sessions)",
+            "error: session 3 has the Debug Store; only one session at a time can have it\n  try: .\\client status   (shows the sessions)",
         ),
         (
             31,
             [0, 0],
             Exit::UnsupportedSource,
-            "error: Windows keeps two page tables per process (kernel VA shadowing, against\n  Meltdown); the processor would write its records where user code has nothing\n  mapped, and the machine would stop\n  try: client record with events that do not end in :p; or a processor\n  that needs no shadowing   (PowerShell: Get-SpeculationControlSettings)",
+            "error: Windows keeps two page tables per process (kernel VA shadowing, against\n  Meltdown); the processor would write its records where user code has nothing\n  mapped, and the machine would stop\n  try: .\\client record with events that do not end in :p; or a processor\n  that needs no shadowing   (PowerShell: Get-SpeculationControlSettings)",
         ),
         (
             31,
             [0xC000_0003, 0],
             Exit::UnsupportedSource,
-            "error: Windows does not say whether it keeps two page tables per process (kernel\n  VA shadowing, against Meltdown): NTSTATUS 0xC0000003; with two, the\n  processor would write its records where user code has nothing mapped, and the\n  machine would stop\n  try: client record with events that do not end in :p; or a processor\n  that needs no shadowing   (PowerShell: Get-SpeculationControlSettings)",
+            "error: Windows does not say whether it keeps two page tables per process (kernel\n  VA shadowing, against Meltdown): NTSTATUS 0xC0000003; with two, the\n  processor would write its records where user code has nothing mapped, and the\n  machine would stop\n  try: .\\client record with events that do not end in :p; or a processor\n  that needs no shadowing   (PowerShell: Get-SpeculationControlSettings)",
         ),
         (
             32,
@@ -328,49 +328,49 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
             33,
             [0xC000_0018, 0xFFFF_F800_1234_0000],
             Exit::DebugStoreTaken,
-            "error: CPU 1 already has a control area, at 0xfffff80012340000\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: Windows keeps one of its own, or an earlier client control-area\n  allocate or another program made it\n  try: client control-area   (shows all areas)",
+            "error: CPU 1 already has a control area, at 0xfffff80012340000\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: Windows keeps one of its own, or an earlier .\\client control-area\n  allocate or another program made it\n  try: .\\client control-area   (shows all areas)",
         ),
         (
             33,
             [0xC000_0018, 0],
             Exit::DebugStoreTaken,
-            "error: CPU 1 already has a control area\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: Windows keeps one of its own, or an earlier client control-area\n  allocate or another program made it\n  try: client control-area   (shows all areas)",
+            "error: CPU 1 already has a control area\n  (STATUS_ADDRESS_ALREADY_EXISTS)\n  because: Windows keeps one of its own, or an earlier .\\client control-area\n  allocate or another program made it\n  try: .\\client control-area   (shows all areas)",
         ),
         (
             33,
             [0xC000_022D, 0xFFFF_F800_1234_0000],
             Exit::DebugStoreTaken,
-            "error: the control area of CPU 1 stays for now (STATUS_RETRY)\n  because: IA32_DS_AREA holds its address, 0xfffff80012340000; it is freed\n  when the register no longer does\n  try: client control-area   (shows all areas)",
+            "error: the control area of CPU 1 stays for now (STATUS_RETRY)\n  because: IA32_DS_AREA holds its address, 0xfffff80012340000; it is freed\n  when the register no longer does\n  try: .\\client control-area   (shows all areas)",
         ),
         (
             33,
             [0xC000_00A0, 0],
             Exit::DebugStoreTaken,
-            "error: CPU 1 has no control area (STATUS_MEMORY_NOT_ALLOCATED)\n  try: client control-area   (shows all areas)",
+            "error: CPU 1 has no control area (STATUS_MEMORY_NOT_ALLOCATED)\n  try: .\\client control-area   (shows all areas)",
         ),
         (
             33,
             [0x8000_0011, 0xFFFF_F800_1234_0000],
             Exit::DebugStoreTaken,
-            "error: a session uses the control area of CPU 1 (STATUS_DEVICE_BUSY)\n  try: client status   (shows the sessions)",
+            "error: a session uses the control area of CPU 1 (STATUS_DEVICE_BUSY)\n  try: .\\client status   (shows the sessions)",
         ),
         (
             33,
             [0xC000_00BB, 0],
             Exit::DebugStoreTaken,
-            "error: the kernel refused the control area of CPU 1 with\n  STATUS_NOT_SUPPORTED\n  because: it supports them only on Intel processors with PEBS\n  try: client control-area   (shows all areas)",
+            "error: the kernel refused the control area of CPU 1 with\n  STATUS_NOT_SUPPORTED\n  because: it supports them only on Intel processors with PEBS\n  try: .\\client control-area   (shows all areas)",
         ),
         (
             33,
             [0xC000_0003, 0],
             Exit::DebugStoreTaken,
-            "error: the kernel refused the control area of CPU 1 with\n  STATUS_INVALID_INFO_CLASS\n  because: it has no SystemProcessorProfileControlArea\n  try: client control-area   (shows all areas)",
+            "error: the kernel refused the control area of CPU 1 with\n  STATUS_INVALID_INFO_CLASS\n  because: it has no SystemProcessorProfileControlArea\n  try: .\\client control-area   (shows all areas)",
         ),
         (
             33,
             [0xC000_009A, 0],
             Exit::DebugStoreTaken,
-            "error: the kernel refused the control area of CPU 1 with\n  0xC000009A\n  try: client control-area   (shows all areas)",
+            "error: the kernel refused the control area of CPU 1 with\n  0xC000009A\n  try: .\\client control-area   (shows all areas)",
         ),
         (
             34,
@@ -448,7 +448,7 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
             37,
             [0xC, 0x3],
             Exit::Usage,
-            "error: BranchInstructions counts on none of the counters asked for\n  because: on CPU 1 it can use counters=0xc, and counters=0x3 was asked for\n  try: counters= with one of them   (client query BranchInstructions shows all)",
+            "error: BranchInstructions counts on none of the counters asked for\n  because: on CPU 1 it can use counters=0xc, and counters=0x3 was asked for\n  try: counters= with one of them   (.\\client query BranchInstructions shows all)",
         ),
         (
             37,
@@ -478,37 +478,37 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
             41,
             [2 << 32 | 0x1A6, 0x1_0001],
             Exit::NoFreeCounter,
-            "error: no register on CPU 1 can have the value that BranchInstructions needs\n  because: events of the other thread of its core need MSR_OFFCORE_RSP_0 (MSR 0x1a6) to be 0x10001\n  try: fewer values at once; client status shows what runs",
+            "error: no register on CPU 1 can have the value that BranchInstructions needs\n  because: events of the other thread of its core need MSR_OFFCORE_RSP_0 (MSR 0x1a6) to be 0x10001\n  try: fewer values at once; .\\client status shows what runs",
         ),
         (
             41,
             [1 << 32 | 0x3F7, 0x15],
             Exit::NoFreeCounter,
-            "error: no register on CPU 1 can have the value that BranchInstructions needs\n  because: events there need MSR_PEBS_FRONTEND (MSR 0x3f7) to be 0x15\n  try: fewer values at once; client status shows what runs",
+            "error: no register on CPU 1 can have the value that BranchInstructions needs\n  because: events there need MSR_PEBS_FRONTEND (MSR 0x3f7) to be 0x15\n  try: fewer values at once; .\\client status shows what runs",
         ),
         (
             42,
             [0, 0],
             Exit::Usage,
-            "error: BranchInstructions cannot be counted\n  because: load latency is measured by precise samples only\n  try: client record -e with :p behind the event",
+            "error: BranchInstructions cannot be counted\n  because: load latency is measured by precise samples only\n  try: .\\client record -e with :p behind the event",
         ),
         (
             43,
             [0xABC, 0],
             Exit::Usage,
-            "error: the driver does not accept the event BranchInstructions: its fields are 0xabc\n  try: client install, with the halprof.sys that came with this client.exe",
+            "error: the driver does not accept the event BranchInstructions: its fields are 0xabc\n  try: .\\client install, with the halprof.sys that came with this client.exe",
         ),
         (
             44,
             [0, 0],
             Exit::Usage,
-            "error: two sampled events are BranchInstructions with different values\n  because: their samples could not be told apart\n  try: the other off-core event (0xbb instead of 0xb7), or client stat",
+            "error: two sampled events are BranchInstructions with different values\n  because: their samples could not be told apart\n  try: the other off-core event (0xbb instead of 0xb7), or .\\client stat",
         ),
         (
             45,
             [5, 0b1011],
             Exit::NoFreeCounter,
-            "error: the 5 events of a group cannot be counted at the same time on CPU 1\n  because: there is no counter for BranchInstructions beside the others; 3 fit together\n  try: {TotalIssues,TotalCycles}, or the events without braces",
+            "error: the 5 events of a group cannot be counted at the same time on CPU 1\n  because: there is no counter for BranchInstructions beside the others; 3 fit together\n  try: \"{TotalIssues,TotalCycles}\", or the events without braces",
         ),
         (
             46,
@@ -532,19 +532,19 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
             48,
             [0, 0],
             Exit::CountersTaken,
-            "error: a session for thread profiling needs the counters for itself: no other such session,\n  and none that samples by counters, can run beside it\n  try: client status   (lists what runs); then stop one of the two",
+            "error: a session for thread profiling needs the counters for itself: no other such session,\n  and none that samples by counters, can run beside it\n  try: .\\client status   (lists what runs); then stop one of the two",
         ),
         (
             49,
             [0, 0],
             Exit::UnsupportedSource,
-            "error: no counter counts BranchInstructions on every CPU\n  because: thread profiling needs a general counter that has the same index everywhere\n  try: another event   (client query BranchInstructions shows its counters)",
+            "error: no counter counts BranchInstructions on every CPU\n  because: thread profiling needs a general counter that has the same index everywhere\n  try: another event   (.\\client query BranchInstructions shows its counters)",
         ),
         (
             50,
             [7, 0],
             Exit::NotRunning,
-            "error: the counters of session 7 on CPU 1 cannot be read as a group\n  try: client read, which reads every session",
+            "error: the counters of session 7 on CPU 1 cannot be read as a group\n  try: .\\client read, which reads every session",
         ),
         (
             99,
@@ -601,7 +601,7 @@ fn refusals_on_a_hybrid_name_the_core_types_with_their_processors() {
     );
     assert_eq!(
         on_hybrid(40, [0x30, 0], "TotalCycles"),
-        "error: this machine has no processors of the type cpu_0x30\n  try: client info   (lists the core types)"
+        "error: this machine has no processors of the type cpu_0x30\n  try: .\\client info   (lists the core types)"
     );
     assert!(on_hybrid(3, [3, 1], "LLCMisses").ends_with("\n  try: cpu_core/LLCMisses/"), "CPU 1 lacks it");
 }
@@ -646,7 +646,7 @@ fn sessions_that_hold_counters_are_listed_with_the_command_that_frees_one() {
         "error: no free counter for BranchInstructions on CPU 1: all 4 are in use\n  \
          held by: session 3 (process 1234, detached): TotalIssues, BranchMispredictions\n           \
          session 4 (process 1234): TotalCycles\n  \
-         try: client stop TotalIssues BranchMispredictions"
+         try: .\\client stop TotalIssues BranchMispredictions"
     );
     let report = refusal(4, [4, 1], &[holder(4, 0x13, 0)]).report();
     assert_eq!(report.lines().last(), Some("  try: wait for process 1234 to end, or end it"));

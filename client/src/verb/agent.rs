@@ -114,13 +114,13 @@ impl UserError for AgentError {
                 Some("an elevated prompt (Run as administrator)".to_owned())
             }
             Self::OwnImport { .. } => {
-                Some("client events import DIR   (from an elevated prompt: for the whole machine)".to_owned())
+                Some(".\\client events import DIR   (from an elevated prompt: for the whole machine)".to_owned())
             }
             Self::NotUndone { .. } => {
-                Some("client agent uninstall, then: client agent install --config FILE".to_owned())
+                Some(".\\client agent uninstall, then: .\\client agent install --config FILE".to_owned())
             }
             Self::Service { .. } | Self::NoFolder(_) | Self::Program { .. } | Self::Exposed { .. } => None,
-            Self::Runs => Some(format!("sc query {AGENT}   (shows its state), then repeat the command")),
+            Self::Runs => Some(format!("sc.exe query {AGENT}   (shows its state), then repeat the command")),
         }
     }
 }
@@ -131,7 +131,7 @@ impl UserError for ConfigError {
     }
 
     fn remedy(&self) -> Option<String> {
-        Some("client agent example   (prints a configuration with every option)".to_owned())
+        Some(".\\client agent example   (prints a configuration with every option)".to_owned())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use halprof::text::argument::argument;
 use pmu::Source;
 use report::{
     AnnotatedInstruction, Annotation, AnnotationError, Detail, NamePattern, Reason, SampledSource, SourceLine, Symbol,
@@ -80,8 +81,8 @@ impl UserError for AnnotateError {
 
     fn remedy(&self) -> Option<String> {
         match self {
-            Self::NoSymbol(_) => Some("client report --sort module,symbol, which lists them".to_owned()),
-            Self::Ambiguous { names, .. } => names.first().map(|name| format!("client annotate \"{name}\"")),
+            Self::NoSymbol(_) => Some(".\\client report --sort \"module,symbol\", which lists them".to_owned()),
+            Self::Ambiguous { names, .. } => names.first().map(|name| format!(".\\client annotate {}", argument(name))),
             Self::NoCode {
                 image,
                 cause: AnnotationError::NoImage | AnnotationError::Image(Reason::OtherBuild(_)),

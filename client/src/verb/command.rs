@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::process::{Child, Command, ExitStatus};
 
+use halprof::text::argument::argument;
 use thiserror::Error;
 
 use crate::error::UserError;
@@ -15,6 +16,8 @@ use crate::exit::Exit;
 pub struct CommandError {
     /// First word of the command.
     pub program: String,
+    /// The list and the command that were meant, if the words look like the end of a list that PowerShell has split.
+    pub meant: Option<String>,
     /// Error of the system.
     #[source]
     pub cause: io::Error,
@@ -26,7 +29,8 @@ impl UserError for CommandError {
     }
 
     fn remedy(&self) -> Option<String> {
-        Some("a command of the shell itself runs as: ... -- cmd /c COMMAND".to_owned())
+        let meant = self.meant.as_ref().map(|line| format!("quotation marks, if these are events: -e {line}"));
+        meant.or_else(|| Some("a command of the shell itself runs as: ... -- cmd /c COMMAND".to_owned()))
     }
 }
 
@@ -55,5 +59,37 @@ fn command(words: &[OsString]) -> Command {
 /// Returns the error of a command.
 pub fn failure(words: &[OsString], cause: io::Error) -> CommandError {
     let program = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-    CommandError { program, cause }
+    let meant = if cause.kind() == io::ErrorKind::NotFound { meant(&self::words(words)) } else { None };
+    CommandError { program, meant, cause }
+}
+
+/// Returns the list and the command if a second `--` stands in the command: PowerShell makes several arguments of a list
+/// with blanks, `-e A, B -- COMMAND`, and those behind its first then look like a command.
+fn meant(words: &[String]) -> Option<String> {
+    let end = words.iter().position(|word| word == "--").filter(|end| *end > 0)?;
+    let (list, command) = words.split_at_checked(end)?;
+    let list = list.iter().map(|part| part.trim_matches(',')).filter(|part| !part.is_empty());
+    let list = ["..."].into_iter().chain(list).collect::<Vec<_>>().join(",");
+    let command: Vec<_> = command.iter().map(|word| argument(word)).collect();
+    Some(format!("{} {}", argument(&list), command.join(" ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_split_list_is_shown_in_quotation_marks() {
+        for (line, wanted) in [
+            ("instructions -- app.exe", Some(r#"...,instructions" -- app.exe"#)),
+            (",b , c -- app.exe -x ;", Some(r#"...,b,c" -- app.exe -x ";""#)),
+            ("app.exe -x", None),
+            ("-- app.exe", None),
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let error = failure(&words, io::ErrorKind::NotFound.into());
+            assert_eq!(error.meant, wanted.map(|wanted| format!("\"{wanted}")), "{line}");
+            assert_eq!(failure(&words, io::ErrorKind::PermissionDenied.into()).meant, None);
+        }
+    }
 }

@@ -234,7 +234,7 @@ fn summary(diagnosis: &Diagnosis) -> String {
     if hidden > 0 {
         let is_known = diagnosis.sources.iter().all(|source| source.support != Support::ModelNotKnown as u32);
         let why = if is_known { "not of this processor's family" } else { "not known for this processor's model" };
-        let _ = write!(all, "\n{hidden} are {why}: client diagnose --json");
+        let _ = write!(all, "\n{hidden} are {why}: .\\client diagnose --json");
     }
     if diagnosis.hypervisor.is_none() {
         return all;

@@ -167,7 +167,7 @@ impl Comparison {
 #[derive(Debug, ThisError)]
 pub enum DiffError {
     /// A file is neither a recording nor JSON of `stat`.
-    #[error("{} is neither a recording nor the output of client stat --json", .path.display())]
+    #[error("{} is neither a recording nor the output of .\\client stat --json", .path.display())]
     Neither {
         /// The file.
         path: PathBuf,
@@ -211,8 +211,8 @@ impl UserError for DiffError {
 
     fn remedy(&self) -> Option<String> {
         let text = match self {
-            Self::Neither { .. } => "a file of client record -o FILE, or of client stat --json -o FILE",
-            Self::NoError { .. } => "count several runs: client stat -r 5 --json -o FILE -- COMMAND",
+            Self::Neither { .. } => "a file of .\\client record -o FILE, or of .\\client stat --json -o FILE",
+            Self::NoError { .. } => "count several runs: .\\client stat -r 5 --json -o FILE -- COMMAND",
             Self::Selection => "leave them out, or compare two recordings",
             Self::TwoKinds { .. } | Self::NothingInCommon { .. } => return None,
         };

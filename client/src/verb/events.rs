@@ -41,8 +41,8 @@ impl UserError for DetachedError {
 
     fn remedy(&self) -> Option<String> {
         let text = match self {
-            Self::NotRunning { .. } => "client status   (lists what runs)",
-            Self::NoSource => "client start SOURCE",
+            Self::NotRunning { .. } => ".\\client status   (lists what runs)",
+            Self::NoSource => ".\\client start SOURCE",
         };
         Some(text.to_owned())
     }

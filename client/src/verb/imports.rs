@@ -30,7 +30,7 @@ impl UserError for CannotImport {
 
     fn remedy(&self) -> Option<String> {
         let is_missing = matches!(self.cause, ImportError::Read { .. } | ImportError::Empty { .. });
-        is_missing.then(|| "client events update   (says what the folder has to be)".to_owned())
+        is_missing.then(|| ".\\client events update   (says what the folder has to be)".to_owned())
     }
 }
 
@@ -69,7 +69,7 @@ impl Contents {
 const UPDATE: &str = "\
 For newer events and their descriptions:
   git clone --depth 1 https://github.com/intel/perfmon
-  client events import perfmon
+  .\\client events import perfmon
 For AMD and others, tools/perf/pmu-events/arch/x86 of Linux in the same way.";
 
 pub fn run(args: &EventsArgs, context: &mut Context) -> Result<(), Error> {

@@ -130,7 +130,7 @@ impl Info {
         }
         if !self.errata.is_empty() {
             let numbers = errata::numbers(self.errata.iter().map(|of| &of.erratum));
-            rows.push(("Errata", format!("{numbers}; client list names the sources")));
+            rows.push(("Errata", format!("{numbers}; .\\client list names the sources")));
         }
         rows.extend(workarounds::rows(&self.workarounds));
         if let Some(status) = &self.reservation_refused {

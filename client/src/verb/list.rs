@@ -35,7 +35,7 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
         return context.json(&List { sources: &listed });
     }
     if listed.is_empty() {
-        return context.say("no source is supported on this machine; why: client info, client list --all");
+        return context.say("no source is supported on this machine; why: .\\client info, .\\client list --all");
     }
     context.say(&sources_table(&listed))?;
     if let Some(sentence) = simultaneous_sources(&listed) {
@@ -44,7 +44,7 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
     let hidden = sources.iter().count() - listed.len();
     if hidden > 0 {
         let are = if hidden == 1 { "is" } else { "are" };
-        context.say(&format!("\n{hidden} more {are} not supported on this machine: client list --all"))?;
+        context.say(&format!("\n{hidden} more {are} not supported on this machine: .\\client list --all"))?;
     }
     footnotes(listed.iter().flat_map(supports), context)?;
     if listed.iter().any(|source| !source.core_types.is_empty()) {

@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, ErrorKind, IsTerminal, Read, Seek};
 use std::path::{Path, PathBuf};
 
+use halprof::text::argument::argument;
 use recording::{JoinedFile, ReadError, RecordedEvent, Session};
 use report::{
     Contents, Detail, ExportError, Filter, Missing, PerfMapProblem, Reason, SampleLocation, SampledSource,
@@ -113,10 +114,13 @@ impl UserError for RecordingError {
     fn remedy(&self) -> Option<String> {
         let text = match self {
             Self::NotFound { path } => {
-                return Some(format!("client record -o {} -- COMMAND   (makes one)", path.display()));
+                return Some(format!(
+                    ".\\client record -o {} -- COMMAND   (makes one)",
+                    argument(&path.display().to_string())
+                ));
             }
             Self::Unreadable { cause: ReadError::NotARecording, .. } => {
-                "client report FILE, with a file that client record wrote"
+                ".\\client report FILE, with a file that .\\client record wrote"
             }
             Self::Unreadable { cause: ReadError::Version { .. }, .. } => "report, of the client that recorded it",
             Self::SameFile { .. } => "name another file with -o",

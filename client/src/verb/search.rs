@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use events::Generic;
 use events::import::Imported;
 use halprof::event::{EventName, SourceName, suggestions, vendor_event};
+use halprof::text::argument::argument;
 use pmu::{Cpuid, Hal, Support};
 use report::NamePattern;
 use serde::Serialize;
@@ -41,7 +42,7 @@ impl UserError for NoMatch {
     }
 
     fn remedy(&self) -> Option<String> {
-        Some("client list \"*\"   (lists every event)".to_owned())
+        Some(".\\client list \"*\"   (lists every event)".to_owned())
     }
 }
 
@@ -126,11 +127,11 @@ pub fn run(pattern: &str, args: &ListArgs, context: &mut Context) -> Result<(), 
         context.say(&format!("{gap}{}", super::metrics::table(&metrics)))?;
     }
     if matches.iter().any(|one| one.encoding.error.is_some()) {
-        context.say("\nrefused: the driver cannot count it; client encode NAME says why")?;
+        context.say("\nrefused: the driver cannot count it; .\\client encode NAME says why")?;
     }
     if hidden > 0 {
         let are = if hidden == 1 { "name is" } else { "names are" };
-        context.say(&format!("\n{hidden} deprecated {are} left out: client list {pattern} --all"))?;
+        context.say(&format!("\n{hidden} deprecated {are} left out: .\\client list {} --all", argument(pattern)))?;
     }
     Ok(())
 }

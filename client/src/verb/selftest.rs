@@ -363,7 +363,7 @@ fn conclusion(selftest: &Selftest) -> String {
     };
     let mut sentences: Vec<String> = subjects.into_iter().filter_map(result).map(str::to_owned).collect();
     if sentences.is_empty() {
-        return "This machine has no counters to test; `client info` says why.".to_owned();
+        return "This machine has no counters to test; `.\\client info` says why.".to_owned();
     }
     match &selftest.verified_threads {
         Some(VerifiedThreads { file, reading, keeps_64_bits }) => {

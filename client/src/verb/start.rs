@@ -1,6 +1,7 @@
 //! `start`: starts a detached session.
 
 use halprof::event::mode_letters;
+use halprof::text::argument::argument;
 use halprof::text::processors::named;
 use protocol::{ProcessorSet, StartHeader, flags};
 use serde::Serialize;
@@ -46,6 +47,6 @@ pub fn run(args: &StartArgs, context: &mut Context) -> Result<(), Error> {
     let labels: Vec<String> = events.iter().map(|event| sources.label(event)).collect();
     let cpus = if set.is_empty() { "every processor".to_owned() } else { named(set.iter()) };
     context.say(&format!("session {session} counts on {cpus}: {}", labels.join(", ")))?;
-    let names: Vec<String> = events.iter().map(|event| sources.event_name(event)).collect();
-    context.say(&format!("until: client stop {}", names.join(" ")))
+    let names: Vec<String> = events.iter().map(|event| argument(&sources.event_name(event)).into_owned()).collect();
+    context.say(&format!("until: .\\client stop {}", names.join(" ")))
 }

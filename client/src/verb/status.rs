@@ -65,9 +65,11 @@ pub fn run(args: &Json, context: &mut Context) -> Result<Exit, Error> {
 
 fn text(status: &Status, exit: Exit) -> String {
     match exit {
-        Exit::NotInstalled => return "The driver is not installed. To install and start it: client install".to_owned(),
+        Exit::NotInstalled => {
+            return "The driver is not installed. To install and start it: .\\client install".to_owned();
+        }
         Exit::NotStarted => {
-            return format!("The driver is installed and {}. To start it: client install", status.service);
+            return format!("The driver is installed and {}. To start it: .\\client install", status.service);
         }
         _ => {}
     }

@@ -153,7 +153,7 @@ mod missing_driver {
         let system = FakeSystem::running(FakeDriver::default());
         system.service.set(None);
         let status = run(&system, "status");
-        assert_eq!(status.out, "The driver is not installed. To install and start it: client install\n");
+        assert_eq!(status.out, "The driver is not installed. To install and start it: .\\client install\n");
         assert_eq!(status.outcome.unwrap(), Exit::NotInstalled.code());
         for (state, word) in [
             (ServiceState::Stopped, "stopped"),
@@ -162,7 +162,7 @@ mod missing_driver {
         ] {
             system.service.set(Some(state));
             let status = run(&system, "status");
-            assert_eq!(status.out, format!("The driver is installed and {word}. To start it: client install\n"));
+            assert_eq!(status.out, format!("The driver is installed and {word}. To start it: .\\client install\n"));
             assert_eq!(status.outcome.unwrap(), Exit::NotStarted.code());
         }
     }
@@ -214,7 +214,7 @@ mod asking {
              11  BranchMispredictions     65536  4096  2147483647\n\
              19  TotalCycles              65536  4096  2147483647\n\
              \nAt the same time on a processor: any 3 of them, and Time.\n\
-             \n3 more are not supported on this machine: client list --all\n"
+             \n3 more are not supported on this machine: .\\client list --all\n"
         );
         let all = run(&system, "list --all").out;
         assert!(all.contains(" 0  Time                     65536  no: memory\n"), "{all}");
@@ -232,7 +232,7 @@ mod asking {
     fn list_reports_that_no_source_is_supported() {
         let sources = vec![record(0, "Time", 4)];
         let system = FakeSystem::running(FakeDriver { sources, ..FakeDriver::default() });
-        let sentence = "no source is supported on this machine; why: client info, client list --all\n";
+        let sentence = "no source is supported on this machine; why: .\\client info, .\\client list --all\n";
         assert_eq!(run(&system, "list").out, sentence);
         assert_eq!(run(&system, "list --json").json(), json!({"sources": []}));
     }
@@ -291,7 +291,10 @@ mod asking {
         let list = run(&system, "list").out;
         insta::assert_snapshot!("the_list_ends_with_the_errata", list);
         let info = run(&system, "info").out;
-        assert!(info.contains("\nErrata          SKL044, SKL057, SKL091; client list names the sources\n"), "{info}");
+        assert!(
+            info.contains("\nErrata          SKL044, SKL057, SKL091; .\\client list names the sources\n"),
+            "{info}"
+        );
         let skl091 = json!({"number": "SKL091", "efficient_cores_only": false});
         assert_eq!(run(&system, "query 6 --json").json()["errata"], json!([skl091]));
         assert_eq!(run(&system, "list --json").json()["sources"][1]["errata"], json!([skl091]));
@@ -502,7 +505,7 @@ mod counting {
         assert_eq!(
             started.out,
             "session 7 counts on CPUs 0,2-3: TotalIssues, BranchInstructions:u\n\
-             until: client stop TotalIssues BranchInstructions\n"
+             until: .\\client stop TotalIssues BranchInstructions\n"
         );
         let [input] = &system.driver.inputs(Code::Start)[..] else { panic!() };
         let words: Vec<u64> = input.chunks(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap())).collect();
@@ -536,7 +539,7 @@ mod counting {
             report,
             "error: no free counter for BranchInstructions on CPU 0: all 4 are in use\n  \
              held by: session 3 (process 12, detached): TotalIssues\n  \
-             try: client stop TotalIssues"
+             try: .\\client stop TotalIssues"
         );
     }
 

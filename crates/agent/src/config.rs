@@ -30,10 +30,10 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Counting {
-    /// Events, as `client stat -e` takes them; several in one text are a group.
+    /// Events, as `.\client stat -e` takes them; several in one text are a group.
     #[serde(default)]
     pub events: Vec<String>,
-    /// Metrics, as `client stat -M` takes them.
+    /// Metrics, as `.\client stat -M` takes them.
     #[serde(default)]
     pub metrics: Vec<String>,
     /// Time between two readings.
@@ -142,7 +142,7 @@ pub struct Profiles {
     /// Duration of a profile.
     #[serde(default = "ten_seconds", deserialize_with = "duration")]
     pub duration: Duration,
-    /// The event that is sampled, as `client record -e` takes it; time by default, which needs no counter.
+    /// The event that is sampled, as `.\client record -e` takes it; time by default, which needs no counter.
     #[serde(default = "time")]
     pub event: String,
     /// Samples per second and CPU.

@@ -1,4 +1,4 @@
-//! Publishes what `client agent` measures: counts for Prometheus and OpenTelemetry, and profiles for a server or a
+//! Publishes what `.\client agent` measures: counts for Prometheus and OpenTelemetry, and profiles for a server or a
 //! folder. It knows nothing of the driver: its input is a [`Snapshot`] of numbers, or the bytes of a profile.
 //!
 //! | module | contents |

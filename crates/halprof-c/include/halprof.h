@@ -73,7 +73,7 @@
 #define HALPROF_DISTURBED 3
 
 /**
- * Flag of a result: `client selftest` has proved virtualized counts on this machine.
+ * Flag of a result: `.\client selftest` has proved virtualized counts on this machine.
  */
 #define HALPROF_VERIFIED 1
 
@@ -190,7 +190,7 @@ uint32_t halprof_version(void);
 /**
  * Opens a group that counts for the calling thread, and stores its handle in `group`.
  *
- * `version` is HALPROF_ABI_VERSION. `events` are names as `client stat -e` accepts them, with commas
+ * `version` is HALPROF_ABI_VERSION. `events` are names as `.\client stat -e` accepts them, with commas
  * between them: "instructions,cycles". `flags` are HALPROF_USER, HALPROF_KERNEL or both; 0 is
  * HALPROF_USER. Counts of a thread that include kernel mode are never exact.
  *

@@ -24,7 +24,7 @@ pub const extern "C" fn halprof_version() -> u32 {
 
 /// Opens a group that counts for the calling thread, and stores its handle in `group`.
 ///
-/// `version` is HALPROF_ABI_VERSION. `events` are names as `client stat -e` accepts them, with commas
+/// `version` is HALPROF_ABI_VERSION. `events` are names as `.\client stat -e` accepts them, with commas
 /// between them: "instructions,cycles". `flags` are HALPROF_USER, HALPROF_KERNEL or both; 0 is
 /// HALPROF_USER. Counts of a thread that include kernel mode are never exact.
 ///

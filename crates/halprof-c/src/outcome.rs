@@ -52,7 +52,7 @@ pub const HALPROF_UNDISTURBED: u32 = 2;
 /// The counts are not exact. halprof_reason() says why.
 pub const HALPROF_DISTURBED: u32 = 3;
 
-/// Flag of a result: `client selftest` has proved virtualized counts on this machine.
+/// Flag of a result: `.\client selftest` has proved virtualized counts on this machine.
 pub const HALPROF_VERIFIED: u32 = 1;
 
 /// A group of events: a number that is not zero. It is valid in this process until it is closed.

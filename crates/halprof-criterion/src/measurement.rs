@@ -28,7 +28,7 @@ pub struct Inner {
 }
 
 impl Events {
-    /// Opens the driver, and counts an event by a name that `client stat -e` accepts: `instructions`, `cycles`,
+    /// Opens the driver, and counts an event by a name that `.\client stat -e` accepts: `instructions`, `cycles`,
     /// `branch-misses`.
     ///
     /// Prints the best grade of its counts on standard error if that is not

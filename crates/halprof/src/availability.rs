@@ -60,7 +60,7 @@ impl fmt::Display for Availability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.grade.fmt(f)?;
         if self.grade == Grade::Virtualized && !self.verified {
-            f.write_str(", unverified on this machine (client selftest --threads verifies it)")?;
+            f.write_str(", unverified on this machine (.\\client selftest --threads verifies it)")?;
         }
         self.unavailable.iter().try_for_each(|(grade, why)| write!(f, "; not {grade}: {why}"))
     }
@@ -115,7 +115,7 @@ impl Unavailable {
     /// Returns what the user can do about it, if anything.
     #[must_use]
     pub fn remedy(&self) -> Option<&'static str> {
-        matches!(self, Self::Unverified).then_some("client selftest --threads")
+        matches!(self, Self::Unverified).then_some(".\\client selftest --threads")
     }
 }
 
@@ -137,7 +137,7 @@ impl fmt::Display for Unavailable {
             }
             Self::Unverified => write!(
                 f,
-                "{NO_RDPMC}, and reading counters without it is not verified (client selftest --threads verifies it)"
+                "{NO_RDPMC}, and reading counters without it is not verified (.\\client selftest --threads verifies it)"
             ),
             Self::NoThreadMemory { reason } => write!(f, "{NO_RDPMC}, and {reason}"),
             Self::KernelMode => Disturbance::KernelMode.fmt(f),
@@ -164,7 +164,7 @@ mod tests {
         let best = |verified| {
             Availability::new(Grade::Virtualized, Some(ThreadReading::Function), verified, Vec::new()).to_string()
         };
-        assert_eq!(best(false), "virtualized, unverified on this machine (client selftest --threads verifies it)");
+        assert_eq!(best(false), "virtualized, unverified on this machine (.\\client selftest --threads verifies it)");
         assert_eq!(best(true), "virtualized");
     }
 
@@ -175,9 +175,9 @@ mod tests {
         assert_eq!(
             unverified.to_string(),
             "undisturbed; not virtualized: programs cannot execute RDPMC on this machine (CR4.PCE is clear), and \
-             reading counters without it is not verified (client selftest --threads verifies it)"
+             reading counters without it is not verified (.\\client selftest --threads verifies it)"
         );
-        assert_eq!(Unavailable::Unverified.remedy(), Some("client selftest --threads"));
+        assert_eq!(Unavailable::Unverified.remedy(), Some(".\\client selftest --threads"));
         let memory = Unavailable::NoThreadMemory { reason: "Size is 0".to_owned() };
         assert_eq!(
             (memory.to_string().as_str(), memory.remedy()),

@@ -57,7 +57,7 @@ impl Builder {
         Self::default()
     }
 
-    /// Adds an event by a name that `client stat -e` accepts: `instructions`, `BranchMispredictions`,
+    /// Adds an event by a name that `.\client stat -e` accepts: `instructions`, `BranchMispredictions`,
     /// `MEM_LOAD_RETIRED.L3_MISS`, `cpu/event=0xC0,umask=0x00/`, each with `:u` or `:k` for modes of its own.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl Builder {
         Self { pin: Some(cpu), ..self }
     }
 
-    /// Reads the counters of a thread without RDPMC in user mode even if `client selftest --threads` has not verified
+    /// Reads the counters of a thread without RDPMC in user mode even if `.\client selftest --threads` has not verified
     /// that on this machine. It is for the self-test: the counts may be wrong.
     #[must_use]
     pub fn allow_unverified(self) -> Self {

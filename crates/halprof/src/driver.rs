@@ -113,7 +113,7 @@ pub struct Reading {
 
 impl Driver {
     /// Opens the driver and checks its protocol version. Enables the privilege to profile the system, if the account
-    /// has it, and uses the events that `client events import` has stored for the machine, or else for this account.
+    /// has it, and uses the events that `.\client events import` has stored for the machine, or else for this account.
     ///
     /// # Errors
     /// If the driver cannot be opened, or has another protocol version.
@@ -238,7 +238,7 @@ impl Driver {
         self.one_source(Code::SetInterval, request.as_bytes(), source)
     }
 
-    /// Returns the events that a text names, as `client stat -e` takes one: `instructions:u`,
+    /// Returns the events that a text names, as `.\client stat -e` takes one: `instructions:u`,
     /// `cpu/event=0xc0,umask=0x01/`. If the text names no modes, they are those of `default_modes`, bits of
     /// [`modes`](protocol::modes).
     ///

@@ -27,6 +27,7 @@ pub use self::malformed::{Malformed, each};
 pub use self::named::{NamedEvent, NoGeneric, Resolved, one, requests, resolve};
 use self::raw_event::{ExtraTerm, Notation, Terms, WholeEvent};
 use crate::core_types::qualified;
+use crate::text::argument::argument;
 use crate::text::number;
 
 const PRECISE_BOTH: u32 = modes::BOTH | modes::PRECISE;
@@ -262,7 +263,8 @@ impl EventName {
     pub fn parse(text: &str, default_modes: u32) -> Result<Self, Malformed> {
         let event = Self::sampled(text, default_modes)?;
         if event.modes & modes::PRECISE != 0 {
-            let why = format!("precise events are sampled and not counted; write: client record -e {text}");
+            let why =
+                format!("precise events are sampled and not counted; write: .\\client record -e {}", argument(text));
             return Err(Malformed::from(why).behind(split_modes(text).0));
         }
         Ok(event)
@@ -503,7 +505,10 @@ mod tests {
                 assert_eq!((event.event.modes, event.interval), (bits, Some(10_000)), "{text}");
                 assert_eq!(text.parse::<SampledEvent>().unwrap().event.modes, bits, "{text}");
                 let refused = text.parse::<EventName>().unwrap_err().to_string();
-                let why = format!("precise events are sampled and not counted; write: client record -e {text}");
+                let why = format!(
+                    "precise events are sampled and not counted; write: .\\client record -e {}",
+                    argument(&text)
+                );
                 let position = text.find(&format!(":{letters}")).unwrap_or(text.len() - letters.len()) + 1;
                 assert_eq!(refused, format!("at character {position}: {why}"));
             }

@@ -1,7 +1,7 @@
 //! Hardware performance counters of Windows, from the halprof driver.
 //!
 //! halprof.sys counts and samples with the performance counters of the processor. This library measures parts of a
-//! program with them: `client install` installs the driver; opening it needs an elevated process and the right "Profile
+//! program with them: `.\client install` installs the driver; opening it needs an elevated process and the right "Profile
 //! system performance".
 //!
 //! ```no_run
@@ -15,7 +15,7 @@
 //! # }
 //! ```
 //!
-//! [`Builder`] takes events by the names that `client stat -e` accepts, and builds a [`ThreadGroup`] for the current
+//! [`Builder`] takes events by the names that `.\client stat -e` accepts, and builds a [`ThreadGroup`] for the current
 //! thread, or a [`CpuGroup`] for one CPU or all.
 //!
 //! # Three grades of truth
@@ -36,12 +36,12 @@
 //!
 //! Four things to know:
 //!
-//! - *Virtualized* relies on a part of Windows that little software uses. Until `client selftest` has compared it with
+//! - *Virtualized* relies on a part of Windows that little software uses. Until `.\client selftest` has compared it with
 //!   known work on a machine, its counts are marked as unverified there.
 //! - Windows may keep only 32 bits of what a counter counts between two context switches. A region that is too long to
 //!   exclude a loss is compared with the driver's own 64-bit counts. If they cannot decide, it is graded
 //!   [`MayHaveTruncated`](Disturbance::MayHaveTruncated). [`ThreadGroup::checkpoint`] splits long regions, and a passed
-//!   `client selftest` settles the question for the machine.
+//!   `.\client selftest` settles the question for the machine.
 //! - In kernel mode interrupts count for the thread that they interrupt. Only virtualized groups count kernel mode.
 //! - A change of a register by another program is found by comparing registers before and after a region. A register
 //!   that is changed and changed back within the region, or a counter that is set to a larger value, leaves no trace.

@@ -129,9 +129,9 @@ impl OpenError {
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
         let text = match self {
-            Self::NotInstalled => "client install",
-            Self::NotStarted => "client install   (or: sc start halprof)",
-            Self::NoDevice => "sc stop halprof, then: client install",
+            Self::NotInstalled => ".\\client install",
+            Self::NotStarted => ".\\client install   (or: sc.exe start halprof)",
+            Self::NoDevice => "sc.exe stop halprof, then: .\\client install",
             Self::Denied { .. } => ELEVATED,
             Self::NotWindows | Self::Open { .. } | Self::Service { .. } => return None,
         };

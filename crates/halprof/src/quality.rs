@@ -35,7 +35,7 @@ impl fmt::Display for Grade {
 pub enum Quality {
     /// Windows counted for the thread alone, through context switches and migrations.
     Virtualized {
-        /// Whether `client selftest` has compared the counts of Windows with known work on this machine, with this
+        /// Whether `.\client selftest` has compared the counts of Windows with known work on this machine, with this
         /// build of Windows and this driver. If not, "exact" relies on the documentation of Windows.
         verified: bool,
     },

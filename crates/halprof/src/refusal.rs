@@ -16,12 +16,13 @@ use protocol::{ErrorCode, NtStatus, PROTOCOL_VERSION, RegisterInUse, ReplyHeader
 use crate::core_types::{CoreTypeInfo, qualified};
 use crate::error::ErrorKind;
 use crate::sessions::RunningSession;
+use crate::text::argument::argument;
 use crate::text::format::{bytes, grouped};
 use crate::text::unavailable::{self, OTHER_PROFILERS};
 use crate::text::{ntstatus, register, support};
 
 /// The remedy if client and driver are of different versions.
-pub const SAME_VERSION: &str = "client install, with the halprof.sys that came with this client.exe";
+pub const SAME_VERSION: &str = ".\\client install, with the halprof.sys that came with this client.exe";
 
 /// A refusal of the driver. Its text says what was refused and why.
 #[derive(Debug)]
@@ -120,12 +121,13 @@ impl Refusal {
     fn free_a_counter(&self) -> String {
         let [there, wanted] = self.header.detail;
         if wanted > there {
-            return format!("fewer such events at once   (client query {} shows on which counters)", self.source);
+            let source = argument(&self.source);
+            return format!("fewer such events at once   (.\\client query {source} shows on which counters)");
         }
         match self.sessions.iter().find(|session| session.detached) {
             Some(session) => {
-                let names: Vec<&str> = session.events.iter().map(|event| event.name.as_str()).collect();
-                format!("client stop {}", names.join(" "))
+                let names: Vec<_> = session.events.iter().map(|event| argument(&event.name)).collect();
+                format!(".\\client stop {}", names.join(" "))
             }
             None => match self.sessions.first() {
                 Some(session) => format!("wait for process {} to end, or end it", session.process),
@@ -258,11 +260,11 @@ impl Refusal {
         let source = &self.source;
         let text = match self.cause() {
             Some(ErrorCode::VersionMismatch) => SAME_VERSION.to_owned(),
-            Some(ErrorCode::UnknownSource) => "client list --all".to_owned(),
+            Some(ErrorCode::UnknownSource) => ".\\client list --all".to_owned(),
             Some(ErrorCode::UnsupportedSource) if self.header.detail[1] == 1 => {
                 self.on_other_core_type().unwrap_or_else(|| "the processors that have it".to_owned())
             }
-            Some(ErrorCode::UnsupportedSource) => "client list   (lists what is supported)".to_owned(),
+            Some(ErrorCode::UnsupportedSource) => ".\\client list   (lists what is supported)".to_owned(),
             Some(ErrorCode::NoFreeCounter) => self.free_a_counter(),
             Some(ErrorCode::OtherThread) => {
                 "one CPU of each core, or fewer events at once, or hyper-threading off".to_owned()
@@ -273,13 +275,13 @@ impl Refusal {
                 | ErrorCode::BadEvent
                 | ErrorCode::SameNumber),
             ) => extra::remedy(cause),
-            Some(ErrorCode::GroupTooLarge) => format!("{{{}}}, or the events without braces", self.part.join(",")),
+            Some(ErrorCode::GroupTooLarge) => format!("\"{{{}}}\", or the events without braces", self.part.join(",")),
             Some(ErrorCode::NoMemory) => "fewer sources or fewer processors at once".to_owned(),
-            Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted) => "client status   (lists what runs)".to_owned(),
+            Some(ErrorCode::NoSuchSession | ErrorCode::NotStarted) => ".\\client status   (lists what runs)".to_owned(),
             Some(ErrorCode::NoProcessor | ErrorCode::NoSuchProcessor) => {
-                "CPUs that are active   (client info shows how many there are)".to_owned()
+                "CPUs that are active   (.\\client info shows how many there are)".to_owned()
             }
-            Some(ErrorCode::AlreadyStarted) => format!("client read {source}, or: client stop {source}"),
+            Some(ErrorCode::AlreadyStarted) => format!(".\\client read {0}, or: .\\client stop {0}", argument(source)),
             Some(ErrorCode::CountersDoNotWork) if self.is_root => unavailable::HYPER_V_BELOW.to_owned(),
             Some(ErrorCode::CountersDoNotWork | ErrorCode::CountersNotEnumerated) => {
                 "give this virtual machine performance counters, if its hypervisor has them".to_owned()
@@ -287,16 +289,16 @@ impl Refusal {
             Some(ErrorCode::RegisterFault) => register_fault::remedy(&self.header),
             Some(ErrorCode::NoInterval) => format!("an interval for {source}"),
             Some(ErrorCode::TooManySessions | ErrorCode::TooManyRawEvents) => {
-                "client status, then: client stop SOURCE".to_owned()
+                ".\\client status, then: .\\client stop SOURCE".to_owned()
             }
             Some(ErrorCode::BadModes) => format!("{source} without :u or :k"),
-            Some(ErrorCode::BadInterval) => format!("client query {source}   (shows its range)"),
+            Some(ErrorCode::BadInterval) => format!(".\\client query {}   (shows its range)", argument(source)),
             Some(ErrorCode::RingsTooLarge) => "smaller rings, or fewer CPUs".to_owned(),
             Some(ErrorCode::BadRing) => "a power of two in that range".to_owned(),
             Some(ErrorCode::BadFrequency) => "a lower frequency or budget".to_owned(),
             Some(ErrorCode::BadCounters) if self.header.detail[0] == 0 => format!("{source} without counters="),
             Some(ErrorCode::BadCounters) => {
-                format!("counters= with one of them   (client query {source} shows all)")
+                format!("counters= with one of them   (.\\client query {} shows all)", argument(source))
             }
             Some(ErrorCode::NotSampled) => {
                 "counting it, which needs no interrupt, or samples by time: the source Time".to_owned()
@@ -465,8 +467,8 @@ mod tests {
             let source = "TotalIssues".to_owned();
             let refusal = Refusal { request: "Start", header, source, sessions, part, core_types, is_root: false };
             let text = format!("{refusal} {}", refusal.remedy().unwrap_or_default());
-            let text = text.replace("client list --all", ""); // a whole command
-            for option in [" -C", "-e ", " -F", " --", "client stat ", "client record"] {
+            let text = text.replace(".\\client list --all", ""); // a whole command
+            for option in [" -C", "-e ", " -F", " --", ".\\client stat ", ".\\client record"] {
                 assert!(!format!(" {text}").contains(option), "{cause:?}: {text}");
             }
         }

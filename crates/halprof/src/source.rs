@@ -65,8 +65,8 @@ impl SourceError {
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
         let text = match self {
-            Self::Unknown { .. } => "client list --all",
-            Self::OtherInterface { .. } => "client list   (lists what is supported)",
+            Self::Unknown { .. } => ".\\client list --all",
+            Self::OtherInterface { .. } => ".\\client list   (lists what is supported)",
         };
         Some(text.to_owned())
     }
@@ -457,7 +457,7 @@ mod tests {
                 error.source().unwrap().to_string(),
                 "the Amd64 profile interface has it, and that of this machine does not"
             );
-            assert_eq!(error.remedy().unwrap(), "client list   (lists what is supported)");
+            assert_eq!(error.remedy().unwrap(), ".\\client list   (lists what is supported)");
         }
     }
 

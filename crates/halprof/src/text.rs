@@ -1,6 +1,7 @@
 //! Texts for numbers of the driver, and numbers in texts. All texts are ASCII, because a Windows console can have any
 //! code page.
 
+pub mod argument;
 pub mod format;
 pub mod missing_feature;
 pub mod ntstatus;

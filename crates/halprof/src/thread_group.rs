@@ -130,7 +130,7 @@ impl ThreadGroup {
     ///
     /// Parts make long regions exact: Windows may keep only 32 bits of what a counter counts between two context
     /// switches, and a short part cannot have more events than that. A part of 50 ms is usually short enough. On a
-    /// machine where `client selftest` has shown that Windows keeps more, no region needs it.
+    /// machine where `.\client selftest` has shown that Windows keeps more, no region needs it.
     ///
     /// # Errors
     /// If no region has begun, or Windows or the driver cannot read the counters. In the latter case the part goes on.

@@ -9,7 +9,7 @@
 //!
 //! The layout is that of Microsoft's public symbols of ntdll (THREAD_PERFORMANCE_DATA, COUNTER_READING). That the
 //! handle of EnableThreadProfiling points to it is not documented. So nothing of it is used unless its header is as
-//! expected and `client selftest --threads` has compared it with known work on this machine.
+//! expected and `.\client selftest --threads` has compared it with known work on this machine.
 
 use std::fmt;
 use std::mem::offset_of;

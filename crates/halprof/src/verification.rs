@@ -1,7 +1,7 @@
-//! What `client selftest` has verified about thread profiling on this machine.
+//! What `.\client selftest` has verified about thread profiling on this machine.
 //!
 //! The documentation of Windows does not say how many bits of a counter Windows keeps, and no test of this project can
-//! run on every build. `client selftest` compares the counts of Windows with known work and writes a record of it to
+//! run on every build. `.\client selftest` compares the counts of Windows with known work and writes a record of it to
 //! `%ProgramData%\halprof\threads.json`. Groups read the record. Without one for exactly this machine, virtualized
 //! counts are marked as unverified, and long regions need another proof ([`Quality`](crate::Quality)). Where programs
 //! cannot execute RDPMC, as Windows has it, there are no virtualized counts without a record.

@@ -398,7 +398,7 @@ fn where_rdpmc_faults_counts_are_undisturbed_until_a_selftest_has_verified_the_m
     let Err(error) = instructions().require(Grade::Virtualized).build_for_thread_on(&lab.machine()) else {
         panic!("built without a record")
     };
-    assert_eq!(error.remedy().as_deref(), Some("client selftest --threads"));
+    assert_eq!(error.remedy().as_deref(), Some(".\\client selftest --threads"));
     let unverified = instructions().allow_unverified().build_for_thread_on(&lab.machine()).unwrap();
     assert_eq!(unverified.availability().reading(), Some(ThreadReading::Memory));
     assert!(!unverified.availability().is_verified(), "it is for the self-test");

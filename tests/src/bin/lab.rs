@@ -68,8 +68,9 @@ fn run(Arguments { processor, command }: &Arguments) -> Result<ExitCode> {
 fn commands(lab: &Lab) -> Result<PathBuf> {
     let folder = lab.wine().drive_c("lab/bin");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    for name in ["client", "halprof"] {
-        let program = package()?.join(format!("{name}.exe"));
+    // A Unix shell takes `.\client` of the documents for `.client`.
+    for (name, file) in [("client", "client"), (".client", "client"), ("halprof", "halprof")] {
+        let program = package()?.join(format!("{file}.exe"));
         let script = script(&lab.traced_program(&program.to_string_lossy(), &TraceScript::default())?());
         let path = folder.join(name);
         write_program(&path, &script).with_context(|| format!("cannot write {}", path.display()))?;

@@ -97,7 +97,7 @@ fn without_the_driver_every_program_says_so_and_none_crashes() {
         assert!(ran.err.contains("halprof: the counters cannot be used: the driver is not installed"), "{}", ran.err);
     }
     let ran = lab.wine().run(&program("event-counters.exe"), &[]).unwrap();
-    assert_eq!((ran.code, ran.out.as_str()), (1, "no counters: the driver is not installed\ntry: client install\n"));
+    assert_eq!((ran.code, ran.out.as_str()), (1, "no counters: the driver is not installed\ntry: .\\client install\n"));
     let ran = lab.wine().run(&program("event-counters-example.exe"), &[]).unwrap().success().unwrap();
     assert!(ran.out.starts_with("no counters, times only: the driver is not installed"), "{}", ran.out);
     let ran = lab.wine().run(&program("criterion-benchmark.exe"), &["1000"]).unwrap();

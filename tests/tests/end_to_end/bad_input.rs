@@ -14,9 +14,9 @@ fn assert_fails_with(ran: &ProgramOutput, code: i32, words: &[&str]) {
 #[test]
 fn each_mistake_has_its_own_exit_code_and_advice() {
     let mut lab = Lab::boot("intel-half-events").unwrap();
-    assert_fails_with(&lab.client(&["list"]).unwrap(), 3, &["not installed", "client install"]);
+    assert_fails_with(&lab.client(&["list"]).unwrap(), 3, &["not installed", ".\\client install"]);
     lab.client(&["install", "--no-start", "--any-signature"]).unwrap().success().unwrap();
-    assert_fails_with(&lab.client(&["list"]).unwrap(), 4, &["not started", "sc start halprof"]);
+    assert_fails_with(&lab.client(&["list"]).unwrap(), 4, &["not started", "sc.exe start halprof"]);
     lab.install().unwrap();
 
     assert_fails_with(&lab.client(&["query", "TotalCycels"]).unwrap(), 6, &["TotalCycels", "TotalCycles"]);
@@ -43,7 +43,7 @@ fn each_mistake_has_its_own_exit_code_and_advice() {
         lab.client(&["start", more]).unwrap().success().unwrap();
     }
     let ran = lab.client(&["stat", "-e", "UnhaltedCoreCycles:u", "--", "cmd", "/c", "ver"]).unwrap();
-    assert_fails_with(&ran, 8, &["UnhaltedCoreCycles", "all 5", "process", "TotalCycles", "client stop"]);
+    assert_fails_with(&ran, 8, &["UnhaltedCoreCycles", "all 5", "process", "TotalCycles", ".\\client stop"]);
     lab.client(&["stop", "--all"]).unwrap().success().unwrap();
     assert_eq!(lab.enabled_counters().unwrap(), 0);
     lab.client(&["uninstall"]).unwrap().success().unwrap();

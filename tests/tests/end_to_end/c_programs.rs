@@ -14,7 +14,7 @@ fn without_the_driver_every_misuse_has_its_status_and_opening_a_text() {
     for (linkage, standard) in PROGRAMS {
         let program = c_program(SOURCE, standard, linkage).unwrap();
         let ran = lab.wine().run(&program.to_string_lossy(), &[]).unwrap().success().unwrap();
-        assert_eq!(ran.out, "without the driver: the driver is not installed\ntry: client install\n0 failures\n");
+        assert_eq!(ran.out, "without the driver: the driver is not installed\ntry: .\\client install\n0 failures\n");
     }
     lab.finish().unwrap();
 }

@@ -139,16 +139,16 @@ fn each_setup_mistake_is_reported_with_advice() {
         assert_eq!(ran.code, code, "{}\n{}{}", ran.line, ran.out, ran.err);
         assert!(ran.err.contains(advice), "{}\n{}", ran.line, ran.err);
     };
-    says(&["info"], 3, "try: client install");
-    says(&["install", "--driver", "C:\\nowhere\\halprof.sys"], 15, "try: client install --driver PATH");
+    says(&["info"], 3, "try: .\\client install");
+    says(&["install", "--driver", "C:\\nowhere\\halprof.sys"], 15, "try: .\\client install --driver PATH");
     machine.client(&["install", "--no-start"]).unwrap().success().unwrap();
-    says(&["info"], 4, "try: client install");
+    says(&["info"], 4, "try: .\\client install");
     machine.client(&["install"]).unwrap().success().unwrap();
     let program = machine.package_file("client.exe").unwrap();
     says(&["install", "--driver", &program], 15, "because: it is a program or library, not a driver (subsystem 3)");
     machine.client(&["status"]).unwrap().success().unwrap();
     says(&["query", "TotalCycels"], 6, "did you mean: TotalCycles");
-    says(&["stop", "Time"], 10, "try: client status");
+    says(&["stop", "Time"], 10, "try: .\\client status");
     machine.finish().unwrap();
 }
 

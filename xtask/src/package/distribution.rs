@@ -24,7 +24,7 @@ const PRODUCT: &str = "halprof";
 pub const DESCRIPTION: &str = "Counts and samples hardware performance events on Windows, with a kernel driver";
 
 /// What a package manager shows after it has installed the client.
-pub const NOTES: &str = "Run `client install` from an elevated prompt to install the driver, and `client uninstall` \
+pub const NOTES: &str = "Run `halprof install` from an elevated prompt to install the driver, and `halprof uninstall` \
                          before you remove the package. windows.md describes the settings of Windows that it needs.";
 
 /// A repository on GitHub.

@@ -34,7 +34,7 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         id: "safe-install",
-        text: "`client install` with a file that is not the driver, that Windows would refuse, or whose driver does \
+        text: "`.\\client install` with a file that is not the driver, that Windows would refuse, or whose driver does \
             not start or answer changes nothing, or returns to the old one",
         scope: InPart("that every step can be the last before a crash"),
     },
@@ -70,7 +70,7 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         id: "inf-lifecycle",
-        text: "`halprof.inf` installs the driver, and `client install` starts it",
+        text: "`halprof.inf` installs the driver, and `.\\client install` starts it",
         scope: Complete,
     },
     Claim { id: "catalog-from-linux", text: "a catalog that was created on Linux", scope: Complete },
@@ -179,7 +179,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "freed-on-processor-0",
         text: "counters are freed on processor 0, and reserved anew when a processor is added; a refused free is \
-            reported by `client info` and repeated",
+            reported by `.\\client info` and repeated",
         scope: NoStep("it needs a processor that is added while Windows runs"),
     },
     Claim {
@@ -245,7 +245,7 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         id: "events-restricted",
-        text: "after `client install`, only SYSTEM and Administrators can enable the driver's events",
+        text: "after `.\\client install`, only SYSTEM and Administrators can enable the driver's events",
         scope: InPart("accounts other than LOCAL SERVICE"),
     },
     Claim {

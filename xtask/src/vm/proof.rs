@@ -113,18 +113,18 @@ pub fn true_or_false(ran: &Ran) -> Outcome {
     fail_unless(["True", "False"].contains(&ran.out.trim()), || exited(ran))
 }
 
-/// Passes if `client install` leaves a driver that runs.
+/// Passes if `.\client install` leaves a driver that runs.
 pub fn installed(ran: &Ran) -> Outcome {
     let runs = ran.out.contains("started") || ran.out.contains("and running");
     fail_unless(ran.code == 0 && runs, || exited(ran))
 }
 
-/// Passes if `client info` reports an interface.
+/// Passes if `.\client info` reports an interface.
 pub fn info(ran: &Ran) -> Outcome {
     check(ran, "info", |info| fail_unless(!text(info, "interface").is_empty(), || "no interface".to_owned()))
 }
 
-/// Passes if `client info` says that the counters are reserved with the HAL.
+/// Passes if `.\client info` says that the counters are reserved with the HAL.
 pub fn reserved(ran: &Ran) -> Outcome {
     check(ran, "info", |info| {
         let reserved = info.get("counters_reserved") == Some(&Value::Bool(true));
@@ -132,7 +132,7 @@ pub fn reserved(ran: &Ran) -> Outcome {
     })
 }
 
-/// Passes if `client info` names the reason and, in a guest of Hyper-V, the command for it.
+/// Passes if `.\client info` names the reason and, in a guest of Hyper-V, the command for it.
 pub fn reason_of_no_counters(ran: &Ran) -> Outcome {
     check(ran, "info", |info| {
         let Some(blocker) = info.get("blocker").filter(|blocker| blocker.is_object()) else {
@@ -146,7 +146,7 @@ pub fn reason_of_no_counters(ran: &Ran) -> Outcome {
     })
 }
 
-/// Passes if `client diagnose --live` has read the registers of every processor, and the HAL has told its sources. A
+/// Passes if `.\client diagnose --live` has read the registers of every processor, and the HAL has told its sources. A
 /// register that raises #GP passes: a hypervisor may lack it, and the output, which is kept, shows it.
 pub fn diagnosed(ran: &Ran) -> Outcome {
     check(ran, "live", |document| {
@@ -165,7 +165,7 @@ pub fn diagnosed(ran: &Ran) -> Outcome {
     })
 }
 
-/// Passes if `client selftest` passes; else names the checks that fail.
+/// Passes if `.\client selftest` passes; else names the checks that fail.
 pub fn selftest(ran: &Ran) -> Outcome {
     // A failed check has an exit code of its own, and the document with it.
     let code = if ran.code == SELFTEST_FAILED { 0 } else { ran.code };
@@ -200,7 +200,7 @@ pub fn counts_of_threads(ran: &Ran) -> Outcome {
     })
 }
 
-/// Passes if `client stat` counted every event.
+/// Passes if `.\client stat` counted every event.
 pub fn counted(ran: &Ran) -> Outcome {
     check(ran, "stat", |document| {
         let events = list(document, "events");
@@ -262,7 +262,7 @@ pub fn top_down(ran: &Ran) -> Outcome {
     })
 }
 
-/// Passes if the summary of `client record` has samples.
+/// Passes if the summary of `.\client record` has samples.
 pub fn recorded(ran: &Ran) -> Outcome {
     let samples = |line: &str| {
         let digits: String = line.split_once("[ recorded ")?.1.split(' ').next()?.replace(',', "");
@@ -276,12 +276,12 @@ pub fn recorded(ran: &Ran) -> Outcome {
     }
 }
 
-/// Returns the line of `client record -g` that says how many samples have stacks.
+/// Returns the line of `.\client record -g` that says how many samples have stacks.
 fn stacks_line(ran: &Ran) -> Option<&str> {
     ran.err.lines().chain(ran.out.lines()).find(|line| line.starts_with("[ stacks: "))
 }
 
-/// Passes if `client record -g` has samples, and Windows did not refuse its trace session.
+/// Passes if `.\client record -g` has samples, and Windows did not refuse its trace session.
 pub fn traced(ran: &Ran) -> Outcome {
     let outcome = recorded(ran);
     if outcome != Passed {
@@ -293,7 +293,7 @@ pub fn traced(ran: &Ran) -> Outcome {
     })
 }
 
-/// Passes if at least half of the samples of `client record -g` have a whole stack.
+/// Passes if at least half of the samples of `.\client record -g` have a whole stack.
 pub fn recorded_with_stacks(ran: &Ran) -> Outcome {
     let outcome = traced(ran);
     if outcome != Passed {
@@ -304,7 +304,7 @@ pub fn recorded_with_stacks(ran: &Ran) -> Outcome {
     fail_unless(share.is_some_and(|share| share >= MIN_STACKS), || line.to_owned())
 }
 
-/// Passes if `client report` finds samples of every source.
+/// Passes if `.\client report` finds samples of every source.
 pub fn reported(ran: &Ran) -> Outcome {
     check(ran, "report", |document| {
         let sources = list(document, "sources");
@@ -314,7 +314,7 @@ pub fn reported(ran: &Ran) -> Outcome {
     })
 }
 
-/// Passes if `client control-area` reports areas; if it allocates, they have the size of the later layout.
+/// Passes if `.\client control-area` reports areas; if it allocates, they have the size of the later layout.
 pub fn areas(ran: &Ran) -> Outcome {
     if ran.code == DEBUG_STORE_TAKEN {
         return NotTried(exited(ran));

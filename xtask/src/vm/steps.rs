@@ -328,7 +328,7 @@ fn tests() -> Vec<Step> {
             .decides(&["valid-signature", "tests-on-windows"]),
         with_driver("tests-package", "package::", "every test of the package passes")
             .decides(&["service-lifecycle", "package-counts-and-leaves-nothing"]),
-        with_driver("tests-installing", "installing::", "every test of client install passes")
+        with_driver("tests-installing", "installing::", "every test of .\\client install passes")
             .decides(&["safe-install"]),
         catalog("catalog-from-linux", Need::LinuxPackage).decides(&["catalog-from-linux"]),
         catalog("catalog-from-windows", Need::WindowsPackage).decides(&["signing-tools-of-windows"]),

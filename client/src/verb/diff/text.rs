@@ -112,7 +112,7 @@ fn legend(comparison: &Comparison) -> Option<String> {
         lines.push("~ not significant: the 95 % confidence interval contains zero");
     }
     if has(|row| row.significant.is_none()) {
-        lines.push("? no error known: the count of one run; client stat -r N counts N");
+        lines.push("? no error known: the count of one run; .\\client stat -r N counts N");
     }
     (!lines.is_empty()).then(|| lines.join("\n"))
 }

@@ -129,7 +129,7 @@ impl<'a> Attempt<'a> {
                 let text = if same {
                     "already installed, with the same file"
                 } else {
-                    "installed; to start it: client install"
+                    "installed; to start it: .\\client install"
                 };
                 self.report.push(text.to_owned());
                 return Ok(()); // the kept copy stays until the driver is started
@@ -138,7 +138,7 @@ impl<'a> Attempt<'a> {
         }
         for leftover in [self.files.remove_previous(), self.files.remove_temporary()] {
             if let Err(error) = leftover {
-                self.report.push(format!("{}; `client uninstall` removes it", error.in_one_line()));
+                self.report.push(format!("{}; `.\\client uninstall` removes it", error.in_one_line()));
             }
         }
         // A file that is still loaded is removed by a later command.

@@ -29,9 +29,7 @@ impl UserError for InstallError {
 
     fn remedy(&self) -> Option<String> {
         match self {
-            Self::SessionsRun(_) => {
-                Some("client stop --all   (shows the counts), or: client install --end-sessions".to_owned())
-            }
+            Self::SessionsRun(_) => Some(".\\client stop --all, or: .\\client install --end-sessions".to_owned()),
             Self::NoAnswer(cause) => cause.remedy(),
         }
     }

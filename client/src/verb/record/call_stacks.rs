@@ -136,7 +136,7 @@ pub fn explained(reason: MissingStack) -> (&'static str, &'static str) {
             // Windows does not tell the two apart.
             (
                 "Windows walked other code: the sampled code ran at DISPATCH_LEVEL, or the walk ended before it",
-                "-e SOURCE:u, or client branches",
+                "-e SOURCE:u, or .\\client branches",
             )
         }
         MissingStack::Merged => ("the next sample came before Windows walked the stack", RATE),

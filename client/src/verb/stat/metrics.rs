@@ -32,7 +32,7 @@ impl UserError for NoMetric {
     }
 
     fn remedy(&self) -> Option<String> {
-        Some("client list metrics".to_owned())
+        Some(".\\client list metrics".to_owned())
     }
 }
 
@@ -56,7 +56,7 @@ impl UserError for NothingToCount {
     }
 
     fn remedy(&self) -> Option<String> {
-        Some("client list metrics".to_owned())
+        Some(".\\client list metrics".to_owned())
     }
 }
 

@@ -48,7 +48,10 @@ fn what_is_wrong_with_a_configuration_is_said_before_anything_is_done() {
         let (exit, report) = run_words(&system, &["agent", line, "--config", words]).failure();
         assert_eq!(exit, Exit::Usage);
         assert!(report.starts_with(&format!("error: {words} is malformed\n  because: ")), "{report}");
-        assert!(report.contains("unknown field `event`") && report.contains("try: client agent example"), "{report}");
+        assert!(
+            report.contains("unknown field `event`") && report.contains("try: .\\client agent example"),
+            "{report}"
+        );
     }
     assert!(system.done.borrow().is_empty());
     let (exit, report) = run(&system, "agent check --config nothing.toml").failure();

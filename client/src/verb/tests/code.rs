@@ -205,7 +205,7 @@ fn annotate_says_what_is_missing() {
         (
             Exit::NotRecorded,
             "error: functions matches 2 functions:\n  functions.dll!functions::alpha()\n  \
-             functions.dll!functions::entry()\n  try: client annotate \"functions.dll!functions::alpha()\""
+             functions.dll!functions::entry()\n  try: .\\client annotate \"functions.dll!functions::alpha()\""
                 .to_owned()
         )
     );

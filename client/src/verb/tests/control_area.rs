@@ -123,6 +123,6 @@ fn a_refused_area_is_reported_with_the_name_of_the_status() {
     assert_eq!(
         report,
         "error: CPU 0 has no control area (STATUS_MEMORY_NOT_ALLOCATED)\n  \
-         try: client control-area   (shows all areas)"
+         try: .\\client control-area   (shows all areas)"
     );
 }

@@ -190,7 +190,7 @@ fn a_count_of_one_run_has_no_error_and_cannot_fail() {
     let pair = Pair::of(&one(1000), &one(1500));
     let out = pair.diff("").out;
     assert!(out.contains("1,000  1,500  +50.00%    ?  TotalCycles"), "{out}");
-    assert!(out.contains("\n? no error known: the count of one run; client stat -r N counts N\n"), "{out}");
+    assert!(out.contains("\n? no error known: the count of one run; .\\client stat -r N counts N\n"), "{out}");
     let (exit, report) = pair.diff("--fail-above 5%").failure();
     assert!(exit == Exit::Usage && report.contains("the count of TotalCycles has no error"), "{report}");
 }
@@ -241,7 +241,7 @@ fn what_cannot_be_compared_is_refused_with_the_reason() {
             b"TotalCycles 1",
             "",
             Exit::Recording,
-            "new is neither a recording nor the output of client stat --json",
+            "new is neither a recording nor the output of .\\client stat --json",
         ),
         (&saved, &other, "", Exit::NotRecorded, "the two have no event in common: TotalCycles, TotalIssues"),
         (&saved, &saved, "--cpu 0", Exit::Usage, "options that select samples do not apply to counts"),

@@ -130,7 +130,7 @@ fn start_requests_the_core_type_of_each_event_and_names_it() {
     assert_eq!(
         started.out,
         "session 7 counts on every processor: cpu_core/TotalCycles/:u, cpu_atom/event=0xd1,umask=0x20/, TotalCycles\n\
-         until: client stop cpu_core/TotalCycles/ cpu_atom/event=0xd1,umask=0x20/ TotalCycles\n"
+         until: .\\client stop cpu_core/TotalCycles/ \"cpu_atom/event=0xd1,umask=0x20/\" TotalCycles\n"
     );
     let requested: Vec<_> = events(&system).iter().map(|one| (one.source, one.modes, one.core_type)).collect();
     assert_eq!(requested, [(0x13, 1, CORE), (raw(), 3, ATOM), (0x13, 3, 0)]);
@@ -167,7 +167,7 @@ fn an_interval_is_of_a_source_and_not_of_a_core_type() {
     assert_eq!(
         report,
         "error: cpu_core/TotalCycles/ has no interval of its own: a source has one for all core types\n  \
-         try: client interval TotalCycles"
+         try: .\\client interval TotalCycles"
     );
     assert!(system.driver.inputs(Code::SetInterval).is_empty());
 }

@@ -149,7 +149,7 @@ fn a_failed_import_changes_nothing() {
         place.write(file, &before);
     }
     fs::remove_file(place.folder.path().join("mapfile.csv")).unwrap();
-    assert!(place.import().failure().1.contains("try: client events update"));
+    assert!(place.import().failure().1.contains("try: .\\client events update"));
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_damaged_cache_is_reported_with_what_to_do() {
     fs::write(&file, "{\"format\": 1,\n!").unwrap();
     let (_, report) = place.on_skylake("list l3").failure();
     assert!(report.contains("is damaged\n  because: key must be a string at line 2 column 1"), "{report}");
-    assert!(report.ends_with("try: client events import DIR   (writes it again)"), "{report}");
+    assert!(report.ends_with("try: .\\client events import DIR   (writes it again)"), "{report}");
 }
 
 /// Returns the events of an account and of the machine in the folders `account` and `machine` of a place.
@@ -247,7 +247,7 @@ fn agent_check_reads_what_the_service_will_read() {
     assert_eq!(
         report,
         "error: the service halprof-agent will not find newer.than_this\n  because: they were imported for this account \
-         only, and the service runs under another one\n  try: client events import DIR   (from an elevated prompt: for \
+         only, and the service runs under another one\n  try: .\\client events import DIR   (from an elevated prompt: for \
          the whole machine)"
     );
     volume.state().is_limited = false;

@@ -109,7 +109,7 @@ fn a_missing_file_changes_nothing() {
     fs::remove_file(machine.folder.path().join("new.sys")).unwrap();
     let (exit, report) = machine.install(&[]).failure();
     assert_eq!(exit, Exit::DriverFile);
-    assert!(report.contains("client install --driver PATH"), "{report}");
+    assert!(report.contains(".\\client install --driver PATH"), "{report}");
     assert!(machine.done().is_empty());
 }
 
@@ -154,7 +154,7 @@ fn an_invalid_driver_is_rejected_before_the_running_one_is_stopped() {
             report,
             format!(
                 "error: cannot install {}; nothing was changed\n  because: {because}\n  \
-                 try: client install --driver PATH, with the path of halprof.sys",
+                 try: .\\client install --driver PATH, with the path of halprof.sys",
                 path.display()
             )
         );
@@ -182,7 +182,7 @@ fn a_folder_is_rejected_with_the_path_of_the_driver_in_it() {
         report,
         format!(
             "error: cannot install {}; nothing was changed\n  because: it is a folder\n  \
-             try: client install --driver {}",
+             try: .\\client install --driver {}",
             folder.display(),
             folder.join("halprof.sys").display()
         )

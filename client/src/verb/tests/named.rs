@@ -70,7 +70,7 @@ fn a_name_starts_the_event_of_the_processor() {
     assert_eq!(
         run(&system, "start MEM_LOAD_RETIRED.L3_MISS,L1D.REPLACEMENT:u").out,
         "session 7 counts on every processor: MEM_LOAD_RETIRED.L3_MISS, L1D.REPLACEMENT:u\n\
-         until: client stop MEM_LOAD_RETIRED.L3_MISS L1D.REPLACEMENT\n"
+         until: .\\client stop MEM_LOAD_RETIRED.L3_MISS L1D.REPLACEMENT\n"
     );
 }
 
@@ -166,7 +166,7 @@ fn what_no_request_can_carry_is_refused_with_the_reason() {
             report,
             format!(
                 "error: {name} cannot be counted\n  because: {reason}\n  \
-                 try: client encode {name}   (shows what it needs)"
+                 try: .\\client encode {name}   (shows what it needs)"
             )
         );
         assert!(system.driver.inputs(Code::Start).is_empty());

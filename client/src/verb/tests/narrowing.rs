@@ -20,7 +20,7 @@ fn start_asks_for_the_counters_and_prints_the_event_as_it_can_be_typed() {
     let ran = run(&system, &format!("start cpu/umask=0x20,counters=6,event=0xD1/u,{NARROWED},TotalIssues"));
     assert_eq!(asked(&system), [(modes::USER, 6), (modes::BOTH, 0)], "each once");
     assert!(ran.out.contains(&format!("every processor: {NARROWED}, TotalIssues")), "{}", ran.out);
-    assert!(ran.out.contains("until: client stop cpu/event=0xd1,umask=0x20/ TotalIssues"), "{}", ran.out);
+    assert!(ran.out.contains("until: .\\client stop \"cpu/event=0xd1,umask=0x20/\" TotalIssues"), "{}", ran.out);
     assert_eq!(NARROWED.parse::<halprof::event::EventName>().unwrap().counters, 6);
 }
 

@@ -469,7 +469,7 @@ fn a_full_disk_stops_the_session_and_is_reported() {
     assert_eq!(exit, Exit::Unwritten);
     assert!(report.starts_with("error: the recording could not be written to its end\n  because: "), "{report}");
     assert!(report.contains("\n  because: No space left on device"), "{report}");
-    assert!(report.ends_with("\n       client report /dev/full"), "{report}");
+    assert!(report.ends_with("\n       .\\client report /dev/full"), "{report}");
     assert_eq!(bench.system.driver.inputs(Code::Stop).len(), 1);
 }
 

@@ -620,7 +620,7 @@ fn unreadable_files_and_unrecorded_names_have_their_codes() {
         ("report FILE --time 1s-2s", Exit::NotRecorded, "the recording has no time 1s-2s; it has 0s-0.000s"),
         ("report FILE --merge --module no", Exit::NotRecorded, "the recording has no module no; it has app.exe"),
         ("export FILE --format csv -o FILE", Exit::Usage, "is the recording itself"),
-        ("report FILE.not", Exit::Recording, ".not was not found\n  try: client record -o "),
+        ("report FILE.not", Exit::Recording, ".not was not found\n  try: .\\client record -o "),
         ("flamegraph FILE -e 11 --process 99 -o OUT", Exit::NotRecorded, "has no samples"),
     ] {
         let (code, report) = file.run(line).failure();

@@ -18,7 +18,7 @@ fn a_search_shows_the_cores_and_counters_of_each_event() {
          BR_MISP_RETIRED.INDIRECT_CALL                  cpu_core      0-5        0-5\n\
          BR_MISP_RETIRED.INDIRECT_CALL                  cpu_atom      0-5        0-5\n\
          BR_MISP_RETIRED.INDIRECT_JMP                   cpu_atom      0-5        0-5\n\n\
-         1 deprecated name is left out: client list br_misp_retired.ind --all\n"
+         1 deprecated name is left out: .\\client list br_misp_retired.ind --all\n"
     );
     let generic = on("zen4-7700x", "cycles").out;
     for (begin, end) in
@@ -42,7 +42,8 @@ fn every_line_of_every_search_fits_80_columns() {
 fn deprecated_names_and_refused_events_are_marked() {
     let out = on("skylake-u-6500u", "useless").out;
     assert!(
-        !out.contains("USELESS_PREF") && out.contains("\n1 deprecated name is left out: client list useless --all\n")
+        !out.contains("USELESS_PREF")
+            && out.contains("\n1 deprecated name is left out: .\\client list useless --all\n")
     );
     let all = on("skylake-u-6500u", "useless --all --json").json();
     let names: Vec<_> =
@@ -53,7 +54,7 @@ fn deprecated_names_and_refused_events_are_marked() {
     );
     let fixed = on("skylake-u-6500u", "UNHALTED.THREAD_ANY").out;
     assert!(
-        fixed.contains("refused    no\n\nrefused: the driver cannot count it; client encode NAME says why\n"),
+        fixed.contains("refused    no\n\nrefused: the driver cannot count it; .\\client encode NAME says why\n"),
         "{fixed}"
     );
     let latency = on("skylake-u-6500u", "LATENCY_GT_128").out;

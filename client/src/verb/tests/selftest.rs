@@ -59,7 +59,7 @@ fn a_machine_without_counters_is_not_tested_and_says_why() {
     let end = "
 CPU 0: no source of this machine counts this
 
-This machine has no counters to test; `client info` says why.
+This machine has no counters to test; `.\\client info` says why.
 ";
     assert!(ran.out.ends_with(end), "{}", ran.out);
     assert_eq!(ran.out.matches("not tested").count(), 5, "{}", ran.out);
@@ -241,7 +241,7 @@ fn call_stacks_are_not_tested_without_a_source_that_interrupts() {
     let end = "
 CPU 0: no source of this machine counts this
 
-This machine has no counters to test; `client info` says why.
+This machine has no counters to test; `.\\client info` says why.
 ";
     assert!(ran.out.ends_with(end), "{}", ran.out);
     assert_eq!(ran.out.matches("not tested").count(), 7, "{}", ran.out);

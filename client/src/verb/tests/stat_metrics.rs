@@ -131,7 +131,7 @@ fn an_unknown_metric_gets_suggestions() {
             )),
             "{report}"
         );
-        assert!(report.ends_with("try: client list metrics"), "{report}");
+        assert!(report.ends_with("try: .\\client list metrics"), "{report}");
     }
 }
 

@@ -86,7 +86,7 @@ fn counting() -> Vec<Alert> {
             severity: Severity::Critical,
             summary: "The agent on {{ $labels.instance }} cannot be scraped",
             description: "Prometheus has not reached the agent for 5 minutes: it has ended, or the network blocks it.",
-            runbook: "Run `client status` on {{ $labels.instance }}: if the driver runs without a session of the \
+            runbook: "Run `.\\client status` on {{ $labels.instance }}: if the driver runs without a session of the \
                       agent, start the agent again.",
         },
         Alert {
@@ -96,7 +96,7 @@ fn counting() -> Vec<Alert> {
             severity: Severity::Critical,
             summary: "Prometheus has no agent in the job {{ $labels.job }}",
             description: "No target of the job {{ $labels.job }} exists: its discovery or the name of the job changed.",
-            runbook: "Look at the targets of Prometheus, then run `client status` on a machine that should be there.",
+            runbook: "Look at the targets of Prometheus, then run `.\\client status` on a machine that should be there.",
         },
         Alert {
             name: "HalprofNotCounting",
@@ -106,8 +106,8 @@ fn counting() -> Vec<Alert> {
             summary: "The agent on {{ $labels.instance }} has no counters",
             description: "For 15 minutes the agent has counted nothing: other sessions or programs hold the counters, \
                           or the driver does not run.",
-            runbook: "Run `client status` on {{ $labels.instance }}, which shows the driver and its sessions, and \
-                      `client info`, which shows why there are no counters.",
+            runbook: "Run `.\\client status` on {{ $labels.instance }}, which shows the driver and its sessions, and \
+                      `.\\client info`, which shows why there are no counters.",
         },
         Alert {
             name: "HalprofGapsFrequent",
@@ -117,7 +117,7 @@ fn counting() -> Vec<Alert> {
             summary: "The agent on {{ $labels.instance }} often loses its counters ({{ $labels.reason }})",
             description: "It lost its counters {{ $value | humanize }} times in an hour: the counts of that time are \
                           missing.",
-            runbook: "Run `client status` on {{ $labels.instance }}: its sessions show which program takes the \
+            runbook: "Run `.\\client status` on {{ $labels.instance }}: its sessions show which program takes the \
                       counters.",
         },
         Alert {
@@ -127,8 +127,8 @@ fn counting() -> Vec<Alert> {
             severity: Severity::Warning,
             summary: "Another program disturbs {{ $labels.event }} on {{ $labels.instance }}",
             description: "Another program writes to registers of the event, so that its counts are wrong.",
-            runbook: "End other profilers on {{ $labels.instance }}. `client info` shows how many counters are in use, \
-                      and `client status` the sessions that use them through the driver.",
+            runbook: "End other profilers on {{ $labels.instance }}. `.\\client info` shows how many counters are in use, \
+                      and `.\\client status` the sessions that use them through the driver.",
         },
     ]
 }
@@ -144,7 +144,7 @@ fn cost() -> Vec<Alert> {
             summary: "The agent on {{ $labels.instance }} accesses registers more often than allowed",
             description: "It makes at most {{ $value | humanize }} register accesses per second and CPU, which is \
                           above register-accesses-per-second in its configuration.",
-            runbook: "Run `client status` on {{ $labels.instance }}, then count fewer events or lengthen the interval \
+            runbook: "Run `.\\client status` on {{ $labels.instance }}, then count fewer events or lengthen the interval \
                       in agent.toml.",
         },
         Alert {
@@ -155,7 +155,7 @@ fn cost() -> Vec<Alert> {
             summary: "The agent on {{ $labels.instance }} causes more interrupts than allowed",
             description: "It causes at most {{ $value | humanize }} interrupts per second and CPU, which is above \
                           interrupts-per-second in its configuration.",
-            runbook: "Run `client status` on {{ $labels.instance }}, then lower the frequency of the profiles in \
+            runbook: "Run `.\\client status` on {{ $labels.instance }}, then lower the frequency of the profiles in \
                       agent.toml.",
         },
     ]
@@ -173,7 +173,7 @@ fn profiles() -> Vec<Alert> {
             summary: "Profiles of {{ $labels.instance }} are {{ $labels.outcome }}",
             description: "In an hour {{ $value | humanize }} profiles were {{ $labels.outcome }}: sampling failed, or \
                           the server did not take them before their folder was full.",
-            runbook: "Run `client record -a --duration 10` on {{ $labels.instance }}: if it succeeds, look for the \
+            runbook: "Run `.\\client record -a --duration 10` on {{ $labels.instance }}: if it succeeds, look for the \
                       fault at the server of the profiles.",
         },
         Alert {
@@ -184,7 +184,7 @@ fn profiles() -> Vec<Alert> {
             summary: "The agent on {{ $labels.instance }} cannot send to {{ $labels.to }}",
             description: "{{ $value | humanize }} attempts failed in 15 minutes. Profiles wait on the disk and are \
                           dropped when their folder is full; metrics are lost.",
-            runbook: "Check the address and the headers in agent.toml on {{ $labels.instance }}. `client status` shows \
+            runbook: "Check the address and the headers in agent.toml on {{ $labels.instance }}. `.\\client status` shows \
                       whether the agent still counts.",
         },
         Alert {
@@ -194,7 +194,7 @@ fn profiles() -> Vec<Alert> {
             severity: Severity::Warning,
             summary: "Profiles of {{ $labels.instance }} lack {{ $value | humanizePercentage }} of their samples",
             description: "More than 1 % of the samples were lost or throttled, so that the profiles are biased.",
-            runbook: "Run `client status` on {{ $labels.instance }} for other sessions that sample, then lower the \
+            runbook: "Run `.\\client status` on {{ $labels.instance }} for other sessions that sample, then lower the \
                       frequency of the profiles in agent.toml.",
         },
     ]
@@ -209,7 +209,7 @@ fn driver() -> Vec<Alert> {
         summary: "The driver on {{ $labels.instance }} throttles its sessions",
         description: "{{ $value | humanize }} times in 15 minutes a CPU used up the time for interrupts, so that \
                       samples are missing.",
-        runbook: "Run `client status` on {{ $labels.instance }} for the sessions that sample, and `client interval` \
+        runbook: "Run `.\\client status` on {{ $labels.instance }} for the sessions that sample, and `.\\client interval` \
                   to lengthen the interval of their source.",
     }]
 }

@@ -140,7 +140,7 @@ fn every_runbook_has_a_command_of_the_client() {
     let completions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../client/generated/client-completion.bash");
     let completions = fs::read_to_string(completions).unwrap();
     for alert in alerts() {
-        let verbs = between(alert.runbook, "`client ", "`");
+        let verbs = between(alert.runbook, "`.\\client ", "`");
         assert!(!verbs.is_empty(), "{} has no command", alert.name);
         for words in verbs {
             let verb = words.split(' ').next().unwrap();

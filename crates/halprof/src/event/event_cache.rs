@@ -50,7 +50,7 @@ impl CacheError {
     /// Returns what the user can do about it, if anything.
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
-        matches!(self, Self::Damaged { .. }).then(|| "client events import DIR   (writes it again)".to_owned())
+        matches!(self, Self::Damaged { .. }).then(|| ".\\client events import DIR   (writes it again)".to_owned())
     }
 }
 

@@ -64,7 +64,7 @@ impl NoGeneric {
     /// Returns what the user can do about it, if anything.
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
-        Some("client list   (lists what is supported)".to_owned())
+        Some(".\\client list   (lists what is supported)".to_owned())
     }
 }
 

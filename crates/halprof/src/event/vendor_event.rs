@@ -89,7 +89,7 @@ impl CannotCountEvent {
     pub fn remedy(&self) -> Option<String> {
         Some(match self.cause {
             CannotCount::FixedRecorder(0) => "instructions:p   (records the retired instructions)".to_owned(),
-            _ => format!("client encode {}   (shows what it needs)", self.name),
+            _ => format!(".\\client encode {}   (shows what it needs)", self.name),
         })
     }
 }

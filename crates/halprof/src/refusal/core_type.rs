@@ -39,7 +39,7 @@ pub fn remedy(cause: ErrorCode, source: &str, header: &ReplyHeader, core_types: 
     let [wanted, found] = header.detail.map(number);
     match cause {
         ErrorCode::NoSuchCoreType if found == 0 && core_types.is_empty() => source.to_owned(),
-        ErrorCode::NoSuchCoreType if found == 0 => "client info   (lists the core types)".to_owned(),
+        ErrorCode::NoSuchCoreType if found == 0 => ".\\client info   (lists the core types)".to_owned(),
         ErrorCode::NoSuchCoreType => {
             let there = core_types.iter().find(|one| one.number == wanted);
             let there = there.map_or_else(

@@ -15,7 +15,7 @@ use crate::text::{missing_feature, ntstatus};
 const WITHOUT_P: &str = "events that are not precise";
 
 /// The remedy if another session uses the Debug Store.
-const SESSIONS: &str = "client status   (shows the sessions)";
+const SESSIONS: &str = ".\\client status   (shows the sessions)";
 
 /// Returns what happened and why; empty for other causes.
 pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String {
@@ -63,7 +63,7 @@ pub fn remedy(cause: ErrorCode, source: &str, header: &ReplyHeader) -> Option<St
             Some(MissingFeature::NoModes) => "the branches of both modes",
             Some(MissingFeature::NotInInterface | MissingFeature::Errata) => WITHOUT_P,
             Some(MissingFeature::OldMicrocode) => "an update of the firmware or of Windows, which brings the microcode",
-            _ => "processors that have it   (client control-area shows which)",
+            _ => "processors that have it   (.\\client control-area shows which)",
         }
         .to_owned(),
         ErrorCode::DebugStoreInUse => OTHER_PROFILERS.to_owned(),
@@ -79,7 +79,7 @@ pub fn remedy(cause: ErrorCode, source: &str, header: &ReplyHeader) -> Option<St
         ),
         ErrorCode::NotPrecise => format!("{source} without :p"),
         ErrorCode::ControlArea if ntstatus::of_detail(first) == STATUS_DEVICE_BUSY => SESSIONS.to_owned(),
-        ErrorCode::ControlArea => "client control-area   (shows all areas)".to_owned(),
+        ErrorCode::ControlArea => ".\\client control-area   (shows all areas)".to_owned(),
         ErrorCode::BadBuffer if header.detail == [0, 0] => "an event that ends in :p".to_owned(),
         ErrorCode::BadBuffer => "a number in that range".to_owned(),
         _ => return None,
@@ -114,7 +114,7 @@ fn control_area_text(processor: u32, status: NtStatus, address: u64) -> String {
             let address_text = if address == 0 { String::new() } else { format!(", at {address:#x}") };
             format!(
                 "CPU {processor} already has a control area{address_text}\n  ({name})\n  \
-                 because: Windows keeps one of its own, or an earlier client control-area\n  \
+                 because: Windows keeps one of its own, or an earlier .\\client control-area\n  \
                  allocate or another program made it"
             )
         }

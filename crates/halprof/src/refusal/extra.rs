@@ -34,7 +34,7 @@ pub fn sentence(cause: ErrorCode, source: &str, header: &ReplyHeader) -> String 
 /// Returns what to do about it.
 pub fn remedy(cause: ErrorCode) -> String {
     match cause {
-        ErrorCode::ExtraRegisterTaken => "fewer values at once; client status shows what runs".to_owned(),
+        ErrorCode::ExtraRegisterTaken => "fewer values at once; .\\client status shows what runs".to_owned(),
         ErrorCode::PreciseOnly => "samples of the event with :p behind it".to_owned(),
         ErrorCode::SameNumber => {
             "the other off-core event (0xbb instead of 0xb7), or counting instead of sampling".to_owned()

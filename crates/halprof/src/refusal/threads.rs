@@ -5,6 +5,7 @@ use protocol::{ErrorCode, ReplyHeader};
 
 use crate::ErrorKind;
 use crate::sessions::RunningSession;
+use crate::text::argument::argument;
 use crate::text::ntstatus;
 
 /// Returns the kind of the error.
@@ -23,11 +24,11 @@ pub(super) fn remedy(cause: ErrorCode, source: &str) -> String {
         ErrorCode::ThreadProfilingTaken => {
             "end the programs that profile their threads, and other profilers".to_owned()
         }
-        ErrorCode::ThreadsConflict => "client status   (lists what runs); then stop one of the two".to_owned(),
+        ErrorCode::ThreadsConflict => ".\\client status   (lists what runs); then stop one of the two".to_owned(),
         ErrorCode::NotReadable => {
             "a session that counts on this CPU, with at most 16 events that take no turns".to_owned()
         }
-        _ => format!("another event   (client query {source} shows its counters)"),
+        _ => format!("another event   (.\\client query {} shows its counters)", argument(source)),
     }
 }
 

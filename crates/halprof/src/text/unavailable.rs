@@ -14,7 +14,7 @@ pub const HYPER_V_BELOW: &str = "turn off what uses Hyper-V: virtualization-base
      lists it), or the Hyper-V role (bcdedit /set hypervisorlaunchtype off)";
 
 /// The remedy for sampling if KVM runs the machine with Hyper-V enlightenments.
-pub const WITHOUT_ENLIGHTENMENTS: &str = "client stat, which needs no interrupt; or start the virtual machine\n  \
+pub const WITHOUT_ENLIGHTENMENTS: &str = ".\\client stat, which needs no interrupt; or start the virtual machine\n  \
      without Hyper-V enlightenments (libvirt: <hyperv>; QEMU: hv-...) to sample";
 
 /// Why there are no counters, and what to do about it.

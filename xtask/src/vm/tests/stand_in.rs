@@ -228,7 +228,7 @@ impl StandIn {
             ["report" | "flamegraph", file, ..] if !self.recordings.iter().any(|name| name == file) => {
                 refused(21, &format!("error: {file} is not found\n"))
             }
-            _ if !self.runs => refused(4, "error: halprof does not run\n  try: client install\n"),
+            _ if !self.runs => refused(4, "error: halprof does not run\n  try: .\\client install\n"),
             ["info", ..] => self.info(),
             ["diagnose", "--live", "--json"] => {
                 let (processors, sources) = (json!([{ "registers": [] }]), json!([{ "name": "Time" }]));

@@ -246,7 +246,7 @@ fn a_driver_that_starts_but_does_not_answer_is_rolled_back() {
         "error: the driver was started, but does not answer\n  \
          because: the service halprof is running, but its device does not exist\n  \
          now: the old driver is in place, and runs\n  \
-         try: sc stop halprof, then: client install"
+         try: sc.exe stop halprof, then: .\\client install"
     );
     assert_eq!((machine.installed(), machine.service()), (Some(driver("old")), RUNNING));
 

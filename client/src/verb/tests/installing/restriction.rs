@@ -65,7 +65,7 @@ fn a_descriptor_of_others_is_kept_and_told() {
 fn if_the_same_driver_runs_without_the_restriction_it_is_not_stopped_and_a_restart_is_advised() {
     let machine = Machine::new(Some(ServiceState::Running));
     machine.put("halprof.sys", &driver("new"));
-    let later = "the running driver needs a restart for this: sc stop halprof, then: sc start halprof\n";
+    let later = "the running driver needs a restart for this: sc.exe stop halprof, then: sc.exe start halprof\n";
     let running = "already installed, with the same file, and running\n";
     assert_eq!(machine.install(&[]).out, format!("{ADDED}{later}{running}"));
     assert_eq!(machine.done(), ["register"]);

@@ -111,7 +111,7 @@ fn samples_are_recorded_with_the_stacks_of_their_events() {
 warning: 2 samples have no call stack
   because: 25.0 %: Windows walked other code: the sampled code ran at DISPATCH_LEVEL, or the walk ended before it
   because: 25.0 %: Windows delivered no stack for the sample
-  try: -e SOURCE:u, or client branches
+  try: -e SOURCE:u, or .\\client branches
 ";
     assert!(ran.err.contains(said), "{}", ran.err);
     let plan = TracePlan { samples_per_second: 2_000, processors: 2, file: None };
