@@ -1,17 +1,47 @@
-//! Checks that the client accepts every command line in the documents.
+//! Checks that each command line that people are shown does the same in Windows PowerShell, PowerShell 7 and cmd, and
+//! that the client accepts it: in documents, in help, and in what errors tell to try.
 
-use clap::Parser;
+mod shells;
+
+use std::fs;
+use std::path::Path;
+
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 
 use super::Cli;
 
-const DOCUMENTS: [(&str, &str); 5] = [
-    ("README.md", include_str!("../../../README.md")),
-    ("BENCHMARKS.md", include_str!("../../../BENCHMARKS.md")),
-    ("docs/windows.md", include_str!("../../../docs/windows.md")),
-    ("docs/security.md", include_str!("../../../docs/security.md")),
-    ("docs/etw.md", include_str!("../../../docs/etw.md")),
-];
+/// Folders without documents for people who type commands.
+const SKIPPED: [&str; 4] = ["target", ".git", "findings", "node_modules"];
+
+/// Returns the Markdown files, the templates of issues and the INF, with their paths.
+fn documents() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let (mut folders, mut found) = (vec![root.to_owned()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                let name = path.file_name().unwrap().to_string_lossy().into_owned();
+                folders.extend((!SKIPPED.contains(&name.as_str())).then_some(path));
+            } else if is_document(&path) {
+                let name = path.strip_prefix(root).unwrap().display().to_string();
+                found.push((name, fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    found
+}
+
+fn is(document: impl AsRef<Path>, ending: &str) -> bool {
+    document.as_ref().extension().is_some_and(|found| found == ending)
+}
+
+fn is_document(path: &Path) -> bool {
+    is(path, "md")
+        || is(path, "inf")
+        || (is(path, "yml") && path.components().any(|part| part.as_os_str() == "ISSUE_TEMPLATE"))
+}
 
 /// Placeholders in the documents, with a value for each.
 const PLACEHOLDERS: [(&str, &str); 9] = [
@@ -26,58 +56,164 @@ const PLACEHOLDERS: [(&str, &str); 9] = [
     ("A@100k", "TotalIssues@100k"),
 ];
 
-/// Texts before the verb.
-const CALLS: [&str; 3] = [".\\client ", "> .\\client ", "cargo run -p client -- "];
+/// Languages of code blocks that people type into a shell.
+const TYPED: [&str; 3] = ["", "powershell", "bat"];
 
-/// Returns the command lines in a document, without the name of the client, from code blocks and inline code.
-fn lines(text: &str) -> Vec<&str> {
-    let mut is_code = false;
-    let spans = text.lines().flat_map(|line| {
-        is_code ^= line.trim().starts_with("```");
-        let (whole, parts) =
-            if is_code { (Some(line), None) } else { (None, Some(line.split('`').skip(1).step_by(2))) };
-        whole.into_iter().chain(parts.into_iter().flatten())
-    });
-    spans.filter_map(|span| CALLS.iter().find_map(|call| span.trim().strip_prefix(call))).collect()
-}
-
-/// Returns the words of a command line with placeholders replaced, optional parts included and the remark removed.
-fn typed(line: &str) -> Vec<String> {
-    let line = line.split("  ").next().unwrap_or(line).replace('"', "");
-    let words = line.split_whitespace();
-    words
-        .map(|word| {
-            let word = word.trim_start_matches('[').trim_end_matches([']', ',', ';', '.']);
-            let stands_for = PLACEHOLDERS.iter().find(|(name, _)| *name == word);
-            stands_for.map_or(word, |(_, something)| something).to_owned()
+/// Returns the pieces of code in Markdown: the lines of code blocks that are typed, and what stands between backticks.
+fn markdown(text: &str) -> Vec<&str> {
+    let mut block = None;
+    text.lines()
+        .flat_map(|line| {
+            if let Some(language) = line.trim().strip_prefix("```") {
+                block = if block.is_some() { None } else { Some(language.trim()) };
+                return Vec::new();
+            }
+            match block {
+                None => line.split('`').skip(1).step_by(2).collect(),
+                Some(language) if TYPED.contains(&language) => vec![line.trim_start_matches([' ', '>'])],
+                Some(_) => Vec::new(),
+            }
         })
         .collect()
 }
 
-#[test]
-fn the_client_accepts_every_command_line_in_the_documents() {
-    for (document, text) in DOCUMENTS {
-        for line in lines(text) {
-            let words = typed(line);
-            let names_a_verb = words.len() == 1;
-            if let Err(error) = Cli::try_parse_from(["client".to_owned()].into_iter().chain(words)) {
-                let unfinished = names_a_verb && error.kind() == ErrorKind::MissingRequiredArgument;
-                let is_fine = unfinished || error.kind() == ErrorKind::DisplayHelp;
-                assert!(is_fine, "{document}: client {line}\n{error}");
-            }
-        }
+/// Returns the pieces of code in comments and in the help: the columns of its examples, and what stands between
+/// backticks.
+fn columns(text: &str) -> Vec<&str> {
+    let mut is_example = true;
+    text.lines()
+        .flat_map(|line| {
+            let heading = line.chars().all(|letter| letter.is_ascii_uppercase() || letter == ' ');
+            is_example = if heading && !line.is_empty() { line == "EXAMPLES" } else { is_example };
+            let columns = line.split("  ").filter(|_| is_example).map(str::trim);
+            columns.chain(line.split('`').skip(1).step_by(2)).collect::<Vec<_>>()
+        })
+        .filter(|piece| !piece.contains('`'))
+        .collect()
+}
+
+/// Returns the command lines among pieces of code, without the remarks behind them.
+fn lines(code: Vec<&str>) -> Vec<&str> {
+    let verbs = Cli::command();
+    let is_command = |first: &str, second: &str| {
+        let is_verb_of_client = first == "client" && verbs.find_subcommand(second).is_some();
+        is_verb_of_client || [r".\client", "sc"].contains(&first) || shells::PROGRAMS.contains(&first)
+    };
+    code.into_iter()
+        .map(|code| code.trim().split("  ").next().unwrap_or(code))
+        .filter(|line| {
+            let mut words = line.split(' ');
+            let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            !second.is_empty() && is_command(first, second)
+        })
+        .collect()
+}
+
+/// Returns the arguments of the client in a command line, with placeholders replaced and optional parts included;
+/// `None` if it runs another program.
+fn typed(line: &str) -> Result<Option<Vec<String>>, String> {
+    let words = shells::commands(line)?.swap_remove(0);
+    if words.first().is_none_or(|name| name != r".\client") {
+        return Ok(None);
     }
-    let found =
-        |name: &str| DOCUMENTS.iter().find(|(document, _)| *document == name).map(|(_, text)| lines(text).len());
-    assert!(found("README.md") > Some(15) && found("docs/windows.md") > Some(12), "lines are not found any more");
+    let meant = |word: &str| {
+        let word = word.trim_start_matches('[').trim_end_matches([']', ',', ';', '.']);
+        let stands_for = PLACEHOLDERS.iter().find(|(name, _)| *name == word);
+        stands_for.map_or(word, |(_, something)| something).to_owned()
+    };
+    Ok(Some(words.iter().skip(1).map(|word| meant(word)).collect()))
+}
+
+/// Returns why a line does not work in one of the shells, or in the client.
+fn fault(line: &str) -> Option<String> {
+    let words = match typed(line) {
+        Err(fault) => return Some(fault),
+        Ok(None) => return None,
+        Ok(Some(words)) => words,
+    };
+    // Texts speak of `.\client stat` and of `.\client stat -e`.
+    let (names_a_verb, names_an_option) = (words.len() <= 2, words.last().is_some_and(|word| word.starts_with('-')));
+    let error = Cli::try_parse_from(["client".to_owned()].into_iter().chain(words)).err()?;
+    let is_unfinished = match error.kind() {
+        ErrorKind::MissingRequiredArgument => names_a_verb,
+        ErrorKind::InvalidValue => names_an_option,
+        _ => false,
+    };
+    let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    (!is_unfinished && !is_help).then(|| error.to_string())
+}
+
+/// Returns the help of the client and of each verb.
+fn help(command: &clap::Command) -> Vec<String> {
+    let mut command = command.clone();
+    let own = command.render_long_help().to_string();
+    let verbs: Vec<_> = command.get_subcommands().flat_map(help).collect();
+    [vec![own], verbs].concat()
+}
+
+/// Returns what the errors in the transcripts tell to try.
+fn remedies() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/verb/tests/transcript/snapshots");
+    let texts = fs::read_dir(folder).unwrap().map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
+    let tries = |text: String| -> Vec<String> {
+        let remedies = text.lines().filter_map(|line| line.trim_start_matches([' ', '!']).strip_prefix("try: "));
+        let parts = remedies.flat_map(|line| line.split([';', '(', ')']).flat_map(|part| part.split(" or ")));
+        let parts = parts.flat_map(|part| part.split(", ")).map(|part| part.trim().trim_end_matches([',', '.']));
+        parts.filter(|part| part.starts_with(r".\") || part.starts_with("sc")).map(str::to_owned).collect()
+    };
+    texts.flat_map(tries).collect()
 }
 
 #[test]
-fn an_invalid_command_line_in_a_document_is_found() {
-    for line in
-        ["`.\\client instal`", "see `.\\client list --al` there", "```\n> .\\client read --percpu\n```\nclient x"]
-    {
-        let [line] = lines(line)[..] else { panic!("{line}") };
-        assert!(Cli::try_parse_from(["client".to_owned()].into_iter().chain(typed(line))).is_err(), "{line}");
+fn every_command_line_of_the_documents_is_the_same_in_every_shell_and_the_client_accepts_it() {
+    let mut count = 0;
+    let faults: Vec<String> = documents()
+        .iter()
+        .flat_map(|(document, text)| {
+            let code = if is(document, "md") { markdown(text) } else { columns(text) };
+            lines(code).into_iter().map(move |line| (document, line))
+        })
+        .inspect(|_| count += 1)
+        .filter_map(|(document, line)| fault(line).map(|fault| format!("{document}: {line}\n    {fault}")))
+        .collect();
+    assert!(faults.is_empty(), "{} of {count}:\n{}", faults.len(), faults.join("\n"));
+    assert!(count > 200, "only {count} lines are found");
+}
+
+#[test]
+fn every_command_line_of_the_help_is_the_same_in_every_shell_and_the_client_accepts_it() {
+    let help = help(&Cli::command());
+    let lines: Vec<&str> = help.iter().flat_map(|text| lines(columns(text))).collect();
+    let faults: Vec<String> =
+        lines.iter().filter_map(|line| fault(line).map(|fault| format!("{line}\n    {fault}"))).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(lines.len() > 60, "only {} lines are found", lines.len());
+}
+
+#[test]
+fn every_command_line_to_try_is_the_same_in_every_shell() {
+    let remedies = remedies();
+    let faults: Vec<String> =
+        remedies.iter().filter_map(|line| typed(line).err().map(|fault| format!("{line}\n    {fault}"))).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(remedies.len() > 30, "only {} lines are found", remedies.len());
+}
+
+#[test]
+fn a_wrong_command_line_in_a_document_is_found() {
+    for (code, expected) in [
+        (markdown("`.\\client instal`"), 1),
+        (markdown("see `.\\client list --al` there\n```\n```"), 1),
+        (markdown("```\n> .\\client read --percpu\n```\nclient x"), 1),
+        (markdown("`client list`"), 1),
+        (markdown("```\nsc stop halprof\n```"), 1),
+        (markdown("```bat\n.\\client stat -e {A,B} -- app\n```"), 1),
+        (columns(";  Count:  .\\client stat -e A, B -- app"), 1),
+        (columns("EXAMPLES\n  .\\client stat -e A\n\nOPTIONS\n  .\\client stat -e A"), 1),
+        (markdown("```yaml\n- run: client list\n```\n`client` and `sc`\n```rust\nclient list\n```"), 0),
+    ] {
+        let lines = lines(code);
+        assert_eq!(lines.len(), expected, "{lines:?}");
+        assert!(lines.iter().all(|line| fault(line).is_some()), "{lines:?}");
     }
 }

@@ -71,8 +71,8 @@ A function that is inlined has a line of its own. Losses and pauses have no
 line: .\\client export --format csv has them.
 
 EXAMPLES
-  .\\client script app.rec | stackcollapse-perf.pl | flamegraph.pl > app.svg
   .\\client script app.rec -e TotalCycles -o app.txt
+  perl stackcollapse-perf.pl app.txt | perl flamegraph.pl > app.svg
 ";
 
 /// Arguments of `export`.

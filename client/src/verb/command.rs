@@ -63,8 +63,8 @@ pub fn failure(words: &[OsString], cause: io::Error) -> CommandError {
     CommandError { program, meant, cause }
 }
 
-/// Returns the list and the command if a second `--` stands in the command: PowerShell makes several arguments of a list
-/// with blanks, `-e A, B -- COMMAND`, and those behind its first then look like a command.
+/// Returns the list and the command if a second `--` stands in the command: PowerShell makes several arguments of a
+/// list with blanks, `-e A, B -- COMMAND`, and those behind its first then look like a command.
 fn meant(words: &[String]) -> Option<String> {
     let end = words.iter().position(|word| word == "--").filter(|end| *end > 0)?;
     let (list, command) = words.split_at_checked(end)?;

@@ -1,8 +1,8 @@
 //! Hardware performance counters of Windows, from the halprof driver.
 //!
 //! halprof.sys counts and samples with the performance counters of the processor. This library measures parts of a
-//! program with them: `.\client install` installs the driver; opening it needs an elevated process and the right "Profile
-//! system performance".
+//! program with them: `.\client install` installs the driver; opening it needs an elevated process and the right
+//! "Profile system performance".
 //!
 //! ```no_run
 //! # fn work() {}
@@ -36,8 +36,8 @@
 //!
 //! Four things to know:
 //!
-//! - *Virtualized* relies on a part of Windows that little software uses. Until `.\client selftest` has compared it with
-//!   known work on a machine, its counts are marked as unverified there.
+//! - *Virtualized* relies on a part of Windows that little software uses. Until `.\client selftest` has compared it
+//!   with known work on a machine, its counts are marked as unverified there.
 //! - Windows may keep only 32 bits of what a counter counts between two context switches. A region that is too long to
 //!   exclude a loss is compared with the driver's own 64-bit counts. If they cannot decide, it is graded
 //!   [`MayHaveTruncated`](Disturbance::MayHaveTruncated). [`ThreadGroup::checkpoint`] splits long regions, and a passed
