@@ -58,8 +58,8 @@ exits! {
     DriverFile = 15, "the driver's file: missing, another, halprof.inf's, refused by Windows";
     /// The driver has no memory or no free session.
     NoResources = 16, "the driver is short of memory or of sessions";
-    /// The client was built for another system.
-    NotWindows = 17, "this client was not built for Windows";
+    /// The client was built for another system, or Windows emulates the processor for it.
+    NotWindows = 17, "this is no Windows on an x86-64 processor";
     /// `diagnose` cannot use the file.
     Dump = 18, "diagnose: the file cannot be read, or is not a CPUID dump";
     /// Another driver has registered the handler of the performance interrupt.

@@ -106,6 +106,8 @@ pub struct FakeSystem {
     pub model: Option<Arc<ModelMachine>>,
     /// The service of the agent.
     pub agent: FakeAgent,
+    /// Whether the fake Windows emulates x86.
+    pub is_emulated: bool,
     /// What identifies the fake Windows.
     pub version: WindowsVersion,
     /// Its Event Tracing for Windows.
@@ -143,6 +145,7 @@ impl FakeSystem {
             processor_time: Cell::default(),
             model: None,
             agent: FakeAgent::default(),
+            is_emulated: false,
             version: WindowsVersion::default(),
             trace: Arc::default(),
         }
@@ -181,6 +184,10 @@ impl FakeSystem {
 impl System for FakeSystem {
     fn event_cache(&self) -> EventCache {
         self.cache.clone()
+    }
+
+    fn is_emulated(&self) -> bool {
+        self.is_emulated
     }
 
     fn windows_version(&self) -> WindowsVersion {

@@ -157,6 +157,8 @@ pub trait System {
     fn remove_provider_descriptor(&self) -> io::Result<()>;
     /// Returns what the kernel checks when it loads a driver.
     fn code_integrity(&self) -> io::Result<CodeIntegrity>;
+    /// Returns whether the processor is no x86: Windows on ARM64 emulates one for this program, and CPUID as well.
+    fn is_emulated(&self) -> bool;
     /// Returns what identifies this Windows.
     fn windows_version(&self) -> WindowsVersion;
     /// Reads a file of the driver.

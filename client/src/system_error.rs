@@ -15,6 +15,9 @@ pub enum SystemError {
     /// The client was built for another system.
     #[error("this client was not built for Windows, and the driver runs nowhere else")]
     NotWindows,
+    /// Windows emulates x86-64.
+    #[error("this computer has an ARM64 processor")]
+    Emulated(#[source] NotX86),
     /// Windows does not load the driver.
     #[error("Windows refuses to load the driver")]
     DriverRefused {
@@ -43,10 +46,15 @@ pub enum SystemError {
     },
 }
 
+/// Why an ARM64 processor has nothing for this client.
+#[derive(Debug, ThisError)]
+#[error("Windows emulates x86-64 for programs, but has no counters of x86-64")]
+pub struct NotX86;
+
 impl UserError for SystemError {
     fn exit(&self) -> Exit {
         match self {
-            Self::NotWindows => Exit::NotWindows,
+            Self::NotWindows | Self::Emulated(_) => Exit::NotWindows,
             Self::DriverRefused { .. } => Exit::DriverFile,
             Self::DeletePending => Exit::Busy,
             Self::Service { .. } | Self::Directory { .. } => Exit::Failure,
@@ -56,6 +64,7 @@ impl UserError for SystemError {
     fn remedy(&self) -> Option<String> {
         let text = match self {
             Self::NotWindows => ".\\client diagnose, .\\client list --interface   (need no driver)",
+            Self::Emulated(_) => "WindowsPerf, which counts on ARM64; or .\\client diagnose --cpuid FILE",
             Self::DriverRefused { cause } => refused_driver(cause),
             Self::DeletePending => "close programs that show services (services.msc), then repeat the command",
             Self::Service { .. } | Self::Directory { .. } => return None,

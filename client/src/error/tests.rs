@@ -18,7 +18,7 @@ use crate::event_error::EventError;
 use crate::output::OutputError;
 use crate::provider_security::ProviderSecurityError;
 use crate::recorder::Unwritten;
-use crate::system_error::SystemError;
+use crate::system_error::{NotX86, SystemError};
 use crate::trace::TraceError;
 use crate::verb::{
     AnnotateError, CommandError, DetachedError, DriverBusy, InstallError, MeasureError, RecordingError, SelftestError,
@@ -40,6 +40,11 @@ fn table() -> Vec<(Error, Exit, &'static str)> {
             SystemError::NotWindows.into(),
             Exit::NotWindows,
             "  try: .\\client diagnose, .\\client list --interface   (need no driver)",
+        ),
+        (
+            SystemError::Emulated(NotX86).into(),
+            Exit::NotWindows,
+            "  try: WindowsPerf, which counts on ARM64; or .\\client diagnose --cpuid FILE",
         ),
         (OpenError::NotInstalled.into(), Exit::NotInstalled, "  try: .\\client install"),
         (OpenError::NotStarted.into(), Exit::NotStarted, "  try: .\\client install   (or: sc.exe start halprof)"),

@@ -8,7 +8,7 @@ use crate::document::{Document, write_json};
 use crate::error::Error;
 use crate::output::Output;
 use crate::system::System;
-use crate::system_error::SystemError;
+use crate::system_error::{NotX86, SystemError};
 
 /// The machine and the streams that a verb uses.
 pub struct Context<'a> {
@@ -53,6 +53,15 @@ impl<'a> Context<'a> {
     /// If it does not run Windows.
     pub fn system(&self) -> Result<&'a dyn System, Error> {
         Ok(self.system.ok_or(SystemError::NotWindows)?)
+    }
+
+    /// Checks that CPUID is that of this machine.
+    ///
+    /// # Errors
+    /// If Windows emulates the processor.
+    pub fn check_processor(&self) -> Result<(), Error> {
+        let is_emulated = self.system.is_some_and(System::is_emulated);
+        if is_emulated { Err(SystemError::Emulated(NotX86).into()) } else { Ok(()) }
     }
 
     /// Prints a line to standard output.

@@ -134,6 +134,9 @@ impl Diagnosis {
 pub use live::Live;
 
 pub fn run(args: &DiagnoseArgs, context: &mut Context) -> Result<(), Error> {
+    if args.cpuid.is_none() {
+        context.check_processor()?;
+    }
     if args.live {
         return live::run(&args.format, context);
     }

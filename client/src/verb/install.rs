@@ -28,6 +28,7 @@ use halprof::{SERVICE, ServiceState};
 
 pub fn run(args: &InstallArgs, context: &mut Context) -> Result<(), Error> {
     let system = context.system()?;
+    context.check_processor()?;
     let from = args.driver.clone().map_or_else(beside_client, Ok)?;
     let file = read_driver(&from)?;
     let before = service::state(system)?;

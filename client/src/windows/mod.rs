@@ -9,6 +9,7 @@ mod directory;
 mod known_work;
 pub mod libraries;
 mod modules;
+mod native_machine;
 mod provider_security;
 mod registry;
 mod service;
@@ -144,6 +145,10 @@ impl System for Windows {
 
     fn code_integrity(&self) -> io::Result<CodeIntegrity> {
         code_integrity::query()
+    }
+
+    fn is_emulated(&self) -> bool {
+        native_machine::is_arm64()
     }
 
     fn windows_version(&self) -> WindowsVersion {

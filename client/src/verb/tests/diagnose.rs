@@ -301,6 +301,18 @@ fn verbs_that_need_a_driver_report_that_this_is_not_windows() {
     }
 }
 
+#[test]
+fn on_arm64_nothing_is_installed_and_the_cpuid_of_the_emulator_is_not_shown() {
+    let system = FakeSystem { is_emulated: true, ..FakeSystem::running(FakeDriver::default()) };
+    for line in ["install", "diagnose", "diagnose --live", "diagnose --json"] {
+        let (exit, text) = run(&system, line).failure();
+        assert_eq!(exit, Exit::NotWindows, "{line}");
+        assert!(text.starts_with("error: this computer has an ARM64 processor\n  because: "), "{text}");
+        assert!(text.contains("\n  try: WindowsPerf"), "{text}");
+        assert!(system.done.borrow().is_empty(), "{line}");
+    }
+}
+
 /// Generates CPUID dumps of the leaves that select the interface. The vendor and the highest leaf are valid in some of
 /// them; all other registers are arbitrary.
 fn leaves() -> impl Strategy<Value = String> {
