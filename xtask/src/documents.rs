@@ -116,3 +116,36 @@ fn no_comment_is_wider_than_the_code_except_tables() {
     }
     assert!(wide.is_empty(), "wider than {MAX} columns: {wide:?}");
 }
+
+/// The one table from model to processor is `crates/x86-defs/src/cpuid/models.rs`; `signature.rs` computes the number,
+/// and `processor_identity.rs` shows it. The tables of events are of finer kinds, by `map.csv`, which a test compares
+/// with the table (`crates/events/tests/models.rs`).
+#[test]
+fn no_product_code_but_the_one_table_decides_by_the_number_of_a_model() {
+    const FREE: [&str; 4] = [
+        "crates/x86-defs/src/cpuid/signature.rs",
+        "crates/x86-defs/src/cpuid/models.rs",
+        "crates/events/src/identity.rs",
+        "client/src/processor_identity.rs",
+    ];
+    const NUMBERS: [&str; 3] = [".model()", ".base_model()", "matches!(model"];
+    let mut found = Vec::new();
+    let mut read = 0;
+    for file in tracked_files() {
+        let is_product = ["crates/", "client/src/", "driver/src/"].iter().any(|root| file.starts_with(root));
+        let is_tested = file.contains("/tests/") || file.ends_with("tests.rs") || file.contains("/fake/");
+        let is_source = Path::new(&file).extension().is_some_and(|extension| extension == "rs");
+        if !is_product || is_tested || !is_source || FREE.contains(&file.as_str()) {
+            continue;
+        }
+        read += 1;
+        for (line, number) in text(&file).unwrap_or_default().lines().zip(1..) {
+            // The machine of a test has a model of the hardware.
+            let is_machine = line.contains(".model().") || line.contains("self.model()");
+            if NUMBERS.iter().any(|text| line.contains(text)) && !is_machine {
+                found.push(format!("{file}:{number}: {}", line.trim()));
+            }
+        }
+    }
+    assert!(read > 300 && found.is_empty(), "{read} files:\n{}", found.join("\n"));
+}

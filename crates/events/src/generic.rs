@@ -3,6 +3,7 @@
 use std::fmt;
 
 use thiserror::Error;
+use x86_defs::cpuid::{AmdProcessor, IntelProcessor};
 
 use crate::event::{Counters, Encoding};
 use crate::identity::{Identity, Vendor};
@@ -110,7 +111,7 @@ impl Generic {
         }
         let found = match (identity.vendor, identity.family) {
             (Vendor::Intel, 5 | 0xF) => self.source().map(Target::Source),
-            (Vendor::Intel, 6) if is_p6(identity.model) => self.on_p6(),
+            (Vendor::Intel, 6) if is_p6(identity) => self.on_p6(),
             (Vendor::Intel, 6..=0xE | 0x10..) => Some(self.architectural()),
             (Vendor::Amd, 0xF..=0x16) => self.before_zen(),
             (Vendor::Amd | Vendor::Hygon, 0x17..) => self.on_zen(has_reference_cycles(identity)),
@@ -199,12 +200,16 @@ const fn event(event: u16, umask: u16, fixed_mask: u16) -> Target {
     Target::Event { encoding, counters: Counters { fixed_mask, ..Counters::ANY } }
 }
 
-/// Returns whether a model of family 6 is older than architectural events: Pentium Pro to Pentium M.
-const fn is_p6(model: u8) -> bool {
-    matches!(model, 0..=0x0B | 0x0D | 0x15)
+/// Returns whether a processor of Intel is older than architectural events: Pentium Pro to Pentium M.
+fn is_p6(identity: Identity) -> bool {
+    IntelProcessor::of_model(identity.family, identity.model) == Some(IntelProcessor::P6)
 }
 
 /// Returns whether a Zen has the event of reference cycles: since Zen 4.
-const fn has_reference_cycles(identity: Identity) -> bool {
-    matches!((identity.family, identity.model), (0x19, 0x10..=0x1F | 0x60..=0xAF) | (0x1A.., _))
+fn has_reference_cycles(identity: Identity) -> bool {
+    use AmdProcessor::{Milan, Zen, Zen3};
+    match AmdProcessor::of_model(identity.family, identity.model) {
+        Some(processor) => !matches!(processor, Zen | Milan | Zen3),
+        None => identity.family >= 0x1A,
+    }
 }

@@ -9,7 +9,7 @@ use core::convert::Infallible;
 
 use debug_store::Layout;
 use debug_store::pebs::Format;
-use x86_defs::cpuid::{Leaf1Ecx, Leaf1Edx, LeafAEax, Signature, VENDOR_INTEL, leaf};
+use x86_defs::cpuid::{IntelProcessor, Leaf1Ecx, Leaf1Edx, LeafAEax, Signature, VENDOR_INTEL, leaf};
 use x86_defs::intel::debug_control::{self, DebugCtl};
 use x86_defs::intel::debug_store::{self as registers, PebsEnable};
 use x86_defs::intel::misc_enable::MiscEnable;
@@ -355,9 +355,9 @@ const _: () = assert!(MAX_COUNTERS <= Layout::V62.general_resets());
 
 /// Returns whether only general counter 0 records, whatever the format: on Silvermont, Airmont, Knights Landing,
 /// Knights Mill and Goldmont (SDM Vol. 3B, "Performance Monitoring for Silvermont", "for Goldmont Processors", Table
-/// 21-18), identified by family 6 and model (SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel").
+/// 21-18).
 fn is_alone(cpu: &impl Cpuid) -> bool {
+    use IntelProcessor::{Goldmont, KnightsLanding, Silvermont};
     let signature = Signature::from_bits(cpu.cpuid(leaf::FEATURES, 0).eax);
-    signature.family() == 6
-        && matches!(signature.model(), 0x37 | 0x4A | 0x4D | 0x5A | 0x5D | 0x4C | 0x57 | 0x85 | 0x5C | 0x5F)
+    matches!(IntelProcessor::of(signature), Some(Silvermont | KnightsLanding | Goldmont))
 }

@@ -7,8 +7,8 @@
 use core::fmt;
 
 use x86_defs::cpuid::{
-    Leaf1Edx, Leaf40000003Edx, Leaf80000001Ecx, Leaf80000001Edx, LeafAEax, LeafAEbx, Signature, VENDOR_AMD,
-    VENDOR_HYGON, VENDOR_INTEL, leaf, vendor_text,
+    IntelProcessor, Leaf1Edx, Leaf40000003Edx, Leaf80000001Ecx, Leaf80000001Edx, LeafAEax, LeafAEbx, Signature,
+    VENDOR_AMD, VENDOR_HYGON, VENDOR_INTEL, leaf, vendor_text,
 };
 
 use crate::cpu::Cpuid;
@@ -198,14 +198,14 @@ fn before_leaf_a(cpu: &impl Cpuid) -> Option<(Kind, Reason)> {
     if Hypervisor::of(cpu) != Hypervisor::None {
         return None;
     }
-    match (signature.base_family(), signature.base_model()) {
+    match IntelProcessor::of(signature)? {
         _ if signature.extended_family() != 0 => None,
-        (0xF, _) => Some((Kind::NetBurst, Reason::NetBurst)),
-        _ if signature.extended_model() != 0 => None,
-        // Pentium Pro, II, III, Pentium M. Newer models have the leaf, unless a hypervisor hides it.
-        (6, 1 | 3 | 5..=0xB | 0xD) => Some((Kind::P6, Reason::P6)),
-        // Quark is in family 5 too, but has no such counters.
-        (5, 1..=8) if has_msr_and_tsc => Some((Kind::Pentium, Reason::Pentium)),
+        IntelProcessor::NetBurst => Some((Kind::NetBurst, Reason::NetBurst)),
+        // Newer models have the leaf, unless a hypervisor hides it.
+        IntelProcessor::P6 => Some((Kind::P6, Reason::P6)),
+        IntelProcessor::Pentium if has_msr_and_tsc && signature.extended_model() == 0 => {
+            Some((Kind::Pentium, Reason::Pentium))
+        }
         _ => None,
     }
 }

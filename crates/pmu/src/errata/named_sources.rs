@@ -1,6 +1,6 @@
 //! Errata that make a source count wrongly. They are only reported: no other event counts the same.
 
-use x86_defs::cpuid::Signature;
+use x86_defs::cpuid::{AmdProcessor, IntelProcessor, Signature};
 
 use crate::interface::amd64::Generation;
 use crate::interface::{Kind, emon};
@@ -32,8 +32,14 @@ pub struct Erratum {
     /// The cores that it concerns.
     pub cores: Cores,
     events: Events,
-    family: u16,
-    models: &'static [u8],
+    processor: Processor,
+}
+
+/// The processor that an erratum concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Processor {
+    Intel(IntelProcessor),
+    Amd(AmdProcessor),
 }
 
 const INSTRUCTIONS: u8 = 1;
@@ -41,24 +47,14 @@ const LLC_REFERENCES: u8 = 3;
 const LLC_MISSES: u8 = 4;
 const BRANCHES: u8 = 5;
 
-const HASWELL: &[u8] = &[0x3C, 0x3F, 0x45, 0x46];
-const BROADWELL: &[u8] = &[0x3D, 0x47, 0x4F, 0x56];
-/// Skylake to Comet Lake, and their servers.
-const SKYLAKE: &[u8] = &[0x4E, 0x55, 0x5E, 0x8E, 0x9E, 0xA5, 0xA6];
-const METEOR_LAKE: &[u8] = &[0xAA, 0xAC, 0xB5];
-const SIERRA_FOREST: &[u8] = &[0xAF];
-const ARROW_LAKE_H: &[u8] = &[0xC5];
-
-const fn erratum(number: &'static str, models: &'static [u8], events: &'static [u8]) -> Erratum {
-    Erratum { number, cores: Cores::All, events: Events::Architectural(events), family: 6, models }
+const fn erratum(number: &'static str, processor: IntelProcessor, events: &'static [u8]) -> Erratum {
+    Erratum { number, cores: Cores::All, events: Events::Architectural(events), processor: Processor::Intel(processor) }
 }
 
-const fn of_efficient_cores(number: &'static str, models: &'static [u8], events: &'static [u8]) -> Erratum {
-    Erratum { cores: Cores::Efficient, ..erratum(number, models, events) }
+const fn of_efficient_cores(number: &'static str, processor: IntelProcessor, events: &'static [u8]) -> Erratum {
+    Erratum { cores: Cores::Efficient, ..erratum(number, processor, events) }
 }
 
-/// Milan and Milan-X.
-const MILAN: &[u8] = &[0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x0E, 0x0F];
 /// Retired instructions, macro-ops, branches and taken branches, and mispredicted ones.
 const RETIRED: &[u8] = &[0xC0, 0xC1, 0xC2, 0xC3, 0xC4, 0xC5];
 
@@ -66,19 +62,24 @@ const RETIRED: &[u8] = &[0xC0, 0xC1, 0xC2, 0xC3, 0xC4, 0xC5];
 /// for family 19h models 00h to 0Fh: retire events overcount. The guide's workaround, bit 43 of PERF_CTL2, is not
 /// applied: it is no event select, and Linux does not set it either.
 const ERRATA: [Erratum; 13] = [
-    erratum("HSD11", HASWELL, &[INSTRUCTIONS]),
-    erratum("HSD140", HASWELL, &[INSTRUCTIONS]),
-    erratum("BDM61", BROADWELL, &[INSTRUCTIONS]),
-    erratum("SKL044", SKYLAKE, &[INSTRUCTIONS]),
-    erratum("SKL057", SKYLAKE, &[LLC_REFERENCES, LLC_MISSES]),
-    erratum("SKL091", SKYLAKE, &[INSTRUCTIONS, BRANCHES]),
-    of_efficient_cores("MTL012", METEOR_LAKE, &[BRANCHES]),
-    of_efficient_cores("MTL013", METEOR_LAKE, &[BRANCHES]),
-    erratum("SRF6", SIERRA_FOREST, &[BRANCHES]),
-    erratum("SRF7", SIERRA_FOREST, &[BRANCHES]),
-    of_efficient_cores("ARL010", ARROW_LAKE_H, &[BRANCHES]),
-    of_efficient_cores("ARL011", ARROW_LAKE_H, &[BRANCHES]),
-    Erratum { number: "1292", cores: Cores::All, events: Events::Zen3(RETIRED), family: 0x19, models: MILAN },
+    erratum("HSD11", IntelProcessor::Haswell, &[INSTRUCTIONS]),
+    erratum("HSD140", IntelProcessor::Haswell, &[INSTRUCTIONS]),
+    erratum("BDM61", IntelProcessor::Broadwell, &[INSTRUCTIONS]),
+    erratum("SKL044", IntelProcessor::Skylake, &[INSTRUCTIONS]),
+    erratum("SKL057", IntelProcessor::Skylake, &[LLC_REFERENCES, LLC_MISSES]),
+    erratum("SKL091", IntelProcessor::Skylake, &[INSTRUCTIONS, BRANCHES]),
+    of_efficient_cores("MTL012", IntelProcessor::MeteorLake, &[BRANCHES]),
+    of_efficient_cores("MTL013", IntelProcessor::MeteorLake, &[BRANCHES]),
+    erratum("SRF6", IntelProcessor::SierraForest, &[BRANCHES]),
+    erratum("SRF7", IntelProcessor::SierraForest, &[BRANCHES]),
+    of_efficient_cores("ARL010", IntelProcessor::ArrowLakeH, &[BRANCHES]),
+    of_efficient_cores("ARL011", IntelProcessor::ArrowLakeH, &[BRANCHES]),
+    Erratum {
+        number: "1292",
+        cores: Cores::All,
+        events: Events::Zen3(RETIRED),
+        processor: Processor::Amd(AmdProcessor::Milan),
+    },
 ];
 
 impl Erratum {
@@ -111,7 +112,9 @@ impl Erratum {
 /// # IRQL
 /// Any.
 pub fn of_processor(signature: Signature) -> impl Iterator<Item = &'static Erratum> {
-    let is_concerned =
-        move |erratum: &&Erratum| erratum.family == signature.family() && erratum.models.contains(&signature.model());
-    ERRATA.iter().filter(is_concerned)
+    let (intels, amds) = (IntelProcessor::of(signature), AmdProcessor::of(signature));
+    ERRATA.iter().filter(move |erratum| match erratum.processor {
+        Processor::Intel(processor) => intels == Some(processor),
+        Processor::Amd(processor) => amds == Some(processor),
+    })
 }

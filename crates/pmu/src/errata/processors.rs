@@ -2,28 +2,27 @@
 
 use core::ops::RangeInclusive;
 
-use x86_defs::cpuid::Signature;
+use x86_defs::cpuid::{IntelProcessor, Signature};
 
-/// Every stepping of a model.
+/// Every stepping of a processor.
 pub const EVERY_STEPPING: RangeInclusive<u8> = 0..=0xF;
 
-/// Intel's processors of family 6 with these models and steppings.
+/// Some of Intel's processors, with these steppings.
 #[derive(Debug)]
-pub struct Family6 {
-    pub models: &'static [u8],
+pub struct IntelProcessors {
+    pub processors: &'static [IntelProcessor],
     pub steppings: RangeInclusive<u8>,
 }
 
-impl Family6 {
-    /// Every stepping of these models.
-    pub const fn of(models: &'static [u8]) -> Self {
-        Self { models, steppings: EVERY_STEPPING }
+impl IntelProcessors {
+    /// Every stepping of these processors.
+    pub const fn of(processors: &'static [IntelProcessor]) -> Self {
+        Self { processors, steppings: EVERY_STEPPING }
     }
 
     /// Returns whether the set has the processor.
     pub fn has(&self, signature: Signature) -> bool {
-        signature.family() == 6
-            && self.models.contains(&signature.model())
+        IntelProcessor::of(signature).is_some_and(|processor| self.processors.contains(&processor))
             && self.steppings.contains(&signature.stepping())
     }
 }

@@ -6,10 +6,11 @@
 use core::ops::RangeInclusive;
 
 use x86_defs::cpuid::{
-    Leaf1Ecx, Leaf7Edx, Leaf80000001Ecx, LeafAEax, LeafAEdx, Signature, VENDOR_AMD, VENDOR_HYGON, VENDOR_INTEL, leaf,
+    IntelProcessor, Leaf1Ecx, Leaf7Edx, Leaf80000001Ecx, LeafAEax, LeafAEdx, Signature, VENDOR_AMD, VENDOR_HYGON,
+    VENDOR_INTEL, leaf,
 };
 
-use super::processors::Family6;
+use super::processors::IntelProcessors;
 use crate::cpu::Cpuid;
 use crate::{selection, topology};
 
@@ -62,8 +63,8 @@ enum Condition {
 enum Processors {
     /// All of Intel's with architectural performance monitoring.
     Intel,
-    /// Some of Intel's family 6.
-    Family6(&'static [Family6]),
+    /// Some of Intel's.
+    Of(&'static [IntelProcessors]),
     /// AMD's families with these numbers, and Hygon's.
     Amd(RangeInclusive<u16>),
 }
@@ -85,17 +86,25 @@ pub struct Workaround {
     condition: Condition,
 }
 
-const NEHALEM: Family6 = Family6::of(&[0x1A, 0x1E, 0x1F, 0x2E]);
-const WESTMERE: Family6 = Family6::of(&[0x25, 0x2C, 0x2F]);
-const CORE_2: Family6 = Family6::of(&[0x0F]);
-const IVY_BRIDGE: Family6 = Family6::of(&[0x3A, 0x3E]);
-const HASWELL: Family6 = Family6::of(&[0x3C, 0x3F, 0x45, 0x46]);
-const BROADWELL: Family6 = Family6::of(&[0x3D, 0x47, 0x4F, 0x56]);
-/// Skylake to Comet Lake, and their servers.
-const SKYLAKE: Family6 = Family6::of(&[0x4E, 0x55, 0x5E, 0x8E, 0x9E, 0xA5, 0xA6]);
+const NEHALEM: IntelProcessors = IntelProcessors::of(&[IntelProcessor::Nehalem, IntelProcessor::Westmere]);
+const CORE_2: IntelProcessors = IntelProcessors::of(&[IntelProcessor::Merom]);
+/// Sandy Bridge, Ivy Bridge and Haswell.
+const LEAKING: IntelProcessors = IntelProcessors::of(&[
+    IntelProcessor::SandyBridge,
+    IntelProcessor::SandyBridgeServer,
+    IntelProcessor::IvyBridge,
+    IntelProcessor::IvyBridgeServer,
+    IntelProcessor::Haswell,
+]);
+const BROADWELL: IntelProcessors = IntelProcessors::of(&[IntelProcessor::Broadwell]);
+const SKYLAKE: IntelProcessors = IntelProcessors::of(&[IntelProcessor::Skylake]);
 
-const fn sandy_bridge(models: &'static [u8], steppings: RangeInclusive<u8>) -> Family6 {
-    Family6 { models, steppings }
+const fn sandy_bridge(steppings: RangeInclusive<u8>) -> IntelProcessors {
+    IntelProcessors { processors: &[IntelProcessor::SandyBridge], steppings }
+}
+
+const fn sandy_bridge_server(steppings: RangeInclusive<u8>) -> IntelProcessors {
+    IntelProcessors { processors: &[IntelProcessor::SandyBridgeServer], steppings }
 }
 
 /// The workarounds, in the order of their numbers. Each has a test on the model of a processor that needs it:
@@ -115,7 +124,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::ResetCounters,
         effect: "the general counters are reset before each start",
         source: "Linux, arch/x86/events/intel/core.c, intel_pmu_nhm_enable_all",
-        processors: Processors::Family6(&[NEHALEM, WESTMERE]),
+        processors: Processors::Of(&[NEHALEM]),
         condition: Condition::Always,
     },
     Workaround {
@@ -124,7 +133,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::KeepOtherThreadFree,
         effect: "events 0xD0 to 0xD3 keep the other thread's counter free",
         source: "Linux, arch/x86/events/intel/core.c, intel_ht_bug",
-        processors: Processors::Family6(&[Family6::of(&[0x2A, 0x2D]), IVY_BRIDGE, HASWELL]),
+        processors: Processors::Of(&[LEAKING]),
         condition: Condition::Threads,
     },
     Workaround {
@@ -133,7 +142,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::LeaveCounter3,
         effect: "counter 3 is left to the microcode of TSX",
         source: "Linux commit 400816f60c54; CPUID.(7,0):EDX[13] and [11]",
-        processors: Processors::Family6(&[SKYLAKE]),
+        processors: Processors::Of(&[SKYLAKE]),
         condition: Condition::Transactions,
     },
     Workaround {
@@ -151,7 +160,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::NoPreciseRecords,
         effect: "precise events are refused: their records are unreliable",
         source: "Linux, arch/x86/events/intel/core.c, intel_clovertown_quirk",
-        processors: Processors::Family6(&[CORE_2]),
+        processors: Processors::Of(&[CORE_2]),
         condition: Condition::Always,
     },
     Workaround {
@@ -160,7 +169,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::PreciseRecordsSince(0x28),
         effect: "precise events need microcode 0x28 or newer",
         source: "Linux, arch/x86/events/intel/core.c, intel_sandybridge_quirk",
-        processors: Processors::Family6(&[sandy_bridge(&[0x2A], 7..=7)]),
+        processors: Processors::Of(&[sandy_bridge(7..=7)]),
         condition: Condition::Always,
     },
     Workaround {
@@ -169,7 +178,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::PreciseRecordsSince(0x618),
         effect: "precise events need microcode 0x618 or newer",
         source: "Linux, arch/x86/events/intel/core.c, intel_sandybridge_quirk",
-        processors: Processors::Family6(&[sandy_bridge(&[0x2D], 6..=6)]),
+        processors: Processors::Of(&[sandy_bridge_server(6..=6)]),
         condition: Condition::Always,
     },
     Workaround {
@@ -178,7 +187,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::PreciseRecordsSince(0x70C),
         effect: "precise events need microcode 0x70C or newer",
         source: "Linux, arch/x86/events/intel/core.c, intel_sandybridge_quirk",
-        processors: Processors::Family6(&[sandy_bridge(&[0x2D], 7..=7)]),
+        processors: Processors::Of(&[sandy_bridge_server(7..=7)]),
         condition: Condition::Always,
     },
     Workaround {
@@ -187,11 +196,11 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::PreciseRecordsSince(u32::MAX),
         effect: "precise events are refused: no microcode records them",
         source: "Linux, arch/x86/events/intel/core.c, intel_sandybridge_quirk",
-        processors: Processors::Family6(&[
-            sandy_bridge(&[0x2A], 0..=6),
-            sandy_bridge(&[0x2A], 8..=0xF),
-            sandy_bridge(&[0x2D], 0..=5),
-            sandy_bridge(&[0x2D], 8..=0xF),
+        processors: Processors::Of(&[
+            sandy_bridge(0..=6),
+            sandy_bridge(8..=0xF),
+            sandy_bridge_server(0..=5),
+            sandy_bridge_server(8..=0xF),
         ]),
         condition: Condition::Always,
     },
@@ -201,7 +210,7 @@ pub const WORKAROUNDS: &[Workaround] = &[
         action: Action::AlignPeriods,
         effect: "intervals of INST_RETIRED.PREC_DIST are multiples of 64",
         source: "Linux, arch/x86/events/intel/core.c, bdw_limit_period",
-        processors: Processors::Family6(&[BROADWELL]),
+        processors: Processors::Of(&[BROADWELL]),
         condition: Condition::Always,
     },
     Workaround {
@@ -246,7 +255,7 @@ impl Workaround {
     fn is_for(&self, cpu: &impl Cpuid, signature: Signature) -> bool {
         let is_listed = match &self.processors {
             Processors::Intel => true,
-            Processors::Family6(sets) => sets.iter().any(|set| set.has(signature)),
+            Processors::Of(sets) => sets.iter().any(|set| set.has(signature)),
             Processors::Amd(families) => families.contains(&signature.family()),
         };
         is_listed && self.condition.holds(cpu)

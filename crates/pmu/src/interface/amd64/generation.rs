@@ -1,7 +1,7 @@
 //! Processor generations by their events. Each family has its own event numbers (APM Vol. 2, 13.2.1): the HAL's table
 //! has those of the K8. Later families lack some of them, and Zen processors lack most.
 
-use x86_defs::cpuid::{Signature, leaf};
+use x86_defs::cpuid::{AmdProcessor, Signature, leaf};
 
 use super::{SOURCES, families, zen};
 use crate::constraints::{Table, tables};
@@ -41,26 +41,22 @@ pub enum Generation {
 
 impl Generation {
     /// Returns the generation of the current processor, which must have long mode.
-    ///
-    /// # References
-    /// Linux, arch/x86/kernel/cpu/amd.c, `bsp_init_amd`: the models of families 19h and 1Ah.
     pub fn of(cpu: &impl Cpuid) -> Self {
         let signature = Signature::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).eax);
-        match (signature.family(), signature.model()) {
-            (..=0xF, _) => Self::K8,
-            // No processor of family 13h exists.
-            (0x10 | 0x13, _) => Self::Family10,
-            (0x11, _) => Self::Family11,
-            (0x12, _) => Self::Family12,
-            (0x14, _) => Self::Family14,
-            (0x15, _) => Self::Family15,
-            (0x16, _) => Self::Family16,
-            (0x17 | 0x18, _) => Self::Zen,
-            (0x19, 0x00..=0x0F | 0x20..=0x5F) => Self::Zen3,
-            (0x19, 0x10..=0x1F | 0x60..=0xAF) => Self::Zen4,
-            (0x1A, 0x00..=0x2F | 0x40..=0x4F | 0x60..=0x7F) => Self::Zen5,
-            (0x1A, 0x50..=0x5F | 0x80..=0xAF | 0xC0..=0xEF) => Self::Zen6,
-            _ => Self::Unknown,
+        match AmdProcessor::of(signature) {
+            Some(AmdProcessor::K8) => Self::K8,
+            Some(AmdProcessor::Family10) => Self::Family10,
+            Some(AmdProcessor::Family11) => Self::Family11,
+            Some(AmdProcessor::Family12) => Self::Family12,
+            Some(AmdProcessor::Family14) => Self::Family14,
+            Some(AmdProcessor::Family15) => Self::Family15,
+            Some(AmdProcessor::Family16) => Self::Family16,
+            Some(AmdProcessor::Zen) => Self::Zen,
+            Some(AmdProcessor::Milan | AmdProcessor::Zen3) => Self::Zen3,
+            Some(AmdProcessor::Zen4) => Self::Zen4,
+            Some(AmdProcessor::Zen5) => Self::Zen5,
+            Some(AmdProcessor::Zen6) => Self::Zen6,
+            None => Self::Unknown,
         }
     }
 

@@ -4,7 +4,7 @@
 use bitfield_struct::bitfield;
 use raw_cpuid::CpuIdResult;
 use x86_defs::cpuid::{
-    Leaf1Ecx, Leaf23Eax, Leaf23Ebx, Leaf71Eax, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, Signature, leaf,
+    IntelProcessor, Leaf1Ecx, Leaf23Eax, Leaf23Ebx, Leaf71Eax, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx, Signature, leaf,
 };
 use x86_defs::intel::perfmon::{GlobalCtrl, GlobalStatus};
 
@@ -292,7 +292,7 @@ impl PmuCapabilities {
 /// Returns whether the current processor is a server of Sandy Bridge or Ivy Bridge (Linux, `intel_pmu_init`).
 fn is_server(cpu: &impl Cpuid) -> bool {
     let signature = Signature::from_bits(cpu.cpuid(leaf::FEATURES, 0).eax);
-    signature.family() == 6 && matches!(signature.model(), 0x2D | 0x3E)
+    matches!(IntelProcessor::of(signature), Some(IntelProcessor::SandyBridgeServer | IntelProcessor::IvyBridgeServer))
 }
 
 /// Returns subleaf 0 of leaf 0x23 of the current processor, if it has that leaf.

@@ -1,6 +1,6 @@
 //! Intel's microarchitectures, and their tables of events.
 
-use x86_defs::cpuid::{CORE_TYPE_ATOM, Leaf1AEax, Leaf7Edx, Signature, leaf};
+use x86_defs::cpuid::{CORE_TYPE_ATOM, IntelProcessor, Leaf1AEax, Leaf7Edx, Signature, leaf};
 
 use crate::constraints::{Table, tables};
 use crate::cpu::Cpuid;
@@ -46,9 +46,6 @@ pub enum Microarchitecture {
 /// Native model of Crestmont in leaf 1AH (Linux, arch/x86/events/perf_event.h, `INTEL_ATOM_CMT_NATIVE_ID`).
 const NATIVE_CRESTMONT: u32 = 2;
 
-/// Family of Nova Lake.
-const FAMILY_18: u16 = 18;
-
 impl Microarchitecture {
     /// All values, in the order of their numbers.
     pub const ALL: [Self; 26] = [
@@ -80,47 +77,46 @@ impl Microarchitecture {
         Self::ArcticWolf,
     ];
 
-    /// Returns the microarchitecture of the current processor, by its family, model and core type (Intel's event files,
-    /// `mapfile.csv`; SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel"). A hybrid whose core types
-    /// are hidden is taken for its P cores.
+    /// Returns the microarchitecture of the current processor, by its family, model and core type. A hybrid whose core
+    /// types are hidden is taken for its P cores.
     ///
     /// # IRQL
     /// Any at which the thread stays on its processor.
     pub fn of(cpu: &impl Cpuid) -> Self {
+        use IntelProcessor as P;
         let signature = Signature::from_bits(cpu.cpuid(leaf::FEATURES, 0).eax);
         let either = |performance, efficient: fn(Leaf1AEax) -> Self| efficient_core(cpu).map_or(performance, efficient);
-        match (signature.family(), signature.model()) {
-            (6, 0x0E) => Self::Core,
-            (6, 0x0F | 0x16 | 0x17 | 0x1D) => Self::Core2,
-            (6, 0x1A | 0x1E | 0x1F | 0x2E) => Self::Nehalem,
-            (6, 0x25 | 0x2C | 0x2F) => Self::Westmere,
-            (6, 0x2A | 0x2D) => Self::SandyBridge,
-            (6, 0x3A | 0x3E) => Self::IvyBridge,
-            (6, 0x3C | 0x3F | 0x45 | 0x46) => Self::Haswell,
-            (6, 0x3D | 0x47 | 0x4F | 0x56) => Self::Broadwell,
-            (6, 0x4E | 0x5E | 0x8E | 0x9E | 0xA5 | 0xA6 | 0x55) => Self::Skylake,
-            (6, 0x7D | 0x7E | 0x6A | 0x6C | 0xA7 | 0x8C | 0x8D) => Self::IceLake,
-            // 0xD7 is Bartlett Lake without E cores: Raptor Cove (Linux, `INTEL_BARTLETTLAKE`).
-            (6, 0x8F | 0xCF | 0xAD | 0xAE | 0xD7) => Self::GoldenCove,
-            (6, 0x97 | 0x9A | 0xB7 | 0xBA | 0xBF) => either(Self::GoldenCove, |_| Self::Gracemont),
-            (6, 0xAA | 0xAC | 0xB5) => either(Self::GoldenCove, |_| Self::Crestmont),
-            (6, 0xBD | 0xC6) => either(Self::LionCove, |_| Self::Skymont),
-            (6, 0xC5) => either(Self::LionCove, |core| match core.native_model() {
+        match IntelProcessor::of(signature) {
+            None | Some(P::Pentium | P::P6 | P::NetBurst) => Self::Unknown,
+            Some(P::Yonah) => Self::Core,
+            Some(P::Merom | P::Penryn) => Self::Core2,
+            Some(P::Nehalem) => Self::Nehalem,
+            Some(P::Westmere) => Self::Westmere,
+            Some(P::SandyBridge | P::SandyBridgeServer) => Self::SandyBridge,
+            Some(P::IvyBridge | P::IvyBridgeServer) => Self::IvyBridge,
+            Some(P::Haswell) => Self::Haswell,
+            Some(P::Broadwell) => Self::Broadwell,
+            Some(P::Skylake) => Self::Skylake,
+            Some(P::IceLake) => Self::IceLake,
+            Some(P::SapphireRapids) => Self::GoldenCove,
+            Some(P::AlderLake) => either(Self::GoldenCove, |_| Self::Gracemont),
+            Some(P::MeteorLake) => either(Self::GoldenCove, |_| Self::Crestmont),
+            Some(P::LunarLake) => either(Self::LionCove, |_| Self::Skymont),
+            Some(P::ArrowLakeH) => either(Self::LionCove, |core| match core.native_model() {
                 NATIVE_CRESTMONT => Self::Crestmont,
                 _ => Self::Skymont,
             }),
-            (6, 0xCC | 0xD5 | 0xE5) => either(Self::CougarCove, |_| Self::Darkmont),
-            (FAMILY_18, 0x01 | 0x03) => either(Self::CoyoteCove, |_| Self::ArcticWolf),
-            (6, 0x1C | 0x26 | 0x27 | 0x35 | 0x36) => Self::Bonnell,
-            (6, 0x37 | 0x4A | 0x4C | 0x4D | 0x5A | 0x5D) => Self::Silvermont,
-            (6, 0x57 | 0x85) => Self::KnightsLanding,
-            (6, 0x5C | 0x5F) => Self::Goldmont,
-            (6, 0x7A) => Self::GoldmontPlus,
-            (6, 0x86 | 0x96 | 0x9C) => Self::Tremont,
-            (6, 0xBE) => Self::Gracemont,
-            (6, 0xAF | 0xB6) => Self::Crestmont,
-            (6, 0xDD) => Self::Darkmont,
-            _ => Self::Unknown,
+            Some(P::PantherLake) => either(Self::CougarCove, |_| Self::Darkmont),
+            Some(P::NovaLake) => either(Self::CoyoteCove, |_| Self::ArcticWolf),
+            Some(P::Bonnell) => Self::Bonnell,
+            Some(P::Silvermont) => Self::Silvermont,
+            Some(P::KnightsLanding) => Self::KnightsLanding,
+            Some(P::Goldmont) => Self::Goldmont,
+            Some(P::GoldmontPlus) => Self::GoldmontPlus,
+            Some(P::Tremont) => Self::Tremont,
+            Some(P::AlderLakeN) => Self::Gracemont,
+            Some(P::SierraForest | P::GrandRidge) => Self::Crestmont,
+            Some(P::ClearwaterForest) => Self::Darkmont,
         }
     }
 

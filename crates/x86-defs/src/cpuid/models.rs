@@ -1,0 +1,169 @@
+//! The one table from family and model to the processor. Code that depends on a processor matches on these names, and
+//! not on numbers.
+
+use super::Signature;
+
+/// Intel's processors, as far as code distinguishes them. Names are those of the first processor of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "Intel's names")]
+pub enum IntelProcessor {
+    Pentium,
+    /// Pentium Pro to Pentium M: without architectural events.
+    P6,
+    NetBurst,
+    Yonah,
+    /// Core 2 of model 0FH.
+    Merom,
+    /// Later Core 2.
+    Penryn,
+    Nehalem,
+    Westmere,
+    SandyBridge,
+    SandyBridgeServer,
+    IvyBridge,
+    IvyBridgeServer,
+    Haswell,
+    Broadwell,
+    /// To Comet Lake, and their servers.
+    Skylake,
+    /// Also Rocket Lake and Tiger Lake.
+    IceLake,
+    /// A hybrid. Also Raptor Lake.
+    AlderLake,
+    /// Also Emerald Rapids, Granite Rapids, and Bartlett Lake, which has no E cores.
+    SapphireRapids,
+    /// A hybrid. Also Arrow Lake-U.
+    MeteorLake,
+    /// A hybrid. Also Arrow Lake-S.
+    LunarLake,
+    /// A hybrid with two kinds of E cores.
+    ArrowLakeH,
+    /// A hybrid. Also Wildcat Lake.
+    PantherLake,
+    /// A hybrid.
+    NovaLake,
+    Bonnell,
+    /// Also Airmont.
+    Silvermont,
+    /// Also Knights Mill.
+    KnightsLanding,
+    Goldmont,
+    GoldmontPlus,
+    Tremont,
+    /// Alder Lake-N, with E cores alone.
+    AlderLakeN,
+    SierraForest,
+    GrandRidge,
+    ClearwaterForest,
+}
+
+impl IntelProcessor {
+    /// Returns the processor of Intel with this signature (CPUID.1:EAX), or `None` if the model is unknown.
+    ///
+    /// # References
+    /// SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel"; Intel's event files, `mapfile.csv`. Model D7H,
+    /// Bartlett Lake: Linux, arch/x86/include/asm/intel-family.h, `INTEL_BARTLETTLAKE`.
+    #[must_use]
+    pub const fn of(signature: Signature) -> Option<Self> {
+        Self::of_model(signature.family(), signature.model())
+    }
+
+    /// The same by family and model.
+    #[must_use]
+    pub const fn of_model(family: u16, model: u8) -> Option<Self> {
+        Some(match (family, model) {
+            // Quark is in family 5 too.
+            (5, 0x01..=0x08) => Self::Pentium,
+            (6, 0x01 | 0x03 | 0x05..=0x0B | 0x0D) => Self::P6,
+            (6, 0x0E) => Self::Yonah,
+            (6, 0x0F) => Self::Merom,
+            (6, 0x16 | 0x17 | 0x1D) => Self::Penryn,
+            (6, 0x1A | 0x1E | 0x1F | 0x2E) => Self::Nehalem,
+            (6, 0x25 | 0x2C | 0x2F) => Self::Westmere,
+            (6, 0x2A) => Self::SandyBridge,
+            (6, 0x2D) => Self::SandyBridgeServer,
+            (6, 0x3A) => Self::IvyBridge,
+            (6, 0x3E) => Self::IvyBridgeServer,
+            (6, 0x3C | 0x3F | 0x45 | 0x46) => Self::Haswell,
+            (6, 0x3D | 0x47 | 0x4F | 0x56) => Self::Broadwell,
+            (6, 0x4E | 0x55 | 0x5E | 0x8E | 0x9E | 0xA5 | 0xA6) => Self::Skylake,
+            (6, 0x6A | 0x6C | 0x7D | 0x7E | 0x8C | 0x8D | 0xA7) => Self::IceLake,
+            (6, 0x8F | 0xAD | 0xAE | 0xCF | 0xD7) => Self::SapphireRapids,
+            (6, 0x97 | 0x9A | 0xB7 | 0xBA | 0xBF) => Self::AlderLake,
+            (6, 0xAA | 0xAC | 0xB5) => Self::MeteorLake,
+            (6, 0xBD | 0xC6) => Self::LunarLake,
+            (6, 0xC5) => Self::ArrowLakeH,
+            (6, 0xCC | 0xD5 | 0xE5) => Self::PantherLake,
+            (18, 0x01 | 0x03) => Self::NovaLake,
+            (6, 0x1C | 0x26 | 0x27 | 0x35 | 0x36) => Self::Bonnell,
+            (6, 0x37 | 0x4A | 0x4C | 0x4D | 0x5A | 0x5D) => Self::Silvermont,
+            (6, 0x57 | 0x85) => Self::KnightsLanding,
+            (6, 0x5C | 0x5F) => Self::Goldmont,
+            (6, 0x7A) => Self::GoldmontPlus,
+            (6, 0x86 | 0x96 | 0x9C) => Self::Tremont,
+            (6, 0xBE) => Self::AlderLakeN,
+            (6, 0xAF) => Self::SierraForest,
+            (6, 0xB6) => Self::GrandRidge,
+            (6, 0xDD) => Self::ClearwaterForest,
+            (0xF, _) => Self::NetBurst,
+            _ => return None,
+        })
+    }
+}
+
+/// AMD's processors with long mode, and Hygon's, as far as code distinguishes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "AMD's names")]
+pub enum AmdProcessor {
+    /// Family 0Fh and older ones.
+    K8,
+    Family10,
+    Family11,
+    Family12,
+    Family14,
+    Family15,
+    Family16,
+    /// Zen and Zen 2.
+    Zen,
+    /// Zen 3 of the models 00h to 0Fh.
+    Milan,
+    /// Other Zen 3.
+    Zen3,
+    Zen4,
+    Zen5,
+    Zen6,
+}
+
+impl AmdProcessor {
+    /// Returns the processor of AMD or Hygon with this signature (CPUID.80000001H:EAX), or `None` if the model is
+    /// unknown.
+    ///
+    /// # References
+    /// Linux, arch/x86/kernel/cpu/amd.c, `bsp_init_amd`: the models of families 19h and 1Ah.
+    #[must_use]
+    pub const fn of(signature: Signature) -> Option<Self> {
+        Self::of_model(signature.family(), signature.model())
+    }
+
+    /// The same by family and model.
+    #[must_use]
+    pub const fn of_model(family: u16, model: u8) -> Option<Self> {
+        Some(match (family, model) {
+            (..=0xF, _) => Self::K8,
+            // No processor of family 13h exists.
+            (0x10 | 0x13, _) => Self::Family10,
+            (0x11, _) => Self::Family11,
+            (0x12, _) => Self::Family12,
+            (0x14, _) => Self::Family14,
+            (0x15, _) => Self::Family15,
+            (0x16, _) => Self::Family16,
+            (0x17 | 0x18, _) => Self::Zen,
+            (0x19, 0x00..=0x0F) => Self::Milan,
+            (0x19, 0x20..=0x5F) => Self::Zen3,
+            (0x19, 0x10..=0x1F | 0x60..=0xAF) => Self::Zen4,
+            (0x1A, 0x00..=0x2F | 0x40..=0x4F | 0x60..=0x7F) => Self::Zen5,
+            (0x1A, 0x50..=0x5F | 0x80..=0xAF | 0xC0..=0xEF) => Self::Zen6,
+            _ => return None,
+        })
+    }
+}
