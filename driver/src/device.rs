@@ -80,28 +80,43 @@ fn serve(mut request: Request<'static>) -> NTSTATUS {
     let Some(engine) = engine.as_mut() else {
         return request.complete(STATUS_DELETE_PENDING, 0);
     };
-    let (status, information) = match request.major() {
-        Major::Create => (engine.open(client, current_process()).into(), 0),
-        Major::Release => {
-            engine.close(client);
-            waiting::cancel(Some(client));
-            (STATUS_SUCCESS, 0)
-        }
+    // Each is a function of its own, so that only its stack is in use.
+    match request.major() {
+        Major::Create => open(engine, client, request),
+        Major::Release => close(engine, client, request),
         Major::DeviceControl => {
-            let code = request.code();
-            if protocol::find(code).is_some_and(|spec| spec.method == Method::OutDirect) {
+            if protocol::find(request.code()).is_some_and(|spec| spec.method == Method::OutDirect) {
                 return waiting::begin(engine, request);
             }
-            let (buffer, input, output) = request.buffered();
-            let done = engine.serve(engine::Request { client, code, buffer, input, output });
-            if code == Code::Stop as u32 {
-                crate::wake(); // a request may wait for samples of the stopped session
-            }
-            (done.status.into(), done.information)
+            control(engine, client, request)
         }
-        Major::Other => (STATUS_INVALID_DEVICE_REQUEST, 0),
-    };
-    request.complete(status, information)
+        Major::Other => request.complete(STATUS_INVALID_DEVICE_REQUEST, 0),
+    }
+}
+
+#[inline(never)]
+fn open(engine: &mut Engine<Kernel>, client: ClientId, request: Request<'static>) -> NTSTATUS {
+    let status = engine.open(client, current_process());
+    request.complete(status.into(), 0)
+}
+
+#[inline(never)]
+fn close(engine: &mut Engine<Kernel>, client: ClientId, request: Request<'static>) -> NTSTATUS {
+    engine.close(client);
+    waiting::cancel(Some(client));
+    request.complete(STATUS_SUCCESS, 0)
+}
+
+/// Serves a request whose input and output share a buffer.
+#[inline(never)]
+fn control(engine: &mut Engine<Kernel>, client: ClientId, mut request: Request<'static>) -> NTSTATUS {
+    let code = request.code();
+    let (buffer, input, output) = request.buffered();
+    let done = engine.serve(engine::Request { client, code, buffer, input, output });
+    if code == Code::Stop as u32 {
+        crate::wake(); // a request may wait for samples of the stopped session
+    }
+    request.complete(done.status.into(), done.information)
 }
 
 /// Serves a request that reads counters of the current processor, without the engine's lock. Returns `None` for other
@@ -109,6 +124,7 @@ fn serve(mut request: Request<'static>) -> NTSTATUS {
 ///
 /// The request keeps its handle's file object until it completes, and the sampler with it. If another thread closes the
 /// handle meanwhile, the session ends on this processor before the read or after it.
+#[inline(never)]
 fn read_group(client: ClientId, request: &mut Request<'_>) -> Option<Completion> {
     let code = request.code();
     if !matches!(request.major(), Major::DeviceControl) || code != Code::ReadGroup as u32 {

@@ -91,10 +91,9 @@ extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, registry_path: PCUNI
     black_box(&IDENTITY); // without a use, the linker drops it
     ENGINE.initialize();
     interrupt::initialize();
-    let Some(kernel) = Kernel::new(registry_path) else { return STATUS_INSUFFICIENT_RESOURCES };
-    let Ok(engine) = Engine::new(kernel, VERSION) else { return STATUS_INSUFFICIENT_RESOURCES };
-    interrupt::publish(engine.sampler()); // a separate allocation: the engine may move
-    *ENGINE.lock() = Some(engine);
+    if create_engine(registry_path).is_none() {
+        return STATUS_INSUFFICIENT_RESOURCES;
+    }
     tracing::register();
     let made = WORKER
         .start()
@@ -111,6 +110,19 @@ extern "system" fn driver_entry(driver: &mut DRIVER_OBJECT, registry_path: PCUNI
             status
         }
     }
+}
+
+/// Creates the engine. Returns `None` if memory is low.
+///
+/// # IRQL
+/// PASSIVE_LEVEL.
+#[inline(never)] // its stack must not be in use while a load that fails is undone
+fn create_engine(registry_path: PCUNICODE_STRING) -> Option<()> {
+    let kernel = Kernel::new(registry_path)?;
+    let engine = Engine::new(kernel, VERSION).ok()?;
+    interrupt::publish(engine.sampler()); // a separate allocation: the engine may move
+    *ENGINE.lock() = Some(engine);
+    Some(())
 }
 
 /// Notifies the engine of a processor that is added.

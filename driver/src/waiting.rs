@@ -19,6 +19,7 @@ const MILLISECOND: u64 = 10_000;
 ///
 /// # IRQL
 /// At most APC_LEVEL.
+#[inline(never)]
 pub fn begin(engine: &mut Engine<Kernel>, mut request: Request<'static>) -> NTSTATUS {
     match ask(engine, &mut request, true) {
         Ok(done) => request.complete(done.status.into(), done.information),

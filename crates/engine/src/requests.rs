@@ -237,18 +237,17 @@ impl<M: Platform> Engine<M> {
         }
     }
 
+    /// Answers a request by a function of its own, which is never inlined: the stack of one is in use at a time, and the
+    /// audit of the driver tells what each request needs.
     fn answer(&mut self, client: ClientId, input: Input, output: &mut [u8]) -> usize {
         let reply = &mut Reply::over(output);
         let context = EngineContext::new(&self.platform, &self.sampler);
         let outcome = match input {
             Input::Hello(hello) => return self.hello(client, hello, output),
-            Input::Info => return write(output, &self.info(), size_of::<InfoReply>()),
+            Input::Info => return self.info(output),
             input if input.reserved() != 0 => Err(invalid(ErrorCode::BadFlags, input.reserved())),
             Input::ListSources => {
-                self.sampler
-                    .hal()
-                    .source_list()
-                    .for_each(|source| reply.push(&self.source_record(&source, source.interval, 0)));
+                self.list_sources(reply);
                 Ok(())
             }
             Input::QuerySource(wanted) => self.query_source(wanted, reply),
@@ -258,27 +257,23 @@ impl<M: Platform> Engine<M> {
                 self.sessions.stop(session, EventFilter { source, core_type }, client, context, reply)
             }
             Input::Read(wanted) => self.sessions.read(wanted.session, client, context, reply),
-            Input::ReadGroup(wanted) => match self.sessions.read_group(wanted, client, context) {
-                Ok(group) => return write(output, &group, size_of::<GroupReply>()),
-                Err(refusal) => Err(refusal),
-            },
+            Input::ReadGroup(wanted) => return self.read_group(wanted, client, output),
             Input::ControlArea(wanted) => self.sessions.serve_areas(&wanted, context, reply),
             Input::ListHalSources => self.list_hal_sources(reply),
             Input::ReadRegisters(wanted) => self.sessions.read_registers(wanted, context, reply),
             Input::ListSessions => {
-                self.sessions.write_sessions(reply);
+                self.list_sessions(reply);
                 Ok(())
             }
             Input::ListCoreTypes => {
-                CoreType::ALL.into_iter().filter_map(|core_type| self.core_type(core_type)).for_each(|record| {
-                    reply.push(&record);
-                });
+                self.list_core_types(reply);
                 Ok(())
             }
         };
         reply.finish(outcome)
     }
 
+    #[inline(never)]
     fn hello(&mut self, client: ClientId, hello: Hello, output: &mut [u8]) -> usize {
         let agreed = hello.version == PROTOCOL_VERSION;
         if let Some(client) = self.clients.get_mut(client) {
@@ -295,7 +290,8 @@ impl<M: Platform> Engine<M> {
         write(output, &reply, size_of::<HelloReply>())
     }
 
-    fn info(&self) -> InfoReply {
+    #[inline(never)]
+    fn info(&self, output: &mut [u8]) -> usize {
         let interface = self.sampler.hal().interface();
         let selection = self.sampler.hal().selection();
         let processors = self.platform.processors();
@@ -304,7 +300,7 @@ impl<M: Platform> Engine<M> {
         let (interrupts, account) = (self.sampler.interrupts(), self.sessions.account());
         let in_use =
             |processor| self.sampler.hal().cpu_counters(processor).counters(|state| !state.is_free()).iter().count();
-        InfoReply {
+        let reply = InfoReply {
             header: ReplyHeader::new_zeroed(),
             driver: self.version,
             protocol: PROTOCOL_VERSION,
@@ -338,7 +334,8 @@ impl<M: Platform> Engine<M> {
             workarounds: self.sampler.hal().workarounds().bits(),
             smm: self.smm(processors),
             reserved_end: 0,
-        }
+        };
+        write(output, &reply, size_of::<InfoReply>())
     }
 
     /// Returns whether the counts of some processor include System Management Mode, as in [`InfoReply`].
@@ -402,6 +399,35 @@ impl<M: Platform> Engine<M> {
         record
     }
 
+    #[inline(never)]
+    fn list_sources(&self, reply: &mut Reply<'_>) {
+        for source in self.sampler.hal().source_list() {
+            reply.push(&self.source_record(&source, source.interval, 0));
+        }
+    }
+
+    #[inline(never)]
+    fn list_sessions(&self, reply: &mut Reply<'_>) {
+        self.sessions.write_sessions(reply);
+    }
+
+    #[inline(never)]
+    fn list_core_types(&self, reply: &mut Reply<'_>) {
+        for record in CoreType::ALL.into_iter().filter_map(|core_type| self.core_type(core_type)) {
+            reply.push(&record);
+        }
+    }
+
+    #[inline(never)]
+    fn read_group(&self, wanted: GroupRequest, client: ClientId, output: &mut [u8]) -> usize {
+        let context = EngineContext::new(&self.platform, &self.sampler);
+        match self.sessions.read_group(wanted, client, context) {
+            Ok(group) => write(output, &group, size_of::<GroupReply>()),
+            Err(refusal) => Reply::over(output).finish(Err(refusal)),
+        }
+    }
+
+    #[inline(never)]
     fn list_hal_sources(&self, reply: &mut Reply<'_>) -> Result<(), Refusal> {
         let records = self
             .sampler
@@ -416,6 +442,7 @@ impl<M: Platform> Engine<M> {
         Ok(())
     }
 
+    #[inline(never)]
     fn query_source(&self, wanted: SourceRequest, reply: &mut Reply<'_>) -> Result<(), Refusal> {
         let SourceRequest { source, core_type } = wanted;
         let hal = self.sampler.hal();
@@ -431,6 +458,7 @@ impl<M: Platform> Engine<M> {
         Ok(())
     }
 
+    #[inline(never)]
     fn set_interval(&self, wanted: IntervalRequest, reply: &mut Reply<'_>) -> Result<(), Refusal> {
         let source = Source(wanted.source);
         let mut interval = wanted.interval;
@@ -442,6 +470,7 @@ impl<M: Platform> Engine<M> {
         Ok(())
     }
 
+    #[inline(never)]
     fn start(
         &mut self,
         client: ClientId,

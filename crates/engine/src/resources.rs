@@ -73,6 +73,7 @@ impl Resources {
     /// Acquires the resources that a session needs. After a refusal, or if counters of the session turn out not to
     /// work, the caller must release what is unused. With `force`, counters that another program has enabled are used
     /// too.
+    #[inline(never)]
     pub fn take<M: Platform>(
         &mut self,
         session: &Session,

@@ -99,7 +99,15 @@ impl Sessions {
         };
         self.last_number = number;
         self.set_budget(context);
-        let Some((session, others)) = self.all.split_last() else { return Err(NO_MEMORY) };
+        self.begin_last(context);
+        self.configure_threads(number, context)?;
+        Ok(number)
+    }
+
+    /// Starts the counters of the session that was planned last.
+    #[inline(never)]
+    fn begin_last<M: Platform>(&self, context: EngineContext<'_, M>) {
+        let Some((session, others)) = self.all.split_last() else { return };
         let EngineContext { platform, sampler, .. } = context;
         let clock = platform.shared_clock();
         platform.on_processors(&set_of(session.processors.iter().copied()), &|current| {
@@ -111,12 +119,11 @@ impl Sessions {
             session.begin(current, sampler, now);
         });
         write_starts(session, context);
-        self.configure_threads(number, context)?;
-        Ok(number)
     }
 
     /// Plans a session. If it would be refused for what other sessions use, or would have to take turns, those that
     /// yield stop first.
+    #[inline(never)]
     fn plan<M: Platform>(
         &mut self,
         requester: Requester,
@@ -191,6 +198,7 @@ impl Sessions {
     }
 
     /// Writes what the running events of the addressed sessions have counted so far.
+    #[inline(never)]
     pub fn read<M: Platform>(
         &self,
         number: u64,
@@ -276,6 +284,7 @@ impl Sessions {
     }
 
     /// Stops the addressed events of the addressed sessions, and writes the final counts.
+    #[inline(never)]
     pub fn stop<M: Platform>(
         &mut self,
         number: u64,
@@ -296,6 +305,7 @@ impl Sessions {
     }
 
     /// Stops every session of a handle.
+    #[inline(never)]
     pub fn stop_all_of<M: Platform>(&mut self, client: ClientId, context: EngineContext<'_, M>) {
         let reply = &mut Reply::over(&mut []);
         let kept = self.stop_those(|session| session.owner == Some(client), EventFilter::ALL, context, reply);
@@ -306,6 +316,7 @@ impl Sessions {
     }
 
     /// Allocates, frees or lists control areas.
+    #[inline(never)]
     pub fn serve_areas<M: Platform>(
         &mut self,
         request: &AreaRequest,
@@ -316,6 +327,7 @@ impl Sessions {
     }
 
     /// Reads the registers of a processor.
+    #[inline(never)]
     pub fn read_registers<M: Platform>(
         &self,
         request: RegistersRequest,

@@ -10,6 +10,7 @@ use crate::session::Session;
 
 impl Sessions {
     /// Stops every session that yields, except for those that have done so.
+    #[inline(never)]
     pub(super) fn yield_counters<M: Platform>(&mut self, context: EngineContext<'_, M>) {
         for session in self.all.iter_mut().filter(|session| session.would_yield()) {
             let running = session.events.iter_mut().filter(|event| event.runs());
