@@ -14,6 +14,14 @@ pub struct Image<'a> {
     pub code: Vec<(u64, &'a [u8])>,
     /// Slots of the import table, and the function of each.
     pub imports: BTreeMap<u64, String>,
+    /// Functions of the image that a function calls through pointers, which may be none. Without an entry, such calls
+    /// have an unknown target.
+    pub targets: BTreeMap<u64, BTreeSet<u64>>,
+    /// Functions that an imported function calls before it returns, by the function that calls the import.
+    pub callbacks: BTreeMap<(u64, String), BTreeSet<u64>>,
+    /// Beginnings of functions. A jump to another one is a call that does not return; without them, its target belongs
+    /// to the function that jumps.
+    pub starts: BTreeSet<u64>,
 }
 
 /// What a function can reach.
@@ -33,6 +41,28 @@ pub struct Reach {
     pub functions: BTreeSet<u64>,
     /// Bytes of stack on the deepest path, with return addresses but without the stack of imports.
     pub stack: u64,
+    /// Calls: the caller, the stack that it has in use there, and the called function.
+    pub calls: BTreeSet<(u64, u64, u64)>,
+    /// The stack that each function needs.
+    pub depths: BTreeMap<u64, u64>,
+}
+
+impl Reach {
+    /// Returns the bytes of stack on the deepest path from `entry` that leads through a function, or `None` if none
+    /// does.
+    #[must_use]
+    pub fn stack_through(&self, entry: u64, function: u64) -> Option<u64> {
+        Some(self.stack_above(entry, function)? + self.depths.get(&function)?)
+    }
+
+    /// Returns the most stack in use when a function is called. A function that calls itself is not followed.
+    fn stack_above(&self, entry: u64, function: u64) -> Option<u64> {
+        if function == entry {
+            return Some(0);
+        }
+        let callers = self.calls.iter().filter(|(caller, _, called)| *called == function && *caller != function);
+        callers.filter_map(|(caller, depth, _)| Some(self.stack_above(entry, *caller)? + depth)).max()
+    }
 }
 
 impl Image<'_> {
@@ -45,7 +75,7 @@ impl Image<'_> {
     /// Returns what the functions at `entries` can reach together.
     #[must_use]
     pub fn reach_from(&self, entries: impl IntoIterator<Item = u64>) -> Reach {
-        let mut walk = Walk { image: self, reach: Reach::default(), depths: BTreeMap::new(), callers: Vec::new() };
+        let mut walk = Walk { image: self, reach: Reach::default(), callers: Vec::new() };
         let stack = entries.into_iter().map(|entry| walk.function(entry)).max().unwrap_or_default();
         Reach { stack, ..walk.reach }
     }
@@ -59,12 +89,13 @@ impl Image<'_> {
     }
 }
 
+/// Bytes of a return address.
+const RETURN_ADDRESS: u64 = 8;
+
 /// A walk in progress.
 struct Walk<'a> {
     image: &'a Image<'a>,
     reach: Reach,
-    /// Completed functions, with the stack that each needs.
-    depths: BTreeMap<u64, u64>,
     /// The chain of calls to the current function.
     callers: Vec<u64>,
 }
@@ -72,7 +103,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Walks a function and returns the stack that it needs, including the return address.
     fn function(&mut self, entry: u64) -> u64 {
-        if let Some(depth) = self.depths.get(&entry) {
+        if let Some(depth) = self.reach.depths.get(&entry) {
             return *depth;
         }
         if self.callers.contains(&entry) {
@@ -108,39 +139,67 @@ impl Walk<'_> {
                 self.reach.traps.insert(address);
                 continue;
             }
+            let is_tail_call = self.is_tail_call(entry, &instruction);
+            if is_tail_call {
+                // The called function returns to the caller of this one.
+                let (depth, called) = (depth.saturating_sub(RETURN_ADDRESS), instruction.near_branch_target());
+                self.reach.calls.insert((entry, depth, called));
+                deepest = deepest.max(depth + self.function(called));
+            }
+            let inside = (!is_tail_call).then(|| (instruction.near_branch_target(), depth));
             match flow {
                 FlowControl::Return => {}
                 FlowControl::ConditionalBranch => {
-                    pending.extend([(instruction.near_branch_target(), depth), (instruction.next_ip(), depth)]);
+                    pending.extend(inside.into_iter().chain([(instruction.next_ip(), depth)]));
                 }
                 FlowControl::UnconditionalBranch if instruction.near_branch_target() == address => {
                     self.reach.endless.insert(address);
                 }
-                FlowControl::UnconditionalBranch => pending.push((instruction.near_branch_target(), depth)),
+                FlowControl::UnconditionalBranch => pending.extend(inside),
                 FlowControl::Call => {
-                    deepest = deepest.max(depth + self.function(instruction.near_branch_target()));
+                    let called = instruction.near_branch_target();
+                    self.reach.calls.insert((entry, depth, called));
+                    deepest = deepest.max(depth + self.function(called));
                     pending.push((instruction.next_ip(), depth));
                 }
-                FlowControl::IndirectCall => {
-                    self.import(&instruction);
-                    pending.push((instruction.next_ip(), depth));
+                FlowControl::IndirectCall | FlowControl::IndirectBranch => {
+                    for called in self.indirect(entry, &instruction) {
+                        self.reach.calls.insert((entry, depth, called));
+                        deepest = deepest.max(depth + self.function(called));
+                    }
+                    if flow == FlowControl::IndirectCall {
+                        pending.push((instruction.next_ip(), depth));
+                    }
                 }
-                FlowControl::IndirectBranch => self.import(&instruction),
                 _ => pending.push((instruction.next_ip(), depth)),
             }
         }
         self.callers.pop();
-        self.depths.insert(entry, deepest);
+        self.reach.depths.insert(entry, deepest);
         deepest
     }
 
-    /// Records a call or a jump through memory: to an import, or to an unknown target.
-    fn import(&mut self, instruction: &Instruction) {
+    /// Returns whether an instruction of a function jumps to another function.
+    fn is_tail_call(&self, caller: u64, instruction: &Instruction) -> bool {
+        let target = instruction.near_branch_target();
+        matches!(instruction.flow_control(), FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch)
+            && target != caller
+            && self.image.starts.contains(&target)
+    }
+
+    /// Records a call or a jump through a pointer: to an import, to known functions, or to an unknown target. Returns
+    /// the functions in the image that may run before it returns.
+    fn indirect(&mut self, caller: u64, instruction: &Instruction) -> BTreeSet<u64> {
         let slot = instruction.is_ip_rel_memory_operand().then(|| instruction.ip_rel_memory_address());
-        match slot.and_then(|slot| self.image.imports.get(&slot)) {
-            Some(name) => self.reach.imports.insert(name.clone()),
-            None => self.reach.unknown.insert(instruction.ip()),
-        };
+        if let Some(name) = slot.and_then(|slot| self.image.imports.get(&slot)) {
+            self.reach.imports.insert(name.clone());
+            return self.image.callbacks.get(&(caller, name.clone())).cloned().unwrap_or_default();
+        }
+        let targets = self.image.targets.get(&caller);
+        if targets.is_none() {
+            self.reach.unknown.insert(instruction.ip());
+        }
+        targets.cloned().unwrap_or_default()
     }
 }
 
@@ -180,7 +239,7 @@ mod tests {
 
     fn reach(code: &[u8]) -> Reach {
         let imports = BTreeMap::from([(0x2000, "ExAllocatePool2".to_owned())]);
-        Image { code: vec![(BASE, code)], imports }.reach(BASE)
+        Image { code: vec![(BASE, code)], imports, ..Image::default() }.reach(BASE)
     }
 
     /// Encodes CALL or JMP, at offset `at`, through the import slot at offset `slot`.
@@ -273,5 +332,53 @@ mod tests {
         for code in [&[0x0F, 0x0B][..], &[0x0F, 0xB9, 0xC0], &[0xCC], &[0xF1], &[0xCD, 0x29], &[0xF4]] {
             assert_eq!(reach(code).traps.len(), 1, "{code:x?}");
         }
+    }
+
+    #[test]
+    fn a_call_through_a_pointer_needs_the_stack_of_its_deepest_target() {
+        // sub rsp, 0x20; call rax; add rsp, 0x20; ret; nop; sub rsp, 0x100; add rsp, 0x100; ret; ret
+        let mut code = vec![0x48, 0x83, 0xEC, 0x20, 0xFF, 0xD0, 0x48, 0x83, 0xC4, 0x20, 0xC3, 0x90];
+        code.extend([0x48, 0x81, 0xEC, 0, 1, 0, 0, 0x48, 0x81, 0xC4, 0, 1, 0, 0, 0xC3, 0xC3]);
+        let targets = BTreeMap::from([(BASE, BTreeSet::from([BASE + 12, BASE + 27]))]);
+        let found = Image { code: vec![(BASE, &code)], targets, ..Image::default() }.reach(BASE);
+        assert_eq!((found.stack, found.functions.len(), found.unknown.len()), (8 + 0x20 + 8 + 0x100, 3, 0));
+        assert_eq!(found.stack_through(BASE, BASE + 27), Some(8 + 0x20 + 8));
+    }
+
+    #[test]
+    fn a_jump_to_another_function_is_a_call_that_does_not_return() {
+        // sub rsp, 0x20; add rsp, 0x20; je +1; ret; jmp +1; nop; push rax; pop rax; ret
+        let code =
+            [0x48, 0x83, 0xEC, 0x20, 0x48, 0x83, 0xC4, 0x20, 0x74, 0x01, 0xC3, 0xEB, 0x01, 0x90, 0x50, 0x58, 0xC3];
+        let mut image = Image { code: vec![(BASE, &code)], ..Image::default() };
+        assert_eq!((image.reach(BASE).stack, image.reach(BASE).functions.len()), (8 + 0x20, 1));
+        image.starts = BTreeSet::from([BASE, BASE + 14]);
+        let found = image.reach(BASE);
+        assert_eq!((found.stack, found.functions.len()), (8 + 0x20, 2));
+        assert_eq!(found.stack_through(BASE, BASE + 14), Some(8 + 8));
+    }
+
+    #[test]
+    fn an_import_that_calls_back_needs_the_stack_of_what_it_calls() {
+        // sub rsp, 0x20; call [import]; add rsp, 0x20; ret; push rax; pop rax; ret
+        let mut code = vec![0x48, 0x83, 0xEC, 0x20];
+        code.extend(through(0x15, 4, 0x1000));
+        code.extend([0x48, 0x83, 0xC4, 0x20, 0xC3, 0x50, 0x58, 0xC3]);
+        let mut image = Image { code: vec![(BASE, &code)], ..Image::default() };
+        image.imports.insert(0x2000, "KeIpiGenericCall".to_owned());
+        assert_eq!(image.reach(BASE).stack, 8 + 0x20);
+        image.callbacks.insert((BASE, "KeIpiGenericCall".to_owned()), BTreeSet::from([BASE + 15]));
+        let found = image.reach(BASE);
+        assert_eq!((found.stack, found.imports.len()), (8 + 0x20 + 8 + 8, 1));
+    }
+
+    #[test]
+    fn the_stack_through_a_function_is_that_of_its_deepest_callers_and_calls() {
+        // sub rsp, 0x20; call +6; add rsp, 0x20; ret; nop; sub rsp, 0x100; add rsp, 0x100; ret
+        let mut code = vec![0x48, 0x83, 0xEC, 0x20, 0xE8, 0x06, 0, 0, 0, 0x48, 0x83, 0xC4, 0x20, 0xC3, 0x90];
+        code.extend([0x48, 0x81, 0xEC, 0, 1, 0, 0, 0x48, 0x81, 0xC4, 0, 1, 0, 0, 0xC3]);
+        let found = reach(&code);
+        assert_eq!(found.stack_through(BASE, BASE + 15), Some(8 + 0x20 + 8 + 0x100));
+        assert_eq!(found.stack_through(BASE, BASE + 14), None);
     }
 }

@@ -49,7 +49,8 @@ pub fn image<'a>(file: &PeFile64<'a>) -> Image<'a> {
         _ => false,
     });
     let code = sections.map(|section| (section.address(), section.data().unwrap())).collect();
-    Image { code, imports: imports(file).into_iter().map(|import| (import.slot, import.name)).collect() }
+    let imports = imports(file).into_iter().map(|import| (import.slot, import.name)).collect();
+    Image { code, imports, ..Image::default() }
 }
 
 /// Returns the address at which Windows starts the driver.

@@ -12,4 +12,5 @@ mod levels;
 mod libraries;
 mod panics;
 mod paths;
+mod requests;
 mod resources;
