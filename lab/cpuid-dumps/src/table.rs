@@ -334,4 +334,5 @@ pub static IDENTITIES: &[CpuIdentity] = &[
     made_up!("intel-hyperv-masked", default(MASKED)),
     made_up!("intel-kvm-hyperv", emon(4, 48, ALL, BLINDED).and_fixed(3).behind_the_hal()),
     made_up!("intel-kvm-hyperv-off", default("leaf 0xA: EAX[7:0] is 0")),
+    made_up!("aws-one-fixed", emon(4, 48, ALL, CLEAR).and_fixed(1)),
 ];

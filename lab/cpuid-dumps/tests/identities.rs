@@ -375,6 +375,7 @@ fn intel_processors_since_netburst_have_the_debug_store_except_in_guests() {
         "firecracker-granite-rapids",
         "intel-kvm-hyperv",
         "intel-kvm-hyperv-off",
+        "aws-one-fixed",
     ];
     assert_eq!(without, [&old[..], &guests].concat());
     assert!(all().iter().all(|identity| vendor(identity) == INTEL || !identity.has_debug_store()));

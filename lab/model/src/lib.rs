@@ -20,6 +20,7 @@
 //! | records that the processor writes to memory | `debug_store/mod.rs` |
 //! | when an interrupt is raised, merged, delivered | `processor.rs`; `interrupt_mode.rs` for differences between processors |
 //! | when timers of Windows expire, which is not a matter of the PMU | `kernel_timer.rs` |
+//! | counters that count nothing or a share; a loop with known events | `movement.rs` |
 //! | exact counts, independent of the registers | `ledger.rs` |
 //!
 //! "SDM" is Intel's Software Developer's Manual. Its sections are cited by title because their numbers change between
@@ -57,6 +58,7 @@ mod kernel_timer;
 mod ledger;
 mod loads;
 mod mode;
+mod movement;
 mod pmu;
 mod processor;
 mod select;
@@ -70,6 +72,7 @@ pub use kernel_timer::{DEFAULT_RESOLUTION, FINEST_RESOLUTION, TimerMode, next_du
 pub use ledger::{Ledger, LedgerEntry};
 pub use loads::Load;
 pub use mode::Mode;
+pub use movement::Movement;
 pub use processor::{Accesses, Interrupting, Processor};
 pub use select::Selected;
 

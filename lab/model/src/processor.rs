@@ -14,6 +14,7 @@ use crate::{
     ledger::{Ledger, LedgerEntry},
     loads::{self, Load},
     mode::Mode,
+    movement::{self, Movement, Movements},
     pmu::{Pmu, Running},
     select::Selected,
 };
@@ -66,6 +67,7 @@ pub struct Processor {
     ignores_absent_msrs: bool,
     faulting: BTreeSet<FaultingAccess>,
     quirks: Vec<Quirk>,
+    movements: Movements,
     ledger: Ledger,
     accesses: Accesses,
 }
@@ -90,6 +92,7 @@ impl Processor {
             ignores_absent_msrs: false,
             faulting: BTreeSet::new(),
             quirks: Vec::new(),
+            movements: Movements::default(),
             ledger: Ledger::default(),
             accesses: Accesses::default(),
         }
@@ -151,6 +154,22 @@ impl Processor {
     /// Lets a hypervisor treat registers in exactly these ways, until the processor is replaced.
     pub fn set_quirks(&mut self, quirks: impl IntoIterator<Item = Quirk>) {
         self.quirks = quirks.into_iter().collect();
+    }
+
+    /// Sets how much of its events a counter counts. The [ledger](Self::ledger) has all of them.
+    pub fn set_movement(&mut self, counter: CounterId, movement: Movement) {
+        self.movements.set(counter, movement);
+    }
+
+    /// Makes general counters count zero of exactly these events, given by number and unit mask.
+    pub fn set_filtered(&mut self, events: impl IntoIterator<Item = (u16, u8)>) {
+        self.movements.set_filtered(events);
+    }
+
+    /// Executes a loop in kernel mode that decrements a register and branches while it is not zero.
+    pub fn run_loop(&mut self, iterations: u32) {
+        let events = movement::events_of_loop(&*self.cpuid, iterations);
+        self.run(Mode::Kernel, &events);
     }
 
     /// Sets the behavior of interrupts at the LVT entry.
@@ -355,6 +374,7 @@ impl Processor {
                 continue;
             }
             let by_counter = self.pmu.counted(&counter, counted);
+            let by_counter = self.movements.counted(counter.id, counter.selected, by_counter);
             let (overflows, interrupts) = self.count(&counter, by_counter);
             freezes |= interrupts;
             let raised = interrupts && self.raise();
@@ -444,13 +464,16 @@ impl Processor {
     }
 
     /// Returns the counters that will interrupt, on overflow or through PEBS records, with the events that each still
-    /// needs.
+    /// needs; without those that do not count [all](Movement::All) of their events.
     #[must_use]
     pub fn interrupting_counters(&self) -> Vec<Interrupting> {
         let running = self.running();
         let sharing = running.iter().map(|counter| u64::from(self.precise(counter).is_some())).sum();
         let interrupting = |counter: &Running| {
             let Running { id, selected, user, kernel, interrupt } = *counter;
+            if !self.movements.is_whole(id, selected) {
+                return None;
+            }
             let events = match self.precise(counter).filter(|_| !interrupt) {
                 Some(precise) => self.debug_store.until_interrupt(self.pmu.counter(id)?, precise, sharing)?,
                 None => self.pmu.until_overflow(id).filter(|_| interrupt && !self.pmu.is_stuck(id))?,
