@@ -1,6 +1,7 @@
 //! Commands from a test to the lab.
 
 use crate::{
+    answer::Counter,
     stepping::StepPlan,
     threads::ThreadCommand,
     tracing::{ProviderId, SiteStack},
@@ -209,6 +210,14 @@ pub enum Command {
     SetQuirks {
         /// What it does.
         quirks: Vec<RegisterQuirk>,
+    },
+    /// Sets how many of 1,000 of its events these counters of a processor count, until the processors are replaced or
+    /// reset. The ledger has all events.
+    SetMovement {
+        /// Which processor.
+        processor: u32,
+        /// The counters, each with its share.
+        shares: Vec<(Counter, u16)>,
     },
     /// Writes a register of a processor, on behalf of other software than the driver. Refused if the write faults.
     WriteMsr {

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | the start and stop of the lab | `control/entry.rs` |
 //! | the commands of a test, and their answers | crate `bench-protocol`; `control/server.rs`, `control/answer.rs` |
-//! | the loading of a driver | `loader/driver_load.rs`; `loader/pe.rs` and `loader/cpuid_scan.rs` read its image |
+//! | the loading of a driver | `loader/driver_load.rs`; `loader/pe.rs` and `loader/instruction_scan.rs` read its image |
 //! | the list of replaced imports | `loader/imports.rs` |
 //! | the state of the lab, from one root | `state/machine.rs` |
 //! | injected failures | `fault_injection.rs` |

@@ -1,6 +1,6 @@
 //! The processors and their registers.
 
-use crate::{Accesses, Answer, Command, DebugStore, EnabledCounter, InterruptMode, RegisterQuirk};
+use crate::{Accesses, Answer, Command, Counter, DebugStore, EnabledCounter, InterruptMode, RegisterQuirk};
 
 use super::{Client, Error, ask};
 
@@ -84,6 +84,14 @@ impl Client {
     /// See [`ask`](Self::ask).
     pub fn set_quirks(&mut self, quirks: &[RegisterQuirk]) -> Result<(), Error> {
         ask!(self, Command::SetQuirks { quirks: quirks.to_vec() }, Answer::Done => ())
+    }
+
+    /// Sends [`Command::SetMovement`].
+    ///
+    /// # Errors
+    /// If there is no such processor.
+    pub fn set_movement(&mut self, processor: u32, shares: &[(Counter, u16)]) -> Result<(), Error> {
+        ask!(self, Command::SetMovement { processor, shares: shares.to_vec() }, Answer::Done => ())
     }
 
     /// Sends [`Command::WriteMsr`].

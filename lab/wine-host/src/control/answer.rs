@@ -17,7 +17,9 @@ use bench_protocol::{
     Accesses, Answer, Command, Counter, DebugStore, DsWrites, EnabledCounter, Handler, InterruptMode, InterruptSite,
     RegisterQuirk, Registration, ScriptedRequest, StepPlan, Time, TimerMode,
 };
-use model::{Branch, CounterId, FaultingAccess, GeneralProtection, LedgerEntry, Mode, Processor, Quirk, Selected};
+use model::{
+    Branch, CounterId, FaultingAccess, GeneralProtection, LedgerEntry, Mode, Movement, Processor, Quirk, Selected,
+};
 
 /// `IA32_DEBUGCTL`, `IA32_DS_AREA`, `IA32_PEBS_ENABLE` (SDM Vol. 4, "Architectural MSRs").
 const DEBUGCTL: u32 = 0x1D9;
@@ -45,6 +47,7 @@ pub fn answer(command: Command) -> Answer {
         Command::SetInterruptMode(mode) => set_interrupt_mode(mode),
         Command::SetFaulting { registers } => set_faulting(&registers),
         Command::SetQuirks { quirks } => set_quirks(&quirks),
+        Command::SetMovement { processor, shares } => done(set_movement(processor, &shares)),
         Command::WriteMsr { processor, register, value } => {
             done(uncounted(processor, |cpu| cpu.wrmsr(register, value)))
         }
@@ -327,6 +330,25 @@ fn set_quirks(quirks: &[RegisterQuirk]) -> Answer {
     };
     per_processor(|state| state.processor.set_quirks(quirks.iter().map(quirk)));
     Answer::Done
+}
+
+fn set_movement(processor: u32, shares: &[(Counter, u16)]) -> Result<(), String> {
+    core(processor)?.with(|state| {
+        for (counter, share) in shares {
+            let id = match *counter {
+                Counter::General(number) => CounterId::General(number),
+                Counter::Fixed(number) => CounterId::Fixed(number),
+                Counter::Metric(number) => CounterId::Metric(number),
+            };
+            let movement = match *share {
+                0 => Movement::None,
+                1_000.. => Movement::All,
+                share => Movement::PerMille(share),
+            };
+            state.processor.set_movement(id, movement);
+        }
+    });
+    Ok(())
 }
 
 fn set_interrupt_mode(mode: InterruptMode) -> Answer {

@@ -1,4 +1,5 @@
-//! The instructions that fault in user mode or that the lab replaces: cpuid, rdmsr, wrmsr, rdpmc, and reads of CR4.
+//! The instructions that fault in user mode or that the lab replaces: cpuid, rdmsr, wrmsr, rdpmc, reads of CR4, and
+//! loops.
 
 use crate::{
     cpu::{affinity, processor::State, processors},
@@ -11,7 +12,8 @@ use bench_protocol::{Instruction, Violation};
 use model::GeneralProtection;
 use windows_sys::Win32::System::Diagnostics::Debug::CONTEXT;
 
-/// The replacement of cpuid. All instructions here are two bytes long, except [`MOV_FROM_CONTROL`].
+/// The replacement of cpuid and of the decrement of a loop. All instructions here are two bytes long, except
+/// [`MOV_FROM_CONTROL`].
 pub const UD2: [u8; 2] = [0x0F, 0x0B];
 const RDMSR: [u8; 2] = [0x0F, 0x32];
 const WRMSR: [u8; 2] = [0x0F, 0x30];
@@ -24,11 +26,16 @@ const CR4_TO_RAX: u8 = 0xE0;
 const CR4: u64 = 0x37_0678;
 const PCE: u64 = 1 << 8;
 
+/// ZF (SDM Vol. 1, EFLAGS Register).
+const ZERO_FLAG: u32 = 1 << 6;
+
 /// Properties of the driver and of the address at which an instruction trapped.
 #[derive(Clone, Copy)]
 pub struct Site {
     /// The loader replaced a cpuid instruction here by [`UD2`].
     pub was_cpuid: bool,
+    /// The loader replaced the decrement of ECX in a loop here, which the model executes to its end.
+    pub was_loop: bool,
     /// The driver can reserve counters and has not, so it must not start one.
     pub must_reserve: bool,
     /// If the driver handles faults itself: whether it handles one of this instruction.
@@ -51,6 +58,11 @@ pub fn execute(
         UD2 if site.was_cpuid => {
             let answer = processors::with_current_state(|_, state| state.processor.cpuid(eax, ecx)).unwrap_or_default();
             [context.Rax, context.Rbx, context.Rcx, context.Rdx] = answer.map(u64::from);
+        }
+        UD2 if site.was_loop => {
+            processors::with_current_state(|_, state| state.processor.run_loop(ecx));
+            context.Rcx = 0;
+            context.EFlags |= ZERO_FLAG;
         }
         RDMSR => {
             let value = access((Instruction::Rdmsr, ecx), None, site, |state| state.processor.rdmsr(ecx))?;

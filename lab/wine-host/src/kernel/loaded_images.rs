@@ -76,6 +76,11 @@ pub fn was_cpuid(address: usize) -> bool {
     loaded().iter().any(|image| image.cpuids.contains(&address))
 }
 
+/// Returns whether the decrement of a loop was replaced at the address.
+pub fn was_loop(address: usize) -> bool {
+    loaded().iter().any(|image| image.loops.contains(&address))
+}
+
 fn loaded() -> RwLockReadGuard<'static, Vec<LoadedImage>> {
     MACHINE.kernel.images.read().unwrap_or_else(PoisonError::into_inner)
 }

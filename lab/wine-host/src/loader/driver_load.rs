@@ -10,7 +10,11 @@ use crate::{
         callbacks, deferred, driver_object, etw, hal, hardware_counters, io_space, irql_checked, loaded_images,
         processor_change, requests, system_threads, work_items,
     },
-    loader::{cpuid_scan, imports, pe::Image},
+    loader::{
+        imports,
+        instruction_scan::{self, Replaced},
+        pe::Image,
+    },
     nt,
     nt::{NtStatus, Pointer, UnicodeString},
     state::{images::LoadedImage, machine::MACHINE},
@@ -76,7 +80,7 @@ unsafe extern "system" fn on_notification(reason: u32, notification: *const Noti
     });
 }
 
-/// Replaces the imports that the lab serves, and the cpuid instructions.
+/// Replaces the imports that the lab serves, and the instructions that the model executes and that do not fault.
 ///
 /// # Safety
 /// The image is mapped at `base`, and no code of it runs.
@@ -89,7 +93,7 @@ unsafe fn take_over(name: String, base: *mut u8, size: usize) {
         return;
     }
     let imports = image.imports();
-    let cpuids = cpuids(&image);
+    let Replaced { cpuids, loops } = instructions_to_replace(&image);
     let mut replaced = 0_u32;
     for import in &imports {
         if let Some(address) = imports::find(&import.name) {
@@ -107,33 +111,36 @@ unsafe fn take_over(name: String, base: *mut u8, size: usize) {
             ));
         }
     }
-    for offset in &cpuids {
+    for offset in cpuids.iter().chain(&loops) {
         // SAFETY: the instruction is inside the image.
         let at = unsafe { base.add(*offset) };
-        // SAFETY: both instructions are two bytes long, and the exception handler knows the address before the driver
-        // runs.
+        // SAFETY: all these instructions are two bytes long, and the exception handler knows the address before the
+        // driver runs.
         unsafe { nt::write_code(at, &instructions::UD2) };
     }
     nt::print(&format!("{name}: {replaced} of {} imports replaced, {} cpuid", imports.len(), cpuids.len()));
-    let cpuids = cpuids.into_iter().map(|offset| start + offset).collect();
+    let addresses = |offsets: Vec<usize>| offsets.into_iter().map(|offset| start + offset).collect();
+    let (cpuids, loops) = (addresses(cpuids), addresses(loops));
     let can_reserve = imports.iter().any(|import| import.name == "HalAllocateHardwareCounters");
     let guarded = image.guarded().into_iter().map(|scope| start + scope.start..start + scope.end).collect();
     let pageable = image.pageable().into_iter().map(|(offset, length)| start + offset..start + offset + length);
     let pageable = pageable.collect();
-    let loaded = LoadedImage { name, addresses: start..start + size, cpuids, can_reserve, guarded, pageable };
+    let loaded = LoadedImage { name, addresses: start..start + size, cpuids, loops, can_reserve, guarded, pageable };
     loaded_images::add(loaded);
 }
 
-/// Returns the offsets of the cpuid instructions in the image.
-fn cpuids(image: &Image<'_>) -> Vec<usize> {
+/// Returns the offsets of the instructions to replace in the image.
+fn instructions_to_replace(image: &Image<'_>) -> Replaced {
     let bounds = image.function_bounds();
     let sections = image.code().into_iter().filter_map(|(start, length)| Some((start, image.bytes(start, length)?)));
-    sections
-        .flat_map(|(start, code)| {
-            let starts: Vec<usize> = bounds.iter().filter_map(|bound| bound.checked_sub(start)).collect();
-            cpuid_scan::find_cpuid(code, &starts).into_iter().map(move |offset| start + offset)
-        })
-        .collect()
+    let mut all = Replaced::default();
+    for (start, code) in sections {
+        let starts: Vec<usize> = bounds.iter().filter_map(|bound| bound.checked_sub(start)).collect();
+        let Replaced { cpuids, loops } = instruction_scan::find(code, &starts);
+        all.cpuids.extend(cpuids.into_iter().map(|offset| start + offset));
+        all.loops.extend(loops.into_iter().map(|offset| start + offset));
+    }
+    all
 }
 
 fn unloaded(base: usize) {

@@ -1,6 +1,6 @@
-//! Loaded drivers: their images, imports and cpuid instructions.
+//! Loaded drivers: their images, imports and replaced instructions.
 
-pub mod cpuid_scan;
+pub mod instruction_scan;
 pub mod pe;
 
 #[cfg(windows)]

@@ -8,6 +8,8 @@ pub struct LoadedImage {
     pub addresses: Range<usize>,
     /// The addresses of its original cpuid instructions.
     pub cpuids: BTreeSet<usize>,
+    /// The addresses of the original decrements of its loops.
+    pub loops: BTreeSet<usize>,
     /// Whether it imports the function that reserves counters.
     pub can_reserve: bool,
     /// The addresses of the instructions whose faults it handles itself.
