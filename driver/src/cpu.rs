@@ -159,6 +159,13 @@ impl Cpu for Processor {
         cr4 & CR4_PCE != 0
     }
 
+    fn run_loop(&self, iterations: u32) {
+        // SAFETY: the loop changes a register and the flags, and ends when the register is zero
+        unsafe {
+            asm!("2:", "dec ecx", "jnz 2b", inout("ecx") iterations.max(1) => _, options(nomem, nostack));
+        }
+    }
+
     #[inline]
     fn time_stamp(&self) -> u64 {
         // SAFETY: every x86-64 processor has the instruction, and CR4.TSD does not apply at CPL 0

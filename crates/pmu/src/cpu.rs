@@ -50,6 +50,9 @@ pub trait Cpu: Cpuid {
     fn rdpmc(&self, index: u32) -> u64;
     /// Returns CR4.PCE: whether programs may execute RDPMC at CPL 3 (SDM Vol. 3A, 2.5).
     fn user_rdpmc(&self) -> bool;
+    /// Executes a loop of two instructions so many times, at least once: a decrement, and a branch that is taken while
+    /// the result is not zero.
+    fn run_loop(&self, iterations: u32);
     /// Executes RDTSC. Later reads on the same processor return no less, except after a sleep of the machine.
     fn time_stamp(&self) -> u64;
     /// Reads the LVT entry for performance counters; see [`LvtPerformance`](x86_defs::local_apic::LvtPerformance).

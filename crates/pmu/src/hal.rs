@@ -13,6 +13,7 @@ mod hybrid;
 pub mod information;
 mod interrupt;
 mod metrics;
+pub mod movement;
 mod other_thread;
 mod ownership;
 mod registers;

@@ -329,9 +329,33 @@ impl Interface {
     /// out.
     #[must_use]
     pub fn countable(&self) -> u8 {
+        (self.all().len() & 0xFF) as u8
+    }
+
+    /// Returns the counters that exist, by their indexes.
+    #[must_use]
+    pub fn all(&self) -> CounterSet {
         match self {
-            Self::Emon(emon) => emon.countable(),
-            _ => self.counters(),
+            Self::Emon(emon) => emon.general().or(emon.fixed()),
+            _ => CounterSet::first(self.counters()),
+        }
+    }
+
+    /// Returns the fixed counters, by their indexes.
+    #[must_use]
+    pub const fn fixed(&self) -> CounterSet {
+        match self {
+            Self::Emon(emon) => emon.fixed(),
+            _ => CounterSet::NONE,
+        }
+    }
+
+    /// Returns the number by which the processor knows a fixed counter; `None` for a general one.
+    #[must_use]
+    pub const fn fixed_number(&self, counter: u8) -> Option<u8> {
+        match self {
+            Self::Emon(emon) => emon.number(counter),
+            _ => None,
         }
     }
 

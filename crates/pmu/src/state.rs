@@ -25,6 +25,7 @@ use crate::core_type::CoreType;
 use crate::disturbance::Disturbances;
 use crate::first_access::FirstAccesses;
 use crate::hal::ExtraState;
+use crate::hal::movement::TriedCells;
 use crate::source::{ProfileSource, Sources};
 
 /// State of a counter. All zero: free.
@@ -339,6 +340,8 @@ pub struct PerCpuPmu {
     pub(crate) first_accesses: FirstAccesses,
     /// Extra registers.
     pub(crate) extra: ExtraState,
+    /// Whether the counters count.
+    pub(crate) tried: TriedCells,
 }
 
 /// State of a processor that does not exist, for a default `CpuCounters`.
@@ -366,6 +369,7 @@ impl PerCpuPmu {
             core: AtomicU64::new(0),
             first_accesses: FirstAccesses::new(),
             extra: ExtraState::new(),
+            tried: TriedCells::new(),
         }
     }
 

@@ -59,6 +59,10 @@ impl Cpu for Recorder<'_> {
         self.cpu.set_lvt_pmi(entry);
     }
 
+    fn run_loop(&self, iterations: u32) {
+        self.cpu.run_loop(iterations);
+    }
+
     fn time_stamp(&self) -> u64 {
         self.cpu.time_stamp()
     }

@@ -343,6 +343,11 @@ impl Cpu for ModelCpu {
         self.accessed().lvt()
     }
 
+    fn run_loop(&self, iterations: u32) {
+        self.check_awake(&"a loop");
+        self.model().run_loop(iterations);
+    }
+
     fn time_stamp(&self) -> u64 {
         self.time_stamp.fetch_add(self.time_stamp_pace.load(Ordering::Relaxed), Ordering::Relaxed)
     }

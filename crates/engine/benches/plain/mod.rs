@@ -86,6 +86,8 @@ impl Cpu for PlainCpu {
         self.written.store(entry.into(), Ordering::Relaxed);
     }
 
+    fn run_loop(&self, _iterations: u32) {}
+
     #[inline]
     fn time_stamp(&self) -> u64 {
         self.time_stamp.fetch_add(STAMPS, Ordering::Relaxed)

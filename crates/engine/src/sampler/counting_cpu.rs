@@ -49,6 +49,8 @@ impl Cpu for CountingCpu {
         self.touch();
     }
 
+    fn run_loop(&self, _: u32) {}
+
     fn time_stamp(&self) -> u64 {
         0
     }

@@ -100,6 +100,8 @@ impl Cpu for MemoryCpu {
 
     fn set_lvt_pmi(&self, _entry: u32) {}
 
+    fn run_loop(&self, _iterations: u32) {}
+
     fn time_stamp(&self) -> u64 {
         0
     }

@@ -96,6 +96,10 @@ impl Cpu for Recorder {
         black_box(entry);
     }
 
+    fn run_loop(&self, iterations: u32) {
+        black_box(iterations);
+    }
+
     #[inline]
     fn time_stamp(&self) -> u64 {
         black_box(0)

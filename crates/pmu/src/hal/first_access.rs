@@ -51,7 +51,13 @@ impl<E> Hal<E> {
     ) -> Result<(), Fault> {
         let first = FirstAccess::new(cpu, phase);
         let result = match group {
-            RegisterGroup::Counters => self.access_counters(processor, &first),
+            RegisterGroup::Counters => {
+                let accessed = self.access_counters(processor, &first);
+                if accessed.is_ok() && phase == Phase::Write {
+                    self.try_known(processor, &first);
+                }
+                accessed
+            }
             RegisterGroup::LocalApic => lvt_pmi::access_first(&first),
             RegisterGroup::DebugStoreFeatures => debug_store::examine_first(&first).map(|_| ()),
             RegisterGroup::SaveArea => debug_store::access_save_area(&first),

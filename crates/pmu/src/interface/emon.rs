@@ -118,11 +118,6 @@ impl Emon {
         self.capabilities.version()
     }
 
-    /// Returns the number of counters.
-    pub(super) const fn countable(self) -> u8 {
-        (self.general().or(self.fixed()).len() & 0xFF) as u8
-    }
-
     const fn has_global_control(self) -> bool {
         self.capabilities.has_global_control()
     }
@@ -141,13 +136,13 @@ impl Emon {
     }
 
     /// Returns the fixed counters, by their indexes in this interface.
-    const fn fixed(self) -> CounterSet {
+    pub(super) const fn fixed(self) -> CounterSet {
         CounterSet::from_bits((self.capabilities.fixed() as u64) << self.capabilities.count())
     }
 
     /// Returns the hardware index of a fixed counter; `None` for a general one.
     #[inline]
-    const fn number(self, counter: u8) -> Option<u8> {
+    pub(super) const fn number(self, counter: u8) -> Option<u8> {
         counter.checked_sub(self.capabilities.count())
     }
 

@@ -133,6 +133,10 @@ impl Cpu for Bench {
         self.machine.processor(0).set_lvt_pmi(entry);
     }
 
+    fn run_loop(&self, iterations: u32) {
+        self.machine.processor(0).run_loop(iterations);
+    }
+
     fn time_stamp(&self) -> u64 {
         self.machine.processor(0).time_stamp()
     }

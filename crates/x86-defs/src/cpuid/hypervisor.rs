@@ -8,6 +8,9 @@ pub const HV1: u32 = u32::from_le_bytes(*b"Hv#1");
 /// EBX, ECX and EDX of the first leaf of KVM (Linux, Documentation/virt/kvm/x86/cpuid.rst).
 pub const VENDOR_KVM: [u8; 12] = *b"KVMKVMKVM\0\0\0";
 
+/// EBX, ECX and EDX of the first leaf of VMware (Linux, arch/x86/kernel/cpu/vmware.c, `vmware_platform`).
+pub const VENDOR_VMWARE: [u8; 12] = *b"VMwareVMware";
+
 /// CPUID.40000003H:EBX: the upper half of the partition's privileges (TLFS, "Hypervisor Feature Identification" and
 /// "HV_PARTITION_PRIVILEGE_MASK").
 #[bitfield(u32)]

@@ -1,0 +1,372 @@
+//! Whether the counters of a processor count.
+//!
+//! Under a hypervisor a counter can have every register and count nothing: because the hypervisor only stores the
+//! registers, because the host uses the real counter, or because it filters the event (Linux commit 66bb8a065f5a, "KVM:
+//! x86: PMU Event Filter"). So a known loop runs on the counters before a session begins on them.
+//!
+//! Nothing is believed for longer than a session: how much a host lets a guest count depends on what the host counts
+//! itself, and on how many counters the guest uses at the same time. So each start tries the counters of its session
+//! together.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use super::Hal;
+use crate::cpu::Cpu;
+use crate::current_cpu::{CurrentCpu, ProcessorIndex};
+use crate::first_access::{FirstAccess, GuardedCpu};
+use crate::hypervisor::Hypervisor;
+use crate::interface::{Interface, ProfileInterface, Support};
+use crate::source::{ProfileSource, RawEvent};
+use crate::state::{self, CounterCell, CounterSet, CounterState, CpuCounters, RawSlot};
+
+/// Iterations of the loop. Its 8,192 instructions are many more than those between the starts and the readings of the
+/// counters, and take a few microseconds at HIGH_LEVEL, less than the accesses to the registers in a guest.
+const ITERATIONS: u32 = 4096;
+
+/// Number of counters that a set can have.
+const MOST: usize = CounterSet::MOST as usize;
+
+/// How much a counter counted of the known loop. The protocol uses these numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u32)]
+pub enum Movement {
+    /// Everything, as far as that can be told; or it was not tried.
+    #[default]
+    Counts = 0,
+    /// Nothing.
+    StandsStill = 1,
+    /// Less than the loop has.
+    CountsPart = 2,
+}
+
+impl Movement {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [Self; 3] = [Self::Counts, Self::StandsStill, Self::CountsPart];
+
+    /// Returns the kind with this number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|movement| *movement as u32 == number)
+    }
+}
+
+/// The counters of a processor that were tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tried {
+    /// All of them.
+    pub all: CounterSet,
+    /// Those that count no event of the loop.
+    pub still: CounterSet,
+    /// Those that count only a part.
+    pub partial: CounterSet,
+}
+
+impl Tried {
+    /// Returns the counters that do not count everything.
+    #[must_use]
+    pub const fn unsteady(self) -> CounterSet {
+        self.still.or(self.partial)
+    }
+}
+
+/// Results of the last loop of each counter of a processor.
+#[derive(Debug, Default)]
+pub(crate) struct TriedCells {
+    all: AtomicU32,
+    still: AtomicU32,
+    partial: AtomicU32,
+    /// Counters that count, but not the event that they were reserved for.
+    filtered: AtomicU32,
+    /// Bit n: every general counter takes the event n of [`Known`], as a guarded write has shown.
+    taken: AtomicU32,
+}
+
+impl TriedCells {
+    pub(crate) const fn new() -> Self {
+        let [all, still, partial, filtered, taken] = [const { AtomicU32::new(0) }; 5];
+        Self { all, still, partial, filtered, taken }
+    }
+
+    fn load(&self) -> Tried {
+        let of = |cell: &AtomicU32| CounterSet::from_bits(cell.load(Ordering::Relaxed).into());
+        Tried { all: of(&self.all), still: of(&self.still), partial: of(&self.partial) }
+    }
+
+    fn filtered(&self) -> CounterSet {
+        CounterSet::from_bits(self.filtered.load(Ordering::Relaxed).into())
+    }
+
+    /// Replaces the results of the counters in `tried.all`.
+    fn store(&self, Tried { all, still, partial }: Tried, filtered: CounterSet) {
+        self.all.fetch_or(all.bits(), Ordering::Relaxed);
+        for (cell, found) in [(&self.still, still), (&self.partial, partial), (&self.filtered, filtered)] {
+            let others = CounterSet::from_bits(cell.load(Ordering::Relaxed).into()).without(all);
+            cell.store(others.or(found).bits(), Ordering::Relaxed);
+        }
+    }
+}
+
+/// An event that the loop causes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Instructions = 0,
+    Cycles = 1,
+    Branches = 2,
+    ReferenceCycles = 3,
+}
+
+impl Known {
+    /// Those that general counters count.
+    const GENERAL: [Self; 3] = [Self::Instructions, Self::Cycles, Self::Branches];
+
+    /// The events of fixed counters 0 to 2 (SDM Vol. 3B, 21.2.2, Table 21-2).
+    const FIXED: [Self; 3] = [Self::Instructions, Self::Cycles, Self::ReferenceCycles];
+
+    /// Returns the event on a general counter: the architectural event of Intel (SDM Vol. 3B, 21.2.1.2), or PMCx0C0,
+    /// PMCx076 and PMCx0C2, which all of AMD's families have. Guests have no other interface.
+    const fn event(self, interface: &Interface) -> Option<RawEvent> {
+        let number = match (interface, self) {
+            (Interface::Emon(_) | Interface::Amd64(_), Self::Instructions) => 0xC0,
+            (Interface::Emon(_), Self::Cycles) => 0x3C,
+            (Interface::Emon(_), Self::Branches) => 0xC4,
+            (Interface::Amd64(_), Self::Cycles) => 0x76,
+            (Interface::Amd64(_), Self::Branches) => 0xC2,
+            _ => return None,
+        };
+        Some(RawEvent::NONE.with_event(number))
+    }
+
+    /// Returns the counters that count the event, if the processor has it.
+    fn counters(self, interface: &Interface) -> CounterSet {
+        let event = self.event(interface).filter(|event| interface.raw_support(*event) == Support::Supported);
+        event.map_or(CounterSet::NONE, |event| interface.counters_for(&ProfileSource::of_raw(event)))
+    }
+
+    const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+
+    /// Returns the least number that the loop causes, by which a counter is judged.
+    const fn least(self) -> u64 {
+        /// No processor retires more instructions in a cycle.
+        const WIDEST: u64 = 16;
+        let times = ITERATIONS as u64;
+        match self {
+            // A sixteenth less, because some errata lose events.
+            Self::Instructions => 2 * times - times / 8,
+            Self::Branches => times - times / 16,
+            Self::Cycles => 2 * times / WIDEST,
+            // Its clock may be slow.
+            Self::ReferenceCycles => 1,
+        }
+    }
+}
+
+/// Counts in both modes.
+const BOTH: CounterState = CounterState::FREE.with_user(true).with_kernel(true);
+
+/// Returns places for [`Known::GENERAL`], which the states of `BOTH.of(index)` select. The indexes begin with the
+/// number of sources.
+fn known_slots(interface: &Interface) -> (u16, [RawSlot; Known::GENERAL.len()]) {
+    let slots: [RawSlot; Known::GENERAL.len()] = core::array::from_fn(|_| RawSlot::default());
+    for (slot, event) in slots.iter().zip(Known::GENERAL) {
+        if let Some(event) = event.event(interface) {
+            slot.set(event.full(), 0);
+        }
+    }
+    (u16::try_from(interface.sources().len()).unwrap_or(u16::MAX), slots)
+}
+
+/// What one run of the loop shows.
+#[derive(Debug, Clone, Copy, Default)]
+struct Outcome {
+    still: CounterSet,
+    partial: CounterSet,
+}
+
+/// The counters of each of [`Known::GENERAL`], and the fixed counters of a run.
+#[derive(Debug, Clone, Copy, Default)]
+struct Run {
+    general: [CounterSet; Known::GENERAL.len()],
+    fixed: CounterSet,
+}
+
+impl Run {
+    /// Adds general counters, which count `event`.
+    fn with(mut self, event: Known, counters: CounterSet) -> Self {
+        if let Some(set) = self.general.get_mut(event as usize) {
+            *set = set.or(counters);
+        }
+        self
+    }
+
+    fn of(&self, event: Known) -> CounterSet {
+        self.general.get(event as usize).copied().unwrap_or_default()
+    }
+
+    fn all(&self) -> CounterSet {
+        self.general.iter().fold(self.fixed, |all, counters| all.or(*counters))
+    }
+}
+
+impl<E> Hal<E> {
+    /// Returns whether counters must be [tried](Self::try_counters): under any hypervisor.
+    #[must_use]
+    pub fn must_try_counters(&self) -> bool {
+        self.hypervisor != Hypervisor::None
+    }
+
+    /// Tries what [`try_counters`](Self::try_counters) will write on the current processor, which is `processor`. An
+    /// event that a counter does not take is left out of the loop. The first accesses were made.
+    ///
+    /// # IRQL
+    /// Below DISPATCH_LEVEL.
+    pub(super) fn try_known(&self, processor: ProcessorIndex, first: &FirstAccess<'_, impl GuardedCpu>) {
+        let Some(cpu_counters) = self.find(processor).filter(|_| self.must_try_counters()) else { return };
+        let interface = self.whole_interface_with(cpu_counters.pmu);
+        let (index, raw) = known_slots(&interface);
+        let tried = CpuCounters { raw: &raw, ..cpu_counters };
+        let mut taken = 0;
+        for (index, event) in (index..).zip(Known::GENERAL) {
+            let counters = event.counters(&interface).without(interface.fixed());
+            let mut each = counters.iter();
+            if each.all(|counter| interface.try_event(first, tried, counter, BOTH.of(index)).is_ok()) {
+                taken |= event.bit();
+            }
+        }
+        cpu_counters.pmu.tried.taken.store(taken, Ordering::Relaxed);
+    }
+
+    /// Runs the loop on `counters` of the current processor together, which are initialized and do not run. Each counts
+    /// the event that it is reserved for, if the loop causes that event, and instructions too: a counter that counts
+    /// neither these nor cycles stands still. The states of the counters, and the counters that run, stay as they are.
+    ///
+    /// Costs, for N general counters, 3N writes, 2N RDPMC and those of a start and a stop; twice that if the loop does
+    /// not cause the events of all, or if a counter does not count instructions.
+    ///
+    /// # IRQL
+    /// PROFILE_LEVEL.
+    // Never inlined: its frame has the states of all counters.
+    #[inline(never)]
+    pub fn try_counters(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
+        let Some(cpu_counters) = self.find(current.index()) else { return };
+        let interface = self.whole_interface_with(cpu_counters.pmu);
+        let idle = interface.all().and(counters).without(cpu_counters.active.all);
+        if idle.is_empty() || !self.must_try_counters() || cpu_counters.pmu.is_asleep() {
+            return;
+        }
+        let taken = cpu_counters.pmu.tried.taken.load(Ordering::Relaxed);
+        let has = |event: Known| match taken & event.bit() {
+            0 => CounterSet::NONE,
+            _ => event.counters(&interface),
+        };
+        let reserved_for = |event: Known| -> CounterSet {
+            let of = event.event(&interface).map(|event| ProfileSource::of_raw(event).select);
+            let is_it = |counter: &u8| {
+                let state = cpu_counters.get(*counter);
+                (state.user() || state.kernel()) && Some(cpu_counters.select_of(interface.sources(), state)) == of
+            };
+            has(event).and(idle).without(interface.fixed()).iter().filter(is_it).collect()
+        };
+        let fixed = idle.and(interface.fixed());
+        let instructions = idle.without(fixed).and(has(Known::Instructions));
+        let first = Run { fixed, ..Run::default() }.with(Known::Instructions, instructions);
+        let found = run_loop(current, cpu_counters, &interface, first);
+        let silent = found.still.and(instructions).or(idle.without(fixed).without(instructions));
+        let (cycles, branches) = (reserved_for(Known::Cycles), reserved_for(Known::Branches));
+        let second = Run::default()
+            .with(Known::Branches, branches)
+            .with(Known::Cycles, cycles.or(silent).without(branches).and(has(Known::Cycles)));
+        let more = run_loop(current, cpu_counters, &interface, second);
+        let judged = first.all().or(second.all());
+        let counted = second.all().without(more.still);
+        let still = found.still.and(fixed).or(silent.and(judged).without(counted));
+        let own = reserved_for(Known::Instructions).and(found.still).or(cycles.or(branches).and(more.still));
+        let partial = found.partial.or(more.partial).without(still);
+        cpu_counters.pmu.tried.store(Tried { all: judged, still, partial }, own.without(still));
+    }
+
+    /// Returns which counters of a processor were tried, with the results of each counter's last loop.
+    #[must_use]
+    pub fn tried(&self, processor: ProcessorIndex) -> Tried {
+        self.pmu(processor).map_or_else(Tried::default, |pmu| pmu.tried.load())
+    }
+
+    /// Returns the union of [`tried`](Self::tried) over all processors.
+    #[must_use]
+    pub fn tried_anywhere(&self) -> Tried {
+        self.each_cpu().map(|per_cpu| per_cpu.pmu.tried.load()).fold(Tried::default(), |sum, one| Tried {
+            all: sum.all.or(one.all),
+            still: sum.still.or(one.still),
+            partial: sum.partial.or(one.partial),
+        })
+    }
+
+    /// Returns how much a counter counts of the event that it was reserved for when it was last tried.
+    #[must_use]
+    pub fn movement(&self, processor: ProcessorIndex, counter: u8) -> Movement {
+        let Some(pmu) = self.pmu(processor) else { return Movement::Counts };
+        let Tried { still, partial, .. } = pmu.tried.load();
+        if still.or(pmu.tried.filtered()).has(counter) {
+            Movement::StandsStill
+        } else if partial.has(counter) {
+            Movement::CountsPart
+        } else {
+            Movement::Counts
+        }
+    }
+
+    /// Returns whether every counter of a processor was tried and stands still.
+    #[must_use]
+    pub fn counts_nothing(&self, processor: ProcessorIndex) -> bool {
+        let all = self.interface_of(processor).all();
+        !all.is_empty() && all.without(self.tried(processor).still).is_empty()
+    }
+}
+
+/// Runs the loop once, and compares what the counters count with what the loop causes. The difference of two
+/// readings tells, because some hypervisors add to what is written (2^31 in Parallels: rr issue 1818).
+fn run_loop(
+    current: CurrentCpu<'_, impl Cpu>,
+    cpu_counters: CpuCounters<'_>,
+    interface: &Interface,
+    run: Run,
+) -> Outcome {
+    let (cpu, counters, mut outcome) = (current.cpu(), run.all(), Outcome::default());
+    if counters.is_empty() {
+        return outcome;
+    }
+    let cells: [CounterCell; MOST] = core::array::from_fn(|_| CounterCell::default());
+    for (cell, own) in cells.iter().zip(cpu_counters.cells) {
+        cell.store(own.load());
+    }
+    let (index, raw) = known_slots(interface);
+    let tried = CpuCounters { cells: &cells, raw: &raw, ..cpu_counters };
+    for counter in run.fixed.iter() {
+        tried.set(counter, BOTH);
+    }
+    for (index, event) in (index..).zip(Known::GENERAL) {
+        for counter in run.of(event).iter() {
+            tried.set(counter, BOTH.of(index));
+        }
+    }
+    interface.enable(cpu, tried, counters);
+    let mut before = [0; MOST];
+    for (counter, value) in (0..).zip(&mut before).filter(|(counter, _)| counters.has(*counter)) {
+        *value = interface.read(cpu, counter);
+    }
+    cpu.run_loop(ITERATIONS);
+    for (counter, before) in (0..).zip(before).filter(|(counter, _)| counters.has(*counter)) {
+        let moved = interface.read(cpu, counter).wrapping_sub(before) & state::mask(interface.width_of(counter));
+        let general = Known::GENERAL.into_iter().find(|event| run.of(*event).has(counter));
+        let event = general.or_else(|| Known::FIXED.get(usize::from(interface.fixed_number(counter)?)).copied());
+        match event {
+            Some(_) if moved == 0 => outcome.still = outcome.still.with(counter),
+            Some(event) if moved < event.least() => outcome.partial = outcome.partial.with(counter),
+            Some(_) | None => {}
+        }
+    }
+    interface.disable(cpu, tried, counters);
+    interface.disarm(cpu, tried, counters);
+    outcome
+}
