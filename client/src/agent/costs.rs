@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use agent::config::Budget;
-use protocol::ROUND;
+use protocol::{InfoReply, ROUND};
 use thiserror::Error as ThisError;
 
 use crate::error::UserError;
@@ -27,6 +27,10 @@ const TRY: u32 = 8;
 
 /// Accesses with which a start also tries a counter that samples.
 const TRY_SAMPLED: u32 = 4;
+
+/// Accesses with which a start under a hypervisor tries whether a counter counts, and beside them: two runs of a loop,
+/// each with a counter loaded, selected, read twice and deselected.
+const TRY_COUNTER: (u32, u32) = (10, 12);
 
 /// Accesses of an interrupt for one counter.
 pub const INTERRUPT: u32 = 12;
@@ -91,12 +95,14 @@ pub struct Cost {
 pub struct Costs {
     counters: u32,
     events: u32,
+    /// Whether a start tries whether its counters count.
+    tries: bool,
 }
 
 impl Costs {
-    /// Returns the costs of a number of events with a number of counters, including fixed ones.
-    pub fn of(counters: u32, events: usize) -> Self {
-        Self { counters, events: u32::try_from(events).unwrap_or(u32::MAX) }
+    /// Returns the costs of a number of events on the processors of a driver.
+    pub fn of(info: &InfoReply, events: usize) -> Self {
+        Self { counters: info.counters, events: u32::try_from(events).unwrap_or(u32::MAX), tries: info.hypervisor != 0 }
     }
 
     /// Returns the most accesses of a reading.
@@ -109,9 +115,10 @@ impl Costs {
         SWITCH * self.counters + FIXED
     }
 
-    /// Returns the most accesses of a start, which first tries each event.
+    /// Returns the most accesses of a start, which first tries each event and, under a hypervisor, each counter.
     pub const fn start(self) -> u32 {
-        self.switch().saturating_add(TRY.saturating_mul(self.events))
+        let counters = if self.tries { TRY_COUNTER.0.saturating_mul(self.counters) + TRY_COUNTER.1 } else { 0 };
+        self.switch().saturating_add(TRY.saturating_mul(self.events)).saturating_add(counters)
     }
 
     /// Returns the most accesses of a tick.
@@ -174,10 +181,16 @@ fn whole(number: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use zerocopy::FromZeros as _;
+
     use super::*;
 
     const fn budget(register_accesses_per_second: u32, interrupts_per_second: u32) -> Budget {
         Budget { register_accesses_per_second, interrupts_per_second }
+    }
+
+    fn info() -> InfoReply {
+        InfoReply { counters: 8, ..InfoReply::new_zeroed() }
     }
 
     const fn samples(frequency: u32, by_counter: bool) -> Sampling {
@@ -187,7 +200,7 @@ mod tests {
     #[test]
     fn the_round_is_as_short_as_the_budget_allows() {
         let ten = Duration::from_secs(10);
-        let costs = Costs::of(8, 0); // 28 for a reading, 68 for a switch, 16 for a tick
+        let costs = Costs::of(&info(), 0); // 28 for a reading, 68 for a switch, 16 for a tick
         for (budget, sampling, expected) in [
             (budget(1_000_000, 1_000), samples(0, false), 4),
             (budget(1_000_000, 100), samples(0, false), 10),
@@ -214,12 +227,12 @@ mod tests {
             (budget(2_500, 1_000), samples(49, true)),
             (budget(10_000, 100), samples(49, true)),
         ] {
-            let refused = Costs::of(8, 20).round(budget, ten, sampling).unwrap_err();
+            let refused = Costs::of(&info(), 20).round(budget, ten, sampling).unwrap_err();
             let enough = match refused.what {
                 "interrupts" => Budget { interrupts_per_second: refused.needed, ..budget },
                 _ => Budget { register_accesses_per_second: refused.needed, ..budget },
             };
-            assert!(Costs::of(8, 20).round(enough, ten, sampling).is_ok(), "{refused:?}");
+            assert!(Costs::of(&info(), 20).round(enough, ten, sampling).is_ok(), "{refused:?}");
         }
     }
 

@@ -44,7 +44,7 @@ impl Connected {
     }
 
     fn costs(&self) -> Costs {
-        Costs::of(self.info.counters, self.requested.len())
+        Costs::of(&self.info, self.requested.len())
     }
 
     /// Returns the accesses on all CPUs, of those on each.

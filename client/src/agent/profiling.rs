@@ -155,7 +155,7 @@ impl Profiling {
         let (mut input, mut out, mut err) = (io::empty(), io::sink(), io::sink());
         let mut context = Context::new(Some(system), &mut input, &mut out, &mut err);
         let connection = connection::open(system)?;
-        let costs = Costs::of(connection.info()?.counters, 1);
+        let costs = Costs::of(&connection.info()?, 1);
         let begun = SystemTime::now();
         let outcome = record::take(&self.record, flags::YIELDS, Some(&mut watch), &mut context, &connection)?;
         drop(connection);

@@ -83,5 +83,7 @@ pub fn count(source: u32, processor: u32, count: u64, enabled: u64) -> CountReco
         squares: [0; 2],
         products: [0; 2],
         durations: [0; 2],
+        movement: 0,
+        reserved: 0,
     }
 }

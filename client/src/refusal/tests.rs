@@ -54,7 +54,7 @@ fn holder(session: u64, source: u32, flags: u32) -> SessionEvent {
 
 /// Number and detail of a cause, and the resulting exit code and report.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
+fn table() -> [(u32, [u64; 2], Exit, &'static str); 87] {
     [
         (0, [0, 0], Exit::Failure, "error: the driver failed the request Start: NTSTATUS 0xC0000225"),
         (
@@ -545,6 +545,12 @@ fn table() -> [(u32, [u64; 2], Exit, &'static str); 86] {
             [7, 0],
             Exit::NotRunning,
             "error: the counters of session 7 on CPU 1 cannot be read as a group\n  try: .\\client read, which reads every session",
+        ),
+        (
+            51,
+            [0, 0],
+            Exit::UnsupportedSource,
+            "error: no counter of CPU 1 counts: a hypervisor keeps their values only\n  try: again later, because the host may use the counters now",
         ),
         (
             99,

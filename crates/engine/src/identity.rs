@@ -1,13 +1,15 @@
 //! Identification of the boot processor.
 
-use pmu::{Cpuid, selection};
-use x86_defs::cpuid::leaf;
+use pmu::{Cpuid, Hypervisor, selection};
+use x86_defs::cpuid::{leaf, vendor_text};
 
 /// CPUID identification for display; no decision depends on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Identity {
     /// Vendor string, padded with zeros.
     pub vendor: [u8; 16],
+    /// Vendor string of the hypervisor, or zeros.
+    pub hypervisor_vendor: [u8; 12],
     /// Brand string, or zeros.
     pub brand: [u8; 48],
     /// EAX of leaf 1.
@@ -24,7 +26,12 @@ impl Identity {
         for (to, from) in vendor.iter_mut().zip(selection::vendor(cpu)) {
             *to = from;
         }
-        Self { vendor, brand: brand(cpu), signature: cpu.cpuid(leaf::FEATURES, 0).eax }
+        let hypervisor = cpu.cpuid(leaf::HYPERVISOR_VENDOR, 0);
+        let hypervisor_vendor = match Hypervisor::of(cpu) {
+            Hypervisor::None => [0; 12],
+            _ => vendor_text([hypervisor.ebx, hypervisor.ecx, hypervisor.edx]),
+        };
+        Self { vendor, hypervisor_vendor, brand: brand(cpu), signature: cpu.cpuid(leaf::FEATURES, 0).eax }
     }
 }
 

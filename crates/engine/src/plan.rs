@@ -242,20 +242,35 @@ impl<M: Platform> Planner<'_, M> {
             let pinned = event.pinned || !hal.may_take_turns(processor, wanted.state);
             Counted { wanted: *wanted, group: event.group, pinned }
         });
-        let own = try_collect(own, width)?;
-        let planned = Placer { hal, processor, events: &own };
+        let mut own = try_collect(own, width)?;
         let multiplexed = session.round.is_some() && self.may_rotate_on(processor);
-        let assigned = match planned.place(session.tag, multiplexed) {
-            Ok(assigned) => assigned,
-            Err(Unplaced::NoMemory(refusal)) => return Err(refusal),
-            Err(Unplaced::Event(index)) => {
-                let source = own_event(&session.events, &served, index);
-                if let Some((members, part)) = planned.largest_part(index)?.filter(|_| self.is_free(session, processor))
-                {
-                    return Err(group_too_large(source, processor, members, part));
-                }
-                return Err(self.no_counter(session, source, processor, reply));
+        let unsteady = hal.tried(processor).unsteady();
+        for counted in &mut own {
+            let steady = counted.wanted.within.without(unsteady);
+            if !steady.and(hal.counters_for(processor, counted.wanted.state)).is_empty() {
+                counted.wanted.within = steady;
             }
+        }
+        let assigned = loop {
+            let index = match (Placer { hal, processor, events: &own }).place(session.tag, multiplexed) {
+                Ok(assigned) => break assigned,
+                Err(Unplaced::NoMemory(refusal)) => return Err(refusal),
+                Err(Unplaced::Event(index)) => index,
+            };
+            // A counter that does not count, and a mark on the count, before a refusal.
+            if let (Some(counted), Some(all)) = (own.get_mut(index), wanted.get(index))
+                && counted.wanted.within != all.within
+            {
+                counted.wanted.within = all.within;
+                session.release_on(processor, hal);
+                continue;
+            }
+            let source = own_event(&session.events, &served, index);
+            let part = Placer { hal, processor, events: &own }.largest_part(index)?;
+            if let Some((members, part)) = part.filter(|_| self.is_free(session, processor)) {
+                return Err(group_too_large(source, processor, members, part));
+            }
+            return Err(self.no_counter(session, source, processor, reply));
         };
         let mut placed = assigned.iter();
         for served in served {

@@ -295,6 +295,7 @@ impl<M: Platform> Engine<M> {
         let interface = self.sampler.hal().interface();
         let selection = self.sampler.hal().selection();
         let processors = self.platform.processors();
+        let tried = self.sampler.hal().tried_anywhere();
         let processor_counters = |processor| self.sampler.hal().interface_of(processor).countable();
         let counters = || ProcessorIndex::first(processors).map(processor_counters);
         let (interrupts, account) = (self.sampler.interrupts(), self.sessions.account());
@@ -333,7 +334,11 @@ impl<M: Platform> Engine<M> {
             fixed_counters: u32::from(interface.fixed_counters()),
             workarounds: self.sampler.hal().workarounds().bits(),
             smm: self.smm(processors),
-            reserved_end: 0,
+            reserved2: 0,
+            tried: tried.all.bits(),
+            still: tried.still.bits(),
+            partial: tried.partial.bits(),
+            hypervisor_vendor: self.identity.hypervisor_vendor,
         };
         write(output, &reply, size_of::<InfoReply>())
     }

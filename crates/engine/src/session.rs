@@ -299,8 +299,7 @@ impl Session {
             for (index, (event, place, count)) in (0..).zip(self.on(*processor)).filter(is_meant) {
                 let numbers = self.numbers(*processor, event, place);
                 let disturbed = count.disturbance.get().map(|(disturbance, time)| {
-                    let after = Ticks(time).saturating_since(times.begun()).duration(clock);
-                    (disturbance, after.0)
+                    (disturbance, Ticks(time).saturating_since(times.begun()).duration(clock).0)
                 });
                 let (Disturbance { register, found, expected }, disturbed_at) = disturbed.unwrap_or_default();
                 let (turns, [squares, products, durations]) = count.sums.load();
@@ -327,10 +326,9 @@ impl Session {
                     samples: numbers.samples,
                     lost: numbers.lost,
                     throttled: numbers.throttled,
-                    core_type: if matches!(place, Place::Counter(_) | Place::Turn(_)) {
-                        core_type
-                    } else {
-                        event.core_type_number()
+                    core_type: match place {
+                        Place::Counter(_) | Place::Turn(_) => core_type,
+                        _ => event.core_type_number(),
                     },
                     index,
                     disturbed_register: register,
@@ -349,6 +347,8 @@ impl Session {
                     products,
                     durations,
                     full: numbers.full,
+                    movement: count.movement(),
+                    reserved: 0,
                 });
             }
         }

@@ -1,10 +1,12 @@
 //! All sessions: start, read and stop on their processors.
 
 mod added;
+mod movement;
 mod threads;
 mod yielding;
 
 use alloc::vec::Vec;
+use core::mem;
 
 use pmu::state::CounterSet;
 use pmu::{Cpu, CurrentCpu, ProcessorIndex};
@@ -29,6 +31,7 @@ use crate::session_events::{write_starts, write_stops};
 use crate::time::Ticks;
 use crate::try_vec::{NO_MEMORY, TryPush};
 use added::AddedProcessor;
+use movement::{Found, try_counters};
 use threads::{Kept, thread_profiling_taken};
 
 /// All sessions, and the resources that they share.
@@ -78,7 +81,9 @@ impl Sessions {
         reply: &mut Reply<'_>,
     ) -> Result<u64, Refusal> {
         self.end_kept(context);
-        // Each turn finds counters that do not work for the first time, and leaves fewer.
+        // Each turn finds counters that do not work for the first time, and leaves fewer. One more turn plans without
+        // those that do not count.
+        let mut is_tried = false;
         let number = loop {
             let session = self.plan(requester, header, events, context, reply)?;
             let number = session.number;
@@ -89,13 +94,20 @@ impl Sessions {
             }
             let Some(session) = self.all.last_mut() else { return Err(NO_MEMORY) };
             let taken = self.resources.take(session, header.flags & flags::FORCE != 0, context);
-            if let Ok(Taken::All) = taken {
+            let stands = taken.and_then(|taken| match taken {
+                Taken::CountersGone => Ok(false),
+                Taken::All => {
+                    let found = try_counters(session, context)?;
+                    Ok(found == Found::Known || mem::replace(&mut is_tried, true))
+                }
+            });
+            if let Ok(true) = stands {
                 break number;
             }
             session.release(context.hal);
             self.all.pop();
             self.resources.release(&self.all, context);
-            taken?;
+            stands?;
         };
         self.last_number = number;
         self.set_budget(context);

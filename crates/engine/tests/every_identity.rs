@@ -47,9 +47,9 @@ fn count(name: &str, machine: &SimMachine, engine: &mut Engine<&SimMachine>, sou
         }
     }
     assert!(!chosen.is_empty(), "{name}: no source can be started");
-    machine.all().for_each(|cpu| cpu.model().clear_ledger());
     let answer = client.start(engine, 0, all, &chosen).header();
     assert_eq!((answer.status, answer.cause), (0, 0), "{name}");
+    machine.all().for_each(|cpu| cpu.model().clear_ledger()); // a start may try the counters
     for processor in 0..PROCESSORS {
         machine.run(processor, Mode::User, &work);
         machine.run(processor, Mode::Kernel, &work);

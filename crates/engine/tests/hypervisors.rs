@@ -173,9 +173,10 @@ fn by_event(counts: &[CountRecord]) -> BTreeMap<(u64, u32, u32), &CountRecord> {
     counts.iter().map(|count| ((count.session, count.processor, count.index), count)).collect()
 }
 
-const REFUSALS: [ErrorCode; 9] = [
+const REFUSALS: [ErrorCode; 10] = [
     ErrorCode::RegisterFault,
     ErrorCode::CountersDoNotWork,
+    ErrorCode::NoCounterCounts,
     ErrorCode::NoFreeCounter,
     ErrorCode::UnsupportedSource,
     ErrorCode::NoDebugStore,

@@ -13,6 +13,7 @@ mod hybrid;
 mod hypervisors;
 mod machine;
 mod metrics;
+mod movement;
 mod multiplexing;
 mod narrowing;
 mod northbridge;

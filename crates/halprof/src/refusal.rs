@@ -147,6 +147,12 @@ impl Refusal {
         )
     }
 
+    fn write_not_working(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let processor = self.header.processor;
+        write!(f, "the counters of CPU {processor} do not work: a hypervisor reports them in CPUID only")?;
+        register_fault::why_not_working(&self.header).map_or(Ok(()), |why| write!(f, "\n  because: {why}"))
+    }
+
     fn write_no_counter(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (source, processor) = (&self.source, self.header.processor);
         write!(f, "no free counter for {source} on CPU {processor}: {}", self.why_no_counter())?;
@@ -200,6 +206,7 @@ impl Refusal {
             Some(
                 ErrorCode::UnsupportedSource
                 | ErrorCode::CountersDoNotWork
+                | ErrorCode::NoCounterCounts
                 | ErrorCode::CountersNotEnumerated
                 | ErrorCode::RegisterFault
                 | ErrorCode::NotSampled
@@ -282,6 +289,7 @@ impl Refusal {
                 "CPUs that are active   (.\\client info shows how many there are)".to_owned()
             }
             Some(ErrorCode::AlreadyStarted) => format!(".\\client read {0}, or: .\\client stop {0}", argument(source)),
+            Some(ErrorCode::NoCounterCounts) => "again later, because the host may use the counters now".to_owned(),
             Some(ErrorCode::CountersDoNotWork) if self.is_root => unavailable::HYPER_V_BELOW.to_owned(),
             Some(ErrorCode::CountersDoNotWork | ErrorCode::CountersNotEnumerated) => {
                 "give this virtual machine performance counters, if its hypervisor has them".to_owned()
@@ -375,9 +383,9 @@ impl fmt::Display for Refusal {
             }
             Some(ErrorCode::AlreadyStarted) => write!(f, "{source} already runs detached, in session {first}"),
             Some(ErrorCode::BadFlags) => write!(f, "the driver does not know the flags {first:#x}"),
-            Some(ErrorCode::CountersDoNotWork) => {
-                write!(f, "the counters of CPU {processor} do not work: a hypervisor reports them in CPUID only")?;
-                register_fault::why_not_working(&self.header).map_or(Ok(()), |why| write!(f, "\n  because: {why}"))
+            Some(ErrorCode::CountersDoNotWork) => self.write_not_working(f),
+            Some(ErrorCode::NoCounterCounts) => {
+                write!(f, "no counter of CPU {processor} counts: a hypervisor keeps their values only")
             }
             Some(ErrorCode::CountersNotEnumerated) => f.write_str(
                 "a hypervisor is present, and CPUID does not enumerate its counters (PerfCtrExtCore);\n  \

@@ -133,11 +133,14 @@ pub enum ErrorCode {
     /// processor, it samples, its events take turns or were stopped, one is measured time, slots or a metric, or there
     /// are more than [`MAX_GROUP`](crate::MAX_GROUP).
     NotReadable = 50,
+    /// No counter of `processor` counts a known loop, nor one of another processor of the session: a hypervisor keeps
+    /// the values of the counters only.
+    NoCounterCounts = 51,
 }
 
 impl ErrorCode {
     /// All error codes, in the order of their numbers.
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 52] = [
         Self::None,
         Self::VersionMismatch,
         Self::UnknownSource,
@@ -189,6 +192,7 @@ impl ErrorCode {
         Self::ThreadsConflict,
         Self::NoCommonCounter,
         Self::NotReadable,
+        Self::NoCounterCounts,
     ];
 
     /// Returns the error code with this number.
@@ -288,7 +292,7 @@ mod tests {
             assert_eq!(cause as u32, number);
             assert_eq!(ErrorCode::from_number(number), Some(cause));
         }
-        assert_eq!(ErrorCode::from_number(51), None);
+        assert_eq!(ErrorCode::from_number(52), None);
     }
 
     #[test]

@@ -90,7 +90,7 @@ layout! {
     }
 
     /// Out: the profile interface, why it was chosen, and what it offers.
-    280 InfoReply {
+    304 InfoReply {
         /// Common header.
         header: ReplyHeader,
         /// Version of the driver: major, minor, patch, zero.
@@ -161,7 +161,16 @@ layout! {
         /// first session.
         smm: u32,
         /// Zero.
-        reserved_end: u32,
+        reserved2: u32,
+        /// Mask of the counters (bit n is counter n) on which a known loop ran, on some processor: before the sessions
+        /// that use them, under a hypervisor only.
+        tried: u32,
+        /// Those that counted nothing of their last loop on some processor.
+        still: u32,
+        /// Those that counted a part of it on some processor.
+        partial: u32,
+        /// Vendor string of CPUID leaf 0x40000000, or zeros without a hypervisor.
+        hypervisor_vendor: [u8; 12],
     }
 
     /// In: a source.
@@ -339,7 +348,7 @@ layout! {
     }
 
     /// Out: the count of one event on one processor.
-    200 CountRecord {
+    208 CountRecord {
         /// Session.
         session: u64,
         /// KPROFILE_SOURCE.
@@ -397,6 +406,12 @@ layout! {
         durations: [u64; 2],
         /// Those of the `lost` samples that found the ring full: their number falls with a larger ring.
         full: u64,
+        /// How much the counter counted of a known loop before the session began, a number of
+        /// `pmu::hal::movement::Movement`: 0 as far as can be told everything, 1 nothing, 2 a part. Tried under a
+        /// hypervisor only.
+        movement: u32,
+        /// Zero.
+        reserved: u32,
     }
 
     /// In: the session to fetch samples from, and how long to wait for them.

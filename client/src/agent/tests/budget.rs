@@ -93,11 +93,11 @@ fn a_profile_by_a_counter_stays_within_the_budget() {
             spent += accesses_now;
             interrupted += interrupts_now;
         }
-        let counters = profile.info().unwrap().counters;
+        let info = profile.info().unwrap();
         let counts = profile.stop_all(started.session).unwrap();
         let overflows: u64 = counts.iter().map(|count| count.samples + count.lost + count.throttled).sum();
         let (per_cpu, time) = (real(overflows) / real(PROCESSORS), Duration::from_secs(seconds));
-        let cost = Costs::of(counters, 1).profile(super::super::profiling::sampling(profiles), per_cpu, time);
+        let cost = Costs::of(&info, 1).profile(super::super::profiling::sampling(profiles), per_cpu, time);
         let (accesses, interrupts) = (cost.accesses * real(PROCESSORS), cost.interrupts * real(PROCESSORS));
         assert!(real(spent) <= accesses + real(counting.spent.accesses), "{identity}: {spent} of {cost:?}");
         assert!(real(interrupted) <= interrupts, "{identity}: {interrupted} of {cost:?}");
@@ -112,7 +112,7 @@ fn no_processor_accesses_more_registers_than_is_computed() {
         let scene = Scene::new(name, 2);
         let driver = scene.other();
         let events = more_than_fit(&driver);
-        let costs = Costs::of(driver.info().unwrap().counters, events.len());
+        let costs = Costs::of(&driver.info().unwrap(), events.len());
         if events.is_empty() {
             continue;
         }

@@ -44,6 +44,7 @@ impl<M: Platform> Planner<'_, M> {
         let no_common = Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::NoCommonCounter).source(event.source);
         let Service::Counter { state, .. } = event.service else { return Err(no_common) };
         let (mut common, mut free) = (event.within, CounterSet::first(CounterSet::MOST));
+        let mut unsteady = CounterSet::NONE;
         for processor in processors.iter().copied() {
             if !event.is_on(hal.core_type(processor)) {
                 return Err(no_common.processor(processor));
@@ -54,13 +55,14 @@ impl<M: Platform> Planner<'_, M> {
             common = common.and(there).and(hal.interface_of(processor).thread_counters());
             let is_free = hal.cpu_counters(processor).counters(CounterState::is_free);
             free = free.and(is_free).and(hal.undisturbed(processor, state));
+            unsteady = unsteady.or(hal.tried(processor).unsteady());
         }
         if common.is_empty() {
             return Err(no_common);
         }
         // Without one, the placement finds the processor on which it fails.
-        let both = common.and(free);
-        event.within = if both.is_empty() { common } else { both };
+        let narrowed = [common.and(free).without(unsteady), common.and(free)];
+        event.within = narrowed.into_iter().find(|counters| !counters.is_empty()).unwrap_or(common);
         Ok(())
     }
 }

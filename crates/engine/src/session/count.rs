@@ -1,8 +1,9 @@
 //! What an event of a session has counted on a processor.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pmu::DisturbanceCell;
+use pmu::hal::movement::Movement;
 
 use crate::rotation::{TurnCount, TurnSums};
 use crate::time::Ticks;
@@ -20,6 +21,8 @@ pub struct Count {
     pub sums: TurnCells,
     /// What another program changed first while the session used the counter.
     pub disturbance: DisturbanceCell,
+    /// The number of the [`Movement`] that its counter had before the session began.
+    movement: AtomicU32,
 }
 
 impl Count {
@@ -41,6 +44,16 @@ impl Count {
         if let Some((disturbance, time)) = counted.disturbance {
             self.disturbance.note(disturbance, time);
         }
+    }
+
+    /// Marks the count by what its counter counted of a known loop.
+    pub fn set_movement(&self, movement: Movement) {
+        self.movement.store(movement as u32, Ordering::Relaxed);
+    }
+
+    /// Returns that mark.
+    pub fn movement(&self) -> u32 {
+        self.movement.load(Ordering::Relaxed)
     }
 
     pub fn load(&self) -> u64 {

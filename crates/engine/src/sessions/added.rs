@@ -2,6 +2,7 @@
 
 use pmu::{CoreType, ProcessorIndex};
 
+use super::movement::try_on;
 use crate::metrics::take_metrics;
 use crate::plan::Planner;
 use crate::platform::{EngineContext, Platform};
@@ -50,6 +51,8 @@ impl AddedProcessor {
             let now = clock();
             sampler.repair(current, now);
             session.save_extra(current, sampler.hal());
+            try_on(session, current, sampler.hal());
+            session.mark_movement_on(processor, sampler.hal());
             session.begin(current, sampler, now);
         });
     }

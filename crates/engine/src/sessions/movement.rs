@@ -1,0 +1,90 @@
+//! Counters that do not count, or only a part, as those of some hypervisors: found before a session begins.
+
+use pmu::state::{CounterSet, CounterState};
+use pmu::{Cpu, CurrentCpu, ProcessorIndex};
+use protocol::ErrorCode;
+use protocol::status::STATUS_NOT_SUPPORTED;
+
+use crate::event::EventFilter;
+use crate::platform::{EngineContext, Platform};
+use crate::reply::Refusal;
+use crate::sampler::Hal;
+use crate::session::{Place, Session};
+use crate::try_vec::try_collect;
+
+/// What the loop shows about the counters of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nothing that was not known when the session was planned.
+    Known,
+    /// Counters that do not count, which the plan did not know.
+    New,
+}
+
+/// Lets a known loop run on the counters of a session that is about to begin, and marks the counts of those that do not
+/// count it.
+///
+/// Where one of them does not, all free counters are tried as well, so that another plan can find better ones. So are
+/// those that did not count before: the host may have been busy.
+///
+/// # Errors
+/// [`ErrorCode::NoCounterCounts`] if no counter of any of its processors counts;
+/// [`ASLEEP`](crate::suspend_time::ASLEEP).
+pub(super) fn try_counters<M: Platform>(session: &Session, context: EngineContext<'_, M>) -> Result<Found, Refusal> {
+    let hal = context.hal;
+    let counted = session.processors_with(|_, place| matches!(place, Place::Counter(_) | Place::Turn(_)))?;
+    if counted.is_empty() || !hal.must_try_counters() {
+        return Ok(Found::Known);
+    }
+    let unsteady = || counted.iter().map(|processor| hal.tried(*processor).unsteady());
+    let known = try_collect(unsteady(), counted.len())?;
+    context.on_awake(&counted, |current| try_on(session, current, hal))?;
+    if counted.iter().all(|processor| hal.counts_nothing(*processor)) {
+        let nothing = Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::NoCounterCounts);
+        return Err(counted.first().map_or(nothing, |processor| nothing.processor(*processor)));
+    }
+    session.mark_movement(hal);
+    let is_new = counted.iter().zip(known).any(|(processor, known)| {
+        let own = session.held_on(*processor, hal);
+        !hal.tried(*processor).unsteady().and(own).without(known).is_empty()
+    });
+    Ok(if is_new { Found::New } else { Found::Known })
+}
+
+/// Tries the counters of a session on the current processor.
+///
+/// # IRQL
+/// PROFILE_LEVEL.
+pub(super) fn try_on(session: &Session, current: CurrentCpu<'_, impl Cpu>, hal: &Hal) {
+    let processor = current.index();
+    let own = session.held_on(processor, hal);
+    let free = hal.cpu_counters(processor).counters(CounterState::is_free);
+    hal.try_counters(current, own.or(hal.tried(processor).unsteady().and(free)));
+    if !hal.tried(processor).unsteady().and(own).is_empty() {
+        hal.try_counters(current, free);
+    }
+}
+
+impl Session {
+    /// Returns the counters of a processor that are held for the session, without those that it shares.
+    fn held_on(&self, processor: ProcessorIndex, hal: &Hal) -> CounterSet {
+        hal.cpu_counters(processor).counters(|state| state.owner() == self.tag && !state.upper())
+    }
+
+    /// Marks the counts of counters that did not count when they were last tried.
+    pub(super) fn mark_movement(&self, hal: &Hal) {
+        self.processors.iter().for_each(|processor| self.mark_movement_on(*processor, hal));
+    }
+
+    /// The same on one processor.
+    ///
+    /// # IRQL
+    /// Any.
+    pub(super) fn mark_movement_on(&self, processor: ProcessorIndex, hal: &Hal) {
+        for (_, place, count) in self.running(processor, EventFilter::ALL) {
+            if let Place::Counter(counter) | Place::Turn(counter) = place {
+                count.set_movement(hal.movement(processor, counter));
+            }
+        }
+    }
+}
