@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::disturbance::{self, Disturbance};
 use crate::format::{grouped, per_second, rounded, seconds, table};
+use crate::movement::{self, Missed};
 use crate::scaling::{self, Scaled};
 
 /// The count of an event on one processor.
@@ -37,6 +38,9 @@ pub struct OnProcessor {
     pub per_second: Option<f64>,
     /// What another program changed first; `None` if nothing was found changed.
     pub disturbed: Option<Disturbance>,
+    /// What its counter missed of a known loop, as those of some hypervisors do; `None` if nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missed: Option<Missed>,
     /// Time for which it counted, in units of 100 ns.
     #[serde(skip)]
     pub ticks: u64,
@@ -79,6 +83,9 @@ pub struct EventCount {
     pub per_second: Option<f64>,
     /// Whether the count of a processor is disturbed.
     pub disturbed: bool,
+    /// The most that the counter of a processor missed of a known loop; `None` if none missed anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missed: Option<Missed>,
     /// Counts of each processor, in ascending order.
     pub processors: Vec<OnProcessor>,
     /// Name of the source without the core type.
@@ -109,9 +116,9 @@ impl EventCount {
         ranges(self.processors.iter().map(|one| one.processor))
     }
 
-    /// Returns the number for a table, with a mark if it is disturbed.
+    /// Returns the number for a table, with a mark if it is disturbed, and one if its counter does not count.
     pub fn number(&self) -> String {
-        number(self.scaled, self.is_uncounted(), self.disturbed)
+        number(self.scaled, self.is_uncounted(), self.disturbed, self.missed)
     }
 
     /// Returns whether the event took turns with others.
@@ -149,6 +156,7 @@ impl EventCount {
         self.percent_running = if enabled > running { 100.0 * running / enabled } else { 100.0 };
         self.per_second = per_second(self.scaled, self.ticks);
         self.disturbed = self.processors.iter().any(|one| one.disturbed.is_some());
+        self.missed = self.processors.iter().filter_map(|one| one.missed).max();
     }
 
     /// Shows what was counted instead of what it is scaled to.
@@ -188,6 +196,7 @@ pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
                 asleep_seconds: 0.0,
                 per_second: None,
                 disturbed: false,
+                missed: None,
                 processors: vec![on_processor(record)],
                 mode_bits: record.modes,
                 ticks: 0,
@@ -217,6 +226,7 @@ fn on_processor(record: &CountRecord) -> OnProcessor {
         asleep_seconds: seconds(record.asleep),
         per_second: per_second(scaled, ticks),
         disturbed: Disturbance::of(record),
+        missed: Missed::of(record),
         ticks,
         running: record.running.min(ticks),
         estimate,
@@ -249,26 +259,38 @@ pub fn turns_note<'a>(events: impl Iterator<Item = &'a EventCount>) -> Option<St
 }
 
 impl OnProcessor {
-    /// Returns the number for a table, with a mark if it is disturbed.
+    /// As [`EventCount::number`].
     pub fn number(&self) -> String {
-        number(self.scaled, self.running_seconds == 0.0 && self.enabled_seconds > 0.0, self.disturbed.is_some())
+        let is_uncounted = self.running_seconds == 0.0 && self.enabled_seconds > 0.0;
+        number(self.scaled, is_uncounted, self.disturbed.is_some(), self.missed)
     }
 }
 
-fn number(scaled: u64, is_uncounted: bool, disturbed: bool) -> String {
-    if is_uncounted { NOT_COUNTED.to_owned() } else { marked(scaled, disturbed) }
+fn number(scaled: u64, is_uncounted: bool, disturbed: bool, missed: Option<Missed>) -> String {
+    if is_uncounted { NOT_COUNTED.to_owned() } else { marked(scaled, disturbed, missed) }
 }
 
 /// What stands for the count of an event that never had a counter, as in perf.
 const NOT_COUNTED: &str = "<not counted>";
 
-/// Returns a count for a table, with a mark if it is disturbed.
-fn marked(count: u64, disturbed: bool) -> String {
-    format!("{}{}", if disturbed { disturbance::MARK } else { "" }, grouped(count))
+/// Returns a count for a table, with its marks.
+fn marked(count: u64, disturbed: bool, missed: Option<Missed>) -> String {
+    let marks = [(disturbed, disturbance::MARK), (missed.is_some(), movement::MARK)];
+    let marks: String = marks.into_iter().filter_map(|(is_marked, mark)| is_marked.then_some(mark)).collect();
+    format!("{marks}{}", grouped(count))
 }
 
-/// Returns the text for the disturbed counts of these events, if there are any.
-pub fn disturbance_note<'a>(events: impl Iterator<Item = &'a EventCount>) -> Option<String> {
+/// Returns the texts for the marked counts of these events: for disturbed ones, and for those of counters that do not
+/// count.
+pub fn mark_notes<'a>(events: impl Iterator<Item = &'a EventCount> + Clone) -> impl Iterator<Item = String> {
+    let missed = movement::note(events.clone().filter_map(|event| {
+        let processors = event.processors.iter().filter(|one| one.missed.is_some()).map(|one| one.processor).collect();
+        Some((event.label(), processors, event.missed?))
+    }));
+    [disturbance_note(events), missed].into_iter().flatten()
+}
+
+fn disturbance_note<'a>(events: impl Iterator<Item = &'a EventCount>) -> Option<String> {
     disturbance::note(events.flat_map(|event| {
         let marks = event.processors.iter().filter_map(|one| Some((one.processor, one.disturbed.as_ref()?)));
         marks.map(|(processor, disturbance)| (event.label(), processor, disturbance))
@@ -299,7 +321,7 @@ pub fn counts_table(events: &[EventCount], per_cpu: bool) -> String {
         // Writing to a `String` cannot fail.
         let _ = write!(text, "\nThe machine slept for {seconds:.3} s meanwhile, in which nothing was counted.");
     }
-    if let Some(note) = disturbance_note(events.iter()) {
+    for note in mark_notes(events.iter()) {
         let _ = write!(text, "\n{note}");
     }
     text

@@ -31,6 +31,7 @@ mod known_work;
 mod loader_list;
 mod metric;
 mod metrics;
+mod movement;
 #[cfg(any(windows, test))]
 mod nt_modules;
 #[cfg(any(windows, test))]

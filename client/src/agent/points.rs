@@ -169,7 +169,7 @@ fn add_events(points: &mut Points, counting: &Counting) {
     for count in &counting.counts {
         let label = format!("{}{}", count.source, event::suffix(count.mode_bits));
         if seen.insert(label.clone()) {
-            let is_disturbed = u64::from(count.disturbed);
+            let is_disturbed = u64::from(count.disturbed || count.missed.is_some());
             points.add(Family::EventDisturbed, vec![("event", label)], Value::Integer(is_disturbed));
         }
     }

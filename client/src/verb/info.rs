@@ -17,6 +17,7 @@ use crate::core_types::core_types_table;
 use crate::document::Document;
 use crate::error::Error;
 use crate::format::{grouped, properties, text};
+use crate::movement::{Tried, scope_note};
 use crate::processor_identity::ProcessorIdentity;
 use crate::reason;
 use crate::totals::Totals;
@@ -40,6 +41,12 @@ pub struct Info {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     core_types: Vec<CoreTypeInfo>,
     counters_in_use: u32,
+    /// Which counters count; tried in a virtual machine only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tried_counters: Option<Tried>,
+    /// What the counts of different events do not have in common: VMware.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope_note: Option<&'static str>,
     sessions: u32,
     processors: u32,
     maximum_processors: u32,
@@ -83,6 +90,8 @@ impl Info {
             counter_width: reply.width,
             core_types: core_types.to_vec(),
             counters_in_use: reply.counters_in_use,
+            tried_counters: Tried::of(reply),
+            scope_note: scope_note(reply),
             sessions: reply.sessions,
             processors: reply.processors,
             maximum_processors: reply.maximum_processors,
@@ -128,6 +137,10 @@ impl Info {
         if self.includes_smm == Some(true) {
             rows.push(("SMM", "counts may include System Management Mode (firmware)".to_owned()));
         }
+        if let Some(tried) = &self.tried_counters {
+            rows.push(("Tried", tried.text()));
+        }
+        rows.extend(self.scope_note.map(|note| ("VMware", note.to_owned())));
         if !self.errata.is_empty() {
             let numbers = errata::numbers(self.errata.iter().map(|of| &of.erratum));
             rows.push(("Errata", format!("{numbers}; .\\client list names the sources")));

@@ -24,11 +24,12 @@ use super::events::{counts, events};
 use super::{command, diff};
 use crate::cli::{FailAbove, StatArgs};
 use crate::connection;
-use crate::counts::{EventCount, disturbance_note};
+use crate::counts::{EventCount, mark_notes};
 use crate::document::{Document, write_json, write_json_line};
 use crate::error::Error;
 use crate::event_error::EventError;
 use crate::exit::Exit;
+use crate::movement::scope_note;
 use crate::output::OutputError;
 use blocks::{Block, Counted, Set, blocks, sets, whole};
 pub use difference::difference;
@@ -54,6 +55,9 @@ pub struct Stat {
     elapsed: Option<Spread<f64>>,
     processors: Vec<u32>,
     events: Vec<Counted>,
+    /// What the counts of different events do not have in common: VMware.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope_note: Option<&'static str>,
     /// The metrics that were asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     metrics: Vec<MetricValue>,
@@ -134,10 +138,10 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     if args.interval.is_none() || args.summary {
         printer.total(&stat, output(&mut file, args, context))?;
     }
-    if args.separator().is_some()
-        && let Some(note) = disturbance_note(stat.events.iter().map(|counted| &counted.event))
-    {
-        context.warn(&note)?; // the columns have no room for it
+    if args.separator().is_some() {
+        for note in mark_notes(stat.events.iter().map(|counted| &counted.event)) {
+            context.warn(&note)?; // the columns have no room for it
+        }
     }
     let Some(baseline) = baseline else { return Ok(exit_code) };
     let fail = FailAbove { fail_above: args.fail_above };
@@ -237,6 +241,7 @@ impl Printer<'_> {
             elapsed: self.args.repeat.map(|_| elapsed),
             processors,
             events,
+            scope_note: scope_note(&self.connection.info()?),
             metrics,
             blocks,
         })

@@ -103,7 +103,7 @@ families! {
     EventRunning "halprof.event.running" Counter Seconds ["event" "core_type" "cpu"]
         "Part of the enabled time in which the event had a counter, summed over CPUs";
     EventDisturbed "halprof.event.disturbed" Gauge None ["event"]
-        "1 if another program changed a register of the event in the last interval, so that its counts are wrong";
+        "1 if counts of the last interval are wrong: another program changed a register, or the counter does not count";
     Metric "halprof.metric" Gauge None ["metric" "unit" "core_type"]
         "Value of a metric in the last interval";
     Gaps "halprof.gaps" Counter None ["reason"]

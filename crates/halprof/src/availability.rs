@@ -107,6 +107,11 @@ pub enum Unavailable {
         /// The reason.
         reason: String,
     },
+    /// A counter does not count under the hypervisor, or only a part.
+    DoesNotCount {
+        /// Its CPU.
+        cpu: u32,
+    },
     /// An event counts in kernel mode.
     KernelMode,
 }
@@ -140,6 +145,7 @@ impl fmt::Display for Unavailable {
                 "{NO_RDPMC}, and reading counters without it is not verified (.\\client selftest --threads verifies it)"
             ),
             Self::NoThreadMemory { reason } => write!(f, "{NO_RDPMC}, and {reason}"),
+            Self::DoesNotCount { cpu } => Disturbance::DoesNotCount { cpu: *cpu }.fmt(f),
             Self::KernelMode => Disturbance::KernelMode.fmt(f),
         }
     }

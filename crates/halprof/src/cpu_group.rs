@@ -197,6 +197,8 @@ impl Part {
         let Times { enabled, running } = self.times;
         if end.disturbed_register != 0 {
             Some(Disturbance::CountersChanged { cpu: end.processor })
+        } else if end.movement != 0 {
+            Some(Disturbance::DoesNotCount { cpu: end.processor })
         } else if running == 0 && enabled > 0 {
             Some(Disturbance::NotCounted { event: name() })
         } else if running < enabled {
@@ -210,7 +212,7 @@ impl Part {
 /// Returns the order in which reasons are reported if there are several: wrong, then missing, then estimated counts.
 fn rank(disturbance: &Disturbance) -> u8 {
     match disturbance {
-        Disturbance::CountersChanged { .. } => 0,
+        Disturbance::CountersChanged { .. } | Disturbance::DoesNotCount { .. } => 0,
         Disturbance::NotCounted { .. } => 1,
         _ => 2,
     }
@@ -243,6 +245,11 @@ mod tests {
             (record(400, 1_400, 200, 700), 1_200, Some(Disturbance::TookTurns)),
             (record(100, 1_400, 200, 600), 0, not_counted),
             (CountRecord { disturbed_register: 0x186, ..record(400, 1_100, 200, 700) }, 300, changed),
+            (
+                CountRecord { movement: 1, ..record(400, 1_100, 200, 900) },
+                300,
+                Some(Disturbance::DoesNotCount { cpu: 3 }),
+            ),
             (record(u64::MAX, u64::MAX, 200, 601), u64::MAX, Some(Disturbance::TookTurns)),
         ] {
             let part = Part::between(Some(&begin), &end);

@@ -104,6 +104,11 @@ pub enum Disturbance {
         /// The CPU on which it was found.
         cpu: u32,
     },
+    /// A counter did not count a known loop, or only a part of it: the hypervisor does not let it count.
+    DoesNotCount {
+        /// Its CPU.
+        cpu: u32,
+    },
     /// Windows may keep only the low 32 bits of what a counter counted between two context switches, and more events
     /// were possible. [`ThreadGroup::checkpoint`](crate::ThreadGroup::checkpoint) splits long regions.
     MayHaveTruncated {
@@ -149,6 +154,7 @@ impl fmt::Display for Disturbance {
             Self::CountersChanged { cpu } => {
                 write!(f, "another program changed counters of CPU {cpu}, or they were restarted")
             }
+            Self::DoesNotCount { cpu } => write!(f, "a counter of CPU {cpu} does not count under this hypervisor"),
             Self::MayHaveTruncated { event } => {
                 write!(f, "the region was too long to prove that Windows kept every bit of {event}")
             }

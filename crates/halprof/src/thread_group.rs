@@ -51,6 +51,8 @@ pub struct ThreadGroup {
     availability: Availability,
     /// Bits of a counter.
     width: u32,
+    /// The CPU of a counter that does not count under the hypervisor.
+    does_not_count: Option<u32>,
     modulus: Modulus,
     base_age: Duration,
     base: Option<Base>,

@@ -144,6 +144,23 @@ fn kernel_mode_is_exact_only_in_a_virtualized_group() {
 }
 
 #[test]
+fn a_counter_that_does_not_count_lowers_the_grade_and_no_region_is_exact() {
+    let lab = Lab::new("kvm-8650u", 2, quiet());
+    assert_eq!(group(&lab).availability().grade(), Grade::Virtualized);
+    lab.stand_still(1);
+    let still = Unavailable::DoesNotCount { cpu: 1 };
+    let mut marked = group(&lab);
+    assert_eq!(marked.availability().grade(), Grade::Disturbed);
+    assert_eq!(marked.availability().why_not(Grade::Virtualized), Some(&still));
+    let counts = marked.measure(|| run(&lab, 1_000)).unwrap();
+    assert!(!counts.quality.is_exact(), "{}", counts.quality);
+    drop(marked);
+    let refused = instructions().require(Grade::Virtualized).build_for_thread_on(&lab.machine());
+    assert!(refused.is_err_and(|error| error.kind() == halprof::ErrorKind::GradeUnavailable));
+    assert!(lab.is_free());
+}
+
+#[test]
 fn a_second_group_of_the_thread_is_built_with_what_is_left() {
     let lab = lab();
     let first = group(&lab);

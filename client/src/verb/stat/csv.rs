@@ -9,8 +9,9 @@ use super::metrics::MetricValue;
 use super::{Interval, Stat};
 use crate::cli::StatArgs;
 use crate::error::Error;
+use crate::movement;
 
-/// The unit of a count: perf has one here.
+/// The unit of a count: perf has one here. A count that its counter missed has the mark.
 const UNIT: &str = "";
 
 /// Writes what was counted in all the time.
@@ -93,7 +94,8 @@ fn line(
         Some(error) if spread.mean > 0.0 => format!("{:.2}%", 100.0 * error / spread.mean),
         Some(_) | None => String::new(),
     });
-    fields.extend([event.scaled.to_string(), UNIT.to_owned(), event.label()]);
+    let mark = if event.missed.is_some() { movement::UNIT } else { UNIT };
+    fields.extend([event.scaled.to_string(), mark.to_owned(), event.label()]);
     fields.extend(error);
     let running = running.saturating_mul(100); // nanoseconds
     fields.extend([running.to_string(), format!("{:.2}", event.percent_running), value, unit]);

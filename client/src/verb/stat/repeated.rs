@@ -59,6 +59,7 @@ pub fn mean(runs: &[Vec<CountRecord>]) -> Vec<CountRecord> {
             let count = same.len().max(1) as u128;
             u64::try_from((sum + count / 2) / count).unwrap_or(u64::MAX)
         };
+        let movement = same.iter().map(|one| one.movement).find(|movement| *movement != 0).unwrap_or_default();
         let disturbed = same.iter().find(|one| one.disturbed_register != 0).copied().unwrap_or(record);
         CountRecord {
             count: mean(|one| one.count),
@@ -69,6 +70,7 @@ pub fn mean(runs: &[Vec<CountRecord>]) -> Vec<CountRecord> {
             disturbed_found: disturbed.disturbed_found,
             disturbed_expected: disturbed.disturbed_expected,
             disturbed_at: disturbed.disturbed_at,
+            movement,
             ..*record
         }
     };

@@ -9,7 +9,7 @@ use super::metrics::{self, MetricValue};
 use super::{Interval, Stat};
 use crate::cli::StatArgs;
 use crate::core_types::with_processors;
-use crate::counts::{EventCount, asleep, disturbance_note, turns_note};
+use crate::counts::{EventCount, asleep, mark_notes, turns_note};
 use crate::format::real;
 use crate::metric::Metric;
 
@@ -88,7 +88,10 @@ pub fn total(stat: &Stat, args: &StatArgs) -> String {
     if let Some(seconds) = asleep(events()) {
         let _ = writeln!(text, "{seconds:>20.9} seconds of it asleep, in which nothing was counted");
     }
-    if let Some(note) = disturbance_note(events()) {
+    if let Some(note) = stat.scope_note {
+        let _ = writeln!(text, "\nVMware: {note}\n(freezeMode=hybrid), so that rates of the two are wrong.");
+    }
+    for note in mark_notes(events()) {
         let _ = writeln!(text, "\n{note}");
     }
     text

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::{CountRecord, EventRequest, MAX_GROUP, ProcessorSet, StartHeader, flags, modes};
+use protocol::{CountRecord, EventRequest, InfoReply, MAX_GROUP, ProcessorSet, StartHeader, flags, modes};
 
 use super::{Slot, ThreadEvent, ThreadGroup};
 use crate::availability::{Availability, Unavailable};
@@ -72,6 +72,27 @@ impl From<Unavailable> for NotBuilt {
     }
 }
 
+/// Returns the CPU of a counter that does not count under the hypervisor, or only a part.
+fn uncounted_cpu(records: &[CountRecord]) -> Option<u32> {
+    records.iter().find(|record| record.movement != 0).map(|record| record.processor)
+}
+
+/// Returns the grade of a group with a counter on `cpu` that does not count: no count of it is exact.
+fn lowered(
+    grade: Grade,
+    cpu: u32,
+    required: Grade,
+    unavailable: &mut Vec<(Grade, Unavailable)>,
+) -> Result<Grade, GroupError> {
+    let why = || Unavailable::DoesNotCount { cpu };
+    if required != Grade::Disturbed {
+        return Err(GroupError::Unavailable { grade: required, why: why() });
+    }
+    let lost = [Grade::Virtualized, Grade::Undisturbed].into_iter().filter(|better| *better >= grade);
+    unavailable.extend(lost.map(|better| (better, why())));
+    Ok(Grade::Disturbed)
+}
+
 /// Builds groups of each grade.
 struct Attempt<'a> {
     machine: &'a Machine,
@@ -93,7 +114,12 @@ impl ThreadGroup {
         let Held { profiling, session, pinned, events: counted, reading } = held;
         let verified = reading.and_then(|reading| attempt.record_of(reading));
         let (is_verified, keeps_64_bits) = (verified.is_some(), verified.is_some_and(|record| record.keeps_64_bits));
-        let width = machine.driver().info()?.width;
+        let InfoReply { width, hypervisor, .. } = machine.driver().info()?;
+        let does_not_count = if hypervisor == 0 { None } else { uncounted_cpu(&session.read()?) };
+        let grade = match does_not_count {
+            Some(cpu) => lowered(grade, cpu, options.require, &mut unavailable)?,
+            None => grade,
+        };
         let names: Vec<_> = events.into_iter().map(|event| event.name).collect();
         Ok(Self {
             profiling,
@@ -104,6 +130,7 @@ impl ThreadGroup {
             events: counted,
             availability: Availability::new(grade, reading, is_verified, unavailable),
             width,
+            does_not_count,
             modulus: Modulus::new(keeps_64_bits, width),
             base_age: if keeps_64_bits { LONG_BASE_AGE } else { SHORT_BASE_AGE },
             base: None,

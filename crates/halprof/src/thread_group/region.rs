@@ -299,6 +299,10 @@ impl ThreadGroup {
         if let Some(overhead) = &self.overhead {
             values.iter_mut().enumerate().for_each(|(index, value)| *value = overhead.net(index, *value));
         }
+        let quality = match self.does_not_count {
+            Some(cpu) if quality.is_exact() => Quality::Disturbed(Disturbance::DoesNotCount { cpu }),
+            Some(_) | None => quality,
+        };
         let time = self.system.now().saturating_sub(begin.time);
         Counts {
             time_enabled: time,

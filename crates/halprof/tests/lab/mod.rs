@@ -216,6 +216,13 @@ impl Lab {
         });
     }
 
+    /// Lets the general counters of a processor stand still, as those of some guests do.
+    pub fn stand_still(&self, processor: u32) {
+        let state = self.state();
+        let mut model = state.hardware.machine.processor(processor).model();
+        (0..8).for_each(|number| model.set_movement(model::CounterId::General(number), model::Movement::None));
+    }
+
     /// Lets Windows refuse configurations for thread profiling, or not.
     pub fn refuse_threads(&self, refuse: bool) {
         let status = if refuse { status::STATUS_WMI_ALREADY_ENABLED.number() } else { 0 };
