@@ -54,6 +54,8 @@ mod local_apic;
 #[cfg(not(windows))]
 mod metrics;
 #[cfg(not(windows))]
+mod movement;
+#[cfg(not(windows))]
 mod multiplexing;
 #[cfg(not(windows))]
 mod names;

@@ -108,6 +108,11 @@ pub const CLAIMS: &[Claim] = &[
         scope: InPart("that each event is exact, which needs the model's ledger"),
     },
     Claim {
+        id: "counters-tried",
+        text: "counters that a hypervisor does not let count are avoided, or their counts are marked",
+        scope: InPart("a hypervisor that takes counters away"),
+    },
+    Claim {
         id: "every-generation",
         text: "the same on every generation: Intel from NetBurst with two threads to hybrids, AMD from the K8 to \
             Zen 5; events by their numbers",

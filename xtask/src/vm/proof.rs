@@ -224,6 +224,9 @@ pub fn plausible(ran: &Ran) -> Outcome {
             let events = list(document, "events").iter().filter(|event| text(event, "name").contains(name));
             events.map(|event| number(event, "count")).sum()
         };
+        if let Some(event) = list(document, "events").iter().find(|event| event.get("missed").is_some()) {
+            return Failed(format!("the counter of {} does not count", text(event, "name")));
+        }
         let ratio = of("TotalIssues") / of("TotalCycles");
         fail_unless((0.2..=5.0).contains(&ratio), || format!("{ratio:.2} instructions per cycle instead of 0.2 to 5"))
     })

@@ -153,8 +153,8 @@ fn counting() -> Vec<Step> {
             .decides(&["counts-of-threads", "bits-of-threads"]),
         Step::client("list", &["list", "--json"]),
         stat("stat", &[], &WORK)
-            .proof(proof::plausible, "each event counts, with 0.2 to 5 instructions per cycle")
-            .decides(&["package-counts-and-leaves-nothing"]),
+            .proof(proof::plausible, "each event counts, without a mark and with 0.2 to 5 instructions per cycle")
+            .decides(&["package-counts-and-leaves-nothing", "counters-tried"]),
         stat("stat-on-enlightened-kvm", &[], &WORK)
             .needs(&[Need::EnlightenedKvm])
             .proof(proof::plausible, "KVM with enlightenments counts")
