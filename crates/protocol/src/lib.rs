@@ -14,6 +14,7 @@ mod bits;
 mod driver_identity;
 mod error_code;
 mod layout;
+mod processor_set;
 mod read_by;
 mod record;
 mod request;
