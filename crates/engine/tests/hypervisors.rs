@@ -25,6 +25,10 @@ const CASES: u32 = 400;
 
 const INTERVAL: u32 = 4_096;
 
+/// Events in a step are multiples of it. What occurs between the accesses of the driver is less in a whole life, and
+/// depends on the accesses, which differ under a hypervisor.
+const UNIT: u64 = 1 << 15;
+
 /// The processor that a hypervisor keeps from having all of its registers.
 const LESS: u32 = 1;
 
@@ -113,9 +117,9 @@ fn live(machine: &SimMachine, events: &[EventRequest], flags: u32) -> Result<Vec
     let mut sessions = Vec::new();
     let step = |engine: &mut Engine<&SimMachine>| {
         for processor in 0..2 {
-            machine.run(processor, Mode::User, &|_| u64::from(INTERVAL) + 10);
+            machine.run(processor, Mode::User, &|_| 5 * UNIT);
             machine.deliver(engine, processor, &NOWHERE);
-            machine.run(processor, Mode::Kernel, &|_| 77);
+            machine.run(processor, Mode::Kernel, &|_| 3 * UNIT);
         }
     };
     for _ in 0..2 {
@@ -205,7 +209,8 @@ fn check(life: &Life, quirks: &[Quirk]) -> Result<bool, TestCaseError> {
         let is_recorded = count.source == BRANCHES || count.modes & modes::PRECISE != 0;
         // Which events take turns, and whether one has had its turn, depends on the counters that are left.
         let is_turn = life.flags & flags::MULTIPLEX != 0;
-        let is_right = count.count == wanted.count || count.disturbed_register != 0 || is_recorded || is_turn;
+        let is_right =
+            count.count / UNIT == wanted.count / UNIT || count.disturbed_register != 0 || is_recorded || is_turn;
         prop_assert!(is_right, "{} instead of {}, unmarked: {count:?}", count.count, wanted.count);
     }
     Ok(false)
@@ -240,6 +245,13 @@ proptest! {
 #[test]
 fn every_bit_of_every_register_of_some_processors() {
     let (mut cases, mut refused) = (0, 0);
+    // Whole registers, of slots and metrics too.
+    for life in lives().iter().filter(|life| life.identity.name == "ice-lake-sp-6330") {
+        for register in &life.registers {
+            let quirks = [Quirk::Ignores { register: *register }];
+            check(life, &quirks).unwrap_or_else(|error| panic!("{:?}, {quirks:x?}: {error}", life.events));
+        }
+    }
     for name in ["skylake-6600k", "zen4-7700x", "amd-legacy", "p6-coppermine"] {
         for life in lives().iter().filter(|life| life.identity.name == name).take(2) {
             for register in &life.registers {

@@ -26,7 +26,7 @@ use super::{
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
-use crate::interface::{Enabled, Support};
+use crate::interface::{Enabled, Support, unmanaged};
 use crate::placement::Wanted;
 use crate::source::{ProfileSource, RawEvent, Sources};
 use crate::state::{CounterSet, CounterState, CpuCounters, PerCpuPmu};
@@ -212,9 +212,20 @@ impl Emon {
         let metrics = first.read_write(MSR_PERF_METRICS)?;
         first.counter(RDPMC_SLOTS)?;
         first.counter(perfmon::RDPMC_METRICS)?;
-        // The metrics are written after the counter, and only while it stands still.
-        first.demand(IA32_FIXED_CTR0.at(SLOTS), 0)?;
-        first.demand(MSR_PERF_METRICS, 0)?;
+        // The metrics are written after the counter. A counter that counts for another program, which only a forced
+        // session disturbs, does not keep the value.
+        let is_counting = first.read(IA32_FIXED_CTR_CTRL)? & FIELD != 0;
+        if !is_counting {
+            // A register that ignores writes may read as zero.
+            first.demand(IA32_FIXED_CTR0.at(SLOTS), unmanaged::COUNT)?;
+        }
+        for register in [IA32_FIXED_CTR0.at(SLOTS), MSR_PERF_METRICS] {
+            if is_counting {
+                first.write(register, 0)?;
+            } else {
+                first.demand(register, 0)?;
+            }
+        }
         first.write(IA32_FIXED_CTR0.at(SLOTS), slots)?;
         first.write(MSR_PERF_METRICS, metrics)?;
         Ok(self)
