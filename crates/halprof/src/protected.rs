@@ -172,8 +172,9 @@ pub fn ensure_folder(volume: &dyn Volume, folder: &Path) -> io::Result<()> {
 /// Reads a file of at most `most` bytes, if it is protected.
 ///
 /// # Errors
-/// As [`check_file`], or why it cannot be read.
+/// As [`check_file`], or why it cannot be read. If nothing is there, nothing is said about its folder.
 pub fn read(volume: &dyn Volume, file: &Path, most: u64) -> io::Result<Vec<u8>> {
+    volume.look(file)?;
     check_file(volume, file)?;
     volume.read(file, most)
 }
@@ -196,14 +197,14 @@ pub fn write(volume: &dyn Volume, file: &Path, content: &[u8]) -> io::Result<()>
     written.inspect_err(|_| drop(volume.remove(&new)))
 }
 
-/// Removes a file from a protected folder. It is no error if nothing is there.
+/// Removes a file from a protected folder. It is no error if nothing is there, whoever can change the folder.
 ///
 /// # Errors
 /// As [`check_folder`], or why it cannot be removed.
 pub fn remove(volume: &dyn Volume, file: &Path) -> io::Result<()> {
-    match check_folder(volume, folder_of(file)?) {
+    match volume.look(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        checked => checked.and_then(|()| remove_if_there(volume, file)),
+        _ => check_folder(volume, folder_of(file)?).and_then(|()| remove_if_there(volume, file)),
     }
 }
 

@@ -310,6 +310,19 @@ fn a_folder_of_administrators_in_which_users_can_create_files_is_not_trusted() {
 }
 
 #[test]
+fn where_nothing_is_there_is_nothing_to_distrust() {
+    let volume = StandIn::new();
+    volume.folder("/ProgramData/halprof", of_user());
+    let record = Path::new(RECORD);
+    assert_eq!(read(&volume, record, 100).unwrap_err().kind(), io::ErrorKind::NotFound);
+    remove(&volume, record).unwrap();
+    volume.file(RECORD, b"true", of_user());
+    unprotected(forged(&volume));
+    unprotected(remove(&volume, record));
+    assert!(volume.content(RECORD).is_some(), "what a user can change is left alone");
+}
+
+#[test]
 fn a_user_who_is_faster_than_the_check_is_noticed() {
     let volume = StandIn::new();
     let junction = Node { to: Some("/Temp".into()), content: None, descriptor: of_user() };
