@@ -7,6 +7,7 @@ use halprof::event::vendor_event::{self, CannotCount};
 use halprof::event::{EventName, SourceName, event_cache};
 use halprof::source::is_named;
 use halprof::text::support;
+use pmu::errata::named_sources::{self, Cores, Erratum};
 use pmu::extra::Extra;
 use pmu::hal::SourceInformation;
 use pmu::interface::emon::{Microarchitecture, PmuCapabilities, has_architectural_pebs};
@@ -14,7 +15,7 @@ use pmu::{CoreType, Cpuid, Hal, Kind, ProcessorIndex, Source};
 use protocol::modes;
 use raw_cpuid::CpuIdResult;
 use serde::{Serialize, Serializer};
-use x86_defs::cpuid::leaf;
+use x86_defs::cpuid::{AmdProcessor, CORE_TYPE_ATOM, Signature, leaf};
 
 use crate::cpuid;
 use crate::error::{Error, OutOfMemory};
@@ -26,6 +27,18 @@ const USER_BIT: u32 = 16;
 
 /// What is said of an Intel processor that no table is for.
 pub const UNKNOWN_MODEL: &str = "this version does not know the model; CPUID alone tells its counters";
+
+/// What `info` and `diagnose` say of a model that no table is for, by its interface and signature.
+pub fn unknown_model(interface: u32, signature: u32) -> Option<&'static str> {
+    let signature = Signature::from_bits(signature);
+    if interface == Kind::Emon as u32 && Microarchitecture::is_unknown_model(signature) {
+        Some("unknown to this version: its counters are those of CPUID")
+    } else if interface == Kind::Amd64 as u32 && AmdProcessor::of(signature).is_none() {
+        Some("unknown to this version: cycles, instructions and branches only")
+    } else {
+        None
+    }
+}
 
 /// A counter of a processor: a number, or `F` and the number of a fixed counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -207,6 +220,10 @@ impl<C: Cpuid> Core<'_, C> {
         if encoding.select.is_some() && encoding.note.is_none() && is_unknown {
             encoding.note = Some(UNKNOWN_MODEL.to_owned());
         }
+        let errata = encoding.select.as_deref().map(|select| self.errata(select, &hal)).unwrap_or_default();
+        if encoding.note.is_none() && !errata.is_empty() {
+            encoding.note = Some(format!("counted wrongly by erratum {}", errata.join(", ")));
+        }
         if encoding.error.is_none() && is_precise && encoding.pebs_counters.is_empty() {
             let none = || "no counter of this processor records it precisely".to_owned();
             encoding.error = Some(encoding.not_recorded.clone().unwrap_or_else(none));
@@ -216,6 +233,18 @@ impl<C: Cpuid> Core<'_, C> {
             encoding.error = Some("this processor has no counter that counts it".to_owned());
         }
         Ok(encoding)
+    }
+
+    /// Returns the numbers of the errata that make the event of a select register count wrongly on these cores.
+    fn errata<E>(&self, select: &str, hal: &Hal<E>) -> Vec<&'static str> {
+        let select = u64::from_str_radix(select.trim_start_matches("0x"), 16).unwrap_or_default();
+        let signature = Signature::from_bits(self.cpu.cpuid(leaf::FEATURES, 0).eax);
+        let is_of_these = |erratum: &&Erratum| {
+            erratum.interface() == hal.selection().interface
+                && (erratum.cores == Cores::All || self.type_number == u32::from(CORE_TYPE_ATOM))
+                && erratum.concerns(select)
+        };
+        named_sources::of_processor(signature).filter(is_of_these).map(|erratum| erratum.number).collect()
     }
 
     /// Returns the encoding of an event, or why there is none.

@@ -12,6 +12,7 @@ use pmu::core_type::is_hybrid;
 use pmu::hal::SourceInformation;
 use pmu::{CoreType, Cpuid, Hal, Hypervisor, ProfileInterface, Support};
 use serde::Serialize;
+use x86_defs::cpuid::leaf;
 
 use super::context::Context;
 use super::info::{counters, windows10};
@@ -20,10 +21,17 @@ use crate::cli::DiagnoseArgs;
 use crate::cpuid::{self, Leaf23, LeafA};
 use crate::document::Document;
 use crate::dump;
+use crate::encoding::unknown_model;
 use crate::error::{Error, OutOfMemory};
 use crate::format::{self, hexadecimal, properties, table};
 use crate::processor_identity::ProcessorIdentity;
 use crate::workarounds::{self, AppliedWorkaround};
+
+/// VMware's name in leaf 0x40000000.
+const VMWARE: &str = "VMwareVMware";
+
+/// What the default of VMware's vpmc.freezeMode, "hybrid", means for ratios such as IPC (Broadcom, KB 344161).
+const FREEZE_MODE: &str = "VMware counts instructions and branches of this machine;";
 
 /// A source, as `--json` shows it.
 #[derive(Serialize)]
@@ -93,6 +101,9 @@ pub struct Diagnosis {
     /// Errata and traits of the processor that the driver works around.
     workarounds: Vec<AppliedWorkaround>,
     sources: Vec<SourceDiagnosis>,
+    /// What is said of a model that this version does not know.
+    #[serde(skip)]
+    unknown_model: Option<&'static str>,
 }
 
 impl Document for Diagnosis {
@@ -126,6 +137,7 @@ impl Diagnosis {
             width: interface.width(),
             workarounds: workarounds::all(hal.workarounds()),
             sources: hal.source_list().map(SourceDiagnosis::from).collect(),
+            unknown_model: unknown_model(selection.interface as u32, cpu.cpuid(leaf::FEATURES, 0).eax),
         })
     }
 }
@@ -188,7 +200,14 @@ fn rows(diagnosis: &Diagnosis) -> String {
     if let Some(core_type) = diagnosis.core_type.filter(|_| diagnosis.hybrid) {
         rows.push(("Core type", format!("{core_type}; the machine also has processors of the other type")));
     }
+    if let Some(text) = diagnosis.unknown_model {
+        rows.push(("Model", text.to_owned()));
+    }
     rows.extend(workarounds::rows(&diagnosis.workarounds));
+    if diagnosis.hypervisor.as_deref() == Some(VMWARE) {
+        rows.push(("Note", FREEZE_MODE.to_owned()));
+        rows.push(("", "all other events also count the hypervisor".to_owned()));
+    }
     properties(&rows)
 }
 

@@ -15,6 +15,7 @@ use crate::cli::Json;
 use crate::connection;
 use crate::core_types::core_types_table;
 use crate::document::Document;
+use crate::encoding::unknown_model;
 use crate::error::Error;
 use crate::format::{grouped, properties, text};
 use crate::movement::{Tried, scope_note};
@@ -71,6 +72,9 @@ pub struct Info {
     driver_version: String,
     driver_protocol: u32,
     sampling: Totals,
+    /// What is said of a model that this version does not know.
+    #[serde(skip)]
+    unknown_model: Option<&'static str>,
 }
 
 impl Document for Info {
@@ -113,6 +117,7 @@ impl Info {
             driver_version: version(reply.driver),
             driver_protocol: reply.protocol,
             sampling: Totals::from(reply),
+            unknown_model: unknown_model(reply.interface, reply.signature),
         }
     }
 
@@ -134,6 +139,9 @@ impl Info {
             ("Hypervisor", self.hypervisor.clone()),
             ("Driver", format!("{}, protocol {}", self.driver_version, self.driver_protocol)),
         ];
+        if let Some(text) = self.unknown_model {
+            rows.push(("Model", text.to_owned()));
+        }
         if self.includes_smm == Some(true) {
             rows.push(("SMM", "counts may include System Management Mode (firmware)".to_owned()));
         }

@@ -8,14 +8,16 @@ mod metrics;
 mod repeated;
 mod text;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use halprof::errata::{self, SourceErratum};
 use halprof::event::role::Role;
 use halprof::{Driver, Refusal};
-use protocol::{CountRecord, ErrorCode, EventRequest, ProcessorSet, StartHeader, flags, modes};
+use protocol::{CountRecord, ErrorCode, EventRequest, InfoReply, ProcessorSet, StartHeader, flags, modes};
 use serde::Serialize;
 
 use super::context::Context;
@@ -49,6 +51,9 @@ const DEFAULT_ROLES: [Role; 4] = [Role::Cycles, Role::Instructions, Role::Branch
 pub struct Stat {
     command: Vec<String>,
     exit_code: i32,
+    /// A sentence about the counts that errata of the processor make wrong.
+    #[serde(skip)]
+    errata: Option<String>,
     elapsed_seconds: f64,
     /// The time of each run, if they were repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,6 +155,19 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     Ok(if exit_code == Exit::Done.code() { comparison.exit().code() } else { exit_code })
 }
 
+/// Returns a sentence about the events whose counts errata make wrong. Those of Intel need conditions that few programs
+/// meet; `info` and `list` have them.
+fn errata_note(events: &[&EventCount], info: &InfoReply) -> Option<String> {
+    if info.interface != pmu::Kind::Amd64 as u32 {
+        return None;
+    }
+    let found: BTreeMap<&str, Vec<SourceErratum>> =
+        events.iter().map(|event| (event.name.as_str(), errata::of_source(info, event.id))).collect();
+    let named = found.iter().filter(|(_, errata)| !errata.is_empty());
+    let of_each: Vec<_> = named.map(|(name, of)| format!("{name} ({})", errata::numbers(of.iter()))).collect();
+    (!of_each.is_empty()).then(|| format!("Counted wrongly by errata of the processor: {}.", of_each.join(", ")))
+}
+
 fn create(path: &Path) -> Result<File, Error> {
     Ok(File::create(path).map_err(|cause| OutputError::File { path: path.to_owned(), cause })?)
 }
@@ -234,9 +252,11 @@ impl Printer<'_> {
         let of_runs = of_runs.iter().map(|records| self.events(records)).collect::<Result<Vec<_>, Error>>()?;
         let elapsed = Spread::of(runs.iter().map(|run| run.elapsed.as_secs_f64()).collect(), |seconds| seconds);
         let (Block { processors, events, metrics, .. }, blocks) = self.blocks(&events, &of_runs);
+        let counted: Vec<&EventCount> = events.iter().map(|counted| &counted.event).collect();
         Ok(Stat {
             command: command::words(&self.args.command),
             exit_code,
+            errata: errata_note(&counted, &self.connection.info()?),
             elapsed_seconds: elapsed.mean,
             elapsed: self.args.repeat.map(|_| elapsed),
             processors,

@@ -44,9 +44,14 @@ impl From<&errata::Erratum> for SourceErratum {
     }
 }
 
-/// Returns the errata of a source.
+/// Returns the errata of a source, also of one that is an event by number.
+#[must_use]
 pub fn of_source(info: &InfoReply, source: u32) -> Vec<SourceErratum> {
-    let concerns = |erratum: &&errata::Erratum| erratum.sources().any(|of| of.source == Source(source));
+    let raw = Source(source).raw().map(pmu::source::RawEvent::select);
+    let concerns = |erratum: &&errata::Erratum| match raw {
+        Some(select) => erratum.concerns(select),
+        None => erratum.sources().any(|of| of.source == Source(source)),
+    };
     of_processor(info).filter(concerns).map(SourceErratum::from).collect()
 }
 

@@ -91,6 +91,9 @@ pub fn total(stat: &Stat, args: &StatArgs) -> String {
     if let Some(note) = stat.scope_note {
         let _ = writeln!(text, "\nVMware: {note}\n(freezeMode=hybrid), so that rates of the two are wrong.");
     }
+    if let Some(note) = &stat.errata {
+        let _ = writeln!(text, "\n{note}");
+    }
     for note in mark_notes(events()) {
         let _ = writeln!(text, "\n{note}");
     }

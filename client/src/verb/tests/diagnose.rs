@@ -440,3 +440,40 @@ fn live_needs_the_driver_and_takes_no_dump() {
     assert_eq!(exit, Exit::NotInstalled);
     assert!(Cli::try_parse_from(["client", "diagnose", "--live", "--cpuid", "x"]).is_err());
 }
+
+/// A model after all those of the tables is said to be unknown; known ones are not.
+#[test]
+fn an_unknown_model_is_named_by_diagnose_and_info() {
+    let of = |identity: &str, from: &str, to: &str| {
+        let found = cpuid_dumps::find(identity).unwrap();
+        run_anywhere("diagnose --cpuid -", found.dump.replace(from, to).as_bytes()).out
+    };
+    let intels = "unknown to this version: its counters are those of CPUID\n";
+    let amds = "unknown to this version: cycles, instructions and branches only\n";
+    assert!(of("sapphire-rapids-2475x", "000806F8", "000F06F0").contains(intels));
+    assert!(!of("bartlett-lake-273pqe", "", "").contains("unknown to this version"));
+    assert!(of("turin-9655", "00B00F21", "00BB0F00").contains(amds));
+    assert!(!of("zen6-venice-derived", "", "").contains("unknown to this version"));
+    for (vendor, interface, signature, text) in [
+        (*b"GenuineIntel\0\0\0\0", pmu::Kind::Emon, 0x000F_06F0, Some(intels)),
+        (*b"GenuineIntel\0\0\0\0", pmu::Kind::Emon, 0x000D_0670, None),
+        (*b"AuthenticAMD\0\0\0\0", pmu::Kind::Amd64, 0x00BB_0F00, Some(amds)),
+        (*b"AuthenticAMD\0\0\0\0", pmu::Kind::Amd64, 0x00B5_0F00, None),
+    ] {
+        let info = InfoReply { vendor, interface: interface as u32, signature, ..info() };
+        let driver = FakeDriver { info, ..FakeDriver::default() };
+        let said = run(&FakeSystem::running(driver), "info").out;
+        assert_eq!(said.contains("unknown to this version"), text.is_some(), "{signature:#x}: {said}");
+        assert!(text.is_none_or(|text| said.contains(text)), "{signature:#x}: {said}");
+    }
+}
+
+#[test]
+fn vmware_counts_the_hypervisor_with_some_events_and_diagnose_says_so() {
+    let text = |identity: &str| {
+        let dump = cpuid_dumps::find(identity).unwrap().dump;
+        run_anywhere("diagnose --cpuid -", dump.as_bytes()).out
+    };
+    assert!(text("vmware-6700k").contains("all other events also count the hypervisor"));
+    assert!(!text("kvm-8650u").contains("also count the hypervisor"));
+}

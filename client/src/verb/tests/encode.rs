@@ -232,3 +232,17 @@ fn records_of_architectural_pebs_are_not_promised() {
         "{core}"
     );
 }
+
+#[test]
+fn an_event_with_an_erratum_says_so() {
+    let note = |processor, event| {
+        let dump = cpuid_dumps::find(processor).unwrap().dump;
+        let text = run_anywhere(&format!("encode {event} --cpuid -"), dump.as_bytes()).out;
+        text.lines().find_map(|line| line.strip_prefix("Note")).map(|rest| rest.trim().to_owned())
+    };
+    for event in ["RETIRED_INSTRUCTIONS", "instructions", "TotalIssues", "cpu/event=0xc2/"] {
+        assert_eq!(note("milan-7713", event).as_deref(), Some("counted wrongly by erratum 1292"), "{event}");
+        assert_eq!(note("zen3-5950x", event), None, "{event}");
+    }
+    assert_eq!(note("milan-7713", "cycles"), None);
+}

@@ -189,3 +189,25 @@ fn without_a_command_ctrl_c_ends_the_counting() {
     let ran = run(&system, "stat -e 2 -a -r 5 --json -o -");
     assert_eq!(ran.json()["elapsed"]["runs"].as_array().unwrap().len(), 1, "no further run");
 }
+
+/// AMD's revision guide for family 19h models 00h to 0Fh, erratum 1292.
+#[test]
+fn counts_of_milan_name_the_erratum_that_makes_them_wrong() {
+    let of = |signature| {
+        let driver = FakeDriver {
+            info: InfoReply {
+                vendor: *b"AuthenticAMD\0\0\0\0",
+                interface: pmu::Kind::Amd64 as u32,
+                signature,
+                ..info()
+            },
+            ..FakeDriver::default()
+        };
+        driver.counts.replace(on_processors(1));
+        run(&FakeSystem::running(driver), "stat -e 0x13,2 --duration 0.001 -o -").out
+    };
+    let note = "\nCounted wrongly by errata of the processor: TotalIssues (1292).\n";
+    assert!(of(0x00A0_0F11).contains(note), "{}", of(0x00A0_0F11));
+    // Vermeer has no such erratum.
+    assert!(!of(0x00A2_0F10).contains("Counted wrongly"));
+}

@@ -92,6 +92,16 @@ impl Erratum {
         }
     }
 
+    /// Returns whether it concerns the event of a select register.
+    #[must_use]
+    pub fn concerns(&self, select: u64) -> bool {
+        match self.events {
+            Events::Architectural(_) => self.sources().any(|row| row.select & 0xFFFF == select & 0xFFFF),
+            // Bits 35:32 belong to the event number.
+            Events::Zen3(numbers) => select & (0xF << 32) == 0 && numbers.contains(&((select & 0xFF) as u8)),
+        }
+    }
+
     /// Returns the sources that it concerns.
     pub fn sources(&self) -> impl Iterator<Item = ProfileSource> {
         let events = self.events;
@@ -101,8 +111,7 @@ impl Erratum {
         };
         sources.iter().filter(move |row| match events {
             Events::Architectural(bits) => row.ebx_bit.is_some_and(|bit| bits.contains(&bit)),
-            // The selects of sources have bits 35:32 of the event number, too.
-            Events::Zen3(numbers) => row.select >> 32 == 0 && numbers.contains(&((row.select & 0xFF) as u8)),
+            Events::Zen3(_) => self.concerns(row.select),
         })
     }
 }

@@ -129,6 +129,13 @@ impl Microarchitecture {
         Self::of(cpu) == Self::Unknown
     }
 
+    /// The same by the signature alone (CPUID.1:EAX). Any IRQL.
+    #[must_use]
+    pub fn is_unknown_model(signature: Signature) -> bool {
+        use IntelProcessor::{NetBurst, P6, Pentium};
+        matches!(IntelProcessor::of(signature), None | Some(Pentium | P6 | NetBurst))
+    }
+
     /// Returns the value with this number.
     #[must_use]
     pub const fn from_number(number: u8) -> Self {
