@@ -156,9 +156,9 @@ pub enum Command {
     /// Returns the names of all identities.
     Identities,
     /// Replaces the machine. All processors are new, have the named identity, and are in xAPIC mode; there are as many
-    /// as Wine has. The HAL is current (see [`Command::HalUnmasks`] and [`Command::HalInformationSize`]) and passes trap
-    /// frames. The machine is awake and runs Windows 10 22H2 without KVA shadowing; control areas are supported, and
-    /// none is allocated. Refused while a driver is loaded.
+    /// as Wine has. The HAL is current (see [`Command::HalUnmasks`] and [`Command::HalInformationSize`]) and passes
+    /// trap frames. The machine is awake and runs Windows 10 22H2 without KVA shadowing; control areas are supported,
+    /// and none is allocated. Refused while a driver is loaded.
     SetIdentity(String),
     /// Sets the number of processors and its maximum. Lists in answers have one entry for each active processor.
     /// Refused while a driver is loaded, and for numbers that the lab does not support.

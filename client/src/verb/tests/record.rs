@@ -500,14 +500,13 @@ fn a_stopped_session_returns_no_more_samples_than_its_rings_can_hold() {
 #[test]
 fn hidden_addresses_of_the_kernel_give_a_warning_and_no_module_at_address_0() {
     let batches: [&[SampleRecord]; 1] = [&[sample(12, 1), sample(4, 2)]];
-    let mut bench = Bench::new(&batches);
-    bench.system.kernel.replace(vec![module(0xF000_0000, "C:\\ntoskrnl.exe")]);
     let warning = "the kernel's code has no names: Windows hides its addresses from this account";
     for is_hidden in [true, false] {
+        let mut bench = Bench::new(&batches);
+        bench.system.kernel.replace(vec![module(0xF000_0000, "C:\\ntoskrnl.exe")]);
         bench.system.is_kernel_hidden = is_hidden;
-        bench.system.driver.samples.replace(batches.iter().map(|batch| batch.to_vec()).collect::<VecDeque<_>>());
         let ran = bench.record_command("");
-        assert_eq!(ran.outcome.unwrap(), 3);
+        assert_eq!(ran.outcome.unwrap(), 3, "{}", ran.err);
         assert_eq!(ran.err.contains(warning), is_hidden, "{}", ran.err);
         let recording = bench.recording();
         let kernel = recording.processes().into_iter().filter(|process| process.id == KERNEL);
