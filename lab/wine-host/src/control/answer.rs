@@ -94,10 +94,7 @@ pub fn answer(command: Command) -> Answer {
             let enabled = |state: &mut State| state.processor.enabled_counters().into_iter().map(enabled).collect();
             Answer::EnabledCounters(per_processor(enabled))
         }
-        Command::Accesses => Answer::Accesses(per_processor(|state| {
-            let model::Accesses { rdmsr, wrmsr, rdpmc, faulted } = state.processor.accesses();
-            Accesses { rdmsr, wrmsr, rdpmc, faulted }
-        })),
+        Command::Accesses => Answer::Accesses(per_processor(accesses)),
         Command::Violations => Answer::Violations(violation::take()),
         Command::Pool => Answer::Pool(pool::statistics()),
         Command::DenyPrivilege(deny) => set(security::deny, deny),
@@ -131,6 +128,11 @@ pub fn answer(command: Command) -> Answer {
         Command::Providers => Answer::Providers(MACHINE.kernel.tracing.providers()),
         Command::TakeEvents => Answer::Events(MACHINE.kernel.tracing.take()),
     }
+}
+
+fn accesses(state: &mut State) -> Accesses {
+    let model::Accesses { rdmsr, wrmsr, rdpmc, faulted } = state.processor.accesses();
+    Accesses { rdmsr, wrmsr, rdpmc, faulted }
 }
 
 /// Why the plan of a stepped call cannot be replaced.
