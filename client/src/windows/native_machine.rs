@@ -5,7 +5,8 @@
 use windows_sys::Win32::System::SystemInformation::{IMAGE_FILE_MACHINE, IMAGE_FILE_MACHINE_ARM64};
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, IsWow64Process2};
 
-/// Returns whether the machine is an ARM64 one, whose Windows emulates x86-64 for this program. A failure counts as "no".
+/// Returns whether the machine is an ARM64 one, whose Windows emulates x86-64 for this program. A failure counts as
+/// "no".
 ///
 /// The machine of the process is not asked: for an x86-64 program on ARM64 it is documented to be unknown.
 pub fn is_arm64() -> bool {

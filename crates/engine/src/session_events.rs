@@ -37,7 +37,8 @@ impl Name {
         let full = Some(FullEvent::from_bits(event.full).raw()).filter(|_| event.full != 0);
         match full.or_else(|| Source(event.source).raw()) {
             Some(raw) => write!(self, "cpu/event={:#x},umask={:#x}/", raw.event(), raw.umask()),
-            // As `Source` is displayed, without a call of the formatting code from itself: it would have no bounded stack.
+            // As `Source` is displayed, without a call of the formatting code from itself: its stack would have no
+            // bound.
             None => write!(self, "{:#04x}", event.source),
         }
     }

@@ -61,8 +61,8 @@ impl IntelProcessor {
     /// Returns the processor of Intel with this signature (CPUID.1:EAX), or `None` if the model is unknown.
     ///
     /// # References
-    /// SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel"; Intel's event files, `mapfile.csv`. Model D7H,
-    /// Bartlett Lake: Linux, arch/x86/include/asm/intel-family.h, `INTEL_BARTLETTLAKE`.
+    /// SDM Vol. 4, "CPUID Signature Values of DisplayFamily_DisplayModel"; Intel's event files, `mapfile.csv`. Model
+    /// D7H, Bartlett Lake: Linux, arch/x86/include/asm/intel-family.h, `INTEL_BARTLETTLAKE`.
     #[must_use]
     pub const fn of(signature: Signature) -> Option<Self> {
         Self::of_model(signature.family(), signature.model())
