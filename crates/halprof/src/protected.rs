@@ -3,8 +3,9 @@
 //! An elevated program and a service must not trust what an ordinary user has prepared: every user can create a folder
 //! in `%ProgramData%`, or make one a link to another place. [`check_file`] and [`check_folder`] look at each part of a
 //! path, from the root of the volume on. None may be a link, others may not replace a part, and they may change neither
-//! the file nor the folder with it. So what was checked stays as it is until an administrator changes it. [`write`] and
-//! [`ensure_folder`] create what is missing with an access list of its own, and never take over what others created.
+//! the file nor the folder with it. So what was checked stays as it is until an administrator changes it. [`write()`]
+//! and [`ensure_folder`] create what is missing with an access list of its own, and never take over what others
+//! created.
 //!
 //! The decisions are made here, from what a [`Volume`] reports. On Windows that is the file system, in tests a
 //! stand-in.
