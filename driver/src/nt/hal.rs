@@ -103,8 +103,6 @@ struct InformationBuffer {
     rest: [u32; 13],
 }
 
-const _: () = assert!(size_of::<InformationBuffer>() == 64);
-
 /// Asks the HAL about the source of a record, with each known size until one is accepted. If none is, the record gets
 /// the first refusal.
 ///
