@@ -5,7 +5,7 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 /// Module, its source text, and the reason why its tests need the model or the bench.
-const NEED_THE_MODEL: [(&str, &str, &str); 43] = [
+const NEED_THE_MODEL: [(&str, &str, &str); 44] = [
     ("added", include_str!("added.rs"), "the bench adds processors"),
     ("agent", include_str!("agent.rs"), "the model reports the events to count"),
     ("bad_input", include_str!("bad_input.rs"), "half of the events are missing from its processor"),
@@ -29,6 +29,7 @@ const NEED_THE_MODEL: [(&str, &str, &str); 43] = [
     ("live", include_str!("live.rs"), "the model has the registers of another program"),
     ("local_apic", include_str!("local_apic.rs"), "the local APIC is part of the model"),
     ("metrics", include_str!("metrics.rs"), "the model reports the events to count"),
+    ("movement", include_str!("movement.rs"), "the model has the counters that do not count"),
     ("multiplexing", include_str!("multiplexing.rs"), "the model counts at constant rates"),
     ("names", include_str!("names.rs"), "the model reports the events to count"),
     ("ownership", include_str!("ownership.rs"), "the bench decides which driver has the counters"),
