@@ -38,7 +38,9 @@ impl Emon {
             let accessed = accessed.access_reset(first)?;
             Ok(accessed.access_control(first, found, has_metrics))
         })?;
-        if accessed.bits(accessed.general().or(accessed.fixed())) == 0 {
+        // The reset of the errata runs on every general counter, and without it counters count half.
+        let cannot_reset = self.capabilities.needs_reset() && accessed.general() != self.general();
+        if cannot_reset || accessed.bits(accessed.general().or(accessed.fixed())) == 0 {
             return Err(Fault {
                 access: Access::ReadBack,
                 number: IA32_PERF_GLOBAL_CTRL.address(),
