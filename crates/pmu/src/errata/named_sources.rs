@@ -107,7 +107,7 @@ impl Erratum {
         let events = self.events;
         let sources = match events {
             Events::Architectural(_) => Sources::new(&emon::SOURCES),
-            Events::Zen3(_) => Generation::Zen3.sources(),
+            Events::Zen3(_) => Generation::ZEN_3.sources(),
         };
         sources.iter().filter(move |row| match events {
             Events::Architectural(bits) => row.ebx_bit.is_some_and(|bit| bits.contains(&bit)),

@@ -251,7 +251,7 @@ impl ProfileInterface for Amd64 {
         const NORTHBRIDGE: u8 = 0xE0;
         let event = PerfEvtSel::from_bits(source.select).event_select();
         let is_northbridge = event & NORTHBRIDGE == NORTHBRIDGE;
-        if source.select == 0 && self.generation == Generation::Unknown {
+        if source.select == 0 && !self.generation.is_known() {
             Support::ModelNotKnown
         } else if source.select == 0 || self.has_northbridge_counters && is_northbridge {
             Support::NotOnThisFamily

@@ -113,24 +113,32 @@ impl IntelProcessor {
 
 /// AMD's processors with long mode, and Hygon's, as far as code distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "AMD's names")]
 pub enum AmdProcessor {
     /// Family 0Fh and older ones.
     K8,
+    /// K10.
     Family10,
+    /// Griffin.
     Family11,
+    /// Llano.
     Family12,
+    /// Bobcat.
     Family14,
+    /// Bulldozer to Excavator.
     Family15,
+    /// Jaguar and Puma.
     Family16,
-    /// Zen and Zen 2.
+    /// Zen, Zen+ and Zen 2 of family 17h, and Hygon's Zen of family 18h.
     Zen,
-    /// Zen 3 of the models 00h to 0Fh.
+    /// Zen 3 of family 19h, models 00h to 0Fh.
     Milan,
-    /// Other Zen 3.
+    /// Other Zen 3 of family 19h.
     Zen3,
+    /// Zen 4 of family 19h.
     Zen4,
+    /// Zen 5 of family 1Ah.
     Zen5,
+    /// Zen 6 of family 1Ah.
     Zen6,
 }
 
