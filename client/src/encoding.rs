@@ -216,13 +216,8 @@ impl<C: Cpuid> Core<'_, C> {
         if encoding.not_recorded.is_some() {
             encoding.pebs_counters.clear();
         }
-        let is_unknown = hal.selection().interface == Kind::Emon && Microarchitecture::is_unknown(self.cpu);
-        if encoding.select.is_some() && encoding.note.is_none() && is_unknown {
-            encoding.note = Some(UNKNOWN_MODEL.to_owned());
-        }
-        let errata = encoding.select.as_deref().map(|select| self.errata(select, &hal)).unwrap_or_default();
-        if encoding.note.is_none() && !errata.is_empty() {
-            encoding.note = Some(format!("counted wrongly by erratum {}", errata.join(", ")));
+        if encoding.note.is_none() {
+            encoding.note = encoding.select.as_deref().and_then(|select| self.caution(select, &hal));
         }
         if encoding.error.is_none() && is_precise && encoding.pebs_counters.is_empty() {
             let none = || "no counter of this processor records it precisely".to_owned();
@@ -235,16 +230,22 @@ impl<C: Cpuid> Core<'_, C> {
         Ok(encoding)
     }
 
-    /// Returns the numbers of the errata that make the event of a select register count wrongly on these cores.
-    fn errata<E>(&self, select: &str, hal: &Hal<E>) -> Vec<&'static str> {
-        let select = u64::from_str_radix(select.trim_start_matches("0x"), 16).unwrap_or_default();
+    /// Returns why the count of a select register is not to be trusted on these cores.
+    fn caution<E>(&self, select: &str, hal: &Hal<E>) -> Option<String> {
         let signature = Signature::from_bits(self.cpu.cpuid(leaf::FEATURES, 0).eax);
+        let interface = hal.selection().interface;
+        if interface == Kind::Emon && Microarchitecture::is_unknown_model(signature) {
+            return Some(UNKNOWN_MODEL.to_owned());
+        }
+        let select = u64::from_str_radix(select.trim_start_matches("0x"), 16).unwrap_or_default();
         let is_of_these = |erratum: &&Erratum| {
-            erratum.interface() == hal.selection().interface
+            erratum.interface() == interface
                 && (erratum.cores == Cores::All || self.type_number == u32::from(CORE_TYPE_ATOM))
                 && erratum.concerns(select)
         };
-        named_sources::of_processor(signature).filter(is_of_these).map(|erratum| erratum.number).collect()
+        let errata = named_sources::of_processor(signature).filter(is_of_these).map(|erratum| erratum.number);
+        let numbers = errata.collect::<Vec<_>>().join(", ");
+        (!numbers.is_empty()).then(|| format!("counted wrongly by erratum {numbers}"))
     }
 
     /// Returns the encoding of an event, or why there is none.

@@ -83,9 +83,22 @@ impl Microarchitecture {
     /// # IRQL
     /// Any at which the thread stays on its processor.
     pub fn of(cpu: &impl Cpuid) -> Self {
+        Self::by_signature(Signature::from_bits(cpu.cpuid(leaf::FEATURES, 0).eax), || efficient_core(cpu))
+    }
+
+    /// Returns whether no table is for a processor of the Emon interface with this signature (CPUID.1:EAX). Then the
+    /// driver does not know which counters count and record an event, beyond what CPUID tells.
+    ///
+    /// # IRQL
+    /// Any.
+    #[must_use]
+    pub fn is_unknown_model(signature: Signature) -> bool {
+        Self::by_signature(signature, || None) == Self::Unknown
+    }
+
+    fn by_signature(signature: Signature, efficient_core: impl FnOnce() -> Option<Leaf1AEax>) -> Self {
         use IntelProcessor as P;
-        let signature = Signature::from_bits(cpu.cpuid(leaf::FEATURES, 0).eax);
-        let either = |performance, efficient: fn(Leaf1AEax) -> Self| efficient_core(cpu).map_or(performance, efficient);
+        let either = |performance, efficient: fn(Leaf1AEax) -> Self| efficient_core().map_or(performance, efficient);
         match IntelProcessor::of(signature) {
             None | Some(P::Pentium | P::P6 | P::NetBurst) => Self::Unknown,
             Some(P::Yonah) => Self::Core,
@@ -118,22 +131,6 @@ impl Microarchitecture {
             Some(P::SierraForest | P::GrandRidge) => Self::Crestmont,
             Some(P::ClearwaterForest) => Self::Darkmont,
         }
-    }
-
-    /// Returns whether no table is for the current processor, which has the Emon interface. Then the driver does not
-    /// know which counters count and record an event, beyond what CPUID tells.
-    ///
-    /// # IRQL
-    /// Any at which the thread stays on its processor.
-    pub fn is_unknown(cpu: &impl Cpuid) -> bool {
-        Self::of(cpu) == Self::Unknown
-    }
-
-    /// The same by the signature alone (CPUID.1:EAX). Any IRQL.
-    #[must_use]
-    pub fn is_unknown_model(signature: Signature) -> bool {
-        use IntelProcessor::{NetBurst, P6, Pentium};
-        matches!(IntelProcessor::of(signature), None | Some(Pentium | P6 | NetBurst))
     }
 
     /// Returns the value with this number.
