@@ -12,7 +12,7 @@ use pmu::core_type::is_hybrid;
 use pmu::hal::SourceInformation;
 use pmu::{CoreType, Cpuid, Hal, Hypervisor, ProfileInterface, Support};
 use serde::Serialize;
-use x86_defs::cpuid::leaf;
+use x86_defs::cpuid::{VENDOR_VMWARE, leaf};
 
 use super::context::Context;
 use super::info::{counters, windows10};
@@ -26,9 +26,6 @@ use crate::error::{Error, OutOfMemory};
 use crate::format::{self, hexadecimal, properties, table};
 use crate::processor_identity::ProcessorIdentity;
 use crate::workarounds::{self, AppliedWorkaround};
-
-/// VMware's name in leaf 0x40000000.
-const VMWARE: &str = "VMwareVMware";
 
 /// What the default of VMware's vpmc.freezeMode, "hybrid", means for ratios such as IPC (Broadcom, KB 344161).
 const FREEZE_MODE: &str = "VMware counts instructions and branches of this machine;";
@@ -204,7 +201,7 @@ fn rows(diagnosis: &Diagnosis) -> String {
         rows.push(("Model", text.to_owned()));
     }
     rows.extend(workarounds::rows(&diagnosis.workarounds));
-    if diagnosis.hypervisor.as_deref() == Some(VMWARE) {
+    if diagnosis.hypervisor.as_deref().map(str::as_bytes) == Some(&VENDOR_VMWARE[..]) {
         rows.push(("Note", FREEZE_MODE.to_owned()));
         rows.push(("", "all other events also count the hypervisor".to_owned()));
     }

@@ -253,15 +253,16 @@ impl Printer<'_> {
         let elapsed = Spread::of(runs.iter().map(|run| run.elapsed.as_secs_f64()).collect(), |seconds| seconds);
         let (Block { processors, events, metrics, .. }, blocks) = self.blocks(&events, &of_runs);
         let counted: Vec<&EventCount> = events.iter().map(|counted| &counted.event).collect();
+        let info = self.connection.info()?;
         Ok(Stat {
             command: command::words(&self.args.command),
             exit_code,
-            errata: errata_note(&counted, &self.connection.info()?),
+            errata: errata_note(&counted, &info),
             elapsed_seconds: elapsed.mean,
             elapsed: self.args.repeat.map(|_| elapsed),
             processors,
             events,
-            scope_note: scope_note(&self.connection.info()?),
+            scope_note: scope_note(&info),
             metrics,
             blocks,
         })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path};
 
 use agent::config::Config;
 use events::import::Imported;
@@ -42,7 +42,7 @@ pub fn check_config(volume: &dyn Volume, config: &Path) -> Result<(), AgentError
 pub fn prepare(volume: &dyn Volume, config: &Config) -> Result<(), AgentError> {
     let tls = config.prometheus.as_ref().and_then(|prometheus| prometheus.tls.as_ref());
     for file in tls.iter().flat_map(|tls| [&tls.certificate, &tls.key]) {
-        match absolute(file).and_then(|path| protected::check_file(volume, &path)) {
+        match path::absolute(file).and_then(|path| protected::check_file(volume, &path)) {
             // The endpoint reports it.
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
             checked => checked.map_err(|cause| exposed(file, cause))?,
@@ -52,15 +52,11 @@ pub fn prepare(volume: &dyn Volume, config: &Config) -> Result<(), AgentError> {
     let folder = profiles.and_then(|profiles| profiles.folder.as_ref()).map(|folder| &folder.path);
     let buffer = profiles.and_then(|profiles| profiles.push.as_ref()).map(|push| &push.buffer);
     for folder in folder.into_iter().chain(buffer) {
-        absolute(folder)
+        path::absolute(folder)
             .and_then(|path| protected::ensure_folder(volume, &path))
             .map_err(|cause| exposed(folder, cause))?;
     }
     Ok(())
-}
-
-fn absolute(path: &Path) -> io::Result<PathBuf> {
-    std::path::absolute(path)
 }
 
 /// Returns the error for a path that the service must not use.
