@@ -156,13 +156,13 @@ impl EventCache {
     /// # Errors
     /// If there is no folder, or the file cannot be written.
     pub fn store(&self, imported: &Imported) -> Result<Stored, CacheError> {
-        let text = |path: &PathBuf| {
-            serde_json::to_vec(imported).map_err(|cause| CacheError::Damaged { path: path.clone(), cause })
-        };
+        let first =
+            self.machine.as_ref().map(|(folder, _)| folder).or(self.own.as_ref()).ok_or(CacheError::NoFolder)?;
+        let text = serde_json::to_vec(imported).map_err(|cause| CacheError::Damaged { path: file(first), cause })?;
         let mut unprotected = None;
         if let Some((folder, volume)) = &self.machine {
             let path = file(folder);
-            match protected::write(&**volume, &path, &text(&path)?) {
+            match protected::write(&**volume, &path, &text) {
                 Ok(()) => return Ok(Stored { path, is_for_machine: true, unprotected: None, hidden_by: None }),
                 Err(error) if Unprotected::of(&error).is_some() => unprotected = Some(error),
                 // The program is not elevated.
@@ -172,7 +172,7 @@ impl EventCache {
         }
         let folder = self.own.as_deref().ok_or(CacheError::NoFolder)?;
         let path = file(folder);
-        store_own(folder, &path, &text(&path)?)?;
+        store_own(folder, &path, &text)?;
         let hidden_by = self.load_for_machine()?.and(self.machine.as_ref()).map(|(folder, _)| file(folder));
         Ok(Stored { path, is_for_machine: false, unprotected, hidden_by })
     }

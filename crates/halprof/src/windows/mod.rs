@@ -9,7 +9,9 @@ mod threads;
 mod version;
 mod volume;
 
+use std::ffi::OsStr;
 use std::io;
+use std::os::windows::ffi::OsStrExt as _;
 
 use windows_sys::core::BOOL;
 
@@ -21,8 +23,8 @@ pub use self::threads::WindowsSystem;
 pub use self::volume::WindowsVolume;
 
 /// Converts a text to UTF-16 with a terminating zero.
-fn wide(text: &str) -> Vec<u16> {
-    text.encode_utf16().chain([0]).collect()
+fn wide(text: impl AsRef<OsStr>) -> Vec<u16> {
+    text.as_ref().encode_wide().chain([0]).collect()
 }
 
 /// Converts a BOOL to a result with the last error of the thread.

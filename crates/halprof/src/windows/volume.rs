@@ -4,7 +4,6 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::windows::ffi::OsStrExt;
 use std::os::windows::fs::{MetadataExt, OpenOptionsExt};
 use std::os::windows::io::{AsRawHandle as _, FromRawHandle as _};
 use std::path::Path;
@@ -28,7 +27,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 };
 use windows_sys::core::{PCWSTR, w};
 
-use super::succeeded;
+use super::{succeeded, wide};
 use crate::protected::{Found, Sid, Volume};
 
 /// Owner and access list of what is created: Administrators; nothing from above, because %ProgramData% lets every user
@@ -181,10 +180,6 @@ fn descriptor(file: &File) -> io::Result<Vec<u8>> {
 fn denied(error: io::Error) -> io::Error {
     let owner = [ERROR_INVALID_OWNER, ERROR_PRIVILEGE_NOT_HELD].map(|code| Some(code.cast_signed()));
     if owner.contains(&error.raw_os_error()) { io::ErrorKind::PermissionDenied.into() } else { error }
-}
-
-fn wide(path: &Path) -> Vec<u16> {
-    path.as_os_str().encode_wide().chain([0]).collect()
 }
 
 #[cfg(test)]
