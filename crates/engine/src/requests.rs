@@ -237,8 +237,8 @@ impl<M: Platform> Engine<M> {
         }
     }
 
-    /// Answers a request by a function of its own, which is never inlined: the stack of one is in use at a time, and
-    /// the audit of the driver tells what each request needs.
+    /// Answers a request by a function of its own, which is never inlined. So the stack holds the frame of one request,
+    /// and the audit of the driver tells what each needs.
     fn answer(&mut self, client: ClientId, input: Input, output: &mut [u8]) -> usize {
         let reply = &mut Reply::over(output);
         let context = EngineContext::new(&self.platform, &self.sampler);

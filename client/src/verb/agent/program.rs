@@ -74,7 +74,7 @@ impl Program {
         Ok(self.before.is_some())
     }
 
-    /// Removes a program that still ran when it was replaced. What runs even now is removed by a later command.
+    /// Removes a program that still ran when it was replaced. One that still runs is removed by a later command.
     pub fn remove_old(&self) {
         let _ = protected::remove(&*self.volume, &self.old());
     }
