@@ -6,18 +6,13 @@
 # table of Ivy Bridge the two integer names are exchanged, those of SIMD moves are not. A rate of elimination that a
 # program computes from its names is one minus the true rate for integers, and right for SIMD.
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-apt-get download --quiet -o APT::Sandbox::User=root libpfm4=4.13.0-1 >/dev/null
-dpkg -x libpfm4_4.13.0-1_amd64.deb .
-python3 "$here/libpfm4.py" . hsw::MOVE_ELIMINATION:INT_ELIMINATED hsw::MOVE_ELIMINATION:INT_NOT_ELIMINATED \
+seen=$(python3 "$(dirname "${BASH_SOURCE[0]}")/libpfm4.py" \
+    hsw::MOVE_ELIMINATION:INT_ELIMINATED hsw::MOVE_ELIMINATION:INT_NOT_ELIMINATED \
     hsw::MOVE_ELIMINATION:SIMD_ELIMINATED \
     ivb::MOVE_ELIMINATION:INT_ELIMINATED ivb::MOVE_ELIMINATION:INT_NOT_ELIMINATED \
-    ivb::MOVE_ELIMINATION:SIMD_ELIMINATED > seen
-cat seen
-diff seen - <<'SEEN'
+    ivb::MOVE_ELIMINATION:SIMD_ELIMINATED)
+echo "$seen"
+diff <(echo "$seen") - <<'SEEN'
 hsw::MOVE_ELIMINATION:INT_ELIMINATED 58/01
 hsw::MOVE_ELIMINATION:INT_NOT_ELIMINATED 58/04
 hsw::MOVE_ELIMINATION:SIMD_ELIMINATED 58/02

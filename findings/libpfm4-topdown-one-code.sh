@@ -7,16 +7,11 @@
 # 00/02, core cycles, and Sapphire Rapids' bad speculation is 00/04: to the bit the encoding of all slots, so that
 # its share is always 100 %.
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-apt-get download --quiet -o APT::Sandbox::User=root libpfm4=4.13.0-1 >/dev/null
-dpkg -x libpfm4_4.13.0-1_amd64.deb .
-python3 "$here/libpfm4.py" . icl::TOPDOWN:SLOTS_P icl::TOPDOWN:BACKEND_BOUND_SLOTS \
-    spr::TOPDOWN:SLOTS_P spr::TOPDOWN:SLOTS spr::TOPDOWN:BAD_SPEC_SLOTS > seen
-cat seen
-diff seen - <<'SEEN'
+seen=$(python3 "$(dirname "${BASH_SOURCE[0]}")/libpfm4.py" \
+    icl::TOPDOWN:SLOTS_P icl::TOPDOWN:BACKEND_BOUND_SLOTS \
+    spr::TOPDOWN:SLOTS_P spr::TOPDOWN:SLOTS spr::TOPDOWN:BAD_SPEC_SLOTS)
+echo "$seen"
+diff <(echo "$seen") - <<'SEEN'
 icl::TOPDOWN:SLOTS_P a4/01
 icl::TOPDOWN:BACKEND_BOUND_SLOTS 00/02
 spr::TOPDOWN:SLOTS_P a4/01

@@ -1,14 +1,20 @@
 """Prints event select and unit mask, and a second word if there is one, of events as libpfm4 4.13.0 encodes them.
 
-The library is that in the folder given first, whatever the machine has.
+The library is that of Debian 12, unpacked in a temporary folder, whatever the machine has.
 """
 import ctypes
 import glob
 import os
+import subprocess
 import sys
+import tempfile
 
 os.environ["LIBPFM_ENCODE_INACTIVE"] = "1"
-library = ctypes.CDLL(glob.glob(sys.argv[1] + "/usr/lib/*/libpfm.so.4")[0])
+with tempfile.TemporaryDirectory() as folder:
+    download = ["apt-get", "download", "--quiet", "-o", "APT::Sandbox::User=root", "libpfm4=4.13.0-1"]
+    subprocess.run(download, cwd=folder, stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(["dpkg", "-x", "libpfm4_4.13.0-1_amd64.deb", "."], cwd=folder, check=True)
+    library = ctypes.CDLL(glob.glob(folder + "/usr/lib/*/libpfm.so.4")[0])
 assert library.pfm_initialize() == 0
 
 
@@ -27,5 +33,5 @@ def encoding(name):
     return " ".join([select] + ["%x" % raw.codes[index] for index in range(1, raw.count)])
 
 
-for name in sys.argv[2:]:
+for name in sys.argv[1:]:
     print(name, encoding(name))
