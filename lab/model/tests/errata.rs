@@ -77,6 +77,17 @@ fn counters_of_nehalem_without_a_reset_still_advance_event_by_event() {
 }
 
 #[test]
+fn a_write_that_faults_does_not_start_a_counter_of_nehalem() {
+    const RESERVED: u64 = 1 << 35;
+    let mut processor = reset(Processor::new(leaves(NEHALEM, 0)));
+    processor.wrmsr(0x186, select(BRANCHES)).unwrap();
+    run(&mut processor, 1_000);
+    processor.wrmsr(0x186, select(BRANCHES) | RESERVED).unwrap_err();
+    run(&mut processor, 1_000);
+    assert_eq!(processor.rdpmc(0), Ok(2_000));
+}
+
+#[test]
 fn loads_of_sandy_bridge_leak_to_the_same_counter_of_the_other_thread_if_it_is_on() {
     for (event, theirs, own, leaked) in
         [(LOADS, 0xC1, 1_000, 0), (LOADS, 0xC0, 500, 500), (BRANCHES, 0xC0, 1_000, 0), (0x01D4, 0xC0, 1_000, 0)]

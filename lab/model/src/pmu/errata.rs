@@ -212,7 +212,10 @@ impl Pmu for Flawed {
 
     fn wrmsr(&mut self, msr: u32, value: u64) -> Option<Result<(), GeneralProtection>> {
         let written = self.unit.wrmsr(msr, value);
-        self.note_write(msr, value);
+        // A write that faults changes nothing.
+        if written == Some(Ok(())) {
+            self.note_write(msr, value);
+        }
         written
     }
 
