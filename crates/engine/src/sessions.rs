@@ -124,8 +124,7 @@ impl Sessions {
         let clock = platform.shared_clock();
         platform.on_processors(&set_of(session.processors.iter().copied()), &|current| {
             let now = clock();
-            // What was disturbed before does not concern the new session. Counters that another program stopped must
-            // count before others start: the workaround of erratum AAK100 depends on whether any counts.
+            // What was disturbed before does not concern the new session, and the start removes the traces.
             sampler.repair(current, now);
             note_disturbances(others, current, sampler, now);
             session.begin(current, sampler, now);

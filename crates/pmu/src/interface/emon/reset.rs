@@ -4,6 +4,7 @@ use x86_defs::intel::perfmon::PerfEvtSel;
 
 use super::{Emon, IA32_PERF_GLOBAL_CTRL};
 use crate::cpu::{Cpu, Msr};
+use crate::disturbance::Disturbance;
 use crate::interface::unmanaged::{Bank, Counters};
 use crate::state::{CounterSet, CounterState, CpuCounters};
 
@@ -18,8 +19,10 @@ pub fn selects(bank: Bank) -> impl Iterator<Item = (Msr, PerfEvtSel)> {
 
 /// Resets the general counters if some of `counters`, which are about to start, are general ones. Active general
 /// counters stop for the time of the reset, keep their counts and what is left of their intervals, and have to be let
-/// count again by IA32_PERF_GLOBAL_CTRL. Fixed counters keep counting. Does nothing if another program lets a general
-/// counter count, by the global control register.
+/// count again by IA32_PERF_GLOBAL_CTRL. Fixed counters keep counting.
+///
+/// If another program lets a general counter count, by the global control register, there is no reset: it would destroy
+/// that count, because a write reaches only 32 bits of a counter. The counters that start are then disturbed.
 ///
 /// Costs one read. The reset costs ten writes more, one for each general counter that neither starts nor is active, and
 /// if there are A active ones, one write and A times one RDPMC and two writes.
@@ -30,19 +33,24 @@ pub fn before_start(emon: Emon, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, c
     }
     let active = cpu_counters.active.all.and(bank.all);
     let control = cpu.rdmsr(IA32_PERF_GLOBAL_CTRL);
-    if !emon.counters_in(control).and(bank.all).without(active).is_empty() {
-        return;
+    let theirs = emon.counters_in(control).and(bank.all).without(active);
+    if !theirs.is_empty() {
+        let disturbance = Disturbance::of(IA32_PERF_GLOBAL_CTRL, control, control & !emon.bits(theirs));
+        return cpu_counters.pmu.disturbances.note_found(disturbance.map(|disturbance| (starting, disturbance)));
     }
     let stopped = control & !emon.bits(bank.all);
     if !active.is_empty() {
         cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, stopped);
     }
-    for (counter, started) in cpu_counters.pmu.started_of(active) {
-        let value = cpu.rdpmc(u32::from(counter));
-        // A counter with an interval goes on where it was. The value of another one may have more bits than a write
-        // has.
-        let is_armed = cpu_counters.active.interrupting.has(counter);
-        started.overflowed(value, if is_armed { value } else { started.initial() });
+    let mut values = [0; EVENTS.len()];
+    for ((counter, started), value) in cpu_counters.pmu.started_of(active).zip(&mut values) {
+        *value = cpu.rdpmc(u32::from(counter));
+        // A counter with an interval, precise or not, goes on where it was. The value of another one may have more bits
+        // than a write has.
+        if !cpu_counters.get(counter).interrupt() {
+            started.overflowed(*value, started.initial());
+            *value = started.initial();
+        }
     }
     for (counter, (register, event)) in (0..).zip(selects(bank)) {
         cpu.wrmsr(register, event.into_bits());
@@ -51,8 +59,8 @@ pub fn before_start(emon: Emon, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, c
     cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, stopped | emon.bits(bank.all));
     cpu.wrmsr(IA32_PERF_GLOBAL_CTRL, stopped);
     bank.clear_selects(cpu, bank.all.without(starting).without(active));
-    for (counter, started) in cpu_counters.pmu.started_of(active) {
-        cpu.wrmsr(started.register(), started.total.value());
+    for ((counter, started), value) in cpu_counters.pmu.started_of(active).zip(values) {
+        cpu.wrmsr(started.register(), value);
         cpu.wrmsr(bank.select(counter), started.select());
     }
 }
