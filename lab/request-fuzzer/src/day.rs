@@ -55,7 +55,7 @@ impl Traits {
             interrupt_mode: InterruptMode::default(),
             masks_on_delivery: false,
             sleeps: true,
-            foreign: foreign && !catalog.needs_reset(identity),
+            foreign,
             spurious: true,
             late: true,
             refusals: false,

@@ -19,8 +19,8 @@ pub struct Catalog {
     encodings: BTreeMap<&'static str, Sources>,
     /// Names of those with a Debug Store.
     with_debug_store: BTreeSet<&'static str>,
-    /// Names of Nehalem and Westmere, whose counters need a reset when all were idle.
-    needing_reset: BTreeSet<&'static str>,
+    /// Names of those whose threads share registers without a leaf that tells it.
+    hiding_threads: BTreeSet<&'static str>,
 }
 
 /// Event number and unit mask of each source that a counter of an identity counts.
@@ -38,10 +38,10 @@ impl Catalog {
             all.partition(|identity| identity.expected.counters > 0);
         let encodings = with_counters.iter().map(|identity| (identity.name, encodings(identity))).collect();
         let recording = with_counters.iter().filter(|identity| identity.has_debug_store());
-        let needing_reset = with_counters.iter().filter(|identity| needs_reset(identity));
-        let needing_reset = needing_reset.map(|identity| identity.name).collect();
+        let hiding = with_counters.iter().filter(|identity| !identity.real && shares_registers(identity));
+        let hiding_threads = hiding.map(|identity| identity.name).collect();
         let with_debug_store = recording.map(|identity| identity.name).collect();
-        Self { with_counters, without, encodings, with_debug_store, needing_reset }
+        Self { with_counters, without, encodings, with_debug_store, hiding_threads }
     }
 
     /// Chooses an identity.
@@ -72,20 +72,11 @@ impl Catalog {
         self.encodings.get(identity.name)
     }
 
-    /// Returns whether this is Nehalem or Westmere (errata AAK100, AAP53 and BD53). If another program stops all
-    /// counters there, those that start later count wrongly, unless the driver found the stopped counters and started
-    /// them again before. It does so at starts, stops and ticks; not in an interrupt, which lets them count without the
-    /// reset.
-    #[must_use]
-    pub fn needs_reset(&self, identity: &CpuIdentity) -> bool {
-        self.needing_reset.contains(identity.name)
-    }
-
     /// Returns whether two processors of an identity share registers and CPUID does not tell it: the made-up ones that
     /// end before leaf 0BH. No such processor exists.
     #[must_use]
     pub fn hides_threads(&self, identity: &CpuIdentity) -> bool {
-        self.needs_reset(identity) && !identity.real
+        self.hiding_threads.contains(identity.name)
     }
 
     /// Returns whether an identity has a Debug Store.
@@ -113,8 +104,9 @@ fn encodings(identity: &'static CpuIdentity) -> Sources {
     list.iter().filter(|record| identity.expected.supported.contains(&record.source)).filter_map(of).collect()
 }
 
-/// Returns whether this is Nehalem or Westmere (errata AAK100, AAP53 and BD53).
-fn needs_reset(identity: &CpuIdentity) -> bool {
+/// Returns whether this is Nehalem or Westmere, where the threads of a core have the off-core response registers in
+/// common.
+fn shares_registers(identity: &CpuIdentity) -> bool {
     let [signature, ..] = identity.cpuid().cpuid(1, 0);
     let model = signature >> 4 & 0xF | signature >> 12 & 0xF0;
     signature >> 8 & 0xF == 6 && matches!(model, 0x1A | 0x1E | 0x1F | 0x2E | 0x25 | 0x2C | 0x2F)

@@ -77,7 +77,7 @@ impl Traits {
             interrupt_mode: InterruptMode::ALL.get(mode).copied().unwrap_or_default(),
             masks_on_delivery: random.percent(20),
             sleeps: random.percent(50),
-            foreign: random.percent(20) && !catalog.needs_reset(identity),
+            foreign: random.percent(20),
             spurious: random.percent(25),
             late: random.percent(50),
             refusals: random.percent(30),
