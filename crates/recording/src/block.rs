@@ -4,6 +4,7 @@ use protocol::SampleRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::stack::StackId;
+use crate::text;
 use crate::tree::StackNodes;
 
 /// In [`Process::id`]: the kernel, which has modules but is not a process. In a sample the same number means
@@ -50,14 +51,19 @@ pub struct Session {
     /// Start time in milliseconds since 1970-01-01 UTC.
     pub created_unix_ms: u64,
     /// Version of the client, for example `1.2.3`.
+    #[serde(deserialize_with = "text::one")]
     pub client: String,
     /// Version of the driver.
+    #[serde(deserialize_with = "text::one")]
     pub driver: String,
     /// Brand string of the processor, or its vendor if it has none.
+    #[serde(deserialize_with = "text::one")]
     pub processor: String,
     /// Name of the computer, if it has one.
+    #[serde(default, deserialize_with = "text::optional")]
     pub computer: Option<String>,
     /// The command and its arguments; empty if no command was run.
+    #[serde(deserialize_with = "text::several")]
     pub command: Vec<String>,
     /// Units per second of [`SampleRecord::time`].
     pub clock: u64,
@@ -83,6 +89,7 @@ pub struct CoreTypeProcessors {
     /// Number of the core type in CPUID leaf 0x1A, EAX\[31:24\]; never 0.
     pub core_type: u32,
     /// Its name in the notation of events: `cpu_core`.
+    #[serde(deserialize_with = "text::one")]
     pub name: String,
     /// The sampled processors of the type, in ascending order.
     pub processors: Vec<u32>,
@@ -95,6 +102,7 @@ pub struct RecordedEvent {
     /// KPROFILE_SOURCE.
     pub source: u32,
     /// Name in the HAL without the prefix `Profile`.
+    #[serde(deserialize_with = "text::one")]
     pub name: String,
     /// Bits of [`protocol::modes`], with [`PRECISE`](protocol::modes::PRECISE) if the processor itself recorded the
     /// event.
@@ -125,6 +133,7 @@ pub struct Process {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<u64>,
     /// File name of the program; empty if Windows does not report it.
+    #[serde(deserialize_with = "text::one")]
     pub name: String,
     /// Modules found since the previous block of the process.
     pub modules: Vec<Module>,
@@ -139,6 +148,7 @@ pub struct Module {
     /// Size in the address space, in bytes.
     pub size: u64,
     /// Path of the file.
+    #[serde(deserialize_with = "text::one")]
     pub path: String,
     /// TimeDateStamp of the COFF header; with `image_size` the key of the image on symbol servers. Zero if it was not
     /// read.
@@ -154,8 +164,10 @@ pub struct Module {
 #[serde(deny_unknown_fields)]
 pub struct DebugFile {
     /// Name of the PDB, as the linker wrote it.
+    #[serde(deserialize_with = "text::one")]
     pub name: String,
     /// Breakpad ID: the GUID as 32 upper-case hexadecimal digits, followed by the age without leading zeros.
+    #[serde(deserialize_with = "text::one")]
     pub id: String,
 }
 
@@ -182,6 +194,7 @@ pub struct Method {
     /// Size in bytes.
     pub size: u64,
     /// Name with its namespace, and its signature if it is known.
+    #[serde(deserialize_with = "text::one")]
     pub name: String,
     /// Time from which on it has the addresses, in units of [`Session::clock`]. Compilers reuse addresses.
     pub loaded: u64,

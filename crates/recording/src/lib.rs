@@ -117,6 +117,7 @@ mod joined;
 mod parts;
 mod reader;
 mod stack;
+mod text;
 mod tree;
 mod writer;
 
@@ -131,5 +132,6 @@ pub use joined::JoinedFile;
 pub use parts::{Limits, Parts, existing_parts, move_parts, remove_parts};
 pub use reader::{BlockError, ReadError, Reader};
 pub use stack::{CallStack, MissingStack, SampleStack, StackEnd, StackId};
+pub use text::printable;
 pub use tree::{StackNode, StackNodes, StackTree};
 pub use writer::{WriteError, Writer};

@@ -16,6 +16,13 @@ use crate::frame::{
 };
 use crate::tree::Numbers;
 
+/// Maximum number of events of a session: the driver accepts 64. Many of them would cost their product with the
+/// processors.
+const MAX_EVENTS: usize = 1 << 10;
+
+/// Maximum number of processors of a session, which is that of Windows.
+const MAX_PROCESSORS: usize = 1 << 11;
+
 /// Why no more blocks can be read. The blocks that were read before are complete and their checksums are correct.
 #[derive(Debug, Error)]
 pub enum ReadError {
@@ -125,6 +132,16 @@ pub enum BlockError {
     /// The first block is not a session, or a later block is one.
     #[error("the first block must be a session, and no other block may be one")]
     Session,
+    /// A session has more events or processors than any machine.
+    #[error("the session has {found} {what}, but at most {max} are allowed")]
+    SessionSize {
+        /// `events` or `processors`.
+        what: &'static str,
+        /// Their number.
+        found: usize,
+        /// Maximum number.
+        max: usize,
+    },
     /// A part follows that is not of the same recording.
     #[error("the part that follows is of another recording")]
     Part,
@@ -283,6 +300,13 @@ impl<R: Read> Reader<R> {
     /// Reads the session, or skips its repetition in a part.
     fn session(&mut self, header: &BlockHeader) -> Result<Option<Session>, ReadError> {
         let session: Session = self.json(header)?;
+        for (what, found, max) in
+            [("events", session.events.len(), MAX_EVENTS), ("processors", session.processors.len(), MAX_PROCESSORS)]
+        {
+            if found > max {
+                return Err(self.damaged(BlockError::SessionSize { what, found, max }));
+            }
+        }
         match self.created.replace(session.created_unix_ms) {
             None => Ok(Some(session)),
             Some(created) if created == session.created_unix_ms => Ok(None),

@@ -459,3 +459,16 @@ fn a_part_of_another_recording_or_version_is_refused() {
         assert!(matches!(end, Some(ReadError::Damaged { cause: BlockError::Part, .. })), "{end:?}");
     }
 }
+
+#[test]
+fn a_session_that_is_larger_than_any_machine_is_refused() {
+    let event = session().events[0].clone();
+    for (events, processors, is_read) in [(1_024, 2_048, true), (1_025, 1, false), (1, 2_049, false)] {
+        let session =
+            Session { events: vec![event.clone(); events], processors: (0..processors).collect(), ..session() };
+        let file = Writer::new(Vec::new(), &session).unwrap().finish(&summary()).unwrap();
+        let (seen, end) = read(&*file);
+        let is_refused = matches!(end, Some(ReadError::Damaged { cause: BlockError::SessionSize { .. }, .. }));
+        assert_eq!((!seen.is_empty(), is_refused), (is_read, !is_read), "{events} {processors}: {end:?}");
+    }
+}
