@@ -59,7 +59,7 @@ impl<'a> Table<'a> {
             let (mut totals, mut own) = (Adder::new(&shared_sums), Adder::new(&shared_own));
             let mut stacks = CallStacks::new(contents, symbol_index);
             let mut selected = SampleWeight::default();
-            let mut keys: Vec<RowKey> = Vec::new();
+            let mut keys = FxHashSet::default();
             let locations = locations.filter(|(location, _)| location.sampled_source() == source);
             for (location, weight) in locations.filter(|(location, _)| filter.selects_location(location, symbol_index))
             {
@@ -71,8 +71,7 @@ impl<'a> Table<'a> {
                     if keys.is_empty() {
                         own.add(key, weight);
                     }
-                    if !keys.contains(&key) {
-                        keys.push(key);
+                    if keys.insert(key) {
                         totals.add(key, weight);
                     }
                 }

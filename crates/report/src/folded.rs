@@ -9,6 +9,7 @@ use std::io::{self, Write};
 
 use inferno::flamegraph::color::MultiPalette;
 use inferno::flamegraph::{self, Options, Palette};
+use recording::printable;
 
 use crate::call_stacks::Function;
 use crate::call_tree::CallTree;
@@ -105,19 +106,10 @@ fn line(row: &TableRow) -> String {
     format!("{} {}", frames.join(";"), row.weight.events)
 }
 
-/// Replaces the separators of the format: a semicolon ends a frame, a line break ends a stack.
+/// Replaces the separator of the format: a semicolon ends a frame. Names have no line breaks, which end a stack, because
+/// they are [printable].
 fn frame(name: &str) -> String {
-    name.chars()
-        .map(|c| {
-            if c == ';' {
-                ':'
-            } else if c.is_control() {
-                ' '
-            } else {
-                c
-            }
-        })
-        .collect()
+    name.replace(';', ":")
 }
 
 /// Draws folded stacks as a flame graph in SVG.
@@ -126,8 +118,8 @@ fn frame(name: &str) -> String {
 /// If there are no stacks or the output cannot be written.
 pub fn flamegraph(lines: &[String], title: &str, subtitle: &str, out: impl Write) -> io::Result<()> {
     let mut options = Options::default();
-    title.clone_into(&mut options.title);
-    options.subtitle = Some(subtitle.to_owned());
+    options.title = printable(title).into_owned();
+    options.subtitle = Some(printable(subtitle).into_owned());
     "events".clone_into(&mut options.count_name);
     options.deterministic = true;
     if lines.iter().any(|line| line.contains(KERNEL) || line.contains(INLINED)) {

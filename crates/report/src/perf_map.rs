@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use recording::printable;
+
 /// A function with code in memory that belongs to no module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CompiledFunction {
@@ -28,17 +30,18 @@ impl PerfMap {
     /// Reads a map. Where functions overlap, the later line has the addresses: the compiler reused the memory. Bytes
     /// that are not UTF-8 are replaced.
     pub fn parse(bytes: Vec<u8>) -> Self {
-        let text =
+        let given =
             String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        let mut text = String::with_capacity(given.len());
         let mut map = Self::default();
-        let mut offset = 0;
-        for line in text.split_inclusive('\n') {
-            match function(line, offset) {
+        for line in given.lines() {
+            let (offset, line) = (text.len(), printable(line));
+            text.push_str(&line);
+            match function(&line, offset) {
                 Some((start, function)) => map.insert(start, function),
                 None if line.trim().is_empty() => {}
                 None => map.bad_lines += 1,
             }
-            offset += line.len();
         }
         Self { text, ..map }
     }
@@ -151,8 +154,9 @@ mod tests {
 
     #[test]
     fn names_that_are_not_utf_8_are_readable() {
-        let map = PerfMap::parse(b"10 10 a\xFFb\n20 10 c".to_vec());
-        assert_eq!((map.at(0x10), map.at(0x20)), (Some("a\u{FFFD}b"), Some("c")));
+        let map = PerfMap::parse(b"10 10 a\xFFb\n20 10 c\n30 10 \x1b]0;d\x07\n40 10 e".to_vec());
+        let names = [0x10, 0x20, 0x30, 0x40].map(|address| map.at(address));
+        assert_eq!(names, [Some("a\u{FFFD}b"), Some("c"), Some("]0;d"), Some("e")]);
     }
 
     proptest! {

@@ -81,8 +81,8 @@ impl Contents {
                     Ok(EncodedBlock::Session(_)) => {}
                     Ok(EncodedBlock::Methods(methods)) => processes.add_methods(&methods),
                     Ok(EncodedBlock::Stacks(block)) => {
-                        let nodes = block.decode()?;
-                        ends.add(&nodes);
+                        let mut nodes = block.decode()?;
+                        ends.add(&mut nodes);
                         if detail.stacks {
                             stacks.add(&nodes);
                         }

@@ -12,7 +12,7 @@ use crate::locations::{Detail, LocationAdder, Locations, SampleLocation, SampleW
 use crate::process_keys::{Creations, ProcessKey};
 use crate::sampled_sources::{SampledSource, SampledSources};
 use crate::slice::Slice;
-use crate::stack_stats::{StackEnds, StackStats, outcome};
+use crate::stack_stats::{StackEnds, StackExtent, StackStats, outcome};
 
 /// Sum over all samples of a source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -361,7 +361,7 @@ impl<'a, 'b> Counter<'a, 'b> {
     }
 
     /// Counts the samples of a block by the ends of their call stacks.
-    fn count_stacks(&mut self, columns: &SampleColumns, ends: &[u8]) {
+    fn count_stacks(&mut self, columns: &SampleColumns, ends: &[StackExtent]) {
         let outcomes: Vec<StackId> = columns.stacks.iter().map(|stack| outcome(ends, *stack)).collect();
         for (place, processor) in columns.place.iter().zip(&columns.processor) {
             let (Some(record), Some(outcome)) = (columns.places.get(*place as usize), outcomes.get(*place as usize))

@@ -5,14 +5,14 @@
 //! to search, and uses only files of the recorded build.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use recording::Module;
+use recording::{Module, printable};
 use rustc_hash::FxHashMap;
 use tokio::runtime::{Builder, Runtime};
 use wholesym::debugid::DebugId;
@@ -97,11 +97,12 @@ impl SymbolFinder {
         Self { perf_maps, ..self }
     }
 
-    /// Reads the perf map of a process; `None` if no folder has one.
+    /// Reads the perf map of a process; `None` if no folder has one. A map that is larger than [`MAX_PERF_MAP`] is
+    /// refused.
     pub(crate) fn perf_map(&self, process: u32) -> Option<(PathBuf, io::Result<PerfMap>)> {
         let folders = self.given.iter().chain(&self.beside).chain(&self.perf_maps);
         let path = folders.map(|folder| folder.join(format!("perf-{process}.map"))).find(|path| path.is_file())?;
-        let map = fs::read(&path).map(PerfMap::parse);
+        let map = read_perf_map(&path);
         Some((path, map))
     }
 
@@ -214,6 +215,22 @@ impl SymbolFinder {
     }
 }
 
+/// Maximum size of a perf map in bytes: about a million functions. It is read whole, and the folder of temporary files,
+/// where it is searched for, can hold a file of any size with that name.
+const MAX_PERF_MAP: u64 = 64 << 20;
+
+fn read_perf_map(path: &Path) -> io::Result<PerfMap> {
+    let file = fs::File::open(path)?;
+    let mut bytes = Vec::new();
+    // The size that the system reports can be that of a file that grows.
+    file.take(MAX_PERF_MAP + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_PERF_MAP {
+        let problem = format!("it has more than {} MiB", MAX_PERF_MAP >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem));
+    }
+    Ok(PerfMap::parse(bytes))
+}
+
 /// Checks that the file `path` is the recorded build of `module`.
 fn check_image(path: &Path, module: &Module) -> Result<(), Reason> {
     if !path.is_file() {
@@ -285,7 +302,7 @@ impl Symbols {
     pub(crate) fn at(&self, offset: u32) -> Option<FoundSymbol> {
         let found = self.0.lookup_sync(LookupAddress::Relative(offset))?;
         let SymbolInfo { address, size, name } = found.symbol;
-        Some(FoundSymbol { address, size, name, inlined: inlined(found.frames) })
+        Some(FoundSymbol { address, size, name: printable(&name).into_owned(), inlined: inlined(found.frames) })
     }
 
     /// Returns the beginning of the first symbol after `address`.
@@ -299,9 +316,9 @@ impl Symbols {
         let Some(FramesLookupResult::Available(frames)) = found.frames else { return None };
         let (innermost, outer) = frames.split_first()?;
         Some(SourceLine {
-            file: innermost.file_path.as_ref()?.raw_path().to_owned(),
+            file: printable(innermost.file_path.as_ref()?.raw_path()).into_owned(),
             line: innermost.line_number.filter(|line| *line > 0)?,
-            inlined: innermost.function.clone().filter(|_| !outer.is_empty()),
+            inlined: innermost.function.as_ref().filter(|_| !outer.is_empty()).map(|name| printable(name).into_owned()),
         })
     }
 }
@@ -322,5 +339,7 @@ pub struct SourceLine {
 fn inlined(frames: Option<FramesLookupResult>) -> Vec<String> {
     let Some(FramesLookupResult::Available(mut frames)) = frames else { return Vec::new() };
     frames.pop();
-    frames.into_iter().rev().map(|frame| frame.function.unwrap_or_else(|| UNKNOWN_NAME.to_owned())).collect()
+    let name = |name: &String| printable(name).into_owned();
+    let names = frames.iter().rev().map(|frame| frame.function.as_ref().map_or_else(|| UNKNOWN_NAME.to_owned(), name));
+    names.collect()
 }
