@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 
+use crate::output::printable_lines;
+
 /// Style of the word `error:`.
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 
@@ -25,7 +27,7 @@ const LABELS: [&str; 3] = ["because:", "now:", "try:"];
 /// Writes the report of an error to standard error, in colors if it can have them. A failure is ignored: the exit code
 /// still reports the error.
 pub fn print_error(report: &str) {
-    let _ = writeln!(anstream::stderr(), "{}", painted(report));
+    let _ = writeln!(anstream::stderr(), "{}", painted(&printable_lines(report)));
 }
 
 /// Returns whether standard output can have colors. Lets a Windows console accept them.

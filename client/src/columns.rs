@@ -1,5 +1,7 @@
 //! Tables that fit a console.
 
+use recording::printable;
+
 /// Width of a console in characters.
 pub const CONSOLE: usize = 80;
 
@@ -43,10 +45,10 @@ fn widest_that_fits(widths: &[usize], room: usize) -> usize {
     (NARROWEST..=largest).rev().find(|limit| taken(*limit) <= room).unwrap_or(NARROWEST)
 }
 
-/// Returns the name without control characters, which a terminal could execute, and without its middle if it has more
-/// than `max` characters. Both ends of a name are more informative.
+/// Returns the [printable] name, without its middle if it has more than `max` characters. Both ends of a name are more
+/// informative.
 pub fn shortened(name: &str, max: usize) -> String {
-    let characters: Vec<char> = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let characters: Vec<char> = printable(name).chars().collect();
     if characters.len() <= max {
         return characters.into_iter().collect();
     }

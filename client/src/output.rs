@@ -1,8 +1,10 @@
 //! Standard output and standard error. Their reader can close the pipe early (`.\client report | head`).
 
+use std::borrow::Cow;
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 
+use recording::printable;
 use thiserror::Error;
 
 use crate::error::{Error, UserError};
@@ -60,12 +62,18 @@ impl From<serde_json::Error> for Error {
 pub struct Output<'a> {
     stream: &'a mut dyn Write,
     is_closed: bool,
+    is_text: bool,
 }
 
 impl<'a> Output<'a> {
     /// Wraps `stream`.
     pub fn new(stream: &'a mut dyn Write) -> Self {
-        Self { stream, is_closed: false }
+        Self { stream, is_closed: false, is_text: false }
+    }
+
+    /// Wraps a stream for which everything written is [made printable](printable_lines).
+    pub fn text(stream: &'a mut dyn Write) -> Self {
+        Self { is_text: true, ..Self::new(stream) }
     }
 
     /// Returns whether a write has failed because the reader has closed the pipe.
@@ -81,7 +89,12 @@ impl<'a> Output<'a> {
 
 impl Write for Output<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.stream.write(bytes);
+        let written = if self.is_text {
+            // Formatted text arrives in pieces of whole characters.
+            self.stream.write_all(printable_lines(&String::from_utf8_lossy(bytes)).as_bytes()).map(|()| bytes.len())
+        } else {
+            self.stream.write(bytes)
+        };
         self.note_closed(written)
     }
 
@@ -89,6 +102,14 @@ impl Write for Output<'_> {
         let flushed = self.stream.flush();
         self.note_closed(flushed)
     }
+}
+
+/// Returns text without what a terminal would execute, with its line breaks. All text for people passes through here:
+/// names in it come from recordings, symbols, imported events, files of settings, and other programs.
+pub fn printable_lines(text: &str) -> Cow<'_, str> {
+    let lines = || text.split('\n').map(printable);
+    let is_printable = lines().all(|line| matches!(line, Cow::Borrowed(_)));
+    if is_printable { text.into() } else { lines().collect::<Vec<_>>().join("\n").into() }
 }
 
 /// Returns whether an error means a closed pipe. Rust maps ERROR_BROKEN_PIPE, ERROR_NO_DATA and EPIPE to `BrokenPipe`,
@@ -132,6 +153,19 @@ mod tests {
             assert!(output.flush().is_err());
             assert_eq!(output.is_closed(), is_closed, "{}", error());
         }
+    }
+
+    #[test]
+    fn text_for_people_has_line_breaks_and_nothing_that_a_terminal_executes() {
+        let (mut plain, mut cleaned) = (Vec::new(), Vec::new());
+        let text = "note: \u{1b}]0;title\u{7}\r\n  \u{9b}31mred\n\n";
+        write!(Output::new(&mut plain), "{text}").unwrap();
+        write!(Output::text(&mut cleaned), "{text}").unwrap();
+        assert_eq!(
+            [plain, cleaned].map(|bytes| String::from_utf8(bytes).unwrap()),
+            [text, "note:  ]0;title  \n   31mred\n\n"]
+        );
+        assert!(matches!(printable_lines("two\nlines\n"), Cow::Borrowed(_)));
     }
 
     #[cfg(windows)]

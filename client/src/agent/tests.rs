@@ -27,11 +27,10 @@ const RATE: u64 = 1_000_000;
 const SECOND: u64 = 10_000_000;
 
 fn config(text: &str) -> Config {
-    let path = std::env::temp_dir().join(format!("halprof-agent-{:?}.toml", std::thread::current().id()));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.toml");
     std::fs::write(&path, text).unwrap();
-    let config = Config::read(&path).unwrap();
-    std::fs::remove_file(path).unwrap();
-    config
+    Config::read(&path).unwrap()
 }
 
 /// A machine that counts, with a simulated clock.

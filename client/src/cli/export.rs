@@ -35,7 +35,9 @@ FORMATS
            labels, which -tagroot process shows as frames
   speedscope
            a profile for https://www.speedscope.app, with one part per event
-  csv      a line for each sample, and for each loss and pause
+  csv      a line for each sample, and for each loss and pause; names are written
+           as they are, so import them into spreadsheets as text: one that
+           begins with = + - or @ is no formula
   json     sums by process, module, symbol and address
 All but csv and json have the callers of each sample, if the recording has call
 stacks (record -g). Incomplete stacks end with a frame such as [truncated] or

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use halprof::text::argument::argument;
 use pmu::Source;
+use recording::printable;
 use report::{
     AnnotatedInstruction, Annotation, AnnotationError, Detail, NamePattern, Reason, SampledSource, SourceLine, Symbol,
     SymbolFinder, SymbolId, SymbolIndex, Total,
@@ -250,7 +251,7 @@ pub fn run(args: &AnnotateArgs, context: &mut Context) -> Result<i32, Error> {
     } else {
         let text = text(&annotated, &mut SourceFiles::new(&finder));
         let text = if context.colors { text } else { anstream::adapter::strip_str(&text).to_string() };
-        context.say(&text)?;
+        context.say_painted(&text)?;
     }
     loaded.finish(context)
 }
@@ -313,9 +314,9 @@ fn text(annotated: &Annotated, sources: &mut SourceFiles) -> String {
     let share = format!("{:.2}%", annotated.share * 100.0);
     let samples = counted(annotated.samples, "sample");
     let mut head = vec![
-        ("Function", format!("{} in {module}", printable(name))),
+        ("Function", format!("{name} in {module}")),
         ("Samples", format!("{samples}, {share} of the events of {}", annotated.source)),
-        ("Image", image.clone()),
+        ("Image", printable(image).into_owned()),
     ];
     for (index, line) in annotated.skid.text().lines().enumerate() {
         head.push((if index == 0 { "Skid" } else { "" }, line.to_owned()));
@@ -362,11 +363,6 @@ fn instruction_text(one: &InstructionFields) -> String {
     let room = CONSOLE.saturating_sub(INDENT + one.text.len() + " <>".len());
     let target = one.target.as_ref().map_or_else(String::new, |name| format!(" <{}>", shortened(name, room.max(NAME))));
     format!("{numbers}  {:>7}  {}{target}", one.address.trim_start_matches("0x"), one.text)
-}
-
-/// Replaces control characters, which a terminal could execute.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Call trees as text below the rows of a report, as perf report --stdio draws them.
 
+use std::borrow::Cow;
+
 use report::{CallTree, Contents, SymbolIndex};
 
 use crate::columns::{CONSOLE, shortened};
@@ -63,14 +65,16 @@ impl Drawing<'_> {
         real(self.total(node)) / real(self.events.max(1))
     }
 
-    /// Draws the branches below a node with so many events. A single one that has all of them continues the column.
+    /// Draws the branches below a node with so many events. A single one that has all of them continues the column; this
+    /// is a loop because a column can have thousands of functions. Where columns divide, each has
+    /// [its share](MIN_SHARE), so that the recursion is at most 200 deep.
     fn branches(&mut self, nodes: &[usize], indent: &str, events: u64) {
-        if let [only] = nodes
-            && self.total(*only) == events
+        let mut nodes = Cow::Borrowed(nodes);
+        while let [only] = *nodes
+            && self.total(only) == events
         {
-            self.line(indent, "", *only);
-            let next = self.shown(*only);
-            return self.branches(&next, indent, events);
+            self.line(indent, "", only);
+            nodes = self.shown(only).into();
         }
         for (index, node) in nodes.iter().enumerate() {
             let is_last = index + 1 == nodes.len();

@@ -6,7 +6,7 @@ use halprof::event::event_cache::EventCache;
 
 use crate::document::{Document, write_json};
 use crate::error::Error;
-use crate::output::Output;
+use crate::output::{Output, printable_lines};
 use crate::system::System;
 use crate::system_error::{NotX86, SystemError};
 
@@ -40,7 +40,7 @@ impl<'a> Context<'a> {
             system,
             input,
             out: Output::new(out),
-            err: Output::new(err),
+            err: Output::text(err),
             command_code: None,
             colors: false,
             cache: EventCache::default(),
@@ -66,6 +66,11 @@ impl<'a> Context<'a> {
 
     /// Prints a line to standard output.
     pub fn say(&mut self, text: &str) -> Result<(), Error> {
+        self.say_painted(&printable_lines(text))
+    }
+
+    /// Prints a line with the escape sequences of colors to standard output. All other parts of it are printable.
+    pub fn say_painted(&mut self, text: &str) -> Result<(), Error> {
         Ok(writeln!(self.out, "{text}")?)
     }
 

@@ -1,5 +1,6 @@
 //! Loads recordings for the verbs that read them.
 
+use std::collections::HashSet;
 use std::error::Error as _;
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -205,13 +206,8 @@ impl LoadedRecording {
         };
         let asked = events.iter().flat_map(on);
         let sampled = self.contents.sample_counts.totals().map(|(source, _)| source);
-        let mut sources: Vec<SampledSource> = Vec::new();
-        for source in asked.chain(sampled) {
-            if self.filter.selects_source(source) && !sources.contains(&source) {
-                sources.push(source);
-            }
-        }
-        sources
+        let mut seen = HashSet::new();
+        asked.chain(sampled).filter(|source| self.filter.selects_source(*source) && seen.insert(*source)).collect()
     }
 
     /// Returns the first selected source, for output that has only one.

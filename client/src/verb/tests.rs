@@ -10,6 +10,7 @@ mod diff;
 mod disturbed;
 mod encode;
 mod extra;
+mod hostile;
 mod hybrid;
 mod imports;
 mod installing;

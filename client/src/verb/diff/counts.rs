@@ -1,5 +1,7 @@
 //! Compares counts of `stat --json`.
 
+use std::collections::HashMap;
+
 use report::{Change, Estimate};
 use serde::{Deserialize, Serialize};
 
@@ -70,14 +72,21 @@ impl SavedEvent {
     }
 }
 
+/// Returns the events by their labels. A file has thousands of them if every event of a processor was counted.
+fn by_label(stat: &SavedStat) -> HashMap<String, &SavedEvent> {
+    // The first one of several with the same label is kept.
+    stat.events.iter().rev().map(|event| (event.label(), event)).collect()
+}
+
 /// Compares the events that both have.
 pub fn compare(old: &SavedStat, new: &SavedStat, fail: FailAbove) -> Result<Comparison, DiffError> {
-    let in_old = |event: &SavedEvent| old.events.iter().find(|old| old.label() == event.label());
+    let (in_old, in_new) = (by_label(old), by_label(new));
+    let old_of = |event: &SavedEvent| in_old.get(&event.label()).copied();
     let pairs: Vec<(&SavedEvent, &SavedEvent)> =
-        new.events.iter().filter_map(|event| Some((in_old(event)?, event))).collect();
-    let is_matched = |event: &&SavedEvent| pairs.iter().any(|(_, new)| new.label() == event.label());
+        new.events.iter().filter_map(|event| Some((old_of(event)?, event))).collect();
+    let labels = old.events.iter().chain(&new.events).map(SavedEvent::label);
     let mut unmatched: Vec<String> =
-        old.events.iter().chain(&new.events).filter(|event| !is_matched(event)).map(SavedEvent::label).collect();
+        labels.filter(|label| !(in_old.contains_key(label) && in_new.contains_key(label))).collect();
     unmatched.dedup();
     if pairs.is_empty() {
         return Err(DiffError::NothingInCommon { events: unmatched });

@@ -49,11 +49,11 @@ fn each_kind_of_value_reaches_the_driver_with_its_selector() {
         ("cpu/event=0xc4,any/", 0, 0),
     ] {
         let system = FakeSystem::running(FakeDriver::default());
-        let file = std::env::temp_dir().join(format!("halprof-extra-{}.rec", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("extra.rec");
         let record = format!("record --duration 0.001 -o {} -e", file.display());
         let command = if text.ends_with(":p") { record.as_str() } else { "start" };
         let _ = run(&system, &format!("{command} {text}"));
-        let _ = fs::remove_file(file);
         let [event] = asked(&system)[..] else { panic!("{text}") };
         assert_eq!((event.event >> 40 & 7, event.extra), (selector, value), "{text}");
         assert_eq!(pmu::source::FullEvent::from_bits(event.event).raw().source().0, event.source, "{text}");
