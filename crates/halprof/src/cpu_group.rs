@@ -23,10 +23,15 @@ const PER_MICROSECOND: u64 = 10;
 /// Each reading interrupts each of the CPUs. When the group is dropped, the counters are free again.
 pub struct CpuGroup {
     session: Session,
+    events: Events,
+    begin: Option<Vec<CountRecord>>,
+}
+
+/// The events of a group.
+struct Events {
     names: Arc<[String]>,
     /// For each event of the request, the index of its name.
     owners: Vec<usize>,
-    begin: Option<Vec<CountRecord>>,
 }
 
 impl CpuGroup {
@@ -42,7 +47,7 @@ impl CpuGroup {
         let owners = events.iter().enumerate().flat_map(repeated).collect();
         let session = Session::start(machine.shared_driver(), &header, &requests)?;
         let names: Vec<_> = events.into_iter().map(|event| event.name).collect();
-        Ok(Self { session, names: Arc::from(names), owners, begin: None })
+        Ok(Self { session, events: Events { names: Arc::from(names), owners }, begin: None })
     }
 
     /// Returns the counts of the CPUs while `work` runs, on whichever CPU that is. Its result is kept alive until the
@@ -56,7 +61,7 @@ impl CpuGroup {
         }
         let begin = self.session.read()?;
         let result = black_box(work());
-        let counts = self.session.read().map(|end| self.counts(&begin, &end, None));
+        let counts = self.session.read().map(|end| self.events.counts(&begin, &end, None));
         drop(result);
         counts
     }
@@ -81,7 +86,7 @@ impl CpuGroup {
     pub fn end(&mut self) -> Result<Counts, Error> {
         let begin = self.begin.as_ref().ok_or(GroupError::NotBegun)?;
         let end = self.session.read()?;
-        let counts = self.counts(begin, &end, None);
+        let counts = self.events.counts(begin, &end, None);
         self.begin = None;
         Ok(counts)
     }
@@ -91,7 +96,7 @@ impl CpuGroup {
     /// # Errors
     /// If the driver cannot read the counters.
     pub fn read(&self) -> Result<Counts, Error> {
-        Ok(self.counts(&[], &self.session.read()?, None))
+        Ok(self.events.counts(&[], &self.session.read()?, None))
     }
 
     /// Returns the counts since the group was built, for each CPU.
@@ -103,14 +108,16 @@ impl CpuGroup {
         let mut cpus: Vec<_> = end.iter().map(|record| record.processor).collect();
         cpus.sort_unstable();
         cpus.dedup();
-        Ok(cpus.into_iter().map(|cpu| (cpu, self.counts(&[], &end, Some(cpu)))).collect())
+        Ok(cpus.into_iter().map(|cpu| (cpu, self.events.counts(&[], &end, Some(cpu)))).collect())
     }
 
     /// Returns the events as the builder got them.
     pub fn events(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(String::as_str)
+        self.events.names.iter().map(String::as_str)
     }
+}
 
+impl Events {
     /// Returns the counts between two readings, on all CPUs of the group or on one.
     fn counts(&self, begin: &[CountRecord], end: &[CountRecord], cpu: Option<u32>) -> Counts {
         let mut values = vec![0_u64; self.names.len()];
@@ -133,7 +140,8 @@ impl CpuGroup {
                 disturbance = Some(found);
             }
         }
-        let times = times.into_iter().min_by(Times::by_share).unwrap_or_default();
+        // An event of another core type has no time on these CPUs, and says nothing about the others.
+        let times = times.into_iter().filter(|times| times.enabled > 0).min_by(Times::by_share).unwrap_or_default();
         Counts {
             time_enabled: duration(times.enabled),
             time_running: duration(times.running),
@@ -224,6 +232,7 @@ fn duration(units: u64) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use zerocopy::FromZeros;
 
     use super::*;
@@ -258,6 +267,113 @@ mod tests {
         }
         // A CPU that was added in the region counts from its begin.
         assert_eq!(Part::between(None, &record(7, 10, 0, 10)).scaled(), 7);
+    }
+
+    /// Two readings of an event of a request on a CPU.
+    #[derive(Debug, Clone, Copy)]
+    struct Readings {
+        begin: Option<CountRecord>,
+        end: CountRecord,
+    }
+
+    /// Any two readings. Times are small, so that all shares occur, those close to 1 too.
+    fn readings() -> impl Strategy<Value = Readings> {
+        let times = (0..40_u64, 0..40_u64, 0..5_u64, prop::bool::weighted(0.3));
+        let marks = (prop::option::weighted(0.05, Just(0x186_u32)), prop::bool::weighted(0.05));
+        (0..1_000_u64, 0..1_000_u64, times, times_before(), prop::bool::weighted(0.8), marks).prop_map(
+            |(
+                before,
+                more,
+                (enabled, running, asleep, always),
+                (b_enabled, b_running),
+                has_begin,
+                (register, still),
+            )| {
+                let running = if always { enabled } else { running.min(enabled) };
+                let begin = CountRecord {
+                    count: before,
+                    enabled: b_enabled,
+                    running: b_running.min(b_enabled),
+                    ..CountRecord::new_zeroed()
+                };
+                let first = if has_begin { begin } else { CountRecord::new_zeroed() };
+                let end = CountRecord {
+                    count: first.count + more,
+                    enabled: first.enabled + enabled + asleep,
+                    asleep,
+                    running: first.running + running,
+                    disturbed_register: register.unwrap_or_default(),
+                    movement: still.into(),
+                    ..CountRecord::new_zeroed()
+                };
+                Readings { begin: has_begin.then_some(begin), end }
+            },
+        )
+    }
+
+    fn times_before() -> impl Strategy<Value = (u64, u64)> {
+        (0..40_u64, 0..40_u64)
+    }
+
+    /// What the counts of some parts must be, in exact fractions.
+    fn expected(parts: &[(usize, u32, Readings)], names: usize) -> (Vec<u64>, (u64, u64), u8) {
+        let (mut values, mut times, mut worst) = (vec![0; names], vec![(0_u64, 0_u64); names], 3);
+        for (owner, _, Readings { begin, end }) in parts {
+            let first = begin.unwrap_or(CountRecord::new_zeroed());
+            let enabled = (end.enabled - end.asleep) - (first.enabled - first.asleep);
+            let (count, running) = (end.count - first.count, end.running - first.running);
+            values[*owner] += (count * enabled).checked_div(running).unwrap_or(count);
+            times[*owner] = (times[*owner].0 + enabled, times[*owner].1 + running);
+            worst = worst.min(match (end.disturbed_register, end.movement, running) {
+                (0, 0, running) if running == enabled => 3,
+                (0, 0, 0) => 1,
+                (0, 0, _) => 2,
+                _ => 0,
+            });
+        }
+        // An event that is not on these CPUs had no time, and tells nothing.
+        let millionths = |(enabled, running): (u64, u64)| running * 1_000_000 / enabled;
+        let told = times.into_iter().filter(|(enabled, _)| *enabled > 0);
+        let least = told.min_by_key(|times| millionths(*times)).unwrap_or_default();
+        (values, least, worst)
+    }
+
+    proptest! {
+        /// Each event has its own counts, on the CPUs that are meant, each part scaled by its own times; the times are
+        /// those of the event that had a counter least, and the reason is the worst.
+        #[test]
+        fn each_event_and_each_cpu_has_its_own_counts(
+            owners in prop::collection::vec(0..3_usize, 1..5),
+            all in prop::collection::vec(readings(), 15),
+            cpus in 1..4_u32,
+        ) {
+            let events = Events { names: ["a", "b", "c"].map(str::to_owned).into(), owners };
+            let mut parts = Vec::new();
+            let (mut begin, mut end) = (Vec::new(), Vec::new());
+            for (cpu, (request, owner)) in (0..cpus).flat_map(|cpu| events.owners.iter().enumerate().map(move |request| (cpu, request))) {
+                let placed = |record| CountRecord { processor: cpu, index: u32::try_from(request).unwrap(), ..record };
+                let one = all[cpu as usize * 5 + request];
+                begin.extend(one.begin.map(placed));
+                end.push(placed(one.end));
+                parts.push((*owner, cpu, one));
+            }
+            // The order of a reading is no promise.
+            begin.reverse();
+            for cpu in (0..cpus).map(Some).chain([None]) {
+                let meant: Vec<_> = parts.iter().filter(|(_, there, _)| cpu.is_none_or(|cpu| cpu == *there)).copied().collect();
+                let (values, (enabled, running), worst) = expected(&meant, 3);
+                let counts = events.counts(&begin, &end, cpu);
+                prop_assert_eq!(&counts.values, &values, "{:?}", cpu);
+                let (left, right) = (counts.time_running.as_nanos() * u128::from(enabled), counts.time_enabled.as_nanos() * u128::from(running));
+                prop_assert_eq!(left, right, "{:?} is not {} of {}", &counts, running, enabled);
+                prop_assert_eq!(counts.time_enabled.is_zero(), enabled == 0, "{:?}", &counts);
+                let found = match &counts.quality {
+                    Quality::Disturbed(disturbance) => rank(disturbance),
+                    _ => 3,
+                };
+                prop_assert_eq!(found, worst, "{:?}", counts.quality);
+            }
+        }
     }
 
     #[test]

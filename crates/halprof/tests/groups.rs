@@ -508,8 +508,18 @@ fn a_group_for_cpus_counts_every_thread_there() {
     assert_eq!(counts.time_enabled, counts.time_running);
     assert_eq!(idle.end().unwrap().get("instructions"), Some(0));
     let by_cpu = all.read_per_cpu().unwrap();
-    let sum: u64 = by_cpu.iter().map(|(_, counts)| counts.get("instructions").unwrap()).sum();
-    assert_eq!((by_cpu.len(), sum >= 1_000_000), (2, true));
+    // Each has its own: the thread stayed on one.
+    let counted = |cpu: u32| {
+        let counts = by_cpu.iter().find(|(number, _)| *number == cpu).unwrap();
+        counts.1.get("instructions").unwrap()
+    };
+    let (here, idle_cpu) = (lab.current(), 1 - lab.current());
+    assert!(counted(here) >= 1_000_000 && by_cpu.len() == 2, "{by_cpu:?}");
+    assert_eq!(counted(idle_cpu), 0, "{by_cpu:?}");
+    // A region that has begun changes nothing about what was counted since the group was built.
+    all.begin().unwrap();
+    assert!(all.read().unwrap().get("instructions").unwrap() >= 1_000_000);
+    all.end().unwrap();
     assert!(matches!(idle.end(), Err(Error::Group(GroupError::NotBegun))));
     // Sleep stops the counters and the time; a register that was changed is a disturbance.
     all.begin().unwrap();
