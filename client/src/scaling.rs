@@ -96,6 +96,8 @@ fn quantile(freedom: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::fake::count;
 
@@ -129,6 +131,41 @@ mod tests {
     #[test]
     fn too_few_turns_give_no_error() {
         assert_eq!(scaled(&record(&[(500, 100), (400, 100), (450, 100)], 600)).error(), None);
+    }
+
+    #[test]
+    fn an_event_that_never_had_a_counter_has_the_count_zero() {
+        let never = CountRecord { running: 0, ..count(2, 0, 0, 1_000) };
+        let found = scaled(&never);
+        assert_eq!((found.count, found.error()), (0.0, Some(0.0)));
+    }
+
+    fn any_scaled() -> impl Strategy<Value = Scaled> {
+        let exact =
+            (0..1_000_000_u32).prop_map(|count| Scaled { count: count.into(), variance: Some(0.0), freedom: 0 });
+        let variance = prop::option::weighted(0.9, (0..1_000_000_u32).prop_map(f64::from));
+        let scaled = (0..1_000_000_u32, variance, 1..100_u64);
+        let scaled = scaled.prop_map(|(count, variance, freedom)| Scaled { count: count.into(), variance, freedom });
+        prop_oneof![exact, scaled]
+    }
+
+    proptest! {
+        /// Counts and variances add up. The sum has the least freedom of those that were estimated, and no error if one
+        /// of them has none.
+        #[test]
+        fn a_sum_has_the_counts_and_the_errors_of_all_parts(parts in prop::collection::vec(any_scaled(), 0..6)) {
+            let found = sum(parts.iter().copied());
+            prop_assert!((found.count - parts.iter().map(|part| part.count).sum::<f64>()).abs() < 1e-6);
+            let freedoms: Vec<u64> = parts.iter().map(|part| part.freedom).filter(|freedom| *freedom > 0).collect();
+            prop_assert_eq!(found.freedom, freedoms.iter().copied().min().unwrap_or(0));
+            if parts.iter().any(|part| part.variance.is_none()) {
+                prop_assert_eq!(found.error(), None);
+            } else if !parts.is_empty() {
+                let variance: f64 = parts.iter().map(|part| part.variance.unwrap()).sum();
+                prop_assert!((found.variance.unwrap() - variance).abs() < 1e-6);
+                prop_assert_eq!(found.error().unwrap() > 0.0, variance > 0.0);
+            }
+        }
     }
 
     #[test]

@@ -131,6 +131,36 @@ mod tests {
     }
 
     proptest! {
+        /// A CPU's turn stands for the time that it waited itself: the sums of all CPUs are those of each one alone.
+        #[test]
+        fn each_cpu_waits_for_its_own_turn(
+            turns in prop::collection::vec((0..3_u32, 1..3_u32, 0..1_000_u64, prop_oneof![Just(0), 1..100_u64], 0..100_u64), 1..30),
+        ) {
+            let record = |(cpu, index, count, running, more): (u32, u32, u64, u64, u64)| {
+                let count = if running == 0 { 0 } else { count };
+                CountRecord { index, processor: cpu, ..turn(count, running, running + more) }
+            };
+            let mut together = Totals::default();
+            for one in &turns {
+                together.add(&[record(*one)], By::CoreType);
+            }
+            for index in 1..3 {
+                let of_cpu = |cpu: u32| {
+                    let mut alone = Totals::default();
+                    let own = turns.iter().filter(|one| (one.0, one.1) == (cpu, index));
+                    own.for_each(|one| alone.add(&[record(*one)], By::CoreType));
+                    alone.iter().next().map(|(_, total)| *total).unwrap_or_default()
+                };
+                let parts = [0, 1, 2].map(of_cpu);
+                let found = together.iter().find(|(key, _)| key.event == index).map(|(_, total)| *total).unwrap_or_default();
+                let scaled: f64 = parts.iter().map(|part| part.scaled).sum();
+                prop_assert!((found.scaled - scaled).abs() <= 1e-9 * scaled, "{} instead of {scaled}", found.scaled);
+                prop_assert_eq!(found.count, parts.iter().map(|part| part.count).sum::<u64>());
+                prop_assert_eq!(found.enabled, parts.iter().map(|part| part.enabled).sum::<u64>());
+                prop_assert_eq!(found.running, parts.iter().map(|part| part.running).sum::<u64>());
+            }
+        }
+
         #[test]
         fn sums_never_fall_and_scaled_counts_are_at_least_the_counts(
             turns in prop::collection::vec((0..1_000_u64, 0..100_u64, 0..100_u64), 1..30),

@@ -68,6 +68,9 @@ fn operators_bind_and_group_as_in_the_makers_files() {
         ("10 * (1 if a < b else 5)", 50.0),
         ("a / zero if zero else 4", 4.0),
         ("0 & a / zero", 0.0),
+        ("0 and missing", 0.0),
+        ("a < b & LOST", 0.0),
+        ("0 & x[1e300] | b", 1.0),
         ("1 | missing", 1.0),
         ("min(a, b)", 3.0),
         ("max(a, b, 9)", 9.0),
@@ -105,6 +108,8 @@ fn an_expression_without_value_has_a_reason_and_never_infinity() {
         ("x[0 - 1]", "the index in column 2 is no whole number"),
         ("x[b / 2]", "the index in column 2 is no whole number"),
         ("x[1e300]", "the index in column 2 is no whole number"),
+        ("x[4294967295]", "x[4294967295] has no value"),
+        ("x[4294967296]", "the index in column 2 is no whole number"),
         ("a if missing else b", "missing has no value"),
     ] {
         assert_eq!(evaluate(text).unwrap_err().to_string(), reason, "{text}");

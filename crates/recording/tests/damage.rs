@@ -8,7 +8,7 @@ use std::error::Error as _;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use recording::{Block, BlockError, FORMAT_VERSION, ReadError};
+use recording::{Block, BlockError, FORMAT_VERSION, ReadError, StackEnd, StackId, StackNode, StackNodes, StackTree};
 use support::{BLOCK_HEADER, FILE_HEADER, block_ranges, forged, forged_samples, of_version, read, small, written};
 
 /// Splits a file into the bytes of its blocks.
@@ -251,5 +251,140 @@ proptest! {
         let (blocks, end) = read(&file(&parts)[..]);
         prop_assert_eq!(blocks.len(), 2);
         prop_assert!(matches!(end, Some(ReadError::Damaged { .. })), "{:?}", end);
+    }
+}
+
+/// Returns a column of numbers below 256, as the format has it: their size in bytes, and their bytes.
+fn column(values: &[u8]) -> Vec<u8> {
+    [&[1], values].concat()
+}
+
+/// Returns a block of call stacks that begins with this number. Each node has its distance to its parent, and twice the
+/// difference of its address to the one before.
+fn stacks(number: u64, first: u32, nodes: &[(u8, u8)], behind: &[u8]) -> Vec<u8> {
+    let (distances, differences): (Vec<u8>, Vec<u8>) = nodes.iter().copied().unzip();
+    let columns = [&column(&distances)[..], &column(&differences), behind].concat();
+    let numbers = [first, u32::try_from(nodes.len()).unwrap(), u32::try_from(columns.len()).unwrap()];
+    let mut payload: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    payload.extend(crc32fast::hash(&payload).to_le_bytes());
+    payload.extend(zstd::bulk::compress(&columns, 1).unwrap());
+    forged(5, number, u32::try_from(payload.len()).unwrap(), &payload)
+}
+
+/// Reads blocks behind the first two, whose numbers begin with 2.
+fn read_behind(blocks: &[Vec<u8>]) -> (Vec<Block>, String) {
+    let before = parts(&written(&small()))[..2].to_vec();
+    let (mut read, end) = read(&file(&[before, blocks.to_vec()].concat())[..]);
+    let reason = match end {
+        Some(ReadError::Damaged { cause, .. }) => cause.to_string(),
+        Some(ReadError::CutOff { .. }) => "read".to_owned(),
+        end => panic!("{end:?}"),
+    };
+    (read.split_off(2), reason)
+}
+
+#[test]
+fn call_stacks_are_accepted_in_their_order_and_no_other() {
+    let order =
+        |expected: u32, found: u32| format!("the stacks of the block begin with number {found} instead of {expected}");
+    let two = [(15, 2), (1, 4)];
+    for (firsts, whole, reason) in [
+        (&[16][..], 1, "read".to_owned()),
+        (&[16, 18], 2, "read".to_owned()),
+        // The numbering begins anew.
+        (&[16, 18, 16, 18], 4, "read".to_owned()),
+        (&[18], 0, order(16, 18)),
+        (&[15], 0, order(16, 15)),
+        (&[0], 0, order(16, 0)),
+        (&[16, 17], 1, order(18, 17)),
+        (&[16, 19], 1, order(18, 19)),
+        (&[16, 18, 18], 2, order(20, 18)),
+        (&[16, 16, 20], 2, order(18, 20)),
+    ] {
+        let blocks: Vec<_> = (2..)
+            .zip(firsts)
+            .map(|(number, first)| {
+                let nodes =
+                    if *first < 16 { [(1, 2), (1, 4)] } else { [(u8::try_from(first - 1).unwrap(), 2), two[1]] };
+                stacks(number, *first, &nodes, &[])
+            })
+            .collect();
+        let (read, found) = read_behind(&blocks);
+        assert_eq!((read.len(), found), (whole, reason), "{firsts:?}");
+    }
+}
+
+#[test]
+fn the_parent_of_a_caller_is_a_caller_before_it_or_an_end() {
+    // The second node, with number 17, has the parent 17 - distance.
+    for distance in 0..=18 {
+        let (read, reason) = read_behind(&[stacks(2, 16, &[(15, 2), (distance, 4)], &[])]);
+        let is_valid = matches!(17_u8.checked_sub(distance), Some(1..=3 | 16));
+        let wanted = if is_valid { "read" } else { "the stacks of the block are invalid" };
+        assert_eq!((read.len(), reason.as_str()), (usize::from(is_valid), wanted), "{distance}");
+    }
+}
+
+#[test]
+fn nothing_follows_the_columns_of_call_stacks() {
+    let nodes = [(15, 2), (1, 4)];
+    for behind in [&[0][..], &[1, 2, 3]] {
+        let (read, reason) = read_behind(&[stacks(2, 16, &nodes, behind)]);
+        assert_eq!((read.len(), reason.as_str()), (0, "the stacks of the block are invalid"), "{behind:?}");
+    }
+}
+
+#[test]
+fn a_block_of_stacks_that_does_not_follow_adds_nothing_to_a_tree() {
+    let nodes = |first| StackNodes {
+        first: StackId::from_number(first).unwrap(),
+        nodes: vec![StackNode { parent: StackEnd::Complete.into(), address: first.into() }],
+    };
+    let mut tree = StackTree::default();
+    for (first, length) in [(17, 0), (16, 1), (16, 1), (18, 1), (17, 2)] {
+        tree.add(&nodes(first));
+        assert_eq!(tree.nodes().len(), length, "{first}");
+    }
+    assert_eq!(tree.nodes().iter().map(|node| node.address).collect::<Vec<_>>(), [16, 17]);
+}
+
+/// The columns of two samples of two places on processor 0, at the times 100 and 103.
+fn sample_columns(place: [u8; 2], times: [u8; 2], behind: &[u8]) -> Vec<u8> {
+    let [kinds, modes, sources, processes, threads] = [[0, 0], [1, 1], [0x13, 0x13], [4, 4], [8, 8]];
+    let (addresses, targets, stacks) = ([2, 4], [0, 0], [0, 0]);
+    let (processor, numbers, lasts) = ([0, 0], [2, 0], [0, 0]);
+    let columns = [
+        kinds, modes, sources, processes, threads, addresses, targets, stacks, processor, place, times, numbers, lasts,
+    ];
+    let columns: Vec<u8> = columns.iter().flat_map(|values| column(values)).collect();
+    [&columns, behind].concat()
+}
+
+#[test]
+fn samples_have_a_place_and_the_times_that_their_block_announces() {
+    const INVALID: &str = "the columns of the block's samples are invalid";
+    // Times are twice the difference to the one before, and first to the earliest.
+    for (place, times, announced, behind, reason) in [
+        ([0, 1], [0, 6], [100, 103], &[][..], "read"),
+        ([1, 0], [0, 6], [100, 103], &[], "read"),
+        ([0, 0], [0, 0], [100, 100], &[], "read"),
+        ([0, 2], [0, 6], [100, 103], &[], INVALID),
+        ([255, 1], [0, 6], [100, 103], &[], INVALID),
+        // The earliest is later or earlier than announced, because the first sample does not have it.
+        ([0, 1], [2, 4], [100, 103], &[], INVALID),
+        ([0, 1], [1, 8], [100, 103], &[], INVALID),
+        ([0, 1], [0, 6], [100, 104], &[], INVALID),
+        ([0, 1], [0, 6], [100, 102], &[], INVALID),
+        ([0, 1], [0, 6], [100, 103], &[0], INVALID),
+    ] {
+        let columns = sample_columns(place, times, behind);
+        let frame = zstd::bulk::compress(&columns, 1).unwrap();
+        let block = forged_samples(announced, [2, 2, u32::try_from(columns.len()).unwrap()], &frame);
+        let (read, found) = read_behind(&[block]);
+        let case = (place, times, announced, behind);
+        assert_eq!((read.len(), found.as_str()), (usize::from(reason == "read"), reason), "{case:?}");
+        if let [Block::Samples(samples)] = &read[..] {
+            assert_eq!(samples[0].time(), announced[0]);
+        }
     }
 }

@@ -222,6 +222,27 @@ mod tests {
         assert!(change.is_significant());
     }
 
+    /// If only one side has an error, the quantile is that of its own freedom: the published ones of Student's.
+    #[test]
+    fn each_side_has_its_own_degrees_of_freedom() {
+        let exact = Estimate { value: 100.0, variance: 0.0, freedom: f64::INFINITY };
+        for (freedom, quantile) in [(1.0, 12.706_205), (4.0, 2.776_445), (30.0, 2.042_272)] {
+            let measured = Estimate { value: 200.0, variance: 4.0, freedom };
+            let factor = (quantile * 0.01_f64).exp();
+            for (old, new, ratio) in [(exact, measured, 2.0), (measured, exact, 0.5)] {
+                let found = Change::relative(&old, &new, Confidence::OF_EACH);
+                let (low, high) = (ratio / factor - 1.0, ratio * factor - 1.0);
+                assert!((found.low - low).abs() < 1e-6 && (found.high - high).abs() < 1e-6, "{freedom}: {found:?}");
+            }
+        }
+        // Welch and Satterthwaite for two sides with equal relative variances: 2 * 4 * 8 / (4 + 8) * 2 / 2 = 10.67.
+        let of = |freedom| Estimate { value: 100.0, variance: 4.0, freedom };
+        let found = Change::relative(&of(4.0), &of(8.0), Confidence::OF_EACH);
+        let wanted =
+            (Confidence::OF_EACH.student(4.0 / (1.0 / 4.0 + 1.0 / 8.0)) * (2.0 * 0.0004_f64).sqrt()).exp() - 1.0;
+        assert!((found.high - wanted).abs() < 1e-9, "{found:?}");
+    }
+
     #[test]
     fn a_change_from_or_to_zero_is_significant_if_the_other_number_is_not_zero() {
         let of = |value, variance| Estimate { value, variance, freedom: 4.0 };

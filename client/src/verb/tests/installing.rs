@@ -9,8 +9,8 @@ use crate::driver_file::tests::{
     IDENTITY, MACHINE, MAGIC, SECOND_SECTION, SECURITY_DIRECTORY, SIZE_OF_OPTIONAL_HEADER, SUBSYSTEM, driver, sign,
 };
 use crate::system::CodeIntegrity;
-use protocol::PROTOCOL_VERSION;
 use protocol::trace::security::descriptor;
+use protocol::{PROTOCOL_VERSION, flags};
 
 struct Machine {
     system: FakeSystem,
@@ -367,4 +367,46 @@ fn detached_sessions_are_ended_only_if_that_is_requested() {
     assert!(machine.install(&["--end-sessions"]).outcome.is_ok());
     assert_eq!(machine.installed(), Some(driver("new")));
     assert!(machine.install(&[]).outcome.is_ok(), "the same file stops nothing");
+}
+
+/// Every kind of session: bound to a handle or detached, yielding or not.
+#[test]
+fn only_sessions_that_their_client_gives_up_are_ended() {
+    let session = |number: u64, flags: u32| SessionEvent {
+        session: number,
+        source: 2,
+        modes: 3,
+        process: 12,
+        flags,
+        processors: 2,
+        ..FromZeros::new_zeroed()
+    };
+    let (bound, detached, agent) = (session(3, 0), session(4, flags::DETACHED), session(5, flags::YIELDS));
+    for (sessions, plain, ending) in [
+        (vec![], true, true),
+        (vec![agent], true, true),
+        (vec![detached], false, true),
+        (vec![agent, detached], false, true),
+        (vec![bound], false, false),
+        (vec![bound, agent], false, false),
+        (vec![detached, bound], false, false),
+        (vec![agent, detached, bound], false, false),
+    ] {
+        for (options, is_installed) in [(&[][..], plain), (&["--end-sessions"][..], ending)] {
+            let mut machine = Machine::new(Some(ServiceState::Running));
+            machine.put("halprof.sys", &driver("old"));
+            machine.system.driver = Arc::new(FakeDriver { session_events: sessions.clone(), ..FakeDriver::default() });
+            let run = machine.install(options);
+            assert_eq!(run.outcome.is_ok(), is_installed, "{sessions:?} {options:?}");
+            let file = driver(if is_installed { "new" } else { "old" });
+            assert_eq!(machine.installed(), Some(file), "{sessions:?} {options:?}");
+            if !is_installed {
+                let (exit, report) = run.failure();
+                let holder = if sessions.contains(&bound) { "session 3 " } else { "session 4 " };
+                assert_eq!(exit, Exit::Busy);
+                assert!(report.contains(holder) && !report.contains("session 5 "), "{report}");
+                assert!(machine.done().is_empty(), "the running driver was touched: {:?}", machine.done());
+            }
+        }
+    }
 }
