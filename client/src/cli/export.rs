@@ -35,9 +35,9 @@ FORMATS
            labels, which -tagroot process shows as frames
   speedscope
            a profile for https://www.speedscope.app, with one part per event
-  csv      a line for each sample, and for each loss and pause; names are written
-           as they are, so import them into spreadsheets as text: one that
-           begins with = + - or @ is no formula
+  csv      a line for each sample, and for each loss and pause, in the order of
+           time; names are written as they are, so import them into a
+           spreadsheet as text: one that begins with = + - or @ is no formula
   json     sums by process, module, symbol and address
 All but csv and json have the callers of each sample, if the recording has call
 stacks (record -g). Incomplete stacks end with a frame such as [truncated] or
@@ -69,8 +69,9 @@ pub const SCRIPT_HELP: &str = "\
 Prints each sample as perf script does on Linux, for FlameGraph, speedscope,
 Perfetto and other programs. The period of a sample is the number of its events.
 The callers of a sample follow it if the recording has call stacks (record -g).
-A function that is inlined has a line of its own. Losses and pauses have no
-line: .\\client export --format csv has them.
+A function that is inlined has a line of its own. Samples are in the order of
+time, those of all CPUs together. Losses and pauses have no line:
+.\\client export --format csv has them.
 
 EXAMPLES
   .\\client script app.rec -e TotalCycles -o app.txt

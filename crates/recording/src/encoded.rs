@@ -1,5 +1,6 @@
 //! Blocks with samples and call stacks that are not decoded yet.
 
+use std::io::{Read, Seek, SeekFrom};
 use std::ops::RangeInclusive;
 
 use protocol::SampleRecord;
@@ -59,6 +60,30 @@ pub struct EncodedSamples {
     pub(crate) numbers: Numbers,
 }
 
+/// Where a block of samples is in a file, to read it again.
+#[derive(Debug, Clone, Copy)]
+pub struct SamplesPosition {
+    offset: u64,
+    version: u32,
+    header: BlockHeader,
+    numbers: Numbers,
+}
+
+impl SamplesPosition {
+    /// Reads the block from the file that it was read from.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or has become shorter.
+    pub fn read(self, input: &mut (impl Read + Seek)) -> Result<EncodedSamples, ReadError> {
+        let Self { offset, version, header, numbers } = self;
+        let mut payload = vec![0; header.length as usize];
+        let start = SeekFrom::Start(offset + size_of::<BlockHeader>() as u64);
+        let read = input.seek(start).and_then(|_| input.read_exact(&mut payload));
+        read.map_err(|cause| ReadError::Read { offset, cause })?;
+        Ok(EncodedSamples { offset, version, header, payload, numbers })
+    }
+}
+
 /// Call stacks of a block as they are in the file. They are checked when they are decoded.
 #[derive(Debug)]
 pub struct EncodedStacks {
@@ -98,6 +123,13 @@ pub fn checked<T>(
 }
 
 impl EncodedSamples {
+    /// Returns where the block is in the file.
+    #[must_use]
+    pub const fn position(&self) -> SamplesPosition {
+        let Self { offset, version, header, numbers, .. } = *self;
+        SamplesPosition { offset, version, header, numbers }
+    }
+
     /// Returns the samples.
     ///
     /// # Errors

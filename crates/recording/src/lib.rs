@@ -126,7 +126,7 @@ pub use block::{
     RecordedEvent, Session, Summary,
 };
 pub use columns::SampleColumns;
-pub use encoded::{EncodedBlock, EncodedSamples, EncodedStacks};
+pub use encoded::{EncodedBlock, EncodedSamples, EncodedStacks, SamplesPosition};
 pub use frame::{FORMAT_VERSION, MAX_SAMPLES, OLDEST_VERSION};
 pub use joined::JoinedFile;
 pub use parts::{Limits, Parts, existing_parts, move_parts, remove_parts};

@@ -38,9 +38,10 @@ use crate::modules::{ModuleId, file_name};
 use crate::process_keys::ProcessKey;
 use crate::processes::UNKNOWN_NAME;
 use crate::proportion::real;
-use crate::read::{Contents, ExportError, for_each_selected};
+use crate::read::{Contents, ExportError};
 use crate::sampled_sources::SampledSource;
 use crate::symbol_index::{Name, SymbolIndex};
+use crate::time_order::for_each_in_order;
 
 /// A process ID that Windows never uses: process IDs are multiples of four.
 const NO_PROCESS: u32 = u32::MAX;
@@ -75,7 +76,7 @@ pub fn firefox(
     let selected = locations.filter(|(location, _)| filter.selects_location(location, symbol_index));
     let selected = selected.map(|(_, weight)| weight.samples).sum();
     let mut builder = Builder::new(contents, symbol_index, Thinning::new(selected, max, runs(contents)));
-    for_each_selected(contents, symbol_index, filter, input, |record, stack| {
+    for_each_in_order(contents, symbol_index, filter, input, |record, stack| {
         builder.add(record, stack);
         Ok(())
     })?;

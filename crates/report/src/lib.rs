@@ -67,6 +67,7 @@ mod sums;
 mod symbol_index;
 mod symbols;
 mod table;
+mod time_order;
 mod timeline;
 
 pub use annotation::{AnnotatedInstruction, Annotation, AnnotationError};

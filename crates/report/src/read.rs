@@ -180,7 +180,8 @@ pub(crate) fn for_each_record(
     each_of(Reader::new(input)?, each)
 }
 
-/// Passes every record that `filter` selects and its call stack to `each`, up to the first damaged block.
+/// Passes every record that `filter` selects and its call stack to `each` in the order of the file, up to the first
+/// damaged block. [`for_each_in_order`](crate::time_order::for_each_in_order) has the order of time.
 pub(crate) fn for_each_selected(
     contents: &Contents,
     symbol_index: &SymbolIndex,
@@ -188,17 +189,18 @@ pub(crate) fn for_each_selected(
     input: impl Read + Seek,
     mut each: impl FnMut(&Record, StackId) -> io::Result<()>,
 ) -> Result<(), ExportError> {
-    let mut blocks = Reader::new(input)?;
+    each_of(within(Reader::new(input)?, contents, filter), |record, stack| {
+        if filter.selects_record(record, contents, symbol_index) { each(record, stack) } else { Ok(()) }
+    })
+}
+
+/// Leaves out the blocks in which `filter` selects nothing by time.
+pub(crate) fn within<R: Read + Seek>(blocks: Reader<R>, contents: &Contents, filter: &Filter) -> Reader<R> {
     // A block of another time could be the damaged one.
-    if let (Some(time), None) = (&filter.slice.time, &contents.damage) {
-        blocks = blocks.within(time.start..=time.end.saturating_sub(1));
+    match (&filter.slice.time, &contents.damage) {
+        (Some(time), None) => blocks.within(time.start..=time.end.saturating_sub(1)),
+        _ => blocks,
     }
-    each_of(
-        blocks,
-        |record, stack| {
-            if filter.selects_record(record, contents, symbol_index) { each(record, stack) } else { Ok(()) }
-        },
-    )
 }
 
 fn each_of<R: Read>(

@@ -5,8 +5,9 @@ use std::io::{self, Read, Seek, Write};
 use protocol::{AnySample, Mode, PauseKind, PreciseKind, Record, StopKind, UNKNOWN};
 
 use crate::filter::Filter;
-use crate::read::{Contents, ExportError, for_each_selected};
+use crate::read::{Contents, ExportError};
 use crate::symbol_index::SymbolIndex;
+use crate::time_order::for_each_in_order;
 
 /// Names of the fields; the first line of the output.
 const FIELDS: [&str; 13] = [
@@ -39,7 +40,7 @@ pub fn samples_csv(
 ) -> Result<(), ExportError> {
     let mut lines = Lines { out: csv::Writer::from_writer(out), contents, symbol_index };
     lines.out.write_record(FIELDS).map_err(io::Error::from)?;
-    for_each_selected(contents, symbol_index, filter, input, |record, _| lines.write(record))?;
+    for_each_in_order(contents, symbol_index, filter, input, |record, _| lines.write(record))?;
     Ok(lines.out.flush()?)
 }
 

@@ -17,8 +17,9 @@ use crate::call_stacks::{CallStacks, Frame};
 use crate::filter::Filter;
 use crate::locations::SampleLocation;
 use crate::process_keys::ProcessKey;
-use crate::read::{Contents, ExportError, for_each_selected};
+use crate::read::{Contents, ExportError};
 use crate::symbol_index::{JIT, Symbol, SymbolIndex};
+use crate::time_order::for_each_in_order;
 
 /// What perf prints for a function that it does not know.
 const UNKNOWN_SYMBOL: &str = "[unknown]";
@@ -45,7 +46,7 @@ pub fn script(
 ) -> Result<(), ExportError> {
     let mut stacks = CallStacks::new(contents, symbol_index);
     let mut texts: FxHashMap<SampleLocation, String> = FxHashMap::default();
-    for_each_selected(contents, symbol_index, filter, input, |record, stack| {
+    for_each_in_order(contents, symbol_index, filter, input, |record, stack| {
         let Some(sample) = record.sample() else { return Ok(()) };
         let location = SampleLocation { stack, ..contents.processes.location(&sample) };
         if texts.len() >= MAX_TEXTS {

@@ -8,8 +8,9 @@ use flate2::read::GzDecoder;
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options};
 use prost::Message;
+use protocol::CounterSample;
 use recording::Block;
-use report::{Column, Contents, Filter, RecordedTime, Table, pprof, rates, script, speedscope};
+use report::{Column, Contents, Filter, RecordedTime, Table, pprof, rates, samples_csv, script, speedscope};
 use serde_json::Value;
 
 use super::support::{CYCLES, MISSES, NT, NTDLL, file, processes, read, recording, sample, summary, symbol_index};
@@ -44,6 +45,28 @@ fn script_text(filter: &Filter) -> String {
 #[test]
 fn a_script_has_a_heading_and_the_functions_of_each_sample() {
     insta::assert_snapshot!(script_text(&Filter::default()));
+}
+
+/// A client receives the records of one processor after those of another one.
+#[test]
+fn samples_of_all_processors_are_in_the_order_of_time() {
+    let of = |processor, times: [u64; 3]| {
+        let records = times.map(|time| CounterSample { time, processor, ..sample(CYCLES, 8, NTDLL, 1) }.into());
+        Block::Samples(records.to_vec())
+    };
+    let file = file(&[of(0, [1_000, 3_000, 5_000]), of(1, [2_000, 4_000, 6_000]), of(0, [5_500, 7_000, 7_500])]);
+    let contents = read(&file);
+    let (index, filter) = (symbol_index(&contents), Filter::default());
+    let (mut text, mut csv) = (Vec::new(), Vec::new());
+    script(&contents, &index, &filter, Cursor::new(&file), &mut text).unwrap();
+    samples_csv(&contents, &index, &filter, Cursor::new(&file), &mut csv).unwrap();
+    let [text, csv] = [text, csv].map(|bytes| String::from_utf8(bytes).unwrap());
+    let headings = text.lines().filter(|line| !line.is_empty() && !line.starts_with('\t'));
+    let of_text: Vec<&str> = headings.map(|line| line.split_whitespace().nth(2).unwrap()).collect();
+    assert_eq!(of_text, ["[000]", "[001]", "[000]", "[001]", "[000]", "[000]", "[001]", "[000]", "[000]"]);
+    let times: Vec<&str> = csv.lines().skip(1).map(|line| line.split(',').next().unwrap()).collect();
+    let wanted = ["0", "100000", "200000", "300000", "400000", "450000", "500000", "600000", "650000"];
+    assert_eq!(times, wanted);
 }
 
 #[test]
