@@ -33,7 +33,10 @@ SYMBOLS
   recorded path of the module, beside the recording, and in the path of the
   environment variable _NT_SYMBOL_PATH, which can name symbol servers:
     srv*C:\\symbols*https://msdl.microsoft.com/download/symbols
-  Only files of the recorded build are used.
+  Only files of the recorded build are used. An image can name a file with its
+  symbols (.gnu_debuglink). Code without a name is MODULE+OFFSET, with one row
+  for each function that the image describes. A function with (+2 folded)
+  stands for two more: their code is equal, so the linker kept one.
   --inline attributes the samples of an inlined function to it, marked
   (inlined), and not to the function that has its code.
 

@@ -269,15 +269,23 @@ impl LoadedRecording {
             notes
                 .push(format!("warning: {unreadable} records are damaged, or of kinds that this client does not know"));
         }
-        let (absent, worse): (Vec<&Missing>, Vec<&Missing>) =
-            self.symbol_index.missing().iter().partition(|missing| missing.reason == Reason::NotFound);
-        let name = |missing: &Missing| self.symbol_index.modules().name(missing.module).to_owned();
-        notes.extend(worse.iter().map(|missing| format!("note: no symbols for {}: {}", name(missing), missing.reason)));
-        if !absent.is_empty() {
-            let names: Vec<String> = absent.iter().take(MAX_MODULES).map(|missing| name(missing)).collect();
-            let more = absent.len() - names.len();
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            notes.push(format!("note: no symbols for {}{more}; --symbols DIR says where they are", names.join(", ")));
+        let modules = self.symbol_index.modules();
+        for Missing { module, reason } in self.symbol_index.missing() {
+            if !matches!(reason, Reason::NotFound | Reason::OnlyExports) {
+                notes.push(format!("note: no symbols for {}: {reason}", modules.name(*module)));
+            }
+        }
+        for (reason, what, searched) in
+            [(Reason::NotFound, "no symbols", "they"), (Reason::OnlyExports, "only exported names", "symbols")]
+        {
+            let missing = self.symbol_index.missing().iter().filter(|missing| missing.reason == reason);
+            let names: Vec<&str> = missing.map(|missing| modules.name(missing.module)).collect();
+            let (first, more) = names.split_at(names.len().min(MAX_MODULES));
+            let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+            if !names.is_empty() {
+                let first = first.join(", ");
+                notes.push(format!("note: {what} for {first}{more}; --symbols DIR says where {searched} are"));
+            }
         }
         notes.extend(self.symbol_index.perf_map_problems().iter().map(|PerfMapProblem { path, problem }| {
             let path = path.display();

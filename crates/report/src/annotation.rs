@@ -13,7 +13,7 @@ use crate::locations::SampleWeight;
 use crate::read::Contents;
 use crate::sampled_sources::SampledSource;
 use crate::symbol_index::{Symbol, SymbolId, SymbolIndex};
-use crate::symbols::{FoundSymbol, Reason, SourceLine, SymbolFinder, Symbols};
+use crate::symbols::{FoundName, FoundSymbol, Reason, SourceLine, SymbolFinder, Symbols};
 
 /// Why a function cannot be annotated.
 #[derive(Debug, thiserror::Error)]
@@ -161,7 +161,7 @@ fn instructions(
         let mut text = String::new();
         formatter.format(&instruction, &mut text);
         let target = branch_target(&instruction).filter(|target| !(code.address..end).contains(target));
-        let target = target.and_then(|target| Some(target_name(&symbols?.at(target)?, target)));
+        let target = target.and_then(|target| target_name(&symbols?.at(target)?, target));
         let mut weight = SampleWeight::default();
         // An interrupt comes between two instructions, so all samples have the first byte of one. If they do not, the
         // recording says otherwise than the image, and the samples still belong here.
@@ -200,11 +200,13 @@ fn branch_target(instruction: &Instruction) -> Option<u32> {
     is_direct.then(|| u32::try_from(instruction.near_branch_target()).ok()).flatten()
 }
 
-fn target_name(symbol: &FoundSymbol, target: u32) -> String {
-    match target.saturating_sub(symbol.address) {
-        0 => symbol.name.clone(),
-        offset => format!("{}+{offset:#x}", symbol.name),
-    }
+/// Returns the name of the code at `target` in a function, if that has one.
+fn target_name(symbol: &FoundSymbol, target: u32) -> Option<String> {
+    let FoundName { text, .. } = symbol.name.as_ref()?;
+    Some(match target.saturating_sub(symbol.address) {
+        0 => text.clone(),
+        offset => format!("{text}+{offset:#x}"),
+    })
 }
 
 /// Returns whether compilers fill the space between functions with the instruction.

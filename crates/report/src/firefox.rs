@@ -147,7 +147,7 @@ impl<'a> Builder<'a> {
         profile.set_symbolicated(true);
         let mut symbols: FxHashMap<ModuleId, Vec<fxprof_processed_profile::Symbol>> = FxHashMap::default();
         for symbol in symbol_index.symbols() {
-            let (address, size, name) = (symbol.address, symbol.size, symbol.name.clone());
+            let (address, size, name) = (symbol.address, symbol.size, symbol.text().into_owned());
             let known = fxprof_processed_profile::Symbol { address, size, name };
             symbols.entry(symbol.module).or_default().push(known);
         }

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::modules::ModuleId;
 use crate::symbol_index::Symbol;
-use crate::symbols::Symbols;
+use crate::symbols::{FoundName, Reason, Symbols};
 
 /// Names of the sampled addresses of one module. Numbers in it are indexes of its lists.
 #[derive(Debug, Default)]
@@ -15,6 +15,8 @@ pub(crate) struct ModuleNames {
     pub inline_lists: Vec<Vec<String>>,
     /// What is at the addresses, in ascending order.
     pub code: Vec<NamedCode>,
+    /// Why not all of them have names, if better symbols would have these.
+    pub lack: Option<Reason>,
 }
 
 /// Sampled addresses in a row that have the same functions.
@@ -29,19 +31,27 @@ pub(crate) struct NamedCode {
 }
 
 impl ModuleNames {
-    /// Looks up addresses of `module`, which are offsets from its base in any order.
-    pub fn new(module: ModuleId, mut offsets: Vec<u32>, symbols: &Symbols) -> Self {
+    /// Looks up addresses of the module `module`, called `module_name`. They are offsets from its base in any order.
+    pub fn new(module: ModuleId, module_name: &str, mut offsets: Vec<u32>, symbols: &Symbols) -> Self {
         offsets.sort_unstable();
         offsets.dedup();
         let mut names = Self::default();
         let mut known_symbols: FxHashMap<u32, u32> = FxHashMap::default();
         let mut known_lists: FxHashMap<Vec<String>, u32> = FxHashMap::default();
+        let mut is_nameless = false;
         for start in offsets {
             let mut code = NamedCode { start, symbol: None, inlined: None };
-            if let Some(found) = symbols.at(start) {
+            let found = symbols.at(start);
+            let is_named = found.as_ref().is_some_and(|found| found.name.is_some());
+            is_nameless |= !is_named;
+            if let Some(found) = found {
                 code.symbol = Some(*known_symbols.entry(found.address).or_insert_with(|| {
-                    let (address, size, name) = (found.address, found.size, found.name);
-                    number(&mut names.symbols, Symbol { module, address, size, name })
+                    let (address, size) = (found.address, found.size);
+                    let (name, folded) = found.name.map_or_else(
+                        || (format!("{module_name}+{address:#x}"), 0),
+                        |FoundName { text, folded }| (text, folded),
+                    );
+                    number(&mut names.symbols, Symbol { module, address, size, name, is_named, folded })
                 }));
                 if !found.inlined.is_empty() {
                     code.inlined = Some(
@@ -56,6 +66,7 @@ impl ModuleNames {
                 names.code.push(code);
             }
         }
+        names.lack = symbols.lack(is_nameless);
         names
     }
 }

@@ -90,7 +90,7 @@ fn text(frames: &[Frame], contents: &Contents, symbol_index: &SymbolIndex) -> St
             _ if function.note().is_some() => writeln!(text, "\t{address:16x} {name} ({UNKNOWN_SYMBOL})"),
             _ if function.is_inlined() => writeln!(text, "\t{address:16x} {name} (inlined)"),
             Some(symbol) if let Some(offset) = offset_in(symbol) => {
-                writeln!(text, "\t{address:16x} {}+{offset:#x} ({module})", symbol.name)
+                writeln!(text, "\t{address:16x} {}+{offset:#x} ({module})", symbol.text())
             }
             _ if module == JIT => writeln!(text, "\t{address:16x} {name} ({module})"),
             _ => writeln!(text, "\t{address:16x} {UNKNOWN_SYMBOL} ({module})"),

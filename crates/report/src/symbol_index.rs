@@ -32,8 +32,23 @@ pub struct Symbol {
     pub address: u32,
     /// Length in bytes, if it is known.
     pub size: Option<u32>,
-    /// Demangled name.
+    /// Demangled name, or the module with the offset of the function if no file names it.
     pub name: String,
+    /// Whether a file has the name.
+    pub is_named: bool,
+    /// Number of other functions that the linker folded into this one, because their code is equal.
+    pub folded: u32,
+}
+
+impl Symbol {
+    /// Returns the name, with the number of functions that were folded into this one.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        match self.folded {
+            0 => self.name.as_str().into(),
+            folded => format!("{} (+{folded} folded)", self.name).into(),
+        }
+    }
 }
 
 /// The module of functions of a just-in-time compiler.
@@ -233,13 +248,14 @@ impl SymbolIndex {
 
     /// Adds what was found for a module. Its numbers become those of the index.
     fn add_module(&mut self, module: ModuleId, found: Result<ModuleNames, Reason>) {
-        let ModuleNames { symbols, inline_lists, mut code } = match found {
+        let ModuleNames { symbols, inline_lists, mut code, lack } = match found {
             Ok(found) => found,
             Err(reason) => {
                 self.missing.push(Missing { module, reason });
                 return;
             }
         };
+        self.missing.extend(lack.map(|reason| Missing { module, reason }));
         let [first_symbol, first_list] = [next(&self.symbols), next(&self.inline_lists)];
         self.symbols.extend(symbols);
         for list in inline_lists {
@@ -300,12 +316,20 @@ impl SymbolIndex {
         self.name_text(self.owner_and_name(location).1)
     }
 
-    /// Returns the symbol that was found for `location`.
+    /// Returns the symbol with a name that was found for `location`.
     pub(crate) fn known_symbol(&self, location: &SampleLocation) -> Option<&Symbol> {
         match self.owner_and_name(location).1 {
-            Name::Symbol(id) => self.symbol_of(id),
+            Name::Symbol(id) => self.symbol_of(id).filter(|symbol| symbol.is_named),
             _ => None,
         }
+    }
+
+    /// Returns the names that patterns match: those of the [frames](Self::frames), without notes.
+    pub(crate) fn plain_names(&self, location: &SampleLocation) -> impl Iterator<Item = Cow<'_, str>> {
+        self.frame_names(self.frame_key(location)).map(|name| match name {
+            Name::Symbol(id) => self.symbol_of(id).map_or("", |symbol| &symbol.name).into(),
+            name => self.function_text(name),
+        })
     }
 
     /// Returns the functions of `location`: the [symbol](Self::symbol), then those that the compiler inlined there,
@@ -366,7 +390,7 @@ impl SymbolIndex {
 
     pub(crate) fn name_text(&self, name: Name) -> Cow<'_, str> {
         match name {
-            Name::Symbol(id) => self.symbol_of(id).map_or("", |symbol| symbol.name.as_str()).into(),
+            Name::Symbol(id) => self.symbol_of(id).map_or_else(|| "".into(), Symbol::text),
             Name::Offset(module, offset) => format!("{}+{offset:#x}", self.processes.modules().name(module)).into(),
             Name::Jit(name) => self.names.get(name).into(),
             Name::Inlined(name) => format!("{} (inlined)", self.names.get(name)).into(),

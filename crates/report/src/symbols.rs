@@ -1,8 +1,8 @@
 //! Search for the symbols of modules.
 //!
-//! wholesym reads symbols from PDBs, from DWARF and COFF symbols of an image, or from its export table. It also
-//! supports symbol servers, without which the kernel and Windows' own modules have no names. This module decides where
-//! to search, and uses only files of the recorded build.
+//! wholesym reads symbols from PDBs. It also supports symbol servers, without which the kernel and Windows' own modules
+//! have no names. This module decides where to search, and uses only files of the recorded build. A file that another
+//! one names is searched for by its name, and never opened by its path.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -13,11 +13,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use recording::{Module, printable};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::runtime::{Builder, Runtime};
 use wholesym::debugid::DebugId;
-use wholesym::{Error, FramesLookupResult, LookupAddress, SymbolInfo, SymbolManager, SymbolManagerConfig, SymbolMap};
+use wholesym::{
+    Error, FrameDebugInfo, FramesLookupResult, LookupAddress, SourceFilePath, SymbolInfo, SymbolManager,
+    SymbolManagerConfig, SymbolMap,
+};
 
+use crate::dwarf::CodeFrame;
+use crate::image_symbols::{DebugLink, ImageSymbols};
 use crate::module_names::ModuleNames;
 use crate::modules::{ModuleId, Modules, file_name};
 use crate::pe::PeHeaders;
@@ -45,6 +50,9 @@ pub enum Reason {
     /// The file is from another build than the recorded one.
     #[error("{} is from another build", .0.display())]
     OtherBuild(PathBuf),
+    /// The image has names of exported functions only.
+    #[error("the image names exported functions only; other code is shown as module+offset")]
+    OnlyExports,
     /// The file cannot be read.
     #[error("{} cannot be read: {cause}", .path.display())]
     Unreadable {
@@ -120,7 +128,7 @@ impl SymbolFinder {
     ) -> Vec<(ModuleId, Result<ModuleNames, Reason>)> {
         let of = |(id, offsets): (ModuleId, Vec<u32>)| {
             let found = modules.get(id).ok_or(Reason::NotFound).and_then(|module| self.find(module));
-            (id, found.map(|symbols| ModuleNames::new(id, offsets, &symbols)))
+            (id, found.map(|symbols| ModuleNames::new(id, modules.name(id), offsets, &symbols)))
         };
         // With one module at a time, a worker that is done takes the next one.
         self.workers.install(|| addresses.into_par_iter().with_max_len(1).map(of).collect())
@@ -142,8 +150,9 @@ impl SymbolFinder {
 
     fn search(&self, module: &Module) -> Result<Symbols, Reason> {
         let mut reason = Reason::NotFound;
-        if let Some((path, id)) = debug_file(module) {
-            let name = file_name(path);
+        if let Some((path, id)) = debug_file(module)
+            && let Some(name) = plain_name(path)
+        {
             let folders = self.folders(&[&module.path, path]);
             let local = folders.iter().map(|folder| self.debug_file(folder, name, id));
             let served = iter::once_with(|| self.served_debug_file(name, id));
@@ -154,9 +163,15 @@ impl SymbolFinder {
         if module.image_size == 0 {
             return Err(if module.debug.is_some() { reason } else { Reason::UnknownBuild });
         }
-        let folders = self.folders(&[&module.path]);
-        let images = folders.iter().map(|folder| self.image(&folder.join(file_name(&module.path)), module));
-        first_found(images, &mut reason).ok_or(reason)
+        let name = plain_name(&module.path).ok_or(Reason::NotFound)?;
+        for folder in self.folders(&[&module.path]) {
+            match self.image(&folder.join(name), module, &mut reason) {
+                Ok(symbols) => return Ok(Symbols::of_image(symbols, reason)),
+                Err(Reason::NotFound) => {}
+                Err(other) => reason = other,
+            }
+        }
+        Err(reason)
     }
 
     /// Returns the folders to search, with those of the `recorded` paths that are absolute on this system.
@@ -188,12 +203,18 @@ impl SymbolFinder {
         self.runtime.block_on(manager.load_symbol_map(name, id)).map(Symbols::new).map_err(|_| Reason::NotFound)
     }
 
-    /// Returns the symbols of the image `path`.
-    fn image(&self, path: &Path, module: &Module) -> Result<Symbols, Reason> {
+    /// Returns the symbols of the image `path`. If the file with its debug information is from another build, `reason`
+    /// says so.
+    fn image(&self, path: &Path, module: &Module, reason: &mut Reason) -> Result<ImageSymbols, Reason> {
         check_image(path, module)?;
-        let manager = SymbolManager::with_config(SymbolManagerConfig::new());
-        let found = self.runtime.block_on(manager.load_symbol_map_for_binary_at_path(path, None));
-        found.map(Symbols::new).map_err(|error| unreadable(path, error.to_string()))
+        let separate = |link: &DebugLink| {
+            let folder = path.parent().unwrap_or(Path::new(""));
+            let folders = [folder.to_owned(), folder.join(".debug")].into_iter().chain(self.folders(&[]));
+            let name = plain_name(&link.name)?;
+            let checked = folders.map(|folder| check_debug_link(folder.join(name), link.checksum));
+            first_found(checked, reason)
+        };
+        ImageSymbols::read(path, separate).map_err(|error| unreadable(path, error.to_string()))
     }
 
     /// Returns the path of the image of `module`.
@@ -202,14 +223,16 @@ impl SymbolFinder {
             return Err(Reason::UnknownBuild);
         }
         let mut reason = Reason::NotFound;
-        let paths = self.folders(&[&module.path]).into_iter().map(|folder| folder.join(file_name(&module.path)));
+        let name = plain_name(&module.path).ok_or(Reason::NotFound)?;
+        let paths = self.folders(&[&module.path]).into_iter().map(|folder| folder.join(name));
         first_found(paths.map(|path| check_image(&path, module).map(|()| path)), &mut reason).ok_or(reason)
     }
 
     /// Reads a source file of `module`: at its recorded path, or in one of the folders.
     #[must_use]
     pub fn source_file(&self, path: &str) -> Option<Vec<String>> {
-        let given = self.folders(&[path]).into_iter().map(|folder| folder.join(file_name(path)));
+        let name = plain_name(path)?;
+        let given = self.folders(&[path]).into_iter().map(|folder| folder.join(name));
         let text = given.filter(|path| path.is_file()).find_map(|path| fs::read(path).ok())?;
         Some(String::from_utf8_lossy(&text).lines().map(ToOwned::to_owned).collect())
     }
@@ -279,46 +302,129 @@ fn first_found<T>(tried: impl Iterator<Item = Result<T, Reason>>, reason: &mut R
     None
 }
 
+/// Returns the file name of a path that a file has, if it names a file in a folder that it is joined to. `C:a.pdb` and
+/// `..` do not: they would name a file elsewhere.
+fn plain_name(path: &str) -> Option<&str> {
+    let name = file_name(path);
+    let is_plain = !matches!(name, "" | "." | "..") && !name.contains([':', '\0']);
+    is_plain.then_some(name)
+}
+
+/// Checks that the file with debug information at `path` has this checksum.
+fn check_debug_link(path: PathBuf, checksum: u32) -> Result<PathBuf, Reason> {
+    if !path.is_file() {
+        return Err(Reason::NotFound);
+    }
+    let bytes = fs::read(&path).map_err(|error| unreadable(&path, error.to_string()))?;
+    if crc32fast::hash(&bytes) == checksum { Ok(path) } else { Err(Reason::OtherBuild(path)) }
+}
+
 /// The symbols of a module.
 #[derive(Clone)]
-pub(crate) struct Symbols(Arc<SymbolMap>);
+pub(crate) struct Symbols {
+    table: Arc<SymbolTable>,
+    /// Why better symbols were not found, if they should have been.
+    lack: Option<Reason>,
+}
 
-/// A symbol with its address relative to the base of the module.
+enum SymbolTable {
+    Pdb(SymbolMap),
+    Image(ImageSymbols),
+}
+
+/// A function with its address relative to the base of the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundSymbol {
     pub address: u32,
     pub size: Option<u32>,
-    pub name: String,
+    /// The name, if the file has one.
+    pub name: Option<FoundName>,
     /// Functions that the compiler inlined at the address, each of them into the one before it.
     pub inlined: Vec<String>,
 }
 
+/// The name of a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FoundName {
+    /// The demangled name.
+    pub text: String,
+    /// Number of other functions with the same address: the linker folded them into one, because their code is equal.
+    pub folded: u32,
+}
+
+impl FoundName {
+    /// Creates a name that is one of `all` names of its address. Names that differ in their decoration only are one.
+    pub fn of(text: &str, all: impl Iterator<Item = String>) -> Self {
+        let others: FxHashSet<String> = all.filter(|name| name != text).collect();
+        let text = printable(text).into_owned();
+        Self { text, folded: u32::try_from(others.len()).unwrap_or(u32::MAX) }
+    }
+}
+
 impl Symbols {
     fn new(symbols: SymbolMap) -> Self {
-        Self(Arc::new(symbols))
+        Self { table: Arc::new(SymbolTable::Pdb(symbols)), lack: None }
     }
 
-    /// Returns the symbol at `offset` from the base of the module.
+    fn of_image(symbols: ImageSymbols, lack: Reason) -> Self {
+        Self { table: Arc::new(SymbolTable::Image(symbols)), lack: Some(lack) }
+    }
+
+    /// Returns why the symbols are not all that a report needs. `is_nameless` says that an address had no name.
+    pub(crate) fn lack(&self, is_nameless: bool) -> Option<Reason> {
+        match (&*self.table, &self.lack) {
+            (_, Some(lack)) if *lack != Reason::NotFound => Some(lack.clone()),
+            (SymbolTable::Image(image), _) if is_nameless && !image.has_symbols() => {
+                Some(if image.has_names() { Reason::OnlyExports } else { Reason::NotFound })
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the function at `offset` from the base of the module.
     pub(crate) fn at(&self, offset: u32) -> Option<FoundSymbol> {
-        let found = self.0.lookup_sync(LookupAddress::Relative(offset))?;
-        let SymbolInfo { address, size, name } = found.symbol;
-        Some(FoundSymbol { address, size, name: printable(&name).into_owned(), inlined: inlined(found.frames) })
+        match &*self.table {
+            SymbolTable::Image(image) => image.at(offset),
+            SymbolTable::Pdb(pdb) => {
+                let SymbolInfo { address, size, name } =
+                    pdb.lookup_sync(LookupAddress::Relative(offset)).map(|found| found.symbol)?;
+                let name = Some(FoundName::of(&name, iter::empty()));
+                Some(FoundSymbol { address, size, name, inlined: inlined(self.frames(offset)) })
+            }
+        }
+    }
+
+    /// Returns the functions of the source code at `offset`, the innermost first.
+    fn frames(&self, offset: u32) -> Vec<CodeFrame> {
+        match &*self.table {
+            SymbolTable::Image(image) => image.frames(offset),
+            SymbolTable::Pdb(pdb) => {
+                let found = pdb.lookup_sync(LookupAddress::Relative(offset)).and_then(|found| found.frames);
+                let Some(FramesLookupResult::Available(frames)) = found else { return Vec::new() };
+                let frame = |FrameDebugInfo { function, file_path, line_number }: &FrameDebugInfo| {
+                    CodeFrame::new(function.as_deref(), file_path.as_ref().map(SourceFilePath::raw_path), *line_number)
+                };
+                frames.iter().map(frame).collect()
+            }
+        }
     }
 
     /// Returns the beginning of the first symbol after `address`.
     pub(crate) fn next_after(&self, address: u32) -> Option<u32> {
-        self.0.iter_symbols().map(|(start, _)| start).filter(|start| *start > address).min()
+        match &*self.table {
+            SymbolTable::Image(image) => image.next_after(address),
+            SymbolTable::Pdb(pdb) => pdb.iter_symbols().map(|(start, _)| start).filter(|start| *start > address).min(),
+        }
     }
 
     /// Returns the line of source code at `address`, in the innermost function.
     pub(crate) fn source_line(&self, address: u32) -> Option<SourceLine> {
-        let found = self.0.lookup_sync(LookupAddress::Relative(address))?;
-        let Some(FramesLookupResult::Available(frames)) = found.frames else { return None };
+        let frames = self.frames(address);
         let (innermost, outer) = frames.split_first()?;
         Some(SourceLine {
-            file: printable(innermost.file_path.as_ref()?.raw_path()).into_owned(),
-            line: innermost.line_number.filter(|line| *line > 0)?,
-            inlined: innermost.function.as_ref().filter(|_| !outer.is_empty()).map(|name| printable(name).into_owned()),
+            file: innermost.file.clone()?,
+            line: innermost.line?,
+            inlined: innermost.function.clone().filter(|_| !outer.is_empty()),
         })
     }
 }
@@ -336,10 +442,7 @@ pub struct SourceLine {
 
 /// Returns the names of the inlined functions among `frames`. These begin with the innermost function, and end with the
 /// one that has the code.
-fn inlined(frames: Option<FramesLookupResult>) -> Vec<String> {
-    let Some(FramesLookupResult::Available(mut frames)) = frames else { return Vec::new() };
+pub(crate) fn inlined(mut frames: Vec<CodeFrame>) -> Vec<String> {
     frames.pop();
-    let name = |name: &String| printable(name).into_owned();
-    let names = frames.iter().rev().map(|frame| frame.function.as_ref().map_or_else(|| UNKNOWN_NAME.to_owned(), name));
-    names.collect()
+    frames.into_iter().rev().map(|frame| frame.function.unwrap_or_else(|| UNKNOWN_NAME.to_owned())).collect()
 }

@@ -16,12 +16,16 @@ mod exports;
 mod formats;
 #[path = "reading/hybrid.rs"]
 mod hybrid;
+#[path = "reading/images.rs"]
+mod images;
 #[path = "reading/jit.rs"]
 mod jit;
 #[path = "reading/kinds.rs"]
 mod kinds;
 #[path = "reading/old_recordings.rs"]
 mod old_recordings;
+#[path = "reading/pe_image.rs"]
+mod pe_image;
 #[path = "reading/reused_ids.rs"]
 mod reused_ids;
 #[path = "reading/slices.rs"]

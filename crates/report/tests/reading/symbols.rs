@@ -24,7 +24,7 @@ const DLL: &[u8] = include_bytes!("../fixtures/functions.dll");
 const PDB: &[u8] = include_bytes!("../fixtures/functions.pdb.gz");
 const EXE: &[u8] = include_bytes!("../fixtures/functions.exe");
 
-fn pdb() -> Vec<u8> {
+pub fn pdb() -> Vec<u8> {
     let mut bytes = Vec::new();
     GzDecoder::new(PDB).read_to_end(&mut bytes).unwrap();
     bytes
@@ -54,7 +54,7 @@ fn exe() -> Module {
 }
 
 /// Creates a folder with these files.
-fn folder(files: &[(&str, &[u8])]) -> TempDir {
+pub fn folder(files: &[(&str, &[u8])]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
         fs::write(folder.path().join(name), bytes).unwrap();
@@ -62,11 +62,11 @@ fn folder(files: &[(&str, &[u8])]) -> TempDir {
     folder
 }
 
-fn given(folder: &Path) -> SymbolFinder {
+pub fn given(folder: &Path) -> SymbolFinder {
     SymbolFinder::new(vec![folder.to_owned()], None, None).unwrap()
 }
 
-fn location(offset: u64) -> SampleLocation {
+pub fn location(offset: u64) -> SampleLocation {
     let ip = APP + offset;
     SampleLocation {
         stack: recording::StackId::NOT_RECORDED,
@@ -82,14 +82,14 @@ fn location(offset: u64) -> SampleLocation {
 }
 
 /// Returns a recording with a sample at each of these offsets in `module`.
-fn recorded(module: &Module, offsets: &[u64]) -> Vec<u8> {
+pub fn recorded(module: &Module, offsets: &[u64]) -> Vec<u8> {
     let process = Process { id: 8, created: None, name: "app.exe".to_owned(), modules: vec![module.clone()] };
     let samples = offsets.iter().map(|offset| sample(CYCLES, 8, APP + offset, 1).into()).collect();
     file(&[Block::Process(process), Block::Samples(samples)])
 }
 
 /// Returns the names at these offsets in `module`, and the reason if no symbols were found.
-fn look_up(module: &Module, offsets: &[u64], finder: &SymbolFinder) -> (Vec<String>, Option<Reason>) {
+pub fn look_up(module: &Module, offsets: &[u64], finder: &SymbolFinder) -> (Vec<String>, Option<Reason>) {
     let contents = Contents::read(Cursor::new(recorded(module, offsets)), Detail::default()).unwrap();
     let symbol_index = SymbolIndex::new(&contents, &Filter::default(), finder);
     let names = offsets.iter().map(|offset| symbol_index.symbol(&location(*offset)).into_owned()).collect();
