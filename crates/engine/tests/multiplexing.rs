@@ -450,6 +450,63 @@ fn sessions_that_follow_each_other_all_take_turns() {
     }
 }
 
+/// Each session takes turns on a counter of its own. A fixed counter is one more than the sessions that can.
+#[test]
+fn no_more_sessions_take_turns_on_a_processor_than_its_timer_serves() {
+    let mut scene = Scene::new("sapphire-rapids-2475x");
+    let narrowed = |number: u16, counter: u32| EventRequest { counters: 1 << counter, ..event(raw(0x90 + number), 0) };
+    let mut sessions: Vec<u64> = (0..8_u16)
+        .map(|counter| {
+            scene.started(&[narrowed(2 * counter, counter.into()), narrowed(2 * counter + 1, counter.into())])
+        })
+        .collect();
+    // TotalIssues in either mode, on the fixed counter of retired instructions (SDM Vol. 3B, 21.2.2).
+    let fixed = |modes| EventRequest { modes, ..event(2, 0) };
+    let ninth = [modes::USER, modes::KERNEL].map(fixed);
+    let alone = scene.start(0, &ninth[..1]);
+    assert_eq!(alone.cause, 0, "its counter is free: {alone:?}");
+    let records = scene.read(alone.detail[0]);
+    let counter = records[0].counter;
+    assert!(counter >= 8, "{records:?}");
+    scene.stop(alone.detail[0]);
+    let ninth = ninth.map(|event| EventRequest { counters: 1 << counter, ..event });
+    let refused = scene.start(flags::MULTIPLEX, &ninth);
+    assert_eq!(refused.cause, ErrorCode::NoFreeCounter as u32, "{refused:?}");
+    // One event takes no turns, and is not concerned.
+    let pinned = scene.started(&ninth[..1]);
+    scene.stop(pinned);
+    scene.rounds(4);
+    scene.stop(sessions.remove(0));
+    sessions.push(scene.started(&ninth));
+    scene.rounds(4);
+    for session in sessions {
+        let counts = scene.stop(session);
+        assert!(counts[0].count > 0 && counts.iter().all(|record| record.turns >= 2), "{counts:?}");
+    }
+    scene.assert_nothing_is_held();
+}
+
+/// A timer may expire a little before its time, or another session's may expire at any time.
+#[test]
+fn a_round_ends_from_seven_eighths_of_its_time_on() {
+    for (elapsed, is_over) in [
+        (0, false),
+        (ROUND / 2, false),
+        (ROUND * 7 / 8 - 1, false),
+        (ROUND * 7 / 8, true),
+        (ROUND - 1, true),
+        (ROUND, true),
+    ] {
+        let mut scene = Scene::new("haswell-4710mq");
+        let events: Vec<_> = (0..8).map(|number| event(raw(0x90 + number), 0)).collect();
+        let session = scene.started(&events);
+        scene.machine.pass(elapsed);
+        scene.machine.expire(&scene.engine, 0, &NOWHERE);
+        let ended = scene.stop(session).iter().filter(|record| record.turns > 0).count();
+        assert_eq!(ended, if is_over { 4 } else { 0 }, "{elapsed} of {ROUND}");
+    }
+}
+
 #[test]
 fn both_counters_of_a_pair_are_held_before_its_turn() {
     let mut scene = Scene::new("zen3-5950x");

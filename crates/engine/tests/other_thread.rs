@@ -4,7 +4,7 @@
 use engine::Engine;
 use model::{Mode, Selected};
 use pmu::source::RawEvent;
-use protocol::{ErrorCode, ProcessorSet, modes};
+use protocol::{ErrorCode, EventRequest, ProcessorSet, StartHeader, flags, modes};
 use simulation::{Client, SimMachine};
 
 /// With hyper-threading: cores with the processors 0 and 1, and 2 and 3.
@@ -98,6 +98,32 @@ fn sessions_are_refused_if_they_need_the_counters_that_must_stay_free() {
         assert_eq!(client.read(&mut engine, session)[0].count, 1_000 + 0xD1, "{name}");
         client.stop(&mut engine, session, None);
         assert!(start(client, &mut engine, only(&[1]), &beside[3..]).is_ok(), "{name}: no longer needed");
+    }
+}
+
+/// A session for threads has the same counter everywhere. It is one that no other thread of a core disturbs, on
+/// whichever of its processors.
+#[test]
+fn threads_get_a_counter_that_the_other_thread_of_no_core_disturbs() {
+    for name in PROCESSORS {
+        for disturbed in 0..4 {
+            let machine = SimMachine::named(name, 4);
+            let mut engine = Engine::new(&machine, [0; 4]).unwrap();
+            let client = Client::open(&mut engine, 1, 10);
+            let one =
+                EventRequest { source: loads(), modes: modes::BOTH, counters: 1 << disturbed, ..EventRequest::EMPTY };
+            let beside = StartHeader { processors: only(&[2]), ..StartHeader::EMPTY };
+            assert_eq!(client.start_with(&mut engine, beside, &[one]).header().cause, 0, "{name}");
+            // On processor 0 each counter would do.
+            let threads = StartHeader { flags: flags::THREADS, ..StartHeader::EMPTY };
+            let three: Vec<_> = (1..4)
+                .map(|number| EventRequest { source: plain(number), modes: modes::BOTH, ..EventRequest::EMPTY })
+                .collect();
+            let reply = client.start_with(&mut engine, threads, &three).header();
+            assert_eq!((reply.cause, reply.status), (0, 0), "{name}, counter {disturbed}: {reply:?}");
+            let counters: Vec<u32> = client.read(&mut engine, reply.detail[0]).iter().map(|it| it.counter).collect();
+            assert!(counters.len() == 12 && !counters.contains(&disturbed), "{name}: {counters:?}");
+        }
     }
 }
 

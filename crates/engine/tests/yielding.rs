@@ -168,6 +168,27 @@ fn the_counts_of_a_session_that_has_yielded_stay_until_it_is_stopped() {
 }
 
 #[test]
+fn a_stop_of_one_event_of_a_session_that_has_yielded_leaves_the_counts_of_the_others() {
+    let mut scene = Scene::new();
+    let all = events(0..4);
+    let session = scene.started(scene.agent, &YIELDS, &all);
+    scene.pass(5);
+    let other = scene.started(scene.other, &StartHeader::EMPTY, &events(10..14));
+    for (stopped, event) in all.iter().enumerate() {
+        let (yielded, left) = scene.read(session);
+        let sources: Vec<u32> = left.iter().map(|record| record.source).collect();
+        let wanted: Vec<u32> = (0..2).flat_map(|_| all.iter().skip(stopped).map(|event| event.source)).collect();
+        assert_eq!((yielded, sources), (true, wanted), "{stopped} stopped");
+        let counts: Vec<CountRecord> = scene.agent.stop(&mut scene.engine, session, Some(event.source)).records();
+        assert_eq!(counts.len(), 2, "a count on each processor");
+        assert!(counts.iter().all(|record| (record.source, record.count) == (event.source, 5 * OCCURRENCES)));
+    }
+    let gone = scene.agent.stop(&mut scene.engine, session, None).header();
+    assert_eq!(gone.cause, ErrorCode::NoSuchSession as u32, "every count was taken");
+    scene.stop(scene.other, other);
+}
+
+#[test]
 fn a_request_that_is_wrong_by_itself_stops_nothing() {
     let wrong = [
         (StartHeader { flags: 1 << 31, ..StartHeader::EMPTY }, events(0..1)),

@@ -54,7 +54,8 @@ impl<M: Platform> Planner<'_, M> {
             check_counters(there, event).map_err(|error| error.processor(processor))?;
             common = common.and(there).and(hal.interface_of(processor).thread_counters());
             let is_free = hal.cpu_counters(processor).counters(CounterState::is_free);
-            free = free.and(is_free).and(hal.undisturbed(processor, state));
+            // It is on every processor, so that no counter is left that the other thread of a core uses.
+            free = free.and(is_free);
             unsteady = unsteady.or(hal.tried(processor).unsteady());
         }
         if common.is_empty() {

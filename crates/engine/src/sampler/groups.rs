@@ -180,3 +180,50 @@ impl Sampler {
         Some(GroupReply { header, time_before, time_after, generation, counts, values, state, counted })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWNER: ClientId = ClientId(9);
+
+    /// Lets counters count for a session of three events, of which some have a counter here.
+    fn note(groups: &Groups, session: u64, counters: &[u8], members: u8) {
+        for counter in counters {
+            let one = groups.of(*counter).unwrap();
+            one.session.store(session, Ordering::Relaxed);
+            one.owner.store(OWNER.0, Ordering::Relaxed);
+            one.events.store(3, Ordering::Relaxed);
+            one.members.store(members, Ordering::Relaxed);
+        }
+    }
+
+    fn set(counters: &[u8]) -> CounterSet {
+        counters.iter().copied().collect()
+    }
+
+    #[test]
+    fn a_group_is_read_whole_or_not_at_all() {
+        let groups = Groups::new();
+        note(&groups, 5, &[0, 2], 2);
+        note(&groups, 6, &[1], 1);
+        // A session of which one counter was not noted.
+        note(&groups, 7, &[3], 2);
+        for (running, session, found) in [
+            (&[0, 1, 2, 3][..], 5, Some(&[0, 2][..])),
+            (&[0, 2], 5, Some(&[0, 2])),
+            (&[0, 1, 3], 5, None),
+            (&[2], 5, None),
+            (&[], 5, None),
+            (&[0, 1, 2, 3], 6, Some(&[1])),
+            (&[0, 2, 3], 6, None),
+            (&[0, 1, 2, 3], 7, None),
+            (&[0, 1, 2, 3], 8, None),
+            (&[0, 1, 2, 3, 4], NO_SESSION, None),
+        ] {
+            let wanted = found.map(|counters| (set(counters), 3));
+            assert_eq!(groups.find(set(running), session, OWNER), wanted, "{running:?} {session}");
+            assert_eq!(groups.find(set(running), session, ClientId(1)), None, "of another handle");
+        }
+    }
+}
