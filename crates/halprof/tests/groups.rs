@@ -264,13 +264,62 @@ fn a_thread_that_was_moved_from_its_cpu_has_the_counts_of_that_cpu() {
     let lab = lab();
     lab.refuse_threads(true);
     let mut group = instructions().pin(0).build_for_thread_on(&lab.machine()).unwrap();
+    // What was counted before the region is no part of it, and what the thread executes elsewhere was not counted.
+    run(&lab, 1_000_000);
     let counts = group.measure(|| {
         run(&lab, 1_000);
         lab.move_to(1);
+        run(&lab, 1_000_000);
     });
     let counts = counts.unwrap();
     assert_eq!(counts.quality, Quality::Disturbed(Disturbance::Migrated { from: 0, to: 1 }));
-    assert!(counts.get("instructions").unwrap() >= 1_000, "{counts:?}");
+    assert!((1_000..2_000).contains(&counts.get("instructions").unwrap()), "{counts:?}");
+}
+
+#[test]
+fn a_sleep_between_any_two_readings_is_seen() {
+    for (grade, scheduling) in
+        [(Grade::Virtualized, quiet()), (Grade::Virtualized, faulting()), (Grade::Undisturbed, quiet())]
+    {
+        let mut calls = 0;
+        loop {
+            let lab = Lab::new(HASWELL, 2, scheduling.clone());
+            verify(&lab, if scheduling == faulting() { ThreadReading::Memory } else { ThreadReading::Function }, true);
+            lab.refuse_threads(grade == Grade::Undisturbed);
+            let mut group = group(&lab);
+            assert!(group.measure(|| ()).unwrap().quality.is_exact(), "the base of all CPUs is read before");
+            lab.state().sleep_before = Some(calls);
+            let counts = group.measure(|| run(&lab, 100)).unwrap();
+            let is_over = lab.state().sleep_before.is_some();
+            if is_over {
+                break;
+            }
+            let slept = Disturbance::Slept { duration: Duration::from_secs(5) };
+            assert_eq!(disturbance(&counts.quality), Some(&slept), "{grade}: before call {calls}");
+            calls += 1;
+        }
+        // Both accounts of Windows and both readings of the group, at least.
+        assert!(calls >= 4, "{grade}: {calls}");
+    }
+}
+
+/// What the kernel executes between a reading of the driver and one of Windows belongs to either: it proves nothing
+/// about events in kernel mode.
+#[test]
+fn kernel_events_between_two_readings_are_no_contradiction() {
+    for events in [1_u64 << 12, 1 << 21, 1 << 24] {
+        let lab = Lab::new(HASWELL, 2, quiet());
+        let mut group = instructions().both().allow_unverified().build_for_thread_on(&lab.machine()).unwrap();
+        for seed in 0..20 {
+            let behavior =
+                Scheduling { seed, interrupt: 10, kernel: events, accounting: Accounting::Truncated, ..quiet() };
+            lab.state().scheduler.set_behavior(behavior);
+            let counts = group.measure(|| run(&lab, 1_000)).unwrap();
+            let truncated = Disturbance::MayHaveTruncated { event: "instructions".to_owned() };
+            let is_expected = counts.quality.is_exact() || counts.quality == Quality::Disturbed(truncated);
+            assert!(is_expected, "{events}: {counts:?}");
+        }
+    }
 }
 
 #[test]

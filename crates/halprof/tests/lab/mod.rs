@@ -94,6 +94,8 @@ pub struct State {
     pub scheduler: Scheduler,
     handles: usize,
     asleep: Duration,
+    /// Number of functions of the system and requests until the machine sleeps.
+    pub sleep_before: Option<u32>,
     /// Functions of the system and requests that fail.
     pub failing: Vec<&'static str>,
     pub missing: Option<&'static str>,
@@ -115,6 +117,7 @@ impl Lab {
             scheduler: Scheduler::new(scheduling, processors),
             handles: 0,
             asleep: Duration::ZERO,
+            sleep_before: None,
             failing: Vec::new(),
             missing: None,
             verification: None,
@@ -189,12 +192,7 @@ impl Lab {
 
     /// Sends the machine to sleep and wakes it.
     pub fn sleep(&self, duration: Duration) {
-        let mut state = self.state();
-        let Hardware { machine, engine } = &state.hardware;
-        machine.fall_asleep(engine);
-        machine.pass(u64::try_from(duration.as_nanos()).unwrap() / 100);
-        machine.wake(engine);
-        state.asleep += duration;
+        self.state().sleep(duration);
     }
 
     /// Lets every counter of a processor count something else, as another program. Nothing undoes it but a new start: a
@@ -260,7 +258,25 @@ impl State {
         machine.pass((wanted + asleep).saturating_sub(Platform::clock(&machine).0));
     }
 
+    /// Sleeps if that is due before this call.
+    fn sleep_if_due(&mut self) {
+        let due = self.sleep_before == Some(0);
+        self.sleep_before = self.sleep_before.and_then(|calls| calls.checked_sub(1));
+        if due {
+            self.sleep(Duration::from_secs(5));
+        }
+    }
+
+    fn sleep(&mut self, duration: Duration) {
+        let Hardware { machine, engine } = &self.hardware;
+        machine.fall_asleep(engine);
+        machine.pass(u64::try_from(duration.as_nanos()).unwrap() / 100);
+        machine.wake(engine);
+        self.asleep += duration;
+    }
+
     fn serve(&mut self, client: ClientId, code: Code, input: &[u8], output: &mut [u8]) -> io::Result<usize> {
+        self.sleep_if_due();
         self.fails(protocol::find(code as u32).unwrap().name)?;
         self.pass();
         let Self { hardware, scheduler, .. } = self;
@@ -329,6 +345,7 @@ impl LabSystem {
         call: impl FnOnce(&mut Scheduler, &mut Hardware) -> Result<T, scheduler::Error>,
     ) -> io::Result<T> {
         let mut state = self.0.state();
+        state.sleep_if_due();
         state.fails(name)?;
         let State { hardware, scheduler, .. } = &mut *state;
         call(scheduler, hardware).map_err(|error| {
