@@ -16,13 +16,6 @@ const STACK: u64 = 1_344;
 /// is used yet. The deepest case is an expiry that ends the round of events that take turns.
 const DPC_STACK: u64 = 1_536;
 
-/// The same limit for the known loop, which runs at PROFILE_LEVEL on each processor of a guest when a session starts or
-/// a processor is added. It holds states of all counters, and no interrupt of counters comes on top of it.
-const LOOP_STACK: u64 = 2_304;
-
-/// What runs the known loop.
-const LOOPS: [&str; 2] = ["::sessions::movement::try_counters::", "::sessions::added::"];
-
 /// Functions that the kernel calls, or that other entries of this list jump to: the beginning of the name; the IRQL,
 /// with HIGH_LEVEL as `Any`; and the minimum number of such functions in the driver.
 const ENTRY_POINTS: &[(&str, Level, usize)] = &[
@@ -60,11 +53,7 @@ fn check(name: &str, at: Level, reach: &Reach) {
     assert!(reach.recursive.is_empty(), "{name}: {:x?}", reach.recursive);
     let forwards = FORWARDERS.iter().any(|known| name.starts_with(known));
     assert_eq!(reach.unknown.len(), usize::from(forwards), "{name}: {:x?}", reach.unknown);
-    let limit = match name {
-        _ if name.starts_with("halprof::interrupt::time_expired(") => DPC_STACK,
-        _ if LOOPS.iter().any(|runs| name.contains(runs)) => LOOP_STACK,
-        _ => STACK,
-    };
+    let limit = if name.starts_with("halprof::interrupt::time_expired(") { DPC_STACK } else { STACK };
     assert!(reach.stack <= limit, "{name}: {} bytes of stack", reach.stack);
 }
 

@@ -17,14 +17,11 @@ use crate::first_access::{FirstAccess, GuardedCpu};
 use crate::hypervisor::Hypervisor;
 use crate::interface::{Interface, ProfileInterface, Support};
 use crate::source::{ProfileSource, RawEvent};
-use crate::state::{self, CounterCell, CounterSet, CounterState, CpuCounters, RawSlot};
+use crate::state::{self, CounterSet, CounterState, CpuCounters, RawSlot};
 
 /// Iterations of the loop. Its 8,192 instructions are many more than those between the starts and the readings of the
 /// counters, and take a few microseconds at HIGH_LEVEL, less than the accesses to the registers in a guest.
 const ITERATIONS: u32 = 4096;
-
-/// Number of counters that a set can have.
-const MOST: usize = CounterSet::MOST as usize;
 
 /// How much a counter counted of the known loop. The protocol uses these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -165,48 +162,75 @@ impl Known {
 /// Counts in both modes.
 const BOTH: CounterState = CounterState::FREE.with_user(true).with_kernel(true);
 
-/// Returns places for [`Known::GENERAL`], which the states of `BOTH.of(index)` select. The indexes begin with the
-/// number of sources.
-fn known_slots(interface: &Interface) -> (u16, [RawSlot; Known::GENERAL.len()]) {
+/// Returns places for [`Known::GENERAL`], which [`known_states`] selects.
+fn known_slots(interface: &Interface) -> [RawSlot; Known::GENERAL.len()] {
     let slots: [RawSlot; Known::GENERAL.len()] = core::array::from_fn(|_| RawSlot::default());
     for (slot, event) in slots.iter().zip(Known::GENERAL) {
         if let Some(event) = event.event(interface) {
             slot.set(event.full(), 0);
         }
     }
-    (u16::try_from(interface.sources().len()).unwrap_or(u16::MAX), slots)
+    slots
 }
 
-/// What one run of the loop shows.
+/// Returns [`Known::GENERAL`] with the states that select them: their indexes follow those of the sources.
+fn known_states(interface: &Interface) -> impl Iterator<Item = (Known, CounterState)> {
+    let first = u16::try_from(interface.sources().len()).unwrap_or(u16::MAX);
+    Known::GENERAL.into_iter().zip((first..).map(|index| BOTH.of(index)))
+}
+
+/// Counters by the event that they count, of [`Known::GENERAL`].
 #[derive(Debug, Clone, Copy, Default)]
-struct Outcome {
-    still: CounterSet,
-    partial: CounterSet,
-}
+struct ByEvent([CounterSet; Known::GENERAL.len()]);
 
-/// The counters of each of [`Known::GENERAL`], and the fixed counters of a run.
-#[derive(Debug, Clone, Copy, Default)]
-struct Run {
-    general: [CounterSet; Known::GENERAL.len()],
-    fixed: CounterSet,
-}
+impl ByEvent {
+    fn each(counters: impl Fn(Known) -> CounterSet) -> Self {
+        Self(Known::GENERAL.map(counters))
+    }
 
-impl Run {
-    /// Adds general counters, which count `event`.
+    /// Returns the same with these counters for `event`.
     fn with(mut self, event: Known, counters: CounterSet) -> Self {
-        if let Some(set) = self.general.get_mut(event as usize) {
-            *set = set.or(counters);
+        if let Some(set) = self.0.get_mut(event as usize) {
+            *set = counters;
         }
         self
     }
 
     fn of(&self, event: Known) -> CounterSet {
-        self.general.get(event as usize).copied().unwrap_or_default()
+        self.0.get(event as usize).copied().unwrap_or_default()
     }
+}
 
+/// The counters that are tried.
+#[derive(Debug, Clone, Copy, Default)]
+struct Candidates {
+    fixed: CounterSet,
+    /// All others.
+    general: CounterSet,
+    /// Those of them that can count each event.
+    able: ByEvent,
+    /// Those of them that are reserved for it.
+    reserved: ByEvent,
+}
+
+/// The counters of one run of the loop.
+#[derive(Debug, Clone, Copy, Default)]
+struct Run {
+    general: ByEvent,
+    fixed: CounterSet,
+}
+
+impl Run {
     fn all(&self) -> CounterSet {
-        self.general.iter().fold(self.fixed, |all, counters| all.or(*counters))
+        self.general.0.iter().fold(self.fixed, |all, counters| all.or(*counters))
     }
+}
+
+/// What a run shows.
+#[derive(Debug, Clone, Copy, Default)]
+struct Outcome {
+    still: CounterSet,
+    partial: CounterSet,
 }
 
 impl<E> Hal<E> {
@@ -224,13 +248,12 @@ impl<E> Hal<E> {
     pub(super) fn try_known(&self, processor: ProcessorIndex, first: &FirstAccess<'_, impl GuardedCpu>) {
         let Some(cpu_counters) = self.find(processor).filter(|_| self.must_try_counters()) else { return };
         let interface = self.whole_interface_with(cpu_counters.pmu);
-        let (index, raw) = known_slots(&interface);
-        let tried = CpuCounters { raw: &raw, ..cpu_counters };
-        let mut taken = 0;
-        for (index, event) in (index..).zip(Known::GENERAL) {
+        let raw = known_slots(&interface);
+        let (tried, mut taken) = (CpuCounters { raw: &raw, ..cpu_counters }, 0);
+        for (event, state) in known_states(&interface) {
             let counters = event.counters(&interface).without(interface.fixed());
             let mut each = counters.iter();
-            if each.all(|counter| interface.try_event(first, tried, counter, BOTH.of(index)).is_ok()) {
+            if each.all(|counter| interface.try_event(first, tried, counter, state).is_ok()) {
                 taken |= event.bit();
             }
         }
@@ -246,44 +269,117 @@ impl<E> Hal<E> {
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
-    // Never inlined: its frame has the states of all counters.
     #[inline(never)]
     pub fn try_counters(&self, current: CurrentCpu<'_, impl Cpu>, counters: CounterSet) {
-        let Some(cpu_counters) = self.find(current.index()) else { return };
+        let Some(Candidates { fixed, general, able, reserved }) = self.candidates(current.index(), counters) else {
+            return;
+        };
+        let instructions = general.and(able.of(Known::Instructions));
+        let none = ByEvent::default();
+        let first = Run { fixed, general: none.with(Known::Instructions, instructions) };
+        let found = self.run_loop(current, first);
+        let silent = found.still.and(instructions).or(general.without(instructions));
+        let (cycles, branches) = (reserved.of(Known::Cycles), reserved.of(Known::Branches));
+        let on_cycles = cycles.or(silent).without(branches).and(able.of(Known::Cycles));
+        let general = none.with(Known::Branches, branches).with(Known::Cycles, on_cycles);
+        let second = Run { fixed: CounterSet::NONE, general };
+        let more = self.run_loop(current, second);
+        let judged = first.all().or(second.all());
+        let counted = second.all().without(more.still);
+        let still = found.still.and(fixed).or(silent.and(judged).without(counted));
+        let own = reserved.of(Known::Instructions).and(found.still).or(cycles.or(branches).and(more.still));
+        let partial = found.partial.or(more.partial).without(still);
+        if let Some(pmu) = self.pmu(current.index()) {
+            pmu.tried.store(Tried { all: judged, still, partial }, own.without(still));
+        }
+    }
+
+    /// Returns those of `counters` that can be tried, if there are any.
+    // Never inlined into `try_counters`, which is on a deeper path.
+    #[inline(never)]
+    fn candidates(&self, processor: ProcessorIndex, counters: CounterSet) -> Option<Candidates> {
+        let cpu_counters = self.find(processor)?;
         let interface = self.whole_interface_with(cpu_counters.pmu);
         let idle = interface.all().and(counters).without(cpu_counters.active.all);
         if idle.is_empty() || !self.must_try_counters() || cpu_counters.pmu.is_asleep() {
-            return;
+            return None;
         }
+        let general = idle.without(interface.fixed());
         let taken = cpu_counters.pmu.tried.taken.load(Ordering::Relaxed);
-        let has = |event: Known| match taken & event.bit() {
+        let able = ByEvent::each(|event| match taken & event.bit() {
             0 => CounterSet::NONE,
-            _ => event.counters(&interface),
-        };
-        let reserved_for = |event: Known| -> CounterSet {
+            _ => event.counters(&interface).without(interface.fixed()),
+        });
+        let reserved = ByEvent::each(|event| {
             let of = event.event(&interface).map(|event| ProfileSource::of_raw(event).select);
             let is_it = |counter: &u8| {
                 let state = cpu_counters.get(*counter);
                 (state.user() || state.kernel()) && Some(cpu_counters.select_of(interface.sources(), state)) == of
             };
-            has(event).and(idle).without(interface.fixed()).iter().filter(is_it).collect()
+            able.of(event).and(general).iter().filter(is_it).collect()
+        });
+        Some(Candidates { fixed: idle.and(interface.fixed()), general, able, reserved })
+    }
+
+    /// Runs the loop once, and compares what the counters count with what the loop causes. The difference of two
+    /// readings tells, because some hypervisors add to what is written (2^31 in Parallels: rr issue 1818).
+    // Never inlined, nor what it calls: `enable` is on a deep path.
+    #[inline(never)]
+    fn run_loop(&self, current: CurrentCpu<'_, impl Cpu>, run: Run) -> Outcome {
+        if run.all().is_empty() {
+            return Outcome::default();
+        }
+        self.begin_run(current, run);
+        current.cpu().run_loop(ITERATIONS);
+        self.end_run(current, run)
+    }
+
+    /// Starts the counters of a run. Their own states and their first values are kept where their next start writes
+    /// anyway, because the stack has no room for those of all counters.
+    #[inline(never)]
+    fn begin_run(&self, current: CurrentCpu<'_, impl Cpu>, run: Run) {
+        let Some(mut cpu_counters) = self.find(current.index()) else { return };
+        let interface = self.whole_interface_with(cpu_counters.pmu);
+        let raw = known_slots(&interface);
+        cpu_counters.raw = &raw;
+        let begin = |counters: CounterSet, state: CounterState| {
+            for (counter, started) in cpu_counters.pmu.started_of(counters) {
+                let own = cpu_counters.get(counter);
+                started.total.loaded(own.into_bits());
+                cpu_counters.set(counter, state.owned_by(own.owner()));
+            }
         };
-        let fixed = idle.and(interface.fixed());
-        let instructions = idle.without(fixed).and(has(Known::Instructions));
-        let first = Run { fixed, ..Run::default() }.with(Known::Instructions, instructions);
-        let found = run_loop(current, cpu_counters, &interface, first);
-        let silent = found.still.and(instructions).or(idle.without(fixed).without(instructions));
-        let (cycles, branches) = (reserved_for(Known::Cycles), reserved_for(Known::Branches));
-        let second = Run::default()
-            .with(Known::Branches, branches)
-            .with(Known::Cycles, cycles.or(silent).without(branches).and(has(Known::Cycles)));
-        let more = run_loop(current, cpu_counters, &interface, second);
-        let judged = first.all().or(second.all());
-        let counted = second.all().without(more.still);
-        let still = found.still.and(fixed).or(silent.and(judged).without(counted));
-        let own = reserved_for(Known::Instructions).and(found.still).or(cycles.or(branches).and(more.still));
-        let partial = found.partial.or(more.partial).without(still);
-        cpu_counters.pmu.tried.store(Tried { all: judged, still, partial }, own.without(still));
+        begin(run.fixed, BOTH);
+        known_states(&interface).for_each(|(event, state)| begin(run.general.of(event), state));
+        interface.enable(current.cpu(), cpu_counters, run.all());
+        for (counter, started) in cpu_counters.pmu.started_of(run.all()) {
+            started.set_select(interface.read(current.cpu(), counter));
+        }
+    }
+
+    /// Judges the counters of a run by their last values, and stops them.
+    #[inline(never)]
+    fn end_run(&self, current: CurrentCpu<'_, impl Cpu>, run: Run) -> Outcome {
+        let mut outcome = Outcome::default();
+        let Some(cpu_counters) = self.find(current.index()) else { return outcome };
+        let interface = self.whole_interface_with(cpu_counters.pmu);
+        for (counter, started) in cpu_counters.pmu.started_of(run.all()) {
+            let now = interface.read(current.cpu(), counter);
+            let moved = now.wrapping_sub(started.select()) & state::mask(interface.width_of(counter));
+            let general = Known::GENERAL.into_iter().find(|event| run.general.of(*event).has(counter));
+            let event = general.or_else(|| Known::FIXED.get(usize::from(interface.fixed_number(counter)?)).copied());
+            match event {
+                Some(_) if moved == 0 => outcome.still = outcome.still.with(counter),
+                Some(event) if moved < event.least() => outcome.partial = outcome.partial.with(counter),
+                Some(_) | None => {}
+            }
+        }
+        interface.disable(current.cpu(), cpu_counters, run.all());
+        interface.disarm(current.cpu(), cpu_counters, run.all());
+        for (counter, started) in cpu_counters.pmu.started_of(run.all()) {
+            cpu_counters.set(counter, CounterState::from_bits(started.total.value()));
+        }
+        outcome
     }
 
     /// Returns which counters of a processor were tried, with the results of each counter's last loop.
@@ -322,51 +418,4 @@ impl<E> Hal<E> {
         let all = self.interface_of(processor).all();
         !all.is_empty() && all.without(self.tried(processor).still).is_empty()
     }
-}
-
-/// Runs the loop once, and compares what the counters count with what the loop causes. The difference of two
-/// readings tells, because some hypervisors add to what is written (2^31 in Parallels: rr issue 1818).
-fn run_loop(
-    current: CurrentCpu<'_, impl Cpu>,
-    cpu_counters: CpuCounters<'_>,
-    interface: &Interface,
-    run: Run,
-) -> Outcome {
-    let (cpu, counters, mut outcome) = (current.cpu(), run.all(), Outcome::default());
-    if counters.is_empty() {
-        return outcome;
-    }
-    let cells: [CounterCell; MOST] = core::array::from_fn(|_| CounterCell::default());
-    for (cell, own) in cells.iter().zip(cpu_counters.cells) {
-        cell.store(own.load());
-    }
-    let (index, raw) = known_slots(interface);
-    let tried = CpuCounters { cells: &cells, raw: &raw, ..cpu_counters };
-    for counter in run.fixed.iter() {
-        tried.set(counter, BOTH);
-    }
-    for (index, event) in (index..).zip(Known::GENERAL) {
-        for counter in run.of(event).iter() {
-            tried.set(counter, BOTH.of(index));
-        }
-    }
-    interface.enable(cpu, tried, counters);
-    let mut before = [0; MOST];
-    for (counter, value) in (0..).zip(&mut before).filter(|(counter, _)| counters.has(*counter)) {
-        *value = interface.read(cpu, counter);
-    }
-    cpu.run_loop(ITERATIONS);
-    for (counter, before) in (0..).zip(before).filter(|(counter, _)| counters.has(*counter)) {
-        let moved = interface.read(cpu, counter).wrapping_sub(before) & state::mask(interface.width_of(counter));
-        let general = Known::GENERAL.into_iter().find(|event| run.of(*event).has(counter));
-        let event = general.or_else(|| Known::FIXED.get(usize::from(interface.fixed_number(counter)?)).copied());
-        match event {
-            Some(_) if moved == 0 => outcome.still = outcome.still.with(counter),
-            Some(event) if moved < event.least() => outcome.partial = outcome.partial.with(counter),
-            Some(_) | None => {}
-        }
-    }
-    interface.disable(cpu, tried, counters);
-    interface.disarm(cpu, tried, counters);
-    outcome
 }

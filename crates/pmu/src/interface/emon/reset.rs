@@ -26,6 +26,8 @@ pub fn selects(bank: Bank) -> impl Iterator<Item = (Msr, PerfEvtSel)> {
 ///
 /// Costs one read. The reset costs ten writes more, one for each general counter that neither starts nor is active, and
 /// if there are A active ones, one write and A times one RDPMC and two writes.
+// Never inlined: `enable` is on deep paths, and few processors need a reset.
+#[inline(never)]
 pub fn before_start(emon: Emon, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
     let (bank, starting) = (emon.bank(), counters.and(emon.general()));
     if starting.is_empty() {
