@@ -656,7 +656,7 @@ _client() {
             return 0
             ;;
         client__subcmd__diff)
-            opts="-e -C -h --event --cpu --process --thread --module --symbol --time --symbols --sort --limit --fail-above --wide --json --color --help"
+            opts="-e -C -h --event --cpu --process --thread --module --symbol --time --symbols --sort --limit --fail-above --work --wide --json --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -711,6 +711,10 @@ _client() {
                     return 0
                     ;;
                 --fail-above)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --work)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -384,6 +384,7 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             [CompletionResult]::new('--sort', '--sort', [CompletionResultType]::ParameterName, 'The names by which samples are grouped')
             [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'At most N rows of each event [default: 40 in text]')
             [CompletionResult]::new('--fail-above', '--fail-above', [CompletionResultType]::ParameterName, 'End with exit code 27 if something became worse by more than P percent, significantly')
+            [CompletionResult]::new('--work', '--work', [CompletionResultType]::ParameterName, 'Units of work that OLD and NEW did; changes are those of one unit')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'Controls when to use color')
             [CompletionResult]::new('--wide', '--wide', [CompletionResultType]::ParameterName, 'Do not shorten names to fit 80 columns')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print one JSON object')

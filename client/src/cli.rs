@@ -45,7 +45,7 @@ pub use branches::BranchesArgs;
 pub use branches::ShortRing;
 pub use common::{Force, Json};
 pub use control_area::ControlAreaArgs;
-pub use diff::{DiffArgs, DiffColumn, FailAbove};
+pub use diff::{DiffArgs, DiffColumn, FailAbove, Work};
 pub use encode::EncodeArgs;
 pub use events::{EventsAction, EventsArgs};
 pub use export::{ExportArgs, ExportFormat, FlamegraphArgs, ScriptArgs};

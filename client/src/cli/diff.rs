@@ -17,12 +17,19 @@ RECORDINGS
   names of --sort: the old and the new share of all events, and the change in
   percentage points. The options that select samples are those of report; the
   shares stay those of all events.
+  A share rises if something else falls. The column Events has the change of the
+  row's own events, in percent of the old total: what became more or less.
 
 COUNTS
   A row for each event: the old and the new count, and the change in percent.
   Counts of stat -r N have an error, by Student's distribution, and so have
   scaled counts of events that took turns. Another count of one run has none:
   it says nothing about what the next run counts.
+
+UNIT OF WORK
+  With --work OLD,NEW, the work that each of the two did, for example requests
+  served: totals, changes of events and counts are those of one unit. Without it,
+  both did the same work.
 
 STATISTICAL ERROR
   +/- is half the width of the 95 % confidence interval of the change, on its
@@ -33,19 +40,22 @@ STATISTICAL ERROR
 --fail-above P
   Ends with exit code 27 if something became worse by more than P, significantly:
     the total of an event rose by more than P percent,
-    a row of a recording rose by more than P percentage points, or
+    the events of a row of a recording rose by more than P percent of the old
+    total, or
     a row of counts rose by more than P percent.
   It rose by more than P significantly if its whole confidence interval is above
   P. For this decision, the intervals are wider than those shown: all of them
   together contain the true changes in 95 of 100 cases (Bonferroni's correction),
   so many rows do not fail by chance. Less is never worse. Each row that failed
-  has a ! at its change. Counts without an error are refused.
+  has a ! at its change. Counts without an error are refused. Shares decide
+  nothing: that of a function rises if another one becomes faster.
 
 EXAMPLES
   .\\client diff old.rec new.rec
   .\\client diff old.rec new.rec --sort module --process app --fail-above 2%
   .\\client stat -r 10 --json -o old.json -- app.exe
   .\\client diff old.json new.json --fail-above 5%
+  .\\client diff old.rec new.rec --work 12000,15500 --fail-above 5%
 ";
 
 /// Maximum number of rows of each event in text, without `--limit`.
@@ -75,6 +85,9 @@ pub struct DiffArgs {
     pub limit: Option<usize>,
     #[command(flatten)]
     pub fail: FailAbove,
+    /// Units of work that OLD and NEW did; changes are those of one unit
+    #[arg(long, value_name = "OLD,NEW", value_parser = work)]
+    pub work: Option<Work>,
     /// Do not shorten names to fit 80 columns
     #[arg(long)]
     pub wide: bool,
@@ -88,6 +101,18 @@ impl DiffArgs {
     pub fn max_rows(&self) -> usize {
         self.limit.unwrap_or(if self.json { usize::MAX } else { DEFAULT_ROWS })
     }
+}
+
+/// The units of work that both measurements did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Work {
+    pub old: f64,
+    pub new: f64,
+}
+
+impl Work {
+    /// The work of two measurements of the same work.
+    pub const SAME: Self = Self { old: 1.0, new: 1.0 };
 }
 
 /// When a change is a failure.
@@ -141,6 +166,12 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("\"{text}\" is not a percentage; write 5 or 0.5%"))
 }
 
+fn work(text: &str) -> Result<Work, String> {
+    let units = |text: &str| text.trim().parse().ok().filter(|units: &f64| *units > 0.0 && units.is_finite());
+    let both = text.split_once(',').and_then(|(old, new)| Some(Work { old: units(old)?, new: units(new)? }));
+    both.ok_or_else(|| format!("\"{text}\" is not the work of two measurements; write 12000,15500"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,6 +183,14 @@ mod tests {
         let code = Exit::Worse.code();
         assert!(HELP.contains(&format!("Ends with exit code {code} if")), "{HELP}");
         assert!(STAT_HELP.contains(&format!("With --fail-above: {code} if COMMAND")), "{STAT_HELP}");
+    }
+
+    #[test]
+    fn work_is_two_positive_numbers() {
+        assert_eq!(work("1.5, 200"), Ok(Work { old: 1.5, new: 200.0 }));
+        for text in ["", "1", "1,", "0,1", "1,-1", "1,NaN", "inf,1", "1,2,3", "a,b"] {
+            assert_eq!(work(text), Err(format!("\"{text}\" is not the work of two measurements; write 12000,15500")));
+        }
     }
 
     #[test]

@@ -7,13 +7,13 @@ mod text;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use report::{Change, Confidence};
+use report::{Change, Confidence, Estimate};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
 use super::context::Context;
 use super::load::{RecordingError, reader, unreadable};
-use crate::cli::{DiffArgs, FailAbove};
+use crate::cli::{DiffArgs, FailAbove, Work};
 use crate::document::Document;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
@@ -34,6 +34,10 @@ pub struct Comparison {
     pub columns: Vec<&'static str>,
     /// The limit of `--fail-above`, as a share.
     pub fail_above: Option<f64>,
+    /// The units of work of `--work`, of the old and the new one: totals, counts and events of rows are those of one
+    /// unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work: Option<[f64; 2]>,
     /// Whether a change is worse than the limit.
     pub failed: bool,
     /// The compared events of recordings, or one section with all counts.
@@ -89,8 +93,27 @@ pub struct ChangedRow {
     pub high: Option<f64>,
     /// Whether the interval does not contain zero; `None` if the error is unknown.
     pub significant: Option<bool>,
-    /// Whether the change is worse than the limit of `--fail-above`.
+    /// Whether the change is worse than the limit of `--fail-above`: that of the events, if it is known.
     pub failed: bool,
+    /// The events of a row of recordings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<ChangedEvents>,
+}
+
+/// The events of a row of recordings, and their change as a share of the old total.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ChangedEvents {
+    /// The old number.
+    pub old: f64,
+    /// The new number.
+    pub new: f64,
+    /// Their difference as a share of the events of all rows of the old recording; `None` if it has none.
+    pub change: Option<f64>,
+    /// Lower bound of its 95 % confidence interval.
+    pub low: Option<f64>,
+    /// Upper bound.
+    pub high: Option<f64>,
 }
 
 impl ChangedRow {
@@ -118,8 +141,23 @@ impl ChangedRow {
             low: known.and_then(|known| finite(known.low)),
             high: known.and_then(|known| finite(known.high)),
             significant: known.map(|known| known.is_significant()),
-            failed: judge.limit.is_some_and(|limit| change(judge.confidence).is_some_and(|all| all.low > limit)),
+            failed: judge.fails(change),
+            events: None,
         }
+    }
+
+    /// Adds the events of a row, by whose change it is judged.
+    fn with_events(self, [old, new]: [&Estimate; 2], whole: f64, judge: &Judge) -> Self {
+        let change = |confidence| (whole > 0.0).then(|| Change::of_amounts(old, new, whole, confidence));
+        let known = change(Confidence::OF_EACH);
+        let events = ChangedEvents {
+            old: old.value,
+            new: new.value,
+            change: known.map(|known| known.change),
+            low: known.map(|known| known.low),
+            high: known.map(|known| known.high),
+        };
+        Self { failed: judge.fails(change), events: Some(events), ..self }
     }
 }
 
@@ -134,6 +172,11 @@ struct Judge {
 impl Judge {
     fn new(fail: FailAbove, changes: usize) -> Self {
         Self { limit: fail.fail_above.map(|percent| percent / 100.0), confidence: Confidence::of_all(changes) }
+    }
+
+    /// Returns whether a change is above the limit with the confidence of all changes together.
+    fn fails(&self, change: impl Fn(Confidence) -> Option<Change>) -> bool {
+        self.limit.is_some_and(|limit| change(self.confidence).is_some_and(|all| all.low > limit))
     }
 }
 
@@ -154,7 +197,12 @@ impl Comparison {
         let mut all = sections.iter().flat_map(|section| section.total.iter().chain(&section.rows));
         let failed = all.any(|row| row.failed);
         let fail_above = fail.fail_above.map(|percent| percent / 100.0);
-        Self { kind, columns, fail_above, failed, sections, unmatched }
+        Self { kind, columns, fail_above, work: None, failed, sections, unmatched }
+    }
+
+    /// Says for which work the comparison was made.
+    fn with_work(self, work: Option<Work>) -> Self {
+        Self { work: work.map(|Work { old, new }| [old, new]), ..self }
     }
 
     /// Returns the exit code.
@@ -227,7 +275,7 @@ pub fn run(args: &DiffArgs, context: &mut Context) -> Result<i32, Error> {
             if !args.selection.is_empty() {
                 return Err(DiffError::Selection.into());
             }
-            counts::compare(&old, &new, args.fail)?
+            counts::compare(&old, &new, args.fail, args.work)?
         }
         [Measured::Recording, Measured::Counts(_)] => return Err(two_kinds(&args.old, &args.new)),
         [Measured::Counts(_), Measured::Recording] => return Err(two_kinds(&args.new, &args.old)),

@@ -106,6 +106,19 @@ impl Estimate {
         Self { value: real(total.weight.events), variance: real(total.squares), freedom: f64::INFINITY }
     }
 
+    /// Returns the events of a part of a total, whose samples represent as many events as the others on average.
+    #[must_use]
+    pub fn of_part(events: u64, total: &Total) -> Self {
+        let each = if total.weight.events == 0 { 0.0 } else { real(total.squares) / real(total.weight.events) };
+        Self { value: real(events), variance: real(events) * each, freedom: f64::INFINITY }
+    }
+
+    /// Returns the number for one of `units`.
+    #[must_use]
+    pub fn per(&self, units: f64) -> Self {
+        Self { value: self.value / units, variance: self.variance / (units * units), freedom: self.freedom }
+    }
+
     fn relative_variance(&self) -> f64 {
         self.variance / (self.value * self.value)
     }
@@ -138,6 +151,14 @@ impl Change {
             low: change - (new - after.low).hypot(before.high - old),
             high: change + (after.high - new).hypot(old - before.low),
         }
+    }
+
+    /// Returns the difference of two amounts as a share of `whole`, which is known. Their errors have a known variance.
+    #[must_use]
+    pub fn of_amounts(old: &Estimate, new: &Estimate, whole: f64, confidence: Confidence) -> Self {
+        let change = (new.value - old.value) / whole;
+        let half = confidence.normal() * (old.variance + new.variance).sqrt() / whole;
+        Self { change, low: change - half, high: change + half }
     }
 
     /// Returns the change from `old` to `new` in relation to `old`. From zero, every change is infinite.
@@ -241,6 +262,25 @@ mod tests {
         let wanted =
             (Confidence::OF_EACH.student(4.0 / (1.0 / 4.0 + 1.0 / 8.0)) * (2.0 * 0.0004_f64).sqrt()).exp() - 1.0;
         assert!((found.high - wanted).abs() < 1e-9, "{found:?}");
+    }
+
+    /// 400 and 500 samples of 10 events each: the difference has the variance of 900 samples.
+    #[test]
+    fn a_difference_of_amounts_has_the_error_of_their_samples() {
+        let total = |samples: u64| Total {
+            weight: SampleWeight { samples, events: samples * 10 },
+            squares: u128::from(samples) * 100,
+            ..Total::default()
+        };
+        let [old, new] = [(400, total(1_000)), (500, total(2_000))].map(|(part, of)| Estimate::of_part(part * 10, &of));
+        let found = Change::of_amounts(&old, &new, 10_000.0, Confidence::OF_EACH);
+        let half = 1.959_964 * 900.0_f64.sqrt() * 10.0 / 10_000.0;
+        let is_near = |one: f64, other: f64| (one - other).abs() < 1e-6;
+        assert!(is_near(found.change, 0.1) && is_near(found.low, 0.1 - half), "{found:?}");
+        assert!(is_near(found.high, 0.1 + half), "{found:?}");
+        // Twice the work: half the events for each, with half the deviation.
+        let each = new.per(2.0);
+        assert!(is_near(each.value, 2_500.0) && is_near(each.variance.sqrt(), new.variance.sqrt() / 2.0));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use report::{Change, Estimate};
 use serde::{Deserialize, Serialize};
 
 use super::{ChangedRow, Comparison, DiffError, Judge, Kind, Section};
-use crate::cli::FailAbove;
+use crate::cli::{FailAbove, Work};
 use crate::error::Error;
 use crate::format::real;
 
@@ -79,7 +79,7 @@ fn by_label(stat: &SavedStat) -> HashMap<String, &SavedEvent> {
 }
 
 /// Compares the events that both have.
-pub fn compare(old: &SavedStat, new: &SavedStat, fail: FailAbove) -> Result<Comparison, DiffError> {
+pub fn compare(old: &SavedStat, new: &SavedStat, fail: FailAbove, work: Option<Work>) -> Result<Comparison, DiffError> {
     let (in_old, in_new) = (by_label(old), by_label(new));
     let old_of = |event: &SavedEvent| in_old.get(&event.label()).copied();
     let pairs: Vec<(&SavedEvent, &SavedEvent)> =
@@ -92,17 +92,25 @@ pub fn compare(old: &SavedStat, new: &SavedStat, fail: FailAbove) -> Result<Comp
         return Err(DiffError::NothingInCommon { events: unmatched });
     }
     let judge = Judge::new(fail, pairs.len());
+    let units = work.unwrap_or(Work::SAME);
     let rows = pairs.into_iter().map(|(old, new)| {
-        let estimates = old.estimate().zip(new.estimate());
+        let of_each = |event: &SavedEvent, units: f64| event.estimate().map(|estimate| estimate.per(units));
+        let estimates = of_each(old, units.old).zip(of_each(new, units.new));
         if fail.fail_above.is_some() && estimates.is_none() {
             return Err(DiffError::NoError { event: new.label() });
         }
-        Ok(ChangedRow::new(vec![new.label()], [old.value(), new.value()], true, &judge, |confidence| {
-            let (old, new) = estimates?;
-            Some(Change::relative(&old, &new, confidence))
-        }))
+        Ok(ChangedRow::new(
+            vec![new.label()],
+            [old.value() / units.old, new.value() / units.new],
+            true,
+            &judge,
+            |confidence| {
+                let (old, new) = estimates?;
+                Some(Change::relative(&old, &new, confidence))
+            },
+        ))
     });
     let rows = rows.collect::<Result<Vec<_>, _>>()?;
     let section = Section { event: None, total: None, lost_shares: None, rows };
-    Ok(Comparison::new(Kind::Counts, vec!["event"], fail, vec![section], unmatched))
+    Ok(Comparison::new(Kind::Counts, vec!["event"], fail, vec![section], unmatched).with_work(work))
 }

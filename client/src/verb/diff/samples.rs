@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use report::{Change, Column, Detail, Estimate, SampledSource, Table, TableRow, Total};
 
 use super::{ChangedRow, Comparison, DiffError, Judge, Kind, Section};
-use crate::cli::{DiffArgs, DiffColumn};
+use crate::cli::{DiffArgs, DiffColumn, Work};
 use crate::error::Error;
 use crate::format::real;
 use crate::share;
@@ -42,12 +42,12 @@ pub fn compare(args: &DiffArgs, context: &mut Context) -> Result<Comparison, Err
         return Err(DiffError::NothingInCommon { events: unmatched }.into());
     }
     let judge = Judge::new(args.fail, pairs.iter().map(|pair| pair.rows.len() + 1).sum());
-    let sections = pairs.into_iter().map(|pair| section(pair, &judge)).collect();
+    let sections = pairs.into_iter().map(|pair| section(pair, &judge, args.work.unwrap_or(Work::SAME))).collect();
     // Both recordings can be incomplete, or lack symbols: their notes are shown, and the comparison goes on.
     old.finish(context)?;
     new.finish(context)?;
     let columns = args.sort.iter().map(|column| column.name()).collect();
-    Ok(Comparison::new(Kind::Samples, columns, args.fail, sections, unmatched))
+    Ok(Comparison::new(Kind::Samples, columns, args.fail, sections, unmatched).with_work(args.work))
 }
 
 /// Returns the selected sources that have samples, with their names.
@@ -88,9 +88,10 @@ fn names_of(row: &TableRow, sort: &[DiffColumn]) -> Vec<String> {
     sort.iter().map(name).collect()
 }
 
-fn section(pair: Pair, judge: &Judge) -> Section {
+fn section(pair: Pair, judge: &Judge, work: Work) -> Section {
     let [old, new] = &pair.totals;
-    let estimates = pair.totals.each_ref().map(Estimate::of_total);
+    let estimates = [Estimate::of_total(old).per(work.old), Estimate::of_total(new).per(work.new)];
+    let whole = real(old.weight.events) / work.old;
     let values = estimates.map(|estimate| estimate.value);
     let total = ChangedRow::new(Vec::new(), values, true, judge, |confidence| {
         let [old, new] = &estimates;
@@ -103,6 +104,11 @@ fn section(pair: Pair, judge: &Judge) -> Section {
             let [before, after] = shares;
             Some(Change::of_shares((before, old), (after, new), confidence))
         })
+        .with_events(
+            [&Estimate::of_part(before, old).per(work.old), &Estimate::of_part(after, new).per(work.new)],
+            whole,
+            judge,
+        )
     });
     let rows = rows.collect();
     Section { event: Some(pair.name), total: Some(total), lost_shares: Some(pair.lost_shares), rows }

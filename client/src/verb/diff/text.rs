@@ -14,7 +14,7 @@ const MUCH_LOST: f64 = 0.01;
 const NAMES: [&str; 4] = ["Process", "Module", "Symbol", "Event"];
 
 /// Headings of the columns of numbers.
-const NUMBERS: [&str; 5] = ["Old", "New", "Change", "+/-", "Processor"];
+const NUMBERS: [&str; 6] = ["Old", "New", "Change", "+/-", "Events", "Processor"];
 
 fn heading(column: &str) -> &'static str {
     match column {
@@ -57,6 +57,9 @@ fn section_text(section: &Section, comparison: &Comparison, max: usize, wide: bo
     }
     let shown = section.rows.len().min(max);
     let mut headings = vec!["Old", "New", "Change", "+/-"];
+    if comparison.kind == Kind::Samples {
+        headings.push("Events");
+    }
     headings.extend(comparison.columns.iter().map(|column| heading(column)));
     let mut cells: Vec<Vec<String>> = section.rows.iter().take(max).map(|row| cells(row, comparison.kind)).collect();
     fit(&headings, &mut cells, &NAMES, if wide { usize::MAX } else { CONSOLE });
@@ -76,6 +79,10 @@ fn cells(row: &ChangedRow, kind: Kind) -> Vec<String> {
     let unit = if kind == Kind::Counts && row.change.is_some() { "%" } else { "" };
     let error = error(row).map_or_else(|| "?".to_owned(), |error| format!("{error:.2}"));
     let mut cells = vec![value(row.old), value(row.new), format!("{}{unit}", change(row)), error];
+    cells.extend(row.events.as_ref().map(|events| {
+        let mark = if row.failed { "! " } else { "" };
+        events.change.map_or_else(|| format!("{mark}new"), |change| format!("{mark}{:+.2}", change * 100.0))
+    }));
     cells.extend(row.names.iter().cloned());
     cells
 }
@@ -83,7 +90,7 @@ fn cells(row: &ChangedRow, kind: Kind) -> Vec<String> {
 /// Formats a change in percent or percentage points, with its mark.
 fn change(row: &ChangedRow) -> String {
     let mark = match row.significant {
-        _ if row.failed => "! ",
+        _ if row.failed && row.events.is_none() => "! ",
         Some(false) => "~ ",
         _ => "",
     };
@@ -106,7 +113,8 @@ fn legend(comparison: &Comparison) -> Option<String> {
     let has = |wanted: fn(&ChangedRow) -> bool| comparison.sections.iter().flat_map(rows).any(wanted);
     let mut lines = Vec::new();
     if comparison.kind == Kind::Samples {
-        lines.push("Changes of shares are in percentage points.");
+        lines.push("Changes of shares are in percentage points. Those of events are in percent of");
+        lines.push("the old total; --fail-above judges by them.");
     }
     if has(|row| row.significant == Some(false)) {
         lines.push("~ not significant: the 95 % confidence interval contains zero");

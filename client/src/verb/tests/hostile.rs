@@ -123,6 +123,6 @@ fn many_labels_are_compared_without_comparing_each_with_each() {
         });
         serde_json::from_value::<SavedStat>(json!({ "events": events.collect::<Vec<_>>() })).unwrap()
     };
-    let compared = compare_counts(&stat(0), &stat(100_000), FailAbove { fail_above: None }).unwrap();
+    let compared = compare_counts(&stat(0), &stat(100_000), FailAbove { fail_above: None }, None).unwrap();
     assert_eq!((compared.sections[0].rows.len(), compared.unmatched.len()), (100_000, 200_000));
 }
