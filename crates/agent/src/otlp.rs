@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceResponse;
 use opentelemetry_proto::tonic::resource::v1::Resource;
-use prost_otlp::Message;
+use prost::Message;
 
 use crate::config;
 use crate::error::StartError;
@@ -139,7 +139,6 @@ impl Exporter {
 
 /// The part of `google.rpc.Status`, the body of an answer without success, that is for people.
 #[derive(Clone, PartialEq, Message)]
-#[prost(prost_path = "prost_otlp")]
 struct Status {
     #[prost(string, tag = "2")]
     message: String,

@@ -22,7 +22,7 @@ use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value};
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Number;
 use opentelemetry_proto::tonic::metrics::v1::{AggregationTemporality, NumberDataPoint};
-use prost_otlp::Message;
+use prost::Message;
 
 const INTERVAL: Duration = Duration::from_millis(20);
 

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use debugid::DebugId;
 use object::pe::{IMAGE_DIRECTORY_ENTRY_SECURITY, ImageNtHeaders32, ImageNtHeaders64};
 use object::read::pe::{ImageNtHeaders, ImageOptionalHeader, PeFile};
 use object::read::{CodeView, FileKind, ReadCache, ReadRef};
 use object::{LittleEndian, Object};
 use recording::DebugFile;
-use wholesym::debugid::DebugId;
 
 /// Why the headers of an image cannot be read.
 #[derive(Debug, thiserror::Error)]

@@ -1,8 +1,8 @@
 //! Search for the symbols of modules.
 //!
-//! wholesym reads symbols from PDBs. It also supports symbol servers, without which the kernel and Windows' own modules
-//! have no names. This module decides where to search, and uses only files of the recorded build. A file that another
-//! one names is searched for by its name, and never opened by its path.
+//! Symbols are in PDBs and in images. Without symbol servers, the kernel and Windows' own modules have no names. This
+//! module decides where to search, and uses only files of the recorded build. A file that another one names is searched
+//! for by its name, and never opened by its path.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -10,24 +10,22 @@ use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rayon::prelude::*;
-use rayon::{ThreadPool, ThreadPoolBuilder};
-use recording::{Module, printable};
-use rustc_hash::{FxHashMap, FxHashSet};
-use tokio::runtime::{Builder, Runtime};
-use wholesym::debugid::DebugId;
-use wholesym::{
-    Error, FrameDebugInfo, FramesLookupResult, LookupAddress, SourceFilePath, SymbolInfo, SymbolManager,
-    SymbolManagerConfig, SymbolMap,
-};
-
 use crate::dwarf::CodeFrame;
 use crate::image_symbols::{DebugLink, ImageSymbols};
 use crate::module_names::ModuleNames;
 use crate::modules::{ModuleId, Modules, file_name};
+use crate::pdb_symbols::PdbSymbols;
 use crate::pe::PeHeaders;
 use crate::perf_map::PerfMap;
 use crate::processes::UNKNOWN_NAME;
+use crate::symbol_stores::{self, candidates};
+use debugid::DebugId;
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use recording::{Module, printable};
+use rustc_hash::{FxHashMap, FxHashSet};
+use symsrv::SymsrvDownloader;
+use tokio::runtime::{Builder, Runtime};
 
 /// A module for which no symbols were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +71,9 @@ pub struct SymbolFinder {
     workers: ThreadPool,
     given: Vec<PathBuf>,
     beside: Option<PathBuf>,
-    servers: Option<SymbolManager>,
+    /// The folders of the symbol path.
+    stores: Vec<PathBuf>,
+    servers: Option<SymsrvDownloader>,
     perf_maps: Vec<PathBuf>,
     /// Symbols that were searched for before, if they are kept.
     cache: Option<Mutex<FxHashMap<ImageKey, Result<Symbols, Reason>>>>,
@@ -93,10 +93,14 @@ impl SymbolFinder {
         // One thread of the runtime waits for the servers, for all workers.
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let workers = ThreadPoolBuilder::new().num_threads(WORKERS).build().map_err(io::Error::other)?;
-        let servers = symbol_path
-            .filter(|path| !path.trim().is_empty())
-            .map(|path| SymbolManager::with_config(SymbolManagerConfig::new().default_nt_symbol_path(path)));
-        Ok(Self { runtime, workers, given, beside, servers, perf_maps: Vec::new(), cache: None })
+        let entries = symsrv::parse_nt_symbol_path(&symbol_path.unwrap_or_default());
+        let stores = symbol_stores::folders(&entries);
+        let servers = (!stores.is_empty()).then(|| {
+            let mut servers = SymsrvDownloader::new(entries);
+            servers.set_default_downstream_store(symsrv::get_home_sym_dir());
+            servers
+        });
+        Ok(Self { runtime, workers, given, beside, stores, servers, perf_maps: Vec::new(), cache: None })
     }
 
     /// Searches also these folders for perf maps, after all others.
@@ -153,19 +157,20 @@ impl SymbolFinder {
         if let Some((path, id)) = debug_file(module)
             && let Some(name) = plain_name(path)
         {
+            let key = id.breakpad().to_string();
             let folders = self.folders(&[&module.path, path]);
-            let local = folders.iter().map(|folder| self.debug_file(folder, name, id));
-            let served = iter::once_with(|| self.served_debug_file(name, id));
-            if let Some(symbols) = first_found(local.chain(served), &mut reason) {
-                return Ok(symbols);
+            let local = folders.iter().flat_map(|folder| candidates(folder, name, &key));
+            let served = iter::once_with(|| self.served_file(name, &key));
+            let symbols = local.chain(served).map(|path| debug_file_symbols(path?, id));
+            if let Some(symbols) = first_found(symbols, &mut reason) {
+                return Ok(Symbols::of_pdb(symbols));
             }
         }
         if module.image_size == 0 {
             return Err(if module.debug.is_some() { reason } else { Reason::UnknownBuild });
         }
-        let name = plain_name(&module.path).ok_or(Reason::NotFound)?;
-        for folder in self.folders(&[&module.path]) {
-            match self.image(&folder.join(name), module, &mut reason) {
+        for path in self.image_files(module) {
+            match path.and_then(|path| self.image(&path, module, &mut reason)) {
                 Ok(symbols) => return Ok(Symbols::of_image(symbols, reason)),
                 Err(Reason::NotFound) => {}
                 Err(other) => reason = other,
@@ -174,11 +179,19 @@ impl SymbolFinder {
         Err(reason)
     }
 
+    /// Returns where the image of `module` can be.
+    fn image_files(&self, module: &Module) -> Vec<Result<PathBuf, Reason>> {
+        let Some(name) = plain_name(&module.path) else { return Vec::new() };
+        let key = format!("{:08X}{:x}", module.timestamp, module.image_size);
+        self.folders(&[&module.path]).iter().flat_map(|folder| candidates(folder, name, &key)).collect()
+    }
+
     /// Returns the folders to search, with those of the `recorded` paths that are absolute on this system.
     fn folders(&self, recorded: &[&str]) -> Vec<PathBuf> {
         let recorded = recorded.iter().map(Path::new).filter(|path| path.is_absolute()).filter_map(Path::parent);
+        let others = self.beside.iter().chain(&self.stores).map(PathBuf::as_path);
         let mut folders: Vec<PathBuf> = Vec::new();
-        for folder in self.given.iter().map(PathBuf::as_path).chain(recorded).chain(self.beside.as_deref()) {
+        for folder in self.given.iter().map(PathBuf::as_path).chain(recorded).chain(others) {
             if !folders.iter().any(|known| known == folder) {
                 folders.push(folder.to_owned());
             }
@@ -186,21 +199,11 @@ impl SymbolFinder {
         folders
     }
 
-    /// Returns the symbols of the PDB `name` in `folder`.
-    fn debug_file(&self, folder: &Path, name: &str, id: DebugId) -> Result<Symbols, Reason> {
-        let path = folder.join(name);
-        if !path.is_file() {
-            return Err(Reason::NotFound);
-        }
-        let manager = SymbolManager::with_config(SymbolManagerConfig::new().extra_symbols_directory(folder));
-        let found = self.runtime.block_on(manager.load_symbol_map(name, id));
-        found.map(Symbols::new).map_err(|error| no_debug_file(path, error))
-    }
-
-    fn served_debug_file(&self, name: &str, id: DebugId) -> Result<Symbols, Reason> {
-        let manager = self.servers.as_ref().ok_or(Reason::NotFound)?;
+    /// Returns the path of a file from the symbol servers, or from a compressed file in a store.
+    fn served_file(&self, name: &str, key: &str) -> Result<PathBuf, Reason> {
+        let servers = self.servers.as_ref().ok_or(Reason::NotFound)?;
         // A file that no server has is the normal case, and cannot be distinguished from other failures.
-        self.runtime.block_on(manager.load_symbol_map(name, id)).map(Symbols::new).map_err(|_| Reason::NotFound)
+        self.runtime.block_on(servers.get_file(name, key)).map_err(|_| Reason::NotFound)
     }
 
     /// Returns the symbols of the image `path`. If the file with its debug information is from another build, `reason`
@@ -223,9 +226,11 @@ impl SymbolFinder {
             return Err(Reason::UnknownBuild);
         }
         let mut reason = Reason::NotFound;
-        let name = plain_name(&module.path).ok_or(Reason::NotFound)?;
-        let paths = self.folders(&[&module.path]).into_iter().map(|folder| folder.join(name));
-        first_found(paths.map(|path| check_image(&path, module).map(|()| path)), &mut reason).ok_or(reason)
+        let checked = |path: Result<PathBuf, Reason>| {
+            let path = path?;
+            check_image(&path, module).map(|()| path)
+        };
+        first_found(self.image_files(module).into_iter().map(checked), &mut reason).ok_or(reason)
     }
 
     /// Reads a source file of `module`: at its recorded path, or in one of the folders.
@@ -277,16 +282,15 @@ fn debug_file(module: &Module) -> Option<(&str, DebugId)> {
     Some((&debug.name, DebugId::from_breakpad(&debug.id).ok()?))
 }
 
-/// Returns why the PDB at `path` has no usable symbols.
-fn no_debug_file(path: PathBuf, error: Error) -> Reason {
-    match error {
-        Error::UnmatchedDebugId(..) => Reason::OtherBuild(path),
-        // wholesym also tries files that cannot exist. The last error belongs to the file at `path`.
-        Error::NoSuccessfulCandidate(mut errors) => match errors.pop() {
-            Some(last) => no_debug_file(path, last),
-            None => Reason::NotFound,
-        },
-        error => Reason::Unreadable { path, cause: error.to_string() },
+/// Returns the symbols of the PDB at `path` if it is of this build.
+fn debug_file_symbols(path: PathBuf, build: DebugId) -> Result<PdbSymbols, Reason> {
+    if !path.is_file() {
+        return Err(Reason::NotFound);
+    }
+    match PdbSymbols::read(&path) {
+        Ok((found, symbols)) if found == build => Ok(symbols),
+        Ok(_) => Err(Reason::OtherBuild(path)),
+        Err(error) => Err(unreadable(&path, error.to_string())),
     }
 }
 
@@ -328,7 +332,7 @@ pub(crate) struct Symbols {
 }
 
 enum SymbolTable {
-    Pdb(SymbolMap),
+    Pdb(PdbSymbols),
     Image(ImageSymbols),
 }
 
@@ -362,7 +366,7 @@ impl FoundName {
 }
 
 impl Symbols {
-    fn new(symbols: SymbolMap) -> Self {
+    fn of_pdb(symbols: PdbSymbols) -> Self {
         Self { table: Arc::new(SymbolTable::Pdb(symbols)), lack: None }
     }
 
@@ -385,12 +389,7 @@ impl Symbols {
     pub(crate) fn at(&self, offset: u32) -> Option<FoundSymbol> {
         match &*self.table {
             SymbolTable::Image(image) => image.at(offset),
-            SymbolTable::Pdb(pdb) => {
-                let SymbolInfo { address, size, name } =
-                    pdb.lookup_sync(LookupAddress::Relative(offset)).map(|found| found.symbol)?;
-                let name = Some(FoundName::of(&name, iter::empty()));
-                Some(FoundSymbol { address, size, name, inlined: inlined(self.frames(offset)) })
-            }
+            SymbolTable::Pdb(pdb) => pdb.at(offset),
         }
     }
 
@@ -398,14 +397,7 @@ impl Symbols {
     fn frames(&self, offset: u32) -> Vec<CodeFrame> {
         match &*self.table {
             SymbolTable::Image(image) => image.frames(offset),
-            SymbolTable::Pdb(pdb) => {
-                let found = pdb.lookup_sync(LookupAddress::Relative(offset)).and_then(|found| found.frames);
-                let Some(FramesLookupResult::Available(frames)) = found else { return Vec::new() };
-                let frame = |FrameDebugInfo { function, file_path, line_number }: &FrameDebugInfo| {
-                    CodeFrame::new(function.as_deref(), file_path.as_ref().map(SourceFilePath::raw_path), *line_number)
-                };
-                frames.iter().map(frame).collect()
-            }
+            SymbolTable::Pdb(pdb) => pdb.frames(offset),
         }
     }
 
@@ -413,7 +405,7 @@ impl Symbols {
     pub(crate) fn next_after(&self, address: u32) -> Option<u32> {
         match &*self.table {
             SymbolTable::Image(image) => image.next_after(address),
-            SymbolTable::Pdb(pdb) => pdb.iter_symbols().map(|(start, _)| start).filter(|start| *start > address).min(),
+            SymbolTable::Pdb(pdb) => pdb.next_after(address),
         }
     }
 

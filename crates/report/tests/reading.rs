@@ -32,6 +32,8 @@ mod reused_ids;
 mod slices;
 #[path = "reading/stacks.rs"]
 mod stacks;
+#[path = "reading/stores.rs"]
+mod stores;
 #[path = "reading/support.rs"]
 mod support;
 #[path = "reading/symbols.rs"]

@@ -22,6 +22,7 @@ use super::support::{APP, CYCLES, file, read, sample, session, summary};
 
 const DLL: &[u8] = include_bytes!("../fixtures/functions.dll");
 const PDB: &[u8] = include_bytes!("../fixtures/functions.pdb.gz");
+const FOLDED: &[u8] = include_bytes!("../fixtures/folded.pdb.gz");
 const EXE: &[u8] = include_bytes!("../fixtures/functions.exe");
 
 pub fn pdb() -> Vec<u8> {
@@ -30,7 +31,7 @@ pub fn pdb() -> Vec<u8> {
     bytes
 }
 
-fn dll() -> Module {
+pub fn dll() -> Module {
     let debug = DebugFile { name: "functions.pdb".to_owned(), id: "FB43168BD573ADCA4C4C44205044422E1".to_owned() };
     Module {
         base: APP,
@@ -102,6 +103,20 @@ fn pdb_names_every_function_from_its_first_byte_to_its_last() {
     let (names, missing) = look_up(&dll(), &[0x1000, 0x1010, 0x1020, 0x1030, 0x1040, 0x105D], &given(folder.path()));
     let [beta, alpha, entry] = ["functions::inner::beta()", "functions::alpha()", "functions::entry()"];
     assert_eq!(names, [beta, beta, alpha, alpha, entry, entry]);
+    assert_eq!(missing, None);
+}
+
+#[test]
+fn names_in_a_pdb_keep_their_underscores_and_say_what_was_folded() {
+    let mut pdb = Vec::new();
+    GzDecoder::new(FOLDED).read_to_end(&mut pdb).unwrap();
+    let folder = folder(&[("folded.pdb", &pdb)]);
+    let debug = DebugFile { name: "folded.pdb".to_owned(), id: "CA03220C90555DEA4C4C44205044422E1".to_owned() };
+    let module = Module { debug: Some(debug), ..dll() };
+    let (names, missing) = look_up(&module, &[0x1000, 0x1060], &given(folder.path()));
+    assert_eq!(names[0], "__mod_MOD_step");
+    let folded = ["first (+2 folded)", "second (+2 folded)", "third (+2 folded)"];
+    assert!(folded.contains(&names[1].as_str()), "{names:?}");
     assert_eq!(missing, None);
 }
 

@@ -1,0 +1,66 @@
+//! Files in folders with symbols. A folder can be flat, or have the layout of a symbol store ("SymStore", "Advanced SymSrv
+//! Use", Microsoft Learn).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use symsrv::{CachePath, NtSymbolPathEntry};
+
+use crate::symbols::Reason;
+
+/// A file that tells that a store has two tiers: folders of the first two letters, and in them those of files.
+const TWO_TIERS: &str = "index2.txt";
+
+/// A file that has the path of another one, or says why there is none.
+const POINTER: &str = "file.ptr";
+
+/// Maximum size of such a file in bytes.
+const MAX_POINTER: u64 = 0x1000;
+
+/// Returns where the file `name` can be in `folder`, with its `key` in stores. An entry that leads nowhere is an error.
+pub(crate) fn candidates(folder: &Path, name: &str, key: &str) -> Vec<Result<PathBuf, Reason>> {
+    let mut paths = vec![Ok(folder.join(name))];
+    let tier: String = name.chars().take(2).collect();
+    let stores = [Some(folder.to_owned()), folder.join(TWO_TIERS).is_file().then(|| folder.join(tier))];
+    for store in stores.into_iter().flatten() {
+        let entry = store.join(name).join(key);
+        paths.push(Ok(entry.join(name)));
+        paths.extend(pointed(&entry.join(POINTER)));
+    }
+    paths
+}
+
+/// Returns the file to which the entry of a store points; `None` if it does not.
+fn pointed(pointer: &Path) -> Option<Result<PathBuf, Reason>> {
+    let size = fs::metadata(pointer).ok().filter(fs::Metadata::is_file)?.len();
+    let unreadable = |cause: String| Err(Reason::Unreadable { path: pointer.to_owned(), cause });
+    if size > MAX_POINTER {
+        return Some(unreadable("it is too large for a path".to_owned()));
+    }
+    let text = match fs::read_to_string(pointer) {
+        Ok(text) => text,
+        Err(error) => return Some(unreadable(error.to_string())),
+    };
+    let text = text.trim_matches(['\0', '\r', '\n', ' ', '\u{feff}']);
+    Some(match (text.strip_prefix("MSG:"), text.strip_prefix("PATH:").unwrap_or(text)) {
+        (Some(message), _) => unreadable(format!("it says: {}", recording::printable(message.trim()))),
+        // A relative path would name a file in the current directory.
+        (None, path) if Path::new(path).is_absolute() => Ok(PathBuf::from(path)),
+        (None, path) => unreadable(format!("it has no absolute path, but {:?}", recording::printable(path))),
+    })
+}
+
+/// Returns the folders that a symbol path names.
+pub(crate) fn folders(entries: &[NtSymbolPathEntry]) -> Vec<PathBuf> {
+    let folders = entries.iter().flat_map(|entry| match entry {
+        NtSymbolPathEntry::Cache(folder) | NtSymbolPathEntry::LocalOrShare(folder) => vec![folder.clone()],
+        NtSymbolPathEntry::Chain { cache_paths, .. } => cache_paths
+            .iter()
+            .filter_map(|path| match path {
+                CachePath::Path(folder) => Some(folder.clone()),
+                CachePath::DefaultDownstreamStore => symsrv::get_home_sym_dir(),
+            })
+            .collect(),
+    });
+    folders.filter(|folder| !folder.as_os_str().is_empty()).collect()
+}
