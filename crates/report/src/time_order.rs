@@ -56,11 +56,11 @@ fn timed_blocks<R: Read>(mut blocks: Reader<R>, is_damaged: bool) -> Result<Vec<
         if is_damaged && samples.columns().is_err() {
             break;
         }
-        let Some(times) = samples.times()? else { continue };
+        let Some(range) = samples.times()? else { continue };
         // More blocks than this do not fit into memory.
         let number = u32::try_from(timed.len()).unwrap_or(u32::MAX);
         let position = samples.position();
-        timed.push(TimedBlock { earliest: *times.start(), latest: *times.end(), number, position });
+        timed.push(TimedBlock { earliest: *range.start(), latest: *range.end(), number, position });
     }
     Ok(timed)
 }
