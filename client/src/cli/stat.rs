@@ -68,7 +68,7 @@ CSV
   is empty. The percentage is below 100.00 if the event took turns with others.
   The name of an event with commas is quoted. With -I the seconds since the
   start come first. Other sets have two fields: name and number of processors.
-  Lines of metrics have no count; the unit of one that is n/a is the reason.
+  Lines of metrics have no count; the unit of one without a value is the reason.
   With -r the error follows the event. --metric-only: metric,metric_unit,event.
 
 EXIT CODE

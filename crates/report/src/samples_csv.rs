@@ -10,7 +10,7 @@ use crate::symbol_index::SymbolIndex;
 use crate::time_order::for_each_in_order;
 
 /// Names of the fields; the first line of the output.
-const FIELDS: [&str; 13] = [
+const FIELDS: [&str; 16] = [
     "time_ns",
     "kind",
     "processor",
@@ -23,11 +23,27 @@ const FIELDS: [&str; 13] = [
     "address",
     "module",
     "symbol",
-    "detail",
+    "number",
+    "target",
+    "lost",
+    "duration_ns",
 ];
 
+/// The last fields, of which a record has at most one.
+#[derive(Default)]
+struct Details {
+    /// Number of a precise sample.
+    number: String,
+    /// Target of a branch.
+    target: String,
+    /// Number of lost samples.
+    lost: String,
+    /// Duration of a pause in nanoseconds.
+    duration: String,
+}
+
 /// Writes one line for each sample, loss, pause and sleep that `filter` selects. `input` is the recording
-/// from which `contents` was read. The detail of a precise sample is its number, that of a branch its target.
+/// from which `contents` was read. A field that a record does not have is empty, so that each column has one type.
 ///
 /// # Errors
 /// If the recording cannot be read again or the output cannot be written.
@@ -59,40 +75,44 @@ impl<W: Write> Lines<'_, W> {
             protocol::ALL_SOURCES => "".into(),
             _ => self.contents.source_name(sampled),
         };
-        let duration = |units| self.contents.duration(units).to_string();
-        let (word, detail) = match record {
-            Record::Sample(_) => ("sample", String::new()),
+        let none = Details::default;
+        let lasted = |units| Details { duration: self.contents.duration(units).to_string(), ..none() };
+        let (word, details) = match record {
+            Record::Sample(_) => ("sample", none()),
             Record::Precise(sample) => {
                 let word = match sample.kind {
                     PreciseKind::Precise => "precise",
                     PreciseKind::PreciseNext => "precise_next",
                 };
-                (word, sample.number.to_string())
+                (word, Details { number: sample.number.to_string(), ..none() })
             }
-            Record::Branch(branch) => ("branch", format!("{:#018x}", branch.to)),
-            Record::Lost(lost) => ("lost", lost.count.to_string()),
+            Record::Branch(branch) => ("branch", Details { target: format!("{:#018x}", branch.to), ..none() }),
+            Record::Lost(lost) => ("lost", Details { lost: lost.count.to_string(), ..none() }),
             Record::Stop(stop) => match stop.kind {
-                StopKind::Throttled => ("throttled", String::new()),
-                StopKind::Silenced => ("silenced", String::new()),
-                StopKind::Disconnected => ("disconnected", String::new()),
+                StopKind::Throttled => ("throttled", none()),
+                StopKind::Silenced => ("silenced", none()),
+                StopKind::Disconnected => ("disconnected", none()),
             },
             Record::Pause(pause) => match pause.kind {
-                PauseKind::Resumed => ("resumed", duration(pause.duration)),
-                PauseKind::Slept => ("slept", duration(pause.duration)),
-                PauseKind::Reconnected => ("reconnected", duration(pause.duration)),
+                PauseKind::Resumed => ("resumed", lasted(pause.duration)),
+                PauseKind::Slept => ("slept", lasted(pause.duration)),
+                PauseKind::Reconnected => ("reconnected", lasted(pause.duration)),
             },
         };
+        let Details { number, target, lost, duration } = &details;
+        let details = [number, target, lost, duration].map(String::as_str);
         if let Some(sample) = record.sample() {
-            return self.write_sample(&sample, [&time, word, &processor, &source, &detail]);
+            return self.write_sample(&sample, [&time, word, &processor, &source], details);
         }
-        let fields = [&time, word, &processor, &source, "", "", "", "", "", "", "", "", &detail];
+        let fields = [&time, word, &processor, &source].into_iter().chain([""; 8]).chain(details);
         Ok(self.out.write_record(fields)?)
     }
 
     fn write_sample(
         &mut self,
         sample: &AnySample,
-        [time, word, processor, source, detail]: [&str; 5],
+        [time, word, processor, source]: [&str; 4],
+        details: [&str; 4],
     ) -> io::Result<()> {
         let location = self.contents.processes.location(sample);
         let mode = match sample.mode {
@@ -112,9 +132,8 @@ impl<W: Write> Lines<'_, W> {
             &format!("{:#018x}", sample.ip),
             self.symbol_index.module(&location),
             &self.symbol_index.symbol(&location),
-            detail,
         ];
-        Ok(self.out.write_record(fields)?)
+        Ok(self.out.write_record(fields.into_iter().chain(details))?)
     }
 }
 

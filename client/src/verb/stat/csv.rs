@@ -63,7 +63,7 @@ fn metric_lines(
     out: &mut Writer<impl Write>,
 ) -> Result<(), Error> {
     for metric in metrics {
-        let value = metric.value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.3}"));
+        let value = metric.value.map_or_else(String::new, |value| format!("{value:.3}"));
         let unit = metric.unavailable.as_deref().unwrap_or(&metric.unit);
         let name = metric.label();
         let fields: &[&str] =
