@@ -862,7 +862,7 @@ _client() {
             return 0
             ;;
         client__subcmd__export)
-            opts="-e -C -o -h --event --cpu --process --thread --module --symbol --time --symbols --format --output --max-samples --color --help"
+            opts="-e -C -o -h --event --cpu --process --thread --module --symbol --time --symbols --format --output --max-samples --pid --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -366,6 +366,7 @@ Register-ArgumentCompleter -Native -CommandName 'client', 'halprof' -ScriptBlock
             [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Write to FILE [default: standard output]')
             [CompletionResult]::new('--max-samples', '--max-samples', [CompletionResultType]::ParameterName, 'Maximum number of samples in a profile for firefox [default: 2000000]')
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'Controls when to use color')
+            [CompletionResult]::new('--pid', '--pid', [CompletionResultType]::ParameterName, 'Show the numbers of processes in folded stacks')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break

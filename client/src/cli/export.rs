@@ -30,9 +30,11 @@ FORMATS
   folded   lines \"process;caller;...;function events\" for flame graph programs,
            of the first event of the recording, or of -e; _[k] marks kernel
            mode, and _[i] inlined functions; without call stacks the lines are
-           \"process;module;symbol events\"
+           \"process;module;symbol events\"; a process has its name, so that two
+           runs of a program can be compared, and with --pid also its number
   pprof    a profile for pprof: go tool pprof -http=: app.pb.gz; processes are
-           labels, which -tagroot process shows as frames
+           labels, which -tagroot process shows as frames; -diff_base compares two
+           with the same events, so select one with -e if theirs differ
   speedscope
            a profile for https://www.speedscope.app, with one part per event
   csv      a line for each sample, and for each loss and pause, in the order of
@@ -92,30 +94,46 @@ pub struct ExportArgs {
     /// Maximum number of samples in a profile for firefox [default: 2000000]
     #[arg(long, value_name = "N", value_parser = number::nonzero)]
     pub max_samples: Option<u64>,
+    /// Show the numbers of processes in folded stacks
+    #[arg(long)]
+    pub pid: bool,
 }
 
 impl ExportArgs {
     /// Returns the maximum number of samples in a profile for the Firefox Profiler.
-    pub fn max_samples(&self) -> Result<u64, MaxSamplesError> {
+    ///
+    /// # Errors
+    /// If an option does not belong to the format.
+    pub fn max_samples(&self) -> Result<u64, ExportOptionError> {
         if self.max_samples.is_some() && self.format != ExportFormat::Firefox {
-            return Err(MaxSamplesError);
+            return Err(ExportOptionError::MaxSamples);
+        }
+        if self.pid && self.format != ExportFormat::Folded {
+            return Err(ExportOptionError::Pid);
         }
         Ok(self.max_samples.unwrap_or(DEFAULT_SAMPLES))
     }
 }
 
-/// `--max-samples` with a format that has no limit.
-#[derive(Debug, ThisError)]
-#[error("--max-samples is only for --format firefox: the other formats have all samples")]
-pub struct MaxSamplesError;
+/// An option with a format that it does not change.
+#[derive(Debug, Clone, Copy, ThisError)]
+pub enum ExportOptionError {
+    #[error("--max-samples is only for --format firefox: the other formats have all samples")]
+    MaxSamples,
+    #[error("--pid is only for --format folded: the other formats have the numbers of processes")]
+    Pid,
+}
 
-impl UserError for MaxSamplesError {
+impl UserError for ExportOptionError {
     fn exit(&self) -> Exit {
         Exit::Usage
     }
 
     fn remedy(&self) -> Option<String> {
-        Some("leave --max-samples out, or select a part with --time".to_owned())
+        Some(match self {
+            Self::MaxSamples => "leave --max-samples out, or select a part with --time".to_owned(),
+            Self::Pid => "leave --pid out".to_owned(),
+        })
     }
 }
 

@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use report::{Column, Detail, ExportError, Limits, Thinned, firefox, folded, pprof, samples_csv, speedscope};
+use report::{
+    Column, Detail, ExportError, Limits, Thinned, firefox, folded, folded_with_numbers, pprof, samples_csv, speedscope,
+};
 
 use super::aggregate::{Aggregate, finish_export};
 use super::context::Context;
@@ -23,7 +25,7 @@ pub fn run(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
     let loaded = LoadedRecording::open(&args.recording, Detail { stacks: true, ..Detail::default() })?;
     let mut thinned = None;
     to(args.output.as_deref(), &loaded, context, |out, path| {
-        thinned = write(args.format, max_samples, &loaded, out, path)?;
+        thinned = write(args, max_samples, &loaded, out, path)?;
         Ok(())
     })?;
     if let Some(thinned) = thinned.filter(|thinned| thinned.step > 1) {
@@ -57,14 +59,14 @@ pub fn to(
 
 /// Writes the recording in a format. Returns how many samples are in it, if there is a maximum.
 fn write(
-    format: ExportFormat,
+    args: &ExportArgs,
     max_samples: u64,
     loaded: &LoadedRecording,
     out: &mut dyn Write,
     path: Option<&Path>,
 ) -> Result<Option<Thinned>, Error> {
     let LoadedRecording { contents, symbol_index, filter, .. } = loaded;
-    let written = match format {
+    let written = match args.format {
         ExportFormat::Firefox => {
             let thinned = firefox(contents, symbol_index, filter, max_samples, loaded.reopen(path)?, out);
             return Ok(Some(thinned.map_err(|error| loaded.export_error(error, path))?));
@@ -73,7 +75,8 @@ fn write(
         ExportFormat::Pprof => pprof(contents, symbol_index, filter, out),
         ExportFormat::Speedscope => speedscope(contents, symbol_index, filter, out),
         ExportFormat::Folded => {
-            loaded.folded(folded)?.iter().try_for_each(|line| writeln!(out, "{line}")).map_err(ExportError::Write)
+            let fold = if args.pid { folded_with_numbers } else { folded };
+            loaded.folded(fold)?.iter().try_for_each(|line| writeln!(out, "{line}")).map_err(ExportError::Write)
         }
         ExportFormat::Html => return html::write(loaded, out, path).map(|()| None),
         ExportFormat::Json => {

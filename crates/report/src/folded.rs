@@ -2,7 +2,8 @@
 //!
 //! Without call stacks a line is `process;module;symbol;inlined count`. With call stacks it is
 //! `process;outermost caller;...;function count`, where the names of functions in kernel mode end with `_[k]` and those
-//! of inlined functions with `_[i]`, as in the lines of FlameGraph's `stackcollapse-perf.pl --all`.
+//! of inlined functions with `_[i]`, as in the lines of FlameGraph's `stackcollapse-perf.pl --all`. A process has its
+//! name, so that two runs of a program have the same stacks, or also its number.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -40,11 +41,22 @@ pub fn folded(
     source: impl Into<SampledSource>,
     filter: &Filter,
 ) -> Vec<String> {
-    lines(contents, symbol_index, source.into(), filter, 0.0)
+    lines(contents, symbol_index, source.into(), filter, Shown { least: 0.0, numbers: false })
 }
 
-/// Returns what [`folded`] returns, for a flame graph: functions that are too narrow for it are only a part of their
-/// callers, or of their modules.
+/// Returns what [`folded`] returns, with the numbers of the processes.
+#[must_use]
+pub fn folded_with_numbers(
+    contents: &Contents,
+    symbol_index: &SymbolIndex,
+    source: impl Into<SampledSource>,
+    filter: &Filter,
+) -> Vec<String> {
+    lines(contents, symbol_index, source.into(), filter, Shown { least: 0.0, numbers: true })
+}
+
+/// Returns what [`folded_with_numbers`] returns, for a flame graph: functions that are too narrow for it are only a part
+/// of their callers, or of their modules.
 #[must_use]
 pub fn folded_for_graph(
     contents: &Contents,
@@ -52,33 +64,60 @@ pub fn folded_for_graph(
     source: impl Into<SampledSource>,
     filter: &Filter,
 ) -> Vec<String> {
-    lines(contents, symbol_index, source.into(), filter, Options::default().min_width / PERCENT)
+    let least = Options::default().min_width / PERCENT;
+    lines(contents, symbol_index, source.into(), filter, Shown { least, numbers: true })
 }
 
-/// Returns folded stacks in which functions with less than this share of the events are a part of what is around them.
+/// What is shown of stacks.
+#[derive(Clone, Copy)]
+struct Shown {
+    /// Functions with less than this share of the events are a part of what is around them.
+    least: f64,
+    /// Whether processes have their numbers.
+    numbers: bool,
+}
+
 fn lines(
     contents: &Contents,
     symbol_index: &SymbolIndex,
     source: SampledSource,
     filter: &Filter,
-    least: f64,
+    Shown { least, numbers }: Shown,
 ) -> Vec<String> {
     if contents.sample_counts.stack_stats(source).are_recorded() {
         let tree = CallTree::new(contents, symbol_index, source, filter);
-        return call_lines(&tree, contents, symbol_index, least * real(tree.all().events));
+        let shown = Shown { least: least * real(tree.all().events), numbers };
+        return call_lines(&tree, contents, symbol_index, shown);
     }
     let table = Table::new(contents, symbol_index, source, &COLUMNS, filter);
-    sorted(table.rows_of_at_least(least * real(table.selected.events)))
+    sums(
+        table
+            .rows_of_at_least(least * real(table.selected.events))
+            .map(|row| (row_frames(&row, numbers), row.weight.events)),
+    )
 }
 
 /// Returns a line for each path of a tree. Functions with fewer events than `least` are a part of their callers.
-fn call_lines(tree: &CallTree, contents: &Contents, symbol_index: &SymbolIndex, least: f64) -> Vec<String> {
+fn call_lines(
+    tree: &CallTree,
+    contents: &Contents,
+    symbol_index: &SymbolIndex,
+    Shown { least, numbers }: Shown,
+) -> Vec<String> {
     let events = tree.shown_events(|_, node| real(node.total.events) >= least);
-    // Different functions can have the same name.
+    let of = |function: Function| match function.as_process() {
+        Some(process) if !numbers => frame(contents.processes.name_or_unknown(process)),
+        _ => call_frame(function, contents, symbol_index),
+    };
+    let paths = events.into_iter().enumerate().filter(|(_, events)| *events > 0);
+    sums(paths.map(|(number, events)| (tree.path(number).into_iter().map(of).collect(), events)))
+}
+
+/// Returns the lines of stacks in ascending order. Different processes and functions can have the same name.
+fn sums(stacks: impl Iterator<Item = (Vec<String>, u64)>) -> Vec<String> {
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
-    for (number, events) in events.into_iter().enumerate().filter(|(_, events)| *events > 0) {
-        let frames = tree.path(number).into_iter().map(|function| call_frame(function, contents, symbol_index));
-        *lines.entry(frames.collect::<Vec<_>>().join(";")).or_default() += events;
+    for (frames, events) in stacks {
+        *lines.entry(frames.join(";")).or_default() += events;
     }
     lines.into_iter().map(|(frames, events)| format!("{frames} {events}")).collect()
 }
@@ -93,17 +132,12 @@ fn call_frame(function: Function, contents: &Contents, symbol_index: &SymbolInde
     frame(&symbol_index.function_name(function, contents)) + mark
 }
 
-fn sorted(rows: impl Iterator<Item = TableRow>) -> Vec<String> {
-    let mut lines: Vec<String> = rows.map(|row| line(&row)).collect();
-    lines.sort_unstable();
-    lines
-}
-
-fn line(row: &TableRow) -> String {
-    let [process, module] = [&row.process_label(), row.module.as_deref().unwrap_or_default()].map(frame);
-    let functions: Vec<String> = row.frames.iter().flatten().map(|name| frame(name)).collect();
-    let frames: Vec<String> = [process, module].into_iter().chain(functions).collect();
-    format!("{} {}", frames.join(";"), row.weight.events)
+fn row_frames(row: &TableRow, numbers: bool) -> Vec<String> {
+    let name = row.process_name.clone().unwrap_or_default();
+    let process = if numbers { row.process_label() } else { name };
+    let module = row.module.as_deref().unwrap_or_default();
+    let functions = row.frames.iter().flatten().map(String::as_str);
+    [process.as_str(), module].into_iter().chain(functions).map(frame).collect()
 }
 
 /// Replaces the separator of the format: a semicolon ends a frame. Names have no line breaks, which end a stack, because

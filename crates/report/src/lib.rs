@@ -84,7 +84,7 @@ pub use call_tree::{CallNode, CallOrder, CallTree};
 pub use change::{Change, Confidence, Estimate};
 pub use filter::Filter;
 pub use firefox::{Thinned, firefox};
-pub use folded::{flamegraph, folded, folded_for_graph};
+pub use folded::{flamegraph, folded, folded_for_graph, folded_with_numbers};
 pub use function_code::CodeError;
 pub use locations::{Detail, SampleLocation, SampleWeight};
 pub use modules::{ModuleId, Modules};

@@ -3,17 +3,19 @@
 //! The sample types are the number of samples and the events of each source; the default is the first event of the
 //! recording. A sample is an address and its callers, with labels for its process, which `go tool pprof -tagroot
 //! process` shows as frames. The address of a caller is the one before its return address. A stack that is not complete
-//! ends with a function that says so.
+//! ends with a function that says so. The file of a function is its module.
 
 mod message;
 
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::ops::Range;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message;
 use protocol::UNKNOWN;
-use recording::Summary;
+use recording::{Session, Summary};
 use rustc_hash::FxHashMap;
 
 use self::message::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
@@ -21,8 +23,9 @@ use crate::call_stacks::{CallStacks, Frame, StackNote};
 use crate::filter::Filter;
 use crate::locations::{SampleLocation, SampleWeight};
 use crate::modules::ModuleId;
+use crate::processes::UNKNOWN_NAME;
 use crate::read::{Contents, ExportError};
-use crate::sample_counts::LossStats;
+use crate::sample_counts::{LossStats, Total};
 use crate::sampled_sources::SampledSource;
 use crate::symbol_index::{Name, SymbolIndex};
 
@@ -75,7 +78,8 @@ struct Builder<'a> {
     sample_types: usize,
     /// The place of each source among the values of a sample.
     sources: FxHashMap<SampledSource, usize>,
-    mappings: FxHashMap<ModuleId, u64>,
+    /// Mappings by module; that of code in no module has none.
+    mappings: FxHashMap<Option<ModuleId>, u64>,
     /// Number of functions so far.
     function_count: u64,
     /// Functions that can have more than one address.
@@ -113,11 +117,13 @@ impl<'a> Builder<'a> {
             notes: FxHashMap::default(),
         };
         builder.text("");
-        let samples = ValueType { kind: builder.text("samples"), unit: builder.text("count") };
+        let unit = builder.text("count");
+        let samples = ValueType { kind: builder.text("samples"), unit };
         builder.profile.sample_type.push(samples);
-        let unit = builder.text("events");
-        let totals = contents.sample_counts.totals().filter(|(source, _)| filter.selects_source(*source));
-        for (source, total) in totals {
+        for (source, total) in sources(contents) {
+            if !filter.selects_source(source) {
+                continue;
+            }
             let kind = ValueType { kind: builder.text(&contents.source_name(source)), unit };
             builder.sources.insert(source, builder.profile.sample_type.len());
             builder.profile.sample_type.push(kind);
@@ -195,8 +201,9 @@ impl<'a> Builder<'a> {
             return *id;
         }
         let id = self.new_location();
-        let function_id = self.new_function(note.text().into_owned());
-        self.profile.location.push(Location { id, mapping_id: 0, address: 0, line: vec![Line { function_id }] });
+        let (mapping_id, filename) = self.unknown_mapping();
+        let function_id = self.new_function(note.text().into_owned(), filename);
+        self.profile.location.push(Location { id, mapping_id, address: 0, line: vec![Line { function_id }] });
         self.notes.insert(note, id);
         id
     }
@@ -228,25 +235,26 @@ impl<'a> Builder<'a> {
             return Some(number.into());
         }
         let id = self.new_location();
-        let (mapping_id, address) = match found {
+        let (mapping, address) = match found {
             Some((module, offset)) => {
-                let (id, start) = self.mapping(module);
-                (id, start.saturating_add(offset))
+                let (mapping, start) = self.mapping(module);
+                (mapping, start.saturating_add(offset))
             }
-            None => (0, location.ip),
+            None => (self.unknown_mapping(), location.ip),
         };
+        let (mapping_id, _) = mapping;
         let names = frames.iter().filter_map(|frame| frame.function.code());
-        let line = names.map(|(_, name)| Line { function_id: self.function(mapping_id, name) }).collect();
+        let line = names.map(|(_, name)| Line { function_id: self.function(mapping, name) }).collect();
         self.profile.location.push(Location { id, mapping_id, address, line });
         Some(id)
     }
 
-    /// Returns the number of a function of a new location.
-    fn function(&mut self, mapping_id: u64, name: Name) -> u64 {
+    /// Returns the number of a function of a new location in a mapping of this number and file name.
+    fn function(&mut self, (mapping_id, filename): (u64, i64), name: Name) -> u64 {
         if let Some(id) = self.functions.get(&(mapping_id, name)) {
             return *id;
         }
-        let id = self.new_function(self.symbol_index.function_text(name).into_owned());
+        let id = self.new_function(self.symbol_index.function_text(name).into_owned(), filename);
         // No other location has a function that is named after this address.
         if !matches!(name, Name::Offset(..) | Name::Address(_)) {
             self.functions.insert((mapping_id, name), id);
@@ -254,38 +262,58 @@ impl<'a> Builder<'a> {
         id
     }
 
-    /// Returns the number of a new function with a name that no other has.
-    fn new_function(&mut self, name: String) -> u64 {
+    /// Returns the number of a new function with a name that no other of the file has.
+    fn new_function(&mut self, name: String, filename: i64) -> u64 {
         self.function_count += 1;
-        let (id, text) = (self.function_count, self.new_text(name));
-        self.profile.function.push(Function { id, name: text, system_name: text });
+        let (id, name) = (self.function_count, self.new_text(name));
+        self.profile.function.push(Function { id, name, filename });
         id
     }
 
-    /// Returns the number of a module's mapping and its first address.
-    fn mapping(&mut self, id: ModuleId) -> (u64, u64) {
+    /// Returns the number and file name of a module's mapping, and its first address.
+    fn mapping(&mut self, id: ModuleId) -> ((u64, i64), u64) {
         let module = self.symbol_index.modules().get(id);
         let start = module.map_or(0, |module| module.base);
-        if let Some(number) = self.mappings.get(&id) {
-            return (*number, start);
-        }
-        let number = self.mappings.len() as u64 + 1;
-        let build = module.and_then(|module| module.debug.as_ref()).map_or("", |debug| debug.id.as_str()).to_owned();
-        let path = module.map_or("", |module| module.path.as_str()).to_owned();
-        let mapping = Mapping {
-            id: number,
-            memory_start: start,
-            memory_limit: start.saturating_add(module.map_or(0, |module| module.size)),
-            filename: self.text(&path),
-            build_id: self.text(&build),
-            // All names are in the profile, so pprof must not look for symbols.
-            has_functions: true,
-            has_inline_frames: true,
-        };
-        self.profile.mapping.push(mapping);
-        self.mappings.insert(id, number);
-        (number, start)
+        let build = module.and_then(|module| module.debug.as_ref()).map_or("", |debug| debug.id.as_str());
+        let path = module.map_or("", |module| module.path.as_str());
+        let limit = start.saturating_add(module.map_or(0, |module| module.size));
+        (self.mapping_of(Some(id), start..limit, [path, build]), start)
     }
+
+    /// Returns the number and file name of the mapping of code that is in no module. Programs that group by mapping have
+    /// no name for locations without one. pprof searches no symbols for names in brackets.
+    fn unknown_mapping(&mut self) -> (u64, i64) {
+        self.mapping_of(None, 0..u64::MAX, [UNKNOWN_NAME, ""])
+    }
+
+    fn mapping_of(&mut self, id: Option<ModuleId>, addresses: Range<u64>, [path, build]: [&str; 2]) -> (u64, i64) {
+        let filename = self.text(path);
+        let next = self.mappings.len() as u64 + 1;
+        let number = *self.mappings.entry(id).or_insert(next);
+        if number == next {
+            let mapping = Mapping {
+                id: number,
+                memory_start: addresses.start,
+                memory_limit: addresses.end,
+                filename,
+                build_id: self.text(build),
+                // All names are in the profile, so pprof must not look for symbols.
+                has_functions: true,
+                has_inline_frames: true,
+            };
+            self.profile.mapping.push(mapping);
+        }
+        (number, filename)
+    }
+}
+
+/// Returns every source with its samples. An event without samples is among them: profiles of the same command have the
+/// same sample types, which pprof demands of those that it compares.
+fn sources(contents: &Contents) -> BTreeMap<SampledSource, Total> {
+    let Session { events, processors, .. } = &contents.session;
+    let on = |event| processors.iter().map(move |cpu| contents.sample_counts.source_of_event(event, *cpu));
+    let asked = events.iter().flat_map(on).map(|source| (source, contents.sample_counts.total(source)));
+    asked.chain(contents.sample_counts.totals()).collect()
 }
 
 /// Returns command and processor, and what was lost of the selected sources.
@@ -308,7 +336,7 @@ fn comments(contents: &Contents, filter: &Filter) -> Vec<String> {
 /// Returns whether a source is the first event of the recording, on a hybrid on the core type with the lower number.
 fn is_default(source: SampledSource, contents: &Contents) -> bool {
     let is_first = |one: SampledSource| contents.session.events.first().is_some_and(|event| event.source == one.source);
-    contents.sample_counts.totals().map(|(one, _)| one).find(|one| is_first(*one)) == Some(source)
+    sources(contents).into_keys().find(|one| is_first(*one)) == Some(source)
 }
 
 /// Returns a number that the format stores with a sign.

@@ -6,7 +6,10 @@
 //!         7ff8310005c0 alpha+0x40 (workload.exe)
 //!         7ff831000123 main+0x23 (workload.exe)
 //! ```
+//!
+//! The names of modules in kernel mode are in brackets.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Read, Seek, Write};
 
@@ -80,6 +83,9 @@ fn text(frames: &[Frame], contents: &Contents, symbol_index: &SymbolIndex) -> St
     for Frame { function, address, location } in frames {
         let name = symbol_index.function_name(*function, contents);
         let module = symbol_index.function_module(*function);
+        // As perf has it: stackcollapse-perf.pl knows the kernel by the bracket.
+        let is_plain = function.kernel && !module.starts_with('[');
+        let module = if is_plain { Cow::Owned(format!("[{module}]")) } else { Cow::Borrowed(module) };
         let offset_in = |symbol: &Symbol| {
             let (_, offset) = contents.processes.module_at(location.process, location.kernel, location.ip)?;
             let behind = address.wrapping_sub(location.ip);

@@ -227,7 +227,7 @@ fn a_process_that_lives_shortly_is_known_by_the_trace_session() {
     lab.run_in_real_time().unwrap();
     lab.traced_client(&script, &RECORD).unwrap().success().unwrap();
     lab.run_by_script().unwrap();
-    let folded = lab.client(&["export", RECORDING, "--format", "folded"]).unwrap().success().unwrap();
+    let folded = lab.client(&["export", RECORDING, "--format", "folded", "--pid"]).unwrap().success().unwrap();
     let stack = format!("short.exe ({PROCESS});short.exe+0x2020;short.exe+0x1010 ");
     assert!(folded.out.lines().any(|line| line.starts_with(&stack)), "{}", folded.out);
     lab.finish().unwrap();

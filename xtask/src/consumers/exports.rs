@@ -93,8 +93,7 @@ fn pprof(folder: &Path, wanted: &BTreeMap<String, u64>) -> Result<()> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [flat, .., name] = words.as_slice() else { bail!("pprof printed {line:?}") };
         let module = name.split('+').next().unwrap_or(name).to_owned();
-        *found.entry(module).or_default() +=
-            flat.trim_end_matches("events").parse::<u64>().with_context(|| line.to_owned())?;
+        *found.entry(module).or_default() += flat.parse::<u64>().with_context(|| line.to_owned())?;
     }
     ensure!(found == *wanted, "pprof found {found:?}, and the report has {wanted:?}");
     Ok(())

@@ -76,7 +76,7 @@ fn of_peek(text: &str) -> Result<[Calls; 2]> {
         for line in block.lines().filter(|line| line.contains('|')) {
             let (numbers, name) = line.split_once('|').with_context(|| line.to_owned())?;
             let (numbers, name): (Vec<&str>, _) = (numbers.split_whitespace().collect(), name.trim().to_owned());
-            let events = || numbers.first().and_then(|number| number.trim_end_matches("events").parse::<u64>().ok());
+            let events = || numbers.first().and_then(|number| number.parse::<u64>().ok());
             match (&function, numbers.len()) {
                 (None, 5) => function = Some(name),
                 (None, _) => callers.push((name, events().with_context(|| line.to_owned())?)),

@@ -125,8 +125,7 @@ fn inline_attributes_samples_to_inlined_functions() {
         ]
     );
     let stacks = run("export FILE --format folded").out;
-    let first =
-        "app.exe (8);functions.dll;functions::alpha() 1000\napp.exe (8);functions.dll;functions::alpha();core::";
+    let first = "app.exe;functions.dll;functions::alpha() 1000\napp.exe;functions.dll;functions::alpha();core::";
     assert!(stacks.starts_with(first), "{stacks}");
 }
 

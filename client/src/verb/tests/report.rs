@@ -460,7 +460,7 @@ fn every_format_is_written_to_standard_output_or_to_a_file() {
     let file = recording();
     for (format, beginning) in [
         ("firefox", "{\"meta\":"),
-        ("folded", "[unknown] (99);[unknown];0x0000000000001000 200006\n"),
+        ("folded --pid", "[unknown] (99);[unknown];0x0000000000001000 200006\n"),
         ("csv", "time_ns,kind,"),
         ("speedscope", "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","),
         (
@@ -539,7 +539,7 @@ fn every_verb_that_reads_recordings_has_the_selection() {
     let lines = text("export FILE --format csv -e 25 --module app");
     assert_eq!(lines.lines().filter(|line| line.contains(",sample,")).count(), 1200);
     let folded = text("export FILE --format folded --symbol app*");
-    assert_eq!(folded, "app.exe (8);app.exe;app.exe+0x1000 120003600\n");
+    assert_eq!(folded, "app.exe;app.exe;app.exe+0x1000 120003600\n");
     let file = recording();
     let svg = file.run("flamegraph FILE -o - --cpu 0").out;
     assert!(svg.contains(">C:\\app\\app.exe --fast (85.0 % of all events are selected)</text>"), "{svg}");

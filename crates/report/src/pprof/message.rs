@@ -99,12 +99,15 @@ pub struct Line {
     pub function_id: u64,
 }
 
+/// Without `system_name`, the name in the image: where it equals the name, `go tool pprof` takes the name for a decorated
+/// one and cuts the parameters off, so that `ns::f(int)` and `ns::f(double)` become one function.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Function {
     #[prost(uint64, tag = "1")]
     pub id: u64,
     #[prost(int64, tag = "2")]
     pub name: i64,
-    #[prost(int64, tag = "3")]
-    pub system_name: i64,
+    /// Where pprof has a source file: functions of the same name in different ones are different.
+    #[prost(int64, tag = "4")]
+    pub filename: i64,
 }

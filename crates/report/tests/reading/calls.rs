@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use prost::Message;
 use protocol::SampleRecord;
 use recording::{CallStack, MissingStack, SampleStack, StackEnd, Writer};
-use report::{Contents, Filter, firefox, flamegraph, folded, folded_for_graph, pprof, speedscope};
+use report::{Contents, Filter, firefox, flamegraph, folded_for_graph, folded_with_numbers, pprof, speedscope};
 use serde_json::Value;
 
 use super::formats::proto;
@@ -119,7 +119,7 @@ fn of_pprof(contents: &Contents) -> Paths {
             let [line] = &location.lines[..] else { panic!("{location:?}") };
             text(profile.function.iter().find(|function| function.id == line.function).unwrap().name)
         });
-        *paths.entry(names.collect()).or_default() += u64::try_from(sample.values[1]).unwrap();
+        *paths.entry(names.collect()).or_default() += u64::try_from(sample.values[1..].iter().sum::<i64>()).unwrap();
     }
     let distinct = |ids: Vec<u64>| (1..=ids.len() as u64).eq(ids);
     assert!(distinct(profile.location.iter().map(|one| one.id).collect()), "{profile:?}");
@@ -177,7 +177,7 @@ proptest! {
         let marked = |is_kernel, offset, is_call| {
             name(is_kernel, offset, is_call) + if is_kernel { "_[k]" } else { "" }
         };
-        let lines = folded(&contents, &symbol_index(&contents), CYCLES, &Filter::default());
+        let lines = folded_with_numbers(&contents, &symbol_index(&contents), CYCLES, &Filter::default());
         prop_assert_eq!(of_lines(&lines), wanted(&stacks, "app.exe (8)", marked));
         // Every function is wide enough for a graph.
         let shown = folded_for_graph(&contents, &symbol_index(&contents), CYCLES, &Filter::default());

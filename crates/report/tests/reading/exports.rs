@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 use protocol::{CounterSample, SampleRecord};
 use recording::Block;
-use report::{Filter, Thinned, firefox, flamegraph, folded, folded_for_graph, samples_csv};
+use report::{Filter, Thinned, firefox, flamegraph, folded, folded_for_graph, folded_with_numbers, samples_csv};
 use serde_json::Value;
 
 use super::support::{APP, CYCLES, MISSES, file, processes, read, recording, sample, symbol_index};
@@ -43,7 +43,7 @@ fn filtered_csv_keeps_losses_and_pauses_of_its_source_and_of_all_sources() {
     let out = String::from_utf8(out).unwrap();
     let beginnings: Vec<&str> = out.lines().skip(1).map(|line| line.split(",,").next().unwrap()).collect();
     let sample =
-        "200000,sample,1,BranchMispredictions,12,other.exe,13,u,1009,0x00007ff800000040,ntdll.dll,ntdll.dll+0x40,";
+        "200000,sample,1,BranchMispredictions,12,other.exe,13,u,1009,0x00007ff800000040,ntdll.dll,ntdll.dll+0x40";
     assert_eq!(beginnings, [sample, "400000,throttled,1", "900000,resumed,1", "1000000,silenced,1"]);
 }
 
@@ -129,7 +129,8 @@ fn a_flame_graph_has_no_lines_for_what_it_does_not_show() {
     let records: Vec<SampleRecord> = narrow.chain(wide).collect();
     let contents = read(&file(&[Block::Process(processes()[1].clone()), Block::Samples(records)]));
     let index = symbol_index(&contents);
-    let [all, shown] = [folded, folded_for_graph].map(|fold| fold(&contents, &index, CYCLES, &of_cycles()));
+    let [all, shown] =
+        [folded_with_numbers, folded_for_graph].map(|fold| fold(&contents, &index, CYCLES, &of_cycles()));
     // A hundredth of a percent of the events, 7.0, is the minimum.
     assert_eq!(
         shown,
@@ -220,7 +221,7 @@ fn flame_graph_has_a_box_for_each_frame() {
     let svg = String::from_utf8(svg).unwrap();
     assert!(svg.starts_with("<?xml") && svg.trim_end().ends_with("</svg>"));
     for title in [
-        "app.exe (8) (600,018 events, 60.00%)",
+        "app.exe (600,018 events, 60.00%)",
         "ntoskrnl.exe+0x500 (200,006 events, 20.00%)",
         "all (1,000,030 events, 100%)",
     ] {

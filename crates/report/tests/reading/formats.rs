@@ -9,11 +9,14 @@ use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options};
 use prost::Message;
 use protocol::CounterSample;
-use recording::Block;
-use report::{Column, Contents, Filter, RecordedTime, Table, pprof, rates, samples_csv, script, speedscope};
+use recording::{Block, Method, Methods, Process};
+use report::{
+    Column, Contents, Filter, RecordedTime, Table, folded, folded_with_numbers, pprof, rates, samples_csv, script,
+    speedscope,
+};
 use serde_json::Value;
 
-use super::support::{CYCLES, MISSES, NT, NTDLL, file, processes, read, recording, sample, summary, symbol_index};
+use super::support::{APP, CYCLES, MISSES, NT, NTDLL, file, processes, read, recording, sample, summary, symbol_index};
 
 /// Returns the events of each process, in a row of `columns`.
 fn events(contents: &Contents, columns: &[Column]) -> BTreeMap<Vec<String>, u64> {
@@ -168,6 +171,10 @@ pub mod proto {
         pub id: u64,
         #[prost(int64, tag = "2")]
         pub name: i64,
+        #[prost(int64, tag = "3")]
+        pub system_name: i64,
+        #[prost(int64, tag = "4")]
+        pub file: i64,
     }
 }
 
@@ -190,7 +197,7 @@ fn pprof_has_the_events_of_a_report_by_process_and_function() {
     let text = |index: i64| profile.strings[usize::try_from(index).unwrap()].as_str();
     assert_eq!(profile.strings[0], "", "the format demands it");
     let types: Vec<_> = profile.sample_type.iter().map(|pair| (text(pair.kind), text(pair.unit))).collect();
-    assert_eq!(types, [("samples", "count"), ("BranchMispredictions", "events"), ("TotalCycles", "events")]);
+    assert_eq!(types, [("samples", "count"), ("BranchMispredictions", "count"), ("TotalCycles", "count")]);
     assert_eq!(text(profile.default_type), "TotalCycles", "the first event of the recording");
     let comments: Vec<&str> = profile.comments.iter().map(|index| text(*index)).collect();
     let account = "samples lost: 3; pauses: 1; stops: 1; sleeps of the machine: 0";
@@ -207,11 +214,14 @@ fn pprof_has_the_events_of_a_report_by_process_and_function() {
             text(function.name).to_owned()
         };
         let process = sample.labels.iter().find(|label| text(label.kind) == "process").unwrap();
-        if let Some(mapping) = profile.mapping.iter().find(|mapping| mapping.id == location.mapping) {
-            assert!((mapping.start..mapping.end).contains(&location.address), "{location:?}");
-            assert!(text(mapping.file).starts_with("C:\\"));
-            assert_eq!(text(mapping.build), "FB43168BD573ADCA4C4C44205044422E1");
-        }
+        let mapping = profile.mapping.iter().find(|mapping| mapping.id == location.mapping).unwrap();
+        assert!((mapping.start..mapping.end).contains(&location.address), "{location:?}");
+        let build = match text(mapping.file) {
+            "[unknown]" => "",
+            path if path.starts_with("C:\\") => "FB43168BD573ADCA4C4C44205044422E1",
+            path => panic!("{path}"),
+        };
+        assert_eq!(text(mapping.build), build);
         let process = text(process.unit).to_owned();
         let names = [process].into_iter().chain(location.lines.iter().rev().map(name)).collect();
         *sums.entry(names).or_default() += u64::try_from(sample.values[2]).unwrap();
@@ -219,6 +229,55 @@ fn pprof_has_the_events_of_a_report_by_process_and_function() {
     sums.retain(|_, events| *events > 0);
     assert_eq!(sums, events(&read(&recording()), &[Column::Process, Column::Frames]));
     assert_eq!(pprof_profile(&of(MISSES)).sample_type.len(), 2);
+    let empty = pprof_of(&file(&[]), &Filter::default());
+    let types = empty.sample_type.iter().map(|pair| empty.strings[usize::try_from(pair.kind).unwrap()].as_str());
+    let wanted = ["samples", "BranchMispredictions", "TotalCycles"];
+    assert!(types.eq(wanted), "pprof compares profiles of the same types only");
+}
+
+/// pprof cuts the parameters off a name that is also the name in the image, and adds up functions of the same name in
+/// the same file.
+#[test]
+fn functions_of_the_same_name_are_apart_in_pprof() {
+    let method = |address, name: &str| Method { address, size: 0x10, name: name.to_owned(), loaded: 0 };
+    let methods = vec![method(0x1000, "ns::f(int)"), method(0x2000, "ns::f(double)")];
+    let mut blocks: Vec<Block> = processes().into_iter().map(Block::Process).collect();
+    blocks.push(Block::Methods(Methods { id: 8, created: None, methods }));
+    let places = [0x1000, 0x2000, APP, NTDLL, NT];
+    blocks.push(Block::Samples(places.map(|ip| sample(CYCLES, 8, ip, 1).into()).to_vec()));
+    let profile = pprof_of(&file(&blocks), &Filter::default());
+    let text = |index: i64| profile.strings[usize::try_from(index).unwrap()].as_str();
+    let mut found = Vec::new();
+    for location in &profile.location {
+        let mapping = profile.mapping.iter().find(|mapping| mapping.id == location.mapping).unwrap();
+        let function = profile.function.iter().find(|function| function.id == location.lines[0].function).unwrap();
+        assert_eq!((function.system_name, function.file), (0, mapping.file), "{function:?}");
+        found.push((text(function.name), text(function.file)));
+    }
+    found.sort_unstable();
+    let wanted = [
+        ("app.exe+0x0", "C:\\app\\app.exe"),
+        ("ns::f(double)", "[unknown]"),
+        ("ns::f(int)", "[unknown]"),
+        ("ntdll.dll+0x0", "C:\\Windows\\System32\\ntdll.dll"),
+        ("ntoskrnl.exe+0x0", "C:\\Windows\\ntoskrnl.exe"),
+    ];
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn folded_stacks_of_two_runs_of_a_program_are_the_same() {
+    let run = |id: u32| {
+        let [kernel, app, _] = processes();
+        let samples = [APP + 0x10, NT + 0x20].map(|ip| sample(CYCLES, id, ip, 1).into());
+        read(&file(&[Block::Process(kernel), Block::Process(Process { id, ..app }), Block::Samples(samples.to_vec())]))
+    };
+    let [first, second] = [8, 16].map(run);
+    let lines = |contents: &Contents| folded(contents, &symbol_index(contents), CYCLES, &Filter::default());
+    assert_eq!(lines(&first), ["app.exe;app.exe;app.exe+0x10 1", "app.exe;ntoskrnl.exe;ntoskrnl.exe+0x20 1"]);
+    assert_eq!(lines(&first), lines(&second));
+    let numbered = folded_with_numbers(&second, &symbol_index(&second), CYCLES, &Filter::default());
+    assert!(numbered.iter().all(|line| line.starts_with("app.exe (16);")), "{numbered:?}");
 }
 
 #[test]

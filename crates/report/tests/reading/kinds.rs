@@ -78,8 +78,8 @@ fn exports_have_every_kind_and_no_id_of_unknown_processes() {
         [
             "[unknown];[unknown];[unknown] 1000",
             "[unknown];ntoskrnl.exe;ntoskrnl.exe+0x40 1000",
-            "app.exe (8);app.exe;app.exe+0x10 1000",
-            "app.exe (8);app.exe;app.exe+0x20 2000",
+            "app.exe;app.exe;app.exe+0x10 1000",
+            "app.exe;app.exe;app.exe+0x20 2000",
         ]
     );
 
@@ -125,7 +125,7 @@ fn inferno_finds_the_samples_of_unknown_processes_in_a_script() {
     let folded = String::from_utf8(folded).unwrap();
     let mut lines: Vec<&str> = folded.lines().collect();
     lines.sort_unstable();
-    assert_eq!(lines, ["[unknown];[ntoskrnl.exe] 1000", "[unknown];[unknown] 1000", "app.exe;[app.exe] 3000"]);
+    assert_eq!(lines, ["[unknown];[[ntoskrnl.exe]] 1000", "[unknown];[unknown] 1000", "app.exe;[app.exe] 3000"]);
 }
 
 /// Returns what is counted of a recording, except the locations.

@@ -158,7 +158,7 @@ fn inlined_functions_are_frames_below_the_symbol() {
     }
     let stacks = report::folded(&contents, &symbol_index, CYCLES, &Filter::default());
     assert!(
-        stacks.contains(&format!("app.exe (8);functions.dll;functions::alpha();{fetch_add};{atomic_add} 2")),
+        stacks.contains(&format!("app.exe;functions.dll;functions::alpha();{fetch_add};{atomic_add} 2")),
         "{stacks:?}"
     );
     let mut text = Vec::new();
@@ -203,7 +203,7 @@ fn inlined_functions_of_callers_are_frames_of_their_own() {
     assert_eq!(
         report::folded(&contents, &symbol_index, CYCLES, &Filter::default()),
         [format!(
-            "app.exe (8);functions::entry();{atomic}::AtomicU32::load()_[i];{atomic}::atomic_load()_[i];\
+            "app.exe;functions::entry();{atomic}::AtomicU32::load()_[i];{atomic}::atomic_load()_[i];\
              functions::alpha();{atomic}::AtomicU32::fetch_add()_[i];{atomic}::atomic_add()_[i] 1"
         )]
     );

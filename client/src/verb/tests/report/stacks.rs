@@ -126,8 +126,8 @@ fn the_listing_of_single_samples_shows_their_stacks() {
 fn a_script_has_the_callers_of_each_sample() {
     let script = text("script FILE");
     let wanted = "
-\tfffff80000000050 [unknown] (ntoskrnl.exe)
-\tfffff80000000900 [unknown] (ntoskrnl.exe)
+\tfffff80000000050 [unknown] ([ntoskrnl.exe])
+\tfffff80000000900 [unknown] ([ntoskrnl.exe])
 \t    7ff800000030 [unknown] (a_library_with_a_name_that_is_far_too_long_for_a_console_of_eighty_columns.dll)
 \t          200010 App.Main(string[]) ([JIT])
 \t       140000050 [unknown] (app.exe)
