@@ -5,7 +5,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use json_schemas::Writer;
 
 /// Time limit for a program: far more than any of ours needs, far less than a hung test run would take.
 const TIME_LIMIT: Duration = Duration::from_mins(1);
@@ -73,7 +72,7 @@ impl ProgramOutput {
         let ran = self.success()?;
         let object =
             serde_json::from_str(&ran.out).with_context(|| format!("{} printed no JSON:\n{}", ran.line, ran.out))?;
-        json_schemas::check(&object, Writer::Present).with_context(|| ran.line)?;
+        json_schemas::check(&object).with_context(|| ran.line)?;
         Ok(object)
     }
 }
