@@ -215,7 +215,7 @@ impl Sampler {
     ) -> bool {
         let per_cpu = owned.extension();
         let (pebs_sequence, cookie) = if SPECIAL { (per_cpu.pebs_sequence(), per_cpu.next_cookie()) } else { (0, 0) };
-        let OverflowStatus(overflowed) = self.hal.serve(current, owned, |_| ());
+        let OverflowStatus(overflowed) = self.hal.serve::<SPECIAL>(current, owned);
         let mut watermark_hit = false;
         for (counter, subscriptions) in per_cpu.subscriptions_of(overflowed) {
             let (source, interval) = subscriptions.loaded();

@@ -4,16 +4,23 @@
 use std::collections::BTreeMap;
 
 use cpuid_dumps::CpuIdentity;
-use engine::Engine;
+use engine::{Engine, Interrupted};
 use model::{Accesses, Mode, Selected};
 use pmu::ProfileInterface;
-use protocol::{BRANCHES, Code, CountRecord, ErrorCode, EventRequest, ProcessorSet, SourceRecord, StartHeader, modes};
+use protocol::{BRANCHES, Code, CountRecord, ErrorCode, EventRequest, SourceRecord, StartHeader, event_flags, modes};
 use simulation::{Client, SimMachine};
 
 const PROFILE_TIME: u32 = 0;
 
+/// The interrupted code, which does not matter here.
+const NOWHERE: Interrupted = Interrupted { ip: 1, process: 2, thread: 3, mode: protocol::Mode::User };
+
 /// Processors of each machine: both core types of a hybrid.
 const PROCESSORS: u32 = 2;
+
+/// Interval of the sampled sources, and how often their events occur and are served.
+const INTERVAL: u32 = 10_000;
+const ROUNDS: u32 = 8;
 
 /// Returns a different number of occurrences for each event.
 fn work(selected: Selected) -> u64 {
@@ -28,16 +35,27 @@ fn supported(client: Client, engine: &mut Engine<&SimMachine>) -> Vec<u32> {
     supported.map(|source| source.source).filter(|source| *source != PROFILE_TIME).collect()
 }
 
-/// Starts as many of these sources as there are counters for, then counts, and checks each count against the model's
-/// ledger. Returns how many were counted.
-fn count(name: &str, machine: &SimMachine, engine: &mut Engine<&SimMachine>, sources: &[u32]) -> usize {
+/// Starts as many of these sources as there are counters for, with an interval or without, then counts, and checks each
+/// count against the model's ledger. Returns how many were counted.
+fn count(name: &str, machine: &SimMachine, engine: &mut Engine<&SimMachine>, sources: &[u32], interval: u32) -> usize {
     let client = Client::open(engine, 2, 10);
-    let all = ProcessorSet::EMPTY;
-    let mut chosen: Vec<(u32, u32)> = Vec::new();
+    let header = StartHeader { ring: if interval > 0 { 64 } else { 0 }, ..StartHeader::EMPTY };
+    // To try an event of the Pentium, or any counter of a guest, lets it count, so that the model's ledger then has more
+    // than the session. In user mode nothing occurs until the ledger is cleared.
+    let hal = engine.sampler().hal();
+    let counts_before = hal.interface().kind() == pmu::Kind::Pentium || hal.must_try_counters();
+    let modes = if counts_before { modes::USER } else { modes::BOTH };
+    let mut chosen: Vec<EventRequest> = Vec::new();
     // The longest prefix that can be placed: each refusal names its cause, and changes nothing.
     for source in sources {
-        chosen.push((*source, modes::BOTH));
-        let answer = client.start(engine, 0, all, &chosen).header();
+        chosen.push(EventRequest {
+            source: *source,
+            modes,
+            interval,
+            flags: event_flags::COUNTED,
+            ..EventRequest::EMPTY
+        });
+        let answer = client.start_with(engine, header, &chosen).header();
         if answer.status == 0 {
             client.stop(engine, answer.detail[0], None);
         } else {
@@ -47,26 +65,35 @@ fn count(name: &str, machine: &SimMachine, engine: &mut Engine<&SimMachine>, sou
         }
     }
     assert!(!chosen.is_empty(), "{name}: no source can be started");
-    let answer = client.start(engine, 0, all, &chosen).header();
+    machine.all().for_each(|cpu| cpu.model().clear_ledger());
+    let answer = client.start_with(engine, header, &chosen).header();
     assert_eq!((answer.status, answer.cause), (0, 0), "{name}");
-    machine.all().for_each(|cpu| cpu.model().clear_ledger()); // a start may try the counters
-    for processor in 0..PROCESSORS {
-        machine.run(processor, Mode::User, &work);
-        machine.run(processor, Mode::Kernel, &work);
+    if counts_before {
+        machine.all().for_each(|cpu| cpu.model().clear_ledger());
+    }
+    for _ in 0..if interval > 0 { ROUNDS } else { 1 } {
+        for processor in 0..PROCESSORS {
+            machine.run(processor, Mode::User, &work);
+            machine.run(processor, Mode::Kernel, &work);
+            machine.deliver(engine, processor, &NOWHERE);
+        }
     }
     let counts = client.read(engine, answer.detail[0]);
     assert_eq!(counts.len(), chosen.len() * PROCESSORS as usize, "{name}");
+    let mut overflows = 0;
     let stopped: Vec<CountRecord> = client.stop(engine, answer.detail[0], None).records();
     for (count, stopped) in counts.iter().zip(&stopped) {
-        assert_eq!(count.count, stopped.count, "{name}");
-        assert!(count.count > 0, "{name}: {count:?}");
+        // Between the two readings are those of other counters.
+        assert!((1..=stopped.count).contains(&count.count), "{name}: {count:?}");
+        overflows += stopped.samples + stopped.lost + stopped.throttled;
     }
+    assert_eq!(overflows > 0, interval > 0, "{name}");
     // Each counter of the ledger belongs to one count.
     for processor in 0..PROCESSORS {
-        let model = machine.processor(processor).model();
-        let counted: BTreeMap<_, u64> = model.ledger().entries().map(|entry| (entry.counter, entry.counted)).collect();
+        let entries = machine.ledger(processor);
+        let counted: BTreeMap<_, u64> = entries.into_iter().map(|entry| (entry.counter, entry.counted)).collect();
         let mut ledger: Vec<u64> = counted.into_values().collect();
-        let of_processor = counts.iter().filter(|count| count.processor == processor);
+        let of_processor = stopped.iter().filter(|count| count.processor == processor);
         let mut told: Vec<u64> = of_processor.map(|count| count.count).collect();
         ledger.sort_unstable();
         told.sort_unstable();
@@ -81,7 +108,7 @@ fn record(name: &str, engine: &mut Engine<&SimMachine>) {
     let client = Client::open(engine, 3, 10);
     let header = StartHeader { ring: 64, ..StartHeader::EMPTY };
     for (source, modes, interval) in
-        [(BRANCHES, modes::BOTH, 64), (2, modes::BOTH | modes::PRECISE, 4_096), (2, modes::BOTH, 4_096)]
+        [(BRANCHES, modes::USER, 64), (2, modes::USER | modes::PRECISE, 4_096), (2, modes::USER, 4_096)]
     {
         let event = EventRequest { source, modes, interval, ..EventRequest::EMPTY };
         let answer = client.start_with(engine, header, &[event]).header();
@@ -99,7 +126,7 @@ fn accesses(machine: &SimMachine) -> Vec<Accesses> {
 
 #[test]
 fn each_identity_lists_places_and_counts_or_refuses_without_a_write() {
-    let (mut identities, mut with_counters, mut counted) = (0, 0, 0);
+    let (mut identities, mut with_counters, mut counted, mut sampled) = (0, 0, 0, 0);
     for identity in cpuid_dumps::all() {
         let CpuIdentity { name, .. } = identity;
         let machine = SimMachine::new(identity, PROCESSORS);
@@ -109,10 +136,14 @@ fn each_identity_lists_places_and_counts_or_refuses_without_a_write() {
         assert_eq!(sources, identity.expected.supported, "{name}");
         let hal = engine.sampler().hal();
         let has_counters = hal.interface().counters() > 0 && hal.is_enumerated();
+        let hal_interrupts = hal.interface().interrupts();
         identities += 1;
         if has_counters {
             with_counters += 1;
-            counted += count(name, &machine, &mut engine, &sources);
+            counted += count(name, &machine, &mut engine, &sources, 0);
+            if hal_interrupts {
+                sampled += count(name, &machine, &mut engine, &sources, INTERVAL);
+            }
             record(name, &mut engine);
             assert!(accesses(&machine).iter().all(|accesses| accesses.faulted == 0), "{name}");
         } else {
@@ -121,7 +152,7 @@ fn each_identity_lists_places_and_counts_or_refuses_without_a_write() {
         engine.shut_down();
         assert!(!machine.is_in_use(), "{name}: something is held");
     }
-    println!("{identities} identities, {with_counters} with counters, {counted} counted sources");
+    println!("{identities} identities, {with_counters} with counters, {counted} counted sources, {sampled} sampled");
     assert!(identities >= 120 && with_counters >= 120, "{identities}, {with_counters}");
 }
 
@@ -132,7 +163,7 @@ fn refuses(name: &str, machine: &SimMachine, engine: &mut Engine<&SimMachine>) {
     for source in [2, 6, 0x19, BRANCHES] {
         for interval in [0, 4_096] {
             let header = StartHeader { ring: if interval > 0 { 64 } else { 0 }, ..StartHeader::EMPTY };
-            let event = EventRequest { source, modes: modes::BOTH, interval, ..EventRequest::EMPTY };
+            let event = EventRequest { source, modes: modes::USER, interval, ..EventRequest::EMPTY };
             let answer = client.start_with(engine, header, &[event]).header();
             assert!(answer.status != 0 && answer.cause != 0, "{name}: {source:#x}, {answer:?}");
         }
@@ -163,12 +194,12 @@ fn architectural_pebs_is_refused_without_an_access_of_the_registers_that_it_lack
         }
         let header = StartHeader { ring: 64, ..StartHeader::EMPTY };
         let precise =
-            EventRequest { source: 2, modes: modes::BOTH | modes::PRECISE, interval: 4_096, ..EventRequest::EMPTY };
+            EventRequest { source: 2, modes: modes::USER | modes::PRECISE, interval: 4_096, ..EventRequest::EMPTY };
         let answer = client.start_with(&mut engine, header, &[precise]).header();
         let (missing, format) = pmu::debug_store::MissingFeature::UnknownFormat(15).numbers();
         assert_eq!(answer.cause, ErrorCode::NoDebugStore as u32, "{}: {answer:?}", identity.name);
         assert_eq!(answer.detail, [u64::from(missing), u64::from(format)], "{}", identity.name);
-        let branches = EventRequest { source: BRANCHES, modes: modes::BOTH, interval: 64, ..EventRequest::EMPTY };
+        let branches = EventRequest { source: BRANCHES, modes: modes::USER, interval: 64, ..EventRequest::EMPTY };
         let answer = client.start_with(&mut engine, header, &[branches]).header();
         assert_eq!((answer.status, answer.cause), (0, 0), "{}: branches go on", identity.name);
         client.stop(&mut engine, answer.detail[0], None);

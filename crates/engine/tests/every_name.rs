@@ -134,11 +134,11 @@ fn every_event_is_placed_on_a_counter_of_the_facts_and_counts_what_occurred() {
                 if selector == 0 && raw.is_encodable() { 0 } else { raw.full().with_selector(selector).into_bits() };
             let (source, extra) = (raw.source().0, value);
             let counted =
-                EventRequest { source, modes: modes::BOTH, counters, event: whole, extra, ..EventRequest::EMPTY };
+                EventRequest { source, modes: modes::USER, counters, event: whole, extra, ..EventRequest::EMPTY };
             // Load latency is measured by precise samples only.
             let is_latency = selector == Selector::LoadLatency as u8;
             let (header, request) = if is_latency {
-                let precise = EventRequest { modes: modes::BOTH | modes::PRECISE, interval: INTERVAL, ..counted };
+                let precise = EventRequest { modes: modes::USER | modes::PRECISE, interval: INTERVAL, ..counted };
                 (StartHeader { ring: 64, ..HEADER }, precise)
             } else {
                 (HEADER, counted)

@@ -51,12 +51,12 @@ fn events(identity: &'static CpuIdentity) -> Vec<EventRequest> {
     let interrupts = hal.interface().interrupts();
     let interval = if interrupts { INTERVAL } else { 0 };
     let first = *identity.expected.supported.first().unwrap();
-    let mut events = vec![event(first, modes::BOTH, interval)];
+    let mut events = vec![event(first, modes::USER, interval)];
     if identity.has_debug_store() && hal.interface().kind() == Kind::Emon && hal.interface().pmu_version() >= 2 {
-        events.push(event(BRANCHES, modes::BOTH, 64));
+        events.push(event(BRANCHES, modes::USER, 64));
         let without_engine = SimMachine::new(identity, 1);
         if pmu::debug_store::examine(without_engine.processor(0)).is_ok_and(|found| found.precise.is_ok()) {
-            events.push(event(0x1A, modes::BOTH | modes::PRECISE, INTERVAL));
+            events.push(event(0x1A, modes::USER | modes::PRECISE, INTERVAL));
         }
     }
     events
@@ -172,7 +172,7 @@ fn without_the_global_registers_of_amd_the_same_counters_count_and_sample() {
             let mut engine = Engine::new(&machine, [0; 4]).unwrap();
             let client = Client::open(&mut engine, 1, 10);
             let session =
-                start(client, &mut engine, &[event(2, modes::BOTH, INTERVAL), event(6, modes::BOTH, 0)]).header();
+                start(client, &mut engine, &[event(2, modes::USER, INTERVAL), event(6, modes::USER, 0)]).header();
             assert_eq!(session.status, 0, "{name}, {absent:03b}");
             for processor in 0..2 {
                 for _ in 0..3 {
@@ -208,7 +208,7 @@ fn a_fault_in_x2apic_mode_or_of_the_save_area_is_refused_as_well() {
             };
             let machine = SimMachine::of([of(), of()]);
             machine.processor(1).model().set_faulting([faulting((access, number))]);
-            check_refused(&machine, &[event(2, modes::BOTH, INTERVAL)], (access, number), "x2APIC");
+            check_refused(&machine, &[event(2, modes::USER, INTERVAL)], (access, number), "x2APIC");
         }
     }
     // A request for control areas, which reads IA32_MISC_ENABLE, IA32_PERF_CAPABILITIES and IA32_DS_AREA.
@@ -240,7 +240,7 @@ fn a_second_start_tries_only_what_its_event_needs() {
         for spent in &mut spent {
             let before = accesses();
             let first = *identity.expected.supported.first().unwrap();
-            let session = start(client, &mut engine, &[event(first, modes::BOTH, 0)]).header();
+            let session = start(client, &mut engine, &[event(first, modes::USER, 0)]).header();
             assert_eq!(session.status, 0, "{}", identity.name);
             client.stop(&mut engine, session.detail[0], None);
             let after = accesses();
@@ -264,7 +264,7 @@ fn an_added_processor_that_lacks_a_register_is_left_out() {
         machine.processor(1).model().set_faulting(FaultingAccess::without(select));
         let mut engine = Engine::new(&machine, [0; 4]).unwrap();
         let client = Client::open(&mut engine, 1, 10);
-        let session = start(client, &mut engine, &[event(2, modes::BOTH, 0)]).header();
+        let session = start(client, &mut engine, &[event(2, modes::USER, 0)]).header();
         machine.add_processor(&mut engine);
         assert_eq!(client.read(&mut engine, session.detail[0]).len(), 1, "{name}: it goes on where it was");
         assert_eq!(machine.processor(1).accesses_since_fault(), Some(0), "{name}");
@@ -279,9 +279,9 @@ fn nothing_is_accessed_for_the_first_time_while_the_machine_sleeps() {
     let mut engine = Engine::new(&machine, [0; 4]).unwrap();
     let client = Client::open(&mut engine, 1, 10);
     machine.fall_asleep(&engine);
-    let refused = start(client, &mut engine, &[event(2, modes::BOTH, 0)]).header();
+    let refused = start(client, &mut engine, &[event(2, modes::USER, 0)]).header();
     assert_eq!(refused.cause, ErrorCode::Asleep as u32);
     assert!(!machine.is_in_use());
     machine.wake(&engine);
-    assert_eq!(start(client, &mut engine, &[event(2, modes::BOTH, 0)]).header().status, 0);
+    assert_eq!(start(client, &mut engine, &[event(2, modes::USER, 0)]).header().status, 0);
 }

@@ -19,7 +19,7 @@ fn source() -> u32 {
 }
 
 const fn event(source: u32, interval: u32) -> EventRequest {
-    EventRequest { source, modes: modes::BOTH, interval, ..EventRequest::EMPTY }
+    EventRequest { source, modes: modes::USER, interval, ..EventRequest::EMPTY }
 }
 
 fn started(client: Client, engine: &mut Engine<&SimMachine>, events: &[EventRequest]) -> u64 {

@@ -36,10 +36,11 @@ fn engine_bytes(name: &str, processors: u32) -> [usize; 3] {
     machine.all().for_each(|cpu| cpu.require_guards(false)); // what is noted of guards takes memory
     let client = Client::open(&mut engine, 1, 10);
     let header = StartHeader::EMPTY;
-    let events = [2, 6, 11].map(|source| EventRequest { source, modes: modes::BOTH, ..EventRequest::EMPTY });
+    let events = [2, 6, 11].map(|source| EventRequest { source, modes: modes::USER, ..EventRequest::EMPTY });
     let answer = client.start_with(&mut engine, header, &events).header();
     assert_eq!(answer.status, 0);
     machine.run(processors - 1, Mode::User, &|_| 1);
+    machine.all().for_each(|cpu| cpu.model().clear_ledger());
     let state = engine.sampler().hal().state_bytes();
     engine.close(client.0);
     [made, state, bytes() - before - made]

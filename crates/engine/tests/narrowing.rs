@@ -22,7 +22,7 @@ fn raw(event: u16, umask: u8) -> u32 {
 }
 
 const fn event(source: u32, counters: u32) -> EventRequest {
-    EventRequest { source, modes: modes::BOTH, counters, ..EventRequest::EMPTY }
+    EventRequest { source, modes: modes::USER, counters, ..EventRequest::EMPTY }
 }
 
 const fn sampled(source: u32, counters: u32) -> EventRequest {

@@ -86,7 +86,7 @@ fn start(
 ) -> Result<u64, (u32, u32, u64)> {
     let mut set = ProcessorSet::EMPTY;
     assert!(processors.iter().all(|processor| set.insert(*processor)));
-    let header = client.start(engine, 0, set, &[(source, modes::BOTH)]).header();
+    let header = client.start(engine, 0, set, &[(source, modes::USER)]).header();
     if header.cause == 0 { Ok(header.detail[0]) } else { Err((header.cause, header.processor, header.detail[0])) }
 }
 

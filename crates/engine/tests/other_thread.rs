@@ -37,7 +37,7 @@ fn start(
     processors: ProcessorSet,
     sources: &[u32],
 ) -> Result<u64, (u32, u32, u32, u64)> {
-    let events: Vec<_> = sources.iter().map(|source| (*source, modes::BOTH)).collect();
+    let events: Vec<_> = sources.iter().map(|source| (*source, modes::USER)).collect();
     let header = client.start(engine, 0, processors, &events).header();
     let [detail, _] = header.detail;
     if header.cause == 0 { Ok(detail) } else { Err((header.cause, header.source, header.processor, detail)) }

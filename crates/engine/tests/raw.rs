@@ -22,7 +22,7 @@ fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
 
 /// Sends `Start` and returns cause, source and first detail of the answer.
 fn start(client: Client, engine: &mut Engine<&SimMachine>, flags: u32, sources: &[u32]) -> (u32, u32, u64) {
-    let events: Vec<_> = sources.iter().map(|source| (*source, modes::BOTH)).collect();
+    let events: Vec<_> = sources.iter().map(|source| (*source, modes::USER)).collect();
     let header = client.start(engine, flags, ProcessorSet::EMPTY, &events).header();
     (header.cause, header.source, header.detail[0])
 }
@@ -47,7 +47,7 @@ fn raw_events_and_sources_of_the_table_count_side_by_side_and_their_sessions_are
             _ => 1_000,
         };
         machine.run(0, Mode::User, &events);
-        machine.run(1, Mode::Kernel, &|selected| 2 * events(selected));
+        machine.run(1, Mode::User, &|selected| 2 * events(selected));
         let counts: Vec<_> = client.read(&mut engine, session).iter().map(|it| (it.source, it.count)).collect();
         let [first, second, third] = sources;
         let wanted = [(first, 4), (second, 1_000), (third, 5), (first, 8), (second, 2_000), (third, 10)];
@@ -168,7 +168,7 @@ fn a_refusal_without_a_free_counter_reports_how_many_could_count_the_event() {
         (vec![raw(0xA1, 1); 5], raw(0xA1, 1), 4, 5),
         (vec![2, raw(0xA1, 1), 27, raw(0xA1, 1), raw(0xA1, 1), 2, raw(0xA1, 1)], raw(0xA1, 1), 4, 4),
     ] {
-        let events: Vec<_> = sources.iter().map(|source| (*source, modes::BOTH)).collect();
+        let events: Vec<_> = sources.iter().map(|source| (*source, modes::USER)).collect();
         let header = client.start(&mut engine, 0, ProcessorSet::EMPTY, &events).header();
         assert_eq!((header.cause, header.source), (ErrorCode::NoFreeCounter as u32, refused), "{sources:x?}");
         assert_eq!(header.detail, [there, wanted], "{sources:x?}");

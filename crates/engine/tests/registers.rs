@@ -46,9 +46,9 @@ fn read_by_a_session(machine: &SimMachine) -> BTreeSet<(u32, u16)> {
     let interval = if engine.sampler().hal().interface().pmu_version() >= 2 { 4_096 } else { 0 };
     let event = |source, modes| EventRequest { source, modes, interval, ..EventRequest::EMPTY };
     for events in [
-        [event(2, modes::BOTH)].as_slice(),
-        &[event(BRANCHES, modes::BOTH)],
-        &[event(0x1A, modes::BOTH | modes::PRECISE)],
+        [event(2, modes::USER)].as_slice(),
+        &[event(BRANCHES, modes::USER)],
+        &[event(0x1A, modes::USER | modes::PRECISE)],
     ] {
         let ring = if interval > 0 { 64 } else { 0 };
         let header = StartHeader { ring, ..StartHeader::EMPTY };

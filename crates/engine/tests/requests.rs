@@ -227,7 +227,7 @@ fn each_refusal_has_its_error_code_and_changes_nothing() {
     let header = client.stop(&mut engine, session, Some(6)).header();
     assert_eq!((header.cause, header.source), (ErrorCode::NotStarted as u32, 6));
     client.started(&mut engine, flags::DETACHED, &[19]);
-    let header = client.start(&mut engine, flags::DETACHED, all, &[(19, both)]).header();
+    let header = client.start(&mut engine, flags::DETACHED, all, &[(19, modes::USER)]).header();
     assert_eq!((header.cause, header.detail), (ErrorCode::AlreadyStarted as u32, [session + 1, 0]));
 }
 

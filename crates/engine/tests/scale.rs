@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use engine::{Engine, Interrupted};
 use model::Mode;
-use protocol::{EventRequest, StartHeader, modes};
+use protocol::{EventRequest, StartHeader};
 use simulation::{Client, SimMachine};
 
 #[global_allocator]
@@ -112,7 +112,12 @@ fn costs(processors: u32) -> Vec<Cost> {
     let (made, mut engine) = cost(&machine, "load", || Engine::new(&machine, [0; 4]).unwrap());
     machine.all().for_each(|cpu| cpu.require_guards(false)); // what is noted of guards takes memory
     let client = Client::open(&mut engine, 1, 10);
-    let event = |source, interval| EventRequest { source, modes: modes::BOTH, interval, ..EventRequest::EMPTY };
+    let event = |source, interval| EventRequest {
+        source,
+        modes: simulation::quiet_modes(source),
+        interval,
+        ..EventRequest::EMPTY
+    };
     // The first start accesses all registers for the first time.
     let session = start(client, &mut engine, 0, &[event(2, 0)]);
     client.stop(&mut engine, session, None);

@@ -22,7 +22,7 @@ fn a_session_on_both_threads_counts_for_each_what_happened_there() {
     let client = Client::open(&mut engine, 1, 10);
     let session = client.started(&mut engine, 0, &[2, 6, 19]);
     machine.run(0, Mode::User, &|selected| u64::from(selected.event));
-    machine.run(1, Mode::Kernel, &|selected| 100 * u64::from(selected.event));
+    machine.run(1, Mode::User, &|selected| 100 * u64::from(selected.event));
     let counts: Vec<_> = client.read(&mut engine, session).iter().map(|it| (it.processor, it.count)).collect();
     assert_eq!(counts, [(0, 0x02), (0, 0x06), (0, 0x13), (1, 200), (1, 600), (1, 1_900)]);
     engine.close(client.0);

@@ -226,17 +226,12 @@ pub trait ProfileInterface {
 
     /// Serves a performance monitor interrupt of the processor with this state. The interface of any processor serves
     /// all, because the state has the capabilities of its processor. Finds the `interrupting` counters that overflowed,
-    /// accounts and reloads each and passes it to `overflowed`. It acknowledges the status register, whatever it
-    /// reports about the driver's counters, and unmasks the LVT entry if the processor masked it. Returns the
-    /// overflowed counters; none if the interrupt was late or belongs to other software. The driver must own the
-    /// registers.
-    fn serve(
-        &self,
-        cpu: &impl Cpu,
-        pmu: &PerCpuPmu,
-        interrupting: CounterSet,
-        overflowed: impl FnMut(u8),
-    ) -> CounterSet;
+    /// accounts and reloads each. It acknowledges the status register, whatever it reports about the driver's counters,
+    /// and unmasks the LVT entry if the processor masked it. Returns the overflowed counters; none if the interrupt was
+    /// late or belongs to other software. The driver must own the registers.
+    ///
+    /// Compiled for the common interrupt and again for all else, so that the handler of the common one makes no call.
+    fn serve<const SPECIAL: bool>(&self, cpu: &impl Cpu, pmu: &PerCpuPmu, interrupting: CounterSet) -> CounterSet;
 
     /// Clears the status bits of the driver's counters. The driver must own the registers.
     fn acknowledge(&self, cpu: &impl Cpu) {

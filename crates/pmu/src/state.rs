@@ -17,7 +17,7 @@ mod total;
 
 pub use raw::RawSlot;
 pub use snapshot::{PmuSnapshot, SavedMsrs};
-pub use started::{Place, StartedCounter};
+pub use started::{Beyond, Place, StartedCounter};
 pub use total::Total;
 pub(crate) use total::backwards;
 
@@ -32,7 +32,7 @@ use crate::source::{ProfileSource, Sources};
 #[bitfield(u64)]
 #[derive(PartialEq, Eq)]
 pub struct CounterState {
-    /// Events between two interrupts; valid only with `interrupt`.
+    /// Events between two interrupts. Zero if the counter starts from zero and does not interrupt.
     pub interval: u32,
     /// Index of the event in the interface's table; higher indexes select raw events.
     #[bits(12)]
@@ -46,9 +46,9 @@ pub struct CounterState {
     pub kernel: bool,
     /// Whether it counts now.
     pub active: bool,
-    /// Interrupt after every `interval` events. If clear, the counter starts from zero and does not interrupt.
-    pub interrupt: bool,
-    /// With `interrupt`: the processor records the overflow itself (PEBS) and reloads the counter.
+    /// With an interval: the count must miss no event. The counter stands still while it is loaded again.
+    pub counted: bool,
+    /// With an interval: the processor records the overflow itself (PEBS) and reloads the counter.
     pub precise: bool,
     /// Amd64: the following counter is merged into this one, for an event with large increments.
     pub merged: bool,
@@ -89,6 +89,12 @@ impl CounterState {
         self.owner() == 0
     }
 
+    /// Returns whether the counter has an interval.
+    #[must_use]
+    pub const fn interrupt(self) -> bool {
+        self.interval() != 0
+    }
+
     /// Returns whether the counter counts now and is sampled.
     #[must_use]
     pub const fn is_sampling(self) -> bool {
@@ -112,12 +118,6 @@ impl CounterState {
     /// Returns the same value for a counter with these bits.
     #[must_use]
     pub const fn initial_within(self, mask: u64) -> u64 {
-        if self.interrupt() { self.armed_within(mask) } else { 0 }
-    }
-
-    /// Returns the same value for a counter that is known to have an interval.
-    #[must_use]
-    pub const fn armed_within(self, mask: u64) -> u64 {
         (self.interval() as u64).wrapping_neg() & mask
     }
 }

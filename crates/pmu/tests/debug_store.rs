@@ -300,7 +300,7 @@ const fn without(leaf: u32, bit: u32) -> u32 {
 
 #[test]
 fn a_counter_that_is_recorded_counts_and_does_not_interrupt_itself() {
-    let sampling = CounterState::FREE.with_active(true).with_interrupt(true);
+    let sampling = CounterState::FREE.with_active(true).with_interval(1);
     let cells: [CounterCell; 3] = Default::default();
     cells[0].store(sampling.with_precise(true));
     cells[2].store(sampling);

@@ -29,7 +29,7 @@ fn initialized(cpu: &ModelCpu) -> Hal {
 
 /// Reserves a counter for a source in both modes.
 fn reserved(hal: &Hal, source: u32) -> CounterSet {
-    let state = hal.state_for(Source(source), false).unwrap().with_owner(1).with_user(true).with_kernel(true);
+    let state = hal.state_for(Source(source), false).unwrap().with_owner(1).with_user(true);
     CounterSet::NONE.with(hal.reserve(ProcessorIndex::BOOT, state).unwrap())
 }
 

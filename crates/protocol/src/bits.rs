@@ -39,8 +39,13 @@ pub mod group_state {
 pub mod event_flags {
     /// The event has a counter all the time, even if others take turns.
     pub const PINNED: u32 = 1;
+    /// The count of a sampled event misses nothing. Where no register stops all counters at once (AMD before Zen 4,
+    /// version 1 of Intel, P6, NetBurst), each overflow then stops its counter until it is loaded again, which costs
+    /// three more accesses of a register and an RDPMC. Without this bit the events between its reading and its load are
+    /// in no total there, so that the count is a lower bound. An event that is not sampled needs no bit.
+    pub const COUNTED: u32 = 2;
     /// All defined bits.
-    pub const ALL: u32 = PINNED;
+    pub const ALL: u32 = PINNED | COUNTED;
 }
 
 /// Operations of an [`AreaRequest`](crate::AreaRequest), and bits of [`AreaRecord::flags`](crate::AreaRecord::flags).

@@ -312,8 +312,8 @@ layout! {
         reserved: u32,
     }
 
-    /// Out: what the counters of a session have counted on one processor, all read at one time. A refusal is the
-    /// header alone.
+    /// Out: what the counters of a session have counted on one processor, read one after the other without an interrupt
+    /// in between. A refusal is the header alone.
     336 GroupReply {
         /// Common header: `processor` is the processor, `count` the number of counts.
         header: ReplyHeader,

@@ -24,6 +24,8 @@ pub struct LedgerEntry {
     pub kernel: bool,
     /// Events that occurred while the counter was enabled and the mode matched.
     pub counted: u64,
+    /// Those of `counted` that occurred [between two accesses](crate::Processor::run_between_accesses).
+    pub between: u64,
     /// Number of overflows.
     pub overflows: u64,
     /// Number of interrupts that the counter raised. Overflows within one [`run`](crate::Processor::run) raise at most
@@ -42,9 +44,10 @@ impl Ledger {
     /// Adds the totals of `entry` to those of the same counter in the same configuration.
     pub(crate) fn add(&mut self, entry: LedgerEntry) {
         let key = (entry.counter, entry.selected, entry.extra, entry.user, entry.kernel);
-        let zero = LedgerEntry { counted: 0, overflows: 0, interrupts: 0, ..entry };
+        let zero = LedgerEntry { counted: 0, between: 0, overflows: 0, interrupts: 0, ..entry };
         let total = self.entries.entry(key).or_insert(zero);
         total.counted = total.counted.saturating_add(entry.counted);
+        total.between = total.between.saturating_add(entry.between);
         total.overflows = total.overflows.saturating_add(entry.overflows);
         total.interrupts = total.interrupts.saturating_add(entry.interrupts);
     }

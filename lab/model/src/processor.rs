@@ -327,10 +327,16 @@ impl Processor {
     /// As [`run`](Self::run). `events` also gets the value of the extra register of the event, which is 0 if the event
     /// needs none.
     pub fn run_with_extra(&mut self, mode: Mode, events: &dyn Fn(Selected, u64) -> u64) {
-        self.run_counters(events, |counter| match mode {
+        self.run_counters(events, false, |counter| match mode {
             Mode::User => counter.user,
             Mode::Kernel => counter.kernel,
         });
+    }
+
+    /// As [`run`](Self::run) in kernel mode, for the time that passes between two accesses of the code under test: the
+    /// counters do not wait for it. [`LedgerEntry::between`] has these events, besides `counted`.
+    pub fn run_between_accesses(&mut self, events: &dyn Fn(Selected) -> u64) {
+        self.run_counters(&|selected, _| events(selected), true, |counter| counter.kernel);
     }
 
     /// As [`run`](Self::run), with loads instead of events: a number of each kind. Loads that no event of the processor
@@ -349,7 +355,7 @@ impl Processor {
     /// Performance Counters on PMI"; Vol. 4, `IA32_DEBUGCTL`).
     pub fn run_in_smm(&mut self, events: &dyn Fn(Selected) -> u64) {
         if !self.debug_store.freezes_in_smm() {
-            self.run_counters(&|selected, _| events(selected), |_| true);
+            self.run_counters(&|selected, _| events(selected), false, |_| true);
         }
     }
 
@@ -365,9 +371,17 @@ impl Processor {
         running
     }
 
-    fn run_counters(&mut self, events: &dyn Fn(Selected, u64) -> u64, counts: impl Fn(&Running) -> bool) {
+    fn run_counters(
+        &mut self,
+        events: &dyn Fn(Selected, u64) -> u64,
+        is_between: bool,
+        counts: impl Fn(&Running) -> bool,
+    ) {
         let mut freezes = false;
-        self.pmu.elapse();
+        // That Nehalem's counters were idle for a moment in a handler is no matter of the events in it.
+        if !is_between {
+            self.pmu.elapse();
+        }
         for counter in self.running() {
             let counted = if counts(&counter) { self.seen(&counter, events) } else { 0 };
             if counted == 0 {
@@ -385,6 +399,7 @@ impl Processor {
                 user: counter.user,
                 kernel: counter.kernel,
                 counted,
+                between: if is_between { counted } else { 0 },
                 overflows,
                 interrupts: u64::from(raised),
             });

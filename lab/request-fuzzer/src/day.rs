@@ -166,7 +166,7 @@ impl Episode<'_> {
 pub fn day(seed: u64, span: Duration, identity: &'static CpuIdentity, catalog: &Catalog) -> Result<Stats, Failure> {
     let traits = Traits::of_day(identity, catalog, seed.is_multiple_of(2));
     let (most, active) = traits.processors;
-    let machine = SimMachine::new(identity, most).with_active(active);
+    let machine = SimMachine::new(identity, most).with_active(active).without_time_between_accesses();
     let units = u64::try_from(span.as_nanos() / 100).unwrap_or(u64::MAX);
     machine.pass(UPTIME);
     machine.all().for_each(|cpu| cpu.pass_time_stamps((units / 2 * TIME_STAMPS).wrapping_neg()));

@@ -280,12 +280,15 @@ impl Generator<'_> {
         if self.one_in(10) {
             event.flags = event_flags::PINNED;
         }
+        if self.one_in(3) {
+            event.flags |= event_flags::COUNTED;
+        }
         match self.random.up_to(149) {
             0 => event.interval = self.number(u64::from(u32::MAX)),
             1 => event.frequency = self.number(200_000),
             2 => event.event = self.random.up_to(u64::MAX),
             3 => event.extra = self.random.up_to(u64::MAX),
-            4 => event.flags = self.number(3),
+            4 => event.flags = self.number(7),
             _ => {}
         }
         event

@@ -49,7 +49,9 @@ fn episode(seed: u64, catalog: &Catalog, stats: &mut Stats, trace: Option<&Mutex
     let mut random = Random::new(seed, 0);
     let traits = Traits::choose(&mut random, catalog);
     let (most, active) = traits.processors;
+    // `Follow` knows in advance what each session counts, in kernel mode too.
     let machine = SimMachine::new(traits.identity, most).with_active(active).with_interrupt_mode(traits.interrupt_mode);
+    let machine = machine.without_time_between_accesses();
     if traits.masks_on_delivery {
         machine.all().for_each(|cpu| cpu.model().set_masked_on_delivery());
     }

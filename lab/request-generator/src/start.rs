@@ -149,6 +149,9 @@ fn event(random: &mut Random, machine: &Machine, kind: Kind, slow: bool, interva
     if matches!(kind, Kind::Turns | Kind::Groups) && random.percent(10) {
         event.flags = event_flags::PINNED;
     }
+    if matches!(kind, Kind::Sample | Kind::Precise) && random.percent(30) {
+        event.flags = event_flags::COUNTED;
+    }
     if matches!(kind, Kind::Count | Kind::Sample | Kind::Turns) && random.percent(15) {
         raw(random, &mut event);
     }

@@ -54,6 +54,13 @@ impl Answer {
     }
 }
 
+/// Returns the modes in which a source does not count what occurs between the accesses of the driver, so that its count
+/// is known in advance: user mode, except for ProfileTime, which has both and is counted by no counter.
+#[must_use]
+pub const fn quiet_modes(source: u32) -> u32 {
+    if source == 0 { modes::BOTH } else { modes::USER }
+}
+
 impl Client {
     /// Opens a handle and negotiates the version.
     ///
@@ -107,12 +114,12 @@ impl Client {
         self.ask(engine, Code::Start, &input, 4096)
     }
 
-    /// Starts sources in both modes on all processors and returns the session.
+    /// Starts sources in their [`quiet_modes`] on all processors and returns the session.
     ///
     /// # Panics
     /// Panics if the start is refused.
     pub fn started<M: Platform>(&self, engine: &mut Engine<M>, flags: u32, sources: &[u32]) -> u64 {
-        let events: Vec<_> = sources.iter().map(|source| (*source, modes::BOTH)).collect();
+        let events: Vec<_> = sources.iter().map(|source| (*source, quiet_modes(*source))).collect();
         let header = self.start(engine, flags, ProcessorSet::EMPTY, &events).header();
         assert_eq!((header.status, header.cause), (0, 0), "start {sources:?}");
         let [session, _] = header.detail;

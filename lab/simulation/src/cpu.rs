@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use model::{GeneralProtection, Mode, Processor};
+use model::{GeneralProtection, Mode, Processor, Selected};
 use pmu::first_access::{self, Access, Phase, RegisterGroup};
 use pmu::lvt_pmi::X2APIC_LVT_PERFORMANCE;
 use pmu::{Cpu, Cpuid, CurrentCpu, GuardedCpu, Hal, Msr, ProcessorIndex};
@@ -19,6 +19,10 @@ pub struct ModelCpu {
     local_writes: AtomicU64,
     /// Number of accesses until events occur, and the number of each event. Disabled if the first is 0.
     meanwhile: (AtomicU64, AtomicU64),
+    /// Accesses so far, which vary the events between two of them.
+    accesses: AtomicU64,
+    /// Whether no events occur between them.
+    holds_time: AtomicBool,
     /// The control area, with its maximum size.
     area: Box<[AtomicU64; AREA_WORDS]>,
     /// Whether the control area is allocated.
@@ -57,6 +61,8 @@ impl ModelCpu {
             local_reads: AtomicU64::new(0),
             local_writes: AtomicU64::new(0),
             meanwhile: (AtomicU64::new(0), AtomicU64::new(0)),
+            accesses: AtomicU64::new(0),
+            holds_time: AtomicBool::new(false),
             area: Box::new([const { AtomicU64::new(0) }; AREA_WORDS]),
             has_area: AtomicBool::new(false),
             time_stamp: AtomicU64::new(0),
@@ -223,15 +229,25 @@ impl ModelCpu {
         left.store(number, Ordering::Relaxed);
     }
 
+    /// Lets no events occur between accesses, except those that are [asked for](Self::happen_before_access).
+    pub fn hold_time(&self) {
+        self.holds_time.store(true, Ordering::Relaxed);
+    }
+
     /// Writes a register as another program does. The access is not counted. Returns whether the processor accepted it.
     pub fn write_foreign(&self, msr: u32, value: u64) -> bool {
         self.model().uncounted(|model| model.wrmsr(msr, value)).is_ok()
     }
 
-    /// Locks the model for an access by the code under test, and makes due events occur.
+    /// Locks the model for an access by the code under test, and makes the events occur that precede it: a few of each
+    /// kind in kernel mode, because time passes between any two accesses, and those that are due.
     fn accessed(&self) -> MutexGuard<'_, Processor> {
         let (left, count) = &self.meanwhile;
         let mut model = self.model();
+        let access = self.accesses.fetch_add(1, Ordering::Relaxed);
+        if !self.holds_time.load(Ordering::Relaxed) {
+            model.run_between_accesses(&|selected| events_before(access, selected));
+        }
         let number = left.load(Ordering::Relaxed);
         if number > 0 {
             left.store(number - 1, Ordering::Relaxed);
@@ -245,6 +261,23 @@ impl ModelCpu {
     /// Locks the model, to run it or to query it.
     pub fn model(&self) -> MutexGuard<'_, Processor> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns how many events of a kind precede an access: 0 to 15, differently for each access and kind. The metrics of
+/// level 1 of the top-down method divide the slots.
+fn events_before(access: u64, selected: Selected) -> u64 {
+    /// The odd number nearest to 2^64 divided by the golden ratio, as in Fibonacci hashing.
+    const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+    /// The event of slots, and the one of the metrics (event files, `TOPDOWN.SLOTS` and `PERF_METRICS`).
+    const SLOTS: u64 = 0xA401;
+    const METRICS: u16 = 0x00;
+    let of = |kind: u64| (access << 24 | kind).wrapping_mul(SPREAD) >> 60;
+    match (selected.event, selected.umask) {
+        (METRICS, 0x80) => of(SLOTS) - 3 * (of(SLOTS) / 4),
+        (METRICS, 0x81..=0x83) => of(SLOTS) / 4,
+        (METRICS, 0x84..=0x87) => 0,
+        (event, umask) => of(u64::from(event) << 8 | u64::from(umask)),
     }
 }
 

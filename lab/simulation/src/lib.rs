@@ -10,7 +10,7 @@ mod cpu;
 mod fault_point;
 mod sim_machine;
 
-pub use client::{Answer, Client, STATUS_PENDING};
+pub use client::{Answer, Client, STATUS_PENDING, quiet_modes};
 pub use cpu::{ModelCpu, access_first, boot, current};
 pub use fault_point::{Decision, decide_faults};
 pub use sim_machine::{Call, SimMachine, WrittenEvent};

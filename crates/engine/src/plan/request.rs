@@ -76,7 +76,8 @@ pub(super) fn how_to_serve<M: Platform>(
     };
     let state = state.with_interval(event.interval);
     let state = state.with_user(event.modes & modes::USER != 0).with_kernel(event.modes & modes::KERNEL != 0);
-    Ok(Service::Counter { state: state.with_precise(precise), frequency: event.frequency })
+    let counted = event.interval != 0 && event.flags & event_flags::COUNTED != 0;
+    Ok(Service::Counter { state: state.with_precise(precise).with_counted(counted), frequency: event.frequency })
 }
 
 /// Checks that the whole event, if the request has one, is the one for which its source stands.

@@ -34,7 +34,7 @@ impl Sampler {
     /// Loads every counter that overflowed again, and counts the samples as lost.
     #[cold]
     fn serve_lost(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpuSampling) {
-        let overflowed = self.hal.interrupt(current, |_| ()).0;
+        let overflowed = self.hal.interrupt(current).0;
         for (counter, subscriptions) in per_cpu.subscriptions_of(overflowed) {
             subscriptions.reloaded(self.hal.cpu_counters(current.index()).get(counter).interval());
         }
@@ -64,7 +64,7 @@ impl Sampler {
         self.pause_branches(current, per_cpu, true, now);
         per_cpu.count_overflows(late, Unsampled::Lost);
         // Throttled counters as well: the next tick must not resume them.
-        let all = cpu_counters.counters(|state| state.interrupt());
+        let all = cpu_counters.counters(CounterState::interrupt);
         self.hal.silence(current, all);
         per_cpu.throttle.forget(all);
         per_cpu.throttle.forget_branches();

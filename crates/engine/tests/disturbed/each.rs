@@ -2,7 +2,7 @@
 
 use engine::Engine;
 use model::{CounterId, Mode, Quirk};
-use protocol::CountRecord;
+use protocol::{CountRecord, EventRequest, modes};
 use simulation::{Client, SimMachine};
 
 use super::scene::{IDENTITIES, control_registers, engine, event, read, run, started, stopped, write};
@@ -33,7 +33,8 @@ fn a_rewritten_control_of_fixed_counters_is_reported_with_its_value_and_its_time
     let machine = SimMachine::named("skylake-6600k", 2);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let session = started(client, &mut engine, &[event(2, 0), event(6, 0)]);
+    let both = [2, 6].map(|source| EventRequest { modes: modes::BOTH, ..event(source, 0) });
+    let session = started(client, &mut engine, &both);
     run(&machine, &engine, 0, Mode::User, 100);
     machine.pass(5_000_000);
     write(&machine, 1, 0x38D, 0x2);
@@ -44,7 +45,7 @@ fn a_rewritten_control_of_fixed_counters_is_reported_with_its_value_and_its_time
     let [.., disturbed, _] = counts[..] else { panic!("{counts:?}") };
     assert_eq!((disturbed.disturbed_found, disturbed.disturbed_expected), (0x2, 0x3));
     assert_eq!(disturbed.disturbed_at, 5_000_000);
-    assert_eq!(counts[0].count, 100);
+    assert_eq!(counts[0].count, 100 + machine.between(0, counts[0].counter));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use engine::{Engine, Interrupted};
 use model::Mode;
-use protocol::{CountRecord, EventRequest, StartHeader, modes};
+use protocol::{CountRecord, EventRequest, StartHeader, event_flags};
 use simulation::{Client, SimMachine};
 
 /// Identities for each layout of registers.
@@ -34,7 +34,13 @@ pub fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
 }
 
 pub const fn event(source: u32, interval: u32) -> EventRequest {
-    EventRequest { source, modes: modes::BOTH, interval, ..EventRequest::EMPTY }
+    EventRequest {
+        source,
+        modes: simulation::quiet_modes(source),
+        interval,
+        flags: event_flags::COUNTED,
+        ..EventRequest::EMPTY
+    }
 }
 
 /// Starts events on every processor and returns the session.

@@ -58,7 +58,7 @@ fn request(identity: usize, (event, value, counters): (usize, usize, u32)) -> Ev
         (2, Some(event)) => with(event, Selector::FrontEnd, [0x1, 0x2, 0x6][value]),
         _ => EventRequest {
             source: pmu::source::RawEvent::NONE.with_event(0xC4).source().0,
-            modes: modes::BOTH,
+            modes: modes::USER,
             counters,
             ..EventRequest::EMPTY
         },

@@ -71,7 +71,7 @@ fn load_latency_is_recorded_with_its_bits_and_its_threshold() {
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
         let event = extra(event, umask, Selector::LoadLatency, 30);
-        let event = EventRequest { modes: modes::BOTH | modes::PRECISE, interval: 4_096, ..event };
+        let event = EventRequest { modes: modes::USER | modes::PRECISE, interval: 4_096, ..event };
         let header = StartHeader { ring: 64, ..ONLY_COUNTED };
         let session = started(client, &mut engine, header, &[event]);
         assert_eq!(registers(&machine, 0)[2], Some(30), "{name}");

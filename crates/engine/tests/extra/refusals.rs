@@ -12,12 +12,12 @@ use super::scene::{
 
 fn latency(value: u64) -> EventRequest {
     let event = extra(0xCD, 0x01, Selector::LoadLatency, value);
-    EventRequest { modes: modes::BOTH | modes::PRECISE, interval: 4_096, ..event }
+    EventRequest { modes: modes::USER | modes::PRECISE, interval: 4_096, ..event }
 }
 
 fn plain(event: u16, umask: u16) -> EventRequest {
     let raw = RawEvent::NONE.with_event(event).with_umask(umask);
-    EventRequest { source: raw.source().0, modes: modes::BOTH, ..EventRequest::EMPTY }
+    EventRequest { source: raw.source().0, modes: modes::USER, ..EventRequest::EMPTY }
 }
 
 #[test]
@@ -44,7 +44,8 @@ fn a_third_value_is_refused_with_the_register_and_its_holder() {
 #[test]
 fn an_event_is_refused_by_its_register_and_its_value() {
     let any = RawEvent::NONE.with_event(0xC4).with_any(true);
-    let any = EventRequest { source: any.source().0, event: any.full().into_bits(), ..plain(0xC4, 0) };
+    let any =
+        EventRequest { source: any.source().0, event: any.full().into_bits(), modes: modes::BOTH, ..plain(0xC4, 0) };
     for (name, event, support) in [
         ("skylake-6600k", plain(0xB7, 0x01), Support::NeedsExtraRegister),
         ("skylake-6600k", plain(0xC6, 0x01), Support::NeedsExtraRegister),
@@ -79,7 +80,8 @@ fn any_thread_is_counted_where_it_exists() {
     let machine = SimMachine::named("skylake-6600k", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let event = EventRequest { source: any.source().0, event: any.full().into_bits(), ..plain(0xC4, 0) };
+    let event =
+        EventRequest { source: any.source().0, event: any.full().into_bits(), modes: modes::BOTH, ..plain(0xC4, 0) };
     started(client, &mut engine, ONLY_COUNTED, &[event]);
     let select = machine.processor(0).model().rdmsr(0x186).unwrap();
     assert_eq!(select & 0xFFFF_FFFF, 0x0063_00C4);
@@ -90,7 +92,7 @@ fn load_latency_is_refused_without_precise_records() {
     let machine = SimMachine::named("skylake-6600k", 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let counted = EventRequest { modes: modes::BOTH, interval: 0, ..latency(30) };
+    let counted = EventRequest { modes: modes::USER, interval: 0, ..latency(30) };
     let refused = start(client, &mut engine, ONLY_COUNTED, &[counted]);
     assert_eq!((refused.cause, refused.source), (ErrorCode::PreciseOnly as u32, counted.source));
 }

@@ -26,7 +26,7 @@ pub const fn extra(event: u16, umask: u16, selector: Selector, value: u64) -> Ev
     let raw = RawEvent::NONE.with_event(event).with_umask(umask);
     EventRequest {
         source: raw.source().0,
-        modes: modes::BOTH,
+        modes: modes::USER,
         event: raw.full().with_selector(selector as u8).into_bits(),
         extra: value,
         ..EventRequest::EMPTY

@@ -256,7 +256,8 @@ impl SceneClient for Life<'_> {
     }
 }
 
-/// Returns the counts of a reply that has some: those of counters that count all the time.
+/// Returns the counts of a reply that has some: those of counters that count all the time, in whole intervals. What
+/// occurs between the accesses of the driver is less, and depends on how many there are.
 fn counts(code: Code, bytes: &[u8]) -> Counts {
     if !matches!(code, Code::Read | Code::Stop) {
         return Counts::new();
@@ -264,6 +265,7 @@ fn counts(code: Code, bytes: &[u8]) -> Counts {
     let records = bytes[size_of::<ReplyHeader>()..].chunks_exact(size_of::<CountRecord>());
     let records = records.map(|bytes| CountRecord::read_from_bytes(bytes).unwrap());
     let records = records.filter(|count| count.counter != TIMER && count.turns == 0);
-    let values = |count: &CountRecord| (count.count, count.samples + count.lost + count.throttled);
+    let values =
+        |count: &CountRecord| (count.count / u64::from(SCENE_INTERVAL), count.samples + count.lost + count.throttled);
     records.map(|count| ((count.index, count.processor), values(&count))).collect()
 }

@@ -1,9 +1,7 @@
 //! Helpers for reads of one processor.
 
 use engine::Engine;
-use protocol::{
-    Code, ErrorCode, EventRequest, GroupReply, ProcessorSet, ReplyHeader, SessionEvent, StartHeader, modes,
-};
+use protocol::{Code, ErrorCode, EventRequest, GroupReply, ProcessorSet, ReplyHeader, SessionEvent, StartHeader};
 use simulation::{Client, SimMachine};
 use zerocopy::FromBytes;
 
@@ -40,7 +38,7 @@ pub fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
 }
 
 pub const fn event(source: u32, interval: u32) -> EventRequest {
-    EventRequest { source, modes: modes::BOTH, interval, ..EventRequest::EMPTY }
+    EventRequest { source, modes: simulation::quiet_modes(source), interval, ..EventRequest::EMPTY }
 }
 
 pub fn on(processors: &[u32]) -> ProcessorSet {

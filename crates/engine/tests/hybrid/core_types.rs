@@ -25,7 +25,7 @@ fn load() -> u32 {
 }
 
 fn event(source: u32, core_type: u32) -> EventRequest {
-    EventRequest { source, modes: modes::BOTH, core_type, ..EventRequest::EMPTY }
+    EventRequest { source, modes: simulation::quiet_modes(source), core_type, ..EventRequest::EMPTY }
 }
 
 fn header(flags: u32, processors: ProcessorSet) -> StartHeader {
@@ -388,7 +388,7 @@ fn precise_events_of_one_core_type_use_the_debug_store_of_its_processors_only() 
         let machine = SimMachine::of((0..4).map(with_memory));
         let mut engine = engine(&machine);
         let client = Client::open(&mut engine, 1, 10);
-        let precise = modes::BOTH | modes::PRECISE;
+        let precise = modes::USER | modes::PRECISE;
         let wanted = EventRequest { modes: precise, interval: 4_096, ..event(0x1A, core_type) };
         let with_ring = StartHeader { ring: 64, ..header(0, ProcessorSet::EMPTY) };
         let answer = client.start_with(&mut engine, with_ring, &[wanted]).header();

@@ -2,7 +2,7 @@
 
 use engine::{Engine, Interrupted};
 use model::Mode;
-use protocol::{EventRequest, ProcessorSet, Record, RecordKind, StartHeader, modes};
+use protocol::{EventRequest, ProcessorSet, Record, RecordKind, StartHeader};
 use simulation::{Client, SimMachine};
 
 /// Identities with each kind of counters.
@@ -23,7 +23,7 @@ pub fn on(processors: &[u32]) -> ProcessorSet {
 
 /// Returns an event that is counted, or sampled with an interval.
 pub const fn event(source: u32, interval: u32) -> EventRequest {
-    EventRequest { source, modes: modes::BOTH, interval, ..EventRequest::EMPTY }
+    EventRequest { source, modes: simulation::quiet_modes(source), interval, ..EventRequest::EMPTY }
 }
 
 /// Returns the header of a session with these flags, with rings for samples.

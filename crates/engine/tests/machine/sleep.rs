@@ -114,9 +114,9 @@ fn ask_areas(client: Client, engine: &mut Engine<&SimMachine>, operation: u32) -
 }
 
 const PRECISE: EventRequest =
-    EventRequest { source: 0x1A, modes: modes::BOTH | modes::PRECISE, interval: SHORT, ..EventRequest::EMPTY };
+    EventRequest { source: 0x1A, modes: modes::USER | modes::PRECISE, interval: SHORT, ..EventRequest::EMPTY };
 
-const TRACE: EventRequest = EventRequest { source: BRANCHES, modes: modes::BOTH, interval: 64, ..EventRequest::EMPTY };
+const TRACE: EventRequest = EventRequest { source: BRANCHES, modes: modes::USER, interval: 64, ..EventRequest::EMPTY };
 
 /// Brings a machine into a state in which its registers must not be accessed.
 type Stage = fn(&SimMachine, &Engine<&SimMachine>);

@@ -111,7 +111,7 @@ fn ordinary_samples_say_how_many_records_were_written_before_them() {
     let machine = machine("haswell-4710mq", 2, 1);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let ordinary = EventRequest { source: CYCLES, modes: modes::BOTH, interval: 10_000, ..EventRequest::EMPTY };
+    let ordinary = EventRequest { source: CYCLES, modes: modes::USER, interval: 10_000, ..EventRequest::EMPTY };
     let session = started(client, &mut engine, &header(100), &[precise(INSTRUCTIONS, INTERVAL), ordinary]);
     for _ in 0..50 {
         run(&machine, &engine, 0, 0x1000, 1_000);
@@ -199,7 +199,7 @@ fn precise_events_get_the_counters_that_record_before_others_get_them() {
     let machine = SimMachine::named("skylake-6600k", 1).with_interrupt_mode(super::MODE);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let plain = |source| EventRequest { source, modes: modes::BOTH, ..EventRequest::EMPTY };
+    let plain = |source| EventRequest { source, modes: modes::USER, ..EventRequest::EMPTY };
     // Without precision, the fixed counters of instructions and cycles would suffice for the others.
     let events = [plain(0x1C), plain(0x1D), precise(INSTRUCTIONS, INTERVAL), plain(INSTRUCTIONS), plain(CYCLES)];
     let session = started(client, &mut engine, &header(0), &events);
@@ -393,7 +393,7 @@ fn an_event_that_is_not_precise_keeps_its_encoding_beside_one_that_is() {
     let machine = SimMachine::named("skylake-6600k", 1).with_interrupt_mode(super::MODE);
     let mut engine = engine(&machine);
     let client = Client::open(&mut engine, 1, 10);
-    let plain = |source| EventRequest { source, modes: modes::BOTH, interval: INTERVAL, ..EventRequest::EMPTY };
+    let plain = |source| EventRequest { source, modes: modes::USER, interval: INTERVAL, ..EventRequest::EMPTY };
     let session = started(client, &mut engine, &header(0), &[precise(6, INTERVAL), plain(6), plain(0xB)]);
     let encodings: Vec<_> = counting(&machine, 0).iter().map(|(event, umask, _)| (*event, *umask)).collect();
     assert_eq!(encodings, [(0xC4, 0), (0xC4, 4), (0xC5, 0)]);

@@ -62,7 +62,7 @@ pub fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
 }
 
 pub const fn precise(source: u32, interval: u32) -> EventRequest {
-    EventRequest { source, modes: modes::BOTH | modes::PRECISE, interval, ..EventRequest::EMPTY }
+    EventRequest { source, modes: modes::USER | modes::PRECISE, interval, ..EventRequest::EMPTY }
 }
 
 pub const fn branches(modes: u32) -> EventRequest {

@@ -2,7 +2,7 @@
 
 use engine::{Engine, Interrupted};
 use model::{InterruptMode, Mode};
-use protocol::{CountRecord, EventRequest, InfoReply, ProcessorSet, Record, StartHeader, modes};
+use protocol::{CountRecord, EventRequest, InfoReply, ProcessorSet, Record, StartHeader, event_flags, modes};
 use simulation::{Answer, Client, SimMachine};
 use zerocopy::FromBytes;
 
@@ -53,8 +53,19 @@ pub fn engine(machine: &SimMachine) -> Engine<&SimMachine> {
     Engine::new(machine, [0; 4]).unwrap()
 }
 
+/// Returns an event in user mode. In kernel mode it would count what occurs between the accesses of the driver as well.
 pub const fn event(source: u32, interval: u32) -> EventRequest {
-    EventRequest { source, modes: modes::BOTH, interval, ..EventRequest::EMPTY }
+    EventRequest { source, modes: simulation::quiet_modes(source), interval, ..EventRequest::EMPTY }
+}
+
+/// Returns an event, the count of which misses nothing.
+pub const fn counted(source: u32, interval: u32) -> EventRequest {
+    EventRequest { flags: event_flags::COUNTED, ..event(source, interval) }
+}
+
+/// Returns an event in both modes, the count of which is that of the ledger.
+pub const fn event_in_both_modes(source: u32, interval: u32) -> EventRequest {
+    EventRequest { modes: modes::BOTH, ..counted(source, interval) }
 }
 
 pub fn on(processors: &[u32]) -> ProcessorSet {

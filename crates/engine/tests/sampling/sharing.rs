@@ -97,7 +97,7 @@ fn a_killed_client_leaves_a_shared_counter_to_the_other_session() {
 fn another_interval_mode_or_frequency_takes_a_counter_of_its_own() {
     let others = [
         event(2, SHORT + 1),
-        EventRequest { modes: modes::USER, ..event(2, SHORT) },
+        EventRequest { modes: modes::BOTH, ..event(2, SHORT) },
         EventRequest { frequency: 1_000, ..event(2, SHORT) },
         event(2, 0),
         event(6, SHORT),

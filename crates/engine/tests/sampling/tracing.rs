@@ -165,7 +165,7 @@ fn sessions_tell_their_start_and_their_end_with_the_names_of_their_events() {
     stopped(client, &mut engine, session, None);
     let told = machine.take_events();
     let WrittenEvent::SessionStart(start, name) = &told[0] else { panic!("{told:?}") };
-    let expected = SessionStart { session, source: 2, interval: SHORT, modes: modes::BOTH, core_type: 0 };
+    let expected = SessionStart { session, source: 2, interval: SHORT, modes: modes::USER, core_type: 0 };
     assert_eq!((start, name.as_str()), (&expected, "TotalIssues"));
     let WrittenEvent::SessionStart(start, name) = &told[1] else { panic!("{told:?}") };
     assert_eq!((start.modes, name.as_str()), (modes::USER, "cpu/event=0xa5,umask=0x4/"));

@@ -10,31 +10,27 @@ use crate::state::CounterSet;
 
 impl<E> Hal<E> {
     /// Serves a performance monitor interrupt of the current processor: CheckOverflowStatus, then a load of every
-    /// counter that overflowed, each with a call of `handler`. Touches nothing while no handler is registered or the
-    /// processor is [asleep](Self::is_asleep). Nothing allocates, locks or waits.
+    /// counter that overflowed, which it returns. Touches nothing while no handler is registered or the processor is
+    /// [asleep](Self::is_asleep). Nothing allocates, locks or waits.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     #[inline]
-    pub fn interrupt(&self, current: CurrentCpu<'_, impl Cpu>, handler: impl FnMut(u8)) -> OverflowStatus {
+    pub fn interrupt(&self, current: CurrentCpu<'_, impl Cpu>) -> OverflowStatus {
         match self.per_cpu(current.index()) {
-            Some(per_cpu) if self.interrupt_handler().is_some() => self.serve(current, per_cpu, handler),
+            Some(per_cpu) if self.interrupt_handler().is_some() => self.serve::<true>(current, per_cpu),
             _ => OverflowStatus(CounterSet::NONE),
         }
     }
 
     /// As [`interrupt`](Self::interrupt), for the registered handler, which has found what the current processor owns.
-    /// An interrupt that is late, after the handler was removed, is served too while a counter is active.
+    /// An interrupt that is late, after the handler was removed, is served too while a counter is active. Compiled for
+    /// the common interrupt and again for all else.
     ///
     /// # IRQL
     /// PROFILE_LEVEL.
     #[inline]
-    pub fn serve(
-        &self,
-        current: CurrentCpu<'_, impl Cpu>,
-        per_cpu: &PerCpu<E>,
-        handler: impl FnMut(u8),
-    ) -> OverflowStatus {
+    pub fn serve<const SPECIAL: bool>(&self, current: CurrentCpu<'_, impl Cpu>, per_cpu: &PerCpu<E>) -> OverflowStatus {
         let pmu = &per_cpu.pmu;
         let active = pmu.active();
         if active.all.is_empty() {
@@ -45,7 +41,7 @@ impl<E> Hal<E> {
             }
             return OverflowStatus(CounterSet::NONE);
         }
-        OverflowStatus(self.interface.serve(current.cpu(), pmu, active.interrupting, handler))
+        OverflowStatus(self.interface.serve::<SPECIAL>(current.cpu(), pmu, active.interrupting))
     }
 
     /// Clears the overflows of the driver's counters in the status register of the current processor, if the processor

@@ -58,7 +58,7 @@ impl<E> Hal<E> {
     fn state_of(&self, event: u16, source: Source, interrupt: bool) -> CounterState {
         let interval = if interrupt { self.interval(event) } else { 0 };
         let merged = self.information_of(source).is_some_and(|source| self.interface.merges(&source));
-        CounterState::FREE.of(event).with_interrupt(interrupt).with_interval(interval).with_merged(merged)
+        CounterState::FREE.of(event).with_interval(interval).with_merged(merged)
     }
 
     /// Reserves a free counter of `processor` for `state`, which must have an owner. Returns `None` if all are taken.

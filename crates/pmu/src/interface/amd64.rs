@@ -311,7 +311,7 @@ impl ProfileInterface for Amd64 {
     /// interrupt would take that for an overflow. Counters that other software has frozen since would never overflow.
     /// So [`forget`](ProfileInterface::forget) has nothing to do.
     fn enable(&self, cpu: &impl Cpu, cpu_counters: CpuCounters<'_>, counters: CounterSet) {
-        let stale = counters.and(cpu_counters.counters(|state| state.interrupt()));
+        let stale = counters.and(cpu_counters.counters(CounterState::interrupt));
         if let (Some(global), false) = (self.global_of(cpu_counters.pmu), stale.is_empty()) {
             global.thaw(cpu, stale);
         }
@@ -355,25 +355,18 @@ impl ProfileInterface for Amd64 {
         }
     }
 
-    /// One RDPMC for each counter with an interval, one write for each that overflowed, two if it is merged. With
-    /// PerfMonV2, k overflowed counters take two reads, 3 + k writes and k RDPMCs, and the driver's counters stand
-    /// still meanwhile.
+    /// As a bank. With PerfMonV2, k overflowed counters take two reads, 3 + k writes and k RDPMCs, and the driver's
+    /// counters stand still meanwhile.
     ///
     /// AMD's processors do not mask the LVT entry, but hypervisors do (KVM before Linux 49ff3b4aec51), so that it is
     /// unmasked if it is masked. Without global registers that is done first, as in version 1 of Emon.
     #[inline]
-    fn serve(
-        &self,
-        cpu: &impl Cpu,
-        pmu: &PerCpuPmu,
-        interrupting: CounterSet,
-        overflowed: impl FnMut(u8),
-    ) -> CounterSet {
+    fn serve<const SPECIAL: bool>(&self, cpu: &impl Cpu, pmu: &PerCpuPmu, interrupting: CounterSet) -> CounterSet {
         if let Some(global) = self.global_of(pmu) {
-            return self.serve_by_status(global, cpu, pmu, interrupting, overflowed);
+            return self.serve_by_status::<SPECIAL>(global, cpu, pmu, interrupting);
         }
         lvt_pmi::unmask(cpu);
-        self.bank.serve(cpu, pmu, interrupting, overflowed)
+        self.bank.serve::<SPECIAL>(cpu, pmu, interrupting)
     }
 
     /// With PerfMonV2 one read and one write, otherwise none.
@@ -402,13 +395,12 @@ impl ProfileInterface for Amd64 {
 
 impl Amd64 {
     #[inline]
-    fn serve_by_status(
+    fn serve_by_status<const SPECIAL: bool>(
         &self,
         global: Global,
         cpu: &impl Cpu,
         pmu: &PerCpuPmu,
         interrupting: CounterSet,
-        overflowed: impl FnMut(u8),
     ) -> CounterSet {
         let (mut control, found) = (pmu.snapshot.control(), global::control(cpu));
         // The writes below would remove the traces of a program that changed the register.
@@ -421,7 +413,7 @@ impl Amd64 {
             global::note_freeze(pmu, status);
         }
         let ours = CounterSet::from_bits(status.overflowed().into()).and(interrupting);
-        unmanaged::reload_overflowed(self.bank, cpu, pmu, ours, overflowed);
+        unmanaged::reload_overflowed::<SPECIAL>(self.bank, cpu, pmu, ours);
         // Also clears bits of counters that were stopped before their interrupt arrived. Writes even if no bit is set:
         // spurious interrupts are too rare for a branch.
         global::clear(cpu, status);

@@ -54,13 +54,7 @@ impl ProfileInterface for Default {
     fn compare(&self, _cpu: &impl Cpu, _row: CpuCounters<'_>, _differs: impl FnMut(CounterSet, Disturbance)) {}
 
     #[inline]
-    fn serve(
-        &self,
-        _cpu: &impl Cpu,
-        _pmu: &PerCpuPmu,
-        _interrupting: CounterSet,
-        _overflowed: impl FnMut(u8),
-    ) -> CounterSet {
+    fn serve<const SPECIAL: bool>(&self, _cpu: &impl Cpu, _pmu: &PerCpuPmu, _interrupting: CounterSet) -> CounterSet {
         CounterSet::NONE
     }
 

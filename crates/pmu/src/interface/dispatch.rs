@@ -128,14 +128,8 @@ impl ProfileInterface for Interface {
     }
 
     #[inline]
-    fn serve(
-        &self,
-        cpu: &impl Cpu,
-        pmu: &PerCpuPmu,
-        interrupting: CounterSet,
-        overflowed: impl FnMut(u8),
-    ) -> CounterSet {
-        each!(self, interface => interface.serve(cpu, pmu, interrupting, overflowed))
+    fn serve<const SPECIAL: bool>(&self, cpu: &impl Cpu, pmu: &PerCpuPmu, interrupting: CounterSet) -> CounterSet {
+        each!(self, interface => interface.serve::<SPECIAL>(cpu, pmu, interrupting))
     }
 
     fn acknowledge(&self, cpu: &impl Cpu) {

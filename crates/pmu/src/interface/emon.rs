@@ -188,11 +188,13 @@ impl Counters for Emon {
         match self.number(counter) {
             Some(number) => Place {
                 register: IA32_FIXED_CTR0.at(number),
+                control: IA32_FIXED_CTR_CTRL,
                 index: perfmon::RDPMC_FIXED | u32::from(number),
                 missing_bits: self.capabilities.fixed_missing_bits(),
             },
             None => Place {
                 register: self.bank().counters.at(counter),
+                control: self.bank().select(counter),
                 index: u32::from(counter),
                 missing_bits: self.capabilities.missing_bits(),
             },
@@ -454,19 +456,13 @@ impl ProfileInterface for Emon {
     /// Version 1 cannot stop all counters at once. The entry is therefore unmasked before the first counter is read,
     /// because the interrupt of an overflow behind a masked entry may be lost.
     #[inline]
-    fn serve(
-        &self,
-        cpu: &impl Cpu,
-        pmu: &PerCpuPmu,
-        interrupting: CounterSet,
-        overflowed: impl FnMut(u8),
-    ) -> CounterSet {
+    fn serve<const SPECIAL: bool>(&self, cpu: &impl Cpu, pmu: &PerCpuPmu, interrupting: CounterSet) -> CounterSet {
         let emon = Self::with_capabilities(PmuCapabilities::from_bits(pmu.snapshot.capabilities()));
         if emon.has_global_control() {
-            emon.serve_by_status(cpu, pmu, interrupting, overflowed)
+            emon.serve_by_status::<SPECIAL>(cpu, pmu, interrupting)
         } else {
             lvt_pmi::unmask(cpu);
-            emon.bank().serve(cpu, pmu, interrupting, overflowed)
+            emon.bank().serve::<SPECIAL>(cpu, pmu, interrupting)
         }
     }
 
@@ -524,12 +520,11 @@ impl Emon {
     /// another interrupt then; and before the counters restart, because the interrupt of an overflow behind a masked
     /// entry may be lost.
     #[inline]
-    fn serve_by_status(
+    fn serve_by_status<const SPECIAL: bool>(
         self,
         cpu: &impl Cpu,
         pmu: &PerCpuPmu,
         interrupting: CounterSet,
-        overflowed: impl FnMut(u8),
     ) -> CounterSet {
         let (mut control, own) = (pmu.snapshot.control(), self.capabilities.own());
         // The writes below would remove the traces of a program that changed the register.
@@ -543,7 +538,7 @@ impl Emon {
             freeze::note_frozen(pmu, status);
         }
         let ours = self.counters_in(status).and(interrupting);
-        unmanaged::reload_overflowed(self, cpu, pmu, ours, overflowed);
+        unmanaged::reload_overflowed::<SPECIAL>(self, cpu, pmu, ours);
         // Also clears bits of counters that were stopped before their interrupt arrived, and those of frozen counters,
         // which would not count. Writes even if no bit is set: spurious interrupts are too rare for a branch.
         cpu.wrmsr(IA32_PERF_GLOBAL_OVF_CTRL, status);

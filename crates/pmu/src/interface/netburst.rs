@@ -323,12 +323,13 @@ impl ProfileInterface for NetBurst {
                 let column = u8::from(SECOND_COLUMN.has(number));
                 cpu.wrmsr(event.unit.escr(column), escr(event, state, thread).into_bits());
                 let register = MSR_BPU_COUNTER0.at(number);
-                let place = Place { register, index: number.into(), missing_bits: 64 - WIDTH };
+                let control = MSR_BPU_CCCR0.at(number);
+                let place = Place { register, control, index: number.into(), missing_bits: 64 - WIDTH };
                 if let Some(started) = cpu_counters.pmu.started(counter) {
                     started.start(place, state);
                 }
                 load(cpu, number, state.initial_within(MASK));
-                cpu.wrmsr(MSR_BPU_CCCR0.at(number), cccr(event, state, thread).into_bits());
+                cpu.wrmsr(control, cccr(event, state, thread).into_bits());
             }
         }
     }
@@ -380,35 +381,38 @@ impl ProfileInterface for NetBurst {
     }
 
     /// One read for each counter with an interval, and an RDPMC for each of them without OVF; three writes and an RDPMC
-    /// for each that overflowed.
+    /// for each that overflowed. One whose count must miss nothing stands still from the write that clears its OVF until
+    /// it is loaded, as in a bank, and takes a read and a write more.
     ///
     /// The LVT entry is unmasked after every OVF is clear, because OVF asserts the interrupt line; and before a counter
-    /// is loaded, because the interrupt of an overflow behind a masked entry may be lost. A counter that overflows
+    /// runs again, because the interrupt of an overflow behind a masked entry may be lost. A counter that overflows
     /// between the check of its OVF and the unmasking waits for the next interrupt or tick.
     #[inline]
-    fn serve(
-        &self,
-        cpu: &impl Cpu,
-        pmu: &PerCpuPmu,
-        interrupting: CounterSet,
-        mut overflowed: impl FnMut(u8),
-    ) -> CounterSet {
-        let (mut served, thread) = (CounterSet::NONE, Standing::of(pmu.snapshot.saved()).thread());
-        for counter in interrupting.iter() {
+    fn serve<const SPECIAL: bool>(&self, cpu: &impl Cpu, pmu: &PerCpuPmu, interrupting: CounterSet) -> CounterSet {
+        let (mut served, mut stopped) = (CounterSet::NONE, CounterSet::NONE);
+        let thread = Standing::of(pmu.snapshot.saved()).thread();
+        for (counter, started) in pmu.started_of(interrupting) {
             let number = self.of_core(thread, counter);
             let register = MSR_BPU_CCCR0.at(number);
             let cccr = Cccr::from_bits(cpu.rdmsr(register));
             if Self::has_overflowed(cccr, cpu, number) {
-                cpu.wrmsr(register, cccr.with_ovf(false).into_bits());
+                // One that another program stopped stays so: the next comparison finds that.
+                let stops = cccr.enable() && started.beyond().counted();
+                cpu.wrmsr(register, cccr.with_ovf(false).with_enable(cccr.enable() && !stops).into_bits());
                 served = served.with(counter);
+                stopped = if stops { stopped.with(counter) } else { stopped };
             }
         }
         lvt_pmi::unmask(cpu);
         for (counter, started) in pmu.started_of(served) {
             let (value, initial) = (cpu.rdpmc(started.index()), started.initial());
-            load(cpu, self.of_core(thread, counter), initial);
+            let number = self.of_core(thread, counter);
+            load(cpu, number, initial);
+            if stopped.has(counter) {
+                let cccr = Cccr::from_bits(cpu.rdmsr(started.control()));
+                cpu.wrmsr(started.control(), cccr.with_enable(true).into_bits());
+            }
             started.overflowed(value, initial);
-            overflowed(counter);
         }
         served
     }

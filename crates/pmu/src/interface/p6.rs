@@ -58,9 +58,14 @@ const fn counts(select: PerfEvtSel) -> bool {
     select.usr() || select.os()
 }
 
-/// Accesses every register for the first time.
+/// Accesses every register for the first time. The enable flag of the first select register is clear meanwhile: it lets
+/// the second counter count, which then would not keep the value that is tried.
 pub(super) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
-    BANK.access_first(first, FIRST)
+    let found = first.read(PERF_EVT_SEL0)?;
+    first.restoring(PERF_EVT_SEL0, found, || {
+        first.write(PERF_EVT_SEL0, 0)?;
+        BANK.access_first(first, FIRST)
+    })
 }
 
 /// The P6 interface.
@@ -187,18 +192,11 @@ impl ProfileInterface for P6 {
         }
     }
 
-    /// One RDPMC for each counter with an interval, one write for each that overflowed. The LVT entry is unmasked
-    /// first, as in version 1 of Emon.
+    /// As a bank. The LVT entry is unmasked first, as in version 1 of Emon.
     #[inline]
-    fn serve(
-        &self,
-        cpu: &impl Cpu,
-        pmu: &PerCpuPmu,
-        interrupting: CounterSet,
-        overflowed: impl FnMut(u8),
-    ) -> CounterSet {
+    fn serve<const SPECIAL: bool>(&self, cpu: &impl Cpu, pmu: &PerCpuPmu, interrupting: CounterSet) -> CounterSet {
         lvt_pmi::unmask(cpu);
-        BANK.serve(cpu, pmu, interrupting, overflowed)
+        BANK.serve::<SPECIAL>(cpu, pmu, interrupting)
     }
 
     fn release(&self, cpu: &impl Cpu, _found: SavedMsrs) {

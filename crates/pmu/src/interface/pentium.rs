@@ -158,13 +158,7 @@ impl ProfileInterface for Pentium {
     }
 
     #[inline]
-    fn serve(
-        &self,
-        _cpu: &impl Cpu,
-        _pmu: &PerCpuPmu,
-        _interrupting: CounterSet,
-        _overflowed: impl FnMut(u8),
-    ) -> CounterSet {
+    fn serve<const SPECIAL: bool>(&self, _cpu: &impl Cpu, _pmu: &PerCpuPmu, _interrupting: CounterSet) -> CounterSet {
         CounterSet::NONE
     }
 

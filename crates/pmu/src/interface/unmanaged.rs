@@ -30,8 +30,14 @@ pub struct Bank {
 }
 
 const _: () = assert!(
-    PerfEvtSel::new().with_en(true).into_bits() == amd::perfmon::PerfEvtSel::new().with_en(true).into_bits(),
-    "both vendors have EN in the same bit"
+    SELECT | ENABLED
+        == amd::perfmon::PerfEvtSel::new()
+            .with_event_select(0xC0)
+            .with_usr(true)
+            .with_os(true)
+            .with_en(true)
+            .into_bits(),
+    "both vendors have these in the same bits"
 );
 
 impl Bank {
@@ -158,26 +164,51 @@ impl Bank {
         }
     }
 
-    /// Serves an interrupt: one RDPMC for each counter with an interval, one write for each that overflowed. The
-    /// counters keep counting; events between the two are lost.
+    /// Serves an interrupt: one RDPMC for each counter with an interval, one write for each that overflowed, two if it is
+    /// merged. One whose count must miss nothing takes a read, two writes and an RDPMC more.
     #[inline]
-    pub fn serve(
-        self,
-        cpu: &impl Cpu,
-        pmu: &PerCpuPmu,
-        interrupting: CounterSet,
-        mut overflowed: impl FnMut(u8),
-    ) -> CounterSet {
+    pub fn serve<const SPECIAL: bool>(self, cpu: &impl Cpu, pmu: &PerCpuPmu, interrupting: CounterSet) -> CounterSet {
         let mut served = CounterSet::NONE;
         for (counter, started) in pmu.started_of(interrupting) {
             let value = cpu.rdpmc(u32::from(counter));
             if value & self.top_bit == 0 {
-                self.reload(cpu, counter, started, value);
-                overflowed(counter);
+                if started.beyond().into_bits() == 0 {
+                    started.reload(cpu, value);
+                } else {
+                    reload_beyond(cpu, started, value, self.counter(upper_of(counter)));
+                }
                 served = served.with(counter);
             }
         }
         served
+    }
+}
+
+/// Loads a counter again that `upper` is merged into, or whose count must miss nothing.
+///
+/// No register stops all counters, and nothing makes a reading and a load of one that counts a single moment: the events
+/// between the two would be in no total. A difference cannot replace them, because what a counter holds when it is
+/// written can be read only if it stands still. So it loses its modes until it is loaded, and its count is of the time
+/// in which it ran, as with global registers. On P6, EN of the first counter would stop the other one too.
+///
+/// Its control register is read, not derived, because the writes would remove the traces of a program that changed it:
+/// the next comparison finds them.
+#[inline(never)]
+fn reload_beyond(cpu: &impl Cpu, started: &StartedCounter, value: u64, upper: Msr) {
+    const MODES: u64 = PerfEvtSel::new().with_usr(true).with_os(true).into_bits();
+    let (beyond, control) = (started.beyond(), started.control());
+    let (mut value, mut found) = (value, 0);
+    if beyond.counted() {
+        found = cpu.rdmsr(control);
+        cpu.wrmsr(control, found & !MODES);
+        value = cpu.rdpmc(started.index());
+    }
+    started.reload(cpu, value);
+    if beyond.merged() {
+        cpu.wrmsr(upper, UPPER);
+    }
+    if beyond.counted() {
+        cpu.wrmsr(control, found);
     }
 }
 
@@ -252,13 +283,11 @@ pub trait Counters: Copy {
         self.load_upper(cpu, counter, state.merged());
     }
 
-    /// Loads a counter again, as it was started, which holds `value` after its overflow: one write.
+    /// Loads a counter again, as it was started, which stands still and holds `value` after its overflow: one write.
     #[inline]
     fn reload(self, cpu: &impl Cpu, counter: u8, started: &StartedCounter, value: u64) {
-        let initial = started.initial();
-        cpu.wrmsr(started.register(), initial);
-        self.load_upper(cpu, counter, started.merged());
-        started.overflowed(value, initial);
+        started.reload(cpu, value);
+        self.load_upper(cpu, counter, started.beyond().merged());
     }
 
     /// Loads the counter that is merged into this one, if one is `merged`: one write.
@@ -280,7 +309,12 @@ const UPPER: u64 = 0xFFFF;
 impl Counters for Bank {
     #[inline]
     fn place(self, counter: u8) -> Place {
-        Place { register: self.counter(counter), index: u32::from(counter), missing_bits: self.missing_bits() }
+        Place {
+            register: self.counter(counter),
+            control: self.select(counter),
+            index: u32::from(counter),
+            missing_bits: self.missing_bits(),
+        }
     }
 
     #[inline]
@@ -291,19 +325,17 @@ impl Counters for Bank {
     }
 }
 
-/// Reloads the counters that a status register reports as overflowed, and passes each to `overflowed`: one RDPMC and
-/// one write each. RDPMC reads the events since the overflow. The count stays exact only if the counters are stopped.
+/// Reloads the counters that a status register reports as overflowed: one RDPMC and one write each. RDPMC reads the
+/// events since the overflow. The counters must stand still: events between the two accesses would be in no total.
 #[inline]
-pub fn reload_overflowed(
+pub fn reload_overflowed<const SPECIAL: bool>(
     bank: impl Counters,
     cpu: &impl Cpu,
     pmu: &PerCpuPmu,
     counters: CounterSet,
-    mut overflowed: impl FnMut(u8),
 ) {
     for (counter, started) in pmu.started_of(counters) {
         let value = cpu.rdpmc(started.index());
         bank.reload(cpu, counter, started, value);
-        overflowed(counter);
     }
 }

@@ -1,19 +1,34 @@
 //! A started counter: what its interrupts need.
 
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use bitfield_struct::bitfield;
 
 use super::{CounterState, Total, all_but};
-use crate::cpu::Msr;
+use crate::cpu::{Cpu, Msr};
 
 /// Registers of one counter.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     /// The MSR that loads it.
     pub register: Msr,
+    /// The MSR that lets it count.
+    pub control: Msr,
     /// Its index for RDPMC.
     pub index: u32,
     /// 64 minus its width.
     pub missing_bits: u8,
+}
+
+/// What an interrupt does to load a counter again, besides one write. It tests both for zero at once.
+#[bitfield(u8)]
+pub struct Beyond {
+    /// Another counter is [merged](CounterState::merged) into this one.
+    pub merged: bool,
+    /// The counter stands still meanwhile, because its [count](CounterState::counted) must miss no event.
+    pub counted: bool,
+    #[bits(6)]
+    __: u8,
 }
 
 /// A counter as it was started, on a cache line of its own. A start derives from the state and from the interface how
@@ -26,9 +41,10 @@ pub struct StartedCounter {
     pub total: Total,
     initial: AtomicU64,
     register: AtomicU32,
+    control: AtomicU32,
     index: AtomicU32,
     missing_bits: AtomicU8,
-    merged: AtomicBool,
+    beyond: AtomicU8,
     /// Select register as it was written. To derive it again from the state would cost the deepest path of the handler
     /// more stack.
     select: AtomicU64,
@@ -42,9 +58,10 @@ impl StartedCounter {
             total: Total::new(),
             initial: AtomicU64::new(0),
             register: AtomicU32::new(0),
+            control: AtomicU32::new(0),
             index: AtomicU32::new(0),
             missing_bits: AtomicU8::new(0),
-            merged: AtomicBool::new(false),
+            beyond: AtomicU8::new(0),
             select: AtomicU64::new(0),
         }
     }
@@ -52,9 +69,11 @@ impl StartedCounter {
     /// Notes how the counter is loaded again: at its start, with its state.
     pub(crate) fn start(&self, place: Place, state: CounterState) {
         self.register.store(place.register.address(), Ordering::Relaxed);
+        self.control.store(place.control.address(), Ordering::Relaxed);
         self.index.store(place.index, Ordering::Relaxed);
         self.missing_bits.store(place.missing_bits, Ordering::Relaxed);
-        self.merged.store(state.merged(), Ordering::Relaxed);
+        let beyond = Beyond::new().with_merged(state.merged()).with_counted(state.counted());
+        self.beyond.store(beyond.into_bits(), Ordering::Relaxed);
         self.set_state(state);
     }
 
@@ -68,6 +87,12 @@ impl StartedCounter {
     #[inline]
     pub(crate) fn register(&self) -> Msr {
         Msr::new(self.register.load(Ordering::Relaxed))
+    }
+
+    /// Returns the register that lets it count.
+    #[inline]
+    pub(crate) fn control(&self) -> Msr {
+        Msr::new(self.control.load(Ordering::Relaxed))
     }
 
     /// Returns its index for RDPMC.
@@ -88,10 +113,18 @@ impl StartedCounter {
         (self.initial().wrapping_neg() & 0xFFFF_FFFF) as u32
     }
 
-    /// Returns whether another counter is [merged](CounterState::merged) into this one.
+    /// Returns what loading it again takes besides one write.
     #[inline]
-    pub(crate) fn merged(&self) -> bool {
-        self.merged.load(Ordering::Relaxed)
+    pub(crate) fn beyond(&self) -> Beyond {
+        Beyond::from_bits(self.beyond.load(Ordering::Relaxed))
+    }
+
+    /// Loads the counter again, which held `value` after its overflow: one write.
+    #[inline]
+    pub(crate) fn reload(&self, cpu: &impl Cpu, value: u64) {
+        let initial = self.initial();
+        cpu.wrmsr(self.register(), initial);
+        self.overflowed(value, initial);
     }
 
     /// Accounts an overflow: the counter held `value`, and was loaded with `initial`.

@@ -1,6 +1,6 @@
 //! A processor under test that records all accesses by the code under test.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::MutexGuard;
 
 use cpuid_dumps::CpuIdentity;
@@ -100,6 +100,8 @@ pub struct Bench {
     log: RefCell<Vec<Access>>,
     /// The thread number within the core.
     thread: usize,
+    /// Whether counters are reserved in kernel mode too.
+    kernel: Cell<bool>,
 }
 
 impl Cpuid for Bench {
@@ -256,7 +258,7 @@ impl Bench {
             _ => INTEL,
         };
         let global = Global::of(cpuid).filter(|_| matches!(hal.selection().interface, Kind::Amd64 | Kind::Emon));
-        Self { machine, hal, global, names, log: RefCell::default(), thread }
+        Self { machine, hal, global, names, log: RefCell::default(), thread, kernel: Cell::new(false) }
     }
 
     /// Creates a bench with initialized counters.
@@ -490,7 +492,19 @@ impl Bench {
         *self.sources().first().unwrap()
     }
 
-    /// Reserves a counter for a source in both modes, with or without an interval.
+    /// Makes the counters that are reserved from now on count in kernel mode too, and so what occurs between the
+    /// accesses of the driver.
+    pub fn in_both_modes(self) -> Self {
+        self.in_kernel_mode_too();
+        self
+    }
+
+    /// As [`in_both_modes`](Self::in_both_modes).
+    pub fn in_kernel_mode_too(&self) {
+        self.kernel.set(true);
+    }
+
+    /// Reserves a counter for a source in user mode, with or without an interval. Its count must miss nothing.
     pub fn reserve(&self, source: u32, interval: Option<u32>) -> u8 {
         self.try_reserve(source, interval).unwrap()
     }
@@ -500,7 +514,8 @@ impl Bench {
             self.hal.set_interval(Source(source), interval).unwrap();
         }
         let state = self.hal.state_for(Source(source), interval.is_some()).unwrap();
-        self.hal.reserve(ProcessorIndex::BOOT, state.with_owner(1).with_user(true).with_kernel(true))
+        let state = state.with_owner(1).with_counted(true);
+        self.hal.reserve(ProcessorIndex::BOOT, state.with_user(true).with_kernel(self.kernel.get()))
     }
 
     /// Reserves exactly this counter, for a source that differs from that of the next counter.
@@ -568,15 +583,17 @@ impl Bench {
 
     /// Lets the driver serve an interrupt, pending or not, and returns the counters that it reports.
     pub fn serve(&self) -> Vec<u8> {
-        let mut told = Vec::new();
-        let status = self.hal.interrupt(boot(self), |counter| told.push(counter));
-        assert_eq!(status.0, told.iter().copied().collect(), "told once each");
-        told
+        self.hal.interrupt(boot(self)).0.iter().collect()
     }
 
     /// Returns the total of a counter in the model's ledger.
     pub fn given(&self, counter: u8) -> u64 {
         self.machine.counted(0, u32::from(self.number(counter)))
+    }
+
+    /// Returns how many of the [given](Self::given) events occurred between accesses of the driver.
+    pub fn between(&self, counter: u8) -> u64 {
+        self.machine.between(0, u32::from(self.number(counter)))
     }
 
     /// Lets the processor sleep, which resets its registers.

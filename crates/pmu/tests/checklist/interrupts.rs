@@ -33,23 +33,27 @@ fn the_entry_is_unmasked_after_the_status_is_clear_and_before_a_counter_can_over
         let log = bench.take_log();
         let unmasked = place(&log, |access| *access == Access::Entry(OPEN));
         let first = |wanted: &dyn Fn(&Access) -> bool| log.iter().position(wanted).unwrap();
+        let last = |wanted: &dyn Fn(&Access) -> bool| log.iter().rposition(wanted).unwrap();
         let loaded = first(&|access| matches!(access, Access::Write(msr, _) if *msr == bench.counter(counter)));
         let read = first(&|access| matches!(access, Access::Counter(_)));
-        let order = match bench.global {
-            Some(global) => {
-                let left = bench.left();
-                let on = |access: &Access| matches!(access, Access::Write(GLOBAL_CTRL, value) if *value != left);
-                let off = place(&log, |access| *access == Access::Write(GLOBAL_CTRL, left));
-                let status = place(&log, |access| *access == Access::Read(global.status));
-                let clear = place(&log, |access| *access == Access::Write(global.clear, bench.bit(counter)));
-                vec![off, status, read, loaded, clear, unmasked, place(&log, on)]
-            }
-            // No register stops the counters, so the entry must be unmasked before the first counter is read.
-            None if bench.kind() != Kind::NetBurst => vec![unmasked, read, loaded],
-            None => {
-                let cccr = bench.select(counter);
-                let clear = place(&log, |access| matches!(access, Access::Write(msr, _) if *msr == cccr));
-                vec![clear, unmasked, read, loaded]
+        let order = if let Some(global) = bench.global {
+            let left = bench.left();
+            let on = |access: &Access| matches!(access, Access::Write(GLOBAL_CTRL, value) if *value != left);
+            let off = place(&log, |access| *access == Access::Write(GLOBAL_CTRL, left));
+            let status = place(&log, |access| *access == Access::Read(global.status));
+            let clear = place(&log, |access| *access == Access::Write(global.clear, bench.bit(counter)));
+            vec![off, status, read, loaded, clear, unmasked, place(&log, on)]
+        } else {
+            // No register stops all counters, so the entry must be unmasked before the first counter is read. Its own
+            // register stops a counter from its last reading to its load.
+            let own = bench.select(counter);
+            let of_own = |access: &Access| matches!(access, Access::Write(msr, _) if *msr == own);
+            let (off, on) = (first(&of_own), last(&of_own));
+            let kept = last(&|access| matches!(access, Access::Counter(_)));
+            if bench.kind() == Kind::NetBurst {
+                vec![off, unmasked, kept, loaded, on]
+            } else {
+                vec![unmasked, read, off, kept, loaded, on]
             }
         };
         assert!(order.is_sorted(), "{}: {log:x?}", identity.name);

@@ -29,7 +29,7 @@ const SECOND: [u8; 9] = [2, 3, 6, 7, 10, 11, 14, 15, 17];
 fn each_event_on_each_processor(law: impl Fn(&Bench, (u32, u32, u64, u64, u64))) {
     for identity in of_interface("NetBurst") {
         for event in EVENTS {
-            law(&Bench::new(processor_of(identity)), event);
+            law(&Bench::new(processor_of(identity)).in_both_modes(), event);
         }
     }
 }
@@ -111,8 +111,10 @@ fn serving_clears_ovf_then_loads_the_counter_twice_and_raises_nothing_again() {
             let load = Access::Write(0x300 + number, (1 << 40) - u64::from(SHORT));
             let cccr = 0x360 + number;
             let started = Access::Write(cccr, ENABLE | ANY_THREAD | select << 13 | OVF_PMI_T0);
-            // The counter holds the events since its overflow.
-            let wanted = [Access::Read(cccr), started, Access::Counter(number), load, load];
+            let stopped = Access::Write(cccr, ANY_THREAD | select << 13 | OVF_PMI_T0);
+            // The counter holds the events since its overflow, and stands still until it is loaded.
+            let read = [Access::Read(cccr), stopped, Access::Counter(number)];
+            let wanted = [&read[..], &[load, load, Access::Read(cccr), started]].concat();
             assert_eq!(bench.take_log(), wanted, "{source:#x}");
             assert!(!bench.model().interrupt_pending(), "{source:#x}");
             let id = bench.id(counter);

@@ -21,6 +21,7 @@ const BOTH_MODES: u64 = 3 << 6;
 #[test]
 fn starting_clears_the_counters_then_writes_one_register_that_starts_them_all() {
     each(|bench| {
+        bench.in_kernel_mode_too();
         let counters = [2, 6].map(|source| bench.reserve(source, None));
         bench.start([counters[0]]);
         assert_eq!(bench.take_log(), [Access::Write(0x12, 0), Access::Write(0x11, BOTH_MODES | 0x16)]);
@@ -35,7 +36,8 @@ fn starting_clears_the_counters_then_writes_one_register_that_starts_them_all() 
         bench.run(9);
         bench.stop(CounterSet::NONE.with(counters[1]));
         assert_eq!(bench.take_log(), [Access::Write(0x11, 0), Access::Read(0x13)]);
-        assert_eq!(bench.finish(), [12, 16]);
+        let between = counters.map(|counter| bench.between(counter));
+        assert_eq!(bench.finish(), [12 + between[0], 16 + between[1]]);
     });
 }
 
@@ -64,13 +66,15 @@ fn each_mode_and_every_source_is_counted_as_the_model_counted() {
                     .with_owner(1)
                     .with_user(user)
                     .with_kernel(kernel);
+                bench.model().clear_ledger();
                 let counters = [0, 1].map(|_| bench.hal.reserve(ProcessorIndex::BOOT, state).unwrap());
                 bench.start(counters);
                 bench.machine.run(0, Mode::User, &|selected| u64::from(selected.event) + 100);
                 bench.machine.run(0, Mode::Kernel, &|selected| u64::from(selected.event) + 10_000);
                 let event = bench.msr(0x11) & 0x3F;
                 let wanted = u64::from(user) * (event + 100) + u64::from(kernel) * (event + 10_000);
-                assert_eq!(bench.finish(), [wanted; 2], "{source:#x}");
+                let totals = bench.finish();
+                assert_eq!(totals, counters.map(|counter| wanted + bench.between(counter)), "{source:#x}");
                 assert_eq!(bench.model().enabled_counters(), []);
             }
         }

@@ -54,10 +54,10 @@ fn both_threads_count_and_sample_the_same_at_once_and_neither_sees_the_others_ev
         bench.machine.run(0, Mode::Kernel, &|_| factor * 10);
     }
     for ((bench, factor), counters) in both.into_iter().zip(counters) {
-        assert_eq!(counters.map(|counter| bench.hal.count(boot(bench), counter)), [factor * 1_010; 2]);
+        assert_eq!(counters.map(|counter| bench.hal.count(boot(bench), counter)), [factor * 1_000; 2]);
     }
     for (bench, factor) in both {
-        let rest = u64::from(SHORT) - factor * 1_010;
+        let rest = u64::from(SHORT) - factor * 1_000;
         bench.run(rest - 1);
         assert!(!bench.model().interrupt_pending());
         bench.run(1);
