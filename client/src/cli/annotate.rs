@@ -26,6 +26,10 @@ FILES
   searched for like symbols, except on symbol servers: in --symbols, at the
   recorded path, and beside the recording. So is the source code.
 
+DECODER
+  Instructions of APX and AVX10.2 are shown as their bytes, with their samples;
+  those after them are right.
+
 EXAMPLES
   .\\client annotate main
   .\\client annotate \"ntdll!RtlpHp*\" app.rec -e TotalCycles

@@ -114,6 +114,9 @@ pub struct Annotated<'a> {
     /// Samples of the symbol at addresses outside the function, which are in no instruction.
     samples_outside: u64,
     instructions: Vec<InstructionFields>,
+    /// Number of instructions that are shown as bytes.
+    #[serde(skip)]
+    newer: usize,
 }
 
 impl Document for Annotated<'_> {
@@ -245,6 +248,7 @@ pub fn run(args: &AnnotateArgs, context: &mut Context) -> Result<i32, Error> {
         share: if all > 0.0 { events / all } else { 0.0 },
         samples_outside: annotation.outside.samples,
         instructions: annotation.instructions.iter().map(instruction).collect(),
+        newer: annotation.instructions.iter().filter(|one| one.is_newer).count(),
     };
     if args.format.json {
         context.json(&annotated)?;
@@ -324,6 +328,10 @@ fn text(annotated: &Annotated, sources: &mut SourceFiles) -> String {
     if annotated.samples_outside > 0 {
         let outside = counted(annotated.samples_outside, "sample");
         head.push(("Outside", format!("{outside} behind the function, where the symbols have no name")));
+    }
+    if annotated.newer > 0 {
+        let newer = counted(annotated.newer as u64, "instruction");
+        head.push(("Decoder", format!("{newer} of APX or AVX10.2, which it does not know, as bytes")));
     }
     let mut text = properties(&head);
     text.push_str("\n\n  Share  Samples  Address  Instruction\n-------  -------  -------  -----------");

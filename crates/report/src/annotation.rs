@@ -10,6 +10,7 @@ use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, 
 use crate::filter::Filter;
 use crate::function_code::{CodeError, FunctionCode, function_code};
 use crate::locations::SampleWeight;
+use crate::newer_code::decode;
 use crate::read::Contents;
 use crate::sampled_sources::SampledSource;
 use crate::symbol_index::{Symbol, SymbolId, SymbolIndex};
@@ -57,8 +58,11 @@ pub struct AnnotatedInstruction {
     pub address: u32,
     /// Number of bytes.
     pub length: usize,
-    /// The instruction in Intel's syntax. Addresses in it are relative to the base of the module.
+    /// The instruction in Intel's syntax, or its bytes if the decoder does not know it. Addresses in it are relative to
+    /// the base of the module.
     pub text: String,
+    /// Whether it is an instruction of APX or AVX10.2, which the decoder does not know.
+    pub is_newer: bool,
     /// Name of the function to which it branches, if that is another one.
     pub target: Option<String>,
     /// Its samples.
@@ -156,10 +160,16 @@ fn instructions(
     let mut formatter = formatter();
     let mut instructions = Vec::new();
     let mut kept = 0;
-    for instruction in &mut Decoder::with_ip(bitness, &code.bytes, code.address.into(), DecoderOptions::NONE) {
-        let (Ok(address), length) = (u32::try_from(instruction.ip()), instruction.len()) else { break };
+    let mut decoder = Decoder::with_ip(bitness, &code.bytes, code.address.into(), DecoderOptions::NONE);
+    while decoder.can_decode() {
+        let (instruction, newer) = decode(&mut decoder, &code.bytes);
+        let Ok(address) = u32::try_from(instruction.ip()) else { break };
+        let length = newer.map_or(instruction.len(), <[u8]>::len);
         let mut text = String::new();
-        formatter.format(&instruction, &mut text);
+        match newer {
+            Some(bytes) => text = bytes.iter().fold("bytes".to_owned(), |text, byte| format!("{text} {byte:02x}")),
+            None => formatter.format(&instruction, &mut text),
+        }
         let target = branch_target(&instruction).filter(|target| !(code.address..end).contains(target));
         let target = target.and_then(|target| target_name(&symbols?.at(target)?, target));
         let mut weight = SampleWeight::default();
@@ -171,7 +181,8 @@ fn instructions(
             weight += found;
         }
         let source = symbols.and_then(|symbols| symbols.source_line(address));
-        instructions.push(AnnotatedInstruction { address, length, text, target, weight, source });
+        let is_newer = newer.is_some();
+        instructions.push(AnnotatedInstruction { address, length, text, is_newer, target, weight, source });
         if weight.samples > 0 || !is_padding(&instruction) {
             kept = instructions.len();
         }

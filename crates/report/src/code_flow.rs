@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 
+use crate::newer_code::decode;
+
 /// Maximum number of instructions that are followed.
 const MAX_INSTRUCTIONS: usize = 0x4000;
 
@@ -95,13 +97,19 @@ impl Flow<'_> {
         // Addresses below zero are outside the code too.
         let base = 0x1_0000_0000_u64;
         let base = if self.bitness == 64 { base } else { base / 2 };
-        for instruction in &mut Decoder::with_ip(self.bitness, rest, base + start as u64, DecoderOptions::NONE) {
+        let mut decoder = Decoder::with_ip(self.bitness, rest, base + start as u64, DecoderOptions::NONE);
+        while decoder.can_decode() {
+            let (instruction, newer) = decode(&mut decoder, rest);
             let offset = usize::try_from(instruction.ip().wrapping_sub(base)).unwrap_or(usize::MAX);
-            if self.left == 0 || instruction.is_invalid() || reached.instructions.contains_key(&offset) {
+            let is_unknown = newer.is_none() && instruction.is_invalid();
+            if self.left == 0 || is_unknown || reached.instructions.contains_key(&offset) {
                 return;
             }
             self.left -= 1;
-            reached.instructions.insert(offset, instruction.len());
+            reached.instructions.insert(offset, newer.map_or(instruction.len(), <[u8]>::len));
+            if newer.is_some() {
+                continue;
+            }
             let target = || usize::try_from(instruction.near_branch_target().checked_sub(base)?).ok();
             match instruction.flow_control() {
                 FlowControl::ConditionalBranch | FlowControl::XbeginXabortXend => reached.conditional.extend(target()),
@@ -154,6 +162,8 @@ mod tests {
         // An undefined instruction ends the function, and so does the end of the code.
         assert_eq!(length(&[NOP, &[0x0F, 0x0B], NOP, RET]), 3);
         assert_eq!(length(&[NOP, NOP]), 2);
+        // An instruction of APX does not.
+        assert_eq!(length(&[&[0xD5, 0x18, 0x01, 0xC3], NOP, RET, NOP]), 6);
     }
 
     #[test]

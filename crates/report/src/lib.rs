@@ -50,6 +50,7 @@ mod image_symbols;
 mod locations;
 mod module_names;
 mod modules;
+mod newer_code;
 mod numbering;
 mod pattern;
 mod pdb_symbols;

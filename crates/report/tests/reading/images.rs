@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use recording::{DebugFile, Module};
-use report::{Filter, NamePattern, Reason, SymbolFinder, SymbolIndex};
+use report::{Annotation, Filter, NamePattern, Reason, SymbolFinder, SymbolIndex};
 
 use super::pe_image::{FUNCTION, GO, PeImage, UNTYPED};
-use super::support::{APP, read};
+use super::support::{APP, CYCLES, read};
 use super::symbols::{folder, given, location, look_up, pdb, recorded};
 
 /// GUID of the PDB among the fixtures.
@@ -134,6 +134,34 @@ fn a_folded_function_says_how_many_it_stands_for() {
     let filter = Filter { symbols: vec![NamePattern::new("A::get()")], ..Filter::default() };
     assert!(filter.selects_location(&location(0x1000), &symbol_index));
     assert!(!filter.selects_location(&location(0x1010), &symbol_index));
+}
+
+#[test]
+fn instructions_that_the_decoder_does_not_know_are_bytes_and_the_next_ones_are_right() {
+    // add r16, rax; {nf} add ecx, 04030201h; vaddps zmm0, zmm1, [r16]; ret
+    let mut code = vec![0xD5, 0x18, 0x01, 0xC0, 0x62, 0xF4, 0x7C, 0x0C, 0x81, 0xC1, 1, 2, 3, 4];
+    code.extend([0x62, 0xF9, 0x74, 0x48, 0x58, 0x00, 0xC3]);
+    let unwind = vec![([0x1000, 0x1000 + u32::try_from(code.len()).unwrap()], None)];
+    let symbols = vec![("work", 0x1000, FUNCTION, true)];
+    let image = PeImage { code, unwind, symbols, ..PeImage::default() };
+    let folder = folder(&[("app.exe", &image.bytes())]);
+    let contents = read(&recorded(&app(), &[0x1004, 0x1006, 0x100E, 0x1014]));
+    let finder = given(folder.path());
+    let symbol_index = SymbolIndex::new(&contents, &Filter::default(), &finder);
+    let id = symbol_index.symbol_id(&location(0x1004)).unwrap();
+    let annotation = Annotation::new(&contents, &symbol_index, id, CYCLES, &Filter::default(), &finder).unwrap();
+    let lines: Vec<_> = annotation
+        .instructions
+        .iter()
+        .map(|one| format!("{:x} {} {}", one.address, one.weight.samples, one.text))
+        .collect();
+    let wanted = [
+        "1000 0 bytes d5 18 01 c0",
+        "1004 2 bytes 62 f4 7c 0c 81 c1 01 02 03 04",
+        "100e 1 bytes 62 f9 74 48 58 00",
+        "1014 1 ret",
+    ];
+    assert_eq!(lines, wanted);
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn assert_found(store: &TempDir, wanted: &Result<(), Reason>) {
         match wanted {
             Ok(()) => assert_eq!(found, (vec!["functions::inner::beta()".to_owned()], None), "{index}"),
             Err(reason) => {
-                assert_eq!(found, (vec!["functions.dll+0x1000".to_owned()], Some(reason.clone())), "{index}")
+                assert_eq!(found, (vec!["functions.dll+0x1000".to_owned()], Some(reason.clone())), "{index}");
             }
         }
     }
