@@ -5,7 +5,7 @@ use msvc_demangler::DemangleFlags;
 /// Returns the demangled form of a symbol. A name of another form is returned as it is.
 pub(crate) fn demangle(name: &str) -> String {
     let demangled = match name {
-        _ if name.starts_with('?') => microsoft(name),
+        _ if name.starts_with('?') => microsoft(name).filter(|_| has_known_forms(name)),
         _ if let Ok(rust) = rustc_demangle::try_demangle(name) => Some(format!("{rust:#}")),
         // On 32-bit systems, C names have an underscore in front.
         _ if name.starts_with("_Z") || name.starts_with("__Z") => itanium(name),
@@ -26,6 +26,33 @@ fn microsoft(name: &str) -> Option<String> {
     msvc_demangler::demangle(name, flags).ok()
 }
 
+/// Number of digits of a constant that always fits into 32 bits with its sign.
+const SURE_DIGITS: usize = 7;
+
+/// Returns whether a decorated name has only forms that msvc-demangler 0.11 demangles rightly. It skips a `$` in front
+/// of a template argument that it does not know, takes the address of a function for a pointer to a member of it, and
+/// cuts constants to 32 bits.
+fn has_known_forms(name: &str) -> bool {
+    let is_initializer = ["??__E", "??__F"].iter().any(|prefix| name.starts_with(prefix));
+    !is_initializer && name.match_indices('$').all(|(index, _)| is_known_form(name, index))
+}
+
+fn is_known_form(name: &str, index: usize) -> bool {
+    let (Some(before), Some(after)) = (name.get(..index), name.get(index + 1..)) else { return false };
+    // The name of a template, and the second and third sign of a form that the first one begins.
+    if before.ends_with(['?', '$']) {
+        return true;
+    }
+    if let Some(constant) = after.strip_prefix('0') {
+        let digits = constant.trim_start_matches('?');
+        return digits.bytes().take_while(|digit| (b'A'..=b'P').contains(digit)).count() <= SURE_DIGITS;
+    }
+    after.starts_with('S')
+        || ["A6", "A8@@", "BY", "C", "Q", "T", "V", "Y", "Z", "$V"]
+            .iter()
+            .any(|form| after.strip_prefix('$').is_some_and(|rest| rest.starts_with(form)))
+}
+
 fn itanium(name: &str) -> Option<String> {
     let options = cpp_demangle::DemangleOptions::default().no_return_type();
     cpp_demangle::Symbol::new(name).ok()?.demangle(&options).ok()
@@ -34,6 +61,36 @@ fn itanium(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_decorated_name_that_would_be_demangled_wrongly_is_kept() {
+        for name in [
+            // f<0> of `template <auto> void f()`, which would be f<float, int, float, float>.
+            "??$f@$MH00@@YAXXZ",
+            "??$f@$M_N00@@YAXXZ",
+            // f<&g>, which would be a pointer to a member of a class g, and f<&S::m>.
+            "??$f@$1?g@@YAXXZ@@YAXXZ",
+            "??$f@$1?m@S@@QEAAXXZ@@YAXXZ",
+            // f<4294967296>, which would be f<0>, and f<4294967295>, which would be f<-1>.
+            "??$f@$0BAAAAAAAA@@@YAXXZ",
+            "??$f@$0PPPPPPPP@@@YAXXZ",
+            // The initializer of x, which would be a function of a namespace x.
+            "??__Ex@@YAXXZ",
+        ] {
+            assert_eq!(demangle(name), name);
+        }
+        for (name, wanted) in [
+            ("??$f@$0A@@@YAXXZ", "f<0>(void)"),
+            ("??$f@$0?0@@YAXXZ", "f<-1>(void)"),
+            ("??$f@H$$V@@YAXXZ", "f<int>(void)"),
+            ("??$f@$$T@@YAXXZ", "f<std::nullptr_t>(void)"),
+            ("??$f@$$QEAH@@YAXXZ", "f<int&&>(void)"),
+            ("??$f@$$A6AXH@Z@@YAXXZ", "f<void (int)>(void)"),
+            ("?f@@YAX$$QEAH@Z", "f(int&&)"),
+        ] {
+            assert_eq!(demangle(name), wanted, "{name}");
+        }
+    }
 
     #[test]
     fn each_form_is_demangled_and_every_other_name_is_kept() {

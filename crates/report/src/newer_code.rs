@@ -37,9 +37,9 @@ pub(crate) fn decode<'a>(decoder: &mut Decoder<'_>, code: &'a [u8]) -> (Instruct
 fn newer_length(code: &[u8]) -> Option<usize> {
     let prefixes = code.iter().take_while(|byte| is_legacy_prefix(**byte)).count();
     let rest = code.get(prefixes..)?;
-    let length = match rest.first()? {
-        &REX2 => rex2_length(code.get(..prefixes)?, rest)?,
-        &EVEX if prefixes == 0 => evex_length(rest)?,
+    let length = match *rest.first()? {
+        REX2 => rex2_length(code.get(..prefixes)?, rest)?,
+        EVEX if prefixes == 0 => evex_length(rest)?,
         _ => return None,
     };
     (length <= MAX_LENGTH && length <= code.len()).then_some(length)
