@@ -73,8 +73,7 @@ fn evex_length(code: &[u8]) -> Option<usize> {
     let (mode, selector, register) = (operand >> 6, operand >> 3 & 7, operand & 7);
     let wide = if is_16_bit { 2 } else { 4 };
     let constant = match (map, opcode) {
-        (1, 0x70..=0x73 | 0xC2 | 0xC4..=0xC6) | (3, _) => 1,
-        (4, 0x24 | 0x2C | 0x6B | 0x80 | 0x83 | 0xC0 | 0xC1) => 1,
+        (1, 0x70..=0x73 | 0xC2 | 0xC4..=0xC6) | (3, _) | (4, 0x24 | 0x2C | 0x6B | 0x80 | 0x83 | 0xC0 | 0xC1) => 1,
         (4, 0x69 | 0x81) => wide,
         (4, 0xF6) if selector < 2 => 1,
         (4, 0xF7) if selector < 2 => wide,

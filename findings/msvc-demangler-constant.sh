@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# msvc-demangler 0.11.0 (crates.io): constants of more than 32 bits in template arguments lose their upper half.
+#
+# A good guess: f<4294967296> of `template <unsigned long long> void f()` is demangled as that, or refused. Seen: it is
+# f<0>, and f<4294967295> and f<9223372036854775807> are both f<-1>. Two functions have one name, without an error.
+set -euo pipefail
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+mkdir src
+cat > Cargo.toml <<'TEXT'
+[package]
+name = "finding"
+version = "0.0.0"
+edition = "2024"
+
+[dependencies]
+msvc-demangler = "=0.11.0"
+TEXT
+cat > src/main.rs <<'TEXT'
+use msvc_demangler::{DemangleFlags, demangle};
+
+fn main() {
+    // The digits of numbers are the letters from A (0) to P (15).
+    for name in ["??$f@$0A@@@YAXXZ", "??$f@$0BAAAAAAAA@@@YAXXZ", "??$f@$0PPPPPPPP@@@YAXXZ", "??$f@$0HPPPPPPPPPPPPPPP@@@YAXXZ"] {
+        println!("{}", demangle(name, DemangleFlags::llvm()).unwrap());
+    }
+}
+TEXT
+CARGO_TARGET_DIR="$folder/target" cargo run --quiet | tee seen
+diff seen - <<'SEEN'
+void __cdecl f<0>(void)
+void __cdecl f<0>(void)
+void __cdecl f<-1>(void)
+void __cdecl f<-1>(void)
+SEEN
