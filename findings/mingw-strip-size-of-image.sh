@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# binutils 2.40 for mingw-w64 (Debian 12, binutils-mingw-w64-x86-64 2.40-2+10.4): strip changes the identity of an image.
+# binutils 2.40 for mingw-w64 (Debian 12, binutils-mingw-w64-x86-64 2.40-2+10.4): strip changes the identity of an
+# image.
 #
 # A good guess: strip removes what is behind the last section that is loaded, so the image in memory stays as it is.
 # Windows, symbol servers and profilers know an image by its time stamp and SizeOfImage. Seen: debug sections count as

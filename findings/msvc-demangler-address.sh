@@ -3,8 +3,8 @@
 #
 # A good guess: f<&g> of `template <void (*)()> void f()`, which Visual C++ decorates as $1 with the decorated name of g
 # behind it, is demangled as f<&g>, as undname and llvm-undname do, or refused. Seen: it is f<void (g::*)(void)>, a
-# pointer to a function that is a member of a class g, without an error. For a member &S::m, the class is named S::m, and
-# the access specifier Q becomes a reference to the result.
+# pointer to a function that is a member of a class g, without an error. For a member &S::m, the class is named S::m,
+# and the access specifier Q becomes a reference to the result.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -22,8 +22,8 @@ use msvc_demangler::{DemangleFlags, demangle};
 
 fn main() {
     // The digits of numbers are the letters from A (0) to P (15).
-    for name in ["??$f@$0A@@@YAXXZ", "??$f@$0BAAAAAAAA@@@YAXXZ", "??$f@$0PPPPPPPP@@@YAXXZ", "??$f@$0HPPPPPPPPPPPPPPP@@@YAXXZ"] {
-        println!("{}", demangle(name, DemangleFlags::llvm()).unwrap());
+    for digits in ["A", "BAAAAAAAA", "PPPPPPPP", "HPPPPPPPPPPPPPPP"] {
+        println!("{}", demangle(&format!("??$f@$0{digits}@@@YAXXZ"), DemangleFlags::llvm()).unwrap());
     }
 }
 TEXT

@@ -9,7 +9,7 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-python3 -m pip download --quiet numpy==2.1.3 --platform win_amd64 --python-version 312 --only-binary=:all: --no-deps -d .
+python3 -m pip download --quiet --no-deps --only-binary=:all: --platform win_amd64 --python-version 312 numpy==2.1.3
 python3 - <<'SCRIPT' | tee seen
 import glob, struct, zipfile
 wheel = zipfile.ZipFile(glob.glob("numpy-*.whl")[0])

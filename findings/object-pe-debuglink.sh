@@ -30,8 +30,8 @@ fn image() -> Vec<u8> {
     image.extend(b"PE\0\0\x64\x86\x01\0");
     image.extend([word(0), word(0x400), word(0)].concat());
     image.extend([240, 0, 0x22, 0, 0x0B, 2, 0, 0]);
-    image.extend([0, 0, 0, 0x1000, 0x1000, 0x4000_0000, 1, 0x1000, 0x200, 6, 0, 6, 0, 0x2000, 0x200].map(word).concat());
-    image.extend([0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16].map(word).concat());
+    image.extend([0, 0, 0, 0x1000, 0x1000, 0x4000_0000, 1, 0x1000, 0x200, 6, 0, 6, 0].map(word).concat());
+    image.extend([0x2000, 0x200, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16].map(word).concat());
     image.resize(0x40 + 24 + 240, 0);
     image.extend(b"/4\0\0\0\0\0\0");
     image.extend([16, 0x1000, 0x200, 0x200, 0, 0, 0, 0x4200_0040].map(word).concat());
