@@ -10,11 +10,16 @@ use serde::Serialize;
 use x86_defs::cpuid::VENDOR_VMWARE;
 
 /// What VMware's counters count if the virtual machine has its default, freezeMode=hybrid (Broadcom KB 344161).
-const OF_VMWARE: &str = "instructions and branches count the virtual machine alone, all else VMware too";
+const OF_VMWARE: &str = "instructions and branches count the guest, all else VMware too";
 
-/// Returns what the counts of different events have not in common on this machine, if there is something.
+/// Returns what the counts of different events have not in common under a hypervisor, if there is something.
+pub fn scope_under(hypervisor_vendor: &[u8]) -> Option<&'static str> {
+    (hypervisor_vendor == VENDOR_VMWARE).then_some(OF_VMWARE)
+}
+
+/// Returns the same for this machine, if it has counters.
 pub fn scope_note(info: &InfoReply) -> Option<&'static str> {
-    (info.hypervisor_vendor == VENDOR_VMWARE && info.counters > 0).then_some(OF_VMWARE)
+    scope_under(&info.hypervisor_vendor).filter(|_| info.counters > 0)
 }
 
 /// The mark of such a count in tables.

@@ -12,7 +12,7 @@ use pmu::core_type::is_hybrid;
 use pmu::hal::SourceInformation;
 use pmu::{CoreType, Cpuid, Hal, Hypervisor, ProfileInterface, Support};
 use serde::Serialize;
-use x86_defs::cpuid::{VENDOR_VMWARE, leaf};
+use x86_defs::cpuid::leaf;
 
 use super::context::Context;
 use super::info::{counters, windows10};
@@ -24,11 +24,9 @@ use crate::dump;
 use crate::encoding::unknown_model;
 use crate::error::{Error, OutOfMemory};
 use crate::format::{self, hexadecimal, properties, table};
+use crate::movement::scope_under;
 use crate::processor_identity::ProcessorIdentity;
 use crate::workarounds::{self, AppliedWorkaround};
-
-/// What the default of VMware's vpmc.freezeMode, "hybrid", means for ratios such as IPC (Broadcom, KB 344161).
-const FREEZE_MODE: &str = "VMware counts instructions and branches of this machine;";
 
 /// A source, as `--json` shows it.
 #[derive(Serialize)]
@@ -201,10 +199,8 @@ fn rows(diagnosis: &Diagnosis) -> String {
         rows.push(("Model", text.to_owned()));
     }
     rows.extend(workarounds::rows(&diagnosis.workarounds));
-    if diagnosis.hypervisor.as_deref().map(str::as_bytes) == Some(&VENDOR_VMWARE[..]) {
-        rows.push(("Note", FREEZE_MODE.to_owned()));
-        rows.push(("", "all other events also count the hypervisor".to_owned()));
-    }
+    let scope = diagnosis.hypervisor.as_deref().and_then(|vendor| scope_under(vendor.as_bytes()));
+    rows.extend(scope.map(|note| ("VMware", note.to_owned())));
     properties(&rows)
 }
 

@@ -155,12 +155,8 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     Ok(if exit_code == Exit::Done.code() { comparison.exit().code() } else { exit_code })
 }
 
-/// Returns a sentence about the events whose counts errata make wrong. Those of Intel need conditions that few programs
-/// meet; `info` and `list` have them.
+/// Returns a sentence about the events whose counts errata make wrong.
 fn errata_note(events: &[&EventCount], info: &InfoReply) -> Option<String> {
-    if info.interface != pmu::Kind::Amd64 as u32 {
-        return None;
-    }
     let found: BTreeMap<&str, Vec<SourceErratum>> =
         events.iter().map(|event| (event.name.as_str(), errata::of_source(info, event.id))).collect();
     let named = found.iter().filter(|(_, errata)| !errata.is_empty());

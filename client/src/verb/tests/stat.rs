@@ -190,24 +190,24 @@ fn without_a_command_ctrl_c_ends_the_counting() {
     assert_eq!(ran.json()["elapsed"]["runs"].as_array().unwrap().len(), 1, "no further run");
 }
 
-/// AMD's revision guide for family 19h models 00h to 0Fh, erratum 1292.
+/// AMD's revision guide for family 19h models 00h to 0Fh, erratum 1292; Intel's specification update of Haswell, HSD11.
 #[test]
-fn counts_of_milan_name_the_erratum_that_makes_them_wrong() {
-    let of = |signature| {
+fn counts_name_the_errata_that_make_them_wrong() {
+    let of = |vendor, interface: pmu::Kind, signature| {
         let driver = FakeDriver {
-            info: InfoReply {
-                vendor: *b"AuthenticAMD\0\0\0\0",
-                interface: pmu::Kind::Amd64 as u32,
-                signature,
-                ..info()
-            },
+            info: InfoReply { vendor, interface: interface as u32, signature, ..info() },
             ..FakeDriver::default()
         };
         driver.counts.replace(on_processors(1));
         run(&FakeSystem::running(driver), "stat -e 0x13,2 --duration 0.001 -o -").out
     };
+    let amd = |signature| of(*b"AuthenticAMD\0\0\0\0", pmu::Kind::Amd64, signature);
     let note = "\nCounted wrongly by errata of the processor: TotalIssues (1292).\n";
-    assert!(of(0x00A0_0F11).contains(note), "{}", of(0x00A0_0F11));
+    assert!(amd(0x00A0_0F11).contains(note), "{}", amd(0x00A0_0F11));
     // Vermeer has no such erratum.
-    assert!(!of(0x00A2_0F10).contains("Counted wrongly"));
+    assert!(!amd(0x00A2_0F10).contains("Counted wrongly"));
+    let intel = |signature| of(*b"GenuineIntel\0\0\0\0", pmu::Kind::Emon, signature);
+    let haswell = intel(0x0003_06C3);
+    assert!(haswell.contains("\nCounted wrongly by errata of the processor: "), "{haswell}");
+    assert!(haswell.contains("HSD11"), "{haswell}");
 }
