@@ -76,8 +76,8 @@ struct Flow<'a> {
 }
 
 impl Flow<'_> {
-    /// Returns the instructions from `start`, and what their conditional branches reach between `end` and `start`, which
-    /// is the body of a loop whose condition is at `start`.
+    /// Returns the instructions from `start`, and what their conditional branches reach between `end` and `start`: the
+    /// body of a loop whose condition is at `start`.
     fn follow_branches(&mut self, end: usize, start: usize) -> Reached {
         let mut reached = Reached::default();
         self.follow(start, &mut reached);

@@ -1,5 +1,5 @@
-//! Files in folders with symbols. A folder can be flat, or have the layout of a symbol store ("SymStore", "Advanced SymSrv
-//! Use", Microsoft Learn).
+//! Files in folders with symbols. A folder can be flat, or have the layout of a symbol store ("SymStore", "Advanced
+//! SymSrv Use", Microsoft Learn).
 
 use std::fs;
 use std::path::{Path, PathBuf};
