@@ -9,6 +9,7 @@ use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, 
 
 use crate::filter::Filter;
 use crate::function_code::{CodeError, FunctionCode, function_code};
+use crate::guard::guarded;
 use crate::locations::SampleWeight;
 use crate::newer_code::decode;
 use crate::read::Contents;
@@ -108,9 +109,13 @@ impl Annotation {
         let image = finder.image_file(module)?;
         let bytes = fs::read(&image).map_err(|cause| AnnotationError::Unreadable { path: image.clone(), cause })?;
         let symbols = finder.find(module).ok();
-        let code = function_code(&bytes, symbol.address, limit(symbol, symbols.as_ref()))
-            .map_err(|cause| AnnotationError::Code { path: image.clone(), cause })?;
-        let instructions = instructions(&code, symbols.as_ref(), &mut samples);
+        let limit = limit(symbol, symbols.as_ref());
+        let read = || {
+            let code = function_code(&bytes, symbol.address, limit)?;
+            Ok(instructions(&code, symbols.as_ref(), &mut samples))
+        };
+        let read = guarded(read).unwrap_or_else(|failure| Err(CodeError::Image(failure)));
+        let instructions = read.map_err(|cause| AnnotationError::Code { path: image.clone(), cause })?;
         let outside = sum(&samples);
         Ok(Self { image, instructions, total, outside })
     }

@@ -128,6 +128,11 @@ impl ImageSymbols {
         })
     }
 
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Returns whether the file has symbols, apart from exports.
     pub fn has_symbols(&self) -> bool {
         self.names.iter().any(|named| named.origin != Origin::Export)

@@ -46,6 +46,7 @@ mod filter;
 mod firefox;
 mod folded;
 mod function_code;
+mod guard;
 mod image_symbols;
 mod locations;
 mod module_names;

@@ -1,8 +1,8 @@
 //! Symbols of a PDB.
 
 use std::fs::File;
-use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use debugid::DebugId;
 use pdb_addr2line::pdb::{FallibleIterator as _, PDB, SymbolData};
@@ -31,6 +31,9 @@ pub(crate) struct PdbSymbols {
     contents: Mutex<Contents>,
     /// The public names of addresses that have several.
     shared: FxHashMap<u32, Vec<Box<str>>>,
+    path: PathBuf,
+    /// The public names, if nothing else of the file can be read.
+    public: OnceLock<Vec<(u32, Box<str>)>>,
 }
 
 impl PdbSymbols {
@@ -45,7 +48,23 @@ impl PdbSymbols {
         let build = DebugId::from_parts(information.guid, age);
         let shared = shared_names(&mut pdb)?;
         let contents = Contents::try_new(Data::try_from_pdb(pdb)?, Data::make_context)?;
-        Ok((build, Self { contents: Mutex::new(contents), shared }))
+        let (contents, path) = (Mutex::new(contents), path.to_owned());
+        Ok((build, Self { contents, shared, path, public: OnceLock::new() }))
+    }
+
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the function at `offset` by the public names alone, which are in a table of their own. It extends to the
+    /// next one.
+    pub fn public_at(&self, offset: u32) -> Option<FoundSymbol> {
+        let names = self.public.get_or_init(|| public_names(&self.path).unwrap_or_default());
+        let next = names.partition_point(|(address, _)| *address <= offset);
+        let (address, name) = names.get(next.checked_sub(1)?)?;
+        let size = names.get(next).map(|(end, _)| end - address);
+        Some(FoundSymbol { address: *address, size, name: Some(self.name(*address, name)), inlined: Vec::new() })
     }
 
     fn with_frames<T>(&self, offset: u32, read: impl FnOnce(&FunctionFrames<'_>) -> T) -> Option<T> {
@@ -94,20 +113,35 @@ fn code_frames(found: &FunctionFrames<'_>) -> Vec<CodeFrame> {
     found.frames.iter().map(frame).collect()
 }
 
+/// Returns the first public name of each address with code, in ascending order.
+fn public_names(path: &Path) -> Result<Vec<(u32, Box<str>)>, Error> {
+    let mut pdb = PDB::open(File::open(path).map_err(pdb_addr2line::pdb::Error::from)?)?;
+    let mut names = Vec::new();
+    each_public(&mut pdb, |address, name| names.push((address, name)))?;
+    names.sort_by_key(|(address, _)| *address);
+    names.dedup_by_key(|(address, _)| *address);
+    Ok(names)
+}
+
 /// Returns the public names of code at addresses that have several of them.
 fn shared_names(pdb: &mut PDB<'static, File>) -> Result<FxHashMap<u32, Vec<Box<str>>>, Error> {
-    let (map, table) = (pdb.address_map()?, pdb.global_symbols()?);
     let mut names: FxHashMap<u32, Vec<Box<str>>> = FxHashMap::default();
     let mut first: FxHashMap<u32, Box<str>> = FxHashMap::default();
+    each_public(pdb, |address, name| match first.get(&address) {
+        None => drop(first.insert(address, name)),
+        Some(known) => names.entry(address).or_insert_with(|| vec![known.clone()]).push(name),
+    })?;
+    Ok(names)
+}
+
+/// Passes each public name of code with its address.
+fn each_public(pdb: &mut PDB<'static, File>, mut each: impl FnMut(u32, Box<str>)) -> Result<(), Error> {
+    let (map, table) = (pdb.address_map()?, pdb.global_symbols()?);
     let mut symbols = table.iter();
     while let Some(symbol) = symbols.next()? {
         let Ok(SymbolData::Public(public)) = symbol.parse() else { continue };
         let Some(address) = public.offset.to_rva(&map).filter(|_| public.code || public.function) else { continue };
-        let name: Box<str> = public.name.to_string().into();
-        match first.get(&address.0) {
-            None => drop(first.insert(address.0, name)),
-            Some(known) => names.entry(address.0).or_insert_with(|| vec![known.clone()]).push(name),
-        }
+        each(address.0, public.name.to_string().into());
     }
-    Ok(names)
+    Ok(())
 }

@@ -8,9 +8,10 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::iter;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::dwarf::CodeFrame;
+use crate::guard::guarded;
 use crate::image_symbols::{DebugLink, ImageSymbols};
 use crate::module_names::ModuleNames;
 use crate::modules::{ModuleId, Modules, file_name};
@@ -209,6 +210,11 @@ impl SymbolFinder {
     /// Returns the symbols of the image `path`. If the file with its debug information is from another build, `reason`
     /// says so.
     fn image(&self, path: &Path, module: &Module, reason: &mut Reason) -> Result<ImageSymbols, Reason> {
+        let read = || self.read_image(path, module, reason);
+        guarded(read).unwrap_or_else(|failure| Err(unreadable(path, failure)))
+    }
+
+    fn read_image(&self, path: &Path, module: &Module, reason: &mut Reason) -> Result<ImageSymbols, Reason> {
         check_image(path, module)?;
         let separate = |link: &DebugLink| {
             let folder = path.parent().unwrap_or(Path::new(""));
@@ -228,7 +234,8 @@ impl SymbolFinder {
         let mut reason = Reason::NotFound;
         let checked = |path: Result<PathBuf, Reason>| {
             let path = path?;
-            check_image(&path, module).map(|()| path)
+            let checked = guarded(|| check_image(&path, module));
+            checked.unwrap_or_else(|failure| Err(unreadable(&path, failure))).map(|()| path)
         };
         first_found(self.image_files(module).into_iter().map(checked), &mut reason).ok_or(reason)
     }
@@ -287,10 +294,11 @@ fn debug_file_symbols(path: PathBuf, build: DebugId) -> Result<PdbSymbols, Reaso
     if !path.is_file() {
         return Err(Reason::NotFound);
     }
-    match PdbSymbols::read(&path) {
-        Ok((found, symbols)) if found == build => Ok(symbols),
-        Ok(_) => Err(Reason::OtherBuild(path)),
-        Err(error) => Err(unreadable(&path, error.to_string())),
+    match guarded(|| PdbSymbols::read(&path)) {
+        Ok(Ok((found, symbols))) if found == build => Ok(symbols),
+        Ok(Ok(_)) => Err(Reason::OtherBuild(path)),
+        Ok(Err(error)) => Err(unreadable(&path, error.to_string())),
+        Err(failure) => Err(unreadable(&path, failure)),
     }
 }
 
@@ -329,11 +337,16 @@ pub(crate) struct Symbols {
     table: Arc<SymbolTable>,
     /// Why better symbols were not found, if they should have been.
     lack: Option<Reason>,
+    /// The failure of the library that reads the file, after which it is not called again: what it left is inconsistent.
+    failure: Arc<OnceLock<String>>,
 }
 
 enum SymbolTable {
     Pdb(PdbSymbols),
     Image(ImageSymbols),
+    /// A library that does what a test wants.
+    #[cfg(test)]
+    StandIn(fn(u32) -> Option<FoundSymbol>),
 }
 
 /// A function with its address relative to the base of the module.
@@ -367,15 +380,47 @@ impl FoundName {
 
 impl Symbols {
     fn of_pdb(symbols: PdbSymbols) -> Self {
-        Self { table: Arc::new(SymbolTable::Pdb(symbols)), lack: None }
+        Self::of(SymbolTable::Pdb(symbols), None)
     }
 
     fn of_image(symbols: ImageSymbols, lack: Reason) -> Self {
-        Self { table: Arc::new(SymbolTable::Image(symbols)), lack: Some(lack) }
+        Self::of(SymbolTable::Image(symbols), Some(lack))
+    }
+
+    fn of(table: SymbolTable, lack: Option<Reason>) -> Self {
+        Self { table: Arc::new(table), lack, failure: Arc::default() }
+    }
+
+    /// Reads the table; `None` after a failure of its library.
+    fn read<T>(&self, read: impl FnOnce(&SymbolTable) -> T) -> Option<T> {
+        if self.failure.get().is_some() {
+            return None;
+        }
+        let done = guarded(|| read(&self.table));
+        done.map_err(|failure| self.failure.get_or_init(|| failure)).ok()
+    }
+
+    /// Returns the function at `offset` by the public names, which are used after a failure.
+    fn public_at(&self, offset: u32) -> Option<FoundSymbol> {
+        match &*self.table {
+            SymbolTable::Pdb(pdb) => guarded(|| pdb.public_at(offset)).ok().flatten(),
+            SymbolTable::Image(_) => None,
+            #[cfg(test)]
+            SymbolTable::StandIn(_) => None,
+        }
     }
 
     /// Returns why the symbols are not all that a report needs. `is_nameless` says that an address had no name.
     pub(crate) fn lack(&self, is_nameless: bool) -> Option<Reason> {
+        if let Some(failure) = self.failure.get() {
+            let (path, rest) = match &*self.table {
+                SymbolTable::Pdb(pdb) => (pdb.path(), "only its public names are shown"),
+                SymbolTable::Image(image) => (image.path(), "none of its names is shown after that"),
+                #[cfg(test)]
+                SymbolTable::StandIn(_) => (Path::new("stand-in"), "nothing is shown"),
+            };
+            return Some(unreadable(path, format!("{failure}; {rest}")));
+        }
         match (&*self.table, &self.lack) {
             (_, Some(lack)) if *lack != Reason::NotFound => Some(lack.clone()),
             (SymbolTable::Image(image), _) if is_nameless && !image.has_symbols() => {
@@ -387,26 +432,35 @@ impl Symbols {
 
     /// Returns the function at `offset` from the base of the module.
     pub(crate) fn at(&self, offset: u32) -> Option<FoundSymbol> {
-        match &*self.table {
+        let found = self.read(|table| match table {
             SymbolTable::Image(image) => image.at(offset),
             SymbolTable::Pdb(pdb) => pdb.at(offset),
-        }
+            #[cfg(test)]
+            SymbolTable::StandIn(at) => at(offset),
+        });
+        found.unwrap_or_else(|| self.public_at(offset))
     }
 
     /// Returns the functions of the source code at `offset`, the innermost first.
     fn frames(&self, offset: u32) -> Vec<CodeFrame> {
-        match &*self.table {
+        let found = self.read(|table| match table {
             SymbolTable::Image(image) => image.frames(offset),
             SymbolTable::Pdb(pdb) => pdb.frames(offset),
-        }
+            #[cfg(test)]
+            SymbolTable::StandIn(_) => Vec::new(),
+        });
+        found.unwrap_or_default()
     }
 
     /// Returns the beginning of the first symbol after `address`.
     pub(crate) fn next_after(&self, address: u32) -> Option<u32> {
-        match &*self.table {
+        let found = self.read(|table| match table {
             SymbolTable::Image(image) => image.next_after(address),
             SymbolTable::Pdb(pdb) => pdb.next_after(address),
-        }
+            #[cfg(test)]
+            SymbolTable::StandIn(_) => None,
+        });
+        found.flatten()
     }
 
     /// Returns the line of source code at `address`, in the innermost function.
@@ -437,4 +491,52 @@ pub struct SourceLine {
 pub(crate) fn inlined(mut frames: Vec<CodeFrame>) -> Vec<String> {
     frames.pop();
     frames.into_iter().rev().map(|frame| frame.function.unwrap_or_else(|| UNKNOWN_NAME.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+
+    #[test]
+    fn a_library_that_fails_is_told_once_and_not_called_again() {
+        let symbols = Symbols::of(
+            SymbolTable::StandIn(|offset| {
+                CALLS.fetch_add(1, Ordering::Relaxed);
+                assert_ne!(offset, 2, "an unknown type");
+                let name = Some(FoundName { text: "one".to_owned(), folded: 0 });
+                Some(FoundSymbol { address: offset, size: None, name, inlined: Vec::new() })
+            }),
+            None,
+        );
+        let found = [1, 2, 3].map(|offset| symbols.at(offset).map(|found| found.address));
+        assert_eq!(found, [Some(1), None, None]);
+        assert_eq!(CALLS.load(Ordering::Relaxed), 2);
+        let lack = symbols.lack(false);
+        let Some(Reason::Unreadable { path, cause }) = lack else { panic!("{lack:?}") };
+        assert_eq!(path, Path::new("stand-in"));
+        assert!(
+            cause.starts_with("the library that reads it failed: ") && cause.contains("an unknown type"),
+            "{cause}"
+        );
+    }
+
+    #[test]
+    fn the_public_names_of_a_pdb_are_read_without_the_rest() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("functions.pdb");
+        let packed = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/functions.pdb.gz")).unwrap();
+        let mut bytes = Vec::new();
+        flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut bytes).unwrap();
+        fs::write(&path, bytes).unwrap();
+        let (_, pdb) = PdbSymbols::read(&path).unwrap();
+        let symbols = Symbols::of(SymbolTable::Pdb(pdb), None);
+        let both = |offset| Some((symbols.at(offset)?, symbols.public_at(offset)?));
+        let both = (0x1000..0x1400).filter_map(both).filter(|(whole, public)| whole.address == public.address);
+        let names: FxHashSet<String> = both.filter_map(|(_, public)| Some(public.name?.text)).collect();
+        assert_eq!(names, FxHashSet::from_iter(["alpha", "entry"].map(str::to_owned)), "those that the linker exports");
+    }
 }
