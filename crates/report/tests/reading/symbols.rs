@@ -115,8 +115,8 @@ fn names_in_a_pdb_keep_their_underscores_and_say_what_was_folded() {
     let module = Module { debug: Some(debug), ..dll() };
     let (names, missing) = look_up(&module, &[0x1000, 0x1060], &given(folder.path()));
     assert_eq!(names[0], "__mod_MOD_step");
-    let folded = ["first (+2 folded)", "second (+2 folded)", "third (+2 folded)"];
-    assert!(folded.contains(&names[1].as_str()), "{names:?}");
+    let shared = ["first (+2 folded)", "second (+2 folded)", "third (+2 folded)"];
+    assert!(shared.contains(&names[1].as_str()), "{names:?}");
     assert_eq!(missing, None);
 }
 
