@@ -48,22 +48,44 @@ fn is_header(line: &str) -> bool {
 
 /// Parses `0000000A [SL 01]: 07300403-00000000-00000000-00000603 [SL 01] [anything]`; each subleaf is optional.
 fn read_dashes(line: &str) -> Result<Line, LineError> {
-    let (head, tail) = line.split_once(':').unwrap_or((line, ""));
+    let (word, after_leaf) = split_word(line);
+    // Older versions of AIDA64 have a tab after the leaf instead of a colon.
+    let is_older = !word.contains(':') && after_leaf.starts_with('\t') && !after_leaf.contains(':');
+    let (head, tail) = if is_older { (word, after_leaf) } else { line.split_once(':').unwrap_or((line, "")) };
     let (word, after_word) = split_word(head);
-    let (registers, note) = split_word(tail);
-    if !is_eight_digits(word) && registers.matches('-').count() != 3 {
+    let (joined, note) = split_word(tail);
+    if !is_eight_digits(word) && joined.matches('-').count() != 3 {
         return Ok(Line::Other);
     }
     let leaf = eight_digits(word).ok_or(LineError::Leaf)?;
     if head.len() == line.len() {
         return Err(LineError::Colon);
     }
-    let subleaf = match (subleaf(after_word)?, subleaf(note)?) {
+    let found = registers(tail);
+    let subleaf = match (subleaf(after_word)?, subleaf(found.map_or(note, |(_, note)| note))?) {
         (Some(one), Some(other)) if one != other => return Err(LineError::Subleaf),
         (one, other) => one.or(other).unwrap_or(0),
     };
-    let registers = exactly_four(registers.split('-').map(eight_digits)).ok_or(LineError::Registers)?;
+    let (registers, _) = found.ok_or(LineError::Registers)?;
     Ok(Line::Leaf { leaf, subleaf, registers })
+}
+
+/// Returns the registers of a line, and the note behind them. They are joined by dashes, or have spaces between them,
+/// around the dashes or instead of them.
+fn registers(tail: &str) -> Option<([u32; 4], &str)> {
+    let (word, note) = split_word(tail);
+    let is_spaced = is_eight_digits(word) || word.ends_with('-');
+    if !is_spaced {
+        return Some((exactly_four(word.split('-').map(eight_digits))?, note));
+    }
+    let (mut values, mut rest) = ([0; 4], tail);
+    for value in &mut values {
+        rest = rest.trim_start_matches([' ', '\t', '-']);
+        let (digits, after) = rest.split_at_checked(8)?;
+        *value = eight_digits(digits)?;
+        rest = after;
+    }
+    rest.chars().next().is_none_or(|next| next.is_whitespace() || next == '[').then_some((values, rest))
 }
 
 /// Parses `0x00000004 0x01: eax=0x1c004121 ebx=0x01c0003f ecx=0x0000003f edx=0x00000000`; the subleaf is optional.

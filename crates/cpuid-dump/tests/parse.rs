@@ -40,6 +40,34 @@ fn subleaf_is_read_after_the_leaf_or_at_the_end() {
     assert_eq!([eax(0), eax(1), eax(0x1E), eax(0x3F), eax(2)], [1, 2, 3, 4, 0]);
 }
 
+/// Older versions of AIDA64 have a tab instead of the colon, and other tools spaces between the registers.
+#[test]
+fn a_tab_can_follow_the_leaf_and_spaces_can_be_between_the_registers() {
+    let dump = parse(
+        "CPUID 00000000\t00000002-756E6547-6C65746E-49656E69 [GenuineIntel]\n\
+         CPUID 00000004\t00000003-00000004-00000005-00000006 [SL 02]\n\
+         CPUID 80000000: 80000004 - 00000001 - 00000002 - 00000003 [note]\n\
+         CPUID 80000001:\t80000001 00000001 00000002 00000003\n\
+         CPUID 80000002: 80000002  00000001\t00000002 00000003 [SL 00]\n",
+    );
+    assert_eq!(dump.cpuid(0, 0), [2, 0x756E_6547, 0x6C65_746E, 0x4965_6E69]);
+    let all: Vec<_> = dump.leaves().map(|(leaf, subleaf, registers)| (leaf, subleaf, registers[0])).collect();
+    assert_eq!(all[..2], [(0, 0, 2), (4, 2, 3)]);
+    for (leaf, eax) in [(0x8000_0000, 0x8000_0004), (0x8000_0001, 0x8000_0001), (0x8000_0002, 0x8000_0002)] {
+        assert_eq!(dump.cpuid(leaf, 0), [eax, 1, 2, 3], "{leaf:#x}");
+    }
+    for (text, cause) in [
+        ("CPUID 00000004\t00000003-00000004-00000005", LineError::Registers),
+        ("CPUID 00000004\t00000003-00000004-00000005-00000006-00000007", LineError::Registers),
+        ("CPUID 00000004: 00000003 00000004 00000005", LineError::Registers),
+        ("CPUID 00000004: 00000003 00000004 00000005 0000000G", LineError::Registers),
+        ("CPUID 00000004: 00000003 00000004 00000005 000000061", LineError::Registers),
+        ("CPUID 00000004\t00000003-00000004-00000005-00000006 [SL 0x]", LineError::Subleaf),
+    ] {
+        assert_eq!(error(text), bad_line(1, cause), "{text}");
+    }
+}
+
 #[test]
 fn raw_output_of_the_linux_tool_is_parsed() {
     let dump = parse(
