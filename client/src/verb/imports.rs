@@ -14,6 +14,9 @@ use crate::error::{Error, UserError};
 use crate::exit::Exit;
 use crate::format::{counted, grouped};
 
+/// Number of things that were left out of which text tells the places.
+const MAX_SKIPPED: usize = 20;
+
 /// A folder cannot be imported.
 #[derive(Debug, ThisError)]
 #[error("{} cannot be imported; nothing was changed", folder.display())]
@@ -43,6 +46,9 @@ pub struct Contents {
     metrics: usize,
     /// The file of the cache; `None` if it was not written now.
     cache: Option<String>,
+    /// What was left out because it is malformed, with its file, its line and the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    skipped: Vec<String>,
 }
 
 impl Document for Contents {
@@ -56,6 +62,7 @@ impl Contents {
             events: imported.map_or(0, Imported::events),
             metrics: imported.map_or(0, Imported::metrics),
             cache: cache.map(|path| path.display().to_string()),
+            skipped: imported.map(|imported| imported.skipped.clone()).unwrap_or_default(),
         }
     }
 
@@ -77,7 +84,7 @@ pub fn run(args: &EventsArgs, context: &mut Context) -> Result<(), Error> {
         EventsAction::Import { folder, format } => {
             let imported = read(folder).map_err(|cause| CannotImport { folder: folder.clone(), cause })?;
             let stored = context.cache.store(&imported)?;
-            for line in notes(&stored) {
+            for line in notes(&stored).into_iter().chain(skipped(&imported)) {
                 context.warn(&line)?;
             }
             let contents = Contents::of(Some(&imported), Some(&stored.path));
@@ -102,6 +109,16 @@ pub fn run(args: &EventsArgs, context: &mut Context) -> Result<(), Error> {
             context.say(&format!("imported: {}\n\n{UPDATE}", contents.text()))
         }
     }
+}
+
+/// Returns what was left out.
+fn skipped(imported: &Imported) -> Option<String> {
+    let all = &imported.skipped;
+    let rest = all.len().saturating_sub(MAX_SKIPPED);
+    let mut lines: Vec<String> = all.iter().take(MAX_SKIPPED).map(|one| format!("  because: {one}")).collect();
+    lines.extend((rest > 0).then(|| format!("  and {} more; --json has all", grouped(rest as u64))));
+    let number = counted(all.len() as u64, "malformed part");
+    (!all.is_empty()).then(|| format!("warning: {number} left out\n{}", lines.join("\n")))
 }
 
 /// Returns what the user did not ask for.

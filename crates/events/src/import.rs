@@ -1,7 +1,8 @@
 //! Events from the makers' own files: a checkout of Intel's perfmon, or of Linux's pmu-events.
 //!
-//! Both have a `mapfile.csv` that names the files of each processor, and JSON with an object for each event. Everything
-//! is read and checked before anything is returned; an error names file and line.
+//! Both have a `mapfile.csv` that names the files of each processor, and JSON with an object for each event. What cannot
+//! be read is left out, and told with its file and line: makers publish files with mistakes, and one must not keep the
+//! others from being used.
 
 mod entry;
 mod metrics;
@@ -20,6 +21,7 @@ use crate::identity::Identity;
 use crate::metric::Metric;
 
 pub use entry::ImportedEvent;
+use metrics::Recursion;
 
 /// Version of the form in which imported events are stored.
 pub const FORMAT: u32 = 1;
@@ -76,6 +78,9 @@ pub struct Imported {
     pub is_first_match: bool,
     /// The files.
     pub files: Vec<ImportedFile>,
+    /// What was left out because it is malformed, each with its file, its line and the reason. It is not stored.
+    #[serde(skip)]
+    pub skipped: Vec<String>,
 }
 
 /// A file of events or metrics, with the processors that it is for.
@@ -145,7 +150,8 @@ struct MapRow {
 /// Reads a checkout of perfmon, or the folder of an architecture of Linux's pmu-events.
 ///
 /// # Errors
-/// If a file that the map names is damaged, or none of them is there. Files that are not there are left out.
+/// If the map is malformed, a file that is there cannot be read, none is there, or everything in them is malformed. Files
+/// that are not there are left out.
 pub fn read(folder: &Path) -> Result<Imported, ImportError> {
     let map_path = folder.join(MAP);
     let map = text(&map_path)?;
@@ -153,13 +159,14 @@ pub fn read(folder: &Path) -> Result<Imported, ImportError> {
     // Linux has four columns.
     let is_first_match = map.lines().next().is_some_and(|header| header.split(',').count() <= 4);
     let mut files: BTreeMap<String, Vec<ImportedFile>> = BTreeMap::new();
+    let mut problems = Vec::new();
     for row in &rows {
         for (path, name) in paths(folder, row, &map_path)? {
             if !files.contains_key(&name) {
                 if files.len() == MAX_FILES {
                     return Err(ImportError::TooLarge { path: map_path });
                 }
-                files.insert(name.clone(), parse(&path, &name, row)?);
+                files.insert(name.clone(), parse(&path, &name, row, &mut problems)?);
             }
             for file in files.get_mut(&name).into_iter().flatten() {
                 file.processors.push(row.processor.clone());
@@ -170,8 +177,17 @@ pub fn read(folder: &Path) -> Result<Imported, ImportError> {
     if files.is_empty() {
         return Err(ImportError::Empty { path: map_path });
     }
-    metrics::check(folder, files.values().flatten())?;
-    Ok(Imported { format: FORMAT, is_first_match, files: files.into_values().flatten().collect() })
+    let mut files: Vec<ImportedFile> = files.into_values().flatten().collect();
+    while let Err(Recursion { file, metric, problem }) = metrics::check(folder, &files)? {
+        if let Some(file) = files.get_mut(file) {
+            file.metrics.remove(metric);
+        }
+        problems.push(problem);
+    }
+    let skipped = problems.iter().map(ToString::to_string).collect();
+    let imported = Imported { format: FORMAT, is_first_match, files, skipped };
+    let is_empty = imported.events() + imported.metrics() == 0;
+    problems.into_iter().next().filter(|_| is_empty).map_or(Ok(imported), Err)
 }
 
 /// Returns the line with a name in quotation marks.
@@ -257,18 +273,40 @@ fn text(path: &Path) -> Result<String, ImportError> {
     })
 }
 
-/// Parses a file: the events of each core type, and the metrics.
-fn parse(path: &Path, name: &str, row: &MapRow) -> Result<Vec<ImportedFile>, ImportError> {
-    let text = text(path)?;
+/// Parses a file: the events of each core type, and the metrics. What is malformed becomes a problem.
+///
+/// # Errors
+/// If the file cannot be read.
+fn parse(
+    path: &Path,
+    name: &str,
+    row: &MapRow,
+    problems: &mut Vec<ImportError>,
+) -> Result<Vec<ImportedFile>, ImportError> {
+    let text = match text(path) {
+        Err(problem @ ImportError::Invalid { .. }) => {
+            problems.push(problem);
+            return Ok(Vec::new());
+        }
+        text => text?,
+    };
     let invalid = |line: usize, what: String| ImportError::Invalid { path: path.to_owned(), line, what };
-    let json: Value = serde_json::from_str(&text).map_err(|error| invalid(error.line(), error.to_string()))?;
+    let json: Result<Value, _> = serde_json::from_str(&text);
     let list = match &json {
-        Value::Array(list) => list,
-        Value::Object(object) => match object.get("Events").or_else(|| object.get("Metrics")) {
-            Some(Value::Array(list)) => list,
-            _ => return Err(invalid(1, "it has neither Events nor Metrics".to_owned())),
+        Ok(Value::Array(list)) => Ok(list),
+        Ok(Value::Object(object)) => match object.get("Events").or_else(|| object.get("Metrics")) {
+            Some(Value::Array(list)) => Ok(list),
+            _ => Err(invalid(1, "it has neither Events nor Metrics".to_owned())),
         },
-        _ => return Err(invalid(1, "it is neither a list nor an object".to_owned())),
+        Ok(_) => Err(invalid(1, "it is neither a list nor an object".to_owned())),
+        Err(error) => Err(invalid(error.line(), error.to_string())),
+    };
+    let list = match list {
+        Ok(list) => list,
+        Err(problem) => {
+            problems.push(problem);
+            return Ok(Vec::new());
+        }
     };
     let mut by_type: BTreeMap<u32, ImportedFile> = BTreeMap::new();
     for value in list {
@@ -290,20 +328,24 @@ fn parse(path: &Path, name: &str, row: &MapRow) -> Result<Vec<ImportedFile>, Imp
             metrics: Vec::new(),
         });
         if let Some(name) = title("MetricName") {
-            Metric::parse(value)
-                .map_err(|cause| invalid(line_of(&text, name), format!("{}: {cause}", name.escape_default())))?;
-            file.metrics.push(value.clone());
+            match Metric::parse(value) {
+                Ok(_) => file.metrics.push(value.clone()),
+                Err(cause) => {
+                    problems.push(invalid(line_of(&text, name), format!("{}: {cause}", name.escape_default())));
+                }
+            }
             continue;
         }
         // Files of Linux have rows that only describe metrics or refer to other architectures.
         let Some(event) = title("EventName") else {
             let what = format!("an event has no EventName: {value}").chars().take(200).collect();
-            return Err(invalid(1, what));
+            problems.push(invalid(1, what));
+            continue;
         };
-        let parsed = entry::parse(value);
-        file.events.push(
-            parsed.map_err(|what| invalid(line_of(&text, event), format!("{}: {what}", event.escape_default())))?,
-        );
+        match entry::parse(value) {
+            Ok(parsed) => file.events.push(parsed),
+            Err(what) => problems.push(invalid(line_of(&text, event), format!("{}: {what}", event.escape_default()))),
+        }
     }
     Ok(by_type.into_values().collect())
 }

@@ -131,25 +131,29 @@ fn a_failed_import_changes_nothing() {
     let place = Place::new();
     place.import().outcome.unwrap();
     let stored = place.stored().unwrap();
+    place.write("mapfile.csv", "a\nGenuineIntel-6-5E,V1,/../../x,core\n");
+    let (exit, report) = place.import().failure();
+    let position = "mapfile.csv, line 2: \"../../x\" is no file";
+    assert!(exit == Exit::Failure && report.contains(position), "{report}");
+    assert!(report.contains("cannot be imported; nothing was changed\n  because: "), "{report}");
+    assert_eq!(place.stored().as_ref(), Some(&stored));
+    fs::remove_file(place.folder.path().join("mapfile.csv")).unwrap();
+    assert!(place.import().failure().1.contains("try: .\\client events update"));
+}
+
+#[test]
+fn a_malformed_file_is_left_out_and_told_with_its_place() {
     for (file, text, position) in [
         ("SKL/events/skylake_core.json", "{ \"Events\": [\n{]}", "skylake_core.json, line 2: "),
         ("SKL/metrics/skylake_metrics.json", "[", "skylake_metrics.json, line 1: EOF"),
-        ("mapfile.csv", "a\nGenuineIntel-6-5E,V1,/../../x,core\n", "mapfile.csv, line 2: \"../../x\" is no file"),
     ] {
-        let place_of = Path::new(file).file_name().unwrap().to_str().unwrap();
-        let before = fs::read_to_string(place.folder.path().join(file)).unwrap();
+        let place = Place::new();
         place.write(file, text);
-        let (exit, report) = place.import().failure();
-        assert_eq!(exit, Exit::Failure, "{place_of}");
-        assert!(
-            report.contains("cannot be imported; nothing was changed\n  because: ") && report.contains(position),
-            "{report}"
-        );
-        assert_eq!(place.stored().as_ref(), Some(&stored), "{place_of}");
-        place.write(file, &before);
+        let run = place.import();
+        assert!(run.outcome.is_ok() && place.stored().is_some(), "{}", run.err);
+        assert!(run.err.contains("warning: 1 malformed part left out\n  because: "), "{}", run.err);
+        assert!(run.err.contains(position), "{}", run.err);
     }
-    fs::remove_file(place.folder.path().join("mapfile.csv")).unwrap();
-    assert!(place.import().failure().1.contains("try: .\\client events update"));
 }
 
 #[test]

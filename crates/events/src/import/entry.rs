@@ -101,7 +101,8 @@ pub fn parse(value: &Value) -> Result<ImportedEvent, String> {
             inv: flag("Invert")?,
             edge: flag("EdgeDetect")?,
             any: flag("AnyThread")?,
-            eq: flag("EqualityMask")?,
+            // perfmon's files have the one key or the other.
+            eq: flag("EqualityMask")? || flag("Equal")?,
         },
         counters: counters.unwrap_or(Counters::ANY),
         precision,
