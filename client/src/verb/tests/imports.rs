@@ -1,6 +1,5 @@
 //! `events import` and `events update`, and what the other verbs do with imported events.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use halprof::event::event_cache::EventCache;
