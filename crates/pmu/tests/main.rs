@@ -7,6 +7,7 @@ mod capabilities;
 mod checklist;
 mod debug_store;
 mod errata;
+mod first_accesses;
 mod foreign;
 mod hygon;
 mod identities;

@@ -293,7 +293,14 @@ impl ProfileInterface for NetBurst {
         first.try_value(MSR_BPU_CCCR0.at(number), cccr(event, state, thread).with_enable(false).into_bits())?;
         let register = MSR_BPU_COUNTER0.at(number);
         let found = first.read(register)?;
-        first.restoring(register, found, || if state.interrupt() { try_load(first, register, MASK) } else { Ok(()) })
+        if !state.interrupt() {
+            return Ok(());
+        }
+        first.restoring(register, found, || {
+            let tried = try_load(first, register, MASK);
+            first.write(register, found)?; // one write may have no effect, as in `load`
+            tried
+        })
     }
 
     fn readback_ok(&self, cpu: &impl Cpu) -> bool {
