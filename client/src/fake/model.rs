@@ -63,7 +63,8 @@ pub struct ModelMachine {
 impl ModelMachine {
     /// Creates a machine with processors of an identity, whose counters see so many thousandths of the events.
     pub fn new(identity: &str, processors: u32, accuracy: u64) -> Arc<Self> {
-        let machine: &'static SimMachine = Box::leak(Box::new(SimMachine::named(identity, processors)));
+        let machine: &'static SimMachine =
+            Box::leak(Box::new(SimMachine::named(identity, processors).without_time_between_accesses()));
         let engine = Mutex::new(Engine::new(machine, [0; 4]).unwrap());
         let threads = FakeThreads::new(processors);
         Arc::new(Self { machine, engine, accuracy, threads, calls: AtomicU64::new(0), handles: AtomicUsize::new(0) })

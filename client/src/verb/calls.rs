@@ -65,9 +65,9 @@ impl Drawing<'_> {
         real(self.total(node)) / real(self.events.max(1))
     }
 
-    /// Draws the branches below a node with so many events. A single one that has all of them continues the column; this
-    /// is a loop because a column can have thousands of functions. Where columns divide, each has
-    /// [its share](MIN_SHARE), so that the recursion is at most 200 deep.
+    /// Draws the branches below a node with so many events. A single one that has all of them continues the column;
+    /// this is a loop because a column can have thousands of functions. Where columns divide, each has [its
+    /// share](MIN_SHARE), so that the recursion is at most 200 deep.
     fn branches(&mut self, nodes: &[usize], indent: &str, events: u64) {
         let mut nodes = Cow::Borrowed(nodes);
         while let [only] = *nodes

@@ -40,8 +40,8 @@ fn supported(client: Client, engine: &mut Engine<&SimMachine>) -> Vec<u32> {
 fn count(name: &str, machine: &SimMachine, engine: &mut Engine<&SimMachine>, sources: &[u32], interval: u32) -> usize {
     let client = Client::open(engine, 2, 10);
     let header = StartHeader { ring: if interval > 0 { 64 } else { 0 }, ..StartHeader::EMPTY };
-    // To try an event of the Pentium, or any counter of a guest, lets it count, so that the model's ledger then has more
-    // than the session. In user mode nothing occurs until the ledger is cleared.
+    // To try an event of the Pentium, or any counter of a guest, lets it count, so that the model's ledger then has
+    // more than the session. In user mode nothing occurs until the ledger is cleared.
     let hal = engine.sampler().hal();
     let counts_before = hal.interface().kind() == pmu::Kind::Pentium || hal.must_try_counters();
     let modes = if counts_before { modes::USER } else { modes::BOTH };

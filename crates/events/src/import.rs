@@ -1,8 +1,8 @@
 //! Events from the makers' own files: a checkout of Intel's perfmon, or of Linux's pmu-events.
 //!
-//! Both have a `mapfile.csv` that names the files of each processor, and JSON with an object for each event. What cannot
-//! be read is left out, and told with its file and line: makers publish files with mistakes, and one must not keep the
-//! others from being used.
+//! Both have a `mapfile.csv` that names the files of each processor, and JSON with an object for each event. What
+//! cannot be read is left out, and told with its file and line: makers publish files with mistakes, and one must not
+//! keep the others from being used.
 
 mod entry;
 mod metrics;
@@ -150,8 +150,8 @@ struct MapRow {
 /// Reads a checkout of perfmon, or the folder of an architecture of Linux's pmu-events.
 ///
 /// # Errors
-/// If the map is malformed, a file that is there cannot be read, none is there, or everything in them is malformed. Files
-/// that are not there are left out.
+/// If the map is malformed, a file that is there cannot be read, none is there, or everything in them is malformed.
+/// Files that are not there are left out.
 pub fn read(folder: &Path) -> Result<Imported, ImportError> {
     let map_path = folder.join(MAP);
     let map = text(&map_path)?;

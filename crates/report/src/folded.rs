@@ -55,8 +55,8 @@ pub fn folded_with_numbers(
     lines(contents, symbol_index, source.into(), filter, Shown { least: 0.0, numbers: true })
 }
 
-/// Returns what [`folded_with_numbers`] returns, for a flame graph: functions that are too narrow for it are only a part
-/// of their callers, or of their modules.
+/// Returns what [`folded_with_numbers`] returns, for a flame graph: functions that are too narrow for it are only a
+/// part of their callers, or of their modules.
 #[must_use]
 pub fn folded_for_graph(
     contents: &Contents,
@@ -140,8 +140,8 @@ fn row_frames(row: &TableRow, numbers: bool) -> Vec<String> {
     [process.as_str(), module].into_iter().chain(functions).map(frame).collect()
 }
 
-/// Replaces the separator of the format: a semicolon ends a frame. Names have no line breaks, which end a stack, because
-/// they are [printable].
+/// Replaces the separator of the format: a semicolon ends a frame. Names have no line breaks, which end a stack,
+/// because they are [printable].
 fn frame(name: &str) -> String {
     name.replace(';', ":")
 }

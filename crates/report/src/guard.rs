@@ -13,8 +13,8 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls `work`, and returns a panic of it as an error with its message. What `work` changed can then be inconsistent: the
-/// caller must not use it again. Nothing is printed.
+/// Calls `work`, and returns a panic of it as an error with its message. What `work` changed can then be inconsistent:
+/// the caller must not use it again. Nothing is printed.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

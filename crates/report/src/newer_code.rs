@@ -49,8 +49,8 @@ fn is_legacy_prefix(byte: u8) -> bool {
     matches!(byte, 0x26 | 0x2E | 0x36 | 0x3E | 0x64..=0x67 | 0xF0 | 0xF2 | 0xF3)
 }
 
-/// Returns the length of an instruction with a REX2 prefix. It is that of the instruction with a REX prefix and one byte
-/// more; the prefix has a bit for the byte 0F.
+/// Returns the length of an instruction with a REX2 prefix. It is that of the instruction with a REX prefix and one
+/// byte more; the prefix has a bit for the byte 0F.
 fn rex2_length(prefixes: &[u8], rest: &[u8]) -> Option<usize> {
     let (payload, tail) = (*rest.get(1)?, rest.get(2..)?);
     let is_second_map = payload & 0x80 != 0;

@@ -280,8 +280,8 @@ impl<'a> Builder<'a> {
         (self.mapping_of(Some(id), start..limit, [path, build]), start)
     }
 
-    /// Returns the number and file name of the mapping of code that is in no module. Programs that group by mapping have
-    /// no name for locations without one. pprof searches no symbols for names in brackets.
+    /// Returns the number and file name of the mapping of code that is in no module. Programs that group by mapping
+    /// have no name for locations without one. pprof searches no symbols for names in brackets.
     fn unknown_mapping(&mut self) -> (u64, i64) {
         self.mapping_of(None, 0..u64::MAX, [UNKNOWN_NAME, ""])
     }

@@ -101,8 +101,9 @@ pub(crate) struct StackEnds(RwLock<Vec<StackExtent>>);
 impl StackEnds {
     /// Adds the nodes of a block, which follow those before.
     ///
-    /// A file can claim stacks of any depth: a kilobyte has room for thousands of callers, which would cost every sample
-    /// seconds and megabytes. Where a stack has more than [`MAX_CALLERS`], the outer ones are removed, as Windows does.
+    /// A file can claim stacks of any depth: a kilobyte has room for thousands of callers, which would cost every
+    /// sample seconds and megabytes. Where a stack has more than [`MAX_CALLERS`], the outer ones are removed, as
+    /// Windows does.
     pub fn add(&self, block: &mut StackNodes) {
         let mut ends = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for node in &mut block.nodes {

@@ -337,7 +337,8 @@ pub(crate) struct Symbols {
     table: Arc<SymbolTable>,
     /// Why better symbols were not found, if they should have been.
     lack: Option<Reason>,
-    /// The failure of the library that reads the file, after which it is not called again: what it left is inconsistent.
+    /// The failure of the library that reads the file, after which it is not called again: what it left is
+    /// inconsistent.
     failure: Arc<OnceLock<String>>,
 }
 

@@ -1,9 +1,9 @@
 //! Records of all processors in the order of time, as programs expect that read samples one by one.
 //!
 //! A recording has the records as the client received them: some of one processor, then some of another one, in blocks
-//! that cover the same time. The records are not in memory at once. Each pass over the blocks keeps the [earliest records
-//! that are left](WINDOW); blocks with later ones only are not read. Blocks of a real recording overlap little, so that
-//! most are read once or twice.
+//! that cover the same time. The records are not in memory at once. Each pass over the blocks keeps the [earliest
+//! records that are left](WINDOW); blocks with later ones only are not read. Blocks of a real recording overlap little,
+//! so that most are read once or twice.
 
 use std::io::{self, Read, Seek};
 

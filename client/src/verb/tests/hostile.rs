@@ -1,4 +1,4 @@
-//! Recordings that nobody recorded: names with escape sequences, and stacks that are deeper than any.
+//! Recordings that were made by hand: names with escape sequences, and stacks that are deeper than any.
 
 use std::path::Path;
 use std::thread;
@@ -10,8 +10,8 @@ use super::*;
 use crate::cli::FailAbove;
 use crate::verb::diff::{SavedStat, compare_counts};
 
-/// Clears the screen, sets the title of the window, in both forms of a control sequence, ends the line, and reverses the
-/// order of the text that follows.
+/// Clears the screen, sets the title of the window, in both forms of a control sequence, ends the line, and reverses
+/// the order of the text that follows.
 const EVIL: &str = "=evil\u{1b}[2J\u{9b}31m\u{1b}]0;title\u{7}\r\n\u{202E}cod";
 
 /// Address of a function of a just-in-time compiler.
@@ -74,7 +74,7 @@ fn recording(depth: u64) -> Vec<u8> {
     writer.finish(&summary()).unwrap()
 }
 
-/// Runs a verb with a recording in the place of FILE.
+/// Runs a verb with a recording where the line has FILE.
 fn shown(path: &Path, verb: &str) -> Run {
     run_anywhere(&verb.replace("FILE", &path.display().to_string()), &[])
 }

@@ -14,8 +14,8 @@ fn accesses(machine: &SimMachine) -> [u64; 3] {
     [accesses.rdmsr, accesses.wrmsr, accesses.rdpmc]
 }
 
-/// Returns the accesses that an interrupt may cost with k of n counters overflowed, of counts that must miss nothing, or
-/// of samples alone.
+/// Returns the accesses that an interrupt may cost with k of n counters overflowed, of counts that must miss nothing,
+/// or of samples alone.
 fn budget(name: &str, n: u64, k: u64, counted: bool) -> [u64; 3] {
     match (name, counted) {
         // Each counter is read, which returns its events since the overflow.

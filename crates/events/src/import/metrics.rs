@@ -12,7 +12,7 @@ pub struct Recursion {
     pub file: usize,
     /// Index of the metric in the file.
     pub metric: usize,
-    /// What is told about it.
+    /// What the message says about it.
     pub problem: ImportError,
 }
 

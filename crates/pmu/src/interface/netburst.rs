@@ -388,8 +388,8 @@ impl ProfileInterface for NetBurst {
     }
 
     /// One read for each counter with an interval, and an RDPMC for each of them without OVF; three writes and an RDPMC
-    /// for each that overflowed. One whose count must miss nothing stands still from the write that clears its OVF until
-    /// it is loaded, as in a bank, and takes a read and a write more.
+    /// for each that overflowed. One whose count must miss nothing stands still from the write that clears its OVF
+    /// until it is loaded, as in a bank, and takes a read and a write more.
     ///
     /// The LVT entry is unmasked after every OVF is clear, because OVF asserts the interrupt line; and before a counter
     /// runs again, because the interrupt of an overflow behind a masked entry may be lost. A counter that overflows

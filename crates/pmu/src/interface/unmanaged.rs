@@ -164,8 +164,8 @@ impl Bank {
         }
     }
 
-    /// Serves an interrupt: one RDPMC for each counter with an interval, one write for each that overflowed, two if it is
-    /// merged. One whose count must miss nothing takes a read, two writes and an RDPMC more.
+    /// Serves an interrupt: one RDPMC for each counter with an interval, one write for each that overflowed, two if it
+    /// is merged. One whose count must miss nothing takes a read, two writes and an RDPMC more.
     #[inline]
     pub fn serve<const SPECIAL: bool>(self, cpu: &impl Cpu, pmu: &PerCpuPmu, interrupting: CounterSet) -> CounterSet {
         let mut served = CounterSet::NONE;
@@ -186,10 +186,10 @@ impl Bank {
 
 /// Loads a counter again that `upper` is merged into, or whose count must miss nothing.
 ///
-/// No register stops all counters, and nothing makes a reading and a load of one that counts a single moment: the events
-/// between the two would be in no total. A difference cannot replace them, because what a counter holds when it is
-/// written can be read only if it stands still. So it loses its modes until it is loaded, and its count is of the time
-/// in which it ran, as with global registers. On P6, EN of the first counter would stop the other one too.
+/// No register stops all counters, and nothing makes a reading and a load of one that counts a single moment: the
+/// events between the two would be in no total. A difference cannot replace them, because what a counter holds when it
+/// is written can be read only if it stands still. So it loses its modes until it is loaded, and its count is of the
+/// time in which it ran, as with global registers. On P6, EN of the first counter would stop the other one too.
 ///
 /// Its control register is read, not derived, because the writes would remove the traces of a program that changed it:
 /// the next comparison finds them.

@@ -100,8 +100,8 @@ fn an_interrupt_with_k_of_n_counters_overflowed_and_a_check_for_it() {
                 let check = bench.cost(|| assert_eq!(bench.hal.check_overflow(boot(cpu)).0, due, "{name}"));
                 let cost = bench.cost(|| assert_eq!(bench.hal.interrupt(boot(cpu)).0, due, "{name}"));
                 // On NetBurst each counter is read: with a clear flag for an overflow that did not set it, and with a
-                // set flag for the events since the overflow. If its count must miss nothing, a counter stands still from
-                // this reading to its load.
+                // set flag for the events since the overflow. If its count must miss nothing, a counter stands still
+                // from this reading to its load.
                 let budget = match (netburst, counted) {
                     (true, false) => ((n, 0, n - k), (n, 3 * k, n)),
                     (true, true) => ((n, 0, n - k), (n + k, 4 * k, n)),

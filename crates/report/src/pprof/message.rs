@@ -99,8 +99,8 @@ pub struct Line {
     pub function_id: u64,
 }
 
-/// Without `system_name`, the name in the image: where it equals the name, `go tool pprof` takes the name for a decorated
-/// one and cuts the parameters off, so that `ns::f(int)` and `ns::f(double)` become one function.
+/// Without `system_name`, the name in the image: where it equals the name, `go tool pprof` takes the name for a
+/// decorated one and cuts the parameters off, so that `ns::f(int)` and `ns::f(double)` become one function.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Function {
     #[prost(uint64, tag = "1")]
