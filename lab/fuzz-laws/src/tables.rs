@@ -72,7 +72,7 @@ fn write(folder: &Path, name: &str, bytes: &[u8]) {
 fn check_imported(imported: &Imported) {
     let stored = serde_json::to_vec(imported).expect("it has texts as keys");
     let again: Imported = serde_json::from_slice(&stored).expect("it was stored");
-    // What was left out is told, not stored.
+    // `skipped` is for the message and not stored.
     assert_eq!(again, Imported { skipped: Vec::new(), ..imported.clone() }, "stored and read again");
     for event in imported.files.iter().flat_map(|file| &file.events) {
         let parsed = event.event().unwrap_or_else(|| panic!("the row {} is damaged", event.row));
