@@ -33,7 +33,8 @@ fn pprof(request: &Request) -> Vec<u8> {
     Base64::decode_vec(profile.as_str().unwrap()).unwrap()
 }
 
-/// Returns the samples of each function that `go tool pprof -top` prints: in it, and in what it calls.
+/// Returns the samples of each function that `go tool pprof -top` prints: in it, and in what it calls. The names are
+/// without their arguments: no function of the workload has a namesake.
 fn decoded(pprof: &[u8]) -> BTreeMap<String, [u64; 2]> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("agent.pb.gz");
@@ -46,7 +47,9 @@ fn decoded(pprof: &[u8]) -> BTreeMap<String, [u64; 2]> {
     let rows = text.lines().skip_while(|line| !line.trim_start().starts_with("flat ")).skip(1);
     let row = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        (words[5..].join(" "), [words[0], words[3]].map(|number| number.parse().unwrap()))
+        let name = words[5..].join(" ");
+        let alone = if name.starts_with('[') { &name } else { name.split('(').next().unwrap() };
+        (alone.to_owned(), [words[0], words[3]].map(|number| number.parse().unwrap()))
     };
     rows.map(row).collect()
 }
