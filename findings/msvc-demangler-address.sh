@@ -6,20 +6,7 @@
 # pointer to a function that is a member of a class g, without an error. For a member &S::m, the class is named S::m,
 # and the access specifier Q becomes a reference to the result.
 set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-mkdir src
-cat > Cargo.toml <<'TEXT'
-[package]
-name = "finding"
-version = "0.0.0"
-edition = "2024"
-
-[dependencies]
-msvc-demangler = "=0.11.0"
-TEXT
-cat > src/main.rs <<'TEXT'
+seen=$(python3 "$(dirname "${BASH_SOURCE[0]}")/crate.py" msvc-demangler 0.11.0 <<'TEXT'
 use msvc_demangler::{DemangleFlags, demangle};
 
 fn main() {
@@ -29,8 +16,9 @@ fn main() {
     println!("{}", demangle("??$f@$1?g@@YAXXZ@@YAXXZ", DemangleFlags::llvm()).unwrap());
 }
 TEXT
-CARGO_TARGET_DIR="$folder/target" cargo run --quiet | tee seen
-diff seen - <<'SEEN'
+)
+echo "$seen"
+diff <(echo "$seen") - <<'SEEN'
 ??$f@$1?g@@YAXXZ@@YAXXZ f<void (g::*)(void)>
 ??$f@$1?m@S@@QEAAXXZ@@YAXXZ f<void & (S::m::*)(void)>
 void __cdecl f<void (__cdecl g::*)(void)>(void)

@@ -4,20 +4,7 @@
 # A good guess: f<4294967296> of `template <unsigned long long> void f()` is demangled as that, or refused. Seen: it is
 # f<0>, and f<4294967295> and f<9223372036854775807> are both f<-1>. Two functions have one name, without an error.
 set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-mkdir src
-cat > Cargo.toml <<'TEXT'
-[package]
-name = "finding"
-version = "0.0.0"
-edition = "2024"
-
-[dependencies]
-msvc-demangler = "=0.11.0"
-TEXT
-cat > src/main.rs <<'TEXT'
+seen=$(python3 "$(dirname "${BASH_SOURCE[0]}")/crate.py" msvc-demangler 0.11.0 <<'TEXT'
 use msvc_demangler::{DemangleFlags, demangle};
 
 fn main() {
@@ -27,8 +14,9 @@ fn main() {
     }
 }
 TEXT
-CARGO_TARGET_DIR="$folder/target" cargo run --quiet | tee seen
-diff seen - <<'SEEN'
+)
+echo "$seen"
+diff <(echo "$seen") - <<'SEEN'
 void __cdecl f<0>(void)
 void __cdecl f<0>(void)
 void __cdecl f<-1>(void)

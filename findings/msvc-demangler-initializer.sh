@@ -5,20 +5,7 @@
 # as undname and llvm-undname have it. Seen: x::`dynamic initializer', so that reports by namespace count the start of
 # each variable as a namespace of its own.
 set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-mkdir src
-cat > Cargo.toml <<'TEXT'
-[package]
-name = "finding"
-version = "0.0.0"
-edition = "2024"
-
-[dependencies]
-msvc-demangler = "=0.11.0"
-TEXT
-cat > src/main.rs <<'TEXT'
+seen=$(python3 "$(dirname "${BASH_SOURCE[0]}")/crate.py" msvc-demangler 0.11.0 <<'TEXT'
 use msvc_demangler::{DemangleFlags, demangle};
 
 fn main() {
@@ -27,8 +14,9 @@ fn main() {
     }
 }
 TEXT
-CARGO_TARGET_DIR="$folder/target" cargo run --quiet | tee seen
-diff seen - <<'SEEN'
+)
+echo "$seen"
+diff <(echo "$seen") - <<'SEEN'
 void __cdecl x::`dynamic initializer'(void)
 void __cdecl ns::x::`dynamic initializer'(void)
 void __cdecl x::`dynamic atexit destructor'(void)

@@ -5,20 +5,7 @@
 # it into PE images as well, and the section can be read there by its name. Seen: for PE the answer is always Ok(None),
 # "there is none"; the implementation reads ELF only. So the symbols of stripped MinGW programs are not found.
 set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-mkdir src
-cat > Cargo.toml <<'TEXT'
-[package]
-name = "finding"
-version = "0.0.0"
-edition = "2024"
-
-[dependencies]
-object = "=0.40.0"
-TEXT
-cat > src/main.rs <<'TEXT'
+seen=$(python3 "$(dirname "${BASH_SOURCE[0]}")/crate.py" object 0.40.0 <<'TEXT'
 use object::{Object, ObjectSection};
 
 /// An image with one section, whose name is in the table of strings because it is longer than eight characters.
@@ -51,8 +38,9 @@ fn main() {
     println!("{:?}", file.gnu_debuglink());
 }
 TEXT
-CARGO_TARGET_DIR="$folder/target" cargo run --quiet | tee seen
-diff seen - <<'SEEN'
+)
+echo "$seen"
+diff <(echo "$seen") - <<'SEEN'
 Pe "app.debug"
 Ok(None)
 SEEN
