@@ -10,6 +10,14 @@ use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use debugid::DebugId;
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use recording::{Module, printable};
+use rustc_hash::{FxHashMap, FxHashSet};
+use symsrv::SymsrvDownloader;
+use tokio::runtime::{Builder, Runtime};
+
 use crate::dwarf::CodeFrame;
 use crate::guard::guarded;
 use crate::image_symbols::{DebugLink, ImageSymbols};
@@ -20,13 +28,6 @@ use crate::pe::PeHeaders;
 use crate::perf_map::PerfMap;
 use crate::processes::UNKNOWN_NAME;
 use crate::symbol_stores::{self, candidates};
-use debugid::DebugId;
-use rayon::prelude::*;
-use rayon::{ThreadPool, ThreadPoolBuilder};
-use recording::{Module, printable};
-use rustc_hash::{FxHashMap, FxHashSet};
-use symsrv::SymsrvDownloader;
-use tokio::runtime::{Builder, Runtime};
 
 /// A module for which no symbols were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
