@@ -131,12 +131,6 @@ impl Sampler {
         self.budget.load(Ordering::Relaxed)
     }
 
-    /// Returns the time that an interrupt is charged with: what was measured, and what cannot be.
-    #[inline]
-    const fn charged(&self, measured: Ticks) -> Ticks {
-        Ticks(measured.0.saturating_add(self.overhead.0))
-    }
-
     /// Returns the time between two ticks at their nominal rate.
     fn nominal_tick(&self) -> Ticks {
         Ticks(self.clock / u64::from(TICKS_PER_SECOND))
@@ -247,7 +241,7 @@ impl Sampler {
         }
         let stamps = current.cpu().time_stamp().wrapping_sub(stamp);
         let measured = per_cpu.handler_clock.duration(stamps).unwrap_or_else(|| clock().since(begin));
-        if per_cpu.throttle.spend(self.charged(measured)) {
+        if per_cpu.throttle.spend(measured, self.overhead) {
             watermark_hit |= self.pause(current, per_cpu, begin.after(measured));
         }
         watermark_hit

@@ -148,8 +148,8 @@ impl<T, S> Drop for End<T, S> {
 pub struct Producer<T, S> {
     end: End<T, S>,
     head: usize,
-    /// The consumer's `tail` as last loaded; it may lag behind.
-    tail: usize,
+    /// Number of pushes that leave less than half of the ring in use, whatever the consumer does: it removes items only.
+    below_half: usize,
 }
 
 /// The reading end of a ring.
@@ -204,7 +204,7 @@ pub fn channel_in<T: Copy + Send, S: Send + Sync>(
     // SAFETY: the memory was allocated with the layout of this type
     unsafe { shared.write(state) };
     let end = || End { shared, owns: PhantomData };
-    Some((Producer { end: end(), head: 0, tail: 0 }, Consumer { end: end(), tail: 0 }))
+    Some((Producer { end: end(), head: 0, below_half: (capacity - 1) >> 1 }, Consumer { end: end(), tail: 0 }))
 }
 
 impl<T: Copy + Send, S> Producer<T, S> {
@@ -214,10 +214,8 @@ impl<T: Copy + Send, S> Producer<T, S> {
     /// Any.
     #[inline]
     pub fn push(&mut self, item: T) -> Pushed {
-        // A stale `tail` can only overestimate the number of items, so a result below half needs no new load.
-        if self.head.wrapping_sub(self.tail) >= self.end.shared().watermark() - 1 {
-            return self.push_above_half(item);
-        }
+        let Some(below_half) = self.below_half.checked_sub(1) else { return self.push_above_half(item) };
+        self.below_half = below_half;
         self.store(item);
         Pushed::Stored { watermark_hit: false }
     }
@@ -225,26 +223,24 @@ impl<T: Copy + Send, S> Producer<T, S> {
     /// Appends an item by which half of the ring may be in use.
     #[inline]
     fn push_above_half(&mut self, item: T) -> Pushed {
-        let shared = self.end.shared();
-        let (capacity, watermark) = (shared.capacity(), shared.watermark());
-        if self.head.wrapping_sub(self.tail) >= capacity {
-            self.load_tail();
-            if self.head.wrapping_sub(self.tail) >= capacity {
-                return Pushed::Full;
-            }
+        let (capacity, watermark) = (self.end.shared().capacity(), self.end.shared().watermark());
+        if self.used() >= capacity {
+            return Pushed::Full;
         }
         self.store(item);
         // SeqCst, paired with `is_half_full`: a consumer that misses the `head` stored above has stored the `tail`
         // loaded below.
         fence(Ordering::SeqCst);
-        self.load_tail();
-        Pushed::Stored { watermark_hit: self.head.wrapping_sub(self.tail) == watermark }
+        let used = self.used();
+        self.below_half = (watermark - 1).saturating_sub(used);
+        Pushed::Stored { watermark_hit: used == watermark }
     }
 
+    /// Returns the number of items in the ring.
     #[inline]
-    fn load_tail(&mut self) {
+    fn used(&self) -> usize {
         // Acquire: the consumer has finished reading a slot before it is overwritten.
-        self.tail = self.end.shared().tail.0.load(Ordering::Acquire);
+        self.head.wrapping_sub(self.end.shared().tail.0.load(Ordering::Acquire))
     }
 
     /// Stores an item into the next slot, which is free.

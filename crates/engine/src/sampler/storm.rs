@@ -23,19 +23,18 @@ impl Storm {
     /// Counts a spurious interrupt that came after `served` interrupts with an overflow. Returns whether there are too
     /// many in a row.
     pub fn note(&self, served: u64) -> bool {
-        let before = if self.served.load(Ordering::Relaxed) == served { self.in_a_row() } else { 0 };
-        self.served.store(served, Ordering::Relaxed);
-        self.in_a_row.store(before.saturating_add(1), Ordering::Relaxed);
+        if self.served.load(Ordering::Relaxed) != served {
+            self.served.store(served, Ordering::Relaxed);
+            self.next_window();
+        }
+        let before = self.in_a_row.load(Ordering::Relaxed);
+        self.in_a_row.store(before.wrapping_add(1), Ordering::Relaxed);
         before >= MAX_IN_A_ROW
     }
 
     /// Begins a new count, at a tick.
     pub fn next_window(&self) {
         self.in_a_row.store(0, Ordering::Relaxed);
-    }
-
-    fn in_a_row(&self) -> u32 {
-        self.in_a_row.load(Ordering::Relaxed)
     }
 }
 

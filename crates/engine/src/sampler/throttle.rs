@@ -79,12 +79,21 @@ impl Throttle {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// Spends time in the handler. Returns whether it exceeds what is left until the next tick.
+    /// Spends the time that the handler `measured`, and the `overhead` that it cannot measure. Returns whether they
+    /// exceed what is left until the next tick.
     #[inline]
-    pub fn spend(&self, time: Ticks) -> bool {
-        let left = self.left();
-        self.left.store(left.saturating_sub(time.0), Ordering::Relaxed);
-        time.0 > left
+    pub fn spend(&self, measured: Ticks, overhead: Ticks) -> bool {
+        let Some(left) = self.left().checked_sub(measured.0) else { return self.exhaust() };
+        let Some(left) = left.checked_sub(overhead.0) else { return self.exhaust() };
+        self.left.store(left, Ordering::Relaxed);
+        false
+    }
+
+    /// Leaves nothing until the next tick. Returns true.
+    #[cold]
+    fn exhaust(&self) -> bool {
+        self.left.store(0, Ordering::Relaxed);
+        true
     }
 
     /// Notes counters that were stopped until the next tick, the recording of branches if it was `traced`, and sampling
@@ -171,7 +180,7 @@ mod tests {
     fn the_budget_is_for_all_interrupts_between_two_ticks_together() {
         let throttle = Throttle::default();
         throttle.open(Ticks(7), Ticks(100));
-        let spend = |time| throttle.spend(Ticks(time));
+        let spend = |time| throttle.spend(Ticks(time), Ticks(0));
         assert_eq!([spend(60), spend(40), spend(1)], [false, false, true]);
         throttle.extend(Ticks(807), SHARE, MOST);
         assert_eq!([spend(200), spend(1), spend(u64::MAX)], [false, true, true], "twice the time, twice the budget");
@@ -185,7 +194,7 @@ mod tests {
     fn unused_time_at_a_tick_is_kept_up_to_the_maximum() {
         let throttle = Throttle::default();
         throttle.open(Ticks(0), Ticks(100));
-        let spend = |time| throttle.spend(Ticks(time));
+        let spend = |time| throttle.spend(Ticks(time), Ticks(0));
         assert!(!spend(50));
         throttle.extend(Ticks(40), SHARE, MOST);
         assert_eq!([spend(60), spend(1)], [false, true]);
@@ -197,7 +206,7 @@ mod tests {
     fn a_lower_budget_limits_what_is_left_and_a_higher_one_grants_nothing() {
         let throttle = Throttle::default();
         throttle.open(Ticks(0), share_of(Ticks(400), SHARE));
-        let spend = |time| throttle.spend(Ticks(time));
+        let spend = |time| throttle.spend(Ticks(time), Ticks(0));
         throttle.limit(share_of(Ticks(400), 2 * SHARE));
         assert!(!spend(50));
         throttle.limit(share_of(Ticks(400), SHARE / 10));

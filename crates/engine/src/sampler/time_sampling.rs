@@ -155,7 +155,7 @@ impl Sampler {
     /// PROFILE_LEVEL.
     pub fn charge(&self, current: CurrentCpu<'_, impl Cpu>, begin: Ticks, end: Ticks) -> bool {
         let Some(per_cpu) = self.per_cpu(current.index()) else { return false };
-        let is_spent = per_cpu.has_producers() && per_cpu.throttle.spend(self.charged(end.since(begin)));
+        let is_spent = per_cpu.has_producers() && per_cpu.throttle.spend(end.since(begin), self.overhead);
         is_spent && self.pause(current, per_cpu, end)
     }
 
