@@ -175,7 +175,7 @@ impl Bank {
                 if started.beyond().into_bits() == 0 {
                     started.reload(cpu, value);
                 } else {
-                    reload_beyond(cpu, started, value, self.counter(upper_of(counter)));
+                    reload_beyond(cpu, started, value);
                 }
                 served = served.with(counter);
             }
@@ -184,7 +184,7 @@ impl Bank {
     }
 }
 
-/// Loads a counter again that `upper` is merged into, or whose count must miss nothing.
+/// Loads a counter again that another one is merged into, or whose count must miss nothing.
 ///
 /// No register stops all counters, and nothing makes a reading and a load of one that counts a single moment: the
 /// events between the two would be in no total. A difference cannot replace them, because what a counter holds when it
@@ -194,7 +194,7 @@ impl Bank {
 /// Its control register is read, not derived, because the writes would remove the traces of a program that changed it:
 /// the next comparison finds them.
 #[inline(never)]
-fn reload_beyond(cpu: &impl Cpu, started: &StartedCounter, value: u64, upper: Msr) {
+fn reload_beyond(cpu: &impl Cpu, started: &StartedCounter, value: u64) {
     const MODES: u64 = PerfEvtSel::new().with_usr(true).with_os(true).into_bits();
     let (beyond, control) = (started.beyond(), started.control());
     let (mut value, mut found) = (value, 0);
@@ -205,7 +205,8 @@ fn reload_beyond(cpu: &impl Cpu, started: &StartedCounter, value: u64, upper: Ms
     }
     started.reload(cpu, value);
     if beyond.merged() {
-        cpu.wrmsr(upper, UPPER);
+        // Only the counters of PerfCtrExtCore are merged.
+        cpu.wrmsr(started.register().at(amd::perfmon::STRIDE), UPPER);
     }
     if beyond.counted() {
         cpu.wrmsr(control, found);
