@@ -55,11 +55,16 @@ impl DisturbanceCell {
     #[inline]
     pub fn note(&self, disturbance: Disturbance, time: u64) {
         if self.register.load(Ordering::Relaxed) == 0 {
-            self.found.store(disturbance.found, Ordering::Relaxed);
-            self.expected.store(disturbance.expected, Ordering::Relaxed);
-            self.time.store(time, Ordering::Relaxed);
-            self.register.store(disturbance.register, Ordering::Relaxed);
+            self.set(disturbance, time);
         }
+    }
+
+    #[inline]
+    fn set(&self, disturbance: Disturbance, time: u64) {
+        self.found.store(disturbance.found, Ordering::Relaxed);
+        self.expected.store(disturbance.expected, Ordering::Relaxed);
+        self.time.store(time, Ordering::Relaxed);
+        self.register.store(disturbance.register, Ordering::Relaxed);
     }
 
     /// Sets the time of a disturbance that was stored without one.
@@ -86,7 +91,7 @@ impl DisturbanceCell {
 /// The disturbed counters of one processor, each with its first disturbance since they were last taken.
 #[derive(Debug)]
 pub struct Disturbances {
-    /// Disturbed counters, as a set.
+    /// Disturbed counters, as a set: those whose cells have a disturbance.
     counters: AtomicU32,
     /// How often counts were disturbed, or interrupted by a sleep.
     interruptions: AtomicU64,
@@ -124,8 +129,9 @@ impl Disturbances {
     /// Notes that `counters` were found disturbed at `time`; 0 if the caller has no clock.
     pub(crate) fn note(&self, counters: CounterSet, disturbance: Disturbance, time: u64) {
         self.interrupt();
-        self.counters.store(self.noted().or(counters).bits(), Ordering::Relaxed);
-        self.of(counters).for_each(|(_, cell)| cell.note(disturbance, time));
+        let noted = self.noted();
+        self.counters.store(noted.or(counters).bits(), Ordering::Relaxed);
+        self.of(counters.without(noted)).for_each(|(_, cell)| cell.set(disturbance, time));
     }
 
     /// Notes what an interrupt found. The next comparison adds the time.
