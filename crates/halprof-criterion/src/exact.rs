@@ -38,6 +38,7 @@ impl ExactBencher for Bencher<'_, Events> {
 
 /// Counts a number of iterations in regions of `slice` iterations, which it adapts.
 pub fn count<O>(inner: &Inner, iterations: u64, slice: &mut u64, routine: &mut impl FnMut() -> O) -> u64 {
+    inner.set_iterations(iterations);
     let (mut done, mut sum, mut attempts) = (0, 0_u64, 0);
     while done < iterations {
         let number = (*slice).min(iterations - done);

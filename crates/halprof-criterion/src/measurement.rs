@@ -1,6 +1,6 @@
 //! The measurement.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt::Display;
 use std::rc::Rc;
 
@@ -11,6 +11,10 @@ use crate::current;
 use crate::formatter::EventFormatter;
 use crate::regions::{Region, Regions};
 use crate::report::Report;
+
+/// What criterion gets for each iteration of a sample without events. It takes 0 for an error and drops the benchmark
+/// (0.8.2, `analysis/mod.rs`). Far below a single event in any number of iterations; its powers are normal numbers.
+pub const NOTHING: f64 = 1e-30;
 
 /// Counts one event of the current thread, in user mode.
 ///
@@ -24,7 +28,9 @@ pub struct Events {
 pub struct Inner {
     regions: RefCell<Box<dyn Regions>>,
     report: RefCell<Report>,
-    strict: std::cell::Cell<bool>,
+    strict: Cell<bool>,
+    /// Number of iterations of the last sample, 1 if criterion does not tell it.
+    iterations: Cell<u64>,
 }
 
 impl Events {
@@ -53,7 +59,12 @@ impl Events {
     }
 
     pub(crate) fn of(event: &str, regions: Box<dyn Regions>) -> Self {
-        let inner = Rc::new(Inner { regions: RefCell::new(regions), report: RefCell::default(), strict: false.into() });
+        let inner = Rc::new(Inner {
+            regions: RefCell::new(regions),
+            report: RefCell::default(),
+            strict: Cell::new(false),
+            iterations: Cell::new(1),
+        });
         current::set(&inner);
         Self { inner, formatter: EventFormatter::of(event) }
     }
@@ -100,6 +111,11 @@ impl Inner {
         region.count
     }
 
+    /// Sets the number of iterations of the sample that begins.
+    pub fn set_iterations(&self, iterations: u64) {
+        self.iterations.set(iterations);
+    }
+
     /// Returns what is printed at the end, if anything.
     pub fn summary(&self) -> Option<String> {
         self.report.borrow().summary()
@@ -125,6 +141,7 @@ impl Measurement for Events {
     type Value = u64;
 
     fn start(&self) {
+        self.inner.set_iterations(1);
         self.inner.begin();
     }
 
@@ -141,9 +158,15 @@ impl Measurement for Events {
         0
     }
 
+    /// Returns the value of a sample, at once after it was measured. One without events gets the same
+    /// [value](NOTHING) for each iteration, so that two benchmarks without events do not differ.
     #[expect(clippy::cast_precision_loss, reason = "criterion calculates with f64")]
     fn to_f64(&self, value: &u64) -> f64 {
-        *value as f64
+        if *value > 0 {
+            return *value as f64;
+        }
+        self.inner.report.borrow_mut().empty();
+        NOTHING * self.inner.iterations.get().max(1) as f64
     }
 
     fn formatter(&self) -> &dyn ValueFormatter {

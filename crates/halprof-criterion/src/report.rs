@@ -1,6 +1,8 @@
-//! Disturbed regions: which are reported, and the sum at the end.
+//! Disturbed regions and samples without events: which are reported, and the sum at the end.
 
 use std::collections::BTreeMap;
+
+use crate::measurement::NOTHING;
 
 /// The regions of a measurement.
 #[derive(Debug, Default)]
@@ -8,6 +10,8 @@ pub struct Report {
     regions: u64,
     /// Number of disturbed regions in samples, by reason.
     disturbed: BTreeMap<String, u64>,
+    /// Number of samples without events.
+    empty: u64,
 }
 
 impl Report {
@@ -24,12 +28,27 @@ impl Report {
         (*number == 1).then(|| format!("halprof: a sample has a count that is not exact: {reason}"))
     }
 
-    /// Returns what to print at the end, if a region was disturbed.
+    /// Notes a sample without events.
+    pub fn empty(&mut self) {
+        self.empty += 1;
+    }
+
+    /// Returns what to print at the end, if a region was disturbed or a sample had no events.
     pub fn summary(&self) -> Option<String> {
         let number: u64 = self.disturbed.values().sum();
         let regions = self.regions;
         let reasons = self.disturbed.iter().map(|(reason, number)| format!("\n  {number} times {reason}"));
         let reasons: String = reasons.collect();
-        (number > 0).then(|| format!("halprof: {number} of {regions} measured regions are not exact:{reasons}"))
+        let disturbed =
+            (number > 0).then(|| format!("halprof: {number} of {regions} measured regions are not exact:{reasons}"));
+        let empty = (self.empty > 0).then(|| {
+            format!(
+                "halprof: {} samples have no events. Criterion refuses zeros, so that it got {NOTHING:e} events for \
+                 them; changes from or to a benchmark without events are meaningless as percentages",
+                self.empty
+            )
+        });
+        let texts: Vec<String> = disturbed.into_iter().chain(empty).collect();
+        (!texts.is_empty()).then(|| texts.join("\n"))
     }
 }

@@ -119,6 +119,40 @@ fn criterion_runs_with_counts_that_never_vary() {
 }
 
 #[test]
+fn criterion_accepts_samples_without_events() {
+    let folder = std::env::temp_dir().join(format!("halprof-criterion-none-{}", std::process::id()));
+    for nanoseconds in [100, 300] {
+        // The second run has other numbers of iterations, and compares with the first.
+        let thread = Rc::new(RefCell::new(Thread::default()));
+        let criterion = Criterion::default().with_measurement(events(&thread)).output_directory(&folder);
+        let times = Duration::from_millis(10);
+        let mut criterion = criterion.sample_size(10).warm_up_time(times).measurement_time(times).nresamples(100);
+        let busy = || std::thread::sleep(Duration::from_nanos(nanoseconds));
+        criterion.bench_function("exact", |bencher| bencher.iter_exact(busy));
+        criterion.bench_function("plain", |bencher| bencher.iter(busy));
+        let mut sample = 0;
+        criterion.bench_function("seldom", |bencher| {
+            sample += 1;
+            bencher.iter_exact(|| thread.borrow_mut().now += sample % 2);
+        });
+        let summary = crate::current::get().unwrap().summary().unwrap();
+        assert!(summary.contains(" samples have no events. Criterion "), "{summary}");
+    }
+    let point = |name: &str, kind: &str| -> f64 {
+        let text = std::fs::read_to_string(folder.join(name).join(kind).join("estimates.json")).unwrap();
+        let (_, mean) = text.split_once("\"mean\":").unwrap();
+        let (_, value) = mean.split_once("\"point_estimate\":").unwrap();
+        value.split_once(',').unwrap().0.parse().unwrap()
+    };
+    for name in ["exact", "plain"] {
+        assert!((0.0..1e-20).contains(&point(name, "new")), "{}", point(name, "new"));
+    }
+    assert!(point("exact", "change").abs() < 1e-9, "{}", point("exact", "change"));
+    assert!((0.3..0.7).contains(&point("seldom", "new")), "{}", point("seldom", "new"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn a_bencher_with_several_measurements_is_ambiguous() {
     let thread = Rc::new(RefCell::new(Thread::default()));
     let one = events(&thread);
