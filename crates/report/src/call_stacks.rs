@@ -2,12 +2,14 @@
 //!
 //! A caller is a [`SampleLocation`] like the sampled address, with the callers of it as its stack: whatever is known
 //! about a sampled address is known about a caller. Its address is the one before the return address, because a call
-//! can be the last instruction of a function, or of an inlined one.
+//! can be the last instruction of a function, or of an inlined one. The innermost caller in user mode of code in kernel
+//! mode did not call it: an interrupt or a fault came at its address, or a `syscall` is before it in the same function.
+//! Its address is the recorded one.
 
 use std::borrow::Cow;
 
 use protocol::{UNKNOWN, is_kernel_address};
-use recording::{MissingStack, StackEnd, StackId};
+use recording::{MissingStack, StackEnd, StackId, StackNode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::locations::SampleLocation;
@@ -114,8 +116,26 @@ pub struct Frame {
     /// The sampled address, or a return address; 0 for a [note](StackNote).
     pub address: u64,
     /// Where the code is, of which everything that [`SymbolIndex`] and [`Processes`](crate::Processes) know can be
-    /// asked; of a caller the address before the return address. For a note, that of its caller inward.
+    /// asked; of a [call](Caller::is_call) the address before the return address. For a note, that of its caller
+    /// inward.
     pub location: SampleLocation,
+}
+
+/// A caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caller {
+    /// Where its code is.
+    pub location: SampleLocation,
+    /// The recorded address: a return address if it is a [call](Self::is_call).
+    pub address: u64,
+}
+
+impl Caller {
+    /// Returns whether its code is a call, which is before the recorded address.
+    #[must_use]
+    pub const fn is_call(&self) -> bool {
+        self.location.ip != self.address
+    }
 }
 
 impl SymbolIndex {
@@ -147,27 +167,29 @@ impl Contents {
     /// Returns the caller of the code at a location, if it is known. [`Detail::stacks`](crate::Detail::stacks) must
     /// have been selected.
     #[must_use]
-    pub fn caller(&self, location: &SampleLocation) -> Option<SampleLocation> {
-        let node = self.stacks.node(location.stack)?;
-        let kernel = is_kernel_address(node.address);
-        Some(SampleLocation { ip: node.address.wrapping_sub(1), kernel, stack: node.parent, ..*location })
+    pub fn caller(&self, location: &SampleLocation) -> Option<Caller> {
+        let StackNode { parent: stack, address } = self.stacks.node(location.stack)?;
+        let kernel = is_kernel_address(address);
+        let is_call = kernel || !location.kernel;
+        let ip = address.wrapping_sub(is_call.into());
+        Some(Caller { location: SampleLocation { kernel, ip, stack, ..*location }, address })
     }
 
     /// Returns the callers of all these locations, each caller in a process once.
     pub fn callers(&self, locations: impl Iterator<Item = SampleLocation>) -> impl Iterator<Item = SampleLocation> {
         let mut processes: FxHashMap<ProcessKey, u64> = FxHashMap::default();
-        let mut seen: FxHashSet<u64> = FxHashSet::default();
+        let mut seen: FxHashSet<(u64, bool)> = FxHashSet::default();
         locations.filter(|location| location.stack.node().is_some()).flat_map(move |location| {
             let next = processes.len() as u64;
             let process = *processes.entry(location.process).or_insert(next);
             let mut new = Vec::new();
             let mut at = location;
             while let Some(caller) = self.caller(&at) {
-                if !seen.insert(process << 32 | u64::from(at.stack.number())) {
+                if !seen.insert((process << 32 | u64::from(at.stack.number()), caller.is_call())) {
                     break;
                 }
-                new.push(caller);
-                at = caller;
+                new.push(caller.location);
+                at = caller.location;
             }
             new
         })
@@ -179,7 +201,8 @@ impl Contents {
 pub struct CallStacks<'a> {
     contents: &'a Contents,
     symbol_index: &'a SymbolIndex,
-    known: FxHashMap<(ProcessKey, StackId), Resolved>,
+    /// Functions by process, stack, and whether the innermost caller of the stack is a call.
+    known: FxHashMap<(ProcessKey, StackId, bool), Resolved>,
     frames: Vec<Frame>,
 }
 
@@ -200,8 +223,8 @@ impl<'a> CallStacks<'a> {
         let mut at = *location;
         while let Some(caller) = self.contents.caller(&at) {
             let resolved = self.resolve(at.stack, &caller);
-            self.add(&caller, caller.ip.wrapping_add(1), &resolved);
-            at = caller;
+            self.add(&caller.location, caller.address, &resolved);
+            at = caller.location;
         }
         if let Some(note) = StackNote::of(at.stack) {
             let function = Function { kernel: false, kind: FunctionKind::Note(note) };
@@ -210,11 +233,12 @@ impl<'a> CallStacks<'a> {
         &self.frames
     }
 
-    fn resolve(&mut self, stack: StackId, caller: &SampleLocation) -> Resolved {
+    fn resolve(&mut self, stack: StackId, caller: &Caller) -> Resolved {
         if self.known.len() >= MAX_KNOWN {
             self.known.clear();
         }
-        *self.known.entry((caller.process, stack)).or_insert_with(|| self.symbol_index.resolve(caller))
+        let key = (caller.location.process, stack, caller.is_call());
+        *self.known.entry(key).or_insert_with(|| self.symbol_index.resolve(&caller.location))
     }
 
     /// Adds the functions of an address.

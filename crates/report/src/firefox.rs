@@ -122,8 +122,8 @@ struct Builder<'a> {
     tracks: FxHashMap<(ProcessKey, u32, SampledSource), Track>,
     /// The stacks of the addresses of a track with the same callers, in user mode and in kernel mode.
     stacks: FxHashMap<(ThreadHandle, bool, u64, StackId), StackHandle>,
-    /// The stacks of callers in a track.
-    callers: FxHashMap<(ThreadHandle, StackId), StackHandle>,
+    /// The stacks of callers in a track, by whether the innermost one is a call.
+    callers: FxHashMap<(ThreadHandle, StackId, bool), StackHandle>,
     processors: FxHashMap<u32, ThreadHandle>,
     thinning: Thinning,
     /// Number of samples in the profile.
@@ -235,16 +235,17 @@ impl<'a> Builder<'a> {
         let mut new = Vec::new();
         let mut at = *location;
         let mut outer = loop {
-            if let Some(known) = self.callers.get(&(thread, at.stack)) {
+            let Some(caller) = self.contents.caller(&at) else { break self.note(thread, at.stack) };
+            let key = (thread, at.stack, caller.is_call());
+            if let Some(known) = self.callers.get(&key) {
                 break Some(*known);
             }
-            let Some(caller) = self.contents.caller(&at) else { break self.note(thread, at.stack) };
-            new.push((at.stack, caller));
-            at = caller;
+            new.push((key, caller));
+            at = caller.location;
         };
-        for (stack, caller) in new.into_iter().rev() {
-            let callers = self.functions(thread, outer, &caller, true);
-            self.callers.insert((thread, stack), callers);
+        for (key, caller) in new.into_iter().rev() {
+            let callers = self.functions(thread, outer, &caller.location, caller.is_call());
+            self.callers.insert(key, callers);
             outer = Some(callers);
         }
         outer

@@ -81,7 +81,7 @@ mod unwind_functions;
 
 pub use annotation::{AnnotatedInstruction, Annotation, AnnotationError};
 pub use branches::{Branch, BranchCount, BranchCounts};
-pub use call_stacks::{CallStacks, Frame, Function, StackNote};
+pub use call_stacks::{CallStacks, Caller, Frame, Function, StackNote};
 pub use call_tree::{CallNode, CallOrder, CallTree};
 pub use change::{Change, Confidence, Estimate};
 pub use filter::Filter;

@@ -75,16 +75,17 @@ fn note(end: Result<StackEnd, MissingStack>) -> Option<&'static str> {
     }
 }
 
-/// Returns the paths of these stacks. `name` names a function by its mode, its offset, and whether it is a caller.
+/// Returns the paths of these stacks. `name` names a function by its mode, its offset, and whether it
+/// called.
 fn wanted(stacks: &[Stack], process: &str, name: impl Fn(bool, u64, bool) -> String) -> Paths {
     let mut paths = Paths::new();
     for Stack { functions, end } in stacks {
         let known = if end.is_ok() { &functions[..] } else { &functions[..1] };
-        let names = known
-            .iter()
-            .enumerate()
-            .rev()
-            .map(|(place, (is_kernel, number))| name(*is_kernel, 0x10 * (number + 1), place > 0));
+        let names = known.iter().enumerate().rev().map(|(place, (is_kernel, number))| {
+            // Kernel mode was entered at an address to which no call returns.
+            let is_call = place > 0 && known[place - 1].0 == *is_kernel;
+            name(*is_kernel, 0x10 * (number + 1), is_call)
+        });
         let outer = [Some(process), note(*end)].into_iter().flatten().filter(|outer| !outer.is_empty());
         *paths.entry(outer.map(str::to_owned).chain(names).collect()).or_default() += 100;
     }

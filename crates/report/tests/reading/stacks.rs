@@ -7,7 +7,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use protocol::{CounterSample, SampleRecord};
 use recording::{CallStack, Method, Methods, MissingStack, SampleStack, StackEnd, Writer};
-use report::{CallOrder, CallStacks, CallTree, Column, Contents, Detail, Filter, Limits, SymbolIndex, Table, script};
+use report::{
+    CallOrder, CallStacks, CallTree, Column, Contents, Detail, Filter, Limits, SymbolIndex, Table, firefox, folded,
+    script,
+};
 
 use super::support::{APP, CYCLES, MISSES, NT, NTDLL, processes, read, sample, session, summary, symbol_index};
 
@@ -246,4 +249,49 @@ fn calls_of_a_row_are_below_it_in_both_directions() {
     let without = Table::new(&contents, &index, CYCLES, &[Column::Symbol], &filter);
     let texts = [text(&with, CallOrder::Caller), text(&with, CallOrder::Callee), text(&without, CallOrder::Callee)];
     insta::assert_snapshot!(texts.join("\n\n"));
+}
+
+/// The user-mode function behind kernel-mode ones was interrupted, or made a system call. A return address in a call
+/// of the same function, in a sample with the same callers, is another location.
+#[test]
+fn code_that_entered_the_kernel_is_no_caller_of_which_the_call_is_before_the_address() {
+    const TOUCHED: u64 = JIT + 0x40;
+    let method = |address, name: &str| Method { address, size: 0x40, name: name.to_owned(), loaded: 0 };
+    let methods = vec![method(JIT, "before"), method(TOUCHED, "touched"), method(JIT + 0x80, "main")];
+    let callers = [TOUCHED, JIT + 0x90];
+    let of = |ip, callers: &[u64]| (sample(CYCLES, 8, ip, 100).into(), stack(StackEnd::Complete, callers));
+    let entered = of(NT + 0x1000, &[NT + 0x2010, callers[0], callers[1]]);
+    let interrupted = of(NT + 0x1000, &callers);
+    let called = of(JIT + 0x84, &callers);
+    let wanted = [
+        "app.exe;main;before;main 100",
+        "app.exe;main;touched;ntoskrnl.exe+0x1000_[k] 100",
+        "app.exe;main;touched;ntoskrnl.exe+0x2010_[k];ntoskrnl.exe+0x1000_[k] 100",
+    ];
+    for order in [[&entered, &interrupted, &called], [&called, &entered, &interrupted]] {
+        let mut writer = Writer::new(Vec::new(), &session()).unwrap();
+        for process in processes() {
+            writer.process(&process).unwrap();
+        }
+        writer.methods(&Methods { id: 8, created: None, methods: methods.clone() }).unwrap();
+        writer.stacked_samples(&order.map(Clone::clone)).unwrap();
+        let bytes = writer.finish(&summary()).unwrap();
+        let contents = read(&bytes);
+        let (index, filter) = (symbol_index(&contents), Filter::default());
+        assert_eq!(folded(&contents, &index, CYCLES, &filter), wanted);
+
+        let mut text = Vec::new();
+        script(&contents, &index, &filter, Cursor::new(&bytes), &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let lines = |name: &str| text.lines().filter(|line| line.contains(&format!(" {name} "))).count();
+        assert_eq!([lines("touched"), lines("before")], [2, 1], "{text}");
+
+        let mut profile = Vec::new();
+        firefox(&contents, &index, &filter, u64::MAX, Cursor::new(&bytes), &mut profile).unwrap();
+        let profile: serde_json::Value = serde_json::from_slice(&profile).unwrap();
+        let threads = profile["threads"].as_array().unwrap();
+        let thread = threads.iter().find(|thread| thread["processName"] == "app.exe").unwrap();
+        let stacks = thread["stackTable"]["frame"].as_array().unwrap().len();
+        assert_eq!(stacks, 7, "main with before and touched, and what they call: {thread}");
+    }
 }
