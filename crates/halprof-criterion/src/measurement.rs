@@ -159,7 +159,7 @@ impl Measurement for Events {
     }
 
     /// Returns the value of a sample, at once after it was measured. One without events gets the same
-    /// [value](NOTHING) for each iteration, so that two benchmarks without events do not differ.
+    /// value for each iteration, so that two benchmarks without events do not differ.
     #[expect(clippy::cast_precision_loss, reason = "criterion calculates with f64")]
     fn to_f64(&self, value: &u64) -> f64 {
         if *value > 0 {
