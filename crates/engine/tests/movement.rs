@@ -198,6 +198,35 @@ fn more_events_than_counters_that_count_take_turns_or_are_marked() {
     assert!(marks(&found).iter().all(|(counter, mark)| *counter < 2 && *mark == COUNTS), "{:?}", marks(&found));
 }
 
+/// RDPMC in a thread reads the same counter on every processor.
+#[test]
+fn a_counter_that_stands_still_on_one_processor_serves_threads_on_none() {
+    for still in [0, 1] {
+        let machine = SimMachine::named(GUEST, 2);
+        set(&machine, still, [CounterId::General(0)], Movement::None);
+        set(&machine, 1 - still, [CounterId::General(1)], Movement::PerMille(600));
+        let mut engine = engine(&machine);
+        let client = Client::open(&mut engine, 1, 10);
+        let session = client.started(&mut engine, flags::THREADS, &[BRANCHES]);
+        let found = run(client, &mut engine, &machine, session);
+        let found: Vec<_> = found.iter().map(|record| (record.counter, record.count, record.movement)).collect();
+        assert_eq!(found, [(2, 1_000, COUNTS); 2], "general counter 0 stands still on CPU {still}");
+    }
+    // Where each one stands still on some processor, the mark tells it.
+    let machine = SimMachine::named(GUEST, 2);
+    for (processor, counter) in [(0, 0), (0, 1), (1, 2), (1, 3)] {
+        set(&machine, processor, [CounterId::General(counter)], Movement::None);
+    }
+    let mut engine = engine(&machine);
+    let client = Client::open(&mut engine, 1, 10);
+    let session = client.started(&mut engine, flags::THREADS, &[BRANCHES]);
+    let found = run(client, &mut engine, &machine, session);
+    assert_eq!(found[0].counter, found[1].counter);
+    let marks: Vec<_> = found.iter().map(|record| (record.count, record.movement)).collect();
+    let still = usize::from(found[0].counter >= 2);
+    assert_eq!((marks[still], marks[1 - still]), ((0, STANDS_STILL), (1_000, COUNTS)));
+}
+
 #[test]
 fn sessions_that_run_keep_exact_counts_while_others_start() {
     for name in [GUEST, "amd-kvm", "amd-kvm-perfmon-v2"] {

@@ -9,7 +9,7 @@ use crate::event::EventFilter;
 use crate::platform::{EngineContext, Platform};
 use crate::reply::Refusal;
 use crate::sampler::Hal;
-use crate::session::{Place, Session};
+use crate::session::{Place, Session, ThreadProfiling};
 use crate::try_vec::try_collect;
 
 /// What the loop shows about the counters of a session.
@@ -24,8 +24,9 @@ pub(super) enum Found {
 /// Lets a known loop run on the counters of a session that is about to begin, and marks the counts of those that do not
 /// count it.
 ///
-/// Where one of them does not, all free counters are tried as well, so that another plan can find better ones. So are
-/// those that did not count before: the host may have been busy.
+/// Where one of them does not, all free counters are tried as well, so that another plan can find better ones; for
+/// threads, which use a counter on all processors or on none, those of all processors. Those that did not count before
+/// are always tried: the host may have been busy.
 ///
 /// # Errors
 /// [`ErrorCode::NoCounterCounts`] if no counter of any of its processors counts;
@@ -39,6 +40,10 @@ pub(super) fn try_counters<M: Platform>(session: &Session, context: EngineContex
     let unsteady = || counted.iter().map(|processor| hal.tried(*processor).unsteady());
     let known = try_collect(unsteady(), counted.len())?;
     context.on_awake(&counted, |current| try_on(session, current, hal))?;
+    let is_unsteady = |processor: &ProcessorIndex| session.has_unsteady(*processor, hal);
+    if session.thread_profiling != ThreadProfiling::No && counted.iter().any(is_unsteady) {
+        context.on_awake(&counted, |current| hal.try_counters(current, free_on(current.index(), hal)))?;
+    }
     if counted.iter().all(|processor| hal.counts_nothing(*processor)) {
         let nothing = Refusal::new(STATUS_NOT_SUPPORTED, ErrorCode::NoCounterCounts);
         return Err(counted.first().map_or(nothing, |processor| nothing.processor(*processor)));
@@ -58,17 +63,27 @@ pub(super) fn try_counters<M: Platform>(session: &Session, context: EngineContex
 pub(super) fn try_on(session: &Session, current: CurrentCpu<'_, impl Cpu>, hal: &Hal) {
     let processor = current.index();
     let own = session.held_on(processor, hal);
-    let free = hal.cpu_counters(processor).counters(CounterState::is_free);
+    let free = free_on(processor, hal);
     hal.try_counters(current, own.or(hal.tried(processor).unsteady().and(free)));
-    if !hal.tried(processor).unsteady().and(own).is_empty() {
+    if session.has_unsteady(processor, hal) {
         hal.try_counters(current, free);
     }
+}
+
+/// Returns the counters of a processor that no session holds.
+fn free_on(processor: ProcessorIndex, hal: &Hal) -> CounterSet {
+    hal.cpu_counters(processor).counters(CounterState::is_free)
 }
 
 impl Session {
     /// Returns the counters of a processor that are held for the session, without those that it shares.
     fn held_on(&self, processor: ProcessorIndex, hal: &Hal) -> CounterSet {
         hal.cpu_counters(processor).counters(|state| state.owner() == self.tag && !state.upper())
+    }
+
+    /// Returns whether a counter that is held for the session on a processor did not count when it was last tried.
+    fn has_unsteady(&self, processor: ProcessorIndex, hal: &Hal) -> bool {
+        !hal.tried(processor).unsteady().and(self.held_on(processor, hal)).is_empty()
     }
 
     /// Marks the counts of counters that did not count when they were last tried.
