@@ -66,6 +66,7 @@ impl Traits {
             has_debug_store: catalog.has_debug_store(identity),
             leaks: identity.has_disturbing_threads(),
             uniform: false,
+            scarcity: None,
         }
     }
 }

@@ -16,14 +16,12 @@ use crate::book::{Happened, Session};
 use crate::generate::{Generator, Known};
 use crate::identities::Sources;
 use crate::registers::{Foreign, Registers};
+use crate::scarcity::Scarcity;
 use crate::stats::Stats;
 use crate::traits::Traits;
 
 /// Number of handles of an episode.
 pub const HANDLES: usize = 4;
-
-/// Maximum number of processors of an episode.
-pub const PROCESSORS: usize = 4;
 
 /// Length of the longest output.
 pub const LONGEST: usize = 1 << 16;
@@ -61,10 +59,12 @@ pub struct Episode<'a> {
     pub(crate) handles: [Handle; HANDLES + 1],
     last_handle: usize,
     pub(crate) sessions: Vec<Session>,
-    pub(crate) happened: [Happened; PROCESSORS],
+    pub(crate) happened: Vec<Happened>,
     pub(crate) sleep: Sleep,
     pub(crate) found: Vec<Registers>,
-    pub(crate) foreign: [Foreign; PROCESSORS],
+    pub(crate) foreign: Vec<Foreign>,
+    /// Number of sleeps before another program began to use a counter.
+    pub(crate) used_after: u64,
     /// Whether a session of a killed client may still run, because Windows keeps it.
     pub(crate) has_orphans: bool,
     pub(crate) stats: Stats,
@@ -109,7 +109,8 @@ impl<'a> Episode<'a> {
         random: Random,
         trace: Option<&'a Mutex<Vec<String>>>,
     ) -> Self {
-        let found = (0..traits.processors.0).map(|processor| Registers::read(machine, processor)).collect();
+        let all = 0..traits.processors.0;
+        let found = all.clone().map(|processor| Registers::read(machine, processor)).collect();
         #[expect(clippy::expect_used, reason = "memory suffices")]
         let engine = Engine::new(machine, [1, 2, 3, 0]).expect("an engine");
         let mut episode = Self {
@@ -121,10 +122,11 @@ impl<'a> Episode<'a> {
             handles: [Handle { id: 0, is_open: false, is_greeted: false }; HANDLES + 1],
             last_handle: 0,
             sessions: Vec::new(),
-            happened: Default::default(),
+            happened: all.clone().map(|_| Happened::default()).collect(),
             sleep: Sleep::Awake,
             found,
-            foreign: Default::default(),
+            foreign: all.map(|_| Foreign::default()).collect(),
+            used_after: 0,
             has_orphans: false,
             stats: Stats::default(),
             input: Vec::new(),
@@ -279,6 +281,8 @@ impl<'a> Episode<'a> {
             hybrid: self.traits.identity.odd_processors.is_some(),
             debug_store: self.traits.has_debug_store,
             threads: !self.traits.foreign,
+            scarcity: self.traits.scarcity,
+            ring_bytes: self.ring_bytes(),
         };
         let mut generator = Generator { random: &mut self.random, known };
         generator.write(code, &mut self.input);
@@ -325,6 +329,9 @@ impl<'a> Episode<'a> {
             (3, Code::ListSources),
             (3, Code::ListHalSources),
         ];
+        if self.traits.scarcity.is_some_and(Scarcity::takes_many_sessions) && self.one_in(4) {
+            return Code::Start;
+        }
         let mut chosen = self.random.up_to(WEIGHTS.iter().map(|(weight, _)| weight).sum::<u64>() - 1);
         for (weight, code) in WEIGHTS {
             match chosen.checked_sub(weight) {

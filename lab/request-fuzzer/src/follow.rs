@@ -27,8 +27,11 @@ impl Episode<'_> {
                 let input = self.input.clone();
                 self.note_yields();
                 self.input = input;
-                if let Some(header) = accepted {
-                    self.started(slot, &header);
+                self.note_force();
+                match (accepted, reply.header) {
+                    (Some(header), _) => self.started(slot, &header),
+                    (None, Some(header)) => self.check_refusal(&header),
+                    (None, None) => {}
                 }
             }
             (Some(Code::Stop), _) if reply.header.is_some() => self.stopped(slot, accepted),
@@ -74,6 +77,7 @@ impl Episode<'_> {
         let header = self.read(slot, number);
         let counts: Vec<CountRecord> = header.map(|header| self.records(&header)).unwrap_or_default();
         session.begins = counts.iter().map(|count| self.begin(count)).collect();
+        self.check_scarce(&session.header, &counts);
         self.sessions.push(session);
         for count in &counts {
             self.check_count(count, false);

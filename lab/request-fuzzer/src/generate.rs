@@ -10,6 +10,8 @@ use protocol::{
 };
 use zerocopy::{Immutable, IntoBytes};
 
+use crate::scarcity::Scarcity;
+
 /// Named sources that most identities have.
 const COMMON: [u32; 6] = [2, 6, 11, 0x13, 0x19, 0x1A];
 
@@ -41,6 +43,10 @@ pub struct Known<'a> {
     pub debug_store: bool,
     /// Whether sessions for thread profiling start. Other programs must not stop their counters.
     pub threads: bool,
+    /// What is scarce.
+    pub scarcity: Option<Scarcity>,
+    /// Size of the rings of all sessions.
+    pub ring_bytes: u64,
 }
 
 /// Writes the input of requests.
@@ -53,11 +59,11 @@ pub struct Generator<'a> {
 }
 
 impl Generator<'_> {
-    fn number(&mut self, most: u64) -> u32 {
+    pub(crate) fn number(&mut self, most: u64) -> u32 {
         u32::try_from(self.random.up_to(most)).unwrap_or(u32::MAX)
     }
 
-    fn one_in(&mut self, count: u64) -> bool {
+    pub(crate) fn one_in(&mut self, count: u64) -> bool {
         self.random.one_in(count)
     }
 
@@ -78,7 +84,13 @@ impl Generator<'_> {
                 let interval = if self.one_in(4) { self.number(u64::from(u32::MAX)) } else { self.interval() };
                 put(input, &IntervalRequest { source: self.source(), interval });
             }
-            Code::Start => self.start(input),
+            Code::Start => {
+                let scarcity = self.known.scarcity;
+                match scarcity.filter(|_| self.one_in(2)) {
+                    Some(scarcity) => self.start_scarce(scarcity, input),
+                    None => self.start(input),
+                }
+            }
             Code::Stop => {
                 let source = if self.one_in(3) { self.source() } else { ALL_SOURCES };
                 let core_type = if source == ALL_SOURCES { 0 } else { self.core_type() };
@@ -131,7 +143,7 @@ impl Generator<'_> {
         }
     }
 
-    fn interval(&mut self) -> u32 {
+    pub(crate) fn interval(&mut self) -> u32 {
         self.random.pick(&INTERVALS).copied().unwrap_or_default()
     }
 
@@ -148,7 +160,7 @@ impl Generator<'_> {
     }
 
     /// Returns the number of a raw event and its whole event.
-    fn raw(&mut self) -> (u32, u64, u64) {
+    pub(crate) fn raw(&mut self) -> (u32, u64, u64) {
         let (event, umask) = self.random.pick(&RAW).copied().unwrap_or_default();
         let umask =
             if self.one_in(4) { umask ^ u16::try_from(self.random.up_to(255)).unwrap_or_default() } else { umask };
@@ -177,7 +189,7 @@ impl Generator<'_> {
     }
 
     /// Returns all processors, some, or some that do not exist.
-    fn processors(&mut self) -> ProcessorSet {
+    pub(crate) fn processors(&mut self) -> ProcessorSet {
         let mut set = ProcessorSet::EMPTY;
         if self.one_in(2) {
             return set;
@@ -307,6 +319,6 @@ impl Generator<'_> {
     }
 }
 
-fn put<T: IntoBytes + Immutable>(input: &mut Vec<u8>, value: &T) {
+pub(crate) fn put<T: IntoBytes + Immutable>(input: &mut Vec<u8>, value: &T) {
     input.extend_from_slice(value.as_bytes());
 }

@@ -8,6 +8,8 @@ use engine::Engine;
 use protocol::{Code, SourceRecord};
 use simulation::{Client, SimMachine};
 
+use crate::scarcity::Scarcity;
+
 /// Every identity.
 #[derive(Debug)]
 pub struct Catalog {
@@ -21,6 +23,8 @@ pub struct Catalog {
     with_debug_store: BTreeSet<&'static str>,
     /// Names of those whose threads share registers without a leaf that tells it.
     hiding_threads: BTreeSet<&'static str>,
+    /// Those on which something can be scarce, except the ones that hide threads.
+    by_scarcity: Vec<(Scarcity, Vec<&'static CpuIdentity>)>,
 }
 
 /// Event number and unit mask of each source that a counter of an identity counts.
@@ -39,9 +43,13 @@ impl Catalog {
         let encodings = with_counters.iter().map(|identity| (identity.name, encodings(identity))).collect();
         let recording = with_counters.iter().filter(|identity| identity.has_debug_store());
         let hiding = with_counters.iter().filter(|identity| !identity.real && shares_registers(identity));
-        let hiding_threads = hiding.map(|identity| identity.name).collect();
+        let hiding_threads: BTreeSet<&str> = hiding.map(|identity| identity.name).collect();
+        let told: Vec<_> =
+            with_counters.iter().copied().filter(|identity| !hiding_threads.contains(identity.name)).collect();
+        let fitting = |scarcity: Scarcity| told.iter().copied().filter(move |identity| scarcity.can_be_on(identity));
+        let by_scarcity = Scarcity::ALL.map(|scarcity| (scarcity, fitting(scarcity).collect())).into();
         let with_debug_store = recording.map(|identity| identity.name).collect();
-        Self { with_counters, without, encodings, with_debug_store, hiding_threads }
+        Self { with_counters, without, encodings, with_debug_store, hiding_threads, by_scarcity }
     }
 
     /// Chooses an identity.
@@ -57,6 +65,12 @@ impl Catalog {
         };
         #[expect(clippy::expect_used, reason = "a filter that fits nothing is refused before")]
         random.pick(group).copied().expect("an identity")
+    }
+
+    /// Chooses an identity on which this can be scarce, if there is one.
+    pub(crate) fn choose_for(&self, random: &mut Random, scarcity: Scarcity) -> Option<&'static CpuIdentity> {
+        let (_, fitting) = self.by_scarcity.iter().find(|(other, _)| *other == scarcity)?;
+        random.pick(fitting).copied()
     }
 
     /// Returns whether there is an identity.

@@ -3,7 +3,7 @@
 //! A run consists of episodes. Each has a machine of its own, with the processors of one identity, an engine, four
 //! handles and a seed, from which every decision follows. Between the requests, processors execute events, interrupts
 //! and ticks arrive early or late, the machine sleeps, processors are added, other programs write registers, and calls
-//! of the platform fail. `Traits` chooses which of these an episode has.
+//! of the platform fail. `Traits` chooses which of these an episode has. In some, one thing is scarce (`Scarcity`).
 //!
 //! The checks do not use the engine: they compare its replies with sums that the fuzzer keeps of what it executed, and
 //! with the ledger of the model.
@@ -19,6 +19,7 @@ mod generate;
 mod identities;
 mod registers;
 mod run;
+mod scarcity;
 mod stats;
 mod traits;
 mod world;

@@ -24,6 +24,9 @@ struct Arguments {
     /// Number of threads
     #[arg(long, value_name = "NUMBER", default_value_t = 2)]
     threads: usize,
+    /// Share of the episodes in which something is scarce, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 12)]
+    scarce: u32,
     /// Only identities whose names contain this text
     #[arg(long, value_name = "TEXT")]
     processor: Option<String>,
@@ -36,14 +39,14 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let Arguments { seed, requests, minutes, threads, processor, hours, last_steps } = Arguments::parse();
+    let Arguments { seed, requests, minutes, threads, scarce, processor, hours, last_steps } = Arguments::parse();
     let catalog = Catalog::new(processor.as_deref());
     if catalog.is_empty() {
         eprintln!("error: no processor has this name");
         return ExitCode::from(2);
     }
     let time = minutes.map(Duration::from_mins);
-    let settings = Settings { seed, requests, time, threads: threads.max(1), last_steps };
+    let settings = Settings { seed, requests, time, threads: threads.max(1), scarce, last_steps };
     // The report of a failure has the message.
     std::panic::set_hook(Box::new(|_| ()));
     if let Some(hours) = hours {
@@ -71,7 +74,7 @@ fn main() -> ExitCode {
         }
         Err(failure) => {
             eprintln!("error: {}", failure.text);
-            eprintln!("try: request-fuzzer --seed {} --requests 1 --threads 1", failure.seed);
+            eprintln!("try: request-fuzzer --seed {} --scarce {scarce} --requests 1 --threads 1", failure.seed);
             ExitCode::FAILURE
         }
     }

@@ -36,6 +36,17 @@ const NOT_WRITTEN: [std::ops::Range<u32>; 4] = [0x1A6..0x1A8, 0x3F0..0x3F8, 0x60
 /// Events that the counters of a thread lose to the other thread (errata BJ122, BV98, HSD29).
 const LEAKING: std::ops::RangeInclusive<u16> = 0xD0..=0xD3;
 
+/// Select registers of Intel and of AMD, of which each enables a counter of its own, and retired instructions or a like
+/// event, in both modes, with the bit that enables.
+pub const SELECTS: [std::ops::Range<u32>; 3] = [0x186..0x18E, 0xC001_0000..0xC001_0004, 0xC001_0200..0xC001_020C];
+const ENABLED: u64 = 0x43_00C0;
+
+/// Registers that select, start and stop counters: what a hypervisor without a PMU ignores.
+pub fn of_counters() -> impl Iterator<Item = u32> {
+    let is_other = |msr: &u32| *msr == DEBUGCTL || NOT_WRITTEN.iter().any(|range| range.contains(msr));
+    RANGES.into_iter().flatten().filter(move |msr| !is_other(msr))
+}
+
 /// Registers of a processor, and their values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registers {
@@ -120,6 +131,24 @@ impl Foreign {
             self.all.push(msr);
         }
         writes
+    }
+
+    /// Lets another program count with the counter of a select register. Returns whether it does.
+    pub fn enable(&mut self, machine: &SimMachine, processor: u32, msr: u32) -> bool {
+        let cpu = machine.processor(processor);
+        let enabled = || cpu.model().enabled_counters().len();
+        let before = enabled();
+        let Ok(found) = cpu.model().uncounted(|model| model.rdmsr(msr)) else { return false };
+        if !cpu.write_foreign(msr, ENABLED) {
+            return false;
+        }
+        if enabled() == before {
+            cpu.write_foreign(msr, found);
+            return false;
+        }
+        self.written.push(msr);
+        self.all.push(msr);
+        true
     }
 
     /// Returns whether something that another program wrote may still be there.

@@ -28,6 +28,8 @@ pub struct Settings {
     pub time: Option<Duration>,
     /// Number of threads.
     pub threads: usize,
+    /// Share of the episodes in which something is scarce, in percent.
+    pub scarce: u32,
     /// Number of last steps in the report of a failure.
     pub last_steps: usize,
 }
@@ -45,13 +47,16 @@ pub struct Failure {
 const STEPS: u64 = 1_000;
 
 /// Runs an episode. Adds its numbers to `stats`, unless it panics.
-fn episode(seed: u64, catalog: &Catalog, stats: &mut Stats, trace: Option<&Mutex<Vec<String>>>) {
+fn episode(seed: u64, scarce: u32, catalog: &Catalog, stats: &mut Stats, trace: Option<&Mutex<Vec<String>>>) {
     let mut random = Random::new(seed, 0);
-    let traits = Traits::choose(&mut random, catalog);
+    let traits = Traits::choose(&mut random, scarce, catalog);
     let (most, active) = traits.processors;
     // `Follow` knows in advance what each session counts, in kernel mode too.
     let machine = SimMachine::new(traits.identity, most).with_active(active).with_interrupt_mode(traits.interrupt_mode);
     let machine = machine.without_time_between_accesses();
+    if let Some(scarcity) = traits.scarcity {
+        scarcity.set_up(&machine);
+    }
     if traits.masks_on_delivery {
         machine.all().for_each(|cpu| cpu.model().set_masked_on_delivery());
     }
@@ -75,9 +80,11 @@ pub(crate) fn message(payload: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// Repeats an episode that failed, and returns what it did.
-fn explain(seed: u64, catalog: &Catalog, first: &str, last_steps: usize) -> Failure {
+fn explain(seed: u64, settings: &Settings, catalog: &Catalog, first: &str) -> Failure {
+    let Settings { scarce, last_steps, .. } = *settings;
     let trace = Mutex::new(Vec::new());
-    let again = panic::catch_unwind(AssertUnwindSafe(|| episode(seed, catalog, &mut Stats::default(), Some(&trace))));
+    let again =
+        panic::catch_unwind(AssertUnwindSafe(|| episode(seed, scarce, catalog, &mut Stats::default(), Some(&trace))));
     let again = again.err().map(|payload| message(&*payload));
     let trace = trace.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (head, steps) = trace.split_first().map(|(head, steps)| (head.clone(), steps)).unwrap_or_default();
@@ -109,10 +116,11 @@ pub fn run(
         while !ends.load(Ordering::Relaxed) {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             let mut stats = Stats::default();
-            let outcome = panic::catch_unwind(AssertUnwindSafe(|| episode(seed, catalog, &mut stats, None)));
+            let outcome =
+                panic::catch_unwind(AssertUnwindSafe(|| episode(seed, settings.scarce, catalog, &mut stats, None)));
             if let Err(payload) = outcome {
                 ends.store(true, Ordering::Relaxed);
-                let found = explain(seed, catalog, &message(&*payload), settings.last_steps);
+                let found = explain(seed, settings, catalog, &message(&*payload));
                 failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(found);
                 return;
             }

@@ -123,6 +123,12 @@ impl Stats {
         row.and_then(|row| self.codes.get(row)).copied().unwrap_or_default()
     }
 
+    /// Returns how many requests were refused for this cause.
+    #[must_use]
+    pub fn refused_for(&self, cause: protocol::ErrorCode) -> u64 {
+        self.causes.get(cause as usize).copied().unwrap_or_default()
+    }
+
     /// Adds the numbers of another run.
     pub fn add(&mut self, other: &Self) {
         for (one, more) in self.codes.iter_mut().zip(&other.codes) {

@@ -8,6 +8,7 @@ use cpuid_dumps::CpuIdentity;
 use model::InterruptMode;
 
 use crate::identities::Catalog;
+use crate::scarcity::Scarcity;
 
 /// Decisions for a whole episode.
 #[derive(Debug, Clone)]
@@ -46,6 +47,8 @@ pub struct Traits {
     pub leaks: bool,
     /// Every event occurs equally often, whatever its number.
     pub uniform: bool,
+    /// What is scarce.
+    pub scarcity: Option<Scarcity>,
 }
 
 /// How the kernel treats control areas.
@@ -60,9 +63,12 @@ pub enum Areas {
 }
 
 impl Traits {
-    /// Chooses the traits of an episode.
-    pub fn choose(random: &mut Random, catalog: &Catalog) -> Self {
-        let identity = catalog.choose(random);
+    /// Chooses the traits of an episode. In `scarce` percent of them, something is scarce.
+    pub fn choose(random: &mut Random, scarce: u32, catalog: &Catalog) -> Self {
+        let scarcity = if random.percent(scarce) { random.pick(&Scarcity::ALL).copied() } else { None };
+        let found = scarcity.and_then(|scarcity| Some((scarcity, catalog.choose_for(random, scarcity)?)));
+        let (scarcity, identity) =
+            found.map_or_else(|| (None, catalog.choose(random)), |(scarcity, identity)| (Some(scarcity), identity));
         let most = u32::try_from(random.up_to(3)).unwrap_or_default() + 1;
         let most = if catalog.hides_threads(identity) { 1 } else { most };
         let active = if random.percent(60) {
@@ -70,10 +76,11 @@ impl Traits {
         } else {
             u32::try_from(random.up_to(u64::from(most) - 1)).unwrap_or_default() + 1
         };
+        let processors = scarcity.and_then(Scarcity::processors).map_or((most, active), |all| (all, all));
         let mode = usize::try_from(random.up_to(InterruptMode::ALL.len() as u64 - 1)).unwrap_or_default();
         Self {
             identity,
-            processors: (most, active),
+            processors,
             interrupt_mode: InterruptMode::ALL.get(mode).copied().unwrap_or_default(),
             masks_on_delivery: random.percent(20),
             sleeps: random.percent(50),
@@ -90,8 +97,9 @@ impl Traits {
             },
             corrupted: if random.percent(50) { 0 } else { 10 },
             has_debug_store: catalog.has_debug_store(identity),
-            leaks: most > 1 && identity.has_disturbing_threads(),
+            leaks: processors.0 > 1 && identity.has_disturbing_threads(),
             uniform: random.percent(30),
+            scarcity,
         }
     }
 }
@@ -112,6 +120,9 @@ impl fmt::Display for Traits {
             ("uniform", self.uniform),
         ];
         all.iter().filter(|(_, has)| *has).try_for_each(|(name, _)| write!(f, ", {name}"))?;
+        if let Some(scarcity) = self.scarcity {
+            write!(f, ", scarce {scarcity:?}")?;
+        }
         write!(f, ", areas {:?}", self.areas)
     }
 }

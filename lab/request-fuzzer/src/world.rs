@@ -7,6 +7,7 @@ use simulation::Call;
 use crate::book::Session;
 use crate::episode::{Episode, HANDLES, Sleep};
 use crate::follow::factor;
+use crate::scarcity::Scarcity;
 use crate::traits::Areas;
 
 /// LVT entry of the Windows HAL, masked and as it is set up.
@@ -30,6 +31,7 @@ impl Episode<'_> {
     pub(crate) fn step(&mut self) {
         self.step += 1;
         match self.random.up_to(999) {
+            0..=19 if self.traits.scarcity == Some(Scarcity::FreeCounters) => self.use_elsewhere(),
             0..=729 => self.request(),
             870..=889 => self.tick(),
             890..=904 => self.expire(),

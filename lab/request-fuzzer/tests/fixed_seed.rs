@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use protocol::Code;
+use protocol::{Code, ErrorCode};
 use request_fuzzer::{Catalog, DAYS, Settings, day, run};
 
 #[test]
 fn every_reply_of_a_short_run_is_as_the_model_says() {
-    let settings = Settings { seed: 1, requests: 30_000, time: None, threads: 1, last_steps: 60 };
+    let settings = Settings { seed: 1, requests: 30_000, time: None, threads: 1, scarce: 12, last_steps: 60 };
     let outcome = run(&settings, &Catalog::new(None), &|_, _| ());
     let stats = outcome.unwrap_or_else(|failure| panic!("{}", failure.text));
     for spec in protocol::REQUESTS {
@@ -16,6 +16,23 @@ fn every_reply_of_a_short_run_is_as_the_model_says() {
     assert!(stats.of(Code::Start).accepted > 500, "{stats}");
     assert!(stats.exact > 1_000 && stats.by_ledger > 1_000 && stats.accounts > 100, "{stats}");
     assert!(stats.sleeps > 10 && stats.added > 0 && stats.kills > 50 && stats.foreign > 0, "{stats}");
+}
+
+#[test]
+fn a_short_run_meets_what_is_scarce() {
+    let settings = Settings { seed: 1, requests: 25_000, time: None, threads: 1, scarce: 100, last_steps: 60 };
+    let outcome = run(&settings, &Catalog::new(None), &|_, _| ());
+    let stats = outcome.unwrap_or_else(|failure| panic!("{}", failure.text));
+    for cause in [
+        ErrorCode::TooManySessions,
+        ErrorCode::RingsTooLarge,
+        ErrorCode::TooManyRawEvents,
+        ErrorCode::ExtraRegisterTaken,
+        ErrorCode::ForeignUse,
+        ErrorCode::CountersDoNotWork,
+    ] {
+        assert!(stats.refused_for(cause) > 0, "{cause:?}: {stats}");
+    }
 }
 
 #[test]
