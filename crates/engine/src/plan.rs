@@ -237,6 +237,9 @@ impl<M: Platform> Planner<'_, M> {
         if let Err(taken) = hal.choose_extra_registers(processor, &mut wanted) {
             return Err(self.extra_taken(&session.events, &served, taken, processor, reply));
         }
+        for wanted in &mut wanted {
+            *wanted = hal.narrowed(processor, *wanted);
+        }
         let own = session.events.iter().zip(&served).filter(|(_, served)| served.own().is_some()).zip(&wanted);
         let own = own.map(|((event, _), wanted)| {
             let pinned = event.pinned || !hal.may_take_turns(processor, wanted.state);
@@ -247,7 +250,7 @@ impl<M: Platform> Planner<'_, M> {
         let unsteady = hal.tried(processor).unsteady();
         for counted in &mut own {
             let steady = counted.wanted.within.without(unsteady);
-            if !steady.and(hal.counters_for(processor, counted.wanted.state)).is_empty() {
+            if !steady.is_empty() {
                 counted.wanted.within = steady;
             }
         }

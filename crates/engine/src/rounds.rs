@@ -14,7 +14,7 @@ use crate::try_vec::{TryPush, try_collect, try_with_capacity};
 /// An event that needs a counter.
 #[derive(Debug, Clone, Copy)]
 pub struct Counted {
-    /// What is placed.
+    /// What is placed, [narrowed](pmu::Hal::narrowed) to the processor.
     pub wanted: Wanted,
     /// Its group, or 0 for an event by itself.
     pub group: u32,
@@ -84,11 +84,12 @@ impl Placer<'_> {
     }
 
     fn place_in_rounds(&self, owner: u16) -> Result<Vec<Placed>, Unplaced> {
-        let is_pinned = |index: &usize| self.group_of(*index).any(|event| event.pinned);
+        let is_pinned =
+            |index: &usize| self.members(*index).any(|index| self.events.get(index).is_some_and(|event| event.pinned));
         let indexes = || 0..self.events.len();
         let pinned = self.reserve(try_collect(indexes().filter(is_pinned), self.events.len())?)?;
         let mut rounds = try_with_capacity(self.events.len())?;
-        for first in indexes().filter(|index| !is_pinned(index) && self.is_first(*index)) {
+        for first in indexes().filter(|index| !is_pinned(index) && self.members(*index).next() == Some(*index)) {
             self.add(&mut rounds, first)?;
         }
         let nowhere = Placed { counter: 0, round: None };
@@ -107,8 +108,10 @@ impl Placer<'_> {
 
     /// Adds the group of an event to the first round into which it fits, or to a new one.
     fn add(&self, rounds: &mut Vec<Round>, first: usize) -> Result<(), Unplaced> {
-        let group = || (0..self.events.len()).filter(|index| self.are_together(first, *index));
-        for round in rounds.iter_mut() {
+        let group = || self.members(first);
+        let free = self.hal.cpu_counters(self.processor).counters(CounterState::is_free).len() as usize;
+        let most = free.saturating_sub(group().count());
+        for round in rounds.iter_mut().filter(|round| round.events.len() <= most) {
             let events = round.events.iter().copied().chain(group());
             match self.assign(try_collect(events, self.events.len())?) {
                 Ok(extended) => {
@@ -146,7 +149,7 @@ impl Placer<'_> {
     pub fn largest_part(&self, event: usize) -> Result<Option<(u64, u64)>, Refusal> {
         let mut part = try_with_capacity(self.events.len())?;
         let (mut members, mut mask) = (0, 0);
-        for index in (0..self.events.len()).filter(|index| self.are_together(event, *index)) {
+        for index in self.members(event) {
             part.try_push(index)?;
             match self.assign(try_collect(part.iter().copied(), part.len())?) {
                 Ok(_) => mask |= 1_u64.checked_shl(members).unwrap_or_default(),
@@ -158,17 +161,11 @@ impl Placer<'_> {
         Ok((members > 1 && mask.count_ones() < members).then_some((members.into(), mask)))
     }
 
-    fn are_together(&self, one: usize, other: usize) -> bool {
-        let group = |index: usize| self.events.get(index).map(|event| event.group).filter(|group| *group != 0);
-        one == other || (group(one).is_some() && group(one) == group(other))
-    }
-
-    fn group_of(&self, event: usize) -> impl Iterator<Item = &Counted> {
-        (0..).zip(self.events).filter(move |(index, _)| self.are_together(event, *index)).map(|(_, event)| event)
-    }
-
-    fn is_first(&self, event: usize) -> bool {
-        !(0..event).any(|earlier| self.are_together(earlier, event))
+    /// Returns the events of the group of an event: it alone if it has none.
+    fn members(&self, event: usize) -> impl Iterator<Item = usize> + use<'_> {
+        let group = self.events.get(event).map_or(0, |event| event.group);
+        let all = if group == 0 { event..event.saturating_add(1) } else { 0..self.events.len() };
+        all.filter(move |index| self.events.get(*index).is_some_and(|event| event.group == group))
     }
 
     /// Assigns free counters to events, and reserves them.

@@ -66,7 +66,48 @@ pub struct Table {
     /// The classes of its events.
     classes: &'static [Class],
     groups: &'static [u8],
+    /// Where in `groups` the events of each [part] begin.
+    parts: [u16; PARTS],
     exceptions: &'static [Exception],
+}
+
+/// Number of parts of a table: 16 event numbers each, and the last one all others too.
+const PARTS: usize = 16;
+
+/// Returns the part to which an event number belongs.
+const fn part(number: u16) -> usize {
+    let part = (number >> 4) as usize;
+    if part < PARTS { part } else { PARTS - 1 }
+}
+
+/// Returns where the events of each part begin in `groups`.
+const fn parts_of(groups: &[u8]) -> [u16; PARTS] {
+    let mut parts = [0; PARTS];
+    let (mut left, mut number): (&mut [u16], u16) = (&mut parts, 0);
+    while let [first, others @ ..] = left {
+        *first = begin_of(groups, number);
+        number += 16;
+        left = others;
+    }
+    parts
+}
+
+/// Returns where the groups of this event number and of higher ones begin.
+const fn begin_of(groups: &[u8], number: u16) -> u16 {
+    let (mut begin, mut rest) = (0, groups);
+    while let [low, high_and_class, length, tail @ ..] = rest {
+        if number_of(*low, *high_and_class) >= number {
+            return begin;
+        }
+        begin += 3 + *length as u16;
+        rest = tail.split_at(*length as usize).1;
+    }
+    begin
+}
+
+/// Returns the event number of a group.
+const fn number_of(low: u8, high_and_class: u8) -> u16 {
+    (high_and_class as u16 >> 4) << 8 | low as u16
 }
 
 /// An encoding that no group of a [`Table`] can tell.
@@ -97,7 +138,7 @@ impl Table {
 
     /// Creates a table.
     pub(crate) const fn new(classes: &'static [Class], groups: &'static [u8]) -> Self {
-        Self { classes, groups, exceptions: &[] }
+        Self { classes, groups, parts: parts_of(groups), exceptions: &[] }
     }
 
     /// Returns the table with exceptions.
@@ -107,8 +148,6 @@ impl Table {
 
     /// Returns the class of an event with CMASK or without it, or `None` if the table does not list the event. Bits
     /// 15:8 of the unit mask are UMASK2; without a row of its own, such a unit mask has the class of its lower bits.
-    /// Takes time in proportion to the table, at most a few hundred groups: sessions are planned with it, not
-    /// interrupts.
     #[must_use]
     pub fn find(&self, event: u16, umask: u16, has_cmask: bool) -> Option<Class> {
         let is_it = |one: &&Exception| (one.event, one.umask) == (event, umask) && (has_cmask || !one.needs_cmask);
@@ -118,10 +157,11 @@ impl Table {
 
     /// Returns the class of an event by the groups.
     fn grouped(&self, event: u16, umask: u8) -> Option<Class> {
-        let mut rest = self.groups;
+        let begin = self.parts.get(part(event)).copied().unwrap_or_default();
+        let mut rest = self.groups.get(usize::from(begin)..)?;
         while let [low, high_and_class, length, tail @ ..] = rest {
             let (umasks, next) = tail.split_at_checked(usize::from(*length))?;
-            let number = u16::from(high_and_class >> 4) << 8 | u16::from(*low);
+            let number = number_of(*low, *high_and_class);
             if number > event {
                 return None;
             }
@@ -136,6 +176,6 @@ impl Table {
     /// Returns the bytes that the table takes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
-        size_of_val(self.classes) + size_of_val(self.groups) + size_of_val(self.exceptions)
+        size_of_val(self.classes) + size_of_val(self.groups) + size_of_val(&self.parts) + size_of_val(self.exceptions)
     }
 }

@@ -23,7 +23,7 @@ mod sources;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
 
 pub use error::{HalError, MAX_RAW};
 pub(crate) use extra::ExtraState;
@@ -70,6 +70,8 @@ pub struct Hal<E = ()> {
     intervals: Box<[AtomicU32]>,
     /// Raw events in use. The state of a counter has the index of its slot.
     raw: Box<[RawSlot]>,
+    /// Number of the slots that were ever taken: the first ones.
+    raw_taken: AtomicU16,
     /// Address of the interrupt handler, or 0.
     handler: AtomicU64,
     /// Owner that registered it, or 0.
@@ -173,6 +175,7 @@ impl<E: Default> Hal<E> {
             per_cpu,
             intervals,
             raw,
+            raw_taken: AtomicU16::new(0),
             handler,
             handler_owner,
         })

@@ -132,16 +132,20 @@ pub trait ProfileInterface {
         false
     }
 
-    /// Assigns a counter that is free in `cpu_counters` to each of `wanted`, and writes it to the same index of
-    /// `assigned`. It considers all of them together.
+    /// Returns the counters that can count the event of a table entry in this state.
+    fn counters_in_state(&self, source: &ProfileSource, state: CounterState) -> CounterSet {
+        let _ = state;
+        self.counters_for(source)
+    }
+
+    /// Assigns a counter that is free in `cpu_counters` to each of `wanted`, all of which may have only counters that
+    /// [count them](Self::counters_in_state), and writes it to the same index of `assigned`. It considers all of them
+    /// together.
     ///
     /// # Errors
     /// The index of an event without a counter. No other assignment would serve all events.
     fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
-        let length = assigned.len();
-        let assigned = assigned.get_mut(..wanted.len()).ok_or(length)?;
-        let within = |event| wanted.get(event).map_or(CounterSet::NONE, |wanted: &Wanted| wanted.within);
-        placement::assign(cpu_counters.counters(CounterState::is_free), CounterSet::NONE, assigned, &within)
+        placement::assign_wanted(cpu_counters.counters(CounterState::is_free), CounterSet::NONE, wanted, assigned)
     }
 
     /// Returns the state with an interval that the processor counts correctly: the same, or a slightly shorter one.

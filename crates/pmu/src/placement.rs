@@ -3,8 +3,7 @@
 //! Each event has a set of counters that count it. Counters are assigned to all events if any assignment does so: an
 //! event without a free counter takes one from another event, which moves to another one (an augmenting path).
 
-use crate::source::{ProfileSource, Sources};
-use crate::state::{CounterSet, CounterState, CpuCounters};
+use crate::state::{CounterSet, CounterState};
 
 /// Number of counters that a set can have.
 const MOST: usize = CounterSet::MOST as usize;
@@ -89,12 +88,12 @@ impl Matching {
 pub struct Wanted {
     /// The state that its counter gets.
     pub state: CounterState,
-    /// The counters that the client allows. They narrow the constraints of the event, and never widen them.
+    /// The counters that it may have.
     pub within: CounterSet,
 }
 
 impl From<CounterState> for Wanted {
-    /// Creates an event that may have any counter.
+    /// Creates an event that may have every counter that counts it.
     fn from(state: CounterState) -> Self {
         Self { state, within: CounterSet::first(CounterSet::MOST) }
     }
@@ -124,24 +123,22 @@ pub fn assign(
 }
 
 /// Implements [`ProfileInterface::assign`](crate::ProfileInterface::assign) for an interface on whose counters events
-/// do not depend on each other. `sources` is its table.
+/// do not depend on each other.
 ///
 /// # Errors
 /// As that function.
-pub fn assign_states(
-    cpu_counters: CpuCounters<'_>,
-    sources: Sources,
+pub fn assign_wanted(
+    free: CounterSet,
     preferred: CounterSet,
     wanted: &[Wanted],
     assigned: &mut [u8],
-    counters_of: impl Fn(&ProfileSource, CounterState) -> CounterSet,
 ) -> Result<(), usize> {
     let length = assigned.len();
     let assigned = assigned.get_mut(..wanted.len()).ok_or(length)?;
-    let of = |event| {
-        let Some(Wanted { state, within }) = wanted.get(event).copied() else { return CounterSet::NONE };
-        let source = cpu_counters.source_of(sources, state);
-        source.map_or(CounterSet::NONE, |source| counters_of(&source, state).and(within))
-    };
-    assign(cpu_counters.counters(CounterState::is_free), preferred, assigned, &of)
+    assign(free, preferred, assigned, &|event| counters_of(wanted, event))
+}
+
+/// Returns the counters that one of the events may have.
+pub(crate) fn counters_of(wanted: &[Wanted], event: usize) -> CounterSet {
+    wanted.get(event).map_or(CounterSet::NONE, |wanted| wanted.within)
 }

@@ -7,6 +7,8 @@ use pmu::{Hal, ProcessorIndex, ProfileInterface, Source};
 use proptest::prelude::*;
 use simulation::SimMachine;
 
+use crate::reservation::reserve_all;
+
 /// Returns a machine with this number of general counters and these fixed counters.
 fn machine(general: u8, fixed: u32) -> SimMachine {
     let eax = u32::from_le_bytes([5, general, 48, 7]);
@@ -52,7 +54,7 @@ fn no_choice_serves_more_events_than_the_one_taken() {
                 .map(|((_, mask), state)| Wanted { state: *state, within: within(*mask) })
                 .collect();
             let mut assigned = vec![u8::MAX; wanted.len()];
-            let outcome = hal.reserve_all(ProcessorIndex::BOOT, &events, &mut assigned);
+            let outcome = reserve_all(&hal, &events, &mut assigned);
             assert_eq!(outcome, if most == wanted.len() { Ok(()) } else { Err(most) });
             let held = cpu_counters.counters(|state| state.owner() == 1);
             if outcome.is_ok() {

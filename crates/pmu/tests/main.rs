@@ -16,6 +16,7 @@ mod pairs;
 mod placement;
 mod properties;
 mod raw_events;
+mod reservation;
 mod selection;
 mod sources;
 mod version_6;

@@ -13,6 +13,8 @@ use pmu::{Hal, ProcessorIndex, Support};
 use proptest::prelude::*;
 use simulation::{SimMachine, boot};
 
+use crate::reservation::reserve_all;
+
 /// Families 17h to 1Ah and Hygon's, without and with PerfMonV2.
 const ZENS: [&str; 5] = ["zen-1800x", "zen2-3600x", "zen3-5950x", "zen4-7700x", "zen5-9800x3d"];
 
@@ -163,7 +165,7 @@ fn place(hal: &Hal, events: &[(u32, bool)], taken: u32) {
         })
         .collect();
     let mut assigned = vec![u8::MAX; wanted.len()];
-    let outcome = hal.reserve_all(ProcessorIndex::BOOT, &wanted, &mut assigned);
+    let outcome = reserve_all(&hal, &wanted, &mut assigned);
     let most = longest(events, taken);
     assert_eq!(outcome, if most == events.len() { Ok(()) } else { Err(most) }, "{events:x?} {taken:#x}");
     if outcome.is_ok() {

@@ -20,6 +20,8 @@ use pmu::{Hal, Kind, ProcessorIndex, Source};
 use proptest::prelude::*;
 use simulation::SimMachine;
 
+use crate::reservation::reserve_all;
+
 /// Returns the counters that count and those that record each listed encoding. It counts where all rows count that
 /// select nothing but event and unit mask, or all rows if there is no such one; it is recorded where one of the former
 /// is.
@@ -198,7 +200,7 @@ impl Bench {
         let states: Vec<_> =
             wanted.iter().map(|choice| Wanted { state: choice.state, within: choice.within }).collect();
         let mut assigned = vec![u8::MAX; wanted.len()];
-        let outcome = self.hal.reserve_all(ProcessorIndex::BOOT, &states, &mut assigned);
+        let outcome = reserve_all(&self.hal, &states, &mut assigned);
         let most = longest(&masks, taken);
         assert_eq!(outcome, if most == masks.len() { Ok(()) } else { Err(most) }, "{what}: {masks:x?} {taken:#x}");
         if outcome.is_ok() {

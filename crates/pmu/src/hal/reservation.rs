@@ -65,28 +65,23 @@ impl<E> Hal<E> {
     /// The counter does not count before [`start`](Self::start).
     pub fn reserve(&self, processor: ProcessorIndex, state: CounterState) -> Option<u8> {
         let mut assigned = [0];
-        self.reserve_all(processor, &[state.into()], &mut assigned).ok()?;
+        self.assign(processor, &[self.narrowed(processor, state.into())], &mut assigned).ok()?;
         let [counter] = assigned;
+        self.set_up(processor, counter, state);
         Some(counter)
     }
 
-    /// Reserves counters for several events at once, because one choice can exclude another. Each event gets a counter
-    /// at its own index of `assigned`, or no event gets one.
-    ///
-    /// # Errors
-    /// The index of an event for which there is no counter.
-    pub fn reserve_all(&self, processor: ProcessorIndex, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
-        self.assign(processor, wanted, assigned)?;
-        for (Wanted { state, .. }, counter) in wanted.iter().zip(assigned) {
-            self.set_up(processor, *counter, *state);
-        }
-        Ok(())
+    /// Narrows the counters that an event may have to those of `processor` that count it.
+    #[must_use]
+    pub fn narrowed(&self, processor: ProcessorIndex, Wanted { state, within }: Wanted) -> Wanted {
+        Wanted { state, within: within.and(self.counters_for(processor, state)) }
     }
 
-    /// As [`reserve_all`](Self::reserve_all), but reserves nothing.
+    /// Assigns a free counter of `processor` to each of several [narrowed](Self::narrowed) events, because one choice can
+    /// exclude another, and writes it to the same index of `assigned`. Reserves nothing.
     ///
     /// # Errors
-    /// As there.
+    /// The index of the first event for which there is no counter beside those before it.
     pub fn assign(&self, processor: ProcessorIndex, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
         self.interface_of(processor).assign(self.cpu_counters(processor), wanted, assigned)
     }

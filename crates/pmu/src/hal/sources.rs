@@ -124,10 +124,15 @@ impl<E> Hal<E> {
         }
     }
 
-    /// Returns the slots of raw events, each with the index that the state of a counter has for it.
-    pub(super) fn raw_slots(&self) -> impl Iterator<Item = (u16, &RawSlot)> {
+    /// Returns the first slots of raw events, each with the index that the state of a counter has for it.
+    fn first_raw_slots(&self, number: u16) -> impl Iterator<Item = (u16, &RawSlot)> {
         let first = u16::try_from(self.interface.sources().len()).unwrap_or(u16::MAX);
-        (first..).zip(&self.raw)
+        (first..).zip(self.raw.iter().take(number.into()))
+    }
+
+    /// Returns the slots of raw events that were ever taken.
+    fn raw_slots(&self) -> impl Iterator<Item = (u16, &RawSlot)> {
+        self.first_raw_slots(self.raw_taken.load(Ordering::Relaxed))
     }
 
     /// Returns the index of a source: of its entry, or of the slot of a raw event, which is taken if the event has none
@@ -149,10 +154,15 @@ impl<E> Hal<E> {
     /// [`HalError::TooManyRaw`].
     pub(super) fn index_of_raw(&self, event: FullEvent, value: u64) -> Result<u16, HalError> {
         let is_it = |(_, slot): &(u16, &RawSlot)| slot.is(event, value);
-        let is_free = |(_, slot): &(u16, &RawSlot)| slot.event().is_none();
-        let found = self.raw_slots().find(is_it).or_else(|| self.raw_slots().find(is_free));
-        let (index, slot) = found.ok_or_else(|| HalError::TooManyRaw(event.raw().source()))?;
+        if let Some((index, _)) = self.raw_slots().find(is_it) {
+            return Ok(index);
+        }
+        let more = self.raw_taken.load(Ordering::Relaxed).saturating_add(1);
+        let mut slots = (0_u16..).zip(self.first_raw_slots(more));
+        let free = slots.find(|(_, (_, slot))| slot.event().is_none());
+        let (number, (index, slot)) = free.ok_or_else(|| HalError::TooManyRaw(event.raw().source()))?;
         slot.set(event, value);
+        self.raw_taken.fetch_max(number + 1, Ordering::Relaxed);
         Ok(index)
     }
 
@@ -172,8 +182,7 @@ impl<E> Hal<E> {
     #[must_use]
     pub fn counters_for(&self, processor: ProcessorIndex, state: CounterState) -> CounterSet {
         let Some(source) = self.profile_source(state) else { return CounterSet::NONE };
-        let interface = self.interface_of(processor);
-        if state.precise() { interface.precise(&source) } else { interface.counters_for(&source) }
+        self.interface_of(processor).counters_in_state(&source, state)
     }
 
     /// Checks whether `processor` can count what `state` states.

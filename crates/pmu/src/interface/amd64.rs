@@ -236,11 +236,11 @@ impl ProfileInterface for Amd64 {
     }
 
     fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
-        let counters_of = |source: &ProfileSource, _: CounterState| self.counters_for(source);
+        let free = cpu_counters.counters(CounterState::is_free);
         if wanted.iter().any(|wanted| wanted.state.merged()) {
-            return pairs::assign(cpu_counters, self.sources(), wanted, assigned, counters_of);
+            return pairs::assign(free, wanted, assigned);
         }
-        placement::assign_states(cpu_counters, self.sources(), CounterSet::NONE, wanted, assigned, counters_of)
+        placement::assign_wanted(free, CounterSet::NONE, wanted, assigned)
     }
 
     /// The HAL does not check the processor, and offers the events of the K8 on every one. The sources of a model that

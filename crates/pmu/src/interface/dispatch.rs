@@ -49,6 +49,10 @@ impl ProfileInterface for Interface {
         each!(self, interface => interface.counters_for(source))
     }
 
+    fn counters_in_state(&self, source: &ProfileSource, state: CounterState) -> CounterSet {
+        each!(self, interface => interface.counters_in_state(source, state))
+    }
+
     fn listing(&self, source: &ProfileSource) -> Listing {
         each!(self, interface => interface.listing(source))
     }

@@ -234,6 +234,14 @@ impl ProfileInterface for Emon {
         }
     }
 
+    fn counters_in_state(&self, source: &ProfileSource, state: CounterState) -> CounterSet {
+        if state.precise() {
+            return self.precise(source);
+        }
+        let select = if state.alternate() { self.alternate_select(source.select) } else { source.select };
+        self.counters_for(&ProfileSource { select, ..*source })
+    }
+
     /// Leaf 0xA enumerates the events of the interface's table. Core and Core 2 list the events with constraints, and
     /// no others.
     fn listing(&self, source: &ProfileSource) -> Listing {
@@ -249,9 +257,9 @@ impl ProfileInterface for Emon {
 
     /// Assigns fixed counters first, which keeps the general counters for other events.
     fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
-        self.check_unit(cpu_counters, Sources::new(&SOURCES), wanted)?;
-        let counters_of = |source: &ProfileSource, state: CounterState| self.counters_in_state(source, state);
-        placement::assign_states(cpu_counters, Sources::new(&SOURCES), self.fixed(), wanted, assigned, counters_of)
+        self.check_unit(cpu_counters, wanted)?;
+        let free = cpu_counters.counters(CounterState::is_free);
+        placement::assign_wanted(free, self.fixed(), wanted, assigned)
     }
 
     /// INST_RETIRED.PREC_DIST needs a multiple of 64, at least 128, where

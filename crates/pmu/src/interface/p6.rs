@@ -15,7 +15,6 @@ use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
-use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
 use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, PerCpuPmu, SavedMsrs};
 
@@ -85,11 +84,6 @@ impl ProfileInterface for P6 {
         let select = PerfEvtSel::from_bits(source.select);
         let class = tables::P6.find(select.event_select().into(), select.umask().into(), false);
         class.map_or(ALL, |class| class.counters().and(ALL))
-    }
-
-    fn assign(&self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
-        let counters_of = |source: &ProfileSource, _| self.counters_for(source);
-        placement::assign_states(cpu_counters, Sources::new(&SOURCES), CounterSet::NONE, wanted, assigned, counters_of)
     }
 
     /// Every processor of this interface supports the whole table.

@@ -8,6 +8,7 @@ use pmu::{Hal, ProcessorIndex, Source};
 use proptest::prelude::*;
 
 use super::bench::{Bench, processor_of};
+use crate::reservation::reserve_all;
 use simulation::boot;
 
 /// The source and the modes of an event, and the counters that its client allows.
@@ -87,7 +88,7 @@ fn assigned(bench: &Bench, used: &[(u8, Wanted)], wanted: &[Wanted]) -> Result<V
     };
     let states: Vec<_> = wanted.iter().map(state).collect();
     let mut counters = vec![0xFF; wanted.len()];
-    let outcome = bench.hal.reserve_all(ProcessorIndex::BOOT, &states, &mut counters);
+    let outcome = reserve_all(&bench.hal, &states, &mut counters);
     let (escrs, taken) = held(used, threaded);
     let refused = (1..=wanted.len()).find(|length| !exists(&wanted[..*length], threaded, &escrs, &taken));
     assert_eq!(outcome, refused.map_or(Ok(()), |length| Err(length - 1)), "{used:?} then {wanted:?}");

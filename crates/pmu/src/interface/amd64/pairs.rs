@@ -5,9 +5,8 @@
 
 use x86_defs::amd::perfmon::CORE_COUNTERS;
 
-use crate::placement::{self, Wanted};
-use crate::source::{ProfileSource, Sources};
-use crate::state::{CounterSet, CounterState, CpuCounters, upper_of};
+use crate::placement::{self, Wanted, counters_of};
+use crate::state::{CounterSet, upper_of};
 
 const PAIRS: usize = CORE_COUNTERS as usize / 2;
 
@@ -37,13 +36,13 @@ impl Choice {
         mut number: usize,
         free: CounterSet,
         events: impl Iterator<Item = usize>,
-        counters_of: &dyn Fn(usize) -> CounterSet,
+        wanted: &[Wanted],
     ) -> Option<Self> {
         let mut choice = Self::default();
         let mut places = choice.pairs;
         let mut empty = places.iter_mut();
         for event in events {
-            let open = lower(free.without(choice.taken)).and(counters_of(event));
+            let open = lower(free.without(choice.taken)).and(counters_of(wanted, event));
             let (counter, place) = open.iter().nth(number % PAIRS).zip(empty.next())?;
             *place = Some((event, counter));
             choice.taken = choice.taken.with(counter).with(upper_of(counter));
@@ -63,22 +62,10 @@ impl Choice {
 ///
 /// # Errors
 /// As that function.
-pub fn assign(
-    cpu_counters: CpuCounters<'_>,
-    sources: Sources,
-    wanted: &[Wanted],
-    assigned: &mut [u8],
-    counters_of: impl Fn(&ProfileSource, CounterState) -> CounterSet,
-) -> Result<(), usize> {
-    let free = cpu_counters.counters(CounterState::is_free);
-    let counters_of = |event: usize| {
-        let Some(Wanted { state, within }) = wanted.get(event).copied() else { return CounterSet::NONE };
-        let source = cpu_counters.source_of(sources, state);
-        source.map_or(CounterSet::NONE, |source| counters_of(&source, state).and(within))
-    };
+pub fn assign(free: CounterSet, wanted: &[Wanted], assigned: &mut [u8]) -> Result<(), usize> {
     for (last, _) in wanted.iter().enumerate() {
         let so_far = wanted.get(..=last).zip(assigned.get_mut(..=last));
-        let is_placed = so_far.is_some_and(|(wanted, assigned)| are_placed(free, wanted, assigned, &counters_of));
+        let is_placed = so_far.is_some_and(|(wanted, assigned)| are_placed(free, wanted, assigned));
         if !is_placed {
             return Err(last);
         }
@@ -87,18 +74,13 @@ pub fn assign(
 }
 
 /// Assigns counters to all these events, by every choice of pairs. Returns whether there is one.
-fn are_placed(
-    free: CounterSet,
-    wanted: &[Wanted],
-    assigned: &mut [u8],
-    counters_of: &dyn Fn(usize) -> CounterSet,
-) -> bool {
+fn are_placed(free: CounterSet, wanted: &[Wanted], assigned: &mut [u8]) -> bool {
     (0..CHOICES).any(|number| {
         let merged = (0_usize..).zip(wanted).filter(|(_, wanted)| wanted.state.merged()).map(|(event, _)| event);
-        let Some(choice) = Choice::new(number, free, merged, counters_of) else { return false };
+        let Some(choice) = Choice::new(number, free, merged, wanted) else { return false };
         let among = |event| match choice.pair(event) {
             Some(counter) => CounterSet::NONE.with(counter),
-            None => counters_of(event).without(choice.taken),
+            None => counters_of(wanted, event).without(choice.taken),
         };
         placement::assign(free, CounterSet::NONE, assigned, &among).is_ok()
     })

@@ -7,8 +7,8 @@ use x86_defs::intel::perfmon::PerfEvtSel;
 
 use super::{Emon, Microarchitecture, PmuCapabilities, SOURCES};
 use crate::extra::{Extra, ExtraRegister, Selector};
-use crate::interface::{ProfileInterface, Support};
-use crate::source::{ProfileSource, Sources};
+use crate::interface::Support;
+use crate::source::Sources;
 use crate::state::{CounterSet, CounterState, CpuCounters};
 
 /// An event that needs an extra register.
@@ -246,15 +246,6 @@ impl Emon {
     #[must_use]
     pub fn register_selected(self, select: u64) -> Option<ExtraRegister> {
         self.extra_event(select).map(|row| row.register)
-    }
-
-    /// Returns the counters that can have a source in this state.
-    pub(super) fn counters_in_state(self, source: &ProfileSource, state: CounterState) -> CounterSet {
-        if state.precise() {
-            return self.precise(source);
-        }
-        let select = if state.alternate() { self.alternate_select(source.select) } else { source.select };
-        self.counters_for(&ProfileSource { select, ..*source })
     }
 
     /// Returns the select register with the event of the other off-core response register.

@@ -28,7 +28,7 @@ use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::interface::{Enabled, Support, unmanaged};
 use crate::placement::Wanted;
-use crate::source::{ProfileSource, RawEvent, Sources};
+use crate::source::{ProfileSource, RawEvent};
 use crate::state::{CounterSet, CounterState, CpuCounters, PerCpuPmu};
 
 const MSR_PERF_METRICS: Msr = Msr::new(perfmon::MSR_PERF_METRICS);
@@ -178,24 +178,14 @@ impl Emon {
     ///
     /// # Errors
     /// The index of an event that cannot have it.
-    pub(super) fn check_unit(
-        self,
-        cpu_counters: CpuCounters<'_>,
-        sources: Sources,
-        wanted: &[Wanted],
-    ) -> Result<(), usize> {
+    pub(super) fn check_unit(self, cpu_counters: CpuCounters<'_>, wanted: &[Wanted]) -> Result<(), usize> {
         let way = |state: CounterState| (state.owner(), state.user(), state.kernel());
         let holds = |counter: u8| cpu_counters.get(counter);
         let mut held = self.unit().iter().map(holds).find(|state| !state.is_free()).map(way);
-        for (index, Wanted { state, .. }) in wanted.iter().enumerate() {
-            let source = cpu_counters.source_of(sources, *state);
-            if source.and_then(|source| self.unit_counter(&source)).is_some()
-                && *held.get_or_insert(way(*state)) != way(*state)
-            {
-                return Err(index);
-            }
-        }
-        Ok(())
+        let differs = |Wanted { state, within }: &Wanted| {
+            !within.and(self.unit()).is_empty() && *held.get_or_insert(way(*state)) != way(*state)
+        };
+        wanted.iter().position(differs).map_or(Ok(()), Err)
     }
 
     /// Accesses the registers of the unit for the first time. Returns the interface without the unit if the processor
