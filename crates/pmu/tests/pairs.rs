@@ -165,7 +165,7 @@ fn place(hal: &Hal, events: &[(u32, bool)], taken: u32) {
         })
         .collect();
     let mut assigned = vec![u8::MAX; wanted.len()];
-    let outcome = reserve_all(&hal, &wanted, &mut assigned);
+    let outcome = reserve_all(hal, &wanted, &mut assigned);
     let most = longest(events, taken);
     assert_eq!(outcome, if most == events.len() { Ok(()) } else { Err(most) }, "{events:x?} {taken:#x}");
     if outcome.is_ok() {
