@@ -111,8 +111,10 @@ impl Diagnosis {
         let (selection, interface) = (hal.selection(), hal.interface());
         let (reason_number, hypervisor_number) = (selection.reason as u32, Hypervisor::of(cpu) as u32);
         let identity = cpuid::identity(cpu);
-        let unavailable =
-            Unavailable::of(selection.interface as u32, reason_number, hypervisor_number, &identity.vendor);
+        let hypervisor = cpuid::hypervisor(cpu);
+        let unavailable = hypervisor.and_then(|vendor| Unavailable::of_emulator(&vendor)).or_else(|| {
+            Unavailable::of(selection.interface as u32, reason_number, hypervisor_number, &identity.vendor)
+        });
         Ok(Self {
             windows10: selection.windows10.name(),
             interface: selection.interface.name(),
@@ -120,7 +122,7 @@ impl Diagnosis {
             reason_number,
             cpuid,
             identity,
-            hypervisor: cpuid::hypervisor(cpu).map(|vendor| format::text(&vendor)),
+            hypervisor: hypervisor.map(|vendor| format::text(&vendor)),
             hypervisor_number,
             unavailable,
             leaf_a: cpuid::leaf_a(cpu),
@@ -241,7 +243,11 @@ fn sources(diagnosis: &Diagnosis) -> String {
 
 fn summary(diagnosis: &Diagnosis) -> String {
     if let Some(unavailable) = &diagnosis.unavailable {
-        return format!("Time is served by a timer; no event can be counted.\n\n{unavailable}");
+        let counted = match diagnosis.counters {
+            0 => "no event can be counted".to_owned(),
+            number => format!("CPUID promises {number} counters, and none of them counts"),
+        };
+        return format!("Time is served by a timer; {counted}.\n\n{unavailable}");
     }
     let usable = diagnosis.sources.iter().filter(|source| source.supported).count();
     let mut all = format!("{usable} of {} sources can be used; Time is served by a timer.", diagnosis.sources.len());

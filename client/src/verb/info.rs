@@ -106,7 +106,8 @@ impl Info {
             hypervisor_number: reply.hypervisor,
             counters_reserved: reply.reserved == RESERVED,
             reservation_refused: (reply.reserved > RESERVED).then(|| NtStatus::new(reply.reserved).to_string()),
-            unavailable: Unavailable::of(reply.interface, reply.reason, reply.hypervisor, &text(&reply.vendor)),
+            unavailable: Unavailable::of_emulator(&reply.hypervisor_vendor)
+                .or_else(|| Unavailable::of(reply.interface, reply.reason, reply.hypervisor, &text(&reply.vendor))),
             errata: errata::all(reply),
             workarounds: workarounds::all(Workarounds::from_bits(reply.workarounds)),
             includes_smm: match reply.smm {

@@ -18,7 +18,7 @@ pub use amd::{
 };
 pub use basic::{Leaf1Ebx, Leaf1Ecx, Leaf1Edx, Leaf4Eax, VENDOR_AMD, VENDOR_HYGON, VENDOR_INTEL, vendor_text};
 pub use hybrid::{CORE_TYPE_ATOM, CORE_TYPE_CORE, Leaf1AEax, Leaf7Edx};
-pub use hypervisor::{HV1, Leaf40000003Ebx, Leaf40000003Edx, VENDOR_KVM, VENDOR_VMWARE};
+pub use hypervisor::{HV1, Leaf40000003Ebx, Leaf40000003Edx, VENDOR_KVM, VENDOR_TCG, VENDOR_VMWARE};
 pub use models::{AmdProcessor, IntelProcessor};
 pub use perfmon::{Leaf23Eax, Leaf23Ebx, Leaf71Eax, LeafAEax, LeafAEbx, LeafAEcx, LeafAEdx};
 pub use signature::Signature;

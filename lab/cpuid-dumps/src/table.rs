@@ -155,6 +155,7 @@ pub static IDENTITIES: &[CpuIdentity] = &[
     real!("vmware-6700k", default("leaf 0xA: EBX[0] is set; and 40000003:EDX[2] is clear")),
     real!("kvm-8650u", emon(4, 48, ALL, CLEAR).and_fixed(3)),
     real!("kvm-qemu-amd", amd(4, &K8, FOUR)),
+    real!("qemu-tcg", amd(4, &K8, FOUR)),
     real!("firecracker-milan", amd(6, ZEN3, SIX)),
     real!("firecracker-cascade-lake", default("leaf 0xA: EAX[7:0] is 0")),
     real!("firecracker-granite-rapids", default("leaf 0xA: EAX[7:0] is 0")),

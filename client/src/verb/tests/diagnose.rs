@@ -477,3 +477,30 @@ fn vmware_counts_the_hypervisor_with_some_events_and_diagnose_says_so() {
     assert!(text("vmware-6700k").contains("all else VMware too"));
     assert!(!text("kvm-8650u").contains("VMware too"));
 }
+
+/// QEMU's emulation looks like a processor with counters, whose registers it keeps at 0.
+#[test]
+fn diagnose_and_info_expect_no_counters_of_an_emulator() {
+    let what = "No counters: QEMU emulates this processor (TCG), and its counters stay at 0\n  try: ";
+    let emulated = text("qemu-tcg");
+    assert!(emulated.contains("none of them counts.\n\n") && emulated.contains(what), "{emulated}");
+    assert!(!emulated.contains("can be used") && !emulated.contains("CPUID does not show"), "{emulated}");
+    assert!(emulated.lines().all(|line| line.len() <= 80), "{emulated}");
+    let json = diagnose(cpuid_dumps::find("qemu-tcg").unwrap().dump.as_bytes()).json();
+    assert!(json["blocker"]["what"].as_str().is_some_and(|what| what.starts_with("QEMU emulates")), "{json}");
+    // An emulated processor of Intel has no leaf 0xA: no counters by CPUID either.
+    let intels = EXAMPLE.replace("07300403", "00000000")
+        + "\
+        CPUID 00000001: 000506E3-00000800-F6D83203-078BFBFD\n\
+        CPUID 40000000: 40000001-54474354-43544743-47435447\n";
+    let out = run_anywhere("diagnose --cpuid -", intels.as_bytes()).out;
+    assert!(out.contains("no event can be counted.\n\n") && out.contains(what), "{out}");
+    // The same processor by name, which KVM runs.
+    assert!(!text("kvm-qemu-amd").contains("No counters"));
+
+    let of = |hypervisor_vendor: [u8; 12]| {
+        let info = InfoReply { interface: pmu::Kind::Amd64 as u32, hypervisor: 1, hypervisor_vendor, ..info() };
+        run(&FakeSystem::running(FakeDriver { info, ..FakeDriver::default() }), "info").out
+    };
+    assert!(of(*b"TCGTCGTCGTCG").contains(what) && !of(*b"KVMKVMKVM\0\0\0").contains("No counters"));
+}

@@ -4,7 +4,7 @@ use std::fmt;
 
 use pmu::{Hypervisor, Kind, Reason};
 use serde::Serialize;
-use x86_defs::cpuid::VENDOR_HYGON;
+use x86_defs::cpuid::{VENDOR_HYGON, VENDOR_TCG};
 
 /// The remedy where another profiler may use the counters.
 pub const OTHER_PROFILERS: &str = "end the other profilers on this machine (wpr -cancel, VTune, uProf)";
@@ -55,6 +55,16 @@ impl Unavailable {
             ),
         };
         Some(Self { what, remedy })
+    }
+
+    /// Returns why a machine counts nothing although it seems to have counters: an emulator, by the name that CPUID
+    /// has for a hypervisor. TCG's processors of AMD have those of their families by CPUID; all their registers are 0.
+    #[must_use]
+    pub fn of_emulator(hypervisor_vendor: &[u8]) -> Option<Self> {
+        (hypervisor_vendor == VENDOR_TCG).then_some(Self {
+            what: "QEMU emulates this processor (TCG), and its counters stay at 0",
+            remedy: "a hypervisor instead of the emulator: -accel kvm -cpu host,pmu=on",
+        })
     }
 }
 

@@ -11,6 +11,9 @@ pub const VENDOR_KVM: [u8; 12] = *b"KVMKVMKVM\0\0\0";
 /// EBX, ECX and EDX of the first leaf of VMware (Linux, arch/x86/kernel/cpu/vmware.c, `vmware_platform`).
 pub const VENDOR_VMWARE: [u8; 12] = *b"VMwareVMware";
 
+/// EBX, ECX and EDX of the first leaf of TCG, QEMU's emulator of processors (QEMU, target/i386/cpu.c).
+pub const VENDOR_TCG: [u8; 12] = *b"TCGTCGTCGTCG";
+
 /// CPUID.40000003H:EBX: the upper half of the partition's privileges (TLFS, "Hypervisor Feature Identification" and
 /// "HV_PARTITION_PRIVILEGE_MASK").
 #[bitfield(u32)]
