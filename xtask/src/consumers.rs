@@ -10,6 +10,7 @@ mod libpfm4;
 mod monitoring;
 mod package;
 mod stacks;
+mod two_cpus;
 
 use std::{env, ffi::OsString};
 

@@ -70,11 +70,11 @@ enum Command {
         /// Run the tests that need a program from outside, and no others
         ///
         /// Each program is installed first, below target/tools or with apt-get. On Linux these are libpfm4, with whose
-        /// encodings of events ours are compared, and the programs that open exports: pprof, inferno, Chromium and
-        /// speedscope. promtool runs the rules for Prometheus, and the dashboard is compared with Grafana's types.
-        /// google/benchmark and criterion count on the bench with our integrations, and the examples in
-        /// Python and C# run. cabextract, unzip and llvm-readobj open what `package` makes. cargo-make runs the tasks
-        /// of Makefile.toml, `test` among them.
+        /// encodings of events ours are compared, and the programs that open exports: pprof, inferno, flameshow,
+        /// gprof2dot, the code of Firefox's profiler, ajv, Chromium and speedscope. promtool runs the rules for
+        /// Prometheus, and the dashboard is compared with Grafana's types. google/benchmark and criterion count on the
+        /// bench with our integrations, and the examples in Python and C# run. cabextract, unzip and llvm-readobj open
+        /// what `package` makes. cargo-make runs the tasks of Makefile.toml, `test` among them.
         #[arg(long)]
         consumers: bool,
     },

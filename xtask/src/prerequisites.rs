@@ -78,6 +78,7 @@ const EXPORTS: &[Package] = &[
     },
     Package { name: "nodejs", reason: "controls Chromium", present: || on_path("node") },
     Package { name: "npm", reason: "installs speedscope", present: || on_path("npm") },
+    Package { name: "python3-pip", reason: "installs flameshow and gprof2dot", present: || on_path("pip3") },
 ];
 
 /// Decodes profiles.

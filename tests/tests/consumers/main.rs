@@ -7,6 +7,7 @@
 #![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
 mod agent;
+mod recording;
 
 use std::collections::BTreeMap;
 use std::env;

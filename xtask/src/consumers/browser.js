@@ -1,5 +1,6 @@
 // Opens exports of a recording in Chromium: the page and the flame graph of halprof, and speedscope with its profile.
-// node browser.js CHROMIUM FOLDER; FOLDER has the exports, and report.json of `client report --sort process,module,symbol`.
+// node browser.js CHROMIUM FOLDER SCHEMAS; FOLDER has the exports, and report.json of `client report --sort
+// process,module,symbol`; SCHEMAS are those of the documents in JSON.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -9,7 +10,7 @@ const Ajv = require('ajv/dist/2020').default;
 const Draft7 = require('ajv').default;
 const puppeteer = require('puppeteer-core');
 
-const [chromium, folder] = process.argv.slice(2);
+const [chromium, folder, schemas] = process.argv.slice(2);
 const speedscope = path.join(path.dirname(require.resolve('speedscope/package.json')), 'dist/release');
 const read = name => fs.readFileSync(path.join(folder, name), 'utf8');
 const report = JSON.parse(read('report.json'));
@@ -95,19 +96,53 @@ async function testSpeedscope(browser) {
   const profile = JSON.parse(read('x.speedscope.json'));
   const validate = new (String(schema.$schema).includes('2020') ? Ajv : Draft7)({ strict: false }).compile(schema);
   assert.ok(validate(profile), JSON.stringify(validate.errors));
-  for (const name of ['x.speedscope.json', 'x.txt', 'x.pb.gz', 'calls.pb.gz']) {
-    // What speedscope's own command line does: a script passes the file on.
-    const script = path.join(folder, `${name}.js`);
-    const base64 = fs.readFileSync(path.join(folder, name)).toString('base64');
-    fs.writeFileSync(script, `speedscope.loadFileFromBase64(${JSON.stringify(name)}, "${base64}")`);
-    const index = `${path.join(speedscope, 'index.html')}#localProfilePath=${script}`;
-    const { page, end } = await open(browser, index, url => url.startsWith(`file://${speedscope}`) || url.endsWith(script));
+  const opened = ['x.speedscope.json', 'x.txt', 'x.pb.gz', 'calls.pb.gz'].map(name => [name, '.dll']);
+  const recorded = ['two-cpus.speedscope.json', 'two-cpus.txt', 'two-cpus.pb.gz'].map(name => [name, 'workload::functions::alpha()']);
+  for (const [name, text] of [...opened, ...recorded]) {
+    const { page, end } = await openSpeedscope(browser, name, read64(name));
     await page.waitForFunction(() => document.querySelector('canvas') !== null, { timeout: 30_000 });
     await page.keyboard.press('3'); // the sandwich view, a table of functions
-    await page.waitForFunction(() => document.body.innerText.includes('Symbol Name'), { timeout: 30_000 });
-    const text = await page.evaluate(() => document.body.innerText);
-    assert.ok(text.includes('.dll'), `${name}: ${text.slice(0, 400)}`);
+    const shows = text => document.body.innerText.includes('Symbol Name') && document.body.innerText.includes(text);
+    await page.waitForFunction(shows, { timeout: 30_000 }, text).catch(async error => {
+      const shown = await page.evaluate(() => document.body.innerText);
+      throw new Error(`${name}: ${shown.slice(0, 400)}`, { cause: error });
+    });
     await end();
+  }
+  await testOrder(browser);
+}
+
+/** Speedscope takes a script in the order of time only: it refuses the same samples one CPU after the other. */
+async function testOrder(browser) {
+  const samples = read('two-cpus.txt').trimEnd().split('\n\n');
+  const cpu = sample => /\[(\d+)\]/.exec(sample)[1];
+  const sorted = [...samples].sort((one, other) => cpu(one).localeCompare(cpu(other)));
+  assert.notDeepEqual(sorted, samples, 'the CPUs take turns');
+  const { page } = await openSpeedscope(browser, 'by-cpu.txt', Buffer.from(`${sorted.join('\n\n')}\n`).toString('base64'));
+  await page.waitForFunction(() => document.body.innerText.includes('Something went wrong'), { timeout: 30_000 });
+  await page.close();
+}
+
+const read64 = name => fs.readFileSync(path.join(folder, name)).toString('base64');
+
+/** Opens a file as speedscope's own command line does: a script passes it on. */
+function openSpeedscope(browser, name, base64) {
+  const script = path.join(folder, `${name}.js`);
+  fs.writeFileSync(script, `speedscope.loadFileFromBase64(${JSON.stringify(name)}, "${base64}")`);
+  const index = `${path.join(speedscope, 'index.html')}#localProfilePath=${script}`;
+  return open(browser, index, url => url.startsWith(`file://${speedscope}`) || url.endsWith(script));
+}
+
+/** The documents are valid for ajv with its own settings, which are strict. */
+function testDocuments() {
+  for (const kind of ['report', 'timeline', 'diff', 'annotate']) {
+    const schema = JSON.parse(fs.readFileSync(path.join(schemas, `${kind}-1.json`), 'utf8'));
+    const validate = new Ajv().compile(schema);
+    const document = JSON.parse(read(`two-cpus.${kind}.json`));
+    assert.equal(document.schema, `halprof.${kind}/1`);
+    assert.ok(validate(document), `${kind}: ${JSON.stringify(validate.errors)}`);
+    delete document.schema;
+    assert.ok(!validate(document), `${kind}: the schema takes a document without its name`);
   }
 }
 
@@ -118,8 +153,9 @@ async function testSpeedscope(browser) {
     await testFlamegraph(browser);
     await testCalls(browser);
     await testSpeedscope(browser);
+    testDocuments();
   } finally {
     await browser.close();
   }
-  console.log('Chromium and speedscope opened the exports');
+  console.log('Chromium, speedscope and ajv opened the exports');
 })();

@@ -47,7 +47,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     criterion_benchmark(workspace, &folder)?;
     let mut tests = workspace.cargo("test");
     tests.args(["--locked", "--package", "tests", "--test", "consumers", "--", "--test-threads=1"]);
-    tests.args(["--skip", "agent::"]);
+    tests.args(["--skip", "agent::", "--skip", "recording::"]);
     demo::on_bench(workspace, tests.env("HALPROF_CONSUMERS", &folder))?;
     examples(workspace, &folder)?;
     println!("google/benchmark, criterion and the header of event counters count what the model executes");

