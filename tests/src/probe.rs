@@ -121,20 +121,6 @@ impl Probe {
         self.wait_for_result()
     }
 
-    /// Sends a request many times, in turns with one that the driver does not know. Returns the median time of each, in
-    /// nanoseconds.
-    ///
-    /// # Errors
-    /// The program has ended, or the request failed.
-    pub fn time(&mut self, times: u32, handle: u32, code: u32, input: &str, output: usize) -> Result<[u64; 2]> {
-        let answer = self.command(&format!("time {times} {handle} {code} {input} {output}"))?;
-        let mut words = answer.strip_prefix("times ").context(answer.clone())?.split(' ').map(str::parse);
-        match (words.next(), words.next()) {
-            (Some(wanted), Some(unknown)) => Ok([wanted?, unknown?]),
-            _ => bail!("unexpected answer of probe.exe: {answer:?}"),
-        }
-    }
-
     /// Sends a request that may be pended, without waiting. [`wait_for_result`](Self::wait_for_result) returns its
     /// result.
     ///

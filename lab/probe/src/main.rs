@@ -5,7 +5,6 @@
 //! |---|---|
 //! | `open [ro] [overlapped] [NAME]` | `handle N` |
 //! | `ioctl N CODE INPUT OUTPUT` | `ok BYTES HEX` |
-//! | `time TIMES N CODE INPUT OUTPUT` | `times A B`: the median time of this request and of an unknown one without buffers, sent in turns, in nanoseconds |
 //! | `spawn N CODE INPUT OUTPUT` | `spawned K`: the same, on a thread of its own |
 //! | `join K` | the answer that `ioctl` would have given; waits for it |
 //! | `cancel N` | `ok`: cancellation of the handle's pending requests is requested |

@@ -10,11 +10,7 @@ use std::{
     fmt::Write as _,
     io::{self, Write as _},
     thread::{self, JoinHandle},
-    time::{Duration, Instant},
 };
-
-/// A control code that no request of the driver has.
-const UNKNOWN: &str = "0x8A9F7FFC";
 
 const DEVICE: &str = "\\\\.\\halprof";
 
@@ -67,7 +63,6 @@ impl Session {
                 Ok(format!("handle {}", add(&mut self.devices, device)))
             }
             ["ioctl", ref request @ ..] => answered(self.request(request)?()),
-            ["time", times, ref request @ ..] => self.time(number(times).ok_or(Error::Bad("times"))?, request),
             ["spawn", ref request @ ..] => {
                 let thread = thread::spawn(self.request(request)?);
                 Ok(format!("spawned {}", add(&mut self.requests, thread)))
@@ -103,29 +98,6 @@ impl Session {
             ["pid"] => Ok(format!("pid {}", std::process::id())),
             _ => Err(Error::Bad("command")),
         }
-    }
-
-    /// Sends a request, and one with [`UNKNOWN`] code, in turns.
-    fn time(&self, times: u32, words: &[&str]) -> Result<String, Error> {
-        let mut durations = [Vec::new(), Vec::new()];
-        for _ in 0..times {
-            let [handle, ..] = *words else { return Err(Error::Bad("request")) };
-            let (wanted, unknown) = (self.request(words)?, self.request(&[handle, UNKNOWN, "-", "0"])?);
-            let started = Instant::now();
-            let answer = wanted();
-            let between = Instant::now();
-            // The driver refuses it. Only the time to it and back is measured.
-            let _ = unknown();
-            let [of_wanted, of_unknown] = &mut durations;
-            of_unknown.push(between.elapsed());
-            of_wanted.push(between - started);
-            answer?;
-        }
-        let [wanted, unknown] = durations.map(|mut all| {
-            all.sort_unstable();
-            all.get(all.len() / 2).map_or(0, Duration::as_nanos)
-        });
-        Ok(format!("times {wanted} {unknown}"))
     }
 
     fn device(&self, handle: &str) -> Result<&Device, Error> {

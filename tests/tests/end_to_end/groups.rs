@@ -69,24 +69,6 @@ fn a_group_is_read_with_one_rdpmc_for_each_counter_and_touches_no_other_processo
     }
 }
 
-/// BENCHMARKS.md has its result. Other programs disturb both times, so there is no limit to fail at.
-#[test]
-#[ignore = "measures time"]
-fn time_of_a_group_read() {
-    let mut lab = Lab::boot("haswell-4710mq").unwrap();
-    lab.install().unwrap();
-    let mut probe = lab.probe().unwrap();
-    let handle = connect(&mut probe);
-    let session = start(&mut probe, handle, 0, &[6, 2]).detail[0];
-    let request = GroupRequest { session, flags: 0, reserved: 0 };
-    let output = size_of::<GroupReply>();
-    let [read, empty] = probe.time(500, handle, Code::ReadGroup as u32, &hex(request.as_bytes()), output).unwrap();
-    println!("a group read takes {read} ns, a request that the driver does not know {empty} ns");
-    assert_eq!(stop(&mut probe, handle, session).cause, 0);
-    drop(probe);
-    lab.finish().unwrap();
-}
-
 #[test]
 fn thread_profiling_is_configured_while_its_session_runs() {
     let mut lab = Lab::boot("haswell-4710mq").unwrap();
