@@ -9,7 +9,6 @@
 #[path = "plain/mod.rs"]
 mod plain;
 
-use std::fs::File;
 use std::time::Instant;
 
 use engine::{Engine, Interrupted, Samples, Ticks};
@@ -32,8 +31,7 @@ const CLIENT: engine::ClientId = engine::ClientId(1);
 
 fn main() {
     for (interface, name) in [("Amd64", "amd-legacy"), ("Emon v2+", "haswell-4710mq")] {
-        let path = std::env::temp_dir().join("halprof-pipeline.rec");
-        let file = File::create(&path).expect("a file");
+        let file = tempfile::tempfile().expect("a file");
         let mut writer = Writer::new(file, &description()).expect("a recording");
         let machine = Plain { cpu: PlainCpu::new(name, 1) };
         let mut engine = Engine::new(&machine, [0; 4]).expect("memory");
@@ -67,7 +65,6 @@ fn main() {
         );
         assert_eq!((written, lost), (SAMPLES, 0));
         // A folder for temporary files is cleaned by others, too.
-        let _ = std::fs::remove_file(path);
     }
 }
 

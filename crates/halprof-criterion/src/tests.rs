@@ -97,11 +97,11 @@ fn strict_measurements_refuse_a_disturbed_sample() {
 
 #[test]
 fn criterion_runs_with_counts_that_never_vary() {
-    let folder = std::env::temp_dir().join(format!("halprof-criterion-{}", std::process::id()));
+    let folder = tempfile::tempdir().unwrap();
     for _ in 0..2 {
         // The second run compares with the first.
         let thread = Rc::new(RefCell::new(Thread::default()));
-        let criterion = Criterion::default().with_measurement(events(&thread)).output_directory(&folder);
+        let criterion = Criterion::default().with_measurement(events(&thread)).output_directory(folder.path());
         let times = Duration::from_millis(20);
         let mut criterion = criterion.sample_size(10).warm_up_time(times).measurement_time(times).nresamples(100);
         let mut group = criterion.benchmark_group("constant");
@@ -111,20 +111,19 @@ fn criterion_runs_with_counts_that_never_vary() {
         group.finish();
     }
     for name in ["exact", "plain"] {
-        let file = folder.join("constant").join(name).join("new/estimates.json");
+        let file = folder.path().join("constant").join(name).join("new/estimates.json");
         let text = std::fs::read_to_string(file).unwrap();
         assert!(text.contains("\"point_estimate\":40.0"), "{text}");
     }
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
 fn criterion_accepts_samples_without_events() {
-    let folder = std::env::temp_dir().join(format!("halprof-criterion-none-{}", std::process::id()));
+    let folder = tempfile::tempdir().unwrap();
     for nanoseconds in [100, 300] {
         // The second run has other numbers of iterations, and compares with the first.
         let thread = Rc::new(RefCell::new(Thread::default()));
-        let criterion = Criterion::default().with_measurement(events(&thread)).output_directory(&folder);
+        let criterion = Criterion::default().with_measurement(events(&thread)).output_directory(folder.path());
         let times = Duration::from_millis(10);
         let mut criterion = criterion.sample_size(10).warm_up_time(times).measurement_time(times).nresamples(100);
         let busy = || std::thread::sleep(Duration::from_nanos(nanoseconds));
@@ -139,7 +138,7 @@ fn criterion_accepts_samples_without_events() {
         assert!(summary.contains(" samples have no events. Criterion "), "{summary}");
     }
     let point = |name: &str, kind: &str| -> f64 {
-        let text = std::fs::read_to_string(folder.join(name).join(kind).join("estimates.json")).unwrap();
+        let text = std::fs::read_to_string(folder.path().join(name).join(kind).join("estimates.json")).unwrap();
         let (_, mean) = text.split_once("\"mean\":").unwrap();
         let (_, value) = mean.split_once("\"point_estimate\":").unwrap();
         value.split_once(',').unwrap().0.parse().unwrap()
@@ -149,7 +148,6 @@ fn criterion_accepts_samples_without_events() {
     }
     assert!(point("exact", "change").abs() < 1e-9, "{}", point("exact", "change"));
     assert!((0.3..0.7).contains(&point("seldom", "new")), "{}", point("seldom", "new"));
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn main() -> std::process::ExitCode {
 
 /// Runs both benchmarks.
 #[cfg(windows)]
-fn run(number: u64) -> Result<(), halprof::Error> {
+fn run(number: u64) -> Result<(), Box<dyn std::error::Error>> {
     use std::time::Duration;
 
     use criterion::Criterion;
@@ -30,8 +30,8 @@ fn run(number: u64) -> Result<(), halprof::Error> {
 
     let criterion = Criterion::default().with_measurement(Events::open("instructions")?).without_plots();
     // The output of an earlier run would add a comparison.
-    let folder = std::env::temp_dir().join(format!("criterion-{}", std::process::id()));
-    let criterion = criterion.output_directory(&folder).sample_size(10).nresamples(100);
+    let folder = tempfile::tempdir()?;
+    let criterion = criterion.output_directory(folder.path()).sample_size(10).nresamples(100);
     let mut criterion = criterion.warm_up_time(Duration::from_millis(50)).measurement_time(Duration::from_millis(100));
     criterion.bench_function("exact", |bencher| bencher.iter_exact(|| work::execute(number)));
     criterion.bench_function("plain", |bencher| bencher.iter(|| work::execute(number)));

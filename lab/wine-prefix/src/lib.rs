@@ -113,13 +113,11 @@ mod tests {
 
     #[test]
     fn only_one_run_at_a_time_has_the_prefix() {
-        let folder = std::env::temp_dir().join(format!("halprof-prefix-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let prefix = Prefix::new(&folder);
+        let folder = tempfile::tempdir().unwrap();
+        let prefix = Prefix::new(folder.path());
         let first = prefix.reserve().unwrap();
         assert_eq!(prefix.reserve().unwrap_err().kind(), io::ErrorKind::WouldBlock);
         drop(first);
         drop(prefix.reserve().unwrap());
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

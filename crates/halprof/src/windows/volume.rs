@@ -189,7 +189,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_protected_or_nothing_is_left() {
-        let folder = std::env::temp_dir().join(format!("halprof-protected-{}", std::process::id()));
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path().join("protected");
         let file = folder.join("threads.json");
         let volume = WindowsVolume::new();
         // The folder for temporary files is in the user's profile, or the process is not elevated.
