@@ -11,7 +11,7 @@ use halprof::{SAME_VERSION, SERVICE};
 use object::read::pe::PeFile64;
 use object::{Object, ObjectSection};
 use protocol::{DriverIdentity, IDENTITY_SECTION, PROTOCOL_VERSION};
-use report::{PeError, PeHeaders};
+use report::{PeError, PeHeaders, guarded};
 use thiserror::Error;
 
 pub use signature::{SignatureError, check as check_signature};
@@ -111,6 +111,9 @@ pub enum NotADriver {
     /// It is a PE image with inconsistent or incomplete headers.
     #[error(transparent)]
     Headers(PeError),
+    /// The library that reads its headers failed.
+    #[error("{0}")]
+    Unreadable(String),
     /// It is for 32-bit Windows or for another architecture.
     #[error("it is not for x86-64 (machine type 0x{0:04X})")]
     Machine(u16),
@@ -138,6 +141,15 @@ pub enum NotADriver {
 /// # Errors
 /// If it is another driver, or if Windows would not load the file as a driver on x86-64, whatever its signature.
 pub fn check(file: &[u8]) -> Result<(), NotADriver> {
+    unless_it_fails(|| check_headers(file))
+}
+
+/// Returns what `check` returns, or that its libraries failed.
+fn unless_it_fails(check: impl FnOnce() -> Result<(), NotADriver>) -> Result<(), NotADriver> {
+    guarded(check).unwrap_or_else(|failure| Err(NotADriver::Unreadable(failure)))
+}
+
+fn check_headers(file: &[u8]) -> Result<(), NotADriver> {
     let headers = PeHeaders::parse(file).map_err(|error| match error {
         PeError::NotPe => NotADriver::NotPe,
         PeError::Headers(_) => NotADriver::Headers(error),

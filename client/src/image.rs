@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use recording::DebugFile;
-use report::PeHeaders;
+use report::{PeHeaders, guarded};
 
 /// Page size, in which the address space of a module is allocated.
 const PAGE: u64 = 4096;
@@ -20,9 +20,14 @@ pub struct Image {
 }
 
 impl Image {
-    /// Reads the headers of a file; `None` if it cannot be read or is not a PE image.
+    /// Reads the headers of a file; `None` if it cannot be read or is not a PE image, also if the library that reads it
+    /// fails: a measurement must not end for it.
     pub fn read(path: &Path) -> Option<Self> {
-        let PeHeaders { timestamp, image_size, debug, .. } = PeHeaders::read(path).ok()?.ok()?;
+        Self::unless_it_fails(|| PeHeaders::read(path).ok()?.ok())
+    }
+
+    fn unless_it_fails(read: impl FnOnce() -> Option<PeHeaders>) -> Option<Self> {
+        let PeHeaders { timestamp, image_size, debug, .. } = guarded(read).ok()??;
         Some(Self { timestamp, size: image_size, debug })
     }
 
@@ -108,5 +113,10 @@ pub mod tests {
         for (size, fills) in [(0x3000, true), (0x2FFF, true), (0x2001, true), (0x2000, false), (0x3001, false)] {
             assert_eq!(image.matches_module_size(size), fills, "{size:#x}");
         }
+    }
+
+    #[test]
+    fn a_library_that_fails_is_a_file_without_an_identity() {
+        assert_eq!(Image::unless_it_fails(|| panic!("an unknown machine")), None);
     }
 }

@@ -17,6 +17,7 @@ use der::{Decode, SliceReader};
 use object::pe::{IMAGE_DIRECTORY_ENTRY_SECURITY, ImageDataDirectory, ImageNtHeaders64, ImageOptionalHeader64};
 use object::read::pe::{ImageOptionalHeader, PeFile64};
 use object::{LittleEndian, SectionIndex};
+use report::guarded;
 use sha1::Sha1;
 use sha2::digest::Update;
 use sha2::{Digest, Sha256, Sha384, Sha512};
@@ -74,12 +75,19 @@ pub fn check(file: &[u8], windows: CodeIntegrity) -> Result<(), SignatureError> 
     if !windows.is_enforced {
         return Ok(());
     }
-    match read(file)? {
+    match unless_it_fails(|| read(file))? {
         Some(signature) if signature.is_for_tests() && !windows.accepts_test_signatures => {
             Err(SignatureError::ForTests { signer: signature.signer })
         }
         _ => Ok(()),
     }
+}
+
+/// Returns what `read` returns; if the libraries that it calls fail, as for a signature that cannot be read here.
+fn unless_it_fails(
+    read: impl FnOnce() -> Result<Option<Signature>, SignatureError>,
+) -> Result<Option<Signature>, SignatureError> {
+    guarded(read).unwrap_or(Ok(None))
 }
 
 /// Reads the signature of a file and checks that it is of this file; `None` if it cannot be read here.

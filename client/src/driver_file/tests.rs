@@ -151,3 +151,9 @@ pub fn sign(mut file: Vec<u8>, chain: &[(&str, &str)]) -> Vec<u8> {
     put(&mut file, SECURITY_DIRECTORY, &place.concat());
     [file, header, table].concat()
 }
+
+#[test]
+fn a_library_that_fails_is_a_reason_not_to_install() {
+    let failed = super::unless_it_fails(|| panic!("an unknown machine")).unwrap_err();
+    assert!(failed.to_string().ends_with("an unknown machine"), "{failed}");
+}

@@ -2,6 +2,21 @@
 //!
 //! A file can be valid and still meet a case that such a library did not expect: pdb-addr2line 0.11 panics on PDBs of
 //! newer compilers. That must not end a report of which the file is a small part.
+//!
+//! | library | reads | guarded |
+//! |---|---|---|
+//! | object, gimli, addr2line, pdb-addr2line, demanglers | images, PDBs and their names | yes, in `symbols` |
+//! | iced-x86 | machine code | yes, in `annotation` |
+//! | symsrv, with cab | answers of symbol servers, packed files | yes, in `symbols`, with the threads of its runtime |
+//! | authenticode, cms, der, x509-cert | the signature of a driver's file | yes, in the client's `signature` |
+//! | object | the headers of a driver's file | yes, in the client's `driver_file` |
+//! | zstd | blocks of recordings | no: its C code returns errors as numbers, and writes only to the buffer of the size that the block states. A panic could not come from there, and a guard would not stop anything else. |
+//! | serde_json | perfmon's files, saved counts, the cache of events | no: it returns errors, also for nesting; a file is one value, of which nothing is left to go on with |
+//! | toml | `agent.toml` | no: only the administrator of the machine writes it |
+//! | hyper, rustls | requests to the agent | no: tokio ends the task of the connection, and nothing else |
+//!
+//! The readers of recordings, CPUID dumps, perf maps, events and expressions are no libraries of others. They contain no
+//! code that panics, which the lints demand, and are fuzzed (`lab/fuzz-laws`), as zstd and serde_json are with them.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -13,9 +28,27 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Marks the current thread as one of a library that [`guarded`] work started, and that passes its panics on.
+pub(crate) fn guard_thread() {
+    set_hook();
+    IS_GUARDED.set(true);
+}
+
 /// Calls `work`, and returns a panic of it as an error with its message. What `work` changed can then be inconsistent:
 /// the caller must not use it again. Nothing is printed.
-pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+///
+/// # Errors
+/// The message of the panic.
+pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    set_hook();
+    let outer = IS_GUARDED.replace(true);
+    let done = panic::catch_unwind(AssertUnwindSafe(work));
+    IS_GUARDED.set(outer);
+    done.map_err(|panic| format!("the library that reads it failed: {}", message(&*panic)))
+}
+
+/// Lets a guarded thread print nothing when it panics.
+fn set_hook() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = panic::take_hook();
@@ -25,10 +58,6 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
             }
         }));
     });
-    let outer = IS_GUARDED.replace(true);
-    let done = panic::catch_unwind(AssertUnwindSafe(work));
-    IS_GUARDED.set(outer);
-    done.map_err(|panic| format!("the library that reads it failed: {}", message(&*panic)))
 }
 
 /// Returns the text of a panic.

@@ -88,6 +88,7 @@ pub use filter::Filter;
 pub use firefox::{Thinned, firefox};
 pub use folded::{flamegraph, folded, folded_for_graph, folded_with_numbers};
 pub use function_code::CodeError;
+pub use guard::guarded;
 pub use locations::{Detail, SampleLocation, SampleWeight};
 pub use modules::{ModuleId, Modules};
 pub use pattern::NamePattern;

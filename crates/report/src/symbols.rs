@@ -19,7 +19,7 @@ use symsrv::SymsrvDownloader;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::dwarf::CodeFrame;
-use crate::guard::guarded;
+use crate::guard::{guard_thread, guarded};
 use crate::image_symbols::{DebugLink, ImageSymbols};
 use crate::module_names::ModuleNames;
 use crate::modules::{ModuleId, Modules, file_name};
@@ -93,7 +93,8 @@ impl SymbolFinder {
     /// If the system has no resources for the runtime that accesses the servers.
     pub fn new(given: Vec<PathBuf>, beside: Option<PathBuf>, symbol_path: Option<String>) -> io::Result<Self> {
         // One thread of the runtime waits for the servers, for all workers.
-        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let runtime =
+            Builder::new_multi_thread().worker_threads(1).on_thread_start(guard_thread).enable_all().build()?;
         let workers = ThreadPoolBuilder::new().num_threads(WORKERS).build().map_err(io::Error::other)?;
         let entries = symsrv::parse_nt_symbol_path(&symbol_path.unwrap_or_default());
         let stores = symbol_stores::folders(&entries);
@@ -204,8 +205,7 @@ impl SymbolFinder {
     /// Returns the path of a file from the symbol servers, or from a compressed file in a store.
     fn served_file(&self, name: &str, key: &str) -> Result<PathBuf, Reason> {
         let servers = self.servers.as_ref().ok_or(Reason::NotFound)?;
-        // A file that no server has is the normal case, and cannot be distinguished from other failures.
-        self.runtime.block_on(servers.get_file(name, key)).map_err(|_| Reason::NotFound)
+        served(name, || self.runtime.block_on(servers.get_file(name, key)))
     }
 
     /// Returns the symbols of the image `path`. If the file with its debug information is from another build, `reason`
@@ -300,6 +300,15 @@ fn debug_file_symbols(path: PathBuf, build: DebugId) -> Result<PdbSymbols, Reaso
         Ok(Ok(_)) => Err(Reason::OtherBuild(path)),
         Ok(Err(error)) => Err(unreadable(&path, error.to_string())),
         Err(failure) => Err(unreadable(&path, failure)),
+    }
+}
+
+/// Returns the path that `get` gets for the file `name`.
+fn served<E>(name: &str, get: impl FnOnce() -> Result<PathBuf, E>) -> Result<PathBuf, Reason> {
+    match guarded(get) {
+        // A file that no server has is the normal case, and cannot be distinguished from other failures.
+        Ok(found) => found.map_err(|_| Reason::NotFound),
+        Err(failure) => Err(unreadable(Path::new(name), failure)),
     }
 }
 
@@ -524,6 +533,30 @@ mod tests {
             cause.starts_with("the library that reads it failed: ") && cause.contains("an unknown type"),
             "{cause}"
         );
+    }
+
+    #[test]
+    fn a_library_that_fails_in_a_thread_of_its_own_is_told_and_the_next_file_is_read() {
+        let finder = SymbolFinder::new(Vec::new(), None, None).unwrap();
+        let unpack = |packed: &'static str| {
+            served("a.pdb", || {
+                let task = finder.runtime.spawn_blocking(move || packed.strip_prefix("MSCF").expect("a cabinet").len());
+                finder.runtime.block_on(task).map(|length| PathBuf::from(length.to_string()))
+            })
+        };
+        let panics = |packed: &'static str| {
+            served("a.pdb", || {
+                let task = finder.runtime.spawn_blocking(move || packed.strip_prefix("MSCF").expect("a cabinet").len());
+                let length = finder.runtime.block_on(task).expect("task panicked");
+                Ok::<_, ()>(PathBuf::from(length.to_string()))
+            })
+        };
+        assert!(matches!(unpack("MZ"), Err(Reason::NotFound)));
+        let failed = panics("MZ");
+        let Err(Reason::Unreadable { path, cause }) = failed else { panic!("{failed:?}") };
+        assert_eq!(path, Path::new("a.pdb"));
+        assert!(cause.contains("task panicked"), "{cause}");
+        assert_eq!(panics("MSCF1234").unwrap(), Path::new("4"));
     }
 
     #[test]

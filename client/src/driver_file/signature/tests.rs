@@ -86,3 +86,9 @@ fn a_damaged_signature_neither_panics_nor_refuses() {
     file[table + 8..].fill(0);
     assert_eq!(check(&file, USUAL), Ok(()), "Windows decides");
 }
+
+#[test]
+fn a_library_that_fails_leaves_the_decision_to_windows() {
+    assert_eq!(unless_it_fails(|| panic!("no certificates")), Ok(None));
+    assert_eq!(unless_it_fails(|| Err(SignatureError::OtherFile)), Err(SignatureError::OtherFile));
+}
