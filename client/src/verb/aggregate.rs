@@ -1,28 +1,25 @@
 //! The samples of a recording grouped by columns, as `report` and `export` show them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::time::{Duration, UNIX_EPOCH};
 
 use halprof::core_types::{self, qualified};
 use halprof::event;
 use halprof::text::processors::named;
-use protocol::{ALL_SOURCES, Mode, modes};
-use recording::{Count, Kept, MissingStack, RecordedEvent, Session, StackEnd, Summary};
+use recording::{Kept, MissingStack, RecordedEvent, Session, StackEnd};
 use report::{
-    CallOrder, Column, Contents, FirstRows, Limits, OmittedRows, RowTotal, SampledSource, StackStats, SymbolIndex,
-    Table, TableRow,
+    CallOrder, Column, Contents, FirstRows, Limits, OmittedRows, RowTotal, SampledSource, Slice, StackStats,
+    SymbolIndex, Table, TableRow,
 };
 use serde::Serialize;
 
 use super::calls;
-use super::context::Context;
 use super::load::LoadedRecording;
-use crate::disturbance::Disturbance;
+use super::losses::{LossShares, ProcessorLoss, loss_shares, loss_stats, mode_bits, selected_losses};
 use crate::document::Document;
-use crate::error::Error;
 use crate::format::{self, counted, properties, real, seconds};
 use crate::id::Id;
-use crate::share::{self, percent};
 
 /// Nanoseconds in a second.
 const NANOSECONDS: f64 = 1e9;
@@ -60,6 +57,9 @@ pub struct Header<'a> {
     /// overflows that were dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<KeptTime>,
+    /// The part of the recording that the options select by time, processors and threads; absent for all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selected: Option<SelectedPart>,
     /// Number of times the machine slept.
     pub sleeps: u64,
     /// Total time for which it slept.
@@ -80,6 +80,35 @@ pub struct KeptTime {
     pub seconds: f64,
     /// Number of samples before it.
     pub removed: u64,
+}
+
+/// The part of a recording that the options select.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SelectedPart {
+    /// Where it begins, in seconds after the start of the recording.
+    pub from_seconds: f64,
+    /// Where it ends.
+    pub to_seconds: f64,
+    /// Its processors; absent for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processors: Option<Vec<u32>>,
+    /// Its threads; absent for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<Vec<u32>>,
+}
+
+impl SelectedPart {
+    fn new(contents: &Contents, slice: &Slice) -> Self {
+        let Range { start, end } = contents.selected_time(slice);
+        let list = |numbers: &BTreeSet<u32>| numbers.iter().copied().collect();
+        Self {
+            from_seconds: real(start) / NANOSECONDS,
+            to_seconds: real(end) / NANOSECONDS,
+            processors: slice.processors.as_ref().map(list),
+            threads: slice.threads.as_ref().map(list),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -115,6 +144,9 @@ pub struct SourceAggregate {
     pub selected_samples: u64,
     /// Number of events that the selected samples represent.
     pub selected_events: u64,
+    /// Number of samples lost in the selected time on the selected processors, if not all are selected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selected_lost: Option<u64>,
     /// Samples that are PEBS records of the instruction that caused the event.
     pub precise: u64,
     /// Samples that are PEBS records of the next instruction.
@@ -153,37 +185,6 @@ pub struct EventSettings {
     /// The event as the user named it.
     #[serde(skip)]
     pub label: String,
-}
-
-/// Returns whether a number that is rarely reported is zero. Members that were added later are then omitted.
-fn is_none<T: Default + PartialEq>(number: &T) -> bool {
-    *number == T::default()
-}
-
-/// Losses and pauses of sampling on a processor.
-#[derive(Debug, Default, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ProcessorLoss {
-    /// Number of the processor.
-    pub processor: u32,
-    /// Number of lost samples.
-    pub lost: u64,
-    /// Number of dropped overflows.
-    pub throttled: u64,
-    /// Number of pauses.
-    pub pauses: u64,
-    /// Total duration of the pauses.
-    pub paused_seconds: f64,
-    /// How often sampling stopped because of too many interrupts that no counter explained.
-    pub silences: u64,
-    /// How often the counters were found not to interrupt, because the LVT entry was not that of Windows.
-    #[serde(skip_serializing_if = "is_none")]
-    pub disconnections: u64,
-    /// Total duration of those that ended.
-    #[serde(skip_serializing_if = "is_none")]
-    pub disconnected_seconds: f64,
-    /// What another program changed first; `None` if nothing was found changed.
-    pub changed_register: Option<Disturbance>,
 }
 
 /// Samples by what is known about their call stacks. The others have complete stacks.
@@ -344,6 +345,7 @@ impl<'a> Header<'a> {
             kept: summary.and_then(|summary| {
                 summary.kept.map(|Kept { elapsed, removed }| KeptTime { seconds: seconds(elapsed), removed })
             }),
+            selected: (!loaded.filter.slice.is_whole()).then(|| SelectedPart::new(contents, &loaded.filter.slice)),
             sleeps,
             asleep_seconds: real(contents.duration(slept)) / NANOSECONDS,
             interrupted_by_user: summary.map(|summary| summary.interrupted_by_user),
@@ -368,6 +370,7 @@ impl<'a> Header<'a> {
             let removed = counted(*removed, "sample");
             rows.push(("Kept", format!("the last {seconds:.3} s; {removed} before them were removed")));
         }
+        rows.extend(loaded.contents.slice_text(&loaded.filter.slice).map(|text| ("Part", text)));
         if session.batch > 1 {
             rows.push((
                 "Batches",
@@ -400,6 +403,8 @@ fn source(
     let table = group(contents, symbol_index, sampled, columns, filter);
     let loss_stats = loss_stats(loaded, sampled);
     let LossShares { lost, lost_share, paused_share } = loss_shares(loaded, sampled, &loss_stats);
+    let is_part = !filter.slice.is_whole();
+    let selected_lost = is_part.then(|| selected_losses(loaded, sampled).iter().map(|one| one.lost).sum());
     let (FirstRows { rows, omitted }, trees) = match calls.order {
         Some(order) => table.first_with_calls(limits, order, filter),
         None => (table.first(limits), Vec::new()),
@@ -420,6 +425,7 @@ fn source(
         sampled_events: table.total.weight.events,
         selected_samples: table.selected.samples,
         selected_events: table.selected.events,
+        selected_lost,
         precise: table.total.precise,
         precise_next: table.total.precise_next,
         lost,
@@ -433,102 +439,10 @@ fn source(
     }
 }
 
-/// Returns the bits of a mode, or of both.
-fn mode_bits(mode: Option<Mode>) -> u32 {
-    match mode {
-        Some(Mode::User) => modes::USER,
-        Some(Mode::Kernel) => modes::KERNEL,
-        None => modes::BOTH,
-    }
-}
-
-/// What was lost of the samples of a source, and of the time.
-struct LossShares {
-    lost: u64,
-    lost_share: f64,
-    paused_share: Option<f64>,
-}
-
-fn loss_shares(loaded: &LoadedRecording, sampled: SampledSource, loss_stats: &[ProcessorLoss]) -> LossShares {
-    let Contents { sample_counts, session, summary, .. } = &loaded.contents;
-    let lost = loss_stats.iter().map(|one| one.lost).sum();
-    let paused_seconds = loss_stats.iter().map(|one| one.paused_seconds).sum();
-    let is_type = |processor: &&u32| sampled.is_concerned_by(sample_counts.source_on(sampled.source, **processor));
-    let processors = session.processors.iter().filter(is_type).count();
-    let paused_share = |summary: &Summary| share::paused(paused_seconds, seconds(summary.sampled_time()), processors);
-    LossShares {
-        lost,
-        lost_share: share::lost(lost, sample_counts.total(sampled).weight.samples),
-        paused_share: summary.as_ref().map(paused_share),
-    }
-}
-
-/// Finishes output that does not show losses itself: reports them and the other problems of the recording on standard
-/// error. Returns the exit code.
-pub fn finish_export(loaded: &LoadedRecording, context: &mut Context) -> Result<i32, Error> {
-    for warning in loss_warnings(loaded) {
-        context.warn(&warning)?;
-    }
-    loaded.finish(context)
-}
-
-/// Returns a warning for each source of which samples or time were lost.
-fn loss_warnings(loaded: &LoadedRecording) -> Vec<String> {
-    let warning = |sampled: SampledSource| {
-        let LossShares { lost, lost_share, paused_share } = loss_shares(loaded, sampled, &loss_stats(loaded, sampled));
-        let paused = paused_share.filter(|share| *share > 0.0);
-        let lost = (lost > 0).then(|| format!("{} lost, {}", counted(lost, "sample"), percent(lost_share)));
-        let paused = paused.map(|share| format!("paused {} of the time", percent(share)));
-        let what: Vec<String> = lost.into_iter().chain(paused).collect();
-        let name = loaded.contents.source_name(sampled);
-        (!what.is_empty()).then(|| format!("warning: {name}: {}", what.join("; ")))
-    };
-    loaded.sources().into_iter().filter_map(warning).collect()
-}
-
 fn settings(event: &RecordedEvent, core_type: u32) -> EventSettings {
     let RecordedEvent { name, modes, interval, frequency, .. } = event;
     let label = format!("{}{}", qualified(name, core_type), event::suffix(*modes));
     EventSettings { modes: event::mode_letters(*modes), interval: *interval, frequency: *frequency, label }
-}
-
-/// Returns losses and pauses by processor. The final counts include losses after the last sample, so they take
-/// precedence over the records of losses, unless they include those of samples that were removed.
-fn loss_stats(loaded: &LoadedRecording, sampled: SampledSource) -> Vec<ProcessorLoss> {
-    let mut found: BTreeMap<u32, ProcessorLoss> = BTreeMap::new();
-    let contents = &loaded.contents;
-    let is_it = |source, processor| sampled.is_concerned_by(contents.sample_counts.source_on(source, processor));
-    let has_mode = |count: &&Count| sampled.mode.is_none() || count.modes & mode_bits(sampled.mode) != 0;
-    let counts = contents.summary.iter().flat_map(|summary| &summary.counts);
-    let is_whole = contents.summary.as_ref().is_some_and(|summary| summary.kept.is_none());
-    for count in counts.filter(|count| is_it(count.source, count.processor)).filter(has_mode) {
-        let one = found.entry(count.processor).or_default();
-        if is_whole {
-            one.lost += count.lost;
-        }
-        one.throttled += count.throttled;
-        let changed = count.disturbed.as_ref().map(Disturbance::of_recorded);
-        one.changed_register = one.changed_register.take().or(changed);
-    }
-    for (source, processor, stats) in contents.sample_counts.loss_stats() {
-        let source = if source == ALL_SOURCES { sampled.source } else { source };
-        if !is_it(source, processor) {
-            continue;
-        }
-        let one = found.entry(processor).or_default();
-        if !is_whole {
-            one.lost += stats.lost;
-        }
-        one.pauses += stats.pauses;
-        one.paused_seconds += real(contents.duration(stats.paused)) / NANOSECONDS;
-        one.silences += stats.silences;
-        one.disconnections += stats.disconnections;
-        one.disconnected_seconds += real(contents.duration(stats.disconnected)) / NANOSECONDS;
-    }
-    let told = found.into_iter().map(|(processor, one)| ProcessorLoss { processor, ..one });
-    let numbers = |one: &ProcessorLoss| [one.lost, one.throttled, one.pauses, one.silences, one.disconnections];
-    let is_empty = |one: &ProcessorLoss| numbers(one) == [0; 5];
-    told.filter(|one| !is_empty(one) || one.changed_register.is_some()).collect()
 }
 
 impl From<TableRow> for AggregateRow {

@@ -7,10 +7,11 @@ use report::{
     Column, Detail, ExportError, Limits, Thinned, firefox, folded, folded_with_numbers, pprof, samples_csv, speedscope,
 };
 
-use super::aggregate::{Aggregate, finish_export};
+use super::aggregate::Aggregate;
 use super::context::Context;
 use super::html;
 use super::load::LoadedRecording;
+use super::losses::finish_export;
 use crate::cli::{ExportArgs, ExportFormat, SelectionArgs};
 use crate::document::write_json;
 use crate::error::Error;

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use report::{Detail, Table, flamegraph, folded_for_graph};
 
-use super::aggregate::finish_export;
 use super::context::Context;
 use super::load::LoadedRecording;
+use super::losses::finish_export;
 use crate::cli::FlamegraphArgs;
 use crate::error::Error;
 use crate::output::OutputError;
@@ -29,7 +29,7 @@ pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
     finish_export(&loaded, context)
 }
 
-/// Returns the command, and the share of the selected events, because the shares in the graph refer to those.
+/// Returns the command, the selected time and processors, and the share of the selected events, because the shares in the graph refer to those.
 fn subtitle(loaded: &LoadedRecording) -> Result<String, Error> {
     let LoadedRecording { contents, symbol_index, filter, .. } = loaded;
     let command = contents.session.command.join(" ");
@@ -38,5 +38,6 @@ fn subtitle(loaded: &LoadedRecording) -> Result<String, Error> {
     }
     let Table { total, selected, .. } = Table::new(contents, symbol_index, loaded.one_source()?, &[], filter);
     let share = share::percent(share::of(selected.events, total.weight.events));
-    Ok(format!("{command} ({share} of all events are selected)"))
+    let part = contents.slice_text(&filter.slice).map_or_else(String::new, |text| format!("{text}: "));
+    Ok(format!("{command} ({part}{share} of all events are selected)"))
 }

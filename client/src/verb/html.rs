@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-use report::{
-    CallNode, CallTree, Column, Contents, ExportError, Limits, RecordedTime, SampledSource, Table, TableRow, rates,
-};
+use report::{CallNode, CallTree, Column, ExportError, Limits, RecordedTime, SampledSource, Table, TableRow, rates};
 use serde::Serialize;
 
 use super::aggregate::Aggregate;
@@ -119,7 +117,7 @@ fn page(loaded: &LoadedRecording, path: Option<&Path>) -> Result<Page, Error> {
     let aggregate = Aggregate::new(loaded, &COLUMNS, Limits { rows: Some(0), ..Limits::default() });
     let failed = |error: ExportError| loaded.export_error(error, None);
     let time = RecordedTime::read(loaded.reopen(path)?).map_err(|error| failed(error.into()))?;
-    let rates = match time {
+    let rates = match time.map(|time| time.within(&filter.slice)) {
         Some(time) => Some(rates(contents, symbol_index, filter, loaded.reopen(path)?, time, PARTS).map_err(failed)?),
         None => None,
     };
@@ -140,7 +138,7 @@ fn page(loaded: &LoadedRecording, path: Option<&Path>) -> Result<Page, Error> {
         }
     });
     Ok(Page {
-        title: title(contents),
+        title: title(loaded),
         heading: aggregate.recording.text(loaded),
         part_seconds: rates.as_ref().map_or(1.0, |rates| rates.part.as_secs_f64()),
         sources: sources.collect(),
@@ -217,8 +215,10 @@ fn row(row: &TableRow) -> Row {
     }
 }
 
-/// Returns the command, or that there was none.
-fn title(contents: &Contents) -> String {
-    let command = contents.session.command.join(" ");
-    if command.is_empty() { "all processes".to_owned() } else { command }
+/// Returns the command, or that there was none, and the selected time and processors.
+fn title(loaded: &LoadedRecording) -> String {
+    let command = loaded.contents.session.command.join(" ");
+    let command = if command.is_empty() { "all processes".to_owned() } else { command };
+    let part = loaded.contents.slice_text(&loaded.filter.slice);
+    part.map_or(command.clone(), |part| format!("{command} ({part})"))
 }

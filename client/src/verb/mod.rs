@@ -21,6 +21,7 @@ mod install;
 mod interval;
 mod list;
 mod load;
+mod losses;
 mod metrics;
 mod query;
 mod read;

@@ -2,10 +2,10 @@
 
 use report::{Detail, script};
 
-use super::aggregate::finish_export;
 use super::context::Context;
 use super::export::to;
 use super::load::LoadedRecording;
+use super::losses::finish_export;
 use crate::cli::ScriptArgs;
 use crate::error::Error;
 

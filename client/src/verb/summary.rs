@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 
 use protocol::BRANCHES;
 
-use super::aggregate::{ProcessorLoss, SourceAggregate, StackSummary};
+use super::aggregate::{SourceAggregate, StackSummary};
+use super::losses::ProcessorLoss;
 use crate::disturbance::Disturbance;
 use crate::format::{counted, grouped, properties};
 use crate::share::{self, percent};
@@ -33,6 +34,8 @@ pub fn summary(source: &SourceAggregate, narrows: bool) -> String {
     lines.extend(source.stacks.iter().flat_map(stack_lines));
     lines.extend(loss_lines(source));
     lines.extend(narrows.then(|| ("Selected", selected(source))));
+    let lost = source.selected_lost.filter(|lost| *lost > 0);
+    lines.extend(lost.map(|lost| ("", format!("{} lost in the selected part", counted(lost, "sample")))));
     properties(&lines)
 }
 

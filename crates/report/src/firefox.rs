@@ -39,7 +39,9 @@ use crate::process_keys::ProcessKey;
 use crate::processes::UNKNOWN_NAME;
 use crate::proportion::real;
 use crate::read::{Contents, ExportError};
+use crate::sample_counts::Total;
 use crate::sampled_sources::SampledSource;
+use crate::slice::Slice;
 use crate::symbol_index::{Name, SymbolIndex};
 use crate::time_order::for_each_in_order;
 
@@ -75,7 +77,8 @@ pub fn firefox(
     let locations = contents.sample_counts.locations();
     let selected = locations.filter(|(location, _)| filter.selects_location(location, symbol_index));
     let selected = selected.map(|(_, weight)| weight.samples).sum();
-    let mut builder = Builder::new(contents, symbol_index, Thinning::new(selected, max, runs(contents)));
+    let thinning = Thinning::new(selected, max, runs(contents, filter));
+    let mut builder = Builder::new(contents, symbol_index, filter, thinning);
     for_each_in_order(contents, symbol_index, filter, input, |record, stack| {
         builder.add(record, stack);
         Ok(())
@@ -86,9 +89,15 @@ pub fn firefox(
     Ok(thinned)
 }
 
-/// Returns the maximum number of pairs of a processor and a source.
-fn runs(contents: &Contents) -> u64 {
-    (contents.session.processors.len() * contents.sample_counts.totals().count()) as u64
+/// Returns the maximum number of pairs of a selected processor and source.
+fn runs(contents: &Contents, filter: &Filter) -> u64 {
+    let processors = contents.session.processors.iter().filter(|one| filter.slice.selects_processor(**one));
+    (processors.count() * totals(contents, filter).count()) as u64
+}
+
+/// Returns the selected sources with their totals.
+fn totals(contents: &Contents, filter: &Filter) -> impl Iterator<Item = (SampledSource, Total)> {
+    contents.sample_counts.totals().filter(|(source, _)| filter.selects_source(*source))
 }
 
 /// A track: the samples of one source in one thread.
@@ -134,12 +143,13 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(contents: &'a Contents, symbol_index: &'a SymbolIndex, thinning: Thinning) -> Self {
-        let created = Duration::from_millis(contents.session.created_unix_ms);
-        let interval = interval(contents).saturating_mul(thinning.step());
+    fn new(contents: &'a Contents, symbol_index: &'a SymbolIndex, filter: &Filter, thinning: Thinning) -> Self {
+        // Samples have their times since the earliest record, also those of a slice.
+        let earliest = Duration::from_nanos(contents.selected_since(&Slice::default()));
+        let interval = interval(contents, filter).saturating_mul(thinning.step());
         let mut profile = Profile::new(
             &product(&contents.session.command),
-            ReferenceTimestamp::from_duration_since_unix_epoch(created),
+            ReferenceTimestamp::from_duration_since_unix_epoch(earliest),
             SamplingInterval::from_nanos(interval),
         );
         profile.set_os_name("Windows");
@@ -168,7 +178,7 @@ impl<'a> Builder<'a> {
             processors: FxHashMap::default(),
             thinning,
             written: 0,
-            rate_interval: rate_interval(contents),
+            rate_interval: rate_interval(contents, filter),
             rates: FxHashMap::default(),
         }
     }
@@ -422,17 +432,20 @@ fn product(command: &[String]) -> String {
 }
 
 /// Returns the duration of the intervals of a rate in nanoseconds.
-fn rate_interval(contents: &Contents) -> u64 {
-    let counts = &contents.sample_counts;
-    let duration = counts.latest().map_or(0, |latest| contents.nanoseconds(latest));
-    let least = duration.saturating_mul(runs(contents)).div_ceil(MAX_RATES);
+fn rate_interval(contents: &Contents, filter: &Filter) -> u64 {
+    let latest = contents.sample_counts.latest().map_or(0, |latest| contents.nanoseconds(latest));
+    let within = |time| contents.nanoseconds(time).min(latest);
+    let duration =
+        filter.slice.time.as_ref().map_or(latest, |time| within(time.end).saturating_sub(within(time.start)));
+    let least = duration.saturating_mul(runs(contents, filter)).div_ceil(MAX_RATES);
     least.next_multiple_of(RATE_INTERVAL).max(RATE_INTERVAL)
 }
 
-/// Returns the average time between two samples of a processor in nanoseconds.
-fn interval(contents: &Contents) -> u64 {
+/// Returns the average time between two samples of a processor in nanoseconds: in the whole recording, because a slice
+/// of a process has fewer samples than were taken.
+fn interval(contents: &Contents, filter: &Filter) -> u64 {
     let Some(summary) = &contents.summary else { return DEFAULT_INTERVAL };
-    let samples: u64 = contents.sample_counts.totals().map(|(_, total)| total.weight.samples).sum();
+    let samples: u64 = totals(contents, filter).map(|(_, total)| total.weight.samples).sum();
     let processors = contents.session.processors.len() as u64;
     let nanoseconds = summary.sampled_time().saturating_mul(100).saturating_mul(processors);
     nanoseconds.checked_div(samples).filter(|interval| *interval > 0).unwrap_or(DEFAULT_INTERVAL)

@@ -15,7 +15,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message;
 use protocol::UNKNOWN;
-use recording::{Session, Summary};
+use recording::Session;
 use rustc_hash::FxHashMap;
 
 use self::message::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
@@ -29,14 +29,8 @@ use crate::sample_counts::{LossStats, Total};
 use crate::sampled_sources::SampledSource;
 use crate::symbol_index::{Name, SymbolIndex};
 
-/// Nanoseconds per millisecond.
-const MILLISECOND: u64 = 1_000_000;
-
 /// Number of samples that are encoded at a time.
 const PART: usize = 10_000;
-
-/// Nanoseconds per unit of the duration in the summary of a recording.
-const SUMMARY_UNIT: u64 = 100;
 
 /// Writes the samples that `filter` selects, which `contents` has counted.
 ///
@@ -133,10 +127,9 @@ impl<'a> Builder<'a> {
                 builder.profile.period = signed(total.weight.events / total.weight.samples.max(1));
             }
         }
-        let Contents { session, summary, .. } = contents;
-        builder.profile.time_nanos = signed(session.created_unix_ms.saturating_mul(MILLISECOND));
-        let elapsed = summary.as_ref().map_or(0, Summary::sampled_time);
-        builder.profile.duration_nanos = signed(elapsed.saturating_mul(SUMMARY_UNIT));
+        let Range { start, end } = contents.selected_time(&filter.slice);
+        builder.profile.time_nanos = signed(contents.selected_since(&filter.slice));
+        builder.profile.duration_nanos = signed(end.saturating_sub(start));
         for comment in comments(contents, filter) {
             let comment = builder.text(&comment);
             builder.profile.comment.push(comment);
@@ -316,21 +309,22 @@ fn sources(contents: &Contents) -> BTreeMap<SampledSource, Total> {
     asked.chain(contents.sample_counts.totals()).collect()
 }
 
-/// Returns command and processor, and what was lost of the selected sources.
+/// Returns command and processor, the slice, and what was lost of the selected sources in it.
 fn comments(contents: &Contents, filter: &Filter) -> Vec<String> {
-    let mut lost = LossStats::default();
-    for (source, processor, stats) in contents.sample_counts.loss_stats() {
+    let (mut all, mut sleeps) = (LossStats::default(), 0);
+    for (source, processor, stats) in contents.sample_counts.selected_losses() {
+        sleeps = sleeps.max(stats.sleeps);
         if filter.selects_source(contents.sample_counts.source_on(source, processor)) {
-            lost.lost += stats.lost;
-            lost.pauses += stats.pauses;
-            lost.silences += stats.silences + stats.disconnections;
+            all += stats;
         }
     }
-    let LossStats { lost, pauses, silences, .. } = lost;
-    let (sleeps, _) = contents.sample_counts.slept();
+    let LossStats { lost, pauses, silences, disconnections, .. } = all;
+    let stops = silences + disconnections;
     let (command, processor) = (contents.session.command.join(" "), contents.session.processor.clone());
-    let account = format!("samples lost: {lost}; pauses: {pauses}; stops: {silences}; sleeps of the machine: {sleeps}");
-    [command, processor, account].into_iter().filter(|text| !text.is_empty()).collect()
+    let selected = contents.slice_text(&filter.slice).map(|text| format!("selected: {text}"));
+    let account = format!("samples lost: {lost}; pauses: {pauses}; stops: {stops}; sleeps of the machine: {sleeps}");
+    let told = [command, processor].into_iter().chain(selected).chain([account]);
+    told.filter(|text| !text.is_empty()).collect()
 }
 
 /// Returns whether a source is the first event of the recording, on a hybrid on the core type with the lower number.

@@ -1,8 +1,11 @@
 //! Reads a recording: one pass for everything except single samples, another pass for those.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io::{self, Read, Seek};
 use std::iter;
+use std::ops::Range;
+use std::time::Duration;
 
 use protocol::{Mode, Record};
 use recording::{EncodedBlock, ReadError, Reader, Session, StackId, StackTree, Summary};
@@ -20,6 +23,12 @@ use crate::symbol_index::SymbolIndex;
 
 /// Nanoseconds per second.
 const NANOSECONDS: u128 = 1_000_000_000;
+
+/// Nanoseconds per millisecond.
+const MILLISECOND: u64 = 1_000_000;
+
+/// Nanoseconds per unit of the durations in the summary of a recording.
+const SUMMARY_UNIT: u64 = 100;
 
 /// The contents of a recording, except single samples.
 #[derive(Debug)]
@@ -104,6 +113,45 @@ impl Contents {
         let undecoded = sample_counts.add_blocks(blocks, &ends);
         contents.damage = contents.damage.or(undecoded);
         Ok(contents)
+    }
+
+    /// Returns the time that `slice` selects, in nanoseconds after the earliest record, and at most the duration of the
+    /// recording.
+    #[must_use]
+    pub fn selected_time(&self, slice: &Slice) -> Range<u64> {
+        let recorded = self.sample_counts.latest().map_or(0, |latest| self.nanoseconds(latest));
+        let elapsed = self.summary.as_ref().map(|summary| summary.sampled_time().saturating_mul(SUMMARY_UNIT));
+        let all = elapsed.unwrap_or(recorded);
+        let Some(wanted) = &slice.time else { return 0..all };
+        let [begin, end] = [wanted.start, wanted.end].map(|time| self.nanoseconds(time).min(all));
+        begin..end
+    }
+
+    /// Returns when the time that `slice` selects begins, in nanoseconds since 1970.
+    #[must_use]
+    pub fn selected_since(&self, slice: &Slice) -> u64 {
+        let removed = self.summary.as_ref().map_or(0, |summary| summary.elapsed.saturating_sub(summary.sampled_time()));
+        let created = self.session.created_unix_ms.saturating_mul(MILLISECOND);
+        let earliest = created.saturating_add(removed.saturating_mul(SUMMARY_UNIT));
+        earliest.saturating_add(self.selected_time(slice).start)
+    }
+
+    /// Returns which time, processors and threads `slice` selects; `None` if it is the whole recording.
+    #[must_use]
+    pub fn slice_text(&self, slice: &Slice) -> Option<String> {
+        let list = |noun: &str, numbers: &Option<BTreeSet<u32>>| {
+            let numbers: Vec<String> = numbers.as_ref()?.iter().map(ToString::to_string).collect();
+            let plural = if numbers.len() == 1 { "" } else { "s" };
+            Some(format!("{noun}{plural} {}", numbers.join(",")))
+        };
+        let time = slice.time.as_ref().map(|_| {
+            let Range { start, end } = self.selected_time(slice);
+            let [start, end] = [start, end].map(|time| Duration::from_nanos(time).as_secs_f64());
+            format!("{start:.3} s to {end:.3} s")
+        });
+        let parts = [time, list("CPU", &slice.processors), list("thread", &slice.threads)];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 
     /// Returns the time from the earliest record to `time`.

@@ -70,7 +70,8 @@ impl AddAssign for LossStats {
     }
 }
 
-/// Samples counted by location: those of a slice. Totals and losses are of the whole recording.
+/// Samples counted by location: those of a slice. Totals and losses are of the whole recording, except
+/// [`selected_losses`](Self::selected_losses).
 #[derive(Debug, Clone, Default)]
 pub struct SampleCounts {
     rules: Rules,
@@ -102,6 +103,8 @@ struct RecordSums {
     /// Only of sources with call stacks.
     stacks: BTreeMap<SampledSource, StackStats>,
     loss_stats: BTreeMap<(u32, u32), LossStats>,
+    /// Those of the slice, if it is not the whole recording.
+    selected_losses: BTreeMap<(u32, u32), LossStats>,
     earliest: Option<u64>,
     latest: Option<u64>,
     unreadable: u64,
@@ -117,6 +120,9 @@ impl AddAssign for RecordSums {
         }
         for (key, stats) in other.loss_stats {
             *self.loss_stats.entry(key).or_default() += stats;
+        }
+        for (key, stats) in other.selected_losses {
+            *self.selected_losses.entry(key).or_default() += stats;
         }
         self.earliest = self.earliest.into_iter().chain(other.earliest).min();
         self.latest = self.latest.max(other.latest);
@@ -259,11 +265,19 @@ impl SampleCounts {
         self.sums.loss_stats.iter().map(|((source, processor), stats)| (*source, *processor, *stats))
     }
 
+    /// Returns what [`loss_stats`](Self::loss_stats) returns for the slice: the losses and stops in its time, and the
+    /// parts of pauses and sleep that are in it.
+    pub fn selected_losses(&self) -> impl Iterator<Item = (u32, u32, LossStats)> {
+        let is_whole = self.rules.slice.is_whole();
+        let losses = if is_whole { &self.sums.loss_stats } else { &self.sums.selected_losses };
+        losses.iter().map(|((source, processor), stats)| (*source, *processor, *stats))
+    }
+
     /// Returns how often the machine slept and the total duration, in units of the recording's clock. Every processor
     /// records the same sleeps unless its ring was full, so this is the maximum over all processors.
     #[must_use]
     pub fn slept(&self) -> (u64, u64) {
-        let told = self.sums.loss_stats.values().map(|stats| (stats.sleeps, stats.slept));
+        let told = self.loss_stats().map(|(.., stats)| (stats.sleeps, stats.slept));
         told.max().unwrap_or_default()
     }
 
@@ -382,25 +396,10 @@ impl<'a, 'b> Counter<'a, 'b> {
             let process = self.rules.creations.at(sample.process, sample.time);
             return self.add_samples(&sample, stack, process, record, Total { weight, squares, ..Total::default() });
         }
-        let stats = self.sums.loss_stats.entry((record.source(), record.processor())).or_default();
-        match record {
-            Record::Sample(_) | Record::Precise(_) | Record::Branch(_) => {}
-            Record::Lost(lost) => stats.lost = stats.lost.saturating_add(lost.count),
-            Record::Stop(stop) => match stop.kind {
-                StopKind::Throttled => stats.pauses += 1,
-                StopKind::Silenced => stats.silences += 1,
-                StopKind::Disconnected => stats.disconnections += 1,
-            },
-            Record::Pause(PauseRecord { kind: PauseKind::Resumed, duration, .. }) => {
-                stats.paused = stats.paused.saturating_add(*duration);
-            }
-            Record::Pause(PauseRecord { kind: PauseKind::Reconnected, duration, .. }) => {
-                stats.disconnected = stats.disconnected.saturating_add(*duration);
-            }
-            Record::Pause(PauseRecord { kind: PauseKind::Slept, duration, .. }) => {
-                stats.sleeps += 1;
-                stats.slept = stats.slept.saturating_add(*duration);
-            }
+        let (key, slice) = ((record.source(), record.processor()), &self.rules.slice);
+        *self.sums.loss_stats.entry(key).or_default() += losses(record, &Slice::default());
+        if !slice.is_whole() && slice.selects_processor(record.processor()) {
+            *self.sums.selected_losses.entry(key).or_default() += losses(record, slice);
         }
     }
 
@@ -448,5 +447,28 @@ impl<'a, 'b> Counter<'a, 'b> {
         self.end_run();
         self.locations.finish();
         self.sums
+    }
+}
+
+/// Returns what a record tells that is in the time of a slice. A pause is recorded at its end.
+fn losses(record: &Record, slice: &Slice) -> LossStats {
+    let none = LossStats::default();
+    let is_inside = u64::from(slice.selects_time(record.time()));
+    match record {
+        Record::Sample(_) | Record::Precise(_) | Record::Branch(_) => none,
+        Record::Lost(lost) => LossStats { lost: is_inside * lost.count, ..none },
+        Record::Stop(stop) => match stop.kind {
+            StopKind::Throttled => LossStats { pauses: is_inside, ..none },
+            StopKind::Silenced => LossStats { silences: is_inside, ..none },
+            StopKind::Disconnected => LossStats { disconnections: is_inside, ..none },
+        },
+        Record::Pause(PauseRecord { kind, time, duration, .. }) => {
+            let duration = slice.selected_units(*time, *duration);
+            match kind {
+                PauseKind::Resumed => LossStats { paused: duration, ..none },
+                PauseKind::Reconnected => LossStats { disconnected: duration, ..none },
+                PauseKind::Slept => LossStats { sleeps: is_inside, slept: duration, ..none },
+            }
+        }
     }
 }

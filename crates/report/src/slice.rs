@@ -32,7 +32,19 @@ impl Slice {
     /// Returns whether a record of `processor` at `time` is selected.
     #[must_use]
     pub fn selects(&self, processor: u32, time: u64) -> bool {
-        self.time.as_ref().is_none_or(|wanted| wanted.contains(&time)) && self.selects_processor(processor)
+        self.selects_time(time) && self.selects_processor(processor)
+    }
+
+    /// Returns whether records of `time` are selected.
+    #[must_use]
+    pub fn selects_time(&self, time: u64) -> bool {
+        self.time.as_ref().is_none_or(|wanted| wanted.contains(&time))
+    }
+
+    /// Returns how much of a `duration` that ended at `end` is in the selected time, in units of the recording's clock.
+    pub(crate) fn selected_units(&self, end: u64, duration: u64) -> u64 {
+        let Some(wanted) = &self.time else { return duration };
+        wanted.end.min(end).saturating_sub(wanted.start.max(end.saturating_sub(duration)))
     }
 
     /// Returns whether records of `processor` are selected.
@@ -82,6 +94,14 @@ impl RecordedTime {
     pub fn at(&self, since_start: Duration) -> u64 {
         let units = since_start.as_nanos().saturating_mul(self.clock.into()).div_ceil(NANOSECONDS);
         self.first.saturating_add(units.try_into().unwrap_or(u64::MAX))
+    }
+
+    /// Returns the part of the time that `slice` selects.
+    #[must_use]
+    pub fn within(self, slice: &Slice) -> Self {
+        let Some(wanted) = &slice.time else { return self };
+        let first = self.first.max(wanted.start).min(self.last);
+        Self { first, last: self.last.min(wanted.end.saturating_sub(1)).max(first), ..self }
     }
 
     /// Returns the time from the earliest to the latest record.

@@ -126,10 +126,12 @@ pub fn speedscope(
         }
     });
     let profiles = profiles.collect();
+    let command = contents.session.command.join(" ");
+    let selected = contents.slice_text(&filter.slice);
     let file = File {
         schema: SCHEMA,
         exporter: format!("halprof {}", env!("CARGO_PKG_VERSION")),
-        name: contents.session.command.join(" "),
+        name: selected.map_or(command.clone(), |selected| format!("{command} ({selected})")),
         active_profile_index: 0,
         shared: Shared { frames: frames.list },
         profiles,

@@ -542,7 +542,7 @@ fn every_verb_that_reads_recordings_has_the_selection() {
     assert_eq!(folded, "app.exe;app.exe;app.exe+0x1000 120003600\n");
     let file = recording();
     let svg = file.run("flamegraph FILE -o - --cpu 0").out;
-    assert!(svg.contains(">C:\\app\\app.exe --fast (85.0 % of all events are selected)</text>"), "{svg}");
+    assert!(svg.contains(">C:\\app\\app.exe --fast (CPU 0: 85.0 % of all events are selected)</text>"), "{svg}");
     let profile = text("export FILE --format firefox --thread 9").parse::<Value>().unwrap();
     let names: Vec<&str> = profile["threads"]
         .as_array()

@@ -11,8 +11,8 @@ use prost::Message;
 use protocol::CounterSample;
 use recording::{Block, Method, Methods, Process};
 use report::{
-    Column, Contents, Filter, RecordedTime, Table, folded, folded_with_numbers, pprof, rates, samples_csv, script,
-    speedscope,
+    Column, Contents, Detail, Filter, RecordedTime, Table, folded, folded_with_numbers, pprof, rates, samples_csv,
+    script, speedscope,
 };
 use serde_json::Value;
 
@@ -182,8 +182,8 @@ fn pprof_profile(filter: &Filter) -> proto::Profile {
     pprof_of(&recording(), filter)
 }
 
-fn pprof_of(file: &[u8], filter: &Filter) -> proto::Profile {
-    let contents = read(file);
+pub fn pprof_of(file: &[u8], filter: &Filter) -> proto::Profile {
+    let contents = Contents::read_slice(Cursor::new(file), Detail::default(), filter.slice.clone()).unwrap();
     let mut out = Vec::new();
     pprof(&contents, &symbol_index(&contents), filter, &mut out).unwrap();
     let mut bytes = Vec::new();

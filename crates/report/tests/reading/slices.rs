@@ -8,14 +8,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use protocol::{CounterSample, LostRecord, SampleRecord};
-use recording::{Block, Process};
+use protocol::{CounterSample, LostRecord, PauseKind, PauseRecord, SampleRecord, StopKind, StopRecord};
+use recording::{Block, Kept, Process, Summary, Writer};
 use report::{
     Column, Contents, Detail, Filter, NamePattern, RecordedTime, SampleWeight, Slice, SymbolFinder, SymbolIndex, Table,
-    samples_csv, timeline,
+    firefox, samples_csv, speedscope, timeline,
 };
 
-use super::support::{APP, CYCLES, NT, NTDLL, SortedTable, file, processes, recording, sample};
+use super::formats::pprof_of;
+use super::support::{APP, CYCLES, NT, NTDLL, SortedTable, file, processes, recording, sample, session, summary};
 
 /// Returns a table by process and address of the samples that `filter` selects.
 fn table(bytes: &[u8], filter: &Filter) -> SortedTable {
@@ -175,6 +176,84 @@ fn totals_and_losses_are_those_of_the_whole_recording() {
     assert_eq!(contents.sample_counts.locations().count(), 0);
     assert_eq!(contents.sample_counts.total(CYCLES).weight.samples, 10);
     assert_eq!(contents.sample_counts.loss_stats().map(|(.., stats)| stats.lost).sum::<u64>(), 3);
+}
+
+/// A recording of ten seconds, of which only the last two are left of twelve if `kept`.
+fn ten_seconds(kept: Option<Kept>) -> Vec<u8> {
+    const SECOND: u64 = 10_000_000;
+    let at = |seconds, processor| -> SampleRecord {
+        CounterSample { time: seconds * SECOND, processor, ..sample(CYCLES, 8, APP, 1) }.into()
+    };
+    let records = [
+        at(0, 0),
+        LostRecord::new(SECOND, 0, CYCLES, 5).into(),
+        StopRecord::new(StopKind::Throttled, 15 * SECOND / 2, 1).into(),
+        PauseRecord::new(PauseKind::Resumed, 17 * SECOND / 2, 1, SECOND).into(),
+        LostRecord::new(9 * SECOND, 1, CYCLES, 2).into(),
+        at(9, 1),
+    ];
+    let mut writer = Writer::new(Vec::new(), &session()).unwrap();
+    writer.samples(&records).unwrap();
+    writer
+        .finish(&Summary { elapsed: if kept.is_some() { 120_000_000 } else { 100_000_000 }, kept, ..summary() })
+        .unwrap()
+}
+
+#[test]
+fn a_cut_is_told_with_its_times_and_losses() {
+    let bytes = ten_seconds(None);
+    let recorded = RecordedTime::read(bytes.as_slice()).unwrap().unwrap();
+    let from = |seconds| recorded.at(Duration::from_secs(seconds));
+    let cut = |time, processors: &[u32]| {
+        let processors = (!processors.is_empty()).then(|| processors.iter().copied().collect());
+        Filter { slice: Slice { time, processors, ..Slice::default() }, ..Filter::default() }
+    };
+    let account = |lost, pauses| format!("samples lost: {lost}; pauses: {pauses}; stops: 0; sleeps of the machine: 0");
+    for (filter, begin, duration, told) in [
+        (cut(None, &[]), 0, 10, vec![account(7, 1)]),
+        (cut(Some(from(8)..u64::MAX), &[]), 8, 2, vec!["selected: 8.000 s to 10.000 s".to_owned(), account(2, 0)]),
+        (cut(Some(from(0)..from(3)), &[]), 0, 3, vec!["selected: 0.000 s to 3.000 s".to_owned(), account(5, 0)]),
+        (cut(None, &[0]), 0, 10, vec!["selected: CPU 0".to_owned(), account(5, 0)]),
+        (
+            cut(Some(from(7)..from(90)), &[1]),
+            7,
+            3,
+            vec!["selected: 7.000 s to 10.000 s, CPU 1".to_owned(), account(2, 1)],
+        ),
+    ] {
+        let profile = pprof_of(&bytes, &filter);
+        let created = 1_767_225_600_000_000_000;
+        let second = 1_000_000_000;
+        assert_eq!((profile.time - created, profile.duration), (begin * second, duration * second), "{filter:?}");
+        let comments = profile.comments.iter().skip(2).map(|index| &profile.strings[usize::try_from(*index).unwrap()]);
+        assert!(comments.eq(&told), "{:?}", profile.strings);
+
+        let contents = Contents::read_slice(Cursor::new(&bytes), Detail::default(), filter.slice.clone()).unwrap();
+        let mut out = Vec::new();
+        speedscope(&contents, &index(&contents, &filter), &filter, &mut out).unwrap();
+        let name = serde_json::from_slice::<serde_json::Value>(&out).unwrap()["name"].as_str().unwrap().to_owned();
+        let selected = told.iter().find_map(|line| line.strip_prefix("selected: "));
+        let command = "C:\\app\\app.exe --fast";
+        assert_eq!(name, selected.map_or(command.to_owned(), |selected| format!("{command} ({selected})")));
+    }
+    // A pause of a second, of which half is in the cut.
+    let slice = cut(Some(from(8)..from(10)), &[]).slice;
+    let contents = Contents::read_slice(Cursor::new(&bytes), Detail::default(), slice).unwrap();
+    let paused: u64 = contents.sample_counts.selected_losses().map(|(.., stats)| stats.paused).sum();
+    assert_eq!(contents.duration(paused), 500_000_000);
+}
+
+/// What is left began after the recording did.
+#[test]
+fn the_end_of_a_longer_recording_has_the_times_of_the_end() {
+    let bytes = ten_seconds(Some(Kept { elapsed: 100_000_000, removed: 7 }));
+    let profile = pprof_of(&bytes, &Filter::default());
+    assert_eq!((profile.time, profile.duration), (1_767_225_602_000_000_000, 10_000_000_000));
+    let contents = Contents::read(Cursor::new(&bytes), Detail::default()).unwrap();
+    let (filter, mut out) = (Filter::default(), Vec::new());
+    firefox(&contents, &index(&contents, &filter), &filter, u64::MAX, Cursor::new(&bytes), &mut out).unwrap();
+    let profile: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(profile["meta"]["startTime"], 1_767_225_602_000.0);
 }
 
 fn any_sample() -> impl Strategy<Value = CounterSample> {

@@ -91,3 +91,63 @@ fn a_page_has_two_thousand_sums_of_the_rows_that_it_does_not_have() {
     assert!(omitted[..2_000].iter().all(|one| one["rows"] == 1 && one["events"] == 1_000), "{omitted:?}");
     assert_eq!(omitted[2_000], json!({ "process": "[other processes]", "module": "", "rows": 100, "events": 100_000 }));
 }
+
+/// Everything that a page or another export tells about a part is of the part.
+#[test]
+fn a_part_is_told_with_its_times_processors_and_losses() {
+    const SECOND: u64 = 10_000_000;
+    let at = |seconds, processor| CounterSample { time: seconds * SECOND, processor, ..record(25, 1, 8, APP) };
+    let mut writer = Writer::new(Vec::new(), &session()).unwrap();
+    for process in processes() {
+        writer.process(&process).unwrap();
+    }
+    let lost = |seconds, processor, number| LostRecord::new(seconds * SECOND, processor, 25, number);
+    let records: [SampleRecord; 5] = [
+        at(0, 0).into(),
+        lost(1, 0, 30).into(),
+        PauseRecord::new(PauseKind::Resumed, 2 * SECOND, 0, SECOND).into(),
+        lost(9, 1, 1).into(),
+        at(9, 1).into(),
+    ];
+    writer.samples(&records).unwrap();
+    let count = |processor, lost| Count { processor, lost, samples: 1, ..summary().counts[0].clone() };
+    let counts = vec![count(0, 30), count(1, 1)];
+    let file = File::holding(&writer.finish(&Summary { elapsed: 100_000_000, counts, ..summary() }).unwrap());
+
+    let cut = "--time 8s- -e 25";
+    let whole = data(&file.run("export FILE --format html -e 25").out);
+    let page = data(&file.run(&format!("export FILE --format html {cut}")).out);
+    assert_eq!(page["title"], "C:\\app\\app.exe --fast (8.000 s to 10.000 s)");
+    assert!(page["heading"].as_str().unwrap().contains("\nPart      8.000 s to 10.000 s"), "{page}");
+    let rates = page["sources"][0]["rates"][0]["events"].as_array().unwrap();
+    assert_eq!((rates.len(), rates.last().unwrap()), (200, &json!(1)), "the last of the part");
+    let seconds = |page: &Value| 200.0 * page["part_seconds"].as_f64().unwrap();
+    assert!((seconds(&whole) - 9.0).abs() < 1e-3 && (seconds(&page) - 1.0).abs() < 1e-3, "{}", seconds(&page));
+    let account = page["sources"][0]["account"].as_str().unwrap();
+    assert!(account.ends_with("\n          1 sample lost in the selected part"), "{account}");
+
+    let json = file.run(&format!("export FILE --format json {cut}")).json();
+    assert_eq!(json["recording"]["selected"], json!({ "from_seconds": 8.0, "to_seconds": 10.0 }));
+    assert_eq!((&json["sources"][0]["lost"], &json["sources"][0]["selected_lost"]), (&json!(31), &json!(1)));
+    let json = file.run("export FILE --format json --cpu 0 --thread 9").json();
+    let selected = json!({ "from_seconds": 0.0, "to_seconds": 10.0, "processors": [0], "threads": [9] });
+    assert_eq!(json["recording"]["selected"], selected);
+    assert_eq!(json["sources"][0]["selected_lost"], 30);
+
+    let svg = file.run(&format!("flamegraph FILE -o - {cut}")).out;
+    assert!(svg.contains("app.exe --fast (8.000 s to 10.000 s: 50.0 % of all events are selected)"), "{svg}");
+
+    for (options, wanted) in [
+        ("-e 25", "warning: TotalCycles: 31 samples lost, 93.9 %; paused 5.0 % of the time"),
+        (cut, "warning: TotalCycles: 1 sample lost, 50.0 %"),
+        ("--time 0s-4s -e 25", "warning: TotalCycles: 30 samples lost, 96.8 %; paused 12.5 % of the time"),
+        ("--cpu 0 -e 25", "warning: TotalCycles: 30 samples lost, 96.8 %; paused 10.0 % of the time"),
+        ("--cpu 1 -e 25", "warning: TotalCycles: 1 sample lost, 50.0 %"),
+    ] {
+        for verb in ["script FILE", "export FILE --format folded", "export FILE --format csv"] {
+            let ran = file.run(&format!("{verb} {options}"));
+            let told = ran.err.lines().filter(|line| line.starts_with("warning")).collect::<Vec<_>>();
+            assert_eq!(told, [wanted], "{verb} {options}");
+        }
+    }
+}
