@@ -29,7 +29,8 @@ pub fn run(args: &FlamegraphArgs, context: &mut Context) -> Result<i32, Error> {
     finish_export(&loaded, context)
 }
 
-/// Returns the command, the selected time and processors, and the share of the selected events, because the shares in the graph refer to those.
+/// Returns the command, the selected time and processors, and the share of the selected events, because the shares in
+/// the graph refer to those.
 fn subtitle(loaded: &LoadedRecording) -> Result<String, Error> {
     let LoadedRecording { contents, symbol_index, filter, .. } = loaded;
     let command = contents.session.command.join(" ");

@@ -14,6 +14,7 @@ use recording::printable;
 
 use crate::call_stacks::Function;
 use crate::call_tree::CallTree;
+use crate::escape::{frame, plain, stack};
 use crate::filter::Filter;
 use crate::proportion::real;
 use crate::read::Contents;
@@ -117,7 +118,7 @@ fn call_lines(
 fn sums(stacks: impl Iterator<Item = (Vec<String>, u64)>) -> Vec<String> {
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for (frames, events) in stacks {
-        *lines.entry(frames.join(";")).or_default() += events;
+        *lines.entry(stack(&frames)).or_default() += events;
     }
     lines.into_iter().map(|(frames, events)| format!("{frames} {events}")).collect()
 }
@@ -140,17 +141,11 @@ fn row_frames(row: &TableRow, numbers: bool) -> Vec<String> {
     [process.as_str(), module].into_iter().chain(functions).map(frame).collect()
 }
 
-/// Replaces the separator of the format: a semicolon ends a frame. Names have no line breaks, which end a stack,
-/// because they are [printable].
-fn frame(name: &str) -> String {
-    name.replace(';', ":")
-}
-
 /// Draws folded stacks as a flame graph in SVG.
 ///
 /// # Errors
 /// If there are no stacks or the output cannot be written.
-pub fn flamegraph(lines: &[String], title: &str, subtitle: &str, out: impl Write) -> io::Result<()> {
+pub fn flamegraph(lines: &[String], title: &str, subtitle: &str, mut out: impl Write) -> io::Result<()> {
     let mut options = Options::default();
     options.title = printable(title).into_owned();
     options.subtitle = Some(printable(subtitle).into_owned());
@@ -159,5 +154,7 @@ pub fn flamegraph(lines: &[String], title: &str, subtitle: &str, out: impl Write
     if lines.iter().any(|line| line.contains(KERNEL) || line.contains(INLINED)) {
         options.colors = Palette::Multi(MultiPalette::Java); // the palette that gives these marks colors of their own
     }
-    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), out)
+    let mut svg = Vec::new();
+    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut svg)?;
+    out.write_all(plain(&String::from_utf8_lossy(&svg)).as_bytes())
 }

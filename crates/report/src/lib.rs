@@ -28,6 +28,7 @@
 //! | `branches` | branches by source and target |
 //! | `rates` | events over time |
 //! | `timeline` | ordinary samples and precise records in one order |
+//! | `escape` | names in formats without escapes |
 //! | `folded`, `firefox`, `pprof`, `samples_csv`, `script`, `speedscope` | exports for other programs |
 //! | `function_code`, `annotation` | machine code of a function, its instructions with samples |
 
@@ -42,6 +43,7 @@ mod change;
 mod code_flow;
 mod demangle;
 mod dwarf;
+mod escape;
 mod filter;
 mod firefox;
 mod folded;

@@ -17,6 +17,7 @@ use protocol::AnySample;
 use rustc_hash::FxHashMap;
 
 use crate::call_stacks::{CallStacks, Frame};
+use crate::escape::{command, word};
 use crate::filter::Filter;
 use crate::locations::SampleLocation;
 use crate::process_keys::ProcessKey;
@@ -70,10 +71,10 @@ fn heading(sample: &AnySample, key: ProcessKey, contents: &Contents, out: &mut i
     writeln!(
         out,
         "{} {process}/{thread} [{processor:03}] {:5}.{:09}: {events:10} {}:",
-        contents.processes.name_or_unknown(key),
+        command(contents.processes.name_or_unknown(key)),
         time / NANOSECONDS,
         time % NANOSECONDS,
-        contents.source_name(contents.sample_counts.source_of(sample)),
+        word(&contents.source_name(contents.sample_counts.source_of(sample))),
     )
 }
 
@@ -82,10 +83,10 @@ fn text(frames: &[Frame], contents: &Contents, symbol_index: &SymbolIndex) -> St
     let mut text = String::new();
     for Frame { function, address, location } in frames {
         let name = symbol_index.function_name(*function, contents);
-        let module = symbol_index.function_module(*function);
+        let module = &word(symbol_index.function_module(*function));
         // As perf has it: stackcollapse-perf.pl knows the kernel by the bracket.
         let is_plain = function.kernel && !module.starts_with('[');
-        let module = if is_plain { Cow::Owned(format!("[{module}]")) } else { Cow::Borrowed(module) };
+        let module = if is_plain { Cow::Owned(format!("[{module}]")) } else { Cow::Borrowed(module.as_ref()) };
         let offset_in = |symbol: &Symbol| {
             let (_, offset) = contents.processes.module_at(location.process, location.kernel, location.ip)?;
             let behind = address.wrapping_sub(location.ip);

@@ -11,12 +11,14 @@ use prost::Message;
 use protocol::CounterSample;
 use recording::{Block, Method, Methods, Process};
 use report::{
-    Column, Contents, Detail, Filter, RecordedTime, Table, folded, folded_with_numbers, pprof, rates, samples_csv,
-    script, speedscope,
+    Column, Contents, Detail, Filter, RecordedTime, Table, flamegraph, folded, folded_with_numbers, pprof, rates,
+    samples_csv, script, speedscope,
 };
 use serde_json::Value;
 
-use super::support::{APP, CYCLES, MISSES, NT, NTDLL, file, processes, read, recording, sample, summary, symbol_index};
+use super::support::{
+    APP, CYCLES, MISSES, NT, NTDLL, file, module, processes, read, recording, sample, summary, symbol_index,
+};
 
 /// Returns the events of each process, in a row of `columns`.
 fn events(contents: &Contents, columns: &[Column]) -> BTreeMap<Vec<String>, u64> {
@@ -374,4 +376,61 @@ fn rates_have_every_event_in_the_part_of_its_time() {
     let counts: Vec<&Vec<u64>> = found.events.values().collect();
     assert_eq!(counts.len(), 1, "one CPU, and no other source");
     assert!(counts[0][0] >= counts[0][1] && counts[0][1] > 0, "{counts:?}");
+}
+
+/// Returns the SVG of folded stacks, and what programs find in a script: the folded stacks of inferno.
+fn drawn(file: &[u8]) -> (Vec<String>, String, String) {
+    let contents = read(file);
+    let (index, filter) = (symbol_index(&contents), Filter::default());
+    let lines = folded(&contents, &index, CYCLES, &filter);
+    let mut svg = Vec::new();
+    flamegraph(&lines, "TotalCycles", "", &mut svg).unwrap();
+    let (mut text, mut collapsed) = (Vec::new(), Vec::new());
+    script(&contents, &index, &filter, Cursor::new(file), &mut text).unwrap();
+    Folder::from(Options::default()).collapse(text.as_slice(), &mut collapsed).unwrap();
+    let [svg, collapsed] = [svg, collapsed].map(|bytes| String::from_utf8(bytes).unwrap());
+    (lines, svg, collapsed)
+}
+
+/// What a reader of folded stacks takes off the end of a line: flamegraph.pl looks for a second number in the rest.
+fn second_number(line: &str) -> Option<&str> {
+    let (stack, _) = line.trim_end().rsplit_once(' ').unwrap();
+    let (_, last) = stack.trim_end().rsplit_once(char::is_whitespace)?;
+    last.parse::<f64>().is_ok().then_some(last)
+}
+
+#[test]
+fn names_of_programs_modules_and_functions_are_no_syntax_of_text_formats() {
+    let names = ["load", "stage 2", "stage 2.5 ", "a;b 7", "spoof_[k]", " x", "f(int, 3) 4"];
+    let methods = names.iter().zip((0x1000..).step_by(0x100)).map(|(name, address)| Method {
+        address,
+        size: 0x100,
+        name: (*name).to_owned(),
+        loaded: 0,
+    });
+    let methods: Vec<Method> = methods.collect();
+    let mut blocks = vec![Block::Process(Process {
+        id: 8,
+        created: None,
+        name: "stage 2 of 3 x.exe".to_owned(),
+        modules: vec![module(APP, "C:\\My Program\\my app 2.exe")],
+    })];
+    let places = methods.iter().map(|method| method.address + 4).chain([APP + 0x10]);
+    blocks.push(Block::Samples(places.map(|ip| sample(CYCLES, 8, ip, 100_000).into()).collect()));
+    blocks.insert(1, Block::Methods(Methods { id: 8, created: None, methods }));
+    let (lines, svg, collapsed) = drawn(&file(&blocks));
+
+    assert!(lines.iter().all(|line| second_number(line).is_none()), "{lines:#?}");
+    for shown in ["load", "stage 2", "stage 2.5", "a:b 7", "spoof_[k]", "x", "f(int, 3) 4", "my app 2.exe+0x10"] {
+        assert!(svg.contains(&format!("<title>{shown} (100,000 events, 12.50%)</title>")), "{shown}: {svg}");
+    }
+    // One process with one module; a number that was taken for another run would be a change.
+    assert!(svg.contains("<title>stage 2 of 3 x.exe (800,000 events, 100.00%)</title>"), "{svg}");
+    assert!(!svg.contains("%; "), "no differences: {svg}");
+
+    // inferno's reader of scripts has all stacks, each of the process and its function.
+    assert_eq!(collapsed.lines().count(), 8, "{collapsed}");
+    let text = collapsed.replace('\u{2060}', "");
+    assert!(text.lines().all(|line| line.starts_with("stage_2_of_3_x.exe;")), "{collapsed}");
+    assert!(text.contains(";[my_app_2.exe] "), "{collapsed}");
 }
