@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use pmu::ProcessorIndex;
 use pmu::placement::Wanted;
-use pmu::state::{CounterState, upper_of};
+use pmu::state::{CounterSet, CounterState, upper_of};
 
 use crate::reply::Refusal;
 use crate::sampler::Hal;
@@ -109,11 +109,16 @@ impl Placer<'_> {
     /// Adds the group of an event to the first round into which it fits, or to a new one.
     fn add(&self, rounds: &mut Vec<Round>, first: usize) -> Result<(), Unplaced> {
         let group = || self.members(first);
-        let free = self.hal.cpu_counters(self.processor).counters(CounterState::is_free).len() as usize;
-        let most = free.saturating_sub(group().count());
-        for round in rounds.iter_mut().filter(|round| round.events.len() <= most) {
-            let events = round.events.iter().copied().chain(group());
-            match self.assign(try_collect(events, self.events.len())?) {
+        let free = self.hal.cpu_counters(self.processor).counters(CounterState::is_free);
+        for round in rounds.iter_mut() {
+            let events = || round.events.iter().copied().chain(group());
+            // Spares the attempt to put events into a round that is full.
+            let within = events().filter_map(|event| self.events.get(event)).map(|event| event.wanted.within);
+            let (number, within) = within.fold((0, CounterSet::NONE), |(number, all), one| (number + 1, all.or(one)));
+            if number > within.and(free).len() {
+                continue;
+            }
+            match self.assign(try_collect(events(), self.events.len())?) {
                 Ok(extended) => {
                     *round = extended;
                     return Ok(());

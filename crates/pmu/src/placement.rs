@@ -34,10 +34,14 @@ impl Matching {
 
     /// Gives a counter to one more event, by the shortest augmenting path. Returns whether there is one.
     fn add(&mut self, event: usize, counters_of: &dyn Fn(usize) -> CounterSet) -> bool {
+        let mut level = counters_of(event).and(self.free);
+        if let Some(counter) = self.choice(level) {
+            self.give(counter, event);
+            return true;
+        }
+        let mut seen = level;
         // The counter whose event would move to this one; the counter itself at the beginning of a path.
         let mut from = [0_u8; MOST];
-        let mut level = counters_of(event).and(self.free);
-        let mut seen = level;
         for counter in level.iter() {
             if let Some(from) = from.get_mut(usize::from(counter)) {
                 *from = counter;
@@ -65,16 +69,20 @@ impl Matching {
         false
     }
 
+    fn give(&mut self, counter: u8, event: usize) {
+        if let Some(place) = self.events.get_mut(usize::from(counter)) {
+            *place = event;
+        }
+        self.taken = self.taken.with(counter);
+    }
+
     /// Moves the events along the path that ends at a counter that is not taken, and puts `event` at its beginning.
     fn shift(&mut self, event: usize, end: u8, from: &[u8; MOST]) {
         let mut counter = end;
-        self.taken = self.taken.with(end);
         for _ in 0..MOST {
             let previous = from.get(usize::from(counter)).copied().unwrap_or(counter);
             let moved = if previous == counter { event } else { self.event(previous).unwrap_or(event) };
-            if let Some(place) = self.events.get_mut(usize::from(counter)) {
-                *place = moved;
-            }
+            self.give(counter, moved);
             if previous == counter {
                 return;
             }
