@@ -150,18 +150,18 @@ struct MapRow {
 /// Reads a checkout of perfmon, or the folder of an architecture of Linux's pmu-events.
 ///
 /// # Errors
-/// If the map is malformed, a file that is there cannot be read, none is there, or everything in them is malformed.
-/// Files that are not there are left out.
+/// If the map or a file that is there cannot be read, none is there, or everything in them is malformed. Files that are
+/// not there are left out.
 pub fn read(folder: &Path) -> Result<Imported, ImportError> {
     let map_path = folder.join(MAP);
     let map = text(&map_path)?;
-    let rows = rows(&map, &map_path)?;
+    let mut problems = Vec::new();
+    let rows = rows(&map, &map_path, &mut problems);
     // Linux has four columns.
     let is_first_match = map.lines().next().is_some_and(|header| header.split(',').count() <= 4);
     let mut files: BTreeMap<String, Vec<ImportedFile>> = BTreeMap::new();
-    let mut problems = Vec::new();
     for row in &rows {
-        for (path, name) in paths(folder, row, &map_path)? {
+        for (path, name) in paths(folder, row)? {
             if !files.contains_key(&name) {
                 if files.len() == MAX_FILES {
                     return Err(ImportError::TooLarge { path: map_path });
@@ -175,7 +175,7 @@ pub fn read(folder: &Path) -> Result<Imported, ImportError> {
         }
     }
     if files.is_empty() {
-        return Err(ImportError::Empty { path: map_path });
+        return Err(problems.into_iter().next().unwrap_or(ImportError::Empty { path: map_path }));
     }
     let mut files: Vec<ImportedFile> = files.into_values().flatten().collect();
     while let Err(Recursion { file, metric, problem }) = metrics::check(folder, &files)? {
@@ -196,44 +196,48 @@ fn line_of(text: &str, name: &str) -> usize {
     text.lines().position(|line| line.contains(&wanted)).map_or(1, |index| index + 1)
 }
 
-/// Parses the map: processor, version, file, kind, and in perfmon core type, native model and role.
-fn rows(text: &str, path: &Path) -> Result<Vec<MapRow>, ImportError> {
+/// Parses the map: processor, version, file, kind, and in perfmon core type, native model and role. A malformed row
+/// becomes a problem.
+fn rows(text: &str, path: &Path, problems: &mut Vec<ImportError>) -> Vec<MapRow> {
     let mut rows = Vec::new();
-    for (line, row) in (1..).zip(text.lines()).skip(1).filter(|(_, row)| !row.trim().is_empty()) {
-        let invalid = |what: &str| ImportError::Invalid { path: path.to_owned(), line, what: what.to_owned() };
-        let cells: Vec<&str> = row.split(',').map(str::trim).collect();
-        let [processor, version, file, kind, ref more @ ..] = cells[..] else {
-            return Err(invalid("fewer than four columns"));
-        };
-        let processor = pattern::without_classes(processor);
-        // The files of low-power cores are for a part of the cores of a type, which no lookup can name.
-        let is_low_power = more.get(2).is_some_and(|role| role.starts_with("LowPower"));
-        if !matches!(kind, "core" | "hybridcore" | "metrics") || is_low_power {
-            continue;
+    for (line, text) in (1..).zip(text.lines()).skip(1).filter(|(_, text)| !text.trim().is_empty()) {
+        match row(line, text) {
+            Ok(row) => rows.extend(row),
+            Err(what) => problems.push(ImportError::Invalid { path: path.to_owned(), line, what }),
         }
-        if !pattern::is_valid(&processor) {
-            return Err(invalid("the pattern of the processor has other characters than letters, digits and -()[]|"));
-        }
-        let core_type = more.first().filter(|text| !text.is_empty()).map_or(Ok(0), |text| entry::number(text));
-        let core_type = core_type.ok().and_then(|number| u32::try_from(number).ok());
-        rows.push(MapRow {
-            line,
-            processor,
-            version: version.to_owned(),
-            file: file.trim_start_matches('/').to_owned(),
-            core_type: core_type.ok_or_else(|| invalid("the core type is no number"))?,
-        });
     }
-    Ok(rows)
+    rows
+}
+
+/// Parses a row of the map. `None` if its file is not for cores.
+fn row(line: usize, text: &str) -> Result<Option<MapRow>, String> {
+    let cells: Vec<&str> = text.split(',').map(str::trim).collect();
+    let [processor, version, file, kind, ref more @ ..] = cells[..] else {
+        return Err("fewer than four columns".to_owned());
+    };
+    let processor = pattern::without_classes(processor);
+    // The files of low-power cores are for a part of the cores of a type, which no lookup can name.
+    let is_low_power = more.get(2).is_some_and(|role| role.starts_with("LowPower"));
+    if !matches!(kind, "core" | "hybridcore" | "metrics") || is_low_power {
+        return Ok(None);
+    }
+    if !pattern::is_valid(&processor) {
+        let what = "the pattern of the processor has other characters than letters, digits and -()[]|";
+        return Err(what.to_owned());
+    }
+    let core_type = more.first().filter(|text| !text.is_empty()).map_or(Ok(0), |text| entry::number(text));
+    let core_type = core_type.ok().and_then(|number| u32::try_from(number).ok());
+    let core_type = core_type.ok_or_else(|| "the core type is no number".to_owned())?;
+    let file = file.trim_start_matches('/').to_owned();
+    let is_inside = Path::new(&file).components().all(|part| matches!(part, Component::Normal(_)));
+    if !is_inside || file.is_empty() || file.contains('\\') {
+        return Err(format!("\"{}\" is no file of the folder", file.escape_default()));
+    }
+    Ok(Some(MapRow { line, processor, version: version.to_owned(), file, core_type }))
 }
 
 /// Returns the files of a row of the map that are there: one, or those of a folder. Each has its name in the folder.
-fn paths(folder: &Path, row: &MapRow, map: &Path) -> Result<Vec<(PathBuf, String)>, ImportError> {
-    let is_inside = Path::new(&row.file).components().all(|part| matches!(part, Component::Normal(_)));
-    if !is_inside || row.file.is_empty() || row.file.contains('\\') {
-        let what = format!("\"{}\" is no file of the folder", row.file.escape_default());
-        return Err(ImportError::Invalid { path: map.to_owned(), line: row.line, what });
-    }
+fn paths(folder: &Path, row: &MapRow) -> Result<Vec<(PathBuf, String)>, ImportError> {
     // A copy without the folders events and metrics is accepted, too.
     let short = row.file.replace("/events/", "/").replace("/metrics/", "/");
     let Some((path, name)) =

@@ -155,6 +155,24 @@ fn what_is_malformed_is_left_out_and_the_rest_is_imported() {
     assert!(metric.contains("skylake_metrics.json, line 3: Spaced: Formula, column 10: "), "{metric}");
 }
 
+/// The map is a file of the maker as well: a row with a mistake keeps no other from being used.
+#[test]
+fn a_malformed_row_of_the_map_is_left_out_and_told() {
+    let rows = [
+        "GenuineIntel-6-5E,V59",
+        "GenuineIntel-6-.*,V59,/SKL/events/skylake_core.json,core,,,",
+        "GenuineIntel-6-5E,V59,/../skylake_core.json,core,,,",
+        "GenuineIntel-6-5E,V59,/SKL/events/skylake_core.json,hybridcore,zz,,",
+    ];
+    let map = format!("{PERFMON_MAP}{}\n", rows.join("\n"));
+    let imported = imported(&[("mapfile.csv", &map), ("SKL/skylake_core.json", SKYLAKE_CORE)]).unwrap();
+    assert_eq!(imported.events(), 4);
+    for line in 8..12 {
+        let told = imported.skipped.iter().filter(|skipped| skipped.contains(&format!("mapfile.csv, line {line}: ")));
+        assert_eq!(told.count(), 1, "{line}: {:?}", imported.skipped);
+    }
+}
+
 /// Ten of perfmon's files say `Equal` where the others say `EqualityMask`.
 #[test]
 fn the_equality_of_a_counter_mask_has_two_keys() {
