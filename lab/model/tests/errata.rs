@@ -7,6 +7,7 @@ use model::{CpuidFunction, Mode, Processor};
 
 const NEHALEM: u32 = 0x0001_06A5;
 const SANDY_BRIDGE: u32 = 0x0002_06A7;
+const BROADWELL: u32 = 0x0004_06F1;
 const SKYLAKE: u32 = 0x0005_06E3;
 
 /// An event that is free of errata, MEM_LOAD_UOPS_RETIRED.L1_HIT, and the select register of an event.
@@ -115,5 +116,24 @@ fn the_microcode_of_skylake_uses_counter_3_unless_all_transactions_abort() {
         run(&mut processor, 10);
         assert_eq!(processor.rdpmc(2), Ok(10));
         assert_eq!(processor.rdpmc(3) != Ok(10), is_lost, "{features:#x}");
+    }
+}
+
+#[test]
+fn counters_4_to_7_of_broadwell_count_nothing_in_user_mode_alone() {
+    const OS: u64 = 1 << 17;
+    for (signature, counts) in [(BROADWELL, 0), (SKYLAKE, 10)] {
+        for (modes, counted) in [(USR, counts), (USR | OS, 10), (OS, 0)] {
+            let mut leaves = Leaf { general: 8, ..version(3) }.leaves();
+            leaves[1].1[0] = signature;
+            let mut processor = Processor::new(cpuid(leaves));
+            for counter in 0..8 {
+                processor.wrmsr(0x186 + counter, EN | modes | BRANCHES).unwrap();
+            }
+            run(&mut processor, 10);
+            let expected = if modes == OS { 0 } else { 10 };
+            assert_eq!([0, 3].map(|counter| processor.rdpmc(counter)), [Ok(expected); 2], "{signature:#x}");
+            assert_eq!([4, 7].map(|counter| processor.rdpmc(counter)), [Ok(counted); 2], "{signature:#x} {modes:#x}");
+        }
     }
 }

@@ -21,7 +21,7 @@ const PERFEVTSEL0: u32 = 0x186;
 const PMC0: u32 = 0xC1;
 const GLOBAL_CTRL: u32 = 0x38F;
 
-/// Number of general counters that the errata concern.
+/// Number of general counters that each thread has while the core has two; all errata but one concern these.
 const COUNTERS: u8 = 4;
 
 /// The select registers while the counters of Nehalem are reset (AAK100, AAP53, BD53; Linux,
@@ -47,6 +47,9 @@ enum Erratum {
     /// The workaround of the TSX erratum: the microcode uses counter 3 whenever a transaction is executed (Linux commit
     /// 400816f60c54).
     UsesCounter3,
+    /// The general counters that one thread has only while hyperthreading is off, 4 to 7, do not count if USR is set
+    /// without OS (BDE70; likwid issues 59 and 517).
+    IgnoresUserAlone,
 }
 
 #[derive(Default)]
@@ -130,6 +133,7 @@ fn erratum(cpuid: Cpuid<'_>) -> Option<Erratum> {
         0x4E | 0x5E | 0x8E | 0x9E | 0xA5 | 0xA6 | 0x55 if bit(features, 13) && !bit(features, 11) => {
             Some(Erratum::UsesCounter3)
         }
+        0x3D | 0x47 | 0x4F | 0x56 => Some(Erratum::IgnoresUserAlone),
         _ => None,
     }
 }
@@ -188,7 +192,7 @@ impl Flawed {
                     mine.store(on, Ordering::SeqCst);
                 }
             }
-            Erratum::UsesCounter3 => {}
+            Erratum::UsesCounter3 | Erratum::IgnoresUserAlone => {}
         }
     }
 
@@ -240,7 +244,7 @@ impl Pmu for Flawed {
                     counter.write(CLOBBERED);
                 }
             }
-            Erratum::LeaksToOtherThread(_) => {}
+            Erratum::LeaksToOtherThread(_) | Erratum::IgnoresUserAlone => {}
         }
     }
 
@@ -256,6 +260,7 @@ impl Pmu for Flawed {
                 }
                 events - lost
             }
+            (Erratum::IgnoresUserAlone, CounterId::General(COUNTERS..)) if counter.user && !counter.kernel => 0,
             _ => events,
         }
     }
