@@ -201,13 +201,15 @@ impl<C: Cpuid> Core<'_, C> {
             let bits = u64::from_str_radix(select.trim_start_matches("0x"), 16).unwrap_or_default();
             *select = format::select(bits & !BOTH_MODES | u64::from(event.modes & modes::BOTH) << USER_BIT);
         }
-        if event.counters != 0 {
-            let is_allowed = |counter: &CounterName| match counter {
-                CounterName::General(number) | CounterName::Fixed(number) => event.counters >> (number & 31) & 1 == 1,
-            };
-            encoding.counters.retain(is_allowed);
-            encoding.pebs_counters.retain(is_allowed);
-        }
+        let lost = self.lost_in(event.modes & modes::BOTH, hal.selection().interface);
+        let is_allowed = |counter: &CounterName| match counter {
+            CounterName::General(number) if lost >> number & 1 == 1 => false,
+            CounterName::General(number) | CounterName::Fixed(number) => {
+                event.counters == 0 || event.counters >> (number & 31) & 1 == 1
+            }
+        };
+        encoding.counters.retain(is_allowed);
+        encoding.pebs_counters.retain(is_allowed);
         let is_precise = event.modes & modes::PRECISE != 0;
         if encoding.not_recorded.is_none() && !encoding.pebs_counters.is_empty() && has_architectural_pebs(self.cpu) {
             encoding.not_recorded =
@@ -228,6 +230,16 @@ impl<C: Cpuid> Core<'_, C> {
             encoding.error = Some("this processor has no counter that counts it".to_owned());
         }
         Ok(encoding)
+    }
+
+    /// Returns the general counters that count nothing in these modes. No modes are both.
+    fn lost_in(&self, modes: u32, interface: Kind) -> u16 {
+        if interface != Kind::Emon {
+            return 0;
+        }
+        let capabilities = PmuCapabilities::of(self.cpu);
+        let in_modes = capabilities.general_in(modes & modes::USER != 0, modes & modes::KERNEL != 0);
+        capabilities.general() & !in_modes
     }
 
     /// Returns why the count of a select register is not to be trusted on these cores.

@@ -120,6 +120,12 @@ pub trait ProfileInterface {
         CounterSet::first(self.counters())
     }
 
+    /// Returns the counters that can count the event of a table entry in this state: in its modes, and precisely if it
+    /// is precise.
+    fn counters_in_state(&self, source: &ProfileSource, state: CounterState) -> CounterSet {
+        if state.precise() { CounterSet::NONE } else { self.counters_for(source) }
+    }
+
     /// Returns whether the counters of a source are known.
     fn listing(&self, source: &ProfileSource) -> Listing {
         let _ = source;
@@ -130,12 +136,6 @@ pub trait ProfileInterface {
     fn merges(&self, source: &ProfileSource) -> bool {
         let _ = source;
         false
-    }
-
-    /// Returns the counters that can count the event of a table entry in this state.
-    fn counters_in_state(&self, source: &ProfileSource, state: CounterState) -> CounterSet {
-        let _ = state;
-        self.counters_for(source)
     }
 
     /// Assigns a counter that is free in `cpu_counters` to each of `wanted`, all of which may have only counters that
@@ -449,15 +449,6 @@ impl Interface {
     pub fn recorded(&self, source: &ProfileSource) -> CounterSet {
         match self {
             Self::Emon(emon) => emon.recorded(source),
-            _ => CounterSet::NONE,
-        }
-    }
-
-    /// Returns the counters that record a source precisely.
-    #[must_use]
-    pub fn precise(&self, source: &ProfileSource) -> CounterSet {
-        match self {
-            Self::Emon(emon) => emon.precise(source),
             _ => CounterSet::NONE,
         }
     }

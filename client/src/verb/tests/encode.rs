@@ -58,6 +58,28 @@ fn an_event_has_its_select_and_its_counters_on_each_generation() {
     }
 }
 
+/// Broadwell with hyperthreading off: general counters 4 to 7 count nothing in user mode alone (likwid issue 517).
+#[test]
+fn events_in_user_mode_alone_are_shown_with_the_counters_that_count_them() {
+    let low = json!([0, 1, 2, 3]);
+    let all = json!([0, 1, 2, 3, 4, 5, 6, 7]);
+    let dump = cpuid_dumps::find("broadwell-6950x").unwrap().dump.replace("0A: 07300403", "0A: 07300803");
+    let on = |event: &str| run_anywhere(&format!("encode {event} --cpuid - --json"), dump.as_bytes()).json();
+    for (event, counters) in [
+        ("cpu/event=0xc4/u", &low),
+        ("cpu/event=0xc4/k", &all),
+        ("cpu/event=0xc4/", &all),
+        ("BR_INST_RETIRED.ALL_BRANCHES:u", &low),
+        ("BranchInstructions:u", &low),
+        ("instructions:u", &json!([0, 1, 2, 3, "F0"])),
+    ] {
+        let found = on(event);
+        assert_eq!(&found["cores"][0]["counters"], counters, "{event}");
+    }
+    let only_high = on("cpu/event=0xc4,counters=0xf0/u");
+    assert_eq!(only_high["cores"][0]["error"], json!("this processor has no counter that counts it"));
+}
+
 /// Event 0 with unit mask 04H, and from 80H on for the metrics (Intel's event files; Linux, arch/x86/events/
 /// perf_event.h).
 #[test]

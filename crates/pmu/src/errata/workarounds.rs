@@ -40,6 +40,8 @@ pub enum Action {
     MergeCounters,
     /// The first core of each node counts the events of the northbridge, the others do not (`topology.rs`).
     OneCorePerNode,
+    /// Events in user mode alone take no general counter above 3 (`emon.rs`).
+    LowCountersForUserAlone,
 }
 
 /// A trait, besides the signature, that a processor must have.
@@ -56,6 +58,8 @@ enum Condition {
     Capabilities,
     /// The northbridge has no counters of its own.
     NoNorthbridgeCounters,
+    /// CPUID reports more than four general counters: hyperthreading is off.
+    MoreThanFourCounters,
 }
 
 /// The processors that a workaround is for.
@@ -111,7 +115,7 @@ const fn sandy_bridge_server(steppings: RangeInclusive<u8>) -> IntelProcessors {
 ///
 /// | numbers | test |
 /// |---|---|
-/// | 0, 2, 3, 11 | `crates/pmu/tests/workarounds.rs`, in a module with the name of the action |
+/// | 0, 2, 3, 11, 13 | `crates/pmu/tests/workarounds.rs`, in a module with the name of the action |
 /// | 1 | `crates/engine/tests/other_thread.rs` |
 /// | 4 to 8 | `crates/pmu/tests/debug_store.rs` |
 /// | 9 | `crates/pmu/tests/placement.rs` |
@@ -240,6 +244,15 @@ pub const WORKAROUNDS: &[Workaround] = &[
         processors: Processors::Amd(0..=0x14),
         condition: Condition::NoNorthbridgeCounters,
     },
+    Workaround {
+        number: 13,
+        errata: &[],
+        action: Action::LowCountersForUserAlone,
+        effect: "events in user mode alone take counters 0 to 3",
+        source: "likwid issues 59 and 517",
+        processors: Processors::Of(&[BROADWELL]),
+        condition: Condition::MoreThanFourCounters,
+    },
 ];
 
 impl Workaround {
@@ -287,6 +300,9 @@ impl Condition {
             }
             Self::NoNorthbridgeCounters => {
                 !Leaf80000001Ecx::from_bits(cpu.cpuid(leaf::EXTENDED_FEATURES, 0).ecx).perf_ctr_ext_nb()
+            }
+            Self::MoreThanFourCounters => {
+                LeafAEax::from_bits(cpu.cpuid(leaf::ARCHITECTURAL_PERFMON, 0).eax).counters() > 4
             }
         }
     }

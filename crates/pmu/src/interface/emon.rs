@@ -235,11 +235,14 @@ impl ProfileInterface for Emon {
     }
 
     fn counters_in_state(&self, source: &ProfileSource, state: CounterState) -> CounterSet {
-        if state.precise() {
-            return self.precise(source);
-        }
         let select = if state.alternate() { self.alternate_select(source.select) } else { source.select };
-        self.counters_for(&ProfileSource { select, ..*source })
+        let all = if state.precise() {
+            self.precise(source)
+        } else {
+            self.counters_for(&ProfileSource { select, ..*source })
+        };
+        let in_modes = CounterSet::from_bits(self.capabilities.general_in(state.user(), state.kernel()).into());
+        all.without(self.general().without(in_modes))
     }
 
     /// Leaf 0xA enumerates the events of the interface's table. Core and Core 2 list the events with constraints, and

@@ -65,6 +65,69 @@ mod leave_counter_3 {
     }
 }
 
+mod low_counters_for_user_alone {
+    use pmu::placement::Wanted;
+    use pmu::{ProcessorIndex, Source};
+
+    use super::*;
+
+    /// A processor as with hyperthreading off: leaf 0xA reports eight general counters.
+    fn eight(identity: &str) -> Bench {
+        Bench::with_cpuid(identity, |leaf, [eax, ebx, ecx, edx]| {
+            [if leaf == 0xA { eax & !0xFF00 | 8 << 8 } else { eax }, ebx, ecx, edx]
+        })
+    }
+
+    /// Reserves and starts as many counters of branches in these modes as there are. Returns their hardware numbers and
+    /// their counts.
+    fn counted(bench: &Bench, kernel: bool) -> Vec<(CounterId, u64)> {
+        let state = bench.hal.state_for(Source(BRANCHES), false).unwrap().with_owner(1);
+        let state = state.with_user(true).with_kernel(kernel);
+        let one = || bench.hal.reserve(ProcessorIndex::BOOT, state);
+        let counters: Vec<u8> = std::iter::from_fn(one).collect();
+        let possible: Vec<u8> = bench.hal.counters_for(ProcessorIndex::BOOT, state).iter().collect();
+        assert_eq!(possible, counters);
+        for counter in &counters {
+            bench.start(*counter);
+        }
+        bench.run(1_000);
+        counters.iter().map(|counter| (bench.machine.counter(0, *counter), bench.count(*counter))).collect()
+    }
+
+    #[test]
+    fn events_in_user_mode_alone_are_where_they_count() {
+        for (bench, general) in
+            [(eight("broadwell-6950x"), 4), (Bench::new("broadwell-6950x"), 4), (eight("haswell-4710mq"), 8)]
+        {
+            let wanted: Vec<_> = (0..general).map(|number| (CounterId::General(number), 1_000)).collect();
+            assert_eq!(counted(&bench, false), wanted);
+        }
+        // The start itself counts in kernel mode.
+        let both = counted(&eight("broadwell-6950x"), true);
+        assert!(both.len() == 8 && both.iter().all(|(_, count)| *count > 1_000), "{both:?}");
+    }
+
+    #[test]
+    fn events_in_user_mode_alone_are_counted_by_fixed_counters() {
+        let bench = eight("broadwell-6950x");
+        let counters = FIXED.map(|source| bench.reserve(source).unwrap());
+        assert_eq!(counters.map(|counter| bench.machine.counter(0, counter)), [0, 1, 2].map(CounterId::Fixed));
+    }
+
+    #[test]
+    fn an_event_of_the_kernel_makes_room_for_one_of_user_mode() {
+        let bench = eight("broadwell-6950x");
+        let state = bench.hal.state_for(Source(BRANCHES), false).unwrap().with_owner(1);
+        let narrowed = |state| bench.hal.narrowed(ProcessorIndex::BOOT, Wanted::from(state));
+        let mut assigned = [0; 8];
+        let wanted = [[narrowed(state.with_kernel(true)); 4], [narrowed(state.with_user(true)); 4]].concat();
+        bench.hal.assign(ProcessorIndex::BOOT, &wanted, &mut assigned).unwrap();
+        let mut of_user = assigned[4..].to_vec();
+        of_user.sort_unstable();
+        assert_eq!(of_user, [0, 1, 2, 3], "{assigned:?}");
+    }
+}
+
 mod three_fixed_counters {
     use super::*;
 

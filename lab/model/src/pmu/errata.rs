@@ -48,7 +48,7 @@ enum Erratum {
     /// 400816f60c54).
     UsesCounter3,
     /// The general counters that one thread has only while hyperthreading is off, 4 to 7, do not count if USR is set
-    /// without OS (BDE70; likwid issues 59 and 517).
+    /// without OS (likwid issues 59 and 517).
     IgnoresUserAlone,
 }
 

@@ -43,9 +43,11 @@ pub struct PmuCapabilities {
     /// 64 minus the width of a fixed counter.
     #[bits(6)]
     pub fixed_missing_bits: u8,
-    /// Version of architectural performance monitoring.
-    #[bits(4)]
+    /// Version of architectural performance monitoring; 7 for later ones.
+    #[bits(3)]
     pub version: u8,
+    /// Whether general counters above 3 count nothing in user mode alone.
+    pub low_for_user_alone: bool,
     /// Whether the general counters must be [reset](super::reset) before they start.
     pub needs_reset: bool,
     /// Whether periods of some precise events must be aligned.
@@ -128,7 +130,7 @@ impl PmuCapabilities {
         let has_capabilities = Leaf1Ecx::from_bits(cpu.cpuid(leaf::FEATURES, 0).ecx).pdcm();
         // Values are masked to the width of their fields, because a check would be a panic.
         Self::new()
-            .with_version(eax.version().min(0xF))
+            .with_version(eax.version().min(7))
             .with_ctr_frz(eax.version() >= FIRST_WITH_FREEZE)
             .with_general_counters(state::mask(count))
             .with_missing_bits(64_u8.saturating_sub(eax.width()) & 0x3F)
@@ -165,7 +167,8 @@ impl PmuCapabilities {
             .with_general_counters(u64::from(self.general() & !left))
             .with_needs_reset(workarounds.has(Action::ResetCounters))
             .with_aligns_periods(workarounds.has(Action::AlignPeriods))
-            .with_disturbs_other_thread(workarounds.has(Action::KeepOtherThreadFree));
+            .with_disturbs_other_thread(workarounds.has(Action::KeepOtherThreadFree))
+            .with_low_for_user_alone(workarounds.has(Action::LowCountersForUserAlone));
         if workarounds.has(Action::ThreeFixedCounters) { applied.with_assumed_fixed() } else { applied }
     }
 
@@ -256,6 +259,14 @@ impl PmuCapabilities {
     #[must_use]
     pub const fn clearable(self) -> u64 {
         self.into_bits() & (Self::EVERY | Self::FREEZE)
+    }
+
+    /// Returns the general counters that count in these modes.
+    #[must_use]
+    pub const fn general_in(self, user: bool, kernel: bool) -> u16 {
+        /// The counters that a thread also has while its core has two.
+        const LOW: u16 = 0xF;
+        if user && !kernel && self.low_for_user_alone() { self.general() & LOW } else { self.general() }
     }
 
     /// Returns the mask of a general counter.
