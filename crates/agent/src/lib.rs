@@ -6,7 +6,7 @@
 //! | `config` | the file `agent.toml` |
 //! | `family` | the one table of metrics, which every output and the dashboard follow |
 //! | `snapshot` | the numbers of a moment |
-//! | `openmetrics` | snapshots as text for Prometheus |
+//! | `openmetrics`, `text_format` | snapshots as text for Prometheus, and for what reads its older format alone |
 //! | `server` | the endpoint that Prometheus scrapes |
 //! | `otlp` | the export to an OpenTelemetry collector |
 //! | `profiles` | profiles in a folder, and on their way to a server |
@@ -26,6 +26,7 @@ mod otlp;
 pub mod profiles;
 mod server;
 mod snapshot;
+pub mod text_format;
 
 pub use error::StartError;
 pub use family::{Family, Kind, Unit};

@@ -33,16 +33,21 @@ struct Points(Arc<Snapshot>);
 
 impl Collector for Points {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let mut points: Vec<&Point> = self.0.points.iter().filter(|point| is_valid(point)).collect();
-        // The format forbids a family in two places. Sorting is free if the snapshot keeps its promise.
-        points.sort_by_key(|point| point.family);
-        for points in points.chunk_by(|left, right| left.family == right.family) {
-            if let Some(first) = points.first() {
-                encode_family(&mut encoder, first.family, points)?;
-            }
+        for (family, points) in families(&self.0) {
+            encode_family(&mut encoder, family, &points)?;
         }
         Ok(())
     }
+}
+
+/// Returns the families with their points that a text shows: each family once, and no counter that is negative or
+/// `NaN`.
+pub(crate) fn families(snapshot: &Snapshot) -> Vec<(Family, Vec<&Point>)> {
+    let mut points: Vec<&Point> = snapshot.points.iter().filter(|point| is_valid(point)).collect();
+    // The formats forbid a family in two places. Sorting is free if the snapshot keeps its promise.
+    points.sort_by_key(|point| point.family);
+    let families = points.chunk_by(|left, right| left.family == right.family);
+    families.filter_map(|points| Some((points.first()?.family, points.to_vec()))).collect()
 }
 
 fn is_valid(point: &Point) -> bool {

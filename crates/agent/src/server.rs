@@ -5,12 +5,14 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | `accept` | the format of the metrics that a request accepts |
 //! | `answer` | the response to a request |
 //! | `connection` | one connection, from the handshake to the end, and its timeouts |
 //! | `listen` | the loop that accepts connections, and how many |
 //! | `tls` | certificates and key |
 //! | `users` | basic authentication |
 
+mod accept;
 mod answer;
 mod connection;
 mod listen;

@@ -15,6 +15,7 @@ use scrape::{PASSWORD, SCRAPE, SECRET, authorization, configuration, connect, la
 mod scrape;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// A response.
@@ -62,10 +63,10 @@ fn request(address: SocketAddr, method: &str, path: &str, headers: &str) -> Resp
 fn pages_methods_and_content_types() {
     let server = Server::start(&configuration(&[]), latest(u64::MAX)).unwrap();
     let cases = [
-        ("GET", "/metrics", 200, OPENMETRICS, "18446744073709551615\n# EOF\n"),
-        ("GET", "/metrics?name=x", 200, OPENMETRICS, "# EOF\n"),
-        ("GET", "http://localhost/metrics", 200, OPENMETRICS, "# EOF\n"),
-        ("HEAD", "/metrics", 200, OPENMETRICS, ""),
+        ("GET", "/metrics", 200, TEXT, "cycles\"} 18446744073709551615\n"),
+        ("GET", "/metrics?name=x", 200, TEXT, "15\n"),
+        ("GET", "http://localhost/metrics", 200, TEXT, "15\n"),
+        ("HEAD", "/metrics", 200, TEXT, ""),
         ("GET", "/", 200, PLAIN, "/metrics.\n"),
         ("HEAD", "/", 200, PLAIN, ""),
         ("GET", "/metrics/", 404, PLAIN, "/metrics.\n"),
@@ -88,6 +89,32 @@ fn pages_methods_and_content_types() {
     let [get, head] = ["GET", "HEAD"].map(|method| request(server.address(), method, "/metrics", ""));
     assert_eq!(head.header("content-length"), Some(&*get.body.len().to_string()));
     assert!(get.body.contains(SECRET));
+}
+
+#[test]
+fn the_metrics_have_the_format_that_is_accepted() {
+    let server = Server::start(&configuration(&[]), latest(7)).unwrap();
+    for (accepted, kind, family, end) in [
+        ("", TEXT, "# TYPE halprof_events_total counter\n", "cycles\"} 7\n"),
+        ("Accept: */*\r\n", TEXT, "# TYPE halprof_events_total counter\n", "cycles\"} 7\n"),
+        (
+            "Accept: application/openmetrics-text; version=1.0.0, text/plain;q=0.5\r\n",
+            OPENMETRICS,
+            "# TYPE halprof_events counter\n",
+            "cycles\"} 7\n# EOF\n",
+        ),
+        (
+            "Accept: application/openmetrics-text;q=0.1\r\nAccept: text/plain\r\n",
+            TEXT,
+            "# TYPE halprof_events_total counter\n",
+            "cycles\"} 7\n",
+        ),
+    ] {
+        let response = request(server.address(), "GET", "/metrics", accepted);
+        assert_eq!(response.header("content-type"), Some(kind), "{accepted}");
+        assert_eq!(response.header("vary"), Some("accept"), "{accepted}");
+        assert!(response.body.contains(family) && response.body.ends_with(end), "{accepted}: {response:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 mod profiles;
 
-use std::net::TcpListener;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -122,6 +123,53 @@ fn prometheus_has_the_ledger_and_sees_restarts_as_resets() {
     reaches(&address, events, real(after));
     assert_eq!(query(&address, &format!("resets({events}[1m])")), Some(2.0));
     drop((agent, prometheus));
+    lab.finish().unwrap();
+}
+
+/// Sends metrics to the Pushgateway, and returns the head of its response.
+fn push(address: &str, text: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = "PUT /metrics/job/halprof/instance/bench HTTP/1.0\r\nContent-Length:";
+    stream.write_all(format!("{head} {}\r\n\r\n{text}", text.len()).as_bytes()).unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
+}
+
+#[test]
+fn promtool_and_the_pushgateway_know_the_types_of_the_text() {
+    let mut lab = Lab::boot("zen4-7700x").unwrap();
+    lab.install().unwrap();
+    let agent = Agent::start(&lab, COUNTING, 0).unwrap();
+    agent.says("counting 1 events on 2 CPUs").unwrap();
+    execute(&mut lab, 2);
+    let response = get(agent.address(), "/metrics").unwrap();
+    let (head, text) = response.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
+
+    let mut promtool = program("HALPROF_PROMTOOL");
+    promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut promtool = promtool.spawn().unwrap();
+    promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let checked = promtool.wait_with_output().unwrap();
+    assert!(checked.status.success() && checked.stderr.is_empty(), "{checked:?}\n{text}");
+
+    let address = format!("127.0.0.1:{}", free_port());
+    let mut gateway = program("HALPROF_PUSHGATEWAY");
+    gateway.arg(format!("--web.listen-address={address}"));
+    let gateway = Server(gateway.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let end = Instant::now() + LIMIT;
+    while get(&address, "/-/ready").is_err() {
+        assert!(Instant::now() < end, "the Pushgateway does not start");
+        thread::sleep(Duration::from_millis(100));
+    }
+    let taken = push(&address, text);
+    assert!(taken.starts_with("HTTP/1.0 200"), "{taken}");
+    let shown = get(&address, "/metrics").unwrap();
+    for line in text.lines().filter(|line| line.starts_with("# TYPE ")) {
+        assert!(shown.contains(&format!("{line}\n")), "{line}\n{shown}");
+    }
+    drop((agent, gateway));
     lab.finish().unwrap();
 }
 

@@ -1,6 +1,7 @@
 //! Checks the rules and the dashboard of `integrations` with the programs that they are for.
 //!
-//! promtool, of Debian's package of Prometheus, loads the rules, evaluates every alert on series that are made up
+//! The agent on the bench is scraped by Prometheus, and its text is checked by promtool and pushed to the Pushgateway, of
+//! Debian's packages. promtool also loads the rules, evaluates every alert on series that are made up
 //! (`alerts.yml`), and parses every expression of the dashboard. Grafana is in no package registry, but its types for
 //! TypeScript are. With them the compiler proves that each field of the dashboard and of its panels exists and has the
 //! right type, or one of the values of an enumeration, and that no required field is missing (`dashboard.ts`). It does
@@ -46,8 +47,9 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     prerequisites::for_monitoring(workspace)?;
     let folder = workspace.tools().join("monitoring");
     files::make_folder(&folder)?;
-    let promtool = promtool(&folder)?;
-    servers(workspace, &folder, &promtool.with_file_name("prometheus"))?;
+    let programs = programs(&folder)?;
+    let promtool = programs.join("promtool");
+    servers(workspace, &folder, &programs)?;
     let integrations = workspace.root().join("integrations");
     let dashboard = files::read_text(&integrations.join("grafana/halprof.json"))?;
     let dashboard: Value = serde_json::from_str(&dashboard).context("the dashboard is not JSON")?;
@@ -60,8 +62,9 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Lets Prometheus scrape the agent on the bench, and a collector of OpenTelemetry receive what it exports.
-fn servers(workspace: &Workspace, folder: &Path, prometheus: &Path) -> Result<()> {
+/// Lets Prometheus scrape the agent on the bench, the Pushgateway take its text, and a collector of OpenTelemetry receive
+/// what it exports.
+fn servers(workspace: &Workspace, folder: &Path, programs: &Path) -> Result<()> {
     artifacts::build(workspace)?;
     package::make(workspace)?;
     let collector = folder.join("collector");
@@ -73,16 +76,26 @@ fn servers(workspace: &Workspace, folder: &Path, prometheus: &Path) -> Result<()
     }
     let mut tests = workspace.cargo("test");
     tests.args(["--locked", "--package", "tests", "--test", "consumers", "--", "--test-threads=1", "agent::"]);
-    tests.env("HALPROF_PROMETHEUS", prometheus).env("HALPROF_ROTEL", wheel);
+    for (variable, name) in [
+        ("HALPROF_PROMETHEUS", "prometheus"),
+        ("HALPROF_PROMTOOL", "promtool"),
+        ("HALPROF_PUSHGATEWAY", "prometheus-pushgateway"),
+    ] {
+        tests.env(variable, programs.join(name));
+    }
+    tests.env("HALPROF_ROTEL", wheel);
     demo::on_bench(workspace, &mut tests)
 }
 
-/// Unpacks promtool and returns its path. The package lists are for this call only, so that it needs no privileges.
-fn promtool(folder: &Path) -> Result<PathBuf> {
+/// Unpacks Prometheus, promtool and the Pushgateway, and returns their folder. The package lists are for this call only,
+/// so that it needs no privileges.
+fn programs(folder: &Path) -> Result<PathBuf> {
+    const PACKAGES: [&str; 2] = ["prometheus", "prometheus-pushgateway"];
     let unpacked = folder.join("prometheus");
-    let promtool = unpacked.join("usr/bin/promtool");
-    if promtool.is_file() {
-        return Ok(promtool);
+    let programs = unpacked.join("usr/bin");
+    let is_there = || ["promtool", "prometheus-pushgateway"].iter().all(|name| programs.join(name).is_file());
+    if is_there() {
+        return Ok(programs);
     }
     let (lists, cache, packages) = (folder.join("apt-lists"), folder.join("apt-cache"), folder.join("packages"));
     files::remove_folder(&packages)?;
@@ -97,11 +110,12 @@ fn promtool(folder: &Path) -> Result<PathBuf> {
         command
     };
     run::quiet(&mut apt(&["update"]))?;
-    run::quiet(&mut apt(&["download", "prometheus"]))?;
-    let package = std::fs::read_dir(&packages)?.next().context("apt-get brought no package of Prometheus")??.path();
-    run::quiet(Command::new("dpkg").arg("--extract").args([&package, &unpacked]))?;
-    ensure!(promtool.is_file(), "the package of Prometheus has no promtool in usr/bin");
-    Ok(promtool)
+    run::quiet(apt(&["download"]).args(PACKAGES))?;
+    for package in std::fs::read_dir(&packages)? {
+        run::quiet(Command::new("dpkg").arg("--extract").args([&package?.path(), &unpacked]))?;
+    }
+    ensure!(is_there(), "the packages {PACKAGES:?} have no promtool or no prometheus-pushgateway in usr/bin");
+    Ok(programs)
 }
 
 /// Checks the rules, and that each alert is raised where it should be. Returns the number of alerts.

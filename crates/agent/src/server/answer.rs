@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderValue, VARY, WWW_AUTHENTICATE};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 
+use super::accept::{self, Format};
 use super::users::Users;
-use crate::openmetrics;
 use crate::snapshot::Latest;
+use crate::{openmetrics, text_format};
 
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
@@ -56,22 +57,28 @@ impl Site {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return Ok(response);
         }
-        Ok(page(&self))
+        Ok(page(&self, &head.headers))
     }
 }
 
-fn index(_: &Site) -> Response<Full<Bytes>> {
+fn index(_: &Site, _: &HeaderMap) -> Response<Full<Bytes>> {
     plain(StatusCode::OK, "halprof agent. The metrics are at /metrics.\n")
 }
 
-fn metrics(site: &Site) -> Response<Full<Bytes>> {
+fn metrics(site: &Site, headers: &HeaderMap) -> Response<Full<Bytes>> {
     let Some(snapshot) = site.latest.get() else {
         return plain(StatusCode::SERVICE_UNAVAILABLE, "The agent has not read its counters yet.\n");
     };
-    match openmetrics::encode(&snapshot) {
-        Ok(text) => response(StatusCode::OK, HeaderValue::from_static(openmetrics::CONTENT_TYPE), text),
-        Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "The metrics cannot be encoded.\n"),
-    }
+    let (kind, text) = match accept::format(headers) {
+        Format::OpenMetrics => (openmetrics::CONTENT_TYPE, openmetrics::encode(&snapshot)),
+        Format::Text => (text_format::CONTENT_TYPE, text_format::encode(&snapshot)),
+    };
+    let Ok(text) = text else {
+        return plain(StatusCode::INTERNAL_SERVER_ERROR, "The metrics cannot be encoded.\n");
+    };
+    let mut response = response(StatusCode::OK, HeaderValue::from_static(kind), text);
+    response.headers_mut().insert(VARY, HeaderValue::from(ACCEPT));
+    response
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
