@@ -111,7 +111,7 @@ fn counting() -> Vec<Alert> {
         },
         Alert {
             name: "HalprofGapsFrequent",
-            expression: format!("{} > 6", LONG.increase(Family::Gaps, &[])),
+            expression: format!("{} > 6", LONG.increase_of_known(Family::Gaps, &[])),
             lasting: "10m",
             severity: Severity::Warning,
             summary: "The agent on {{ $labels.instance }} often loses its counters ({{ $labels.reason }})",
@@ -162,7 +162,7 @@ fn cost() -> Vec<Alert> {
 }
 
 fn profiles() -> Vec<Alert> {
-    let lost = LONG.increase(Family::Profiles, &[r#"outcome=~"dropped|failed""#]);
+    let lost = LONG.increase_of_known(Family::Profiles, &[r#"outcome=~"dropped|failed""#]);
     let share = SHORT.lost_share(Family::ProfileSamplesLost, Family::ProfileSamples);
     vec![
         Alert {
@@ -178,7 +178,7 @@ fn profiles() -> Vec<Alert> {
         },
         Alert {
             name: "HalprofExportsFailing",
-            expression: format!("{} > 0", Place::Rule("15m").increase(Family::ExportFailures, &[])),
+            expression: format!("{} > 0", Place::Rule("15m").increase_of_known(Family::ExportFailures, &[])),
             lasting: "15m",
             severity: Severity::Warning,
             summary: "The agent on {{ $labels.instance }} cannot send to {{ $labels.to }}",
@@ -203,7 +203,7 @@ fn profiles() -> Vec<Alert> {
 fn driver() -> Vec<Alert> {
     vec![Alert {
         name: "HalprofDriverThrottled",
-        expression: format!("{} > 0", Place::Rule("15m").increase(Family::DriverThrottles, &[])),
+        expression: format!("{} > 0", Place::Rule("15m").increase_of_known(Family::DriverThrottles, &[])),
         lasting: "5m",
         severity: Severity::Warning,
         summary: "The driver on {{ $labels.instance }} throttles its sessions",

@@ -50,6 +50,21 @@ fn expressions_have_only_metrics_and_labels_of_the_table() {
     }
 }
 
+/// `VictoriaMetrics` counts the first sample of a counter as growth from zero, Prometheus does not.
+#[test]
+fn no_alert_counts_what_occurred_before_the_first_scrape() {
+    let mut guarded = 0;
+    for Alert { name, expression, .. } in alerts() {
+        let Some((_, growth)) = expression.split_once("increase(") else { continue };
+        let (_, range) = growth.split_once('[').unwrap();
+        let (range, rest) = range.split_once("])").unwrap();
+        let guard = format!(" and on (job, instance) up offset {range} == 1)");
+        assert!(rest.starts_with(&guard), "{name}: {expression}");
+        guarded += 1;
+    }
+    assert_eq!(guarded, 4);
+}
+
 #[test]
 fn every_family_is_used_or_left_out_for_a_reason() {
     let used: BTreeSet<Family> = readings().into_iter().flat_map(|(_, reading)| reading.families).collect();

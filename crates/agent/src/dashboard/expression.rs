@@ -40,13 +40,24 @@ impl Place {
         self.over("increase", family, matchers)
     }
 
+    /// Returns the growth of a family, for targets that were scraped at the beginning of the range as well.
+    /// `VictoriaMetrics` takes a counter without an earlier sample for one that began at zero (if it is small), so that
+    /// the first scrape of an agent would count all that occurred before.
+    pub fn increase_of_known(self, family: Family, matchers: &[&str]) -> String {
+        let growth = self.increase(family, matchers);
+        format!("({growth} and on ({}) up offset {} == 1)", TARGET.join(", "), self.range())
+    }
+
     /// Returns a function of the samples in the range.
     pub fn over(self, function: &str, family: Family, matchers: &[&str]) -> String {
-        let range = match self {
+        format!("{function}({}[{}])", self.select(family, matchers), self.range())
+    }
+
+    const fn range(self) -> &'static str {
+        match self {
             Self::Panel => "$__rate_interval",
             Self::Rule(range) => range,
-        };
-        format!("{function}({}[{range}])", self.select(family, matchers))
+        }
     }
 
     /// Returns the share of the enabled time in which each event had a counter.

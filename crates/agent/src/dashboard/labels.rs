@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use promql_parser::label::Matchers;
+use promql_parser::parser::token::T_LAND;
 use promql_parser::parser::{self, AggregateExpr, BinaryExpr, Expr, LabelModifier};
 
 use super::expression::TARGET;
@@ -73,14 +74,21 @@ fn aggregated(aggregate: &AggregateExpr) -> Result<Reading, String> {
     Ok(Reading { families: inner.families, labels: Some(labels) })
 }
 
-/// Reads an operator. Sides with different labels have no pairs of samples, except where `on` names the labels, which
-/// no expression does.
+/// Reads an operator. Sides with different labels have no pairs of samples, except where `and` names the labels by
+/// which it matches: those that both sides have.
 fn combined(binary: &BinaryExpr) -> Result<Reading, String> {
     let (left, right) = (visit(&binary.lhs)?, visit(&binary.rhs)?);
-    let names_labels = binary.modifier.as_ref().is_some_and(|modifier| modifier.matching.is_some());
-    ensure(!names_labels, || "`on` and `ignoring` are not expected".to_owned())?;
-    if let (Some(of_left), Some(of_right)) = (&left.labels, &right.labels) {
-        ensure(of_left == of_right, || format!("{of_left:?} never match {of_right:?}"))?;
+    let matching = binary.modifier.as_ref().and_then(|modifier| modifier.matching.as_ref());
+    match (matching, &left.labels, &right.labels) {
+        (Some(LabelModifier::Include(on)), Some(of_left), Some(of_right)) if binary.op.id() == T_LAND => {
+            let missing = on.labels.iter().find(|label| !of_left.contains(*label) || !of_right.contains(*label));
+            ensure(missing.is_none(), || format!("{missing:?} is not on both sides"))?;
+        }
+        (Some(_), ..) => return Err("`on` and `ignoring` are not expected".to_owned()),
+        (None, Some(of_left), Some(of_right)) => {
+            ensure(of_left == of_right, || format!("{of_left:?} never match {of_right:?}"))?;
+        }
+        (None, ..) => {}
     }
     Ok(Reading { families: &left.families | &right.families, labels: left.labels.or(right.labels) })
 }
@@ -101,6 +109,8 @@ fn what_the_table_does_not_have_is_named() {
         ("sum without (cpu) (halprof_events_total)", "`without`"),
         ("halprof_events_total / halprof_cpus", "never match"),
         ("halprof_events_total / on (job) halprof_cpus", "not expected"),
+        ("halprof_events_total and on (event) halprof_cpus", "is not on both sides"),
+        ("halprof_events_total and ignoring (event) halprof_cpus", "not expected"),
         ("sum(halprof_events_total", "unclosed left parenthesis"),
     ];
     for (expression, expected) in cases {
