@@ -1,9 +1,9 @@
-//! Snapshots in the text format of Prometheus, version 0.0.4, which everything that reads metrics of Prometheus accepts:
-//! the Pushgateway, the textfile collector of node_exporter, `promtool check metrics`.
+//! Snapshots in the text format of Prometheus, version 0.0.4, which everything that reads metrics of Prometheus
+//! accepts: the Pushgateway, the textfile collector of node_exporter, `promtool check metrics`.
 //!
-//! It differs from [OpenMetrics](crate::openmetrics) in the name of a counter's family, which is that of its samples here
-//! (OpenMetrics leaves out `_total`, so that the counters would have no type here); in the escapes of a description; and
-//! in that it has neither units nor an end (Prometheus, "Exposition formats").
+//! It differs from [OpenMetrics](crate::openmetrics) in the name of a counter's family, which is that of its samples
+//! here (OpenMetrics leaves out `_total`, so that the counters would have no type here); in the escapes of a
+//! description; and in that it has neither units nor an end (Prometheus, "Exposition formats").
 
 use std::fmt::{self, Write};
 
