@@ -1,8 +1,8 @@
 //! Checks the rules and the dashboard of `integrations` with the programs that they are for.
 //!
 //! The agent on the bench is scraped by Prometheus, and its text is checked by promtool and pushed to the Pushgateway,
-//! of Debian's packages. promtool also loads the rules, evaluates every alert on series that are made up (`alerts.yml`),
-//! and parses every expression of the dashboard. Grafana is in no package registry, but its types for
+//! of Debian's packages. promtool also loads the rules, evaluates every alert on series that are made up
+//! (`alerts.yml`), and parses every expression of the dashboard. Grafana is in no package registry, but its types for
 //! TypeScript are. With them the compiler proves that each field of the dashboard and of its panels exists and has the
 //! right type, or one of the values of an enumeration, and that no required field is missing (`dashboard.ts`). It does
 //! not prove that Grafana shows the dashboard as intended, nor that units and colors exist, which are any text.
