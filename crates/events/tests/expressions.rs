@@ -1,7 +1,7 @@
 //! What expressions of metrics mean, and where malformed ones are wrong.
 #![cfg(test)]
 
-use events::expression::{Expression, MAX_DEPTH, Unavailable};
+use events::expression::{Environment, Expression, MAX_DEPTH, Unavailable};
 use events::metric::Values;
 
 fn values() -> Values {
@@ -28,6 +28,27 @@ fn values() -> Values {
 
 fn evaluate(text: &str) -> Result<f64, Unavailable> {
     Expression::parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).evaluate(&values())
+}
+
+/// An event that several counts make up.
+struct Several;
+
+impl Environment for Several {
+    fn value(&self, _: &str) -> Result<f64, Unavailable> {
+        Ok(5.0)
+    }
+
+    fn sources(&self, _: &str) -> u32 {
+        3
+    }
+}
+
+#[test]
+fn an_event_of_several_counts_is_one_event() {
+    for (text, expected) in [("has_event(a)", 1.0), ("source_count(a)", 3.0)] {
+        let value = Expression::parse(text).unwrap().evaluate(&Several).unwrap();
+        assert!((value - expected).abs() < 1e-9, "{text}: {value} instead of {expected}");
+    }
 }
 
 #[test]
@@ -60,6 +81,8 @@ fn operators_bind_and_group_as_in_the_makers_files() {
         ("0 & 0 | 1", 1.0),
         ("1 | 0 & 0", 1.0),
         ("2 && 4", 1.0),
+        ("2 || 4", 1.0),
+        ("a | missing", 1.0),
         ("0 || 0", 0.0),
         ("1 if SMT_on else 2", 1.0),
         ("1 if #SMT_on else 2", 1.0),

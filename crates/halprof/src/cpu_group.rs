@@ -259,6 +259,8 @@ mod tests {
                 300,
                 Some(Disturbance::DoesNotCount { cpu: 3 }),
             ),
+            // The product has more than 64 bits, and the result has not.
+            (record(100 + (1 << 40), 1_000 + (1 << 40), 200, 600 + (1 << 39)), 1 << 41, Some(Disturbance::TookTurns)),
             (record(u64::MAX, u64::MAX, 200, 601), u64::MAX, Some(Disturbance::TookTurns)),
         ] {
             let part = Part::between(Some(&begin), &end);

@@ -348,10 +348,41 @@ fn a_block_of_stacks_that_does_not_follow_adds_nothing_to_a_tree() {
     assert_eq!(tree.nodes().iter().map(|node| node.address).collect::<Vec<_>>(), [16, 17]);
 }
 
+#[test]
+fn a_sample_has_a_stack_that_a_block_before_it_has() {
+    // Numbers 16 and 17 are in the block; a column has twice the difference to the one before.
+    for (stack, reason) in [(16, "read"), (17, "read"), (18, "there is no stack with number 18"), (3, "read")] {
+        let columns = columns_of([0, 1], [0, 6], [2 * stack, 0], &[]);
+        let frame = zstd::bulk::compress(&columns, 1).unwrap();
+        let samples = forged_samples([100, 103], [2, 2, u32::try_from(columns.len()).unwrap()], &frame);
+        let payload = &samples[BLOCK_HEADER..];
+        let third = forged(3, 3, u32::try_from(payload.len()).unwrap(), payload);
+        let (read, found) = read_behind(&[stacks(2, 16, &[(15, 2), (1, 4)], &[]), third]);
+        assert_eq!((read.len(), found.as_str()), (1 + usize::from(reason == "read"), reason), "{stack}");
+    }
+}
+
+#[test]
+fn a_block_has_no_more_places_than_samples() {
+    let of_places = |values: &[u8]| column(values).repeat(8);
+    let columns = [of_places(&[0, 0, 0]), column(&[0, 0]).repeat(5)].concat();
+    for (places, is_valid) in [(3, false), (u32::MAX, false)] {
+        let frame = zstd::bulk::compress(&columns, 1).unwrap();
+        let block = forged_samples([100, 100], [2, places, u32::try_from(columns.len()).unwrap()], &frame);
+        let (read, _) = read_behind(&[block]);
+        assert_eq!(read.len(), usize::from(is_valid), "{places}");
+    }
+}
+
 /// The columns of two samples of two places on processor 0, at the times 100 and 103.
 fn sample_columns(place: [u8; 2], times: [u8; 2], behind: &[u8]) -> Vec<u8> {
+    columns_of(place, times, [0, 0], behind)
+}
+
+/// The same, with call stacks.
+fn columns_of(place: [u8; 2], times: [u8; 2], stacks: [u8; 2], behind: &[u8]) -> Vec<u8> {
     let [kinds, modes, sources, processes, threads] = [[0, 0], [1, 1], [0x13, 0x13], [4, 4], [8, 8]];
-    let (addresses, targets, stacks) = ([2, 4], [0, 0], [0, 0]);
+    let (addresses, targets) = ([2, 4], [0, 0]);
     let (processor, numbers, lasts) = ([0, 0], [2, 0], [0, 0]);
     let columns = [
         kinds, modes, sources, processes, threads, addresses, targets, stacks, processor, place, times, numbers, lasts,

@@ -11,8 +11,9 @@ use proptest::option;
 use proptest::prelude::*;
 use protocol::{RecordKind, SampleRecord};
 use recording::{
-    Block, BlockError, CoreTypeProcessors, Count, DebugFile, Disturbed, EncodedBlock, Kept, MAX_SAMPLES, Module,
-    Process, ReadError, Reader, RecordedEvent, Session, StackTree, Summary, WriteError, Writer,
+    Block, BlockError, CallStack, CoreTypeProcessors, Count, DebugFile, Disturbed, EncodedBlock, Kept, MAX_SAMPLES,
+    Module, Process, ReadError, Reader, RecordedEvent, SampleStack, Session, StackEnd, StackTree, Summary, WriteError,
+    Writer,
 };
 use support::{block_ranges, forged, of_version, process, read, sample, session, small, summary, write_all, written};
 use zerocopy::{FromBytes, IntoBytes};
@@ -193,7 +194,14 @@ fn samples_are_stored_in_columns_as_documented() {
 fn columns_are_the_samples_by_their_fields_in_every_version() {
     let records: Vec<SampleRecord> = (0..9_u64)
         .map(|number| {
-            [number, number % 2, 4, (0x13 << 32) + number % 3, ((number % 2 * 7) << 32) + 9, 77 * (number % 2)]
+            [
+                number,
+                number % 2,
+                4,
+                (0x13 << 32) + number % 3,
+                ((number % 2 * 7) << 32) + 9,
+                70 + (1 - number % 2) * number,
+            ]
         })
         .map(|words| SampleRecord::read_from_bytes(words.as_bytes()).unwrap())
         .collect();
@@ -217,8 +225,32 @@ fn columns_are_the_samples_by_their_fields_in_every_version() {
             assert_eq!(u64::from(columns.processor[index]) | 0x13 << 32, source);
             assert_eq!(u64::from(columns.number[index]), number & 0xFFFF_FFFF);
             let place = words(&columns.places[columns.place[index] as usize]);
-            assert_eq!((place[1], place[5].max(columns.last[index])), (address, last));
+            // Kind 7 is a branch, whose place has its last field.
+            let lasts = if index % 2 == 1 { [last, 0] } else { [0, last] };
+            assert_eq!((place[1], [place[5], columns.last[index]]), (address, lasts), "{index}");
         }
+    }
+}
+
+#[test]
+fn a_stack_with_more_callers_than_the_limit_is_written_whole() {
+    let stack = |first: u64| CallStack { callers: (first..first + 5).collect(), end: StackEnd::Complete };
+    let stacks: Vec<CallStack> = [10, 20, 10, 30].map(stack).into();
+    for limit in [0, 1, 4, 5, 6, 100] {
+        let mut file = Vec::new();
+        let mut writer = Writer::new(&mut file, &session()).unwrap().with_node_limit(limit);
+        let samples = stacks.iter().zip(1..).map(|(stack, time)| (sample(time), SampleStack::Stack(stack.clone())));
+        writer.stacked_samples(&samples.collect::<Vec<_>>()).unwrap();
+        writer.finish(&summary()).unwrap();
+        let (mut tree, mut found) = (StackTree::default(), Vec::new());
+        for block in read(&file[..]).0 {
+            match block {
+                Block::Stacks(nodes) => tree.add(&nodes),
+                Block::StackedSamples(samples) => found.extend(samples.iter().map(|(_, stack)| tree.stack(*stack))),
+                _ => {}
+            }
+        }
+        assert_eq!(found, stacks.iter().cloned().map(SampleStack::Stack).collect::<Vec<_>>(), "{limit}");
     }
 }
 
