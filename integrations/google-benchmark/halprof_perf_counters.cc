@@ -41,6 +41,14 @@ std::vector<std::string> names;    // by perf_event_attr::config
 std::map<int, Event> descriptors;  // by descriptor
 int last_descriptor = 0;
 
+// The readings in which regions are open. All threads of a benchmark have the same two (google/benchmark issue 1929):
+// if their regions overlap, a thread may subtract what another one has stored.
+struct Readings {
+  unsigned open = 0;
+  bool shared = false;
+};
+std::map<const char*, Readings> readings;
+
 // Regions of all groups.
 unsigned long regions = 0;
 unsigned long disturbed = 0;
@@ -82,7 +90,10 @@ class ThreadGroup {
   explicit ThreadGroup(const std::vector<std::string>& events) : events_(events) {}
   ThreadGroup(const ThreadGroup&) = delete;
   ThreadGroup& operator=(const ThreadGroup&) = delete;
-  ~ThreadGroup() { halprof_close(group_); }
+  ~ThreadGroup() {
+    if (start_ != nullptr) leave(start_);
+    halprof_close(group_);
+  }
 
   // Opens the group. Prints why if it cannot.
   bool open() {
@@ -117,9 +128,14 @@ class ThreadGroup {
     const char* start = start_;
     start_ = nullptr;
     const bool is_end = start != nullptr && place == start + sizeof(benchmark::internal::PerfCounterValues);
-    if (start != nullptr && !is_end) halprof_end(group_, nullptr);  // a benchmark that was skipped by an error
-    if (is_end) return end(values + 1) ? static_cast<std::ptrdiff_t>(bytes) : -1;
+    if (start != nullptr && !is_end) {  // a benchmark that was skipped by an error
+      halprof_end(group_, nullptr);
+      leave(start);
+    }
+    if (is_end) return end(values + 1, start) ? static_cast<std::ptrdiff_t>(bytes) : -1;
+    enter(place);
     if (halprof_begin(group_) != HALPROF_OK) {
+      leave(place);
       fail("a region cannot begin", halprof_error_text());
       return -1;
     }
@@ -128,15 +144,32 @@ class ThreadGroup {
   }
 
  private:
+  static void enter(const char* start) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    Readings& of_benchmark = readings[start];
+    if (++of_benchmark.open > 1) of_benchmark.shared = true;
+  }
+
+  // Returns whether another thread had an open region with the same readings.
+  static bool leave(const char* start) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto found = readings.find(start);
+    const bool shared = found->second.shared;
+    if (--found->second.open == 0) readings.erase(found);
+    return shared;
+  }
+
   // Stores the counts, or leaves them 0 and says so.
-  bool end(std::uint64_t* values) {
+  bool end(std::uint64_t* values, const char* start) {
     halprof_result result = {};
     result.size = sizeof result;
-    if (halprof_end(group_, &result) != HALPROF_OK) {
+    const bool has_counts = halprof_end(group_, &result) == HALPROF_OK;
+    const bool is_shared = leave(start);
+    if (!has_counts) {
       fail("a region has no counts", halprof_error_text());
       return false;
     }
-    const bool is_disturbed = result.quality == HALPROF_DISTURBED;
+    const bool is_disturbed = is_shared || result.quality == HALPROF_DISTURBED;
     std::uint32_t index = 0;
     for (std::size_t i = 0; i < events_.size(); ++i) {
       if (events_[i] == kDisturbed) {
@@ -149,7 +182,8 @@ class ThreadGroup {
     const std::lock_guard<std::mutex> lock(mutex);
     ++regions;
     if (is_disturbed && ++disturbed <= kReported) {
-      fail("the counts of a region are not exact", halprof_reason(group_));
+      fail("the counts of a region are not exact",
+           is_shared ? "threads of a benchmark share one pair of readings" : halprof_reason(group_));
     }
     return true;
   }
