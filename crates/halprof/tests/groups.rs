@@ -154,7 +154,7 @@ fn a_counter_that_does_not_count_lowers_the_grade_and_no_region_is_exact() {
     assert_eq!(marked.availability().why_not(Grade::Virtualized), Some(&still));
     let counts = marked.measure(|| run(&lab, 1_000)).unwrap();
     assert_eq!(counts.quality, Quality::Disturbed(Disturbance::DoesNotCount { cpu: 1 }));
-    // What happened in a region is told before what holds for all.
+    // The reason is what happened in the region, if there is something, and not what holds for all regions.
     let changed = marked.measure(|| lab.change_counters(1)).unwrap();
     assert_eq!(changed.quality, Quality::Disturbed(Disturbance::CountersChanged { cpu: 1 }));
     drop(marked);
@@ -568,7 +568,7 @@ fn a_group_for_cpus_counts_every_thread_there() {
     // A region has what happened in it alone, whatever was counted before.
     let counts = all.measure(|| run(&lab, 500_000)).unwrap();
     assert!((500_000..501_000).contains(&counts.get("instructions").unwrap()), "{counts:?}");
-    // Each CPU is told once, however many events it counts.
+    // Each CPU has one entry, however many events it counts.
     let several = instructions().event("branch-misses").unwrap().build_for_all_cpus_on(&machine).unwrap();
     assert_eq!(several.read_per_cpu().unwrap().iter().map(|(cpu, _)| *cpu).collect::<Vec<_>>(), [0, 1]);
     drop(several);

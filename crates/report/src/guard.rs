@@ -10,13 +10,13 @@
 //! | symsrv, with cab | answers of symbol servers, packed files | yes, in `symbols`, with the threads of its runtime |
 //! | authenticode, cms, der, x509-cert | the signature of a driver's file | yes, in the client's `signature` |
 //! | object | the headers of a driver's file | yes, in the client's `driver_file` |
-//! | zstd | blocks of recordings | no: its C code returns errors as numbers, and writes only to the buffer of the size that the block states. A panic could not come from there, and a guard would not stop anything else. |
-//! | serde_json | perfmon's files, saved counts, the cache of events | no: it returns errors, also for nesting; a file is one value, of which nothing is left to go on with |
+//! | zstd | blocks of recordings | no: its C code returns errors as numbers, and cannot panic |
+//! | serde_json | perfmon's files, saved counts, the cache of events | no: it returns errors, and nothing remains of a file without its value |
 //! | toml | `agent.toml` | no: only the administrator of the machine writes it |
 //! | hyper, rustls | requests to the agent | no: tokio ends the task of the connection, and nothing else |
 //!
-//! The readers of recordings, CPUID dumps, perf maps, events and expressions are no libraries of others. They contain no
-//! code that panics, which the lints demand, and are fuzzed (`lab/fuzz-laws`), as zstd and serde_json are with them.
+//! The readers of recordings, CPUID dumps, perf maps, events and expressions are no libraries of others. They contain
+//! no code that panics, which the lints demand, and are fuzzed (`lab/fuzz-laws`), as zstd and serde_json are with them.
 
 use std::any::Any;
 use std::cell::Cell;

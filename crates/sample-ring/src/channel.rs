@@ -148,7 +148,8 @@ impl<T, S> Drop for End<T, S> {
 pub struct Producer<T, S> {
     end: End<T, S>,
     head: usize,
-    /// Number of pushes that leave less than half of the ring in use, whatever the consumer does: it removes items only.
+    /// Number of pushes that leave less than half of the ring in use, whatever the consumer does: it only removes
+    /// items.
     below_half: usize,
 }
 

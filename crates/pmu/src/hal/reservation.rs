@@ -77,8 +77,8 @@ impl<E> Hal<E> {
         Wanted { state, within: within.and(self.counters_for(processor, state)) }
     }
 
-    /// Assigns a free counter of `processor` to each of several [narrowed](Self::narrowed) events, because one choice can
-    /// exclude another, and writes it to the same index of `assigned`. Reserves nothing.
+    /// Assigns a free counter of `processor` to each of several [narrowed](Self::narrowed) events, because one choice
+    /// can exclude another, and writes it to the same index of `assigned`. Reserves nothing.
     ///
     /// # Errors
     /// The index of the first event for which there is no counter beside those before it.
