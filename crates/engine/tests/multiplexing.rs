@@ -271,6 +271,9 @@ fn a_foreign_change_marks_the_event_whose_turn_it_is() {
     let select = scene.machine.processor(0).model().rdmsr(0x186).unwrap();
     assert!(scene.machine.processor(0).write_foreign(0x186, select | 1 << 18));
     scene.rounds(4);
+    // Another change of it later: the first one is what falsified the count.
+    assert!(scene.machine.processor(0).write_foreign(0x186, select | 1 << 23));
+    scene.rounds(4);
     let disturbed: Vec<_> = scene.stop(session).into_iter().filter(|record| record.disturbed_register != 0).collect();
     let [record] = disturbed.as_slice() else { panic!("{disturbed:?}") };
     assert_eq!((record.disturbed_register, record.disturbed_found), (0x186, select | 1 << 18));
@@ -483,6 +486,21 @@ fn no_more_sessions_take_turns_on_a_processor_than_its_timer_serves() {
         assert!(counts[0].count > 0 && counts.iter().all(|record| record.turns >= 2), "{counts:?}");
     }
     scene.assert_nothing_is_held();
+}
+
+#[test]
+fn sessions_that_take_turns_on_one_processor_leave_the_others_to_more_sessions() {
+    let machine = SimMachine::named("sapphire-rapids-2475x", 2);
+    let mut engine = Engine::new(&machine, [0; 4]).unwrap();
+    let client = Client::open(&mut engine, 1, 10);
+    for (processor, counter) in [0, 1].into_iter().flat_map(|processor| (0..8).map(move |counter| (processor, counter)))
+    {
+        let mut header = StartHeader { flags: flags::MULTIPLEX, ..StartHeader::EMPTY };
+        header.processors.insert(processor);
+        let events = [0x90, 0x91].map(|number| EventRequest { counters: 1 << counter, ..event(raw(number), 0) });
+        let started = client.start_with(&mut engine, header, &events).header();
+        assert_eq!(started.cause, 0, "counter {counter} of CPU {processor}: {started:?}");
+    }
 }
 
 /// A timer may expire a little before its time, or another session's may expire at any time.

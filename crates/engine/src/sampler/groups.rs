@@ -209,6 +209,8 @@ mod tests {
         note(&groups, 6, &[1], 1);
         // A session of which one counter was not noted.
         note(&groups, 7, &[3], 2);
+        // The end of a session leaves the rest of the note.
+        note(&groups, NO_SESSION, &[4], 1);
         for (running, session, found) in [
             (&[0, 1, 2, 3][..], 5, Some(&[0, 2][..])),
             (&[0, 2], 5, Some(&[0, 2])),
