@@ -1,8 +1,8 @@
 //! Hypervisors that fault for values, drop bits, or ignore registers: no unguarded access ever faults, and no count is
 //! wrong without a mark.
 //!
-//! The machine of these tests panics if an unguarded access faults, and if an unguarded write sets a bit that no
-//! guarded one has set.
+//! The machine of these tests panics if an unguarded access faults, and if an unguarded write writes zero, or sets or
+//! clears a bit, as no guarded one has.
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -18,7 +18,7 @@ use pmu::source::RawEvent;
 use pmu::{Kind, ProfileInterface};
 use proptest::prelude::*;
 use protocol::{BRANCHES, CountRecord, ErrorCode, EventRequest, ReplyHeader, StartHeader, flags, modes};
-use simulation::{Client, SimMachine};
+use simulation::{Client, ModelCpu, SimMachine};
 
 /// Cases of a plain test. `PROPTEST_CASES` asks for more.
 const CASES: u32 = 400;
@@ -34,10 +34,14 @@ const LESS: u32 = 1;
 
 const NOWHERE: Interrupted = Interrupted { ip: 1, process: 2, thread: 3, mode: protocol::Mode::User };
 
+/// The LVT entry in x2APIC mode.
+const X2APIC_LVT: u32 = 0x834;
+
 /// What a hypervisor does.
 #[derive(Debug, Clone, Copy)]
 enum Kindness {
     Faults,
+    FaultsAtZero,
     Drops,
     Ignores,
 }
@@ -45,6 +49,7 @@ enum Kindness {
 const fn quirk(register: u32, bits: u64, kindness: Kindness) -> Quirk {
     match kindness {
         Kindness::Faults => Quirk::Faults { register, bits },
+        Kindness::FaultsAtZero => Quirk::FaultsAtZero { register },
         Kindness::Drops => Quirk::Drops { register, bits },
         Kindness::Ignores => Quirk::Ignores { register },
     }
@@ -53,6 +58,8 @@ const fn quirk(register: u32, bits: u64, kindness: Kindness) -> Quirk {
 /// What one life on a machine without a hypervisor needs, and what it counts.
 struct Life {
     identity: &'static CpuIdentity,
+    /// Whether the local APIC is in x2APIC mode, and the registers hold values of a program before.
+    is_used: bool,
     events: Vec<EventRequest>,
     flags: u32,
     /// Registers that were written on a processor, each with the bits that were.
@@ -151,21 +158,33 @@ fn live(machine: &SimMachine, events: &[EventRequest], flags: u32) -> Result<Vec
     Ok(counts)
 }
 
+fn machine(identity: &'static CpuIdentity, is_used: bool) -> SimMachine {
+    let machine = SimMachine::new(identity, 2);
+    if !is_used {
+        return machine;
+    }
+    let machine = machine.with_x2apic();
+    machine.all().for_each(ModelCpu::leave_stale_values);
+    machine
+}
+
 /// Returns every life that a machine without a hypervisor can live.
 fn lives() -> &'static [Life] {
     static LIVES: OnceLock<Vec<Life>> = OnceLock::new();
     LIVES.get_or_init(|| {
         let mut lives = Vec::new();
         for identity in cpuid_dumps::all() {
-            for (events, flags) in sessions(identity) {
-                let machine = SimMachine::new(identity, 2);
+            for ((events, flags), is_used) in
+                sessions(identity).into_iter().flat_map(|session| [(session.clone(), false), (session, true)])
+            {
+                let machine = machine(identity, is_used);
                 let Ok(counts) = live(&machine, &events, flags) else { continue };
                 let guarded = machine.processor(LESS).guarded_accesses();
                 let read = guarded.iter().filter(|(access, _)| matches!(access, Access::Read | Access::Write));
                 let mut registers: Vec<u32> = read.map(|(_, register)| *register).collect();
                 registers.sort_unstable();
                 registers.dedup();
-                lives.push(Life { identity, events, flags, registers, counts });
+                lives.push(Life { identity, is_used, events, flags, registers, counts });
             }
         }
         lives
@@ -190,9 +209,22 @@ const REFUSALS: [ErrorCode; 10] = [
     ErrorCode::GroupTooLarge,
 ];
 
+/// Says what a life was lived with, if a panic ends it.
+struct Told<'a>(&'a Life, &'a [Quirk]);
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let Self(Life { identity, is_used, events, .. }, quirks) = self;
+            eprintln!("{}, {is_used}, {events:?}, {quirks:x?}", identity.name);
+        }
+    }
+}
+
 /// Lives a life under a hypervisor, and judges its counts by those without one. Returns whether it was refused.
 fn check(life: &Life, quirks: &[Quirk]) -> Result<bool, TestCaseError> {
-    let machine = SimMachine::new(life.identity, 2);
+    let _told = Told(life, quirks);
+    let machine = machine(life.identity, life.is_used);
     machine.processor(LESS).model().set_quirks(quirks.iter().copied());
     let counts = match live(&machine, &life.events, life.flags) {
         Err(refused) => {
@@ -226,7 +258,12 @@ proptest! {
             (
                 any::<prop::sample::Index>(),
                 prop_oneof![0..64_u32, Just(14), Just(22), 32..36_u32, 58..60_u32],
-                prop_oneof![Just(Kindness::Faults), Just(Kindness::Drops), Just(Kindness::Ignores)],
+                prop_oneof![
+                    Just(Kindness::Faults),
+                    Just(Kindness::FaultsAtZero),
+                    Just(Kindness::Drops),
+                    Just(Kindness::Ignores)
+                ],
             ),
             1..=3,
         ),
@@ -236,7 +273,8 @@ proptest! {
             quirk(*register.get(&life.registers), 1 << bit, *kindness)
         }).collect();
         check(life, &quirks).map_err(|error| {
-            TestCaseError::fail(format!("{}, {:?}, {quirks:x?}: {error}", life.identity.name, life.events))
+            let (name, is_used) = (life.identity.name, life.is_used);
+            TestCaseError::fail(format!("{name}, {is_used}, {:?}, {quirks:x?}: {error}", life.events))
         })?;
     }
 }
@@ -253,16 +291,17 @@ fn every_bit_of_every_register_of_some_processors() {
         }
     }
     for name in ["skylake-6600k", "zen4-7700x", "amd-legacy", "p6-coppermine"] {
-        for life in lives().iter().filter(|life| life.identity.name == name).take(2) {
+        for life in lives().iter().filter(|life| life.identity.name == name).take(4) {
             for register in &life.registers {
-                for kindness in [Kindness::Faults, Kindness::Drops] {
-                    for bit in 0..64 {
-                        let quirks = [quirk(*register, 1 << bit, kindness)];
-                        let is_refused =
-                            check(life, &quirks).unwrap_or_else(|error| panic!("{name}, {quirks:x?}: {error}"));
-                        cases += 1;
-                        refused += u32::from(is_refused);
-                    }
+                // Of a machine that was used before, what differs from the other one.
+                let bits = if life.is_used && *register != X2APIC_LVT { 0..0 } else { 0..64 };
+                let each = |kindness| bits.clone().map(move |bit| quirk(*register, 1 << bit, kindness));
+                let zero = quirk(*register, 0, Kindness::FaultsAtZero);
+                for quirk in each(Kindness::Faults).chain(each(Kindness::Drops)).chain([zero]) {
+                    let is_refused =
+                        check(life, &[quirk]).unwrap_or_else(|error| panic!("{name}, {quirk:x?}: {error}"));
+                    cases += 1;
+                    refused += u32::from(is_refused);
                 }
             }
         }

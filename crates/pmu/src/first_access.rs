@@ -6,10 +6,11 @@
 //! processor. A fault becomes a [`Fault`], and the session is refused.
 //!
 //! Hypervisors also check values: they fault for bits that they do not support, or drop them (intel/pcm, pull request
-//! 142; Linux, arch/x86/kvm/pmu.c). So the values that are written later are written here first, without the bits that
-//! let a counter count, then read back, and replaced by what was found. Where a value faults or is not kept, the
-//! processor does without the feature that needs it, if it can. What is read back is what [later
-//! comparisons](crate::ProfileInterface::compare) expect.
+//! 142; Linux, arch/x86/kvm/pmu.c). So the values that are written later are written here first, zero among them,
+//! without the bits that let a counter count, then read back, and replaced by what was found. What was found is written
+//! back before any other value, because nothing could restore a register that faults for what it contains. Where a
+//! value faults or is not kept, the processor does without the feature that needs it, if it can. What is read back is
+//! what [later comparisons](crate::ProfileInterface::compare) expect.
 //!
 //! Each interface lists its registers in one function, next to its other accesses. Which registers it needs may depend
 //! on what others contain, so that the list is code: it reads what it finds.
@@ -238,6 +239,17 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
         let result = accesses();
         self.restore(msr, found)?;
         result
+    }
+
+    /// Reads a register and writes the value back, then performs `trials`, which get that value, and
+    /// [restores](Self::restore) it. A register that faults for what it contains is never changed: nothing could restore
+    /// it.
+    ///
+    /// # Errors
+    /// A fault of the register, or that of the trials.
+    pub fn trying<T>(&self, msr: Msr, trials: impl FnOnce(u64) -> Result<T, Fault>) -> Result<T, Fault> {
+        let found = self.read_write(msr)?;
+        self.restoring(msr, found, || trials(found))
     }
 
     /// Writes the value that a register contained before it was changed. A fault of that value is passing, so the write

@@ -7,8 +7,8 @@
 use x86_defs::cpuid::{Leaf1Edx, leaf};
 use x86_defs::local_apic::{self, ApicBase, DELIVERY_MODE_FIXED, LvtPerformance};
 
-use crate::cpu::{Cpu, Msr};
-use crate::first_access::{Fault, FirstAccess, GuardedCpu, Phase};
+use crate::cpu::{Cpu, Cpuid, Msr};
+use crate::first_access::{Access, Fault, FirstAccess, GuardedCpu, Phase};
 
 const IA32_APIC_BASE: Msr = Msr::new(local_apic::IA32_APIC_BASE);
 
@@ -34,7 +34,7 @@ pub fn place(cpu: &impl GuardedCpu) -> Option<Place> {
 
 /// Returns the location of the entry, by IA32_APIC_BASE.
 fn place_by(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Option<Place>, Fault> {
-    if !Leaf1Edx::from_bits(first.cpuid().cpuid(leaf::FEATURES, 0).edx).apic() {
+    if !has_apic(first.cpuid()) {
         return Ok(None);
     }
     let base = ApicBase::from_bits(first.read(IA32_APIC_BASE)?);
@@ -45,13 +45,22 @@ fn place_by(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Option<Place>, F
     })
 }
 
+fn has_apic(cpu: &impl Cpuid) -> bool {
+    Leaf1Edx::from_bits(cpu.cpuid(leaf::FEATURES, 0).edx).apic()
+}
+
 /// Accesses for the first time the registers of the entry of the current processor, and masks and unmasks the entry if
-/// the HAL of Windows has set it up.
+/// the HAL of Windows has set it up. A local APIC that says it is disabled is a fault.
 pub(crate) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
-    if place_by(first)? != Some(Place::Register) {
-        return Ok(());
+    match place_by(first)? {
+        Some(Place::Register) => {}
+        // No value of the register is tried, but another processor may say that the entry is one.
+        None if has_apic(first.cpuid()) => {
+            return Err(Fault { access: Access::Read, number: IA32_APIC_BASE.address(), value: 0 });
+        }
+        _ => return Ok(()),
     }
-    let found = first.read_write(X2APIC_LVT_PERFORMANCE)?;
+    let found = first.read(X2APIC_LVT_PERFORMANCE)?;
     let entry = LvtPerformance::from_bits((found & 0xFFFF_FFFF) as u32);
     if !is_windows(entry) {
         return Ok(());

@@ -48,6 +48,11 @@ pub enum Quirk {
         /// The bits.
         bits: u64,
     },
+    /// WRMSR raises #GP if the value is zero.
+    FaultsAtZero {
+        /// Address of the register.
+        register: u32,
+    },
     /// WRMSR ignores these bits of the value, so that they are written as zero.
     Drops {
         /// Address of the register.
@@ -70,6 +75,7 @@ impl Quirk {
     pub(crate) fn filter(self, msr: u32, value: u64) -> Result<Option<u64>, GeneralProtection> {
         match self {
             Self::Faults { register, bits } if register == msr && value & bits != 0 => Err(GeneralProtection),
+            Self::FaultsAtZero { register } if register == msr && value == 0 => Err(GeneralProtection),
             Self::Drops { register, bits } if register == msr => Ok(Some(value & !bits)),
             Self::Ignores { register } if register == msr => Ok(None),
             _ => Ok(Some(value)),

@@ -20,8 +20,7 @@ use crate::{
 };
 use std::collections::BTreeSet;
 
-/// Numbers of executed instructions, including those that faulted. Writes by [`Processor::set_lvt`] go to memory and
-/// are not included.
+/// Numbers of executed instructions, also of those that faulted, without memory writes by [`Processor::set_lvt`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Accesses {
     /// RDMSR.
@@ -134,12 +133,15 @@ impl Processor {
     /// Switches the APIC to x2APIC mode: the LVT entry is MSR 834H.
     #[must_use]
     pub fn with_x2apic(mut self) -> Self {
-        self.apic.enter_x2apic();
+        self.enter_x2apic();
         self
     }
+    /// As [`with_x2apic`](Self::with_x2apic).
+    pub fn enter_x2apic(&mut self) {
+        self.apic.enter_x2apic();
+    }
 
-    /// Ignores accesses to absent MSRs instead of raising #GP, like KVM with `ignore_msrs`: reads return zero, and
-    /// writes are dropped.
+    /// Lets absent MSRs read as zero and ignore writes instead of raising #GP, like KVM with `ignore_msrs`.
     #[must_use]
     pub fn with_absent_msrs_ignored(mut self) -> Self {
         self.ignores_absent_msrs = true;
@@ -540,7 +542,6 @@ impl Processor {
     pub fn interrupt_due(&self) -> bool {
         self.pending && self.apic.delivers()
     }
-
     /// Returns the ledger since the processor was created or since [`clear_ledger`](Self::clear_ledger).
     #[must_use]
     pub fn ledger(&self) -> &Ledger {

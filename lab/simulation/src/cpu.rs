@@ -38,12 +38,37 @@ pub struct ModelCpu {
     asleep: AtomicBool,
     /// Guarded accesses that did not fault.
     first: Mutex<BTreeSet<(Access, u32)>>,
-    /// By register, the bits that a guarded write has set, or that a read has found: an unguarded write may set them.
-    proven: Mutex<BTreeMap<u32, u64>>,
+    /// By register, what an unguarded write may write.
+    proven: Mutex<BTreeMap<u32, Proven>>,
     /// Whether an unguarded access panics unless it is in `first`.
     must_guard: AtomicBool,
     /// Accesses since a guarded one faulted, or [`NO_FAULT`].
     since_fault: AtomicU64,
+}
+
+/// What guarded writes have written to a register, or unguarded reads have found there: another program wrote it. What
+/// a guarded read has found proves nothing, because the value may be that of the reset or of a hypervisor.
+#[derive(Default)]
+struct Proven {
+    /// The bits that were set.
+    set: u64,
+    /// The bits that were clear.
+    clear: u64,
+    /// Whether all were.
+    zero: bool,
+}
+
+/// Returns the bits of a register that may be cleared although no guarded write has cleared them.
+const fn clear_by_others(number: u32) -> u64 {
+    match number {
+        // The threads of a core may share MSR_OFFCORE_RSP_0 and 1: one writes back what the other has found.
+        0x1A6 | 0x1A7 => u64::MAX,
+        // Fixed counter 3 and its metrics, in IA32_FIXED_CTR_CTRL and IA32_PERF_GLOBAL_CTRL. A trial would stop them
+        // for a program that counts them already, although only a forced session takes them from it.
+        0x38D => 0xF << 12,
+        0x38F => 1 << 35 | 1 << 48,
+        _ => 0,
+    }
 }
 
 /// No guarded access has faulted.
@@ -78,7 +103,7 @@ impl ModelCpu {
     }
 
     /// Sets whether every unguarded access panics unless a guarded one of the same kind came before it, and every
-    /// unguarded write that sets bits which no guarded one has set. If not, accesses are not noted.
+    /// unguarded write of zero, or of a bit as no guarded one has written it. If not, accesses are not noted.
     pub fn require_guards(&self, require: bool) {
         self.must_guard.store(require, Ordering::Relaxed);
     }
@@ -119,20 +144,29 @@ impl ModelCpu {
         }
     }
 
-    /// Notes bits that a register has taken, or had.
+    /// Notes what a register has taken, or had.
     fn note_proven(&self, number: u32, value: u64) {
         if self.must_guard() {
-            *self.proven.lock().unwrap_or_else(PoisonError::into_inner).entry(number).or_default() |= value;
+            let mut all = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
+            let proven = all.entry(number).or_default();
+            proven.set |= value;
+            proven.clear |= !value;
+            proven.zero |= value == 0;
         }
     }
 
-    /// Panics if an unguarded write sets bits that no guarded access has set or found.
+    /// Panics if an unguarded write sets or clears bits as no guarded one has, or all of them.
     #[track_caller]
     fn check_proven(&self, number: u32, value: u64) {
         if self.must_guard() {
-            let proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
-            let new = value & !proven.get(&number).copied().unwrap_or_default();
-            assert!(new == 0, "wrmsr {number:#x} {value:#x}: no guarded access has written the bits {new:#x}");
+            let all = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
+            let proven = all.get(&number).unwrap_or(const { &Proven { set: 0, clear: 0, zero: false } });
+            let (by_others, set) = (clear_by_others(number), value & !proven.set);
+            let clear = !value & !proven.clear & !by_others;
+            let is_zero_proven = value != 0 || proven.zero || by_others != 0;
+            assert!(set == 0, "wrmsr {number:#x} {value:#x}: no guarded access has written the bits {set:#x}");
+            assert!(clear == 0, "wrmsr {number:#x} {value:#x}: no guarded access has cleared the bits {clear:#x}");
+            assert!(is_zero_proven, "wrmsr {number:#x} 0: no guarded access has written zero");
         }
     }
 
@@ -328,7 +362,6 @@ impl GuardedCpu for ModelCpu {
     fn try_rdmsr(&self, msr: Msr) -> Result<u64, first_access::GeneralProtection> {
         self.check_awake(&format_args!("a guarded rdmsr {:#x}", msr.address()));
         let outcome = self.attempted("try_rdmsr", |model| model.rdmsr(msr.address()));
-        self.note_proven(msr.address(), outcome.unwrap_or_default());
         self.guarded(Access::Read, msr.address(), outcome)
     }
 
@@ -370,10 +403,15 @@ impl Cpu for ModelCpu {
         served(self.accessed().rdpmc(index), &access)
     }
 
+    /// In x2APIC mode, the entry is a register like others.
     fn lvt_pmi(&self) -> u32 {
         self.check_awake(&"a read of the local vector table");
         self.local_reads.fetch_add(1, Ordering::Relaxed);
-        self.accessed().lvt()
+        if self.model().is_x2apic() {
+            (self.rdmsr(X2APIC_LVT_PERFORMANCE) & 0xFFFF_FFFF) as u32
+        } else {
+            self.accessed().lvt()
+        }
     }
 
     fn run_loop(&self, iterations: u32) {

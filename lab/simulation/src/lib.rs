@@ -9,6 +9,7 @@ mod client;
 mod cpu;
 mod fault_point;
 mod sim_machine;
+mod stale;
 
 pub use client::{Answer, Client, STATUS_PENDING, quiet_modes};
 pub use cpu::{ModelCpu, access_first, boot, current};

@@ -234,6 +234,13 @@ impl SimMachine {
         self
     }
 
+    /// Switches every local APIC to x2APIC mode.
+    #[must_use]
+    pub fn with_x2apic(self) -> Self {
+        self.all().for_each(|cpu| cpu.model().enter_x2apic());
+        self
+    }
+
     /// Lets no time pass between two accesses of the driver, for callers that know in advance what each counter counts
     /// in kernel mode. A test of counts must not use it.
     #[must_use]

@@ -144,19 +144,18 @@ impl NetBurst {
         for counter in 0..self.counters() {
             let number = self.of_core(thread, counter);
             let cccr = MSR_BPU_CCCR0.at(number);
-            let found = first.read_write(cccr)?;
-            first.restoring(cccr, found, || {
+            first.trying(cccr, |_| {
                 first.demand(cccr, ENABLED)?;
                 first.demand(cccr, IDLE)?;
+                first.demand(cccr, 0)?;
                 let register = MSR_BPU_COUNTER0.at(number);
-                let found = first.read_write(register)?;
-                first.counter(number.into())?;
-                first.restoring(register, found, || {
+                first.trying(register, |_| {
+                    first.counter(number.into())?;
                     try_load(first, register, COUNT).and_then(|()| try_load(first, register, 0))
                 })
             })?;
         }
-        self.escrs(thread).try_for_each(|escr| first.read_write(escr).map(|_| ()))
+        self.escrs(thread).try_for_each(|escr| first.trying(escr, |_| first.demand(escr, 0)))
     }
 
     /// Returns both ESCRs of every unit in the table; for a thread, those of its column.

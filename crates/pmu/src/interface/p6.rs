@@ -60,8 +60,7 @@ const fn counts(select: PerfEvtSel) -> bool {
 /// Accesses every register for the first time. The enable flag of the first select register is clear meanwhile: it lets
 /// the second counter count, which then would not keep the value that is tried.
 pub(super) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
-    let found = first.read(PERF_EVT_SEL0)?;
-    first.restoring(PERF_EVT_SEL0, found, || {
+    first.trying(PERF_EVT_SEL0, |_| {
         first.write(PERF_EVT_SEL0, 0)?;
         BANK.access_first(first, FIRST)
     })

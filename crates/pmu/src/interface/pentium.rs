@@ -34,13 +34,12 @@ fn cesr(cpu_counters: CpuCounters<'_>, counters: CounterSet) -> Cesr {
 
 /// Accesses every register for the first time.
 pub(super) fn access_first(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<(), Fault> {
-    let found = first.read_write(CESR)?;
-    first.restoring(CESR, found, || {
+    first.trying(CESR, |_| {
         first.demand(CESR, SELECT)?;
+        first.demand(CESR, 0)?;
         for counter in 0..COUNTERS {
             let counter = CTR0.at(counter);
-            let found = first.read_write(counter)?;
-            first.restoring(counter, found, || first.demand(counter, COUNT).and_then(|()| first.demand(counter, 0)))?;
+            first.trying(counter, |_| first.demand(counter, COUNT).and_then(|()| first.demand(counter, 0)))?;
         }
         Ok(())
     })

@@ -56,12 +56,12 @@ impl Bank {
     pub fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>, enables: CounterSet) -> Result<(), Fault> {
         for counter in self.all.iter() {
             let select = self.select(counter);
-            let found = first.read_write(select)?;
-            first.restoring(select, found, || {
+            first.trying(select, |_| {
                 if enables.has(counter) {
                     first.demand(select, ENABLED)?;
                 }
                 first.demand(select, SELECT)?;
+                first.demand(select, 0)?;
                 Counters::access_first(self, first, counter)
             })?;
         }
@@ -248,9 +248,8 @@ pub trait Counters: Copy {
     /// Accesses the registers of a counter, which stands still, for the first time.
     fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>, counter: u8) -> Result<(), Fault> {
         let place = self.place(counter);
-        let found = first.read_write(place.register)?;
-        first.counter(place.index)?;
-        first.restoring(place.register, found, || {
+        first.trying(place.register, |_| {
+            first.counter(place.index)?;
             first.demand(place.register, COUNT)?;
             first.demand(place.register, 0)
         })

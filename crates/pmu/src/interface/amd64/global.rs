@@ -106,6 +106,8 @@ impl Global {
         tried.map_err(needs_bits)?;
         first.read(PERF_CNTR_GLOBAL_STATUS)?;
         let clear = |status: GlobalStatus| first.write(PERF_CNTR_GLOBAL_STATUS_CLR, status.into_bits());
+        // A spurious interrupt clears no bit.
+        clear(GlobalStatus::new())?;
         let without_freeze = self.clearable.with_pmcs_frozen(false);
         match clear(self.clearable) {
             Ok(()) => Ok(self),

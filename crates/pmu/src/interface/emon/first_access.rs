@@ -29,8 +29,7 @@ impl Emon {
             examined.access_bank(first)?;
             return Ok(examined);
         }
-        let found = first.read_write(IA32_PERF_GLOBAL_CTRL)?;
-        let accessed = first.restoring(IA32_PERF_GLOBAL_CTRL, found, || {
+        let accessed = first.trying(IA32_PERF_GLOBAL_CTRL, |found| {
             first.write(IA32_PERF_GLOBAL_CTRL, found & !self.capabilities.own())?;
             examined.access_bank(first)?;
             let accessed = examined.access_fixed(first, has_metrics)?;
@@ -68,9 +67,8 @@ impl Emon {
         if fixed.is_empty() {
             return Ok(self);
         }
-        let found = first.read_write(IA32_FIXED_CTR_CTRL)?;
-        let others = fixed::others(self.capabilities, found);
-        first.restoring(IA32_FIXED_CTR_CTRL, found, || {
+        first.trying(IA32_FIXED_CTR_CTRL, |found| {
+            let others = fixed::others(self.capabilities, found);
             first.write(IA32_FIXED_CTR_CTRL, others)?;
             for counter in fixed.iter() {
                 Counters::access_first(self, first, counter)?;
@@ -86,9 +84,10 @@ impl Emon {
         })
     }
 
-    /// Accesses the register that clears the status. Returns the interface without a bit for frozen counters if the
-    /// register does not take it.
+    /// Accesses the register that clears the status: with all bits, and with none, as a spurious interrupt does. Returns
+    /// the interface without a bit for frozen counters if the register does not take it.
     fn access_reset(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
+        first.write(IA32_PERF_GLOBAL_OVF_CTRL, 0)?;
         let without_freeze = self.capabilities.with_ctr_frz(false);
         match first.write(IA32_PERF_GLOBAL_OVF_CTRL, self.capabilities.clearable()) {
             Ok(()) => Ok(self),

@@ -198,26 +198,24 @@ impl Emon {
         if !found.perf_metrics_available() {
             return Ok(Self { capabilities: self.capabilities.with_slots(false) });
         }
-        let slots = first.read_write(IA32_FIXED_CTR0.at(SLOTS))?;
-        let metrics = first.read_write(MSR_PERF_METRICS)?;
-        first.counter(RDPMC_SLOTS)?;
-        first.counter(perfmon::RDPMC_METRICS)?;
-        // The metrics are written after the counter. A counter that counts for another program, which only a forced
-        // session disturbs, does not keep the value.
-        let is_counting = first.read(IA32_FIXED_CTR_CTRL)? & FIELD != 0;
-        if !is_counting {
-            // A register that ignores writes may read as zero.
-            first.demand(IA32_FIXED_CTR0.at(SLOTS), unmanaged::COUNT)?;
-        }
-        for register in [IA32_FIXED_CTR0.at(SLOTS), MSR_PERF_METRICS] {
-            if is_counting {
-                first.write(register, 0)?;
-            } else {
-                first.demand(register, 0)?;
-            }
-        }
-        first.write(IA32_FIXED_CTR0.at(SLOTS), slots)?;
-        first.write(MSR_PERF_METRICS, metrics)?;
+        let slots = IA32_FIXED_CTR0.at(SLOTS);
+        // The metrics are written after the counter.
+        first.trying(MSR_PERF_METRICS, |_| {
+            first.trying(slots, |_| {
+                first.counter(RDPMC_SLOTS)?;
+                first.counter(perfmon::RDPMC_METRICS)?;
+                // A counter that counts for another program, which only a forced session disturbs, does not keep the
+                // value.
+                if first.read(IA32_FIXED_CTR_CTRL)? & FIELD != 0 {
+                    first.write(slots, 0)?;
+                    return first.write(MSR_PERF_METRICS, 0);
+                }
+                // A register that ignores writes may read as zero.
+                first.demand(slots, unmanaged::COUNT)?;
+                first.demand(slots, 0)?;
+                first.demand(MSR_PERF_METRICS, 0)
+            })
+        })?;
         Ok(self)
     }
 
