@@ -2,7 +2,7 @@
 //!
 //! A name is shown only for code that is known to belong to it. The exception directory says where functions begin and
 //! end. Where it does not, a symbol ends at the next one, but an exported function ends where its code does, because
-//! most functions have no export.
+//! most functions have no export. Public names of a PDB are treated in the same way.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -163,10 +163,32 @@ impl ImageSymbols {
             return Some(address.map_or((part.function, None), |address| (address, self.name(address))));
         }
         let address = nearest?;
-        let is_unwound = self.functions.part_at(address).is_some()
-            || self.functions.next_after(address).is_some_and(|begin| begin <= offset);
         let is_beyond = || self.is_export(address) && offset >= self.end(address, section);
-        (!is_unwound && !is_beyond()).then(|| (address, self.name(address)))
+        (!self.is_unwound_before(address, offset) && !is_beyond()).then(|| (address, self.name(address)))
+    }
+
+    /// Returns whether a function with unwind information begins at or after `address` and not after `offset`, or has
+    /// `address`. `offset`, which has no such information, is in another one then.
+    fn is_unwound_before(&self, address: u32, offset: u32) -> bool {
+        self.functions.part_at(address).is_some()
+            || self.functions.next_after(address).is_some_and(|begin| begin <= offset)
+    }
+
+    /// Returns what has `offset`: `public`, the last public name of a PDB before it, or another function without a
+    /// name. Most PDBs of others have no names of static functions.
+    pub fn function_of_public(&self, public: FoundSymbol, offset: u32) -> Option<FoundSymbol> {
+        let Some(section) = self.code.iter().find(|section| (section.begin..section.end).contains(&offset)) else {
+            return Some(public);
+        };
+        let address = public.address;
+        if let Some(part) = self.functions.part_at(offset) {
+            let is_own = address == part.function
+                || self.functions.part_at(address).is_some_and(|other| other.function == part.function);
+            let other = FoundSymbol { address: part.function, size: None, name: None, inlined: Vec::new() };
+            return Some(if is_own { public } else { other });
+        }
+        let is_own = !self.is_unwound_before(address, offset) && offset < self.end(address, *section);
+        is_own.then_some(public)
     }
 
     /// Returns the last address up to `offset` that has names.

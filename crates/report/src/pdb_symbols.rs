@@ -72,13 +72,15 @@ impl PdbSymbols {
         contents.with_dependent(|_, functions| functions.find_frames(offset).ok().flatten().map(|found| read(&found)))
     }
 
-    /// Returns the function at `offset`. It has no name if the PDB has none for its code.
+    /// Returns the function at `offset`. It has no name if the PDB has none for its code, and no size if only a public
+    /// name is known: that one extends to the next, and has no lines of source code.
     pub fn at(&self, offset: u32) -> Option<FoundSymbol> {
         self.with_frames(offset, |found| {
             let name = found.frames.last().and_then(|frame| frame.function.as_deref());
+            let end = found.end_rva.filter(|_| found.frames.iter().any(|frame| frame.line.is_some()));
             FoundSymbol {
                 address: found.start_rva,
-                size: found.end_rva.and_then(|end| end.checked_sub(found.start_rva)),
+                size: end.and_then(|end| end.checked_sub(found.start_rva)),
                 name: name.map(|name| self.name(found.start_rva, name)),
                 inlined: inlined(code_frames(found)),
             }

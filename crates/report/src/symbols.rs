@@ -166,7 +166,10 @@ impl SymbolFinder {
             let served = iter::once_with(|| self.served_file(name, &key));
             let symbols = local.chain(served).map(|path| debug_file_symbols(path?, id));
             if let Some(symbols) = first_found(symbols, &mut reason) {
-                return Ok(Symbols::of_pdb(symbols));
+                // Without the image, a public name extends to the next one.
+                let mut images = self.image_files(module).into_iter().filter_map(Result::ok);
+                let image = images.find_map(|path| self.image(&path, module, &mut Reason::NotFound).ok());
+                return Ok(Symbols::of_pdb(symbols, image));
             }
         }
         if module.image_size == 0 {
@@ -353,7 +356,8 @@ pub(crate) struct Symbols {
 }
 
 enum SymbolTable {
-    Pdb(PdbSymbols),
+    /// With the image, if it is found: it says which function has code without private symbols.
+    Pdb(PdbSymbols, Option<Box<ImageSymbols>>),
     Image(ImageSymbols),
     /// A library that does what a test wants.
     #[cfg(test)]
@@ -389,9 +393,17 @@ impl FoundName {
     }
 }
 
+/// Returns what has `offset`, whose last public name before it is `public`.
+fn cut(public: FoundSymbol, image: Option<&ImageSymbols>, offset: u32) -> Option<FoundSymbol> {
+    match image {
+        Some(image) => image.function_of_public(public, offset),
+        None => Some(public),
+    }
+}
+
 impl Symbols {
-    fn of_pdb(symbols: PdbSymbols) -> Self {
-        Self::of(SymbolTable::Pdb(symbols), None)
+    fn of_pdb(symbols: PdbSymbols, image: Option<ImageSymbols>) -> Self {
+        Self::of(SymbolTable::Pdb(symbols, image.map(Box::new)), None)
     }
 
     fn of_image(symbols: ImageSymbols, lack: Reason) -> Self {
@@ -414,7 +426,9 @@ impl Symbols {
     /// Returns the function at `offset` by the public names, which are used after a failure.
     fn public_at(&self, offset: u32) -> Option<FoundSymbol> {
         match &*self.table {
-            SymbolTable::Pdb(pdb) => guarded(|| pdb.public_at(offset)).ok().flatten(),
+            SymbolTable::Pdb(pdb, image) => {
+                guarded(|| cut(pdb.public_at(offset)?, image.as_deref(), offset)).ok().flatten()
+            }
             SymbolTable::Image(_) => None,
             #[cfg(test)]
             SymbolTable::StandIn(_) => None,
@@ -425,7 +439,7 @@ impl Symbols {
     pub(crate) fn lack(&self, is_nameless: bool) -> Option<Reason> {
         if let Some(failure) = self.failure.get() {
             let (path, rest) = match &*self.table {
-                SymbolTable::Pdb(pdb) => (pdb.path(), "only its public names are shown"),
+                SymbolTable::Pdb(pdb, _) => (pdb.path(), "only its public names are shown"),
                 SymbolTable::Image(image) => (image.path(), "none of its names is shown after that"),
                 #[cfg(test)]
                 SymbolTable::StandIn(_) => (Path::new("stand-in"), "nothing is shown"),
@@ -445,7 +459,11 @@ impl Symbols {
     pub(crate) fn at(&self, offset: u32) -> Option<FoundSymbol> {
         let found = self.read(|table| match table {
             SymbolTable::Image(image) => image.at(offset),
-            SymbolTable::Pdb(pdb) => pdb.at(offset),
+            SymbolTable::Pdb(pdb, image) => match pdb.at(offset)? {
+                // A function with private symbols has a size.
+                found if found.size.is_some() => Some(found),
+                public => cut(public, image.as_deref(), offset),
+            },
             #[cfg(test)]
             SymbolTable::StandIn(at) => at(offset),
         });
@@ -456,7 +474,7 @@ impl Symbols {
     fn frames(&self, offset: u32) -> Vec<CodeFrame> {
         let found = self.read(|table| match table {
             SymbolTable::Image(image) => image.frames(offset),
-            SymbolTable::Pdb(pdb) => pdb.frames(offset),
+            SymbolTable::Pdb(pdb, _) => pdb.frames(offset),
             #[cfg(test)]
             SymbolTable::StandIn(_) => Vec::new(),
         });
@@ -467,7 +485,7 @@ impl Symbols {
     pub(crate) fn next_after(&self, address: u32) -> Option<u32> {
         let found = self.read(|table| match table {
             SymbolTable::Image(image) => image.next_after(address),
-            SymbolTable::Pdb(pdb) => pdb.next_after(address),
+            SymbolTable::Pdb(pdb, _) => pdb.next_after(address),
             #[cfg(test)]
             SymbolTable::StandIn(_) => None,
         });
@@ -568,7 +586,7 @@ mod tests {
         flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut bytes).unwrap();
         fs::write(&path, bytes).unwrap();
         let (_, pdb) = PdbSymbols::read(&path).unwrap();
-        let symbols = Symbols::of(SymbolTable::Pdb(pdb), None);
+        let symbols = Symbols::of_pdb(pdb, None);
         let both = |offset| Some((symbols.at(offset)?, symbols.public_at(offset)?));
         let both = (0x1000..0x1400).filter_map(both).filter(|(whole, public)| whole.address == public.address);
         let names: FxHashSet<String> = both.filter_map(|(_, public)| Some(public.name?.text)).collect();

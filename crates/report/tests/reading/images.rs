@@ -8,7 +8,7 @@ use report::{Annotation, Filter, NamePattern, Reason, SymbolFinder, SymbolIndex}
 
 use super::pe_image::{FUNCTION, GO, PeImage, UNTYPED};
 use super::support::{APP, CYCLES, read};
-use super::symbols::{folder, given, location, look_up, pdb, recorded};
+use super::symbols::{folder, given, location, look_up, pdb, public_pdb, recorded};
 
 /// GUID of the PDB among the fixtures.
 const GUID: [u32; 4] = [0xFB43_168B, 0xADCA_D573, 0x2044_4C4C, 0x2E42_4450];
@@ -194,6 +194,24 @@ fn a_pdb_of_another_build_is_told_although_the_image_is_present() {
     let (names, missing) = look_up(&module, &[0x1000], &given(folder.path()));
     assert_eq!(names, ["leaf"]);
     assert_eq!(missing, Some(Reason::OtherBuild(folder.path().join("app.pdb"))));
+}
+
+/// Microsoft's PDBs have no names of static functions: the code behind a public name is often another function's.
+#[test]
+fn a_public_name_of_a_pdb_names_its_own_code_only() {
+    let (pdb, debug) = public_pdb();
+    let unwind = vec![([0x1000, 0x1008], None), ([0x1008, 0x1010], None), ([0x1010, 0x1018], Some([0x1000, 0x1008]))];
+    let image = PeImage { code: code(), unwind, ..PeImage::default() };
+    let module = Module { debug: Some(debug), ..app() };
+    let offsets = [0x1004, 0x100C, 0x1014, 0x101C, 0x1020, 0x1028];
+    let with_image = folder(&[("app.exe", &image.bytes()), ("folded.pdb", &pdb)]);
+    let (names, _) = look_up(&module, &offsets, &given(with_image.path()));
+    let step = "__mod_MOD_step";
+    assert_eq!(names, [step, "app.exe+0x1008", step, "app.exe+0x101c", "entry", "app.exe+0x1028"]);
+    // Without the image nothing says where functions end.
+    let alone = folder(&[("folded.pdb", &pdb)]);
+    let (names, _) = look_up(&module, &offsets, &given(alone.path()));
+    assert_eq!(names, [step, step, step, step, "entry", "entry"]);
 }
 
 #[test]

@@ -106,12 +106,17 @@ fn pdb_names_every_function_from_its_first_byte_to_its_last() {
     assert_eq!(missing, None);
 }
 
-#[test]
-fn names_in_a_pdb_keep_their_underscores_and_say_what_was_folded() {
+/// Returns a PDB with public names only, and its name and build.
+pub fn public_pdb() -> (Vec<u8>, DebugFile) {
     let mut pdb = Vec::new();
     GzDecoder::new(FOLDED).read_to_end(&mut pdb).unwrap();
+    (pdb, DebugFile { name: "folded.pdb".to_owned(), id: "CA03220C90555DEA4C4C44205044422E1".to_owned() })
+}
+
+#[test]
+fn names_in_a_pdb_keep_their_underscores_and_say_what_was_folded() {
+    let (pdb, debug) = public_pdb();
     let folder = folder(&[("folded.pdb", &pdb)]);
-    let debug = DebugFile { name: "folded.pdb".to_owned(), id: "CA03220C90555DEA4C4C44205044422E1".to_owned() };
     let module = Module { debug: Some(debug), ..dll() };
     let (names, missing) = look_up(&module, &[0x1000, 0x1060], &given(folder.path()));
     assert_eq!(names[0], "__mod_MOD_step");
