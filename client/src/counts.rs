@@ -103,6 +103,9 @@ pub struct EventCount {
     /// Index of the event in the request.
     #[serde(skip)]
     pub index: u32,
+    /// Group of the event in the request, or 0.
+    #[serde(skip)]
+    pub group: u32,
 }
 
 impl EventCount {
@@ -201,6 +204,7 @@ pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
                 mode_bits: record.modes,
                 ticks: 0,
                 index: record.index,
+                group: 0,
             }),
         }
     }

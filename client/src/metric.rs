@@ -48,9 +48,11 @@ pub fn of(event: &EventCount, all: &[EventCount]) -> Option<Metric> {
 
 fn share_of(event: &EventCount, role: Role, all: &[EventCount]) -> Option<Metric> {
     let (whole, unit, percent) = share(role)?;
-    // Only counts in the same modes and of the same core type are comparable.
+    // Only counts in the same modes and of the same core type are comparable. Of several, the one of the same group was
+    // counted at the same times.
     let key = |one: &EventCount| (one.mode_bits, one.core_type_number);
-    let whole = all.iter().find(|other| role::of(&other.source) == Some(whole) && key(other) == key(event))?;
+    let all = all.iter().filter(|other| role::of(&other.source) == Some(whole) && key(other) == key(event));
+    let whole = all.min_by_key(|other| other.group != event.group)?;
     let factor = if percent { 100.0 } else { 1.0 };
     (whole.scaled > 0)
         .then(|| Metric { value: factor * real(event.scaled) / real(whole.scaled), unit: unit.to_owned() })

@@ -1,6 +1,6 @@
 //! A driver with predefined replies.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::thread;
 use std::time::Duration;
@@ -128,17 +128,21 @@ impl FakeDriver {
         list(output, header, &self.with_indexes(stopped))
     }
 
-    /// Returns the counts with the indexes of their events in the request that started them.
+    /// Returns the counts with the indexes of their events in the request that started them. Several counts of an event
+    /// and CPU are those of its groups, in order.
     fn with_indexes(&self, mut counts: Vec<CountRecord>) -> Vec<CountRecord> {
         let starts = self.inputs(Code::Start);
         let started = starts.last().map(|input| <[EventRequest]>::ref_from_bytes(&input[size_of::<StartHeader>()..]));
         if let Some(started) = started {
             let events = started.unwrap();
+            let mut seen: HashMap<_, usize> = HashMap::new();
             for count in &mut counts {
                 let whole = (count.source, count.modes, count.event, count.extra);
                 let is_its = |event: &EventRequest| (event.source, event.modes, event.event, event.extra) == whole;
-                let started = (0..).zip(events).find(|(_, event)| is_its(event));
-                count.index = started.map_or(0, |(index, _)| index);
+                let number = seen.entry((whole, count.core_type, count.processor)).or_default();
+                let indexes = || (0..).zip(events).filter(|(_, event)| is_its(event)).map(|(index, _)| index);
+                count.index = indexes().nth(*number).or_else(|| indexes().next()).unwrap_or_default();
+                *number += 1;
             }
         }
         counts

@@ -112,7 +112,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     system.note_interrupts()?;
     let header = StartHeader { flags: flags::MULTIPLEX | args.force.flags(), processors, ..StartHeader::EMPTY };
     let plan = Plan { args, connection: &connection, system, header };
-    let mut printer = Printer { args, connection: &connection, metrics, sets, shown: 0 };
+    let mut printer = Printer { args, connection: &connection, metrics, sets, groups: Vec::new(), shown: 0 };
     let mut runs = Vec::new();
     for _ in 0..args.repeat.unwrap_or(1) {
         let begun = plan.begin(&mut requested, |refusal, requested| {
@@ -127,6 +127,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
             printer.metrics = Metrics::new(&args.metrics, requested, &processors, &refused, &connection, system)?;
             Ok(!requested.is_empty())
         })?;
+        printer.groups = requested.iter().map(|event| event.group).collect();
         let measured = plan.count(begun, |time, records| {
             let out = output(&mut file, args, context);
             printer.interval(time, records, out)
@@ -205,6 +206,8 @@ struct Printer<'a> {
     metrics: Metrics,
     /// The sets of processors that have rows; `None` for the whole machine.
     sets: Option<Vec<Set>>,
+    /// Group of each event of the request.
+    groups: Vec<u32>,
     /// Number of intervals so far.
     shown: u64,
 }
@@ -214,6 +217,10 @@ impl Printer<'_> {
     fn events(&self, records: &[CountRecord]) -> Result<Vec<EventCount>, Error> {
         let mut events = counts(records, self.connection)?.events;
         events.sort_by_key(|event| event.index);
+        for event in &mut events {
+            let group = usize::try_from(event.index).ok().and_then(|index| self.groups.get(index));
+            event.group = group.copied().unwrap_or_default();
+        }
         if self.args.no_scale {
             events.iter_mut().for_each(EventCount::unscale);
         }

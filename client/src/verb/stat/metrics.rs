@@ -1,5 +1,7 @@
 //! Metrics that `stat` counts: `-M`.
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use events::metric::{Metric, MetricSet, Values, builtin, groups};
@@ -123,8 +125,8 @@ struct Kind {
     chosen: Vec<usize>,
     /// Constants, and the reasons of events that cannot be counted.
     known: Values,
-    /// Events by name, with their positions in the request.
-    events: Vec<(String, usize)>,
+    /// Groups of events by name, with their positions in the request.
+    groups: Vec<Vec<(String, usize)>>,
     /// Events that cannot be counted, with the reason.
     unavailable: Vec<(String, String)>,
 }
@@ -161,8 +163,8 @@ impl Metrics {
             metrics.extend(of_cores.into_iter().flatten());
             let set = MetricSet::new(metrics);
             let known = constants.clone();
-            let (chosen, events, unavailable) = Default::default();
-            let kind = Kind { core_type, set, chosen, known, events, unavailable };
+            let (chosen, groups, unavailable) = Default::default();
+            let kind = Kind { core_type, set, chosen, known, groups, unavailable };
             kinds.push((kind, Counters { identity, table, general: counters, fixed }));
         }
         for name in names {
@@ -249,9 +251,10 @@ impl Kind {
                 inputs.push(events);
             }
         }
-        let mut events = Vec::new();
+        let mut positions = Vec::new();
         for group in groups(&inputs, &|events| counters.fit(events)) {
             let number = 1 + requested.iter().map(|event| event.group).max().unwrap_or_default();
+            let mut events = Vec::new();
             for name in &group {
                 for found in
                     resolve(&source(name, self.core_type), modes::BOTH, processors, connection)?.into_iter().take(1)
@@ -273,8 +276,9 @@ impl Kind {
                     }
                 }
             }
+            positions.push(events);
         }
-        self.events = events;
+        self.groups = positions;
         for (name, reason) in &unavailable {
             self.known.set_unavailable(name, reason);
         }
@@ -285,23 +289,15 @@ impl Kind {
     fn values(&self, counts: &[EventCount], seconds: f64) -> Vec<MetricValue> {
         let is_own =
             |count: &EventCount| self.core_type.is_none_or(|core_type| core_type.number() == count.core_type_number);
-        if !counts.is_empty() && !self.events.is_empty() && !counts.iter().any(is_own) {
+        if !counts.is_empty() && !self.groups.is_empty() && !counts.iter().any(is_own) {
             return Vec::new(); // none of these processors is of this kind
         }
-        let mut values = self.known.clone();
-        values.set("duration_time", seconds);
-        values.set("DURATIONTIMEINMILLISECONDS", 1_000.0 * seconds);
-        // An event of several groups has the count of the first that ran.
-        for (name, position) in self.events.iter().rev() {
-            match counts.iter().find(|count| usize::try_from(count.index) == Ok(*position)) {
-                Some(count) if !count.is_uncounted() => values.set(name, crate::format::real(count.scaled)),
-                _ if self.events.iter().any(|(other, at)| other == name && at != position) => {}
-                _ => values.set_unavailable(name, "it never had a counter"),
-            }
-        }
-        let all = self.set.evaluate(&values);
+        let mut known = self.known.clone();
+        known.set("duration_time", seconds);
+        known.set("DURATIONTIMEINMILLISECONDS", 1_000.0 * seconds);
         let value = |index: &usize| {
-            let (metric, value) = (self.set.metrics().get(*index)?, all.get(*index)?);
+            let metric = self.set.metrics().get(*index)?;
+            let value = self.set.evaluate(&self.counted(metric, counts, &known)).into_iter().nth(*index)?;
             Some(MetricValue {
                 name: metric.name.clone(),
                 core_type: self.core_type.map(|core_type| core_type.name().to_owned()),
@@ -311,6 +307,36 @@ impl Kind {
             })
         };
         self.chosen.iter().filter_map(value).collect()
+    }
+
+    /// Adds the counts of a metric's events to `known`. An event of several groups was counted at different times in
+    /// each, so that all are of the group with the most events of the metric that ran. What did not fit into it has the
+    /// count of the first other group that ran.
+    fn counted(&self, metric: &Metric, counts: &[EventCount], known: &Values) -> Values {
+        let needed = self.set.events(metric, &self.known);
+        let is_needed = |name: &str| needed.contains(&name);
+        let ran = |position: usize| {
+            let count = counts.iter().find(|count| usize::try_from(count.index) == Ok(position));
+            count.filter(|count| !count.is_uncounted())
+        };
+        let number = |group: &&Vec<(String, usize)>| {
+            group.iter().filter(|(name, position)| is_needed(name) && ran(*position).is_some()).count()
+        };
+        let mut groups: Vec<&Vec<(String, usize)>> = self.groups.iter().collect();
+        groups.sort_by_key(|group| Reverse(number(group)));
+        let mut values = known.clone();
+        let mut counted = HashSet::new();
+        for (name, position) in groups.into_iter().flatten().filter(|(name, _)| is_needed(name)) {
+            match ran(*position) {
+                _ if counted.contains(name) => {}
+                Some(count) => {
+                    values.set(name, crate::format::real(count.scaled));
+                    counted.insert(name);
+                }
+                None => values.set_unavailable(name, "it never had a counter"),
+            }
+        }
+        values
     }
 }
 

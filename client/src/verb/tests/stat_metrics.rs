@@ -1,5 +1,7 @@
 //! `stat -M`: which events are counted together, and the metrics below the counts.
 
+use std::collections::BTreeSet;
+
 use protocol::{EventRequest, StartHeader};
 
 use super::*;
@@ -214,4 +216,50 @@ fn the_frequency_is_that_of_the_time_stamp_counter_times_cycles_by_reference_cyc
     let frequency = &json["metrics"][0];
     assert_eq!(frequency["unit"], "GHz", "{json}");
     assert!((frequency["value"].as_f64().unwrap() - 3.75).abs() < 1e-12, "{json}");
+}
+
+/// Returns the events of the started groups with their counts: 500 of `misses` in 100,000 instructions while their group
+/// had counters, and few events while the others had.
+fn in_phases(system: &FakeSystem, misses: u32) -> Vec<CountRecord> {
+    let events = started(system);
+    let busy = events.iter().find(|(source, ..)| *source == misses).unwrap().2;
+    let record = |(source, _, group): &(u32, u32, u32)| {
+        let value = match *source {
+            source if source == misses => 500,
+            2 if *group == busy => 100_000,
+            2 => 1_000,
+            _ => 250,
+        };
+        count(*source, 0, value, SECOND)
+    };
+    events.iter().map(record).collect()
+}
+
+#[test]
+fn the_events_of_a_metric_are_those_of_one_group() {
+    let misses = number("cpu/event=0x2e,umask=0x41/");
+    let line = "-M IPC,TopdownL1,Cache_MPKI --json -o -";
+    let system = skylake(&[]);
+    stat(&system, line).outcome.unwrap();
+    let counts = in_phases(&system, misses);
+    let groups: BTreeSet<u32> = started(&system).iter().filter(|(source, ..)| *source == 2).map(|one| one.2).collect();
+    assert_eq!(groups.len(), 2, "instructions are in two groups");
+    let json = stat(&skylake(&counts), line).json();
+    let value = |name: &str| {
+        let metrics = json["metrics"].as_array().unwrap();
+        metrics.iter().find(|one| one["name"] == name).unwrap()["value"].as_f64().unwrap()
+    };
+    assert_eq!((value("Cache_MPKI"), value("IPC")), (5.0, 4.0), "{json}");
+
+    // The share beside a count is of its own group as well.
+    let system = skylake(&[]);
+    let line = "-e {cycles,cache-misses},{instructions,cycles} --json -o -";
+    stat(&system, line).outcome.unwrap();
+    let counts: Vec<CountRecord> = started(&system)
+        .iter()
+        .zip([10, 1, 4_000, 1_000])
+        .map(|((source, ..), value)| count(*source, 0, value, SECOND))
+        .collect();
+    let json = stat(&skylake(&counts), line).json();
+    assert_eq!(json["events"][2]["metric"]["value"], 4.0, "{json}");
 }
