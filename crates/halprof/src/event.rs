@@ -128,6 +128,7 @@ fn narrowed(text: &str) -> Result<(SourceName, u32), Malformed> {
         let open = || Malformed::from(format!("\"{text}\" has no closing slash")).behind(text);
         let terms = rest.strip_suffix('/').ok_or_else(open)?;
         let parsed = match core_type {
+            None if SourceName::is_name(terms) => SourceName::named(terms).map(|name| (name, 0)),
             None => match SourceName::valued_term(terms) {
                 Some(valued) => valued.map(|valued| (valued, 0)),
                 None => raw_event::parse(terms).map(SourceName::parsed),
@@ -158,6 +159,12 @@ impl SourceName {
         Ok(Self::Valued(name.to_owned(), value))
     }
 
+    /// Returns whether what stands between the slashes of `cpu/NAME/` is the name of an event, and no term.
+    fn is_name(text: &str) -> bool {
+        let is_empty = text.is_empty() || text.contains(['=', ',', '/', ':']);
+        !is_empty && !raw_event::is_term(text) && raw_event::of_config(text).is_none()
+    }
+
     /// Returns the source of a number or a name.
     fn named(text: &str) -> Result<Self, Malformed> {
         // Some names of Intel's have colons and equals signs too.
@@ -165,6 +172,9 @@ impl SourceName {
             && let Some(value) = raw_event::extra_term(term)
         {
             return Self::valued(name, value);
+        }
+        if let Some(event) = raw_event::of_config(text) {
+            return Ok(Self::parsed(Terms { event: event?, extra: None, counters: 0 }).0);
         }
         // Names can begin with a digit (Profile2Issue), so any text that is not a number is a name.
         let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
@@ -414,6 +424,25 @@ mod tests {
         {
             let wanted = number.map_or_else(|| SourceName::Name(text.to_owned()), SourceName::Number);
             assert_eq!(text.parse(), Ok(wanted), "{text}");
+        }
+    }
+
+    #[test]
+    fn perfs_forms_of_an_event_are_accepted() {
+        let raw = |event| SourceName::Raw(RawEvent::NONE.with_event(event));
+        let name = |name: &str| SourceName::Name(name.to_owned());
+        for (text, source, bits) in [
+            ("r00c0", raw(0xC0), 3),
+            ("r00c0:u", raw(0xC0), 1),
+            ("cpu/r3c/k", raw(0x3C), 2),
+            ("cpu/INST_RETIRED.ANY/", name("INST_RETIRED.ANY"), 3),
+            ("cpu/branch-misses/u", name("branch-misses"), 1),
+        ] {
+            let event: EventName = text.parse().unwrap();
+            assert_eq!((event.source, event.modes), (source, bits), "{text}");
+        }
+        for text in ["cpu/inv/", "cpu//", "cpu/a:b/", "cpu/a b/", "r800c0"] {
+            assert!(text.parse::<EventName>().is_err(), "{text}");
         }
     }
 

@@ -99,11 +99,50 @@ pub struct Terms {
     pub counters: u32,
 }
 
+/// The terms without a value of their own, beside those of extra registers.
+const PLAIN_TERMS: [&str; 8] = ["event", "umask", "cmask", "inv", "edge", "any", "eq", "counters"];
+
+/// Returns whether a text is the name of a term, and not that of an event.
+#[must_use]
+pub fn is_term(text: &str) -> bool {
+    PLAIN_TERMS.contains(&text) || EXTRA_TERMS.iter().any(|(name, ..)| *name == text)
+}
+
+/// The fields of IA32_PERFEVTSELx and of PerfEvtSeln that perf's `rNNN` can set: event, umask, edge, any, inv and cmask
+/// (SDM Vol. 3B, 21.2.1.1; APM Vol. 2, 13.2.1: bits 35:32 are the upper ones of the event).
+const CONFIG: u64 = 0xF_FFA4_FFFF;
+
+/// The bits for user and kernel mode, interrupt and enable, which perf does not take from `rNNN`: tools that print
+/// values of registers set them.
+const OF_COUNTING: u64 = 0x53_0000;
+
+/// Parses perf's notation of an event by the value of its register: `r00c0`. `None` if the text is something else.
+#[must_use]
+pub fn of_config(text: &str) -> Option<Result<RawEvent, String>> {
+    let digits = text.strip_prefix('r').filter(|digits| (1..=16).contains(&digits.len()))?;
+    if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let config = u64::from_str_radix(digits, 16).ok()? & !OF_COUNTING;
+    if config & !CONFIG != 0 {
+        let bit = (config & !CONFIG).trailing_zeros();
+        return Some(Err(format!("{text} sets bit {bit}, which is no part of an event")));
+    }
+    let is_set = |bit: u32| config >> bit & 1 == 1;
+    let byte = |shift: u32| u8::try_from(config >> shift & 0xFF).unwrap_or_default();
+    let upper = u16::try_from(config >> 32 << 8).unwrap_or_default();
+    let event = RawEvent::NONE.with_event(upper | u16::from(byte(0))).with_umask(byte(8).into()).with_cmask(byte(24));
+    Some(Ok(event.with_edge(is_set(18)).with_any(is_set(21)).with_inv(is_set(23))))
+}
+
 /// Parses the terms between the slashes.
 ///
 /// # Errors
 /// If a term is unknown, given twice, or has an invalid value.
 pub fn parse(terms: &str) -> Result<Terms, Malformed> {
+    if let Some(event) = of_config(terms) {
+        return Ok(Terms { event: event?, extra: None, counters: 0 });
+    }
     let mut parser = Parser { seen: Vec::new(), event: RawEvent::NONE, extra: None, counters: 0 };
     each(terms.split(','), |term| parser.term(term))?;
     Ok(parser.finish()?)
@@ -238,6 +277,27 @@ mod tests {
 
     fn event(event: u16, umask: u16, cmask: u8, inv: bool, edge: bool) -> RawEvent {
         RawEvent::NONE.with_event(event).with_umask(umask).with_cmask(cmask).with_inv(inv).with_edge(edge)
+    }
+
+    #[test]
+    fn a_register_value_is_an_event_as_in_perf() {
+        for (text, wanted) in [
+            ("r00c0", "cpu/event=0xc0/"),
+            ("rc0", "cpu/event=0xc0/"),
+            ("r5300c0", "cpu/event=0xc0/"),
+            ("r1A8", "cpu/event=0xa8,umask=0x01/"),
+            ("r1a401a2", "cpu/event=0xa2,umask=0x01,cmask=0x01,inv,edge,any/"),
+            ("r1000000c2", "cpu/event=0x1c2/"),
+        ] {
+            let event = of_config(text).unwrap().unwrap();
+            assert_eq!(Notation(event).to_string(), wanted, "{text}");
+            assert_eq!(parse(text).unwrap().event, event);
+        }
+        for text in ["r", "c0", "r0x10", "rz", "r12345678901234567", "R00c0"] {
+            assert!(of_config(text).is_none(), "{text}");
+        }
+        let error = of_config("r800c0").unwrap().unwrap_err();
+        assert_eq!(error, "r800c0 sets bit 19, which is no part of an event");
     }
 
     #[test]
