@@ -218,8 +218,8 @@ fn the_frequency_is_that_of_the_time_stamp_counter_times_cycles_by_reference_cyc
     assert!((frequency["value"].as_f64().unwrap() - 3.75).abs() < 1e-12, "{json}");
 }
 
-/// Returns the events of the started groups with their counts: 500 of `misses` in 100,000 instructions while their group
-/// had counters, and few events while the others had.
+/// Returns the events of the started groups with their counts: 500 of `misses` in 100,000 instructions while their
+/// group had counters, and few events while the others had.
 fn in_phases(system: &FakeSystem, misses: u32) -> Vec<CountRecord> {
     let events = started(system);
     let busy = events.iter().find(|(source, ..)| *source == misses).unwrap().2;
