@@ -129,6 +129,21 @@ mod tests {
     }
 
     #[test]
+    fn time_asleep_does_not_scale_a_count() {
+        let awake = CountRecord { running: 600, asleep: 400, ..count(2, 0, 60, 1_000) };
+        assert_eq!(scaled(&awake), Scaled { count: 60.0, variance: Some(0.0), freedom: 0 });
+        let turns = scaled(&CountRecord { running: 300, asleep: 400, ..count(2, 0, 60, 1_000) });
+        assert_eq!((turns.count, turns.error()), (120.0, None));
+    }
+
+    /// The rate of all turns is one of the numbers that the variance is estimated from (Cochran, 6.4).
+    #[test]
+    fn the_freedom_is_one_less_than_the_turns() {
+        let turns = [(500, 100), (400, 100), (450, 100), (470, 100)];
+        assert_eq!(scaled(&record(&turns, 800)).freedom, 3);
+    }
+
+    #[test]
     fn too_few_turns_give_no_error() {
         assert_eq!(scaled(&record(&[(500, 100), (400, 100), (450, 100)], 600)).error(), None);
     }

@@ -130,6 +130,23 @@ mod tests {
         assert_eq!(one(&totals), Total { count: 60, scaled: 60.0, enabled: 600, running: 600 });
     }
 
+    /// The share of the time with a counter, which readers compute from both sums, is at most all of it.
+    #[test]
+    fn an_event_has_a_counter_for_no_longer_than_it_was_enabled() {
+        let mut totals = Totals::default();
+        totals.add(&[turn(60, 1_001, 1_000)], By::CoreType);
+        assert_eq!(one(&totals), Total { count: 60, scaled: 60.0, enabled: 1_000, running: 1_000 });
+    }
+
+    #[test]
+    fn each_core_type_has_its_own() {
+        let mut totals = Totals::default();
+        let on_core_type = |core_type, record| CountRecord { core_type, ..record };
+        totals.add(&[on_core_type(1, count(2, 0, 100, 1_000)), on_core_type(2, count(2, 1, 50, 1_000))], By::CoreType);
+        let found: Vec<_> = totals.iter().map(|(key, total)| (key.core_type, total.count)).collect();
+        assert_eq!(found, [(1, 100), (2, 50)]);
+    }
+
     proptest! {
         /// A CPU's turn stands for the time that it waited itself: the sums of all CPUs are those of each one alone.
         #[test]
