@@ -32,6 +32,10 @@ pub fn run(args: &ExportArgs, context: &mut Context) -> Result<i32, Error> {
     if let Some(thinned) = thinned.filter(|thinned| thinned.step > 1) {
         context.warn(&thinned_note(thinned))?;
     }
+    let events = loaded.sources().len();
+    if args.format == ExportFormat::Pprof && args.recording.selection.event.is_none() && events > 1 {
+        context.warn(&sample_types_note(events))?;
+    }
     finish_export(&loaded, context)
 }
 
@@ -98,5 +102,13 @@ fn thinned_note(Thinned { selected, written, step }: Thinned) -> String {
         grouped(selected),
         grouped(step),
         selected
+    )
+}
+
+/// Returns a note that pprof compares a profile only with those of the same events.
+fn sample_types_note(events: usize) -> String {
+    format!(
+        "note: the profile has {events} events, each a sample type\n  because: go tool pprof -diff_base refuses a profile \
+         whose sample types differ\n  try: -e EVENT for both profiles, which makes them comparable"
     )
 }

@@ -456,6 +456,17 @@ fn a_profile_for_pprof_is_compressed() {
 }
 
 #[test]
+fn a_profile_for_pprof_of_several_events_has_a_note_how_to_compare_it() {
+    let file = recording();
+    let note = "note: the profile has 2 events, each a sample type\n  because: go tool pprof -diff_base refuses a \
+                profile whose sample types differ\n  try: -e EVENT for both profiles, which makes them comparable\n";
+    let noted = |line: &str| file.run(&format!("export FILE {line} -o OUT")).err.contains(note);
+    assert!(noted("--format pprof"));
+    assert!(!noted("--format pprof -e TotalCycles"), "one event has one sample type");
+    assert!(!noted("--format speedscope"), "this is of pprof");
+}
+
+#[test]
 fn every_format_is_written_to_standard_output_or_to_a_file() {
     let file = recording();
     for (format, beginning) in [
