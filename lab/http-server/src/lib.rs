@@ -178,7 +178,10 @@ fn read(stream: &TcpStream, keep: usize) -> Option<Request> {
         headers.push((name.to_ascii_lowercase(), value.to_owned()));
     }
     let mut request = Request { target, headers, body: Vec::new(), size: 0 };
-    let size: usize = request.header("content-length").parse().ok()?;
+    let size: usize = match request.header("content-length") {
+        "" => 0, // a request without a body
+        length => length.parse().ok()?,
+    };
     let mut chunk = [0; 4_096];
     while request.size < size {
         let read = reader.read(&mut chunk).ok().filter(|read| *read > 0)?;
