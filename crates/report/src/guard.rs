@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | object, gimli, addr2line, pdb-addr2line, demanglers | images, PDBs and their names | yes, in `symbols` |
 //! | iced-x86 | machine code | yes, in `annotation` |
-//! | symsrv, with cab | answers of symbol servers, packed files | yes, in `symbols`, with the threads of its runtime |
+//! | symsrv, with cab | answers of symbol servers, packed files | yes, in `symbol_servers`, with the threads of its runtime |
 //! | authenticode, cms, der, x509-cert | the signature of a driver's file | yes, in the client's `signature` |
 //! | object | the headers of a driver's file | yes, in the client's `driver_file` |
 //! | zstd | blocks of recordings | no: its C code returns errors as numbers, and cannot panic |

@@ -9,7 +9,7 @@ use symsrv::{CachePath, NtSymbolPathEntry};
 use crate::symbols::Reason;
 
 /// A file that tells that a store has two tiers: folders of the first two letters, and in them those of files.
-const TWO_TIERS: &str = "index2.txt";
+pub(crate) const TWO_TIERS: &str = "index2.txt";
 
 /// A file that has the path of another one, or says why there is none.
 const POINTER: &str = "file.ptr";
@@ -17,17 +17,40 @@ const POINTER: &str = "file.ptr";
 /// Maximum size of such a file in bytes.
 const MAX_POINTER: u64 = 0x1000;
 
+/// Returns the name of the folder that has the file `name` in a store with two tiers.
+pub(crate) fn first_tier(name: &str) -> String {
+    name.chars().take(2).collect()
+}
+
 /// Returns where the file `name` can be in `folder`, with its `key` in stores. An entry that leads nowhere is an error.
-pub(crate) fn candidates(folder: &Path, name: &str, key: &str) -> Vec<Result<PathBuf, Reason>> {
+/// For a packed file, `unpack` gets the folder in which its store has one tier.
+pub(crate) fn candidates(
+    folder: &Path,
+    name: &str,
+    key: &str,
+    unpack: impl Fn(&Path) -> Result<PathBuf, String>,
+) -> Vec<Result<PathBuf, Reason>> {
     let mut paths = vec![Ok(folder.join(name))];
-    let tier: String = name.chars().take(2).collect();
-    let stores = [Some(folder.to_owned()), folder.join(TWO_TIERS).is_file().then(|| folder.join(tier))];
+    let two_tiers = folder.join(TWO_TIERS).is_file();
+    let stores = [Some(folder.to_owned()), two_tiers.then(|| folder.join(first_tier(name)))];
     for store in stores.into_iter().flatten() {
         let entry = store.join(name).join(key);
-        paths.push(Ok(entry.join(name)));
+        let file = entry.join(name);
+        let packed =
+            packed_name(name).map(|name| entry.join(name)).filter(|packed| packed.is_file() && !file.is_file());
+        paths.extend(packed.map(|path| unpack(&store).map_err(|cause| Reason::Unreadable { path, cause })));
+        paths.push(Ok(file));
         paths.extend(pointed(&entry.join(POINTER)));
     }
     paths
+}
+
+/// Returns the name of the file `name` as a cabinet (`compress` and `symstore add /compress`); `None` if it has none.
+fn packed_name(name: &str) -> Option<String> {
+    let (stem, extension) = name.rsplit_once('.')?;
+    let mut extension = extension.to_owned();
+    extension.pop()?;
+    Some(format!("{stem}.{extension}_"))
 }
 
 /// Returns the file to which the entry of a store points; `None` if it does not.

@@ -15,11 +15,9 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use recording::{Module, printable};
 use rustc_hash::{FxHashMap, FxHashSet};
-use symsrv::SymsrvDownloader;
-use tokio::runtime::{Builder, Runtime};
 
 use crate::dwarf::CodeFrame;
-use crate::guard::{guard_thread, guarded};
+use crate::guard::guarded;
 use crate::image_symbols::{DebugLink, ImageSymbols};
 use crate::module_names::ModuleNames;
 use crate::modules::{ModuleId, Modules, file_name};
@@ -27,7 +25,8 @@ use crate::pdb_symbols::PdbSymbols;
 use crate::pe::PeHeaders;
 use crate::perf_map::PerfMap;
 use crate::processes::UNKNOWN_NAME;
-use crate::symbol_stores::{self, candidates};
+use crate::symbol_servers::SymbolServers;
+use crate::symbol_stores;
 
 /// A module for which no symbols were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,14 +67,13 @@ const WORKERS: usize = 8;
 
 /// Searches for symbols.
 pub struct SymbolFinder {
-    runtime: Runtime,
     /// Looks up the symbols of modules.
     workers: ThreadPool,
     given: Vec<PathBuf>,
     beside: Option<PathBuf>,
     /// The folders of the symbol path.
     stores: Vec<PathBuf>,
-    servers: Option<SymsrvDownloader>,
+    servers: SymbolServers,
     perf_maps: Vec<PathBuf>,
     /// Symbols that were searched for before, if they are kept.
     cache: Option<Mutex<FxHashMap<ImageKey, Result<Symbols, Reason>>>>,
@@ -92,18 +90,11 @@ impl SymbolFinder {
     /// # Errors
     /// If the system has no resources for the runtime that accesses the servers.
     pub fn new(given: Vec<PathBuf>, beside: Option<PathBuf>, symbol_path: Option<String>) -> io::Result<Self> {
-        // One thread of the runtime waits for the servers, for all workers.
-        let runtime =
-            Builder::new_multi_thread().worker_threads(1).on_thread_start(guard_thread).enable_all().build()?;
         let workers = ThreadPoolBuilder::new().num_threads(WORKERS).build().map_err(io::Error::other)?;
         let entries = symsrv::parse_nt_symbol_path(&symbol_path.unwrap_or_default());
         let stores = symbol_stores::folders(&entries);
-        let servers = (!stores.is_empty()).then(|| {
-            let mut servers = SymsrvDownloader::new(entries);
-            servers.set_default_downstream_store(symsrv::get_home_sym_dir());
-            servers
-        });
-        Ok(Self { runtime, workers, given, beside, stores, servers, perf_maps: Vec::new(), cache: None })
+        let servers = SymbolServers::new(entries)?;
+        Ok(Self { workers, given, beside, stores, servers, perf_maps: Vec::new(), cache: None })
     }
 
     /// Searches also these folders for perf maps, after all others.
@@ -162,8 +153,8 @@ impl SymbolFinder {
         {
             let key = id.breakpad().to_string();
             let folders = self.folders(&[&module.path, path]);
-            let local = folders.iter().flat_map(|folder| candidates(folder, name, &key));
-            let served = iter::once_with(|| self.served_file(name, &key));
+            let local = folders.iter().flat_map(|folder| self.candidates(folder, name, &key));
+            let served = iter::once_with(|| self.servers.file(name, &key));
             let symbols = local.chain(served).map(|path| debug_file_symbols(path?, id));
             if let Some(symbols) = first_found(symbols, &mut reason) {
                 // Without the image, a public name extends to the next one.
@@ -189,7 +180,12 @@ impl SymbolFinder {
     fn image_files(&self, module: &Module) -> Vec<Result<PathBuf, Reason>> {
         let Some(name) = plain_name(&module.path) else { return Vec::new() };
         let key = format!("{:08X}{:x}", module.timestamp, module.image_size);
-        self.folders(&[&module.path]).iter().flat_map(|folder| candidates(folder, name, &key)).collect()
+        self.folders(&[&module.path]).iter().flat_map(|folder| self.candidates(folder, name, &key)).collect()
+    }
+
+    /// Returns where the file `name` can be in `folder`.
+    fn candidates(&self, folder: &Path, name: &str, key: &str) -> Vec<Result<PathBuf, Reason>> {
+        symbol_stores::candidates(folder, name, key, |store| self.servers.unpack(store, name, key))
     }
 
     /// Returns the folders to search, with those of the `recorded` paths that are absolute on this system.
@@ -203,12 +199,6 @@ impl SymbolFinder {
             }
         }
         folders
-    }
-
-    /// Returns the path of a file from the symbol servers, or from a compressed file in a store.
-    fn served_file(&self, name: &str, key: &str) -> Result<PathBuf, Reason> {
-        let servers = self.servers.as_ref().ok_or(Reason::NotFound)?;
-        served(name, || self.runtime.block_on(servers.get_file(name, key)))
     }
 
     /// Returns the symbols of the image `path`. If the file with its debug information is from another build, `reason`
@@ -303,15 +293,6 @@ fn debug_file_symbols(path: PathBuf, build: DebugId) -> Result<PdbSymbols, Reaso
         Ok(Ok(_)) => Err(Reason::OtherBuild(path)),
         Ok(Err(error)) => Err(unreadable(&path, error.to_string())),
         Err(failure) => Err(unreadable(&path, failure)),
-    }
-}
-
-/// Returns the path that `get` gets for the file `name`.
-fn served<E>(name: &str, get: impl FnOnce() -> Result<PathBuf, E>) -> Result<PathBuf, Reason> {
-    match guarded(get) {
-        // A file that no server has is the normal case, and cannot be distinguished from other failures.
-        Ok(found) => found.map_err(|_| Reason::NotFound),
-        Err(failure) => Err(unreadable(Path::new(name), failure)),
     }
 }
 
@@ -551,30 +532,6 @@ mod tests {
             cause.starts_with("the library that reads it failed: ") && cause.contains("an unknown type"),
             "{cause}"
         );
-    }
-
-    #[test]
-    fn a_library_that_fails_in_a_thread_of_its_own_is_told_and_the_next_file_is_read() {
-        let finder = SymbolFinder::new(Vec::new(), None, None).unwrap();
-        let unpack = |packed: &'static str| {
-            served("a.pdb", || {
-                let task = finder.runtime.spawn_blocking(move || packed.strip_prefix("MSCF").expect("a cabinet").len());
-                finder.runtime.block_on(task).map(|length| PathBuf::from(length.to_string()))
-            })
-        };
-        let panics = |packed: &'static str| {
-            served("a.pdb", || {
-                let task = finder.runtime.spawn_blocking(move || packed.strip_prefix("MSCF").expect("a cabinet").len());
-                let length = finder.runtime.block_on(task).expect("task panicked");
-                Ok::<_, ()>(PathBuf::from(length.to_string()))
-            })
-        };
-        assert!(matches!(unpack("MZ"), Err(Reason::NotFound)));
-        let failed = panics("MZ");
-        let Err(Reason::Unreadable { path, cause }) = failed else { panic!("{failed:?}") };
-        assert_eq!(path, Path::new("a.pdb"));
-        assert!(cause.contains("task panicked"), "{cause}");
-        assert_eq!(panics("MSCF1234").unwrap(), Path::new("4"));
     }
 
     #[test]

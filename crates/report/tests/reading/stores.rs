@@ -1,8 +1,11 @@
 //! Folders with the layout of symbol stores.
 
 use std::fs;
+use std::io::{Cursor, Write as _};
 use std::path::{Path, PathBuf};
 
+use cab::{CabinetBuilder, CompressionType};
+use http_server::{Server, answer};
 use recording::{DebugFile, Module};
 use report::{Reason, SymbolFinder};
 use tempfile::TempDir;
@@ -124,5 +127,100 @@ fn a_name_that_leads_out_of_a_store_is_not_searched_for() {
     let folder: PathBuf = outside.path().join("store");
     for finder in finders(&folder) {
         assert_eq!(look_up(&module, &[0x1000], &finder).1, Some(Reason::NotFound));
+    }
+}
+
+/// Returns a cabinet with one file.
+fn cabinet(name: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut builder = CabinetBuilder::new();
+    builder.add_folder(CompressionType::MsZip).add_file(name);
+    let mut writer = builder.build(Cursor::new(Vec::new())).unwrap();
+    while let Some(mut file) = writer.next_file().unwrap() {
+        file.write_all(bytes).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+#[test]
+fn packed_files_of_stores_are_unpacked_once() {
+    let packed = cabinet("functions.pdb", &pdb());
+    let one = format!("functions.pdb/{KEY}/functions.pd_");
+    let two = format!("fu/{one}");
+    for files in [&[(one.as_str(), packed.as_slice())][..], &[(&two, &packed), ("index2.txt", b"")]] {
+        let store = store(files);
+        let given = || vec![store.path().to_owned()];
+        let as_path = format!(";{}", store.path().display());
+        for (given, symbol_path) in [(given(), ""), (Vec::new(), as_path.as_str())] {
+            let cache = tempfile::tempdir().unwrap();
+            let symbol_path = format!("cache*{}{symbol_path}", cache.path().display());
+            let finder = SymbolFinder::new(given, None, Some(symbol_path)).unwrap();
+            let names = || look_up(&dll(), &[0x1000], &finder);
+            let wanted = (vec!["functions::inner::beta()".to_owned()], None);
+            assert_eq!(names(), wanted, "{files:?}", files = files.iter().map(|file| file.0).collect::<Vec<_>>());
+            let unpacked = cache.path().join(format!("functions.pdb/{KEY}/functions.pdb"));
+            let written = || fs::metadata(&unpacked).unwrap().modified().unwrap();
+            let before = written();
+            assert_eq!(names(), wanted);
+            assert_eq!(written(), before);
+        }
+    }
+}
+
+#[test]
+fn a_packed_file_that_is_damaged_is_told() {
+    let packed = cabinet("functions.pdb", &pdb());
+    let path = format!("functions.pdb/{KEY}/functions.pd_");
+    for packed in [&b"MSCF, but no cabinet"[..], &packed[..packed.len() / 2]] {
+        let (store, cache) = (store(&[(&path, packed)]), tempfile::tempdir().unwrap());
+        let symbol_path = format!("cache*{}", cache.path().display());
+        let finder = SymbolFinder::new(vec![store.path().to_owned()], None, Some(symbol_path)).unwrap();
+        let (names, missing) = look_up(&dll(), &[0x1000], &finder);
+        assert_eq!(names, ["functions.dll+0x1000"]);
+        let Some(Reason::Unreadable { path: told, .. }) = missing else { panic!("{missing:?}") };
+        assert_eq!(told, store.path().join(&path));
+    }
+}
+
+/// Returns a server of these files, and the requests that it got.
+fn serve(files: Vec<(String, Vec<u8>)>) -> Server {
+    Server::start(0, move |request| {
+        let file = files.iter().find(|(path, _)| request.target == format!("GET /symbols/{path}"));
+        file.map_or_else(|| answer("404 Not Found", b""), |(_, bytes)| answer("200 OK", bytes))
+    })
+}
+
+#[test]
+fn a_symbol_server_has_one_tier_or_two() {
+    let other = DebugFile { name: "other.pdb".to_owned(), id: KEY.to_owned() };
+    let other = Module { debug: Some(other), image_size: 0, ..dll() };
+    let index = || ("index2.txt".to_owned(), Vec::new());
+    let whole = |folder: &str| (format!("{folder}functions.pdb/{KEY}/functions.pdb"), pdb());
+    let packed = cabinet("functions.pdb", &pdb());
+    let packed = |folder: &str| (format!("{folder}functions.pdb/{KEY}/functions.pd_"), packed.clone());
+    for (files, is_found) in [
+        (vec![whole("")], true),
+        (vec![packed("")], true),
+        (vec![index(), whole("fu/")], true),
+        (vec![index(), packed("fu/")], true),
+        // A store may have been extended to two tiers.
+        (vec![index(), whole("")], true),
+        // Without the file, a store has one tier.
+        (vec![whole("fu/")], false),
+    ] {
+        let paths: Vec<String> = files.iter().map(|(path, _)| path.clone()).collect();
+        let (server, cache) = (serve(files), tempfile::tempdir().unwrap());
+        let symbol_path = format!("srv*{}*http://{}/symbols", cache.path().display(), server.address());
+        let finder = SymbolFinder::new(Vec::new(), None, Some(symbol_path)).unwrap();
+        let found = look_up(&dll(), &[0x1000], &finder);
+        let wanted = if is_found { "functions::inner::beta()" } else { "functions.dll+0x1000" };
+        assert_eq!(found, (vec![wanted.to_owned()], (!is_found).then_some(Reason::NotFound)), "{paths:?}");
+        assert_eq!(look_up(&other, &[0x1000], &finder).1, Some(Reason::NotFound));
+        assert_eq!(look_up(&other, &[0x1000], &finder).1, Some(Reason::NotFound));
+        // The server is asked for its tiers once.
+        let indexes = server.requests().iter().filter(|request| request.target.ends_with("/index2.txt")).count();
+        assert_eq!(indexes, 1, "{paths:?}");
+        // The next report has the file without the server.
+        let alone = SymbolFinder::new(vec![cache.path().to_owned()], None, None).unwrap();
+        assert_eq!(look_up(&dll(), &[0x1000], &alone).0, [wanted], "{paths:?}");
     }
 }
