@@ -1,5 +1,7 @@
 //! How an event is encoded on each kind of cores of a processor, and which counters count it.
 
+use std::collections::BTreeSet;
+
 use events::import::Imported;
 use events::{CoreTable, Counters, Event, Generic, Target};
 use halprof::event::raw_event::{WholeEvent, term_of};
@@ -100,6 +102,8 @@ pub struct CoreEncoding {
     pub pebs_counters: Vec<CounterName>,
     /// Why it cannot be counted.
     pub error: Option<String>,
+    /// Numbers of the errata that make its counts wrong.
+    pub errata: Vec<&'static str>,
     /// Why the driver cannot record it, although the processor can.
     #[serde(skip)]
     pub not_recorded: Option<String>,
@@ -121,6 +125,7 @@ impl CoreEncoding {
             counters: Vec::new(),
             pebs_counters: Vec::new(),
             error: Some(error),
+            errata: Vec::new(),
             not_recorded: None,
             note: None,
             description: None,
@@ -218,8 +223,15 @@ impl<C: Cpuid> Core<'_, C> {
         if encoding.not_recorded.is_some() {
             encoding.pebs_counters.clear();
         }
-        if encoding.note.is_none() {
-            encoding.note = encoding.select.as_deref().and_then(|select| self.caution(select, &hal));
+        if let Some(select) = &encoding.select {
+            let interface = hal.selection().interface;
+            if encoding.note.is_none()
+                && interface == Kind::Emon
+                && Microarchitecture::is_unknown_model(self.signature())
+            {
+                encoding.note = Some(UNKNOWN_MODEL.to_owned());
+            }
+            encoding.errata = self.errata(select, &encoding.event, interface);
         }
         if encoding.error.is_none() && is_precise && encoding.pebs_counters.is_empty() {
             let none = || "no counter of this processor records it precisely".to_owned();
@@ -242,22 +254,21 @@ impl<C: Cpuid> Core<'_, C> {
         capabilities.general() & !in_modes
     }
 
-    /// Returns why the count of a select register is not to be trusted on these cores.
-    fn caution<E>(&self, select: &str, hal: &Hal<E>) -> Option<String> {
-        let signature = Signature::from_bits(self.cpu.cpuid(leaf::FEATURES, 0).eax);
-        let interface = hal.selection().interface;
-        if interface == Kind::Emon && Microarchitecture::is_unknown_model(signature) {
-            return Some(UNKNOWN_MODEL.to_owned());
-        }
+    fn signature(&self) -> Signature {
+        Signature::from_bits(self.cpu.cpuid(leaf::FEATURES, 0).eax)
+    }
+
+    /// Returns the numbers of the errata that make these cores count an event wrongly.
+    fn errata(&self, select: &str, event: &str, interface: Kind) -> Vec<&'static str> {
         let select = u64::from_str_radix(select.trim_start_matches("0x"), 16).unwrap_or_default();
         let is_of_these = |erratum: &&Erratum| {
             erratum.interface() == interface
                 && (erratum.cores == Cores::All || self.type_number == u32::from(CORE_TYPE_ATOM))
                 && erratum.concerns(select)
         };
-        let errata = named_sources::of_processor(signature).filter(is_of_these).map(|erratum| erratum.number);
-        let numbers = errata.collect::<Vec<_>>().join(", ");
-        (!numbers.is_empty()).then(|| format!("counted wrongly by erratum {numbers}"))
+        let of_select = named_sources::of_processor(self.signature()).filter(is_of_these).map(|erratum| erratum.number);
+        let of_event = self.table.into_iter().flat_map(|one| events::errata(one.table, event));
+        of_select.chain(of_event).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Returns the encoding of an event, or why there is none.
@@ -325,6 +336,7 @@ impl<C: Cpuid> Core<'_, C> {
             counters: self.names(found.counters.bits()),
             pebs_counters: self.names(found.precise.bits()),
             error: (!support::is_supported(number) && !is_time).then(|| support::sentence(number)),
+            errata: Vec::new(),
             not_recorded: None,
             note: is_time.then(|| "a timer measures it, and no counter".to_owned()),
             description: None,
@@ -400,6 +412,7 @@ impl<C: Cpuid> Core<'_, C> {
                 .map(|cause| cause.to_string()),
             note: note(event, why.is_none()),
             error: why,
+            errata: Vec::new(),
             description: None,
         }
     }

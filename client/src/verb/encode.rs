@@ -116,6 +116,9 @@ fn text(core: &CoreEncoding) -> String {
         let precise = core.not_recorded.as_ref().filter(|_| core.error.is_none());
         rows.push(("Precise", precise.map_or_else(|| counters(&core.pebs_counters), |why| format!("none: {why}"))));
     }
+    if !core.errata.is_empty() {
+        rows.push(("Errata", core.errata.join(", ")));
+    }
     rows.extend(core.note.clone().map(|note| ("Note", note)));
     rows.extend(core.description.iter().filter(|text| !text.is_empty()).map(|text| ("About", wrapped(text))));
     rows.extend(core.error.clone().map(|error| ("Refused", error)));

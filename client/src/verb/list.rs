@@ -27,7 +27,7 @@ pub fn run(args: &ListArgs, context: &mut Context) -> Result<(), Error> {
     let sources = connection.sources()?;
     let info = connection.info()?;
     let listed = sources.iter().filter(|source| args.all || source.supported).cloned();
-    let mut listed: Vec<SourceInfo> = listed.map(|source| source.with_errata(&info)).collect();
+    let mut listed: Vec<SourceInfo> = listed.map(|source| source.with_errata(&info, 0)).collect();
     for source in &mut listed {
         source.core_types = connection.on_core_types(source.id)?;
     }

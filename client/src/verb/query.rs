@@ -24,8 +24,8 @@ pub fn run(args: &QueryArgs, context: &mut Context) -> Result<(), Error> {
     let connection = connection::open(context.system()?)?;
     let found = one(&args.source, &connection)?;
     let (id, core_type) = (found.source.id, found.core_type);
-    let mut source = SourceInfo::from(&connection.source(id, core_type)?).with_errata(&connection.info()?);
-    source.name = found.source.name;
+    let source = SourceInfo { name: found.source.name, ..SourceInfo::from(&connection.source(id, core_type)?) };
+    let mut source = source.with_errata(&connection.info()?, core_type);
     if core_type == 0 {
         source.core_types = connection.on_core_types(id)?;
     } else {

@@ -245,6 +245,9 @@ fn table(matches: &[Match]) -> String {
         for part in encoding.description.iter().flat_map(|description| lines(description, LINE - 4)) {
             let _ = write!(text, "\n    {part}");
         }
+        if !encoding.errata.is_empty() {
+            let _ = write!(text, "\n    counted wrongly, errata {}", encoding.errata.join(", "));
+        }
     }
     text
 }

@@ -158,8 +158,9 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
 
 /// Returns a sentence about the events whose counts errata make wrong.
 fn errata_note(events: &[&EventCount], info: &InfoReply) -> Option<String> {
+    let of_event = |event: &EventCount| errata::of_event(info, event.id, &event.source, event.core_type_number);
     let found: BTreeMap<&str, Vec<SourceErratum>> =
-        events.iter().map(|event| (event.name.as_str(), errata::of_source(info, event.id))).collect();
+        events.iter().map(|event| (event.name.as_str(), of_event(event))).collect();
     let named = found.iter().filter(|(_, errata)| !errata.is_empty());
     let of_each: Vec<_> = named.map(|(name, of)| format!("{name} ({})", errata::numbers(of.iter()))).collect();
     (!of_each.is_empty()).then(|| format!("Counted wrongly by errata of the processor: {}.", of_each.join(", ")))

@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod database;
+mod errata;
 mod event;
 pub mod expression;
 mod generic;
@@ -34,6 +35,7 @@ pub mod row;
 mod similar;
 
 pub use database::Table;
+pub use errata::errata;
 pub use event::{Counters, Encoding, Event, Extra, Precision, Register};
 pub use generic::{Generic, GenericError, Target};
 pub use identity::{CoreType, Identity, Vendor};

@@ -1,10 +1,12 @@
 //! Errata of the processor that make a source count wrongly.
 
 use pmu::errata::named_sources::{self as errata, Cores};
-use pmu::{Kind, Source};
+use pmu::{CoreType, Kind, Source};
 use protocol::InfoReply;
 use serde::Serialize;
 use x86_defs::cpuid::{Signature, VENDOR_AMD, VENDOR_INTEL};
+
+use crate::event::vendor_event;
 
 /// An erratum of a source, as `--json` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -44,15 +46,26 @@ impl From<&errata::Erratum> for SourceErratum {
     }
 }
 
-/// Returns the errata of a source, also of one that is an event by number.
+/// Returns the errata of an event on the cores of a type or, for 0, on all: those of its source, also of one that is an
+/// event by number, and those that the maker's files list for its name. A value behind the name does not matter.
 #[must_use]
-pub fn of_source(info: &InfoReply, source: u32) -> Vec<SourceErratum> {
+pub fn of_event(info: &InfoReply, source: u32, name: &str, core_type: u32) -> Vec<SourceErratum> {
     let raw = Source(source).raw().map(pmu::source::RawEvent::select);
     let concerns = |erratum: &&errata::Erratum| match raw {
         Some(select) => erratum.concerns(select),
         None => erratum.sources().any(|of| of.source == Source(source)),
     };
-    of_processor(info).filter(concerns).map(SourceErratum::from).collect()
+    let mut all: Vec<_> = of_processor(info).filter(concerns).map(SourceErratum::from).collect();
+    let name = name.split(':').next().unwrap_or(name);
+    for cores in vendor_event::tables(vendor_event::identity_of(info), CoreType::from_number(core_type)) {
+        let efficient_cores_only = cores.core_type == Some(events::CoreType::Atom);
+        for number in events::errata(cores.table, name) {
+            if all.iter().all(|erratum| erratum.number != number) {
+                all.push(SourceErratum { number, efficient_cores_only });
+            }
+        }
+    }
+    all
 }
 
 /// Returns the errata of all named sources.

@@ -142,10 +142,10 @@ impl From<&SourceRecord> for SourceInfo {
 }
 
 impl SourceInfo {
-    /// Adds the errata of the processor.
+    /// Adds the errata of the processor, of its cores of a type or, for 0, of all.
     #[must_use]
-    pub fn with_errata(self, info: &InfoReply) -> Self {
-        Self { errata: errata::of_source(info, self.id), ..self }
+    pub fn with_errata(self, info: &InfoReply, core_type: u32) -> Self {
+        Self { errata: errata::of_event(info, self.id, &self.name, core_type), ..self }
     }
 }
 

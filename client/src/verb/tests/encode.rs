@@ -10,7 +10,7 @@ fn on(processor: &str, event: &str) -> Run {
 fn core(core_type: &str, event: &str, select: &str, counters: &Value, pebs_counters: &Value) -> Value {
     json!({
         "core_type": core_type, "event": event, "select": select, "extra": null,
-        "counters": counters, "pebs_counters": pebs_counters, "error": null
+        "counters": counters, "pebs_counters": pebs_counters, "error": null, "errata": []
     })
 }
 
@@ -43,7 +43,7 @@ fn an_event_has_its_select_and_its_counters_on_each_generation() {
         ("zen2-3600x", "RETIRED_INSTRUCTIONS", "RETIRED_INSTRUCTIONS", "0x000300c0", &six, &none),
         ("zen2-3600x", "cache-misses", "cache-misses", "0x00030964", &six, &none),
         ("zen4-7700x", "ref-cycles", "ref-cycles", "0x100030120", &six, &none),
-        ("skylake-u-6500u", "cache-references", "cache-references", "0x00034f2e", &four, &none),
+        ("haswell-4710mq", "cache-references", "cache-references", "0x00034f2e", &four, &none),
         (
             "nehalem-920",
             "cpu/event=0xC2,umask=1,counters=0x3/",
@@ -56,6 +56,30 @@ fn an_event_has_its_select_and_its_counters_on_each_generation() {
         let found = on(processor, event).json();
         assert_eq!(found, json!({ "cores": [core("cpu", name, select, counters, pebs)] }), "{processor}: {event}");
     }
+}
+
+/// perfmon, HSW/events/haswell_core.json, field "Errata".
+#[test]
+fn the_errata_of_the_makers_files_are_named() {
+    let run = |verb: &str| {
+        let dump = cpuid_dumps::find("haswell-4710mq").unwrap().dump;
+        run_anywhere(&format!("{verb} --cpuid -"), dump.as_bytes())
+    };
+    let found = run("encode mem_load_uops_retired.l3_hit").out;
+    assert!(found.contains("\nErrata    HSD25, HSD29, HSD74, HSM26, HSM30\n"), "{found}");
+    let json = run("encode MEM_LOAD_UOPS_RETIRED.L3_HIT --json").json();
+    assert_eq!(json["cores"][0]["errata"], json!(["HSD25", "HSD29", "HSD74", "HSM26", "HSM30"]));
+    let both = run("encode INST_RETIRED.ANY_P").out;
+    assert!(both.contains("\nErrata    HSD11, HSD140\n"), "{both}");
+    let none = run("encode L1D_PEND_MISS.PENDING").out;
+    assert!(none.starts_with("Cores ") && !none.contains("Errata"), "{none}");
+
+    let listed = run("list mem_load_uops_retired.l3").out;
+    let hit = "MEM_LOAD_UOPS_RETIRED.L3_HIT                   cpu           0-3        0-3\n    \
+               counted wrongly, errata HSD25, HSD29, HSD74, HSM26, HSM30\n";
+    assert!(listed.contains(hit), "{listed}");
+    let json = run("list MEM_LOAD_UOPS_RETIRED.L3_HIT --json").json();
+    assert_eq!(json["events"][0]["errata"], json!(["HSD25", "HSD29", "HSD74", "HSM26", "HSM30"]));
 }
 
 /// Broadwell with hyperthreading off: general counters 4 to 7 count nothing in user mode alone (likwid issue 517).
@@ -120,7 +144,7 @@ fn a_hybrid_has_an_encoding_for_each_kind_of_cores() {
         missing["cores"][1],
         json!({
             "core_type": "cpu_atom", "event": "MEM_LOAD_RETIRED.L3_MISS", "select": null, "extra": null, "counters": [],
-            "pebs_counters": [], "error": "these cores have no event of this name"
+            "pebs_counters": [], "error": "these cores have no event of this name", "errata": []
         })
     );
 }
@@ -133,7 +157,7 @@ fn what_the_driver_refuses_has_its_registers_and_the_reason() {
         json!({
             "core_type": "cpu", "event": "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128", "select": "0x000301cd",
             "extra": { "msr": "0x3f6", "value": "0x80" }, "counters": [0, 1, 2, 3], "pebs_counters": [0, 1, 2, 3],
-            "error": null
+            "error": null, "errata": []
         })
     );
     let other = on("skylake-u-6500u", "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128:ldlat=30").json();
@@ -237,10 +261,9 @@ fn an_event_that_only_a_fixed_counter_records_is_not_recorded_under_its_name() {
     }
     // Where a general counter records it, it has that encoding.
     let found = on("haswell-4710mq", "INST_RETIRED.PREC_DIST:p").json();
-    assert_eq!(
-        found,
-        json!({ "cores": [core("cpu", "INST_RETIRED.PREC_DIST", "0x000301c0", &json!([1]), &json!([1]))] })
-    );
+    let mut expected = core("cpu", "INST_RETIRED.PREC_DIST", "0x000301c0", &json!([1]), &json!([1]));
+    expected["errata"] = json!(["HSD140"]);
+    assert_eq!(found, json!({ "cores": [expected] }));
 }
 
 #[test]
@@ -257,14 +280,15 @@ fn records_of_architectural_pebs_are_not_promised() {
 
 #[test]
 fn an_event_with_an_erratum_says_so() {
-    let note = |processor, event| {
+    let errata = |processor, event| {
         let dump = cpuid_dumps::find(processor).unwrap().dump;
         let text = run_anywhere(&format!("encode {event} --cpuid -"), dump.as_bytes()).out;
-        text.lines().find_map(|line| line.strip_prefix("Note")).map(|rest| rest.trim().to_owned())
+        text.lines().find_map(|line| line.strip_prefix("Errata")).map(|rest| rest.trim().to_owned())
     };
     for event in ["RETIRED_INSTRUCTIONS", "instructions", "TotalIssues", "cpu/event=0xc2/"] {
-        assert_eq!(note("milan-7713", event).as_deref(), Some("counted wrongly by erratum 1292"), "{event}");
-        assert_eq!(note("zen3-5950x", event), None, "{event}");
+        assert_eq!(errata("milan-7713", event).as_deref(), Some("1292"), "{event}");
+        assert_eq!(errata("zen3-5950x", event), None, "{event}");
     }
-    assert_eq!(note("milan-7713", "cycles"), None);
+    assert_eq!(errata("milan-7713", "cycles"), None);
+    assert_eq!(errata("skylake-u-6500u", "cache-references").as_deref(), Some("SKL057"));
 }

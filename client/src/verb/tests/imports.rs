@@ -108,7 +108,7 @@ fn imported_events_have_descriptions_and_newer_ones_can_be_named() {
     );
     let keys = place.on_skylake("encode MEM_LOAD_RETIRED.L3_MISS --json").json();
     let keys: Vec<_> = keys["cores"][0].as_object().unwrap().keys().cloned().collect();
-    assert_eq!(keys, ["core_type", "counters", "error", "event", "extra", "pebs_counters", "select"]);
+    assert_eq!(keys, ["core_type", "counters", "errata", "error", "event", "extra", "pebs_counters", "select"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Events by their makers' names and by the names of perf, wherever an event is accepted.
 
-use protocol::{EventRequest, StartHeader};
+use protocol::{EventRequest, SourceRecord, StartHeader};
 
 use super::*;
 use crate::fake::core_type_record;
@@ -81,6 +81,51 @@ fn a_count_has_the_name_that_the_user_typed_as_its_maker_writes_it() {
     system.driver.counts.replace(vec![count(source, 0, 1_000, SECOND)]);
     let json = stat(&system, "-e mem_load_retired.l3_miss -o - --json").json();
     assert_eq!(json["events"][0]["name"], "MEM_LOAD_RETIRED.L3_MISS");
+}
+
+/// perfmon, field "Errata" of haswell_core.json, meteorlake_crestmont_core.json and alderlake_goldencove_core.json.
+#[test]
+fn stat_and_query_name_the_errata_of_an_event_on_its_cores() {
+    let note = |system: &FakeSystem, events: &str, counted: Vec<CountRecord>| {
+        system.driver.counts.replace(counted);
+        let text = stat(system, &format!("-e {events} -o -")).out;
+        text.lines().find(|line| line.starts_with("Counted wrongly")).map(str::to_owned)
+    };
+    let hit = number("cpu/event=0xd1,umask=0x04/");
+    let mut driver = FakeDriver {
+        sources: vec![record(2, "TotalIssues", 0), record(hit, "", 0), record(number("cpu/event=0xc0/"), "", 0)],
+        ..FakeDriver::default()
+    };
+    driver.info.signature = 0x0003_06C3;
+    let haswell = FakeSystem::running(driver);
+    let of_hit = "HSD25, HSD29, HSD74, HSM26, HSM30";
+    assert_eq!(
+        note(&haswell, "mem_load_uops_retired.l3_hit", vec![count(hit, 0, 1_000, SECOND)]),
+        Some(format!("Counted wrongly by errata of the processor: MEM_LOAD_UOPS_RETIRED.L3_HIT ({of_hit})."))
+    );
+    let query = run(&haswell, "query MEM_LOAD_UOPS_RETIRED.L3_HIT").out;
+    assert!(query.contains(&format!("\nErrata     {of_hit}\n")), "{query}");
+    let instructions = run(&haswell, "query INST_RETIRED.ANY_P --json").json()["errata"].clone();
+    let numbers: Vec<&Value> = instructions.as_array().unwrap().iter().map(|one| &one["number"]).collect();
+    assert_eq!(numbers, ["HSD11", "HSD140"], "each once: its encoding and its name have the same");
+
+    let query = |event: &str| {
+        let conditional = |core_type, umask| {
+            let source = number(&format!("cpu/event=0xc4,umask={umask}/"));
+            SourceRecord { core_type, ..record(source, "", 0) }
+        };
+        let mut driver = FakeDriver {
+            core_types: vec![core_type_record(CORE, &[0, 2]), core_type_record(ATOM, &[1, 3])],
+            on_core_types: vec![conditional(CORE, "0x11"), conditional(ATOM, "0x7e")],
+            ..FakeDriver::default()
+        };
+        driver.info.signature = 0x000A_06A4;
+        let system = FakeSystem::running(driver);
+        run(&system, &format!("query {event} --json")).json()["errata"].clone()
+    };
+    let of_atom = json!([{"number": "MTL013", "efficient_cores_only": true}]);
+    assert_eq!(query("cpu_atom/BR_INST_RETIRED.COND/"), of_atom);
+    assert_eq!(query("cpu_core/BR_INST_RETIRED.COND/"), json!([]));
 }
 
 #[test]
