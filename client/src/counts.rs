@@ -106,12 +106,20 @@ pub struct EventCount {
     /// Group of the event in the request, or 0.
     #[serde(skip)]
     pub group: u32,
+    /// Whether the user gave it its name.
+    #[serde(skip)]
+    pub is_labelled: bool,
 }
 
 impl EventCount {
-    /// Returns the source and its modes: `BranchInstructions:u`.
+    /// Returns the source and its modes, `BranchInstructions:u`, or the name that the user gave it.
     pub fn label(&self) -> String {
-        format!("{}{}", self.name, event::suffix(self.mode_bits))
+        if self.is_labelled { self.name.clone() } else { format!("{}{}", self.name, event::suffix(self.mode_bits)) }
+    }
+
+    /// Gives the event the name that the user wants, on a hybrid with its core type: it can have a row for each.
+    pub fn set_label(&mut self, label: &str) {
+        (self.name, self.is_labelled) = (qualified(label, self.core_type_number), true);
     }
 
     /// Returns the processors on which it was counted: `0-1`.
@@ -205,6 +213,7 @@ pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
                 ticks: 0,
                 index: record.index,
                 group: 0,
+                is_labelled: false,
             }),
         }
     }

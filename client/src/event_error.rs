@@ -23,6 +23,12 @@ pub enum EventError {
         /// Source and modes of the event.
         name: String,
     },
+    /// An event with different names of its row.
+    #[error("{name} is named twice, with different names of its row")]
+    TwoLabels {
+        /// Source and modes of the event.
+        name: String,
+    },
     /// `interval` with a core type.
     #[error("{name} has no interval of its own: a source has one for all core types")]
     CommonInterval {
@@ -42,6 +48,7 @@ impl UserError for EventError {
             Self::NothingPrecise
             | Self::NothingInterrupts
             | Self::TwoNarrowings { .. }
+            | Self::TwoLabels { .. }
             | Self::CommonInterval { .. } => Exit::Usage,
             Self::NoDefault => Exit::UnsupportedSource,
         }
@@ -52,6 +59,7 @@ impl UserError for EventError {
             Self::NothingPrecise => "-e SOURCE:p",
             Self::NothingInterrupts => "-e SOURCE without :p, or .\\client branches   (which code calls which)",
             Self::TwoNarrowings { .. } => "one counters= with the bits of both, or two commands",
+            Self::TwoLabels { .. } => "the event once, with one name=",
             Self::CommonInterval { plain, .. } => return Some(format!(".\\client interval {}", argument(plain))),
             Self::NoDefault => ".\\client info   (says why), or name others with -e",
         };

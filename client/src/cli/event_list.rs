@@ -3,6 +3,7 @@
 use std::slice;
 use std::str::FromStr;
 
+use halprof::event::label::labelled;
 use halprof::event::{EventName, Malformed, Modifiers, each};
 
 use super::names::split;
@@ -11,6 +12,13 @@ use super::names::split;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventList(Vec<Member>);
 
+/// Events whose terms can name the rows of their counts: `cpu/event=0xC0,name=retired/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelledEventList(pub EventList);
+
+/// Parses an event, and the name of its row if it has one.
+type ParseEvent = fn(&str) -> Result<(EventName, Option<String>), Malformed>;
+
 /// An event of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
@@ -18,16 +26,32 @@ pub struct Member {
     pub event: EventName,
     /// Number of the braces around it, from 1 in this list; 0 if there are none.
     pub group: u32,
+    /// The name of its row, if the user gave one.
+    pub label: Option<String>,
+}
+
+impl FromStr for LabelledEventList {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        EventList::parse(text, |event| labelled(event, str::parse)).map(Self)
+    }
 }
 
 impl FromStr for EventList {
     type Err = Malformed;
 
     fn from_str(text: &str) -> Result<Self, Malformed> {
+        Self::parse(text, |event| Ok((event.parse()?, None)))
+    }
+}
+
+impl EventList {
+    fn parse(text: &str, parse_event: ParseEvent) -> Result<Self, Malformed> {
         let (mut members, mut groups, mut rest) = (Vec::new(), 0, text);
         loop {
             let before = text.get(..text.len() - rest.len()).unwrap_or_default();
-            let behind = next(rest, &mut members, &mut groups).map_err(|error| error.behind(before))?;
+            let behind = next(rest, &mut members, &mut groups, parse_event).map_err(|error| error.behind(before))?;
             match behind {
                 Some(behind) => rest = behind,
                 None => return Ok(Self(members)),
@@ -37,14 +61,20 @@ impl FromStr for EventList {
 }
 
 /// Adds the first event or group of a list, and returns what follows its comma.
-fn next<'a>(rest: &'a str, members: &mut Vec<Member>, groups: &mut u32) -> Result<Option<&'a str>, Malformed> {
+fn next<'a>(
+    rest: &'a str,
+    members: &mut Vec<Member>,
+    groups: &mut u32,
+    parse_event: ParseEvent,
+) -> Result<Option<&'a str>, Malformed> {
     let (item, behind) = if rest.starts_with('{') { split_group(rest)? } else { split_event(rest)? };
     if let Some(inside) = item.strip_prefix('{') {
         *groups += 1;
-        let events = group(inside).map_err(|error| error.behind("{"))?;
-        members.extend(events.into_iter().map(|event| Member { event, group: *groups }));
+        let events = group(inside, parse_event).map_err(|error| error.behind("{"))?;
+        members.extend(events.into_iter().map(|(event, label)| Member { event, group: *groups, label }));
     } else {
-        members.push(Member { event: item.parse()?, group: 0 });
+        let (event, label) = parse_event(item)?;
+        members.push(Member { event, group: 0, label });
     }
     Ok(behind)
 }
@@ -68,7 +98,7 @@ fn split_event(text: &str) -> Result<(&str, Option<&str>), Malformed> {
 }
 
 /// Parses a group behind its opening brace.
-fn group(text: &str) -> Result<Vec<EventName>, Malformed> {
+fn group(text: &str, parse_event: ParseEvent) -> Result<Vec<(EventName, Option<String>)>, Malformed> {
     let (inside, behind) = text.split_once('}').unwrap_or((text, ""));
     if let Some((before, _)) = inside.split_once('{') {
         return Err(Malformed::from(format!("\"{{{inside}\" has a group within a group")).behind(before));
@@ -80,8 +110,8 @@ fn group(text: &str) -> Result<Vec<EventName>, Malformed> {
     };
     let modifiers = modifiers.map_err(|why| Malformed::from(why).behind(inside).behind("}"))?;
     each(split(inside), |event| {
-        let event = event.parse::<EventName>()?;
-        Ok::<_, Malformed>(event.with(modifiers)?)
+        let (event, label) = parse_event(event)?;
+        Ok::<_, Malformed>((event.with(modifiers)?, label))
     })
 }
 
@@ -105,6 +135,15 @@ mod tests {
             (source.to_string(), member.group, *modes, *pinned)
         };
         list.into_iter().map(member).collect()
+    }
+
+    #[test]
+    fn an_event_can_name_its_row_in_and_outside_of_groups() {
+        let list: LabelledEventList = "{cpu/event=1,name=a/,B},cpu/name=c,event=2/u".parse().unwrap();
+        let labels: Vec<_> = list.0.into_iter().map(|member| (member.group, member.label.as_deref())).collect();
+        assert_eq!(labels, [(1, Some("a")), (1, None), (0, Some("c"))]);
+        let error = "A,{B,cpu/event=1,name=x,umask=z/}".parse::<LabelledEventList>().unwrap_err().to_string();
+        assert!(error.starts_with("at character 25: umask is from 0"), "{error}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use halprof::text::processors::ProcessorList;
 
 use super::common::Force;
 use super::diff::percent;
-use super::event_list::EventList;
+use super::event_list::LabelledEventList;
 use crate::{duration, number};
 
 /// Text after the options of `stat` in `--help`.
@@ -30,6 +30,7 @@ EVENTS
   An event without a source can be given as a raw event, as with perf:
     cpu/event=0xC2,umask=0x01,cmask=1,inv,edge/    also any, eq, umask=0x8050
     cpu/event=0xB7,umask=0x01,offcore_rsp=0x10001/ also frontend=0x15
+    cpu/event=0xC2,umask=0x01,name=slots/          gives the row the name slots
   with u or k after the last slash for one mode only. The numbers are in the
   processor's manual; a wrong number counts nothing, or something else. The
   driver knows on which counters most events count; .\\client query EVENT says so.
@@ -98,7 +99,7 @@ pub struct StatArgs {
     /// Sources to count, with commas; each can end in :u or :k, and in :D to have a counter all the time; {A,B} are
     /// counted at the same time
     #[arg(short, long = "event", value_name = "A,B,...")]
-    pub events: Vec<EventList>,
+    pub events: Vec<LabelledEventList>,
     /// Metrics or groups of metrics to compute, with commas; .\client list metrics lists them
     #[arg(short = 'M', long, value_name = "NAME,...", value_delimiter = ',')]
     pub metrics: Vec<String>,

@@ -75,17 +75,34 @@ pub struct StartedEvent {
 /// Returns the events that the user named, each once. On a hybrid, an event by its maker's name is one for each core
 /// type of `processors` that has it.
 pub fn events(lists: &[EventList], processors: &ProcessorSet, connection: &Driver) -> Result<Vec<EventRequest>, Error> {
-    let mut events: Vec<EventRequest> = Vec::new();
+    Ok(labelled_events(lists.iter(), processors, connection)?.0)
+}
+
+/// Returns the events that the user named as [`events()`] does, and the name of the row of each, if the user gave one.
+///
+/// # Errors
+/// As for [`events()`], and if an event has two names.
+pub fn labelled_events<'a>(
+    lists: impl Iterator<Item = &'a EventList>,
+    processors: &ProcessorSet,
+    connection: &Driver,
+) -> Result<(Vec<EventRequest>, Vec<Option<String>>), Error> {
+    let (mut events, mut labels): (Vec<EventRequest>, Vec<Option<String>>) = (Vec::new(), Vec::new());
     for list in lists {
         let groups_before = events.iter().map(|event| event.group).max().unwrap_or_default();
-        for Member { event: name, group } in list {
+        for Member { event: name, group, label } in list {
             for request in requests(name, processors, connection)? {
                 let event = EventRequest { group: if *group == 0 { 0 } else { groups_before + group }, ..request };
                 add(&mut events, event, connection.sources()?)?;
+                labels.resize(events.len(), label.clone());
+                let position = events.iter().position(|other| *other == event);
+                if position.and_then(|position| labels.get(position)) != Some(label) {
+                    return Err(EventError::TwoLabels { name: connection.sources()?.label(&event) }.into());
+                }
             }
         }
     }
-    Ok(events)
+    Ok((events, labels))
 }
 
 /// Adds an event if it is not there yet.

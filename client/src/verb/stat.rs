@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use super::context::Context;
 use super::diff::SavedStat;
-use super::events::{counts, events};
+use super::events::{counts, labelled_events};
 use super::{command, diff};
 use crate::cli::{FailAbove, StatArgs};
 use crate::connection;
@@ -96,10 +96,10 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     let system = context.system()?;
     let connection = connection::open(system)?;
     let processors = args.processors.map_or(ProcessorSet::EMPTY, |list| list.0);
-    let own = if args.counts_defaults() {
-        default_events(&connection)?
+    let (own, labels) = if args.counts_defaults() {
+        (default_events(&connection)?, Vec::new())
     } else {
-        events(&args.events, &processors, &connection)?
+        labelled_events(args.events.iter().map(|list| &list.0), &processors, &connection)?
     };
     let mut refused = Refused::default();
     let mut requested = own.clone();
@@ -112,7 +112,7 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     system.note_interrupts()?;
     let header = StartHeader { flags: flags::MULTIPLEX | args.force.flags(), processors, ..StartHeader::EMPTY };
     let plan = Plan { args, connection: &connection, system, header };
-    let mut printer = Printer { args, connection: &connection, metrics, sets, groups: Vec::new(), shown: 0 };
+    let mut printer = Printer { args, connection: &connection, metrics, sets, labels, groups: Vec::new(), shown: 0 };
     let mut runs = Vec::new();
     for _ in 0..args.repeat.unwrap_or(1) {
         let begun = plan.begin(&mut requested, |refusal, requested| {
@@ -207,6 +207,8 @@ struct Printer<'a> {
     metrics: Metrics,
     /// The sets of processors that have rows; `None` for the whole machine.
     sets: Option<Vec<Set>>,
+    /// Names of the rows of the first events of the request, if the user gave them.
+    labels: Vec<Option<String>>,
     /// Group of each event of the request.
     groups: Vec<u32>,
     /// Number of intervals so far.
@@ -219,8 +221,11 @@ impl Printer<'_> {
         let mut events = counts(records, self.connection)?.events;
         events.sort_by_key(|event| event.index);
         for event in &mut events {
-            let group = usize::try_from(event.index).ok().and_then(|index| self.groups.get(index));
-            event.group = group.copied().unwrap_or_default();
+            let Ok(index) = usize::try_from(event.index) else { continue };
+            event.group = self.groups.get(index).copied().unwrap_or_default();
+            if let Some(label) = self.labels.get(index).and_then(Option::as_deref) {
+                event.set_label(label);
+            }
         }
         if self.args.no_scale {
             events.iter_mut().for_each(EventCount::unscale);

@@ -6,6 +6,7 @@
 
 pub(crate) mod alone;
 pub mod event_cache;
+pub mod label;
 pub(crate) mod malformed;
 pub(crate) mod named;
 pub mod raw_event;
@@ -125,6 +126,7 @@ impl FromStr for SourceName {
 /// Returns a source, and the mask of the counters that the user allows, or 0 for any.
 fn narrowed(text: &str) -> Result<(SourceName, u32), Malformed> {
     if let Some((core_type, prefix, rest)) = split_prefix(text) {
+        label::refuse(text)?;
         let open = || Malformed::from(format!("\"{text}\" has no closing slash")).behind(text);
         let terms = rest.strip_suffix('/').ok_or_else(open)?;
         let parsed = match core_type {

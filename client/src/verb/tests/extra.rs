@@ -40,6 +40,46 @@ fn two_values_of_one_event_are_requested_and_shown_apart() {
     line(WRITES, "22");
 }
 
+/// As in perf, the name stands alone, without the mode.
+#[test]
+fn a_row_has_the_name_that_the_user_gives_the_event() {
+    let of = |source, number| CountRecord { modes: modes::USER, ..count(source, 0, number, SECOND) };
+    let run = |options: &str| {
+        let system = with_counts(&[of(2, 1_001), of(0x13, 22)]);
+        let ran = stat(&system, &format!("-e cpu/TotalIssues,name=retired/u,TotalCycles:u {options}"));
+        assert_eq!(ran.outcome.unwrap(), 3);
+        ran.err + &ran.out
+    };
+    let text = run("");
+    assert!(text.contains("1,001  retired ") && text.contains("22  TotalCycles:u"), "{text}");
+    let csv = run("-x ;");
+    assert!(csv.contains("1001;;retired;") && csv.contains("22;;TotalCycles:u;"), "{csv}");
+    let json = document(&run("--json -o -"));
+    let named = |index: usize| (json["events"][index]["name"].clone(), json["events"][index]["modes"].clone());
+    assert_eq!([named(0), named(1)], [("retired".into(), "u".into()), ("TotalCycles".into(), "u".into())]);
+}
+
+#[test]
+fn two_names_for_the_row_of_one_event_are_refused_before_the_driver_is_asked() {
+    for events in ["cpu/event=0xd1,name=a/,cpu/event=0xd1,name=b/", "cpu/event=0xd1/,cpu/event=0xd1,name=a/"] {
+        let system = FakeSystem::running(FakeDriver::default());
+        let (exit, report) = run(&system, &format!("stat -e {events} -- nothing")).failure();
+        assert_eq!(exit, Exit::Usage, "{report}");
+        assert!(report.contains("cpu/event=0xd1/ is named twice, with different names of its row"), "{report}");
+        assert!(system.driver.inputs(Code::Start).is_empty(), "{events}");
+    }
+}
+
+#[test]
+fn a_name_of_a_row_is_refused_where_there_is_no_row() {
+    let event = "cpu/event=0xd1,name=a/";
+    for line in [format!("start {event}"), format!("record -e {event}"), format!("encode {event}")] {
+        let words = ["client"].into_iter().chain(line.split_whitespace());
+        let report = Cli::try_parse_from(words).unwrap_err().to_string();
+        assert!(report.contains("name= is for the rows of .\\client stat; leave it out here"), "{report}");
+    }
+}
+
 #[test]
 fn each_kind_of_value_reaches_the_driver_with_its_selector() {
     for (text, selector, value) in [

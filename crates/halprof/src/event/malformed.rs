@@ -18,6 +18,11 @@ impl Malformed {
     pub fn behind(self, prefix: &str) -> Self {
         Self { before: self.before + prefix.chars().count(), ..self }
     }
+
+    /// Returns the error in the whole text if it was found in one without `count` characters at `position`.
+    pub(crate) fn with_removed(self, position: usize, count: usize) -> Self {
+        Self { before: if self.before < position { self.before } else { self.before + count }, ..self }
+    }
 }
 
 /// An error at the beginning of the text.
