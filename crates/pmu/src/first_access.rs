@@ -242,8 +242,8 @@ impl<'a, C: GuardedCpu> FirstAccess<'a, C> {
     }
 
     /// Reads a register and writes the value back, then performs `trials`, which get that value, and
-    /// [restores](Self::restore) it. A register that faults for what it contains is never changed: nothing could restore
-    /// it.
+    /// [restores](Self::restore) it. A register that faults for what it contains is never changed: nothing could
+    /// restore it.
     ///
     /// # Errors
     /// A fault of the register, or that of the trials.

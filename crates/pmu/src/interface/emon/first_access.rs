@@ -84,8 +84,8 @@ impl Emon {
         })
     }
 
-    /// Accesses the register that clears the status: with all bits, and with none, as a spurious interrupt does. Returns
-    /// the interface without a bit for frozen counters if the register does not take it.
+    /// Accesses the register that clears the status: with all bits, and with none, as a spurious interrupt does.
+    /// Returns the interface without a bit for frozen counters if the register does not take it.
     fn access_reset(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
         first.write(IA32_PERF_GLOBAL_OVF_CTRL, 0)?;
         let without_freeze = self.capabilities.with_ctr_frz(false);
