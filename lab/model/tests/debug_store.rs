@@ -585,7 +585,8 @@ fn check_recorded(signature: u32, core_type: Option<u32>, select: u64, recorded:
     let (mut processor, _) = with_buffers(processor, [0, 0], [4000, 4000]);
     for number in 0..8 {
         precise(&mut processor, number, 1);
-        processor.wrmsr(SELECT + number, EN | USR | select).unwrap();
+        // In both modes: in user mode alone, four of Broadwell's counters count nothing.
+        processor.wrmsr(SELECT + number, EN | USR | OS | select).unwrap();
     }
     let has_latency = processor.wrmsr(LATENCY, 3).is_ok();
     if has_latency && select == 0x01CD {
