@@ -6,6 +6,7 @@
 mod counters;
 mod crates;
 mod exports;
+mod images;
 mod libpfm4;
 mod monitoring;
 mod package;

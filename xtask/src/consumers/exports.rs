@@ -15,7 +15,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::{install, stacks, two_cpus};
+use super::{images, install, stacks, two_cpus};
 use crate::{files, prerequisites, run, workspace::Workspace};
 
 /// The packages of npm, with their releases. Firefox's own code needs a newer node than Debian has.
@@ -62,6 +62,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     pprof(&folder, &wanted)?;
     inferno(workspace, &folder, &wanted)?;
     stacks::run(workspace, &client)?;
+    images::run(workspace, &client)?;
     let modules = modules_of_npm(workspace)?;
     two_cpus::run(workspace, &client, &modules)?;
     browser(workspace, &modules, &folder)?;
