@@ -2,6 +2,7 @@
 //! engine for the model anew. Those that count the memory of their process are programs of their own.
 
 mod checklist_engine;
+mod clock;
 mod disturbed;
 mod every_identity;
 mod every_name;

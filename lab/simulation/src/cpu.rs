@@ -23,6 +23,8 @@ pub struct ModelCpu {
     accesses: AtomicU64,
     /// Whether no events occur between them.
     holds_time: AtomicBool,
+    /// Whether each takes a unit of time, in which each event occurs once.
+    is_steady: AtomicBool,
     /// The control area, with its maximum size.
     area: Box<[AtomicU64; AREA_WORDS]>,
     /// Whether the control area is allocated.
@@ -88,6 +90,7 @@ impl ModelCpu {
             meanwhile: (AtomicU64::new(0), AtomicU64::new(0)),
             accesses: AtomicU64::new(0),
             holds_time: AtomicBool::new(false),
+            is_steady: AtomicBool::new(false),
             area: Box::new([const { AtomicU64::new(0) }; AREA_WORDS]),
             has_area: AtomicBool::new(false),
             time_stamp: AtomicU64::new(0),
@@ -268,6 +271,16 @@ impl ModelCpu {
         self.holds_time.store(true, Ordering::Relaxed);
     }
 
+    /// Lets each access take a unit of time of the machine's clock, in which every event occurs once.
+    pub fn steady_time(&self) {
+        self.is_steady.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the time that its accesses have taken.
+    pub fn time_of_accesses(&self) -> u64 {
+        if self.is_steady.load(Ordering::Relaxed) { self.accesses.load(Ordering::Relaxed) } else { 0 }
+    }
+
     /// Writes a register as another program does. The access is not counted. Returns whether the processor accepted it.
     pub fn write_foreign(&self, msr: u32, value: u64) -> bool {
         self.model().uncounted(|model| model.wrmsr(msr, value)).is_ok()
@@ -280,7 +293,8 @@ impl ModelCpu {
         let mut model = self.model();
         let access = self.accesses.fetch_add(1, Ordering::Relaxed);
         if !self.holds_time.load(Ordering::Relaxed) {
-            model.run_between_accesses(&|selected| events_before(access, selected));
+            let is_steady = self.is_steady.load(Ordering::Relaxed);
+            model.run_between_accesses(&|selected| if is_steady { 1 } else { events_before(access, selected) });
         }
         let number = left.load(Ordering::Relaxed);
         if number > 0 {

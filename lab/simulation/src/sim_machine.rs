@@ -281,7 +281,8 @@ impl SimMachine {
 
     /// Reads the clock.
     pub fn now_ticks(&self) -> Ticks {
-        Ticks(self.clock.fetch_add(self.pace.load(Ordering::Relaxed), Ordering::Relaxed))
+        let accesses: u64 = self.all().map(ModelCpu::time_of_accesses).sum();
+        Ticks(self.clock.fetch_add(self.pace.load(Ordering::Relaxed), Ordering::Relaxed) + accesses)
     }
 
     /// Advances the clock by units of 100 ns.
