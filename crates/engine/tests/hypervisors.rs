@@ -36,6 +36,9 @@ const NOWHERE: Interrupted = Interrupted { ip: 1, process: 2, thread: 3, mode: p
 
 /// The LVT entry in x2APIC mode.
 const X2APIC_LVT: u32 = 0x834;
+/// IA32_PERF_GLOBAL_CTRL, and the one of AMD, which a reset sets.
+const GLOBAL_CTRL: u32 = 0x38F;
+const AMD_GLOBAL_CTL: u32 = 0xC000_0301;
 
 /// What a hypervisor does.
 #[derive(Debug, Clone, Copy)]
@@ -294,7 +297,8 @@ fn every_bit_of_every_register_of_some_processors() {
         for life in lives().iter().filter(|life| life.identity.name == name).take(4) {
             for register in &life.registers {
                 // Of a machine that was used before, what differs from the other one.
-                let bits = if life.is_used && *register != X2APIC_LVT { 0..0 } else { 0..64 };
+                let differs = [X2APIC_LVT, GLOBAL_CTRL, AMD_GLOBAL_CTL].contains(register);
+                let bits = if life.is_used && !differs { 0..0 } else { 0..64 };
                 let each = |kindness| bits.clone().map(move |bit| quirk(*register, 1 << bit, kindness));
                 let zero = quirk(*register, 0, Kindness::FaultsAtZero);
                 for quirk in each(Kindness::Faults).chain(each(Kindness::Drops)).chain([zero]) {

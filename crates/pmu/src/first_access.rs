@@ -106,7 +106,7 @@ impl Fault {
         Self { access, number, value: 0 }
     }
 
-    const fn of_value(access: Access, msr: Msr, value: u64) -> Self {
+    pub(crate) const fn of_value(access: Access, msr: Msr, value: u64) -> Self {
         Self { access, number: msr.address(), value }
     }
 }

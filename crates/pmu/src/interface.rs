@@ -17,7 +17,7 @@ use crate::disturbance::Disturbance;
 use crate::first_access::{Fault, FirstAccess, GuardedCpu};
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Source, Sources};
-use crate::state::{Active, CounterSet, CounterState, CpuCounters, PerCpuPmu, SavedMsrs};
+use crate::state::{Active, CounterSet, CounterState, CpuCounters, OtherBits, PerCpuPmu, SavedMsrs};
 use support::lacks_version_6;
 
 pub use support::Support;
@@ -167,8 +167,9 @@ pub trait ProfileInterface {
     fn enabled(&self, cpu: &impl Cpu) -> Option<Enabled>;
 
     /// InitializeProfiling: prepares the registers for [`enable`](Self::enable), with all counters off. Returns the
-    /// values that [`release`](Self::release) restores.
-    fn initialize(&self, cpu: &impl Cpu) -> SavedMsrs;
+    /// values that [`release`](Self::release) restores: of the bits outside the interface only `others`, because the
+    /// first accesses have tried no others. What a reset sets may be what a hypervisor refuses.
+    fn initialize(&self, cpu: &impl Cpu, others: OtherBits) -> SavedMsrs;
 
     /// Returns whether the counters keep values written to them, which detects a hypervisor that only pretends to have
     /// the registers. Requires [`initialize`](Self::initialize).
@@ -432,6 +433,22 @@ impl Interface {
             Self::NetBurst(netburst) => netburst.access_first(first).map(|()| self),
             Self::P6(_) => p6::access_first(first).map(|()| self),
             Self::Pentium(_) => pentium::access_first(first).map(|()| self),
+        }
+    }
+
+    /// Reads the control registers that other programs use too. The [first accesses](Self::access_first) were made,
+    /// so that each has taken what it contains.
+    ///
+    /// # Errors
+    /// The fault.
+    ///
+    /// # IRQL
+    /// Below DISPATCH_LEVEL.
+    pub(crate) fn others(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<OtherBits, Fault> {
+        match self {
+            Self::Emon(emon) => emon.others(first),
+            Self::Amd64(amd64) => amd64.others(first),
+            _ => Ok(OtherBits::default()),
         }
     }
 

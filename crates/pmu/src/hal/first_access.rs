@@ -170,6 +170,7 @@ impl<E> Hal<E> {
         if let Some(pmu) = self.pmu(processor) {
             let interface = self.whole_interface_with(pmu).access_first(first)?;
             pmu.snapshot.set_capabilities(interface.capabilities());
+            pmu.snapshot.set_others(interface.others(first)?);
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ use crate::first_access::{Access, Fault, FirstAccess, GuardedCpu};
 use crate::lvt_pmi;
 use crate::placement::{self, Wanted};
 use crate::source::{ProfileSource, RawEvent, Sources};
-use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, PerCpuPmu, SavedMsrs};
+use crate::state::{self, Active, CounterSet, CounterState, CpuCounters, OtherBits, PerCpuPmu, SavedMsrs};
 use crate::topology;
 pub(crate) use generation::Generation;
 use global::Global;
@@ -170,6 +170,12 @@ impl Amd64 {
         Ok(Self { global, ..self })
     }
 
+    /// Reads the control register after the first accesses.
+    pub(super) fn others(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<OtherBits, Fault> {
+        let global = self.global.map_or(Ok(0), |_| global::first_control(first))?;
+        Ok(OtherBits { global, fixed: 0 })
+    }
+
     /// Returns the sources of the processor's family, with a select of zero for those that it lacks.
     #[must_use]
     pub const fn sources(&self) -> Sources {
@@ -283,10 +289,10 @@ impl ProfileInterface for Amd64 {
 
     /// N writes for N counters; with PerfMonV2 one read and two more writes, because counters that other software left
     /// frozen would not count. Saves the global control register.
-    fn initialize(&self, cpu: &impl Cpu) -> SavedMsrs {
+    fn initialize(&self, cpu: &impl Cpu, others: OtherBits) -> SavedMsrs {
         self.bank.clear(cpu);
         let Some(global) = self.global else { return SavedMsrs::default() };
-        let saved = global::control(cpu);
+        let saved = global.tried(global::control(cpu), others);
         global.stop(cpu, saved);
         global.thaw(cpu, self.bank.all);
         SavedMsrs { global: saved, ..SavedMsrs::default() }

@@ -13,6 +13,16 @@ pub struct SavedMsrs {
     pub freeze: u64,
 }
 
+/// Bits that the control registers contained at the [first accesses](crate::first_access), and took again. Those
+/// outside the interface belong to other programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OtherBits {
+    /// Bits of the global control register.
+    pub global: u64,
+    /// Bits of the control register of the fixed counters.
+    pub fixed: u64,
+}
+
 /// Known values of a processor, in shared memory.
 #[derive(Debug, Default)]
 pub struct PmuSnapshot {
@@ -22,6 +32,8 @@ pub struct PmuSnapshot {
     capabilities: AtomicU64,
     control: AtomicU64,
     fixed_control: AtomicU64,
+    other_global: AtomicU64,
+    other_fixed: AtomicU64,
 }
 
 impl PmuSnapshot {
@@ -35,6 +47,8 @@ impl PmuSnapshot {
             capabilities: AtomicU64::new(capabilities),
             control: AtomicU64::new(0),
             fixed_control: AtomicU64::new(0),
+            other_global: AtomicU64::new(0),
+            other_fixed: AtomicU64::new(0),
         }
     }
 
@@ -78,6 +92,18 @@ impl PmuSnapshot {
         self.global.store(saved.global, Ordering::Relaxed);
         self.fixed.store(saved.fixed, Ordering::Relaxed);
         self.freeze.store(saved.freeze, Ordering::Relaxed);
+    }
+
+    /// Returns the bits that the first accesses have found and tried.
+    #[must_use]
+    pub fn others(&self) -> OtherBits {
+        OtherBits { global: self.other_global.load(Ordering::Relaxed), fixed: self.other_fixed.load(Ordering::Relaxed) }
+    }
+
+    /// Sets the bits that the first accesses have found and tried.
+    pub fn set_others(&self, others: OtherBits) {
+        self.other_global.store(others.global, Ordering::Relaxed);
+        self.other_fixed.store(others.fixed, Ordering::Relaxed);
     }
 
     /// Returns the [`Interface::capabilities`](crate::Interface::capabilities) of the processor.

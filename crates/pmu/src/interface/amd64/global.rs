@@ -6,7 +6,7 @@ use x86_defs::amd::perfmon_v2::{self, GlobalCtl, GlobalStatus};
 use crate::cpu::{Cpu, Msr};
 use crate::disturbance::Disturbance;
 use crate::first_access::{Access, Fault, FirstAccess, GuardedCpu};
-use crate::state::{CounterSet, CpuCounters, PerCpuPmu};
+use crate::state::{CounterSet, CpuCounters, OtherBits, PerCpuPmu};
 
 const PERF_CNTR_GLOBAL_STATUS: Msr = Msr::new(perfmon_v2::PERF_CNTR_GLOBAL_STATUS);
 const PERF_CNTR_GLOBAL_CTL: Msr = Msr::new(perfmon_v2::PERF_CNTR_GLOBAL_CTL);
@@ -29,6 +29,11 @@ fn low(counters: CounterSet) -> u16 {
 /// Reads the control register.
 pub fn control(cpu: &impl Cpu) -> u64 {
     cpu.rdmsr(PERF_CNTR_GLOBAL_CTL)
+}
+
+/// Reads the control register, guarded.
+pub fn first_control(first: &FirstAccess<'_, impl GuardedCpu>) -> Result<u64, Fault> {
+    first.read(PERF_CNTR_GLOBAL_CTL)
 }
 
 /// Writes the control register.
@@ -96,14 +101,22 @@ impl Global {
     /// Accesses every register for the first time. Returns the registers without the bit for frozen counters if it
     /// cannot be cleared.
     pub fn access_first(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
-        let (own, found) = (self.own.into_bits(), first.read_write(PERF_CNTR_GLOBAL_CTL)?);
-        let tried = first.restoring(PERF_CNTR_GLOBAL_CTL, found, || {
+        let (own, found) = (self.own.into_bits(), first.read(PERF_CNTR_GLOBAL_CTL)?);
+        let trials = || {
             first.demand(PERF_CNTR_GLOBAL_CTL, found & !own)?;
             first.demand(PERF_CNTR_GLOBAL_CTL, found | own)
-        });
+        };
+        let tried = first
+            .write(PERF_CNTR_GLOBAL_CTL, found)
+            .and_then(|()| first.restoring(PERF_CNTR_GLOBAL_CTL, found, trials));
         // Without the registers, the counters need the bits that are there.
-        let needs_bits = |fault| if found & own == own { fault } else { Fault { access: Access::ReadBack, ..fault } };
-        tried.map_err(needs_bits)?;
+        let lacks_bits = Fault::of_value(Access::ReadBack, PERF_CNTR_GLOBAL_CTL, found | own);
+        let needs_bits = |fault| if found & own == own { fault } else { lacks_bits };
+        tried.and_then(|()| self.access_status(first)).map_err(needs_bits)
+    }
+
+    /// Accesses the registers of the status, as [`access_first`](Self::access_first) does.
+    fn access_status(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<Self, Fault> {
         first.read(PERF_CNTR_GLOBAL_STATUS)?;
         let clear = |status: GlobalStatus| first.write(PERF_CNTR_GLOBAL_STATUS_CLR, status.into_bits());
         // A spurious interrupt clears no bit.
@@ -121,6 +134,11 @@ impl Global {
         let control = cpu_counters.pmu.snapshot.control() & !self.own.into_bits() | ours.into_bits();
         cpu_counters.pmu.snapshot.set_control(control);
         set_control(cpu, control);
+    }
+
+    /// Returns the bits of `control` that the first accesses have tried.
+    pub const fn tried(self, control: u64, others: OtherBits) -> u64 {
+        control & (self.own.into_bits() | others.global)
     }
 
     /// Stops the driver's counters. The control register contains `control`.

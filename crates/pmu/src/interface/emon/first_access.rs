@@ -8,6 +8,7 @@ use super::{
 };
 use crate::first_access::{Access, Fault, FirstAccess, GuardedCpu};
 use crate::interface::unmanaged::Counters;
+use crate::state::OtherBits;
 
 impl Emon {
     const fn examined_by(self, found: PerfCapabilities) -> Self {
@@ -47,6 +48,15 @@ impl Emon {
             });
         }
         Ok(Self { capabilities: freeze::access_first(first, accessed.capabilities) })
+    }
+
+    /// Reads the control registers after the first accesses.
+    pub(in crate::interface) fn others(self, first: &FirstAccess<'_, impl GuardedCpu>) -> Result<OtherBits, Fault> {
+        if !self.has_global_control() {
+            return Ok(OtherBits::default());
+        }
+        let fixed = if self.fixed().is_empty() { 0 } else { first.read(IA32_FIXED_CTR_CTRL)? };
+        Ok(OtherBits { global: first.read(IA32_PERF_GLOBAL_CTRL)?, fixed })
     }
 
     /// Accesses the general counters, and tries the events with which they are [reset].
