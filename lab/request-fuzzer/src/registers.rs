@@ -41,6 +41,9 @@ const LEAKING: std::ops::RangeInclusive<u16> = 0xD0..=0xD3;
 pub const SELECTS: [std::ops::Range<u32>; 3] = [0x186..0x18E, 0xC001_0000..0xC001_0004, 0xC001_0200..0xC001_020C];
 const ENABLED: u64 = 0x43_00C0;
 
+/// The select register of Intel's counter 3.
+pub const SELECT_3: u32 = 0x189;
+
 /// Registers that select, start and stop counters: what a hypervisor without a PMU ignores.
 pub fn of_counters() -> impl Iterator<Item = u32> {
     let is_other = |msr: &u32| *msr == DEBUGCTL || NOT_WRITTEN.iter().any(|range| range.contains(msr));

@@ -14,7 +14,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::book::{Session, has_counter};
 use crate::episode::{Episode, HANDLES, LONGEST, Sleep};
 use crate::generate::{Generator, put};
-use crate::registers::{Foreign, SELECTS, of_counters};
+use crate::registers::{Foreign, SELECT_3, SELECTS, of_counters};
 
 /// What is scarce in an episode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -207,7 +207,11 @@ impl Episode<'_> {
             return;
         }
         let processor = self.number(u64::from(self.machine.active()) - 1);
-        let selects: Vec<u32> = SELECTS.into_iter().flatten().collect();
+        // CPUID.(7,0):EDX[13]: the microcode may have counter 3, which the driver then leaves alone, whoever uses it.
+        let [_, _, _, features] = self.traits.identity.cpuid().cpuid(7, 0);
+        let is_left = features >> 13 & 1 == 1;
+        let is_looked_at = |select: &u32| !is_left || *select != SELECT_3;
+        let selects: Vec<u32> = SELECTS.into_iter().flatten().filter(is_looked_at).collect();
         for _ in 0..selects.len() {
             let Some(msr) = self.random.pick(&selects).copied() else { return };
             if let Some(foreign) = self.foreign.get_mut(processor as usize)
