@@ -53,8 +53,8 @@ pub fn run(workspace: &Workspace, client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Downloads the wheel, unless that is done, and returns the paths of its images. The C++ library is not among them: its
-/// decorated names are shown demangled.
+/// Downloads the wheel, unless that is done, and returns the paths of its images. The C++ library is not among them:
+/// its decorated names are shown demangled.
 fn images(folder: &Path) -> Result<Vec<String>> {
     if !folder.join("numpy").is_dir() {
         files::make_folder(folder)?;
