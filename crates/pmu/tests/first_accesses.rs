@@ -164,3 +164,18 @@ fn a_register_that_refuses_what_it_holds_is_not_changed() {
         }
     }
 }
+
+/// Interrupts mask and unmask the entry.
+#[test]
+fn an_entry_that_cannot_be_masked_is_refused() {
+    for quirk in [Quirk::Faults { register: 0x834, bits: 1 << 16 }, Quirk::Drops { register: 0x834, bits: 1 << 16 }] {
+        let machine = SimMachine::new(cpuid_dumps::find("skylake-6600k").unwrap(), 1).with_x2apic();
+        let cpu = machine.processor(0);
+        cpu.model().set_lvt(MASKED & !(1 << 16));
+        cpu.model().set_quirks([quirk]);
+        let hal = hal(cpu).unwrap();
+        access_first(&hal, cpu, RegisterGroup::LocalApic);
+        let accessed = hal.first_accessed(ProcessorIndex::BOOT, RegisterGroup::LocalApic, Phase::Write);
+        assert!(matches!(accessed, Some(Err(fault)) if fault.number == 0x834), "{quirk:?}: {accessed:?}");
+    }
+}
