@@ -33,6 +33,10 @@ const COUNT: u32 = 0xC001_0004;
 /// EN of PerfEvtSel.
 const ENABLED: u64 = 1 << 22;
 
+/// IA32_APIC_BASE, and its bit EN (APM Vol. 2, 16.3.1).
+const APIC_BASE: u32 = 0x1B;
+const APIC_ENABLED: u64 = 1 << 11;
+
 /// CPUID as a function of leaf and subleaf.
 type Leaves = Box<dyn Fn(u32, u32) -> [u32; 4] + Send + Sync>;
 
@@ -81,6 +85,9 @@ impl Cpuid for MemoryCpu {
 
 impl Cpu for MemoryCpu {
     fn rdmsr(&self, msr: Msr) -> u64 {
+        if msr.address() == APIC_BASE {
+            return APIC_ENABLED;
+        }
         self.register(msr).map_or(0, |register| register.load(Ordering::Relaxed))
     }
 
