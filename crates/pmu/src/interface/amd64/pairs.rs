@@ -58,7 +58,7 @@ impl Choice {
 }
 
 /// Implements [`ProfileInterface::assign`](crate::ProfileInterface::assign) for events of which some are
-/// [merged](CounterState::merged).
+/// [merged](crate::state::CounterState::merged).
 ///
 /// # Errors
 /// As that function.
