@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# msvc-demangler 0.11.0 (crates.io): the address of a function as a template argument becomes a type.
+# msvc-demangler 0.11.0 (a crate): the address of a function as a template argument becomes a type.
 #
 # A good guess: f<&g> of `template <void (*)()> void f()`, which Visual C++ decorates as $1 with the decorated name of g
 # behind it, is demangled as f<&g>, as undname and llvm-undname do, or refused. Seen: it is f<void (g::*)(void)>, a

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# msvc-demangler 0.11.0 (crates.io): constants of more than 32 bits in template arguments lose their upper half.
+# msvc-demangler 0.11.0 (a crate): constants of more than 32 bits in template arguments lose their upper half.
 #
 # A good guess: f<4294967296> of `template <unsigned long long> void f()` is demangled as that, or refused. Seen: it is
 # f<0>, and f<4294967295> and f<9223372036854775807> are both f<-1>. Two functions have one name, without an error.

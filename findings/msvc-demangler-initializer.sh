@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# msvc-demangler 0.11.0 (crates.io): the initializer of a variable becomes a function of a namespace with its name.
+# msvc-demangler 0.11.0 (a crate): the initializer of a variable becomes a function of a namespace with its name.
 #
 # A good guess: ??__Ex@@YAXXZ, the code that initializes the variable x before main, is `dynamic initializer for 'x'',
 # as undname and llvm-undname have it. Seen: x::`dynamic initializer', so that reports by namespace count the start of

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# object 0.40.0 (crates.io): .gnu_debuglink of PE images is not seen by the function that reads it.
+# object 0.40.0 (a crate): .gnu_debuglink of PE images is not seen by the function that reads it.
 #
 # A good guess: Object::gnu_debuglink returns the name and the checksum wherever the section is, because binutils writes
 # it into PE images as well, and the section can be read there by its name. Seen: for PE the answer is always Ok(None),
