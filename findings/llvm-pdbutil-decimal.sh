@@ -6,11 +6,7 @@
 # in hexadecimal. Seen: it is decimal, 0x20. As digits alone cannot tell, the mistake is not noticed. A name that
 # is looked up with such an address belongs to another function, most often to a later one.
 set -euo pipefail
-tools=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-. "$tools/llvm.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/llvm.sh"
 program full 32
 {
     llvm llvm-pdbutil dump --publics full/code.pdb | grep -A1 -F '`wanted`' | tail -n 1

@@ -6,11 +6,7 @@
 # taken. After a build that moved a function, the names of the old image are wrong without a warning: here `wanted` is
 # shown for code 32 bytes before it, which is of `start`.
 set -euo pipefail
-tools=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-. "$tools/llvm.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/llvm.sh"
 program old 64
 program new 32
 identifier() { llvm llvm-readobj --coff-debug-directory "$1" | grep -o 'PDBGUID: .*'; }

@@ -1,5 +1,8 @@
-# Unpacks LLVM 14.0.6 of Debian 12 into the current folder, a temporary one, whatever the machine has. The functions
-# run its programs.
+# Enters a temporary folder, which is removed at the end, and unpacks LLVM 14.0.6 of Debian 12 there, whatever the
+# machine has. The functions run its programs.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
 apt-get download --quiet -o APT::Sandbox::User=root llvm-14=1:14.0.6-12 lld-14=1:14.0.6-12 libllvm14=1:14.0.6-12 \
     libedit2 libbsd0 libmd0 libtinfo6 libxml2 libicu72 liblzma5 libz3-4 libffi8 libpfm4 libzstd1 zlib1g >/dev/null
 for package in *.deb; do dpkg -x "$package" .; done
