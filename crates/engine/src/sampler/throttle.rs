@@ -191,6 +191,16 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_measured_is_spent_too() {
+        let throttle = Throttle::default();
+        for (measured, overhead, is_spent) in [(60, 40, false), (60, 41, true), (u64::MAX, u64::MAX, true)] {
+            throttle.open(Ticks(0), Ticks(100));
+            assert_eq!(throttle.spend(Ticks(measured), Ticks(overhead)), is_spent, "{measured} {overhead}");
+            assert_eq!(throttle.left(), 0);
+        }
+    }
+
+    #[test]
     fn unused_time_at_a_tick_is_kept_up_to_the_maximum() {
         let throttle = Throttle::default();
         throttle.open(Ticks(0), Ticks(100));
