@@ -16,9 +16,10 @@
 //! | the arithmetic of a counter | `counter.rs` |
 //! | events that only some counters count | `countable.rs` |
 //! | events that a second register completes | `extra.rs` |
+//! | what the counters count while the processor executes | `processor/execution.rs` |
 //! | the local vector table entry and `IA32_APIC_BASE` | `apic.rs` |
 //! | records that the processor writes to memory | `debug_store/mod.rs` |
-//! | when an interrupt is raised, merged, delivered | `processor.rs`; `interrupt_mode.rs` for differences between processors |
+//! | when an interrupt is raised, merged, delivered | `processor/interrupts.rs`; `interrupt_mode.rs` for differences between processors |
 //! | when timers of Windows expire, which is not a matter of the PMU | `kernel_timer.rs` |
 //! | counters that count nothing or a share; a loop with known events | `movement.rs` |
 //! | exact counts, independent of the registers | `ledger.rs` |

@@ -1,20 +1,21 @@
 //! One logical processor: its PMU, its local APIC, and the interrupts between them.
 
+mod execution;
+mod interrupts;
+
 use crate::{
     CpuidFunction,
     apic::Apic,
     architectural,
     countable::Countable,
     counter::CounterId,
-    debug_store::{Branch, Counted, DebugStore, Memory, Precise, Stored},
+    debug_store::{DebugStore, Memory, Stored},
     extra::ExtraRegisters,
     fault::{FaultingAccess, GeneralProtection, Quirk},
     identity,
     interrupt_mode::InterruptMode,
-    ledger::{Ledger, LedgerEntry},
-    loads::{self, Load},
-    mode::Mode,
-    movement::{self, Movement, Movements},
+    ledger::Ledger,
+    movement::{Movement, Movements},
     pmu::{Pmu, Running},
     select::Selected,
 };
@@ -168,23 +169,6 @@ impl Processor {
         self.movements.set_filtered(events);
     }
 
-    /// Executes a loop in kernel mode that decrements a register and branches while it is not zero.
-    pub fn run_loop(&mut self, iterations: u32) {
-        let events = movement::events_of_loop(&*self.cpuid, iterations);
-        self.run(Mode::Kernel, &events);
-    }
-
-    /// Sets the behavior of interrupts at the LVT entry.
-    pub fn set_interrupt_mode(&mut self, mode: InterruptMode) {
-        self.interrupt_mode = mode;
-    }
-
-    /// Makes delivery mask the LVT entry whatever the vendor, as some hypervisors do for AMD guests (Linux commit
-    /// 49ff3b4aec51, "KVM: x86/pmu: Do not mask LVTPC when handling a PMI on AMD platforms").
-    pub fn set_masked_on_delivery(&mut self) {
-        self.masks_on_delivery = true;
-    }
-
     /// Returns the other thread of the core, which shares performance monitoring registers or an erratum of them;
     /// `cpuid` is that of the other thread. Returns `None` if threads have nothing in common.
     #[must_use]
@@ -216,26 +200,6 @@ impl Processor {
         self.extra.lose_power();
         self.pending = false;
         self.apic.lose_power();
-    }
-
-    /// Sets whether the HAL leaves the LVT performance entry as a reset leaves it when the processor
-    /// [loses its power](Self::lose_power).
-    pub fn set_lvt_forgotten(&mut self, forgotten: bool) {
-        self.apic.forget_lvt(forgotten);
-    }
-
-    /// Sets up the LVT performance entry, as the HAL does at boot.
-    pub fn initialize_lvt(&mut self) {
-        let was_open = self.apic.delivers();
-        self.apic.initialize_lvt();
-        self.note_unmasked(was_open);
-    }
-
-    /// Returns how often the LVT performance entry was unmasked with a vector that no interrupt can have, which the
-    /// APIC reports as an error.
-    #[must_use]
-    pub fn illegal_vectors(&self) -> u64 {
-        self.apic.illegal_vectors()
     }
 
     /// Executes CPUID and returns \[eax, ebx, ecx, edx\].
@@ -310,165 +274,6 @@ impl Processor {
         self.note(value)
     }
 
-    /// Executes code in `mode`. For each counter that counts in that mode, `events` returns the number of occurrences
-    /// of the selected event. A counter that cannot count its event counts nothing, nor does one whose event needs an
-    /// extra register that selects nothing.
-    ///
-    /// A counter that overflows with its interrupt enabled makes an interrupt pending, unless one is pending or the
-    /// status bit of the counter is already set (Intel, version 2 and later). [`LedgerEntry::interrupts`] describes how
-    /// overflows merge. After an overflow of a counter that is enabled in `IA32_PEBS_ENABLE`, its next event writes a
-    /// record to memory and reloads the counter, and the record that reaches the threshold interrupts. In between, the
-    /// status bit of the counter is set. The overflow itself interrupts only if the control register of the counter
-    /// enables the interrupt. For an event or counter without PEBS support, `IA32_PEBS_ENABLE` has no effect.
-    ///
-    /// The first interrupt that `IA32_DEBUGCTL` lets freeze the counters does so at the end of this call.
-    pub fn run(&mut self, mode: Mode, events: &dyn Fn(Selected) -> u64) {
-        self.run_with_extra(mode, &|selected, _| events(selected));
-    }
-
-    /// As [`run`](Self::run). `events` also gets the value of the extra register of the event, which is 0 if the event
-    /// needs none.
-    pub fn run_with_extra(&mut self, mode: Mode, events: &dyn Fn(Selected, u64) -> u64) {
-        self.run_counters(events, false, |counter| match mode {
-            Mode::User => counter.user,
-            Mode::Kernel => counter.kernel,
-        });
-    }
-
-    /// As [`run`](Self::run) in kernel mode, for the time that passes between two accesses of the code under test: the
-    /// counters do not wait for it. [`LedgerEntry::between`] has these events, besides `counted`.
-    pub fn run_between_accesses(&mut self, events: &dyn Fn(Selected) -> u64) {
-        self.run_counters(&|selected, _| events(selected), true, |counter| counter.kernel);
-    }
-
-    /// As [`run`](Self::run), with loads instead of events: a number of each kind. Loads that no event of the processor
-    /// counts are not counted.
-    pub fn run_loads(&mut self, mode: Mode, loads: &[(Load, u64)]) {
-        let events = loads.iter().map(|(load, number)| (loads::event(&self.cpuid, *load), *number));
-        let events: Vec<_> = events.collect();
-        let number = |selected: Selected| {
-            events.iter().filter(|(event, _)| *event == Some(selected)).map(|(_, number)| number).sum()
-        };
-        self.run(mode, &number);
-    }
-
-    /// Executes code in System Management Mode. Firmware runs parts of it at CPL 3, so counters of either mode count
-    /// (Linux commit a01994f5e5c7), unless `IA32_DEBUGCTL.FREEZE_WHILE_SMM` freezes them (SDM, "Freezing LBR and
-    /// Performance Counters on PMI"; Vol. 4, `IA32_DEBUGCTL`).
-    pub fn run_in_smm(&mut self, events: &dyn Fn(Selected) -> u64) {
-        if !self.debug_store.freezes_in_smm() {
-            self.run_counters(&|selected, _| events(selected), false, |_| true);
-        }
-    }
-
-    /// Returns the counters that are enabled in any mode and can count their event.
-    fn running(&self) -> Vec<Running> {
-        let mut running = self.pmu.running();
-        running.retain(|counter| self.countable.counts(counter.id, counter.selected));
-        let all: Vec<Selected> = running.iter().map(|counter| counter.selected).collect();
-        running.retain(|counter| {
-            let measures = self.debug_store.measures_latency(counter.id);
-            self.extra.counts(counter.selected, measures, &all)
-        });
-        running
-    }
-
-    fn run_counters(
-        &mut self,
-        events: &dyn Fn(Selected, u64) -> u64,
-        is_between: bool,
-        counts: impl Fn(&Running) -> bool,
-    ) {
-        let mut freezes = false;
-        // That Nehalem's counters were idle for a moment in a handler is no matter of the events in it.
-        if !is_between {
-            self.pmu.elapse();
-        }
-        for counter in self.running() {
-            let counted = if counts(&counter) { self.seen(&counter, events) } else { 0 };
-            if counted == 0 {
-                continue;
-            }
-            let by_counter = self.pmu.counted(&counter, counted);
-            let by_counter = self.movements.counted(counter.id, counter.selected, by_counter);
-            let (overflows, interrupts) = self.count(&counter, by_counter);
-            freezes |= interrupts;
-            let raised = interrupts && self.raise();
-            self.ledger.add(LedgerEntry {
-                counter: counter.id,
-                selected: counter.selected,
-                extra: self.extra.value_of(counter.selected),
-                user: counter.user,
-                kernel: counter.kernel,
-                counted,
-                between: if is_between { counted } else { 0 },
-                overflows,
-                interrupts: u64::from(raised),
-            });
-        }
-        if freezes {
-            self.pmu.freeze(self.debug_store.freeze());
-        }
-    }
-
-    /// Returns how many of its events a counter can add: all, or so many in each cycle of AMD (PMCx076).
-    fn seen(&self, counter: &Running, events: &dyn Fn(Selected, u64) -> u64) -> u64 {
-        const CYCLES: u16 = 0x076;
-        let occurred = events(counter.selected, self.extra.value_of(counter.selected));
-        self.pmu
-            .most_per_cycle(counter)
-            .map_or(occurred, |most| occurred.min(events(Selected::event(CYCLES, 0), 0).saturating_mul(most)))
-    }
-
-    /// Adds to a counter. Returns the number of overflows, and whether they request an interrupt.
-    fn count(&mut self, counter: &Running, events: u64) -> (u64, bool) {
-        let Running { id, interrupt, .. } = *counter;
-        let was_stuck = self.pmu.is_stuck(id);
-        let Some(precise) = self.precise(counter) else {
-            let overflows = self.pmu.count(id, events);
-            return (overflows, overflows > 0 && interrupt && !was_stuck);
-        };
-        let Some(counter) = self.pmu.counter_mut(id) else { return (0, false) };
-        let Counted { overflows, reached, overflowed } = self.debug_store.count(counter, precise, events);
-        if reached {
-            self.pmu.note_buffer();
-        }
-        let interrupts = overflows > 0 && interrupt && !was_stuck;
-        if let Some(overflowed) = overflowed {
-            self.pmu.set_overflow(id, overflowed);
-        }
-        (overflows, reached || interrupts)
-    }
-
-    /// Raises an interrupt unless one is pending. Returns whether the interrupt became pending.
-    fn raise(&mut self) -> bool {
-        let is_lost = self.interrupt_mode == InterruptMode::LostWhileMasked && !self.apic.delivers();
-        let raised = !self.pending && !is_lost;
-        self.pending |= raised;
-        raised
-    }
-
-    /// Raises another interrupt if the LVT entry was just unmasked and the interrupt mode is `RaisedOnUnmask`.
-    fn note_unmasked(&mut self, was_open: bool) {
-        let is_unmasked = !was_open && self.apic.delivers();
-        if is_unmasked && self.interrupt_mode == InterruptMode::RaisedOnUnmask {
-            let records = self.debug_store.records();
-            self.pending |= self.pmu.has_interrupting_status(records);
-        }
-    }
-
-    fn precise(&self, counter: &Running) -> Option<Precise> {
-        self.debug_store.precise(counter.id, counter.selected, self.pmu.adaptive(counter.id))
-    }
-
-    /// Takes a branch in `mode`. If the Branch Trace Store is on for that mode, writes a record to memory. A record
-    /// that reaches the threshold makes an interrupt pending if BTINT is set; no status bit reports it.
-    pub fn branch(&mut self, mode: Mode, branch: Branch) {
-        if self.debug_store.branch(mode, branch) {
-            self.raise();
-        }
-    }
-
     /// Returns whether branches of any mode are written to memory.
     #[must_use]
     pub fn stores_branches(&self) -> bool {
@@ -514,34 +319,6 @@ impl Processor {
         self.pmu.running().iter().map(|counter| (counter.id, counter.selected)).collect()
     }
 
-    /// Delivers the pending performance interrupt if there is one and the APIC does not block it. Delivery masks the
-    /// LVT entry on Intel, but on AMD only [on request](Self::set_masked_on_delivery). Returns whether an interrupt was
-    /// delivered.
-    ///
-    /// Stopping the counter or clearing its status does not cancel a pending interrupt. Its handling while the entry is
-    /// masked depends on the [mode](InterruptMode).
-    pub fn take_interrupt(&mut self) -> bool {
-        let taken = self.interrupt_due();
-        if taken {
-            self.pending = false;
-            if self.pmu.masks_lvt_on_delivery() || self.masks_on_delivery {
-                self.apic.mask_lvt();
-            }
-        }
-        taken
-    }
-
-    /// Returns whether a performance interrupt was raised and not yet delivered.
-    #[must_use]
-    pub fn interrupt_pending(&self) -> bool {
-        self.pending
-    }
-
-    /// Returns whether [`take_interrupt`](Self::take_interrupt) would deliver an interrupt.
-    #[must_use]
-    pub fn interrupt_due(&self) -> bool {
-        self.pending && self.apic.delivers()
-    }
     /// Returns the ledger since the processor was created or since [`clear_ledger`](Self::clear_ledger).
     #[must_use]
     pub fn ledger(&self) -> &Ledger {
@@ -572,25 +349,6 @@ impl Processor {
         let result = body(self);
         self.accesses = before;
         result
-    }
-
-    /// Returns whether the registers of the APIC are MSRs instead of memory-mapped.
-    #[must_use]
-    pub fn is_x2apic(&self) -> bool {
-        self.apic.is_x2apic()
-    }
-
-    /// Reads the memory-mapped LVT performance entry.
-    #[must_use]
-    pub fn lvt(&self) -> u32 {
-        self.apic.lvt()
-    }
-
-    /// Writes the memory-mapped LVT performance entry. Reserved and read-only bits are dropped.
-    pub fn set_lvt(&mut self, value: u32) {
-        let was_open = self.apic.delivers();
-        self.apic.set_lvt(value);
-        self.note_unmasked(was_open);
     }
 
     fn note<T>(&mut self, result: Result<T, GeneralProtection>) -> Result<T, GeneralProtection> {

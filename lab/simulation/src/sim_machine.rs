@@ -1,7 +1,9 @@
 //! Simulated processors that implement [`engine::Platform`].
 
+mod call;
 mod ledger;
 mod platform;
+mod sleep;
 mod threads;
 mod tracing;
 
@@ -12,11 +14,11 @@ use cpuid_dumps::CpuIdentity;
 use engine::{Engine, Interrupted, Platform, Ticks};
 use model::{CounterId, InterruptMode, Mode, Processor, Selected};
 use pmu::{CurrentCpu, ProcessorIndex};
-use protocol::status::STATUS_INSUFFICIENT_RESOURCES;
-use protocol::{NtStatus, ProcessorSet};
+use protocol::ProcessorSet;
 
 use crate::cpu::{self, ModelCpu, served};
-use crate::fault_point;
+pub use call::Call;
+use call::SUCCESS;
 use tracing::Tracing;
 pub use tracing::WrittenEvent;
 
@@ -73,65 +75,6 @@ pub struct SimMachine {
     tracing: Tracing,
 }
 
-/// Calls of the engine to the machine that can fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call {
-    /// [`Platform::start_timers`].
-    StartTimers,
-    /// [`Platform::add_processor`].
-    AddProcessor,
-    /// [`Platform::reserve_counters`].
-    ReserveCounters,
-    /// [`Platform::free_counters`].
-    FreeCounters,
-    /// [`Platform::open_local_apic`].
-    OpenLocalApic,
-    /// [`Platform::begin_sampling`].
-    BeginSampling,
-    /// [`Platform::on_processor`].
-    PinThread,
-    /// [`Platform::ask_hal`].
-    AskHal,
-    /// [`Platform::configure_thread_profiling`].
-    ConfigureThreadProfiling,
-    /// [`Platform::release_thread_profiling`].
-    ReleaseThreadProfiling,
-}
-
-impl Call {
-    const COUNT: usize = 10;
-
-    /// Returns the name of the function.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::StartTimers => "start_timers",
-            Self::AddProcessor => "add_processor",
-            Self::ReserveCounters => "reserve_counters",
-            Self::FreeCounters => "free_counters",
-            Self::OpenLocalApic => "open_local_apic",
-            Self::BeginSampling => "begin_sampling",
-            Self::PinThread => "on_processor",
-            Self::AskHal => "ask_hal",
-            Self::ConfigureThreadProfiling => "configure_thread_profiling",
-            Self::ReleaseThreadProfiling => "release_thread_profiling",
-        }
-    }
-
-    /// All calls.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::StartTimers,
-        Self::AddProcessor,
-        Self::ReserveCounters,
-        Self::FreeCounters,
-        Self::OpenLocalApic,
-        Self::BeginSampling,
-        Self::PinThread,
-        Self::AskHal,
-        Self::ConfigureThreadProfiling,
-        Self::ReleaseThreadProfiling,
-    ];
-}
-
 /// Returns the number of general counters of an Intel processor by leaves 0AH and 23H, which its fixed counters follow.
 /// Returns `None` if the processor has no such leaf.
 fn general_before_fixed(model: &Processor) -> Option<u8> {
@@ -158,9 +101,6 @@ const FIXED_BEFORE_METRICS: u8 = 4;
 
 /// Maximum number of interrupts in one delivery. More indicate an interrupt storm that would hang a real processor.
 const MAX_INTERRUPTS: u32 = 10_000;
-
-/// STATUS_SUCCESS.
-const SUCCESS: u32 = 0;
 
 impl SimMachine {
     /// Creates a machine with `count` active processors of an identity, after reset. Odd processors get the identity's
@@ -377,32 +317,6 @@ impl SimMachine {
         self.current.store(processor, Ordering::Relaxed);
     }
 
-    /// Makes a call fail with an NTSTATUS; 0 lets it succeed again.
-    pub fn refuse(&self, call: Call, status: u32) {
-        #[expect(clippy::indexing_slicing, reason = "there is one for each call")]
-        self.refusals[call as usize].store(status, Ordering::Relaxed);
-    }
-
-    fn attempt(&self, call: Call) -> Result<(), NtStatus> {
-        self.pass(self.cost.load(Ordering::Relaxed));
-        self.refusal(call)
-    }
-
-    fn refusal(&self, call: Call) -> Result<(), NtStatus> {
-        if fault_point::fails(call.name()) {
-            return Err(STATUS_INSUFFICIENT_RESOURCES);
-        }
-        #[expect(clippy::indexing_slicing, reason = "there is one for each call")]
-        match self.refusals[call as usize].load(Ordering::Relaxed) {
-            SUCCESS => Ok(()),
-            refusal => Err(NtStatus::new(refusal)),
-        }
-    }
-
-    fn fails(&self, call: Call) -> bool {
-        self.attempt(call).is_err()
-    }
-
     /// Returns whether the engine has reserved the counters.
     #[must_use]
     pub fn is_reserved(&self) -> bool {
@@ -467,62 +381,6 @@ impl SimMachine {
         engine.before_processor();
         let added = self.active.fetch_add(1, Ordering::Relaxed);
         engine.add_processor(ProcessorIndex::new(added));
-    }
-
-    /// Puts the machine to sleep: notifies the engine, then takes the power from the processors, one after the other.
-    /// Until [`wake`](Self::wake), a register access panics. Repeated calls have no effect.
-    pub fn fall_asleep(&self, engine: &Engine<&Self>) {
-        if self.is_asleep() {
-            return;
-        }
-        self.announce_sleep(engine);
-        (0..self.processors()).for_each(|number| self.fall_asleep_on(engine, number));
-    }
-
-    /// Notifies the engine that the machine is about to sleep. Every processor still runs.
-    pub fn announce_sleep(&self, engine: &Engine<&Self>) {
-        engine.sampler().sleeps().begin(self.clock());
-    }
-
-    /// Puts one processor to sleep after the [announcement](Self::announce_sleep), and notifies the engine there. Other
-    /// processors may still run; when the last one sleeps, all lose their power, because threads of a core share it.
-    /// Until it [wakes](Self::wake_on), an access to its registers panics.
-    pub fn fall_asleep_on(&self, engine: &Engine<&Self>, processor: u32) {
-        engine.sampler().fall_asleep(self.current(processor), self.clock());
-        self.processor(processor).set_asleep(true);
-        if (0..self.processors()).all(|number| self.processor(number).is_asleep()) {
-            self.all().for_each(|cpu| cpu.model().lose_power());
-        }
-    }
-
-    /// Returns whether a processor sleeps.
-    #[must_use]
-    pub fn is_asleep(&self) -> bool {
-        self.all().any(ModelCpu::is_asleep)
-    }
-
-    /// Wakes the machine and notifies the engine.
-    pub fn wake(&self, engine: &Engine<&Self>) {
-        self.wake_and_report(engine);
-    }
-
-    /// Wakes the machine and notifies the engine. Returns whether a ring has become half full.
-    pub fn wake_and_report(&self, engine: &Engine<&Self>) -> bool {
-        let slept = self.announce_wake(engine);
-        let woken = (0..self.processors()).filter(|number| self.wake_on(engine, *number, slept));
-        woken.count() > 0
-    }
-
-    /// Notifies the engine that the machine wakes, before the first processor does. Returns how long it slept.
-    pub fn announce_wake(&self, engine: &Engine<&Self>) -> Ticks {
-        engine.sampler().sleeps().end(self.clock())
-    }
-
-    /// Wakes one processor, after a sleep of this length, and notifies the engine there. Others may still sleep.
-    /// Returns whether a ring has become half full.
-    pub fn wake_on(&self, engine: &Engine<&Self>, processor: u32, slept: Ticks) -> bool {
-        self.processor(processor).set_asleep(false);
-        engine.sampler().wake(self.current(processor), self.clock(), slept)
     }
 
     /// Returns whether the engine has registered its interrupt handler.
