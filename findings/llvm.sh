@@ -1,13 +1,9 @@
-# Enters a temporary folder, which is removed at the end, and unpacks LLVM 14.0.6 of Debian 12 there, whatever the
-# machine has. The functions run its programs.
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-apt-get download --quiet -o APT::Sandbox::User=root llvm-14=1:14.0.6-12 lld-14=1:14.0.6-12 libllvm14=1:14.0.6-12 \
-    libedit2 libbsd0 libmd0 libtinfo6 libxml2 libicu72 liblzma5 libz3-4 libffi8 libpfm4 libzstd1 zlib1g >/dev/null
-for package in *.deb; do dpkg -x "$package" .; done
-export LD_LIBRARY_PATH="$PWD/usr/lib/x86_64-linux-gnu:$PWD/lib/x86_64-linux-gnu"
-llvm() { "usr/lib/llvm-14/bin/$@"; }
+# shellcheck shell=bash
+# Unpacks LLVM 14.0.6 of Debian 12 in a temporary folder. The functions run its programs.
+. "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
+unpack llvm-14=1:14.0.6-12 lld-14=1:14.0.6-12 libllvm14=1:14.0.6-12 \
+    libedit2 libbsd0 libmd0 libtinfo6 libxml2 libicu72 liblzma5 libz3-4 libffi8 libpfm4 libzstd1 zlib1g
+llvm() { debian "../lib/llvm-14/bin/$1" "${@:2}"; }
 
 # program NAME BEFORE: an image whose function `wanted` has this number of bytes before it, and its PDB.
 program() {

@@ -6,15 +6,11 @@
 # the record by which images name their PDB, with an identifier and an empty path. A program that joins the path to a
 # folder gets the folder itself, and one that asks a symbol server asks for "//ID/".
 set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-apt-get download --quiet -o APT::Sandbox::User=root binutils-mingw-w64-x86-64=2.40-2+10.4 libzstd1 zlib1g >/dev/null
-for package in *.deb; do dpkg -x "$package" .; done
-export LD_LIBRARY_PATH="$folder/usr/lib/x86_64-linux-gnu:$folder/lib/x86_64-linux-gnu"
+. "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
+unpack binutils-mingw-w64-x86-64=2.40-2+10.4 libzstd1 zlib1g
 printf '.globl start\n.text\nstart:\n    ret\n' > code.s
-usr/bin/x86_64-w64-mingw32-as code.s -o code.o
-usr/bin/x86_64-w64-mingw32-ld -e start --build-id code.o -o code.exe
+debian x86_64-w64-mingw32-as code.s -o code.o
+debian x86_64-w64-mingw32-ld -e start --build-id code.o -o code.exe
 python3 - <<'SCRIPT' | tee seen
 data = open("code.exe", "rb").read()
 at = data.index(b"RSDS")

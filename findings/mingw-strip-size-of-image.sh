@@ -7,12 +7,8 @@
 # loaded, and SizeOfImage shrinks with them. The program that ran is then not the one with the symbols, though both have
 # one time stamp and the same code. The file that only keeps debug information has the size of the unstripped one.
 set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-apt-get download --quiet -o APT::Sandbox::User=root binutils-mingw-w64-x86-64=2.40-2+10.4 libzstd1 zlib1g >/dev/null
-for package in *.deb; do dpkg -x "$package" .; done
-export LD_LIBRARY_PATH="$folder/usr/lib/x86_64-linux-gnu:$folder/lib/x86_64-linux-gnu"
+. "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
+unpack binutils-mingw-w64-x86-64=2.40-2+10.4 libzstd1 zlib1g
 cat > code.s <<'TEXT'
     .globl start
     .text
@@ -21,7 +17,7 @@ start:
     .section .debug_info,"dr"
     .zero 0x8000
 TEXT
-tool() { "usr/bin/x86_64-w64-mingw32-$@"; }
+tool() { debian "x86_64-w64-mingw32-$1" "${@:2}"; }
 tool as code.s -o code.o
 tool ld -e start code.o -o full.exe
 tool objcopy --only-keep-debug full.exe full.debug

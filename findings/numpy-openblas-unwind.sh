@@ -6,9 +6,7 @@
 # directory, and one gap has 19.3 MB. A stack that is walked from within a matrix multiplication ends or goes wrong
 # there, exceptions cannot pass, and no tool can tell where a function without an export begins.
 set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+. "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
 python3 -m pip download --quiet --no-deps --only-binary=:all: --platform win_amd64 --python-version 312 numpy==2.1.3
 python3 - <<'SCRIPT' | tee seen
 import glob, struct, zipfile

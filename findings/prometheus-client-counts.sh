@@ -7,10 +7,8 @@
 # exposed again, and the function for "Go strings" gives 9.007199254740992e+015, where Go has e+15: the zero is fixed.
 # From 1e16 on Python's own form is used, with two digits.
 set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-python3 -m pip install --quiet --no-deps --target "$folder" prometheus_client==0.22.1
-seen=$(PYTHONPATH="$folder" python3 - <<'SCRIPT'
+. "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
+seen=$(python prometheus_client==0.22.1 <<'SCRIPT'
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as text_format

@@ -6,11 +6,8 @@
 # cannot store both. Seen: exit code 0 and no word. It complains about a missing description (exit code 3), and finds a
 # text that lacks its last line feed malformed (exit code 1). A test that only runs it proves the grammar and the names.
 set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-apt-get download --quiet -o APT::Sandbox::User=root prometheus=2.42.0+ds-5+deb12u1 > apt
-dpkg --extract prometheus_*.deb .
+. "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
+unpack prometheus=2.42.0+ds-5+deb12u1
 check() {
     local code=0
     printf '%b' "$2" | usr/bin/promtool check metrics > said 2>&1 || code=$?

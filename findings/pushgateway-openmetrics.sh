@@ -6,12 +6,10 @@
 # without a sample of its name vanishes, the sample becomes untyped, and the lines that begin with a number sign are
 # comments. Only a timestamp, which OpenMetrics has in seconds, is refused.
 set -euo pipefail
-folder=$(mktemp -d)
+. "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
 gateway=
 trap '[ -z "$gateway" ] || kill "$gateway"; rm -rf "$folder"' EXIT
-cd "$folder"
-apt-get download --quiet -o APT::Sandbox::User=root prometheus-pushgateway=1.5.1-2+b5 > apt
-dpkg --extract prometheus-pushgateway_*.deb .
+unpack prometheus-pushgateway=1.5.1-2+b5
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 usr/bin/prometheus-pushgateway --web.listen-address="127.0.0.1:$port" 2> log &
 gateway=$!

@@ -6,13 +6,10 @@
 # taken silently, and leaf 0xA stays 0. An emulated processor of Intel has no counters by CPUID then. Those of AMD have
 # four by their manuals, without any bit of CPUID, so that only the name of the hypervisor tells that there are none.
 set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-apt-get download --quiet -o APT::Sandbox::User=root qemu-user=1:7.2+dfsg-7+deb12u18+b3 libcapstone4 libglib2.0-0 \
+. "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
+unpack qemu-user=1:7.2+dfsg-7+deb12u18+b3 libcapstone4 libglib2.0-0 \
     libgnutls30 libnuma1 liburing2 libpcre2-8-0 libp11-kit0 libidn2-0 libunistring2 libtasn1-6 libnettle8 libhogweed6 \
-    libgmp10 libffi8 zlib1g >/dev/null
-for package in *.deb; do dpkg -x "$package" .; done
+    libgmp10 libffi8 zlib1g
 cat > leaves.c <<'TEXT'
 #include <cpuid.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# raw-cpuid 11.6.0 (crates.io): architectural events that CPUID does not enumerate count as available.
+# raw-cpuid 11.6.0 (a crate): architectural events that CPUID does not enumerate count as available.
 #
 # A good guess: is_core_cyc_ev_unavailable() is false if the processor has the event. Leaf 0xA has a length in EAX[31:24]
 # and a bit for each event in EBX, which is clear if the event is available, and has a meaning below the length only
