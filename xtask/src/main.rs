@@ -1,6 +1,6 @@
 //! The commands of the repository: `cargo xtask build`, `test`, `soak`, `fuzz`, `interrupts`, `mutate`, `demo`, `lab`,
-//! `package`, `install`, `uninstall`, `vm`, `bench`, `clean-lab`. They are the same on Linux and on Windows; `install`
-//! and `uninstall` exist on Windows only.
+//! `package`, `install`, `uninstall`, `vm`, `bench`, `findings`, `clean-lab`. They are the same on Linux and on
+//! Windows; `install` and `uninstall` exist on Windows only, `findings` on Debian only.
 //!
 //! On Linux the driver is built against a stand-in for the Windows Driver Kit (`kit`) and runs under Wine with a model
 //! of the hardware. On Windows the installed WDK and the machine's own processor are used.
@@ -18,6 +18,7 @@ mod documents;
 mod elevated;
 mod events;
 mod files;
+mod findings;
 mod fuzz;
 mod import_library;
 mod installed;
@@ -190,6 +191,16 @@ enum Command {
         time: bool,
     },
 
+    /// Reproduce surprises of outside programs
+    ///
+    /// Runs the scripts in findings/, which install pinned packages in temporary folders and look at them without
+    /// halprof. Prints a table, and fails if one of them behaves differently now. The output is in target/findings.
+    Findings {
+        /// Names of scripts without `.sh`; all if there is none
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+    },
+
     /// Stop the test bench's Wine and remove target/lab
     ///
     /// Removes the built files and the Wine prefix, nothing else. The next build or demo creates them again.
@@ -233,6 +244,7 @@ fn execute(command: &Command) -> Result<()> {
         Command::Constraints { import } => constraints::run(&workspace, import.as_deref()),
         Command::Events { import, check } => events::run(&workspace, import.as_deref(), *check),
         Command::Bench { time } => bench::run(&workspace, *time),
+        Command::Findings { names } => findings::run(&workspace, names),
         Command::CleanLab => prefix::clean_lab(&workspace),
     }
 }
