@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{run, workspace::Workspace};
 
 /// How long one script may take, with the installation of its packages.
-const LIMIT: Duration = Duration::from_secs(600);
+const LIMIT: Duration = Duration::from_mins(10);
 
 /// Runs the named scripts, or all, and prints for each whether the surprise is as it was.
 ///
