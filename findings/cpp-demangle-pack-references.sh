@@ -3,8 +3,8 @@
 #
 # A good guess: template<class... T> void f(T&&...) with int, a class and a string is f(int&&, a&&, std::string&&), as
 # in c++filt and llvm-cxxfilt. Seen: f(int, a, std::string&&), and the same of & and *. Overloads by reference, by
-# pointer and by value are told apart by one parameter at most, and a report that adds up by name can merge two
-# functions. Where no pack is expanded, the reference stays.
+# pointer and by value differ in one parameter at most, and a report that adds up by name can merge two functions.
+# Where no pack is expanded, the reference stays.
 set -euo pipefail
 seen=$(python3 "$(dirname "${BASH_SOURCE[0]}")/crate.py" cpp_demangle 0.5.1 <<'TEXT'
 use cpp_demangle::Symbol;
