@@ -1,12 +1,14 @@
 //! Counts by event, on each processor and in total.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use halprof::core_types::{self, qualified};
+use halprof::errata::{self, SourceErratum};
 use halprof::event;
 use halprof::source::Sources;
 use halprof::text::processors::ranges;
-use protocol::CountRecord;
+use protocol::{CountRecord, InfoReply};
 use serde::Serialize;
 
 use crate::disturbance::{self, Disturbance};
@@ -86,6 +88,9 @@ pub struct EventCount {
     /// The most that the counter of a processor missed of a known loop; `None` if none missed anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missed: Option<Missed>,
+    /// Errata of the processor that make the counts wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errata: Vec<SourceErratum>,
     /// Counts of each processor, in ascending order.
     pub processors: Vec<OnProcessor>,
     /// Name of the source without the core type.
@@ -94,6 +99,9 @@ pub struct EventCount {
     /// Number of the core type, or 0.
     #[serde(skip)]
     pub core_type_number: u32,
+    /// [`CountRecord::event`].
+    #[serde(skip)]
+    pub whole: u64,
     /// [`protocol::modes`].
     #[serde(skip)]
     pub mode_bits: u32,
@@ -120,6 +128,11 @@ impl EventCount {
     /// Gives the event the name that the user wants, on a hybrid with its core type: it can have a row for each.
     pub fn set_label(&mut self, label: &str) {
         (self.name, self.is_labelled) = (qualified(label, self.core_type_number), true);
+    }
+
+    /// Adds the errata of the processor.
+    pub fn add_errata(&mut self, info: &InfoReply) {
+        self.errata = errata::of_event(info, (self.id, self.whole), &self.source, self.core_type_number);
     }
 
     /// Returns the processors on which it was counted: `0-1`.
@@ -198,6 +211,7 @@ pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
                 core_type: (record.core_type != 0).then(|| core_types::name(record.core_type)),
                 source: name_of(),
                 core_type_number: record.core_type,
+                whole: record.event,
                 modes: event::mode_letters(record.modes),
                 count: 0,
                 scaled: 0,
@@ -208,6 +222,7 @@ pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
                 per_second: None,
                 disturbed: false,
                 missed: None,
+                errata: Vec::new(),
                 processors: vec![on_processor(record)],
                 mode_bits: record.modes,
                 ticks: 0,
@@ -293,6 +308,15 @@ fn marked(count: u64, disturbed: bool, missed: Option<Missed>) -> String {
     format!("{marks}{}", grouped(count))
 }
 
+/// Returns a sentence about the events whose counts errata make wrong.
+pub fn errata_note<'a>(events: impl Iterator<Item = &'a EventCount>) -> Option<String> {
+    let wrong = events.filter(|event| !event.errata.is_empty());
+    let named: BTreeMap<&str, String> =
+        wrong.map(|event| (event.name.as_str(), errata::numbers(event.errata.iter()))).collect();
+    let of_each: Vec<_> = named.iter().map(|(name, numbers)| format!("{name} ({numbers})")).collect();
+    (!of_each.is_empty()).then(|| format!("Counted wrongly by errata of the processor: {}.", of_each.join(", ")))
+}
+
 /// Returns the texts for the marked counts of these events: for disturbed ones, and for those of counters that do not
 /// count.
 pub fn mark_notes<'a>(events: impl Iterator<Item = &'a EventCount> + Clone) -> impl Iterator<Item = String> {
@@ -334,7 +358,7 @@ pub fn counts_table(events: &[EventCount], per_cpu: bool) -> String {
         // Writing to a `String` cannot fail.
         let _ = write!(text, "\nThe machine slept for {seconds:.3} s meanwhile, in which nothing was counted.");
     }
-    for note in mark_notes(events.iter()) {
+    for note in errata_note(events.iter()).into_iter().chain(mark_notes(events.iter())) {
         let _ = write!(text, "\n{note}");
     }
     text

@@ -231,7 +231,8 @@ impl<C: Cpuid> Core<'_, C> {
             {
                 encoding.note = Some(UNKNOWN_MODEL.to_owned());
             }
-            encoding.errata = self.errata(select, &encoding.event, interface);
+            let is_of_hal = hal.source_list().any(|known| known.source.name == encoding.event);
+            encoding.errata = self.errata(select, &encoding.event, is_of_hal, interface);
         }
         if encoding.error.is_none() && is_precise && encoding.pebs_counters.is_empty() {
             let none = || "no counter of this processor records it precisely".to_owned();
@@ -258,8 +259,9 @@ impl<C: Cpuid> Core<'_, C> {
         Signature::from_bits(self.cpu.cpuid(leaf::FEATURES, 0).eax)
     }
 
-    /// Returns the numbers of the errata that make these cores count an event wrongly.
-    fn errata(&self, select: &str, event: &str, interface: Kind) -> Vec<&'static str> {
+    /// Returns the numbers of the errata that make these cores count an event wrongly. The makers' files do not know
+    /// the events of the HAL, which a fixed counter may count.
+    fn errata(&self, select: &str, event: &str, is_of_hal: bool, interface: Kind) -> Vec<&'static str> {
         let select = u64::from_str_radix(select.trim_start_matches("0x"), 16).unwrap_or_default();
         let is_of_these = |erratum: &&Erratum| {
             erratum.interface() == interface
@@ -267,7 +269,8 @@ impl<C: Cpuid> Core<'_, C> {
                 && erratum.concerns(select)
         };
         let of_select = named_sources::of_processor(self.signature()).filter(is_of_these).map(|erratum| erratum.number);
-        let of_event = self.table.into_iter().flat_map(|one| events::errata(one.table, event));
+        let of_makers = (!is_of_hal).then_some(select);
+        let of_event = self.table.into_iter().flat_map(|one| events::errata(one.table, event, of_makers));
         of_select.chain(of_event).collect::<BTreeSet<_>>().into_iter().collect()
     }
 

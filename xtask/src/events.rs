@@ -19,6 +19,10 @@ const FACTS: &str = "crates/events/facts";
 const TABLES: &str = "crates/events/src/tables.bin";
 /// The processors of each table.
 const MAP: &str = "map.csv";
+/// The errata of the events of all tables.
+const ERRATA: &str = "errata.csv";
+/// The first line of [`ERRATA`].
+const ERRATA_HEADER: &str = "table,event,errata";
 /// The first line of [`MAP`].
 const MAP_HEADER: &str = "vendor,family,first_model,last_model,steppings,core_type,native_model,table";
 
@@ -52,7 +56,8 @@ pub fn tables(folder: &Path) -> Result<Vec<(String, Vec<Event>)>> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
         let stem = path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
-        let is_table = path.extension().is_some_and(|extension| extension == "csv") && !path.ends_with(MAP);
+        let is_other = path.ends_with(MAP) || path.ends_with(ERRATA);
+        let is_table = path.extension().is_some_and(|extension| extension == "csv") && !is_other;
         if let Some(name) = stem.filter(|_| is_table) {
             let text = fs::read_to_string(&path)?;
             tables.push((name, events(&text).with_context(|| path.display().to_string())?));

@@ -159,5 +159,10 @@ pub fn detached(connection: &Driver, names: &[Names<SourceName>]) -> Result<Vec<
 
 /// Groups the counts by event.
 pub fn counts(records: &[CountRecord], connection: &Driver) -> Result<Counts, Error> {
-    Ok(Counts { events: by_event(records, connection.sources()?) })
+    let info = connection.info()?;
+    let mut events = by_event(records, connection.sources()?);
+    for event in &mut events {
+        event.add_errata(&info);
+    }
+    Ok(Counts { events })
 }

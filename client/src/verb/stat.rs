@@ -8,13 +8,11 @@ mod metrics;
 mod repeated;
 mod text;
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use halprof::errata::{self, SourceErratum};
 use halprof::event::role::Role;
 use halprof::{Driver, Refusal};
 use protocol::{CountRecord, ErrorCode, EventRequest, InfoReply, ProcessorSet, StartHeader, flags, modes};
@@ -22,11 +20,11 @@ use serde::Serialize;
 
 use super::context::Context;
 use super::diff::SavedStat;
-use super::events::{counts, labelled_events};
+use super::events::labelled_events;
 use super::{command, diff};
 use crate::cli::{FailAbove, StatArgs};
 use crate::connection;
-use crate::counts::{EventCount, mark_notes};
+use crate::counts::{EventCount, by_event, mark_notes};
 use crate::document::{Document, write_json, write_json_line};
 use crate::error::Error;
 use crate::event_error::EventError;
@@ -51,9 +49,6 @@ const DEFAULT_ROLES: [Role; 4] = [Role::Cycles, Role::Instructions, Role::Branch
 pub struct Stat {
     command: Vec<String>,
     exit_code: i32,
-    /// A sentence about the counts that errata of the processor make wrong.
-    #[serde(skip)]
-    errata: Option<String>,
     elapsed_seconds: f64,
     /// The time of each run, if they were repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,7 +107,9 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     system.note_interrupts()?;
     let header = StartHeader { flags: flags::MULTIPLEX | args.force.flags(), processors, ..StartHeader::EMPTY };
     let plan = Plan { args, connection: &connection, system, header };
-    let mut printer = Printer { args, connection: &connection, metrics, sets, labels, groups: Vec::new(), shown: 0 };
+    let info = connection.info()?;
+    let mut printer =
+        Printer { args, connection: &connection, info, metrics, sets, labels, groups: Vec::new(), shown: 0 };
     let mut runs = Vec::new();
     for _ in 0..args.repeat.unwrap_or(1) {
         let begun = plan.begin(&mut requested, |refusal, requested| {
@@ -156,16 +153,6 @@ pub fn run(args: &StatArgs, context: &mut Context) -> Result<i32, Error> {
     Ok(if exit_code == Exit::Done.code() { comparison.exit().code() } else { exit_code })
 }
 
-/// Returns a sentence about the events whose counts errata make wrong.
-fn errata_note(events: &[&EventCount], info: &InfoReply) -> Option<String> {
-    let of_event = |event: &EventCount| errata::of_event(info, event.id, &event.source, event.core_type_number);
-    let found: BTreeMap<&str, Vec<SourceErratum>> =
-        events.iter().map(|event| (event.name.as_str(), of_event(event))).collect();
-    let named = found.iter().filter(|(_, errata)| !errata.is_empty());
-    let of_each: Vec<_> = named.map(|(name, of)| format!("{name} ({})", errata::numbers(of.iter()))).collect();
-    (!of_each.is_empty()).then(|| format!("Counted wrongly by errata of the processor: {}.", of_each.join(", ")))
-}
-
 fn create(path: &Path) -> Result<File, Error> {
     Ok(File::create(path).map_err(|cause| OutputError::File { path: path.to_owned(), cause })?)
 }
@@ -204,6 +191,7 @@ fn default_events(connection: &Driver) -> Result<Vec<EventRequest>, Error> {
 struct Printer<'a> {
     args: &'a StatArgs,
     connection: &'a Driver,
+    info: InfoReply,
     metrics: Metrics,
     /// The sets of processors that have rows; `None` for the whole machine.
     sets: Option<Vec<Set>>,
@@ -218,9 +206,10 @@ struct Printer<'a> {
 impl Printer<'_> {
     /// Returns the events in the order of the command line.
     fn events(&self, records: &[CountRecord]) -> Result<Vec<EventCount>, Error> {
-        let mut events = counts(records, self.connection)?.events;
+        let mut events = by_event(records, self.connection.sources()?);
         events.sort_by_key(|event| event.index);
         for event in &mut events {
+            event.add_errata(&self.info);
             let Ok(index) = usize::try_from(event.index) else { continue };
             event.group = self.groups.get(index).copied().unwrap_or_default();
             if let Some(label) = self.labels.get(index).and_then(Option::as_deref) {
@@ -261,17 +250,14 @@ impl Printer<'_> {
         let of_runs = of_runs.iter().map(|records| self.events(records)).collect::<Result<Vec<_>, Error>>()?;
         let elapsed = Spread::of(runs.iter().map(|run| run.elapsed.as_secs_f64()).collect(), |seconds| seconds);
         let (Block { processors, events, metrics, .. }, blocks) = self.blocks(&events, &of_runs);
-        let counted: Vec<&EventCount> = events.iter().map(|counted| &counted.event).collect();
-        let info = self.connection.info()?;
         Ok(Stat {
             command: command::words(&self.args.command),
             exit_code,
-            errata: errata_note(&counted, &info),
             elapsed_seconds: elapsed.mean,
             elapsed: self.args.repeat.map(|_| elapsed),
             processors,
             events,
-            scope_note: scope_note(&info),
+            scope_note: scope_note(&self.info),
             metrics,
             blocks,
         })

@@ -145,7 +145,7 @@ impl SourceInfo {
     /// Adds the errata of the processor, of its cores of a type or, for 0, of all.
     #[must_use]
     pub fn with_errata(self, info: &InfoReply, core_type: u32) -> Self {
-        Self { errata: errata::of_event(info, self.id, &self.name, core_type), ..self }
+        Self { errata: errata::of_event(info, (self.id, self.event), &self.name, core_type), ..self }
     }
 }
 

@@ -1,11 +1,15 @@
 //! Makes the facts from a folder with tables of events: `intel/*_core.csv` with `intel/map.csv`, and `amd/*.csv`.
+//! Beside each table of Intel's is the file of perfmon from which it was made, `intel/*_core.json`: the table has no
+//! errata.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::collections::{BTreeMap, BTreeSet};
+use std::{fs, path::Path};
 
 use anyhow::{Context, Result, bail, ensure};
 use events::{Counters, Encoding, Event, Extra, Precision, Register, row};
+use serde::Deserialize;
 
-use super::{MAP, MAP_HEADER};
+use super::{ERRATA, ERRATA_HEADER, MAP, MAP_HEADER};
 use crate::table::{AMD, INTEL, flag, hexadecimal, list, read, rows};
 
 /// The columns of the map of Intel's processors.
@@ -59,27 +63,65 @@ pub fn run(folder: &Path, facts: &Path) -> Result<()> {
     let mut files = vec![(MAP.to_owned(), map(&read(&folder.join("intel/map.csv"))?)?)];
     let of_intel = |text: &str| rows(text, INTEL, intel);
     let of_amd = |text: &str| rows(text, AMD, amd);
+    let mut errata = BTreeSet::new();
     for (kind, parse) in [("intel", of_intel as fn(&str) -> Result<Vec<Event>>), ("amd", of_amd)] {
         for entry in fs::read_dir(folder.join(kind)).with_context(|| folder.display().to_string())? {
             let path = entry?.path();
-            let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| *stem != "map") else {
-                continue;
-            };
+            let is_table = path.extension().is_some_and(|extension| extension == "csv") && !path.ends_with(MAP);
+            let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_table) else { continue };
             let text = read(&path)?;
             let name = match kind {
                 "amd" => format!("amd_{stem}"),
                 _ => table_name(stem),
             };
             let mut events = parse(&text).with_context(|| path.display().to_string())?;
+            if kind == "intel" {
+                let path = path.with_extension("json");
+                let lines = errata_lines(&name, &events, &read(&path)?);
+                errata.extend(lines.with_context(|| path.display().to_string())?);
+            }
             events.extend(metrics(&name, &events));
             files.push((format!("{name}.csv"), table(events)));
         }
     }
+    let lines: String = errata.into_iter().collect();
+    files.push((ERRATA.to_owned(), format!("{ERRATA_HEADER}\n{lines}")));
     // Nothing is changed unless every file is right.
     for (name, text) in files {
         fs::write(facts.join(&name), text).with_context(|| name)?;
     }
     Ok(())
+}
+
+/// A file of perfmon.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct EventFile {
+    events: Vec<FileEvent>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct FileEvent {
+    event_name: String,
+    errata: Option<String>,
+}
+
+/// Returns a line for each event of a table that has errata in the file of perfmon; `null` and `0` are none.
+pub fn errata_lines(table: &str, events: &[Event], json: &str) -> Result<Vec<String>> {
+    let file: EventFile = serde_json::from_str(json)?;
+    let mut lines = Vec::new();
+    for FileEvent { event_name, errata } in file.events {
+        let numbers = errata.iter().flat_map(|list| list.split(',')).map(str::trim);
+        let numbers: BTreeSet<&str> = numbers.filter(|number| !matches!(*number, "" | "0" | "null")).collect();
+        let is_number = |number: &&str| number.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        ensure!(numbers.iter().all(is_number), "{event_name} has the errata {errata:?}");
+        if !numbers.is_empty() && events.iter().any(|event| event.name == event_name) {
+            let numbers = numbers.into_iter().collect::<Vec<_>>().join("|");
+            lines.push(format!("{table},{event_name},{numbers}\n"));
+        }
+    }
+    Ok(lines)
 }
 
 /// Returns the name of a table of Intel's: that of its file in lower case without `_core`.

@@ -52,6 +52,16 @@ fn imported(intel: &str) -> (Result<()>, tempfile::TempDir) {
             "intel/map.csv",
             "vendor-family-model[-stepping],file,core_type,role,version\nGenuineIntel-6-55-[01A],x_core.csv,,,V1\n",
         ),
+        (
+            "intel/x_core.json",
+            r#"{ "Header": { "Version": "1" }, "Events": [
+                { "EventName": "OLD", "Errata": "null" },
+                { "EventName": "NEW", "Errata": "HSM30, HSD29" },
+                { "EventName": "OCR.A", "Errata": "0" },
+                { "EventName": "LEFT.OUT", "Errata": "HSD1" },
+                { "EventName": "A" }
+            ] }"#,
+        ),
         ("amd/fam17h.csv", "name,sub,event,umask\nFLOPS,ADD,0x3,0x1\n"),
     ] {
         fs::create_dir_all(source.path().join(file).parent().unwrap()).unwrap();
@@ -78,8 +88,33 @@ fn an_import_makes_tables_and_map() {
             "OLD,D1,20,0,0,0,0,0,F,1,F,,,0,1,NEW,7",
         ]
     );
+    assert_eq!(text("errata.csv"), "table,event,errata\nx,NEW,HSD29|HSM30\n");
     assert!(text("amd_fam17h.csv").ends_with("FLOPS.ADD,03,01,0,0,0,0,0,any,0,,,,0,0,,0\n"));
     assert!(text("map.csv").contains("GenuineIntel,6,55,55,403,00,00,x\n"));
+}
+
+/// The files of perfmon are not here: small ones with the errata of the tree and other events stand in for them.
+#[test]
+fn the_errata_are_as_an_import_makes_them() {
+    let facts = Workspace::find().unwrap().root().join(FACTS);
+    let committed = fs::read_to_string(facts.join(ERRATA)).unwrap();
+    let tables = tables(&facts).unwrap();
+    let split = |[table, event, errata]: [&str; 3]| Ok([table, event, errata].map(str::to_owned));
+    let listed = table::rows(&committed, ERRATA_HEADER, split).unwrap();
+    let mut made = Vec::new();
+    for (name, events) in &tables {
+        // perfmon's order of names and of numbers is another one.
+        let of_table = listed.iter().rev().filter(|[table, ..]| table == name);
+        let wrong = of_table.map(|[_, event, errata]| {
+            let numbers: Vec<_> = errata.split('|').rev().collect();
+            serde_json::json!({ "EventName": event, "Errata": numbers.join(", ") })
+        });
+        let right = ["null", "0"].map(|none| serde_json::json!({ "EventName": events[0].name, "Errata": none }));
+        let file = serde_json::json!({ "Events": wrong.chain(right).collect::<Vec<_>>() });
+        made.extend(import::errata_lines(name, events, &file.to_string()).unwrap());
+    }
+    made.sort();
+    assert_eq!(format!("{ERRATA_HEADER}\n{}", made.concat()), committed);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::metrics::{self, MetricValue};
 use super::{Interval, Stat};
 use crate::cli::StatArgs;
 use crate::core_types::with_processors;
-use crate::counts::{EventCount, asleep, mark_notes, turns_note};
+use crate::counts::{EventCount, asleep, errata_note, mark_notes, turns_note};
 use crate::format::real;
 use crate::metric::Metric;
 
@@ -91,10 +91,7 @@ pub fn total(stat: &Stat, args: &StatArgs) -> String {
     if let Some(note) = stat.scope_note {
         let _ = writeln!(text, "\nVMware: {note}\n(freezeMode=hybrid), so that rates of the two are wrong.");
     }
-    if let Some(note) = &stat.errata {
-        let _ = writeln!(text, "\n{note}");
-    }
-    for note in mark_notes(events()) {
+    for note in errata_note(events()).into_iter().chain(mark_notes(events())) {
         let _ = writeln!(text, "\n{note}");
     }
     text

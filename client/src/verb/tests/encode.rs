@@ -71,6 +71,16 @@ fn the_errata_of_the_makers_files_are_named() {
     assert_eq!(json["cores"][0]["errata"], json!(["HSD25", "HSD29", "HSD74", "HSM26", "HSM30"]));
     let both = run("encode INST_RETIRED.ANY_P").out;
     assert!(both.contains("\nErrata    HSD11, HSD140\n"), "{both}");
+    for (by_number, errata) in [
+        ("r00c0", json!(["HSD11", "HSD140"])),
+        ("cpu/event=0xd1,umask=0x04/", json!(["HSD25", "HSD29", "HSD74", "HSM26", "HSM30"])),
+        ("cpu/event=0xd1,umask=0x04,any/", json!([])),
+        // Load latency has these with every threshold.
+        ("cpu/event=0xcd,umask=0x01,ldlat=30/", json!(["HSD25", "HSD76", "HSM26"])),
+        ("cpu/event=0xc4,umask=0x7f/", json!([])),
+    ] {
+        assert_eq!(run(&format!("encode {by_number} --json")).json()["cores"][0]["errata"], errata, "{by_number}");
+    }
     let none = run("encode L1D_PEND_MISS.PENDING").out;
     assert!(none.starts_with("Cores ") && !none.contains("Errata"), "{none}");
 

@@ -103,6 +103,22 @@ fn stat_and_query_name_the_errata_of_an_event_on_its_cores() {
         note(&haswell, "mem_load_uops_retired.l3_hit", vec![count(hit, 0, 1_000, SECOND)]),
         Some(format!("Counted wrongly by errata of the processor: MEM_LOAD_UOPS_RETIRED.L3_HIT ({of_hit})."))
     );
+    let by_number = "cpu/event=0xd1,umask=0x04/";
+    assert_eq!(
+        note(&haswell, by_number, vec![count(hit, 0, 1_000, SECOND)]),
+        Some(format!("Counted wrongly by errata of the processor: cpu/event=0xd1,umask=0x04/ ({of_hit})."))
+    );
+    let json = |verb: &str| -> Vec<Value> {
+        haswell.driver.counts.replace(vec![count(hit, 0, 1_000, SECOND)]);
+        let ran = run(&haswell, verb);
+        let errata = ran.json()["events"][0]["errata"].clone();
+        errata.as_array().unwrap_or_else(|| panic!("{}", ran.out)).iter().map(|one| one["number"].clone()).collect()
+    };
+    let of_hit_alone: Vec<&str> = of_hit.split(", ").collect();
+    assert_eq!(json(&format!("stat --json -o - --duration 0.001 -e {by_number}")), of_hit_alone);
+    assert_eq!(json("stat --json -o - --duration 0.001 -e cpu/mem_load_uops_retired.l3_hit,name=x/"), of_hit_alone);
+    let query = run(&haswell, &format!("query {by_number}")).out;
+    assert!(query.contains(&format!("\nErrata     {of_hit}\n")), "{query}");
     let query = run(&haswell, "query MEM_LOAD_UOPS_RETIRED.L3_HIT").out;
     assert!(query.contains(&format!("\nErrata     {of_hit}\n")), "{query}");
     let instructions = run(&haswell, "query INST_RETIRED.ANY_P --json").json()["errata"].clone();
