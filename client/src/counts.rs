@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use halprof::core_types::{self, qualified};
+use halprof::counting::{Scaled, Times};
 use halprof::errata::{self, SourceErratum};
 use halprof::event;
 use halprof::source::Sources;
@@ -14,7 +15,6 @@ use serde::Serialize;
 use crate::disturbance::{self, Disturbance};
 use crate::format::{grouped, per_second, rounded, seconds, table};
 use crate::movement::{self, Missed};
-use crate::scaling::{self, Scaled};
 
 /// The count of an event on one processor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -43,12 +43,9 @@ pub struct OnProcessor {
     /// What its counter missed of a known loop, as those of some hypervisors do; `None` if nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missed: Option<Missed>,
-    /// Time for which it counted, in units of 100 ns.
+    /// Time for which it counted, and part of it for which the event had a counter.
     #[serde(skip)]
-    pub ticks: u64,
-    /// Part of it for which the event had a counter.
-    #[serde(skip)]
-    pub running: u64,
+    pub times: Times,
     /// `scaled` with its variance.
     #[serde(skip)]
     pub estimate: Scaled,
@@ -167,17 +164,13 @@ impl EventCount {
     /// Computes the totals of the processors.
     fn total(&mut self) {
         self.count = self.processors.iter().fold(0, |sum, one| sum.saturating_add(one.count));
-        self.ticks = self.processors.iter().map(|one| one.ticks).max().unwrap_or_default();
+        self.ticks = self.processors.iter().map(|one| one.times.enabled).max().unwrap_or_default();
         self.enabled_seconds = seconds(self.ticks);
         self.asleep_seconds = self.processors.iter().map(|one| one.asleep_seconds).fold(0.0, f64::max);
-        let estimate = scaling::sum(self.processors.iter().map(|one| one.estimate));
-        self.scaled = self.processors.iter().fold(0, |sum, one| sum.saturating_add(one.scaled));
-        self.error = estimate.error();
-        let (running, enabled): (f64, f64) = self
-            .processors
-            .iter()
-            .fold((0.0, 0.0), |(running, enabled), one| (running + one.running_seconds, enabled + one.enabled_seconds));
-        self.percent_running = if enabled > running { 100.0 * running / enabled } else { 100.0 };
+        let estimate = Scaled::sum(self.processors.iter().map(|one| one.estimate));
+        (self.scaled, self.error) = (estimate.count, estimate.error());
+        let times = self.processors.iter().map(|one| one.times).fold(Times::default(), Times::plus);
+        self.percent_running = 100.0 * times.share();
         self.per_second = per_second(self.scaled, self.ticks);
         self.disturbed = self.processors.iter().any(|one| one.disturbed.is_some());
         self.missed = self.processors.iter().filter_map(|one| one.missed).max();
@@ -186,7 +179,7 @@ impl EventCount {
     /// Shows what was counted instead of what it is scaled to.
     pub fn unscale(&mut self) {
         for one in &mut self.processors {
-            (one.scaled, one.per_second) = (one.count, per_second(one.count, one.ticks));
+            (one.scaled, one.per_second) = (one.count, per_second(one.count, one.times.enabled));
         }
         (self.scaled, self.per_second) = (self.count, per_second(self.count, self.ticks));
     }
@@ -240,35 +233,22 @@ pub fn by_event(records: &[CountRecord], sources: &Sources) -> Vec<EventCount> {
 }
 
 fn on_processor(record: &CountRecord) -> OnProcessor {
-    let ticks = record.enabled.saturating_sub(record.asleep);
-    let estimate = scaling::scaled(record);
-    let scaled = if record.running >= ticks { record.count } else { whole(estimate.count) };
+    let (times, estimate) = (Times::of(record), Scaled::of(record));
     OnProcessor {
         processor: record.processor,
         counter: Some(record.counter).filter(|counter| *counter != protocol::TIMER),
         count: record.count,
-        scaled,
+        scaled: estimate.count,
         error: estimate.error(),
-        enabled_seconds: seconds(ticks),
-        running_seconds: seconds(record.running.min(ticks)),
+        enabled_seconds: seconds(times.enabled),
+        running_seconds: seconds(times.running),
         asleep_seconds: seconds(record.asleep),
-        per_second: per_second(scaled, ticks),
+        per_second: per_second(estimate.count, times.enabled),
         disturbed: Disturbance::of(record),
         missed: Missed::of(record),
-        ticks,
-        running: record.running.min(ticks),
+        times,
         estimate,
     }
-}
-
-/// Returns the nearest whole number.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a cast saturates, and counts are positive"
-)]
-pub fn whole(number: f64) -> u64 {
-    number.round() as u64
 }
 
 /// Returns the time for which the machine slept while any of these events counted, if it slept.
@@ -289,8 +269,7 @@ pub fn turns_note<'a>(events: impl Iterator<Item = &'a EventCount>) -> Option<St
 impl OnProcessor {
     /// As [`EventCount::number`].
     pub fn number(&self) -> String {
-        let is_uncounted = self.running_seconds == 0.0 && self.enabled_seconds > 0.0;
-        number(self.scaled, is_uncounted, self.disturbed.is_some(), self.missed)
+        number(self.scaled, self.times.is_uncounted(), self.disturbed.is_some(), self.missed)
     }
 }
 

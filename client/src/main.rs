@@ -50,7 +50,6 @@ mod record_counts;
 mod recorder;
 mod refusal;
 mod ring;
-mod scaling;
 mod share;
 mod system;
 mod system_error;

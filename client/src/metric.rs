@@ -60,7 +60,7 @@ fn share_of(event: &EventCount, role: Role, all: &[EventCount]) -> Option<Metric
 
 /// Returns cycles per second of a processor, averaged over the processors.
 fn frequency(event: &EventCount) -> Option<Metric> {
-    let enabled: f64 = event.processors.iter().map(|one| seconds(one.ticks)).sum();
+    let enabled: f64 = event.processors.iter().map(|one| seconds(one.times.enabled)).sum();
     (enabled > 0.0).then(|| Metric { value: real(event.scaled) / enabled / 1e9, unit: "GHz per processor".to_owned() })
 }
 

@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use agent::config::Config;
+use agent::config::{By, Config};
+use halprof::counting::{Totals, difference};
 use halprof::{Driver, Error as DriverError, ErrorKind, Reading};
 use protocol::{CountRecord, EventRequest, InfoReply, ProcessorSet, StartHeader, flags};
 
 use super::costs::{Costs, PAUSE, UPKEEP};
 use super::gap::{GapReason, Gaps};
 use super::profiling;
-use super::totals::Totals;
 use crate::cli::event_list::EventList;
 use crate::connection;
 use crate::counts::{EventCount, by_event};
 use crate::error::Error;
 use crate::system::System;
 use crate::verb::events;
-use crate::verb::stat::{MetricValue, Metrics, Refused, difference};
+use crate::verb::stat::{MetricValue, Metrics, Refused};
 
 /// The unit of the driver's times, in nanoseconds.
 const TICK: u128 = 100;
@@ -291,7 +291,7 @@ impl<'a> Counting<'a> {
         let Some(session) = &mut connected.session else { return };
         let since = difference(&records, &session.before);
         session.before = records;
-        self.totals.add(&since, self.config.counting.by);
+        self.totals.add(&since, self.config.counting.by == By::Cpu);
         let (costs, processors) = (connected.costs(), u64::from(connected.info.processors));
         let takes_turns = since.iter().any(|record| record.turns > 0);
         let time = now.saturating_sub(self.paid);

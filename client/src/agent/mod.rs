@@ -7,7 +7,6 @@
 //! | `gap` | the times without counters |
 //! | `profiling` | a profile, from its session to pprof |
 //! | `run` | the loop |
-//! | `totals` | sums that only grow |
 //! | `log` | the log of the service |
 //! | `outputs` | where numbers and profiles go, and the thread that takes profiles |
 //! | `points` | the numbers of a moment, for the crate `agent` to publish |
@@ -22,7 +21,6 @@ mod profiling;
 mod run;
 #[cfg(test)]
 mod tests;
-mod totals;
 
 pub use log::Log;
 pub use outputs::{NewSystem, Outputs};

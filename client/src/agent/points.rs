@@ -7,11 +7,11 @@ use agent::config::Config;
 use agent::profiles::Statistics;
 use agent::{Family, Label, Point, Snapshot, Value};
 use halprof::core_types;
+use halprof::counting::{Key, Total};
 use halprof::event;
 
 use super::counting::Counting;
 use super::gap::GapReason;
-use super::totals::{Key, Total};
 use crate::format::real;
 use crate::processor_identity::ProcessorIdentity;
 use crate::reason;
@@ -157,8 +157,8 @@ fn add_events(points: &mut Points, counting: &Counting) {
     let families: [(Family, ToValue); 4] = [
         (Family::Events, |total| Value::Integer(total.count)),
         (Family::EventsScaled, |total| Value::Real(total.scaled)),
-        (Family::EventEnabled, |total| Value::Real(real(total.enabled) / SECOND)),
-        (Family::EventRunning, |total| Value::Real(real(total.running) / SECOND)),
+        (Family::EventEnabled, |total| Value::Real(real(total.times.enabled) / SECOND)),
+        (Family::EventRunning, |total| Value::Real(real(total.times.running) / SECOND)),
     ];
     for (family, value) in families {
         for (labels, total) in &sums {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use agent::config::Profiles;
+use halprof::counting::nearest;
 use halprof::event::{Malformed, SampledEvent};
 use protocol::{SampleRecord, flags, modes};
 use recording::Process;
@@ -16,7 +17,6 @@ use super::points::Profiled;
 use crate::cli::names::Names;
 use crate::cli::{RecordArgs, SessionArgs, StackArgs};
 use crate::connection;
-use crate::counts::whole;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;
 use crate::format::real;
@@ -165,7 +165,7 @@ impl Profiling {
         let processors = real(outcome.processors.max(1) as u64);
         let time = ended.duration_since(begun).unwrap_or_default();
         let cost = costs.profile(self.sampling, real(samples.saturating_add(lost)) / processors, time);
-        let [interrupts, accesses] = [cost.interrupts, cost.accesses].map(|each| whole((each * processors).ceil()));
+        let [interrupts, accesses] = [cost.interrupts, cost.accesses].map(|each| nearest((each * processors).ceil()));
         let hidden = "the kernel's code has no names in profiles: Windows hides its addresses";
         let error = outcome.is_kernel_hidden.then(|| hidden.to_owned());
         Ok(Taken {

@@ -178,8 +178,8 @@ fn counts_are_those_that_occurred_and_turns_are_extrapolated() {
     counting.finish(scene.now());
     let expected = real(2 * 300 * RATE);
     for (key, total) in counting.totals.iter() {
-        let share = real(total.running) / real(total.enabled);
-        assert_eq!(total.enabled, 2 * 300 * SECOND, "{key:?}");
+        let share = real(total.times.running) / real(total.times.enabled);
+        assert_eq!(total.times.enabled, 2 * 300 * SECOND, "{key:?}");
         assert!((total.scaled / expected - 1.0).abs() < 0.01, "{key:?}: {total:?}");
         assert!((real(total.count) / expected / share - 1.0).abs() < 0.01, "{key:?}: {total:?}");
         assert!(share < 1.0, "{key:?}");
@@ -231,7 +231,7 @@ fn another_session_gets_the_counters_at_once_and_each_gap_is_in_the_data() {
     assert!(missing >= counted * 2, "{missing} {counted}");
     let gap = real(missing) / real(2 * RATE);
     assert!((time.as_secs_f64() - gap).abs() < 0.01, "{time:?} of gaps, {gap} s without counts");
-    assert_eq!(total.enabled + missing * SECOND / RATE, 2 * scene.units());
+    assert_eq!(total.times.enabled + missing * SECOND / RATE, 2 * scene.units());
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 mod blocks;
 mod csv;
-mod difference;
 mod measure;
 mod metrics;
 mod repeated;
@@ -32,7 +31,6 @@ use crate::exit::Exit;
 use crate::movement::scope_note;
 use crate::output::OutputError;
 use blocks::{Block, Counted, Set, blocks, sets, whole};
-pub use difference::difference;
 use measure::{Measured, Plan};
 pub use metrics::{MetricValue, Metrics, Refused};
 use repeated::Spread;

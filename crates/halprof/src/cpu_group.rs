@@ -7,6 +7,7 @@ use std::time::Duration;
 use protocol::{CountRecord, EventRequest, ProcessorSet, StartHeader};
 
 use crate::builder::NamedRequests;
+use crate::counting::{Scaled, Times, difference};
 use crate::counts::Counts;
 use crate::error::Error;
 use crate::group_error::GroupError;
@@ -123,18 +124,17 @@ impl Events {
         let mut values = vec![0_u64; self.names.len()];
         let mut times: Vec<Times> = vec![Times::default(); self.names.len()];
         let mut disturbance = None;
-        for record in end.iter().filter(|record| cpu.is_none_or(|cpu| record.processor == cpu)) {
-            let is_before = |other: &&CountRecord| (other.processor, other.index) == (record.processor, record.index);
+        let on_cpu = |record: &&CountRecord| cpu.is_none_or(|cpu| record.processor == cpu);
+        for record in difference(end, begin).iter().filter(on_cpu) {
             let Some(owner) = self.owners.get(record.index as usize).copied() else { continue };
-            let part = Part::between(begin.iter().find(is_before), record);
             if let Some(value) = values.get_mut(owner) {
-                *value = value.saturating_add(part.scaled());
+                *value = value.saturating_add(Scaled::of(record).count);
             }
             if let Some(times) = times.get_mut(owner) {
-                times.add(part.times);
+                *times = times.plus(Times::of(record));
             }
             let name = || self.names.get(owner).cloned().unwrap_or_default();
-            if let Some(found) = part.disturbance(record, name)
+            if let Some(found) = disturbance_of(record, name)
                 && disturbance.as_ref().is_none_or(|other| rank(other) > rank(&found))
             {
                 disturbance = Some(found);
@@ -154,66 +154,17 @@ impl Events {
     }
 }
 
-/// Times in units of 100 ns, without sleep.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Times {
-    enabled: u64,
-    running: u64,
-}
-
-impl Times {
-    fn add(&mut self, other: Self) {
-        self.enabled = self.enabled.saturating_add(other.enabled);
-        self.running = self.running.saturating_add(other.running);
-    }
-
-    /// Compares the shares `running / enabled`.
-    fn by_share(&self, other: &Self) -> std::cmp::Ordering {
-        let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
-        product(self.running, other.enabled).cmp(&product(other.running, self.enabled))
-    }
-}
-
-/// What one event counted on one CPU between two readings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Part {
-    count: u64,
-    times: Times,
-}
-
-impl Part {
-    /// Without a first reading, the CPU was added since, and everything counts.
-    fn between(begin: Option<&CountRecord>, end: &CountRecord) -> Self {
-        let since = |of: fn(&CountRecord) -> u64| of(end).saturating_sub(begin.map_or(0, of));
-        let enabled = since(|record| record.enabled.saturating_sub(record.asleep));
-        let running = since(|record| record.running).min(enabled);
-        Self { count: since(|record| record.count), times: Times { enabled, running } }
-    }
-
-    /// Returns the count, as if the event had had a counter all the time.
-    fn scaled(self) -> u64 {
-        let Times { enabled, running } = self.times;
-        if running == enabled || running == 0 {
-            return self.count;
-        }
-        let scaled = u128::from(self.count) * u128::from(enabled) / u128::from(running);
-        u64::try_from(scaled).unwrap_or(u64::MAX)
-    }
-
-    /// Returns why the count is not exact, if it is not.
-    fn disturbance(self, end: &CountRecord, name: impl Fn() -> String) -> Option<Disturbance> {
-        let Times { enabled, running } = self.times;
-        if end.disturbed_register != 0 {
-            Some(Disturbance::CountersChanged { cpu: end.processor })
-        } else if end.movement != 0 {
-            Some(Disturbance::DoesNotCount { cpu: end.processor })
-        } else if running == 0 && enabled > 0 {
-            Some(Disturbance::NotCounted { event: name() })
-        } else if running < enabled {
-            Some(Disturbance::TookTurns)
-        } else {
-            None
-        }
+/// Returns why the count of a record is not exact, if it is not.
+fn disturbance_of(record: &CountRecord, name: impl Fn() -> String) -> Option<Disturbance> {
+    let times = Times::of(record);
+    if record.disturbed_register != 0 {
+        Some(Disturbance::CountersChanged { cpu: record.processor })
+    } else if record.movement != 0 {
+        Some(Disturbance::DoesNotCount { cpu: record.processor })
+    } else if times.is_uncounted() {
+        Some(Disturbance::NotCounted { event: name() })
+    } else {
+        times.took_turns().then_some(Disturbance::TookTurns)
     }
 }
 
@@ -263,12 +214,11 @@ mod tests {
             (record(100 + (1 << 40), 1_000 + (1 << 40), 200, 600 + (1 << 39)), 1 << 41, Some(Disturbance::TookTurns)),
             (record(u64::MAX, u64::MAX, 200, 601), u64::MAX, Some(Disturbance::TookTurns)),
         ] {
-            let part = Part::between(Some(&begin), &end);
-            assert_eq!(part.scaled(), scaled, "{end:?}");
-            assert_eq!(part.disturbance(&end, || "cycles".to_owned()), disturbance, "{end:?}");
+            let events = Events { names: ["cycles".to_owned()].into(), owners: vec![0] };
+            let counts = events.counts(&[begin], &[end], None);
+            let quality = disturbance.map_or(Quality::Undisturbed, Quality::Disturbed);
+            assert_eq!((counts.values, counts.quality), (vec![scaled], quality), "{end:?}");
         }
-        // A CPU that was added in the region counts from its begin.
-        assert_eq!(Part::between(None, &record(7, 10, 0, 10)).scaled(), 7);
     }
 
     /// Two readings of an event of a request on a CPU.
@@ -324,7 +274,8 @@ mod tests {
             let first = begin.unwrap_or(CountRecord::new_zeroed());
             let enabled = (end.enabled - end.asleep) - (first.enabled - first.asleep);
             let (count, running) = (end.count - first.count, end.running - first.running);
-            values[*owner] += (count * enabled).checked_div(running).unwrap_or(count);
+            // To the nearest whole number.
+            values[*owner] += (2 * count * enabled + running).checked_div(2 * running).unwrap_or(count);
             times[*owner] = (times[*owner].0 + enabled, times[*owner].1 + running);
             worst = worst.min(match (end.disturbed_register, end.movement, running) {
                 (0, 0, running) if running == enabled => 3,
@@ -379,11 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_share_of_time_is_told_and_units_are_100_ns() {
-        let (all, half, none) =
-            (Times { enabled: 10, running: 10 }, Times { enabled: 4, running: 2 }, Times { enabled: 9, running: 0 });
-        assert_eq!([all, half].into_iter().min_by(Times::by_share), Some(half));
-        assert_eq!([none, half, all].into_iter().min_by(Times::by_share), Some(none));
+    fn the_units_of_times_are_100_ns() {
         assert_eq!(duration(12_345_678), Duration::from_nanos(1_234_567_800));
     }
 }

@@ -79,6 +79,7 @@
 mod availability;
 mod builder;
 pub mod core_types;
+pub mod counting;
 mod counts;
 mod cpu_group;
 mod device;

@@ -89,7 +89,7 @@ fn line(
     }
     let (value, unit) =
         metric.as_ref().map_or_else(Default::default, |metric| (format!("{:.3}", metric.value), metric.unit.clone()));
-    let running = event.processors.iter().map(|one| one.running).max().unwrap_or_default();
+    let running = event.processors.iter().map(|one| one.times.running).max().unwrap_or_default();
     let error = repeated.as_ref().map(|spread| match spread.standard_error {
         Some(error) if spread.mean > 0.0 => format!("{:.2}%", 100.0 * error / spread.mean),
         Some(_) | None => String::new(),

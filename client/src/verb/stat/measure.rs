@@ -6,11 +6,11 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use halprof::counting::difference;
 use halprof::{Driver, Refusal};
 use protocol::{CountRecord, EventRequest, StartHeader};
 use thiserror::Error as ThisError;
 
-use super::difference::difference;
 use crate::cli::StatArgs;
 use crate::error::{Error, UserError};
 use crate::exit::Exit;

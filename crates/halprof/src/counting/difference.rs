@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use protocol::CountRecord;
 
-use crate::scaling::whole;
+use super::scaled::whole;
 
 /// Returns the counts since `before`, the previous reading of the same session. A processor that was added meanwhile
 /// has no count there: its count is since its start.
+#[must_use]
 pub fn difference(now: &[CountRecord], before: &[CountRecord]) -> Vec<CountRecord> {
     let key = |record: &CountRecord| (record.session, record.index, record.source, record.processor);
     let before: HashMap<_, _> = before.iter().map(|record| (key(record), record)).collect();
@@ -43,7 +44,7 @@ fn wide(now: [u64; 2], before: [u64; 2]) -> [u64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::count;
+    use crate::counting::count;
 
     #[test]
     fn every_sum_is_a_difference_and_the_rest_is_of_the_later_reading() {
@@ -53,7 +54,7 @@ mod tests {
             squares: [u64::MAX, 0],
             products: [5, 1],
             durations: [3, 0],
-            ..count(2, 0, 100, 1_000)
+            ..count(0, 100, 1_000)
         };
         let now = CountRecord {
             asleep: 4,
@@ -63,7 +64,7 @@ mod tests {
             products: [4, 2],
             durations: [10, 0],
             counter: 3,
-            ..count(2, 0, 250, 3_000)
+            ..count(0, 250, 3_000)
         };
         let [found] = difference(&[now], &[before])[..] else { panic!() };
         assert_eq!((found.count, found.enabled, found.asleep, found.running, found.turns), (150, 2_000, 3, 500, 5));
@@ -73,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_processor_that_was_added_counts_from_its_start() {
-        let found = difference(&[count(2, 0, 10, 20), count(2, 1, 7, 8)], &[count(2, 0, 4, 5)]);
+        let found = difference(&[count(0, 10, 20), count(1, 7, 8)], &[count(0, 4, 5)]);
         assert_eq!(found.iter().map(|record| (record.count, record.enabled)).collect::<Vec<_>>(), [(6, 15), (7, 8)]);
     }
 }

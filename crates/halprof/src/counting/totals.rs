@@ -1,12 +1,10 @@
-//! What has been counted since the agent began: sums that only grow.
+//! What has been counted over restarts of a session: sums that only grow.
 
 use std::collections::BTreeMap;
 
-use agent::config::By;
 use protocol::CountRecord;
 
-use crate::format::real;
-use crate::scaling::share_running;
+use super::Times;
 
 /// What has a sum of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,17 +17,15 @@ pub struct Key {
     pub processor: Option<u32>,
 }
 
-/// The sums of an event. Times are in units of 100 ns, summed over CPUs.
+/// The sums of an event. Times are summed over CPUs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Total {
     /// Events that were counted.
     pub count: u64,
     /// Events extrapolated to all the time.
     pub scaled: f64,
-    /// Time in which the session ran and the machine was awake.
-    pub enabled: u64,
-    /// Part of it in which the event had a counter.
-    pub running: u64,
+    /// Times in which the session ran.
+    pub times: Times,
 }
 
 /// The sums of every event.
@@ -41,20 +37,19 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds what was counted between two readings.
-    pub fn add(&mut self, difference: &[CountRecord], by: By) {
+    /// Adds what was counted between two readings of one session, for each CPU by itself if `by_cpu`.
+    pub fn add(&mut self, difference: &[CountRecord], by_cpu: bool) {
         for record in difference {
             let CountRecord { index, core_type, processor, count, running, .. } = *record;
-            let key = Key { event: index, core_type, processor: (by == By::Cpu).then_some(processor) };
-            let enabled = record.enabled.saturating_sub(record.asleep);
+            let key = Key { event: index, core_type, processor: by_cpu.then_some(processor) };
+            let times = Times::of(record);
             let waiting = self.waiting.entry((index, processor)).or_default();
             let sum = self.sums.entry(key).or_default();
             sum.count = sum.count.saturating_add(count);
-            sum.enabled = sum.enabled.saturating_add(enabled);
-            sum.running = sum.running.saturating_add(running.min(enabled));
-            *waiting = waiting.saturating_add(enabled);
+            sum.times = sum.times.plus(times);
+            *waiting = waiting.saturating_add(times.enabled);
             if running > 0 {
-                sum.scaled += real(count) / share_running(running, *waiting);
+                sum.scaled += Times { enabled: *waiting, running }.scale(count);
                 *waiting = 0;
             }
         }
@@ -78,12 +73,18 @@ impl Totals {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::fake::count;
     use proptest::prelude::*;
 
+    use super::super::scaled::real;
+    use super::*;
+    use crate::counting::count;
+
     fn turn(count_of: u64, running: u64, enabled: u64) -> CountRecord {
-        CountRecord { running, ..count(2, 0, count_of, enabled) }
+        CountRecord { running, ..count(0, count_of, enabled) }
+    }
+
+    fn total(count: u64, scaled: f64, enabled: u64, running: u64) -> Total {
+        Total { count, scaled, times: Times { enabled, running } }
     }
 
     fn one(totals: &Totals) -> Total {
@@ -93,32 +94,28 @@ mod tests {
     #[test]
     fn without_turns_the_scaled_count_is_the_count() {
         let mut totals = Totals::default();
-        totals.add(&[count(2, 0, 100, 1_000), count(2, 1, 50, 1_000)], By::CoreType);
-        totals.add(&[count(2, 0, 7, 10), count(2, 1, 5, 10)], By::CoreType);
-        assert_eq!(one(&totals), Total { count: 162, scaled: 162.0, enabled: 2_020, running: 2_020 });
+        totals.add(&[count(0, 100, 1_000), count(1, 50, 1_000)], false);
+        totals.add(&[count(0, 7, 10), count(1, 5, 10)], false);
+        assert_eq!(one(&totals), total(162, 162.0, 2_020, 2_020));
     }
 
     #[test]
     fn a_turn_stands_for_the_time_without_a_counter_before_it() {
         let mut totals = Totals::default();
-        totals.add(&[turn(0, 0, 100)], By::CoreType);
-        assert_eq!(one(&totals), Total { count: 0, scaled: 0.0, enabled: 100, running: 0 });
-        totals.add(&[turn(30, 50, 100)], By::CoreType);
-        assert_eq!(one(&totals), Total { count: 30, scaled: 120.0, enabled: 200, running: 50 });
-        totals.add(&[turn(0, 0, 100)], By::CoreType);
+        totals.add(&[turn(0, 0, 100)], false);
+        assert_eq!(one(&totals), total(0, 0.0, 100, 0));
+        totals.add(&[turn(30, 50, 100)], false);
+        assert_eq!(one(&totals), total(30, 120.0, 200, 50));
+        totals.add(&[turn(0, 0, 100)], false);
         totals.end_session();
-        totals.add(&[turn(10, 100, 100)], By::CoreType);
-        assert_eq!(
-            one(&totals),
-            Total { count: 40, scaled: 130.0, enabled: 400, running: 150 },
-            "a gap is not extrapolated"
-        );
+        totals.add(&[turn(10, 100, 100)], false);
+        assert_eq!(one(&totals), total(40, 130.0, 400, 150), "a gap is not extrapolated");
     }
 
     #[test]
     fn each_cpu_can_have_its_own() {
         let mut totals = Totals::default();
-        totals.add(&[count(2, 0, 100, 1_000), count(2, 1, 50, 1_000)], By::Cpu);
+        totals.add(&[count(0, 100, 1_000), count(1, 50, 1_000)], true);
         let found: Vec<_> = totals.iter().map(|(key, total)| (key.processor, total.count)).collect();
         assert_eq!(found, [(Some(0), 100), (Some(1), 50)]);
     }
@@ -126,23 +123,23 @@ mod tests {
     #[test]
     fn time_asleep_is_no_time() {
         let mut totals = Totals::default();
-        totals.add(&[CountRecord { asleep: 400, ..turn(60, 600, 1_000) }], By::CoreType);
-        assert_eq!(one(&totals), Total { count: 60, scaled: 60.0, enabled: 600, running: 600 });
+        totals.add(&[CountRecord { asleep: 400, ..turn(60, 600, 1_000) }], false);
+        assert_eq!(one(&totals), total(60, 60.0, 600, 600));
     }
 
     /// The share of the time with a counter, which readers compute from both sums, is at most all of it.
     #[test]
     fn an_event_has_a_counter_for_no_longer_than_it_was_enabled() {
         let mut totals = Totals::default();
-        totals.add(&[turn(60, 1_001, 1_000)], By::CoreType);
-        assert_eq!(one(&totals), Total { count: 60, scaled: 60.0, enabled: 1_000, running: 1_000 });
+        totals.add(&[turn(60, 1_001, 1_000)], false);
+        assert_eq!(one(&totals), total(60, 60.0, 1_000, 1_000));
     }
 
     #[test]
     fn each_core_type_has_its_own() {
         let mut totals = Totals::default();
         let on_core_type = |core_type, record| CountRecord { core_type, ..record };
-        totals.add(&[on_core_type(1, count(2, 0, 100, 1_000)), on_core_type(2, count(2, 1, 50, 1_000))], By::CoreType);
+        totals.add(&[on_core_type(1, count(0, 100, 1_000)), on_core_type(2, count(1, 50, 1_000))], false);
         let found: Vec<_> = totals.iter().map(|(key, total)| (key.core_type, total.count)).collect();
         assert_eq!(found, [(1, 100), (2, 50)]);
     }
@@ -159,13 +156,13 @@ mod tests {
             };
             let mut together = Totals::default();
             for one in &turns {
-                together.add(&[record(*one)], By::CoreType);
+                together.add(&[record(*one)], false);
             }
             for index in 1..3 {
                 let of_cpu = |cpu: u32| {
                     let mut alone = Totals::default();
                     let own = turns.iter().filter(|one| (one.0, one.1) == (cpu, index));
-                    own.for_each(|one| alone.add(&[record(*one)], By::CoreType));
+                    own.for_each(|one| alone.add(&[record(*one)], false));
                     alone.iter().next().map(|(_, total)| *total).unwrap_or_default()
                 };
                 let parts = [0, 1, 2].map(of_cpu);
@@ -173,8 +170,7 @@ mod tests {
                 let scaled: f64 = parts.iter().map(|part| part.scaled).sum();
                 prop_assert!((found.scaled - scaled).abs() <= 1e-9 * scaled, "{} instead of {scaled}", found.scaled);
                 prop_assert_eq!(found.count, parts.iter().map(|part| part.count).sum::<u64>());
-                prop_assert_eq!(found.enabled, parts.iter().map(|part| part.enabled).sum::<u64>());
-                prop_assert_eq!(found.running, parts.iter().map(|part| part.running).sum::<u64>());
+                prop_assert_eq!(found.times, parts.iter().map(|part| part.times).fold(Times::default(), Times::plus));
             }
         }
 
@@ -186,10 +182,10 @@ mod tests {
             let mut before = Total::default();
             for (count, running, more) in turns {
                 let count = if running == 0 { 0 } else { count };
-                totals.add(&[turn(count, running, running + more)], By::CoreType);
+                totals.add(&[turn(count, running, running + more)], false);
                 let now = one(&totals);
-                prop_assert!(now.count >= before.count && now.scaled >= before.scaled && now.enabled >= before.enabled);
-                prop_assert!(now.scaled + 1e-6 >= real(now.count) && now.running <= now.enabled);
+                prop_assert!(now.count >= before.count && now.scaled >= before.scaled && now.times.enabled >= before.times.enabled);
+                prop_assert!(now.scaled + 1e-6 >= real(now.count.into()) && now.times.running <= now.times.enabled);
                 before = now;
             }
         }

@@ -8,7 +8,7 @@
 
 use protocol::CountRecord;
 
-use crate::format::real;
+use super::Times;
 
 /// The fewest turns from which an error is estimated.
 const LEAST_TURNS: u64 = 4;
@@ -16,39 +16,23 @@ const LEAST_TURNS: u64 = 4;
 /// A count for all the time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Scaled {
-    /// Events; the number that was counted if the event did not take turns.
-    pub count: f64,
+    /// Events, to the nearest whole number; what was counted if the event did not take turns.
+    pub count: u64,
     /// Variance of the number, 0 if the event did not take turns; `None` if too few turns tell.
-    pub variance: Option<f64>,
+    variance: Option<f64>,
     /// Turns beyond the first one, of which the variance was estimated; 0 if it did not take turns.
-    pub freedom: u64,
+    freedom: u64,
 }
 
-/// The share of the time enabled in which an event had a counter: 1 if it did not take turns.
-pub fn share_running(running: u64, enabled: u64) -> f64 {
-    if running >= enabled || enabled == 0 { 1.0 } else { real(running) / real(enabled) }
-}
-
-/// Returns the count of a record for all the time.
-pub fn scaled(record: &CountRecord) -> Scaled {
-    let enabled = record.enabled.saturating_sub(record.asleep);
-    let share = share_running(record.running, enabled);
-    let count = real(record.count);
-    if share >= 1.0 || record.running == 0 {
-        return Scaled { count, variance: Some(0.0), freedom: 0 };
-    }
-    let freedom = record.turns.saturating_sub(1);
-    Scaled { count: count / share, variance: variance(record, share), freedom }
-}
-
-/// Returns the variance of the scaled count.
+/// Returns the variance of the scaled count of a record whose event had a counter for this share of the time.
 fn variance(record: &CountRecord, share: f64) -> Option<f64> {
     let [squares, products, durations] =
         [record.squares, record.products, record.durations].map(|sum| real(whole(sum)));
     if record.turns < LEAST_TURNS {
         return None;
     }
-    let (turns, rate) = (real(record.turns), real(record.count) / real(record.running));
+    let turns = real(record.turns.into());
+    let rate = real(record.count.into()) / real(record.running.into());
     // The sum of the squared differences between the counts of the turns and the rate times their durations.
     let differences = (squares - 2.0 * rate * products + rate * rate * durations).max(0.0);
     let of_a_turn = differences / (turns - 1.0);
@@ -57,24 +41,61 @@ fn variance(record: &CountRecord, share: f64) -> Option<f64> {
 }
 
 /// Returns a number of 128 bits of a record.
-pub fn whole([low, high]: [u64; 2]) -> u128 {
+pub(super) fn whole([low, high]: [u64; 2]) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// Adds counts of different processors. The sum has the freedom of the count that has the least.
-pub fn sum(counts: impl Iterator<Item = Scaled>) -> Scaled {
-    counts
-        .reduce(|one, other| Scaled {
-            count: one.count + other.count,
-            variance: one.variance.zip(other.variance).map(|(one, other)| one + other),
-            freedom: [one.freedom, other.freedom].into_iter().filter(|freedom| *freedom > 0).min().unwrap_or_default(),
-        })
-        .unwrap_or_default()
+/// Returns a number as a real one. Above 2^53 it has 53 significant bits.
+#[expect(clippy::cast_precision_loss, reason = "counts and times are ratios here, to 15 digits")]
+pub(super) fn real(number: u128) -> f64 {
+    number as f64
+}
+
+/// Returns the nearest whole number; of one that is too large, the largest.
+#[must_use]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast saturates, and counts are positive"
+)]
+pub fn nearest(number: f64) -> u64 {
+    number.round() as u64
 }
 
 impl Scaled {
+    /// Returns the count of a record for all the time.
+    #[must_use]
+    pub fn of(record: &CountRecord) -> Self {
+        let times = Times::of(record);
+        if !times.took_turns() || times.is_uncounted() {
+            return Self { count: record.count, variance: Some(0.0), freedom: 0 };
+        }
+        Self {
+            count: nearest(times.scale(record.count)),
+            variance: variance(record, times.share()),
+            freedom: record.turns.saturating_sub(1),
+        }
+    }
+
+    /// Adds counts of different processors. The sum has the freedom of the count that has the least.
+    #[must_use]
+    pub fn sum(counts: impl Iterator<Item = Self>) -> Self {
+        counts
+            .reduce(|one, other| Self {
+                count: one.count.saturating_add(other.count),
+                variance: one.variance.zip(other.variance).map(|(one, other)| one + other),
+                freedom: [one.freedom, other.freedom]
+                    .into_iter()
+                    .filter(|freedom| *freedom > 0)
+                    .min()
+                    .unwrap_or_default(),
+            })
+            .unwrap_or_default()
+    }
+
     /// Returns the half-width of the interval in which the true number lies in 95 of 100 cases; `None` if too few turns
     /// tell. 0 if the event did not take turns.
+    #[must_use]
     pub fn error(&self) -> Option<f64> {
         Some(quantile(self.freedom) * self.variance?.sqrt())
     }
@@ -87,7 +108,7 @@ fn quantile(freedom: u64) -> f64 {
     if freedom == 0 {
         return NORMAL;
     }
-    let (x, n) = (NORMAL, real(freedom));
+    let (x, n) = (NORMAL, real(freedom.into()));
     let first = (x.powi(3) + x) / 4.0;
     let second = (5.0 * x.powi(5) + 16.0 * x.powi(3) + 3.0 * x) / 96.0;
     let third = (3.0 * x.powi(7) + 19.0 * x.powi(5) + 17.0 * x.powi(3) - 15.0 * x) / 384.0;
@@ -99,7 +120,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::fake::count;
+    use crate::counting::count;
 
     /// A record of an event with these turns, each a count and a duration, of `enabled` units of time.
     fn record(turns: &[(u64, u64)], enabled: u64) -> CountRecord {
@@ -111,56 +132,55 @@ mod tests {
             squares: [sum(|count, _| count * count), 0],
             products: [sum(|count, time| count * time), 0],
             durations: [sum(|_, time| time * time), 0],
-            ..count(2, 0, 0, enabled)
+            ..count(0, 0, enabled)
         }
     }
 
     #[test]
     fn a_constant_rate_is_scaled_without_an_error() {
         let turns = [(500, 100), (450, 90), (600, 120), (500, 100)];
-        let found = scaled(&record(&turns, 1_640));
-        assert_eq!((found.count, found.error()), (8_200.0, Some(0.0)));
+        let found = Scaled::of(&record(&turns, 1_640));
+        assert_eq!((found.count, found.error()), (8_200, Some(0.0)));
     }
 
     #[test]
     fn a_count_without_turns_is_not_changed() {
-        let found = scaled(&count(2, 0, 1_234, 1_000));
-        assert_eq!((found.count, found.error()), (1_234.0, Some(0.0)));
+        let found = Scaled::of(&count(0, 1_234, 1_000));
+        assert_eq!((found.count, found.error()), (1_234, Some(0.0)));
     }
 
     #[test]
     fn time_asleep_does_not_scale_a_count() {
-        let awake = CountRecord { running: 600, asleep: 400, ..count(2, 0, 60, 1_000) };
-        assert_eq!(scaled(&awake), Scaled { count: 60.0, variance: Some(0.0), freedom: 0 });
-        let turns = scaled(&CountRecord { running: 300, asleep: 400, ..count(2, 0, 60, 1_000) });
-        assert_eq!((turns.count, turns.error()), (120.0, None));
+        let awake = CountRecord { running: 600, asleep: 400, ..count(0, 60, 1_000) };
+        assert_eq!(Scaled::of(&awake), Scaled { count: 60, variance: Some(0.0), freedom: 0 });
+        let turns = Scaled::of(&CountRecord { running: 300, asleep: 400, ..count(0, 60, 1_000) });
+        assert_eq!((turns.count, turns.error()), (120, None));
     }
 
     /// The rate of all turns is one of the numbers that the variance is estimated from (Cochran, 6.4).
     #[test]
     fn the_freedom_is_one_less_than_the_turns() {
         let turns = [(500, 100), (400, 100), (450, 100), (470, 100)];
-        assert_eq!(scaled(&record(&turns, 800)).freedom, 3);
+        assert_eq!(Scaled::of(&record(&turns, 800)).freedom, 3);
     }
 
     #[test]
     fn too_few_turns_give_no_error() {
-        assert_eq!(scaled(&record(&[(500, 100), (400, 100), (450, 100)], 600)).error(), None);
+        assert_eq!(Scaled::of(&record(&[(500, 100), (400, 100), (450, 100)], 600)).error(), None);
     }
 
     #[test]
     fn an_event_that_never_had_a_counter_has_the_count_zero() {
-        let never = CountRecord { running: 0, ..count(2, 0, 0, 1_000) };
-        let found = scaled(&never);
-        assert_eq!((found.count, found.error()), (0.0, Some(0.0)));
+        let never = CountRecord { running: 0, ..count(0, 0, 1_000) };
+        let found = Scaled::of(&never);
+        assert_eq!((found.count, found.error()), (0, Some(0.0)));
     }
 
     fn any_scaled() -> impl Strategy<Value = Scaled> {
-        let exact =
-            (0..1_000_000_u32).prop_map(|count| Scaled { count: count.into(), variance: Some(0.0), freedom: 0 });
+        let exact = (0..1_000_000_u64).prop_map(|count| Scaled { count, variance: Some(0.0), freedom: 0 });
         let variance = prop::option::weighted(0.9, (0..1_000_000_u32).prop_map(f64::from));
-        let scaled = (0..1_000_000_u32, variance, 1..100_u64);
-        let scaled = scaled.prop_map(|(count, variance, freedom)| Scaled { count: count.into(), variance, freedom });
+        let scaled = (0..1_000_000_u64, variance, 1..100_u64);
+        let scaled = scaled.prop_map(|(count, variance, freedom)| Scaled { count, variance, freedom });
         prop_oneof![exact, scaled]
     }
 
@@ -169,8 +189,8 @@ mod tests {
         /// of them has none.
         #[test]
         fn a_sum_has_the_counts_and_the_errors_of_all_parts(parts in prop::collection::vec(any_scaled(), 0..6)) {
-            let found = sum(parts.iter().copied());
-            prop_assert!((found.count - parts.iter().map(|part| part.count).sum::<f64>()).abs() < 1e-6);
+            let found = Scaled::sum(parts.iter().copied());
+            prop_assert_eq!(found.count, parts.iter().map(|part| part.count).sum::<u64>());
             let freedoms: Vec<u64> = parts.iter().map(|part| part.freedom).filter(|freedom| *freedom > 0).collect();
             prop_assert_eq!(found.freedom, freedoms.iter().copied().min().unwrap_or(0));
             if parts.iter().any(|part| part.variance.is_none()) {
@@ -225,8 +245,8 @@ mod tests {
                 .map(|(turn, _)| turn)
                 .collect();
             let truth = rounds.iter().map(|(count, _)| count).sum::<u64>();
-            let found = scaled(&record(&turns, rounds.iter().map(|(_, time)| time).sum()));
-            covered += u64::from((found.count - real(truth)).abs() <= found.error().unwrap());
+            let found = Scaled::of(&record(&turns, rounds.iter().map(|(_, time)| time).sum()));
+            covered += u64::from(real(found.count.abs_diff(truth).into()) <= found.error().unwrap());
         }
         covered
     }

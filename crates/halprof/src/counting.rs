@@ -1,0 +1,24 @@
+//! From readings of a session to counts: what was counted between two readings, scaled to all the time where events
+//! took turns, with its error, and summed up over processors and restarts.
+//!
+//! [`CpuGroup`](crate::CpuGroup), the client's `stat` and the agent count with these.
+
+mod difference;
+mod scaled;
+mod times;
+mod totals;
+
+pub use self::difference::difference;
+pub use self::scaled::{Scaled, nearest};
+pub use self::times::Times;
+pub use self::totals::{Key, Total, Totals};
+
+#[cfg(test)]
+use protocol::CountRecord;
+
+/// Returns the record of an event that had a counter all the time.
+#[cfg(test)]
+fn count(processor: u32, count: u64, enabled: u64) -> CountRecord {
+    let none = zerocopy::FromZeros::new_zeroed();
+    CountRecord { source: 2, processor, count, enabled, running: enabled, ..none }
+}
